@@ -20,7 +20,7 @@ func (g *gated) adjusting(amount money.Amount, reference string) func() (*Comman
 
 // What is on its way to a book or to the store is not available, whichever comes first.
 func TestAnAdjustmentTakesNothingThatIsInFlight(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		order := g.begin(g.placing(g.sell(6 * coin)))
@@ -55,25 +55,28 @@ func TestAnAdjustmentTakesNothingThatIsInFlight(t *testing.T) {
 
 // While a member does not read adjustments, none is written, and nothing is taken.
 func TestAccountsAreAdjustedOnceAllMembersReadThat(t *testing.T) {
-	var older atomic.Bool
-	older.Store(true)
-	c := newCluster(t, func(_ int, o *Options) {
-		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatCorrections}
+	bubble(t, func(t *testing.T) {
+		var older atomic.Bool
+		older.Store(true)
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Store = olderMembers{o.Store.(persistence.Replica), &older,
+				persistence.FormatCorrections}
+		})
+		r := c.next()
+		key := fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		eventually(t, "all members read the newest format", func() bool {
+			return r.node.replica.(olderMembers).Replica.Standing().Format >=
+				persistence.FormatCorrections
+		})
+		adjust := func() string {
+			return outcomeOf(r.Adjust("test", key.Account.ID, 1, coin, "why", wantID(t, "one")))
+		}
+		if got := adjust(); !strings.Contains(got, "not all nodes of the cluster") {
+			t.Errorf("while one does not: %s", got)
+		}
+		older.Store(false)
+		if got := adjust(); got != accepted {
+			t.Errorf("once all do: %s", got)
+		}
 	})
-	r := c.next()
-	key := fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	eventually(t, "all members read the newest format", func() bool {
-		return r.node.replica.(olderMembers).Replica.Standing().Format >=
-			persistence.FormatCorrections
-	})
-	adjust := func() string {
-		return outcomeOf(r.Adjust("test", key.Account.ID, 1, coin, "why", wantID(t, "one")))
-	}
-	if got := adjust(); !strings.Contains(got, "not all nodes of the cluster") {
-		t.Errorf("while one does not: %s", got)
-	}
-	older.Store(false)
-	if got := adjust(); got != accepted {
-		t.Errorf("once all do: %s", got)
-	}
 }

@@ -41,140 +41,146 @@ func bookOf(t *testing.T, p *Public) int {
 // it has shown the node that leads shows, too. Its channels hear of what comes next, also when it
 // comes to lead itself, until the attendance ends.
 func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	ann, at := &sold{T: t}, (r.at+1)%len(c.nodes)
-	a := c.attend(at)
-	if _, err := c.nodes[at].Attend(t.Context()); err == nil {
-		t.Fatal("a node attends twice")
-	}
-	w := &witness{}
-	pid := a.SpawnChannel("witness", func() actor.Actor { return w })
-	a.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 7})
-	for i := range 50 {
-		ann.sell(r)
-		if n := bookOf(t, a.Public); n != i+1 {
-			t.Fatalf("%d orders are acknowledged, and %d are shown", i+1, n)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		ann, at := &sold{T: t}, (r.at+1)%len(c.nodes)
+		a := c.attend(at)
+		if _, err := c.nodes[at].Attend(t.Context()); err == nil {
+			t.Fatal("a node attends twice")
 		}
-		if n := bookOf(t, r.Public); n != i+1 {
-			t.Fatalf("%d orders were shown elsewhere, and %d are shown here", i+1, n)
-		}
-	}
-	halt := func(r *reigning, on bool) {
-		t.Helper()
-		eventually(t, "the node that leads is sure of it", func() bool {
-			_, err := r.Halt("test", r.Pairs()[0].Name, on)
-			if err != nil && !errors.Is(err, ErrNotConfirmed) {
-				t.Fatal(err)
+		w := &witness{}
+		pid := a.SpawnChannel("witness", func() actor.Actor { return w })
+		a.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 7})
+		for i := range 50 {
+			ann.sell(r)
+			if n := bookOf(t, a.Public); n != i+1 {
+				t.Fatalf("%d orders are acknowledged, and %d are shown", i+1, n)
 			}
-			return err == nil
-		})
-		var now committed.StatusNow
-		if err := a.Ask(&now, nil, 0); err != nil || len(now.Halted) == 1 != on {
-			t.Errorf("halted: %v, shown: %+v %v", on, now.Status, err)
+			if n := bookOf(t, r.Public); n != i+1 {
+				t.Fatalf("%d orders were shown elsewhere, and %d are shown here", i+1, n)
+			}
 		}
-	}
-	halt(r, true)
-	c.kill(r.at)
-	for r = c.next(); r.at != at; r = c.next() { // the channels hear whichever node leads
-		if err := c.nodes[r.at].store.Transfer(t.Context(), c.list[at].Name); err != nil {
-			t.Log(err)
+		halt := func(r *reigning, on bool) {
+			t.Helper()
+			eventually(t, "the node that leads is sure of it", func() bool {
+				_, err := r.Halt("test", r.Pairs()[0].Name, on)
+				if err != nil && !errors.Is(err, ErrNotConfirmed) {
+					t.Fatal(err)
+				}
+				return err == nil
+			})
+			var now committed.StatusNow
+			if err := a.Ask(&now, nil, 0); err != nil || len(now.Halted) == 1 != on {
+				t.Errorf("halted: %v, shown: %+v %v", on, now.Status, err)
+			}
 		}
-	}
-	halt(r, false)
-	hears := func(w *witness, want ...string) {
-		t.Helper()
-		eventually(t, fmt.Sprint("a channel hears ", want), func() bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return fmt.Sprint(w.said) == fmt.Sprint(want)
-		})
-	}
-	all := []string{"watched 7 {false  false} []", "status 1 true {false  false}",
-		"status 1 false {false  false}"}
-	hears(w, all...)
-	a.End()
-	if err := a.Ask(new(committed.StatusNow), nil, 0); !errors.Is(err, ErrStopping) {
-		t.Error(err)
-	}
-	its := &witness{}
-	pid = r.SpawnChannel("its", func() actor.Actor { return its })
-	r.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 8})
-	if _, err := r.Halt("test", r.Pairs()[0].Name, true); err != nil {
-		t.Fatal(err)
-	}
-	hears(its, "watched 8 {false  false} []", "status 1 true {false  false}")
-	hears(w, all...)
+		halt(r, true)
+		c.kill(r.at)
+		for r = c.next(); r.at != at; r = c.next() { // the channels hear whichever node leads
+			if err := c.nodes[r.at].store.Transfer(t.Context(), c.list[at].Name); err != nil {
+				t.Log(err)
+			}
+		}
+		halt(r, false)
+		hears := func(w *witness, want ...string) {
+			t.Helper()
+			eventually(t, fmt.Sprint("a channel hears ", want), func() bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return fmt.Sprint(w.said) == fmt.Sprint(want)
+			})
+		}
+		all := []string{"watched 7 {false  false} []", "status 1 true {false  false}",
+			"status 1 false {false  false}"}
+		hears(w, all...)
+		a.End()
+		if err := a.Ask(new(committed.StatusNow), nil, 0); !errors.Is(err, ErrStopping) {
+			t.Error(err)
+		}
+		its := &witness{}
+		pid = r.SpawnChannel("its", func() actor.Actor { return its })
+		r.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 8})
+		if _, err := r.Halt("test", r.Pairs()[0].Name, true); err != nil {
+			t.Fatal(err)
+		}
+		hears(its, "watched 8 {false  false} []", "status 1 true {false  false}")
+		hears(w, all...)
+	})
 }
 
 // A reign is told the state that it begins with before it writes, at whichever node, and can set
 // the clock back by it. What is not to be shown yet is shown by no node that follows.
 func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
-	const day = int64(24 * time.Hour / time.Microsecond)
-	errUnshown := errors.New("ann is not there yet")
-	c := newCluster(t, func(_ int, o *Options) {
-		var late atomic.Int64
-		o.ClockError = func() time.Duration { return -time.Duration(late.Load()) }
-		o.Begins = func(s *state.State) {
-			if late.Store(0); s.AccountByName("ann") == nil {
-				late.Store(int64(24 * time.Hour))
+	bubble(t, func(t *testing.T) {
+		const day = int64(24 * time.Hour / time.Microsecond)
+		errUnshown := errors.New("ann is not there yet")
+		c := newCluster(t, func(_ int, o *Options) {
+			var late atomic.Int64
+			o.ClockError = func() time.Duration { return -time.Duration(late.Load()) }
+			o.Begins = func(s *state.State) {
+				if late.Store(0); s.AccountByName("ann") == nil {
+					late.Store(int64(24 * time.Hour))
+				}
 			}
+			o.Unshown = func(s *state.State) error {
+				if s.AccountByName("ann") == nil {
+					return errUnshown
+				}
+				return nil
+			}
+		})
+		newest := func(r *reigning) (us int64) {
+			t.Helper()
+			if err := r.node.onSide(func() { us = r.committed.State().TimeUs() }); err != nil {
+				t.Fatal(err)
+			}
+			return us - time.Now().UnixMicro()
 		}
-		o.Unshown = func(s *state.State) error {
-			if s.AccountByName("ann") == nil {
-				return errUnshown
+		r := c.next()
+		if ahead := newest(r); ahead > -day {
+			t.Errorf("the records of the start are of %d µs before now", -ahead)
+		}
+		eventually(t, "the others show nothing", func() bool {
+			_, err := c.nodes[(r.at+1)%len(c.nodes)].Attend(t.Context())
+			if err == nil {
+				t.Fatal("what is not to be shown is shown")
 			}
-			return nil
+			return errors.Is(err, errUnshown)
+		})
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		if ahead := newest(r); ahead > -day {
+			t.Errorf("the records of this reign are of %d µs before now", -ahead)
+		}
+		c.attend((r.at + 1) % len(c.nodes)).End()
+		c.caughtUp(r)
+		c.kill(r.at)
+		r = c.next()
+		fund(t, r.Engine, "bob", nil)
+		if ahead := newest(r); ahead < -day/2 {
+			t.Errorf("the records of the next reign are of %d µs before now", -ahead)
 		}
 	})
-	newest := func(r *reigning) (us int64) {
-		t.Helper()
-		if err := r.node.onSide(func() { us = r.committed.State().TimeUs() }); err != nil {
-			t.Fatal(err)
-		}
-		return us - time.Now().UnixMicro()
-	}
-	r := c.next()
-	if ahead := newest(r); ahead > -day {
-		t.Errorf("the records of the start are of %d µs before now", -ahead)
-	}
-	eventually(t, "the others show nothing", func() bool {
-		_, err := c.nodes[(r.at+1)%len(c.nodes)].Attend(t.Context())
-		if err == nil {
-			t.Fatal("what is not to be shown is shown")
-		}
-		return errors.Is(err, errUnshown)
-	})
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	if ahead := newest(r); ahead > -day {
-		t.Errorf("the records of this reign are of %d µs before now", -ahead)
-	}
-	c.attend((r.at + 1) % len(c.nodes)).End()
-	c.caughtUp(r)
-	c.kill(r.at)
-	r = c.next()
-	fund(t, r.Engine, "bob", nil)
-	if ahead := newest(r); ahead < -day/2 {
-		t.Errorf("the records of the next reign are of %d µs before now", -ahead)
-	}
 }
 
 // A node that hears of no node that leads shows nothing, and ends what it shows.
 func TestANodeAloneShowsNothing(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	at := (r.at + 1) % len(c.nodes)
-	a := c.attend(at)
-	for i := range c.nodes {
-		if i != at {
-			c.kill(i)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		at := (r.at + 1) % len(c.nodes)
+		a := c.attend(at)
+		for i := range c.nodes {
+			if i != at {
+				c.kill(i)
+			}
 		}
-	}
-	if _, err := a.View(committed.ViewTicker, a.Pairs()[0], 0, 0, 0); err == nil {
-		t.Error("a read is answered that no majority has confirmed")
-	}
-	if err := a.Await(t.Context()); !errors.Is(err, errLagged) {
-		t.Error(err)
-	}
+		if _, err := a.View(committed.ViewTicker, a.Pairs()[0], 0, 0, 0); err == nil {
+			t.Error("a read is answered that no majority has confirmed")
+		}
+		if err := a.Await(t.Context()); !errors.Is(err, errLagged) {
+			t.Error(err)
+		}
+	})
 }

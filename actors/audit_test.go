@@ -66,7 +66,7 @@ func rewritten(t *testing.T, change func(r *event.Record)) func([]byte) []byte {
 // A journal or an archive that cannot be replayed is damage: trying again does not help, and is not
 // tried.
 func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		j := &swapped{Store: store}
@@ -117,7 +117,7 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 
 // A record that fits and says something else is a difference.
 func TestAnAuditFindsWhereTheJournalSaysOtherwise(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		j := &swapped{Store: store}
@@ -145,7 +145,7 @@ func TestAnAuditFindsWhereTheJournalSaysOtherwise(t *testing.T) {
 // oldest kept snapshot then. If that snapshot is newer than the audited state, the caller must ask
 // again.
 func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		j := &swapped{Store: store}
@@ -206,7 +206,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 
 // An archive goes on where the journal was trimmed while the archive was read.
 func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		j := &swapped{Store: store}
@@ -273,7 +273,7 @@ func (g *growing) Read(_ context.Context, after uint64, fn func(prev, next uint6
 
 // A part of an archive that was written under another history is found, though its records fit.
 func TestAnAuditFindsAPartOfAnotherHistory(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		e := start(t, testOptions(store))

@@ -27,7 +27,7 @@ func BenchmarkAudit(b *testing.B) {
 				s.accounts(accounts)
 				s.trading(1_000_000, accounts)
 				s.state = nil
-				o := testOptions(store)
+				o := timedOptions(store)
 				o.Limits.ProjectionLag, o.Snapshot = 10_000_000,
 					committed.SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
 				o.Timing.Request = 10 * time.Minute // until all is written

@@ -30,7 +30,7 @@ func (g *gated) folded() {
 }
 
 func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.FoldLag = 5 })
 		for _, stuckActor := range []*actor.PID{g.e.fold, g.e.imager} {
 			id := g.rest(g.sell(1e5))
@@ -57,7 +57,7 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 }
 
 func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.ProjectionLag = 4 })
 		for range 2 {
 			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
@@ -89,7 +89,7 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 }
 
 func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.StallMax = time.Hour })
 		id := g.rest(g.sell(1e5))
 		g.hold()
@@ -112,6 +112,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 			t.Errorf("the append may last until %v, want %v to %v", deadline, least, most)
 		}
 		g.e.opts.Timing.Stall = 0
+		time.Sleep(time.Nanosecond)
 		g.turnedAway("an order", g.placing(g.sell(1e5)), ErrStalled)
 		g.turnedAway("a cancel", g.cancelling(id), ErrStalled)
 		g.turnedAway("a deposit", g.depositing(), ErrStalled)
@@ -128,7 +129,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 // An append without an answer may have landed or not. The same bytes go again until the outcome is
 // known, and land once.
 func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for name, trouble := range map[string]func(*gate){
 			"it did not land": func(g *gate) { g.appendErr = errors.New("no connection") },
 			"it landed":       func(g *gate) { g.lost = 3 },
@@ -171,7 +172,7 @@ func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
 }
 
 func TestAnOutcomeThatComesTooLateIsUnknownAndItsSlotIsGivenBackAtRelease(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 3, 0, 2
 		})
@@ -210,7 +211,7 @@ func TestAnOutcomeThatComesTooLateIsUnknownAndItsSlotIsGivenBackAtRelease(t *tes
 }
 
 func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
@@ -227,7 +228,7 @@ func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
 }
 
 func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Timing.OwnerCheck, o.Timing.OwnerStale = time.Millisecond, 20*time.Millisecond
 		})
@@ -270,7 +271,7 @@ func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
 // A store that may lose what comes, and still says whose it is, ends no private read: no other
 // exchange can have taken over.
 func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
 		for _, why := range []error{persistence.ErrNotInEffect, persistence.ErrNotDurable} {
 			g.set(func() { g.checkErr = why })
@@ -299,9 +300,10 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 // Another may have taken over while an answer was on its way: a confirmation is as old as its
 // question.
 func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
 		var answered atomic.Int64
+		answered.Store(metrics.Now())
 		g.set(func() { g.asked = func() { answered.Store(metrics.Now()) } })
 		for range 3 {
 			before := answered.Load()
@@ -317,7 +319,7 @@ func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
 }
 
 func TestAnEngineWhoseStoreHasAnotherOwnerEnds(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for name, busy := range map[string]bool{"idle": false, "with an order in flight": true} {
 			g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
 			var order <-chan string
@@ -361,7 +363,7 @@ func (g *gated) stopping(ctx context.Context) <-chan error {
 }
 
 func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		held := &heldCommands{g: g}
@@ -400,7 +402,7 @@ func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
 }
 
 func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, c := range []struct {
 			name string
 			hold func(*gate)
@@ -468,7 +470,7 @@ func (r *rewriter) Rewriting() bool {
 }
 
 func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		r := new(rewriter)
 		g := newGated(t, fresh, func(o *Options) {
 			r.Store, o.Store = o.Store, r

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -62,6 +63,35 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 	wg.Wait()
 }
 
+// tradeBeside has accounts trade beside what a test does, until end. await returns when more than a
+// number of records are released.
+func tradeBeside(t *testing.T, e *Engine, keys []*directory.Key) (await func(records uint64),
+	end func()) {
+	var over atomic.Bool
+	released := make(chan uint64) // closed when the last one has traded
+	go func() {
+		defer close(released)
+		tradeAtRandom(t, e, keys, 0, func() bool {
+			select {
+			case released <- e.committed.Released():
+			default:
+			}
+			return !over.Load()
+		})
+	}()
+	await = func(records uint64) {
+		for n := range released {
+			if n > records {
+				break
+			}
+		}
+	}
+	return await, func() {
+		over.Store(true)
+		await(math.MaxUint64)
+	}
+}
+
 // backUp returns a backup of a running engine, and the state that the backup has.
 func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	t.Helper()
@@ -113,8 +143,8 @@ func auditStored(t *testing.T, store persistence.Store, of *Engine, want *state.
 }
 
 func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
-	onBothStores(t, func(t *testing.T, from places) {
-		onBothStores(t, func(t *testing.T, to places) {
+	forEachStore(t, func(t *testing.T, from places) {
+		forEachStore(t, func(t *testing.T, to places) {
 			source := from(t)()
 			defer source.Close()
 			o := testOptions(source)
@@ -127,25 +157,15 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 					map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin,
 						"EUR": 500 * coin}))
 			}
-			var end atomic.Bool
-			ended := make(chan struct{})
-			go func() {
-				tradeAtRandom(t, e, keys, 0, func() bool { return !end.Load() })
-				close(ended)
-			}()
+			await, end := tradeBeside(t, e, keys)
 			var b []byte
 			var want *state.State
 			for _, records := range []uint64{300, 600} {
-				eventually(t, "there is something to back up", func() bool {
-					return e.committed.Released() > records || t.Failed()
-				})
+				await(records)
 				b, want = backUp(t, e)
 			}
-			eventually(t, "it goes on meanwhile", func() bool {
-				return e.committed.Released() > want.Seq()+100 || t.Failed()
-			})
-			end.Store(true)
-			<-ended
+			await(want.Seq() + 100) // it goes on meanwhile
+			end()
 			auditClean(t, e)
 
 			at := to(t)

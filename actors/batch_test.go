@@ -69,7 +69,7 @@ func (g *gated) each(what string, done <-chan []string, want ...string) {
 }
 
 func TestABatchReachesItsBooksInOrderAndNothingComesBetween(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		first := g.batchOf(g.order("a"), g.cancelOf("a"), g.order("b"), g.order(""))
@@ -104,7 +104,7 @@ func TestABatchReachesItsBooksInOrderAndNothingComesBetween(t *testing.T) {
 }
 
 func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
 		})
@@ -161,7 +161,7 @@ func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 }
 
 func TestACommandOfABatchThatComesTooLateIsUnknownAndTheOthersAreAnswered(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		g.e.setPatience(20 * time.Millisecond)
@@ -189,7 +189,7 @@ func TestACommandOfABatchThatComesTooLateIsUnknownAndTheOthersAreAnswered(t *tes
 
 // A change that lowers an amount frees money, so it has the places that are kept for cancels.
 func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 32, 4, 16
 		})

@@ -49,7 +49,7 @@ func (g *gated) reach() func() (*Command, error) {
 }
 
 func TestAQueueOutlivesACrash(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		first, second := g.stop(), g.stop()
 		buy := g.reach()
@@ -66,7 +66,7 @@ func TestAQueueOutlivesACrash(t *testing.T) {
 }
 
 func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		stop := g.stop()
 		buy := g.reach()
@@ -93,7 +93,7 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 }
 
 func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		order := g.rest(g.special(g.sell(coin/100), until(inAnHour())))
 		if _, err := g.e.SetMaintenance(context.Background(), "op", maintained); err != nil {
@@ -118,7 +118,7 @@ func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
 }
 
 func TestAStopWaitsForTriggeredOrders(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		first := g.stop()
 		buy := g.reach()
@@ -148,7 +148,7 @@ func TestAStopWaitsForTriggeredOrders(t *testing.T) {
 }
 
 func TestTheTickerExpiresOrders(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		order := g.rest(g.special(g.sell(coin), until(inAnHour())))
 		g.later(2 * time.Hour)
@@ -164,7 +164,7 @@ func TestTheTickerExpiresOrders(t *testing.T) {
 }
 
 func TestUnitsAreCounted(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		stop := g.stop()
 		g.ends("the trade", g.reach(), accepted)
@@ -183,7 +183,7 @@ func TestUnitsAreCounted(t *testing.T) {
 }
 
 func TestAmendsGoThroughTheEngine(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		order := g.rest(g.buy(90e8, coin))
 		amend := func(a AmendRequest) func() (*Command, error) {

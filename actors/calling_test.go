@@ -14,98 +14,106 @@ import (
 // Operators' connections go to a node that takes them, a few at a time, beside the one of clients'
 // commands.
 func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
-	came := make(chan string, OperatorsAtOnce)
-	c := newCluster(t, func(_ int, o *Options) {
-		o.Operators = func(from string, conn net.Conn) {
+	bubble(t, func(t *testing.T) {
+		came := make(chan string, OperatorsAtOnce)
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Operators = func(from string, conn net.Conn) {
+				defer conn.Close()
+				came <- from
+				io.Copy(conn, conn) //nolint:errcheck // the other end looks
+			}
+		})
+		r := c.next()
+		fund(t, r.Engine, "ann", nil)
+		at := (r.at + 1) % len(c.nodes)
+		b, replica := c.branch(at), c.nodes[at].replica
+		dial := func() (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			return DialOperators(ctx, replica, c.list[r.at].Name)
+		}
+		var open []net.Conn
+		for range OperatorsAtOnce {
+			conn := must[net.Conn](t)(dial())
 			defer conn.Close()
-			came <- from
-			io.Copy(conn, conn) //nolint:errcheck // the other end looks
+			open = append(open, conn)
+			if from := <-came; from != c.list[at].Name {
+				t.Errorf("node %s is taken for %s", c.list[at].Name, from)
+			}
 		}
-	})
-	r := c.next()
-	fund(t, r.Engine, "ann", nil)
-	at := (r.at + 1) % len(c.nodes)
-	b, replica := c.branch(at), c.nodes[at].replica
-	dial := func() (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		return DialOperators(ctx, replica, c.list[r.at].Name)
-	}
-	var open []net.Conn
-	for range OperatorsAtOnce {
-		conn := must[net.Conn](t)(dial())
-		defer conn.Close()
-		open = append(open, conn)
-		if from := <-came; from != c.list[at].Name {
-			t.Errorf("node %s is taken for %s", c.list[at].Name, from)
+		if _, err := dial(); err == nil || !strings.Contains(err.Error(),
+			"takes no more requests") {
+			t.Error("one too many is taken:", err)
 		}
-	}
-	if _, err := dial(); err == nil || !strings.Contains(err.Error(), "takes no more requests") {
-		t.Error("one too many is taken:", err)
-	}
-	if err := b.Commands.Writable(); err != nil {
-		t.Error("operators' connections take that of clients:", err)
-	}
-	text := make([]byte, 4)
-	if _, err := open[0].Write([]byte("text")); err != nil {
-		t.Error(err)
-	}
-	if _, err := io.ReadFull(open[0], text); err != nil || string(text) != "text" {
-		t.Errorf("%q comes back: %v", text, err)
-	}
-	open[1].Close()
-	var again net.Conn
-	eventually(t, "there is room", func() (ok bool) {
-		var err error
-		again, err = dial()
-		return err == nil
+		if err := b.Commands.Writable(); err != nil {
+			t.Error("operators' connections take that of clients:", err)
+		}
+		text := make([]byte, 4)
+		if _, err := open[0].Write([]byte("text")); err != nil {
+			t.Error(err)
+		}
+		if _, err := io.ReadFull(open[0], text); err != nil || string(text) != "text" {
+			t.Errorf("%q comes back: %v", text, err)
+		}
+		open[1].Close()
+		var again net.Conn
+		eventually(t, "there is room", func() (ok bool) {
+			var err error
+			again, err = dial()
+			return err == nil
+		})
+		again.Close()
 	})
-	again.Close()
 }
 
 // A connection that is for nothing known, or does not say what it is for, ends.
 func TestAConnectionForNothingEnds(t *testing.T) {
-	c := newCluster(t, func(_ int, o *Options) { o.Timing.OwnerStale = 5 * time.Second })
-	r := c.next()
-	at := (r.at + 1) % len(c.nodes)
-	var replica persistence.Replica = c.nodes[at].replica
-	for what, says := range map[string]string{"silence": "", "another purpose": "x",
-		"operators that are not taken": string(callOperators), "nonsense": "\x00\x00\x00\x00"} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		conn := must[net.Conn](t)(replica.Dial(ctx, c.list[r.at].Name))
-		cancel()
-		io.WriteString(conn, says) //nolint:errcheck // it may have ended
-		if b, _ := io.ReadAll(conn); len(b) > 0 {
-			t.Errorf("%s is answered: %q", what, b)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, func(_ int, o *Options) { o.Timing.OwnerStale = 5 * time.Second })
+		r := c.next()
+		at := (r.at + 1) % len(c.nodes)
+		var replica persistence.Replica = c.nodes[at].replica
+		for what, says := range map[string]string{"silence": "", "another purpose": "x",
+			"operators that are not taken": string(callOperators), "nonsense": "\x00\x00\x00\x00"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			conn := must[net.Conn](t)(replica.Dial(ctx, c.list[r.at].Name))
+			cancel()
+			io.WriteString(conn, says) //nolint:errcheck // it may have ended
+			if b, _ := io.ReadAll(conn); len(b) > 0 {
+				t.Errorf("%s is answered: %q", what, b)
+			}
+			conn.Close()
 		}
-		conn.Close()
-	}
-	if err := r.Err(); err != nil {
-		t.Error(err)
-	}
+		if err := r.Err(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // An observer passes no operator's request on, however it asks: the node does not take it.
 func TestAnObserverOperatesNothing(t *testing.T) {
-	v := newObservatory(t, func(_ int, o *Options) {
-		o.Operators = func(from string, conn net.Conn) {
-			t.Errorf("a request of %s is taken", from)
+	bubble(t, func(t *testing.T) {
+		v := newObservatory(t, func(_ int, o *Options) {
+			o.Operators = func(from string, conn net.Conn) {
+				t.Errorf("a request of %s is taken", from)
+				conn.Close()
+			}
+		})
+		r := v.next()
+		for _, node := range v.list {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
+			cancel()
+			const commands = "\x04\x02" // the lane, and its version
+			//nolint:errcheck // what comes is read
+			io.WriteString(conn, commands+"8 bytes."+string(callOperators))
+			if b, _ := io.ReadAll(conn); len(b) > 0 {
+				t.Errorf("node %s answers %q", node.Name, b)
+			}
 			conn.Close()
 		}
-	})
-	r := v.next()
-	for _, node := range v.list {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
-		cancel()
-		const commands = "\x04\x02"                                     // the lane, and its version
-		io.WriteString(conn, commands+"8 bytes."+string(callOperators)) //nolint:errcheck // read
-		if b, _ := io.ReadAll(conn); len(b) > 0 {
-			t.Errorf("node %s answers %q", node.Name, b)
+		if err := r.Err(); err != nil {
+			t.Error(err)
 		}
-		conn.Close()
-	}
-	if err := r.Err(); err != nil {
-		t.Error(err)
-	}
+	})
 }

@@ -19,7 +19,7 @@ func (g *gated) naming(id event.ClientID) func() (*Command, error) {
 // the order is decided: it cancels an order that rests, and is refused for good behind one that is
 // refused.
 func TestACancelByClientIDWaitsForTheOrderOnItsWay(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		id, _ := event.NewClientID("mine")
 		named := func() *OrderRequest {
@@ -59,7 +59,7 @@ func TestACancelByClientIDWaitsForTheOrderOnItsWay(t *testing.T) {
 
 // A start knows the sides and the names of open orders as an engine that ran on does.
 func TestACancelAllTakesOnlyWhatPassesItsFilters(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		place := func(name string, pair int, side trading.Side) uint64 {
 			t.Helper()

@@ -67,7 +67,7 @@ func (g *gated) records() (list []event.Record) {
 }
 
 func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		const orders, commands = 2*cancelAllWidth + 10, 50
 		for range orders {
@@ -98,7 +98,7 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 }
 
 func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for range 5 {
 			unblock := g.block(g.e.Pairs()[0])
@@ -132,7 +132,7 @@ func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
 // The second order can only be decided when the first, whose client order id it has, was refused.
 // It was sent before the cancel-all, so that cancels it.
 func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		id, _ := event.NewClientID("mine")
 		one, two := g.sell(1e5), g.sell(1e5)
@@ -167,7 +167,7 @@ func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.
 
 // A refusal for a nonce that a cancel-all has taken shows that it has taken it.
 func TestARefusalForTheNonceOfACancelAllComesBehindItsFirstRecord(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(1e5))
 		g.hold()
@@ -205,7 +205,7 @@ func TestARefusalForTheNonceOfACancelAllComesBehindItsFirstRecord(t *testing.T) 
 }
 
 func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
 		for range cancelAllWidth {
@@ -239,7 +239,7 @@ func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 
 // The second waits even when its wallet has nothing in flight, as long as the first has no answer.
 func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		first := g.rest(g.sell(1e5))
 		unblock := g.block(g.e.Pairs()[0])
@@ -284,7 +284,7 @@ func (g *gated) open(name string) int {
 }
 
 func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		var accounts []uint32
 		for i := range 3 * accountsAtOnce {
@@ -301,7 +301,7 @@ func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
 }
 
 func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.resting("slow", 1, 2)
 		others := []*directory.Key{g.resting("single", 0, 1),

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -23,27 +22,17 @@ import (
 // candles are in memory, on their way to the store, or stored, nor how often the process ends. Here
 // a chart keeps few candles, and orders have times of their own.
 func TestChartsAreThoseOfAllTrades(t *testing.T) {
-	// Each run opens stores: see TestRandomCommandsReplayToTheSameState
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set("8"); err != nil {
-			t.Fatal(err)
+	checkInBubbles(t, 8, func(t *testing.T, rt *rapid.T, fresh places) {
+		p := &chartist{t: t, rt: rt, at: fresh(t), keep: rapid.IntRange(1, 5).Draw(rt, "keep"),
+			now: time.Now().Add(-100 * 24 * time.Hour).UnixMicro()}
+		p.start()
+		fund(t, p.e, "ann", map[string]money.Amount{"BTC": 1000 * coin, "USD": 1_000_000 * coin})
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			p.step()
 		}
-	}
-	onBothStores(t, func(t *testing.T, fresh places) {
-		rapid.Check(t, func(rt *rapid.T) {
-			p := &chartist{t: t, rt: rt, at: fresh(rt), keep: rapid.IntRange(1, 5).Draw(rt, "keep"),
-				now: time.Now().Add(-100 * 24 * time.Hour).UnixMicro()}
-			p.start()
-			fund(t, p.e, "ann", map[string]money.Amount{"BTC": 1000 * coin,
-				"USD": 1_000_000 * coin})
-			for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-				p.step()
-			}
-			p.check(true)
-			stop(t, p.e)
-			p.close()
-		})
+		p.check(true)
+		stop(t, p.e)
+		p.close()
 	})
 }
 
@@ -177,7 +166,7 @@ func (p *chartist) check(history bool) {
 // A chart in memory shows no more than the store keeps, because otherwise a restart would shorten
 // it.
 func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, keep := range []int{1, 3, 0} { // 0 keeps all
 			b := newTeller(t, fresh(t), func(o *Options) { o.Retention.Candles = keep })
 			pair := b.e.Pairs()[0]
@@ -211,7 +200,7 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 
 // A view whose update id says nothing about its age is made anew when its time is over.
 func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		pair := g.e.Pairs()[0]
 		for i := range money.Price(committed.ShownLevels + 2) {
@@ -253,7 +242,7 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 }
 
 func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerAccountAndBook = 10_000, 10_000
 			o.Limits.KeysPerAccount = 1000

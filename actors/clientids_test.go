@@ -66,7 +66,7 @@ func (g *gated) filled() {
 func TestAClientOrderIDIsTakenForItsHours(t *testing.T) {
 	for _, filter := range []int{0, 64 << 10} {
 		t.Run(fmt.Sprint("filter of ", filter), func(t *testing.T) {
-			onBothStores(t, func(t *testing.T, fresh places) {
+			onEachStore(t, func(t *testing.T, fresh places) {
 				isTakenForItsHours(t, fresh, filter)
 			})
 		})
@@ -120,7 +120,7 @@ func isTakenForItsHours(t *testing.T, fresh places, filter int) {
 
 // A look that is slow does not let an order pass that was placed and closed meanwhile.
 func TestAnOrderThatClosedDuringALookHasItsClientOrderID(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.ClientIDFilter = 0 })
 		looked := make(chan struct{})
 		g.set(func() { g.nextName = looked })
@@ -155,7 +155,7 @@ func TestAnOrderThatClosedDuringALookHasItsClientOrderID(t *testing.T) {
 
 // A store that does not say whether an id is taken leaves nothing done: no record, no nonce.
 func TestAnOrderIsNotPlacedWhenItsClientOrderIDCannotBeLookedUp(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.ClientIDFilter = 0 })
 		before := g.e.committed.Released()
 		g.nonce++
@@ -185,7 +185,7 @@ func TestAnOrderIsNotPlacedWhenItsClientOrderIDCannotBeLookedUp(t *testing.T) {
 
 // The list of an id has its open order, orders that the store does not have yet, and the others.
 func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		var late atomic.Int64 // as in isTakenForItsHours
 		g := newGated(t, fresh, func(o *Options) {
 			o.ClockError = func() time.Duration { return time.Duration(late.Load()) }

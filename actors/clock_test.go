@@ -18,9 +18,13 @@ import (
 // Clocks that jump, go back or stand still, while orders expire and switches are armed.
 
 // memoryPlaces makes places in memory, where a command costs the least.
-func memoryPlaces(scope) place {
-	disk := memory.NewDisk()
-	return func() persistence.Store { return memory.Open(disk, persistence.Retention{}) }
+func memoryPlaces(testing.TB) place {
+	disk, head := memory.NewDisk(), new(memory.Head)
+	return func() persistence.Store {
+		s := memory.Open(disk, persistence.Retention{})
+		s.Head = head
+		return s
+	}
 }
 
 // newTimed starts an engine in memory whose clock a test sets, and whose journal is never trimmed.
@@ -168,188 +172,200 @@ func (g *clocked) ending(w *OrderRequest, d time.Duration) *OrderRequest {
 }
 
 func TestAJumpAheadEndsEachOrderOnce(t *testing.T) {
-	const orders = 1_100 // of a pair; more than one turn expires
-	g := newTimed(t, func(o *Options) {
-		o.Limits.GTDPerAccountAndBook = 2 * orders
-	})
-	ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-	cid := fund(t, g.e, "cid", map[string]money.Amount{"USD": 1000 * coin})
-	for i := range orders {
-		for _, p := range g.e.Pairs() {
-			w := g.ending(g.sell(1e4), time.Hour+time.Duration(i)*time.Second)
-			w.Pair = p
-			g.rest(w)
+	bubble(t, func(t *testing.T) {
+		const orders = 1_100 // of a pair; more than one turn expires
+		g := newTimed(t, func(o *Options) {
+			o.Limits.GTDPerAccountAndBook = 2 * orders
+		})
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+		cid := fund(t, g.e, "cid", map[string]money.Amount{"USD": 1000 * coin})
+		for i := range orders {
+			for _, p := range g.e.Pairs() {
+				w := g.ending(g.sell(1e4), time.Hour+time.Duration(i)*time.Second)
+				w.Pair = p
+				g.rest(w)
+			}
 		}
-	}
-	plain := g.sell(1e4)
-	plain.Price = 200e8
-	g.rest(plain)
-	g.arm(3600, CancelFilter{Pair: g.e.Pairs()[0]})
-	benSells := *plain
-	must[*Command](t)(g.e.Place(ben, 1, &benSells)).Free()
-	must[*Command](t)(g.e.setSwitch(ben, 2, 3600, CancelFilter{})).Free()
-	g.later(24 * time.Hour)
-	c := must[*Command](t)(g.e.Place(cid, 1, g.buy(100e8, coin)))
-	if !c.Record().Order.Rests() || len(c.Record().Order.Trades) > 0 {
-		t.Errorf("a buy behind the jump: %+v", c.Record().Order)
-	}
-	must[*Command](t)(g.e.Cancel(cid, 2, c.Record().Order.ID)).Free()
-	c.Free()
-	g.acts()
-	eventually(t, "all is over", func() bool {
-		return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
-	})
-	g.wantFunds("all is over", "10/0", "1000/0")
-	e := ended(t, written(t, g.Store, 0))
-	if e.fired != 2 || e.expired+e.swept != 2*orders+2 || e.swept < 2 {
-		t.Errorf("%d orders expired, %d were swept, by %d switches", e.expired, e.swept, e.fired)
-	}
-	g.later(-24 * time.Hour) // it is right again
-	g.acts()
-	for _, end := range []string{"crash", "stop"} {
-		g.ends("what ends before the newest time of the pair",
-			g.placing(g.ending(g.sell(1e4), time.Hour)), accepted)
-		g.noneOpen()
-		g.rest(g.sell(1e4))
-		g.arm(3600, CancelFilter{})
-		g.restart(end)
-		g.acts()
-		if n := len(g.openIDs()); n != 1 {
-			t.Errorf("after a %s %d orders are open", end, n)
+		plain := g.sell(1e4)
+		plain.Price = 200e8
+		g.rest(plain)
+		g.arm(3600, CancelFilter{Pair: g.e.Pairs()[0]})
+		benSells := *plain
+		must[*Command](t)(g.e.Place(ben, 1, &benSells)).Free()
+		must[*Command](t)(g.e.setSwitch(ben, 2, 3600, CancelFilter{})).Free()
+		g.later(24 * time.Hour)
+		c := must[*Command](t)(g.e.Place(cid, 1, g.buy(100e8, coin)))
+		if !c.Record().Order.Rests() || len(c.Record().Order.Trades) > 0 {
+			t.Errorf("a buy behind the jump: %+v", c.Record().Order)
 		}
-		g.later(2 * time.Hour)
+		must[*Command](t)(g.e.Cancel(cid, 2, c.Record().Order.ID)).Free()
+		c.Free()
 		g.acts()
-		g.fired()
-		g.noneOpen()
-	}
-	ended(t, written(t, g.Store, 0))
-	auditClean(t, g.e)
-	g.end()
+		eventually(t, "all is over", func() bool {
+			return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
+		})
+		g.wantFunds("all is over", "10/0", "1000/0")
+		e := ended(t, written(t, g.Store, 0))
+		if e.fired != 2 || e.expired+e.swept != 2*orders+2 || e.swept < 2 {
+			t.Errorf("%d orders expired, %d were swept, by %d switches", e.expired, e.swept,
+				e.fired)
+		}
+		g.later(-24 * time.Hour) // it is right again
+		g.acts()
+		for _, end := range []string{"crash", "stop"} {
+			g.ends("what ends before the newest time of the pair",
+				g.placing(g.ending(g.sell(1e4), time.Hour)), accepted)
+			g.noneOpen()
+			g.rest(g.sell(1e4))
+			g.arm(3600, CancelFilter{})
+			g.restart(end)
+			g.acts()
+			if n := len(g.openIDs()); n != 1 {
+				t.Errorf("after a %s %d orders are open", end, n)
+			}
+			g.later(2 * time.Hour)
+			g.acts()
+			g.fired()
+			g.noneOpen()
+		}
+		ended(t, written(t, g.Store, 0))
+		auditClean(t, g.e)
+		g.end()
+	})
 }
 
 // A cancel is durable that a later clock has stamped, and the expiry behind it is not. By the
 // clock of the next engine nothing is due.
 func TestNothingTradesBehindItsEndUnderAnEarlierClock(t *testing.T) {
-	g := newTimed(t, nil)
-	first := g.rest(g.ending(g.sell(coin), time.Hour))
-	second := g.rest(g.ending(g.sell(coin), 3*time.Hour))
-	other := g.rest(g.sell(coin))
-	g.e.heldBooks.Store(true)
-	g.later(2 * time.Hour)
-	g.ends("a cancel", g.cancelling(other), accepted)
-	g.crash()
-	g.later(-2 * time.Hour)
-	g.again()
-	g.acts()
-	if got := g.openIDs(); !slices.Equal(got, []uint64{first, second}) {
-		t.Errorf("%v are open", got)
-	}
-	c := must[*Command](t)(g.placing(g.buy(100e8, 2*coin))())
-	if r := &c.Record().Order; len(r.Trades) != 1 || r.Trades[0].Maker != second {
-		t.Errorf("the buy trades %+v, want with %d alone", r.Trades, second)
-	}
-	c.Free()
-	ended(t, written(t, g.Store, 0)).counts(1, 0, 0)
-	g.end()
+	bubble(t, func(t *testing.T) {
+		g := newTimed(t, nil)
+		first := g.rest(g.ending(g.sell(coin), time.Hour))
+		second := g.rest(g.ending(g.sell(coin), 3*time.Hour))
+		other := g.rest(g.sell(coin))
+		g.e.heldBooks.Store(true)
+		g.later(2 * time.Hour)
+		g.ends("a cancel", g.cancelling(other), accepted)
+		g.crash()
+		g.later(-2 * time.Hour)
+		g.again()
+		g.acts()
+		if got := g.openIDs(); !slices.Equal(got, []uint64{first, second}) {
+			t.Errorf("%v are open", got)
+		}
+		c := must[*Command](t)(g.placing(g.buy(100e8, 2*coin))())
+		if r := &c.Record().Order; len(r.Trades) != 1 || r.Trades[0].Maker != second {
+			t.Errorf("the buy trades %+v, want with %d alone", r.Trades, second)
+		}
+		c.Free()
+		ended(t, written(t, g.Store, 0)).counts(1, 0, 0)
+		g.end()
+	})
 }
 
 // A record of another time, and the end of maintenance bears it, too: operators' records never go
 // back. No switch may wait for that time.
 func TestSwitchesFireThoughTheEndOfMaintenanceIsAheadOfTheClock(t *testing.T) {
-	for _, end := range []string{"", "crash", "stop"} {
-		g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
-		id := g.rest(g.sell(1e5))
-		g.later(1000 * time.Hour)
-		g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
-		g.later(-1000 * time.Hour)
-		dueUs := g.arm(60, CancelFilter{})
-		for _, on := range []bool{true, false} {
-			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops",
-				event.Maintenance{On: on}))
+	bubble(t, func(t *testing.T) {
+		for _, end := range []string{"", "crash", "stop"} {
+			g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
+			id := g.rest(g.sell(1e5))
+			g.later(1000 * time.Hour)
+			g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
+			g.later(-1000 * time.Hour)
+			dueUs := g.arm(60, CancelFilter{})
+			for _, on := range []bool{true, false} {
+				must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops",
+					event.Maintenance{On: on}))
+			}
+			if end != "" {
+				g.restart(end)
+			}
+			g.acts()
+			graceUs := g.o.Timing.SwitchGrace.Microseconds()
+			if at := g.e.firesAt(dueUs); at < dueUs || at > g.e.nowUs()+graceUs {
+				t.Errorf("%q: due at %d, it fires at %d", end, dueUs, at)
+			}
+			g.later(30 * time.Minute)
+			g.acts()
+			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
+				t.Errorf("%q: within the grace %v are open", end, got)
+			}
+			g.later(31 * time.Minute)
+			g.acts()
+			g.fired()
+			g.noneOpen()
+			ended(t, written(t, g.Store, 0)).counts(0, 1, 1)
+			auditClean(t, g.e)
+			g.restart("crash") // its records are replayed
+			g.end()
 		}
-		if end != "" {
-			g.restart(end)
-		}
-		g.acts()
-		graceUs := g.o.Timing.SwitchGrace.Microseconds()
-		if at := g.e.firesAt(dueUs); at < dueUs || at > g.e.nowUs()+graceUs {
-			t.Errorf("%q: due at %d, it fires at %d", end, dueUs, at)
-		}
-		g.later(30 * time.Minute)
-		g.acts()
-		if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
-			t.Errorf("%q: within the grace %v are open", end, got)
-		}
-		g.later(31 * time.Minute)
-		g.acts()
-		g.fired()
-		g.noneOpen()
-		ended(t, written(t, g.Store, 0)).counts(0, 1, 1)
-		auditClean(t, g.e)
-		g.restart("crash") // its records are replayed
-		g.end()
-	}
+	})
 }
 
 // A record of another time, of the operator's or of another pair, is none of a pair that is halted:
 // its orders go on until their own end.
 func TestAHaltDoesNotBringTheTimeOfAClockThatWasAhead(t *testing.T) {
-	for _, end := range []string{"", "crash", "stop"} {
-		g := newTimed(t, nil)
-		g.later(1000 * time.Hour)
-		g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
-		plain := g.rest(g.sell(1e5))
-		g.later(-1000 * time.Hour)
-		other := func() *OrderRequest {
-			w := g.ending(g.sell(1e5), time.Hour)
-			w.Pair = g.e.Pairs()[1]
-			return w
+	bubble(t, func(t *testing.T) {
+		for _, end := range []string{"", "crash", "stop"} {
+			g := newTimed(t, nil)
+			g.later(1000 * time.Hour)
+			g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
+			plain := g.rest(g.sell(1e5))
+			g.later(-1000 * time.Hour)
+			other := func() *OrderRequest {
+				w := g.ending(g.sell(1e5), time.Hour)
+				w.Pair = g.e.Pairs()[1]
+				return w
+			}
+			open := []uint64{plain, g.rest(other())}
+			if end != "" {
+				g.restart(end)
+			}
+			for _, on := range []bool{true, false} {
+				must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[1].Name, on))
+				must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[0].Name, on))
+			}
+			open = append(open, g.rest(other()))
+			g.acts()
+			eventually(t, "nothing is in flight", g.e.quiet)
+			if got := g.openIDs(); !slices.Equal(got, open) {
+				t.Errorf("%q: %v are open, want %v", end, got, open)
+			}
+			ended(t, written(t, g.Store, 0)).counts(0, 0, 0)
+			auditClean(t, g.e)
+			g.end()
 		}
-		open := []uint64{plain, g.rest(other())}
-		if end != "" {
-			g.restart(end)
-		}
-		for _, on := range []bool{true, false} {
-			must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[1].Name, on))
-			must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[0].Name, on))
-		}
-		open = append(open, g.rest(other()))
-		g.acts()
-		eventually(t, "nothing is in flight", g.e.quiet)
-		if got := g.openIDs(); !slices.Equal(got, open) {
-			t.Errorf("%q: %v are open, want %v", end, got, open)
-		}
-		ended(t, written(t, g.Store, 0)).counts(0, 0, 0)
-		auditClean(t, g.e)
-		g.end()
-	}
+	})
 }
 
 // A switch that is asked for cancels when the engine says, and the fold alone knows that, too.
 func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
-	g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
-	dueUs := g.arm(60, CancelFilter{})
-	fires := func() (asked, folded int64) {
-		q := &committed.KeySwitch{Key: g.key.Number}
-		g.nonce++
-		if err := g.e.Ask(q, g.key, g.nonce); err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
+		dueUs := g.arm(60, CancelFilter{})
+		fires := func() (asked, folded int64) {
+			q := &committed.KeySwitch{Key: g.key.Number}
+			g.nonce++
+			if err := g.e.Ask(q, g.key, g.nonce); err != nil {
+				t.Fatal(err)
+			}
+			fold := *g.e.Public
+			fold.fires = nil
+			return g.e.Public.SwitchFires(q), fold.SwitchFires(q)
 		}
-		fold := *g.e.Public
-		fold.fires = nil
-		return g.e.Public.SwitchFires(q), fold.SwitchFires(q)
-	}
-	if asked, folded := fires(); asked != dueUs || folded != dueUs {
-		t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
-	}
-	for _, on := range []bool{true, false} {
-		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: on}))
-	}
-	asked, folded := fires()
-	if asked != folded || asked < dueUs+(58*time.Minute).Microseconds() {
-		t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
-	}
-	g.end()
+		if asked, folded := fires(); asked != dueUs || folded != dueUs {
+			t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
+		}
+		for _, on := range []bool{true, false} {
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops",
+				event.Maintenance{On: on}))
+		}
+		asked, folded := fires()
+		if asked != folded || asked < dueUs+(58*time.Minute).Microseconds() {
+			t.Errorf("due at %d, it fires at %d, by the fold at %d", dueUs, asked, folded)
+		}
+		g.end()
+	})
 }
 
 func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
@@ -370,41 +386,43 @@ func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
 }
 
 func TestNothingEndsWhileTheClockStandsStill(t *testing.T) {
-	stillUs := time.Now().Add(time.Hour).UnixMicro()
-	var clock atomic.Int64
-	clock.Store(stillUs)
-	g := &clocked{gated: newGated(t, memoryPlaces, func(o *Options) {
-		o.ClockError = func() time.Duration { return time.Until(time.UnixMicro(clock.Load())) }
-	})}
-	sold := g.rest(g.special(g.sell(coin), until(stillUs+1)))
-	waits := g.rest(g.special(g.buy(90e8, coin), rising(101e8), until(stillUs+1)))
-	g.arm(5, CancelFilter{Side: trading.Buy})
-	for _, end := range []string{"crash", "stop"} {
-		for range 10 {
-			g.rest(g.buy(1e8, 1e5))
-			g.acts()
+	bubble(t, func(t *testing.T) {
+		stillUs := time.Now().Add(time.Hour).UnixMicro()
+		var clock atomic.Int64
+		clock.Store(stillUs)
+		g := &clocked{gated: newGated(t, memoryPlaces, func(o *Options) {
+			o.ClockError = func() time.Duration { return time.Until(time.UnixMicro(clock.Load())) }
+		})}
+		sold := g.rest(g.special(g.sell(coin), until(stillUs+1)))
+		waits := g.rest(g.special(g.buy(90e8, coin), rising(101e8), until(stillUs+1)))
+		g.arm(5, CancelFilter{Side: trading.Buy})
+		for _, end := range []string{"crash", "stop"} {
+			for range 10 {
+				g.rest(g.buy(1e8, 1e5))
+				g.acts()
+			}
+			g.restart(end)
 		}
-		g.restart(end)
-	}
-	g.acts()
-	g.ends("a buy", g.placing(g.buy(100e8, coin/2)), accepted)
-	if got, left := g.openIDs(), len(g.armedSwitches()); len(got) != 22 || left != 1 ||
-		got[0] != sold || got[1] != waits {
-		t.Errorf("%v are open, %d switches are armed", got, left)
-	}
-	list := written(t, g.Store, 0)
-	for i := range list {
-		if list[i].Pair != 0 && list[i].TimeUs > stillUs {
-			t.Errorf("it is later than the clock: %+v", list[i])
+		g.acts()
+		g.ends("a buy", g.placing(g.buy(100e8, coin/2)), accepted)
+		if got, left := g.openIDs(), len(g.armedSwitches()); len(got) != 22 || left != 1 ||
+			got[0] != sold || got[1] != waits {
+			t.Errorf("%v are open, %d switches are armed", got, left)
 		}
-	}
-	ended(t, list).counts(0, 0, 0)
-	clock.Add(60e6)
-	g.restart("crash")
-	g.acts()
-	eventually(t, "all is over", func() bool {
-		return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
+		list := written(t, g.Store, 0)
+		for i := range list {
+			if list[i].Pair != 0 && list[i].TimeUs > stillUs {
+				t.Errorf("it is later than the clock: %+v", list[i])
+			}
+		}
+		ended(t, list).counts(0, 0, 0)
+		clock.Add(60e6)
+		g.restart("crash")
+		g.acts()
+		eventually(t, "all is over", func() bool {
+			return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
+		})
+		g.wantFunds("all is over", "10/0", "1000/0")
+		g.end()
 	})
-	g.wantFunds("all is over", "10/0", "1000/0")
-	g.end()
 }

@@ -22,7 +22,7 @@ func (b *teller) closing(account string) string {
 }
 
 func TestAnEmptyAccountIsClosedForGood(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
 		must[Admin](t)(b.e.CreateKey("test", "ann", "another-of-ann", "secret", 1, nil))
@@ -124,7 +124,7 @@ func (g *gated) crediting(reference string) func() (*Command, error) {
 }
 
 func TestADepositOnItsWayKeepsItsAccountOpen(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
 		g.hold()
 		deposit := g.begin(g.crediting("first"))
@@ -143,7 +143,7 @@ func TestADepositOnItsWayKeepsItsAccountOpen(t *testing.T) {
 
 // What comes behind an end that is on its way is decided once that is durable.
 func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
 		key := g.e.Key([]byte("key-of-bob"))
 		g.hold()
@@ -183,7 +183,7 @@ func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
 }
 
 func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for currency, amount := range map[uint16]money.Amount{1: 10 * coin, 2: 1000 * coin} {
 			g.ends("an adjustment", func() (*Command, error) {
@@ -219,20 +219,24 @@ func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 
 // While a member does not read such records, no account is closed.
 func TestAccountsAreClosedOnceAllMembersReadThat(t *testing.T) {
-	var older atomic.Bool
-	older.Store(true)
-	c := newCluster(t, func(_ int, o *Options) {
-		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatAccounts}
+	bubble(t, func(t *testing.T) {
+		var older atomic.Bool
+		older.Store(true)
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Store = olderMembers{o.Store.(persistence.Replica), &older,
+				persistence.FormatAccounts}
+		})
+		r := c.next()
+		must[Admin](t)(r.CreateAccount("test", "bob", ""))
+		eventually(t, "all members read the newest format", func() bool {
+			return r.node.replica.(olderMembers).Replica.Standing().Format >=
+				persistence.FormatAccounts
+		})
+		if _, err := r.CloseAccount("test", "bob"); err == nil ||
+			!strings.Contains(err.Error(), "not all nodes of the cluster") {
+			t.Errorf("while one does not: %v", err)
+		}
+		older.Store(false)
+		must[Admin](t)(r.CloseAccount("test", "bob"))
 	})
-	r := c.next()
-	must[Admin](t)(r.CreateAccount("test", "bob", ""))
-	eventually(t, "all members read the newest format", func() bool {
-		return r.node.replica.(olderMembers).Replica.Standing().Format >= persistence.FormatAccounts
-	})
-	if _, err := r.CloseAccount("test", "bob"); err == nil ||
-		!strings.Contains(err.Error(), "not all nodes of the cluster") {
-		t.Errorf("while one does not: %v", err)
-	}
-	older.Store(false)
-	must[Admin](t)(r.CloseAccount("test", "bob"))
 }

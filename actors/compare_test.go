@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"exchange/actors/committed"
 	"exchange/actors/mailbox"
@@ -56,7 +57,7 @@ func (g *gated) armed(n int) {
 }
 
 func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		g.hold()
@@ -87,7 +88,7 @@ func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
 }
 
 func TestAComparisonOfABookIsGivenUp(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		first := g.begin(g.placing(g.sell(coin)))
@@ -111,7 +112,7 @@ func TestAComparisonOfABookIsGivenUp(t *testing.T) {
 
 // A book and a wallet of many orders are compared in parts, between which both go on.
 func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for range 25 {
 			g.rest(g.sell(coin / 100))
@@ -153,7 +154,7 @@ func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 }
 
 func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		last := uint64(0)
 		for range 25 {
@@ -178,7 +179,7 @@ func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
 }
 
 func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ben := fund(t, g.e, "ben", nil)
 		g.rest(g.sell(coin))
@@ -210,7 +211,7 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 // The fold waits for the imager while both are compared, so it does not begin that while the
 // imager makes an image.
 func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		begun, end := make(chan struct{}), make(chan struct{})
 		go g.e.probe(g.e.imager, func() { close(begun); <-end }) // as a large image would
@@ -232,7 +233,7 @@ func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
 
 // A freeze leaves nothing in flight that a look at the wallet could see.
 func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		g.hold()
@@ -261,7 +262,7 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 
 // A new key may read as soon as it is durable, and the fold may come to it later.
 func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		c := g.comparison()
 		read := make(chan string, 1)
@@ -291,7 +292,7 @@ func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
 
 // The next part of a book waits for no read.
 func TestTheLookAtABookOvertakesReads(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		g.folded()
@@ -320,8 +321,9 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 // Operators' commands reach wallets, fold and directory at different moments: new accounts and
 // keys, freezes, halts, cancels of all, and the ends of keys.
 func TestAuditsBesideOperatorsAreClean(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
+		g.set(func() { g.takes = time.Millisecond })
 		stopping := make(chan struct{})
 		var busy sync.WaitGroup
 		again := func(do func(i int) error) {
@@ -336,6 +338,7 @@ func TestAuditsBesideOperatorsAreClean(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					time.Sleep(time.Millisecond / 10)
 				}
 			})
 		}

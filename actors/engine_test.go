@@ -8,16 +8,17 @@ import (
 	"log/slog"
 	"os"
 	"testing"
-	"time"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/pebble"
+	"exchange/persistence/redis"
 )
 
 // testOptions returns the options of an engine on a store, with two pairs of three currencies.
@@ -30,6 +31,7 @@ func testOptions(store persistence.Store) Options {
 	limits.ClientIDFilter = 64 << 10
 	o := Options{Store: store, Owner: "test", Limits: limits, Timing: DefaultTiming,
 		Snapshot: DefaultSnapshot, Withdrawal: DefaultWithdrawal,
+		Scheduler:   goroutines{},
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		KeyMaterial: func(secret []byte) any { return string(secret) },
 		Mail:        unsent,
@@ -53,10 +55,25 @@ func testOptions(store persistence.Store) Options {
 // unsent is a mail server that takes nothing: mails stay in the outbox and leave no record.
 func unsent(context.Context, *Mail) error { return errors.New("the mail server takes nothing") }
 
+// goroutines is a Scheduler whose goroutines end: no mailbox of another bubble gets one.
+type goroutines struct{ mailbox.Runners }
+
+func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
+
 func openPebble(t testing.TB, dir string) persistence.Store {
 	t.Helper()
 	s, err := pebble.Open(dir, pebble.Options{
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func openRedis(t testing.TB, url, engine string) persistence.Store {
+	t.Helper()
+	s, err := redis.Open(context.Background(), url,
+		redis.Options{Engine: engine, Logger: testOptions(nil).Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +92,7 @@ func start(t testing.TB, o Options) *Engine {
 		case <-e.stop:
 		default:
 			t.Error("the test has not stopped an engine that shares its pools with other tests")
+			e.Abandon()
 		}
 	})
 	return e
@@ -82,9 +100,7 @@ func start(t testing.TB, o Options) *Engine {
 
 func stop(t testing.TB, e *Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := e.Stop(ctx); err != nil {
+	if err := e.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -148,7 +164,7 @@ func sellAndBuy(t *testing.T, e *Engine, alice, bob *directory.Key) {
 }
 
 func TestTwoAccountsTradeAndARestartKeepsIt(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		store := at()
 		e := start(t, testOptions(store))
@@ -230,7 +246,7 @@ func (o *overtaken) Read(ctx context.Context, after uint64, fn func(prev, next u
 }
 
 func TestAStartThatAnotherOwnerOvertakesIsFencedAndFindsNothingCorrupt(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		_, err := Start(context.Background(), testOptions(&overtaken{Store: store}))

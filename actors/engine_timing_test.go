@@ -16,6 +16,13 @@ import (
 	"exchange/persistence"
 )
 
+// timedOptions returns testOptions with the ordinary Scheduler.
+func timedOptions(store persistence.Store) Options {
+	o := testOptions(store)
+	o.Scheduler = nil
+	return o
+}
+
 // forgetful is a store that takes every append and projection at once, so that what is measured is
 // the engine.
 type forgetful struct{ persistence.Store }
@@ -42,7 +49,7 @@ func BenchmarkOrders(b *testing.B) {
 				if store == "none" {
 					s = forgetful{s}
 				}
-				e := start(b, testOptions(s))
+				e := start(b, timedOptions(s))
 				benchmarkOrders(b, e, clients)
 				stop(b, e)
 			})

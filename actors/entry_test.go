@@ -80,7 +80,7 @@ func (g *gated) hash() [32]byte {
 // The journal takes an entry that no client asked for. The entry is durable before it is settled.
 // It is settled and folded like any other, and answers no client.
 func TestAnEntryThatNoClientAskedForIsStoredSettledAndFolded(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ann, usd := g.key.Account, g.e.CurrencyNumber("USD")
 		inFlight := func() bool { return g.e.journal.pending.Load() > 0 }

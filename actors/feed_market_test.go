@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,7 +22,7 @@ func (g *gated) spawn() (*witness, *actor.PID) {
 }
 
 func TestAWatcherOfTheBestPricesIsToldOfNothingElse(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		w, pid := g.spawn()
@@ -51,7 +52,7 @@ func TestAWatcherOfTheBestPricesIsToldOfNothingElse(t *testing.T) {
 }
 
 func TestAWatcherOfCandlesGetsAllThatCameSinceItsLast(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		w, pid := g.spawn()
 		look := func(token uint64, since int64) {
@@ -91,7 +92,7 @@ func TestAWatcherOfCandlesGetsAllThatCameSinceItsLast(t *testing.T) {
 }
 
 func TestTheBestLevelsOfABatchAreThoseBehindItsLastUpdate(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		w, pid := g.spawn()
 		g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0], Kind: committed.WatchDepth,
@@ -119,7 +120,7 @@ func TestTheBestLevelsOfABatchAreThoseBehindItsLastUpdate(t *testing.T) {
 }
 
 func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		w, pid := g.spawn()
 		pair := g.e.Pairs()[0]
@@ -147,6 +148,7 @@ func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
 		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test", unmaintained))
 		w.hears(t, "status 0 false {false  false}")
 		g.e.Unwatch(pid, nil)
+		synctest.Wait() // what is released overtakes it
 		must[Admin](t)(g.e.Halt("test", pair.Name, false))
 		g.end()
 		w.isSilent(t)

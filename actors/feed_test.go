@@ -143,7 +143,7 @@ func (w *witness) isSilent(t *testing.T) {
 }
 
 func TestWatchersAreToldWhatIsReleasedAndNothingBefore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.hold()
 		order := a.begin(a.placing(a.buy(100e8, 2*coin)))
@@ -165,7 +165,7 @@ func TestWatchersAreToldWhatIsReleasedAndNothingBefore(t *testing.T) {
 }
 
 func TestAChannelHearsNothingOfAPairThatItHasStoppedWatching(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.e.Unwatch(a.levelsPID, a.e.Pairs()[0])
 		a.e.Watch(committed.Watch{Channel: a.levelsPID, Pair: a.e.Pairs()[1],
@@ -180,7 +180,7 @@ func TestAChannelHearsNothingOfAPairThatItHasStoppedWatching(t *testing.T) {
 }
 
 func TestAChannelOfChangesIsToldOnceUntilItLooks(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.rest(a.sell(coin))
 		a.ticker.hears(t, "changed")
@@ -195,7 +195,7 @@ func TestAChannelOfChangesIsToldOnceUntilItLooks(t *testing.T) {
 }
 
 func TestAChannelThatFailsIsStartedAgainAndHearsTheRest(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.rest(a.sell(coin))
 		a.trades.hears(t, fmt.Sprintf("update 2: %d sell 1 at 100, 2 at 100", a.first+1))

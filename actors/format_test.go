@@ -2,8 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,27 +15,26 @@ import (
 	"exchange/core/state"
 	"exchange/core/trading"
 	"exchange/persistence"
-	"exchange/persistence/redis"
-	"exchange/persistence/redistest"
 )
 
 // testdata/format holds what this program writes: a Pebble folder and a Redis's append-only files,
 // each with a little of everything: a snapshot, the journal after it, and projections. A change of
 // a stored format fails this test. Raise the format's version then, and write the data anew:
 //
-//	go test ./actors -run TestTheStoredFormatsAreThoseOfToday -write-format
+//	go test -tags prove ./actors -run TestTheStoredFormatsAreThoseOfToday -write-format
 const formatFolder = "testdata/format"
 
-var writeFormats = flag.Bool("write-format", false, "write "+formatFolder+" anew")
+// formats open the data of each kind of store, which writeFormats writes anew. A proof has Redis's.
+var (
+	formats      = map[string]func(*testing.T) persistence.Store{"pebble": openPebbleFormat}
+	writeFormats = func(*testing.T) {}
+)
 
-func openRedis(t testing.TB, url, engine string) persistence.Store {
+func openPebbleFormat(t *testing.T) persistence.Store {
 	t.Helper()
-	s, err := redis.Open(context.Background(), url,
-		redis.Options{Engine: engine, Logger: testOptions(nil).Log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	dir := filepath.Join(t.TempDir(), "data")
+	copyFolder(t, dir, filepath.Join(formatFolder, "pebble"))
+	return openPebble(t, dir)
 }
 
 // a little of everything
@@ -177,10 +174,8 @@ func copyFolder(t *testing.T, to, from string) {
 }
 
 func TestTheStoredFormatsAreThoseOfToday(t *testing.T) {
-	if *writeFormats {
-		writeFormat(t, formatFolder)
-	}
-	check := func(name string, open func(t *testing.T) persistence.Store) {
+	writeFormats(t)
+	for name, open := range formats {
 		t.Run(name, func(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join(formatFolder, name+".txt"))
 			if err != nil {
@@ -192,65 +187,5 @@ func TestTheStoredFormatsAreThoseOfToday(t *testing.T) {
 				t.Errorf("the data are read as\n%swant\n%s", got, want)
 			}
 		})
-	}
-	check("pebble", func(t *testing.T) persistence.Store {
-		dir := t.TempDir()
-		copyFolder(t, filepath.Join(dir, "data"), filepath.Join(formatFolder, "pebble"))
-		return openPebble(t, filepath.Join(dir, "data"))
-	})
-	check("redis", func(t *testing.T) persistence.Store {
-		r := redistest.Start(t)
-		r.Kill()
-		entries, err := filepath.Glob(filepath.Join(r.Dir(), "appendonlydir", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if err := os.Remove(e); err != nil {
-				t.Fatal(err)
-			}
-		}
-		copyFolder(t, r.Dir(), filepath.Join(formatFolder, "redis"))
-		r.Restart()
-		return openRedis(t, r.URL(), "")
-	})
-}
-
-func writeFormat(t *testing.T, folder string) {
-	if err := os.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(folder, "pebble")
-	s := openPebble(t, dir)
-	writeEverything(t, s)
-	// it names this machine
-	if err := errors.Join(s.Close(), os.Remove(filepath.Join(dir, "HOLDER"))); err != nil {
-		t.Fatal(err)
-	}
-	r := redistest.Start(t)
-	s = openRedis(t, r.URL(), "")
-	writeEverything(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r.Kill()
-	copyFolder(t, filepath.Join(folder, "redis", "appendonlydir"),
-		filepath.Join(r.Dir(), "appendonlydir"))
-	for name, open := range map[string]func() persistence.Store{
-		"pebble": func() persistence.Store {
-			tmp := filepath.Join(t.TempDir(), "data")
-			copyFolder(t, tmp, dir)
-			return openPebble(t, tmp)
-		},
-		"redis": func() persistence.Store { r.Restart(); return openRedis(t, r.URL(), "") },
-	} {
-		s := open()
-		text := summary(t, s)
-		s.Close()
-		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s: %s", name, strings.TrimSpace(text))
 	}
 }

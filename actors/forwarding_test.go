@@ -73,26 +73,29 @@ func (b *branch) placed(side trading.Side, price money.Price, amount money.Amoun
 // Commands of each kind are carried out for a client of a node that follows, or refused for the
 // same reasons as at the node that leads, and its reads have all of that.
 func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin, "USD": 1_000_000 * coin})
-	b := c.branch((r.at + 1) % len(c.nodes))
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin,
+			"USD": 1_000_000 * coin})
+		b := c.branch((r.at + 1) % len(c.nodes))
 
-	sold := b.does(b.placed(trading.Sell, 100e8, coin, "first"))
-	if sold.Outcome() != Accepted || sold.Record().Order.ID == 0 {
-		t.Fatalf("an order is refused: %+v", sold.Record())
-	}
-	first := sold.Record().Order.ID
-	sold.Free()
-	b.buysFrom(first)
-	l, m := &c.nodes[(r.at+1)%len(c.nodes)].Links().To, &c.nodes[r.at].Links().From
-	eventually(t, "all requests are counted on both sides", func() bool {
-		n := l.Answered.Load()
-		return n > 0 && n == m.Answered.Load() && l.InFlight.Load()+m.InFlight.Load() == 0
+		sold := b.does(b.placed(trading.Sell, 100e8, coin, "first"))
+		if sold.Outcome() != Accepted || sold.Record().Order.ID == 0 {
+			t.Fatalf("an order is refused: %+v", sold.Record())
+		}
+		first := sold.Record().Order.ID
+		sold.Free()
+		b.buysFrom(first)
+		l, m := &c.nodes[(r.at+1)%len(c.nodes)].Links().To, &c.nodes[r.at].Links().From
+		eventually(t, "all requests are counted on both sides", func() bool {
+			n := l.Answered.Load()
+			return n > 0 && n == m.Answered.Load() && l.InFlight.Load()+m.InFlight.Load() == 0
+		})
+		if n := l.Unknown.Load() + m.Unknown.Load() + l.Full.Load() + m.Full.Load(); n > 0 {
+			t.Errorf("%d requests are not answered", n)
+		}
 	})
-	if n := l.Unknown.Load() + m.Unknown.Load() + l.Full.Load() + m.Full.Load(); n > 0 {
-		t.Errorf("%d requests are not answered", n)
-	}
 }
 
 // buysFrom goes on: the resting order is bought, and commands are refused.
@@ -208,320 +211,336 @@ func (b *branch) several(order uint64) {
 // What a node has shown can be used at once at each other one: money that is seen at a node that
 // follows is spent through the one that leads and through the third, and the other way round.
 func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	ann := fund(t, r.Engine, "ann", nil)
-	var at []*branch
-	for i := range c.nodes {
-		if i != r.at {
-			at = append(at, c.branch(i))
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		ann := fund(t, r.Engine, "ann", nil)
+		var at []*branch
+		for i := range c.nodes {
+			if i != r.at {
+				at = append(at, c.branch(i))
+			}
 		}
-	}
-	has := func(b *branch) bool {
-		q := new(committed.Wallet)
-		q.Account = ann.Account.ID
-		if err := b.Ask(q, nil, 0); err != nil {
-			t.Fatal(err)
+		has := func(b *branch) bool {
+			q := new(committed.Wallet)
+			q.Account = ann.Account.ID
+			if err := b.Ask(q, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			return len(q.Holdings) > 0 && !q.Holdings[0].Balance.Sub(q.Holdings[0].Reserve).IsZero()
 		}
-		return len(q.Holdings) > 0 && !q.Holdings[0].Balance.Sub(q.Holdings[0].Reserve).IsZero()
-	}
-	const rounds = 60
-	nonce := uint64(0)
-	for i := range rounds {
-		sees, spends := at[i%2], at[(i+1)%2]
-		done := make(chan error, 1)
-		go func() {
-			_, err := r.Deposit("test", "ann", "BTC", coin, fmt.Sprint("round ", i))
-			done <- err
-		}()
-		for !has(sees) {
+		const rounds = 60
+		nonce := uint64(0)
+		for i := range rounds {
+			sees, spends := at[i%2], at[(i+1)%2]
+			done := make(chan error, 1)
+			go func() {
+				_, err := r.Deposit("test", "ann", "BTC", coin, fmt.Sprint("round ", i))
+				done <- err
+			}()
+			for !has(sees) {
+			}
+			nonce++
+			spends.nonce = nonce - 1
+			c := spends.does(spends.placed(trading.Sell, 100e8, coin, ""))
+			if c.Outcome() != Accepted {
+				t.Fatalf("round %d: money that was seen cannot be used: %+v", i, c.Record().Refusal)
+			}
+			c.Free()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
 		}
-		nonce++
-		spends.nonce = nonce - 1
-		c := spends.does(spends.placed(trading.Sell, 100e8, coin, ""))
-		if c.Outcome() != Accepted {
-			t.Fatalf("round %d: money that was seen cannot be used: %+v", i, c.Record().Refusal)
-		}
-		c.Free()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 // What was sent to a node that is gone has an unknown outcome, and the node that leads next gets
 // the commands that follow. Each order that was acknowledged is there, and none is there twice.
 func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	b := c.branch((r.at + 1) % len(c.nodes))
-	var told, unknown []uint64
-	var some sync.WaitGroup
-	begun := make(chan struct{})
-	some.Go(func() {
-		for i := uint64(1); i <= 300; i++ {
-			if i == 100 {
-				close(begun)
-			}
-			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
-				Amount: money.Amount(i)}
-			x, err := b.Commands.Do(NewOrder(b.key, i, w))
-			switch {
-			case err == nil:
-				told = append(told, i)
-				x.Free()
-			case errors.Is(err, committed.ErrTimeout):
-				unknown = append(unknown, i)
-			default: // refused before any actor saw it
-				leads := b.node.replica.Leads
-				b.node.life.until(t.Context(), //nolint:errcheck // the next one tells
-					func() bool { return b.Commands.Writable() == nil || leads() })
-				if leads() { // it is no node that follows any more
-					return
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		b := c.branch((r.at + 1) % len(c.nodes))
+		var told, unknown []uint64
+		var some sync.WaitGroup
+		begun := make(chan struct{})
+		some.Go(func() {
+			for i := uint64(1); i <= 300; i++ {
+				if i == 100 {
+					close(begun)
+				}
+				w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+					Amount: money.Amount(i)}
+				x, err := b.Commands.Do(NewOrder(b.key, i, w))
+				switch {
+				case err == nil:
+					told = append(told, i)
+					x.Free()
+				case errors.Is(err, committed.ErrTimeout):
+					unknown = append(unknown, i)
+				default: // refused before any actor saw it
+					leads := b.node.replica.Leads
+					b.node.life.until(t.Context(), //nolint:errcheck // the next one tells
+						func() bool { return b.Commands.Writable() == nil || leads() })
+					if leads() { // it is no node that follows any more
+						return
+					}
 				}
 			}
+		})
+		<-begun
+		c.kill(r.at)
+		some.Wait()
+		for r = c.next(); r.Err() != nil; r = c.next() {
+		}
+		orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
+		eventually(t, "the majority confirms the reign",
+			func() bool { return r.Ask(orders, nil, 0) == nil })
+		open := map[money.Amount]int{}
+		for _, o := range orders.Orders {
+			open[o.Amount]++
+		}
+		for _, i := range told {
+			if open[money.Amount(i)] != 1 {
+				t.Errorf("order %d was acknowledged, and is there %d times", i,
+					open[money.Amount(i)])
+			}
+			delete(open, money.Amount(i))
+		}
+		for _, i := range unknown {
+			delete(open, money.Amount(i))
+		}
+		if len(open) > 0 {
+			t.Errorf("orders are there that were refused: %v", open)
 		}
 	})
-	<-begun
-	c.kill(r.at)
-	some.Wait()
-	for r = c.next(); r.Err() != nil; r = c.next() {
-	}
-	orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
-	eventually(t, "the majority confirms the reign",
-		func() bool { return r.Ask(orders, nil, 0) == nil })
-	open := map[money.Amount]int{}
-	for _, o := range orders.Orders {
-		open[o.Amount]++
-	}
-	for _, i := range told {
-		if open[money.Amount(i)] != 1 {
-			t.Errorf("order %d was acknowledged, and is there %d times", i, open[money.Amount(i)])
-		}
-		delete(open, money.Amount(i))
-	}
-	for _, i := range unknown {
-		delete(open, money.Amount(i))
-	}
-	if len(open) > 0 {
-		t.Errorf("orders are there that were refused: %v", open)
-	}
 }
 
 // The orders of a socket reach the wallet in the order in which they passed its gate, whichever of
 // them wait for a look on the way.
 func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	b := c.branch((r.at + 1) % len(c.nodes))
-	var all sync.WaitGroup
-	const n = 200
-	for i := range n {
-		w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin / 100}
-		if i%3 == 0 {
-			w.ClientID = must[event.ClientID](t)(event.NewClientID(fmt.Sprint("order-", i)))
-		}
-		x := NewOrder(b.key, 0, w).Through(openGate{})
-		if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
-			t.Fatal(err)
-		}
-		all.Go(func() {
-			<-x.reply
-			if x.Outcome() != Accepted {
-				t.Errorf("order %d: %v %+v", i, x.failed, x.Record())
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		b := c.branch((r.at + 1) % len(c.nodes))
+		var all sync.WaitGroup
+		const n = 200
+		for i := range n {
+			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+				Amount: coin / 100}
+			if i%3 == 0 {
+				w.ClientID = must[event.ClientID](t)(event.NewClientID(fmt.Sprint("order-", i)))
 			}
-		})
-	}
-	all.Wait()
-	orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
-	if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) != n {
-		t.Fatal(len(orders.Orders), err)
-	}
-	for i, o := range orders.Orders { // newest first
-		want := ""
-		if place := n - 1 - i; place%3 == 0 {
-			want = fmt.Sprint("order-", place)
+			x := NewOrder(b.key, 0, w).Through(openGate{})
+			if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				<-x.reply
+				if x.Outcome() != Accepted {
+					t.Errorf("order %d: %v %+v", i, x.failed, x.Record())
+				}
+			})
 		}
-		if o.ClientID != want {
-			t.Fatalf("order %d is named %q, want %q", n-1-i, o.ClientID, want)
+		all.Wait()
+		orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
+		if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) != n {
+			t.Fatal(len(orders.Orders), err)
 		}
-	}
+		for i, o := range orders.Orders { // newest first
+			want := ""
+			if place := n - 1 - i; place%3 == 0 {
+				want = fmt.Sprint("order-", place)
+			}
+			if o.ClientID != want {
+				t.Fatalf("order %d is named %q, want %q", n-1-i, o.ClientID, want)
+			}
+		}
+	})
 }
 
 // A session at a node that follows ends with its client, or with the connection of its node; then
 // the node's clients must hear of it.
 func TestASessionEndsWithItsConnection(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	b := c.branch((r.at + 1) % len(c.nodes))
-	begins := func(number uint64) {
-		t.Helper()
-		x := b.does(NewSession(b.key, &Session{Number: number, Seconds: 60}).Through(openGate{}))
-		if x.Outcome() != Accepted {
-			t.Fatalf("a session is refused: %v", x.Faults())
-		}
-		x.Free()
-	}
-	armed := func(want bool) {
-		t.Helper()
-		eventually(t, fmt.Sprint("the switch has a time: ", want), func() bool {
-			var has bool
-			if err := c.nodes[r.at].onSide(func() {
-				for _, s := range r.committed.State().Account(b.key.Account.ID).Switches() {
-					has = has || s.Session && s.DueUs != 0
-				}
-			}); err != nil {
-				t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		b := c.branch((r.at + 1) % len(c.nodes))
+		begins := func(number uint64) {
+			t.Helper()
+			x := b.does(NewSession(b.key, &Session{Number: number,
+				Seconds: 60}).Through(openGate{}))
+			if x.Outcome() != Accepted {
+				t.Fatalf("a session is refused: %v", x.Faults())
 			}
-			return has == want
-		})
-	}
-	begins(1)
-	begins(2)
-	b.Commands.SessionLost(b.key, 1)
-	armed(false)
-	b.Commands.SessionLost(b.key, 2)
-	armed(true)
-	begins(3)
-	armed(false)
-	f := b.Commands.(*forwarding)
-	f.mu.Lock()
-	f.to.Close()
-	f.mu.Unlock()
-	armed(true)
-	eventually(t, "the node knows that sessions are over", f.lostSessions)
-	if err := b.Await(t.Context()); !errors.Is(err, errSessions) {
-		t.Errorf("the node goes on: %v", err)
-	}
+			x.Free()
+		}
+		armed := func(want bool) {
+			t.Helper()
+			eventually(t, fmt.Sprint("the switch has a time: ", want), func() bool {
+				var has bool
+				if err := c.nodes[r.at].onSide(func() {
+					for _, s := range r.committed.State().Account(b.key.Account.ID).Switches() {
+						has = has || s.Session && s.DueUs != 0
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				return has == want
+			})
+		}
+		begins(1)
+		begins(2)
+		b.Commands.SessionLost(b.key, 1)
+		armed(false)
+		b.Commands.SessionLost(b.key, 2)
+		armed(true)
+		begins(3)
+		armed(false)
+		f := b.Commands.(*forwarding)
+		f.mu.Lock()
+		f.to.Close()
+		f.mu.Unlock()
+		armed(true)
+		eventually(t, "the node knows that sessions are over", f.lostSessions)
+		if err := b.Await(t.Context()); !errors.Is(err, errSessions) {
+			t.Errorf("the node goes on: %v", err)
+		}
+	})
 }
 
 // A node whose fold does not get in time to what was acknowledged cannot know, and says so as one
 // that is cut off does.
 func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", nil)
-	b := c.branch((r.at + 1) % len(c.nodes))
-	held, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { ended <- b.node.onSide(func() { close(held); <-free }) }()
-	<-held
-	committed.SetPatience(b.Door, time.Millisecond)
-	must[Admin](t)(r.Deposit("test", "ann", "BTC", coin, "late"))
-	if err := b.Commands.Current(); !errors.Is(err, ErrNotConfirmed) {
-		t.Errorf("a node that is late: %v", err)
-	}
-	committed.SetPatience(b.Door, time.Minute)
-	close(free)
-	if err := errors.Join(<-ended, b.Commands.Current()); err != nil {
-		t.Error(err)
-	}
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", nil)
+		b := c.branch((r.at + 1) % len(c.nodes))
+		held, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() { ended <- b.node.onSide(func() { close(held); <-free }) }()
+		<-held
+		committed.SetPatience(b.Door, time.Millisecond)
+		must[Admin](t)(r.Deposit("test", "ann", "BTC", coin, "late"))
+		if err := b.Commands.Current(); !errors.Is(err, ErrNotConfirmed) {
+			t.Errorf("a node that is late: %v", err)
+		}
+		committed.SetPatience(b.Door, time.Minute)
+		close(free)
+		if err := errors.Join(<-ended, b.Commands.Current()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A node learns of accounts, keys, freezes, halts and maintenance while it follows.
 func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", nil)
-	b := c.branch((r.at + 1) % len(c.nodes))
-	fund(t, r.Engine, "bob", map[string]money.Amount{"BTC": coin})
-	knows := func(what string, is func() bool) {
-		t.Helper()
-		if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", nil)
+		b := c.branch((r.at + 1) % len(c.nodes))
+		fund(t, r.Engine, "bob", map[string]money.Amount{"BTC": coin})
+		knows := func(what string, is func() bool) {
+			t.Helper()
+			if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !is() {
+				t.Errorf("the node does not know of %s", what)
+			}
+		}
+		knows("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
+		bob := b.Commands.Key([]byte("key-of-bob"))
+		for nonce := uint64(1); nonce <= 5; nonce++ { // the node hears of both a moment later
+			must[Admin](t)(r.Freeze("test", "bob", true))
+			if err := b.Ask(new(committed.Wallet), bob, nonce); !errors.Is(err,
+				committed.ErrFrozen) {
+				t.Errorf("a read of a frozen account: %v", err)
+			}
+			knows("a freeze", bob.Account.Frozen)
+			must[Admin](t)(r.Freeze("test", "bob", false))
+			if err := b.Commands.Current(); err != nil || bob.Account.Frozen() {
+				t.Error("an account that is free again counts as frozen", err)
+			}
+		}
+		must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
+		knows("a halt", b.Pairs()[0].Halted)
+		must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))
+		knows("its end", func() bool { return !b.Pairs()[0].Halted() })
+		r.maintains(t, true)
+		knows("maintenance", func() bool {
+			return b.Commands.Maintenance() != nil && b.Commands.Writable() == ErrMaintenance
+		})
+		r.maintains(t, false)
+		knows("its end", func() bool { return b.Commands.Writable() == nil })
+		if _, err := r.RevokeKey("test", "key-of-bob"); err != nil {
 			t.Fatal(err)
 		}
-		if !is() {
-			t.Errorf("the node does not know of %s", what)
+		knows("the end of a key", func() bool {
+			return bob.Revoked() && b.Commands.Key([]byte("key-of-bob")) == nil
+		})
+		x := NewCancelAll(bob, 1, CancelFilter{})
+		if _, err := b.Commands.Do(x); !errors.Is(err, committed.ErrKeyRevoked) {
+			t.Errorf("a command of a key that has ended: %v", err)
 		}
-	}
-	knows("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
-	bob := b.Commands.Key([]byte("key-of-bob"))
-	for nonce := uint64(1); nonce <= 5; nonce++ { // the node hears of both a moment later
-		must[Admin](t)(r.Freeze("test", "bob", true))
-		if err := b.Ask(new(committed.Wallet), bob, nonce); !errors.Is(err, committed.ErrFrozen) {
-			t.Errorf("a read of a frozen account: %v", err)
-		}
-		knows("a freeze", bob.Account.Frozen)
-		must[Admin](t)(r.Freeze("test", "bob", false))
-		if err := b.Commands.Current(); err != nil || bob.Account.Frozen() {
-			t.Error("an account that is free again counts as frozen", err)
-		}
-	}
-	must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
-	knows("a halt", b.Pairs()[0].Halted)
-	must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))
-	knows("its end", func() bool { return !b.Pairs()[0].Halted() })
-	r.maintains(t, true)
-	knows("maintenance", func() bool {
-		return b.Commands.Maintenance() != nil && b.Commands.Writable() == ErrMaintenance
 	})
-	r.maintains(t, false)
-	knows("its end", func() bool { return b.Commands.Writable() == nil })
-	if _, err := r.RevokeKey("test", "key-of-bob"); err != nil {
-		t.Fatal(err)
-	}
-	knows("the end of a key", func() bool {
-		return bob.Revoked() && b.Commands.Key([]byte("key-of-bob")) == nil
-	})
-	x := NewCancelAll(bob, 1, CancelFilter{})
-	if _, err := b.Commands.Do(x); !errors.Is(err, committed.ErrKeyRevoked) {
-		t.Errorf("a command of a key that has ended: %v", err)
-	}
 }
 
 // maintains begins or ends a maintenance.
 func (r *reigning) maintains(t *testing.T, on bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := r.SetMaintenance(ctx, "test", event.Maintenance{On: on}); err != nil {
+	if _, err := r.SetMaintenance(t.Context(), "test", event.Maintenance{On: on}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // A node of the cluster that says what makes no sense loses its connection, and changes nothing.
 func TestNonsenseFromANodeChangesNothing(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	_, market := c.nodes[r.at].store.Market()
-	digest := sha256.Sum256(market)
-	hello := appendText([]byte{forwardHello, forwardVersion}, string(digest[:]))
-	key := "key-of-ann"
-	order := func(nonce uint64, gated byte, n uint64, rest ...byte) []byte {
-		b := appendNumbers([]byte{forwardCommands}, 1)
-		b = append(appendNumbers(appendText(b, key), nonce), gated)
-		return append(appendNumbers(b, n), rest...)
-	}
-	for name, messages := range map[string][][]byte{
-		"no hello":                    {order(1, 0, 1)},
-		"an unknown version":          {appendText([]byte{forwardHello, 99}, string(digest[:]))},
-		"another market part":         {appendText([]byte{forwardHello, forwardVersion}, "other")},
-		"an unknown kind":             {hello, {77}},
-		"an answer":                   {hello, {forwardOutcomes, 1, 1, 0}},
-		"no commands":                 {hello, order(1, 0, 0)},
-		"very many commands":          {hello, order(1, 0, 1<<40)},
-		"commands that are not there": {hello, order(1, 0, 5)},
-		"a nonce and a gate": {hello, order(1, 1, 1, appendCommand(nil, NewCancel(keyOfNobody, 1, 1,
-			event.ClientID{}))...)},
-		"an operator's kind": {hello, order(1, 0, 1, byte(event.KindDeposit), 1, 1, 1)},
-		"a pair that is not there": {hello, order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1, 0,
-			0)},
-		"a negative amount": {hello, order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1, 1},
-			appendNumbers(nil, 1<<63)...)...)},
-		"a withdrawal that is approved": {hello, order(1, 0, 1, byte(event.KindWithdrawalMoved), 1,
-			event.WithdrawalApproved, 0)},
-		"something behind the commands": {hello, order(1, 0, 1, append(appendCommand(nil,
-			NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...)},
-	} {
-		t.Run(name, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		_, market := c.nodes[r.at].store.Market()
+		digest := sha256.Sum256(market)
+		hello := appendText([]byte{forwardHello, forwardVersion}, string(digest[:]))
+		key := "key-of-ann"
+		order := func(nonce uint64, gated byte, n uint64, rest ...byte) []byte {
+			b := appendNumbers([]byte{forwardCommands}, 1)
+			b = append(appendNumbers(appendText(b, key), nonce), gated)
+			return append(appendNumbers(b, n), rest...)
+		}
+		for name, messages := range map[string][][]byte{
+			"no hello": {order(1, 0, 1)},
+			"an unknown version": {appendText([]byte{forwardHello, 99},
+				string(digest[:]))},
+			"another market part": {appendText([]byte{forwardHello, forwardVersion},
+				"other")},
+			"an unknown kind":             {hello, {77}},
+			"an answer":                   {hello, {forwardOutcomes, 1, 1, 0}},
+			"no commands":                 {hello, order(1, 0, 0)},
+			"very many commands":          {hello, order(1, 0, 1<<40)},
+			"commands that are not there": {hello, order(1, 0, 5)},
+			"a nonce and a gate": {hello, order(1, 1, 1, appendCommand(nil, NewCancel(keyOfNobody,
+				1, 1, event.ClientID{}))...)},
+			"an operator's kind": {hello, order(1, 0, 1, byte(event.KindDeposit), 1, 1, 1)},
+			"a pair that is not there": {hello, order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1,
+				0, 0)},
+			"a negative amount": {hello, order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1,
+				1}, appendNumbers(nil, 1<<63)...)...)},
+			"a withdrawal that is approved": {hello, order(1, 0, 1, byte(event.KindWithdrawalMoved),
+				1, event.WithdrawalApproved, 0)},
+			"something behind the commands": {hello, order(1, 0, 1, append(appendCommand(nil,
+				NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...)},
+		} {
 			here, there := net.Pipe()
 			line := duplex.New(there, lineOptions(&DefaultTiming))
 			for _, m := range messages {
 				if err := line.Send(func(b []byte) []byte { return append(b, m...) }); err != nil {
-					t.Fatal(err)
+					t.Fatal(name, err)
 				}
 			}
 			over := make(chan struct{})
@@ -537,17 +556,17 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 			})
 			<-over
 			if err == nil || err.Error() == "it is answered" {
-				t.Error(err)
+				t.Error(name, err)
 			}
 			if err := r.Err(); err != nil {
-				t.Fatal(err)
+				t.Fatal(name, err)
 			}
-		})
-	}
-	orders := &committed.OpenOrders{Account: 1, Limit: 10}
-	if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) > 0 {
-		t.Error(orders.Orders, err)
-	}
+		}
+		orders := &committed.OpenOrders{Account: 1, Limit: 10}
+		if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) > 0 {
+			t.Error(orders.Orders, err)
+		}
+	})
 }
 
 // keyOfNobody is a key that no exchange has.
@@ -617,175 +636,186 @@ func (b *branch) sees(r *reigning) (deposited chan error) {
 // A node that led a moment ago does not say that a key has ended which it does not know: the one
 // that leads now may have made it.
 func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
-	c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
-	c.caughtUp(r)
-	r.dir.RemoveKey(r.Key([]byte("key-of-ann")))
-	id, err := event.NewClientID("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := map[string]func() error{
-		"a command": func() error {
-			_, err := b.Commands.Do(NewCancelAll(b.key, b.next(), CancelFilter{}))
-			return err
-		},
-		"a command that has passed its gate": func() error {
-			x := NewCancelAll(b.key, 0, CancelFilter{})
-			x.gate = passed{}
-			_, err := b.Commands.Do(x)
-			return err
-		},
-		"a read": func() error { return b.Ask(new(committed.Wallet), b.key, b.next()) },
-		"a read of an order by its client id": func() error {
-			q := &committed.NamedOrder{Account: b.key.Account.ID, ClientID: id}
-			return b.Ask(q, b.key, b.next())
-		},
-		"a fence": func() error { return b.Commands.Settle(b.key) },
-	}
-	for _, alone := range []bool{true, false} {
-		store.alone.Store(alone)
-		want := committed.ErrKeyRevoked
-		if alone {
-			want = ErrNotConfirmed
+	bubble(t, func(t *testing.T) {
+		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
+		c.caughtUp(r)
+		r.dir.RemoveKey(r.Key([]byte("key-of-ann")))
+		id, err := event.NewClientID("a")
+		if err != nil {
+			t.Fatal(err)
 		}
-		for what, does := range ask {
-			if err := does(); !errors.Is(err, want) {
-				t.Errorf("%s, alone: %t: %v", what, alone, err)
+		ask := map[string]func() error{
+			"a command": func() error {
+				_, err := b.Commands.Do(NewCancelAll(b.key, b.next(), CancelFilter{}))
+				return err
+			},
+			"a command that has passed its gate": func() error {
+				x := NewCancelAll(b.key, 0, CancelFilter{})
+				x.gate = passed{}
+				_, err := b.Commands.Do(x)
+				return err
+			},
+			"a read": func() error { return b.Ask(new(committed.Wallet), b.key, b.next()) },
+			"a read of an order by its client id": func() error {
+				q := &committed.NamedOrder{Account: b.key.Account.ID, ClientID: id}
+				return b.Ask(q, b.key, b.next())
+			},
+			"a fence": func() error { return b.Commands.Settle(b.key) },
+		}
+		for _, alone := range []bool{true, false} {
+			store.alone.Store(alone)
+			want := committed.ErrKeyRevoked
+			if alone {
+				want = ErrNotConfirmed
+			}
+			for what, does := range ask {
+				if err := does(); !errors.Is(err, want) {
+					t.Errorf("%s, alone: %t: %v", what, alone, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 // Behind Settle nothing is on its way any more that has passed a gate, whatever it waits for.
 func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
-	_, r, b, store := lingers(t, nil)
-	end := store.linger()
-	deposited := b.sees(r)
-	x := NewOrder(b.key, 0, &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
-		Amount: coin}).Through(openGate{})
-	if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Settle(b.key); err != nil {
-		t.Error(err)
-	}
-	select {
-	case <-x.reply: // the node that leads has given it up
-	default:
-		t.Error("a command is still on its way")
-	}
-	end()
-	if err := <-deposited; err != nil {
-		t.Error(err)
-	}
+	bubble(t, func(t *testing.T) {
+		_, r, b, store := lingers(t, nil)
+		end := store.linger()
+		deposited := b.sees(r)
+		x := NewOrder(b.key, 0, &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+			Amount: coin}).Through(openGate{})
+		if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Settle(b.key); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-x.reply: // the node that leads has given it up
+		default:
+			t.Error("a command is still on its way")
+		}
+		end()
+		if err := <-deposited; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // An order that is durable, and whose answer is lost with the connection, has an unknown outcome.
 func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
-	c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
-	to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
-	from := &c.nodes[r.at].Links().From
-	end := store.linger()
-	ended := make(chan error, 1)
-	order := b.placed(trading.Sell, 100e8, coin, "")
-	go func() {
-		_, err := b.Commands.Do(order)
-		ended <- err
-	}()
-	eventually(t, "the order is durable", func() bool {
-		q := committed.OpenOrders{Account: b.key.Account.ID, Limit: 10}
-		return b.Ask(&q, nil, 0) == nil && len(q.Orders) == 1
+	bubble(t, func(t *testing.T) {
+		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
+		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
+		from := &c.nodes[r.at].Links().From
+		end := store.linger()
+		ended := make(chan error, 1)
+		order := b.placed(trading.Sell, 100e8, coin, "")
+		go func() {
+			_, err := b.Commands.Do(order)
+			ended <- err
+		}()
+		eventually(t, "the order is durable", func() bool {
+			q := committed.OpenOrders{Account: b.key.Account.ID, Limit: 10}
+			return b.Ask(&q, nil, 0) == nil && len(q.Orders) == 1
+		})
+		if up, n, there := to.Up.Load(), to.InFlight.Load(), from.InFlight.Load(); up != 1 ||
+			n != 1 || there != 1 {
+			t.Errorf("%d connections, %d requests in flight, and %d there", up, n, there)
+		}
+		f := b.Commands.(*forwarding)
+		f.mu.Lock()
+		f.to.Close()
+		f.mu.Unlock()
+		if err := <-ended; err != committed.ErrTimeout {
+			t.Errorf("the order is open, and its client is told %v", err)
+		}
+		if n, unknown := to.Answered.Load(), to.Unknown.Load(); n != 0 || unknown != 1 {
+			t.Errorf("%d requests are answered, and %d have an unknown outcome", n, unknown)
+		}
+		end()
+		eventually(t, "it is released", func() bool { return from.InFlight.Load() == 0 })
+		if n, unknown := from.Answered.Load(), from.Unknown.Load(); n+unknown != 1 {
+			t.Errorf("%d requests are answered there, and %d have an unknown outcome", n, unknown)
+		}
 	})
-	if up, n, there := to.Up.Load(), to.InFlight.Load(), from.InFlight.Load(); up != 1 ||
-		n != 1 || there != 1 {
-		t.Errorf("%d connections, %d requests in flight, and %d there", up, n, there)
-	}
-	f := b.Commands.(*forwarding)
-	f.mu.Lock()
-	f.to.Close()
-	f.mu.Unlock()
-	if err := <-ended; err != committed.ErrTimeout {
-		t.Errorf("the order is open, and its client is told %v", err)
-	}
-	if n, unknown := to.Answered.Load(), to.Unknown.Load(); n != 0 || unknown != 1 {
-		t.Errorf("%d requests are answered, and %d have an unknown outcome", n, unknown)
-	}
-	end()
-	eventually(t, "it is released", func() bool { return from.InFlight.Load() == 0 })
-	if n, unknown := from.Answered.Load(), from.Unknown.Load(); n+unknown != 1 {
-		t.Errorf("%d requests are answered there, and %d have an unknown outcome", n, unknown)
-	}
 }
 
 // Of two commands on their way at once each is told its own outcome.
 func TestEachCommandHasItsOwnAnswer(t *testing.T) {
-	c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
-	to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
-	end := store.linger()
-	do := func(x *Command) <-chan Outcome {
-		ended := make(chan Outcome, 1)
-		go func() {
-			x, err := b.Commands.Do(x)
-			if err != nil {
-				t.Error(err)
-				ended <- undecided
-				return
-			}
-			ended <- x.Outcome()
-		}()
-		return ended
-	}
-	good := do(b.placed(trading.Sell, 100e8, coin, ""))
-	eventually(t, "an order is on its way", func() bool { return to.InFlight.Load() == 1 })
-	bad := do(b.placed(trading.Sell, 100e8, 1000*coin, ""))
-	eventually(t, "another one was sent, too", func() bool {
-		f := b.Commands.(*forwarding)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.number >= 2
+	bubble(t, func(t *testing.T) {
+		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
+		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
+		end := store.linger()
+		do := func(x *Command) <-chan Outcome {
+			ended := make(chan Outcome, 1)
+			go func() {
+				x, err := b.Commands.Do(x)
+				if err != nil {
+					t.Error(err)
+					ended <- undecided
+					return
+				}
+				ended <- x.Outcome()
+			}()
+			return ended
+		}
+		good := do(b.placed(trading.Sell, 100e8, coin, ""))
+		eventually(t, "an order is on its way", func() bool { return to.InFlight.Load() == 1 })
+		bad := do(b.placed(trading.Sell, 100e8, 1000*coin, ""))
+		eventually(t, "another one was sent, too", func() bool {
+			f := b.Commands.(*forwarding)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.number >= 2
+		})
+		end()
+		if x := <-good; x != Accepted {
+			t.Errorf("the order for which there is money is told %v", x)
+		}
+		if x := <-bad; x != Refused {
+			t.Errorf("the order for which there is none is told %v", x)
+		}
 	})
-	end()
-	if x := <-good; x != Accepted {
-		t.Errorf("the order for which there is money is told %v", x)
-	}
-	if x := <-bad; x != Refused {
-		t.Errorf("the order for which there is none is told %v", x)
-	}
 }
 
 // A node that follows may show what the one that leads has yet to release. Commands wait for that,
 // whichever way they come: they are not decided on less than their client may have seen.
 func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
-	_, r, b, store := lingers(t, nil)
-	end := store.linger()
-	deposited := b.sees(r)
-	sell := func(what string, to Commands, key *directory.Key, nonce uint64) error {
-		t.Helper()
-		w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin}
-		x, err := to.Do(NewOrder(key, nonce, w))
-		if err == nil && x.Outcome() != Accepted {
-			t.Errorf("%s: the money that was seen cannot be used: %+v", what, x.Record().Refusal)
+	bubble(t, func(t *testing.T) {
+		_, r, b, store := lingers(t, nil)
+		end := store.linger()
+		deposited := b.sees(r)
+		sell := func(what string, to Commands, key *directory.Key, nonce uint64) error {
+			t.Helper()
+			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin}
+			x, err := to.Do(NewOrder(key, nonce, w))
+			if err == nil && x.Outcome() != Accepted {
+				t.Errorf("%s: the money that was seen cannot be used: %+v", what,
+					x.Record().Refusal)
+			}
+			return err
 		}
-		return err
-	}
-	for what, to := range map[string]Commands{"at the node that leads": r,
-		"elsewhere": b.Commands} {
-		key := to.Key([]byte("key-of-ann"))
-		if err := sell(what, to, key, 1); err != ErrNotConfirmed && err != ErrStalled {
-			t.Errorf("%s: %v", what, err)
+		for what, to := range map[string]Commands{"at the node that leads": r,
+			"elsewhere": b.Commands} {
+			key := to.Key([]byte("key-of-ann"))
+			if err := sell(what, to, key, 1); err != ErrNotConfirmed && err != ErrStalled {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
-	}
-	end()
-	eventually(t, "the store takes writes again", func() bool {
-		return r.Writable() == nil && b.Commands.Writable() == nil
-	})
-	for nonce, to := range []Commands{b.Commands, r} {
-		key := to.Key([]byte("key-of-ann"))
-		if err := sell("released", to, key, uint64(nonce)+1); err != nil {
+		end()
+		eventually(t, "the store takes writes again", func() bool {
+			return r.Writable() == nil && b.Commands.Writable() == nil
+		})
+		for nonce, to := range []Commands{b.Commands, r} {
+			key := to.Key([]byte("key-of-ann"))
+			if err := sell("released", to, key, uint64(nonce)+1); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-deposited; err != nil {
 			t.Error(err)
 		}
-	}
-	if err := <-deposited; err != nil {
-		t.Error(err)
-	}
+	})
 }

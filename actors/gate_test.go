@@ -15,7 +15,7 @@ import (
 )
 
 func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 10, g.sell(9*coin)) })
@@ -58,7 +58,7 @@ func TestNothingIsKnownBeforeItIsDurable(t *testing.T) {
 }
 
 func TestAClientIDIsFreeWhenTheOrderThatTookItWasRefused(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerBook = 1 })
 		g.rest(g.sell(coin))
 		id, _ := event.NewClientID("mine")
@@ -81,7 +81,7 @@ func TestAClientIDIsFreeWhenTheOrderThatTookItWasRefused(t *testing.T) {
 // A client that lost its answer asks for the order by its client order id, so "no such order" must
 // stay true.
 func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		id, _ := event.NewClientID("mine")
 		other, _ := event.NewClientID("other")
@@ -131,7 +131,7 @@ func TestAnOrderThatMayStillLandIsNotCalledMissing(t *testing.T) {
 }
 
 func TestARevokedKeyIsRefusedByItsWallet(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		// the wallet knows a nonce of the key, and at the end both sides are compared
 		g.rest(g.sell(coin))
@@ -147,7 +147,7 @@ func TestARevokedKeyIsRefusedByItsWallet(t *testing.T) {
 }
 
 func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	forEachStore(t, func(t *testing.T, fresh places) {
 		for name, c := range map[string]struct {
 			err  error
 			deaf bool
@@ -160,48 +160,51 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 			"never even returns": {deaf: true, want: ErrStalled},
 		} {
 			t.Run(name, func(t *testing.T) {
-				g := newGated(t, fresh, func(o *Options) {
-					// an append of the test itself may be slow
-					o.Timing.StallMax, o.Timing.Projection = time.Minute, 10*time.Millisecond
-					if c.want == ErrStalled {
-						o.Timing.StallMax = 5 * time.Second
+				bubble(t, func(t *testing.T) {
+					g := newGated(t, fresh, func(o *Options) {
+						// an append of the test itself may be slow
+						o.Timing.StallMax, o.Timing.Projection = time.Minute, 10*time.Millisecond
+						if c.want == ErrStalled {
+							o.Timing.StallMax = 5 * time.Second
+						}
+						o.Timing.Request = time.Hour
+					})
+					g.set(func() { g.holding, g.deaf = true, c.deaf })
+					done := g.begin(g.placing(g.sell(coin)))
+					held := g.begin(g.placing(g.sell(coin)))
+					eventually(t, "an order is at the store", g.held)
+					g.inMailbox(2)
+					if !c.deaf {
+						g.set(func() { g.holding, g.appendErr = false, c.err })
 					}
-					o.Timing.Request = time.Hour
+					<-g.e.Dead()
+					if !errors.Is(g.e.Err(), c.want) {
+						t.Errorf("the engine ends with %v, want %v", g.e.Err(), c.want)
+					}
+					for _, d := range []<-chan string{done, held} {
+						if got := <-d; got != committed.ErrTimeout.Error() {
+							t.Errorf("an order in flight is told %q", got)
+						}
+					}
+					g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
+					g.ends("a private read", g.asking(new(committed.Wallet), g.key, 100),
+						ErrStopping.Error())
+					g.crash()
 				})
-				g.set(func() { g.holding, g.deaf = true, c.deaf })
-				done := g.begin(g.placing(g.sell(coin)))
-				held := g.begin(g.placing(g.sell(coin)))
-				eventually(t, "an order is at the store", g.held)
-				g.inMailbox(2)
-				if !c.deaf {
-					g.set(func() { g.holding, g.appendErr = false, c.err })
-				}
-				<-g.e.Dead()
-				if !errors.Is(g.e.Err(), c.want) {
-					t.Errorf("the engine ends with %v, want %v", g.e.Err(), c.want)
-				}
-				for _, d := range []<-chan string{done, held} {
-					if got := <-d; got != committed.ErrTimeout.Error() {
-						t.Errorf("an order in flight is told %q", got)
-					}
-				}
-				g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
-				g.ends("a private read", g.asking(new(committed.Wallet), g.key, 100),
-					ErrStopping.Error())
-				g.crash()
 			})
 		}
 	})
 }
 
 func TestSnapshotsAreKeptTwiceAndTrimOnlyBelowTheOlder(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Snapshot = committed.SnapshotPolicy{MinRecords: 5, MaxRecords: 5}
 			o.Timing.Projection = time.Millisecond
 		})
 		for range 60 {
 			g.rest(g.sell(1e5))
+			time.Sleep(g.o.Timing.Projection)
 		}
 		stop(t, g.e)
 		ctx := context.Background()
@@ -263,7 +266,7 @@ func (u unreadable) LoadSnapshot(ctx context.Context, back int) (uint64, io.Read
 }
 
 func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		wait := make(chan struct{})
 		g := newGated(t, fresh, func(o *Options) {
 			o.Snapshot = committed.SnapshotPolicy{MinRecords: 3, MaxRecords: 3}
@@ -303,9 +306,7 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 		})
 		g.set(func() { g.saveErr = errors.New("no room") })
 		g.rest(g.sell(1e4))
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := g.e.Stop(ctx); err == nil {
+		if err := g.e.Stop(context.Background()); err == nil {
 			t.Error("a stop without its snapshot is called orderly")
 		}
 		g.close()
@@ -313,7 +314,7 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 }
 
 func TestRecoveryRefusesAStoreThatHasLostWrites(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		g.end()
@@ -337,7 +338,7 @@ type liar struct {
 func (l liar) Watermark(context.Context) (uint64, error) { return l.watermark, nil }
 
 func TestACurrencyThatIsHeldMustBeConfigured(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.end()
 		s := g.at()

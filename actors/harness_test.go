@@ -2,56 +2,88 @@ package actors
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/persistence"
-	"exchange/persistence/redistest"
 )
 
 // A place keeps the data of one engine. A call opens the store there, with the data that the
 // previous store had when it was closed.
 type place func() persistence.Store
 
-// A scope is a test, or one run of a property: its places are gone when it ends.
-type scope interface {
-	Helper()
-	Fatal(args ...any)
-	Cleanup(func())
+// places makes new and empty places in one kind of store.
+type places func(testing.TB) place
+
+// stores are the kinds of stores that tests of engines run on: an engine's promises do not depend
+// on which one it has. A proof has others beside that in memory.
+var stores = map[string]places{"memory": memoryPlaces}
+
+// forEachStore runs a test once on each kind of store.
+func forEachStore(t *testing.T, test func(t *testing.T, fresh places)) {
+	t.Helper()
+	for name, fresh := range stores {
+		t.Run(name, func(t *testing.T) { test(t, fresh) })
+	}
 }
 
-// places makes new and empty places in one kind of store.
-type places func(scope) place
-
-// onBothStores runs a test once on each store: an engine's promises do not depend on which one it
-// has.
-func onBothStores(t *testing.T, test func(t *testing.T, fresh places)) {
-	t.Run("pebble", func(t *testing.T) {
-		test(t, func(s scope) place {
-			s.Helper()
-			dir, err := os.MkdirTemp("", "exchange-actors-")
-			if err != nil {
-				s.Fatal(err)
-			}
-			s.Cleanup(func() { os.RemoveAll(dir) })
-			return func() persistence.Store { return openPebble(t, dir) }
-		})
+// onEachStore is forEachStore with a bubble for each.
+func onEachStore(t *testing.T, test func(t *testing.T, fresh places)) {
+	t.Helper()
+	forEachStore(t, func(t *testing.T, fresh places) {
+		ownPools(t)
+		synctest.Test(t, func(t *testing.T) { test(t, fresh) })
 	})
-	t.Run("redis", func(t *testing.T) {
-		server, engines := redistest.Start(t), 0
-		test(t, func(scope) place {
-			engines++
-			engine := fmt.Sprint("engine-", engines) // each has keys of its own
-			return func() persistence.Store { return openRedis(t, server.URL(), engine) }
+}
+
+// bubble runs a test with a clock of its own, which goes on when all its goroutines wait.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	ownPools(t)
+	synctest.Test(t, test)
+}
+
+// ownPools has a test take and leave nothing in pools: their timers and channels are of one bubble.
+func ownPools(t *testing.T) {
+	emptyPools()
+	t.Cleanup(emptyPools)
+}
+
+// checkInBubbles checks a property on each store, each run in a bubble of its own. Runs take long,
+// so there are fewer than rapid's hundred, unless -rapid.checks says how many.
+func checkInBubbles(t *testing.T, runs int, run func(t *testing.T, rt *rapid.T, fresh places)) {
+	t.Helper()
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
+		if err := f.Value.Set(strconv.Itoa(runs)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forEachStore(t, func(t *testing.T, fresh places) {
+		ownPools(t)
+		rapid.Check(t, func(rt *rapid.T) {
+			var failed any // what rapid ends a run with
+			emptyPools()
+			synctest.Test(t, func(t *testing.T) {
+				defer func() { failed = recover() }()
+				run(t, rt, fresh)
+			})
+			if failed != nil {
+				panic(failed)
+			}
 		})
 	})
 }
@@ -67,6 +99,7 @@ type gate struct {
 	deadline  time.Time     // of the newest append
 	deaf      bool          // held appends do not look at their context, as an embedded store's
 	appendErr error         // instead of appending
+	takes     time.Duration // each append
 	lost      int           // so many of the next appends land, and their answers are lost
 	tries     [][]byte      // batches of all tries to append
 	applying  bool          // projections are held
@@ -113,12 +146,12 @@ func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uin
 		}
 	}
 	g.waiting--
-	err, lost := g.appendErr, g.lost > 0
+	err, lost, takes := g.appendErr, g.lost > 0, g.takes
 	if lost {
 		g.lost--
 	}
 	g.mu.Unlock()
-	if err != nil {
+	if time.Sleep(takes); err != nil {
 		return err
 	}
 	if err := g.Store.Append(ctx, tok, prev, next, batch); err != nil || !lost {
@@ -225,14 +258,15 @@ func (g *gate) held() bool {
 func (g *gate) hold()  { g.set(func() { g.holding, g.tries = true, nil }) }
 func (g *gate) letGo() { g.set(func() { g.holding = false }) }
 
-// eventually waits for a condition that other goroutines bring about.
+// eventually waits for a condition that other goroutines of the bubble bring about.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); {
+	deadline := time.Now().Add(time.Minute)
+	for synctest.Wait(); !condition(); synctest.Wait() {
 		if time.Now().After(deadline) {
 			t.Fatalf("it did not happen: %s", what)
 		}
-		<-time.After(time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -400,12 +434,15 @@ func (g *gated) begin(run func() (*Command, error)) <-chan string {
 	return done
 }
 
+// silent wants no outcome, however long one waits.
 func silent(t *testing.T, what string, done <-chan string) {
 	t.Helper()
+	time.Sleep(50 * time.Millisecond)
+	synctest.Wait()
 	select {
 	case s := <-done:
 		t.Fatalf("%s is known before it is durable: %s", what, s)
-	case <-time.After(50 * time.Millisecond): // it has no reason to come, however long one waits
+	default:
 	}
 }
 

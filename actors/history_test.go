@@ -6,49 +6,34 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
-	"exchange/persistence/pebble"
-	"exchange/persistence/redis"
-	"exchange/persistence/redistest"
+	"exchange/persistence/memory"
 )
 
-// withHead opens stores that keep a HEAD, one after the other, in one place.
-func withHead(t *testing.T, kind string) (at place, head string) {
+// loseHead takes the HEAD away from a store that is closed.
+func loseHead(t *testing.T, s persistence.Store) {
 	t.Helper()
-	log := testOptions(nil).Log
-	if kind == "pebble" {
-		dir := t.TempDir()
-		return func() persistence.Store {
-			return must[persistence.Store](t)(pebble.Open(dir, pebble.Options{Logger: log}))
-		}, filepath.Join(dir, "HEAD.main")
-	}
-	server, head := redistest.Start(t), filepath.Join(t.TempDir(), redis.HeadFile)
-	return func() persistence.Store {
-		return must[persistence.Store](t)(
-			redis.Open(t.Context(), server.URL(), redis.Options{Logger: log, Head: head}))
-	}, head
-}
-
-func onBothWithHead(t *testing.T, test func(t *testing.T, at place, head string)) {
-	for _, kind := range []string{"pebble", "redis"} {
-		t.Run(kind, func(t *testing.T) {
-			at, head := withHead(t, kind)
-			test(t, at, head)
-		})
+	if m, ok := s.(*memory.Store); ok {
+		m.Head.Lose()
+	} else if err := os.Remove(filepath.Join(strings.TrimPrefix(s.String(), "pebble:"),
+		"HEAD.main")); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // restartWithout starts again after a crash that took the HEAD.
-func (b *teller) restartWithout(at place, head string) {
+func (b *teller) restartWithout(at place) {
 	b.t.Helper()
 	b.e.Abandon()
-	if err := errors.Join(b.store.Close(), os.Remove(head)); err != nil {
+	if err := b.store.Close(); err != nil {
 		b.t.Fatal(err)
 	}
+	loseHead(b.t, b.store)
 	b.store = at()
 	b.o.Store = b.store
 	b.e = start(b.t, b.o)
@@ -78,7 +63,8 @@ func (b *teller) allTold() {
 }
 
 func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
-	onBothWithHead(t, func(t *testing.T, at place, head string) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
 		b := newTeller(t, at, nil)
 		first := b.e.history
 		if first.IsZero() {
@@ -91,7 +77,7 @@ func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
 		if b.e.history != first {
 			t.Fatalf("an ordinary start goes from history %v to %v", first, b.e.history)
 		}
-		b.restartWithout(at, head)
+		b.restartWithout(at)
 		second := b.e.history
 		if second == first {
 			t.Fatal("a start without HEAD goes on with the history that it finds")
@@ -104,7 +90,7 @@ func TestAStartWithoutHEADBeginsANewHistory(t *testing.T) {
 		for n := range b.o.Withdrawal.CodeTries {
 			b.expect(b.confirm(1, code), "code expired")
 			code = b.issued(uint32(n + 2))
-			b.restartWithout(at, head)
+			b.restartWithout(at)
 		}
 		b.expect(b.confirm(1, code), "code expired")
 		b.expect(b.confirm(1, b.issued(uint32(b.o.Withdrawal.CodeTries+2))), "status 20")
@@ -128,13 +114,15 @@ func (refusingStore) Append(context.Context, persistence.Token, uint64, uint64, 
 }
 
 func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
-	onBothWithHead(t, func(t *testing.T, at place, head string) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		at := fresh(t)
 		b := newTeller(t, at, nil)
 		first := b.e.history
 		stop(t, b.e)
-		if err := errors.Join(b.store.Close(), os.Remove(head)); err != nil {
+		if err := b.store.Close(); err != nil {
 			t.Fatal(err)
 		}
+		loseHead(t, b.store)
 		s := at()
 		o := b.o
 		o.Store, o.Timing.StallMax = refusingStore{s}, 1
@@ -158,12 +146,13 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 
 // A restore helps an attacker most, because ids are given again, to other withdrawals.
 func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		ben := b.customer("ben")
 		b.ask(coin) // withdrawal 1, in the backup
 		before := b.code(1)
 		b.allTold()
+		defer b.store.Close()
 		copied, was := backUp(t, b.e)
 		b.expect(outcomeOf(b.e.Do(NewWithdrawal(ben, 1, 1, coin, "bc1q-somewhere"))), "withdraw 2")
 		bens := b.code(2)
@@ -211,12 +200,13 @@ func TestACodeOfBeforeARestoreConfirmsNothing(t *testing.T) {
 // The backup has a mail that still waits: the first code that arrives after the restore confirms.
 // The code of before, which was mailed after the backup, costs no try.
 func TestACodeThatWaitsOverARestoreIsMailedAnew(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) { o.Mail, o.Withdrawal.CodeTries = unsent, 1 })
 		for id := uint64(1); id <= 2; id++ {
 			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
 		}
 		before := []string{codeOf(t, b.e, 1), codeOf(t, b.e, 2)}
+		defer b.store.Close()
 		copied, _ := backUp(t, b.e)
 		stop(t, b.e)
 		source, at := b.e, fresh(t)
@@ -241,7 +231,7 @@ func TestACodeThatWaitsOverARestoreIsMailedAnew(t *testing.T) {
 
 // The first record of all is the history's: nothing can be decided before it.
 func TestTheFirstRecordNamesTheHistory(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		s := fresh(t)()
 		defer s.Close()
 		e := start(t, testOptions(s))

@@ -103,48 +103,51 @@ func TestTheMaterialOfAKeyIsForgottenInTime(t *testing.T) {
 // What only the server needs does not come to an observer, neither over its connections nor into
 // its state; and a key that is revoked, or whose account is frozen, is forgotten.
 func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
-	v := newObservatory(t, nil)
-	r := v.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	must[Admin](t)(r.CreateAccount("planted-operator", "eve", "planted@mail.example"))
-	must[Admin](t)(r.CreateKey("planted-operator", "eve", "key-of-eve", "planted-secret-of-eve",
-		event.AllPermissions, nil))
-	must[Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin, "planted-reference"))
-	x := v.observe("o1", nil).serves(t)
-	x.verifies()
-	x.key = x.Commands.Key([]byte("key-of-eve"))
-	eventually(t, "the material of eve's key is there", func() bool {
-		m, err := x.Commands.Material(x.key)
-		return err == nil && m.(*portable).sum == sha256.Sum256([]byte("planted-secret-of-eve"))
-	})
-	must[Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin, "planted-another"))
-	x.sameAs(r, v.cluster)
-	var whole []byte
-	if err := x.node.onSide(func() { whole = x.node.committed.State().AppendTo(nil) }); err != nil {
-		t.Fatal(err)
-	}
-	if !v.cables.has("key-of-eve") || !bytes.Contains(whole, []byte("key-of-eve")) {
-		t.Error("nothing is seen of what crosses")
-	}
-	for _, text := range []string{"planted", "mail.example"} {
-		if v.cables.has(text) || bytes.Contains(whole, []byte(text)) {
-			t.Errorf("an observer is told a text with %q", text)
+	bubble(t, func(t *testing.T) {
+		v := newObservatory(t, nil)
+		r := v.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		must[Admin](t)(r.CreateAccount("planted-operator", "eve", "planted@mail.example"))
+		must[Admin](t)(r.CreateKey("planted-operator", "eve", "key-of-eve", "planted-secret-of-eve",
+			event.AllPermissions, nil))
+		must[Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin, "planted-reference"))
+		x := v.observe("o1", nil).serves(t)
+		x.verifies()
+		x.key = x.Commands.Key([]byte("key-of-eve"))
+		eventually(t, "the material of eve's key is there", func() bool {
+			m, err := x.Commands.Material(x.key)
+			return err == nil && m.(*portable).sum == sha256.Sum256([]byte("planted-secret-of-eve"))
+		})
+		must[Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin, "planted-another"))
+		x.sameAs(r, v.cluster)
+		var whole []byte
+		err := x.node.onSide(func() { whole = x.node.committed.State().AppendTo(nil) })
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !x.key.Account.HasEmail() {
-		t.Error("that there is an address is lost")
-	}
-	must[Admin](t)(r.RevokeKey("planted-operator", "key-of-eve"))
-	x.sameAs(r, v.cluster)
-	if k := x.Commands.Key([]byte("key-of-eve")); k != nil {
-		t.Error("a revoked key is known")
-	}
-	if _, err := x.Commands.Material(x.key); !errors.Is(err, committed.ErrKeyRevoked) {
-		t.Errorf("the material of a revoked key: %v", err)
-	}
-	x.lent.mu.Lock()
-	defer x.lent.mu.Unlock()
-	if x.lent.of[x.key.Number] != nil {
-		t.Error("the material of a revoked key is kept")
-	}
+		if !v.cables.has("key-of-eve") || !bytes.Contains(whole, []byte("key-of-eve")) {
+			t.Error("nothing is seen of what crosses")
+		}
+		for _, text := range []string{"planted", "mail.example"} {
+			if v.cables.has(text) || bytes.Contains(whole, []byte(text)) {
+				t.Errorf("an observer is told a text with %q", text)
+			}
+		}
+		if !x.key.Account.HasEmail() {
+			t.Error("that there is an address is lost")
+		}
+		must[Admin](t)(r.RevokeKey("planted-operator", "key-of-eve"))
+		x.sameAs(r, v.cluster)
+		if k := x.Commands.Key([]byte("key-of-eve")); k != nil {
+			t.Error("a revoked key is known")
+		}
+		if _, err := x.Commands.Material(x.key); !errors.Is(err, committed.ErrKeyRevoked) {
+			t.Errorf("the material of a revoked key: %v", err)
+		}
+		x.lent.mu.Lock()
+		defer x.lent.mu.Unlock()
+		if x.lent.of[x.key.Number] != nil {
+			t.Error("the material of a revoked key is kept")
+		}
+	})
 }

@@ -18,7 +18,7 @@ import (
 // given back the next is taken.
 
 func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3
 		})
@@ -53,7 +53,7 @@ func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
 }
 
 func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, c := range []struct{ limit, orders int }{{16, 14}, {7, 7}, {1, 1}} {
 			g := newGated(t, fresh, func(o *Options) { o.Limits.InFlightPerAccount = c.limit })
 			ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
@@ -87,7 +87,7 @@ func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing
 }
 
 func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0
 		})
@@ -136,7 +136,7 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 }
 
 func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 4 })
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
@@ -167,7 +167,7 @@ func (g *gated) fills(n int) {
 }
 
 func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameEntry(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.MaxFills = 3 })
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
 		var nonce uint64
@@ -236,7 +236,7 @@ func TestAnOrderMakesAtMostMaxFillsTradesAndIsCutInTheSameEntry(t *testing.T) {
 // The default of max_fills, in batches as small as the configuration allows: the unit is larger
 // than a batch should be, and goes as one.
 func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		store := newGate(at())
 		most := DefaultLimits.MaxFills
@@ -304,7 +304,7 @@ func (g *gated) batches() (list []event.Batch) {
 
 func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 	head := len(event.BeginBatch(nil))
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		unit := 0 // bytes of an order's record: all are equally long here
 		run := func(limit int, want ...uint32) {
 			t.Helper()
@@ -348,7 +348,7 @@ func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 }
 
 func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount = 3 })
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		full := refusedFor(event.RefusedAccountLimit)
@@ -381,7 +381,7 @@ func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
 }
 
 func TestOpenOrdersOfAnAccountAreLimitedInEachBook(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccountAndBook = 2 })
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin, "USD": 1000 * coin})
 		full := refusedFor(event.RefusedAccountBookLimit)
@@ -427,7 +427,7 @@ func TestOpenOrdersOfAnAccountAreLimitedInEachBook(t *testing.T) {
 }
 
 func TestOpenOrdersOfABookAreLimitedAndWhatCrossesIsStillTaken(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerBook = 3 })
 		full := refusedFor(event.RefusedBookLimit)
 		resting := func(want int) {
@@ -490,7 +490,7 @@ func (g *gated) operating(first, second func() error) (<-chan string, <-chan str
 }
 
 func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.KeysPerAccount = 3 }) // ann has one
 		fund(t, g.e, "ben", nil)
 		key := func(name string) error {
@@ -537,7 +537,7 @@ func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
 }
 
 func TestAccountsAreLimited(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.Accounts = 3 }) // ann is one
 		account := func(name string) error {
 			_, err := g.e.CreateAccount("test", name, "")

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"exchange/actors/lineartest"
 	"exchange/persistence"
 	"exchange/persistence/memory"
-	"exchange/persistence/redistest"
 )
 
 // A cutOff is an owner's way to the store, which can be cut: then the owner cannot learn that
@@ -252,9 +252,11 @@ func (w *twoOwners) end(second *Engine) {
 	}
 }
 
-// onSharedStores runs a test on the stores that let several engines in.
-func onSharedStores(t *testing.T, test func(t *testing.T, fresh func() place)) {
-	t.Run("memory", func(t *testing.T) {
+// onSharedStore runs a test in a bubble, on stores that let several engines in.
+func onSharedStore(t *testing.T, test func(t *testing.T, fresh func() place)) {
+	t.Helper()
+	ownPools(t)
+	synctest.Test(t, func(t *testing.T) {
 		test(t, func() place {
 			disk := memory.NewDisk()
 			return func() persistence.Store {
@@ -262,14 +264,6 @@ func onSharedStores(t *testing.T, test func(t *testing.T, fresh func() place)) {
 				s.Server = true
 				return s
 			}
-		})
-	})
-	t.Run("redis", func(t *testing.T) {
-		server, engines := redistest.Start(t), 0
-		test(t, func() place {
-			engines++
-			engine := "owners-" + string(rune('a'+engines))
-			return func() persistence.Store { return openRedis(t, server.URL(), engine) }
 		})
 	})
 }
@@ -289,7 +283,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 			hasty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onSharedStores(t, func(t *testing.T, fresh func() place) {
+			onSharedStore(t, func(t *testing.T, fresh func() place) {
 				var all shown
 				shows := func() bool {
 					return (all.refused > 0 || !how.cut) && all.meanwhile > 0 &&
@@ -328,7 +322,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 // Such a history can fail: one owner that opens at once, beside one that does not know of it, is
 // found.
 func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, fresh func() place) {
+	onSharedStore(t, func(t *testing.T, fresh func() place) {
 		w := twoOwnersOf(t, fresh(), 1, time.Hour, true)
 		w.cut.set(true)
 		w.o.Timing.OwnerStale, w.o.TakeOver = 1, true
@@ -349,7 +343,7 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 // all operations. The process refuses a question that comes after the stop.
 func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	const stale = 200 * time.Millisecond
-	onSharedStores(t, func(t *testing.T, fresh func() place) {
+	onSharedStore(t, func(t *testing.T, fresh func() place) {
 		w := newTwoOwners(t, fresh(), 1, stale)
 		client := w.client(0, 0, ownKey(0, 0))
 		var delayed *lineartest.Recorded
@@ -388,7 +382,7 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 // A take-over that ended before it opened is remembered: the next start of that host finds the
 // store its own, and opens later all the same.
 func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, fresh func() place) {
+	onSharedStore(t, func(t *testing.T, fresh func() place) {
 		w := newTwoOwners(t, fresh(), 1, time.Hour)
 		id := &memoryIdentity{}
 		w.o.Identity, w.o.Store = id, w.open()
@@ -432,14 +426,16 @@ func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistenc
 // A start that has made its claim and meets a first rewrite waits until the rewrite ends: the claim
 // has fenced the earlier owner.
 func TestAStartWaitsUntilTheStoresFileIsInEffect(t *testing.T) {
-	store := memory.Open(memory.NewDisk(), persistence.Retention{})
-	store.Server = true
-	at := &inMemory{Store: store}
-	o := testOptions(at)
-	o.Timing.OwnerCheck, o.Identity = time.Millisecond, &memoryIdentity{}
-	e := start(t, o)
-	if n := len(at.claims); n != 3 || at.claims[1].After.Token.ID() != at.claims[0].ID {
-		t.Errorf("%d claims: %+v", n, at.claims)
-	}
-	stop(t, e)
+	bubble(t, func(t *testing.T) {
+		store := memory.Open(memory.NewDisk(), persistence.Retention{})
+		store.Server = true
+		at := &inMemory{Store: store}
+		o := testOptions(at)
+		o.Timing.OwnerCheck, o.Identity = time.Millisecond, &memoryIdentity{}
+		e := start(t, o)
+		if n := len(at.claims); n != 3 || at.claims[1].After.Token.ID() != at.claims[0].ID {
+			t.Errorf("%d claims: %+v", n, at.claims)
+		}
+		stop(t, e)
+	})
 }

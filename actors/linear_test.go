@@ -34,7 +34,7 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 		}
 	}
 	t.Logf("EXCHANGE_LINEAR_SEED=%d", seed)
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		var all tellings
 		undecided := undecidedHistories{most: 3 * n}
 		missing := all.missing()
@@ -114,7 +114,7 @@ func (a *tellings) missing() (list []string) {
 // than a right one: where the checker does not come to an end, the test tries another operation.
 func TestErrorsPlantedIntoARecordedHistoryAreFound(t *testing.T) {
 	const most = 100
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		missing := allPlants()
 		for seed := uint64(0); len(missing) > 0 && seed < most; seed++ {
 			r := newRecording(t, fresh(t), seed)

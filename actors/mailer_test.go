@@ -51,7 +51,7 @@ func (b *teller) outboxIs(n int64) {
 }
 
 func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		post := &postman{}
 		b := newTeller(t, at, func(o *Options) {
@@ -78,7 +78,7 @@ func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
 }
 
 func TestAccountsTakeTurnsWithTheirMails(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		post, first, goOn := &postman{}, make(chan struct{}, 1), make(chan struct{})
 		b := newTeller(t, fresh(t), func(o *Options) {
 			o.Mail = func(ctx context.Context, m *Mail) error {
@@ -109,7 +109,7 @@ func TestAccountsTakeTurnsWithTheirMails(t *testing.T) {
 }
 
 func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		tries := make(chan uint64, 100)
 		b := newTeller(t, at, func(o *Options) {
@@ -130,7 +130,7 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 }
 
 func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
 		for id := uint64(1); id <= 50; id++ {
@@ -151,7 +151,7 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 
 // The mailer keeps nothing of mails that left the outbox by themselves.
 func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = unsent })
 		o := b.e.opts
 		o.Mail = b.post.send
@@ -182,7 +182,7 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 }
 
 func TestAMailThatIsBeingSentWhenTheEngineStopsIsNotSentAgain(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		sending, goOn := make(chan struct{}, 10), make(chan struct{})
 		var b *teller
@@ -230,7 +230,7 @@ type endless struct {
 func (e endless) Deadline() (time.Time, bool) { return e.end, true }
 
 func TestAMailServerThatHangsDoesNotKeepTheEngineFromStopping(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		sending := make(chan struct{}, 10)
 		b := newTeller(t, at, func(o *Options) {

@@ -85,7 +85,7 @@ func (g *gated) wantsCancelsOnly(order, other, withdrawal uint64) {
 }
 
 func TestClientsMayOnlyCancelInAMaintenanceWithCancels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, end := range []string{"", "crash", "stop"} {
 			g := newGated(t, fresh, nil)
 			order, other, withdrawal := g.rest(g.sell(coin/100)), g.rest(g.sell(coin/100)),
@@ -104,7 +104,7 @@ func TestClientsMayOnlyCancelInAMaintenanceWithCancels(t *testing.T) {
 
 // Each change of the kind of a maintenance waits for what is in flight, as its begin does.
 func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		first, second := g.rest(g.sell(coin/100)), g.rest(g.sell(coin/100))
 		g.hold()
@@ -149,7 +149,7 @@ func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
 }
 
 func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.each("before it", g.batchOf(g.order("a"), g.order("b")), accepted, accepted)
 		g.maintains(cancelsOnly)
@@ -172,7 +172,7 @@ func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
 
 // Orders expire, and switches cancel; what was triggered waits for the end.
 func TestWhatIsDueInAMaintenanceWithCancelsEndsAndNothingIsTriggered(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		stop := g.stop()
 		buy := g.reach()
@@ -204,7 +204,7 @@ func TestWhatIsDueInAMaintenanceWithCancelsEndsAndNothingIsTriggered(t *testing.
 }
 
 func TestSwitchesFireInAMaintenanceWithCancels(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, session := range []bool{false, true} {
 			for _, from := range []event.Maintenance{unmaintained, maintained} {
 				g := newClocked(t, fresh, nil)
@@ -230,76 +230,81 @@ func TestSwitchesFireInAMaintenanceWithCancels(t *testing.T) {
 }
 
 func TestAMaintenanceWithCancelsBeginsOnceAllMembersReadIt(t *testing.T) {
-	var older atomic.Bool
-	older.Store(true)
-	c := newCluster(t, func(_ int, o *Options) {
-		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatCancels}
-	})
-	r := c.next()
-	eventually(t, "all members read the newest format", func() bool {
-		return r.node.replica.(olderMembers).Replica.Standing().Format >=
-			persistence.FormatCancels
-	})
-	change := func(m event.Maintenance) string {
-		_, err := r.SetMaintenance(t.Context(), "test", m)
-		if err != nil {
-			return err.Error()
+	bubble(t, func(t *testing.T) {
+		var older atomic.Bool
+		older.Store(true)
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatCancels}
+		})
+		r := c.next()
+		eventually(t, "all members read the newest format", func() bool {
+			return r.node.replica.(olderMembers).Replica.Standing().Format >=
+				persistence.FormatCancels
+		})
+		change := func(m event.Maintenance) string {
+			_, err := r.SetMaintenance(t.Context(), "test", m)
+			if err != nil {
+				return err.Error()
+			}
+			return accepted
 		}
-		return accepted
-	}
-	if got := change(cancelsOnly); !strings.Contains(got, "not all nodes of the cluster") {
-		t.Errorf("while one does not: %s", got)
-	}
-	if got := change(maintained); got != accepted {
-		t.Errorf("a plain one: %s", got)
-	}
-	older.Store(false)
-	if got := change(cancelsOnly); got != accepted {
-		t.Errorf("once all do: %s", got)
-	}
+		if got := change(cancelsOnly); !strings.Contains(got, "not all nodes of the cluster") {
+			t.Errorf("while one does not: %s", got)
+		}
+		if got := change(maintained); got != accepted {
+			t.Errorf("a plain one: %s", got)
+		}
+		older.Store(false)
+		if got := change(cancelsOnly); got != accepted {
+			t.Errorf("once all do: %s", got)
+		}
+	})
 }
 
 // The clients of a node that follows may do the same, and the next node that leads goes on so.
 func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	ann := fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	b := c.branch((r.at + 1) % len(c.nodes))
-	sell := &OrderRequest{Pair: r.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin / 100}
-	for nonce := uint64(1); nonce <= 2; nonce++ {
-		if got := outcomeOf(r.Place(ann, nonce, sell)); got != accepted {
-			t.Fatal(got)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		ann := fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		b := c.branch((r.at + 1) % len(c.nodes))
+		sell := &OrderRequest{Pair: r.Pairs()[0], Side: trading.Sell, Price: 100e8,
+			Amount: coin / 100}
+		for nonce := uint64(1); nonce <= 2; nonce++ {
+			if got := outcomeOf(r.Place(ann, nonce, sell)); got != accepted {
+				t.Fatal(got)
+			}
 		}
-	}
-	eventually(t, "all members read the newest format", func() bool {
-		return r.node.reads(persistence.FormatCancels)
+		eventually(t, "all members read the newest format", func() bool {
+			return r.node.reads(persistence.FormatCancels)
+		})
+		must[Admin](t)(r.SetMaintenance(t.Context(), "test", cancelsOnly))
+		if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		if b.Commands.Writable() != ErrMaintenance || b.Commands.Cancelling() != nil {
+			t.Error("the node that follows does not know what clients may do")
+		}
+		there := b.Commands.Key([]byte(ann.Public))
+		w := *sell
+		w.Pair = b.Pairs()[0]
+		list := []*Command{NewOrder(there, 3, &w), NewCancel(there, 3, 1, event.ClientID{})}
+		errs := make([]error, 2)
+		if err := b.Commands.DoAll(list, errs); err != nil || list[0] != nil ||
+			errs[0] != ErrMaintenance || list[1] == nil || list[1].Outcome() != Accepted {
+			t.Fatalf("a batch by the node that follows: %v, %v", err, errs)
+		}
+		list[1].Free()
+		for what, x := range map[string]struct {
+			command *Command
+			want    string
+		}{
+			"an order": {NewOrder(there, 4, &w), ErrMaintenance.Error()},
+			"a cancel": {NewCancelAll(there, 5, CancelFilter{}), accepted},
+		} {
+			if got := outcomeOf(b.Commands.Do(x.command)); got != x.want {
+				t.Errorf("%s by the node that follows: %s", what, got)
+			}
+		}
 	})
-	must[Admin](t)(r.SetMaintenance(t.Context(), "test", cancelsOnly))
-	if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	if b.Commands.Writable() != ErrMaintenance || b.Commands.Cancelling() != nil {
-		t.Error("the node that follows does not know what clients may do")
-	}
-	there := b.Commands.Key([]byte(ann.Public))
-	w := *sell
-	w.Pair = b.Pairs()[0]
-	list := []*Command{NewOrder(there, 3, &w), NewCancel(there, 3, 1, event.ClientID{})}
-	errs := make([]error, 2)
-	if err := b.Commands.DoAll(list, errs); err != nil || list[0] != nil ||
-		errs[0] != ErrMaintenance || list[1] == nil || list[1].Outcome() != Accepted {
-		t.Fatalf("a batch by the node that follows: %v, %v", err, errs)
-	}
-	list[1].Free()
-	for what, x := range map[string]struct {
-		command *Command
-		want    string
-	}{
-		"an order": {NewOrder(there, 4, &w), ErrMaintenance.Error()},
-		"a cancel": {NewCancelAll(there, 5, CancelFilter{}), accepted},
-	} {
-		if got := outcomeOf(b.Commands.Do(x.command)); got != x.want {
-			t.Errorf("%s by the node that follows: %s", what, got)
-		}
-	}
 }

@@ -67,7 +67,7 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 }
 
 func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
@@ -89,7 +89,7 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 // The end of one maintenance is on its way, and its operator waits no longer. That end must not let
 // clients in while the next maintenance begins.
 func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		if got := <-g.maintaining(context.Background(), true); got != accepted {
 			t.Fatal(got)
@@ -121,7 +121,7 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 }
 
 func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
@@ -147,7 +147,7 @@ func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
 }
 
 func TestMaintenanceThatAnEngineDoesNotLiveToBeginIsTurnedAway(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,128 +91,138 @@ func (c *cluster) apply(r *reigning, market string) error {
 // The first reign's file is what all later reigns decide and show by, whatever the files of their
 // nodes say, also when all nodes were killed. Another market part counts from the next reign on.
 func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
-	c := withMarkets(t)
-	r := c.next()
-	first := fileOf(r.at)
-	c.decides(r, first)
-	ann := &sold{T: t}
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
-	ann.sell(r)
-	c.caughtUp(r)
-	r = c.handsOver(r, ann)
-	c.decides(r, first)
-	ann.sell(r)
+	bubble(t, func(t *testing.T) {
+		c := withMarkets(t)
+		r := c.next()
+		first := fileOf(r.at)
+		c.decides(r, first)
+		ann := &sold{T: t}
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+		ann.sell(r)
+		c.caughtUp(r)
+		r = c.handsOver(r, ann)
+		c.decides(r, first)
+		ann.sell(r)
 
-	var refused *RequestError
-	for _, bad := range []string{"no number", withoutPairs} { // orders are open
-		if err := c.apply(r, bad); !errors.As(err, &refused) {
-			t.Errorf("%s: %v", bad, err)
+		var refused *RequestError
+		for _, bad := range []string{"no number", withoutPairs} { // orders are open
+			if err := c.apply(r, bad); !errors.As(err, &refused) {
+				t.Errorf("%s: %v", bad, err)
+			}
 		}
-	}
-	if err := c.apply(r, "7"); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range r.Pairs() {
-		if fmt.Sprint(int64(p.Rules().Fees.Taker)) != first {
-			t.Error("a market part counts in the reign that is under way")
+		if err := c.apply(r, "7"); err != nil {
+			t.Fatal(err)
 		}
-	}
-	// what waits for the next reign is not what this one completes
-	if whole, err := c.nodes[r.at].completed(t.Context(), firstFormat+1); err != nil || whole {
-		t.Errorf("%v, %v", whole, err)
-	}
-	c.caughtUp(r)
-	r = c.handsOver(r, ann)
-	c.decides(r, "7")
-	ann.has(r)
+		for _, p := range r.Pairs() {
+			if fmt.Sprint(int64(p.Rules().Fees.Taker)) != first {
+				t.Error("a market part counts in the reign that is under way")
+			}
+		}
+		// what waits for the next reign is not what this one completes
+		if whole, err := c.nodes[r.at].completed(t.Context(), firstFormat+1); err != nil || whole {
+			t.Errorf("%v, %v", whole, err)
+		}
+		c.caughtUp(r)
+		r = c.handsOver(r, ann)
+		c.decides(r, "7")
+		ann.has(r)
 
-	c.killAll()
-	c.startAll(make([]net.Listener, len(c.nodes)))
-	for len(c.began) > 0 {
-		<-c.began
-	}
-	r = c.next()
-	c.decides(r, "7")
-	ann.has(r)
-	follower := (r.at + 1) % len(c.nodes)
-	if err := c.nodes[follower].ApplyMarket(t.Context(), to("8")); err == nil {
-		t.Error("a node that follows applies a market part")
-	}
+		c.killAll()
+		c.startAll()
+		for len(c.began) > 0 {
+			<-c.began
+		}
+		r = c.next()
+		c.decides(r, "7")
+		ann.has(r)
+		follower := (r.at + 1) % len(c.nodes)
+		if err := c.nodes[follower].ApplyMarket(t.Context(), to("8")); err == nil {
+			t.Error("a node that follows applies a market part")
+		}
+	})
 }
 
 // A market part that fits when it is applied, and no more when the next reign begins, does not
 // leave the cluster without a leader: that of the reign before counts again.
 func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
-	c := withMarkets(t)
-	r := c.next()
-	first := fileOf(r.at)
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
-	c.decides(r, first)
-	for range 2 { // what counts again is what the reign was built with, not what was applied before
-		if err := c.apply(r, withoutPairs); err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		c := withMarkets(t)
+		r := c.next()
+		first := fileOf(r.at)
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+		c.decides(r, first)
+		// what counts again is what the reign was built with, not what was applied before
+		for range 2 {
+			if err := c.apply(r, withoutPairs); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	ann := &sold{T: t}
-	ann.sell(r)
-	c.caughtUp(r)
-	r = c.handsOver(r, ann)
-	c.decides(r, first)
-	ann.has(r)
+		ann := &sold{T: t}
+		ann.sell(r)
+		c.caughtUp(r)
+		r = c.handsOver(r, ann)
+		c.decides(r, first)
+		ann.has(r)
+	})
 }
 
 // What a node that follows shows stays when its market part is written once more with what an
 // earlier format had no words for, and ends when it says something else.
 func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
-	c := withMarkets(t)
-	r := c.next()
-	first := fileOf(r.at)
-	c.decides(r, first)
-	a := c.attend((r.at + 1) % len(c.nodes))
-	older := []byte(first)
-	a.market.Store(&older)
-	if !a.keepsMarket() || string(*a.market.Load()) != first+more {
-		t.Errorf("with a market part that says the same it has %s", *a.market.Load())
-	}
-	eventually(t, "commands come to the node that leads", func() bool {
-		return a.Commands().Writable() == nil
+	bubble(t, func(t *testing.T) {
+		c := withMarkets(t)
+		r := c.next()
+		first := fileOf(r.at)
+		c.decides(r, first)
+		a := c.attend((r.at + 1) % len(c.nodes))
+		older := []byte(first)
+		a.market.Store(&older)
+		if !a.keepsMarket() || string(*a.market.Load()) != first+more {
+			t.Errorf("with a market part that says the same it has %s", *a.market.Load())
+		}
+		eventually(t, "commands come to the node that leads", func() bool {
+			return a.Commands().Writable() == nil
+		})
+		over := make(chan error, 1)
+		go func() { over <- a.Await(t.Context()) }()
+		if err := c.nodes[r.at].store.SetMarket(t.Context(), []byte("7"+more), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-over; !errors.Is(err, errOther) {
+			t.Errorf("with another market part: %v", err)
+		}
 	})
-	over := make(chan error, 1)
-	go func() { over <- a.Await(t.Context()) }()
-	if err := c.nodes[r.at].store.SetMarket(t.Context(), []byte("7"+more), true); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-over; !errors.Is(err, errOther) {
-		t.Errorf("with another market part: %v", err)
-	}
 }
 
 // What an operator changes is made of the newest market part: a format that rises meanwhile
 // completes it before or behind, so neither is lost.
 func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
-	c := withMarkets(t)
-	r := c.next()
-	c.decides(r, fileOf(r.at))
-	n := c.nodes[r.at]
-	alone := false
-	err := n.ApplyMarket(t.Context(), func(applied []byte, format uint8) ([]byte, error) {
-		next, _ := n.store.Market()
-		if !bytes.Equal(applied, next) || format != n.store.Standing().Format {
-			t.Errorf("the change is of %q in format %d, and %q is applied", applied, format, next)
+	bubble(t, func(t *testing.T) {
+		c := withMarkets(t)
+		r := c.next()
+		c.decides(r, fileOf(r.at))
+		n := c.nodes[r.at]
+		alone := false
+		err := n.ApplyMarket(t.Context(), func(applied []byte, format uint8) ([]byte, error) {
+			next, _ := n.store.Market()
+			if !bytes.Equal(applied, next) || format != n.store.Standing().Format {
+				t.Errorf("the change is of %q in format %d, and %q is applied", applied, format,
+					next)
+			}
+			if alone = !n.agreeing.TryLock(); !alone {
+				n.agreeing.Unlock()
+			}
+			return nil, nil
+		})
+		if err != nil || !alone {
+			t.Errorf("%v; no other one is applied meanwhile: %v", err, alone)
 		}
-		if alone = !n.agreeing.TryLock(); !alone {
-			n.agreeing.Unlock()
+		var refused *RequestError
+		err = n.ApplyMarket(t.Context(), func([]byte, uint8) ([]byte, error) {
+			return nil, errors.New("it is no text")
+		})
+		if !errors.As(err, &refused) {
+			t.Error(err)
 		}
-		return nil, nil
 	})
-	if err != nil || !alone {
-		t.Errorf("%v; no other one is applied meanwhile: %v", err, alone)
-	}
-	var refused *RequestError
-	err = n.ApplyMarket(t.Context(), func([]byte, uint8) ([]byte, error) {
-		return nil, errors.New("it is no text")
-	})
-	if !errors.As(err, &refused) {
-		t.Error(err)
-	}
 }

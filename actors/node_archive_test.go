@@ -184,104 +184,110 @@ func (a *archives) balanced() {
 // Each node archives its own journal, whether it leads or follows. So behind a crash of the node
 // that leads, and behind a hand-over, no archive has a gap, and all have the same batches.
 func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
-	a := newArchives(t)
-	a.archived(0, 1, 2)
-	a.balanced()
-	killed := a.r.at
-	a.kill(killed)
-	for a.r.at == killed {
-		a.r = a.next()
-	}
-	a.archived((killed+1)%3, (killed+2)%3)
-	a.balanced()
-	if err := a.start(killed, nil); err != nil {
-		t.Fatal(err)
-	}
-	a.archived(0, 1, 2)
-	a.reigns(killed)
-	a.archived(0, 1, 2)
-	a.balanced()
-	sealer := a.nodes[killed].sealer
-	first := a.whole(0, sealer)
-	for i := range a.list {
-		if held, _ := a.stores[i].told(); held == 0 || held > a.end(i) {
-			t.Errorf("node %d keeps its journal above %d, and its archive ends at %d", i, held,
-				a.end(i))
+	bubble(t, func(t *testing.T) {
+		a := newArchives(t)
+		a.archived(0, 1, 2)
+		a.balanced()
+		killed := a.r.at
+		a.kill(killed)
+		for a.r.at == killed {
+			a.r = a.next()
 		}
-		more := a.whole(i, sealer)
-		n := min(len(first), len(more))
-		if n == 0 || !slices.Equal(first[:n], more[:n]) {
-			t.Errorf("the archive of node %d has other batches than that of node 0", i)
+		a.archived((killed+1)%3, (killed+2)%3)
+		a.balanced()
+		if err := a.start(killed); err != nil {
+			t.Fatal(err)
 		}
-	}
+		a.archived(0, 1, 2)
+		a.reigns(killed)
+		a.archived(0, 1, 2)
+		a.balanced()
+		sealer := a.nodes[killed].sealer
+		first := a.whole(0, sealer)
+		for i := range a.list {
+			if held, _ := a.stores[i].told(); held == 0 || held > a.end(i) {
+				t.Errorf("node %d keeps its journal above %d, and its archive ends at %d", i, held,
+					a.end(i))
+			}
+			more := a.whole(i, sealer)
+			n := min(len(first), len(more))
+			if n == 0 || !slices.Equal(first[:n], more[:n]) {
+				t.Errorf("the archive of node %d has other batches than that of node 0", i)
+			}
+		}
+	})
 }
 
 // A node whose archive is full keeps its journal, and stops nothing: the others archive on, and all
 // are told to trim, also while it leads. When there is room again its archive goes on, without a
 // gap.
 func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
-	a := newArchives(t)
-	a.archived(0, 1, 2)
-	full := (a.r.at + 1) % 3
-	a.full[full].Store(true)
-	failures := &a.nodes[full].meter.Failures[metrics.OperationTrim]
-	a.until("the full archive is noticed", func() bool {
-		return a.found[full].Load() > 0 && failures.Load() > 0
-	})
-	end := a.end(full)
-	a.archived((full+1)%3, (full+2)%3)
-	a.reigns(full)
-	_, before := a.stores[full].told()
-	a.archived((full+1)%3, (full+2)%3)
-	a.until("the node trims, but for what its archive lacks", func() bool {
-		held, upTo := a.stores[full].told()
-		if held > end {
-			t.Fatalf("its archive ends at %d, and it keeps its journal above %d", end, held)
+	bubble(t, func(t *testing.T) {
+		a := newArchives(t)
+		a.archived(0, 1, 2)
+		full := (a.r.at + 1) % 3
+		a.full[full].Store(true)
+		failures := &a.nodes[full].meter.Failures[metrics.OperationTrim]
+		a.until("the full archive is noticed", func() bool {
+			return a.found[full].Load() > 0 && failures.Load() > 0
+		})
+		end := a.end(full)
+		a.archived((full+1)%3, (full+2)%3)
+		a.reigns(full)
+		_, before := a.stores[full].told()
+		a.archived((full+1)%3, (full+2)%3)
+		a.until("the node trims, but for what its archive lacks", func() bool {
+			held, upTo := a.stores[full].told()
+			if held > end {
+				t.Fatalf("its archive ends at %d, and it keeps its journal above %d", end, held)
+			}
+			return upTo > max(before, end)
+		})
+		if now := a.end(full); now != end {
+			t.Fatalf("a full archive has grown from %d to %d", end, now)
 		}
-		return upTo > max(before, end)
+		a.reigns(full)
+		a.balanced() // what the archive lacks is in the journal
+		a.full[full].Store(false)
+		a.archived(0, 1, 2)
+		a.whole(full, a.nodes[full].sealer)
+		a.balanced()
 	})
-	if now := a.end(full); now != end {
-		t.Fatalf("a full archive has grown from %d to %d", end, now)
-	}
-	a.reigns(full)
-	a.balanced() // what the archive lacks is in the journal
-	a.full[full].Store(false)
-	a.archived(0, 1, 2)
-	a.whole(full, a.nodes[full].sealer)
-	a.balanced()
 }
 
 // A node that has no snapshot yet was down while the others took theirs, and trimmed the journal.
 // It folds all of the journal from its own log.
 func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
-	const late = 2
-	stores := make([]*trims, 3)
-	c := newCluster(t, func(i int, o *Options) {
-		o.Timing.Projection = 10 * time.Millisecond
-		if i != late {
-			o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
-		}
-		stores[i] = &trims{Replica: o.Store.(persistence.Replica)}
-		o.Store = stores[i]
-	})
-	a := &archives{cluster: c, r: c.next()}
-	fund(t, a.r.Engine, "ann", map[string]money.Amount{"BTC": 1000 * coin})
-	a.reigns(0)
-	c.caughtUp(a.r)
-	c.kill(late)
-	at := a.r.committed.Released()
-	a.until("the journal is trimmed where the node is not yet", func() bool {
-		_, upTo := stores[0].told()
-		return a.r.at == 0 && upTo > at
-	})
-	if err := c.start(late, nil); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the node has folded the journal", func() bool {
-		if err := c.nodes[late].Err(); err != nil {
+	bubble(t, func(t *testing.T) {
+		const late = 2
+		stores := make([]*trims, 3)
+		c := newCluster(t, func(i int, o *Options) {
+			o.Timing.Projection = 10 * time.Millisecond
+			if i != late {
+				o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
+			}
+			stores[i] = &trims{Replica: o.Store.(persistence.Replica)}
+			o.Store = stores[i]
+		})
+		a := &archives{cluster: c, r: c.next()}
+		fund(t, a.r.Engine, "ann", map[string]money.Amount{"BTC": 1000 * coin})
+		a.reigns(0)
+		c.caughtUp(a.r)
+		c.kill(late)
+		at := a.r.committed.Released()
+		a.until("the journal is trimmed where the node is not yet", func() bool {
+			_, upTo := stores[0].told()
+			return a.r.at == 0 && upTo > at
+		})
+		if err := c.start(late); err != nil {
 			t.Fatal(err)
 		}
-		return c.nodes[late].Folded() > at
+		eventually(t, "the node has folded the journal", func() bool {
+			if err := c.nodes[late].Err(); err != nil {
+				t.Fatal(err)
+			}
+			return c.nodes[late].Folded() > at
+		})
+		c.caughtUp(a.r)
 	})
-	c.caughtUp(a.r)
 }

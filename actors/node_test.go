@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,13 +19,14 @@ import (
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
-	"exchange/persistence/redistest"
 	"exchange/persistence/replicated"
+	"exchange/persistence/replicated/memnet"
 )
 
 // A cluster is three nodes, each with a server that asks for reigns.
 type cluster struct {
 	*testing.T
+	net   *memnet.Network
 	list  []replicated.Node
 	disks []*memory.Disk
 	dirs  []string
@@ -50,34 +50,29 @@ type reigning struct {
 	at int
 }
 
-// tick is long: no node loses the lead because the machine is busy.
-const tick = 100 * time.Millisecond
-
 func newCluster(t *testing.T, change func(i int, o *Options)) *cluster {
 	t.Helper()
 	const members = 3
-	c := &cluster{T: t, nodes: make([]*serving, members), began: make(chan *reigning, 1024),
-		change: change}
-	listeners := make([]net.Listener, members)
+	c := &cluster{T: t, net: new(memnet.Network), nodes: make([]*serving, members),
+		began: make(chan *reigning, 1024), change: change}
 	for i := range members {
-		listeners[i] = redistest.Listen(t) // a node that starts again has it, too
 		c.list = append(c.list, replicated.Node{Name: fmt.Sprint("n", i+1),
-			Address: listeners[i].Addr().String()})
+			Address: fmt.Sprint("127.0.0.1:", i+1)})
 		c.disks, c.dirs = append(c.disks, memory.NewDisk()), append(c.dirs, t.TempDir())
 	}
-	c.startAll(listeners)
+	c.startAll()
 	t.Cleanup(c.killAll)
 	return c
 }
 
 // startAll starts all nodes, each of which waits for another one.
-func (c *cluster) startAll(listeners []net.Listener) {
+func (c *cluster) startAll() {
 	c.Helper()
-	opened := make(chan error, len(listeners))
-	for i, l := range listeners {
-		go func() { opened <- c.start(i, l) }()
+	opened := make(chan error, len(c.list))
+	for i := range c.list {
+		go func() { opened <- c.start(i) }()
 	}
-	for range listeners {
+	for range c.list {
 		if err := <-opened; err != nil {
 			c.Fatal(err)
 		}
@@ -92,12 +87,12 @@ func (c *cluster) killAll() {
 }
 
 // start starts a node.
-func (c *cluster) start(i int, l net.Listener) error {
-	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
-	defer cancel()
+func (c *cluster) start(i int) error {
+	ctx := c.Context()
 	store, err := replicated.Open(ctx, replicated.Options{Cluster: "test", Name: c.list[i].Name,
 		Nodes: c.list, Folder: c.dirs[i], Local: memory.Open(c.disks[i], persistence.Retention{}),
-		Tick: tick, Logger: slog.New(slog.DiscardHandler), Listener: l,
+		Logger:   slog.New(slog.DiscardHandler),
+		Listener: c.net.Listen(c, c.list[i].Address), Dial: c.net.Dial,
 		Fatal: func(err error) { c.Error("fatal:", err) }})
 	if err != nil {
 		return err
@@ -255,62 +250,65 @@ func (s *sold) has(r *reigning) {
 // follows, one that lost its reign goes on in the same process, and all nodes fold the same. What a
 // read has used before a fail-over is refused behind it.
 func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
-	ann := &sold{T: t}
-	ann.sell(r)
-	ann.has(r)
-	used := ann.nonce
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+		ann := &sold{T: t}
+		ann.sell(r)
+		ann.has(r)
+		used := ann.nonce
 
-	c.caughtUp(r)
-	eventually(t, "the nonce of the read is told", func() bool {
-		known := 0
+		c.caughtUp(r)
+		eventually(t, "the nonce of the read is told", func() bool {
+			known := 0
+			for _, s := range c.nodes {
+				must[int](t)(0, s.store.Nonces(t.Context(), func(_ string, nonce uint64) {
+					if nonce == used {
+						known++
+					}
+				}))
+			}
+			return known == len(c.nodes)
+		})
+		killed := r.at
+		c.kill(killed)
+		r = c.next()
+		if r.at == killed {
+			t.Fatal("a node reigns that was killed")
+		}
+		if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err,
+			committed.ErrNonce) {
+			t.Errorf("a read with a nonce that was used before the fail-over: %v", err)
+		}
+		ann.has(r)
+		ann.sell(r)
+		if err := c.start(killed); err != nil {
+			t.Fatal(err)
+		}
+		c.caughtUp(r)
+		r = c.handsOver(r, ann)
+		ann.has(r)
+		ann.sell(r)
+		c.caughtUp(r)
+		if err := r.VerifyAtRest(); err != nil {
+			t.Error(err)
+		}
+		c.stop(r.at)
+		r = c.next()
+		ann.has(r)
+		ann.sell(r)
+		c.caughtUp(r)
+		var sums [][32]byte
 		for _, s := range c.nodes {
-			must[int](t)(0, s.store.Nonces(t.Context(), func(_ string, nonce uint64) {
-				if nonce == used {
-					known++
-				}
-			}))
+			if s != nil {
+				sums = append(sums, s.hash(t))
+			}
 		}
-		return known == len(c.nodes)
+		if len(sums) != 2 || sums[0] != sums[1] {
+			t.Errorf("the nodes have folded other states: %x", sums)
+		}
 	})
-	killed := r.at
-	c.kill(killed)
-	r = c.next()
-	if r.at == killed {
-		t.Fatal("a node reigns that was killed")
-	}
-	if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err, committed.ErrNonce) {
-		t.Errorf("a read with a nonce that was used before the fail-over: %v", err)
-	}
-	ann.has(r)
-	ann.sell(r)
-	if err := c.start(killed, nil); err != nil {
-		t.Fatal(err)
-	}
-	c.caughtUp(r)
-	r = c.handsOver(r, ann)
-	ann.has(r)
-	ann.sell(r)
-	c.caughtUp(r)
-	if err := r.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
-	c.stop(r.at)
-	r = c.next()
-	ann.has(r)
-	ann.sell(r)
-	c.caughtUp(r)
-	var sums [][32]byte
-	for _, s := range c.nodes {
-		if s != nil {
-			sums = append(sums, s.hash(t))
-		}
-	}
-	if len(sums) != 2 || sums[0] != sums[1] {
-		t.Errorf("the nodes have folded other states: %x", sums)
-	}
 }
 
 // handsOver hands the lead over from a reign, and returns the next one. The reign before answers
@@ -343,10 +341,8 @@ func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 // stop stops a node in order.
 func (c *cluster) stop(i int) {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
-	defer cancel()
 	s := c.nodes[i]
-	if err := s.Stop(ctx); err != nil {
+	if err := s.Stop(c.Context()); err != nil {
 		c.Error(err)
 	}
 	<-s.ended
@@ -358,69 +354,74 @@ func (c *cluster) stop(i int) {
 
 // A record that no node can fold ends the folds, and no vote: the nodes agree on, and none serves.
 func TestANodeWithoutItsFoldVotes(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	c.caughtUp(r)
-	// an owner of another version
-	data := event.BeginBatch(nil)
-	record := event.Record{Kind: event.KindPair, TimeUs: 1,
-		NewPair: event.Pair{Number: 99, Name: "A_B", Base: 1, Quote: 2}}
-	data = record.Append(data)
-	for _, s := range c.nodes {
-		s.Node.opts.Exit = func(int) {} // of the node that reigns
-	}
-	eventually(t, "an owner appends", func() bool {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		c.caughtUp(r)
+		// an owner of another version
+		data := event.BeginBatch(nil)
+		record := event.Record{Kind: event.KindPair, TimeUs: 1,
+			NewPair: event.Pair{Number: 99, Name: "A_B", Base: 1, Quote: 2}}
+		data = record.Append(data)
 		for _, s := range c.nodes {
-			tok, last, err := s.store.Acquire(t.Context(), persistence.Claim{Owner: "another"})
-			if err != nil {
-				continue
-			}
-			bad := event.EndBatch(append([]byte(nil), data...), tok.Epoch(), last, 1)
-			if s.store.Append(t.Context(), tok, last, last+1, bad) == nil {
-				return true
-			}
+			s.Node.opts.Exit = func(int) {} // of the node that reigns
 		}
-		return false
-	})
-	for _, s := range c.nodes {
-		select {
-		case <-s.Dead():
-			if s.Err() == nil {
-				t.Error("a dead node has no reason")
+		eventually(t, "an owner appends", func() bool {
+			for _, s := range c.nodes {
+				tok, last, err := s.store.Acquire(t.Context(), persistence.Claim{Owner: "another"})
+				if err != nil {
+					continue
+				}
+				bad := event.EndBatch(append([]byte(nil), data...), tok.Epoch(), last, 1)
+				if s.store.Append(t.Context(), tok, last, last+1, bad) == nil {
+					return true
+				}
 			}
-		case <-time.After(time.Minute):
-			t.Fatal("a node folds what does not fit")
-		}
-	}
-	eventually(t, "the nodes agree on", func() bool {
+			return false
+		})
 		for _, s := range c.nodes {
-			if tok, _, err := s.store.Acquire(t.Context(),
-				persistence.Claim{Owner: "another"}); err == nil {
-				return s.store.Check(t.Context(), tok) == nil
+			select {
+			case <-s.Dead():
+				if s.Err() == nil {
+					t.Error("a dead node has no reason")
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("a node folds what does not fit")
 			}
 		}
-		return false
+		eventually(t, "the nodes agree on", func() bool {
+			for _, s := range c.nodes {
+				if tok, _, err := s.store.Acquire(t.Context(),
+					persistence.Claim{Owner: "another"}); err == nil {
+					return s.store.Check(t.Context(), tok) == nil
+				}
+			}
+			return false
+		})
 	})
 }
 
 // What reads have used is refused by the next reign also if the one before ends in order before any
 // projection is due.
 func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
-	c := newCluster(t, func(_ int, o *Options) { o.Timing.Projection = time.Hour })
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	ann := &sold{T: t}
-	ann.has(r) // a list has the projections written
-	used := ann.nonce + 1
-	if err := r.Ask(new(committed.Wallet), ann.key(r), used); err != nil {
-		t.Fatal(err)
-	}
-	c.stop(r.at)
-	r = c.next()
-	if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err, committed.ErrNonce) {
-		t.Errorf("a read with a nonce that was used before the hand-over: %v", err)
-	}
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, func(_ int, o *Options) { o.Timing.Projection = time.Hour })
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		ann := &sold{T: t}
+		ann.has(r) // a list has the projections written
+		used := ann.nonce + 1
+		if err := r.Ask(new(committed.Wallet), ann.key(r), used); err != nil {
+			t.Fatal(err)
+		}
+		c.stop(r.at)
+		r = c.next()
+		if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err,
+			committed.ErrNonce) {
+			t.Errorf("a read with a nonce that was used before the hand-over: %v", err)
+		}
+	})
 }
 
 // stranger is the node of withStranger that has another server's key.
@@ -481,218 +482,231 @@ func (s *judging) unfit() error {
 // A node tells its store whether it could serve: when it starts, when another market part is
 // applied, when it was to serve, and when its fold has failed.
 func TestANodeTellsWhetherItCouldServe(t *testing.T) {
-	var stores [3]judging
-	var stranger, picky atomic.Int32 // has another server's key, cannot use a market part
-	stranger.Store(-1)
-	picky.Store(-1)
-	const bad = "7"
-	c := newCluster(t, func(i int, o *Options) {
-		stores[i].Replica = o.Store.(persistence.Replica)
-		o.Store, o.Exit = &stores[i], func(int) {}
-		if int(stranger.Load()) == i {
-			other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
-			o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
+	bubble(t, func(t *testing.T) {
+		var stores [3]judging
+		var stranger, picky atomic.Int32 // has another server's key, cannot use a market part
+		stranger.Store(-1)
+		picky.Store(-1)
+		const bad = "7"
+		c := newCluster(t, func(i int, o *Options) {
+			stores[i].Replica = o.Store.(persistence.Replica)
+			o.Store, o.Exit = &stores[i], func(int) {}
+			if int(stranger.Load()) == i {
+				other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
+				o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
+			}
+			o.Market = &Market{
+				Text: func(applied []byte, _ uint8) ([]byte, error) {
+					if applied == nil {
+						return []byte("1"), nil
+					}
+					return applied, nil
+				},
+				Use: func(text []byte, _ *Options) error {
+					if string(text) == bad && int(picky.Load()) == i {
+						return ErrConfig
+					}
+					return nil
+				}}
+		})
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		c.caughtUp(r)
+		one, two := (r.at+1)%3, (r.at+2)%3
+		picky.Store(int32(one))
+		for _, x := range []struct {
+			market string
+			want   error
+		}{{bad, ErrConfig}, {"8", nil}} {
+			if err := c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the node knows the market part", func() bool {
+				next, _ := c.nodes[one].store.Market()
+				return string(next) == x.market
+			})
+			c.nodes[one].Judge()
+			if err := stores[one].unfit(); !errors.Is(err, x.want) || x.want == nil && err != nil {
+				t.Errorf("with the market part %s: %v", x.market, err)
+			}
 		}
-		o.Market = &Market{
-			Text: func(applied []byte, _ uint8) ([]byte, error) {
-				if applied == nil {
-					return []byte("1"), nil
-				}
-				return applied, nil
-			},
-			Use: func(text []byte, _ *Options) error {
-				if string(text) == bad && int(picky.Load()) == i {
-					return ErrConfig
-				}
-				return nil
-			}}
-	})
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	c.caughtUp(r)
-	one, two := (r.at+1)%3, (r.at+2)%3
-	picky.Store(int32(one))
-	for _, x := range []struct {
-		market string
-		want   error
-	}{{bad, ErrConfig}, {"8", nil}} {
-		if err := c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)); err != nil {
+		if err := stores[r.at].unfit(); err != nil {
+			t.Errorf("the node that reigns: %v", err)
+		}
+
+		c.kill(two)
+		stranger.Store(int32(two))
+		if err := c.start(two); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the node knows the market part", func() bool {
-			next, _ := c.nodes[one].store.Market()
-			return string(next) == x.market
-		})
-		c.nodes[one].Judge()
-		if err := stores[one].unfit(); !errors.Is(err, x.want) || x.want == nil && err != nil {
-			t.Errorf("with the market part %s: %v", x.market, err)
+		c.caughtUp(r)
+		c.nodes[two].Judge() // what it lacked at its start is there
+		if err := stores[two].unfit(); !errors.Is(err, ErrConfig) {
+			t.Errorf("with another server's key: %v", err)
 		}
-	}
-	if err := stores[r.at].unfit(); err != nil {
-		t.Errorf("the node that reigns: %v", err)
-	}
-
-	c.kill(two)
-	stranger.Store(int32(two))
-	if err := c.start(two, nil); err != nil {
-		t.Fatal(err)
-	}
-	c.caughtUp(r)
-	c.nodes[two].Judge() // what it lacked at its start is there
-	if err := stores[two].unfit(); !errors.Is(err, ErrConfig) {
-		t.Errorf("with another server's key: %v", err)
-	}
-	broken := errors.New("the fold is broken")
-	c.nodes[two].fail(broken)
-	c.nodes[two].judged(nil)
-	if err := stores[two].unfit(); !errors.Is(err, broken) {
-		t.Errorf("without its fold: %v", err)
-	}
+		broken := errors.New("the fold is broken")
+		c.nodes[two].fail(broken)
+		c.nodes[two].judged(nil)
+		if err := stores[two].unfit(); !errors.Is(err, broken) {
+			t.Errorf("without its fold: %v", err)
+		}
+	})
 }
 
 // A node that could not serve with what it had at its start is judged again when it has more.
 func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
-	var stores [3]judging
-	var least atomic.Uint64 // sequence that the state of a node must have to be served
-	var picky atomic.Int32
-	picky.Store(-1)
-	c := newCluster(t, func(i int, o *Options) {
-		stores[i].Replica = o.Store.(persistence.Replica)
-		o.Store = &stores[i]
-		o.Check = func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
-			if int(picky.Load()) == i && s.Seq() < least.Load() {
-				return ErrConfig
+	bubble(t, func(t *testing.T) {
+		var stores [3]judging
+		var least atomic.Uint64 // sequence that the state of a node must have to be served
+		var picky atomic.Int32
+		picky.Store(-1)
+		c := newCluster(t, func(i int, o *Options) {
+			stores[i].Replica = o.Store.(persistence.Replica)
+			o.Store = &stores[i]
+			o.Check = func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
+				if int(picky.Load()) == i && s.Seq() < least.Load() {
+					return ErrConfig
+				}
+				return nil
 			}
-			return nil
+		})
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		c.caughtUp(r)
+		one := (r.at + 1) % 3
+		c.kill(one)
+		picky.Store(int32(one))
+		least.Store(r.committed.Folded() + 1)
+		if err := c.start(one); err != nil {
+			t.Fatal(err)
 		}
-	})
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	c.caughtUp(r)
-	one := (r.at + 1) % 3
-	c.kill(one)
-	picky.Store(int32(one))
-	least.Store(r.committed.Folded() + 1)
-	if err := c.start(one, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := stores[one].unfit(); !errors.Is(err, ErrConfig) {
-		t.Fatalf("behind: %v", err)
-	}
-	accounts := 0
-	eventually(t, "the node could serve", func() bool {
-		select {
-		case r = <-c.began:
-		default:
+		if err := stores[one].unfit(); !errors.Is(err, ErrConfig) {
+			t.Fatalf("behind: %v", err)
 		}
-		accounts++
-		name := fmt.Sprint("later-", accounts)
-		r.CreateAccount("test", name, "") //nolint:errcheck // the next may be made
-		return stores[one].unfit() == nil
+		accounts := 0
+		eventually(t, "the node could serve", func() bool {
+			select {
+			case r = <-c.began:
+			default:
+			}
+			accounts++
+			name := fmt.Sprint("later-", accounts)
+			r.CreateAccount("test", name, "") //nolint:errcheck // the next may be made
+			return stores[one].unfit() == nil
+		})
 	})
 }
 
 // The node that leads dies while one that cannot serve has more of the log than the third. It gives
 // that to the third one, which serves, and never owns the engine itself.
 func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
-	c, r, claims := withStranger(t)
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
-	c.caughtUp(r)
-	behind := 3 - r.at
-	c.kill(behind)
-	ann := &sold{T: t}
-	for range 3 {
-		ann.sell(r)
-	}
-	before := claims.Load()
-	c.kill(r.at)
-	if err := c.start(behind, nil); err != nil {
-		t.Fatal(err)
-	}
-	for r.at != behind {
-		if r = c.next(); r.at == stranger {
-			t.Fatal("a node serves that cannot open the secrets of keys")
+	bubble(t, func(t *testing.T) {
+		c, r, claims := withStranger(t)
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
+		c.caughtUp(r)
+		behind := 3 - r.at
+		c.kill(behind)
+		ann := &sold{T: t}
+		for range 3 {
+			ann.sell(r)
 		}
-	}
-	ann.has(r)
-	ann.sell(r)
-	if n := claims.Load() - before; n > 0 {
-		t.Errorf("a node that cannot serve has claimed the engine %d times", n)
-	}
+		before := claims.Load()
+		c.kill(r.at)
+		if err := c.start(behind); err != nil {
+			t.Fatal(err)
+		}
+		for r.at != behind {
+			if r = c.next(); r.at == stranger {
+				t.Fatal("a node serves that cannot open the secrets of keys")
+			}
+		}
+		ann.has(r)
+		ann.sell(r)
+		if n := claims.Load() - before; n > 0 {
+			t.Errorf("a node that cannot serve has claimed the engine %d times", n)
+		}
+	})
 }
 
 // A node that has another server's key cannot open what the others have sealed. It follows, and
 // hands the lead over when it gets it.
 func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
-	c, r, _ := withStranger(t)
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	ann := &sold{T: t}
-	for range 3 {
-		c.caughtUp(r)
-		store := c.nodes[r.at].store
-		if err := store.Transfer(t.Context(), c.list[stranger].Name); err != nil {
-			t.Fatal(err)
-		}
-		// The reign before goes on if its node gets the lead back: no other one has claimed since.
-		eventually(t, "another node serves", func() bool {
-			select {
-			case r = <-c.began:
-			default:
+	bubble(t, func(t *testing.T) {
+		c, r, _ := withStranger(t)
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		ann := &sold{T: t}
+		for range 3 {
+			c.caughtUp(r)
+			store := c.nodes[r.at].store
+			if err := store.Transfer(t.Context(), c.list[stranger].Name); err != nil {
+				t.Fatal(err)
 			}
+			// The reign before goes on if its node gets the lead back: no other one has claimed
+			// since.
+			eventually(t, "another node serves", func() bool {
+				select {
+				case r = <-c.began:
+				default:
+				}
+				if r.at == stranger {
+					return true
+				}
+				ann.nonce++
+				return r.Ask(new(committed.Wallet), ann.key(r), ann.nonce) == nil
+			})
 			if r.at == stranger {
-				return true
+				t.Fatal("a node serves that cannot open the secrets of keys")
 			}
-			ann.nonce++
-			return r.Ask(new(committed.Wallet), ann.key(r), ann.nonce) == nil
-		})
-		if r.at == stranger {
-			t.Fatal("a node serves that cannot open the secrets of keys")
+			ann.has(r)
 		}
-		ann.has(r)
-	}
+	})
 }
 
 // An audit compares the folds of a node that has folded nothing since its start.
 func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
-	c := newCluster(t, nil)
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-	c.caughtUp(r)
-	for i := range c.nodes {
-		c.stop(i)
-	}
-	for len(c.began) > 0 { // reigns between two stops
-		<-c.began
-	}
-	c.startAll(make([]net.Listener, len(c.nodes)))
-	r = c.next()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	report, err := r.Audit(ctx, nil, func(uint64, uint64) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Differences) > 0 || report.Wallets != 1 {
-		t.Errorf("%+v", report)
-	}
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		c.caughtUp(r)
+		for i := range c.nodes {
+			c.stop(i)
+		}
+		for len(c.began) > 0 { // reigns between two stops
+			<-c.began
+		}
+		c.startAll()
+		r = c.next()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		report, err := r.Audit(ctx, nil, func(uint64, uint64) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Differences) > 0 || report.Wallets != 1 {
+			t.Errorf("%+v", report)
+		}
+	})
 }
 
 // A node whose store has ended, as that of a node that was removed, says so to each caller of
 // Reign: it was not told to stop.
 func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
-	c := newCluster(t, nil)
-	at := c.next().at
-	s := c.nodes[at]
-	c.nodes[at] = nil
-	if err := s.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-s.Ended()
-	<-s.ended
-	defer s.abandon()
-	for range 64 { // both the node and its fold have ended, and either may be seen
-		if _, err := s.Reign(t.Context()); err == nil || !errors.Is(err, s.Err()) {
-			t.Fatalf("it ends with %v, and has ended with %v", err, s.Err())
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		at := c.next().at
+		s := c.nodes[at]
+		c.nodes[at] = nil
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
 		}
-	}
+		<-s.Ended()
+		<-s.ended
+		defer s.abandon()
+		for range 64 { // both the node and its fold have ended, and either may be seen
+			if _, err := s.Reign(t.Context()); err == nil || !errors.Is(err, s.Err()) {
+				t.Fatalf("it ends with %v, and has ended with %v", err, s.Err())
+			}
+		}
+	})
 }

@@ -23,7 +23,7 @@ func (g *gated) placingBy(key *directory.Key, nonce uint64) func() (*Command, er
 }
 
 func TestRequestsOfAKeyForParallelUseOvertakeEachOther(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		const n = 64
 		key := g.parallelKey("parallel", n)
@@ -46,7 +46,7 @@ func TestRequestsOfAKeyForParallelUseOvertakeEachOther(t *testing.T) {
 }
 
 func TestAKeyForParallelUseTakesNoNonceAgain(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		key := g.parallelKey("parallel", 4)
 		for _, x := range []struct {
@@ -88,7 +88,7 @@ func TestAKeyForParallelUseTakesNoNonceAgain(t *testing.T) {
 }
 
 func TestReadsOfAKeyForParallelUseTakeNonces(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		key := g.parallelKey("parallel", 16)
 		read := func(nonce uint64) func() (*Command, error) {
@@ -112,7 +112,7 @@ func TestReadsOfAKeyForParallelUseTakeNonces(t *testing.T) {
 
 // The commands of a sweep have one nonce, which is taken once.
 func TestACancelAllOfAKeyForParallelUseTakesOneNonce(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		key := g.parallelKey("parallel", 3)
 		for nonce := range uint64(3) {
@@ -134,7 +134,7 @@ func TestACancelAllOfAKeyForParallelUseTakesOneNonce(t *testing.T) {
 }
 
 func TestAKeyKeepsABoundedNumberOfNonces(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for _, nonces := range []int{-1, 0, event.MaxParallel + 1} {
 			_, err := g.e.CreateParallelKey("test", "ann", "too-many", "secret",

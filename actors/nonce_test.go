@@ -50,7 +50,7 @@ func (g *gated) withNonce(nonce uint64, orders int, cancel []uint64) (runs []fun
 }
 
 func TestOfEqualNoncesInFlightOneIsTakenAndNoneIsToldBeforeItIsDurable(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for range 3 {
 			var open []uint64
@@ -81,7 +81,7 @@ func TestOfEqualNoncesInFlightOneIsTakenAndNoneIsToldBeforeItIsDurable(t *testin
 }
 
 func TestOfEqualNoncesOfOrdersCancelsAndReadsOneIsTaken(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for round := range 20 {
 			open := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5)),
@@ -115,7 +115,7 @@ func TestOfEqualNoncesOfOrdersCancelsAndReadsOneIsTaken(t *testing.T) {
 }
 
 func TestRacingNoncesAreTakenInGrowingOrderAndTheHighestAlways(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		const n = 60
 		for round := range uint64(5) {
@@ -153,7 +153,7 @@ func TestRacingNoncesAreTakenInGrowingOrderAndTheHighestAlways(t *testing.T) {
 }
 
 func TestEachKeyHasItsOwnNonces(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		must[Admin](t)(g.e.CreateKey("test", "ann", "second-key", "secret", event.AllPermissions,
 			nil))
@@ -184,7 +184,7 @@ func TestEachKeyHasItsOwnNonces(t *testing.T) {
 }
 
 func TestNoncesOfReadsOutliveAStop(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.ends("a read", g.asking(new(committed.Wallet), g.key, 77), accepted)
 		g.end()

@@ -31,7 +31,7 @@ func noted(e *Engine, operator string) (words []string, err error) {
 // A note is in the log of actions, in order, bounded and printable. It changes nothing else, and
 // the books balance with it, also behind a restart.
 func TestANoteIsInTheLogOfActions(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		long := strings.Repeat("é", event.MaxNote)
 		for _, text := range []string{"removed node d", "removed node d", "two\nlines\xff\u202e",
@@ -71,50 +71,52 @@ func (s olderMembers) Standing() persistence.Standing {
 // While a member does not read notes, none is written. Afterwards each node has them: another one
 // that leads lists them.
 func TestANoteIsWrittenOnceAllMembersReadIt(t *testing.T) {
-	var older atomic.Bool
-	older.Store(true)
-	c := newCluster(t, func(_ int, o *Options) {
-		o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatNotes}
-	})
-	r := c.next()
-	before := r.committed.Released()
-	reigns := func(what string, does func() error) { // at whichever node reigns
-		t.Helper()
-		eventually(t, what, func() bool {
-			select {
-			case r = <-c.began:
-			default:
-			}
-			return does() == nil
+	bubble(t, func(t *testing.T) {
+		var older atomic.Bool
+		older.Store(true)
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatNotes}
 		})
-	}
-	note := func(text string) {
-		t.Helper()
-		reigns("a note is taken", func() error { return r.Note("eve", text)() })
-	}
-	note("too early")
-	if now := r.committed.Released(); now != before {
-		t.Errorf("%d records are written that a member does not read", now-before)
-	}
-	older.Store(false)
-	eventually(t, "all members read notes", func() bool {
-		return c.nodes[r.at].store.Standing().Format >= persistence.FormatNotes
+		r := c.next()
+		before := r.committed.Released()
+		reigns := func(what string, does func() error) { // at whichever node reigns
+			t.Helper()
+			eventually(t, what, func() bool {
+				select {
+				case r = <-c.began:
+				default:
+				}
+				return does() == nil
+			})
+		}
+		note := func(text string) {
+			t.Helper()
+			reigns("a note is taken", func() error { return r.Note("eve", text)() })
+		}
+		note("too early")
+		if now := r.committed.Released(); now != before {
+			t.Errorf("%d records are written that a member does not read", now-before)
+		}
+		older.Store(false)
+		eventually(t, "all members read notes", func() bool {
+			return c.nodes[r.at].store.Standing().Format >= persistence.FormatNotes
+		})
+		note("added node d")
+		c.caughtUp(r)
+		killed := r.at
+		c.kill(killed)
+		for r.at == killed {
+			r = c.next()
+		}
+		note("removed node d")
+		var got []string
+		reigns("the log of actions is read", func() (err error) {
+			got, err = noted(r.Engine, "eve")
+			return err
+		})
+		// a note without an answer was tried again, and may be there twice
+		if !slices.Equal(slices.Compact(got), []string{"added node d", "removed node d"}) {
+			t.Errorf("the log of actions has %q", got)
+		}
 	})
-	note("added node d")
-	c.caughtUp(r)
-	killed := r.at
-	c.kill(killed)
-	for r.at == killed {
-		r = c.next()
-	}
-	note("removed node d")
-	var got []string
-	reigns("the log of actions is read", func() (err error) {
-		got, err = noted(r.Engine, "eve")
-		return err
-	})
-	// a note without an answer was tried again, and may be there twice
-	if !slices.Equal(slices.Compact(got), []string{"added node d", "removed node d"}) {
-		t.Errorf("the log of actions has %q", got)
-	}
 }

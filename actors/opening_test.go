@@ -35,7 +35,7 @@ func (g *gated) orderOf(key *directory.Key, nonce uint64, w *OrderRequest) func(
 // A wallet that is needed while the fold is behind begins with all that was released before, and
 // gets the rest. Nothing is started for an account that nothing needs.
 func TestAWalletBeginsWithWhatWasReleasedBefore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, _ := coldAccounts(t, fresh)
 		spend := g.buy(1e8, 1100*coin) // ann's 1,000 USD, and 100 that she gets for 1 BTC
 		unblock := g.blocked()
@@ -62,7 +62,7 @@ func TestAWalletBeginsWithWhatWasReleasedBefore(t *testing.T) {
 // The wallet of an account with many open orders begins with the engine: the fold does not stand
 // still for it later.
 func TestALongWalletBeginsAtTheStart(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g, _, _ := coldAccounts(t, fresh)
 		for range openAtOnce / 50 {
 			list, errs := make([]*Command, 50), make([]error, 50)
@@ -90,7 +90,7 @@ func TestALongWalletBeginsAtTheStart(t *testing.T) {
 
 // A wallet that is opened while the journal's writer sends settlements begins behind all of these.
 func TestAWalletBeginsBehindTheBatchThatIsReleased(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, _ := coldAccounts(t, fresh)
 		next := g.e.committed.Released() + 1
 		g.e.opening.releasing.Store(next) // as the writer does, before it looks for wallets
@@ -111,7 +111,7 @@ func TestAWalletBeginsBehindTheBatchThatIsReleased(t *testing.T) {
 // A client order id of an order that closed just before its wallet began is taken: no look begins
 // before the wallet, which knows of closed orders only from then on.
 func TestALookForAClientOrderIDBeginsBehindItsWallet(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, named := coldAccounts(t, fresh)
 		unblock := g.blocked()
 		g.ends("a trade", g.orderOf(ben, 1, g.buy(100e8, 2*coin)), accepted)
@@ -127,7 +127,7 @@ func TestALookForAClientOrderIDBeginsBehindItsWallet(t *testing.T) {
 
 // A client that asks for an order which waits for its wallet is told of it once that has begun.
 func TestAnOrderThatWaitsForItsWalletIsNotMissing(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g, _, named := coldAccounts(t, fresh)
 		named.ClientID, _ = event.NewClientID("new")
 		named.Amount = coin

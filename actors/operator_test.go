@@ -29,7 +29,7 @@ func place1(b *teller, pair int, side trading.Side, price money.Price,
 }
 
 func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
@@ -76,7 +76,7 @@ func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
 }
 
 func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.set(func() { g.holding = true })
 		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) })
@@ -106,7 +106,7 @@ func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
 }
 
 func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		for nonce := uint64(1); nonce <= 3*cancelAllWidth; nonce++ {
 			w := g.sell(1e5)
@@ -159,7 +159,7 @@ func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
 }
 
 func TestFeesGoToTheirAccountExactly(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		// 0.1 % and 0.2 %
 		b := newTeller(t, at, func(o *Options) {
@@ -211,7 +211,7 @@ func TestFeesGoToTheirAccountExactly(t *testing.T) {
 }
 
 func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		b.expect(place1(b, 1, trading.Sell, 100e8, coin), "accepted")
@@ -260,7 +260,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 }
 
 func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		if _, err := g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: true,
 			Message: strings.Repeat("x", MaxMessage+1)}); err == nil || g.e.Writable() != nil {
@@ -285,7 +285,7 @@ func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
 }
 
 func TestAnAuditUnderLoadIsClean(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), func(o *Options) {
 			// Seldom, or an audit on a slow machine is overtaken by them.
 			o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 1e6,
@@ -347,7 +347,7 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 // The store takes texts of some length: a longer one must not be the end of the projections, and so
 // of the engine.
 func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, nil)
 		var from []string
@@ -385,7 +385,7 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 }
 
 func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		own := &state.FeeRates{Maker: 1, Taker: 2}
 		for _, wish := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
@@ -410,7 +410,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 
 // Each place that an audit compares is changed once, and the audit names it.
 func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		one := ledger.Change{Currency: 1, Credit: money.Amount(1).Balance()}
 		f := func(change func(b *teller), want ...string) {
 			t.Helper()

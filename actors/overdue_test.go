@@ -25,101 +25,105 @@ import (
 // The history is so far behind that clients are turned away. A switch that came due while no engine
 // ran does not wait for that: it fires before its account is admitted.
 func TestASwitchFiresAtAStartThoughTheHistoryIsBehind(t *testing.T) {
-	g := newTimed(t, func(o *Options) { o.Limits.ProjectionLag = 100 })
-	g.rest(g.sellAt(200e8, 1e5))
-	for range 100 {
-		g.rest(g.sell(1e5))
-	}
-	g.arm(60, CancelFilter{})
-	g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
-	g.set(func() { g.applying = true })
-	g.ends("a buy with many rows", g.placing(g.buy(100e8, 100*1e5)), accepted)
-	behind := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }
-	eventually(t, "the history is behind", behind)
-	if _, _, err := g.Acquire(context.Background(),
-		persistence.Claim{Owner: "another"}); err != nil { // no row is written any more
-		t.Fatal(err)
-	}
-	g.later(time.Hour)
-	g.crash()
-	g.gate = newGate(g.at())
-	g.set(func() { g.applying = true })
-	g.o.Store = g.gate
-	g.e = start(t, g.o)
-	g.key = g.e.Key([]byte(g.key.Public))
-	if !behind() {
-		t.Error("the history is not behind at the start: this test proves nothing")
-	}
-	g.fired()
-	g.noneOpen()
-	g.end()
+	bubble(t, func(t *testing.T) {
+		g := newTimed(t, func(o *Options) { o.Limits.ProjectionLag = 100 })
+		g.rest(g.sellAt(200e8, 1e5))
+		for range 100 {
+			g.rest(g.sell(1e5))
+		}
+		g.arm(60, CancelFilter{})
+		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
+		g.set(func() { g.applying = true })
+		g.ends("a buy with many rows", g.placing(g.buy(100e8, 100*1e5)), accepted)
+		behind := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }
+		eventually(t, "the history is behind", behind)
+		if _, _, err := g.Acquire(context.Background(),
+			persistence.Claim{Owner: "another"}); err != nil { // no row is written any more
+			t.Fatal(err)
+		}
+		g.later(time.Hour)
+		g.crash()
+		g.gate = newGate(g.at())
+		g.set(func() { g.applying = true })
+		g.o.Store = g.gate
+		g.e = start(t, g.o)
+		g.key = g.e.Key([]byte(g.key.Public))
+		if !behind() {
+			t.Error("the history is not behind at the start: this test proves nothing")
+		}
+		g.fired()
+		g.noneOpen()
+		g.end()
+	})
 }
 
 // A backup has an armed switch, orders that expire, a stop, and an order with another half. When it
 // is restored, all of them are long due or passed.
 func TestWhatIsOverdueInABackupIsDueOnce(t *testing.T) {
-	g := newTimed(t, nil)
-	other := g.sell(coin)
-	other.Pair = g.e.Pairs()[1]
-	swept := g.rest(other)
-	g.arm(60, CancelFilter{Pair: g.e.Pairs()[1]})
-	gone := []uint64{g.rest(g.ending(g.sell(coin), time.Hour)),
-		g.rest(g.special(g.buy(90e8, coin), rising(101e8), until(g.e.nowUs()+3600e6))), swept}
-	stop := g.rest(g.special(g.buy(90e8, coin), rising(101e8)))
-	half := g.rest(g.special(g.sellAt(150e8, coin), oco(50e8, 40e8)))
-	slices.Sort(gone)
-	b, want := backUp(t, g.e)
-	rise := func() {
-		g.rest(g.sellAt(101e8, 1e6))
-		g.ends("a rise", g.placing(g.buy(101e8, 1e6)), accepted)
-		eventually(t, "the stop rests", func() bool { return g.rests(stop) })
-	}
-	g.later(24 * time.Hour)
-	rise()
-	g.ends("its cancel", g.cancelling(stop), accepted)
-	g.fired()
-	ended(t, written(t, g.Store, 0)).counts(2, 1, 1)
-	auditClean(t, g.e)
-	g.end()
-
-	source := g.e
-	g.at = memoryPlaces(t)
-	target := g.at()
-	restoreInto(t, target, b, source)
-	auditStored(t, target, source, want)
-	g.gate = newGate(target)
-	g.o.Store = g.gate
-	g.e = start(t, g.o)
-	g.key = g.e.Key([]byte(g.key.Public))
-	for _, end := range []string{"crash", "stop", ""} {
-		g.acts()
+	bubble(t, func(t *testing.T) {
+		g := newTimed(t, nil)
+		other := g.sell(coin)
+		other.Pair = g.e.Pairs()[1]
+		swept := g.rest(other)
+		g.arm(60, CancelFilter{Pair: g.e.Pairs()[1]})
+		gone := []uint64{g.rest(g.ending(g.sell(coin), time.Hour)),
+			g.rest(g.special(g.buy(90e8, coin), rising(101e8), until(g.e.nowUs()+3600e6))), swept}
+		stop := g.rest(g.special(g.buy(90e8, coin), rising(101e8)))
+		half := g.rest(g.special(g.sellAt(150e8, coin), oco(50e8, 40e8)))
+		slices.Sort(gone)
+		b, want := backUp(t, g.e)
+		rise := func() {
+			g.rest(g.sellAt(101e8, 1e6))
+			g.ends("a rise", g.placing(g.buy(101e8, 1e6)), accepted)
+			eventually(t, "the stop rests", func() bool { return g.rests(stop) })
+		}
+		g.later(24 * time.Hour)
+		rise()
+		g.ends("its cancel", g.cancelling(stop), accepted)
 		g.fired()
-		eventually(t, "what was due is over", func() bool {
-			return slices.Equal(g.openIDs(), []uint64{stop, half}) && g.e.quiet()
-		})
-		e := ended(t, written(t, g.Store, want.Seq()))
-		e.counts(2, 1, 1)
-		for _, id := range gone {
-			if !e.closed[id] {
-				t.Errorf("order %d has not ended in the restored journal", id)
+		ended(t, written(t, g.Store, 0)).counts(2, 1, 1)
+		auditClean(t, g.e)
+		g.end()
+
+		source := g.e
+		g.at = memoryPlaces(t)
+		target := g.at()
+		restoreInto(t, target, b, source)
+		auditStored(t, target, source, want)
+		g.gate = newGate(target)
+		g.o.Store = g.gate
+		g.e = start(t, g.o)
+		g.key = g.e.Key([]byte(g.key.Public))
+		for _, end := range []string{"crash", "stop", ""} {
+			g.acts()
+			g.fired()
+			eventually(t, "what was due is over", func() bool {
+				return slices.Equal(g.openIDs(), []uint64{stop, half}) && g.e.quiet()
+			})
+			e := ended(t, written(t, g.Store, want.Seq()))
+			e.counts(2, 1, 1)
+			for _, id := range gone {
+				if !e.closed[id] {
+					t.Errorf("order %d has not ended in the restored journal", id)
+				}
+			}
+			auditClean(t, g.e)
+			if end != "" {
+				g.restart(end)
 			}
 		}
+		g.wantFunds("restored", "10/1", "1000/90")
+		rise() // the trades behind the backup do not count
+		g.ends("its cancel", g.cancelling(stop), accepted)
+		g.rest(g.buy(50e8, 2*coin))
+		g.ends("a fall", g.placing(g.sellAt(50e8, 1e6)), accepted)
+		eventually(t, "the other half has sold", func() bool {
+			_, open := g.find(half)
+			return !open && g.e.quiet()
+		})
 		auditClean(t, g.e)
-		if end != "" {
-			g.restart(end)
-		}
-	}
-	g.wantFunds("restored", "10/1", "1000/90")
-	rise() // the trades behind the backup do not count
-	g.ends("its cancel", g.cancelling(stop), accepted)
-	g.rest(g.buy(50e8, 2*coin))
-	g.ends("a fall", g.placing(g.sellAt(50e8, 1e6)), accepted)
-	eventually(t, "the other half has sold", func() bool {
-		_, open := g.find(half)
-		return !open && g.e.quiet()
+		g.end()
 	})
-	auditClean(t, g.e)
-	g.end()
 }
 
 // crowd is how many orders are due at once: a test with 100,000 takes long under the race detector.
@@ -200,50 +204,53 @@ func placesOf(list []event.Record, kind event.Kind) (places []int) {
 // A book expires 1,024 orders a turn. Cancels, and what else its mailbox has, come between the
 // turns; orders that may trade come behind them. Other pairs go on.
 func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
-	n := crowd(t)
-	g := newCrowded(t, n, true, nil)
-	bid := must[*Command](t)(g.e.Place(g.crowdKey(2), g.nonce+1, g.buy(1e8, 1e6)))
-	g.nonce++
-	pair := g.e.Pairs()[0]
-	unblock := g.block(pair)
-	g.note()
-	g.later(2 * time.Hour)
-	g.e.wakeBooks()
-	cancel := g.by(2, func(key *directory.Key, nonce uint64) (*Command, error) {
-		return g.e.Cancel(key, nonce, bid.Record().Order.ID)
+	bubble(t, func(t *testing.T) {
+		n := crowd(t)
+		g := newCrowded(t, n, true, nil)
+		bid := must[*Command](t)(g.e.Place(g.crowdKey(2), g.nonce+1, g.buy(1e8, 1e6)))
+		g.nonce++
+		pair := g.e.Pairs()[0]
+		unblock := g.block(pair)
+		g.note()
+		g.later(2 * time.Hour)
+		g.e.wakeBooks()
+		cancel := g.by(2, func(key *directory.Key, nonce uint64) (*Command, error) {
+			return g.e.Cancel(key, nonce, bid.Record().Order.ID)
+		})
+		order := g.by(3, func(key *directory.Key, nonce uint64) (*Command, error) {
+			return g.e.Place(key, nonce, g.buy(100e8, 1e6))
+		})
+		left := 0
+		look := &probe{func(actor.Actor) { left = g.e.books[0].expiries.Len() },
+			make(chan struct{})}
+		g.e.root.Send(pair.Book, look)
+		other := g.buy(1e8, 1e6)
+		other.Pair = g.e.Pairs()[1]
+		g.ends("an order of the other pair", g.placing(other), accepted)
+		unblock()
+		if a, b := <-cancel, <-order; a != accepted || b != accepted {
+			t.Errorf("the cancel: %s, the order: %s", a, b)
+		}
+		<-look.done
+		if least := n - 3*expiredAtOnce*event.MaxExpired; left < least {
+			t.Errorf("%d orders are left behind two commands, want %d at least", left, least)
+		}
+		list := g.records()
+		expired := placesOf(list, event.KindExpired)
+		placed := placesOf(list, event.KindOrder) // that of the other pair, and that behind all
+		if c := placesOf(list, event.KindCancel); len(c) != 1 || c[0] > expired[2*expiredAtOnce] {
+			t.Errorf("the cancel is record %v, the expiries are %v", c, expired)
+		}
+		if last := list[placed[1]].Order; len(placed) != 2 || placed[1] < expired[len(expired)-1] ||
+			len(last.Trades) > 0 {
+			t.Errorf("the orders are records %v, behind all expiries: %+v", placed, last)
+		}
+		bid.Free()
+		eventually(t, "all is released", g.e.quiet)
+		ended(t, written(t, g.Store, 0)).counts(n, 0, 0)
+		auditClean(t, g.e)
+		g.end()
 	})
-	order := g.by(3, func(key *directory.Key, nonce uint64) (*Command, error) {
-		return g.e.Place(key, nonce, g.buy(100e8, 1e6))
-	})
-	left := 0
-	look := &probe{func(actor.Actor) { left = g.e.books[0].expiries.Len() }, make(chan struct{})}
-	g.e.root.Send(pair.Book, look)
-	other := g.buy(1e8, 1e6)
-	other.Pair = g.e.Pairs()[1]
-	g.ends("an order of the other pair", g.placing(other), accepted)
-	unblock()
-	if a, b := <-cancel, <-order; a != accepted || b != accepted {
-		t.Errorf("the cancel: %s, the order: %s", a, b)
-	}
-	<-look.done
-	if least := n - 3*expiredAtOnce*event.MaxExpired; left < least {
-		t.Errorf("%d orders are left behind two commands, want %d at least", left, least)
-	}
-	list := g.records()
-	expired := placesOf(list, event.KindExpired)
-	placed := placesOf(list, event.KindOrder) // that of the other pair, and that behind all
-	if c := placesOf(list, event.KindCancel); len(c) != 1 || c[0] > expired[2*expiredAtOnce] {
-		t.Errorf("the cancel is record %v, the expiries are %v", c, expired)
-	}
-	if last := list[placed[1]].Order; len(placed) != 2 || placed[1] < expired[len(expired)-1] ||
-		len(last.Trades) > 0 {
-		t.Errorf("the orders are records %v, behind all expiries: %+v", placed, last)
-	}
-	bid.Free()
-	eventually(t, "all is released", g.e.quiet)
-	ended(t, written(t, g.Store, 0)).counts(n, 0, 0)
-	auditClean(t, g.e)
-	g.end()
 }
 
 // cutShort ends an engine whose appends are held: they are not in the store.
@@ -256,23 +263,25 @@ func (g *gated) cutShort() {
 }
 
 func TestACrashAmidOrdersThatExpireAtOnceEndsEachOnce(t *testing.T) {
-	n := crowd(t)
-	g := newCrowded(t, n, true, func(o *Options) { o.Limits.BatchBytes = 8 << 10 })
-	g.set(func() { g.holding, g.passing, g.tries = true, 3, nil })
-	g.later(2 * time.Hour)
-	eventually(t, "some have expired", g.held)
-	g.cutShort()
-	store := g.at()
-	if some := ended(t, written(t, store, 0)).expired; some == 0 || some == n {
-		t.Errorf("%d of %d have expired before the crash: this test proves nothing", some, n)
-	}
-	store.Close()
-	g.again()
-	g.acts()
-	eventually(t, "all have expired", func() bool { return g.openIn(0) == 0 && g.e.quiet() })
-	ended(t, written(t, g.Store, 0)).counts(n, 0, 0)
-	auditClean(t, g.e)
-	g.end()
+	bubble(t, func(t *testing.T) {
+		n := crowd(t)
+		g := newCrowded(t, n, true, func(o *Options) { o.Limits.BatchBytes = 8 << 10 })
+		g.set(func() { g.holding, g.passing, g.tries = true, 3, nil })
+		g.later(2 * time.Hour)
+		eventually(t, "some have expired", g.held)
+		g.cutShort()
+		store := g.at()
+		if some := ended(t, written(t, store, 0)).expired; some == 0 || some == n {
+			t.Errorf("%d of %d have expired before the crash: this test proves nothing", some, n)
+		}
+		store.Close()
+		g.again()
+		g.acts()
+		eventually(t, "all have expired", func() bool { return g.openIn(0) == 0 && g.e.quiet() })
+		ended(t, written(t, g.Store, 0)).counts(n, 0, 0)
+		auditClean(t, g.e)
+		g.end()
+	})
 }
 
 // openIn returns how many orders are committed as open in a pair.
@@ -285,53 +294,57 @@ func (g *gated) openIn(pair int) (n int) {
 
 // A switch has cancelAllWidth cancels on their way at once. Others' orders come between.
 func TestOthersAreServedBetweenTheCancelsOfASwitch(t *testing.T) {
-	n := crowd(t)
-	g := newCrowded(t, n, false, nil)
-	g.arm(60, CancelFilter{})
-	g.hold()
-	g.later(time.Hour)
-	eventually(t, "the first cancels are at the store", g.held)
-	order := g.by(2, func(key *directory.Key, nonce uint64) (*Command, error) {
-		return g.e.Place(key, nonce, g.sellAt(300e8, 1e6))
+	bubble(t, func(t *testing.T) {
+		n := crowd(t)
+		g := newCrowded(t, n, false, nil)
+		g.arm(60, CancelFilter{})
+		g.hold()
+		g.later(time.Hour)
+		eventually(t, "the first cancels are at the store", g.held)
+		order := g.by(2, func(key *directory.Key, nonce uint64) (*Command, error) {
+			return g.e.Place(key, nonce, g.sellAt(300e8, 1e6))
+		})
+		g.letGo()
+		if got := <-order; got != accepted {
+			t.Error(got)
+		}
+		g.fired()
+		eventually(t, "all is released", g.e.quiet)
+		list := g.records()
+		swept, placed := placesOf(list, event.KindSwept), placesOf(list, event.KindOrder)
+		if len(placed) != 1 || len(swept) != n || placed[0] > swept[cancelAllWidth] {
+			t.Errorf("the order is record %v among %d cancels, the first %d of which end with %d",
+				placed, len(swept), cancelAllWidth, swept[cancelAllWidth])
+		}
+		ended(t, written(t, g.Store, 0)).counts(0, n, 1)
+		g.end()
 	})
-	g.letGo()
-	if got := <-order; got != accepted {
-		t.Error(got)
-	}
-	g.fired()
-	eventually(t, "all is released", g.e.quiet)
-	list := g.records()
-	swept, placed := placesOf(list, event.KindSwept), placesOf(list, event.KindOrder)
-	if len(placed) != 1 || len(swept) != n || placed[0] > swept[cancelAllWidth] {
-		t.Errorf("the order is record %v among %d cancels, the first %d of which end with %d",
-			placed, len(swept), cancelAllWidth, swept[cancelAllWidth])
-	}
-	ended(t, written(t, g.Store, 0)).counts(0, n, 1)
-	g.end()
 }
 
 func TestACrashAmidTheCancelsOfASwitchEndsEachOrderOnce(t *testing.T) {
-	n := crowd(t)
-	g := newCrowded(t, n, false, nil)
-	g.arm(60, CancelFilter{})
-	g.set(func() { g.holding, g.passing, g.tries = true, 3, nil })
-	g.later(time.Hour)
-	eventually(t, "some are cancelled", g.held)
-	g.cutShort()
-	store := g.at()
-	if some := ended(t, written(t, store, 0)).swept; some == 0 || some == n {
-		t.Errorf("%d of %d are cancelled before the crash: this test proves nothing", some, n)
-	}
-	store.Close()
-	g.again()
-	g.fired()
-	eventually(t, "all is released", g.e.quiet)
-	if left := g.openIn(0); left != 0 {
-		t.Errorf("%d orders are open", left)
-	}
-	ended(t, written(t, g.Store, 0)).counts(0, n, 1)
-	auditClean(t, g.e)
-	g.end()
+	bubble(t, func(t *testing.T) {
+		n := crowd(t)
+		g := newCrowded(t, n, false, nil)
+		g.arm(60, CancelFilter{})
+		g.set(func() { g.holding, g.passing, g.tries = true, 3, nil })
+		g.later(time.Hour)
+		eventually(t, "some are cancelled", g.held)
+		g.cutShort()
+		store := g.at()
+		if some := ended(t, written(t, store, 0)).swept; some == 0 || some == n {
+			t.Errorf("%d of %d are cancelled before the crash: this test proves nothing", some, n)
+		}
+		store.Close()
+		g.again()
+		g.fired()
+		eventually(t, "all is released", g.e.quiet)
+		if left := g.openIn(0); left != 0 {
+			t.Errorf("%d orders are open", left)
+		}
+		ended(t, written(t, g.Store, 0)).counts(0, n, 1)
+		auditClean(t, g.e)
+		g.end()
+	})
 }
 
 // deeds prepares what is due in an hour of the account's: an order that expires, a queued stop and
@@ -350,9 +363,9 @@ func (g *clocked) deeds() (expires, queued, swept uint64) {
 // An engine that has lost its store does not know it yet, and acts on what is due. Nothing of that
 // is told, and the owner does it once.
 func TestAnOwnerThatWasOvertakenDoesNothingThatIsDue(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, fresh func() place) {
+	onSharedStore(t, func(t *testing.T, fresh func() place) {
 		at := fresh()
-		g := newClocked(t, func(scope) place { return at }, func(o *Options) {
+		g := newClocked(t, func(testing.TB) place { return at }, func(o *Options) {
 			o.Timing.OwnerCheck, o.Timing.StallMax = time.Hour, time.Hour
 		})
 		expires, queued, swept := g.deeds()
@@ -411,157 +424,166 @@ func TestAnOwnerThatWasOvertakenDoesNothingThatIsDue(t *testing.T) {
 
 // While a pair is halted its orders expire and switches cancel them, and nothing is triggered.
 func TestAHaltedPairEndsOrdersAndTriggersBehindTheHalt(t *testing.T) {
-	for _, end := range []string{"", "crash", "stop"} {
-		g := newTimed(t, nil)
-		pair := g.e.Pairs()[0]
-		expires, queued := g.rest(g.ending(g.sellAt(200e8, coin), time.Hour)), g.stop()
-		dies := g.rest(g.special(g.buy(90e8, coin/100), rising(101e8),
-			until(g.e.nowUs()+3600e6)))
-		half := g.rest(g.special(g.sellAt(150e8, coin), oco(100_50e6, 40e8)))
-		swept := g.rest(g.buy(1e8, coin/100))
-		g.arm(3600, CancelFilter{Pair: pair, Side: trading.Buy})
-		sell := g.rest(g.sellAt(101e8, coin/100))
-		g.e.heldBooks.Store(true)
-		g.ends("a rise", g.placing(g.buy(101e8, coin/100)), accepted)
-		must[Admin](t)(g.e.Halt("ops", pair.Name, true))
-		g.e.heldBooks.Store(false)
-		if end != "" {
-			g.restart(end)
-		}
-		g.later(24 * time.Hour)
-		g.acts()
-		g.fired()
-		eventually(t, "what is due is over", func() bool {
-			return slices.Equal(g.openIDs(), []uint64{half}) && g.e.quiet()
-		})
-		for _, id := range []uint64{expires, queued, dies, swept, sell} {
-			if _, open := g.find(id); open {
-				t.Errorf("%q: order %d is open", end, id)
+	bubble(t, func(t *testing.T) {
+		for _, end := range []string{"", "crash", "stop"} {
+			g := newTimed(t, nil)
+			pair := g.e.Pairs()[0]
+			expires, queued := g.rest(g.ending(g.sellAt(200e8, coin), time.Hour)), g.stop()
+			dies := g.rest(g.special(g.buy(90e8, coin/100), rising(101e8),
+				until(g.e.nowUs()+3600e6)))
+			half := g.rest(g.special(g.sellAt(150e8, coin), oco(100_50e6, 40e8)))
+			swept := g.rest(g.buy(1e8, coin/100))
+			g.arm(3600, CancelFilter{Pair: pair, Side: trading.Buy})
+			sell := g.rest(g.sellAt(101e8, coin/100))
+			g.e.heldBooks.Store(true)
+			g.ends("a rise", g.placing(g.buy(101e8, coin/100)), accepted)
+			must[Admin](t)(g.e.Halt("ops", pair.Name, true))
+			g.e.heldBooks.Store(false)
+			if end != "" {
+				g.restart(end)
 			}
+			g.later(24 * time.Hour)
+			g.acts()
+			g.fired()
+			eventually(t, "what is due is over", func() bool {
+				return slices.Equal(g.openIDs(), []uint64{half}) && g.e.quiet()
+			})
+			for _, id := range []uint64{expires, queued, dies, swept, sell} {
+				if _, open := g.find(id); open {
+					t.Errorf("%q: order %d is open", end, id)
+				}
+			}
+			must[Admin](t)(g.e.Halt("ops", pair.Name, false))
+			g.acts()
+			eventually(t, "nothing is in flight", g.e.quiet)
+			e := ended(t, written(t, g.Store, 0))
+			if n := len(placesOf(written(t, g.Store, 0), event.KindTriggered)); n != 0 ||
+				e.expired+e.swept != 4 || e.fired != 1 {
+				t.Errorf("%q: %d triggered, %d expired, %d swept", end, n, e.expired, e.swept)
+			}
+			g.wantFunds("behind the halt", "10/1", "1000/0")
+			auditClean(t, g.e)
+			g.end()
 		}
-		must[Admin](t)(g.e.Halt("ops", pair.Name, false))
-		g.acts()
-		eventually(t, "nothing is in flight", g.e.quiet)
-		e := ended(t, written(t, g.Store, 0))
-		if n := len(placesOf(written(t, g.Store, 0), event.KindTriggered)); n != 0 ||
-			e.expired+e.swept != 4 || e.fired != 1 {
-			t.Errorf("%q: %d triggered, %d expired, %d swept", end, n, e.expired, e.swept)
-		}
-		g.wantFunds("behind the halt", "10/1", "1000/0")
-		auditClean(t, g.e)
-		g.end()
-	}
+	})
 }
 
 // A queue of triggered orders outlives a halt, a maintenance and restarts in them, and runs when
 // both are over.
 func TestAQueueOutlivesAHaltInAMaintenance(t *testing.T) {
-	for _, end := range []string{"", "crash", "stop"} {
-		g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
-		pair := g.e.Pairs()[0]
-		first, second := g.stop(), g.stop()
-		expires, other := g.rest(g.ending(g.sellAt(200e8, coin), time.Hour)), g.sell(coin)
-		other.Pair = g.e.Pairs()[1]
-		swept := g.rest(other)
-		g.arm(60, CancelFilter{Pair: other.Pair})
-		rise := g.reach()
-		g.e.heldBooks.Store(true)
-		g.ends("a rise", rise, accepted)
-		must[Admin](t)(g.e.Halt("ops", pair.Name, true))
-		g.e.heldBooks.Store(false)
-		steps := []func(){
-			func() {
-				must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", maintained))
-			},
-			func() { g.later(24 * time.Hour) },
-			func() { must[Admin](t)(g.e.Halt("ops", pair.Name, false)) },
-		}
-		for i, step := range steps {
-			step()
-			if end != "" {
+	bubble(t, func(t *testing.T) {
+		for _, end := range []string{"", "crash", "stop"} {
+			g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
+			pair := g.e.Pairs()[0]
+			first, second := g.stop(), g.stop()
+			expires, other := g.rest(g.ending(g.sellAt(200e8, coin), time.Hour)), g.sell(coin)
+			other.Pair = g.e.Pairs()[1]
+			swept := g.rest(other)
+			g.arm(60, CancelFilter{Pair: other.Pair})
+			rise := g.reach()
+			g.e.heldBooks.Store(true)
+			g.ends("a rise", rise, accepted)
+			must[Admin](t)(g.e.Halt("ops", pair.Name, true))
+			g.e.heldBooks.Store(false)
+			steps := []func(){
+				func() {
+					must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", maintained))
+				},
+				func() { g.later(24 * time.Hour) },
+				func() { must[Admin](t)(g.e.Halt("ops", pair.Name, false)) },
+			}
+			for i, step := range steps {
+				step()
+				if end != "" {
+					g.restart(end)
+				}
+				g.acts()
+				eventually(t, "nothing is in flight", g.e.quiet)
+				want := []uint64{first, second, expires, swept}
+				slices.Sort(want)
+				if got := g.openIDs(); !slices.Equal(got, want) || g.rests(first) ||
+					g.rests(second) {
+					t.Errorf("%q, step %d: %v are open, want %v, and the stops to wait", end, i,
+						got, want)
+				}
+			}
+			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", unmaintained))
+			switch end {
+			case "crash":
 				g.restart(end)
+			case "stop": // both sides are not at rest
+				stop(t, g.e)
+				g.close()
+				g.again()
 			}
 			g.acts()
-			eventually(t, "nothing is in flight", g.e.quiet)
-			want := []uint64{first, second, expires, swept}
-			slices.Sort(want)
-			if got := g.openIDs(); !slices.Equal(got, want) || g.rests(first) || g.rests(second) {
-				t.Errorf("%q, step %d: %v are open, want %v, and the stops to wait", end, i, got,
-					want)
+			eventually(t, "the stops rest", func() bool {
+				return g.rests(first) && g.rests(second)
+			})
+			if _, open := g.find(expires); open || len(g.armedSwitches()) != 1 {
+				t.Errorf("%q: expired: %v, armed are %+v", end, !open, g.armedSwitches())
 			}
+			g.later(2 * time.Hour)
+			g.acts()
+			g.fired()
+			ended(t, written(t, g.Store, 0)).counts(1, 1, 1)
+			auditClean(t, g.e)
+			g.end()
 		}
-		must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", unmaintained))
-		switch end {
-		case "crash":
-			g.restart(end)
-		case "stop": // both sides are not at rest
-			stop(t, g.e)
-			g.close()
-			g.again()
-		}
-		g.acts()
-		eventually(t, "the stops rest", func() bool { return g.rests(first) && g.rests(second) })
-		if _, open := g.find(expires); open || len(g.armedSwitches()) != 1 {
-			t.Errorf("%q: expired: %v, armed are %+v", end, !open, g.armedSwitches())
-		}
-		g.later(2 * time.Hour)
-		g.acts()
-		g.fired()
-		ended(t, written(t, g.Store, 0)).counts(1, 1, 1)
-		auditClean(t, g.e)
-		g.end()
-	}
+	})
 }
 
 // A freeze takes effect while a trade is on its way that triggers the other half of the account's
 // order. The order can trade, its account can do nothing, and its end sets no money free.
 func TestAFreezeWhileAnotherHalfIsTriggered(t *testing.T) {
-	for _, end := range []string{"", "crash"} {
-		g := newTimed(t, nil)
-		fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin, "USD": 1000 * coin})
-		ben := &trader{g: g.gated, key: "key-of-ben"}
-		half := g.rest(g.special(g.sellAt(150e8, coin), oco(90e8, 80e8)))
-		expires := g.rest(g.ending(g.sellAt(200e8, coin), time.Hour))
-		ben.places(g.buy(90e8, coin/2))
-		g.hold()
-		sell := g.begin(func() (*Command, error) {
-			return g.e.Place(g.e.Key([]byte(ben.key)), 2, g.sellAt(90e8, coin/4))
-		})
-		eventually(t, "the other half is on its way", func() bool {
-			return g.held() && g.e.busyBooks.Load() > 0
-		})
-		freeze := g.begin(func() (*Command, error) {
-			_, err := g.e.Freeze("ops", "ann", true)
-			return nil, err
-		})
-		g.letGo()
-		if a, b := <-sell, <-freeze; a != accepted || b != accepted {
-			t.Errorf("the trade: %s, the freeze: %s", a, b)
+	bubble(t, func(t *testing.T) {
+		for _, end := range []string{"", "crash"} {
+			g := newTimed(t, nil)
+			fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin, "USD": 1000 * coin})
+			ben := &trader{g: g.gated, key: "key-of-ben"}
+			half := g.rest(g.special(g.sellAt(150e8, coin), oco(90e8, 80e8)))
+			expires := g.rest(g.ending(g.sellAt(200e8, coin), time.Hour))
+			ben.places(g.buy(90e8, coin/2))
+			g.hold()
+			sell := g.begin(func() (*Command, error) {
+				return g.e.Place(g.e.Key([]byte(ben.key)), 2, g.sellAt(90e8, coin/4))
+			})
+			eventually(t, "the other half is on its way", func() bool {
+				return g.held() && g.e.busyBooks.Load() > 0
+			})
+			freeze := g.begin(func() (*Command, error) {
+				_, err := g.e.Freeze("ops", "ann", true)
+				return nil, err
+			})
+			g.letGo()
+			if a, b := <-sell, <-freeze; a != accepted || b != accepted {
+				t.Errorf("the trade: %s, the freeze: %s", a, b)
+			}
+			eventually(t, "the other half rests with what it has not sold", func() bool {
+				o, _ := g.find(half)
+				return o.Remaining == coin-coin/4 && g.e.quiet()
+			})
+			if end != "" {
+				g.restart(end)
+			}
+			g.wantFunds("frozen", "9.75/1.75", "1022.5/0")
+			g.ends("its cancel", g.cancelling(half), refusedFor(event.RefusedFrozen))
+			ben.nonce = 2
+			if _, trades := ben.places(g.buy(80e8, coin/4)); len(trades) != 1 ||
+				trades[0].Maker != half {
+				t.Errorf("the buy trades %+v", trades)
+			}
+			g.later(24 * time.Hour)
+			g.acts()
+			eventually(t, "the other has expired", func() bool {
+				return slices.Equal(g.openIDs(), []uint64{half}) && g.e.quiet()
+			})
+			if _, open := g.find(expires); open {
+				t.Error("it is open")
+			}
+			g.wantFunds("in the end", "9.5/0.5", "1042.5/0")
+			auditClean(t, g.e)
+			g.end()
 		}
-		eventually(t, "the other half rests with what it has not sold", func() bool {
-			o, _ := g.find(half)
-			return o.Remaining == coin-coin/4 && g.e.quiet()
-		})
-		if end != "" {
-			g.restart(end)
-		}
-		g.wantFunds("frozen", "9.75/1.75", "1022.5/0")
-		g.ends("its cancel", g.cancelling(half), refusedFor(event.RefusedFrozen))
-		ben.nonce = 2
-		if _, trades := ben.places(g.buy(80e8, coin/4)); len(trades) != 1 ||
-			trades[0].Maker != half {
-			t.Errorf("the buy trades %+v", trades)
-		}
-		g.later(24 * time.Hour)
-		g.acts()
-		eventually(t, "the other has expired", func() bool {
-			return slices.Equal(g.openIDs(), []uint64{half}) && g.e.quiet()
-		})
-		if _, open := g.find(expires); open {
-			t.Error("it is open")
-		}
-		g.wantFunds("in the end", "9.5/0.5", "1042.5/0")
-		auditClean(t, g.e)
-		g.end()
-	}
+	})
 }

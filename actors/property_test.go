@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"sync"
@@ -29,23 +28,10 @@ func (untrimmed) Trim(context.Context, persistence.Token, uint64) error { return
 // Clients act at random, and the process ends now and then. Money is conserved, and the deciding
 // side agrees with the committed side at rest. Replay gives the committed state, from the newest
 // snapshot and from the first record.
-//
-// Each run opens and closes stores, so there are fewer runs than rapid's hundred on each, unless
-// -rapid.checks says so.
-func TestRandomCommandsReplayToTheSameState(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set("15"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	onBothStores(t, func(t *testing.T, fresh places) {
-		rapid.Check(t, func(rt *rapid.T) { playAtRandom(t, rt, fresh(rt)) })
-	})
-}
+func TestRandomCommandsReplayToTheSameState(t *testing.T) { checkInBubbles(t, 15, playAtRandom) }
 
-func playAtRandom(t *testing.T, rt *rapid.T, at place) {
-	p := &player{t: t, rt: rt, at: at, nonces: map[string]uint64{}}
+func playAtRandom(t *testing.T, rt *rapid.T, fresh places) {
+	p := &player{t: t, rt: rt, at: fresh(t), nonces: map[string]uint64{}}
 	p.start()
 	for _, name := range []string{"ann", "ben", "cid"} {
 		fund(t, p.e, name, map[string]money.Amount{"BTC": 50 * coin, "USD": 500 * coin,

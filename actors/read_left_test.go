@@ -26,7 +26,7 @@ func (g *gated) blocked() (goOn func()) {
 }
 
 func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2
 		})
@@ -79,7 +79,7 @@ func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *
 }
 
 func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1
 		})
@@ -108,7 +108,7 @@ func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) 
 // A question for an order by its client order id waits in its wallet for the store. When its
 // handler has left, it holds no slot until the store answers.
 func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.Reads, o.Limits.ReadsPerAccount = 1, 1
 		})
@@ -143,7 +143,7 @@ func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 }
 
 func TestTheAnswerToACommandWaitsForNoOtherRead(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		waiting := func(n int) {
 			t.Helper()

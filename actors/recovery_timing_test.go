@@ -178,7 +178,7 @@ func TestAnEngineStartsOnTheStoreOfAScribe(t *testing.T) {
 			s.trading(100, 3)
 			end(s)
 			s.trading(100, 3)
-			e := start(t, testOptions(store))
+			e := start(t, timedOptions(store))
 			defer e.Abandon()
 			if seq := e.committed.State().Seq(); seq < s.last {
 				t.Errorf("the engine is at sequence %d, and the scribe wrote %d", seq, s.last)
@@ -212,7 +212,7 @@ func BenchmarkRecovery(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N {
-				e := start(b, testOptions(store))
+				e := start(b, timedOptions(store))
 				b.StopTimer()
 				e.Abandon()
 				b.StartTimer()
@@ -241,7 +241,7 @@ func BenchmarkAccounts(b *testing.B) {
 	}
 	for range b.N {
 		before := live()
-		o := testOptions(store)
+		o := timedOptions(store)
 		o.KeyMaterial = func(secret []byte) any { return sign.New(secret) } // as the gateway's
 		e := start(b, o)
 		b.ReportMetric(float64(live()-before)/n, "B/account")

@@ -44,7 +44,7 @@ func (g *gated) projected() {
 // A reference is known while its deposit is in memory only and when it is in the store only, and
 // after a crash with and without projections. In the end none of it is in memory.
 func TestAReferenceIsKnownForEver(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		known := func(when string, first Admin) {
 			t.Helper()
@@ -96,7 +96,7 @@ func TestAReferenceIsKnownForEver(t *testing.T) {
 
 // While the store is asked for a reference nothing waits but a deposit with the same one.
 func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.set(func() { g.looking = true })
 		first := g.begin(g.deposit("one", coin))
@@ -135,7 +135,7 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 
 // A store that does not say whether a reference was used leaves nothing done: no record, no id.
 func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		before := g.e.committed.Released()
 		failures := g.e.meter.Failures[metrics.OperationReference].Load()
@@ -175,7 +175,7 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 // memory nor there, so the answer of such a store does not count.
 func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	disk := memory.NewDisk()
-	g := newGated(t, func(scope) place {
+	g := newGated(t, func(testing.TB) place {
 		return func() persistence.Store { return memory.Open(disk, persistence.Retention{}) }
 	}, nil)
 	must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one"))
@@ -192,7 +192,7 @@ func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 // Of revoked keys an engine keeps only their names: in snapshots, in wallets and in the directory.
 // Of deposits it keeps nothing.
 func TestRevokedKeysAndDepositsDoNotGrowAnEngine(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		const n = 50
 		g := newGated(t, fresh, nil)
 		image := func() int {
@@ -407,7 +407,7 @@ func (s *miscounted) Apply(ctx context.Context, tok persistence.Token, from, to 
 // A start refuses an index that has not as many deposits as were made up to its watermark. Entries
 // above the watermark, left by an Apply that a crash cut off, are not counted.
 func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		s := &miscounted{Store: fresh(t)()}
 		defer s.Close()
 		begins := func(what string, want error) {

@@ -16,7 +16,7 @@ import (
 // An exchange that lacks a key of the server is of no use. It must not write anything, and not end
 // the one that serves.
 func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		ctx := context.Background()

@@ -71,7 +71,7 @@ func namesTheKey(t *testing.T, where string, err error) {
 }
 
 func TestAKeyWithChangedRightsIsFoundInItsRecord(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		store := &swapped{Store: at()}
 		defer store.Close()
@@ -111,7 +111,7 @@ func (s *otherImage) LoadSnapshot(ctx context.Context, back int) (uint64, io.Rea
 }
 
 func TestAKeyWithChangedRightsIsFoundInASnapshot(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		store := &otherImage{swapped: swapped{Store: fresh(t)()}}
 		defer store.Close()
 		e := withTwoKeys(t, testOptions(store))

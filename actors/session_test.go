@@ -63,7 +63,7 @@ func (g *gated) toldAre(want string) {
 }
 
 func TestTheEndOfAKeysLastSessionGivesItsSwitchATime(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.note()
@@ -91,7 +91,7 @@ func TestTheEndOfAKeysLastSessionGivesItsSwitchATime(t *testing.T) {
 }
 
 func TestASessionTakesTheTimeBack(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.session(Session{Number: 1, Seconds: 600})
@@ -111,7 +111,7 @@ func TestASessionTakesTheTimeBack(t *testing.T) {
 }
 
 func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		prefix := g.named("bot-").ClientID
 		first := Session{Number: 1, Seconds: 10, Filter: CancelFilter{Pair: g.e.Pairs()[0],
@@ -160,7 +160,7 @@ func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
 }
 
 func TestAClientThatLeavesKeepsItsOrders(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.note()
@@ -185,7 +185,7 @@ func TestAClientThatLeavesKeepsItsOrders(t *testing.T) {
 // A second session is known only behind the record of the first: its client would believe itself
 // protected, and a crash would forget it.
 func TestASecondSessionWaitsForTheRecordOfTheFirst(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		g.hold()
 		one := g.begin(g.beginning(g.key, Session{Number: 1, Seconds: 10}))
@@ -206,7 +206,7 @@ func TestASecondSessionWaitsForTheRecordOfTheFirst(t *testing.T) {
 
 // A key that has ended, or whose account is frozen, begins no session; those that it had end.
 func TestTheSwitchOfLostSessionsFiresForFrozenAccountsAndEndedKeys(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for what, end := range map[string]func(g *clocked) (Admin, error){
 			"frozen": func(g *clocked) (Admin, error) { return g.e.Freeze("op", "ann", true) },
 			"ended":  func(g *clocked) (Admin, error) { return g.e.RevokeKey("op", "key-of-ann") },
@@ -232,7 +232,7 @@ func TestTheSwitchOfLostSessionsFiresForFrozenAccountsAndEndedKeys(t *testing.T)
 
 // Clients come and go in maintenance, too; nothing fires then.
 func TestASessionThatIsLostInMaintenanceCancelsBehindIt(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.session(Session{Number: 1, Seconds: 10})
@@ -254,7 +254,7 @@ func TestASessionThatIsLostInMaintenanceCancelsBehindIt(t *testing.T) {
 // The sessions of an engine end with it: the next start is their end, whether its clients went
 // before it had stopped, or their end never became durable.
 func TestAStartIsTheEndOfAllSessionsBefore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		ends := map[string]func(g *clocked){
 			"a crash": func(g *clocked) { g.crash() },
 			"a stop": func(g *clocked) {
@@ -295,7 +295,7 @@ func TestAStartIsTheEndOfAllSessionsBefore(t *testing.T) {
 // An audit at rest wants nothing to change meanwhile. A store that may lose what it takes gets
 // nothing: an append that waits too long would end the process.
 func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
 		g.rest(g.sell(1e5))
 		g.session(Session{Number: 1})
@@ -326,7 +326,7 @@ func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 
 // While the switch fires, a session that would arm it waits, and arms it anew.
 func TestASessionWaitsWhileItsSwitchFires(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.session(Session{Number: 1, Seconds: 10})

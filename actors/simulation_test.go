@@ -28,7 +28,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 20, "how many seeds TestSimulation plays")
+	simSeeds = flag.Int("sim.seeds", coveringSeeds, "how many seeds TestSimulation plays")
 	simSeed  = flag.Uint64("sim.seed", 0,
 		"the one seed that TestSimulation plays; 0: as many as there shall be, from the first on")
 	simShrink = flag.Int("sim.shrink", 300,

@@ -19,7 +19,7 @@ import (
 // A process whose configuration lacks what is traded cannot serve. So it must not end the one that
 // does.
 func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		if g.Exclusive() {
 			g.end()
@@ -61,7 +61,7 @@ func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 
 // An append of the start has the same patience as others, and says what it waits for.
 func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.end()
 		s := newGate(g.at())
@@ -83,7 +83,7 @@ func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
 // Cancel-alls of many accounts have at most as many cancels on their way as there may be commands,
 // and one for each.
 func TestCancelAllsShareTheirSlots(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		const most, accounts, orders = 6, 4, 10
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = most, 1, most
@@ -148,7 +148,7 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 // A start folds a store that other processes may own before it takes the store over. The recovery
 // goes on with that fold if nothing but new records has come since, and folds anew otherwise.
 func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		look := func(g *gated) *committed.Seen {
 			t.Helper()
 			return must[*committed.Seen](t)(committed.Look(t.Context(), g.o.Store))

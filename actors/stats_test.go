@@ -27,7 +27,7 @@ func counted(list []Count) string {
 
 // Each count is there when the answer is.
 func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount = 3 })
 		want := func(what, records, refused string, orders, trades, cancels uint64) {
 			t.Helper()
@@ -85,16 +85,16 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 			t.Errorf("%d records in %d batches of %d bytes, %d appends; %d were counted by kind", n,
 				s.BatchRecords.Count(), s.BatchBytes.Sum, s.Append.Count(), sum)
 		}
-		if s.RecoveryRecords != released-sum || s.Recovery <= 0 {
-			t.Errorf("the start folded %d records in %v, there are %d in all", s.RecoveryRecords,
-				s.Recovery, released)
+		if s.RecoveryRecords != released-sum {
+			t.Errorf("the start folded %d records, there are %d in all", s.RecoveryRecords,
+				released)
 		}
 		g.end()
 	})
 }
 
 func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.Reads = 2, 1, 0
 		})
@@ -132,7 +132,7 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 }
 
 func TestStatsTellTheStoresState(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Timing.Stall = 20 * time.Millisecond })
 		if s := g.e.Stats(); !s.Ready || s.Stalled || s.AppendWaiting != 0 ||
 			s.Confirmed > time.Minute {
@@ -175,7 +175,7 @@ func TestStatsTellTheStoresState(t *testing.T) {
 }
 
 func TestStatsTellLagsAndSnapshots(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
@@ -215,11 +215,8 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind",
 				before.Snapshot.Count(), before.SnapshotBytes, before.SnapshotLag)
 		}
-		if times := before.SnapshotTimes; before.SnapshotEnd.Before(before.SnapshotBegin) ||
-			before.SnapshotBegin.IsZero() || times[metrics.StageImage] <= 0 ||
-			times[metrics.StageUpload] <= 0 {
-			t.Errorf("a snapshot from %v to %v, its stages %v", before.SnapshotBegin,
-				before.SnapshotEnd, times)
+		if before.SnapshotEnd.Before(before.SnapshotBegin) || before.SnapshotBegin.IsZero() {
+			t.Errorf("a snapshot from %v to %v", before.SnapshotBegin, before.SnapshotEnd)
 		}
 		g.again()
 		if n := g.e.Stats().OpenOrders; n != 1 {
@@ -237,9 +234,21 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 	})
 }
 
+// A start and the stages of a snapshot take their time, of which a bubble has none.
+func TestStatsTellHowLongAStartAndASnapshotTook(t *testing.T) {
+	e := start(t, testOptions(memoryPlaces(t)()))
+	fund(t, e, "ann", nil)
+	stop(t, e)
+	s := e.Stats()
+	if times := s.SnapshotTimes; s.Recovery <= 0 || times[metrics.StageImage] <= 0 ||
+		times[metrics.StageUpload] <= 0 {
+		t.Errorf("a start in %v, a snapshot in %v", s.Recovery, times)
+	}
+}
+
 // The clock chooses the commands that are traced, so the test sends orders until it chooses some.
 func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
-	s := forgetful{openPebble(t, t.TempDir())}
+	s := forgetful{memoryPlaces(t)()}
 	defer s.Close()
 	e := start(t, testOptions(s))
 	key := fund(t, e, "ann", map[string]money.Amount{"BTC": 1000 * coin})

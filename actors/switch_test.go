@@ -119,7 +119,7 @@ func (g *gated) note() {
 }
 
 func TestASwitchCancelsTheOrdersOfItsFilterWhenItIsDue(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		mine, _ := event.NewClientID("bot-1")
 		prefix, _ := event.NewClientID("bot-")
 		for _, c := range []struct {
@@ -178,7 +178,7 @@ func TestASwitchCancelsTheOrdersOfItsFilterWhenItIsDue(t *testing.T) {
 }
 
 func TestACallPutsItsSwitchOffOrTakesItBack(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		first := g.arm(600, CancelFilter{})
@@ -202,7 +202,7 @@ func TestACallPutsItsSwitchOffOrTakesItBack(t *testing.T) {
 
 // A switch may be taken out of the schedule just before a call that sets it anew.
 func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		first := g.arm(600, CancelFilter{})
@@ -226,7 +226,7 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 }
 
 func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		sells, buys := g.rest(g.sell(1e5)), g.rest(g.buy(1e8, 1e5))
 		must[Admin](t)(g.e.CreateKey("test", "ann", "another-key", "secret",
@@ -251,7 +251,7 @@ func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
 
 // The key's call was sent while the switch fires: it arms the switch anew, behind its end.
 func TestACallWaitsWhileItsSwitchFires(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.arm(10, CancelFilter{})
@@ -276,7 +276,7 @@ func TestACallWaitsWhileItsSwitchFires(t *testing.T) {
 }
 
 func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		g.arm(10, CancelFilter{})
 		unblock := g.block(g.e.Pairs()[0])
@@ -301,7 +301,7 @@ func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
 }
 
 func TestASwitchFiresForAFrozenAccountAndAnEndedKey(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		g.rest(g.sell(1e5))
 		g.arm(10, CancelFilter{})
@@ -315,7 +315,7 @@ func TestASwitchFiresForAFrozenAccountAndAnEndedKey(t *testing.T) {
 }
 
 func TestASwitchCancelsMoreOrdersThanMayBeOnTheirWay(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		for range cancelAllWidth + 10 {
 			g.rest(g.sell(1e5))
@@ -332,7 +332,7 @@ func TestASwitchCancelsMoreOrdersThanMayBeOnTheirWay(t *testing.T) {
 
 // An orderly stop waits for a switch that fires, and lets none begin.
 func TestAStopWaitsForASwitchThatFires(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.arm(10, CancelFilter{})
@@ -359,7 +359,7 @@ func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 }
 
 func TestASwitchOutlivesACrashAndAStop(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, end := range []string{"crash", "stop"} {
 			g := newClocked(t, fresh, nil)
 			id := g.rest(g.sell(1e5))
@@ -393,7 +393,7 @@ func (g *gated) restart(end string) {
 // What came due while the exchange was down is cancelled before the account is admitted: an order
 // that is sent as soon as the engine has started stays.
 func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, end := range []string{"crash", "stop"} {
 			g := newClocked(t, fresh, nil)
 			old := g.rest(g.sell(1e5))
@@ -419,7 +419,7 @@ func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *
 
 // The sweep is durable, the record that ends the switch is not: it fires again.
 func TestASwitchFiresAgainBehindACrashBeforeItsEnd(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		dueUs := g.arm(10, CancelFilter{})
@@ -444,7 +444,7 @@ func TestASwitchFiresAgainBehindACrashBeforeItsEnd(t *testing.T) {
 }
 
 func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, restart := range []bool{false, true} {
 			g := newClocked(t, fresh, func(o *Options) { o.Timing.SwitchGrace = 10 * time.Minute })
 			id := g.rest(g.sell(1e5))
@@ -475,7 +475,7 @@ func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
 }
 
 func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		id := g.rest(g.sell(1e5))
 		g.arm(10, CancelFilter{})

@@ -91,7 +91,7 @@ func TestAnAmendNeedsWhatItCanNeedAtMost(t *testing.T) {
 }
 
 func TestAnAmendReservesAndReleases(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		buy, sell := g.rest(g.buy(50e8, 2*coin)), g.rest(g.sell(2*coin))
 		g.wantFunds("placed", "10/2", "1000/100")
@@ -128,7 +128,7 @@ func TestAnAmendReservesAndReleases(t *testing.T) {
 // An amend that asks for too much money is told first what else is wrong with it. Nothing of it is
 // reserved, and it uses its nonce.
 func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			p := &o.Pairs[0]
 			p.PriceTick, p.AmountStep, p.PriceBand = 5e7, coin/10, money.MaxRate/10
@@ -202,7 +202,7 @@ func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 // What is in flight may be why a change lacks money, or may bring that money. So the change waits
 // for it.
 func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		id := g.rest(g.buy(50e8, coin))
 		g.hold()
@@ -243,7 +243,7 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 // The terms of an order are known when the change before is released. So the second change reserves
 // by the first, and is refused where the first took the money.
 func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		one, two := g.rest(g.buy(50e8, coin)), g.rest(g.buy(50e8, coin))
 		g.hold()
@@ -264,7 +264,7 @@ func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
 }
 
 func TestAnAmendByClientIDWaitsForThePlacement(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		id, _ := event.NewClientID("mine")
 		w := g.buy(50e8, coin)
@@ -288,7 +288,7 @@ func TestAnAmendByClientIDWaitsForThePlacement(t *testing.T) {
 // The wallet reserves for an order that is not filled. By the time the book decides, the order is
 // filled in part, or closed.
 func TestAnAmendMeetsAnOrderThatWasFilledMeanwhile(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, c := range []struct {
 			filled   money.Amount
 			want     string
@@ -320,7 +320,7 @@ func TestAnAmendMeetsAnOrderThatWasFilledMeanwhile(t *testing.T) {
 }
 
 func TestTermsOfOpenOrdersOutliveARestart(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, end := range []string{"crash", "stop"} {
 			g := newGated(t, fresh, nil)
 			id, stop := g.rest(g.buy(50e8, coin)), g.rest(g.stopBuy(210e8, coin))
@@ -356,7 +356,7 @@ func (g *gated) wantCounted(what string, stops, gtd int32) {
 }
 
 func TestStopsAndOrdersThatExpireAreCountedByAccountAndPair(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.StopsPerAccountAndBook, o.Limits.GTDPerAccountAndBook = 2, 2
 		})
@@ -394,7 +394,7 @@ func TestStopsAndOrdersThatExpireAreCountedByAccountAndPair(t *testing.T) {
 
 // Orders on their way count, and a refused one counts no more.
 func TestStopsOnTheirWayAreCounted(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Limits.StopsPerAccountAndBook = 1 })
 		must[Admin](t)(g.e.Halt("ops", g.e.Pairs()[0].Name, true))
 		g.ends("a stop on a halted pair", g.placing(g.stopBuy(1e8, coin)),
@@ -416,7 +416,7 @@ func TestStopsOnTheirWayAreCounted(t *testing.T) {
 }
 
 func TestATriggeredOrderIsNoStopAnyMore(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ben := fund(t, g.e, "ben",
 			map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
@@ -437,7 +437,7 @@ func TestATriggeredOrderIsNoStopAnyMore(t *testing.T) {
 }
 
 func TestAnOrderForASumReservesJustThat(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": 10 * coin})
 		must[*Command](t)(g.e.Place(ben, 1, g.sell(10*coin))).Free()
@@ -473,7 +473,7 @@ func (g *gated) selfTraded(w *OrderRequest) trading.Reason {
 }
 
 func TestAnOrderThatNamesNoSelfTradeModeTakesTheAccounts(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(5 * coin))
 		if got := g.selfTraded(g.buy(100e8, 1e5)); got != 0 {
@@ -514,7 +514,7 @@ func TestAnOrderThatNamesNoSelfTradeModeTakesTheAccounts(t *testing.T) {
 
 // An order that others of the account prevented is closed in the wallet, too.
 func TestAPreventedOrderIsClosedInItsWallet(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		mine, _ := event.NewClientID("mine")
 		w := g.sell(5 * coin)

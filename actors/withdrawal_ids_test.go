@@ -31,7 +31,7 @@ func (b *teller) cancel(id uint64) string {
 // An id is of one withdrawal, whether that is pending or has ended, and also behind a crash, and
 // behind a stop with a snapshot. What refuses a new withdrawal comes behind it.
 func TestAClientIDIsOfOneWithdrawal(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		b := newTeller(t, at, func(o *Options) { o.Limits.PendingWithdrawals = 2 })
 		b.expect(b.askAs("one", coin), "withdraw 1 one")
@@ -76,7 +76,7 @@ func (b *teller) lists(want ...string) {
 
 // A repeat of a withdrawal on its way is answered once that is durable, and never asks for another.
 func TestARepeatOfAWithdrawalInFlightWaitsForIt(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh places) {
+	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) { o.Mail = new(postman).send })
 		ask := func(nonce uint64) <-chan string {
 			return g.begin(func() (*Command, error) {
@@ -129,43 +129,45 @@ func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
 // While a member does not read the records of withdrawals with client ids, none is written: at the
 // node that leads, and at one that follows. Nothing is lost by asking.
 func TestWithdrawalsHaveClientIDsOnceAllMembersReadThem(t *testing.T) {
-	var older atomic.Bool
-	older.Store(true)
-	c := newCluster(t, func(_ int, o *Options) {
-		o.Store = olderMembers{o.Store.(persistence.Replica), &older,
-			persistence.FormatWithdrawalIDs}
-		o.Mail = new(postman).send
-	})
-	r := c.next()
-	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-	b := c.branch((r.at + 1) % len(c.nodes))
-	eventually(t, "all members read the newest format", func() bool {
-		return b.node.replica.(olderMembers).Replica.Standing().Format >=
-			persistence.FormatWithdrawalIDs
-	})
-	ask := func(at Commands, id string) string {
-		c := NewWithdrawal(at.Key([]byte("key-of-ann")), b.next(), 1, coin, "x")
-		if id != "" {
-			c.Named(wantID(t, id))
+	bubble(t, func(t *testing.T) {
+		var older atomic.Bool
+		older.Store(true)
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Store = olderMembers{o.Store.(persistence.Replica), &older,
+				persistence.FormatWithdrawalIDs}
+			o.Mail = new(postman).send
+		})
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		b := c.branch((r.at + 1) % len(c.nodes))
+		eventually(t, "all members read the newest format", func() bool {
+			return b.node.replica.(olderMembers).Replica.Standing().Format >=
+				persistence.FormatWithdrawalIDs
+		})
+		ask := func(at Commands, id string) string {
+			c := NewWithdrawal(at.Key([]byte("key-of-ann")), b.next(), 1, coin, "x")
+			if id != "" {
+				c.Named(wantID(t, id))
+			}
+			return outcomeOf(at.Do(c))
 		}
-		return outcomeOf(at.Do(c))
-	}
-	want := func(got, want string) {
-		t.Helper()
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
+		want := func(got, want string) {
+			t.Helper()
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
 		}
-	}
-	want(ask(b.Commands, "one"), ErrNotRead.Error())
-	want(ask(r.Engine, "one"), ErrNotRead.Error())
-	want(ask(b.Commands, ""), "withdraw 1")
-	older.Store(false)
-	want(ask(b.Commands, "one"), "withdraw 2 one")
-	want(ask(b.Commands, "one"), "already used by withdraw 2")
-	want(ask(r.Engine, "one"), "already used by withdraw 2")
-	cancelled := b.does(NewWithdrawalCancel(b.key, b.next(), 2))
-	if w := cancelled.Withdrawal(); w.ClientID != wantID(t, "one") {
-		t.Errorf("cancelled is %+v", w)
-	}
-	cancelled.Free()
+		want(ask(b.Commands, "one"), ErrNotRead.Error())
+		want(ask(r.Engine, "one"), ErrNotRead.Error())
+		want(ask(b.Commands, ""), "withdraw 1")
+		older.Store(false)
+		want(ask(b.Commands, "one"), "withdraw 2 one")
+		want(ask(b.Commands, "one"), "already used by withdraw 2")
+		want(ask(r.Engine, "one"), "already used by withdraw 2")
+		cancelled := b.does(NewWithdrawalCancel(b.key, b.next(), 2))
+		if w := cancelled.Withdrawal(); w.ClientID != wantID(t, "one") {
+			t.Errorf("cancelled is %+v", w)
+		}
+		cancelled.Free()
+	})
 }

@@ -156,9 +156,6 @@ func (h *harness) raw(method, text string) answer {
 // talk sends bytes on a connection and reads one answer.
 func talk(t testing.TB, c net.Conn, method, text string) answer {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	if text != "" {
 		//nolint:errcheck // the server may answer and hang up before it has read all
 		go io.WriteString(c, text)

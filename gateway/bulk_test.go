@@ -40,6 +40,10 @@ func (h *harness) sell(account string) {
 // Large answers that wait for clients have one budget. It counts each text once, however many
 // clients wait.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
+	bubble(t, testLargeAnswersThatWaitHaveABudget)
+}
+
+func testLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) { o.AnswersBytes = 100_000 }
 	h.stop()

@@ -17,6 +17,10 @@ import (
 // What an operator does to the cluster is in the log of actions, once it is done; what is refused,
 // has an unknown outcome, or goes on without a change of its own, is not.
 func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
+	bubble(t, testChangesOfTheClusterAreInTheLogOfActions)
+}
+
+func testChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 	h, c := node(t)
 	ask := asOperator(t, h.gateway)
 	var want []string
@@ -110,6 +114,10 @@ func (c blockedCluster) Transfer(ctx context.Context, to string, begins func()) 
 // A store that takes no writes is a reason to hand the lead over, so the hand-over does not wait
 // for its note. The note is written all the same.
 func TestAHandOverDoesNotWaitForItsNote(t *testing.T) {
+	bubble(t, testAHandOverDoesNotWaitForItsNote)
+}
+
+func testAHandOverDoesNotWaitForItsNote(t *testing.T) {
 	var log captured
 	c := &blockedCluster{fakeCluster: newFakeCluster()}
 	h, store := newStubborn(t, func(*actors.Options) {})

@@ -199,6 +199,10 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 // The sockets of an engine end with it, and a node that follows takes no new ones until it knows
 // enough.
 func TestTheStreamEndsWhereANodeFollows(t *testing.T) {
+	bubble(t, testTheStreamEndsWhereANodeFollows)
+}
+
+func testTheStreamEndsWhereANodeFollows(t *testing.T) {
 	h, _ := node(t)
 	first := h.gateway.stream.sockets.Load()
 	const polling = "/socket.v2/?EIO=4&transport=polling"

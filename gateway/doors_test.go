@@ -152,7 +152,9 @@ func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
 
 // Answers of the operator's and the metrics' listeners are in no cache, and neither are their
 // refusals.
-func TestNothingOfOperatorsIsCached(t *testing.T) {
+func TestNothingOfOperatorsIsCached(t *testing.T) { bubble(t, testNothingOfOperatorsIsCached) }
+
+func testNothingOfOperatorsIsCached(t *testing.T) {
 	for _, name := range []string{operators, watchers} {
 		h, _ := limited(t, func(*Options) {}) // no guess is forgotten while others are made
 		g := h.gateway
@@ -161,16 +163,13 @@ func TestNothingOfOperatorsIsCached(t *testing.T) {
 		if name == watchers {
 			serve, right = g.ServeMetrics, strings.Repeat("m", 32)
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newNetwork(t)
 		t.Cleanup(func() { l.Close() })
 		go serve(l) //nolint:errcheck // ends with the listener
 		seen := map[int]bool{}
 		ask := func(text string) {
 			t.Helper()
-			a := talk(t, dialed(t, l.Addr().String()), "GET", text)
+			a := talk(t, dialed(t, l), "GET", text)
 			if seen[a.status] = true; string(a.header.Peek("Cache-Control")) != "no-store" {
 				t.Errorf("%s: %d\n%s", name, a.status, a.header)
 			}
@@ -218,14 +217,16 @@ func TestEverySignedQueryIsAccepted(t *testing.T) {
 }
 
 // A connection without a byte is no request: it takes no token, and closing it waits for no client.
-func TestSilenceIsNoRequest(t *testing.T) {
-	g, address := slowServer(t, func(o *Options) {
+func TestSilenceIsNoRequest(t *testing.T) { bubble(t, testSilenceIsNoRequest) }
+
+func testSilenceIsNoRequest(t *testing.T) {
+	g, l := slowServer(t, func(o *Options) {
 		o.ReadTimeout, o.PublicRate, o.RateEntries = 5*time.Second,
 			Rate{PerSecond: 1, Burst: 1}, 10
 		o.clock = func() int64 { return 0 }
 	})
 	g.public.places.SetPatience(time.Hour)
-	silent := []net.Conn{dialed(t, address), dialed(t, address), dialed(t, address)}
+	silent := []net.Conn{dialed(t, l), dialed(t, l), dialed(t, l)}
 	for _, c := range silent {
 		if a := talk(t, c, "GET", ""); a.status != 408 {
 			t.Errorf("%d %s", a.status, a.body)
@@ -234,10 +235,10 @@ func TestSilenceIsNoRequest(t *testing.T) {
 	eventually(t, "their places are free",
 		func() bool { return g.public.places.Open() == 0 })
 	// a part of one
-	if a := talk(t, dialed(t, address), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 {
+	if a := talk(t, dialed(t, l), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := talk(t, dialed(t, address), "GET",
+	if a := talk(t, dialed(t, l), "GET",
 		"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 429 {
 		t.Errorf("the token: %d %s", a.status, a.body)
 	}

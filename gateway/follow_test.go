@@ -131,6 +131,10 @@ func TestANodeThatFollowsAnswersPrivateRequests(t *testing.T) {
 }
 
 func TestANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
+	bubble(t, testANodeThatFollowsTakesLoginsAndOrdersOverSockets)
+}
+
+func testANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
 	h := follower(t)
 	p := h.loggedIn("bob")
 	if got := p.asks("own.subscribe", ""); got != `{"status":200,"body":{"resumed":false}}` {

@@ -97,20 +97,10 @@ func (b *socketBench) posts(account, name, form string) string {
 // decided.
 func (b *socketBench) rests() {
 	b.t.Helper()
-	eventually(b.t, "all commands are decided", func() bool {
-		return b.gateway.stream.sockets.Load().hub.Stats().Logins == 0 &&
-			b.engine.Stats().CommandsInFlight == 0
-	})
-	var differ error
-	defer func() {
-		if differ != nil {
-			b.t.Log(differ)
-		}
-	}()
-	eventually(b.t, "both sides agree", func() bool {
-		differ = b.engine.VerifyAtRest()
-		return differ == nil
-	})
+	spin(func() bool { return b.gateway.stream.sockets.Load().hub.Stats().Logins == 0 })
+	if err := atRest(b.engine); err != nil {
+		b.t.Fatal(err)
+	}
 	if text := b.panics.first.Load(); text != nil {
 		b.t.Fatal(*text)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listening is a gateway without an engine behind real sockets, because sockets are limited.
+// listening is a gateway without an engine, whose connections are limited.
 func listening(t *testing.T, connections int,
 	wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
@@ -20,19 +20,9 @@ func listening(t *testing.T, connections int,
 	g.public.places.SetSpare(0) // the tests' clients are on this machine
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	serve := func(serve func(net.Listener) error) func() net.Conn {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newNetwork(t)
 		go serve(wrap(l)) //nolint:errcheck // ends with the listener
-		return func() net.Conn {
-			c, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { c.Close() })
-			return c
-		}
+		return func() net.Conn { return dialed(t, l) }
 	}
 	return serve(g.Serve), serve(g.ServeOperator)
 }
@@ -111,6 +101,10 @@ func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T
 }
 
 func TestConnectionsThatComeAndGoAllFindAPlace(t *testing.T) {
+	bubble(t, testConnectionsThatComeAndGoAllFindAPlace)
+}
+
+func testConnectionsThatComeAndGoAllFindAPlace(t *testing.T) {
 	public, _ := listening(t, 2, asIs)
 	for range 200 { // far more than there are places, one after the other
 		eventually(t, "the one before has given its place back", func() bool {
@@ -135,6 +129,10 @@ func (l *short) Accept() (net.Conn, error) {
 }
 
 func TestAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T) {
+	bubble(t, testAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome)
+}
+
+func testAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T) {
 	public, operator := listening(t, 3, func(l net.Listener) net.Listener {
 		s := &short{Listener: l}
 		s.failures.Store(3)

@@ -170,6 +170,10 @@ func TestBeforeThereIsAnEngineThereIsAScrape(t *testing.T) {
 }
 
 func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
+	bubble(t, testTriggersExpiriesAndPreventionsAreCounted)
+}
+
+func testTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
 	h := ruledHarness(t)
 	scrape := scraping(t, h.gateway)
 	for i, says := range []string{"type=sell",
@@ -256,7 +260,9 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 		"/operator/v1/maintenance", "code", "200")
 }
 
-func TestStagesAreInTheScrape(t *testing.T) {
+func TestStagesAreInTheScrape(t *testing.T) { bubble(t, testStagesAreInTheScrape) }
+
+func testStagesAreInTheScrape(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
 	stages := []string{"queue", "match", "gather", "append", "release", "answer"}
@@ -365,7 +371,9 @@ func TestMetricsAndProfilesNeedTheToken(t *testing.T) {
 }
 
 // A scrape is wanted most when no other request is answered.
-func TestAStalledStoreIsInTheScrape(t *testing.T) {
+func TestAStalledStoreIsInTheScrape(t *testing.T) { bubble(t, testAStalledStoreIsInTheScrape) }
+
+func testAStalledStoreIsInTheScrape(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
@@ -394,6 +402,10 @@ func TestAStalledStoreIsInTheScrape(t *testing.T) {
 }
 
 func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
+	bubble(t, testConnectionsAndLimitsOnRatesAreInTheScrape)
+}
+
+func testConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{1, 2} })
 	scrape := scraping(t, h.gateway)
 	for range 5 {

@@ -15,6 +15,7 @@ import (
 	"exchange/actors/observing"
 	"exchange/actors/seal"
 	"exchange/gateway/operator"
+	"exchange/gateway/socketio/sockettest"
 	"exchange/persistence"
 	"exchange/persistence/memory"
 	"exchange/persistence/replicated"
@@ -41,22 +42,10 @@ func (x *observed) AcceptObservers(take func(from string, conn net.Conn)) { x.ta
 // dial connects the observer with the node.
 func (x *observed) dial(context.Context, string) (net.Conn, error) {
 	take := x.take.Load()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
 	if take == nil {
 		return nil, errors.New("the node takes no observers yet")
 	}
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		return nil, err
-	}
-	other, err := l.Accept()
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
+	conn, other := net.Pipe()
 	go (*take)("o", other)
 	return conn, nil
 }
@@ -67,8 +56,7 @@ func (h *harness) observe(tick time.Duration) {
 	h.t.Helper()
 	x := &observed{}
 	h.observed, h.store = x, x
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	fails := func(err error) {
 		if err != nil {
 			h.t.Helper()
@@ -79,8 +67,7 @@ func (h *harness) observe(tick time.Duration) {
 	// it may outlive the input that h.t is of
 	x.folder, err = os.MkdirTemp("", "exchange-observed-")
 	fails(err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	fails(err)
+	l := sockettest.Listen(h.t)
 	x.Replica, err = replicated.Open(ctx, replicated.Options{Cluster: "test", Name: "a",
 		Nodes:  []replicated.Node{{Name: "a", Address: l.Addr().String()}},
 		Folder: x.folder, Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
@@ -100,7 +87,7 @@ func (h *harness) observe(tick time.Duration) {
 	o.Sealer = func(bool) (*seal.Sealer, error) { return nil, errors.New("it has no key") }
 	x.observer, err = actors.StartNode(ctx, o)
 	fails(err)
-	eventually(h.t, "the observer serves", func() bool {
+	spin(func() bool {
 		x.attendance, err = x.observer.Attend(ctx)
 		return err == nil
 	})

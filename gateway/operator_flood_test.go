@@ -62,16 +62,15 @@ func TestAClientThatTriesTokensIsLimitedAndKeepsNoOtherOut(t *testing.T) {
 	}
 }
 
-func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
+func TestNoBodyIsReadWithoutTheToken(t *testing.T) { bubble(t, testNoBodyIsReadWithoutTheToken) }
+
+func testNoBodyIsReadWithoutTheToken(t *testing.T) {
 	h := newHarness(t, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newNetwork(t)
 	go h.gateway.ServeOperator(l) //nolint:errcheck // ends with the listener
 	for _, token := range []string{"", "Authorization: Bearer wrong\r\n"} {
 		for _, length := range []int{2, 60_000, 1 << 30} { // none of which comes
-			statuses, bodies := converse(t, l.Addr().String(),
+			statuses, bodies := converse(t, l,
 				fmt.Sprintf(
 					"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n%sContent-Length: "+
 						"%d\r\n\r\n", token, length))
@@ -81,7 +80,7 @@ func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
 			}
 		}
 	}
-	statuses, bodies := converse(t, l.Addr().String(),
+	statuses, bodies := converse(t, l,
 		fmt.Sprintf(
 			"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+
 				"%s\r\nContent-Length: %d\r\n\r\n", operatorToken, 1<<30))
@@ -92,13 +91,14 @@ func TestNoBodyIsReadWithoutTheToken(t *testing.T) {
 
 // Only a client with the token may take an hour for an answer.
 func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
+	bubble(t, testAClientThatTakesNoAnswersOfTheOperatorIsClosed)
+}
+
+func testAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 	g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newNetwork(t)
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-	c := dialed(t, l.Addr().String())
+	c := dialed(t, l)
 	request := []byte(strings.Repeat("GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n\r\n", 100))
 	for {
 		if _, err := c.Write(request); err != nil {
@@ -122,27 +122,25 @@ func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 	}
 }
 
-// A local listener has connections of any address, and is itself on this machine.
-type local struct{ flood }
-
-func (*local) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-
 // reachedFrom is an operator's listener that connections of any address come to.
-func reachedFrom(t *testing.T) *local {
+func reachedFrom(t *testing.T) *network {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000,
 		OperatorToken: operatorToken})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
-	l := &local{flood{make(chan net.Conn)}}
+	l := newNetwork(t)
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-	t.Cleanup(func() { close(l.ch) })
 	return l
 }
 
 func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
+	bubble(t, testTheOperatorsListenerHasPlacesOfItsOwn)
+}
+
+func testTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 	l := reachedFrom(t)
 	in := func(address string) {
 		t.Helper()
-		c, _ := l.come(t, address)
+		c := dialedFrom(t, address, l)
 		// starting
 		if a := talk(t, c, "GET", operating); a.status != 503 ||
 			strings.Contains(a.body, api.TooManyConnections.Detail) {
@@ -151,7 +149,7 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 	}
 	out := func(address string) {
 		t.Helper()
-		c, _ := l.come(t, address)
+		c := dialedFrom(t, address, l)
 		if text, err := io.ReadAll(c); err != nil ||
 			!strings.Contains(string(text), api.TooManyConnections.Detail) {
 			t.Errorf("%s: %q, %v", address, text, err)
@@ -170,15 +168,19 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 
 // Behind one address there may be others than the operator.
 func TestConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut(t *testing.T) {
+	bubble(t, testConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut)
+}
+
+func testConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut(t *testing.T) {
 	l := reachedFrom(t)
-	other, _ := l.come(t, "192.0.2.2")
+	other := dialedFrom(t, "192.0.2.2", l)
 	var silent []net.Conn
 	for range operatorConnectionsPerAddress {
-		c, _ := l.come(t, "192.0.2.1")
+		c := dialedFrom(t, "192.0.2.1", l)
 		silent = append(silent, c)
 	}
 	for range 2 {
-		c, _ := l.come(t, "192.0.2.1")
+		c := dialedFrom(t, "192.0.2.1", l)
 		if a := talk(t, c, "GET", operating); strings.Contains(a.body,
 			api.TooManyConnections.Detail) {
 			t.Errorf("%d %s", a.status, a.body)
@@ -201,10 +203,7 @@ func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
 			g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 				Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
 			t.Cleanup(func() { g.Shutdown(time.Minute) })
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := newNetwork(t)
 			go g.ServeOperator(l) //nolint:errcheck // ends with the listener
 			asked := func(c net.Conn, token string, status int) net.Conn {
 				t.Helper()
@@ -218,7 +217,7 @@ func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
 			}
 			dial := func() net.Conn {
 				t.Helper()
-				raw := dialed(t, l.Addr().String())
+				raw := dialed(t, l)
 				if c == nil {
 					return raw
 				}
@@ -230,9 +229,9 @@ func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
 			eventually(t, "the guessing client has given its place back", func() bool {
 				return g.operators.places.Open() == 1
 			})
-			oldest := dialed(t, l.Addr().String())
+			oldest := dialed(t, l)
 			for range OperatorConnections - 2 {
-				dialed(t, l.Addr().String())
+				dialed(t, l)
 			}
 			for range OperatorConnections - 1 {
 				served = append(served, asked(dial(), operatorToken, starting))
@@ -246,7 +245,7 @@ func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
 			if n := g.operators.places.Refused(); n != OperatorConnections-1 {
 				t.Errorf("%d were closed", n)
 			}
-			dialed(t, l.Addr().String()) // all earlier connections have shown the token
+			dialed(t, l) // all earlier connections have shown the token
 			eventually(t, "one more is refused", func() bool {
 				return g.operators.places.Refused() == OperatorConnections
 			})

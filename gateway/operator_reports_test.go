@@ -14,7 +14,7 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
-	"exchange/persistence/pebble"
+	"exchange/persistence/memory"
 )
 
 // streamed are the lines of a long answer but the last, which end must have. The rest must be well.
@@ -41,14 +41,8 @@ func withFees(t *testing.T, keep *persistence.Retention) *harness {
 	})
 	if keep != nil {
 		h.stop()
-		dir := t.TempDir()
-		h.open = func() persistence.Store {
-			s, err := pebble.Open(dir, pebble.Options{Logger: quiet(), Retention: *keep})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
+		disk := memory.NewDisk()
+		h.open = func() persistence.Store { return memory.Open(disk, *keep) }
 		h.start()
 	}
 	h.accountAt("alice", "alice@example.org")

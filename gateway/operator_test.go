@@ -392,6 +392,10 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 }
 
 func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T) {
+	bubble(t, testADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt)
+}
+
+func testADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Request, o.Timing.Stall = time.Second, 20*time.Millisecond
 	})

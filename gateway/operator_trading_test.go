@@ -583,6 +583,10 @@ func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
 }
 
 func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
+	bubble(t, testTheOperatorIsToldOfFailuresThatAreNotItsOwn)
+}
+
+func testTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Stall = 1 })
 	ask := asOperator(t, h.gateway)
 	release := store.block()
@@ -605,7 +609,7 @@ func TestTheOperatorIsToldOfFailuresThatAreNotItsOwn(t *testing.T) {
 		}
 	}
 	release()
-	receive(t, placed, 1)
+	receive(placed, 1)
 }
 
 func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {

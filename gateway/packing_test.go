@@ -73,6 +73,10 @@ func TestLargePublicAnswersArePacked(t *testing.T) {
 
 // A packed answer for which the budget has no room is refused in plain text.
 func TestAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
+	bubble(t, testAPackedAnswerWithoutRoomIsRefusedPlainly)
+}
+
+func testAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) { o.AnswersBytes = 1 }
 	h.stop()

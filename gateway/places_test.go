@@ -8,28 +8,12 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fasthttp/websocket"
 )
 
-// dialedFrom dials an address from another one of this machine.
-func dialedFrom(t *testing.T, source, address string) net.Conn {
-	t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
-	c, err := d.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // A crowded exchange has so many places, and trades.
-func crowded(t *testing.T, places int) (h *harness, address string) {
+func crowded(t *testing.T, places int) (h *harness, l *network) {
 	h = traded(t)
 	h.tune = func(o *Options) { o.Connections = places }
 	h.stop()
@@ -41,16 +25,20 @@ func crowded(t *testing.T, places int) (h *harness, address string) {
 // When subscribers have all places, which none of them gives up, a supervisor on this machine is
 // answered all the same.
 func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
-	h, address := crowded(t, 3)
+	bubble(t, testASupervisorOfThisMachineFindsAPlace)
+}
+
+func testASupervisorOfThisMachineFindsAPlace(t *testing.T) {
+	h, l := crowded(t, 3)
 	for i := range 3 {
-		subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), address, "trades")
+		subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), l, "trades")
 	}
-	if a := talk(t, dialedFrom(t, "127.0.0.1", address), "GET", alive); a.status != 503 {
+	if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 503 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	h.gateway.public.places.SetSpare(1)
 	for range 5 { // the spare place has an idle connection from then on
-		if a := talk(t, dialedFrom(t, "127.0.0.1", address), "GET", alive); a.status != 200 {
+		if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 		h.gateway.idle(t, 1)
@@ -60,6 +48,10 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 // So is one at an address that a proxy of this machine has, too. Connections from there are never
 // given up, so the spare place is free again only when the probe leaves it.
 func TestASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
+	bubble(t, testASupervisorBesideATrustedProxyFindsAPlace)
+}
+
+func testASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
 	const most = 3
 	h := traded(t)
 	h.tune = func(o *Options) {
@@ -68,17 +60,17 @@ func TestASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
 	}
 	h.stop()
 	h.start()
-	p, address := h.gateway.public.places, h.served()
+	p, l := h.gateway.public.places, h.served()
 	p.SetSpare(1)
 	for range most {
-		subscriber(t, "127.0.0.1", address, "trades")
+		subscriber(t, "127.0.0.1", l, "trades")
 	}
 	for range 3 {
-		c := dialedFrom(t, "127.0.0.1", address)
+		c := dialedFrom(t, "127.0.0.1", l)
 		if a := talk(t, c, "GET", alive); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
-		if a := talk(t, dialedFrom(t, "127.0.0.1", address), "GET", alive); a.status != 503 {
+		if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 503 {
 			t.Errorf("beyond the spare place: %d %s", a.status, a.body)
 		}
 		c.Close()
@@ -97,36 +89,36 @@ func TestThePublicListenerHasSparePlaces(t *testing.T) {
 
 // occupiers take all places from eight addresses and hold them. Some say nothing, some send a part
 // of a request, some were answered, and some have a stream without a subscription.
-func occupiers(t *testing.T, address string, places int) {
+func occupiers(t *testing.T, l *network, places int) {
 	t.Helper()
 	for i := range places {
 		source := fmt.Sprintf("127.0.0.%d", 11+i%8)
 		switch i / 8 % 4 {
 		case 0:
-			dialedFrom(t, source, address)
+			dialedFrom(t, source, l)
 		case 1:
-			c := dialedFrom(t, source, address)
+			c := dialedFrom(t, source, l)
 			if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nX-A: "); err != nil {
 				t.Fatal(err)
 			}
 		case 2:
-			c := dialedFrom(t, source, address)
+			c := dialedFrom(t, source, l)
 			if a := talk(t, c, "GET", alive); a.status != 200 {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 		case 3:
-			subscriber(t, source, address, "")
+			subscriber(t, source, l, "")
 		}
 	}
 }
 
 // subscriber has a stream, and a subscription if it names a channel.
-func subscriber(t *testing.T, source, address, channel string) *websocket.Conn {
+func subscriber(t *testing.T, source string, l *network, channel string) *websocket.Conn {
 	t.Helper()
 	d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
-		return dialedFrom(t, source, address), nil
+		return dialedFrom(t, source, l), nil
 	}}
-	c, resp, err := d.Dial("ws://"+address+streamPath+"?EIO=4&transport=websocket", http.Header{})
+	c, resp, err := d.Dial("ws://exchange"+streamPath+"?EIO=4&transport=websocket", http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,21 +158,25 @@ func signedRequest(account string, nonce uint64) string {
 }
 
 func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
+	bubble(t, testIdleConnectionsKeepNoClientOut)
+}
+
+func testIdleConnectionsKeepNoClientOut(t *testing.T) {
 	const places = 64
-	h, address := crowded(t, places)
+	h, l := crowded(t, places)
 	ask := func(c net.Conn, text string) {
 		t.Helper()
 		if a := talk(t, c, "GET", text); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	owner := dialedFrom(t, "127.0.0.1", address)
+	owner := dialedFrom(t, "127.0.0.1", l)
 	ask(owner, signedRequest("alice", h.nextNonce("alice")))
 	// shares an address with others
-	watcher := subscriber(t, "127.0.0.11", address, "trades.BTC_USDT")
+	watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
 	poll := h.polled(streamPath) // in memory: its request goes over TCP
 	poll.hears("40{")
-	held := dialedFrom(t, "127.0.0.12", address)
+	held := dialedFrom(t, "127.0.0.12", l)
 	if _, err := io.WriteString(held, "GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -189,17 +185,17 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		return g.public.places.Busy(netip.MustParseAddr("127.0.0.12")) == 1
 	})
 	taken := g.public.places.Open()
-	occupiers(t, address, places-taken)
+	occupiers(t, l, places-taken)
 	eventually(t, "all places are taken",
 		func() bool { return g.public.places.Open() == places })
 	for i := range 3 * places {
-		c := dialedFrom(t, "127.0.0.2", address)
+		c := dialedFrom(t, "127.0.0.2", l)
 		ask(c, alive)
 		if i%2 == 0 {
 			ask(c, signedRequest("bob", h.nextNonce("bob")))
 		}
 		c.Close()
-		dialedFrom(t, fmt.Sprintf("127.0.0.%d", 11+i%8), address) // and they come again
+		dialedFrom(t, fmt.Sprintf("127.0.0.%d", 11+i%8), l) // and they come again
 	}
 	ask(owner, signedRequest("alice", h.nextNonce("alice")))
 	poll.say(`42["subscribe","ticker.BTC_USDT"]`)
@@ -227,9 +223,13 @@ func (g *Gateway) idle(t *testing.T, n int) {
 // A client that gives a subscription up may lose its place again, and so may a client that never
 // had one.
 func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
-	h, address := crowded(t, 3)
-	once, never := subscriber(t, "127.0.0.11", address, "trades"),
-		subscriber(t, "127.0.0.11", address, "")
+	bubble(t, testAStreamWithoutASubscriptionGivesItsPlaceUp)
+}
+
+func testAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
+	h, l := crowded(t, 3)
+	once, never := subscriber(t, "127.0.0.11", l, "trades"),
+		subscriber(t, "127.0.0.11", l, "")
 	if err := once.WriteMessage(websocket.TextMessage,
 		[]byte(`421["unsubscribe","trades"]`)); err != nil {
 		t.Fatal(err)
@@ -238,9 +238,9 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 		t.Fatalf("%s, %v", text, err)
 	}
 	h.gateway.idle(t, 2)
-	stays := subscriber(t, "127.0.0.12", address, "trades")
+	stays := subscriber(t, "127.0.0.12", l, "trades")
 	for range 2 {
-		if a := talk(t, dialedFrom(t, "127.0.0.13", address), "GET",
+		if a := talk(t, dialedFrom(t, "127.0.0.13", l), "GET",
 			signedRequest("alice", h.nextNonce("alice"))); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
@@ -250,7 +250,7 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 	}
-	c := dialedFrom(t, "127.0.0.14", address) // no connection is left to give a place up
+	c := dialedFrom(t, "127.0.0.14", l) // no connection is left to give a place up
 	if a := talk(t, c, "GET", ""); a.status != 503 {
 		t.Errorf("%d %s", a.status, a.body)
 	}

@@ -176,6 +176,10 @@ func (h *harness) crowdsTheStore(store *slowHistory, what string, places, reques
 }
 
 func TestNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
+	bubble(t, testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight)
+}
+
+func testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	const reads, requests = 5, 12
 	h, store := withSlowHistory(t, reads)
 	ask := asOperator(t, h.gateway)

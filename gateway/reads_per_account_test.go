@@ -51,6 +51,10 @@ func (s *heldHistory) OrdersByID(ctx context.Context, account uint32, ids []uint
 }
 
 func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
+	bubble(t, testAnAccountHasItsOwnLimitOfReadsInFlight)
+}
+
+func testAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 	s := &heldHistory{}
 	h := newHarness(t, func(o *actors.Options) {
 		o.Limits.KeysPerAccount, o.Timing.Request = 1000, time.Minute
@@ -87,7 +91,7 @@ func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 			t.Errorf("a read of another account: %d %s", a.status, a.body)
 		}
 		close(s.gate)
-		for _, a := range receive(t, answers, most) {
+		for _, a := range receive(answers, most) {
 			want(t, "a read within the limit", a, 200, "[]")
 		}
 		if a := h.do("GET", "/api/v1/wallets/", "", "",

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -119,6 +118,10 @@ func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
 
 // Words of the API: nothing was sent, and try again; or it may have been done.
 func TestWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
+	bubble(t, testWhatIsPassedOnIsNotDoneOrUnknown)
+}
+
+func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 	p := newPassing(t)
 	ask := asOperator(t, p.follower)
 	answers := func(text string) func(string) (net.Conn, error) {
@@ -165,11 +168,7 @@ func TestWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 	// a long answer that breaks off does so at the client, too
 	p.b.dial = answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n")
 	l := p.serves(p.follower)
-	c, err := net.Dial("tcp", l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := dialed(t, l)
 	io.WriteString(c, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+ //nolint:errcheck // read
 		"Authorization: Bearer "+operatorToken+"\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -181,15 +180,12 @@ func TestWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 	}
 }
 
-// serves has operators reach a gateway at an address of this machine.
-func (p *passing) serves(g *Gateway) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+// serves has operators reach a gateway.
+func (p *passing) serves(g *Gateway) *network {
+	l := newNetwork(p.t)
 	p.t.Cleanup(func() { l.Close() })
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-	return l.Addr().String()
+	return l
 }
 
 // Both nodes check the token, and the one that leads counts what it refuses.
@@ -219,36 +215,6 @@ func TestTheNodeThatLeadsChecksTheTokenAgain(t *testing.T) {
 	a = asOperator(t, p.follower)("GET", "/operator/v1/accounts", "")
 	if a.status != 200 || strings.Contains(a.body, "mallory") {
 		t.Errorf("%d %s", a.status, a.body)
-	}
-}
-
-// A user of a node's socket has no token. The node shows its own.
-func TestANodeShowsItsTokenForUsersOfItsSocket(t *testing.T) {
-	p := newPassing(t)
-	for token, status := range map[string]int{operatorToken: 200, "": 503} {
-		g := p.node(token)
-		path := t.TempDir() + "/s"
-		l, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-			DialContext: func(context.Context, string, string) (net.Conn, error) {
-				return net.Dial("unix", path)
-			}}}
-		resp, err := c.Get("http://operator/operator/v1/accounts")
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		refused := resp.Header.Get("X-Leader") == "https://a.example.org" &&
-			strings.Contains(string(body), "no operator's token")
-		if err != nil || resp.StatusCode != status || refused != (status == 503) {
-			t.Errorf("%d %s %v", resp.StatusCode, body, err)
-		}
 	}
 }
 

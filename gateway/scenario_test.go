@@ -56,44 +56,49 @@ import (
 // Run with -rewrite to write the output down anew, and read the difference.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
-		var change func(*actors.Options)
-		post := &postman{}
-		h := newHarness(t, func(o *actors.Options) {
-			o.Mail = post.take
-			if change != nil {
-				change(o)
+		bubble(t, func(t *testing.T) { scenario(t, path) })
+	})
+}
+
+// scenario plays a script.
+func scenario(t *testing.T, path string) {
+	var change func(*actors.Options)
+	post := &postman{}
+	h := newHarness(t, func(o *actors.Options) {
+		o.Mail = post.take
+		if change != nil {
+			change(o)
+		}
+	})
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		s := script{h: h, d: d, post: post}
+		switch d.Cmd {
+		case "limits", "restart", "crash":
+			s.delivered() // or a mail that was sent just now might be sent again
+		}
+		switch d.Cmd {
+		case "open":
+			for _, a := range d.CmdArgs {
+				h.accountAt(a.Key, strings.Join(a.Vals, ""))
 			}
-		})
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s := script{h: h, d: d, post: post}
-			switch d.Cmd {
-			case "limits", "restart", "crash":
-				s.delivered() // or a mail that was sent just now might be sent again
-			}
-			switch d.Cmd {
-			case "open":
-				for _, a := range d.CmdArgs {
-					h.accountAt(a.Key, strings.Join(a.Vals, ""))
-				}
-				return "ok"
-			case "limits":
-				change = s.limits()
+			return "ok"
+		case "limits":
+			change = s.limits()
+			h.stop()
+			h.start()
+			return "ok"
+		case "restart", "crash":
+			if d.Cmd == "crash" {
+				h.crash()
+			} else {
 				h.stop()
-				h.start()
-				return "ok"
-			case "restart", "crash":
-				if d.Cmd == "crash" {
-					h.crash()
-				} else {
-					h.stop()
-				}
-				h.start()
-				return "ok"
 			}
-			out := s.run()
-			s.rest()
-			return out
-		})
+			h.start()
+			return "ok"
+		}
+		out := s.run()
+		s.rest()
+		return out
 	})
 }
 

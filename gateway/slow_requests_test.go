@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"exchange/gateway/api"
+	"exchange/gateway/socketio/sockettest"
 )
 
 // Clients that hold connections and give nothing for it.
 
 // A slowServer has two seconds for a request, for an answer and between two of them.
-func slowServer(t *testing.T, change func(*Options)) (g *Gateway, address string) {
+func slowServer(t *testing.T, change func(*Options)) (g *Gateway, l *network) {
 	t.Helper()
 	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000,
 		ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
@@ -25,20 +26,65 @@ func slowServer(t *testing.T, change func(*Options)) (g *Gateway, address string
 	}
 	g = New(o)
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l = newNetwork(t)
 	go g.Serve(l) //nolint:errcheck // ends with the listener
-	return g, l.Addr().String()
+	return g, l
 }
 
-func dialed(t *testing.T, address string) net.Conn {
+// A network is a listener of connections in memory, of any address.
+type network struct {
+	*sockettest.Listener
+	from chan netip.AddrPort
+	at   net.Addr
+}
+
+func newNetwork(t testing.TB) *network {
+	l := sockettest.Listen(t)
+	return &network{l, make(chan netip.AddrPort), l.Addr()}
+}
+
+// Addr implements net.Listener.
+func (l *network) Addr() net.Addr { return l.at }
+
+// Accept implements net.Listener.
+func (l *network) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &elsewhere{c, net.TCPAddrFromAddrPort(<-l.from)}, nil
+}
+
+// An elsewhere is a connection of another address.
+type elsewhere struct {
+	net.Conn
+	address net.Addr
+}
+
+func (c *elsewhere) RemoteAddr() net.Addr { return c.address }
+
+// CloseWrite ends the writing side, if that has an end of its own.
+func (c *elsewhere) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// dialed is a connection from this machine.
+func dialed(t *testing.T, l *network) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
+	return dialedFrom(t, "127.0.0.1", l)
+}
+
+// dialedFrom is a connection from an address.
+func dialedFrom(t *testing.T, source string, l *network) net.Conn {
+	t.Helper()
+	c, err := l.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.from <- netip.AddrPortFrom(netip.MustParseAddr(source), 1234)
 	t.Cleanup(func() { c.Close() })
 	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -58,7 +104,11 @@ func drip(c net.Conn) {
 }
 
 func TestAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
-	g, address := slowServer(t, nil)
+	bubble(t, testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed)
+}
+
+func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
+	g, l := slowServer(t, nil)
 	var all sync.WaitGroup
 	for name, begin := range map[string]string{
 		"a first line": "G",
@@ -71,7 +121,7 @@ func TestAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 		all.Go(func() {
 			for _, behind := range []bool{false, true} { // a request that was answered
 				begun := func() net.Conn {
-					c := dialed(t, address)
+					c := dialed(t, l)
 					if behind {
 						if a := talk(t, c, "GET", alive); a.status != 200 {
 							t.Errorf("%s: %d", name, a.status)
@@ -104,7 +154,8 @@ func TestAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 	slow := make(chan struct{})
 	go func() { all.Wait(); close(slow) }()
 	for n := 0; ; n++ { // meanwhile
-		c := dialed(t, address)
+		time.Sleep(100 * time.Millisecond)
+		c := dialed(t, l)
 		if a := talk(t, c, "GET", alive); a.status != 200 {
 			t.Errorf("another client is answered with %d %s", a.status, a.body)
 		}
@@ -125,12 +176,16 @@ func TestAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 
 // The outcome of a carried-out request is told, even if the next request on the connection is lost.
 func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
-	_, address := slowServer(t, nil)
+	bubble(t, testAnAnswerIsNotLostWithTheRequestBehindIt)
+}
+
+func testAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
+	_, l := slowServer(t, nil)
 	for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ",
 		"a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: " +
 			"1000000\r\n\r\n",
 		"what is no request": "x\r\n\r\n"} {
-		c := dialed(t, address)
+		c := dialed(t, l)
 		if _, err := io.WriteString(c, alive+begin); err != nil {
 			t.Fatal(err)
 		}
@@ -146,10 +201,14 @@ func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
 // A client that asks whether it may send a body is told so, also after a long idle time of its
 // connection.
 func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
-	g, address := slowServer(t, func(o *Options) {
+	bubble(t, testABodyIsAskedForAlsoAfterALongPause)
+}
+
+func testABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
+	g, l := slowServer(t, func(o *Options) {
 		o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
 	})
-	c := dialed(t, address)
+	c := dialed(t, l)
 	if a := talk(t, c, "GET", alive); a.status != 200 {
 		t.Fatal(a.status)
 	}
@@ -176,8 +235,12 @@ func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 }
 
 func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
-	g, address := slowServer(t, nil)
-	silent, idle := dialed(t, address), dialed(t, address)
+	bubble(t, testAConnectionThatSendsNothingIsClosed)
+}
+
+func testAConnectionThatSendsNothingIsClosed(t *testing.T) {
+	g, l := slowServer(t, nil)
+	silent, idle := dialed(t, l), dialed(t, l)
 	if a := talk(t, idle, "GET", alive); a.status != 200 {
 		t.Fatal(a.status)
 	}
@@ -193,11 +256,15 @@ func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
 }
 
 func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
+	bubble(t, testAConnectionWithoutAHandshakeIsClosed)
+}
+
+func testAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 	_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
-	g, address := slowServer(t, func(o *Options) { o.Certificate = certificate })
+	g, l := slowServer(t, func(o *Options) { o.Certificate = certificate })
 	for name, begin := range map[string]string{"nothing": "",
 		"a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
-		c := dialed(t, address)
+		c := dialed(t, l)
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
 		}
@@ -217,8 +284,12 @@ func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 
 // A client that asks for much and takes none of it does not keep the answers in memory for ever.
 func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
-	g, address := slowServer(t, nil)
-	c := dialed(t, address)
+	bubble(t, testAClientThatTakesNoAnswersIsClosed)
+}
+
+func testAClientThatTakesNoAnswersIsClosed(t *testing.T) {
+	g, l := slowServer(t, nil)
+	c := dialed(t, l)
 	request := []byte(strings.Repeat("GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 100))
 	for {
 		if _, err := c.Write(request); err != nil {
@@ -234,63 +305,20 @@ func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 	})
 }
 
-// A flood listener has connections of any address.
-type flood struct{ ch chan net.Conn }
+func TestNoAddressTakesAllPlaces(t *testing.T) { bubble(t, testNoAddressTakesAllPlaces) }
 
-func (f *flood) Accept() (net.Conn, error) {
-	c, ok := <-f.ch
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-func (f *flood) Close() error   { return nil }
-func (f *flood) Addr() net.Addr { return &net.TCPAddr{} }
-
-// An elsewhere is a connection of another address.
-type elsewhere struct {
-	net.Conn
-	address net.Addr
-}
-
-func (c *elsewhere) RemoteAddr() net.Addr { return c.address }
-
-// come is a connection from an address; alive returns the answer that came at once, and nothing if
-// the connection was let in.
-func (f *flood) come(t *testing.T, address string) (c net.Conn, alive func() answer) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c = dialed(t, l.Addr().String())
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.ch <- &elsewhere{far, net.TCPAddrFromAddrPort(
-		netip.AddrPortFrom(netip.MustParseAddr(address), 1234))}
-	return c, func() answer {
-		t.Helper()
-		return talk(t, c, "GET",
-			"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-	}
-}
-
-func TestNoAddressTakesAllPlaces(t *testing.T) {
+func testNoAddressTakesAllPlaces(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 20,
 		ConnectionsPerAddress: 3,
 		TrustedProxies:        []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
-	l := &flood{make(chan net.Conn)}
+	l := newNetwork(t)
+	l.at = &net.TCPAddr{}
 	go g.Serve(l) //nolint:errcheck // ends with the listener
-	t.Cleanup(func() { close(l.ch) })
 	in := func(address string) net.Conn {
 		t.Helper()
-		c, alive := l.come(t, address)
-		if a := alive(); a.status != 200 {
+		c := dialedFrom(t, address, l)
+		if a := talk(t, c, "GET", alive); a.status != 200 {
 			t.Errorf("%s: %d %s", address, a.status, a.body)
 		}
 		return c
@@ -345,5 +373,29 @@ func TestNoAddressTakesAllPlaces(t *testing.T) {
 	if n, refused := g.public.places.Open(),
 		g.public.places.Refused(); n != 20 || refused != 5 {
 		t.Errorf("%d connections are open, %d were closed for others", n, refused)
+	}
+}
+
+// Lingering closes have places, and give them up.
+func TestALingeringCloseMakesRoom(t *testing.T) { bubble(t, testALingeringCloseMakesRoom) }
+
+func testALingeringCloseMakesRoom(t *testing.T) {
+	g, l := slowServer(t, func(o *Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
+	g.public.places.SetSpare(0) // the test's clients are on this machine
+	for range 4 {
+		if a := talk(t, dialed(t, l), "POST",
+			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"); a.status !=
+			413 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	for range 20 {
+		c := dialed(t, l)
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if open, lingering := g.public.places.Lingering(); open > 4 || lingering > open {
+			t.Errorf("%d are open, %d of them lingering", open, lingering)
+		}
 	}
 }

@@ -5,29 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"exchange/gateway/api"
 )
 
 // converse sends bytes on a new connection and reads all answers until the server closes it, which
 // may be never. So the bytes must end with a request that asks for the close.
-func converse(t *testing.T, address, text string, methods ...string) (statuses []int,
+func converse(t *testing.T, l *network, text string, methods ...string) (statuses []int,
 	bodies []string) {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := dialed(t, l)
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
 	go io.WriteString(c, text) //nolint:errcheck // the server may hang up before it has read all
 	in := bufio.NewReader(c)
 	for i := 0; ; i++ {
@@ -51,15 +43,11 @@ func converse(t *testing.T, address, text string, methods ...string) (statuses [
 	}
 }
 
-// served is the address of a harness's gateway on a real listener.
-func (h *harness) served() string {
-	h.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+// served is a network of a harness's gateway.
+func (h *harness) served() *network {
+	l := newNetwork(h.t)
 	go h.gateway.Serve(l) //nolint:errcheck // ends with the listener
-	return l.Addr().String()
+	return l
 }
 
 // tlsHello begins a handshake of TLS.
@@ -87,7 +75,7 @@ func chunked(body string) string { return framed("Transfer-Encoding: chunked\r\n
 // standard says.
 func TestNoRequestHidesInAnother(t *testing.T) {
 	h := traded(t)
-	address := h.served()
+	l := h.served()
 	refused := map[string]string{
 		"a length and chunks": framed(
 			"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
@@ -202,7 +190,7 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 	}
 	before := h.hash()
 	for name, text := range refused {
-		statuses, bodies := converse(t, address, text+lastRequest+lastRequest)
+		statuses, bodies := converse(t, l, text+lastRequest+lastRequest)
 		if len(statuses) != 1 || statuses[0] != 400 ||
 			bodies[0] != detail(api.MalformedRequest.Detail) {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
@@ -214,8 +202,12 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 }
 
 func TestRequestsWithAClearEndAreAnswered(t *testing.T) {
+	bubble(t, testRequestsWithAClearEndAreAnswered)
+}
+
+func testRequestsWithAClearEndAreAnswered(t *testing.T) {
 	h := traded(t)
-	address, before := h.served(), h.hash()
+	l, before := h.served(), h.hash()
 	unauthenticated, alive := 401, 200
 	for name, x := range map[string]struct {
 		text     string
@@ -259,7 +251,7 @@ func TestRequestsWithAClearEndAreAnswered(t *testing.T) {
 		"a path of another host": {"GET http://y/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
 			[]int{alive}},
 	} {
-		statuses, bodies := converse(t, address, x.text+lastRequest)
+		statuses, bodies := converse(t, l, x.text+lastRequest)
 		if fmt.Sprint(statuses) != fmt.Sprint(append(x.statuses, 200)) ||
 			bodies[len(bodies)-1] != `{"status":"ready"}` {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
@@ -279,11 +271,12 @@ func slicesOf(n, v int) []int {
 }
 
 func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
+	bubble(t, testTheOperatorsListenerIsAsStrict)
+}
+
+func testTheOperatorsListenerIsAsStrict(t *testing.T) {
 	h := traded(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newNetwork(t)
 	go h.gateway.ServeOperator(l) //nolint:errcheck // ends with the listener
 	auth := "Host: x\r\nAuthorization: Bearer " + operatorToken + "\r\n"
 	before := h.hash()
@@ -305,7 +298,7 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 			token + "\r\n",
 		"a token behind no body": chunked + "\r\n0\r\n" + token + "\r\n",
 	} {
-		statuses, bodies := converse(t, l.Addr().String(),
+		statuses, bodies := converse(t, l,
 			"POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
 		if len(statuses) != 1 || statuses[0] != 400 ||
 			bodies[0] != refusal(api.MalformedRequest.Detail)+"\n" {
@@ -320,6 +313,10 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 // A client behind a proxy that passes on bytes behind a body must not be able to name its own
 // address there.
 func TestBytesBehindABodyNameNoAddress(t *testing.T) {
+	bubble(t, testBytesBehindABodyNameNoAddress)
+}
+
+func testBytesBehindABodyNameNoAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) {
 		o.TrustedProxies = []netip.Prefix{
@@ -336,42 +333,13 @@ func TestBytesBehindABodyNameNoAddress(t *testing.T) {
 		head += s[i] + ": " + s[i+1] + "\r\n"
 	}
 	head += "X-Forwarded-For: 203.0.113.9\r\n\r\n"
-	address := h.served()
-	if statuses, bodies := converse(t, address, head+"0\r\n\r\n"); len(statuses) != 1 ||
+	l := h.served()
+	if statuses, bodies := converse(t, l, head+"0\r\n\r\n"); len(statuses) != 1 ||
 		statuses[0] != 403 || bodies[0] != detail(api.AddressNotAllowed.Detail) {
 		t.Errorf("%v %q", statuses, bodies)
 	}
-	if statuses, bodies := converse(t, address,
+	if statuses, bodies := converse(t, l,
 		head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"); len(statuses) != 1 || statuses[0] != 400 {
 		t.Errorf("an address behind the body: %v %q", statuses, bodies)
 	}
-}
-
-// A head is answered when it ends for a lenient reader. Otherwise the client, which sends no more,
-// would wait.
-func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
-	doors(t, func(t *testing.T, d *door) {
-		for _, text := range []string{
-			"GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\n",
-			"GET / HTTP/1.1\r\nHost: x\n\r\n", "GET / HTTP/1.1\nHost: x\r\n\n",
-			"GET / HTTP/1.1\r\nHost: x\r\n\n", d.head("Transfer-Encoding: chunked\r\n") + "0\r\n\n",
-			d.head("Transfer-Encoding: chunked\r\n") +
-				"2\r\n{}\r\n0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
-		} {
-			for _, piece := range []int{1, 3, len(text)} {
-				c := d.dial(t)
-				for rest := text; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
-					if _, err := io.WriteString(c, rest[:min(piece, len(rest))]); err != nil {
-						break // it was answered before
-					}
-				}
-				answer, err := io.ReadAll(c)
-				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") ||
-					strings.Count(string(answer), "HTTP/1.1") != 1 {
-					t.Errorf("%q in pieces of %d: %q, %v", text, piece, answer, err)
-				}
-				c.Close()
-			}
-		}
-	})
 }

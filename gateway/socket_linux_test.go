@@ -1,9 +1,14 @@
+//go:build prove
+
 package gateway
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -180,4 +185,34 @@ func dialAs(t *testing.T, path string, user int) net.Conn {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// A user of a node's socket has no token. The node shows its own.
+func TestANodeShowsItsTokenForUsersOfItsSocket(t *testing.T) {
+	p := newPassing(t)
+	for token, status := range map[string]int{operatorToken: 200, "": 503} {
+		g := p.node(token)
+		path := t.TempDir() + "/s"
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				return net.Dial("unix", path)
+			}}}
+		resp, err := c.Get("http://operator/operator/v1/accounts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		refused := resp.Header.Get("X-Leader") == "https://a.example.org" &&
+			strings.Contains(string(body), "no operator's token")
+		if err != nil || resp.StatusCode != status || refused != (status == 503) {
+			t.Errorf("%d %s %v", resp.StatusCode, body, err)
+		}
+	}
 }

@@ -205,6 +205,10 @@ func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
 // While the store hangs, the outcome of what is in flight is unknown in time, and the rest is
 // refused; when it goes on, the socket is as before. Its heartbeat has stood still meanwhile.
 func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
+	bubble(t, testASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs)
+}
+
+func testASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = time.Minute, time.Second
 		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 1000, 10, 500

@@ -17,6 +17,10 @@ const tradingPage = "../docs/trading.md"
 // They follow each other on one exchange. Times stand for other times: pageTime is the page's
 // present. Run with -rewrite to write the answers down anew, and read the difference.
 func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
+	bubble(t, testTheTradingPageShowsWhatIsAnswered)
+}
+
+func testTheTradingPageShowsWhatIsAnswered(t *testing.T) {
 	page, err := os.ReadFile(tradingPage)
 	if err != nil {
 		t.Fatal(err)

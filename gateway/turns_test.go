@@ -50,7 +50,7 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	go func() {
 		long <- h.do("GET", "/api/v1/orders/own/?status=2", "", "", signed("alice", 1, "")...)
 	}()
-	eventually(t, "the long query waits", func() bool { return committed.LongQueries() == 1 })
+	spin(func() bool { return committed.LongQueries() == 1 })
 	for _, key := range []string{"0", "bob"} { // of the same account, and of another
 		if a := h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
 			signed(key, 1000, "")...); a.status != 200 {

@@ -14,20 +14,21 @@ import (
 
 // The right to read metrics is no right to move money, nor to look into memory.
 func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
+	bubble(t, testTheMetricsListenerHasMetricsAlone)
+}
+
+func testTheMetricsListenerHasMetricsAlone(t *testing.T) {
 	const token = "a-token-of-the-metrics-0123456789"
 	for _, want := range []string{"", token} {
 		h := newHarness(t, nil)
 		h.gateway.SetMetricsToken(want)
 		h.gateway.operators.operator.AllowGuesses() // as many guesses as there are paths
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newNetwork(t)
 		t.Cleanup(func() { l.Close() })
 		go h.gateway.ServeMetrics(l) //nolint:errcheck // ends with the listener
 		ask := func(method, path, authorization string) (int, string) {
 			t.Helper()
-			statuses, bodies := converse(t, l.Addr().String(),
+			statuses, bodies := converse(t, l,
 				method+" "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+
 					"\r\n")
 			if len(statuses) != 1 {
@@ -61,18 +62,19 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 }
 
 func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
+	bubble(t, testWrongTokensOfTheMetricsAreLimited)
+}
+
+func testWrongTokensOfTheMetricsAreLimited(t *testing.T) {
 	const token = "a-token-of-the-metrics-0123456789"
 	h, clock := limited(t, func(*Options) {})
 	h.gateway.SetMetricsToken(token)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newNetwork(t)
 	t.Cleanup(func() { l.Close() })
 	go h.gateway.ServeMetrics(l) //nolint:errcheck // ends with the listener
 	ask := func(authorization string) string {
 		t.Helper()
-		statuses, _ := converse(t, l.Addr().String(),
+		statuses, _ := converse(t, l,
 			"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+authorization+"\r\n")
 		return fmt.Sprint(statuses)
 	}
@@ -100,12 +102,13 @@ func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
 }
 
 func TestTheMetricsListenerIsPlainOnLoopbackOnly(t *testing.T) {
+	bubble(t, testTheMetricsListenerIsPlainOnLoopbackOnly)
+}
+
+func testTheMetricsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
-	l, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := newNetwork(t)
+	l.at = &net.TCPAddr{IP: net.IPv4zero}
 	if err := g.ServeMetrics(l); !errors.Is(err, listen.ErrPlain) {
 		t.Errorf("error is %v", err)
 	}

@@ -3,7 +3,6 @@ package loadtest
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,15 +12,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/loadtest/generator"
+	"exchange/loadtest/memnet"
 )
 
 // nowhere returns an address that nothing listens at.
-func nowhere(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+func nowhere() string {
+	l := memnet.Listen()
 	l.Close()
 	return l.Addr().String()
 }
@@ -59,114 +55,122 @@ func at(t *testing.T, a *account, addresses ...string) *verifier {
 }
 
 func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
-	one, a := honest()
-	other, _ := honest()
-	first, second := serve(t, one.answer), serve(t, other.answer)
-	say := func(string, ...any) {}
-	v := at(t, a, first, second)
-	r := v.verify(&subscribers{all: []*subscriber{stream(t)}}, say)
-	if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 3 || r.Alike != 1 ||
-		r.Books != 1 || r.Accounts != 1 || len(r.NotRead) > 0 ||
-		!slices.Equal(v.read, []uint64{0, 1}) {
-		t.Errorf("%+v, read %v", r, v.read)
-	}
-
-	// An account that was used at both is read at both, and counts once.
-	newUser(a, 1, Key{"other", "secret"}, 0).at = 1
-	a.orders[1].at = 1
-	v = at(t, a, first, second)
-	r = v.verify(nil, say)
-	if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 3 || r.Accounts != 1 ||
-		!slices.Equal(v.read, []uint64{1, 1}) {
-		t.Errorf("%+v, read %v", r, v.read)
-	}
-
-	// What the other one lacks is missing, although the first one has it.
-	a.users = a.users[:1]
-	other.orders = append(slices.Clone(other.orders[:2]), other.orders[3])
-	other.book = `{"sell":[{"price":600,"amount":1}],"buy":[]}`
-	r = at(t, a, first, second).verify(nil, say)
-	text := strings.Join(r.Differences, "\n")
-	for _, say := range []string{"order 10 (lt0-0-1) was acknowledged, and is missing (read at " +
-		second, "the book of BTC_USDT is at update 3 "} {
-		if !strings.Contains(text, say) {
-			t.Errorf("%q is not said in %q", say, text)
+	bubble(t, func(t *testing.T) {
+		one, a := honest()
+		other, _ := honest()
+		first, second := serve(t, one.answer), serve(t, other.answer)
+		say := func(string, ...any) {}
+		v := at(t, a, first, second)
+		r := v.verify(&subscribers{all: []*subscriber{stream(t)}}, say)
+		if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 3 || r.Alike != 1 ||
+			r.Books != 1 || r.Accounts != 1 || len(r.NotRead) > 0 ||
+			!slices.Equal(v.read, []uint64{0, 1}) {
+			t.Errorf("%+v, read %v", r, v.read)
 		}
-	}
-	if r.Alike != 0 {
-		t.Errorf("%+v", r)
-	}
+
+		// An account that was used at both is read at both, and counts once.
+		newUser(a, 1, Key{"other", "secret"}, 0).at = 1
+		a.orders[1].at = 1
+		v = at(t, a, first, second)
+		r = v.verify(nil, say)
+		if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 3 || r.Accounts != 1 ||
+			!slices.Equal(v.read, []uint64{1, 1}) {
+			t.Errorf("%+v, read %v", r, v.read)
+		}
+
+		// What the other one lacks is missing, although the first one has it.
+		a.users = a.users[:1]
+		other.orders = append(slices.Clone(other.orders[:2]), other.orders[3])
+		other.book = `{"sell":[{"price":600,"amount":1}],"buy":[]}`
+		r = at(t, a, first, second).verify(nil, say)
+		text := strings.Join(r.Differences, "\n")
+		for _, say := range []string{"order 10 (lt0-0-1) was acknowledged, and is missing " +
+			"(read at " + second, "the book of BTC_USDT is at update 3 "} {
+			if !strings.Contains(text, say) {
+				t.Errorf("%q is not said in %q", say, text)
+			}
+		}
+		if r.Alike != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
-	s, a := honest()
-	x := stream(t)
-	x.at = 1
-	gone := nowhere(t)
-	for _, late := range []bool{false, true} {
-		v := at(t, a, serve(t, s.answer), gone)
-		if late { // it ends while all is verified
-			v.alive = []int{0, 1}
+	bubble(t, func(t *testing.T) {
+		s, a := honest()
+		x := stream(t)
+		x.at = 1
+		gone := nowhere()
+		for _, late := range []bool{false, true} {
+			v := at(t, a, serve(t, s.answer), gone)
+			if late { // it ends while all is verified
+				v.alive = []int{0, 1}
+			}
+			r := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
+			if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 0 ||
+				r.Books != 0 || !slices.Equal(r.NotRead, []string{gone}) || len(r.NotChecked) != 1 {
+				t.Errorf("late %t: %+v", late, r)
+			}
 		}
-		r := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
-		if r.Found > 0 || r.Incomplete != "" || r.Orders != 3 || r.Across != 0 || r.Books != 0 ||
-			!slices.Equal(r.NotRead, []string{gone}) || len(r.NotChecked) != 1 {
-			t.Errorf("late %t: %+v", late, r)
+		v := at(t, a, gone, nowhere())
+		if r := v.verify(nil, func(string, ...any) {}); r.Incomplete == "" {
+			t.Errorf("%+v", r)
 		}
-	}
-	v := at(t, a, gone, nowhere(t))
-	if r := v.verify(nil, func(string, ...any) {}); r.Incomplete == "" {
-		t.Errorf("%+v", r)
-	}
+	})
 }
 
 // The load goes on at one address while the other one turns requests away, or breaks connections.
 func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
-	const fine, refused, all = 20, 10, 60
-	accepts := func(ctx *fasthttp.RequestCtx) {
-		ctx.SetStatusCode(201)
-		fmt.Fprintf(ctx, placedAnswer, 7)
-	}
-	var requests atomic.Uint64
-	first, second := serve(t, accepts), serve(t, func(ctx *fasthttp.RequestCtx) {
-		switch n := requests.Add(1); {
-		case n <= fine || n > fine+refused+1:
-			accepts(ctx)
-		case n <= fine+refused:
-			ctx.SetStatusCode(503)
-			ctx.Response.Header.Set("Retry-After", "1")
-		default:
-			ctx.HijackSetNoResponse(true)
-			ctx.Hijack(nil)
-			ctx.Conn().Close()
+	allWays(t, func(t *testing.T) {
+		const fine, refused, all = 20, 10, 60
+		accepts := func(ctx *fasthttp.RequestCtx) {
+			ctx.SetStatusCode(201)
+			fmt.Fprintf(ctx, placedAnswer, 7)
+		}
+		var requests atomic.Uint64
+		first, second := serve(t, accepts), serve(t, func(ctx *fasthttp.RequestCtx) {
+			switch n := requests.Add(1); {
+			case n <= fine || n > fine+refused+1:
+				accepts(ctx)
+			case n <= fine+refused:
+				ctx.SetStatusCode(503)
+				ctx.Response.Header.Set("Retry-After", "1")
+			default:
+				ctx.HijackSetNoResponse(true)
+				ctx.Hijack(nil)
+				ctx.Conn().Close()
+			}
+		})
+		o := good()
+		o.Addresses, o.Mix = []string{first, second}, Mix{Place: 100}
+		o.Connections, o.Accounts = 2, 2
+		x, l := newSender(t, &o)
+		go func() {
+			for requests.Load() < all {
+				<-time.After(time.Millisecond)
+			}
+			x.stop()
+		}()
+		if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		r := x.newReport()
+		r.fill(x, l.stats, time.Second, 0)
+		a, b := r.Addresses[0], r.Addresses[1]
+		if a.Address != first || a.Connections != 1 || a.Done == 0 || a.Done != a.Requests ||
+			a.Down != 0 || len(a.Outages) > 0 {
+			t.Errorf("%+v", a)
+		}
+		if b.Address != second || b.Refused != refused || b.Unknown != 1 ||
+			b.Done+refused+1 != b.Requests || b.Requests < all || b.Down == 0 {
+			t.Errorf("%+v", b)
+		}
+		if s := l.stats; s.requests != a.Requests+b.Requests || s.refused != refused ||
+			s.unknown != 1 {
+			t.Errorf("%+v", s.counters)
 		}
 	})
-	o := good()
-	o.Addresses, o.Mix, o.Connections, o.Accounts = []string{first, second}, Mix{Place: 100}, 2, 2
-	x, l := newSender(t, &o, false)
-	go func() {
-		for requests.Load() < all {
-			<-time.After(time.Millisecond)
-		}
-		x.stop()
-	}()
-	if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	r := x.newReport()
-	r.fill(x, l.stats, time.Second, 0)
-	a, b := r.Addresses[0], r.Addresses[1]
-	if a.Address != first || a.Connections != 1 || a.Done == 0 || a.Done != a.Requests ||
-		a.Down != 0 || len(a.Outages) > 0 {
-		t.Errorf("%+v", a)
-	}
-	if b.Address != second || b.Refused != refused || b.Unknown != 1 ||
-		b.Done+refused+1 != b.Requests || b.Requests < all || b.Down == 0 {
-		t.Errorf("%+v", b)
-	}
-	if s := l.stats; s.requests != a.Requests+b.Requests || s.refused != refused || s.unknown != 1 {
-		t.Errorf("%+v", s.counters)
-	}
 }
 
 // Short outages count, and are not named one by one; one that has not ended is told as such.
@@ -201,40 +205,42 @@ func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 // What is not there at another address behind its acknowledgement is a difference; an address that
 // does not answer says nothing.
 func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
-	good := func(id, filled string) fasthttp.RequestHandler {
-		return func(ctx *fasthttp.RequestCtx) {
-			ctx.SetBodyString(`{"id":` + id + `,"amount_filled":` + filled + `}`)
+	bubble(t, func(t *testing.T) {
+		good := func(id, filled string) fasthttp.RequestHandler {
+			return func(ctx *fasthttp.RequestCtx) {
+				ctx.SetBodyString(`{"id":` + id + `,"amount_filled":` + filled + `}`)
+			}
 		}
-	}
-	a := &account{name: "loadtest-1", reader: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
-	order := seen{account: a, id: 7, filled: lot}
-	for say, handler := range map[string]fasthttp.RequestHandler{
-		"": good("7", "1"),
-		"order 7 was acknowledged at 127.0.0.1:1, and then it was not there": func(
-			ctx *fasthttp.RequestCtx) {
-			ctx.SetStatusCode(404)
-		},
-		"then order 8":    good("8", "1"),
-		"with 0.5 filled": good("7", "0.5"),
-		"no answer":       nil,
-	} {
-		o := &Options{Addresses: []string{"127.0.0.1:1", nowhere(t)}}
-		if handler != nil {
-			o.Addresses[1] = serve(t, handler)
+		a := &account{name: "loadtest-1", reader: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
+		order := seen{account: a, id: 7, filled: lot}
+		for say, handler := range map[string]fasthttp.RequestHandler{
+			"": good("7", "1"),
+			"order 7 was acknowledged at 127.0.0.1:1, and then it was not there": func(
+				ctx *fasthttp.RequestCtx) {
+				ctx.SetStatusCode(404)
+			},
+			"then order 8":    good("8", "1"),
+			"with 0.5 filled": good("7", "0.5"),
+			"no answer":       nil,
+		} {
+			o := &Options{Addresses: []string{"127.0.0.1:1", nowhere()}}
+			if handler != nil {
+				o.Addresses[1] = serve(t, handler)
+			}
+			r := newRest(o)
+			r.patience = 0
+			w := startWitness(context.Background(), &test{o: o, rest: r})
+			w.look(context.Background(), order, 1)
+			w.end()
+			v := newVerifier(context.Background(), r, &field{}, "lt0", []int{0, 1})
+			w.tell(v)
+			found := strings.Join(v.result.Differences, " ")
+			switch {
+			case handler == nil && (v.result.Witnessed != 0 || found != ""),
+				handler != nil && say == "" && (v.result.Witnessed != 1 || found != ""),
+				handler != nil && say != "" && !strings.Contains(found, say):
+				t.Errorf("%q: %d, %q", say, v.result.Witnessed, found)
+			}
 		}
-		r := newRest(o)
-		r.patience = 0
-		w := startWitness(context.Background(), &test{o: o, rest: r})
-		w.look(context.Background(), order, 1)
-		w.end()
-		v := newVerifier(context.Background(), r, &field{}, "lt0", []int{0, 1})
-		w.tell(v)
-		found := strings.Join(v.result.Differences, " ")
-		switch {
-		case handler == nil && (v.result.Witnessed != 0 || found != ""),
-			handler != nil && say == "" && (v.result.Witnessed != 1 || found != ""),
-			handler != nil && say != "" && !strings.Contains(found, say):
-			t.Errorf("%q: %d, %q", say, v.result.Witnessed, found)
-		}
-	}
+	})
 }

@@ -3,12 +3,15 @@ package loadtest
 import (
 	"fmt"
 	"net"
+	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"exchange/loadtest/generator"
+	"exchange/loadtest/memnet"
 )
 
 const somePairs = `[{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT","minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":2,"amount_precision":8},
@@ -23,14 +26,71 @@ func testPairs(t testing.TB) []*pair {
 	return all
 }
 
+// A way connects a test's clients with its servers.
+type way struct {
+	listen    func() (net.Listener, error)
+	generator func(generator.Client, generator.Options) (*generator.Generator, error)
+	dial      func(network, address string, timeout time.Duration) (net.Conn, error)
+	rest      fasthttp.DialFunc
+}
+
+var inMemory = way{
+	func() (net.Listener, error) { return memnet.Listen(), nil }, portable, memnet.DialTimeout,
+	func(address string) (net.Conn, error) { return memnet.DialTimeout("tcp", address, 0) }}
+
+// portable makes a generator without epoll.
+func portable(c generator.Client, o generator.Options) (*generator.Generator, error) {
+	return generator.NewPortable(c, o), nil
+}
+
+var listen func() (net.Listener, error)
+
+func (w way) use() { listen, newGenerator, dial, dialRest = w.listen, w.generator, w.dial, w.rest }
+
+func TestMain(m *testing.M) {
+	inMemory.use()
+	l := memnet.Listen()
+	go fasthttp.Serve(l, func(*fasthttp.RequestCtx) {}) //nolint:errcheck // it ends with the test
+	// The first answer starts a clock for all servers of the process, which is of no test's bubble.
+	c := fasthttp.HostClient{Addr: l.Addr().String(), Dial: dialRest}
+	if _, _, err := c.Get(nil, "http://"+c.Addr); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// bubble runs a test with a clock of its own, which goes on when all its goroutines wait.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // the last goroutines end
+		test(t)
+	})
+}
+
+// otherWays run a test, too: over sockets it needs the real clock.
+var otherWays []func(t *testing.T, test func(t *testing.T))
+
+// allWays runs a test in a bubble, and by each other way.
+func allWays(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) { bubble(t, test) })
+	for _, run := range otherWays {
+		run(t, test)
+	}
+}
+
 // serve runs a server of HTTP whose answers a test chooses.
 func serve(t *testing.T, handler fasthttp.RequestHandler) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &fasthttp.Server{Handler: handler}
+	s := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
+		time.Sleep(20 * time.Microsecond) // in a bubble a closed loop would take no time at all
+		handler(ctx)
+	}}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -40,8 +100,8 @@ func serve(t *testing.T, handler fasthttp.RequestHandler) (address string) {
 	return l.Addr().String()
 }
 
-// newSender returns a sender with a user for each connection. A portable one has no epoll.
-func newSender(t *testing.T, o *Options, portable bool) (*test, *sender) {
+// newSender returns a sender with a user for each connection.
+func newSender(t *testing.T, o *Options) (*test, *sender) {
 	t.Helper()
 	pairs := testPairs(t)
 	x := &test{o: o, base: time.Now(), prog: &progress{}, name: "lt0", field: &field{pairs: pairs}}
@@ -53,16 +113,10 @@ func newSender(t *testing.T, o *Options, portable bool) (*test, *sender) {
 	if err := x.makeSenders(); err != nil {
 		t.Fatal(err)
 	}
-	l := x.senders[0]
-	if portable {
-		l.generator.Close()
-		l.generator = generator.NewPortable(l, x.generatorOptions(l))
-		if err := l.generator.Connect(); err != nil {
-			t.Fatal(err)
-		}
+	for _, l := range x.senders {
+		t.Cleanup(l.generator.Close)
 	}
-	t.Cleanup(l.generator.Close)
-	return x, l
+	return x, x.senders[0]
 }
 
 // okAnswer returns an answer that a generator has read.

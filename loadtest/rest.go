@@ -40,7 +40,7 @@ const (
 func newRest(o *Options) *rest {
 	client := func(address string, trust *tls.Config, patience time.Duration) *fasthttp.HostClient {
 		return &fasthttp.HostClient{Addr: address, IsTLS: trust != nil, TLSConfig: trust,
-			MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
+			Dial: dialRest, MaxConns: 64, ReadTimeout: patience, WriteTimeout: restTimeout,
 			MaxResponseBodySize: maxTestBody, MaxIdemponentCallAttempts: 1,
 			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/valyala/fasthttp"
 
 	"exchange/loadtest/generator"
 )
@@ -178,7 +179,7 @@ func (t *test) makeSenders() error {
 			l.conns[i] = &conn{users: l.conns[i].users, at: l.conns[i].at}
 		}
 		var err error
-		if l.generator, err = generator.New(l, t.generatorOptions(l)); err != nil {
+		if l.generator, err = newGenerator(l, t.generatorOptions(l)); err != nil {
 			return err
 		}
 		if err := l.generator.Connect(); err != nil {
@@ -188,6 +189,13 @@ func (t *test) makeSenders() error {
 	return nil
 }
 
+// The tests have their connections in memory.
+var (
+	newGenerator = generator.New
+	dial         = net.DialTimeout
+	dialRest     fasthttp.DialFunc // nil: the usual one
+)
+
 func (t *test) generatorOptions(l *sender) generator.Options {
 	return generator.Options{Connections: len(l.sockets), Timeout: t.o.Timeout,
 		Depth: t.o.depth(), Dial: func(i int) (net.Conn, error) {
@@ -195,7 +203,7 @@ func (t *test) generatorOptions(l *sender) generator.Options {
 			if t.o.Sockets > 0 {
 				return dialOrders(address, l.sockets[i].users[0])
 			}
-			return net.DialTimeout("tcp", address, dialTimeout)
+			return dial("tcp", address, dialTimeout)
 		}}
 }
 

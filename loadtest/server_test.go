@@ -50,31 +50,33 @@ server: restarts of its process meanwhile: 1`
 }
 
 func TestAServerThatIsGoneAtTheEndIsNamed(t *testing.T) {
-	told := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
-	var gone atomic.Bool
-	x := &smallExchange{open: map[string]bool{}}
-	address := serve(t, func(ctx *fasthttp.RequestCtx) {
-		switch path := string(ctx.Path()); {
-		case gone.Load():
-			ctx.SetStatusCode(500)
-			ctx.SetBodyString("gone")
-		case path == "/operator/v1/status":
-			fmt.Fprint(ctx, told)
-		default:
-			x.answer(ctx)
+	bubble(t, func(t *testing.T) {
+		told := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
+		var gone atomic.Bool
+		x := &smallExchange{open: map[string]bool{}}
+		address := serve(t, func(ctx *fasthttp.RequestCtx) {
+			switch path := string(ctx.Path()); {
+			case gone.Load():
+				ctx.SetStatusCode(500)
+				ctx.SetBodyString("gone")
+			case path == "/operator/v1/status":
+				fmt.Fprint(ctx, told)
+			default:
+				x.answer(ctx)
+			}
+		})
+		o := good()
+		o.Addresses, o.Operator = []string{address}, address
+		r := newRest(&o)
+		w := watch(t.Context(), r)
+		w.stop()
+		w.wait.Wait() // no question is under way while the server changes
+		gone.Store(true)
+		w.end(t.Context())
+		s := w.server(w.samples)
+		if s.Version != "0.1.0" || s.Store != "redis" ||
+			!strings.Contains(s.Silent, "/operator/v1/status was answered with 500 gone") {
+			t.Errorf("%+v", s)
 		}
 	})
-	o := good()
-	o.Addresses, o.Operator = []string{address}, address
-	r := newRest(&o)
-	w := watch(t.Context(), r)
-	w.stop()
-	w.wait.Wait() // no question is under way while the server changes
-	gone.Store(true)
-	w.end(t.Context())
-	s := w.server(w.samples)
-	if s.Version != "0.1.0" || s.Store != "redis" ||
-		!strings.Contains(s.Silent, "/operator/v1/status was answered with 500 gone") {
-		t.Errorf("%+v", s)
-	}
 }

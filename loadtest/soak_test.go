@@ -107,159 +107,168 @@ func soak(t *testing.T, x *smallExchange, change func(o *Options)) *Report {
 
 // The planted stall is found, and all requests that were due in it are in the distribution.
 func TestAStallBreaksTheBound(t *testing.T) {
-	t.Parallel()
-	r := soak(t, &smallExchange{stallAt: 400}, func(o *Options) {
-		o.Rate, o.OpenOrders, o.Mix, o.Deposits = 1000, 0, Mix{100, 0, 0}, 0
-		o.Stall = 100 * time.Millisecond
-	})
-	if len(r.Broken) != 1 || !strings.Contains(r.Broken[0], "have a request of more than 100 ms") {
-		t.Errorf("%q", r.Broken)
-	}
-	if r.Latency.Max < 290 || r.Latency.P90 < 100 { // a fifth of all was due in its first 200 ms
-		t.Errorf("%+v", r.Latency)
-	}
-	due, last := 0.0, 0.0
-	for _, s := range r.Timeline {
-		due += s.Asked * (s.At - last)
-		last = s.At
-		if s.Backlog != uint64(s.InFlight)+s.Waiting {
-			t.Errorf("%+v", s)
+	allWays(t, func(t *testing.T) {
+		r := soak(t, &smallExchange{stallAt: 400}, func(o *Options) {
+			o.Rate, o.OpenOrders, o.Mix, o.Deposits = 1000, 0, Mix{100, 0, 0}, 0
+			o.Stall = 100 * time.Millisecond
+		})
+		if len(r.Broken) != 1 ||
+			!strings.Contains(r.Broken[0], "have a request of more than 100 ms") {
+			t.Errorf("%q", r.Broken)
 		}
-	}
-	if due < 990 || due > 1010 {
-		t.Errorf("by its seconds %g requests were due, and 1000 were", due)
-	}
-	var b strings.Builder
-	if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "BROKEN stall: ") ||
-		!r.Broke() {
-		t.Errorf("%v %s", err, &b)
-	}
+		// A fifth of all was due in its first 200 ms.
+		if r.Latency.Max < 290 || r.Latency.P90 < 100 {
+			t.Errorf("%+v", r.Latency)
+		}
+		due, last := 0.0, 0.0
+		for _, s := range r.Timeline {
+			due += s.Asked * (s.At - last)
+			last = s.At
+			if s.Backlog != uint64(s.InFlight)+s.Waiting {
+				t.Errorf("%+v", s)
+			}
+		}
+		if due < 990 || due > 1010 {
+			t.Errorf("by its seconds %g requests were due, and 1000 were", due)
+		}
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "BROKEN stall: ") ||
+			!r.Broke() {
+			t.Errorf("%v %s", err, &b)
+		}
+	})
 }
 
 // An exchange that refuses everything has done nothing, however fast it was.
 func TestRefusalsBreakTheBoundAndAreNoWorkDone(t *testing.T) {
-	t.Parallel()
-	r := soak(t, &smallExchange{refuses: true}, func(o *Options) {
-		o.OpenOrders, o.Mix, o.Deposits, o.AllowRefused = 0, Mix{100, 0, 0}, 0, 1
-	})
-	if r.Rate != 0 || r.Latency.Count != 0 || r.Requests == 0 || r.Refused != r.Requests ||
-		r.Refusals.Count != int64(r.Refused) || len(r.Operations) != 0 {
-		t.Errorf("%+v", r)
-	}
-	for _, s := range r.Timeline {
-		if s.Rate != 0 || s.P99 != 0 {
-			t.Errorf("%+v", s)
+	allWays(t, func(t *testing.T) {
+		r := soak(t, &smallExchange{refuses: true}, func(o *Options) {
+			o.OpenOrders, o.Mix, o.Deposits, o.AllowRefused = 0, Mix{100, 0, 0}, 0, 1
+		})
+		if r.Rate != 0 || r.Latency.Count != 0 || r.Requests == 0 || r.Refused != r.Requests ||
+			r.Refusals.Count != int64(r.Refused) || len(r.Operations) != 0 {
+			t.Errorf("%+v", r)
 		}
-	}
-	var b strings.Builder
-	if err := r.WriteText(&b); err != nil || !r.Broke() ||
-		!strings.Contains(b.String(), "\n0/s done, ") ||
-		!strings.Contains(b.String(), "BROKEN refused: ") {
-		t.Errorf("%v %s", err, &b)
-	}
+		for _, s := range r.Timeline {
+			if s.Rate != 0 || s.P99 != 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil || !r.Broke() ||
+			!strings.Contains(b.String(), "\n0/s done, ") ||
+			!strings.Contains(b.String(), "BROKEN refused: ") {
+			t.Errorf("%v %s", err, &b)
+		}
+	})
 }
 
 // A warmup trades like the load behind it, and is in no rate, percentile or row.
 func TestAWarmupIsNotCounted(t *testing.T) {
-	t.Parallel()
-	x := &smallExchange{}
-	r := soak(t, x, func(o *Options) { o.Warmup, o.Deposits = time.Second, 0 })
-	w := r.Warmup
-	if w == nil || w.Requests+w.Unsent != 400 || w.Done+w.Late != w.Requests || w.Seconds <= 0 {
-		t.Fatalf("%+v", w)
-	}
-	if r.Requests+r.Unsent != 400 || r.Latency.Count != int64(r.Requests) ||
-		r.Options.Warmup != 1 || r.Pace.Sent != r.Requests {
-		t.Errorf("%+v", r)
-	}
-	var placed int64
-	for _, op := range r.Operations {
-		if op.Name == operationNames[opPlace] {
-			placed = op.Latency.Count
+	allWays(t, func(t *testing.T) {
+		x := &smallExchange{}
+		r := soak(t, x, func(o *Options) { o.Warmup, o.Deposits = time.Second, 0 })
+		w := r.Warmup
+		if w == nil || w.Requests+w.Unsent != 400 || w.Done+w.Late != w.Requests || w.Seconds <= 0 {
+			t.Fatalf("%+v", w)
 		}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if placed == 0 || x.id <= uint64(placed) {
-		t.Errorf("%d orders were placed in all, and %d are counted", x.id, placed)
-	}
-	sum := uint64(0)
-	for _, m := range r.Minutes {
-		sum += m.Requests
-	}
-	if sum != r.Requests || r.Minutes[0].From != 0 || r.Timeline[0].At <= 0 {
-		t.Errorf("%d requests are in %+v", sum, r.Minutes)
-	}
-	var b strings.Builder
-	if err := r.WriteText(&b); err != nil ||
-		!strings.Contains(b.String(), "\nNot counted: a warmup of ") {
-		t.Errorf("%v %s", err, &b)
-	}
+		if r.Requests+r.Unsent != 400 || r.Latency.Count != int64(r.Requests) ||
+			r.Options.Warmup != 1 || r.Pace.Sent != r.Requests {
+			t.Errorf("%+v", r)
+		}
+		var placed int64
+		for _, op := range r.Operations {
+			if op.Name == operationNames[opPlace] {
+				placed = op.Latency.Count
+			}
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if placed == 0 || x.id <= uint64(placed) {
+			t.Errorf("%d orders were placed in all, and %d are counted", x.id, placed)
+		}
+		sum := uint64(0)
+		for _, m := range r.Minutes {
+			sum += m.Requests
+		}
+		if sum != r.Requests || r.Minutes[0].From != 0 || r.Timeline[0].At <= 0 {
+			t.Errorf("%d requests are in %+v", sum, r.Minutes)
+		}
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil ||
+			!strings.Contains(b.String(), "\nNot counted: a warmup of ") {
+			t.Errorf("%v %s", err, &b)
+		}
+	})
 }
 
 func TestGrowthBreaksTheBoundAndALevelDoesNot(t *testing.T) {
 	for name, growth := range map[string]float64{"level": 0, "grows": 0.5} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			x := &smallExchange{growth: growth}
-			r := soak(t, x, func(o *Options) {
-				o.Duration, o.Growth = 7*time.Second, 1.2
+			allWays(t, func(t *testing.T) {
+				x := &smallExchange{growth: growth}
+				r := soak(t, x, func(o *Options) {
+					o.Duration, o.Growth = 7*time.Second, 1.2
+				})
+				if n := len(r.Minutes); n < firstLevel+1 || len(r.Samples) < firstLevel {
+					t.Fatalf("%d rows, %d samples", n, len(r.Samples))
+				}
+				if growth == 0 && len(r.Broken) > 0 ||
+					growth > 0 && (len(r.Broken) != 1 ||
+						!strings.HasPrefix(r.Broken[0], "growth: ")) {
+					t.Errorf("%q", r.Broken)
+				}
+				last := &r.Minutes[len(r.Minutes)-1]
+				if last.Open < 200-4-4 || last.Open > 200 || last.Placed <= last.Open {
+					t.Errorf("%g orders are open of %g", last.Open, last.Placed)
+				}
+				if b := r.Banker; b == nil || b.Deposits < 20 || b.Failed > 0 ||
+					uint64(x.deposits) < b.Deposits {
+					t.Errorf("%+v", b)
+				}
+				sum := uint64(0)
+				for _, m := range r.Minutes {
+					sum += m.Requests
+				}
+				if sum != r.Requests || r.Pace.Sent != r.Requests {
+					t.Errorf("%d requests, %d in the rows, %d sent", r.Requests, sum, r.Pace.Sent)
+				}
 			})
-			if n := len(r.Minutes); n < firstLevel+1 || len(r.Samples) < firstLevel {
-				t.Fatalf("%d rows, %d samples", n, len(r.Samples))
-			}
-			if growth == 0 && len(r.Broken) > 0 ||
-				growth > 0 && (len(r.Broken) != 1 || !strings.HasPrefix(r.Broken[0], "growth: ")) {
-				t.Errorf("%q", r.Broken)
-			}
-			last := &r.Minutes[len(r.Minutes)-1]
-			if last.Open < 200-4-4 || last.Open > 200 || last.Placed <= last.Open {
-				t.Errorf("%g orders are open of %g", last.Open, last.Placed)
-			}
-			if b := r.Banker; b == nil || b.Deposits < 20 || b.Failed > 0 ||
-				uint64(x.deposits) < b.Deposits {
-				t.Errorf("%+v", b)
-			}
-			sum := uint64(0)
-			for _, m := range r.Minutes {
-				sum += m.Requests
-			}
-			if sum != r.Requests || r.Pace.Sent != r.Requests {
-				t.Errorf("%d requests, %d in the rows, %d sent", r.Requests, sum, r.Pace.Sent)
-			}
 		})
 	}
 }
 
 // Where nothing is verified, a load of hours takes no more memory than its open orders do.
 func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
-	var id uint64
-	address := serve(t, func(ctx *fasthttp.RequestCtx) {
-		if string(ctx.Path()) == "/api/v1/order/" {
-			ctx.SetStatusCode(201)
-			id++ // one connection
-			fmt.Fprintf(ctx, placedAnswer, id)
+	bubble(t, func(t *testing.T) {
+		var id uint64
+		address := serve(t, func(ctx *fasthttp.RequestCtx) {
+			if string(ctx.Path()) == "/api/v1/order/" {
+				ctx.SetStatusCode(201)
+				id++ // one connection
+				fmt.Fprintf(ctx, placedAnswer, id)
+			}
+		})
+		o := good()
+		o.Addresses, o.NoVerify, o.Mix = []string{address}, true, Mix{50, 50, 0}
+		o.Connections, o.Accounts = 1, 1
+		o.OpenOrders = 10
+		x, l := newSender(t, &o)
+		requests := 0
+		for requests < 1000 {
+			c := l.conns[0]
+			l.Request(0, 0)
+			if c.items[0].op == opPlace {
+				id++
+				l.Answered(0, okAnswer(201, fmt.Sprintf(placedAnswer, id)), 0)
+			} else {
+				l.Answered(0, okAnswer(200, ""), 0)
+			}
+			requests++
+		}
+		a := x.field.accounts[0]
+		if len(a.open) < 9 || len(a.open) > 10 || len(a.orders) > 11 || len(a.trades) > 0 {
+			t.Errorf("%d open, %d kept, %d trades", len(a.open), len(a.orders), len(a.trades))
 		}
 	})
-	o := good()
-	o.Addresses, o.NoVerify, o.Mix = []string{address}, true, Mix{50, 50, 0}
-	o.Connections, o.Accounts = 1, 1
-	o.OpenOrders = 10
-	x, l := newSender(t, &o, false)
-	requests := 0
-	for requests < 1000 {
-		c := l.conns[0]
-		l.Request(0, 0)
-		if c.items[0].op == opPlace {
-			id++
-			l.Answered(0, okAnswer(201, fmt.Sprintf(placedAnswer, id)), 0)
-		} else {
-			l.Answered(0, okAnswer(200, ""), 0)
-		}
-		requests++
-	}
-	a := x.field.accounts[0]
-	if len(a.open) < 9 || len(a.open) > 10 || len(a.orders) > 11 || len(a.trades) > 0 {
-		t.Errorf("%d open, %d kept, %d trades", len(a.open), len(a.orders), len(a.trades))
-	}
 }

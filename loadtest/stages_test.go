@@ -102,44 +102,46 @@ func TestWrongStagesAreRefused(t *testing.T) {
 func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 	for _, batch := range []int{0, 5} {
 		t.Run(fmt.Sprintf("batch=%d", batch), func(t *testing.T) {
-			items := uint64(max(batch, 1))
-			var requests, ids atomic.Uint64
-			stalled := make(chan struct{})
-			address := serve(t, func(ctx *fasthttp.RequestCtx) {
-				if requests.Add(1) >= 250/items {
-					<-stalled
+			allWays(t, func(t *testing.T) {
+				items := uint64(max(batch, 1))
+				var requests, ids atomic.Uint64
+				stalled := make(chan struct{})
+				address := serve(t, func(ctx *fasthttp.RequestCtx) {
+					if requests.Add(1) >= 250/items {
+						<-stalled
+					}
+					answerAll(ctx, &ids)
+				})
+				o := staged(t, "200ms@1000,200ms@1000,100ms@0,200ms@0..2000,1s@..0")
+				o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
+				o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
+				x, _ := newSender(t, &o)
+				ended := reported(t, x, &o)
+				// More wait than were due in the second stage, so it is the fourth one.
+				for waiting := uint64(0); waiting*items < 200; {
+					waiting = 0
+					for _, l := range x.senders {
+						l.generator.Look(func(_ int, n uint64) { waiting += n })
+					}
+					select {
+					case <-ended:
+						t.Fatal("it ended before enough waited")
+					case <-time.After(time.Millisecond):
+					}
 				}
-				answerAll(ctx, &ids)
+				close(stalled)
+				for i, s := range <-ended {
+					all, want := s.Requests+s.Unsent, []uint64{200, 200, 0, 200, 1000}[i]
+					if all != want || s.Done != s.Requests || s.Latency.Count != int64(s.Done) ||
+						s.Ran != s.Seconds {
+						t.Errorf("%d requests count in stage %d, where %d were due: %+v", all, i+1,
+							want, s)
+					}
+					if i == 1 && s.Longest < 100 {
+						t.Errorf("the stall over the third stage is not seen in the second: %+v", s)
+					}
+				}
 			})
-			o := staged(t, "200ms@1000,200ms@1000,100ms@0,200ms@0..2000,1s@..0")
-			o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
-			o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
-			x, _ := newSender(t, &o, false)
-			ended := reported(t, x, &o)
-			// More wait than were due in the second stage, so it is the fourth one.
-			for waiting := uint64(0); waiting*items < 200; {
-				waiting = 0
-				for _, l := range x.senders {
-					l.generator.Look(func(_ int, n uint64) { waiting += n })
-				}
-				select {
-				case <-ended:
-					t.Fatal("it ended before enough waited")
-				case <-time.After(time.Millisecond):
-				}
-			}
-			close(stalled)
-			for i, s := range <-ended {
-				all, want := s.Requests+s.Unsent, []uint64{200, 200, 0, 200, 1000}[i]
-				if all != want || s.Done != s.Requests || s.Latency.Count != int64(s.Done) ||
-					s.Ran != s.Seconds {
-					t.Errorf("%d requests count in stage %d, where %d were due: %+v", all, i+1,
-						want, s)
-				}
-				if i == 1 && s.Longest < 100 {
-					t.Errorf("the stall over the third stage is not seen in the second: %+v", s)
-				}
-			}
 		})
 	}
 }
@@ -189,58 +191,64 @@ func TestAServerThatIsTooSlowShowsItsOwnRateInEachStage(t *testing.T) {
 func TestARateIsOfWhatIsDoneInTheStage(t *testing.T) {
 	for _, batch := range []int{0, 5} {
 		t.Run(fmt.Sprintf("batch=%d", batch), func(t *testing.T) {
-			var ids atomic.Uint64
-			var first sync.Once
-			second := make(chan struct{})
-			address := serve(t, func(ctx *fasthttp.RequestCtx) {
-				first.Do(func() { time.AfterFunc(100*time.Millisecond, func() { close(second) }) })
-				<-second
-				answerAll(ctx, &ids)
+			allWays(t, func(t *testing.T) {
+				var ids atomic.Uint64
+				var first sync.Once
+				second := make(chan struct{})
+				address := serve(t, func(ctx *fasthttp.RequestCtx) {
+					first.Do(func() {
+						time.AfterFunc(100*time.Millisecond, func() { close(second) })
+					})
+					<-second
+					answerAll(ctx, &ids)
+				})
+				o := staged(t, "100ms@1000,1h@0")
+				o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
+				o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
+				x, _ := newSender(t, &o)
+				ended := reported(t, x, &o)
+				for done := uint64(0); done < 100; {
+					done = 0
+					for _, l := range x.senders {
+						l.generator.Look(func(int, uint64) { done += l.stats.done })
+					}
+					select {
+					case <-ended:
+						t.Fatal("it ended before all was done")
+					case <-time.After(time.Millisecond):
+					}
+				}
+				x.stop()
+				r := <-ended
+				a, b := r[0], r[1]
+				if a.Done != 100 || *a.Rate != 0 || b.Requests != 0 ||
+					math.Round(*b.Rate*b.Ran) != 100 {
+					t.Errorf("%v, %v: %+v", *a.Rate, *b.Rate, r)
+				}
 			})
-			o := staged(t, "100ms@1000,1h@0")
-			o.Addresses, o.Mix, o.Batch = []string{address}, Mix{Place: 100}, batch
-			o.Connections, o.Accounts, o.Threads, o.Timeout = 6, 6, 3, time.Minute
-			x, _ := newSender(t, &o, false)
-			ended := reported(t, x, &o)
-			for done := uint64(0); done < 100; {
-				done = 0
-				for _, l := range x.senders {
-					l.generator.Look(func(int, uint64) { done += l.stats.done })
-				}
-				select {
-				case <-ended:
-					t.Fatal("it ended before all was done")
-				case <-time.After(time.Millisecond):
-				}
-			}
-			x.stop()
-			r := <-ended
-			a, b := r[0], r[1]
-			if a.Done != 100 || *a.Rate != 0 || b.Requests != 0 ||
-				math.Round(*b.Rate*b.Ran) != 100 {
-				t.Errorf("%v, %v: %+v", *a.Rate, *b.Rate, r)
-			}
 		})
 	}
 }
 
 func TestARequestThatIsNotSentCountsInItsStage(t *testing.T) {
-	release := make(chan struct{})
-	o := staged(t, "100ms@1000,100ms@0..4000,50ms@0")
-	o.Addresses = []string{serve(t, func(*fasthttp.RequestCtx) { <-release })}
-	o.Mix, o.Connections, o.Accounts, o.Timeout = Mix{Place: 100}, 2, 2, 300*time.Millisecond
-	x, _ := newSender(t, &o, false)
-	s, took, err := x.phase(o.schedule(), o.length(), x.stageTitle)
-	close(release)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := o.stageReports(s, took)
-	if a, b, c := r[0], r[1], r[2]; a.Requests+a.Unsent != 100 || b.Requests+b.Unsent != 200 ||
-		a.Unsent == 0 || b.Unsent == 0 || a.Done+b.Done != 0 || a.Unknown+b.Unknown == 0 ||
-		a.Longest < 150 || c.Requests+c.Unsent != 0 || c.Longest != 0 {
-		t.Errorf("%+v", r)
-	}
+	allWays(t, func(t *testing.T) {
+		release := make(chan struct{})
+		o := staged(t, "100ms@1000,100ms@0..4000,50ms@0")
+		o.Addresses = []string{serve(t, func(*fasthttp.RequestCtx) { <-release })}
+		o.Mix, o.Connections, o.Accounts, o.Timeout = Mix{Place: 100}, 2, 2, 300*time.Millisecond
+		x, _ := newSender(t, &o)
+		s, took, err := x.phase(o.schedule(), o.length(), x.stageTitle)
+		close(release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := o.stageReports(s, took)
+		if a, b, c := r[0], r[1], r[2]; a.Requests+a.Unsent != 100 || b.Requests+b.Unsent != 200 ||
+			a.Unsent == 0 || b.Unsent == 0 || a.Done+b.Done != 0 || a.Unknown+b.Unknown == 0 ||
+			a.Longest < 150 || c.Requests+c.Unsent != 0 || c.Longest != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 // answerAll accepts an order, or each order of a batch.

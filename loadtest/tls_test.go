@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"exchange/gateway/tlstest"
+	"exchange/loadtest/memnet"
 )
 
 func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
@@ -22,14 +23,15 @@ func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
 		if r.URL.Path != "/operator/v1/keys" || r.Header.Get("Authorization") != "Bearer token" {
 			t.Errorf("%s %q", r.URL, r.Header)
 		}
 		io.WriteString(w, `{"key":"k"}`) //nolint:errcheck // of a test
-	}))
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	})
+	s := httptest.Server{Listener: memnet.Listen(), Config: &http.Server{Handler: h},
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	s.StartTLS()
 	defer s.Close()
 	ask := func(trust *tls.Config) (string, error) {

@@ -137,102 +137,107 @@ func check(t *testing.T, s *liar, a *account, x *subscriber) *Verification {
 }
 
 func TestAnHonestServerHasNoDifferences(t *testing.T) {
-	s, a := honest()
-	v := check(t, s, a, stream(t))
-	if v.Found > 0 || v.Incomplete != "" {
-		t.Error(v.Differences, v.Incomplete)
-	}
-	if v.Orders != 3 || v.Cancels != 1 || v.Trades != 1 || v.Accounts != 1 || v.UnknownIn != 1 ||
-		v.UnknownOut != 1 || v.Books != 1 || v.Updates != 3 || v.Audit != "clean" {
-		t.Errorf("%+v", v)
-	}
+	bubble(t, func(t *testing.T) {
+		s, a := honest()
+		v := check(t, s, a, stream(t))
+		if v.Found > 0 || v.Incomplete != "" {
+			t.Error(v.Differences, v.Incomplete)
+		}
+		if v.Orders != 3 || v.Cancels != 1 || v.Trades != 1 || v.Accounts != 1 ||
+			v.UnknownIn != 1 || v.UnknownOut != 1 || v.Books != 1 ||
+			v.Updates != 3 || v.Audit != "clean" {
+			t.Errorf("%+v", v)
+		}
+	})
 }
 
 func TestEveryLieIsFoundAndNamed(t *testing.T) {
-	change := func(rows []string, i int, old, now string) {
-		if !strings.Contains(rows[i], old) {
-			t.Fatalf("%s has no %s", rows[i], old)
+	bubble(t, func(t *testing.T) {
+		change := func(rows []string, i int, old, now string) {
+			if !strings.Contains(rows[i], old) {
+				t.Fatalf("%s has no %s", rows[i], old)
+			}
+			rows[i] = strings.Replace(rows[i], old, now, 1)
 		}
-		rows[i] = strings.Replace(rows[i], old, now, 1)
-	}
-	for name, test := range map[string]struct {
-		lie func(s *liar, a *account)
-		say string
-	}{
-		"a missing order": {func(s *liar, a *account) {
-			s.orders = append(s.orders[:2], s.orders[3])
-		}, "order 10 (lt0-0-1) was acknowledged, and is missing"},
-		"an order of another price": {func(s *liar, a *account) {
-			change(s.orders, 2, `"price":500`, `"price":501`)
-		},
-			"order 10 (lt0-0-1) was sent as sell 3 BTC_USDT at 500, and is there as sell 3 " +
-				"BTC_USDT at 501"},
-		"an order of another side": {func(s *liar, a *account) {
-			change(s.orders, 2, "sell", "buy")
-		}, "is there as buy 3"},
-		"an order of another pair": {func(s *liar, a *account) {
-			change(s.orders, 2, "BTC_USDT", "ETH_BTC")
-		}, "is there as sell 3 ETH_BTC"},
-		"a fill that is taken back": {func(s *liar, a *account) {
-			change(s.orders, 2, `"amount_filled":1`, `"amount_filled":0`)
-		}, "1 were filled when it was placed, and now it says 0"},
-		"a rest that does not add up": {func(s *liar, a *account) {
-			change(s.orders, 2, `"amount":2`, `"amount":1`)
-		}, "of order 10 (lt0-0-1) of 3, 1 are filled and 1 remain"},
-		"a lost cancel": {func(s *liar, a *account) {
-			change(s.orders, 1, `"status":2`, `"status":1`)
-		}, "the cancel of order 11 (lt0-0-2) was acknowledged, and its status is 1"},
-		"a cancel of nobody's": {func(s *liar, a *account) {
-			change(s.orders, 2, `"status":1`, `"status":2`)
-		}, "order 10 (lt0-0-1) is cancelled, and no cancel was acknowledged"},
-		"done, and something is left": {func(s *liar, a *account) {
-			change(s.orders, 2, `"status":1`, `"status":3`)
-		}, "has status 3, and 2 of it remain"},
-		"a refused order that is there": {func(s *liar, a *account) {
-			change(s.orders, 0, "lt0-0-5", "lt0-0-3")
-		}, "order lt0-0-3 was refused, and is there with id 12"},
-		"an order of nobody's": {func(s *liar, a *account) {
-			change(s.orders, 0, "lt0-0-5", "else")
-			delete(s.byClient, "lt0-0-5")
-		}, "order 12 (else) is there, and this test has not sent it"},
-		"a missing trade": {func(s *liar, a *account) { s.trades = nil },
-			"trade 5 was acknowledged, and is missing"},
-		"a trade of another amount": {func(s *liar, a *account) {
-			change(s.trades, 0, `"amount":1`, `"amount":0.5`)
-		}, "trade 5 was told as sell 1 BTC_USDT at 500, and is there as sell 0.5"},
-		"a trade without an order": {func(s *liar, a *account) {
-			s.trades = append([]string{strings.Replace(s.trades[0], `"id":5`, `"id":6`, 1)},
-				s.trades...)
-		}, "of its orders to sell BTC_USDT, 1 are filled, and its trades have 2"},
-		"a wrong balance": {func(s *liar, a *account) {
-			s.wallets = strings.Replace(s.wallets, "100499", "100499.0000000000000001", 1)
-		}, "its balance is 100499.0000000000000001 USDT"},
-		"a missing wallet": {func(s *liar, a *account) {
-			s.wallets = `[{"currency":"USDT","balance":100499,"reserve":0}]`
-		}, "its balance is 0 BTC"},
-		"a wrong reserve": {func(s *liar, a *account) {
-			s.wallets = strings.Replace(s.wallets, `"reserve":3`, `"reserve":2`, 1)
-		}, "2 BTC are reserved, and its open orders hold 3"},
-		"a wrong book": {func(s *liar, a *account) {
-			s.book = strings.Replace(s.book, `"amount":2`, `"amount":3`, 1)
-		},
-			"the book of BTC_USDT at update 3: at 500 to sell the local book has 2, and the REST " +
-				"book 3"},
-		"a level too few": {func(s *liar, a *account) {
-			s.book = `{"sell":[{"price":500,"amount":2}],"buy":[]}`
-		}, "at 600 to sell the local book has 1, and the REST book nothing"},
-		"books that the server itself doubts": {func(s *liar, a *account) {
-			s.audit = `{"end":{"sequence":1,"differences":["a hole"]}}`
-		}, "the audit says: a hole"},
-	} {
-		s, a := honest()
-		test.lie(s, a)
-		v := check(t, s, a, stream(t))
-		if v.Found == 0 || !strings.Contains(strings.Join(v.Differences, "\n"), test.say) {
-			t.Errorf("%s: %d differences, none says %q: %q %s", name, v.Found, test.say,
-				v.Differences, v.Incomplete)
+		for name, test := range map[string]struct {
+			lie func(s *liar, a *account)
+			say string
+		}{
+			"a missing order": {func(s *liar, a *account) {
+				s.orders = append(s.orders[:2], s.orders[3])
+			}, "order 10 (lt0-0-1) was acknowledged, and is missing"},
+			"an order of another price": {func(s *liar, a *account) {
+				change(s.orders, 2, `"price":500`, `"price":501`)
+			},
+				"order 10 (lt0-0-1) was sent as sell 3 BTC_USDT at 500, and is there as sell 3 " +
+					"BTC_USDT at 501"},
+			"an order of another side": {func(s *liar, a *account) {
+				change(s.orders, 2, "sell", "buy")
+			}, "is there as buy 3"},
+			"an order of another pair": {func(s *liar, a *account) {
+				change(s.orders, 2, "BTC_USDT", "ETH_BTC")
+			}, "is there as sell 3 ETH_BTC"},
+			"a fill that is taken back": {func(s *liar, a *account) {
+				change(s.orders, 2, `"amount_filled":1`, `"amount_filled":0`)
+			}, "1 were filled when it was placed, and now it says 0"},
+			"a rest that does not add up": {func(s *liar, a *account) {
+				change(s.orders, 2, `"amount":2`, `"amount":1`)
+			}, "of order 10 (lt0-0-1) of 3, 1 are filled and 1 remain"},
+			"a lost cancel": {func(s *liar, a *account) {
+				change(s.orders, 1, `"status":2`, `"status":1`)
+			}, "the cancel of order 11 (lt0-0-2) was acknowledged, and its status is 1"},
+			"a cancel of nobody's": {func(s *liar, a *account) {
+				change(s.orders, 2, `"status":1`, `"status":2`)
+			}, "order 10 (lt0-0-1) is cancelled, and no cancel was acknowledged"},
+			"done, and something is left": {func(s *liar, a *account) {
+				change(s.orders, 2, `"status":1`, `"status":3`)
+			}, "has status 3, and 2 of it remain"},
+			"a refused order that is there": {func(s *liar, a *account) {
+				change(s.orders, 0, "lt0-0-5", "lt0-0-3")
+			}, "order lt0-0-3 was refused, and is there with id 12"},
+			"an order of nobody's": {func(s *liar, a *account) {
+				change(s.orders, 0, "lt0-0-5", "else")
+				delete(s.byClient, "lt0-0-5")
+			}, "order 12 (else) is there, and this test has not sent it"},
+			"a missing trade": {func(s *liar, a *account) { s.trades = nil },
+				"trade 5 was acknowledged, and is missing"},
+			"a trade of another amount": {func(s *liar, a *account) {
+				change(s.trades, 0, `"amount":1`, `"amount":0.5`)
+			}, "trade 5 was told as sell 1 BTC_USDT at 500, and is there as sell 0.5"},
+			"a trade without an order": {func(s *liar, a *account) {
+				s.trades = append([]string{strings.Replace(s.trades[0], `"id":5`, `"id":6`, 1)},
+					s.trades...)
+			}, "of its orders to sell BTC_USDT, 1 are filled, and its trades have 2"},
+			"a wrong balance": {func(s *liar, a *account) {
+				s.wallets = strings.Replace(s.wallets, "100499", "100499.0000000000000001", 1)
+			}, "its balance is 100499.0000000000000001 USDT"},
+			"a missing wallet": {func(s *liar, a *account) {
+				s.wallets = `[{"currency":"USDT","balance":100499,"reserve":0}]`
+			}, "its balance is 0 BTC"},
+			"a wrong reserve": {func(s *liar, a *account) {
+				s.wallets = strings.Replace(s.wallets, `"reserve":3`, `"reserve":2`, 1)
+			}, "2 BTC are reserved, and its open orders hold 3"},
+			"a wrong book": {func(s *liar, a *account) {
+				s.book = strings.Replace(s.book, `"amount":2`, `"amount":3`, 1)
+			},
+				"the book of BTC_USDT at update 3: at 500 to sell the local book has 2, and the " +
+					"REST book 3"},
+			"a level too few": {func(s *liar, a *account) {
+				s.book = `{"sell":[{"price":500,"amount":2}],"buy":[]}`
+			}, "at 600 to sell the local book has 1, and the REST book nothing"},
+			"books that the server itself doubts": {func(s *liar, a *account) {
+				s.audit = `{"end":{"sequence":1,"differences":["a hole"]}}`
+			}, "the audit says: a hole"},
+		} {
+			s, a := honest()
+			test.lie(s, a)
+			v := check(t, s, a, stream(t))
+			if v.Found == 0 || !strings.Contains(strings.Join(v.Differences, "\n"), test.say) {
+				t.Errorf("%s: %d differences, none says %q: %q %s", name, v.Found, test.say,
+					v.Differences, v.Incomplete)
+			}
 		}
-	}
+	})
 }
 
 // selfTrade returns a server and a client whose two orders traded with each other.
@@ -255,81 +260,87 @@ func selfTrade(t *testing.T) (*liar, *account, *subscriber) {
 }
 
 func TestASelfTradeMovesNothingButFees(t *testing.T) {
-	s, a, x := selfTrade(t)
-	if v := check(t, s, a, x); v.Found > 0 || v.Incomplete != "" || v.Accounts != 1 {
-		t.Errorf("%+v", v)
-	}
+	bubble(t, func(t *testing.T) {
+		s, a, x := selfTrade(t)
+		if v := check(t, s, a, x); v.Found > 0 || v.Incomplete != "" || v.Accounts != 1 {
+			t.Errorf("%+v", v)
+		}
+	})
 }
 
 // Which of the two fees a trade paid is not known, so the one balance that they are in is not
 // verified. All others are.
 func TestFeesThatChangeInATestAreNoDamage(t *testing.T) {
-	s, a, x := selfTrade(t)
-	s.maker = "0.003"
-	v := check(t, s, a, x)
-	if v.Found > 0 || v.Incomplete != "" || v.Accounts != 0 || !slices.Equal(v.NotChecked,
-		[]string{"1 times: the balance in USDT of an account that traded BTC_USDT with itself, " +
-			"while its maker's fee changed from 0.001 to 0.003"}) {
-		t.Errorf("%+v", v)
-	}
-	s, a, x = selfTrade(t)
-	s.maker = "0.003"
-	s.wallets = strings.Replace(s.wallets, "99.998", "99.997", 1)
-	if v := check(t, s, a, x); v.Found != 1 || !strings.Contains(v.Differences[0],
-		"its balance is 99.997 BTC") {
-		t.Errorf("%+v", v)
-	}
-	s, a = honest() // without a trade with itself a balance does not take the maker's fee
-	s.maker = "0.003"
-	if v := check(t, s, a, stream(t)); v.Found > 0 || v.Accounts != 1 || len(v.NotChecked) > 0 {
-		t.Errorf("%+v", v)
-	}
+	bubble(t, func(t *testing.T) {
+		s, a, x := selfTrade(t)
+		s.maker = "0.003"
+		v := check(t, s, a, x)
+		if v.Found > 0 || v.Incomplete != "" || v.Accounts != 0 || !slices.Equal(v.NotChecked,
+			[]string{"1 times: the balance in USDT of an account that traded BTC_USDT with " +
+				"itself, while its maker's fee changed from 0.001 to 0.003"}) {
+			t.Errorf("%+v", v)
+		}
+		s, a, x = selfTrade(t)
+		s.maker = "0.003"
+		s.wallets = strings.Replace(s.wallets, "99.998", "99.997", 1)
+		if v := check(t, s, a, x); v.Found != 1 || !strings.Contains(v.Differences[0],
+			"its balance is 99.997 BTC") {
+			t.Errorf("%+v", v)
+		}
+		s, a = honest() // without a trade with itself a balance does not take the maker's fee
+		s.maker = "0.003"
+		if v := check(t, s, a, stream(t)); v.Found > 0 || v.Accounts != 1 || len(v.NotChecked) > 0 {
+			t.Errorf("%+v", v)
+		}
+	})
 }
 
 func TestAGapInTheStreamIsFoundAndNamed(t *testing.T) {
-	for name, x := range map[string]struct{ event, say string }{
-		"a gap": {
-			`{"pair":"BTC_USDT","update_id":5,"prev_update_id":4,"sell":[],"buy":[]}`,
-			"the stream of BTC_USDT is not dense: update 5, which says that it follows 4, comes " +
-				"after update 3"},
-		"a step of two": {
-			`{"pair":"BTC_USDT","update_id":5,"prev_update_id":3,"sell":[],"buy":[]}`, "not dense"},
-		"a repeat": {
-			`{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"sell":[],"buy":[]}`, "not dense"},
-		"no update before": {
-			`{"pair":"BTC_USDT","update_id":4,"prev_update_id":null,"sell":[],"buy":[]}`,
-			"not dense"},
-		"a book of before": {
-			`{"pair":"BTC_USDT","update_id":2,"prev_update_id":null,"snapshot":true,"sell":[],"buy":[]}`,
-			"a whole book of update 2 comes after update 3"},
-		"a trade of before": {"", "trade 7 of BTC_USDT comes after trade 7"},
-	} {
-		s := stream(t)
-		if x.event == "" {
-			for range 2 {
-				if err := s.event([]byte(`"trades",{"id":7,"pair":"BTC_USDT"}]`)); err != nil {
-					t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		for name, x := range map[string]struct{ event, say string }{
+			"a gap": {
+				`{"pair":"BTC_USDT","update_id":5,"prev_update_id":4,"sell":[],"buy":[]}`,
+				"the stream of BTC_USDT is not dense: update 5, which says that it follows 4, " +
+					"comes after update 3"},
+			"a step of two": {
+				`{"pair":"BTC_USDT","update_id":5,"prev_update_id":3,"sell":[],"buy":[]}`, "not dense"},
+			"a repeat": {
+				`{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"sell":[],"buy":[]}`, "not dense"},
+			"no update before": {
+				`{"pair":"BTC_USDT","update_id":4,"prev_update_id":null,"sell":[],"buy":[]}`,
+				"not dense"},
+			"a book of before": {
+				`{"pair":"BTC_USDT","update_id":2,"prev_update_id":null,"snapshot":true,"sell":[],"buy":[]}`,
+				"a whole book of update 2 comes after update 3"},
+			"a trade of before": {"", "trade 7 of BTC_USDT comes after trade 7"},
+		} {
+			s := stream(t)
+			if x.event == "" {
+				for range 2 {
+					if err := s.event([]byte(`"trades",{"id":7,"pair":"BTC_USDT"}]`)); err != nil {
+						t.Fatal(err)
+					}
 				}
+			} else {
+				tell(t, s, x.event)
 			}
-		} else {
-			tell(t, s, x.event)
+			if len(s.wrong) != 1 || !strings.Contains(s.wrong[0], x.say) {
+				t.Errorf("%s: %q", name, s.wrong)
+			}
 		}
-		if len(s.wrong) != 1 || !strings.Contains(s.wrong[0], x.say) {
-			t.Errorf("%s: %q", name, s.wrong)
+		// A whole book in place of changes that did not fit is no gap.
+		s := stream(t)
+		tell(t, s,
+			`{"pair":"BTC_USDT","update_id":9,"prev_update_id":null,"snapshot":true,"sell":[],"buy":[]}`)
+		if len(s.wrong) > 0 || s.wholes.Load() != 1 {
+			t.Error(s.wrong, s.wholes.Load())
 		}
-	}
-	// A whole book in place of changes that did not fit is no gap.
-	s := stream(t)
-	tell(t, s,
-		`{"pair":"BTC_USDT","update_id":9,"prev_update_id":null,"snapshot":true,"sell":[],"buy":[]}`)
-	if len(s.wrong) > 0 || s.wholes.Load() != 1 {
-		t.Error(s.wrong, s.wholes.Load())
-	}
-	// A difference of the stream is one of the test.
-	l, a := honest()
-	s = stream(t)
-	s.note("the stream of %s is not dense", "BTC_USDT")
-	if v := check(t, l, a, s); v.Found != 1 {
-		t.Error(v.Differences)
-	}
+		// A difference of the stream is one of the test.
+		l, a := honest()
+		s = stream(t)
+		s.note("the stream of %s is not dense", "BTC_USDT")
+		if v := check(t, l, a, s); v.Found != 1 {
+			t.Error(v.Differences)
+		}
+	})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
+	"exchange/loadtest/memnet"
 	"exchange/mail/mailtest"
 )
 
@@ -65,21 +66,25 @@ func (s *server) deliveries() []delivery {
 func (s *server) start(t *testing.T, mode string, cert *certificate,
 	tune func(*gosmtp.Server)) *server {
 	t.Helper()
-	a := mailtest.Serve(t, s, func(g *gosmtp.Server, l net.Listener) net.Listener {
-		g.AllowInsecureAuth = mode == tlsNone
-		if mode != tlsNone {
-			g.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert.pair}}
-		}
-		if mode == tlsImplicit {
-			l = tls.NewListener(l, g.TLSConfig)
-		}
-		if tune != nil {
-			tune(g)
-		}
-		return l
-	})
-	s.host, s.port = a.IP.String(), a.Port
+	g, l := mailtest.New(s), memnet.Listen()
+	s.host, s.port = address(l)
+	g.AllowInsecureAuth = mode == tlsNone
+	if mode != tlsNone {
+		g.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert.pair}}
+	}
+	if mode == tlsImplicit {
+		l = tls.NewListener(l, g.TLSConfig)
+	}
+	if tune != nil {
+		tune(g)
+	}
+	mailtest.Run(t, g, l)
 	return s
+}
+
+func address(l net.Listener) (host string, port int) {
+	a := l.Addr().(*net.TCPAddr)
+	return a.IP.String(), a.Port
 }
 
 // options returns the least options of a sender to this server.
@@ -210,10 +215,7 @@ func newCertificate(t *testing.T, ip string) *certificate {
 // sender.
 func script(t *testing.T, at string, do func(net.Conn)) Options {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := memnet.Listen()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -228,8 +230,8 @@ func script(t *testing.T, at string, do func(net.Conn)) Options {
 		l.Close()
 		<-done
 	})
-	a := l.Addr().(*net.TCPAddr)
-	return Options{Host: a.IP.String(), Port: a.Port, TLS: tlsNone, From: "exchange@example.org",
+	host, port := address(l)
+	return Options{Host: host, Port: port, TLS: tlsNone, From: "exchange@example.org",
 		Timeout: time.Minute}
 }
 

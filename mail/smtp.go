@@ -72,6 +72,7 @@ type SMTP struct {
 	login   *login // nil: no authentication
 	from    *netmail.Address
 	timeout time.Duration
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // login stands behind a pointer so that printing an SMTP does not show it.
@@ -112,7 +113,7 @@ func NewSMTP(o Options) (*SMTP, error) {
 				o.Host)
 	}
 	s := &SMTP{host: o.Host, server: net.JoinHostPort(o.Host, strconv.Itoa(o.Port)), tls: o.TLS,
-		from: from, timeout: o.Timeout,
+		from: from, timeout: o.Timeout, dial: new(net.Dialer).DialContext,
 		config: &tls.Config{ServerName: o.Host, MinVersion: tls.VersionTLS12}}
 	if o.Username != "" {
 		s.login = &login{o.Username, o.Password}
@@ -171,8 +172,7 @@ func never(step string, err error) bool {
 
 // deliver goes through the whole dialogue. With an error it returns the step that failed.
 func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string, err error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", s.server)
+	conn, err := s.dial(ctx, "tcp", s.server)
 	if err != nil {
 		return "connecting", err
 	}

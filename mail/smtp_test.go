@@ -20,9 +20,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
+
+	"exchange/loadtest/memnet"
 )
 
 var example = Message{ID: "42", To: "alice@example.com", Subject: "Überweisung 7 – please confirm",
@@ -35,6 +38,7 @@ func newSMTP(t *testing.T, o Options) *SMTP {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.dial = memnet.Dial
 	return s
 }
 
@@ -419,13 +423,16 @@ func TestAServerThatNeverAnswersTheTLSHandshakeIsLeftToo(t *testing.T) {
 }
 
 func TestTheTimeoutBoundsASend(t *testing.T) {
-	o := script(t, "EHLO", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-	o.Timeout = 20 * time.Millisecond
-	err := newSMTP(t, o).Send(t.Context(), example)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(err)
-	}
-	contains(t, err, "not done after 20ms")
+	synctest.Test(t, func(t *testing.T) {
+		o := script(t, "EHLO", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+		o.Timeout = 20 * time.Millisecond
+		begin := time.Now()
+		err := newSMTP(t, o).Send(t.Context(), example)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != o.Timeout {
+			t.Fatal(err)
+		}
+		contains(t, err, "not done after 20ms")
+	})
 }
 
 func TestAnEndedContextConnectsToNoServer(t *testing.T) {
@@ -438,13 +445,7 @@ func TestAnEndedContextConnectsToNoServer(t *testing.T) {
 }
 
 func TestAnUnreachableServerIsAnErrorOfConnecting(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	o := Options{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port,
-		From: "exchange@example.org", Timeout: time.Minute}
+	o := Options{Host: "127.0.0.1", Port: 1, From: "exchange@example.org", Timeout: time.Minute}
 	contains(t, fails(t, t.Context(), o, "connecting"), "refused")
 }
 

@@ -60,3 +60,35 @@ install() {
 		fail "apt-get cannot install $*; install them by hand"
 	have "$command" || fail "$command is still missing after installing $*"
 }
+
+oldest_node=20 # its major version
+
+# need_go sets what tests are built with: no profile and no C, which take minutes, and no paths, so that
+# clones share Go's cache. Without -buildvcs=false, building fails in a clone of another user's.
+need_go() {
+	have go || fail "Go is missing: install $(sed -n 's/^go //p' go.mod) or newer, from https://go.dev/dl/"
+	go env GOVERSION >/dev/null || fail "this Go cannot build the module; go.mod asks for $(sed -n 's/^go //p' go.mod)"
+	say "$(go version)"
+	export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false -pgo=off -trimpath"
+	export CGO_ENABLED="${CGO_ENABLED:-0}"
+}
+
+need_node() {
+	have node && have npm || fail "Node and npm are missing: install Node $oldest_node or newer (Debian, Ubuntu: apt-get install nodejs npm)"
+	local version
+	version=$(node --version)
+	version=${version#v}
+	[ "${version%%.*}" -ge "$oldest_node" ] || fail "Node $version is too old: install Node $oldest_node or newer"
+	say "Node $version"
+}
+
+# npm_packages installs the packages of a folder when its lock file is not the one they came from.
+npm_packages() {
+	local folder=$1 stamp="$1/node_modules/.lock.sha256" sum
+	sum=$(sha256sum <"$folder/package-lock.json")
+	[ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && return
+	say "installing the npm packages of $folder"
+	npm ci --ignore-scripts --prefix "$folder" --no-audit --no-fund --loglevel=error ||
+		fail "npm ci fails in $folder; it needs the npm registry, or the folder $folder/node_modules"
+	mkdir -p "$folder/node_modules" && printf '%s\n' "$sum" >"$stamp"
+}

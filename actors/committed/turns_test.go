@@ -3,65 +3,59 @@ package committed
 import (
 	"context"
 	"testing"
-	"time"
+	"testing/synctest"
 )
 
-// eventually waits for a condition, at most half a minute.
-func eventually(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(30 * time.Second); !met(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not so: %s", what)
-		}
-	}
-}
-
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
-	all := &turns{slots: make(chan struct{}, 1), owners: map[client]*ownTurn{}}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ann, ben := client{account: 1}, client{address: 1}
-	step := func(s *scan) <-chan error {
-		done := make(chan error, 1)
-		go func() { done <- s.goOn() }()
-		return done
-	}
-	first, second, other := &scan{turns: all, ctx: ctx, client: ann},
-		&scan{turns: all, ctx: ctx, client: ann}, &scan{turns: all, ctx: ctx, client: ben}
-	if err := <-step(first); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-step(first); err != nil { // no other query wants its slot
-		t.Fatal(err)
-	}
-	hers := step(second)
-	eventually(t, "her second waits for her first", func() bool { return all.waiting() == 2 })
-	bens := step(other)
-	eventually(t, "his waits for its turn", func() bool { return all.waiting() == 3 })
-	first.end()
-	if err := <-bens; err == nil {
-		other.end()
-	} else {
-		t.Error(err)
-	}
-	if err := <-hers; err != nil {
-		t.Error(err)
-	}
-	last := &scan{turns: all, ctx: ctx}
-	late := step(last)
-	cancel()
-	if err := <-late; err == nil {
-		t.Error("one goes on whose time is over")
-	}
-	last.end()
-	second.end()
-	if len(all.owners) != 0 || len(all.slots) != 0 {
-		t.Errorf("%d owners and %d slots are left", len(all.owners), len(all.slots))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		all := &turns{slots: make(chan struct{}, 1), owners: map[client]*ownTurn{}}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		ann, ben := client{account: 1}, client{address: 1}
+		step := func(s *scan) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- s.goOn() }()
+			return done
+		}
+		first, second, other := &scan{turns: all, ctx: ctx, client: ann},
+			&scan{turns: all, ctx: ctx, client: ann}, &scan{turns: all, ctx: ctx, client: ben}
+		if err := <-step(first); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-step(first); err != nil { // no other query wants its slot
+			t.Fatal(err)
+		}
+		hers := step(second)
+		synctest.Wait()
+		if n := all.waiting(); n != 2 {
+			t.Errorf("her second waits for her first, and %d wait or work", n)
+		}
+		bens := step(other)
+		synctest.Wait()
+		if n := all.waiting(); n != 3 {
+			t.Errorf("his waits for its turn, and %d wait or work", n)
+		}
+		first.end()
+		if err := <-bens; err == nil {
+			other.end()
+		} else {
+			t.Error(err)
+		}
+		if err := <-hers; err != nil {
+			t.Error(err)
+		}
+		last := &scan{turns: all, ctx: ctx}
+		late := step(last)
+		cancel()
+		if err := <-late; err == nil {
+			t.Error("one goes on whose time is over")
+		}
+		last.end()
+		second.end()
+		if len(all.owners) != 0 || len(all.slots) != 0 {
+			t.Errorf("%d owners and %d slots are left", len(all.owners), len(all.slots))
+		}
+	})
 }
 
 // Queries of observers' clients take turns with those of the process's own, and have none while

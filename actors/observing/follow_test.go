@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"exchange/core/event"
@@ -53,125 +54,136 @@ func read(t *testing.T, s *Store, after, upTo uint64) uint64 {
 // An observer that has batches goes on behind them at another member: none is left out, and none
 // comes twice. It waits for a member that has not come so far.
 func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
-	v := newRealm(t)
-	a, _ := v.add("a", nil)
-	for seq := range uint64(10) {
-		a.append(currencyBatch(seq, "C"))
-	}
-	s := v.open("a", "b", "c")
-	at := read(t, s, 0, 5)
-	c, _ := v.add("c", nil)
-	for seq := range uint64(20) {
-		if seq == 10 {
-			at = read(t, s, at, 10)
-			v.remove("a")
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		a, _ := v.add("a", nil)
+		for seq := range uint64(10) {
+			a.append(currencyBatch(seq, "C"))
 		}
-		c.append(currencyBatch(seq, "C"))
-	}
-	read(t, s, at, 20)
-	// each feed begins with a frame of 17 bytes, the first one has an empty image behind it
-	bytes := 2*(frameHead+17) + frameHead
-	for seq := range uint64(20) {
-		bytes += frameHead + 24 + len(currencyBatch(seq, "C").data)
-	}
-	if n, got := s.Fed(); n != 20 || got != uint64(bytes) {
-		t.Errorf("it was sent %d batches in %d bytes, 20 in %d have come", n, got, bytes)
-	}
+		s := v.open("a", "b", "c")
+		at := read(t, s, 0, 5)
+		c, _ := v.add("c", nil)
+		for seq := range uint64(20) {
+			if seq == 10 {
+				at = read(t, s, at, 10)
+				v.remove("a")
+			}
+			c.append(currencyBatch(seq, "C"))
+		}
+		read(t, s, at, 20)
+		// each feed begins with a frame of 17 bytes, the first one has an empty image behind it
+		bytes := 2*(frameHead+17) + frameHead
+		for seq := range uint64(20) {
+			bytes += frameHead + 24 + len(currencyBatch(seq, "C").data)
+		}
+		if n, got := s.Fed(); n != 20 || got != uint64(bytes) {
+			t.Errorf("it was sent %d batches in %d bytes, 20 in %d have come", n, got, bytes)
+		}
+	})
 }
 
 // An observer says which market part is applied before its store is open.
 func TestAnObserverHearsOfTheAppliedMarketPart(t *testing.T) {
-	v := newRealm(t)
-	v.add("a", nil)
-	heard := make(chan string, 100)
-	s, err := Open(t.Context(), Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
-		Log:    slog.New(slog.DiscardHandler),
-		Agreed: func(market []byte) { heard <- string(market) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if got := <-heard; got != "next" {
-		t.Errorf("it hears of %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		v.add("a", nil)
+		heard := make(chan string, 100)
+		s, err := Open(t.Context(), Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
+			Log:    slog.New(slog.DiscardHandler),
+			Agreed: func(market []byte) { heard <- string(market) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := <-heard; got != "next" {
+			t.Errorf("it hears of %q", got)
+		}
+	})
 }
 
 // A member that leads, and has nothing to tell, says so: the observer does not take it for dead.
 func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
-	v := newRealm(t)
-	a, _ := v.add("a", nil)
-	a.mu.Lock()
-	const long = 10 // each takes a quarter of the silence
-	a.leads, a.leader, a.asks = true, "a", make(chan struct{}, 100)
-	a.mu.Unlock()
-	s := v.open("a")
-	link := s.Link()
-	for range long {
-		<-a.asks
-	}
-	if now := s.Link(); now != link {
-		t.Errorf("connection %d has become %d", link, now)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		a, _ := v.add("a", nil)
+		a.mu.Lock()
+		const long = 10 // each takes a quarter of the silence
+		a.leads, a.leader, a.asks = true, "a", make(chan struct{}, 100)
+		a.mu.Unlock()
+		s := v.open("a")
+		link := s.Link()
+		for range long {
+			<-a.asks
+		}
+		if now := s.Link(); now != link {
+			t.Errorf("connection %d has become %d", link, now)
+		}
+	})
 }
 
 // A member that answers no question any more, though it lives, is left for another one.
 func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
-	v := newRealm(t)
-	a, _ := v.add("a", nil)
-	s := v.open("a", "b")
-	a.mu.Lock()
-	a.reach = func(context.Context) (uint64, error) { return 0, errors.New("no majority") }
-	a.mu.Unlock()
-	v.add("b", nil)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		if _, err := s.Reach(ctx); err == nil {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		a, _ := v.add("a", nil)
+		s := v.open("a", "b")
+		a.mu.Lock()
+		a.reach = func(context.Context) (uint64, error) { return 0, errors.New("no majority") }
+		a.mu.Unlock()
+		v.add("b", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for {
+			if _, err := s.Reach(ctx); err == nil {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatal("it stays with a member that answers nothing")
+			}
+			time.Sleep(tellEach)
 		}
-		if ctx.Err() != nil {
-			t.Fatal("it stays with a member that answers nothing")
-		}
-	}
+	})
 }
 
 // Of two processes with one name one is served, without an end, and the other one is told why not.
 // When the one has ended, the other one is served.
 func TestOneProcessHasAName(t *testing.T) {
-	v := newRealm(t)
-	a, _ := v.add("a", nil)
-	a.append(currencyBatch(0, "C"))
-	first := v.open("a")
-	link := first.Link()
-	told := make(chan string, 100)
-	second := &Store{o: Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
-		Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: silence,
-		buffer: usualBuffer}, process: first.process + 1, changed: make(chan struct{}),
-		ended: make(chan struct{})}
-	ctx, cancel := context.WithCancel(t.Context())
-	go second.run(ctx)
-	defer func() { cancel(); <-second.ended }()
-	late := time.After(30 * time.Second)
-	for text := ""; !strings.Contains(text, "another process is observer o1"); {
-		select {
-		case text = <-told:
-		case <-late:
-			t.Fatal("the second process is not refused")
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		a, _ := v.add("a", nil)
+		a.append(currencyBatch(0, "C"))
+		first := v.open("a")
+		link := first.Link()
+		told := make(chan string, 100)
+		second := &Store{o: Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
+			Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: silence,
+			buffer: usualBuffer}, process: first.process + 1, changed: make(chan struct{}),
+			ended: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		go second.run(ctx)
+		defer func() { cancel(); <-second.ended }()
+		late := time.After(30 * time.Second)
+		for text := ""; !strings.Contains(text, "another process is observer o1"); {
+			select {
+			case text = <-told:
+			case <-late:
+				t.Fatal("the second process is not refused")
+			}
 		}
-	}
-	for range 3 {
-		if _, err := first.Reach(t.Context()); err != nil || first.Link() != link {
-			t.Errorf("the first process: %v, connection %d", err, first.Link())
+		for range 3 {
+			if _, err := first.Reach(t.Context()); err != nil || first.Link() != link {
+				t.Errorf("the first process: %v, connection %d", err, first.Link())
+			}
 		}
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.until(t.Context(), func() (bool, error) {
-		return second.began, nil
-	}); err != nil {
-		t.Error(err)
-	}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.until(t.Context(), func() (bool, error) {
+			return second.began, nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // writes gives what is written to a channel.
@@ -185,33 +197,36 @@ func (w writes) Write(b []byte) (int, error) {
 // What the fold has not taken is not thrown away when the member changes, and what waits for it is
 // bounded: then the feed waits.
 func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
-	v := newRealm(t)
-	a, _ := v.add("a", nil)
-	s := v.open("a", "b")
-	s.change(func() { s.o.buffer = 200 })
-	for seq := range uint64(50) {
-		a.append(currencyBatch(seq, "C"))
-	}
-	if err := s.until(t.Context(), func() (bool, error) { return s.end >= 3, nil }); err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Lock()
-	bytes := s.bytes
-	s.mu.Unlock()
-	if bytes > 200 {
-		t.Errorf("%d bytes wait", bytes)
-	}
-	b, _ := v.add("b", nil)
-	for seq := range uint64(60) {
-		b.append(currencyBatch(seq, "C"))
-	}
-	v.remove("a")
-	if err := s.until(t.Context(), func() (bool, error) {
-		return s.link == nil || s.link.node == "b", nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	read(t, s, 0, 60)
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		a, _ := v.add("a", nil)
+		s := v.open("a", "b")
+		s.change(func() { s.o.buffer = 200 })
+		for seq := range uint64(50) {
+			a.append(currencyBatch(seq, "C"))
+		}
+		err := s.until(t.Context(), func() (bool, error) { return s.end >= 3, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		bytes := s.bytes
+		s.mu.Unlock()
+		if bytes > 200 {
+			t.Errorf("%d bytes wait", bytes)
+		}
+		b, _ := v.add("b", nil)
+		for seq := range uint64(60) {
+			b.append(currencyBatch(seq, "C"))
+		}
+		v.remove("a")
+		if err := s.until(t.Context(), func() (bool, error) {
+			return s.link == nil || s.link.node == "b", nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		read(t, s, 0, 60)
+	})
 }
 
 // An observer that no member's journal continues says so, and goes on with nothing.
@@ -234,92 +249,98 @@ func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newRealm(t)
-			a, _ := v.add("a", nil)
-			for seq := range uint64(5) {
-				a.append(currencyBatch(seq, "C"))
-			}
-			s := v.open("a", "b")
-			read(t, s, 0, 5)
-			b, _ := v.add("b", nil)
-			other(b)
-			v.remove("a")
-			_, err := s.Follow(t.Context(), 100)
-			if !errors.Is(err, errStartOver) {
-				t.Errorf("it goes on: %v", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				v := newRealm(t)
+				a, _ := v.add("a", nil)
+				for seq := range uint64(5) {
+					a.append(currencyBatch(seq, "C"))
+				}
+				s := v.open("a", "b")
+				read(t, s, 0, 5)
+				b, _ := v.add("b", nil)
+				other(b)
+				v.remove("a")
+				_, err := s.Follow(t.Context(), 100)
+				if !errors.Is(err, errStartOver) {
+					t.Errorf("it goes on: %v", err)
+				}
+			})
 		})
 	}
 }
 
 // The first image comes withheld and whole, and the batches behind it follow.
 func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
-	v := newRealm(t)
-	a, h := v.add("a", nil)
-	rows := uint64(4)
-	h.watermark = &rows
-	fold := state.Fold{State: state.New()}
-	for seq := range uint64(4) {
-		b := currencyBatch(seq, string(rune('A'+seq)))
-		if err := fold.Batch(b.prev, b.next, b.data); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		a, h := v.add("a", nil)
+		rows := uint64(4)
+		h.watermark = &rows
+		fold := state.Fold{State: state.New()}
+		for seq := range uint64(4) {
+			b := currencyBatch(seq, string(rune('A'+seq)))
+			if err := fold.Batch(b.prev, b.next, b.data); err != nil {
+				t.Fatal(err)
+			}
+			if seq == 3 {
+				a.append(b)
+			}
 		}
-		if seq == 3 {
-			a.append(b)
+		a.image, a.imageAt = fold.State.AppendTo(nil), 4
+		a.append(currencyBatch(4, "E"))
+		s := v.open("a")
+		image, seq, err := persistence.ReadSnapshot(t.Context(), s, 0)
+		if err != nil || seq != 4 || !slices.Equal(image, a.image) { // it has nothing to withhold
+			t.Fatalf("the image is of %d: %v", seq, err)
 		}
-	}
-	a.image, a.imageAt = fold.State.AppendTo(nil), 4
-	a.append(currencyBatch(4, "E"))
-	s := v.open("a")
-	image, seq, err := persistence.ReadSnapshot(t.Context(), s, 0)
-	if err != nil || seq != 4 || !slices.Equal(image, a.image) { // it has nothing to withhold
-		t.Fatalf("the image is of %d: %v", seq, err)
-	}
-	if _, _, err := s.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
-		t.Errorf("the image is kept: %v", err)
-	}
-	if w, err := s.Watermark(t.Context()); err != nil || w != 4 {
-		t.Errorf("the watermark is %d: %v", w, err)
-	}
-	read(t, s, 4, 5)
+		if _, _, err := s.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
+			t.Errorf("the image is kept: %v", err)
+		}
+		if w, err := s.Watermark(t.Context()); err != nil || w != 4 {
+			t.Errorf("the watermark is %d: %v", w, err)
+		}
+		read(t, s, 4, 5)
+	})
 }
 
 // Rows are dropped when the member that is followed has them, and not before.
 func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
-	v := newRealm(t)
-	_, h := v.add("a", nil)
-	at := uint64(6)
-	h.watermark = &at
-	s := v.open("a")
-	told := func(seq uint64) {
-		h.mu.Lock()
-		at = seq
-		h.mu.Unlock()
-		if err := s.until(t.Context(), func() (bool, error) {
-			return s.link != nil && s.link.watermark >= seq, nil
-		}); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		_, h := v.add("a", nil)
+		at := uint64(6)
+		h.watermark = &at
+		s := v.open("a")
+		told := func(seq uint64) {
+			h.mu.Lock()
+			at = seq
+			h.mu.Unlock()
+			if err := s.until(t.Context(), func() (bool, error) {
+				return s.link != nil && s.link.watermark >= seq, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told(6)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Apply(t.Context(), "", 0, 6, nil); err != nil {
 			t.Fatal(err)
 		}
-	}
-	told(6)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Apply(t.Context(), "", 0, 6, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Apply(ended, "", 6, 7, nil); err == nil {
-		t.Error("rows are dropped that the member lacks")
-	}
-	if w, _ := s.Watermark(t.Context()); w != 6 {
-		t.Errorf("what was dropped ends at %d", w)
-	}
-	told(7)
-	if err := s.Apply(t.Context(), "", 6, 7, nil); err != nil {
-		t.Error(err)
-	}
-	if err := s.Apply(ended, "", 7, 7, nil); err != nil {
-		t.Errorf("nonces alone: %v", err)
-	}
+		if err := s.Apply(ended, "", 6, 7, nil); err == nil {
+			t.Error("rows are dropped that the member lacks")
+		}
+		if w, _ := s.Watermark(t.Context()); w != 6 {
+			t.Errorf("what was dropped ends at %d", w)
+		}
+		told(7)
+		if err := s.Apply(t.Context(), "", 6, 7, nil); err != nil {
+			t.Error(err)
+		}
+		if err := s.Apply(ended, "", 7, 7, nil); err != nil {
+			t.Errorf("nonces alone: %v", err)
+		}
+	})
 }
 
 // reaches has the test answer the questions of a member; 0: with an error.
@@ -345,130 +366,132 @@ func (m *member) reaches() (asked chan struct{}, answer chan uint64) {
 // Each question for the sequence that is reached is answered by one that the member was asked
 // after it came. Those that come meanwhile share the next.
 func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
-	v := newRealm(t)
-	m, _ := v.add("a", nil)
-	s := v.open("a")
-	if seq, err := s.Reach(t.Context()); err != nil || seq != 0 {
-		t.Fatal(seq, err)
-	}
-	asked, answer := m.reaches()
-	type got struct {
-		seq uint64
-		err error
-	}
-	ask := func() chan got {
-		c := make(chan got, 1)
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		m, _ := v.add("a", nil)
+		s := v.open("a")
+		if seq, err := s.Reach(t.Context()); err != nil || seq != 0 {
+			t.Fatal(seq, err)
+		}
+		asked, answer := m.reaches()
+		type got struct {
+			seq uint64
+			err error
+		}
+		ask := func() chan got {
+			c := make(chan got, 1)
+			go func() {
+				seq, err := s.Reach(t.Context())
+				c <- got{seq, err}
+			}()
+			return c
+		}
+		first := ask()
+		select {
+		case <-asked:
+		case g := <-first:
+			t.Fatalf("the member is not asked, and %+v is told", g)
+		}
+		var later []chan got
+		for range 5 {
+			later = append(later, ask())
+		}
+		m.append(currencyBatch(0, "A"))
+		answer <- 1
+		if g := <-first; g.err != nil || g.seq != 1 {
+			t.Errorf("the first: %+v", g)
+		}
+		<-asked
+		m.append(currencyBatch(1, "B"))
+		answered := make(chan struct{})
 		go func() {
-			seq, err := s.Reach(t.Context())
-			c <- got{seq, err}
+			defer close(answered)
+			for _, c := range later {
+				if g := <-c; g.err != nil || g.seq != 2 {
+					t.Errorf("a later one: %+v", g)
+				}
+			}
 		}()
-		return c
-	}
-	first := ask()
-	select {
-	case <-asked:
-	case g := <-first:
-		t.Fatalf("the member is not asked, and %+v is told", g)
-	}
-	var later []chan got
-	for range 5 {
-		later = append(later, ask())
-	}
-	m.append(currencyBatch(0, "A"))
-	answer <- 1
-	if g := <-first; g.err != nil || g.seq != 1 {
-		t.Errorf("the first: %+v", g)
-	}
-	<-asked
-	m.append(currencyBatch(1, "B"))
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		for _, c := range later {
-			if g := <-c; g.err != nil || g.seq != 2 {
-				t.Errorf("a later one: %+v", g)
+		for done := false; !done; { // some may have come behind the begin of the second round
+			select {
+			case answer <- 2:
+			case <-answered:
+				done = true
 			}
 		}
-	}()
-	for done := false; !done; { // some may have come behind the begin of the second round
-		select {
-		case answer <- 2:
-		case <-answered:
-			done = true
-		}
-	}
-	failed := ask()
-	for {
-		select {
-		case answer <- 0:
-			continue
-		case g := <-failed:
-			if g.err == nil {
-				t.Errorf("the member did not know, and %d is told", g.seq)
+		failed := ask()
+		for {
+			select {
+			case answer <- 0:
+				continue
+			case g := <-failed:
+				if g.err == nil {
+					t.Errorf("the member did not know, and %d is told", g.seq)
+				}
 			}
+			break
 		}
-		break
-	}
+	})
 }
 
 // Questions for keys are bounded, and answered by the member alone.
 func TestQuestionsForKeysAreBounded(t *testing.T) {
-	v := newRealm(t)
-	_, h := v.add("a", nil)
-	hold := make(chan struct{})
-	h.keys = func(_ context.Context, key uint32, after uint64) ([]byte, error) {
-		switch {
-		case after != 7:
-			return nil, errors.New("another sequence")
-		case key == 1:
-			return []byte("material"), nil
-		case key == 2:
-			return nil, persistence.ErrNotFound
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		_, h := v.add("a", nil)
+		hold := make(chan struct{})
+		h.keys = func(_ context.Context, key uint32, after uint64) ([]byte, error) {
+			switch {
+			case after != 7:
+				return nil, errors.New("another sequence")
+			case key == 1:
+				return []byte("material"), nil
+			case key == 2:
+				return nil, persistence.ErrNotFound
+			}
+			<-hold
+			return nil, errors.New("not now")
 		}
-		<-hold
-		return nil, errors.New("not now")
-	}
-	s := v.open("a")
-	if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
-		t.Errorf("%q, %v", b, err)
-	}
-	if _, err := s.Material(t.Context(), 2, 7); !errors.Is(err, persistence.ErrNotFound) {
-		t.Error(err)
-	}
-	var all sync.WaitGroup
-	for range maxKeys {
-		all.Go(func() {
-			if _, err := s.Material(t.Context(), 3, 7); err == nil ||
-				errors.Is(err, persistence.ErrNotFound) {
-				t.Errorf("a key that is not known: %v", err)
+		s := v.open("a")
+		if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
+			t.Errorf("%q, %v", b, err)
+		}
+		if _, err := s.Material(t.Context(), 2, 7); !errors.Is(err, persistence.ErrNotFound) {
+			t.Error(err)
+		}
+		var all sync.WaitGroup
+		for range maxKeys {
+			all.Go(func() {
+				if _, err := s.Material(t.Context(), 3, 7); err == nil ||
+					errors.Is(err, persistence.ErrNotFound) {
+					t.Errorf("a key that is not known: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		n := len(s.link.keys)
+		s.mu.Unlock()
+		if n != maxKeys {
+			t.Fatalf("%d questions are under way", n)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Material(ended, 1, 7); !errors.Is(err, context.Canceled) {
+			t.Errorf("one more, behind its end: %v", err)
+		}
+		all.Go(func() { // one more waits until another one is answered
+			if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
+				t.Errorf("one more: %q, %v", b, err)
 			}
 		})
-	}
-	for {
-		s.mu.Lock()
-		full := len(s.link.keys) == maxKeys
-		s.mu.Unlock()
-		if full {
-			break
-		}
-		<-time.After(time.Millisecond)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Material(ended, 1, 7); !errors.Is(err, context.Canceled) {
-		t.Errorf("one more, behind its end: %v", err)
-	}
-	all.Go(func() { // one more waits until another one is answered
-		if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
-			t.Errorf("one more: %q, %v", b, err)
+		close(hold)
+		all.Wait()
+		if given, refused := h.given.Load(), h.refused.Load(); given != 2 ||
+			refused != 1+maxKeys {
+			t.Errorf("%d questions are answered, and %d refused", given, refused)
 		}
 	})
-	close(hold)
-	all.Wait()
-	if given, refused := h.given.Load(), h.refused.Load(); given != 2 ||
-		refused != 1+maxKeys {
-		t.Errorf("%d questions are answered, and %d refused", given, refused)
-	}
 }
 
 // hostile says something to a member as an observer, and wants to be disconnected.
@@ -482,7 +505,7 @@ func hostile(t *testing.T, v *realm, what string, says []byte) {
 	if _, err := conn.Write(says); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(silence / 2)); err != nil {
 		t.Fatal(err)
 	}
 	for b := make([]byte, 4096); ; {
@@ -502,59 +525,61 @@ func framed(message ...byte) []byte {
 
 // What makes no sense, or asks for too much, ends the connection, and nothing else.
 func TestAHostileObserverIsDisconnected(t *testing.T) {
-	v := newRealm(t)
-	held := make(chan struct{})
-	defer close(held)
-	m, h := v.add("a", slow{memory.Open(memory.NewDisk(), persistence.Retention{}), held})
-	m.reach = func(ctx context.Context) (uint64, error) {
-		<-ctx.Done()
-		return 0, ctx.Err()
-	}
-	h.keys = func(ctx context.Context, _ uint32, _ uint64) ([]byte, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	begins := func(lane, version byte) []byte {
-		return append([]byte{lane, version}, make([]byte, helloBytes-2)...)
-	}
-	talk, rows, feed := begins(laneTalk, version), begins(laneRows, version),
-		begins(laneFeed, version)
-	reach := framed(talkReach)
-	keys := slices.Clone(talk)
-	for i := range byte(maxKeys + 1) {
-		keys = append(keys, framed(talkMaterial, i, 1, 0)...)
-	}
-	queries := slices.Clone(rows)
-	orders := appendValue(appendValue([]byte{askOrder}, everything), &orderQuery{1, 1})
-	for range 2 {
-		queries = append(queries, framed(append([]byte{rowsQuery, 9}, orders...)...)...)
-	}
-	for what, says := range map[string][]byte{
-		"no lane":         begins(99, version),
-		"another version": begins(laneTalk, version+1),
-		"a feed of the future": slices.Concat(feed, make([]byte, 7), []byte{9},
-			make([]byte, 8), []byte{1}),
-		"a feed that begins oddly": slices.Concat(feed, make([]byte, 16),
-			[]byte{2}),
-		"talk that is none":       slices.Concat(talk, framed(77)),
-		"a status":                slices.Concat(talk, framed(talkStatus)),
-		"two questions at a time": slices.Concat(talk, reach, reach),
-		"a question with more":    slices.Concat(talk, framed(talkReach, 0)),
-		"too many keys":           keys,
-		"a message of 1 GB":       slices.Concat(talk, []byte{64, 0, 0, 0}),
-		"a query that is none":    slices.Concat(rows, framed(rowsQuery, 1, 99, 0, 0, 0)),
-		"half a query":            slices.Concat(rows, framed(rowsQuery, 1, askOrders)),
-		"a page":                  slices.Concat(rows, framed(rowsPage, 1)),
-		"a number that is used":   queries,
-		"a list of many": slices.Concat(rows, framed(rowsQuery, 1, askOrdersByID, 0, 0, 0, 1, 255,
-			255, 3)),
-	} {
-		hostile(t, v, what, says)
-	}
-	s := v.open("a")
-	if s.Link() == 0 {
-		t.Error("it follows no member")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		held := make(chan struct{})
+		defer close(held)
+		m, h := v.add("a", slow{memory.Open(memory.NewDisk(), persistence.Retention{}), held})
+		m.reach = func(ctx context.Context) (uint64, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		h.keys = func(ctx context.Context, _ uint32, _ uint64) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		begins := func(lane, version byte) []byte {
+			return append([]byte{lane, version}, make([]byte, helloBytes-2)...)
+		}
+		talk, rows, feed := begins(laneTalk, version), begins(laneRows, version),
+			begins(laneFeed, version)
+		reach := framed(talkReach)
+		keys := slices.Clone(talk)
+		for i := range byte(maxKeys + 1) {
+			keys = append(keys, framed(talkMaterial, i, 1, 0)...)
+		}
+		queries := slices.Clone(rows)
+		orders := appendValue(appendValue([]byte{askOrder}, everything), &orderQuery{1, 1})
+		for range 2 {
+			queries = append(queries, framed(append([]byte{rowsQuery, 9}, orders...)...)...)
+		}
+		for what, says := range map[string][]byte{
+			"no lane":         begins(99, version),
+			"another version": begins(laneTalk, version+1),
+			"a feed of the future": slices.Concat(feed, make([]byte, 7), []byte{9},
+				make([]byte, 8), []byte{1}),
+			"a feed that begins oddly": slices.Concat(feed, make([]byte, 16),
+				[]byte{2}),
+			"talk that is none":       slices.Concat(talk, framed(77)),
+			"a status":                slices.Concat(talk, framed(talkStatus)),
+			"two questions at a time": slices.Concat(talk, reach, reach),
+			"a question with more":    slices.Concat(talk, framed(talkReach, 0)),
+			"too many keys":           keys,
+			"a message of 1 GB":       slices.Concat(talk, []byte{64, 0, 0, 0}),
+			"a query that is none":    slices.Concat(rows, framed(rowsQuery, 1, 99, 0, 0, 0)),
+			"half a query":            slices.Concat(rows, framed(rowsQuery, 1, askOrders)),
+			"a page":                  slices.Concat(rows, framed(rowsPage, 1)),
+			"a number that is used":   queries,
+			"a list of many": slices.Concat(rows,
+				framed(rowsQuery, 1, askOrdersByID, 0, 0, 0, 1, 255, 255, 3)),
+		} {
+			hostile(t, v, what, says)
+		}
+		s := v.open("a")
+		if s.Link() == 0 {
+			t.Error("it follows no member")
+		}
+	})
 }
 
 // slow is a store whose orders take their time.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"testing/synctest"
 
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -84,38 +85,40 @@ func same[Q, T any](t *testing.T, got, stored func(context.Context, Q, func(*T) 
 // Each list that an observer asks for is the store's, up to the horizon of the reader: none of its
 // rows is missing, double, or from later, wherever the page begins.
 func TestListsOverTheWireAreThoseOfTheStore(t *testing.T) {
-	const n = 1000
-	r := rand.New(rand.NewPCG(1, 2))
-	v := newRealm(t)
-	m, _ := v.add("a", nil)
-	fill(t, m.Store, r, n)
-	s := v.open("a")
-	for i := range 300 {
-		h := everything
-		if i%3 > 0 {
-			at := r.Uint64N(n + 1)
-			h = &persistence.Horizon{Seq: at, Deposits: at,
-				Trades: []uint64{r.Uint64N(n), r.Uint64N(n)}}
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		r := rand.New(rand.NewPCG(1, 2))
+		v := newRealm(t)
+		m, _ := v.add("a", nil)
+		fill(t, m.Store, r, n)
+		s := v.open("a")
+		for i := range 300 {
+			h := everything
+			if i%3 > 0 {
+				at := r.Uint64N(n + 1)
+				h = &persistence.Horizon{Seq: at, Deposits: at,
+					Trades: []uint64{r.Uint64N(n), r.Uint64N(n)}}
+			}
+			whole := h == everything
+			got, stored, most := s.At(h), m.Store, 1+r.IntN(3*pageRows)
+			account, pair, before := r.Uint32N(4), uint16(r.UintN(3)), r.Uint64N(n+2)*r.Uint64N(2)
+			trades := persistence.TradeQuery{Account: account, Pair: pair, Before: before,
+				Offset: r.IntN(4) * 9, Ascending: r.IntN(2) == 0}
+			if pair != 0 {
+				trades.SinceUs = r.Int64N(n / 3)
+			}
+			sameTrades(t, got, stored, trades, h, most)
+			orders := persistence.OrderQuery{Account: 1 + account%3, Pair: pair, Before: before,
+				MaxSeq: r.Uint64N(n)}
+			same(t, got.Orders, stored.Orders, orders, func(o *persistence.Order) bool {
+				return whole || o.ClosedSeq <= h.Seq
+			}, most)
+			sameFunds(t, got, stored, h, 1+account%3, before, r.IntN(20), most)
+			candles := persistence.CandleQuery{Pair: 1, Frame: 2, Since: r.Int64N(60 * n)}
+			same(t, got.Candles, stored.Candles, candles,
+				func(*persistence.Candle) bool { return true }, most)
 		}
-		whole := h == everything
-		got, stored, most := s.At(h), m.Store, 1+r.IntN(3*pageRows)
-		account, pair, before := r.Uint32N(4), uint16(r.UintN(3)), r.Uint64N(n+2)*r.Uint64N(2)
-		trades := persistence.TradeQuery{Account: account, Pair: pair, Before: before,
-			Offset: r.IntN(4) * 9, Ascending: r.IntN(2) == 0}
-		if pair != 0 {
-			trades.SinceUs = r.Int64N(n / 3)
-		}
-		sameTrades(t, got, stored, trades, h, most)
-		orders := persistence.OrderQuery{Account: 1 + account%3, Pair: pair, Before: before,
-			MaxSeq: r.Uint64N(n)}
-		same(t, got.Orders, stored.Orders, orders, func(o *persistence.Order) bool {
-			return whole || o.ClosedSeq <= h.Seq
-		}, most)
-		sameFunds(t, got, stored, h, 1+account%3, before, r.IntN(20), most)
-		candles := persistence.CandleQuery{Pair: 1, Frame: 2, Since: r.Int64N(60 * n)}
-		same(t, got.Candles, stored.Candles, candles,
-			func(*persistence.Candle) bool { return true }, most)
-	}
+	})
 }
 
 func sameTrades(t *testing.T, got, stored persistence.History, q persistence.TradeQuery,
@@ -166,114 +169,118 @@ func sameFunds(t *testing.T, got, stored persistence.History, h *persistence.Hor
 // What is asked for by its id is not found if it is from behind the reader's horizon, and of the
 // orders with a client order id the newest counts that is not.
 func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
-	const n = 200
-	v := newRealm(t)
-	m, _ := v.add("a", nil)
-	fill(t, m.Store, rand.New(rand.NewPCG(3, 4)), n)
-	s := v.open("a")
-	orders := collected(t, m.Store.Orders, persistence.OrderQuery{Account: 1}, n)
-	for _, o := range orders {
-		for _, at := range []uint64{o.ClosedSeq - 1, o.ClosedSeq, n} {
-			lent := s.At(&persistence.Horizon{Seq: at})
-			got, err := lent.Order(t.Context(), 1, o.ID)
-			if known := at >= o.ClosedSeq; known != (err == nil) || known && got != o ||
-				!known && !errors.Is(err, persistence.ErrNotFound) {
-				t.Fatalf("order %d of %d at %d: %+v, %v", o.ID, o.ClosedSeq, at, got, err)
-			}
-			if at == 0 {
-				continue
-			}
-			var newest persistence.Order
-			for _, x := range orders {
-				if x.ClientID == o.ClientID && x.ClosedSeq <= at && x.ID > newest.ID {
-					newest = x
+	synctest.Test(t, func(t *testing.T) {
+		const n = 200
+		v := newRealm(t)
+		m, _ := v.add("a", nil)
+		fill(t, m.Store, rand.New(rand.NewPCG(3, 4)), n)
+		s := v.open("a")
+		orders := collected(t, m.Store.Orders, persistence.OrderQuery{Account: 1}, n)
+		for _, o := range orders {
+			for _, at := range []uint64{o.ClosedSeq - 1, o.ClosedSeq, n} {
+				lent := s.At(&persistence.Horizon{Seq: at})
+				got, err := lent.Order(t.Context(), 1, o.ID)
+				if known := at >= o.ClosedSeq; known != (err == nil) || known && got != o ||
+					!known && !errors.Is(err, persistence.ErrNotFound) {
+					t.Fatalf("order %d of %d at %d: %+v, %v", o.ID, o.ClosedSeq, at, got, err)
+				}
+				if at == 0 {
+					continue
+				}
+				var newest persistence.Order
+				for _, x := range orders {
+					if x.ClientID == o.ClientID && x.ClosedSeq <= at && x.ID > newest.ID {
+						newest = x
+					}
+				}
+				got, err = lent.ClientOrder(t.Context(), 0, 1, o.ClientID)
+				if newest.ID == 0 != errors.Is(err, persistence.ErrNotFound) || got != newest {
+					t.Fatalf("%q at %d: %+v, %v, want %+v", o.ClientID, at, got, err, newest)
 				}
 			}
-			got, err = lent.ClientOrder(t.Context(), 0, 1, o.ClientID)
-			if newest.ID == 0 != errors.Is(err, persistence.ErrNotFound) || got != newest {
-				t.Fatalf("%q at %d: %+v, %v, want %+v", o.ClientID, at, got, err, newest)
+		}
+		var ids []uint64
+		for i := range orders {
+			ids = append(ids, orders[i].ID)
+		}
+		i := 0
+		if err := s.OrdersByID(t.Context(), 1, ids, func(*persistence.Order) bool {
+			i++
+			return true
+		}); err != nil || i != len(ids) {
+			t.Errorf("%d of %d orders came: %v", i, len(ids), err)
+		}
+		for _, w := range collected(t, m.Store.Withdrawals, persistence.WithdrawalQuery{}, n) {
+			if _, err := s.At(&persistence.Horizon{Seq: w.ClosedSeq - 1}).Withdrawal(t.Context(),
+				w.ID); !errors.Is(err, persistence.ErrNotFound) {
+				t.Fatalf("a withdrawal from later: %v", err)
+			}
+			if got, err := s.Withdrawal(t.Context(), w.ID); err != nil || got != w {
+				t.Fatalf("withdrawal %d: %+v, %v", w.ID, got, err)
 			}
 		}
-	}
-	var ids []uint64
-	for i := range orders {
-		ids = append(ids, orders[i].ID)
-	}
-	i := 0
-	if err := s.OrdersByID(t.Context(), 1, ids, func(*persistence.Order) bool {
-		i++
-		return true
-	}); err != nil || i != len(ids) {
-		t.Errorf("%d of %d orders came: %v", i, len(ids), err)
-	}
-	for _, w := range collected(t, m.Store.Withdrawals, persistence.WithdrawalQuery{}, n) {
-		if _, err := s.At(&persistence.Horizon{Seq: w.ClosedSeq - 1}).Withdrawal(t.Context(),
-			w.ID); !errors.Is(err, persistence.ErrNotFound) {
-			t.Fatalf("a withdrawal from later: %v", err)
+		for what, err := range map[string]error{
+			"actions":    s.Actions(t.Context(), persistence.ActionQuery{}, nil),
+			"references": s.References(t.Context(), nil)} {
+			if !errors.Is(err, persistence.ErrInvalid) {
+				t.Errorf("an observer may ask for %s: %v", what, err)
+			}
 		}
-		if got, err := s.Withdrawal(t.Context(), w.ID); err != nil || got != w {
-			t.Fatalf("withdrawal %d: %+v, %v", w.ID, got, err)
-		}
-	}
-	for what, err := range map[string]error{
-		"actions":    s.Actions(t.Context(), persistence.ActionQuery{}, nil),
-		"references": s.References(t.Context(), nil)} {
-		if !errors.Is(err, persistence.ErrInvalid) {
-			t.Errorf("an observer may ask for %s: %v", what, err)
-		}
-	}
+	})
 }
 
 // A list that has had a row ends with an error when its member goes. A member that has not come as
 // far as what was dropped is not asked.
 func TestAListOutlivesItsMember(t *testing.T) {
-	const n = 1000
-	v := newRealm(t)
-	rows := func() persistence.Store {
-		s := memory.Open(memory.NewDisk(), persistence.Retention{})
-		t.Cleanup(func() { s.Close() })
-		fill(t, s, rand.New(rand.NewPCG(5, 6)), n)
-		return s
-	}
-	v.add("a", rows())
-	s := v.open("a", "b")
-	err := s.Orders(t.Context(), persistence.OrderQuery{Account: 1},
-		func(*persistence.Order) bool {
-			v.remove("a")
-			return true
-		})
-	if !errors.Is(err, errLost) {
-		t.Errorf("a list that was cut in its middle ends with %v", err)
-	}
-	s.dropped.Store(n) // as after Apply
-	_, h := v.add("b", rows())
-	behind := uint64(n - 1)
-	h.mu.Lock()
-	h.watermark = &behind
-	h.mu.Unlock()
-	if err := s.until(t.Context(), func() (bool, error) { // it has told where it is
-		return s.link != nil && s.link.watermark == behind, nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	got, ctx := make(chan error, 1), waited{t.Context(), make(chan struct{}, 100)}
-	go func() {
-		_, err := s.Order(ctx, 1, 1<<40)
-		got <- err
-	}()
-	<-ctx.waits // for such a member, or for a row
-	s.mu.Lock()
-	asked := s.link.number
-	s.mu.Unlock()
-	if asked != 0 {
-		t.Error("a member is asked that lacks rows that were dropped")
-	}
-	h.mu.Lock()
-	h.watermark = nil
-	h.mu.Unlock()
-	if err := <-got; !errors.Is(err, persistence.ErrNotFound) {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		v := newRealm(t)
+		rows := func() persistence.Store {
+			s := memory.Open(memory.NewDisk(), persistence.Retention{})
+			t.Cleanup(func() { s.Close() })
+			fill(t, s, rand.New(rand.NewPCG(5, 6)), n)
+			return s
+		}
+		v.add("a", rows())
+		s := v.open("a", "b")
+		err := s.Orders(t.Context(), persistence.OrderQuery{Account: 1},
+			func(*persistence.Order) bool {
+				v.remove("a")
+				return true
+			})
+		if !errors.Is(err, errLost) {
+			t.Errorf("a list that was cut in its middle ends with %v", err)
+		}
+		s.dropped.Store(n) // as after Apply
+		_, h := v.add("b", rows())
+		behind := uint64(n - 1)
+		h.mu.Lock()
+		h.watermark = &behind
+		h.mu.Unlock()
+		if err := s.until(t.Context(), func() (bool, error) { // it has told where it is
+			return s.link != nil && s.link.watermark == behind, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		got, ctx := make(chan error, 1), waited{t.Context(), make(chan struct{}, 100)}
+		go func() {
+			_, err := s.Order(ctx, 1, 1<<40)
+			got <- err
+		}()
+		<-ctx.waits // for such a member, or for a row
+		s.mu.Lock()
+		asked := s.link.number
+		s.mu.Unlock()
+		if asked != 0 {
+			t.Error("a member is asked that lacks rows that were dropped")
+		}
+		h.mu.Lock()
+		h.watermark = nil
+		h.mu.Unlock()
+		if err := <-got; !errors.Is(err, persistence.ErrNotFound) {
+			t.Error(err)
+		}
+	})
 }
 
 // waited tells that someone waits for something or the end of the context.
@@ -313,30 +320,31 @@ func (p paced) Trades(ctx context.Context, q persistence.TradeQuery,
 // A long query of an observer takes turns, and has none while the observer does not ask for the
 // next page.
 func TestALongQueryOfAnObserverTakesTurns(t *testing.T) {
-	v := newRealm(t)
-	store := memory.Open(memory.NewDisk(), persistence.Retention{})
-	t.Cleanup(func() { store.Close() })
-	const rows = 5000
-	fill(t, store, rand.New(rand.NewPCG(1, 2)), rows)
-	_, h := v.add("a", paced{store})
-	c := countedScan{t.Context(), make(chan struct{}, rows), make(chan struct{}, rows),
-		make(chan struct{}, rows)}
-	h.scan = func(context.Context) Scan { return c }
-	s := v.open("a")
-	pages := 0
-	err := s.Trades(t.Context(), persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool {
-		if pages++; pages == pageRows+1 {
-			if len(c.rested) == 0 {
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		store := memory.Open(memory.NewDisk(), persistence.Retention{})
+		t.Cleanup(func() { store.Close() })
+		const rows = 5000
+		fill(t, store, rand.New(rand.NewPCG(1, 2)), rows)
+		_, h := v.add("a", paced{store})
+		c := countedScan{t.Context(), make(chan struct{}, rows), make(chan struct{}, rows),
+			make(chan struct{}, rows)}
+		h.scan = func(context.Context) Scan { return c }
+		s := v.open("a")
+		pages := 0
+		q := persistence.TradeQuery{Pair: 1}
+		err := s.Trades(t.Context(), q, func(*persistence.Trade) bool {
+			if pages++; pages == pageRows+1 && len(c.rested) == 0 {
 				t.Error("it keeps its turn while a page is read")
 			}
+			return true
+		})
+		if err != nil || pages != rows/2 {
+			t.Fatal(pages, err)
 		}
-		return true
+		<-c.ended
+		if len(c.went) != pages || len(c.rested) != pages/pageRows || len(c.ended) > 0 {
+			t.Errorf("%d turns, and %d rests for %d rows", len(c.went), len(c.rested), pages)
+		}
 	})
-	if err != nil || pages != rows/2 {
-		t.Fatal(pages, err)
-	}
-	<-c.ended
-	if len(c.went) != pages || len(c.rested) != pages/pageRows || len(c.ended) > 0 {
-		t.Errorf("%d turns, and %d rests for %d rows", len(c.went), len(c.rested), pages)
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/persistence/replicated/memnet"
 )
 
 // A member is a store that observers follow.
@@ -195,11 +196,11 @@ type realm struct {
 	mu      sync.Mutex
 	members map[string]*Server // guarded by mu
 	conns   []net.Conn         // members' ends; guarded by mu
+	net     memnet.Network
 }
 
 func newRealm(t *testing.T) *realm { return &realm{t: t, members: map[string]*Server{}} }
 
-// silence is as long as usual: a shorter one ends connections when the machine is busy.
 const silence = usualSilence
 
 // add adds a member on an empty store, which is not that of the feed.
@@ -247,19 +248,7 @@ func (r *realm) dial(_ context.Context, node string) (net.Conn, error) {
 	if s == nil {
 		return nil, errors.New("it is down")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		return nil, err
-	}
-	other, err := l.Accept()
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
+	conn, other := r.net.Pipe()
 	r.mu.Lock()
 	r.conns = append(r.conns, other)
 	r.mu.Unlock()

@@ -140,10 +140,13 @@ func dialFixed(address, path string, n int) (*clients, error) {
 	return connect(address, conns)
 }
 
+// newGenerator is a variable for the tests.
+var newGenerator = generator.New
+
 func connect(address string, conns []*connection) (*clients, error) {
 	c := &clients{conns: conns}
 	var err error
-	if c.Generator, err = generator.New(c, generator.Options{Address: address,
+	if c.Generator, err = newGenerator(c, generator.Options{Address: address,
 		Connections: len(conns), Timeout: patienceWithServer}); err != nil {
 		return nil, err
 	}

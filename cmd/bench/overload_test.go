@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -24,19 +25,21 @@ func TestTheCapacityThatRefusalsLeave(t *testing.T) {
 }
 
 func TestOnlyWhatIsTurnedAwayCountsAsThat(t *testing.T) {
-	n := 0
-	cl := served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) {
-		status := []int{503, 400, 201}[n%3]
-		n++
-		w.Header().Set("Content-Length", "0")
-		w.WriteHeader(status)
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		cl := served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) {
+			status := []int{503, 400, 201}[n%3]
+			n++
+			w.Header().Set("Content-Length", "0")
+			w.WriteHeader(status)
+		})
+		cl.conns[0].placesOnly = true
+		r, err := cl.run(50 * time.Millisecond)
+		if err != nil || r.away == 0 || r.away > r.refused || r.refused-r.away > r.away ||
+			r.refused == r.requests && r.requests > 2 {
+			t.Errorf("%+v, %v", r, err)
+		}
 	})
-	cl.conns[0].placesOnly = true
-	r, err := cl.run(50 * time.Millisecond)
-	if err != nil || r.away == 0 || r.away > r.refused || r.refused-r.away > r.away ||
-		r.refused == r.requests && r.requests > 2 {
-		t.Errorf("%+v, %v", r, err)
-	}
 }
 
 func TestTheMemoryOfAProcess(t *testing.T) {

@@ -3,20 +3,24 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"exchange/loadtest/memnet"
 )
 
 // monitored returns a server whose monitoring says that text.
 func monitored(t *testing.T, text func() string) server {
 	t.Helper()
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	l := memnet.Listen()
+	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, text())
-	}))
-	t.Cleanup(h.Close)
-	return server{operator: strings.TrimPrefix(h.URL, "http://")}
+	})}
+	go h.Serve(l) //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { h.Close() })
+	return server{operator: l.Addr().String()}
 }
 
 // scraped returns the text of a monitoring whose counters all have that value.
@@ -47,27 +51,29 @@ func TestAScrapeHasWhatItIsAskedForOrFails(t *testing.T) {
 
 // Each scrape allocates ten, and each request three; the collector's share is one of four seconds.
 func TestAllocationsOfAScrapeAreNotThoseOfRequests(t *testing.T) {
-	p := newProcess(options{length: 1})
-	p.clients = served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) { rests(w, 1) })
-	scrapes, requests := 0, 1.0 // a load as short as that is one request
-	p.operator = monitored(t, func() string {
-		scrapes++
-		loads := float64(max(0, scrapes-2))
-		return fmt.Sprintf("%s %g\n%s %g\n%s %g\n%s %g\n%s %g\n%s 0\n%s 0\n%s 0\n%s 0\n",
-			metricAllocs, float64(10*scrapes)+3*loads*requests,
-			metricCycles, float64(int(loads)/2), metricGC, loads, metricUser, 3*loads,
-			metricJournal, 50*loads*requests, metricSnapshots, metricApplies, metricLag,
-			metricTriggered)
-	}).operator
-	if err := p.measure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if scrapes != 4 {
-		t.Errorf("%d scrapes: it loads until there was a cycle", scrapes)
-	}
-	for r, want := range map[*row]float64{p.journal: 50, p.allocs: 3, p.gc: 25} {
-		if !slices.Equal(r.values, []float64{want}) {
-			t.Errorf("%s: %v", r.subject, r.values)
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(options{length: 1})
+		p.clients = served(t, 1, 1, func(w http.ResponseWriter, _ *http.Request) { rests(w, 1) })
+		scrapes, requests := 0, 1.0 // a load as short as that is one request
+		p.operator = monitored(t, func() string {
+			scrapes++
+			loads := float64(max(0, scrapes-2))
+			return fmt.Sprintf("%s %g\n%s %g\n%s %g\n%s %g\n%s %g\n%s 0\n%s 0\n%s 0\n%s 0\n",
+				metricAllocs, float64(10*scrapes)+3*loads*requests,
+				metricCycles, float64(int(loads)/2), metricGC, loads, metricUser, 3*loads,
+				metricJournal, 50*loads*requests, metricSnapshots, metricApplies, metricLag,
+				metricTriggered)
+		}).operator
+		if err := p.measure(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-	}
+		if scrapes != 4 {
+			t.Errorf("%d scrapes: it loads until there was a cycle", scrapes)
+		}
+		for r, want := range map[*row]float64{p.journal: 50, p.allocs: 3, p.gc: 25} {
+			if !slices.Equal(r.values, []float64{want}) {
+				t.Errorf("%s: %v", r.subject, r.values)
+			}
+		}
+	})
 }

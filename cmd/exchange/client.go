@@ -109,11 +109,15 @@ func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 	return pool, first, nil
 }
 
+// dial is a variable for the tests.
+var dial = new(net.Dialer).DialContext
+
 // direct returns a client without proxies and redirects: the token goes to the address that was
 // named, and nowhere else. trust is for https.
 func direct(trust *tls.Config) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust},
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust,
+			DialContext: dial},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
@@ -146,7 +150,7 @@ func (p *program) reach(c *client) (err error) {
 		c.http = direct(nil)
 		c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context,
 			_, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
+			return dial(ctx, "unix", c.socket)
 		}
 		return nil
 	}

@@ -38,8 +38,7 @@ const (
 
 func newPublicFake(t *testing.T) *publicFake {
 	f := &publicFake{t: t, status: 200, body: `{"a":1.50}`}
-	f.Server = httptest.NewServer(f)
-	t.Cleanup(f.Close)
+	f.Server = startServer(t, f, nil)
 	return f
 }
 
@@ -233,6 +232,6 @@ func TestWrongCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 	}
 	f.wantAsked()
-	runLine(nil, "call", "-", "/api/v1/time", "--address", closedPort(t)).wantError(t,
+	runLine(nil, "call", "-", "/api/v1/time", "--address", closedPort).wantError(t,
 		exitUnavailable, "connection refused; is `exchange serve` running?")
 }

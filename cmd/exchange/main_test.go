@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,13 @@ import (
 
 	"exchange/config"
 	"exchange/gateway/api"
+	"exchange/loadtest/memnet"
 )
+
+func TestMain(m *testing.M) {
+	dial = memnet.Dial
+	os.Exit(m.Run())
+}
 
 // A result is the outcome of one run of the command line.
 type result struct {
@@ -56,6 +63,18 @@ func (r result) wantError(t *testing.T, code int, text string) {
 
 const testToken = "a-token-of-the-test"
 
+// startServer serves in memory until the test ends, over TLS if there is a certificate.
+func startServer(t *testing.T, h http.Handler, cert *tls.Certificate) *httptest.Server {
+	s := &httptest.Server{Listener: memnet.Listen(), Config: &http.Server{Handler: h}}
+	if t.Cleanup(s.Close); cert == nil {
+		s.Start()
+	} else {
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{*cert}}
+		s.StartTLS()
+	}
+	return s
+}
+
 // A fakeServer answers like the operator's listener and notes each request.
 type fakeServer struct {
 	t       *testing.T
@@ -71,8 +90,7 @@ type fakeServer struct {
 
 func newFake(t *testing.T, status int, body string) *fakeServer {
 	f := &fakeServer{t: t, answer: func(int) (int, string) { return status, body }}
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
+	s := startServer(t, f, nil)
 	f.url = strings.TrimPrefix(s.URL, "http://")
 	f.environ = []string{"EXCHANGE_OPERATOR=" + f.url, "EXCHANGE_OPERATOR_TOKEN=" + testToken}
 	return f
@@ -450,20 +468,12 @@ func TestRefusalsOfTheServerHaveTheirExitCodes(t *testing.T) {
 	runLine(f.environ, "account", "list").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
 }
 
-// closedPort returns an address without a listener.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+// closedPort is an address without a listener.
+const closedPort = "127.0.0.1:1"
 
 func TestAServerThatIsNotThere(t *testing.T) {
 	noPauses(t)
-	environ := []string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)}
+	environ := []string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort}
 	for _, line := range []string{"account list", "account create a", "deposit a BTC 1"} {
 		r := runLine(environ, strings.Fields(line)...)
 		r.wantError(t, exitUnavailable, "connect: connection refused; is `exchange serve` running?")
@@ -565,13 +575,12 @@ func TestAnInterruptEndsTheRepeating(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	status := http.StatusOK
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			t.Errorf("asked %s", r.URL.Path)
 		}
 		w.WriteHeader(status)
-	}))
-	defer s.Close()
+	}), nil)
 	address := strings.TrimPrefix(s.URL, "http://")
 	_, port, _ := net.SplitHostPort(address)
 	runLine(nil, "health", "--listen", address).want(t, 0, "ok\n", "")
@@ -580,7 +589,7 @@ func TestHealth(t *testing.T) {
 	status = http.StatusInternalServerError
 	runLine(nil, "health", "--listen", address).wantError(t, exitUnavailable,
 		"it answers 500 Internal Server Error")
-	runLine(nil, "health", "--listen", closedPort(t)).wantError(t, exitUnavailable,
+	runLine(nil, "health", "--listen", closedPort).wantError(t, exitUnavailable,
 		"does not answer")
 }
 

@@ -141,7 +141,7 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 		if n := len(f.requests()); n != 1 {
 			t.Errorf("%s: what was not taken in was asked %d times", x.line, n)
 		}
-		runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)},
+		runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort},
 			words(x.line)...).
 			wantError(t, exitUnavailable,
 				"connect: connection refused; is `exchange serve` running?")

@@ -395,7 +395,7 @@ func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 			strings.Contains(r.errOut, "was done") {
 			t.Errorf("%s: %+v", line, r)
 		}
-		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort(t)},
+		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort},
 			words(line)...)
 		if r.code != exitUnavailable ||
 			!strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {

@@ -80,12 +80,12 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	}
 }
 
-// testsOfPages returns the text of the tests in web/test.
+// testsOfPages returns the text of the tests of the pages.
 func testsOfPages(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob("../../web/test/*.test.mjs")
+	files, err := filepath.Glob("../../prove/pages/*.test.mjs")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files of web/test, %v", len(files), err)
+		t.Fatalf("%d files of prove/pages, %v", len(files), err)
 	}
 	var all strings.Builder
 	for _, name := range files {

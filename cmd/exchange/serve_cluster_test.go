@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/mailbox"
 	"exchange/config"
 	"exchange/gateway"
 	"exchange/gateway/operator"
 	"exchange/persistence"
+	"exchange/persistence/memory"
 )
 
 // A standingReplica is a node of three that leads, and whose standing is made up.
@@ -37,23 +41,24 @@ func (r *standingReplica) Transfer(context.Context, string) error {
 	return nil
 }
 
-// reigning is a server of a node whose reign has begun, on a store of one machine.
+// goroutines is a Scheduler whose goroutines end with the bubble of a test.
+type goroutines struct{ mailbox.Runners }
+
+func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
+
+// reigning is a server of a node whose reign has begun, on a store in memory.
 func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 	t.Helper()
 	cfg := config.Demo()
 	cfg.Data = t.TempDir()
-	cfg.Store = "pebble:" + t.TempDir()
 	if err := cfg.Finish(); err != nil {
 		t.Fatal(err)
 	}
 	cfg.Cluster.Node, cfg.Cluster.TickMs = "a", 50
 	log := slog.New(slog.DiscardHandler)
-	store, err := openStore(t.Context(), cfg, false, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeStore(store, log) })
-	engine, err := actors.Start(t.Context(), engineOptions(cfg, store, log))
+	o := engineOptions(cfg, memory.Open(memory.NewDisk(), persistence.Retention{}), log)
+	o.Scheduler = goroutines{}
+	engine, err := actors.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,27 +73,31 @@ func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 // A node whose clock is wrong ends its reign in order, and hands the lead over, once another node
 // could take it. Before, it serves on: expiries by a wrong clock are better than no exchange.
 func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
-	const until = 3 // looks at which all others are silent
-	r := &standingReplica{standing: func(look int64) persistence.Standing {
-		s := persistence.Standing{Node: "a", Leader: "a", ClockAhead: time.Hour, ClockWrong: true,
-			Peers: []persistence.Peer{{Name: "a", Role: persistence.RoleVoter},
-				{Name: "b", Role: persistence.RoleVoter, SilentTicks: longSilence}}}
-		if look <= until {
-			s.Peers[1].SilentTicks++
+	synctest.Test(t, func(t *testing.T) {
+		const until = 3 // looks at which all others are silent
+		r := &standingReplica{standing: func(look int64) persistence.Standing {
+			s := persistence.Standing{Node: "a", Leader: "a", ClockAhead: time.Hour,
+				ClockWrong: true, Peers: []persistence.Peer{{Name: "a", Role: persistence.RoleVoter},
+					{Name: "b", Role: persistence.RoleVoter, SilentTicks: longSilence}}}
+			if look <= until {
+				s.Peers[1].SilentTicks++
+			}
+			return s
+		}}
+		n, engine := reigning(t, r)
+		err := n.reign(t.Context(), engine)
+		if !errors.Is(err, persistence.ErrClock) {
+			t.Errorf("the reign has ended: %v", err)
 		}
-		return s
-	}}
-	n, engine := reigning(t, r)
-	err := n.reign(t.Context(), engine)
-	if !errors.Is(err, persistence.ErrClock) {
-		t.Errorf("the reign has ended: %v", err)
-	}
-	if at := r.handed.Load(); at != until+1 {
-		t.Errorf("the lead was handed over at look %d, want %d", at, until+1)
-	}
-	if !errors.Is(r.ready, actors.ErrStopping) {
-		t.Errorf("the lead was handed over while the engine took commands: %v", r.ready)
-	}
+		if at := r.handed.Load(); at != until+1 {
+			t.Errorf("the lead was handed over at look %d, want %d", at, until+1)
+		}
+		if !errors.Is(r.ready, actors.ErrStopping) {
+			t.Errorf("the lead was handed over while the engine took commands: %v", r.ready)
+		}
+	})
+	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
+	runtime.GC() // collection frees what the first one has found
 }
 
 // Which nodes the lead is handed to without a word of which one.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
-	"exchange/prove/exchangetest"
 	"exchange/config"
 	"exchange/gateway"
 )
@@ -120,6 +120,10 @@ func TestReloadsRunOneAtATime(t *testing.T) {
 // The file that a node compares with what is applied is the one that was taken up last, from then
 // on, also when both change at once.
 func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
+	synctest.Test(t, reloadedFileIsCompared)
+}
+
+func reloadedFileIsCompared(t *testing.T) {
 	r, _ := newReloading(t, func(_ int64, cfg *config.Config) { cfg.Limits.MaxFills = 7 })
 	other, _ := r.source.load()
 	m := newMarket(r.running, slog.New(slog.DiscardHandler))
@@ -130,7 +134,10 @@ func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.agreed(applied)
-	exchangetest.Eventually(t, "the file differs", func() bool { return m.differs() != nil })
+	synctest.Wait()
+	if m.differs() == nil {
+		t.Error("the file does not differ")
+	}
 	if changes, err := r.configure(); err != nil || len(changes) > 0 {
 		t.Errorf("of what is applied it takes up %v, %v", changes, err)
 	}
@@ -145,10 +152,9 @@ func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
 		both.Go(func() { m.agreed(applied) })
 		both.Go(func() { m.reread(other) })
 		both.Wait()
-		exchangetest.Eventually(t, "both are known", func() bool {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.keys == nil && bytes.Equal(m.newest.Market(), applied)
-		})
+		synctest.Wait()
+		if m.keys != nil || !bytes.Equal(m.newest.Market(), applied) {
+			t.Fatalf("of both are known %q in %q", m.newest.Market(), m.keys)
+		}
 	}
 }

@@ -4,8 +4,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,34 +142,6 @@ func TestTheServiceHasNoRights(t *testing.T) {
 		"PermissionsStartOnly"} {
 		if got := u["Service."+name]; got != nil {
 			t.Errorf("%s is %q", name, got)
-		}
-	}
-}
-
-// systemd itself reads the unit without a complaint, and finds little to attack.
-func TestSystemdTakesTheService(t *testing.T) {
-	tool, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip(
-			"there is no systemd-analyze: the unit is compared with the program only, and not " +
-				"read by systemd")
-	}
-	text, err := os.ReadFile(unitFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The program is not installed here: another one stands for it.
-	file := filepath.Join(t.TempDir(), "exchange.service")
-	text = []byte(strings.Replace(string(text), "/usr/local/bin/exchange ", "/bin/sh ", 1))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"verify", "--man=no", file},
-		{"security", "--offline=true", "--threshold=25", file}} {
-		out, err := exec.Command(tool, args...).CombinedOutput()
-		if said := string(out); err != nil ||
-			args[0] == "verify" && strings.Contains(said, "exchange.service") {
-			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, said)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,16 +17,13 @@ import (
 func newSecureFake(t *testing.T, status int, body string) (f *fakeServer, authority string) {
 	t.Helper()
 	f = newFake(t, status, body)
-	s := httptest.NewUnstartedServer(f)
 	a := tlstest.New(t)
 	cert, key := a.Pair(1, time.Now().Add(time.Hour))
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
-	s.StartTLS()
-	t.Cleanup(s.Close)
+	s := startServer(t, f, &pair)
 	authority = filepath.Join(t.TempDir(), "authority.pem")
 	if err := os.WriteFile(authority, a.Text(), 0o600); err != nil {
 		t.Fatal(err)
@@ -104,10 +100,7 @@ func TestHealthAsksAListenerWithTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
-	s.StartTLS()
-	defer s.Close()
+	s := startServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), &pair)
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
 	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", certFile).want(t, 0,
 		"ok\n", "")

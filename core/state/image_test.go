@@ -175,6 +175,9 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 
 // Images of the versions before are in stores that an older program has left. They do not say which
 // records were events of accounts.
+// Of so many changes of a byte, one is tried. With the tag prove all are.
+var oneOf = 4
+
 func TestAnImageOfAnOlderVersionIsRead(t *testing.T) {
 	f := func(name string, version byte, want *State) {
 		golden, err := os.ReadFile(filepath.Join("testdata", name))
@@ -197,9 +200,11 @@ func TestAnImageOfAnOlderVersionIsRead(t *testing.T) {
 			if _, err := Decode(b[:n:n]); !errors.Is(err, ErrImage) {
 				t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
 			}
-			for _, flip := range []byte{1, 4, 0x80, 0xff} {
+			for i, flip := range []byte{1, 4, 0x80, 0xff} {
 				b[n] ^= flip
-				usable(t, b)
+				if (n+i)%oneOf == 0 {
+					usable(t, b)
+				}
 				b[n] ^= flip
 			}
 		}
@@ -396,10 +401,11 @@ func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
 		namedOnes().AppendTo(nil)} {
 		for i := range image {
 			was := image[i]
-			for _, b := range []byte{0, 1, 2, 3, was - 1, was + 1, 0x7f, 0x80, 0xff, was ^ 0x80,
+			for j, b := range []byte{0, 1, 2, 3, was - 1, was + 1, 0x7f, 0x80, 0xff, was ^ 0x80,
 				was ^ 4} {
-				image[i] = b
-				usable(t, image)
+				if image[i] = b; (i+j)%oneOf == 0 {
+					usable(t, image)
+				}
 			}
 			image[i] = was
 		}

@@ -2,10 +2,15 @@
 
 package socketio
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // Under the race detector pools forget, so this runs without it.
-func TestDeliverAllocatesNothing(t *testing.T) {
+func TestDeliverAllocatesNothing(t *testing.T) { synctest.Test(t, testDeliverAllocatesNothing) }
+
+func testDeliverAllocatesNothing(t *testing.T) {
 	r := echo(t, Options{})
 	c := r.ws()
 	go func() {

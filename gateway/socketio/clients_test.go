@@ -1,7 +1,10 @@
+//go:build prove
+
 package socketio
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -9,12 +12,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// scripts/test installs its package.
+// loopback is a listener of the system, in place of another one.
+func loopback(net.Listener) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	return smallListener{l}
+}
+
 func TestTheClientOfSocketIOsMakersWorksUnmodified(t *testing.T) {
-	if _, err := os.Stat("clients/node_modules/socket.io-client"); err != nil {
-		t.Fatal(
-			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
-				"gateway/socketio/clients, or all tests by `make test`, which does it")
+	if _, err := os.Stat("../../prove/node_modules/socket.io-client"); err != nil {
+		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in prove, or " +
+			"`make smoke`, which does it")
 	}
 	r := echo(t, Options{MessagesPerSecond: 10_000, MessagesBurst: 10_000,
 		Allow: func(ctx *fasthttp.RequestCtx) error {
@@ -22,8 +32,8 @@ func TestTheClientOfSocketIOsMakersWorksUnmodified(t *testing.T) {
 				return errors.New("refused")
 			}
 			return nil
-		}})
-	out, err := exec.Command("node", "clients/echo.mjs", "http://"+r.address).CombinedOutput()
+		}}, loopback)
+	out, err := exec.Command("node", "../../prove/clients/echo.mjs", "http://"+r.address).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

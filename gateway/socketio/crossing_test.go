@@ -3,11 +3,16 @@ package socketio
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // A poll that crosses the close of its session is answered as if it had come before the close.
 func TestAPollThatCrossesACloseIsAnswered(t *testing.T) {
+	synctest.Test(t, testAPollThatCrossesACloseIsAnswered)
+}
+
+func testAPollThatCrossesACloseIsAnswered(t *testing.T) {
 	r := echo(t, Options{crossingTime: time.Hour})
 	for _, held := range []bool{true, false} {
 		p := r.polling()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -245,38 +246,42 @@ func addClientFrames(f *testing.F) {
 func FuzzClientFrames(f *testing.F) {
 	addClientFrames(f)
 	f.Fuzz(func(t *testing.T, sent []byte, how byte) {
-		// So little that an input can meet the bounds.
-		r := &rig{t: t, options: Options{MaxPayload: 2000, MessagesPerSecond: 1, MessagesBurst: 50,
-			QueueBytes: 16 << 10}, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
-		r.server = r.newServer()
-		r.serving.Store(r.server)
-		defer r.ended()
-		query := "EIO=4&transport=websocket"
-		var x *session
-		if how&upgrades != 0 {
-			x, _ = r.server.open(netip.IPv4Unspecified(), "/socket.io/", nil)
-			query += "&sid=" + string(x.id)
-			defer x.close(ServerClose)
-			if how&inMain != 0 {
-				if err := x.receive(enginePacket{data: []byte("40")}); err != nil {
-					t.Fatal(err)
-				}
+		synctest.Test(t, func(t *testing.T) { hostileFrames(t, sent, how) })
+	})
+}
+
+func hostileFrames(t *testing.T, sent []byte, how byte) {
+	// So little that an input can meet the bounds.
+	r := &rig{t: t, options: Options{MaxPayload: 2000, MessagesPerSecond: 1, MessagesBurst: 50,
+		QueueBytes: 16 << 10}, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
+	r.server = r.newServer()
+	r.serving.Store(r.server)
+	defer r.ended()
+	query := "EIO=4&transport=websocket"
+	var x *session
+	if how&upgrades != 0 {
+		x, _ = r.server.open(netip.IPv4Unspecified(), "/socket.io/", nil)
+		query += "&sid=" + string(x.id)
+		defer x.close(ServerClose)
+		if how&inMain != 0 {
+			if err := x.receive(enginePacket{data: []byte("40")}); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if how&inFrames != 0 {
-			sent = clientFrames(sent)
-		}
-		if how&(inMain|upgrades) == inMain {
-			sent = append(masked(textFrame, "40"), sent...)
-		}
-		told := r.talk(x, query, sent, how&inParts != 0)
-		if how&upgrades == 0 {
-			eventually(t, "the session ends with its connection", func() bool {
-				return len(r.server.all()) == 0
-			})
-		}
-		checkFrames(t, told, how&upgrades != 0)
-	})
+	}
+	if how&inFrames != 0 {
+		sent = clientFrames(sent)
+	}
+	if how&(inMain|upgrades) == inMain {
+		sent = append(masked(textFrame, "40"), sent...)
+	}
+	told := r.talk(x, query, sent, how&inParts != 0)
+	if how&upgrades == 0 {
+		eventually(t, "the session ends with its connection", func() bool {
+			return len(r.server.all()) == 0
+		})
+	}
+	checkFrames(t, told, how&upgrades != 0)
 }
 
 // talk sends bytes over a websocket, which upgrades a session if there is one, until the connection
@@ -305,11 +310,7 @@ func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 	if err := server.ServeConn(c); err != nil {
 		r.t.Fatal(err)
 	}
-	select {
-	case <-c.closed:
-	case <-time.After(patience):
-		r.t.Fatal("the connection is never closed")
-	}
+	<-c.closed
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.out.Bytes())
@@ -318,17 +319,8 @@ func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 // ended wants all goroutines of the servers to end, and nothing to be left.
 func (r *rig) ended() {
 	r.t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.restarts.Wait()
-		r.serving.Load().Shutdown()
-		r.server.Shutdown()
-	}()
-	select {
-	case <-done:
-		r.check()
-	case <-time.After(patience):
-		r.t.Error("the server never shuts down")
-	}
+	r.restarts.Wait()
+	r.serving.Load().Shutdown()
+	r.server.Shutdown()
+	r.check()
 }

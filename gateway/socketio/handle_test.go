@@ -6,12 +6,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
 )
 
 func TestAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
+	synctest.Test(t, testAHandshakeTellsTheFiveThingsOfTheProtocol)
+}
+
+func testAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
 	r := echo(t, Options{})
 	a := r.do("GET", "EIO=4&transport=polling&t=abc&b64=1", "")
 	want := regexp.MustCompile(
@@ -35,6 +39,10 @@ func TestAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
 }
 
 func TestEveryBadRequestGetsTheErrorOfTheProtocol(t *testing.T) {
+	synctest.Test(t, testEveryBadRequestGetsTheErrorOfTheProtocol)
+}
+
+func testEveryBadRequestGetsTheErrorOfTheProtocol(t *testing.T) {
 	r := echo(t, Options{Allow: func(ctx *fasthttp.RequestCtx) error {
 		if string(ctx.Request.Header.Peek("X-Bad")) != "" {
 			return errors.New("too \"bad\"")
@@ -89,6 +97,10 @@ func TestEveryBadRequestGetsTheErrorOfTheProtocol(t *testing.T) {
 }
 
 func TestABadWebSocketHandshakeIsAPlainError(t *testing.T) {
+	synctest.Test(t, testABadWebSocketHandshakeIsAPlainError)
+}
+
+func testABadWebSocketHandshakeIsAPlainError(t *testing.T) {
 	r := echo(t, Options{})
 	f := func(query string, status int, header ...string) {
 		t.Helper()
@@ -112,7 +124,9 @@ func TestABadWebSocketHandshakeIsAPlainError(t *testing.T) {
 	}
 }
 
-func TestPagesOfEveryOriginMayRead(t *testing.T) {
+func TestPagesOfEveryOriginMayRead(t *testing.T) { synctest.Test(t, testPagesOfEveryOriginMayRead) }
+
+func testPagesOfEveryOriginMayRead(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	origin := []string{"Origin", "https://page.example"}
@@ -138,7 +152,7 @@ func TestPagesOfEveryOriginMayRead(t *testing.T) {
 		h.Get("Access-Control-Allow-Headers") != "x-a, x-b" || a.body != "" {
 		t.Errorf("%v %s", h, a.body)
 	}
-	c, answer, err := websocket.DefaultDialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:],
+	c, answer, err := r.dialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:],
 		http.Header{"Origin": {origin[1]}})
 	if err != nil {
 		t.Fatal(err)

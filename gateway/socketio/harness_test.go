@@ -11,11 +11,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
+
+	"exchange/gateway/socketio/sockettest"
 )
+
+// The HTTP server writes dates, for which it starts a goroutine that never ends: in no bubble.
+var _ = new(fasthttp.ResponseHeader).Header()
 
 // patience is how long a test waits for an event that must come.
 const patience = 20 * time.Second
@@ -23,26 +29,28 @@ const patience = 20 * time.Second
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); !f(); {
-		select {
-		case <-tick.C:
-		case <-late:
+	for late := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
 			t.Fatalf("never: %s", what)
 		}
 	}
 }
 
-// A rig is the echo server on a real listener.
+// in runs a part of a test in a bubble.
+func in(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// A rig is the echo server with its clients.
 type rig struct {
 	t       testing.TB
 	options Options
 	server  *Server                // the first
 	serving atomic.Pointer[Server] // the first, but for restarts
-	http    *fasthttp.Server
 	address string
+	listens *sockettest.Listener
 	client  *http.Client
+	dialer  websocket.Dialer
 
 	restarts sync.WaitGroup
 
@@ -60,7 +68,7 @@ type smallListener struct{ net.Listener }
 func (l smallListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err == nil {
-		err = c.(*net.TCPConn).SetWriteBuffer(64 << 10)
+		err = c.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(64 << 10)
 	}
 	return c, err
 }
@@ -89,25 +97,23 @@ func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig
 	r := &rig{t: t, options: o, left: map[*Socket]Reason{}, inside: map[*Socket]int{}}
 	r.server = r.newServer()
 	r.serving.Store(r.server)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.address = l.Addr().String()
-	l = smallListener{l}
+	r.listens = sockettest.Listen(t)
+	l := net.Listener(smallListener{r.listens})
 	for _, f := range with {
 		l = f(l)
 	}
+	r.address = l.Addr().String()
 	handle := func(ctx *fasthttp.RequestCtx) { r.serving.Load().Handle(ctx) }
-	r.http = &fasthttp.Server{Handler: handle, KeepHijackedConns: true, MaxRequestBodySize: 4 << 20,
+	web := &fasthttp.Server{Handler: handle, KeepHijackedConns: true, MaxRequestBodySize: 4 << 20,
 		NoDefaultContentType: true, Logger: quiet{}, ReadTimeout: patience, WriteTimeout: patience,
-		IdleTimeout: patience}
+		IdleTimeout: patience, MaxIdleWorkerDuration: time.Second}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		r.http.Serve(l) //nolint:errcheck // ends with the listener
+		web.Serve(l) //nolint:errcheck // ends with the listener
 	}()
-	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	r.dialer.NetDial = func(string, string) (net.Conn, error) { return r.listens.Dial() }
+	transport := &http.Transport{MaxIdleConnsPerHost: 100, Dial: r.dialer.NetDial}
 	r.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
 		r.restarts.Wait()
@@ -116,6 +122,7 @@ func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig
 		l.Close()
 		<-served
 		r.check()
+		time.Sleep(web.MaxIdleWorkerDuration) // the HTTP server's own goroutines end
 	})
 	return r
 }
@@ -431,9 +438,19 @@ type socket struct {
 	rig *rig
 }
 
+// wire opens a connection, on which nothing is said yet.
+func (r *rig) wire() *sockettest.Conn {
+	r.t.Helper()
+	c, err := r.listens.Dial()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
 func (r *rig) dial(query string) socket {
 	r.t.Helper()
-	c, p, err := websocket.DefaultDialer.Dial("ws"+r.url(query)[4:], nil)
+	c, p, err := r.dialer.Dial("ws"+r.url(query)[4:], nil)
 	if err != nil {
 		status := 0
 		if p != nil {

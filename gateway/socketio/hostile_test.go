@@ -13,14 +13,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"exchange/gateway/socketio/sockettest"
 )
 
 // Attempts of single clients to have more than their share, and faults of one client alone.
 
 func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
+	synctest.Test(t, testAHookThatPanicsEndsItsSessionAlone)
+}
+
+func testAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
 	r := echo(t, Options{})
 	var left atomic.Int32
 	r.server.Namespace("/", Namespace{
@@ -101,6 +108,10 @@ type bomb struct{}
 func (bomb) Error() string { panic("boom") }
 
 func TestAPacketThatPanicsEndsItsSessionAlone(t *testing.T) {
+	synctest.Test(t, testAPacketThatPanicsEndsItsSessionAlone)
+}
+
+func testAPacketThatPanicsEndsItsSessionAlone(t *testing.T) {
 	log := &lines{}
 	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	r.server.Namespace("/bomb", Namespace{
@@ -145,6 +156,10 @@ func (c bombedConn) Read(p []byte) (int, error) {
 }
 
 func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
+	synctest.Test(t, testAReaderThatPanicsEndsItsSessionAlone)
+}
+
+func testAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
 	log := &lines{}
 	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, bombed)
 	other := r.ws()
@@ -176,6 +191,10 @@ func TestAnUnknownErrorIsAFaultOfOurs(t *testing.T) {
 }
 
 func TestTheOwnersWorkForAPacketCounts(t *testing.T) {
+	synctest.Test(t, testTheOwnersWorkForAPacketCounts)
+}
+
+func testTheOwnersWorkForAPacketCounts(t *testing.T) {
 	r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 1000})
 	var spent atomic.Int32
 	r.server.Namespace("/spend", Namespace{Event: func(s *Socket, e *Event) {
@@ -213,7 +232,7 @@ func TestTheOwnersWorkForAPacketCounts(t *testing.T) {
 }
 
 func TestMessagesCountByTheirSizeToo(t *testing.T) {
-	t.Run("empty fragments", func(t *testing.T) {
+	in(t, "empty fragments", func(t *testing.T) {
 		r := echo(t, Options{MessagesPerSecond: 10})
 		c := r.ws()
 		c.raw(masked(textFrame&0x7f, "4"))
@@ -221,10 +240,11 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 			if _, err := c.NetConn().Write(chunk); err != nil {
 				break
 			}
+			time.Sleep(time.Millisecond) // so that deadlines come
 		}
 		r.closed(TooManyMessages, 1)
 	})
-	t.Run("while probing", func(t *testing.T) {
+	in(t, "while probing", func(t *testing.T) {
 		r := echo(t, Options{MessagesPerSecond: 10})
 		p := r.polling()
 		p.join()
@@ -233,9 +253,10 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 			if _, err := c.NetConn().Write(chunk); err != nil {
 				break
 			}
+			time.Sleep(time.Millisecond) // so that deadlines come
 		}
 	})
-	t.Run("bodies", func(t *testing.T) {
+	in(t, "bodies", func(t *testing.T) {
 		r := echo(t, Options{MessagesPerSecond: 10, MessagesBurst: 200})
 		p := r.polling()
 		p.join()
@@ -252,7 +273,7 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 		}
 		r.closed(TooManyMessages, 1)
 	})
-	t.Run("the longest packet is never too much", func(t *testing.T) {
+	in(t, "the longest packet is never too much", func(t *testing.T) {
 		r := echo(t, Options{MaxPayload: 64 << 10, MessagesPerSecond: 3})
 		c := r.ws()
 		c.send(`42["x","` + strings.Repeat("x", 64<<10-10) + `"]`)
@@ -268,6 +289,10 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 }
 
 func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
+	synctest.Test(t, testAnEventHasSoManyArgumentsAndNoMore)
+}
+
+func testAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 	r := echo(t, Options{arguments: 3})
 	c := r.ws()
 	c.send(`42["message",1,2,3]`)
@@ -292,6 +317,10 @@ func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 }
 
 func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
+	synctest.Test(t, testAttachmentsAreKeptForMembersAndNotForEver)
+}
+
+func testAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
 	r := echo(t, Options{StallTimeout: time.Second})
 	c, _ := r.open()
 	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
@@ -305,7 +334,9 @@ func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
 	c.closedWith(1002)
 }
 
-func TestAMessageInPartsMustEnd(t *testing.T) {
+func TestAMessageInPartsMustEnd(t *testing.T) { synctest.Test(t, testAMessageInPartsMustEnd) }
+
+func testAMessageInPartsMustEnd(t *testing.T) {
 	r := echo(t, Options{StallTimeout: time.Second})
 	c := r.ws()
 	c.raw(masked(0x01, `42["message",`), masked(0x80, `1]`))
@@ -317,13 +348,14 @@ func TestAMessageInPartsMustEnd(t *testing.T) {
 
 // A poll whose client has gone has no answer: its packets are lost, and so is the session.
 func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
+	synctest.Test(t, testAPollThatCannotBeAnsweredEndsTheSession)
+}
+
+func testAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	p.join()
-	c, err := net.Dial("tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := r.wire()
 	fmt.Fprintf(c, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
 	eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
 	c.Close()
@@ -338,13 +370,14 @@ func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 
 // A poll that has nothing to say may go wherever it likes: the client upgrades all the same.
 func TestAPollWithoutContentMayBeGone(t *testing.T) {
+	synctest.Test(t, testAPollWithoutContentMayBeGone)
+}
+
+func testAPollWithoutContentMayBeGone(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	p.join()
-	get, err := net.Dial("tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	get := r.wire()
 	fmt.Fprintf(get, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
 	eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
 	get.Close()
@@ -358,6 +391,10 @@ func TestAPollWithoutContentMayBeGone(t *testing.T) {
 
 // Packets that an owner has not delivered drop nothing, because no owner could be told.
 func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
+	synctest.Test(t, testDifferencesAreDroppedWhereTheirOwnerHearsOfIt)
+}
+
+func testDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	p := r.polling()
 	p.join()
@@ -422,6 +459,10 @@ func TestAnEventSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
 }
 
 func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
+	synctest.Test(t, testAProbeExcusesAStalledPollOnce)
+}
+
+func testAProbeExcusesAStalledPollOnce(t *testing.T) {
 	r := echo(t, Options{StallTimeout: 200 * time.Millisecond})
 	p := r.polling()
 	p.join()
@@ -429,7 +470,7 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r.server.Stats().Closed[StalledClient] == 0 {
-		c, _, err := websocket.DefaultDialer.Dial(
+		c, _, err := r.dialer.Dial(
 			"ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
 		if err != nil {
 			break
@@ -437,14 +478,19 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 		c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck
 		c.ReadMessage()                                           //nolint:errcheck // it is refused
 		c.Close()
+		time.Sleep(time.Millisecond)
 	}
 	r.closed(StalledClient, 1)
 }
 
 func TestAClientThatHalfClosesGetsNoCodeThatIsNone(t *testing.T) {
+	synctest.Test(t, testAClientThatHalfClosesGetsNoCodeThatIsNone)
+}
+
+func testAClientThatHalfClosesGetsNoCodeThatIsNone(t *testing.T) {
 	r := echo(t, Options{})
 	c := r.ws()
-	if err := c.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
+	if err := c.NetConn().(*sockettest.Conn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	if b, _ := io.ReadAll(c.NetConn()); bytes.Contains(b, []byte{0x88, 2, 0x03, 0xee}) { // 1006

@@ -3,10 +3,15 @@ package socketio
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // A proxy finds the server of a session by its id.
 func TestTheNodeBeginsTheIDsOfItsSessions(t *testing.T) {
+	synctest.Test(t, testTheNodeBeginsTheIDsOfItsSessions)
+}
+
+func testTheNodeBeginsTheIDsOfItsSessions(t *testing.T) {
 	r := echo(t, Options{Node: "b"})
 	p := r.polling()
 	p.join()

@@ -1,12 +1,18 @@
 package socketio
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 func TestPollingCarriesPacketsBothWays(t *testing.T) {
+	synctest.Test(t, testPollingCarriesPacketsBothWays)
+}
+
+func testPollingCarriesPacketsBothWays(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	a := p.post("40")
@@ -32,6 +38,10 @@ func TestPollingCarriesPacketsBothWays(t *testing.T) {
 }
 
 func TestPollingCarriesBinaryAsBase64(t *testing.T) {
+	synctest.Test(t, testPollingCarriesBinaryAsBase64)
+}
+
+func testPollingCarriesBinaryAsBase64(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	p.join()
@@ -50,6 +60,10 @@ func TestPollingCarriesBinaryAsBase64(t *testing.T) {
 }
 
 func TestAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
+	synctest.Test(t, testAPollHasNoMoreThanMaxPayloadButOnePacket)
+}
+
+func testAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
 	r := echo(t, Options{MaxPayload: 100})
 	p := r.polling()
 	p.join()
@@ -80,7 +94,9 @@ func TestAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
 	}
 }
 
-func TestASecondPollClosesTheSession(t *testing.T) {
+func TestASecondPollClosesTheSession(t *testing.T) { synctest.Test(t, testASecondPollClosesTheSession) }
+
+func testASecondPollClosesTheSession(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	held := p.hold()
@@ -94,14 +110,18 @@ func TestASecondPollClosesTheSession(t *testing.T) {
 	r.closed(OverlappingPolls, 1)
 }
 
-func TestASecondPostClosesTheSession(t *testing.T) {
+func TestASecondPostClosesTheSession(t *testing.T) { synctest.Test(t, testASecondPostClosesTheSession) }
+
+func testASecondPostClosesTheSession(t *testing.T) {
 	r := echo(t, Options{})
+	slow := make(chan struct{})
+	r.server.Namespace("/slow", Namespace{
+		Connect: func(*Socket, json.RawMessage) error { <-slow; return nil }})
 	p := r.polling()
 	x := r.server.find([]byte(p.sid))
-	x.in.Lock() // as a hook that takes its time
 	first := make(chan answer, 1)
 	go func() {
-		a, _ := p.try("POST", p.query(), "3")
+		a, _ := p.try("POST", p.query(), "40/slow")
 		first <- a
 	}()
 	eventually(t, "the first is there", func() bool {
@@ -112,13 +132,17 @@ func TestASecondPostClosesTheSession(t *testing.T) {
 	if a := p.post("3"); a.status != 400 {
 		t.Errorf("the second: %d %s", a.status, a.body)
 	}
-	x.in.Unlock()
+	close(slow)
 	<-first
 	p.gone()
 	r.closed(OverlappingPolls, 1)
 }
 
 func TestAClientThatSaysGoodbyeIsAnswered(t *testing.T) {
+	synctest.Test(t, testAClientThatSaysGoodbyeIsAnswered)
+}
+
+func testAClientThatSaysGoodbyeIsAnswered(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	p.join()
@@ -133,6 +157,10 @@ func TestAClientThatSaysGoodbyeIsAnswered(t *testing.T) {
 }
 
 func TestABodyOverTheLimitIs413AndTheSessionStays(t *testing.T) {
+	synctest.Test(t, testABodyOverTheLimitIs413AndTheSessionStays)
+}
+
+func testABodyOverTheLimitIs413AndTheSessionStays(t *testing.T) {
 	r := echo(t, Options{MaxPayload: 1000})
 	p := r.polling()
 	if a := p.post("4" + strings.Repeat("x", 1000)); a.status != 413 || a.body != "" {
@@ -141,7 +169,9 @@ func TestABodyOverTheLimitIs413AndTheSessionStays(t *testing.T) {
 	p.join()
 }
 
-func TestBadPostsCloseTheSession(t *testing.T) {
+func TestBadPostsCloseTheSession(t *testing.T) { synctest.Test(t, testBadPostsCloseTheSession) }
+
+func testBadPostsCloseTheSession(t *testing.T) {
 	r := echo(t, Options{})
 	n := 0
 	f := func(body string, header ...string) {
@@ -175,6 +205,10 @@ func TestBadPostsCloseTheSession(t *testing.T) {
 }
 
 func TestAPollingClientThatDoesNotComeIsClosed(t *testing.T) {
+	synctest.Test(t, testAPollingClientThatDoesNotComeIsClosed)
+}
+
+func testAPollingClientThatDoesNotComeIsClosed(t *testing.T) {
 	r := echo(t, Options{StallTimeout: 50 * time.Millisecond})
 	p := r.polling()
 	p.sent("40") // the answer waits
@@ -186,7 +220,9 @@ func TestAPollingClientThatDoesNotComeIsClosed(t *testing.T) {
 	}
 }
 
-func TestAHeldPollIsCounted(t *testing.T) {
+func TestAHeldPollIsCounted(t *testing.T) { synctest.Test(t, testAHeldPollIsCounted) }
+
+func testAHeldPollIsCounted(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	held := p.hold()
@@ -204,6 +240,10 @@ func TestAHeldPollIsCounted(t *testing.T) {
 // The deadline of a pong is set by the due time of its ping, and holds when it is over. A ping that
 // is late, or a clock that ticks late, gives no more time.
 func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
+	synctest.Test(t, testAPongHasItsTimeFromWhenThePingWasDue)
+}
+
+func testAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	x := p.server.find([]byte(p.sid))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -29,24 +30,10 @@ func number(t testing.TB, text string) (string, int) {
 	return list[0].(string), int(list[1].(float64))
 }
 
-// idle returns a client in the main namespace whose system buffers little and that reads only when
-// told to.
+// idle returns a client in the main namespace that reads only when told to.
 func (r *rig) idle() (socket, *Socket) {
 	r.t.Helper()
-	dialer := websocket.Dialer{NetDial: func(network, address string) (net.Conn, error) {
-		c, err := net.Dial(network, address)
-		if err == nil {
-			err = c.(*net.TCPConn).SetReadBuffer(64 << 10)
-		}
-		return c, err
-	}}
-	c, _, err := dialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:], nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(patience))
-	s := socket{c, r}
+	s := r.dial("EIO=4&transport=websocket")
 	r.opening(s.text())
 	r.mu.Lock()
 	n := len(r.joined)
@@ -91,6 +78,7 @@ func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
 					sent++
 				}
 				_, ok = s.Deliver(list, nil)
+				time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond)
 			}
 			close(stop)
 			all := <-received
@@ -259,6 +247,10 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 }
 
 func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
+	synctest.Test(t, testARestOfTheListOfADroppedTagIsLeftOut)
+}
+
+func testARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	p := r.polling()
 	p.join()
@@ -286,7 +278,9 @@ func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	r.closed(SlowClient, 1)
 }
 
-func TestASharedSnapshotIsNotCounted(t *testing.T) {
+func TestASharedSnapshotIsNotCounted(t *testing.T) { synctest.Test(t, testASharedSnapshotIsNotCounted) }
+
+func testASharedSnapshotIsNotCounted(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	p := r.polling()
 	p.join()
@@ -324,7 +318,11 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 }
 
 func TestAClientThatReadsSlowlyIsNotStalled(t *testing.T) {
-	const stall = time.Second // so long that a busy machine does not stop this test itself for it
+	synctest.Test(t, testAClientThatReadsSlowlyIsNotStalled)
+}
+
+func testAClientThatReadsSlowlyIsNotStalled(t *testing.T) {
+	const stall = time.Second
 	r := echo(t, Options{StallTimeout: stall, QueueBytes: 8 << 20})
 	c, s := r.idle()
 	const n = 400
@@ -346,12 +344,15 @@ func TestAClientThatReadsSlowlyIsNotStalled(t *testing.T) {
 	}
 }
 
-func TestAFloodOfAnswersIsBounded(t *testing.T) {
+func TestAFloodOfAnswersIsBounded(t *testing.T) { synctest.Test(t, testAFloodOfAnswersIsBounded) }
+
+func testAFloodOfAnswersIsBounded(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 64 << 10, MessagesPerSecond: -1})
 	c, _ := r.idle()
 	ask := []byte(`420["message-with-ack","` + strings.Repeat("x", 4000) + `"]`)
 	go func() {
 		for c.WriteMessage(websocket.TextMessage, ask) == nil {
+			time.Sleep(time.Millisecond) // so that deadlines come
 		}
 	}()
 	r.closed(SlowClient, 1)

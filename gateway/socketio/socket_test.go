@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
-func TestANamespaceLetsInOrRefuses(t *testing.T) {
+func TestANamespaceLetsInOrRefuses(t *testing.T) { synctest.Test(t, testANamespaceLetsInOrRefuses) }
+
+func testANamespaceLetsInOrRefuses(t *testing.T) {
 	r := echo(t, Options{})
 	c, o := r.open()
 	f := func(send string, want ...string) {
@@ -48,6 +51,10 @@ func TestANamespaceLetsInOrRefuses(t *testing.T) {
 }
 
 func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
+	synctest.Test(t, testAClientThatIsPutOutOfANamespaceKeepsItsSession)
+}
+
+func testAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 	r := echo(t, Options{})
 	c := r.ws()
 	c.send("40/custom,")
@@ -70,6 +77,10 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 }
 
 func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
+	synctest.Test(t, testEveryBadPacketClosesItsSessionAndNoOther)
+}
+
+func testEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
 	r := echo(t, Options{attachments: 2, attachmentBytes: 10})
 	bystander := r.ws()
 	for _, packets := range [][]string{
@@ -137,37 +148,39 @@ func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
 
 // refuses wants the last of some packets to close its session, over both transports.
 func (r *rig) refuses(t *testing.T, reason Reason, code int, packets ...string) {
-	t.Run(fmt.Sprintf("%.40q", packets), func(t *testing.T) {
-		before := int(r.server.Stats().Closed[reason])
-		c := r.ws()
-		for _, p := range packets {
-			if b, ok := strings.CutPrefix(p, "binary "); ok {
-				c.sendBinary(b)
-			} else {
-				c.send(p)
-			}
+	t.Logf("%.40q", packets)
+	before := int(r.server.Stats().Closed[reason])
+	c := r.ws()
+	for _, p := range packets {
+		if b, ok := strings.CutPrefix(p, "binary "); ok {
+			c.sendBinary(b)
+		} else {
+			c.send(p)
 		}
-		c.closedWith(code)
-		r.closed(reason, before+1)
-	})
-	t.Run(fmt.Sprintf("polling %.40q", packets), func(t *testing.T) {
-		before := int(r.server.Stats().Closed[reason])
-		p := r.polling()
-		p.join()
-		for i, text := range packets {
-			if b, ok := strings.CutPrefix(text, "binary "); ok {
-				text = string(appendPoll(nil, binaryFrame, []byte(b)))
-			}
-			if a := p.post(text); i == len(packets)-1 && a.status != 400 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
+	}
+	c.closedWith(code)
+	r.closed(reason, before+1)
+
+	t.Log("the same, polling")
+	p := r.polling()
+	p.join()
+	for i, text := range packets {
+		if b, ok := strings.CutPrefix(text, "binary "); ok {
+			text = string(appendPoll(nil, binaryFrame, []byte(b)))
 		}
-		p.gone()
-		r.closed(reason, before+1)
-	})
+		if a := p.post(text); i == len(packets)-1 && a.status != 400 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	p.gone()
+	r.closed(reason, before+2)
 }
 
 func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
+	synctest.Test(t, testAnEventIsAcknowledgedOnceIfAtAll)
+}
+
+func testAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
 	r := echo(t, Options{})
 	type result struct{ bare, first, second error }
 	results := make(chan result, 1)
@@ -195,6 +208,10 @@ func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
 }
 
 func TestEventsSentDuringConnectComeAfterTheAnswer(t *testing.T) {
+	synctest.Test(t, testEventsSentDuringConnectComeAfterTheAnswer)
+}
+
+func testEventsSentDuringConnectComeAfterTheAnswer(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})
 	r.server.Namespace("/early", Namespace{Connect: func(s *Socket, auth json.RawMessage) error {
 		s.emit("one") //nolint:errcheck // read below
@@ -235,6 +252,10 @@ func TestEventsSentDuringConnectComeAfterTheAnswer(t *testing.T) {
 }
 
 func TestDataThatAreNoJSONRefuseWithoutThem(t *testing.T) {
+	synctest.Test(t, testDataThatAreNoJSONRefuseWithoutThem)
+}
+
+func testDataThatAreNoJSONRefuseWithoutThem(t *testing.T) {
 	r := echo(t, Options{})
 	r.server.Namespace("/odd", Namespace{Connect: func(*Socket, json.RawMessage) error {
 		return fmt.Errorf("wrapped: %w", &refusal{message: "odd", data: func() {}})

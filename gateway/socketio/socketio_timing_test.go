@@ -1,4 +1,4 @@
-//go:build linux && !race
+//go:build linux && !race && prove
 
 package socketio
 
@@ -65,7 +65,7 @@ type subscribers struct {
 }
 
 func subscribe(b *testing.B, n int) *subscribers {
-	s := &subscribers{rig: echo(b, Options{}), all: make(chan struct{}, 1)}
+	s := &subscribers{rig: echo(b, Options{}, loopback), all: make(chan struct{}, 1)}
 	s.server.Namespace("/silent", Namespace{Connect: func(x *Socket, _ json.RawMessage) error {
 		s.sockets = append(s.sockets, x) // one at a time, as they come
 		return nil
@@ -176,7 +176,7 @@ func BenchmarkAppendFrame(b *testing.B) {
 // every 25 s no more happens. %core is of both sides, because the clients are in the same process.
 func BenchmarkIdlePolls(b *testing.B) {
 	const clients = 64
-	r := echo(b, Options{MessagesPerSecond: -1})
+	r := echo(b, Options{MessagesPerSecond: -1}, loopback)
 	client := &fasthttp.HostClient{Addr: r.address, MaxConns: 2 * clients}
 	do := func(method, sid, body string) string {
 		q, a := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

@@ -6,15 +6,22 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"exchange/gateway/socketio/sockettest"
 )
 
 // both runs a test on connections that are written to directly, and on others.
 func both(t *testing.T, f func(t *testing.T, with ...func(net.Listener) net.Listener)) {
-	t.Run("direct", func(t *testing.T) { f(t) })
-	t.Run("wrapped", func(t *testing.T) { f(t, wrapped) })
+	for name, with := range map[string][]func(net.Listener) net.Listener{"direct": nil,
+		"wrapped": {wrapped}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, with...) })
+		})
+	}
 }
 
 func TestAWebSocketCarriesPacketsBothWays(t *testing.T) {
@@ -52,6 +59,10 @@ func TestAWebSocketCarriesPacketsBothWays(t *testing.T) {
 }
 
 func TestFragmentsAreOneMessageAndPingsAreAnsweredBetweenThem(t *testing.T) {
+	synctest.Test(t, testFragmentsAreOneMessageAndPingsAreAnsweredBetweenThem)
+}
+
+func testFragmentsAreOneMessageAndPingsAreAnsweredBetweenThem(t *testing.T) {
 	r := echo(t, Options{})
 	c := r.ws()
 	var pong string
@@ -67,10 +78,7 @@ func TestFragmentsAreOneMessageAndPingsAreAnsweredBetweenThem(t *testing.T) {
 func TestFramesRightAfterTheHandshakeAreRead(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{}, with...)
-		c, err := net.Dial("tcp", r.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := r.wire()
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(patience))
 		long := `42["message","` + strings.Repeat("x", 3000) + `"]`
@@ -101,16 +109,19 @@ func TestFramesRightAfterTheHandshakeAreRead(t *testing.T) {
 }
 
 func TestABadWebSocketFrameClosesItsSessionWithTheCodeOfTheProtocol(t *testing.T) {
+	synctest.Test(t, testABadWebSocketFrameClosesItsSessionWithTheCodeOfTheProtocol)
+}
+
+func testABadWebSocketFrameClosesItsSessionWithTheCodeOfTheProtocol(t *testing.T) {
 	r := echo(t, Options{MaxPayload: 1000})
 	bystander := r.ws()
 	f := func(name string, code int, reason Reason, frames ...[]byte) {
-		t.Run(name, func(t *testing.T) {
-			before := r.server.Stats().Closed[reason]
-			c := r.ws()
-			c.raw(frames...)
-			c.closedWith(code)
-			r.closed(reason, int(before)+1)
-		})
+		t.Log(name)
+		before := r.server.Stats().Closed[reason]
+		c := r.ws()
+		c.raw(frames...)
+		c.closedWith(code)
+		r.closed(reason, int(before)+1)
 	}
 	unmasked := appendFrame(nil, textFrame, []byte("42"))
 	huge := binary.BigEndian.AppendUint64([]byte{textFrame, 0x80 | 127}, 1<<40)
@@ -184,7 +195,9 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 
 // A poll that waits while the websocket takes over is let go. A client that polls while it has a
 // websocket gets the same answer as for polls after the upgrade, in either order of arrival.
-func TestAPollIsReleasedByTheUpgrade(t *testing.T) {
+func TestAPollIsReleasedByTheUpgrade(t *testing.T) { synctest.Test(t, testAPollIsReleasedByTheUpgrade) }
+
+func testAPollIsReleasedByTheUpgrade(t *testing.T) {
 	// A shorter interval might release a late poll on a busy machine.
 	r := echo(t, Options{noopInterval: time.Hour})
 	for range 20 {
@@ -209,6 +222,10 @@ func TestAPollIsReleasedByTheUpgrade(t *testing.T) {
 }
 
 func TestFramesOfAnUpgradeMayComeTogether(t *testing.T) {
+	synctest.Test(t, testFramesOfAnUpgradeMayComeTogether)
+}
+
+func testFramesOfAnUpgradeMayComeTogether(t *testing.T) {
 	r := echo(t, Options{})
 	for range 50 {
 		p := r.polling()
@@ -230,6 +247,10 @@ func TestFramesOfAnUpgradeMayComeTogether(t *testing.T) {
 }
 
 func TestABadUpgradeClosesItsSocketOnlyAndPollingGoesOn(t *testing.T) {
+	synctest.Test(t, testABadUpgradeClosesItsSocketOnlyAndPollingGoesOn)
+}
+
+func testABadUpgradeClosesItsSocketOnlyAndPollingGoesOn(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	p.join()
@@ -264,6 +285,10 @@ func TestABadUpgradeClosesItsSocketOnlyAndPollingGoesOn(t *testing.T) {
 }
 
 func TestAnUpgradeThatIsNotFinishedLeavesTheSessionOnPolling(t *testing.T) {
+	synctest.Test(t, testAnUpgradeThatIsNotFinishedLeavesTheSessionOnPolling)
+}
+
+func testAnUpgradeThatIsNotFinishedLeavesTheSessionOnPolling(t *testing.T) {
 	// the probe is in time on a busy machine, too
 	r := echo(t, Options{UpgradeTimeout: 500 * time.Millisecond})
 	p := r.polling()
@@ -279,6 +304,10 @@ func TestAnUpgradeThatIsNotFinishedLeavesTheSessionOnPolling(t *testing.T) {
 }
 
 func TestASessionThatEndsEndsItsUpgrade(t *testing.T) {
+	synctest.Test(t, testASessionThatEndsEndsItsUpgrade)
+}
+
+func testASessionThatEndsEndsItsUpgrade(t *testing.T) {
 	r := echo(t, Options{})
 	p := r.polling()
 	c := r.dial("EIO=4&transport=websocket&sid=" + p.sid)
@@ -311,9 +340,13 @@ func TestTheServerSaysGoodbyeAndThenCloses(t *testing.T) {
 }
 
 func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
+	synctest.Test(t, testAConnectionThatBreaksEndsItsSession)
+}
+
+func testAConnectionThatBreaksEndsItsSession(t *testing.T) {
 	r := echo(t, Options{})
 	c := r.ws()
-	c.NetConn().(*net.TCPConn).SetLinger(0)
+	c.NetConn().(*sockettest.Conn).SetLinger(0) //nolint:errcheck // it is open
 	c.Close()
 	r.closed(TransportClose, 1)
 	c = r.ws()
@@ -323,6 +356,10 @@ func TestAConnectionThatBreaksEndsItsSession(t *testing.T) {
 }
 
 func TestTheServerPingsAndClosesClientsThatDoNotAnswer(t *testing.T) {
+	synctest.Test(t, testTheServerPingsAndClosesClientsThatDoNotAnswer)
+}
+
+func testTheServerPingsAndClosesClientsThatDoNotAnswer(t *testing.T) {
 	// a client that answers does so in time
 	r := echo(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: time.Second})
 	start := time.Now()
@@ -362,6 +399,10 @@ func TestTheServerPingsAndClosesClientsThatDoNotAnswer(t *testing.T) {
 
 // The peer of a half-open connection neither answers nor refuses.
 func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
+	synctest.Test(t, testAHalfOpenConnectionIsGivenUp)
+}
+
+func testAHalfOpenConnectionIsGivenUp(t *testing.T) {
 	r := echo(t, Options{PingInterval: 30 * time.Millisecond, PingTimeout: 500 * time.Millisecond})
 	c, _ := r.open()
 	c.send("40") // and reads nothing any more
@@ -372,6 +413,10 @@ func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
 }
 
 func TestAClientThatPingsBreaksTheProtocol(t *testing.T) {
+	synctest.Test(t, testAClientThatPingsBreaksTheProtocol)
+}
+
+func testAClientThatPingsBreaksTheProtocol(t *testing.T) {
 	r := echo(t, Options{})
 	for i, s := range []string{"2", "2probe"} {
 		c, _ := r.open()
@@ -382,6 +427,10 @@ func TestAClientThatPingsBreaksTheProtocol(t *testing.T) {
 }
 
 func TestASessionWithoutANamespaceIsClosed(t *testing.T) {
+	synctest.Test(t, testASessionWithoutANamespaceIsClosed)
+}
+
+func testASessionWithoutANamespaceIsClosed(t *testing.T) {
 	// a client that connects does so in time
 	r := echo(t, Options{ConnectTimeout: 500 * time.Millisecond})
 	stays := r.ws()
@@ -403,25 +452,23 @@ func TestASessionWithoutANamespaceIsClosed(t *testing.T) {
 }
 
 func TestHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
+	synctest.Test(t, testHandshakesThatAreNeverFinishedLeaveNothing)
+}
+
+func testHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
 	r := echo(t, Options{})
 	for _, text := range []string{"",
 		"GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConn",
 		"POST /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\nContent-Length: " +
 			"100\r\n\r\n4"} {
-		c, err := net.Dial("tcp", r.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := r.wire()
 		c.Write([]byte(text)) //nolint:errcheck
 		c.Close()
 	}
 	// The whole of it, and away.
 	for range 20 {
-		c, err := net.Dial("tcp", r.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.(*net.TCPConn).SetLinger(0)
+		c := r.wire()
+		c.SetLinger(0) //nolint:errcheck // it is open
 		//nolint:errcheck // the server may hang up
 		c.Write([]byte("GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\n" +
 			"Connection: Upgrade\r\nUpgrade: websocket\r\n" +
@@ -436,6 +483,10 @@ func TestHandshakesThatAreNeverFinishedLeaveNothing(t *testing.T) {
 }
 
 func TestAControlFrameNeverLandsInAnother(t *testing.T) {
+	synctest.Test(t, testAControlFrameNeverLandsInAnother)
+}
+
+func testAControlFrameNeverLandsInAnother(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 16 << 20}) // all of it may have to wait for a slow reader
 	c := r.ws()
 	n := 0

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/fasthttp/websocket"
 
 	"exchange/core/event"
 	"exchange/core/trading"
@@ -57,7 +58,9 @@ func (c *client) said(what string) (n int) {
 	return n
 }
 
-func TestAClientWaitsOnceForEachName(t *testing.T) {
+func TestAClientWaitsOnceForEachName(t *testing.T) { bubble(t, testAClientWaitsOnceForEachName) }
+
+func testAClientWaitsOnceForEachName(t *testing.T) {
 	s, c, joins := deafShard(newWorld(t, nil))
 	names := s.hub.names
 	ask := func(subscribe bool, texts ...string) {
@@ -118,7 +121,9 @@ func TestAClientWaitsOnceForEachName(t *testing.T) {
 	}
 }
 
-func TestEqualNamesOfARequestAreOne(t *testing.T) {
+func TestEqualNamesOfARequestAreOne(t *testing.T) { bubble(t, testEqualNamesOfARequestAreOne) }
+
+func testEqualNamesOfARequestAreOne(t *testing.T) {
 	w := newWorld(t, nil)
 	n := w.hub.names
 	for text, want := range map[string]int{"": 0, "trades": 3, "trades trades trades": 3,
@@ -158,15 +163,20 @@ func TestEqualNamesOfARequestAreOne(t *testing.T) {
 func (l *listener) flood(packets ...string) {
 	for {
 		for _, p := range packets {
-			if l.conn.WriteMessage(websocket.TextMessage, []byte(p)) != nil {
+			if l.write(p) != nil {
 				return
 			}
 		}
+		time.Sleep(time.Microsecond) // so that deadlines come
 	}
 }
 
 // A packet counts by its work: once for each pair of each channel that it names.
 func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
+	bubble(t, testAPacketCountsByTheChannelsItTouches)
+}
+
+func testAPacketCountsByTheChannelsItTouches(t *testing.T) {
 	const burst = 1000
 	for _, f := range []struct {
 		silent  bool
@@ -199,6 +209,10 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 }
 
 func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
+	bubble(t, testClientsThatComeAndGoCostTheCommittedSideNothing)
+}
+
+func testClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
 	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
@@ -219,6 +233,10 @@ func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 }
 
 func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
+	bubble(t, testAChannelWithoutSubscribersRestsInTheEnd)
+}
+
+func testAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
 		l := w.listen()
@@ -235,6 +253,10 @@ func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
 
 // A client that comes back begins with a state that has all changes of its absence.
 func TestAClientThatComesBackMissesNothing(t *testing.T) {
+	bubble(t, testAClientThatComesBackMissesNothing)
+}
+
+func testAClientThatComesBackMissesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 20 * time.Millisecond
 	k := newKeeper(w, "diff", "BTC_USDT")
@@ -271,24 +293,29 @@ func (s *shard) stop() (unpark func()) {
 }
 
 func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
+	bubble(t, testNoClientHasMoreThanAFewMessagesInAShard)
+}
+
+func testNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 	w := newWorld(t, nil)
 	clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
 	var unpark []func()
 	for _, s := range w.hub.shards {
 		unpark = append(unpark, s.stop())
 	}
+	var saying sync.WaitGroup
 	for i, l := range clients {
-		for n := range 500 {
-			switch {
-			case i < 2:
-				l.say(fmt.Sprintf(`42%d["subscribe","trades.BTC_USDT"]`, n))
-			case n%2 == 0:
-				l.say("41")
-			default:
-				l.say("40")
+		saying.Go(func() {
+			for n := range 500 {
+				text := []string{"41", "40"}[n%2]
+				if i < 2 {
+					text = fmt.Sprintf(`42%d["subscribe","trades.BTC_USDT"]`, n)
+				}
+				l.write(text) //nolint:errcheck // one is closed meanwhile
 			}
-		}
+		})
 	}
+	synctest.Wait() // the system takes no more
 	// While others come and go, these get no further.
 	for range 50 {
 		w.listen().conn.Close()
@@ -313,6 +340,7 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 	for _, f := range unpark {
 		f()
 	}
+	saying.Wait()
 	l := clients[0]
 	l.mu.Lock()
 	l.wait("every request is answered", func() bool { return len(l.acks) == 500 })
@@ -323,6 +351,10 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 // Commands that the account's rates let through are bounded by these alone; others count as
 // packets.
 func TestCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
+	bubble(t, testCommandsThatTheRatesLetThroughAreNoPackets)
+}
+
+func testCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.MessagesPerSecond, o.MessagesBurst = 1, 20 })
 	w.must(w.engine.CreateKey("test", "trader-0", "reader", "secret", event.PermissionRead, nil))
 	l := w.listen()

@@ -202,7 +202,9 @@ func (w *world) trade(pair string) (stop func()) {
 	return stop
 }
 
-func TestALocalBookIsTheBook(t *testing.T) {
+func TestALocalBookIsTheBook(t *testing.T) { bubble(t, testALocalBookIsTheBook) }
+
+func testALocalBookIsTheBook(t *testing.T) {
 	w := newWorld(t, nil)
 	const pair = "BTC_USDT"
 	last := uint64(0)
@@ -248,7 +250,9 @@ func TestALocalBookIsTheBook(t *testing.T) {
 // A subscriber that takes nothing for a while loses differences, and gets the book instead.
 func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
 	for _, channel := range []string{"diff", "depth"} {
-		t.Run(channel, func(t *testing.T) { slowSubscriber(t, channel) })
+		t.Run(channel, func(t *testing.T) {
+			bubble(t, func(t *testing.T) { slowSubscriber(t, channel) })
+		})
 	}
 }
 
@@ -281,14 +285,5 @@ func slowSubscriber(t *testing.T, channel string) {
 	id, want := shownBook(w, pair)
 	if slow.until(id); slow.book.text() != want {
 		t.Errorf("the book is\n%s, and shown as\n%s", slow.book.text(), want)
-	}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not happen: %s", what)
-		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fasthttp/websocket"
-
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/trading"
@@ -17,6 +15,10 @@ import (
 
 // A client gets no state that may be older than what another node has acknowledged.
 func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
+	bubble(t, testAClientThatMayGetAnOldStateIsDisconnected)
+}
+
+func testAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("trades.BTC_USDT")
@@ -31,7 +33,9 @@ func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
 	w.listen().subscribe("diff.BTC_USDT")
 }
 
-func TestEachChannelSaysWhatHappens(t *testing.T) {
+func TestEachChannelSaysWhatHappens(t *testing.T) { bubble(t, testEachChannelSaysWhatHappens) }
+
+func testEachChannelSaysWhatHappens(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	first := w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
@@ -99,6 +103,10 @@ func TestEachChannelSaysWhatHappens(t *testing.T) {
 // A client registers for events when it gets the answer that it has joined. No event of a name
 // comes before that, for any pair, also if events happen meanwhile.
 func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
+	bubble(t, testSuccessComesBeforeTheFirstEventOfAName)
+}
+
+func testSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
 	stop := make(chan struct{})
@@ -155,7 +163,9 @@ func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 	}
 }
 
-func TestNamesOfChannels(t *testing.T) {
+func TestNamesOfChannels(t *testing.T) { bubble(t, testNamesOfChannels) }
+
+func testNamesOfChannels(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.say(
@@ -201,7 +211,9 @@ func TestNamesOfChannels(t *testing.T) {
 	}
 }
 
-func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
+func TestAnEventComesOnceUnderTwoNames(t *testing.T) { bubble(t, testAnEventComesOnceUnderTwoNames) }
+
+func testAnEventComesOnceUnderTwoNames(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("trades.BTC_USDT", "trades")
@@ -231,6 +243,10 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 }
 
 func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
+	bubble(t, testAClientThatSaysNothingHearsAllOrders)
+}
+
+func testAClientThatSaysNothingHearsAllOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	w.silent = true
 	l := w.listen()
@@ -256,7 +272,9 @@ func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
 	})
 }
 
-func TestAClientHasAtMostSoManyNames(t *testing.T) {
+func TestAClientHasAtMostSoManyNames(t *testing.T) { bubble(t, testAClientHasAtMostSoManyNames) }
+
+func testAClientHasAtMostSoManyNames(t *testing.T) {
 	var pairs []*directory.Pair
 	for i := range 200 {
 		pairs = append(pairs, &directory.Pair{Name: fmt.Sprint("P", i)})
@@ -313,7 +331,9 @@ func TestAClientHasAtMostSoManyNames(t *testing.T) {
 
 // A client that asks for a channel by another name than before gets the state as if the channel
 // were new.
-func TestEachNameBeginsWithTheState(t *testing.T) {
+func TestEachNameBeginsWithTheState(t *testing.T) { bubble(t, testEachNameBeginsWithTheState) }
+
+func testEachNameBeginsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker",
@@ -343,6 +363,10 @@ func TestEachNameBeginsWithTheState(t *testing.T) {
 // A client that has heard the orders of all pairs without asking, and then asks for some of them,
 // misses none.
 func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
+	bubble(t, testAClientThatSpeaksGoesOnHearingWhatItAsksFor)
+}
+
+func testAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 	// it may be behind for a while
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
@@ -394,7 +418,9 @@ func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 }
 
 // Whole books are made once in an interval, however many clients come and go.
-func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
+func TestBooksAreNotMadeWithoutEnd(t *testing.T) { bubble(t, testBooksAreNotMadeWithoutEnd) }
+
+func testBooksAreNotMadeWithoutEnd(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 50 * time.Millisecond
 	w.hub.opts.BBOInterval = w.hub.opts.Interval
@@ -420,6 +446,10 @@ func TestBooksAreNotMadeWithoutEnd(t *testing.T) {
 // One batch that is larger than the limit of waiting bytes is no reason to disconnect a client that
 // can be given the book.
 func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
+	bubble(t, testALargeBatchOfDifferencesGivesWayToTheBook)
+}
+
+func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 256<<10, time.Minute
 	})
@@ -458,6 +488,10 @@ func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 }
 
 func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
+	bubble(t, testAChannelThatFailsDisconnectsItsSubscribers)
+}
+
+func testAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	w := newWorld(t, nil)
 	other := w.listen()
 	other.subscribe("trades.BTC_USDT")
@@ -473,8 +507,7 @@ func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 		// forgotten, unless its shard has not heard of the failure yet: then it goes with them.
 		for back := false; !back; {
 			l = w.listen()
-			l.conn.WriteMessage(websocket.TextMessage, //nolint:errcheck // it may be gone again
-				[]byte(`42["subscribe","diff.BTC_USDT"]`))
+			l.write(`42["subscribe","diff.BTC_USDT"]`) //nolint:errcheck // it may be gone again
 			var s said
 			if s, back = l.tryNext(); back && s.name != "subscribe.success" {
 				t.Fatalf("%s %s", s.name, s.body)

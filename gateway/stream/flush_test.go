@@ -93,7 +93,9 @@ func TestJoinedPiecesAreBounded(t *testing.T) {
 
 // However many batches the journal releases, a subscriber is written to at most once in each pause,
 // and pauses get longer.
-func TestWritesDoNotFollowEachBatch(t *testing.T) {
+func TestWritesDoNotFollowEachBatch(t *testing.T) { bubble(t, testWritesDoNotFollowEachBatch) }
+
+func testWritesDoNotFollowEachBatch(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -18,28 +21,63 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/gateway/api"
 	"exchange/gateway/socketio"
-	"exchange/persistence/pebble"
+	"exchange/gateway/socketio/sockettest"
+	"exchange/persistence"
+	"exchange/persistence/memory"
 )
 
 const coin = money.Amount(1e8)
 
+// The HTTP server writes dates, for which it starts a goroutine that never ends: in no bubble.
+var _ = new(fasthttp.ResponseHeader).Header()
+
+// bubble runs a test in a bubble of today. What others have put into pools stays outside, and what
+// is put there does not leave: channels and timers are of one bubble alone.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	emptyPools := func() { runtime.GC(); runtime.GC() } // which pools outlive once
+	emptyPools()
+	defer emptyPools()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+		began = time.Now()
+		f(t)
+	})
+}
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+	}
+}
+
+// goroutines run each mailbox that wakes in a goroutine of its own: the ordinary ones outlive their
+// engine.
+type goroutines struct{ mailbox.Runners }
+
+func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
+
 // A world is an engine with its stream, on a listener of its own, that can be started again on the
-// same store.
+// same disk. It lives in a bubble.
 type world struct {
 	t      testing.TB
-	dir    string
-	store  *pebble.Store
+	disk   *memory.Disk
+	store  *memory.Store
 	engine *actors.Engine
 	hub    *Hub
 	server *socketio.Server
 	http   *fasthttp.Server
-	addr   string
+	dialer websocket.Dialer
 	tune   func(*socketio.Options)
 	silent bool        // clients get book_ of all pairs until they speak
 	stale  atomic.Bool // the engine does not know what others have acknowledged
@@ -50,7 +88,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, tune func(*socketio.Options)) *world {
-	w := &world{t: t, dir: t.TempDir(), tune: tune}
+	w := &world{t: t, disk: memory.NewDisk(), tune: tune}
 	w.nonces.Store(uint64(time.Now().UnixNano()))
 	w.start()
 	for i := range 4 {
@@ -81,9 +119,10 @@ func (w *world) findKeys() {
 }
 
 func (w *world) start() {
-	store, err := pebble.Open(w.dir, pebble.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		w.t.Fatal(err)
+	store := memory.Open(w.disk, persistence.Retention{})
+	store.BeforeSync = func() error { // a disk takes its time
+		time.Sleep(time.Millisecond)
+		return nil
 	}
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
@@ -95,9 +134,8 @@ func (w *world) start() {
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		Mail:        func(context.Context, *actors.Mail) error { return nil },
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
-		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}
-	// a slow disk is not the matter here
-	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
+		Exit:      func(code int) { panic(fmt.Sprint("exit ", code)) },
+		Scheduler: goroutines{}}
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, directory.Currency{Code: c, Sign: c[:1]})
 	}
@@ -133,24 +171,21 @@ func (w *world) start() {
 	}
 	s := socketio.New(options)
 	s.Namespace("/", h.Hooks(func(*socketio.Socket) bool { return w.silent }))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.store, w.engine, w.hub, w.server, w.addr = store, e, h, s, l.Addr().String()
-	w.http = &fasthttp.Server{Handler: s.Handle, KeepHijackedConns: true, Logger: log{}}
+	l := sockettest.Listen(w.t)
+	w.dialer.NetDial = func(string, string) (net.Conn, error) { return l.Dial() }
+	w.store, w.engine, w.hub, w.server = store, e, h, s
+	w.http = &fasthttp.Server{Handler: s.Handle, KeepHijackedConns: true, Logger: log{},
+		MaxIdleWorkerDuration: time.Second}
 	go w.http.Serve(small{l}) //nolint:errcheck // ends with the listener
 }
 
 // small connections keep little in the system's buffers, so that a slow client is noticed soon.
 type small struct{ net.Listener }
 
-const smallBuffer = 8 << 10
-
 func (s small) Accept() (net.Conn, error) {
 	c, err := s.Listener.Accept()
 	if err == nil {
-		err = c.(*net.TCPConn).SetWriteBuffer(smallBuffer)
+		err = c.(*sockettest.Conn).SetWriteBuffer(8 << 10)
 	}
 	return c, err
 }
@@ -164,12 +199,11 @@ func (w *world) stop() {
 	w.server.Shutdown()
 	w.http.Shutdown() //nolint:errcheck
 	w.hub.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := w.engine.Stop(ctx); err != nil {
+	if err := w.engine.Stop(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 	w.store.Close()
+	time.Sleep(w.http.MaxIdleWorkerDuration) // the HTTP server's own goroutines end
 }
 
 func (w *world) restart() {
@@ -217,6 +251,7 @@ type said struct {
 type listener struct {
 	t    testing.TB
 	conn *websocket.Conn
+	turn chan struct{} // full while something is written
 	mu   sync.Mutex
 	more *sync.Cond
 	got  []said // not taken yet
@@ -228,31 +263,37 @@ type listener struct {
 	asked int // number of the newest question
 }
 
+func (w *world) dial() (*websocket.Conn, *http.Response, error) {
+	return w.dialer.Dial("ws://exchange.test/socket.v2/?EIO=4&transport=websocket", nil)
+}
+
 func (w *world) listen() *listener {
 	w.t.Helper()
-	dialer := &websocket.Dialer{NetDial: func(network, addr string) (net.Conn, error) {
-		c, err := net.Dial(network, addr)
-		if err == nil {
-			err = c.(*net.TCPConn).SetReadBuffer(smallBuffer)
-		}
-		return c, err
-	}}
-	conn, resp, err := dialer.Dial("ws://"+w.addr+"/socket.v2/?EIO=4&transport=websocket", nil)
+	conn, resp, err := w.dial()
 	if err != nil {
 		w.t.Fatal(err, resp)
 	}
-	l := &listener{t: w.t, conn: conn, acks: map[string]json.RawMessage{}}
+	l := &listener{t: w.t, conn: conn, turn: make(chan struct{}, 1), acks: map[string]json.RawMessage{}}
 	l.more = sync.NewCond(&l.mu)
 	l.say("40")
 	go l.read()
-	w.t.Cleanup(func() { conn.Close() })
+	w.t.Cleanup(func() {
+		conn.Close()
+		l.hold(false)
+	})
 	return l
 }
 
 func (l *listener) say(text string) {
-	if err := l.conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+	if err := l.write(text); err != nil {
 		l.t.Error(err)
 	}
+}
+
+func (l *listener) write(text string) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.conn.WriteMessage(websocket.TextMessage, []byte(text))
 }
 
 func (l *listener) read() {
@@ -294,8 +335,7 @@ func (l *listener) read() {
 			return
 		}
 		if bytes.Equal(b, []byte("2")) {
-			//nolint:errcheck // it may be closed just now
-			l.conn.WriteMessage(websocket.TextMessage, []byte("3"))
+			l.write("3") //nolint:errcheck // it may be closed just now
 		}
 	}
 }

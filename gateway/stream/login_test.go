@@ -95,6 +95,10 @@ func (l *listener) sid() string {
 
 // A node that follows tells what is public, and says to a client that wants more where that is.
 func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
+	bubble(t, testAnAccountsEventsAreRefusedWhereANodeFollows)
+}
+
+func testAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
 	w := newWorld(t, nil)
 	w.stop()
 	w.follows = true
@@ -117,7 +121,9 @@ func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
 	}
 }
 
-func TestALoginTakesOneChallengeEach(t *testing.T) {
+func TestALoginTakesOneChallengeEach(t *testing.T) { bubble(t, testALoginTakesOneChallengeEach) }
+
+func testALoginTakesOneChallengeEach(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	const none = `{"status":401,"body":{"detail":"There is no challenge for this socket, or it ` +
@@ -153,7 +159,9 @@ func TestALoginTakesOneChallengeEach(t *testing.T) {
 	l.in("key-trader-1")
 }
 
-func TestHostileLoginsAreAnswered(t *testing.T) {
+func TestHostileLoginsAreAnswered(t *testing.T) { bubble(t, testHostileLoginsAreAnswered) }
+
+func testHostileLoginsAreAnswered(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	for _, args := range [][]any{nil, {nil}, {1}, {"x"}, {[]int{1}}, {map[string]any{"key": 1}},
@@ -167,7 +175,9 @@ func TestHostileLoginsAreAnswered(t *testing.T) {
 	l.in("key-trader-0")
 }
 
-func TestAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
+func TestAKeyHasSoManyLoginsAndNoMore(t *testing.T) { bubble(t, testAKeyHasSoManyLoginsAndNoMore) }
+
+func testAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
 	w := newWorld(t, nil)
 	var all []*listener
 	for range loginsPerKey {
@@ -197,7 +207,9 @@ func TestAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAKeyEndsItsLogins(t *testing.T) {
+func TestTheEndOfAKeyEndsItsLogins(t *testing.T) { bubble(t, testTheEndOfAKeyEndsItsLogins) }
+
+func testTheEndOfAKeyEndsItsLogins(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "second", "secret", event.PermissionRead, nil))
 	first, second, other := w.listen(), w.listen(), w.listen()
@@ -242,6 +254,10 @@ func (w *world) loginOf(key string) *login {
 // Behind the answer to a login that ends a socket, nothing of that socket reaches a wallet, though
 // the socket is gone and its packets were taken before.
 func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
+	bubble(t, testALoginEndsAnEarlierSocketForGood)
+}
+
+func testALoginEndsAnEarlierSocketForGood(t *testing.T) {
 	w := newWorld(t, nil)
 	old := w.listen()
 	old.in("key-trader-0")
@@ -305,6 +321,10 @@ func cutting(l *login) bool {
 }
 
 func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
+	bubble(t, testALoginThatEndsAnUnknownSocketGoesOn)
+}
+
+func testALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
 	w := newWorld(t, nil)
 	l, other := w.listen(), w.listen()
 	other.in("key-trader-1")
@@ -315,6 +335,10 @@ func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
 }
 
 func TestALoginEndsWhatASilentClientHears(t *testing.T) {
+	bubble(t, testALoginEndsWhatASilentClientHears)
+}
+
+func testALoginEndsWhatASilentClientHears(t *testing.T) {
 	w := newWorld(t, nil)
 	w.silent = true
 	l := w.listen()

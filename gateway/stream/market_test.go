@@ -15,6 +15,10 @@ import (
 )
 
 func TestDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
+	bubble(t, testDepthTellsLevelsAsTextWithAChecksum)
+}
+
+func testDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
@@ -73,7 +77,9 @@ func TestABatchHasOneChecksumInItsLastEvent(t *testing.T) {
 	}
 }
 
-func TestFullTradesNameBothOrders(t *testing.T) {
+func TestFullTradesNameBothOrders(t *testing.T) { bubble(t, testFullTradesNameBothOrders) }
+
+func testFullTradesNameBothOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("trades.full.BTC_USDT", "trades.full", "trades.ETH_USDT")
@@ -101,7 +107,9 @@ func TestFullTradesNameBothOrders(t *testing.T) {
 }
 
 // bbo tells of the best prices and the amounts there, and of nothing else.
-func TestBBOTellsOnlyOfTheBestPrices(t *testing.T) {
+func TestBBOTellsOnlyOfTheBestPrices(t *testing.T) { bubble(t, testBBOTellsOnlyOfTheBestPrices) }
+
+func testBBOTellsOnlyOfTheBestPrices(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.BBOInterval = time.Millisecond
 	l := w.listen()
@@ -134,7 +142,9 @@ func TestBBOTellsOnlyOfTheBestPrices(t *testing.T) {
 }
 
 // The newest candle is told when it changes, and once more when it has closed.
-func TestCandlesCloseOnce(t *testing.T) {
+func TestCandlesCloseOnce(t *testing.T) { bubble(t, testCandlesCloseOnce) }
+
+func testCandlesCloseOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.say(`42["subscribe","candles.D.BTC_USDT","candles.7.BTC_USDT","candles","candles.BTC_USDT"]`)
@@ -182,7 +192,9 @@ func TestCandlesCloseOnce(t *testing.T) {
 }
 
 // Of what gathers between two flushes the newest state goes, and all candles that have closed.
-func TestAFlushHasEachClosedCandle(t *testing.T) {
+func TestAFlushHasEachClosedCandle(t *testing.T) { bubble(t, testAFlushHasEachClosedCandle) }
+
+func testAFlushHasEachClosedCandle(t *testing.T) {
 	s, c, _ := deafShard(newWorld(t, nil))
 	at := s.hub.names.topic(candles, 0)
 	c.set(&name{topic: at}, true)
@@ -204,6 +216,10 @@ func TestAFlushHasEachClosedCandle(t *testing.T) {
 
 // Channels that no client has wanted have no actor: there are fifteen for each pair.
 func TestAChannelStartsWithItsFirstClient(t *testing.T) {
+	bubble(t, testAChannelStartsWithItsFirstClient)
+}
+
+func testAChannelStartsWithItsFirstClient(t *testing.T) {
 	w := newWorld(t, nil)
 	started := func() (n int) {
 		for i := range w.hub.channels {

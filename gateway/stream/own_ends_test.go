@@ -27,7 +27,9 @@ func (l *listener) sends(events ...string) []string {
 }
 
 // A client that logs out while it waits for own is answered.
-func TestOwnIsAnsweredBehindALogout(t *testing.T) {
+func TestOwnIsAnsweredBehindALogout(t *testing.T) { bubble(t, testOwnIsAnsweredBehindALogout) }
+
+func testOwnIsAnsweredBehindALogout(t *testing.T) {
 	l := newWorld(t, nil).listen()
 	for range 20 {
 		l.in("key-trader-0")
@@ -42,6 +44,10 @@ func TestOwnIsAnsweredBehindALogout(t *testing.T) {
 
 // A client that ends its subscription while it waits for it gets no events.
 func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
+	bubble(t, testOwnEndsForAClientThatWaitsForIt)
+}
+
+func testOwnEndsForAClientThatWaitsForIt(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.in("key-trader-0")
@@ -68,6 +74,10 @@ func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
 // A client that subscribes while the last subscription of its account ends is told all that
 // happens afterwards.
 func TestASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
+	bubble(t, testASubscriptionOutlivesTheEndOfTheOneBefore)
+}
+
+func testASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
 	w := newWorld(t, nil)
 	l, _ := w.watchOwn(0)
 	for range 200 {

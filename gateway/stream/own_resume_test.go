@@ -13,6 +13,10 @@ import (
 )
 
 func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
+	bubble(t, testAClientResumesAtEachPlaceOfTheBuffer)
+}
+
+func testAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	places := []uint64{m.seq}
@@ -72,6 +76,10 @@ func (w *world) waitForOwn(n int64) {
 }
 
 func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
+	bubble(t, testTheChainOfEventsGoesOnBehindARestart)
+}
+
+func testTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	id := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
@@ -92,6 +100,10 @@ func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
 }
 
 func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
+	bubble(t, testAnAccountThatMeetsItselfIsToldOnce)
+}
+
+func testAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	first := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
@@ -124,6 +136,10 @@ func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
 }
 
 func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
+	bubble(t, testNothingOfAnAccountIsToldBehindTheEndOfItsKey)
+}
+
+func testNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "second", "secret", event.PermissionRead, nil))
 	first, m := w.watchOwn(0)
@@ -161,7 +177,9 @@ func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 }
 
 // A freeze is told before it ends the login, and its end to the client that comes back.
-func TestAFreezeAndItsEndAreTold(t *testing.T) {
+func TestAFreezeAndItsEndAreTold(t *testing.T) { bubble(t, testAFreezeAndItsEndAreTold) }
+
+func testAFreezeAndItsEndAreTold(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	w.must(w.engine.Freeze("test", "trader-0", true))
@@ -186,6 +204,10 @@ func TestAFreezeAndItsEndAreTold(t *testing.T) {
 }
 
 func TestOwnNeedsALoginAndThePermissionToRead(t *testing.T) {
+	bubble(t, testOwnNeedsALoginAndThePermissionToRead)
+}
+
+func testOwnNeedsALoginAndThePermissionToRead(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "trades", "secret", event.PermissionTrade, nil))
 	l := w.listen()
@@ -219,7 +241,9 @@ func TestOwnNeedsALoginAndThePermissionToRead(t *testing.T) {
 	}
 }
 
-func TestALongSnapshotComesInParts(t *testing.T) {
+func TestALongSnapshotComesInParts(t *testing.T) { bubble(t, testALongSnapshotComesInParts) }
+
+func testALongSnapshotComesInParts(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 64 << 10 })
 	const orders = ownOrdersOfTest
 	for i := range orders {
@@ -259,6 +283,10 @@ func TestALongSnapshotComesInParts(t *testing.T) {
 const ownOrdersOfTest = 1980
 
 func TestASlowReaderOfItsAccountIsCutOff(t *testing.T) {
+	bubble(t, testASlowReaderOfItsAccountIsCutOff)
+}
+
+func testASlowReaderOfItsAccountIsCutOff(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 16 << 10 })
 	l, m := w.watchOwn(0)
 	l.hold(true)
@@ -298,7 +326,9 @@ func (l *listener) tryNext() (said, bool) {
 	return s, true
 }
 
-func TestSocketsOfOneAccountHearTheSame(t *testing.T) {
+func TestSocketsOfOneAccountHearTheSame(t *testing.T) { bubble(t, testSocketsOfOneAccountHearTheSame) }
+
+func testSocketsOfOneAccountHearTheSame(t *testing.T) {
 	w := newWorld(t, nil)
 	var all []*listener
 	var mirrors []*mirror

@@ -336,6 +336,10 @@ func (m *mirror) hasTrades(w *world, trader int) {
 }
 
 func TestOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
+	bubble(t, testOwnTellsAnAccountWhatHappensToIt)
+}
+
+func testOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	m.isREST(w, 0)
@@ -563,6 +567,10 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 }
 
 func TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
+	bubble(t, testEventsAppliedToASnapshotGiveTheAccountAtEachSequence)
+}
+
+func testEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -63,6 +63,10 @@ func (w *world) stillOpen(trader int, orders ...uint64) (open []uint64) {
 }
 
 func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
+	bubble(t, testTheEndOfAKeysLastSocketCancelsItsOrders)
+}
+
+func testTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	sell := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	buy := w.place(0, "BTC_USDT", trading.Buy, 1, 1)
@@ -84,6 +88,10 @@ func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
 }
 
 func TestASocketThatComesBackKeepsTheOrders(t *testing.T) {
+	bubble(t, testASocketThatComesBackKeepsTheOrders)
+}
+
+func testASocketThatComesBackKeepsTheOrders(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	l := w.listen()
@@ -110,7 +118,9 @@ func TestASocketThatComesBackKeepsTheOrders(t *testing.T) {
 	}
 }
 
-func TestProtectedSocketsOfAKeyAreAlike(t *testing.T) {
+func TestProtectedSocketsOfAKeyAreAlike(t *testing.T) { bubble(t, testProtectedSocketsOfAKeyAreAlike) }
+
+func testProtectedSocketsOfAKeyAreAlike(t *testing.T) {
 	w := newWorld(t, nil)
 	first, second := w.listen(), w.listen()
 	first.mustProtect("key-trader-0", 60, "type", "sell")
@@ -136,6 +146,10 @@ func TestProtectedSocketsOfAKeyAreAlike(t *testing.T) {
 }
 
 func TestBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
+	bubble(t, testBadFieldsOfAProtectedLoginAreNamed)
+}
+
+func testBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "reader", "secret", event.PermissionRead, nil))
 	l := w.listen()
@@ -179,6 +193,10 @@ func TestBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
 }
 
 func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
+	bubble(t, testTheEndOfAKeyCancelsForItsLostSockets)
+}
+
+func testTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 	w := newWorld(t, nil)
 	for trader, end := range []func() (actors.Admin, error){
 		func() (actors.Admin, error) { return w.engine.Freeze("test", "trader-0", true) },
@@ -202,6 +220,10 @@ func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 
 // The socket goes while its login is on its way to the wallet: the end follows.
 func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
+	bubble(t, testALoginWhoseSocketHasGoneEndsItsSession)
+}
+
+func testALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.mustProtect("key-trader-0", 60)
@@ -222,7 +244,9 @@ func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 }
 
 // A start is the end of all sockets, not the end that the stop gives them.
-func TestAStopGivesNoSwitchItsTime(t *testing.T) {
+func TestAStopGivesNoSwitchItsTime(t *testing.T) { bubble(t, testAStopGivesNoSwitchItsTime) }
+
+func testAStopGivesNoSwitchItsTime(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	w.listen().mustProtect("key-trader-0", 60)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -16,11 +15,14 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"exchange/gateway/socketio"
+	"exchange/gateway/socketio/sockettest"
 )
 
 // Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (60). Afterwards
 // nothing of them is left, and a client that behaved well the whole time has missed nothing.
-func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
+func TestNothingIsLeftOfClientsThatWent(t *testing.T) { bubble(t, testNothingIsLeftOfClientsThatWent) }
+
+func testNothingIsLeftOfClientsThatWent(t *testing.T) {
 	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "60"))
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +31,6 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 		o.MessagesPerSecond, o.MessagesBurst = 50, 100
 		o.QueueBytes, o.ConnectTimeout, o.UpgradeTimeout, o.PingInterval = 64<<10, time.Second,
 			time.Second, time.Second
-		// a busy machine is no bad client
 		o.StallTimeout, o.PingTimeout = 10*time.Second, 10*time.Second
 	})
 	const pair = "BTC_USDT"
@@ -46,7 +47,7 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 				}
 			})
 		}
-		for time.Now().Before(until) {
+		for ; time.Now().Before(until); time.Sleep(time.Millisecond) {
 			id, _ := shownBook(w, pair)
 			good.until(id)
 			good.book.history = map[uint64]string{}
@@ -102,7 +103,7 @@ func (w *world) measure(t *testing.T) (goroutines int, heap uint64) {
 // misbehave lives the life of one client.
 func (w *world) misbehave(r *rand.Rand) {
 	if r.IntN(6) == 0 { // a connection that never becomes one
-		c, err := net.Dial("tcp", w.addr)
+		c, err := w.dialer.NetDial("", "")
 		if err != nil {
 			return
 		}
@@ -113,8 +114,7 @@ func (w *world) misbehave(r *rand.Rand) {
 			"\x00\x01"}[r.IntN(3)])
 		return
 	}
-	conn, _, err := websocket.DefaultDialer.Dial(
-		"ws://"+w.addr+"/socket.v2/?EIO=4&transport=websocket", nil)
+	conn, _, err := w.dial()
 	if err != nil {
 		return
 	}
@@ -150,7 +150,7 @@ func (w *world) misbehave(r *rand.Rand) {
 	case 2: // text that is none
 		conn.WriteMessage(websocket.TextMessage, []byte("42[\"\xff\xfe\"]")) //nolint:errcheck
 	case 3: // it is gone without a word
-		conn.NetConn().(*net.TCPConn).SetLinger(0) //nolint:errcheck
+		conn.NetConn().(*sockettest.Conn).SetLinger(0) //nolint:errcheck
 		return
 	case 4: // it takes nothing
 		for range 50 {

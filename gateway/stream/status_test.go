@@ -10,6 +10,10 @@ import (
 // The status begins with all that keeps orders out, and then tells of each change, in the order of
 // the records.
 func TestStatusTellsOfHaltsAndMaintenance(t *testing.T) {
+	bubble(t, testStatusTellsOfHaltsAndMaintenance)
+}
+
+func testStatusTellsOfHaltsAndMaintenance(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.Halt("test", "ETH_USDT", true))
 	l := w.listen()

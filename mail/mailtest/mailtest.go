@@ -10,8 +10,8 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 )
 
-// Serve runs a mail server until the test ends, and returns its address. tune changes the server
-// and its listener before the server begins; nil changes neither.
+// Serve runs a mail server on a free port until the test ends, and returns its address. tune changes
+// the server and its listener before the server begins; nil changes neither.
 func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listener) net.Listener,
 ) *net.TCPAddr {
 	t.Helper()
@@ -19,13 +19,25 @@ func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listene
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := New(b)
+	if tune != nil {
+		l = tune(g, l)
+	}
+	Run(t, g, l)
+	return l.Addr().(*net.TCPAddr)
+}
+
+// New returns a mail server that does not run yet.
+func New(b gosmtp.Backend) *gosmtp.Server {
 	g := gosmtp.NewServer(b)
 	g.Domain = "localhost"
 	// clients break handshakes off, and are killed while they send
 	g.ErrorLog = log.New(io.Discard, "", 0)
-	if tune != nil {
-		l = tune(g, l)
-	}
+	return g
+}
+
+// Run runs a mail server on a listener until the test ends.
+func Run(t testing.TB, g *gosmtp.Server, l net.Listener) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -36,5 +48,4 @@ func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listene
 		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
 		<-done
 	})
-	return l.Addr().(*net.TCPAddr)
 }

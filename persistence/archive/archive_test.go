@@ -19,38 +19,41 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/persistence"
+	"exchange/persistence/memory"
 	"exchange/persistence/pebble"
-	"exchange/persistence/redis"
-	"exchange/persistence/redistest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// onBothStores runs a test once on each store; fresh makes an empty one that is closed when scope
-// ends.
-func onBothStores(t *testing.T, test func(t *testing.T, fresh func(scope) persistence.Store)) {
-	opened := func(s scope, store persistence.Store, err error) persistence.Store {
-		if err != nil {
-			s.Fatal(err)
+// stores make empty stores of each kind, which are closed when scope ends.
+var stores = map[string]func(t *testing.T) func(scope) persistence.Store{
+	"memory": func(*testing.T) func(scope) persistence.Store {
+		return func(s scope) persistence.Store {
+			return opened(s, memory.Open(memory.NewDisk(), persistence.Retention{}), nil)
 		}
-		s.Cleanup(func() { store.Close() })
-		return store
-	}
-	t.Run("pebble", func(t *testing.T) {
-		test(t, func(s scope) persistence.Store {
+	},
+	"pebble": func(*testing.T) func(scope) persistence.Store {
+		return func(s scope) persistence.Store {
 			store, err := pebble.Open(tempDir(s), pebble.Options{Logger: quiet})
 			return opened(s, store, err)
-		})
-	})
-	t.Run("redis", func(t *testing.T) {
-		server, n := redistest.Start(t), 0
-		test(t, func(s scope) persistence.Store {
-			n++
-			store, err := redis.Open(context.Background(), server.URL(),
-				redis.Options{Engine: fmt.Sprint("engine-", n), Logger: quiet})
-			return opened(s, store, err)
-		})
-	})
+		}
+	},
+}
+
+func opened(s scope, store persistence.Store, err error) persistence.Store {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { store.Close() })
+	return store
+}
+
+// onAllStores runs a test once on each kind of store.
+func onAllStores(t *testing.T, test func(t *testing.T, fresh func(scope) persistence.Store)) {
+	for name, kind := range stores {
+		t.Run(name, func(t *testing.T) { test(t, kind(t)) })
+	}
 }
 
 // A scope is a test, or one run of a property.
@@ -225,7 +228,7 @@ func (w *world) names() (names []string) {
 }
 
 func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		w := newWorld(t, fresh(t))
 		w.wantUpTo(0)
 		w.save(0)
@@ -284,7 +287,7 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		rapid.Check(t, func(rt *rapid.T) {
 			w := newWorld(rt, fresh(rt))
 			w.archive.part = rapid.SampledFrom([]int{1, 500, 5000, fileBytes}).Draw(rt, "part")
@@ -324,7 +327,7 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 // An archive is continued from the journal that it was made of, and from no other journal, even at
 // equal sequences.
 func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		f := func(w *world, words ...string) {
 			t.Helper()
 			w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
@@ -392,7 +395,7 @@ func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 // A store that has forgotten its first records, or never had them, is archived from its older
 // snapshot on.
 func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
-	onBothStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
+	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
 		ways := map[string]func(w *world){
 			"trimmed": func(w *world) {
 				w.append(5, "forgotten")

@@ -32,17 +32,22 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		}
 		return b
 	}
-	piece := append(binary.AppendUvarint(nil, 5), "state"...)
-	based := append(piece, 0)
-	for what, content := range map[string][]byte{
-		"a long state":           pieces(nil, many, maxPiece),
-		"a state in tiny pieces": pieces(nil, many/8, 1),
-		"a piece beyond all":     binary.AppendUvarint(nil, 1<<40),
-		"many batches":           batches(based, many, maxPiece),
-		"many tiny batches":      batches(based, 100_000, 1),
-		"a batch beyond all": append(based, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-			0xff, 0x7f, 10, 11),
-		"a batch that is not there": append(based, 0x80, 0x80, 0x80, 0x20, 10, 11),
+	based := func(b []byte) []byte {
+		return append(append(binary.AppendUvarint(b, 5), "state"...), 0)
+	}
+	room := make([]byte, 0, 2*many)
+	for what, add := range map[string]func(b []byte) []byte{
+		"a long state":           func(b []byte) []byte { return pieces(b, many, maxPiece) },
+		"a state in tiny pieces": func(b []byte) []byte { return pieces(b, many/8, 1) },
+		"a piece beyond all":     func(b []byte) []byte { return binary.AppendUvarint(b, 1<<40) },
+		"many batches":           func(b []byte) []byte { return batches(based(b), many, maxPiece) },
+		"many tiny batches":      func(b []byte) []byte { return batches(based(b), 100_000, 1) },
+		"a batch beyond all": func(b []byte) []byte {
+			return append(based(b), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 10, 11)
+		},
+		"a batch that is not there": func(b []byte) []byte {
+			return append(based(b), 0x80, 0x80, 0x80, 0x20, 10, 11)
+		},
 	} {
 		dir := t.TempDir()
 		name := filepath.Join(dir, partName(11, 1<<30))
@@ -54,8 +59,8 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole := append(binary.AppendUvarint([]byte(magic), uint64(len(h))), h...)
-		part := proven(t, w.EncodeAll(append(whole, content...), nil), testKey)
+		whole := append(binary.AppendUvarint(append(room, magic...), uint64(len(h))), h...)
+		part := proven(t, w.EncodeAll(add(whole), nil), testKey)
 		if err := os.WriteFile(name, part, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -23,9 +23,8 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
+	"exchange/persistence/memory"
 	"exchange/persistence/pebble"
-	"exchange/persistence/redis"
-	"exchange/persistence/redistest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -53,22 +52,23 @@ func inPebble(s scope, keep persistence.Retention) persistence.Store {
 	return opened(s, store, err)
 }
 
-func inRedis(t *testing.T) kind {
-	server, engines := redistest.Start(t), 0
-	return func(s scope, keep persistence.Retention) persistence.Store {
-		s.Helper()
-		engines++ // each has keys of its own
-		store, err := redis.Open(context.Background(), server.URL(),
-			redis.Options{Engine: fmt.Sprint("engine-", engines), Logger: quiet, Retention: keep})
-		return opened(s, store, err)
-	}
+func inMemory(s scope, keep persistence.Retention) persistence.Store {
+	s.Helper()
+	return opened(s, memory.Open(memory.NewDisk(), keep), nil)
 }
 
-// onBothKinds runs a test with either kind first.
+// others are the kinds of stores that a backup goes to from Pebble, and from which to Pebble.
+var others = map[string]func(*testing.T) kind{
+	"memory": func(*testing.T) kind { return inMemory },
+}
+
+// onBothKinds runs a test with either of two kinds first.
 func onBothKinds(t *testing.T, test func(t *testing.T, from, to kind)) {
-	redis := inRedis(t)
-	t.Run("pebble to redis", func(t *testing.T) { test(t, inPebble, redis) })
-	t.Run("redis to pebble", func(t *testing.T) { test(t, redis, inPebble) })
+	for name, begin := range others {
+		other := begin(t)
+		t.Run("pebble to "+name, func(t *testing.T) { test(t, inPebble, other) })
+		t.Run(name+" to pebble", func(t *testing.T) { test(t, other, inPebble) })
+	}
 }
 
 func nothing(int) {}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -39,98 +40,106 @@ func impatient() (*background, chan error) {
 
 // On a disk that is nearly full small compactions succeed for ever, and no flush does.
 func TestFlushesThatFailEndTheProcessThoughCompactionsSucceed(t *testing.T) {
-	for name, compaction := range map[string]error{"succeed": nil, "fail, too": syscall.ENOSPC} {
-		b, told := impatient()
-		b.opened()
-		if !tries(b, told, compaction) {
-			t.Errorf("compactions %s: no flush succeeded, and the process goes on", name)
+	synctest.Test(t, func(t *testing.T) {
+		for name, compaction := range map[string]error{"succeed": nil, "fail, too": syscall.ENOSPC} {
+			b, told := impatient()
+			b.opened()
+			if !tries(b, told, compaction) {
+				t.Errorf("compactions %s: no flush succeeded, and the process goes on", name)
+			}
 		}
-	}
+	})
 }
 
 // A start whose flushes fail, now and then, ends. Flushes of an open store may fail later.
 func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
-	for _, starting := range []bool{true, false} {
-		b, told := impatient()
-		b.patience = 200 * time.Millisecond
-		if !starting {
-			b.opened()
-			b.patience = time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		for _, starting := range []bool{true, false} {
+			b, told := impatient()
+			b.patience = 200 * time.Millisecond
+			if !starting {
+				b.opened()
+				b.patience = time.Hour
+			}
+			l := b.listener()
+			for n := 0; n < 1000 && len(told) == 0; n++ {
+				l.FlushBegin(pebble.FlushInfo{})
+				l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
+				l.BackgroundError(syscall.ENOSPC)
+				l.FlushEnd(pebble.FlushInfo{})
+			}
+			if ended := len(told) > 0; ended != starting {
+				t.Errorf("starting %v: it would have ended: %v", starting, ended)
+			}
 		}
-		l := b.listener()
-		for n := 0; n < 1000 && len(told) == 0; n++ {
-			l.FlushBegin(pebble.FlushInfo{})
-			l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
-			l.BackgroundError(syscall.ENOSPC)
-			l.FlushEnd(pebble.FlushInfo{})
-		}
-		if ended := len(told) > 0; ended != starting {
-			t.Errorf("starting %v: it would have ended: %v", starting, ended)
-		}
-	}
+	})
 }
 
 // Errors that are neither of flushes nor of compactions end no healthy exchange, no matter which
 // events came before. Pebble reports errors of its statistics, and of a disk whose free room it
 // cannot ask for.
 func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
-	for name, before := range map[string]func(l *pebble.EventListener){
-		"nothing": func(*pebble.EventListener) {},
-		"a flush that failed": func(l *pebble.EventListener) {
-			l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
-			l.BackgroundError(syscall.ENOSPC)
-		},
-		"a flush without a table": func(l *pebble.EventListener) {
-			l.FlushEnd(pebble.FlushInfo{Err: errors.New("pebble: empty table")})
-		},
-		"a compaction that was called off": func(l *pebble.EventListener) {
-			l.CompactionEnd(pebble.CompactionInfo{Err: pebble.ErrCancelledCompaction})
-		},
-	} {
-		b, told := impatient()
-		b.patience = 0 // the first failure is one too many
-		b.opened()
-		l := b.listener()
-		before(l)
-		for len(told) > 0 {
-			<-told
+	synctest.Test(t, func(t *testing.T) {
+		for name, before := range map[string]func(l *pebble.EventListener){
+			"nothing": func(*pebble.EventListener) {},
+			"a flush that failed": func(l *pebble.EventListener) {
+				l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
+				l.BackgroundError(syscall.ENOSPC)
+			},
+			"a flush without a table": func(l *pebble.EventListener) {
+				l.FlushEnd(pebble.FlushInfo{Err: errors.New("pebble: empty table")})
+			},
+			"a compaction that was called off": func(l *pebble.EventListener) {
+				l.CompactionEnd(pebble.CompactionInfo{Err: pebble.ErrCancelledCompaction})
+			},
+		} {
+			b, told := impatient()
+			b.patience = 0 // the first failure is one too many
+			b.opened()
+			l := b.listener()
+			before(l)
+			for len(told) > 0 {
+				<-told
+			}
+			for range 10 {
+				l.BackgroundError(syscall.EIO)
+			}
+			if len(told) > 0 {
+				t.Errorf("behind %s the process ends: %v", name, <-told)
+			}
 		}
-		for range 10 {
-			l.BackgroundError(syscall.EIO)
-		}
-		if len(told) > 0 {
-			t.Errorf("behind %s the process ends: %v", name, <-told)
-		}
-	}
+	})
 }
 
 // The time in which nothing was tried is no time of failing: two flushes that fail, a day apart,
 // end nothing.
 func TestOnlyTheTimeOfTriesCounts(t *testing.T) {
-	b, told := impatient()
-	b.patience = time.Hour
-	b.opened()
-	l := b.listener()
-	fail := func() {
-		l.FlushBegin(pebble.FlushInfo{})
+	synctest.Test(t, func(t *testing.T) {
+		b, told := impatient()
+		b.patience = time.Hour
+		b.opened()
+		l := b.listener()
+		fail := func() {
+			l.FlushBegin(pebble.FlushInfo{})
+			l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
+			l.BackgroundError(syscall.ENOSPC)
+		}
+		age := func() {
+			w := &b.work[flushes]
+			w.since, w.tried = w.since.Add(-24*time.Hour), w.tried.Add(-24*time.Hour)
+		}
+		fail()
+		age()
+		fail()
+		if len(told) > 0 {
+			t.Errorf("a flush that fails a day after another one ends the process: %v", <-told)
+		}
+		l.FlushBegin(pebble.FlushInfo{}) // the try itself counts
+		age()
 		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 		l.BackgroundError(syscall.ENOSPC)
-	}
-	age := func() {
-		w := &b.work[flushes]
-		w.since, w.tried = w.since.Add(-24*time.Hour), w.tried.Add(-24*time.Hour)
-	}
-	fail()
-	age()
-	fail()
-	if len(told) > 0 {
-		t.Errorf("a flush that fails a day after another one ends the process: %v", <-told)
-	}
-	l.FlushBegin(pebble.FlushInfo{}) // the try itself counts
-	age()
-	l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
-	l.BackgroundError(syscall.ENOSPC)
-	if len(told) == 0 {
-		t.Error("flushes that fail for a day do not end the process")
-	}
+		if len(told) == 0 {
+			t.Error("flushes that fail for a day do not end the process")
+		}
+	})
 }

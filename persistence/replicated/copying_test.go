@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -176,27 +176,18 @@ func (f *forgetful) save(s persistence.Replica, seq uint64) {
 
 func (f *forgetful) until(what string, is func() bool) {
 	f.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	end := time.After(time.Minute)
-	for !is() {
-		select {
-		case <-look.C:
-		case <-end:
+	for ticks := 0; !is(); ticks++ {
+		if ticks > 1000 {
 			f.Fatal("it did not happen: ", what)
 		}
+		time.Sleep(usualTick)
 	}
 }
 
 // fourth makes room for a fourth node, which is awaited.
 func (f *forgetful) fourth() {
 	f.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(f.T, err)
-	f.list = append(f.list, Node{"n4", l.Addr().String()})
-	f.files, f.disks = append(f.files, vfs.NewMem()), append(f.disks, memory.NewDisk())
-	f.first, f.stores = append(f.first, l), append(f.stores, nil)
-	must(f.T, f.led.Add(f.Context(), "n4", l.Addr().String()))
+	must(f.T, f.led.Add(f.Context(), "n4", f.add()))
 }
 
 // joined checks that the fourth node has a copy, and the journal behind it.
@@ -234,71 +225,76 @@ func (f *forgetful) joined() {
 // each step of the copy: it has no log before its store is there, and begins again. At last it is a
 // voter.
 func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
-	f := newForgetful(t)
-	f.fourth()
-	stop, load := make(chan struct{}), sync.WaitGroup{}
-	load.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				f.append(1)
+	synctest.Test(t, func(t *testing.T) {
+		f := newForgetful(t)
+		f.fourth()
+		stop, load := make(chan struct{}), sync.WaitGroup{}
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					f.append(1)
+					time.Sleep(time.Millisecond)
+				}
 			}
-		}
-	})
-	for _, kill := range []string{"fill", "filled", "swapped"} {
-		ctx, end := context.WithCancel(t.Context())
-		f.copies(3, func(what string) error {
-			if what == kill {
-				end()
-				return errors.New("killed")
-			}
-			return nil
 		})
-		if _, err := f.open(ctx, 3, f.change[3]); err == nil {
-			t.Fatalf("it has joined, and was killed at %q", kill)
+		for _, kill := range []string{"fill", "filled", "swapped"} {
+			ctx, end := context.WithCancel(t.Context())
+			f.copies(3, func(what string) error {
+				if what == kill {
+					end()
+					return errors.New("killed")
+				}
+				return nil
+			})
+			if _, err := f.open(ctx, 3, f.change[3]); err == nil {
+				t.Fatalf("it has joined, and was killed at %q", kill)
+			}
+			if there, err := raftlog.Formed(f.files[3], "data/"+logFolder); err != nil || there {
+				t.Fatalf("killed at %q it has a log: %v", kill, err)
+			}
+			end()
 		}
-		if there, err := raftlog.Formed(f.files[3], "data/"+logFolder); err != nil || there {
-			t.Fatalf("killed at %q it has a log: %v", kill, err)
-		}
-		end()
-	}
-	f.copies(3, goesOn)
-	f.all(3)
-	close(stop)
-	load.Wait()
-	f.joined()
-	f.until("it is a voter", func() bool { return f.led.Promote(t.Context(), "n4") == nil })
+		f.copies(3, goesOn)
+		f.all(3)
+		close(stop)
+		load.Wait()
+		f.joined()
+		f.until("it is a voter", func() bool { return f.led.Promote(t.Context(), "n4") == nil })
 
-	// a crash between the log and the mark's end
-	must(t, f.stores[3].Close())
-	w := &opening{Options: Options{files: f.files[3], Folder: "data"}}
-	must(t, w.setMark())
-	f.all(3)
-	f.append(1)
-	f.joined()
+		// a crash between the log and the mark's end
+		must(t, f.stores[3].Close())
+		w := &opening{Options: Options{files: f.files[3], Folder: "data"}}
+		must(t, w.setMark())
+		f.all(3)
+		f.append(1)
+		f.joined()
+	})
 }
 
 // A copy that was changed on its way is refused, and another one is asked for.
 func TestACopyThatIsDamagedIsRefused(t *testing.T) {
-	f := newForgetful(t)
-	for _, k := range f.copiers {
-		k.spoils.Store(true)
-	}
-	f.fourth()
-	refused := 0
-	f.copies(3, func(what string) error {
-		if what == "refused" {
-			refused++
+	synctest.Test(t, func(t *testing.T) {
+		f := newForgetful(t)
+		for _, k := range f.copiers {
+			k.spoils.Store(true)
 		}
-		return nil
+		f.fourth()
+		refused := 0
+		f.copies(3, func(what string) error {
+			if what == "refused" {
+				refused++
+			}
+			return nil
+		})
+		f.all(3)
+		f.joined()
+		if refused == 0 {
+			t.Error("no copy is refused")
+		}
 	})
-	f.all(3)
-	f.joined()
-	if refused == 0 {
-		t.Error("no copy is refused")
-	}
 }
 
 // What the others keep for a member that is down is bounded. The member is told, votes on, and has
@@ -427,107 +423,113 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 
 // A copy that is older than what the others have forgotten is of no use.
 func TestACopyThatIsTooOldIsRefused(t *testing.T) {
-	f := newForgetful(t)
-	f.fourth()
-	filled := 0
-	for _, k := range f.copiers {
-		k.old.Store(true)
-	}
-	f.copies(3, func(what string) error {
-		if what == "filled" {
-			filled++
+	synctest.Test(t, func(t *testing.T) {
+		f := newForgetful(t)
+		f.fourth()
+		filled := 0
+		for _, k := range f.copiers {
+			k.old.Store(true)
 		}
-		return nil
+		f.copies(3, func(what string) error {
+			if what == "filled" {
+				filled++
+			}
+			return nil
+		})
+		f.all(3)
+		f.joined()
+		if filled < 2 {
+			t.Errorf("the first of %d copies is taken", filled)
+		}
 	})
-	f.all(3)
-	f.joined()
-	if filled < 2 {
-		t.Errorf("the first of %d copies is taken", filled)
-	}
 }
 
 // A source is asked for a copy that is of use, and says at once that it has none: nothing is filled
 // before there is one.
 func TestASourceThatHasNoCopyOfUseSaysSo(t *testing.T) {
-	f := newForgetful(t)
-	f.fourth()
-	var asked, filled atomic.Int64
-	for _, k := range f.copiers {
-		k.asked = func(_ context.Context, least uint64) error {
-			if least == 0 || least > f.seq-10 {
-				t.Errorf("a copy of sequence %d or more is asked for, and the journal up to %d "+
-					"may be forgotten", least, f.seq-10)
+	synctest.Test(t, func(t *testing.T) {
+		f := newForgetful(t)
+		f.fourth()
+		var asked, filled atomic.Int64
+		for _, k := range f.copiers {
+			k.asked = func(_ context.Context, least uint64) error {
+				if least == 0 || least > f.seq-10 {
+					t.Errorf("a copy of sequence %d or more is asked for, and the journal up to "+
+						"%d may be forgotten", least, f.seq-10)
+				}
+				if asked.Add(1) < 3 {
+					return errors.New("all are older")
+				}
+				return nil
 			}
-			if asked.Add(1) < 3 {
-				return errors.New("all are older")
+		}
+		f.copies(3, func(what string) error {
+			if what == "fill" {
+				filled.Add(1)
 			}
 			return nil
+		})
+		f.all(3)
+		f.joined()
+		if asked.Load() != 3 || filled.Load() != 1 {
+			t.Errorf("%d copies are asked for, and %d filled", asked.Load(), filled.Load())
 		}
-	}
-	f.copies(3, func(what string) error {
-		if what == "fill" {
-			filled.Add(1)
-		}
-		return nil
 	})
-	f.all(3)
-	f.joined()
-	if asked.Load() != 3 || filled.Load() != 1 {
-		t.Errorf("%d copies are asked for, and %d filled", asked.Load(), filled.Load())
-	}
 }
 
 // A node whose disk was replaced is removed while it waits for its copy. It ends.
 func TestANodeThatIsRemovedWhileItFillsEnds(t *testing.T) {
-	f := newForgetful(t)
-	i := slices.IndexFunc(f.stores, func(s persistence.Replica) bool { return s != f.led })
-	name := f.list[i].Name
-	must(t, f.stores[i].Close())
-	f.files[i], f.disks[i] = vfs.NewMem(), memory.NewDisk()
-	change := func(what func(persistence.Replica) error) {
-		f.until("the members are changed", func() bool {
-			for k, s := range f.stores {
-				if k != i && what(s) == nil {
-					return true
+	synctest.Test(t, func(t *testing.T) {
+		f := newForgetful(t)
+		i := slices.IndexFunc(f.stores, func(s persistence.Replica) bool { return s != f.led })
+		name := f.list[i].Name
+		must(t, f.stores[i].Close())
+		f.files[i], f.disks[i] = vfs.NewMem(), memory.NewDisk()
+		change := func(what func(persistence.Replica) error) {
+			f.until("the members are changed", func() bool {
+				for k, s := range f.stores {
+					if k != i && what(s) == nil {
+						return true
+					}
 				}
-			}
-			return false
+				return false
+			})
+		}
+		change(func(s persistence.Replica) error { // once it counts as gone
+			return s.Replace(t.Context(), name, name, f.list[i].Address)
 		})
-	}
-	change(func(s persistence.Replica) error { // once it counts as gone
-		return s.Replace(t.Context(), name, name, f.list[i].Address)
-	})
-	asked := make(chan struct{}, 1)
-	for _, k := range f.copiers {
-		k.asked = func(ctx context.Context, _ uint64) error {
-			select {
-			case asked <- struct{}{}:
-			default:
+		asked := make(chan struct{}, 1)
+		for _, k := range f.copiers {
+			k.asked = func(ctx context.Context, _ uint64) error {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				<-ctx.Done() // the copy never begins
+				return ctx.Err()
 			}
-			<-ctx.Done() // the copy never begins
-			return ctx.Err()
 		}
-	}
-	f.copies(i, goesOn)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := f.open(t.Context(), i, f.change[i])
-		ended <- err
-	}()
-	select {
-	case <-asked:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	change(func(s persistence.Replica) error { return s.Remove(t.Context(), name) })
-	select {
-	case err := <-ended:
-		if !errors.Is(err, persistence.ErrRemoved) {
-			t.Errorf("it ends with %v", err)
+		f.copies(i, goesOn)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := f.open(t.Context(), i, f.change[i])
+			ended <- err
+		}()
+		select {
+		case <-asked:
+		case err := <-ended:
+			t.Fatal(err)
 		}
-	case <-time.After(time.Minute):
-		t.Fatal("it waits on for a copy")
-	}
+		change(func(s persistence.Replica) error { return s.Remove(t.Context(), name) })
+		select {
+		case err := <-ended:
+			if !errors.Is(err, persistence.ErrRemoved) {
+				t.Errorf("it ends with %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("it waits on for a copy")
+		}
+	})
 }
 
 // A node that leads no more, and does not know it yet, may say that a node is not to join. That

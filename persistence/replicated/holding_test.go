@@ -3,6 +3,7 @@ package replicated
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"exchange/persistence"
 )
@@ -50,61 +51,63 @@ func (f *forgetful) reads(s *opened, after uint64) (n int, err error) {
 // A node whose archive is behind keeps its log, and what is in it can be read, also behind a
 // restart. The other nodes forget theirs. When the archive has come further, so does this one.
 func TestANodeKeepsTheLogThatItsArchiveLacks(t *testing.T) {
-	f := newForgetful(t)
-	at := 0
-	for f.stores[at] == f.led {
-		at++
-	}
-	s := f.stores[at].(*opened)
-	held := f.seq - 10
-	s.Hold(held)
-	f.append(enough)
-	older := f.saves()
-	other := f.stores[voters-at-f.place(f.led)].(*opened)
-	f.until("the others have forgotten", func() bool {
-		return f.forgets(f.led, older) && f.forgets(other, older)
-	})
-	var gone, floor uint64
-	must(t, f.led.call(t.Context(), func(n *node) { gone = n.trim.begins }))
-	f.until("the trim has come to the node with the archive", func() bool {
-		must(t, s.call(t.Context(), func(n *node) { floor = n.machine.Floor() }))
-		return floor >= gone && s.seen.Load().trimmed >= older
-	})
-	check := func() {
-		t.Helper()
-		var target, most uint64
-		must(t, s.call(t.Context(), func(n *node) {
-			target, most = n.target(), n.index.upTo(held)
-		}))
-		if begins := f.begins(s); target > most || begins > held {
-			t.Errorf("the archive ends at %d, and the log begins at %d, soon behind entry %d "+
-				"instead of %d", held, begins, target, most)
+	synctest.Test(t, func(t *testing.T) {
+		f := newForgetful(t)
+		at := 0
+		for f.stores[at] == f.led {
+			at++
 		}
-		if n, err := f.reads(s, held); err != nil || uint64(n) != f.seq-held {
-			t.Errorf("%d of %d batches are read: %v", n, f.seq-held, err)
+		s := f.stores[at].(*opened)
+		held := f.seq - 10
+		s.Hold(held)
+		f.append(enough)
+		older := f.saves()
+		other := f.stores[voters-at-f.place(f.led)].(*opened)
+		f.until("the others have forgotten", func() bool {
+			return f.forgets(f.led, older) && f.forgets(other, older)
+		})
+		var gone, floor uint64
+		must(t, f.led.call(t.Context(), func(n *node) { gone = n.trim.begins }))
+		f.until("the trim has come to the node with the archive", func() bool {
+			must(t, s.call(t.Context(), func(n *node) { floor = n.machine.Floor() }))
+			return floor >= gone && s.seen.Load().trimmed >= older
+		})
+		check := func() {
+			t.Helper()
+			var target, most uint64
+			must(t, s.call(t.Context(), func(n *node) {
+				target, most = n.target(), n.index.upTo(held)
+			}))
+			if begins := f.begins(s); target > most || begins > held {
+				t.Errorf("the archive ends at %d, and the log begins at %d, soon behind entry %d "+
+					"instead of %d", held, begins, target, most)
+			}
+			if n, err := f.reads(s, held); err != nil || uint64(n) != f.seq-held {
+				t.Errorf("%d of %d batches are read: %v", n, f.seq-held, err)
+			}
 		}
-	}
-	check()
-	if _, err := f.reads(other, held); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Errorf("a node without an archive reads what it has forgotten: %v", err)
-	}
+		check()
+		if _, err := f.reads(other, held); !errors.Is(err, persistence.ErrCorrupt) {
+			t.Errorf("a node without an archive reads what it has forgotten: %v", err)
+		}
 
-	must(t, s.Close())
-	f.stores[at] = nil
-	f.all(at)
-	s = f.stores[at].(*opened)
-	s.Hold(0)
-	if _, err := s.Follow(t.Context(), f.seq-1); err != nil {
-		t.Fatal(err)
-	}
-	must(t, s.Trim(t.Context(), s.Own(), older))
-	check()
+		must(t, s.Close())
+		f.stores[at] = nil
+		f.all(at)
+		s = f.stores[at].(*opened)
+		s.Hold(0)
+		if _, err := s.Follow(t.Context(), f.seq-1); err != nil {
+			t.Fatal(err)
+		}
+		must(t, s.Trim(t.Context(), s.Own(), older))
+		check()
 
-	held = older - 100
-	s.Hold(held)
-	must(t, s.Trim(t.Context(), s.Own(), older))
-	f.until("the node forgets what its archive has", func() bool { return f.forgets(s, held) })
-	check()
+		held = older - 100
+		s.Hold(held)
+		must(t, s.Trim(t.Context(), s.Own(), older))
+		f.until("the node forgets what its archive has", func() bool { return f.forgets(s, held) })
+		check()
+	})
 }
 
 // place returns a node's place.

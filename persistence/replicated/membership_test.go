@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.etcd.io/raft/v3"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/machine"
-	"exchange/persistence/memory"
 )
 
 // pass lets time pass at all nodes, and delivers all frames.
@@ -312,72 +310,68 @@ func TestAMembershipIsRaftsConfiguration(t *testing.T) {
 // A node with an empty folder takes the place of one that has ended, as processes do it, and has
 // the journal from its first batch on.
 func TestANodeIsReplaced(t *testing.T) {
-	c := newNodes(t)
-	c.all(0, 1, 2)
-	i, tok := c.own()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	must(t, c.stores[i].Append(ctx, tok, 0, 1, []byte("one")))
-	gone := (i + 1) % voters
-	must(t, c.stores[gone].Close())
-	c.stores[gone] = nil
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	s := c.stores[i].(*opened)
-	for what, err := range map[string]error{
-		"no address": s.Replace(ctx, c.list[gone].Name, "n4", ""),
-		"a name":     s.Add(ctx, "N4", l.Addr().String()),
-		"no voter":   s.Replace(ctx, "", "n4", l.Addr().String()),
-		"unknown":    s.Remove(ctx, "n9"),
-		"a voter":    s.Promote(ctx, "n1"),
-	} {
-		if !errors.Is(err, persistence.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	must(t, s.Replace(ctx, c.list[gone].Name, "n4", l.Addr().String()))
-	c.list = append(c.list, Node{"n4", l.Addr().String()})
-	c.files, c.disks = append(c.files, vfs.NewMem()), append(c.disks, memory.NewDisk())
-	c.first, c.stores = append(c.first, l), append(c.stores, nil)
-	c.all(3)
-	n4 := c.stores[3]
-	if _, err := n4.Follow(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for done := false; !done; {
-		<-look.C
-		must(t, ctx.Err())
-		var names []string
-		for _, p := range s.Standing().Peers {
-			if p.Role == persistence.RoleVoter {
-				names = append(names, p.Name)
+	synctest.Test(t, func(t *testing.T) {
+		c := newNodes(t)
+		c.all(0, 1, 2)
+		i, tok := c.own()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		must(t, c.stores[i].Append(ctx, tok, 0, 1, []byte("one")))
+		gone := (i + 1) % voters
+		must(t, c.stores[gone].Close())
+		c.stores[gone] = nil
+		address := c.add()
+		s := c.stores[i].(*opened)
+		for what, err := range map[string]error{
+			"no address": s.Replace(ctx, c.list[gone].Name, "n4", ""),
+			"a name":     s.Add(ctx, "N4", address),
+			"no voter":   s.Replace(ctx, "", "n4", address),
+			"unknown":    s.Remove(ctx, "n9"),
+			"a voter":    s.Promote(ctx, "n1"),
+		} {
+			if !errors.Is(err, persistence.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
 			}
 		}
-		done = len(names) == voters && slices.Contains(names, "n4")
-	}
-	must(t, s.Append(ctx, tok, 1, 2, []byte("two")))
-	if _, err := n4.Follow(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
-	var journal []string
-	must(t, n4.Read(ctx, 0, func(_, _ uint64, batch []byte) error {
-		journal = append(journal, string(batch))
-		return nil
-	}))
-	if !slices.Equal(journal, []string{"one", "two"}) {
-		t.Errorf("%q", journal)
-	}
-	old, err := c.open(ctx, gone, nil)
-	for err == nil { // its peers tell it
-		if err = ctx.Err(); err == nil {
-			_, err = old.Follow(ctx, 1<<60)
+		must(t, s.Replace(ctx, c.list[gone].Name, "n4", address))
+		c.all(3)
+		n4 := c.stores[3]
+		if _, err := n4.Follow(ctx, 0); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !errors.Is(err, persistence.ErrRemoved) {
-		t.Fatal(err)
-	}
+		for done := false; !done; {
+			time.Sleep(usualTick)
+			must(t, ctx.Err())
+			var names []string
+			for _, p := range s.Standing().Peers {
+				if p.Role == persistence.RoleVoter {
+					names = append(names, p.Name)
+				}
+			}
+			done = len(names) == voters && slices.Contains(names, "n4")
+		}
+		must(t, s.Append(ctx, tok, 1, 2, []byte("two")))
+		if _, err := n4.Follow(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+		var journal []string
+		must(t, n4.Read(ctx, 0, func(_, _ uint64, batch []byte) error {
+			journal = append(journal, string(batch))
+			return nil
+		}))
+		if !slices.Equal(journal, []string{"one", "two"}) {
+			t.Errorf("%q", journal)
+		}
+		old, err := c.open(ctx, gone, nil)
+		for err == nil { // its peers tell it
+			if err = ctx.Err(); err == nil {
+				_, err = old.Follow(ctx, 1<<60)
+			}
+		}
+		if !errors.Is(err, persistence.ErrRemoved) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // Nothing is kept of members that have left, at any of the others: a cluster whose nodes come and

@@ -41,6 +41,8 @@ type ObserverOptions struct {
 	// Credentials prove the observer's name; nil if all addresses are of the loopback.
 	Credentials *Credentials
 	Logger      *slog.Logger
+	// Dial is that of Options.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // An Observer is how a process that is no member of a cluster calls its nodes: see
@@ -54,7 +56,7 @@ func Observe(o ObserverOptions) (*Observer, error) {
 		peers = append(peers, link.Peer{Name: n.Name, Address: n.Address})
 	}
 	l, err := link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
-		Observes: true, Credentials: o.Credentials, Logger: o.Logger})
+		Observes: true, Credentials: o.Credentials, Logger: o.Logger, Dial: o.Dial})
 	if err != nil {
 		return nil, err
 	}

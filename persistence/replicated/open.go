@@ -60,6 +60,8 @@ type Options struct {
 	Observers []string
 	// Listener is where the other nodes reach this one; nil: Open listens at its address.
 	Listener net.Listener
+	// Dial opens a connection to another node's address; nil: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	files vfs.FS // nil: those of the machine
 }
@@ -120,9 +122,10 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 		return nil, err
 	}
 	w.link, err = link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
-		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Credentials: o.Credentials,
-		Receive: w.receive, Copy: w.serve, Admit: w.admit, Accept: w.accept,
-		AdmitObserver: w.admitObserver, AcceptObserver: w.acceptObserver, Logger: o.Logger})
+		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Dial: o.Dial,
+		Credentials: o.Credentials, Receive: w.receive, Copy: w.serve, Admit: w.admit,
+		Accept: w.accept, AdmitObserver: w.admitObserver, AcceptObserver: w.acceptObserver,
+		Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -4,43 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
 	"exchange/persistence/memory"
-	"exchange/persistence/redistest"
+	"exchange/persistence/replicated/memnet"
 )
 
 // nodes are three that are opened as a process opens them.
 type nodes struct {
 	*testing.T
 	authority *Authority
+	net       memnet.Network
 	list      []Node
 	files     []vfs.FS
 	disks     []*memory.Disk
-	first     []net.Listener // of the first start
 	change    map[int]func(*Options)
 	stores    []persistence.Replica
 }
 
 func newNodes(t *testing.T) *nodes {
-	c := &nodes{T: t, stores: make([]persistence.Replica, voters)}
+	c := &nodes{T: t}
 	var err error
 	c.authority, err = NewAuthority(cluster)
 	must(t, err)
-	for i := range voters {
-		l := redistest.Listen(t) // a node that starts again has its address, too
-		c.first = append(c.first, l)
-		c.list = append(c.list, Node{fmt.Sprint("n", i+1), l.Addr().String()})
-		c.files, c.disks = append(c.files, vfs.NewMem()), append(c.disks, memory.NewDisk())
+	for range voters {
+		c.add()
 	}
 	return c
 }
+
+// add adds a node with an empty disk, and returns its address.
+func (c *nodes) add() string {
+	number := len(c.list) + 1
+	n := Node{fmt.Sprint("n", number), addressAt(number)}
+	c.list, c.stores = append(c.list, n), append(c.stores, nil)
+	c.files, c.disks = append(c.files, vfs.NewMem()), append(c.disks, memory.NewDisk())
+	return n.Address
+}
+
+// addressAt returns the address of a node.
+func addressAt(number int) string { return fmt.Sprint("127.0.0.1:", 60_000+number) }
 
 // open opens a node, which ctx may end.
 func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persistence.Replica,
@@ -48,9 +57,8 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 	o := Options{Cluster: cluster, Name: c.list[i].Name, Nodes: c.list, Folder: "data",
 		Local:       memory.Open(c.disks[i], persistence.Retention{}),
 		Credentials: credentials(c.T, c.authority, c.list[i].Name),
-		Logger:      quiet, files: c.files[i], Listener: c.first[i],
-		Fatal: func(err error) { c.Error("fatal:", err) }}
-	c.first[i] = nil
+		Logger:      quiet, files: c.files[i], Listener: c.net.Listen(c.T, c.list[i].Address),
+		Dial: c.net.Dial, Fatal: func(err error) { c.Error("fatal:", err) }}
 	if change != nil {
 		change(&o)
 	}
@@ -59,6 +67,7 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 		return nil, err
 	}
 	c.stores[i] = s
+	c.Cleanup(func() { s.Close() })
 	return s, nil
 }
 
@@ -76,10 +85,6 @@ func (c *nodes) all(places ...int) {
 	}
 	for range places {
 		must(c.T, <-failed)
-	}
-	for _, i := range places {
-		s := c.stores[i]
-		c.Cleanup(func() { s.Close() })
 	}
 }
 
@@ -127,156 +132,159 @@ func confirms(t *testing.T, s persistence.Replica, tok persistence.Token, end ui
 // Three nodes form a cluster, follow the one that leads, and go on when it ends: what a read has
 // used there is refused by the next one, and its owner is confirmed no more.
 func TestACompleteClusterFormsAndFollows(t *testing.T) {
-	c := newNodes(t)
-	c.all(0, 1, 2)
-	i, tok := c.own()
-	ctx, led := t.Context(), c.stores[i]
-	must(t, led.Append(ctx, tok, 0, 3, []byte("one")))
-	confirms(t, led, tok, 3)
-	must(t, led.Apply(ctx, led.Own(), 0, 3, &persistence.Writes{Nonces: []persistence.Nonce{
-		{Key: "k", Nonce: 7, Read: true}, {Key: "l", Nonce: 5}}}))
-	for k, s := range c.stores {
-		leads, err := s.Follow(ctx, 2)
-		if err != nil || leads != (k == i) {
-			t.Fatalf("node %d: %v %v", k, leads, err)
+	synctest.Test(t, func(t *testing.T) {
+		c := newNodes(t)
+		c.all(0, 1, 2)
+		i, tok := c.own()
+		ctx, led := t.Context(), c.stores[i]
+		must(t, led.Append(ctx, tok, 0, 3, []byte("one")))
+		confirms(t, led, tok, 3)
+		must(t, led.Apply(ctx, led.Own(), 0, 3, &persistence.Writes{Nonces: []persistence.Nonce{
+			{Key: "k", Nonce: 7, Read: true}, {Key: "l", Nonce: 5}}}))
+		for k, s := range c.stores {
+			leads, err := s.Follow(ctx, 2)
+			if err != nil || leads != (k == i) {
+				t.Fatalf("node %d: %v %v", k, leads, err)
+			}
+			if seq, err := s.Reach(ctx); err != nil || seq != 3 {
+				t.Errorf("node %d reaches %d: %v", k, seq, err)
+			}
+			if _, err := s.Confirm(ctx, tok); k != i && err == nil {
+				t.Errorf("node %d confirms an owner, and does not lead", k)
+			}
+			st := s.Standing()
+			if st.Node != c.list[k].Name || len(st.Peers) != voters ||
+				!s.Leads() && st.Leader != c.list[i].Name {
+				t.Errorf("%+v", st)
+			}
 		}
-		if seq, err := s.Reach(ctx); err != nil || seq != 3 {
-			t.Errorf("node %d reaches %d: %v", k, seq, err)
+		must(t, led.Close())
+		c.stores[i] = nil
+		next, newer := c.own()
+		s := c.stores[next]
+		if next == i {
+			t.Fatal("a node that has ended leads")
 		}
-		if _, err := s.Confirm(ctx, tok); k != i && err == nil {
-			t.Errorf("node %d confirms an owner, and does not lead", k)
+		got := map[string]uint64{}
+		must(t, s.Nonces(ctx, func(key string, nonce uint64) { got[key] = nonce }))
+		if got["k"] != 7 || got["l"] != 0 {
+			t.Errorf("%v", got)
 		}
-		st := s.Standing()
-		if st.Node != c.list[k].Name || len(st.Peers) != voters ||
-			!s.Leads() && st.Leader != c.list[i].Name {
-			t.Errorf("%+v", st)
+		if _, err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
+			t.Errorf("the owner before: %v", err)
 		}
-	}
-	must(t, led.Close())
-	c.stores[i] = nil
-	next, newer := c.own()
-	s := c.stores[next]
-	if next == i {
-		t.Fatal("a node that has ended leads")
-	}
-	got := map[string]uint64{}
-	must(t, s.Nonces(ctx, func(key string, nonce uint64) { got[key] = nonce }))
-	if got["k"] != 7 || got["l"] != 0 {
-		t.Errorf("%v", got)
-	}
-	if _, err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
-		t.Errorf("the owner before: %v", err)
-	}
-	confirms(t, s, newer, 3)
-	// the third one is handed the lead, and the owner goes on nowhere
-	c.all(i)
-	other := voters - i - next
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for err := errLags; errors.Is(err, errLags); <-look.C {
-		err = s.Transfer(ctx, c.list[other].Name)
-		if err != nil && !errors.Is(err, errLags) {
-			t.Fatal(err)
+		confirms(t, s, newer, 3)
+		// the third one is handed the lead, and the owner goes on nowhere
+		c.all(i)
+		other := voters - i - next
+		for err := errLags; errors.Is(err, errLags); time.Sleep(usualTick) {
+			err = s.Transfer(ctx, c.list[other].Name)
+			if err != nil && !errors.Is(err, errLags) {
+				t.Fatal(err)
+			}
 		}
-	}
-	if s.Leads() {
-		t.Error("it leads on")
-	}
-	if err := s.Trim(ctx, s.Own(), 3); err != nil {
-		t.Error(err)
-	}
+		if s.Leads() {
+			t.Error("it leads on")
+		}
+		if err := s.Trim(ctx, s.Own(), 3); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A cluster forms when all of its nodes are there, and not before. Then a folder that has lost its
 // log, or that is another node's, is refused.
 func TestANodeWithoutItsLogIsRefused(t *testing.T) {
-	c := newNodes(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	failed := make(chan error, 2)
-	for i := range 2 {
-		go func() {
-			_, err := c.open(ctx, i, nil)
-			failed <- err
-		}()
-	}
-	for range 2 {
-		if err := <-failed; !errors.Is(err, context.DeadlineExceeded) ||
-			!strings.Contains(err.Error(), "n3 (not heard of)") {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := newNodes(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		failed := make(chan error, 2)
+		for i := range 2 {
+			go func() {
+				_, err := c.open(ctx, i, nil)
+				failed <- err
+			}()
 		}
-	}
-	cancel()
-	c.all(0, 1, 2)
-	c.own()
-	must(t, c.stores[2].Close())
-	old := c.files[2]
-	c.stores[2] = nil
-	for what, change := range map[string]func(*Options){
-		"its disk was replaced": func(o *Options) { o.files = vfs.NewMem() },
-		"the folder is that of node n3": func(o *Options) {
-			o.Name, o.Nodes = "n4", append([]Node{{"n4", "127.0.0.1:1"}}, o.Nodes[:2]...)
-		},
-		"projections up to sequence": func(o *Options) {
-			o.files = vfs.NewMem()
-			tok, _, err := o.Local.Acquire(t.Context(), persistence.Claim{Owner: "x"})
-			must(t, err)
-			must(t, o.Local.Apply(t.Context(), tok, 0, 5, nil))
-		},
-	} {
-		_, err := c.open(t.Context(), 2, change)
-		if err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
+		for range 2 {
+			if err := <-failed; !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(err.Error(), "n3 (not heard of)") {
+				t.Fatal(err)
+			}
 		}
-		c.disks[2] = memory.NewDisk()
-	}
-	c.files[2] = old
-	c.all(2)
-	c.own()
+		cancel()
+		c.all(0, 1, 2)
+		c.own()
+		must(t, c.stores[2].Close())
+		old := c.files[2]
+		c.stores[2] = nil
+		for what, change := range map[string]func(*Options){
+			"its disk was replaced": func(o *Options) { o.files = vfs.NewMem() },
+			"the folder is that of node n3": func(o *Options) {
+				o.Name, o.Nodes = "n4", append([]Node{{"n4", "127.0.0.1:1"}}, o.Nodes[:2]...)
+			},
+			"projections up to sequence": func(o *Options) {
+				o.files = vfs.NewMem()
+				tok, _, err := o.Local.Acquire(t.Context(), persistence.Claim{Owner: "x"})
+				must(t, err)
+				must(t, o.Local.Apply(t.Context(), tok, 0, 5, nil))
+			},
+		} {
+			_, err := c.open(t.Context(), 2, change)
+			if err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: %v", what, err)
+			}
+			c.disks[2] = memory.NewDisk()
+		}
+		c.files[2] = old
+		c.all(2)
+		c.own()
+	})
 }
 
 // A node alone forms its cluster at once, confirms its owner, and can hand the lead to no other.
 // Its own Trim lets the log be forgotten up to where its older image and its archive end.
 func TestANodeAlone(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	o := Options{Cluster: cluster, Name: "n1", Nodes: []Node{{"n1", l.Addr().String()}},
-		Folder: "data", Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
-		Logger: quiet, files: vfs.NewMem(), Listener: l}
-	r, err := Open(t.Context(), o)
-	must(t, err)
-	defer r.Close()
-	ctx, s := t.Context(), r.(*opened).store
-	must(t, s.lead(ctx))
-	tok, _, err := s.Acquire(ctx, persistence.Claim{Owner: "first"})
-	must(t, err)
-	confirms(t, s, tok, 0)
-	for seq := range uint64(4) {
-		must(t, s.Append(ctx, tok, seq, seq+1, []byte{1}))
-		must(t, s.Apply(ctx, s.Own(), seq, seq+1, nil))
-		must(t, s.SaveSnapshot(ctx, s.Own(), seq+1, strings.NewReader("image")))
-	}
-	allowed := func() (seq uint64) {
-		must(t, s.call(ctx, func(n *node) { seq = n.trim.allowed }))
-		return seq
-	}
-	for _, step := range []struct{ upTo, want uint64 }{{0, 0}, {2, 2}, {4, 3}} {
-		must(t, s.Trim(ctx, s.Own(), step.upTo))
-		if got := allowed(); got != step.want || s.seen.Load().trimmed != step.upTo {
-			t.Errorf("up to %d: %d is allowed, want %d", step.upTo, got, step.want)
+	synctest.Test(t, func(t *testing.T) {
+		l := new(memnet.Network).Listen(t, addressAt(1))
+		o := Options{Cluster: cluster, Name: "n1", Nodes: []Node{{"n1", addressAt(1)}},
+			Folder: "data", Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
+			Logger: quiet, files: vfs.NewMem(), Listener: l}
+		r, err := Open(t.Context(), o)
+		must(t, err)
+		defer r.Close()
+		ctx, s := t.Context(), r.(*opened).store
+		must(t, s.lead(ctx))
+		tok, _, err := s.Acquire(ctx, persistence.Claim{Owner: "first"})
+		must(t, err)
+		confirms(t, s, tok, 0)
+		for seq := range uint64(4) {
+			must(t, s.Append(ctx, tok, seq, seq+1, []byte{1}))
+			must(t, s.Apply(ctx, s.Own(), seq, seq+1, nil))
+			must(t, s.SaveSnapshot(ctx, s.Own(), seq+1, strings.NewReader("image")))
 		}
-	}
-	if err := s.Transfer(ctx, ""); !errors.Is(err, errLags) {
-		t.Error(err)
-	}
-	for _, to := range []string{"n1", "n2"} {
-		if err := s.Transfer(ctx, to); !errors.Is(err, persistence.ErrInvalid) {
-			t.Errorf("%s: %v", to, err)
+		allowed := func() (seq uint64) {
+			must(t, s.call(ctx, func(n *node) { seq = n.trim.allowed }))
+			return seq
 		}
-	}
-	if _, _, err = s.Acquire(ctx, persistence.Claim{Owner: "second"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
-		t.Error(err)
-	}
+		for _, step := range []struct{ upTo, want uint64 }{{0, 0}, {2, 2}, {4, 3}} {
+			must(t, s.Trim(ctx, s.Own(), step.upTo))
+			if got := allowed(); got != step.want || s.seen.Load().trimmed != step.upTo {
+				t.Errorf("up to %d: %d is allowed, want %d", step.upTo, got, step.want)
+			}
+		}
+		if err := s.Transfer(ctx, ""); !errors.Is(err, errLags) {
+			t.Error(err)
+		}
+		for _, to := range []string{"n1", "n2"} {
+			if err := s.Transfer(ctx, to); !errors.Is(err, persistence.ErrInvalid) {
+				t.Errorf("%s: %v", to, err)
+			}
+		}
+		if _, _, err = s.Acquire(ctx, persistence.Claim{Owner: "second"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Confirm(ctx, tok); !errors.Is(err, persistence.ErrFenced) {
+			t.Error(err)
+		}
+	})
 }

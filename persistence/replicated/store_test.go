@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,15 +18,15 @@ import (
 	"exchange/persistence/internal/link"
 	"exchange/persistence/internal/raftlog"
 	"exchange/persistence/memory"
-	"exchange/persistence/redistest"
+	"exchange/persistence/replicated/memnet"
 )
 
-// A group is three stores that are linked over TCP.
+// A group is three stores that are linked.
 type group struct {
 	*testing.T
+	net       memnet.Network
 	files     []vfs.FS
 	disks     []*memory.Disk
-	addresses []string
 	stores    []*store
 	links     []*link.Link
 	authority *Authority
@@ -37,32 +37,29 @@ func newGroup(t *testing.T) *group {
 	var err error
 	g.authority, err = NewAuthority(cluster)
 	must(t, err)
-	listeners := make([]net.Listener, voters)
-	for i := range voters {
-		listeners[i] = redistest.Listen(t) // a node that starts again has its address, too
-		g.addresses = append(g.addresses, listeners[i].Addr().String())
+	for range voters {
 		g.files = append(g.files, vfs.NewMem())
 		g.disks = append(g.disks, memory.NewDisk())
 	}
 	for i := range voters {
-		g.start(i, listeners[i])
+		g.start(i)
 	}
 	return g
 }
 
-// start opens a node. A nil listener listens on the address of before.
-func (g *group) start(i int, listener net.Listener) {
+// start opens a node.
+func (g *group) start(i int) {
 	g.Helper()
 	names := namesOf(voters)
 	var peers []link.Peer
 	for k, name := range names {
 		if k != i {
-			peers = append(peers, link.Peer{Name: name, Address: g.addresses[k]})
+			peers = append(peers, link.Peer{Name: name, Address: addressAt(k)})
 		}
 	}
 	ready := make(chan struct{})
 	l, err := link.Open(link.Options{Cluster: cluster, Name: names[i], Peers: peers,
-		Address: g.addresses[i], Listener: listener, Logger: quiet,
+		Listener: g.net.Listen(g.T, addressAt(i)), Dial: g.net.Dial, Logger: quiet,
 		Credentials: credentials(g.T, g.authority, names[i]),
 		Receive: func(from string, frame []byte) {
 			<-ready
@@ -165,15 +162,11 @@ func (g *group) fill(upTo uint64) (int, persistence.Token) {
 // journal returns the batches that a node has, once it has them up to a sequence.
 func (g *group) journal(i int, upTo uint64) []string {
 	g.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	end := time.After(time.Minute)
-	for g.stores[i].seen.Load().beat.End.Seq < upTo {
-		select {
-		case <-look.C:
-		case <-end:
+	for ticks := 0; g.stores[i].seen.Load().beat.End.Seq < upTo; ticks++ {
+		if ticks > 1000 {
 			g.Fatalf("node %d does not reach %d", i, upTo)
 		}
+		time.Sleep(usualTick)
 	}
 	var all []string
 	must(g.T, g.stores[i].Read(g.Context(), 0, func(prev, _ uint64, batch []byte) error {
@@ -185,54 +178,58 @@ func (g *group) journal(i int, upTo uint64) []string {
 
 // Three nodes go on when the one that leads ends, and it has all when it comes back.
 func TestAClusterGoesOnWithoutTheNodeThatLed(t *testing.T) {
-	g := newGroup(t)
-	first, old := g.fill(40)
-	g.stop(first)
-	second, tok := g.fill(80)
-	if second == first {
-		t.Fatal("a node that has ended leads")
-	}
-	err := g.stores[second].Append(t.Context(), old, 80, 81, []byte("late"))
-	if !errors.Is(err, persistence.ErrFenced) || !persistence.Definite(err) {
-		t.Fatalf("the owner before: %v", err)
-	}
-	other := 3 - first - second
-	err = g.stores[other].Append(t.Context(), tok, 80, 81, []byte("elsewhere"))
-	if err == nil || persistence.Definite(err) {
-		t.Fatalf("a node that does not lead: %v", err)
-	}
-	g.start(first, nil)
-	want := g.journal(second, 80)
-	for i := range g.stores {
-		if got := g.journal(i, 80); !slices.Equal(got, want) || len(got) != 80 {
-			t.Errorf("node %d has %d batches", i, len(got))
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		first, old := g.fill(40)
+		g.stop(first)
+		second, tok := g.fill(80)
+		if second == first {
+			t.Fatal("a node that has ended leads")
 		}
-	}
+		err := g.stores[second].Append(t.Context(), old, 80, 81, []byte("late"))
+		if !errors.Is(err, persistence.ErrFenced) || !persistence.Definite(err) {
+			t.Fatalf("the owner before: %v", err)
+		}
+		other := 3 - first - second
+		err = g.stores[other].Append(t.Context(), tok, 80, 81, []byte("elsewhere"))
+		if err == nil || persistence.Definite(err) {
+			t.Fatalf("a node that does not lead: %v", err)
+		}
+		g.start(first)
+		want := g.journal(second, 80)
+		for i := range g.stores {
+			if got := g.journal(i, 80); !slices.Equal(got, want) || len(got) != 80 {
+				t.Errorf("node %d has %d batches", i, len(got))
+			}
+		}
+	})
 }
 
 // A nonce of a read is refused by the node that leads next.
 func TestNoncesOfReadsAreKnownToTheNextOwner(t *testing.T) {
-	g := newGroup(t)
-	i, tok, _ := g.own()
-	ctx := t.Context()
-	must(t, g.stores[i].Apply(ctx, tok, 0, 1, &persistence.Writes{
-		Nonces: []persistence.Nonce{{Key: "a", Nonce: 7}, {Key: "b", Nonce: 1}}}))
-	must(t, g.stores[i].Apply(ctx, tok, 1, 1, &persistence.Writes{
-		Nonces: []persistence.Nonce{{Key: "b", Nonce: 5}, {Key: "c", Nonce: 3}}}))
-	nonces := func(s *store) map[string]uint64 {
-		got := map[string]uint64{}
-		must(t, s.Nonces(ctx, func(key string, nonce uint64) { got[key] = nonce }))
-		return got
-	}
-	want := map[string]uint64{"a": 7, "b": 5, "c": 3}
-	if got := nonces(g.stores[i]); !maps.Equal(got, want) {
-		t.Fatalf("%v", got)
-	}
-	g.stop(i)
-	next, _, _ := g.own()
-	if got := nonces(g.stores[next]); got["b"] != 5 || got["c"] != 3 {
-		t.Fatalf("%v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		i, tok, _ := g.own()
+		ctx := t.Context()
+		must(t, g.stores[i].Apply(ctx, tok, 0, 1, &persistence.Writes{
+			Nonces: []persistence.Nonce{{Key: "a", Nonce: 7}, {Key: "b", Nonce: 1}}}))
+		must(t, g.stores[i].Apply(ctx, tok, 1, 1, &persistence.Writes{
+			Nonces: []persistence.Nonce{{Key: "b", Nonce: 5}, {Key: "c", Nonce: 3}}}))
+		nonces := func(s *store) map[string]uint64 {
+			got := map[string]uint64{}
+			must(t, s.Nonces(ctx, func(key string, nonce uint64) { got[key] = nonce }))
+			return got
+		}
+		want := map[string]uint64{"a": 7, "b": 5, "c": 3}
+		if got := nonces(g.stores[i]); !maps.Equal(got, want) {
+			t.Fatalf("%v", got)
+		}
+		g.stop(i)
+		next, _, _ := g.own()
+		if got := nonces(g.stores[next]); got["b"] != 5 || got["c"] != 3 {
+			t.Fatalf("%v", got)
+		}
+	})
 }
 
 func TestANodeWithoutALogIsNotOpened(t *testing.T) {

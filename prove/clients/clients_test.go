@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }

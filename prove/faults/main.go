@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -15,11 +16,12 @@ import (
 func main() {
 	plant := flag.Bool("plant", false, "plant the faults, and run their tests")
 	only := flag.String("only", "", "those whose name, file or package contains this `text`")
+	changed := flag.String("changed", "", "those in these `files`, or tested in their folders")
 	short := flag.Bool("smoke", false, "ten of them, one a room")
 	kept := flag.String("log", "", "a `file` of faults that were found, to go on with")
 	root := flag.String("C", ".", "the `folder` of the module")
 	flag.Parse()
-	list := chosen(slices.Concat(faults, withoutEffect), *only, *short)
+	list := chosen(slices.Concat(faults, withoutEffect), *only, *changed, *short)
 	if !*plant {
 		for _, f := range list {
 			fmt.Printf("%s\n\t%s, %s of %s\n", f.Name, f.File, f.Test, f.In)
@@ -36,16 +38,22 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Printf("%d faults planted, %d not found as they should be\n", len(list), missed)
-	if missed > 0 || len(list) == 0 {
+	if missed > 0 || len(list) == 0 && *changed == "" {
 		os.Exit(1)
 	}
 }
 
-func chosen(all []Fault, only string, short bool) (list []Fault) {
+// chosen returns the faults that the flags ask for.
+func chosen(all []Fault, only, changed string, short bool) (list []Fault) {
+	var files, folders []string
+	for _, f := range strings.FieldsFunc(changed, func(r rune) bool { return r == ',' }) {
+		files, folders = append(files, f), append(folders, path.Dir(f))
+	}
 	for _, f := range all {
-		if (!short || slices.Contains(smoke, f.Name)) &&
-			(strings.Contains(f.Name, only) || strings.Contains(f.File, only) ||
-				strings.Contains(f.In, only)) {
+		named := strings.Contains(f.Name, only) || strings.Contains(f.File, only) ||
+			strings.Contains(f.In, only)
+		if named && (!short || slices.Contains(smoke, f.Name)) && (changed == "" ||
+			slices.Contains(files, f.File) || slices.Contains(folders, f.In)) {
 			list = append(list, f)
 		}
 	}

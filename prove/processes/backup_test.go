@@ -13,8 +13,8 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // An exchange on Pebble that archives its journal is backed up under load, killed, audited from its

@@ -20,9 +20,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/loadtest"
+	"exchange/prove/exchangetest"
 )
 
 // The load balancers of docs/examples, in front of nodes.

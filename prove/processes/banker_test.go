@@ -13,8 +13,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"exchange/actors"
-	"exchange/prove/exchangetest"
 	"exchange/gateway/api"
+	"exchange/prove/exchangetest"
 )
 
 // A payment is one deposit. Its reference names it: the answer may have been lost.

@@ -25,16 +25,15 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts
 // below, and a number so many rounds of each.
 const (
-	chaosVariable  = "EXCHANGE_CHAOS"
-	seedVariable   = "EXCHANGE_CRASH_SEED"
-	commitVariable = "EXCHANGE_CHAOS_COMMIT" // commit of the program, for the page
+	chaosVariable = "EXCHANGE_CHAOS"
+	seedVariable  = "EXCHANGE_CRASH_SEED"
 )
 
 // roundsOfOne is how many rounds one exchange lives through, before the next one begins with an
@@ -233,7 +232,7 @@ func TestChaos(t *testing.T) {
 	}
 	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
 		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable),
-			os.Getenv(commitVariable), redistest.Version(t)), 0o644); err != nil {
+			redistest.Version(t)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"exchange/actors/seal"
-	"exchange/prove/exchangetest"
 	"exchange/persistence"
 	"exchange/persistence/archive"
 	"exchange/persistence/memory"
+	"exchange/prove/exchangetest"
 )
 
 // archives gives each node an archive of its own, and many snapshots. It returns the folders.

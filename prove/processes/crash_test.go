@@ -15,9 +15,9 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // The keys of the demo are public. Its store must never be served as a real one, and the demo may

@@ -14,7 +14,7 @@
 //
 // chaos_test.go is the campaign of `make chaos`: hundreds of faults of many kinds, of the exchange,
 // of its Redis and of the network between them. During each fault `exchange loadtest` drives and
-// verifies, while money and keys come and go beside it. It writes docs/reliability.md.
+// verifies, while money and keys come and go beside it.
 // siege_test.go is the campaign of `make siege`, on a cluster of three nodes.
 // linear_test.go records what clients are told through kills, and has it checked by
 // actors/lineartest; linear_batch_test.go has their batches, linear_own_test.go the subscribers of

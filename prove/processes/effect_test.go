@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // Redis says `appendonly yes` before its append-only file is in effect: writes that it acknowledges

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
+	"exchange/prove/exchangetest"
 )
 
 // A keeper is one account whose keys the operator makes and revokes, and which is frozen and

@@ -19,9 +19,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/actors/lineartest"
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // The answers to clients over HTTP, and the events of accounts at sockets, are those of one

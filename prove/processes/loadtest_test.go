@@ -14,8 +14,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"exchange/prove/exchangetest"
 	"exchange/loadtest"
+	"exchange/prove/exchangetest"
 )
 
 // The load tester drives the real program on Pebble.

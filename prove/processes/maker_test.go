@@ -23,8 +23,8 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // makers returns the commands of the market makers of docs/examples.

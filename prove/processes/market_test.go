@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence"
+	"exchange/prove/exchangetest"
 )
 
 // with writes another configuration file for a node: with a taker fee, and with a limit of fills

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // owners returns two exchanges on one Redis, each with a data folder of its own, of which the first

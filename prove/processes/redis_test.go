@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // swap puts one folder in the place of another.

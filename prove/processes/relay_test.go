@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // A relay stands between the exchange and its Redis and can treat the traffic badly.

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // testdata/released has a folder for each version of the program: its stores on Pebble and on

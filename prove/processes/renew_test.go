@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/tlstest"
+	"exchange/prove/exchangetest"
 )
 
 // Changes while the exchange runs, or between two of its starts: certificates, the operator's

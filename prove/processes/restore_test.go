@@ -18,8 +18,8 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // Backups and restores are rounds of the campaign. Each has its own exchange, which is backed up

@@ -23,9 +23,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // The program's output and files: no secret, nothing for other users, and nothing anywhere but in

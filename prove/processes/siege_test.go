@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence"
+	"exchange/prove/exchangetest"
 )
 
 // A siege is a cluster under load. A relay is on each way from one node to another. The users are

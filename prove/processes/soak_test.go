@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/loadtest"
+	"exchange/prove/exchangetest"
 )
 
 // A short soak of the real program. scripts/soak runs the same for longer. Its bound is so wide

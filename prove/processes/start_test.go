@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {

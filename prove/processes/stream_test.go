@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // Subscribers with an unmodified client keep the book that REST shows, through kills of the

@@ -15,8 +15,8 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // Operators call the API as their clients would, credit a file of deposits, and export all rows of

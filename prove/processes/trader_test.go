@@ -14,8 +14,8 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
+	"exchange/prove/exchangetest"
 )
 
 // A trader is one account that sends one request after the other, and remembers each with its

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/prove/exchangetest"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // allLinesAreObjects sees that each line of a log in JSON has what a collector of logs needs, and

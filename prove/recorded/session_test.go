@@ -17,9 +17,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/valyala/fasthttp"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/sign"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 const settings = `

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/prove/exchangetest"
 	"exchange/gateway/api"
 	"exchange/persistence/redistest"
+	"exchange/prove/exchangetest"
 )
 
 // statusMasks take the place of what differs from process to process and from store to store.

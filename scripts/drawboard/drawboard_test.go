@@ -17,7 +17,7 @@ import (
 func testPrometheus(t *testing.T) *prometheus {
 	t.Helper()
 	from := time.Unix(1_790_000_000, 0).UTC()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if q := r.FormValue("query"); strings.Contains(q, "$") {
 			fmt.Fprintf(w, `{"status":"error","error":"a variable is left in %s"}`, q)
 			return
@@ -25,10 +25,18 @@ func testPrometheus(t *testing.T) *prometheus {
 		fmt.Fprintf(w, `{"data":{"result":[
 			{"metric":{"route":"b & c"},"values":[[%d,"NaN"],[%[1]d.0,"3"]]},
 			{"metric":{"route":"a"},"values":[[%[1]d,"1"],[%d,"0.5"]]}]}}`, from.Unix(), from.Unix()+1)
-	}))
-	t.Cleanup(server.Close)
-	return &prometheus{server: server.URL, from: from, to: from.Add(2 * time.Second),
-		scrape: time.Second}
+	})
+	return &prometheus{server: "http://fake", from: from, to: from.Add(2 * time.Second),
+		scrape: time.Second, client: http.Client{Transport: answering{answer}}}
+}
+
+// answering asks a handler in place of a server.
+type answering struct{ http.Handler }
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 // The whole board of the repository can be drawn, and is well-formed.

@@ -18,6 +18,7 @@ type prometheus struct {
 	server   string // http://host:port
 	from, to time.Time
 	scrape   time.Duration // from one sample to the next
+	client   http.Client
 }
 
 // A line is one series of a panel: a value for each step, NaN where there is none.
@@ -61,7 +62,7 @@ func (p *prometheus) lines(of *panel) (all []line, err error) {
 func (p *prometheus) query(t target) ([]line, error) {
 	expr := strings.NewReplacer("$instance", ".*",
 		"$__rate_interval", fmt.Sprintf("%dms", (4*p.scrape).Milliseconds())).Replace(t.Expr)
-	answer, err := http.PostForm(p.server+"/api/v1/query_range", url.Values{
+	answer, err := p.client.PostForm(p.server+"/api/v1/query_range", url.Values{
 		"query": {expr},
 		"start": {p.from.Format(time.RFC3339)}, "end": {p.to.Format(time.RFC3339)},
 		"step": {p.scrape.String()},

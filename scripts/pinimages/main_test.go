@@ -65,9 +65,19 @@ const (
 func newFake(t *testing.T) (*fake, *registry) {
 	f := &fake{kind: "application/vnd.oci.image.index.v1+json",
 		images: map[string]string{goPath: "go", basePath: "base", redisPath: "redis"}}
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
-	return f, newRegistry(s.URL)
+	r := newRegistry("http://fake")
+	r.client.Transport = f
+	return f, r
+}
+
+// RoundTrip answers where the registry is.
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != "fake" {
+		return nil, errors.New("connection refused")
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 // copies returns copies of the files that the repository has images in.

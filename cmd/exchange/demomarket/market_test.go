@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/config"
 	"exchange/core/state"
@@ -23,123 +26,129 @@ import (
 // The market fills its books before anybody looks, trades as ordinary accounts do, and goes on
 // after a restart with what it left. The exchange's own audit finds nothing.
 func TestTheMarketTradesAndGoesOn(t *testing.T) {
-	x := newExchange(t)
-	e := x.start()
-	m, err := Open(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := open(t, m); got != len(m.pairs)*2*levels {
-		t.Errorf("%d quotes are open at first, want %d", got, len(m.pairs)*2*levels)
-	}
-	for range 400 {
-		if err := m.once(); err != nil {
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		e := x.start()
+		m, err := Open(e)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	before := open(t, m)
-	if before == 0 || before > len(m.pairs)*2*levels {
-		t.Errorf("%d quotes are open", before)
-	}
-	fair := m.fair["BTC"]
-	for _, p := range m.pairs {
-		q := committed.NewestTrades{TradeQuery: committed.TradeQuery{
-			Pair: p.Number, Limit: 1}}
-		if err := e.Ask(&q, nil, 0); err != nil || len(q.Trades) == 0 {
-			t.Errorf("%s has no trades: %v", p.Name, err)
+		if got := open(t, m); got != len(m.pairs)*2*levels {
+			t.Errorf("%d quotes are open at first, want %d", got, len(m.pairs)*2*levels)
 		}
-	}
-	x.stop(e)
+		for range 400 {
+			if err := m.once(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := open(t, m)
+		if before == 0 || before > len(m.pairs)*2*levels {
+			t.Errorf("%d quotes are open", before)
+		}
+		fair := m.fair["BTC"]
+		for _, p := range m.pairs {
+			q := committed.NewestTrades{TradeQuery: committed.TradeQuery{
+				Pair: p.Number, Limit: 1}}
+			if err := e.Ask(&q, nil, 0); err != nil || len(q.Trades) == 0 {
+				t.Errorf("%s has no trades: %v", p.Name, err)
+			}
+		}
+		x.stop(e)
 
-	e = x.start()
-	ahead := m.trader(take) // as if by another clock
-	ahead.nonce = uint64(time.Now().Add(time.Hour).UnixMicro())
-	w, err := e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")), Nonce: ahead.nonce})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Free()
-	if m, err = Open(e); err != nil {
-		t.Fatal(err)
-	}
-	if m.trader(take).nonce <= ahead.nonce {
-		t.Error("the taker's nonces do not go on")
-	}
-	if got := open(t, m); got != before {
-		t.Errorf("%d quotes are open after a restart, and %d were before", got, before)
-	}
-	if got := m.fair["BTC"]; got < fair*0.99 || got > fair*1.01 {
-		t.Errorf("it goes on at %v, and was at %v", got, fair)
-	}
-	if _, err := e.Halt("test", "BTC_USDT", true); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.RevokeKey("test", "demo-market-2"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(e); err == nil {
-		t.Error("a market without a key opens")
-	}
-	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
-	if err != nil || len(report.Differences) > 0 {
-		t.Errorf("the audit: %+v, %v", report, err)
-	}
-	x.stop(e)
+		e = x.start()
+		ahead := m.trader(take) // as if by another clock
+		ahead.nonce = uint64(time.Now().Add(time.Hour).UnixMicro())
+		w, err := e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")), Nonce: ahead.nonce})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Free()
+		if m, err = Open(e); err != nil {
+			t.Fatal(err)
+		}
+		if m.trader(take).nonce <= ahead.nonce {
+			t.Error("the taker's nonces do not go on")
+		}
+		if got := open(t, m); got != before {
+			t.Errorf("%d quotes are open after a restart, and %d were before", got, before)
+		}
+		if got := m.fair["BTC"]; got < fair*0.99 || got > fair*1.01 {
+			t.Errorf("it goes on at %v, and was at %v", got, fair)
+		}
+		if _, err := e.Halt("test", "BTC_USDT", true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.RevokeKey("test", "demo-market-2"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(e); err == nil {
+			t.Error("a market without a key opens")
+		}
+		report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
+		if err != nil || len(report.Differences) > 0 {
+			t.Errorf("the audit: %+v, %v", report, err)
+		}
+		x.stop(e)
+	})
 }
 
 // Without money a trader gets a deposit of the next number, once.
 func TestATraderWithoutMoneyGetsADeposit(t *testing.T) {
-	x := newExchange(t)
-	e := x.start()
-	m, err := Open(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	taker := m.trader(take)
-	for range 2 {
-		has, err := m.available(taker)
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		e := x.start()
+		m, err := Open(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.made["demo-market-2-ETH"] = 0                 // as after a restart
-		if err := m.deposit(taker, "ETH"); err != nil { // it was made before
-			t.Fatal(err)
-		}
-		for {
-			if err := m.deposit(taker, "ETH"); err != nil {
-				t.Fatal(err)
-			}
-			now, err := m.available(taker)
+		taker := m.trader(take)
+		for range 2 {
+			has, err := m.available(taker)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now, has := now["ETH"], has["ETH"]; now != has {
-				if now != has+1000 {
-					t.Errorf("it has %v ETH after a deposit, and had %v", now, has)
+			m.made["demo-market-2-ETH"] = 0                 // as after a restart
+			if err := m.deposit(taker, "ETH"); err != nil { // it was made before
+				t.Fatal(err)
+			}
+			for {
+				if err := m.deposit(taker, "ETH"); err != nil {
+					t.Fatal(err)
 				}
-				break
+				now, err := m.available(taker)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if now, has := now["ETH"], has["ETH"]; now != has {
+					if now != has+1000 {
+						t.Errorf("it has %v ETH after a deposit, and had %v", now, has)
+					}
+					break
+				}
 			}
 		}
-	}
-	x.stop(e)
+		x.stop(e)
+	})
 }
 
 // Run ends with its context, and with the engine.
 func TestTheMarketEnds(t *testing.T) {
-	x := newExchange(t)
-	e := x.start()
-	m, err := Open(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	m.Run(ctx)
-	e.Abandon()
-	m.Run(t.Context())
-	if err := x.store.Close(); err != nil {
-		t.Error(err)
-	}
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		e := x.start()
+		m, err := Open(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		m.Run(ctx)
+		e.Abandon()
+		m.Run(t.Context())
+		if err := x.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // open returns how many orders the market's accounts have open.
@@ -159,6 +168,18 @@ func open(t *testing.T, m *Market) (n int) {
 	}
 	return n
 }
+
+// inBubble runs a test with a clock of its own.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	synctest.Test(t, test)
+	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
+	runtime.GC() // collection frees what the first one has found
+}
+
+// goroutines is a Scheduler whose goroutines end: no mailbox of another bubble gets one.
+type goroutines struct{ mailbox.Runners }
+
+func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
 
 // An exchange is one with the demo's pairs, in memory.
 type exchange struct {
@@ -181,7 +202,7 @@ func (x *exchange) start() *actors.Engine {
 		x.t.Fatal(err)
 	}
 	o := actors.Options{Store: x.store, Owner: "test", Limits: actors.DefaultLimits,
-		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
+		Scheduler: goroutines{}, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
 		Withdrawal:  actors.DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
 		Begins:      func(s *state.State) { x.due = x.clock.SetFor(s, !x.demo || x.over) },
@@ -209,9 +230,7 @@ func (x *exchange) start() *actors.Engine {
 // stop ends the exchange in order, unless it has ended.
 func (x *exchange) stop(e *actors.Engine) {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
-	defer cancel()
-	if err := errors.Join(e.Stop(ctx), x.store.Close()); err != nil {
+	if err := errors.Join(e.Stop(x.t.Context()), x.store.Close()); err != nil {
 		x.t.Error(err)
 	}
 }

@@ -56,112 +56,118 @@ func (s *stopped) Err() error {
 // A fresh demo plays the day before, once, also if it is killed on the way. Its records have the
 // times of that day, and later ones the right time. The market goes on at the last price.
 func TestAFreshDemoHasAPast(t *testing.T) {
-	x := newExchange(t)
-	x.demo = true
-	begin := time.Now().Add(-pastLength)
-	e := x.start()
-	for _, steps := range []int{0, 1, 150} { // and then it is killed
-		n, err := PlayPast(&stopped{t.Context(), steps}, e, &x.clock)
-		if err == nil || n != 6*steps {
-			t.Errorf("of %d steps it has played %d orders, %v", steps, n, err)
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		x.demo = true
+		begin := time.Now().Add(-pastLength)
+		e := x.start()
+		for _, steps := range []int{0, 1, 150} { // and then it is killed
+			n, err := PlayPast(&stopped{t.Context(), steps}, e, &x.clock)
+			if err == nil || n != 6*steps {
+				t.Errorf("of %d steps it has played %d orders, %v", steps, n, err)
+			}
+			e.Abandon()
+			if err := x.store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if e = x.start(); !x.due {
+				t.Errorf("behind %d steps no past is due", steps)
+			}
 		}
-		e.Abandon()
-		if err := x.store.Close(); err != nil {
+		orders, err := PlayPast(t.Context(), e, &x.clock)
+		if err != nil || orders != pastOrders-149*6 { // one step once more, which changes nothing
+			t.Errorf("the rest has %d orders, %v", orders, err)
+		}
+		x.clock.SetRight()
+		m, err := Open(e)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if e = x.start(); !x.due {
-			t.Errorf("behind %d steps no past is due", steps)
+		ids := past(t, m)
+		for id, n := range ids {
+			if n > 1 {
+				t.Errorf("%s was placed %d times", id, n)
+			}
 		}
-	}
-	orders, err := PlayPast(t.Context(), e, &x.clock)
-	if err != nil || orders != pastOrders-149*6 { // one step once more, which changes nothing
-		t.Errorf("the rest has %d orders, %v", orders, err)
-	}
-	x.clock.SetRight()
-	m, err := Open(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := past(t, m)
-	for id, n := range ids {
-		if n > 1 {
-			t.Errorf("%s was placed %d times", id, n)
+		if len(ids) != pastOrders {
+			t.Errorf("%d orders were placed, want %d", len(ids), pastOrders)
 		}
-	}
-	if len(ids) != pastOrders {
-		t.Errorf("%d orders were placed, want %d", len(ids), pastOrders)
-	}
-	checkDay(t, m, begin)
-	report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
-	if err != nil || len(report.Differences) > 0 {
-		t.Errorf("the audit: %+v, %v", report, err)
-	}
-	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
-		t.Errorf("the market has traded since, and %d orders are played, %v", n, err)
-	}
-	x.stop(e)
+		checkDay(t, m, begin)
+		report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
+		if err != nil || len(report.Differences) > 0 {
+			t.Errorf("the audit: %+v, %v", report, err)
+		}
+		if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
+			t.Errorf("the market has traded since, and %d orders are played, %v", n, err)
+		}
+		x.stop(e)
+	})
 }
 
 // The exchange refuses a client order id again for a day only. A past that goes on later than that
 // places nothing twice, either.
 func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
-	x := newExchange(t)
-	x.demo = true
-	e := x.start()
-	if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
-		t.Fatal("the past was not stopped")
-	}
-	m, err := traders(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.chance = random.New(random.NewPCG(2, 0))
-	deals := m.deals(0, 1)
-	x.clock.stand(time.Now().Add(time.Hour))
-	played, placed, err := m.played()
-	if err != nil || played < 1 || len(placed) != 2*len(deals) {
-		t.Fatalf("order %d is the newest, and there are %v, %v", played, placed, err)
-	}
-	delete(placed, pastPrefix+"2") // whose id the exchange takes again, once
-	for range 2 {
-		if err := m.dealAll(deals, placed); err != nil {
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		x.demo = true
+		e := x.start()
+		if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
+			t.Fatal("the past was not stopped")
+		}
+		m, err := traders(e)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for id, n := range past(t, m) {
-		if want := map[bool]int{true: 1, false: 2}[id != pastPrefix+"2"]; n != want {
-			t.Errorf("%s was placed %d times, want %d", id, n, want)
+		m.chance = random.New(random.NewPCG(2, 0))
+		deals := m.deals(0, 1)
+		x.clock.stand(time.Now().Add(time.Hour))
+		played, placed, err := m.played()
+		if err != nil || played < 1 || len(placed) != 2*len(deals) {
+			t.Fatalf("order %d is the newest, and there are %v, %v", played, placed, err)
 		}
-	}
-	x.stop(e)
+		delete(placed, pastPrefix+"2") // whose id the exchange takes again, once
+		for range 2 {
+			if err := m.dealAll(deals, placed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id, n := range past(t, m) {
+			if want := map[bool]int{true: 1, false: 2}[id != pastPrefix+"2"]; n != want {
+				t.Errorf("%s was placed %d times, want %d", id, n, want)
+			}
+		}
+		x.stop(e)
+	})
 }
 
 // A crash may leave a part of a step's orders. The past goes on with that step: it would not know
 // all orders of the one before.
 func TestAPastGoesOnAmidAStep(t *testing.T) {
-	x := newExchange(t)
-	x.demo = true
-	e := x.start()
-	if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
-		t.Fatal("the past was not stopped")
-	}
-	m, err := traders(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.chance = random.New(random.NewPCG(2, 0))
-	m.deals(0, 1)
-	begun := m.deals(1, 1)[0]
-	x.clock.stand(time.Now().Add(-time.Hour))
-	if err := m.dealAll([]deal{begun}, map[string]bool{
-		fmt.Sprint(pastPrefix, begun.number+1): true}); err != nil { // no taker
-		t.Fatal(err)
-	}
-	played, placed, err := m.played()
-	if err != nil || played != begun.number || !placed[fmt.Sprint(pastPrefix, played)] {
-		t.Errorf("order %d is the newest, want %d: %v, %v", played, begun.number, placed, err)
-	}
-	x.stop(e)
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		x.demo = true
+		e := x.start()
+		if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
+			t.Fatal("the past was not stopped")
+		}
+		m, err := traders(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.chance = random.New(random.NewPCG(2, 0))
+		m.deals(0, 1)
+		begun := m.deals(1, 1)[0]
+		x.clock.stand(time.Now().Add(-time.Hour))
+		if err := m.dealAll([]deal{begun}, map[string]bool{
+			fmt.Sprint(pastPrefix, begun.number+1): true}); err != nil { // no taker
+			t.Fatal(err)
+		}
+		played, placed, err := m.played()
+		if err != nil || played != begun.number || !placed[fmt.Sprint(pastPrefix, played)] {
+			t.Errorf("order %d is the newest, want %d: %v, %v", played, begun.number, placed, err)
+		}
+		x.stop(e)
+	})
 }
 
 // checkDay wants a candle for each hour of a day on each pair, and the market at the last price.
@@ -192,29 +198,31 @@ func checkDay(t *testing.T, m *Market, begin time.Time) {
 
 // An exchange that has traded gets no past, however old that is, nor one that has begun without.
 func TestAnExchangeThatHasTradedGetsNoPast(t *testing.T) {
-	x := newExchange(t)
-	e := x.start()
-	if _, err := Open(e); err != nil {
-		t.Fatal(err)
-	}
-	x.stop(e)
-	x.demo, x.over = true, true
-	if e = x.start(); x.due || x.clock.Error() != 0 {
-		t.Error("a past that is over is due")
-	}
-	x.stop(e)
-	x.over = false
-	e = x.start() // its demo did not get so far as to say that the past is over
-	if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
-		t.Errorf("%d orders are played, %v", n, err)
-	}
-	x.stop(e)
+	inBubble(t, func(t *testing.T) {
+		x := newExchange(t)
+		e := x.start()
+		if _, err := Open(e); err != nil {
+			t.Fatal(err)
+		}
+		x.stop(e)
+		x.demo, x.over = true, true
+		if e = x.start(); x.due || x.clock.Error() != 0 {
+			t.Error("a past that is over is due")
+		}
+		x.stop(e)
+		x.over = false
+		e = x.start() // its demo did not get so far as to say that the past is over
+		if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
+			t.Errorf("%d orders are played, %v", n, err)
+		}
+		x.stop(e)
 
-	x = newExchange(t)
-	x.stop(x.start())
-	x.demo = true
-	if e = x.start(); x.due || x.clock.Error() != 0 {
-		t.Error("an exchange without trades has records of now, and a past is due")
-	}
-	x.stop(e)
+		x = newExchange(t)
+		x.stop(x.start())
+		x.demo = true
+		if e = x.start(); x.due || x.clock.Error() != 0 {
+			t.Error("an exchange without trades has records of now, and a past is due")
+		}
+		x.stop(e)
+	})
 }

@@ -1,3 +1,5 @@
+//go:build prove
+
 package link
 
 import (
@@ -10,7 +12,9 @@ import (
 
 // Both ends of a connection fail when the other machine is gone, with and without bytes on the way.
 func TestBothEndsFindAMachineGone(t *testing.T) {
-	both(t, func(t *testing.T, a, b *node) {
+	ca := newAuthority(t)
+	for _, credentials := range []func(string) *Credentials{plain, ca.voter} {
+		a, b := pairAt(t, "127.0.0.1:0", credentials)
 		dialed, taken := open2(t, a, b)
 		for _, conn := range []net.Conn{dialed, taken.(accepted).Conn} {
 			raw, err := socket(conn.(*call).Conn).(*net.TCPConn).SyscallConn()
@@ -36,5 +40,5 @@ func TestBothEndsFindAMachineGone(t *testing.T) {
 				t.Error("bytes wait for others")
 			}
 		}
-	})
+	}
 }

@@ -9,22 +9,18 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // both plays a test with certificates, and on the loopback without.
-func both(t *testing.T, play func(t *testing.T, a, b *node)) {
+func both(t *testing.T, play func(t *testing.T, ca *authority)) {
 	t.Helper()
-	if !t.Run("plain", func(t *testing.T) {
-		a, b := pair(t, plain)
-		play(t, a, b)
-	}) {
-		return
-	}
+	t.Run("plain", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { play(t, nil) })
+	})
 	t.Run("TLS", func(t *testing.T) {
-		ca := newAuthority(t)
-		a, b := pair(t, func(name string) *Credentials { return ca.of(identity("c1", name)) })
-		play(t, a, b)
+		synctest.Test(t, func(t *testing.T) { play(t, newAuthority(t)) })
 	})
 }
 
@@ -77,7 +73,8 @@ func speaks(t *testing.T, from, to net.Conn) {
 }
 
 func TestAConnectionTakesBytesBothWays(t *testing.T) {
-	both(t, func(t *testing.T, a, b *node) {
+	both(t, func(t *testing.T, ca *authority) {
+		a, b := pair(t, ca.voter)
 		dialed, taken := open2(t, a, b)
 		speaks(t, dialed, taken)
 		speaks(t, taken, dialed)
@@ -103,24 +100,22 @@ func TestAConnectionTakesBytesBothWays(t *testing.T) {
 
 // What comes right behind the first frame is not lost.
 func TestWhatFollowsTheFirstFrameIsRead(t *testing.T) {
-	a, b := pair(t, plain)
-	a.Close()
-	conn, err := net.Dial("tcp", b.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	text := callHello + identity("c1", "a")
-	first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
-	if _, err := conn.Write(append(first, "more"...)); err != nil {
-		t.Fatal(err)
-	}
-	taken := <-b.took
-	taken.SetDeadline(time.Now().Add(time.Minute))
-	got := make([]byte, 4)
-	if _, err := io.ReadFull(taken, got); err != nil || string(got) != "more" {
-		t.Errorf("%q comes: %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, plain)
+		a.Close()
+		conn := dial(t, b.listener.Addr().String())
+		text := callHello + identity("c1", "a")
+		first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+		if _, err := conn.Write(append(first, "more"...)); err != nil {
+			t.Fatal(err)
+		}
+		taken := <-b.took
+		taken.SetDeadline(time.Now().Add(time.Minute))
+		got := make([]byte, 4)
+		if _, err := io.ReadFull(taken, got); err != nil || string(got) != "more" {
+			t.Errorf("%q comes: %v", got, err)
+		}
+	})
 }
 
 // refuses wants Dial to fail, for a reason.
@@ -137,8 +132,9 @@ func refuses(t *testing.T, l *Link, name, why string) {
 
 // A node that takes no connection says so, and why.
 func TestDialTellsARefusal(t *testing.T) {
-	refuses(t, joiner(t, source(t, 0, nil)), "b", "takes no connections")
-	both(t, func(t *testing.T, a, b *node) {
+	both(t, func(t *testing.T, ca *authority) {
+		refuses(t, joiner(t, source(t, 0, nil)), "b", "takes no connections")
+		a, b := pair(t, ca.voter)
 		refuses(t, a.Link, "c", "node c is not a node of this cluster")
 		why := "not now" + strings.Repeat("!", 2*maxReason)
 		b.o.Admit = func(from string) error {
@@ -164,120 +160,119 @@ func TestDialTellsARefusal(t *testing.T) {
 
 // A node takes no connection to another node than it means.
 func TestDialIsAnsweredByTheNodeThatIsMeant(t *testing.T) {
-	ca := newAuthority(t)
-	a, b := pair(t, func(name string) *Credentials {
-		if name == "b" {
-			return ca.of(identity("c1", "c"))
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		a, b := pair(t, func(name string) *Credentials {
+			if name == "b" {
+				return ca.of(identity("c1", "c"))
+			}
+			return ca.of(identity("c1", name))
+		})
+		refuses(t, a.Link, "b", "certificate")
+		if len(b.took) > 0 {
+			t.Error("a connection is taken")
 		}
-		return ca.of(identity("c1", name))
 	})
-	refuses(t, a.Link, "b", "certificate")
-	if len(b.took) > 0 {
-		t.Error("a connection is taken")
-	}
 }
 
 // What is no answer is an error, and so is silence.
 func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
-	for _, x := range []struct{ says, why string }{
-		{"\x00\x00\x00\x01x", "no answer to a connection"},
-		{"\x00\x00\x00\x02tt", "no answer to a connection"},
-		{"\x00\x00\x00\x00", "no answer to a connection"},
-		{"\x40\x00\x00\x00t", "a frame of 1073741824 bytes"},
-		{"\x00\x00", "unexpected EOF"},
-		{"", "EOF"},
-		{"silence", ""},
-	} {
-		l := listen(t)
-		a := joiner(t, l.Addr().String())
-		if x.says == "silence" {
-			a.o.within = 30 * time.Millisecond
-		}
-		release := make(chan struct{})
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				b, err := readFrame(conn, maxHello)
-				switch {
-				case err != nil || !bytes.HasPrefix(b, []byte(callHello)):
-				case x.says == "silence":
-					<-release
-				default:
-					io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
-				}
-				conn.Close()
+	synctest.Test(t, func(t *testing.T) {
+		for _, x := range []struct{ says, why string }{
+			{"\x00\x00\x00\x01x", "no answer to a connection"},
+			{"\x00\x00\x00\x02tt", "no answer to a connection"},
+			{"\x00\x00\x00\x00", "no answer to a connection"},
+			{"\x40\x00\x00\x00t", "a frame of 1073741824 bytes"},
+			{"\x00\x00", "unexpected EOF"},
+			{"", "EOF"},
+			{"silence", ""},
+		} {
+			l := network.Listen(t, "")
+			a := joiner(t, l.Addr().String())
+			if x.says == "silence" {
+				a.o.within = 30 * time.Millisecond
 			}
-		}()
-		refuses(t, a, "b", x.why)
-		close(release)
-		l.Close()
-	}
+			release := make(chan struct{})
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					b, err := readFrame(conn, maxHello)
+					switch {
+					case err != nil || !bytes.HasPrefix(b, []byte(callHello)):
+					case x.says == "silence":
+						<-release
+					default:
+						io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
+					}
+					conn.Close()
+				}
+			}()
+			refuses(t, a, "b", x.why)
+			close(release)
+			l.Close()
+		}
+	})
 }
 
 // The caller's context ends the wait, and not the connection.
 func TestAContextEndsTheWaitAlone(t *testing.T) {
-	a, b := pair(t, plain)
-	ctx, cancel := context.WithCancel(t.Context())
-	conn, err := a.Dial(ctx, "b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	cancel()
-	taken := <-b.took
-	speaks(t, conn, taken)
-	speaks(t, taken, conn)
-	if _, err := a.Dial(ctx, "b"); !errors.Is(err, context.Canceled) {
-		t.Errorf("behind its end: %v", err)
-	}
-	block := make(chan struct{})
-	b.o.Admit = func(string) error { <-block; return nil }
-	ctx, cancel = context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() {
-		_, err := a.Dial(ctx, "b")
-		result <- err
-	}()
-	cancel()
-	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Errorf("it has ended with %v", err)
-	}
-	close(block)
-}
-
-// A peer that says nothing, or that its first frame has 1 GB, is not waited for.
-func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
-	for says, within := range map[string]time.Duration{
-		"":                             30 * time.Millisecond,
-		"\x00\x00\x00\x20" + callHello: 30 * time.Millisecond,
-		"\x40\x00\x00\x00" + callHello: time.Hour,
-	} {
-		l := listen(t)
-		b, err := Open(Options{Cluster: "c1", Name: "b", Listener: l, Logger: quiet,
-			Peers: []Peer{{"a", listenNowhere(t)}}, Receive: func(string, []byte) {},
-			Accept: func(string, net.Conn) { t.Error("a connection is taken") }, within: within})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		conn, err := net.Dial("tcp", l.Addr().String())
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, plain)
+		ctx, cancel := context.WithCancel(t.Context())
+		conn, err := a.Dial(ctx, "b")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(time.Minute))
-		io.WriteString(conn, says) //nolint:errcheck // it may have ended
-		ended(t, says, conn)
-	}
+		cancel()
+		taken := <-b.took
+		speaks(t, conn, taken)
+		speaks(t, taken, conn)
+		if _, err := a.Dial(ctx, "b"); !errors.Is(err, context.Canceled) {
+			t.Errorf("behind its end: %v", err)
+		}
+		block := make(chan struct{})
+		b.o.Admit = func(string) error { <-block; return nil }
+		ctx, cancel = context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() {
+			_, err := a.Dial(ctx, "b")
+			result <- err
+		}()
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("it has ended with %v", err)
+		}
+		close(block)
+	})
+}
+
+// A peer that says nothing, or that its first frame has 1 GB, is not waited for.
+func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for says, within := range map[string]time.Duration{
+			"":                             30 * time.Millisecond,
+			"\x00\x00\x00\x20" + callHello: 30 * time.Millisecond,
+			"\x40\x00\x00\x00" + callHello: time.Hour,
+		} {
+			b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}}, within: within,
+				Accept: func(string, net.Conn) { t.Error("a connection is taken") }})
+			conn := dial(t, b.listener.Addr().String())
+			conn.SetDeadline(time.Now().Add(time.Minute))
+			io.WriteString(conn, says) //nolint:errcheck // it may have ended
+			ended(t, says, conn)
+		}
+	})
 }
 
 // One connection too many of a peer ends its oldest. Those that the other node has opened do not
 // count.
 func TestOneConnectionTooManyEndsTheOldest(t *testing.T) {
-	both(t, func(t *testing.T, a, b *node) {
+	both(t, func(t *testing.T, ca *authority) {
+		a, b := pair(t, ca.voter)
 		back, backTaken := open2(t, b, a)
 		var dialed, taken [maxCalls + 1]net.Conn
 		for i := range dialed {
@@ -299,11 +294,12 @@ func TestOneConnectionTooManyEndsTheOldest(t *testing.T) {
 
 // A peer that is removed, or whose connections are dropped, has none, whichever node opened them.
 func TestConnectionsEndWithTheirPeer(t *testing.T) {
-	both(t, func(t *testing.T, a, b *node) {
+	both(t, func(t *testing.T, ca *authority) {
+		a, b := pair(t, ca.voter)
 		peer := a.peer("b").Peer
 		for what, end := range map[string]func() error{
 			"removed": func() error { return a.Set(nil) },
-			"moved":   func() error { return a.Set([]Peer{{"b", listenNowhere(t)}}) },
+			"moved":   func() error { return a.Set([]Peer{{"b", nowhere}}) },
 			"dropped": func() error { a.Drop("b"); return nil },
 			"nobody":  func() error { a.Drop("c"); return a.Set(nil) },
 		} {
@@ -328,7 +324,8 @@ func TestConnectionsEndWithTheirPeer(t *testing.T) {
 
 // Close ends all connections, and waits for those that take them.
 func TestCloseEndsConnections(t *testing.T) {
-	both(t, func(t *testing.T, a, b *node) {
+	both(t, func(t *testing.T, ca *authority) {
+		a, b := pair(t, ca.voter)
 		var over []error
 		b.o.Accept = func(_ string, conn net.Conn) {
 			b.took <- accepted{conn, "a"}

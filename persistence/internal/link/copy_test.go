@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -17,35 +17,14 @@ import (
 func source(t *testing.T, beat time.Duration,
 	write func(ctx context.Context, to string, q Want, w io.Writer) error) (address string) {
 	t.Helper()
-	l := listen(t)
-	b, err := Open(Options{Cluster: "c1", Name: "b", Listener: l, Logger: quiet, Copy: write,
-		Peers: []Peer{{Name: "a", Address: listenNowhere(t)}}, Receive: func(string, []byte) {},
-		beat: beat})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return l.Addr().String()
-}
-
-// listenNowhere returns an address without a listener.
-func listenNowhere(t *testing.T) string {
-	t.Helper()
-	l := listen(t)
-	defer l.Close()
-	return l.Addr().String()
+	b := open(t, Options{Name: "b", Copy: write, Peers: []Peer{{"a", nowhere}}, beat: beat})
+	return b.listener.Addr().String()
 }
 
 // joiner opens the node a, which has the peer b at an address.
 func joiner(t *testing.T, address string) *Link {
 	t.Helper()
-	a, err := Open(Options{Cluster: "c1", Name: "a", Listener: listen(t), Logger: quiet,
-		Peers: []Peer{{Name: "b", Address: address}}, Receive: func(string, []byte) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
-	return a
+	return open(t, Options{Name: "a", Peers: []Peer{{"b", address}}})
 }
 
 var wanted = Want{Nonce: "start", Least: 1234567}
@@ -53,123 +32,125 @@ var wanted = Want{Nonce: "start", Least: 1234567}
 // A source hears which copy is of use, and its reason why it has none comes to the peer. While it
 // gives one, another is refused.
 func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
-	text := strings.Repeat("copy", 1<<20)
-	asked, release := make(chan Want, 3), make(chan error)
-	a := joiner(t, source(t, 0,
-		func(_ context.Context, to string, q Want, w io.Writer) error {
-			if to != "a" {
-				t.Errorf("the copy is for %q", to)
-			}
-			asked <- q
-			if err := <-release; err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.Repeat("copy", 1<<20)
+		asked, release := make(chan Want, 3), make(chan error)
+		a := joiner(t, source(t, 0,
+			func(_ context.Context, to string, q Want, w io.Writer) error {
+				if to != "a" {
+					t.Errorf("the copy is for %q", to)
+				}
+				asked <- q
+				if err := <-release; err != nil {
+					return err
+				}
+				_, err := io.WriteString(w, text)
 				return err
-			}
-			_, err := io.WriteString(w, text)
-			return err
-		}))
-	type result struct {
-		r   io.ReadCloser
-		err error
-	}
-	fetch := func() <-chan result {
-		c := make(chan result, 1)
-		go func() {
-			r, err := a.Fetch(t.Context(), "b", wanted)
-			c <- result{r, err}
-		}()
-		if q := <-asked; q != wanted {
-			t.Errorf("%+v is asked for", q)
+			}))
+		type result struct {
+			r   io.ReadCloser
+			err error
 		}
-		return c
-	}
-	first := fetch()
-	release <- errors.New("all are older")
-	if r := <-first; r.err == nil || !strings.Contains(r.err.Error(), "all are older") {
-		t.Errorf("a refusal is %v", r.err)
-	}
+		fetch := func() <-chan result {
+			c := make(chan result, 1)
+			go func() {
+				r, err := a.Fetch(t.Context(), "b", wanted)
+				c <- result{r, err}
+			}()
+			if q := <-asked; q != wanted {
+				t.Errorf("%+v is asked for", q)
+			}
+			return c
+		}
+		first := fetch()
+		release <- errors.New("all are older")
+		if r := <-first; r.err == nil || !strings.Contains(r.err.Error(), "all are older") {
+			t.Errorf("a refusal is %v", r.err)
+		}
 
-	first = fetch()
-	if _, err := a.Fetch(t.Context(), "b", wanted); err == nil ||
-		!strings.Contains(err.Error(), "to another node") {
-		t.Errorf("a busy source says %v", err)
-	}
-	release <- nil
-	r := <-first
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	got, err := io.ReadAll(r.r)
-	if err != nil || string(got) != text {
-		t.Errorf("%d bytes come of %d: %v", len(got), len(text), err)
-	}
-	r.r.Close()
+		first = fetch()
+		if _, err := a.Fetch(t.Context(), "b", wanted); err == nil ||
+			!strings.Contains(err.Error(), "to another node") {
+			t.Errorf("a busy source says %v", err)
+		}
+		release <- nil
+		r := <-first
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		got, err := io.ReadAll(r.r)
+		if err != nil || string(got) != text {
+			t.Errorf("%d bytes come of %d: %v", len(got), len(text), err)
+		}
+		r.r.Close()
+	})
 }
 
 // A source says that a copy comes as long as it does not begin.
 func TestASourceSaysThatACopyComes(t *testing.T) {
-	release, released := make(chan struct{}), sync.Once{}
-	begins := func() { released.Do(func() { close(release) }) }
-	defer begins()
-	address := source(t, time.Millisecond,
-		func(_ context.Context, _ string, _ Want, w io.Writer) error {
-			<-release
-			_, err := io.WriteString(w, "copy")
-			return err
-		})
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	first := wanted.hello(identity("c1", "a"))
-	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
-	if _, err := conn.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	words := make([]byte, 5)
-	if _, err := io.ReadFull(conn, words); err != nil || string(words) != "wwwww" {
-		t.Fatalf("%q comes: %v", words, err)
-	}
-	begins()
-	rest, err := io.ReadAll(conn)
-	if err != nil || string(bytes.TrimLeft(rest, "w")) != "ccopy" {
-		t.Errorf("%q comes: %v", rest, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		release, released := make(chan struct{}), sync.Once{}
+		begins := func() { released.Do(func() { close(release) }) }
+		defer begins()
+		address := source(t, time.Millisecond,
+			func(_ context.Context, _ string, _ Want, w io.Writer) error {
+				<-release
+				_, err := io.WriteString(w, "copy")
+				return err
+			})
+		conn := dial(t, address)
+		first := wanted.hello(identity("c1", "a"))
+		b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
+		if _, err := conn.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		words := make([]byte, 5)
+		if _, err := io.ReadFull(conn, words); err != nil || string(words) != "wwwww" {
+			t.Fatalf("%q comes: %v", words, err)
+		}
+		begins()
+		rest, err := io.ReadAll(conn)
+		if err != nil || string(bytes.TrimLeft(rest, "w")) != "ccopy" {
+			t.Errorf("%q comes: %v", rest, err)
+		}
+	})
 }
 
 // What is no answer of a source is refused, and a copy that never begins is not waited for.
 func TestWhatIsNoAnswerOfASourceIsRefused(t *testing.T) {
-	for _, x := range []struct{ says, want string }{
-		{strings.Repeat("w", maxBeats), "does not begin"},
-		{"exchange", "no word of a copy"},
-		{"r\x00\x00\x04\x01", "a frame of 1025 bytes"},
-		{"r\x00\x00\x00\x07old", "unexpected EOF"},
-		{"ww", "EOF"},
-	} {
-		l := listen(t)
-		a := joiner(t, l.Addr().String())
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
+	synctest.Test(t, func(t *testing.T) {
+		for _, x := range []struct{ says, want string }{
+			{strings.Repeat("w", maxBeats), "does not begin"},
+			{"exchange", "no word of a copy"},
+			{"r\x00\x00\x04\x01", "a frame of 1025 bytes"},
+			{"r\x00\x00\x00\x07old", "unexpected EOF"},
+			{"ww", "EOF"},
+		} {
+			l := network.Listen(t, "")
+			a := joiner(t, l.Addr().String())
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					b, err := readFrame(conn, maxHello)
+					if err == nil && bytes.HasPrefix(b, []byte(copyHello)) {
+						io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
+					}
+					conn.Close()
 				}
-				b, err := readFrame(conn, maxHello)
-				if err == nil && bytes.HasPrefix(b, []byte(copyHello)) {
-					io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
-				}
-				conn.Close()
+			}()
+			if _, err := a.Fetch(t.Context(), "b", wanted); err == nil ||
+				!strings.Contains(err.Error(), x.want) {
+				t.Errorf("%.20q: %v", x.says, err)
 			}
-		}()
-		if _, err := a.Fetch(t.Context(), "b", wanted); err == nil ||
-			!strings.Contains(err.Error(), x.want) {
-			t.Errorf("%.20q: %v", x.says, err)
+			l.Close()
 		}
-		l.Close()
-	}
+	})
 }
 
 // A first frame that asks for no copy at a sequence is refused.

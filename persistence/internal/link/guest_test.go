@@ -6,14 +6,13 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // observers opens node a, which takes observers, and returns how an observer of it is opened.
 func observers(t *testing.T, ca *authority, admit func(string) error) (a *node,
 	observer func(name string) *Link) {
 	t.Helper()
-	l := listen(t)
-	peer := Peer{Name: "b", Address: listenNowhere(t)}
 	proof := func(role, name string) *Credentials {
 		if ca == nil {
 			return nil
@@ -21,16 +20,7 @@ func observers(t *testing.T, ca *authority, admit func(string) error) (a *node,
 		return ca.of(identityOf(role, "c1", name))
 	}
 	a = &node{got: make(chan received, 10), took: make(chan accepted, 2*maxGuests)}
-	open := func(o Options) *Link {
-		o.Cluster, o.Logger = "c1", quiet
-		link, err := Open(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { link.Close() })
-		return link
-	}
-	a.Link = open(Options{Name: "a", Listener: l, Peers: []Peer{peer},
+	a.Link = open(t, Options{Name: "a", Peers: []Peer{{"b", nowhere}},
 		Credentials: proof(roleVoter, "a"), AdmitObserver: admit,
 		Receive: func(from string, frame []byte) { a.got <- received{from, string(frame)} },
 		Accept:  func(from string, _ net.Conn) { t.Errorf("%s is taken for a node", from) },
@@ -38,22 +28,15 @@ func observers(t *testing.T, ca *authority, admit func(string) error) (a *node,
 			a.took <- accepted{conn, from}
 		}})
 	return a, func(name string) *Link {
-		return open(Options{Name: name, Observes: true, Credentials: proof(roleObserver, name),
-			Peers: []Peer{{Name: "a", Address: l.Addr().String()}}})
+		return open(t, Options{Name: name, Observes: true, Credentials: proof(roleObserver, name),
+			Peers: []Peer{{"a", a.listener.Addr().String()}}})
 	}
-}
-
-// bothWays plays a test with certificates, and on the loopback without.
-func bothWays(t *testing.T, play func(t *testing.T, ca *authority)) {
-	t.Helper()
-	t.Run("plain", func(t *testing.T) { play(t, nil) })
-	t.Run("TLS", func(t *testing.T) { play(t, newAuthority(t)) })
 }
 
 // An observer opens connections, and is no node: its frames are dropped, and it may have the name
 // of one.
 func TestAnObserverOpensConnections(t *testing.T) {
-	bothWays(t, func(t *testing.T, ca *authority) {
+	both(t, func(t *testing.T, ca *authority) {
 		a, observer := observers(t, ca, nil)
 		for _, name := range []string{"o1", "b", "a"} {
 			o := observer(name)
@@ -87,7 +70,7 @@ func TestAnObserverOpensConnections(t *testing.T) {
 
 // A node says why it takes no observer.
 func TestAnObserverHearsWhyItIsRefused(t *testing.T) {
-	bothWays(t, func(t *testing.T, ca *authority) {
+	both(t, func(t *testing.T, ca *authority) {
 		a, observer := observers(t, ca, func(name string) error {
 			return fmt.Errorf("%s is none of ours", name)
 		})
@@ -101,60 +84,59 @@ func TestAnObserverHearsWhyItIsRefused(t *testing.T) {
 
 // Each observer has some connections, one more ends its oldest, and there are some observers.
 func TestObserversAreBounded(t *testing.T) {
-	a, observer := observers(t, nil, nil)
-	first := observer("o0")
-	var oldest net.Conn
-	for range maxGuestCalls + 1 {
-		conn, err := first.Dial(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		a, observer := observers(t, nil, nil)
+		first := observer("o0")
+		var oldest net.Conn
+		for range maxGuestCalls + 1 {
+			conn, err := first.Dial(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken := <-a.took
+			if oldest == nil {
+				oldest = taken
+			}
+			t.Cleanup(func() { conn.Close() })
 		}
-		taken := <-a.took
-		if oldest == nil {
-			oldest = taken
+		ended(t, "the oldest", oldest)
+		for i := range maxGuests - 1 {
+			conn, err := observer(fmt.Sprint("o", i+1)).Dial(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			<-a.took
 		}
-		t.Cleanup(func() { conn.Close() })
-	}
-	ended(t, "the oldest", oldest)
-	for i := range maxGuests - 1 {
-		conn, err := observer(fmt.Sprint("o", i+1)).Dial(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
+		refuses(t, observer("more"), "a", "EOF")
+		if _, err := first.Dial(t.Context(), "a"); err != nil {
+			t.Errorf("one that is there: %v", err)
 		}
-		t.Cleanup(func() { conn.Close() })
-		<-a.took
-	}
-	refuses(t, observer("more"), "a", "EOF")
-	if _, err := first.Dial(t.Context(), "a"); err != nil {
-		t.Errorf("one that is there: %v", err)
-	}
+	})
 }
 
 // A voter's certificate makes no observer, and an observer's no voter.
 func TestRolesAreNotMixed(t *testing.T) {
-	ca := newAuthority(t)
-	a, observer := observers(t, ca, nil)
-	o := observer("o1")
-	o.o.Credentials = ca.of(identity("c1", "o1"))
-	refuses(t, o, "a", "EOF")
-	o.o.Credentials, o.o.Observes = ca.of(identityOf(roleObserver, "c1", "b")), false
-	o.o.Name = "b"
-	refuses(t, o, "a", "EOF")
-	posing := listen(t) // an observer that would be a node
-	n, err := Open(Options{Cluster: "c1", Name: "a", Listener: posing, Logger: quiet,
-		Credentials: ca.of(identityOf(roleObserver, "c1", "a"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	o2 := observer("o2")
-	if err := o2.Set([]Peer{{Name: "a", Address: posing.Addr().String()}}); err != nil {
-		t.Fatal(err)
-	}
-	refuses(t, o2, "a", "certificate")
-	if len(a.took) > 0 {
-		t.Error("a connection is taken")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		a, observer := observers(t, ca, nil)
+		o := observer("o1")
+		o.o.Credentials = ca.of(identity("c1", "o1"))
+		refuses(t, o, "a", "EOF")
+		o.o.Credentials, o.o.Observes = ca.of(identityOf(roleObserver, "c1", "b")), false
+		o.o.Name = "b"
+		refuses(t, o, "a", "EOF")
+		posing := open(t, Options{Name: "a", // an observer that would be a node
+			Credentials: ca.of(identityOf(roleObserver, "c1", "a"))})
+		o2 := observer("o2")
+		if err := o2.Set([]Peer{{"a", posing.listener.Addr().String()}}); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, o2, "a", "certificate")
+		if len(a.took) > 0 {
+			t.Error("a connection is taken")
+		}
+	})
 }
 
 // The certificate of an observer is made from its name alone.

@@ -59,6 +59,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
 	Listener net.Listener
+	// Dial opens a connection to a peer's address; nil: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	beat   time.Duration // between two copyComes; 0: copyBeat
 	within time.Duration // until a connection is known; 0: handshake
@@ -103,6 +105,9 @@ type Link struct {
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
 	o.within, o.frame = cmp.Or(o.within, handshake), cmp.Or(o.frame, frameWithin)
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: handshake}).DialContext
+	}
 	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{}, guests: map[string]*peer{},
 		copying: make(chan struct{}, 1), open: map[net.Conn]bool{}}
 	if err := errors.Join(checkLabel(o.Cluster), checkLabel(o.Name),

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -13,7 +14,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"exchange/persistence/replicated/memnet"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -46,6 +50,14 @@ func (a *authority) of(names ...string) *Credentials {
 		Certificate: tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}}
 }
 
+// voter returns the credentials of a voter; nil: there is no authority.
+func (a *authority) voter(name string) *Credentials {
+	if a == nil {
+		return nil
+	}
+	return a.of(identity("c1", name))
+}
+
 // A node is an end of a link, and what came: frames and connections.
 type node struct {
 	*Link
@@ -63,104 +75,114 @@ type received struct {
 	frame string
 }
 
-func listen(t *testing.T) net.Listener {
+// network has all nodes of tests, but for those that are given an address.
+var network memnet.Network
+
+// nowhere is an address without a listener.
+const nowhere = "127.0.0.1:65535"
+
+// dial opens a connection to a listener.
+func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := network.Dial(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// open opens a link until the test ends.
+func open(t *testing.T, o Options) *Link {
+	t.Helper()
+	o.Cluster, o.Logger = "c1", cmp.Or(o.Logger, quiet)
+	if o.Address == "" {
+		o.Dial = network.Dial
+		if !o.Observes && o.Listener == nil {
+			o.Listener = network.Listen(t, "")
+		}
+	}
+	l, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 // pair opens the nodes a and b.
 func pair(t *testing.T, credentials func(name string) *Credentials) (a, b *node) {
 	t.Helper()
-	la, lb := listen(t), listen(t)
-	open := func(name string, own net.Listener, other Peer) *node {
-		n := &node{got: make(chan received, 10_000), took: make(chan accepted, 10)}
-		var err error
-		n.Link, err = Open(Options{Cluster: "c1", Name: name, Listener: own, Peers: []Peer{other},
-			Credentials: credentials(name), Logger: quiet,
-			Receive: func(from string, frame []byte) { n.got <- received{from, string(frame)} },
-			Accept:  func(from string, conn net.Conn) { n.took <- accepted{conn, from} }})
-		if err != nil {
+	return pairAt(t, "", credentials)
+}
+
+// pairAt opens the nodes a and b so that they listen on an address; "": in the network of tests.
+func pairAt(t *testing.T, address string, credentials func(name string) *Credentials) (a, b *node) {
+	t.Helper()
+	for name, n := range map[string]**node{"a": &a, "b": &b} {
+		x := &node{got: make(chan received, 10_000), took: make(chan accepted, 10)}
+		x.Link = open(t, Options{Name: name, Address: address, Credentials: credentials(name),
+			Receive: func(from string, frame []byte) { x.got <- received{from, string(frame)} },
+			Accept:  func(from string, conn net.Conn) { x.took <- accepted{conn, from} }})
+		*n = x
+	}
+	for _, to := range [][2]*node{{a, b}, {b, a}} {
+		peer := Peer{Name: to[1].o.Name, Address: to[1].listener.Addr().String()}
+		if err := to[0].Set([]Peer{peer}); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { n.Close() })
-		return n
 	}
-	return open("a", la, Peer{Name: "b", Address: lb.Addr().String()}),
-		open("b", lb, Peer{Name: "a", Address: la.Addr().String()})
+	return a, b
 }
 
 func plain(string) *Credentials { return nil }
 
-// within waits for a frame.
-func (n *node) within(t *testing.T) received {
-	t.Helper()
-	select {
-	case r := <-n.got:
-		return r
-	case <-time.After(time.Minute):
-		t.Fatal("no frame comes")
-		return received{}
-	}
-}
-
 // reach sends until a frame arrives: those before there is a connection are dropped.
 func reach(t *testing.T, from, to *node, name string) {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for range 1000 {
 		from.Send(name, []byte("hello"))
 		select {
 		case <-to.got:
 			return
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("no frame comes")
+		case <-time.After(leastPause):
 		}
 	}
+	t.Fatal("no frame comes")
 }
 
 func TestFramesOfEverySizeComeInOrder(t *testing.T) {
-	a := newAuthority(t)
-	for name, credentials := range map[string]func(string) *Credentials{
-		"plain": plain,
-		"TLS":   func(name string) *Credentials { return a.of(identity("c1", name)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, b := pair(t, credentials)
-			reach(t, a, b, "b")
-			reach(t, b, a, "a")
-			sizes := []int{0, 1, 100, bufferAll, growBytes, growBytes + 1, 9 << 20}
-			for i, n := range sizes {
-				a.Send("b", bytes.Repeat([]byte{byte('0' + i)}, n))
+	both(t, func(t *testing.T, ca *authority) {
+		a, b := pair(t, ca.voter)
+		reach(t, a, b, "b")
+		reach(t, b, a, "a")
+		sizes := []int{0, 1, 100, bufferAll, growBytes, growBytes + 1, 9 << 20}
+		for i, n := range sizes {
+			a.Send("b", bytes.Repeat([]byte{byte('0' + i)}, n))
+		}
+		for i, n := range sizes {
+			r := <-b.got
+			for r.frame == "hello" {
+				r = <-b.got
 			}
-			for i, n := range sizes {
-				r := b.within(t)
-				for r.frame == "hello" {
-					r = b.within(t)
-				}
-				if r.from != "a" || r.frame != strings.Repeat(string(rune('0'+i)), n) {
-					t.Fatalf("frame %d is of node %s with %d bytes, want %d", i, r.from,
-						len(r.frame), n)
-				}
+			if r.from != "a" || r.frame != strings.Repeat(string(rune('0'+i)), n) {
+				t.Fatalf("frame %d is of node %s with %d bytes, want %d", i, r.from,
+					len(r.frame), n)
 			}
-		})
-	}
+		}
+	})
 }
 
 // A peer that comes back is reached again.
 func TestALinkIsMadeAgain(t *testing.T) {
-	a, b := pair(t, plain)
-	reach(t, a, b, "b")
-	for conn := range a.conns() {
-		conn.Close()
-	}
-	reach(t, a, b, "b")
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, plain)
+		reach(t, a, b, "b")
+		for conn := range a.conns() {
+			conn.Close()
+		}
+		reach(t, a, b, "b")
+	})
 }
 
 // conns returns the open connections.
@@ -176,64 +198,67 @@ func (l *Link) conns() map[net.Conn]bool {
 
 // A connection that proves to be no voter of the cluster sends nothing.
 func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	a, b := pair(t, func(name string) *Credentials { return ca.of(identity("c1", name)) })
-	a.Close() // it would dial again, and replace the connection of the test
-	address := b.listener.Addr().String()
-	for _, c := range []struct {
-		what  string
-		own   *Credentials
-		hello string
-		heard bool
-	}{
-		{"node a", ca.of(identity("c1", "a")), identity("c1", "a"), true},
-		{"node c, which is no peer", ca.of(identity("c1", "c")), identity("c1", "c"), false},
-		{"node c as node a", ca.of(identity("c1", "c")), identity("c1", "a"), false},
-		{"an observer", ca.of("a.observer.c1.exchange"), identity("c1", "a"), false},
-		{"node a of another cluster", ca.of(identity("c2", "a")), identity("c1", "a"), false},
-		{"another cluster's name", ca.of(identity("c1", "a")), identity("c2", "a"), false},
-		{"another authority", other.of(identity("c1", "a")), identity("c1", "a"), false},
-		{"no certificate", nil, identity("c1", "a"), false},
-	} {
-		config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(),
-			ServerName: identity("c1", "b")}
-		config.RootCAs.AddCert(ca.cert)
-		if c.own != nil {
-			config.Certificates = []tls.Certificate{c.own.Certificate}
-		}
-		for _, kind := range []string{hello, copyHello + "start 0 ", callHello} {
-			conn, err := tls.Dial("tcp", address, config)
-			if err != nil {
-				t.Fatalf("%s: %v", c.what, err)
+	synctest.Test(t, func(t *testing.T) {
+		ca, other := newAuthority(t), newAuthority(t)
+		a, b := pair(t, ca.voter)
+		a.Close() // it would dial again, and replace the connection of the test
+		address := b.listener.Addr().String()
+		for _, c := range []struct {
+			what  string
+			own   *Credentials
+			hello string
+			heard bool
+		}{
+			{"node a", ca.of(identity("c1", "a")), identity("c1", "a"), true},
+			{"node c, which is no peer", ca.of(identity("c1", "c")), identity("c1", "c"), false},
+			{"node c as node a", ca.of(identity("c1", "c")), identity("c1", "a"), false},
+			{"an observer", ca.of("a.observer.c1.exchange"), identity("c1", "a"), false},
+			{"node a of another cluster", ca.of(identity("c2", "a")), identity("c1", "a"), false},
+			{"another cluster's name", ca.of(identity("c1", "a")), identity("c2", "a"), false},
+			{"another authority", other.of(identity("c1", "a")), identity("c1", "a"), false},
+			{"no certificate", nil, identity("c1", "a"), false},
+		} {
+			config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: x509.NewCertPool(),
+				ServerName: identity("c1", "b")}
+			config.RootCAs.AddCert(ca.cert)
+			if c.own != nil {
+				config.Certificates = []tls.Certificate{c.own.Certificate}
 			}
-			send := func(text string) {
-				conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-			}
-			send(kind + c.hello)
-			send(c.what)
-			if c.heard {
-				b.hears(t, kind, c.what)
-				conn.Close()
-				continue
-			}
-			ended := make(chan error, 1)
-			go func() {
-				_, err := conn.Read(make([]byte, 1))
-				ended <- err
-			}()
-			select {
-			case err := <-ended:
-				if err == nil {
-					t.Errorf("%s gets an answer to %q", c.what, kind)
+			for _, kind := range []string{hello, copyHello + "start 0 ", callHello} {
+				conn := tls.Client(dial(t, address), config)
+				if err := conn.Handshake(); err != nil {
+					t.Fatalf("%s: %v", c.what, err)
 				}
-			case r := <-b.got:
-				t.Errorf("%s is heard: %+v", c.what, r)
-			case <-b.took:
-				t.Errorf("a connection of %s is taken", c.what)
+				send := func(text string) {
+					length := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+					conn.Write(append(length, text...))
+				}
+				send(kind + c.hello)
+				send(c.what)
+				if c.heard {
+					b.hears(t, kind, c.what)
+					conn.Close()
+					continue
+				}
+				ended := make(chan error, 1)
+				go func() {
+					_, err := conn.Read(make([]byte, 1))
+					ended <- err
+				}()
+				select {
+				case err := <-ended:
+					if err == nil {
+						t.Errorf("%s gets an answer to %q", c.what, kind)
+					}
+				case r := <-b.got:
+					t.Errorf("%s is heard: %+v", c.what, r)
+				case <-b.took:
+					t.Errorf("a connection of %s is taken", c.what)
+				}
+				conn.Close()
 			}
-			conn.Close()
 		}
-	}
+	})
 }
 
 // hears checks that a frame comes from node a, on a connection of a kind.
@@ -242,7 +267,7 @@ func (n *node) hears(t *testing.T, kind, frame string) {
 	var from, text string
 	switch kind {
 	case hello:
-		r := n.within(t)
+		r := <-n.got
 		from, text = r.from, r.frame
 	case callHello:
 		c := <-n.took
@@ -262,64 +287,64 @@ func (n *node) hears(t *testing.T, kind, frame string) {
 
 // A node does not send to a server that is not the node it means.
 func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
-	ca := newAuthority(t)
-	a, b := pair(t, func(name string) *Credentials {
-		if name == "b" {
-			return ca.of(identity("c1", "c"))
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		a, b := pair(t, func(name string) *Credentials {
+			if name == "b" {
+				return ca.of(identity("c1", "c"))
+			}
+			return ca.of(identity("c1", name))
+		})
+		p := a.peer("b")
+		if conn, err := p.dial(p.ctx); err == nil {
+			conn.Close()
+			t.Fatal("node a takes another node for node b")
+		} else if !strings.Contains(err.Error(), "certificate") {
+			t.Fatal(err)
 		}
-		return ca.of(identity("c1", name))
+		if len(b.got) > 0 {
+			t.Fatal("a frame has come")
+		}
 	})
-	p := a.peer("b")
-	if conn, err := p.dial(p.ctx); err == nil {
-		conn.Close()
-		t.Fatal("node a takes another node for node b")
-	} else if !strings.Contains(err.Error(), "certificate") {
-		t.Fatal(err)
-	}
-	if len(b.got) > 0 {
-		t.Fatal("a frame has come")
-	}
 }
 
 // A node that is a peer no more is heard no more, and its connection ends. Once it is a peer again,
 // it is heard again.
 func TestPeersComeAndGo(t *testing.T) {
-	a, b := pair(t, plain)
-	reach(t, a, b, "b")
-	reach(t, b, a, "a")
-	peer := a.peer("b").Peer
-	gone := a.peer("b")
-	if err := a.Set(nil); err != nil {
-		t.Fatal(err)
-	}
-	gone.mu.Lock()
-	_, err := gone.inbound.Read(make([]byte, 1))
-	gone.mu.Unlock()
-	if !errors.Is(err, net.ErrClosed) {
-		t.Errorf("its connection: %v", err)
-	}
-	conn, err := net.Dial("tcp", a.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if p, _, err := a.know(greeting{conn, b.identified(hello)}); err == nil {
-		t.Errorf("node %s is known", p.Name)
-	}
-	if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
-		t.Error("a name that cannot be is taken")
-	}
-	if err := a.Set([]Peer{peer}); err != nil {
-		t.Fatal(err)
-	}
-	reach(t, a, b, "b")
-	reach(t, b, a, "a")
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Set([]Peer{peer, {"c", peer.Address}}); err != nil || a.peer("c") != nil {
-		t.Error("a link that is closed dials", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, plain)
+		reach(t, a, b, "b")
+		reach(t, b, a, "a")
+		peer := a.peer("b").Peer
+		gone := a.peer("b")
+		if err := a.Set(nil); err != nil {
+			t.Fatal(err)
+		}
+		gone.mu.Lock()
+		_, err := gone.inbound.Read(make([]byte, 1))
+		gone.mu.Unlock()
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("its connection: %v", err)
+		}
+		conn := dial(t, a.listener.Addr().String())
+		if p, _, err := a.know(greeting{conn, b.identified(hello)}); err == nil {
+			t.Errorf("node %s is known", p.Name)
+		}
+		if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
+			t.Error("a name that cannot be is taken")
+		}
+		if err := a.Set([]Peer{peer}); err != nil {
+			t.Fatal(err)
+		}
+		reach(t, a, b, "b")
+		reach(t, b, a, "a")
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Set([]Peer{peer, {"c", peer.Address}}); err != nil || a.peer("c") != nil {
+			t.Error("a link that is closed dials", err)
+		}
+	})
 }
 
 // A greeting is a connection over which a first frame comes.
@@ -334,46 +359,46 @@ func (g greeting) Read(p []byte) (int, error) {
 }
 
 func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
-	a, b := pair(t, plain)
-	a.Close()
-	conn, err := net.Dial("tcp", b.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	text := hello + identity("c1", "a")
-	conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-	conn.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
-	conn.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, plain)
+		a.Close()
+		conn := dial(t, b.listener.Addr().String())
+		text := hello + identity("c1", "a")
+		conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+		conn.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
+		conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // A peer that takes nothing does not hold up the sender, and what waits for it is bounded.
 func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
-	a, _ := pair(t, plain)
-	p := &peer{Peer: Peer{Name: "i"}, link: a.Link, frames: make(chan []byte, maxQueued)}
-	a.peers["i"] = p // and no goroutine that sends
-	for range 2 * maxQueued {
-		a.Send("i", make([]byte, 10))
-	}
-	if len(p.frames) != maxQueued || p.bytes.Load() != 10*maxQueued {
-		t.Fatalf("%d frames of %d bytes wait", len(p.frames), p.bytes.Load())
-	}
-	p.empty()
-	if p.bytes.Load() != 0 {
-		t.Fatalf("%d bytes wait", p.bytes.Load())
-	}
-	large := make([]byte, maxFrame)
-	for range 5 {
-		a.Send("i", large)
-	}
-	if n := p.bytes.Load(); n > maxQueuedBytes || n < maxFrame {
-		t.Fatalf("%d bytes wait", n)
-	}
-	a.Send("i", make([]byte, maxFrame+1))
-	a.Send("h", large)
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := pair(t, plain)
+		p := &peer{Peer: Peer{Name: "i"}, link: a.Link, frames: make(chan []byte, maxQueued)}
+		a.peers["i"] = p // and no goroutine that sends
+		for range 2 * maxQueued {
+			a.Send("i", make([]byte, 10))
+		}
+		if len(p.frames) != maxQueued || p.bytes.Load() != 10*maxQueued {
+			t.Fatalf("%d frames of %d bytes wait", len(p.frames), p.bytes.Load())
+		}
+		p.empty()
+		if p.bytes.Load() != 0 {
+			t.Fatalf("%d bytes wait", p.bytes.Load())
+		}
+		large := make([]byte, maxFrame)
+		for range 5 {
+			a.Send("i", large)
+		}
+		if n := p.bytes.Load(); n > maxQueuedBytes || n < maxFrame {
+			t.Fatalf("%d bytes wait", n)
+		}
+		a.Send("i", make([]byte, maxFrame+1))
+		a.Send("h", large)
+	})
 }
 
 func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
@@ -397,6 +422,7 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 			t.Errorf("%s is not refused", what)
 		}
 	}
+	good.Listener = network.Listen(t, "")
 	l, err := Open(good)
 	if err != nil {
 		t.Fatal(err)
@@ -409,33 +435,26 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 // A frame that has begun and does not come ends its connection. One that has not begun may take its
 // time.
 func TestAFrameThatDoesNotComeEndsTheConnection(t *testing.T) {
-	var log said
-	l := listen(t)
-	b, err := Open(Options{Cluster: "c1", Name: "b", Listener: l, frame: 30 * time.Millisecond,
-		Peers: []Peer{{"a", listenNowhere(t)}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Receive: func(string, []byte) { t.Error("half a frame is heard") }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	for _, says := range []string{"\x00", "\x00\x00\x00\x09half"} {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var log said
+		b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}},
+			Logger:  slog.New(slog.NewTextHandler(&log, nil)),
+			Receive: func(string, []byte) { t.Error("half a frame is heard") }})
+		for _, says := range []string{"\x00", "\x00\x00\x00\x09half"} {
+			conn := dial(t, b.listener.Addr().String())
+			conn.SetDeadline(time.Now().Add(time.Minute))
+			text := hello + identity("c1", "a")
+			first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+			if _, err := conn.Write(append(first, says...)); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, says, conn)
 		}
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(time.Minute))
-		text := hello + identity("c1", "a")
-		first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
-		if _, err := conn.Write(append(first, says...)); err != nil {
-			t.Fatal(err)
+		if text := log.String(); !strings.Contains(text, "the connection of a node was ended") ||
+			!strings.Contains(text, "node=a") {
+			t.Errorf("the log does not say so:\n%s", text)
 		}
-		ended(t, says, conn)
-	}
-	if text := log.String(); !strings.Contains(text, "the connection of a node was ended") ||
-		!strings.Contains(text, "node=a") {
-		t.Errorf("the log does not say so:\n%s", text)
-	}
+	})
 }
 
 // said is a log.
@@ -459,58 +478,50 @@ func (s *said) String() string {
 // Connections that say nothing end for newer ones, those of the host that has most of them first.
 // So a node finds a place, from another host or from the same one.
 func TestACrowdKeepsNoNodeOut(t *testing.T) {
-	b, err := Open(Options{Cluster: "c1", Name: "b", Address: "127.0.0.1:0", Logger: quiet,
-		Peers: []Peer{{"a", listenNowhere(t)}}, Receive: func(string, []byte) {},
-		Accept: func(_ string, conn net.Conn) { conn.Close() }, within: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	var crowd []net.Conn
-	for range maxArriving {
-		conn, err := net.Dial("tcp", b.listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}},
+			Accept: func(_ string, conn net.Conn) { conn.Close() }, within: time.Hour})
+		var crowd []net.Conn
+		for range maxArriving {
+			crowd = append(crowd, dial(t, b.listener.Addr().String()))
 		}
-		defer conn.Close()
-		crowd = append(crowd, conn)
-	}
-	a := joiner(t, b.listener.Addr().String())
-	for i := range 3 {
-		conn, err := a.Dial(t.Context(), "b")
-		if err != nil {
-			t.Fatal(err)
+		a := joiner(t, b.listener.Addr().String())
+		for i := range 3 {
+			conn, err := a.Dial(t.Context(), "b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+			if i == 0 {
+				ended(t, "the oldest", crowd[0])
+			}
 		}
-		conn.Close()
-		if i == 0 {
-			ended(t, "the oldest", crowd[0])
+		var all arriving
+		ends := func(conn net.Conn) bool {
+			_, err := conn.Write([]byte{1})
+			return err != nil
 		}
-	}
-	var all arriving
-	ends := func(conn net.Conn) bool {
-		_, err := conn.Write([]byte{1})
-		return err != nil
-	}
-	var others []net.Conn
-	for i := range maxArriving {
-		conn := new(hosted)
-		if conn.host = "crowd:1"; i < 2 {
-			conn.host = "other:1"
+		var others []net.Conn
+		for i := range maxArriving {
+			conn := new(hosted)
+			if conn.host = "crowd:1"; i < 2 {
+				conn.host = "other:1"
+			}
+			others = append(others, conn)
+			all.enter(conn)
 		}
-		others = append(others, conn)
-		all.enter(conn)
-	}
-	for range 5 {
-		all.enter(&hosted{host: "other:2"})
-	}
-	for i, conn := range others {
-		if want := i >= 2 && i < 7; ends(conn) != want {
-			t.Errorf("connection %d has ended: %t", i, !want)
+		for range 5 {
+			all.enter(&hosted{host: "other:2"})
 		}
-		if all.leave(conn) == ends(conn) {
-			t.Errorf("connection %d is waiting and has ended, or neither", i)
+		for i, conn := range others {
+			if want := i >= 2 && i < 7; ends(conn) != want {
+				t.Errorf("connection %d has ended: %t", i, !want)
+			}
+			if all.leave(conn) == ends(conn) {
+				t.Errorf("connection %d is waiting and has ended, or neither", i)
+			}
 		}
-	}
+	})
 }
 
 // A hosted is a connection from a host.

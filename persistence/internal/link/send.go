@@ -131,8 +131,7 @@ func (p *peer) empty() {
 }
 
 func (p *peer) dial(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{Timeout: handshake}
-	conn, err := d.DialContext(ctx, "tcp", p.Address)
+	conn, err := p.link.o.Dial(ctx, "tcp", p.Address)
 	if err != nil {
 		return nil, err
 	}

@@ -221,3 +221,70 @@ func TestArrowsOfARoomAreCountedAndTheFewestClimb(t *testing.T) {
 		t.Errorf("circles %v", c)
 	}
 }
+
+func TestTheGateHasNoRealClockProcessOrListener(t *testing.T) {
+	found := map[string][]finding{}
+	root := house(t, map[string]string{
+		"a/a.go": "package a\n\nimport \"time\"\n\nfunc A() { time.Sleep(1) }\n",
+		"a/a_test.go": `package a
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"house/helptest"
+)
+
+func TestCode(t *testing.T)    { A() }
+func TestSleep(t *testing.T)   { time.Sleep(1) }
+func TestBound(t *testing.T)   { context.WithTimeout(t.Context(), 1) }
+func TestHelper(t *testing.T)  { helptest.Start(t) }
+func TestProcess(t *testing.T) { bubble(t, func(t *testing.T) { exec.Command("true") }) }
+func TestListen(t *testing.T)  { net.Listen("tcp", ":0") }
+func TestFake(t *testing.T)    { synctest.Test(t, func(t *testing.T) { wait(t) }) }
+func TestFakeToo(t *testing.T) { bubble(t, func(t *testing.T) { wait(t) }) }
+func TestReal(t *testing.T)    { wait(t) }
+func TestTable(t *testing.T)   { table[0](t) }
+
+var table = []func(t *testing.T){wait}
+
+func wait(*testing.T) { time.Sleep(1) }
+
+func bubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+`,
+		"a/b_test.go": "//go:build prove\n\npackage a\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\n" +
+			"func TestTagged(t *testing.T) { time.Sleep(1) }\n",
+		"b/b_test.go": "package b\n\nimport (\n\t\"net\"\n\t\"testing\"\n\t\"time\"\n)\n\n" +
+			"func TestListen(t *testing.T) { net.Listen(\"tcp\", \":0\") }\n" +
+			"func TestSleep(t *testing.T) { time.Sleep(1) }\n",
+		"helptest/help.go": "package helptest\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\n" +
+			"func Start(t *testing.T) { exec.Command(\"true\") }\n",
+	})
+	loaded, err := load(root, builds[0], "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newRingCheck(root, "b: its subject is a socket\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.add(loaded)
+	found[rules[5]] = c.findings()
+	const rule = ": a test of the gate has no real clock, process or listener"
+	says(t, found,
+		"a/a_test.go:15: a.TestSleep -> time.Sleep"+rule,
+		"a/a_test.go:16: a.TestBound -> context.WithTimeout"+rule,
+		"a/a_test.go:17: a.TestHelper -> helptest.Start -> exec.Command"+rule,
+		"a/a_test.go:18: a.TestProcess -> exec.Command"+rule,
+		"a/a_test.go:19: a.TestListen -> net.Listen"+rule,
+		"a/a_test.go:22: a.TestReal -> a.wait -> time.Sleep"+rule,
+		"a/a_test.go:23: a.TestTable -> a.table -> a.wait -> time.Sleep"+rule,
+		"b/b_test.go:10: b.TestSleep -> time.Sleep"+rule)
+	if _, err := newRingCheck(root, "b\n"); err == nil {
+		t.Error("a package may listen without a reason")
+	}
+}

@@ -1,8 +1,3 @@
-// Command testreport reads the events of `go test -json` and prints what a person wants to see: the
-// line of each package, everything a failed test said, and at the end which version of a server how
-// many tests ran on, as far as they told by testing.T.Attr, the tests that took longest, and those
-// that were skipped with their reasons. It exits with 1 if anything failed, and does not rely on
-// the exit code of `go test`, which a pipe would hide.
 package main
 
 import (
@@ -12,21 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
-
-func main() {
-	ok, err := report(os.Stdin, os.Stdout)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "testreport:", err)
-		os.Exit(1)
-	}
-	if !ok {
-		os.Exit(1)
-	}
-}
 
 // An event is one of those that `go doc test2json` describes.
 type event struct {
@@ -39,10 +23,12 @@ type event struct {
 	Key, Value string  // of an attribute
 }
 
+var coverage = regexp.MustCompile(`^ok .*coverage: ([0-9.]+%) of statements`)
+
 type test struct{ pkg, name string }
 
-// Of the tests that take slowSeconds and more the report names up to slowListed, without subtests.
-const slowSeconds, slowListed = 20, 30
+// slowListed is how many of the slowest tests a report names, without subtests.
+const slowListed = 10
 
 type slowTest struct {
 	test
@@ -55,34 +41,32 @@ type reporter struct {
 	skipped []string
 	failed  []string
 	slow    []slowTest
-	passed  int
+	passes  map[test]bool
+	unlucky []test                   // that failed before they began, see setUp
 	on      map[string]map[test]bool // tests by an attribute that they have
 	ended   map[string]bool          // packages; one that never ends has crashed
+	covered map[string]string        // percents by package
 }
 
-// report is false if anything failed, or if there was nothing at all.
-func report(in io.Reader, out io.Writer) (bool, error) {
-	r := reporter{out: out, said: map[test][]string{}, ended: map[string]bool{},
-		on: map[string]map[test]bool{}}
-	lines := bufio.NewReader(in)
-	for {
+// read takes up the events of one run of go test.
+func (r *reporter) read(in io.Reader) error {
+	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprint(out, string(line)) // from the go command itself
+				fmt.Fprint(r.out, string(line)) // from the go command itself
 			} else {
 				r.take(e)
 			}
 		}
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
-	return r.end(), nil
 }
 
 func (r *reporter) take(e event) {
@@ -90,7 +74,7 @@ func (r *reporter) take(e event) {
 		r.ended[e.Package] = false
 	}
 	t := test{e.Package, e.Test}
-	if e.Elapsed >= slowSeconds && e.Test != "" && !strings.Contains(e.Test, "/") {
+	if e.Elapsed > 0 && e.Test != "" && !strings.Contains(e.Test, "/") {
 		r.slow = append(r.slow, slowTest{t, e.Elapsed})
 	}
 	switch {
@@ -99,6 +83,9 @@ func (r *reporter) take(e event) {
 	case e.Action == "build-fail":
 		r.failed = append(r.failed, "build of "+e.ImportPath)
 	case e.Test == "" && e.Action == "output":
+		if m := coverage.FindStringSubmatch(e.Output); m != nil && r.covered != nil {
+			r.covered[strings.TrimPrefix(e.Package, "exchange/")] = m[1]
+		}
 		if e.Output != "PASS\n" {
 			fmt.Fprint(r.out, e.Output)
 		}
@@ -113,18 +100,21 @@ func (r *reporter) take(e event) {
 	case e.Action == "output":
 		r.said[t] = append(r.said[t], e.Output)
 	case e.Action == "pass":
-		r.passed++
+		r.passes[t] = true
 		delete(r.said, t)
 	case e.Action == "skip":
 		r.skipped = append(r.skipped, e.Package+" "+e.Test+": "+reason(r.said[t]))
 		delete(r.said, t)
 	case e.Action == "fail":
 		r.failed = append(r.failed, e.Package+" "+e.Test)
+		if setUp.MatchString(strings.Join(r.said[t], "")) {
+			r.unlucky = append(r.unlucky, test{t.pkg, topLevel(t.name)})
+		}
 		r.tell(t)
 	}
 }
 
-// endPackage says what is left of tests that were cut off by a crash or a time limit.
+// endPackage prints what is left of tests that were cut off by a crash or a time limit.
 func (r *reporter) endPackage(e event) {
 	r.ended[e.Package] = true
 	if e.Action != "fail" {
@@ -171,6 +161,7 @@ func reason(said []string) string {
 	return strings.Join(words, " ")
 }
 
+// end prints what all runs came to. It is false if anything failed, or if there was nothing at all.
 func (r *reporter) end() bool {
 	for pkg, ended := range r.ended {
 		if !ended {
@@ -178,21 +169,21 @@ func (r *reporter) end() bool {
 		}
 	}
 	slices.Sort(r.failed)
-	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d skipped.\n", r.passed, len(r.failed),
-		len(r.skipped))
-	for _, attribute := range slices.Sorted(maps.Keys(r.on)) {
-		fmt.Fprintf(r.out, "%d of them with %s\n", len(r.on[attribute]), attribute)
-	}
-	slices.SortStableFunc(r.slow,
-		func(a, b slowTest) int { return cmp.Compare(b.seconds, a.seconds) })
-	for _, s := range r.slow[:min(len(r.slow), slowListed)] {
-		fmt.Fprintf(r.out, "slow: %s %s %.0f s\n", s.pkg, s.name, s.seconds)
+	for _, s := range r.skipped {
+		fmt.Fprintln(r.out, "skipped:", s)
 	}
 	for _, s := range r.failed {
 		fmt.Fprintln(r.out, "failed:", s)
 	}
-	for _, s := range r.skipped {
-		fmt.Fprintln(r.out, "skipped:", s)
+	for _, attribute := range slices.Sorted(maps.Keys(r.on)) {
+		fmt.Fprintf(r.out, "%d tests with %s\n", len(r.on[attribute]), attribute)
+	}
+	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", len(r.passes), len(r.failed),
+		len(r.skipped))
+	slices.SortStableFunc(r.slow,
+		func(a, b slowTest) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, s := range r.slow[:min(len(r.slow), slowListed)] {
+		fmt.Fprintf(r.out, "slowest: %.1f s %s %s\n", s.seconds, s.pkg, s.name)
 	}
 	return len(r.failed) == 0 && len(r.ended) > 0
 }

@@ -1,0 +1,83 @@
+//go:build prove
+
+package actors
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exchange/persistence"
+	"exchange/persistence/redistest"
+)
+
+var anew = flag.Bool("write-format", false, "write "+formatFolder+" anew")
+
+func init() {
+	formats["redis"] = openRedisFormat
+	writeFormats = func(t *testing.T) {
+		if *anew {
+			writeFormat(t, formatFolder)
+		}
+	}
+}
+
+func openRedisFormat(t *testing.T) persistence.Store {
+	t.Helper()
+	r := redistest.Start(t)
+	r.Kill()
+	entries, err := filepath.Glob(filepath.Join(r.Dir(), "appendonlydir", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.Remove(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyFolder(t, r.Dir(), filepath.Join(formatFolder, "redis"))
+	r.Restart()
+	return openRedis(t, r.URL(), "")
+}
+
+func writeFormat(t *testing.T, folder string) {
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(folder, "pebble")
+	s := openPebble(t, dir)
+	writeEverything(t, s)
+	// it names this machine
+	if err := errors.Join(s.Close(), os.Remove(filepath.Join(dir, "HOLDER"))); err != nil {
+		t.Fatal(err)
+	}
+	r := redistest.Start(t)
+	s = openRedis(t, r.URL(), "")
+	writeEverything(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Kill()
+	copyFolder(t, filepath.Join(folder, "redis", "appendonlydir"),
+		filepath.Join(r.Dir(), "appendonlydir"))
+	for name, open := range map[string]func() persistence.Store{
+		"pebble": func() persistence.Store {
+			tmp := filepath.Join(t.TempDir(), "data")
+			copyFolder(t, tmp, dir)
+			return openPebble(t, tmp)
+		},
+		"redis": func() persistence.Store { r.Restart(); return openRedis(t, r.URL(), "") },
+	} {
+		s := open()
+		text := summary(t, s)
+		s.Close()
+		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text),
+			0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %s", name, strings.TrimSpace(text))
+	}
+}

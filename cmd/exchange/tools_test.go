@@ -1,0 +1,162 @@
+//go:build prove && unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"exchange/config"
+	"exchange/persistence"
+	"exchange/persistence/redis"
+	"exchange/persistence/redistest"
+)
+
+// startAndWait starts a redis-server in its own group of processes, waits until the server takes
+// connections, and ends it with the test.
+func startAndWait(t *testing.T, server *exec.Cmd) {
+	t.Helper()
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	output, err := server.StdoutPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, ended := make(chan struct{}), make(chan struct{})
+	var said bytes.Buffer // before loaded or ended is closed
+	go func() {
+		defer close(ended)
+		lines, first := bufio.NewScanner(output), sync.OnceFunc(func() { close(loaded) })
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "Ready to accept connections") {
+				first()
+			}
+			select {
+			case <-loaded:
+			default:
+				fmt.Fprintln(&said, lines.Text())
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		syscall.Kill(-server.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		<-ended
+		server.Wait() //nolint:errcheck // it was killed
+	})
+	select {
+	case <-loaded:
+	case <-ended:
+		t.Fatalf("it ends: %s", said.String())
+	}
+}
+
+// The containers' Redis starts by its command, the health check finds it, and it wants the
+// password. The exchange's store takes this Redis as durable.
+func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatal("redis-server is not installed, and this test needs it: scripts/test installs it")
+	}
+	s := compose(t).Services["redis"]
+	port, dir := redistest.FreePort(t), t.TempDir()
+	script := strings.Replace(s.Command[2], "<<SETTINGS\n",
+		fmt.Sprintf("<<SETTINGS\nport %d\nbind 127.0.0.1\ndir %s\n", port, dir), 1)
+	environ := os.Environ()
+	for name, value := range s.Environment {
+		environ = append(environ, name+"="+value)
+	}
+	server := exec.Command(s.Command[0], s.Command[1], script)
+	server.Env, server.Dir = environ, dir
+	startAndWait(t, server)
+	if s.Healthcheck.Test[0] != "CMD-SHELL" {
+		t.Fatalf("%q", s.Healthcheck.Test)
+	}
+	check := strings.Replace(s.Healthcheck.Test[1], "redis-cli",
+		fmt.Sprintf("redis-cli -p %d", port), 1)
+	healthy := func(environ []string) bool {
+		c := exec.Command("sh", "-c", check)
+		c.Env = environ
+		return c.Run() == nil
+	}
+	if !healthy(environ) {
+		t.Fatal("its health check does not find it")
+	}
+	if healthy(os.Environ()) {
+		t.Error("it needs no password")
+	}
+
+	ctx := context.Background()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	c := goredis.NewClient(&goredis.Options{Addr: address, Password: composePassword, Protocol: 2,
+		DisableIdentity: true})
+	defer c.Close()
+	for name, want := range composeSettings(t) {
+		switch name {
+		case "maxmemory", "auto-aof-rewrite-min-size": // Redis says it in bytes
+			continue
+		case "requirepass":
+			want = composePassword // as the shell fills it in
+		}
+		if got, err := c.ConfigGet(ctx, name).Result(); err != nil || got[name] != want {
+			t.Errorf("%v, %v, want %s %s", got, err, name, want)
+		}
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", server.Process.Pid))
+	if err == nil && (strings.Contains(string(line), composePassword) ||
+		!strings.Contains(string(line), "redis-server")) {
+		t.Errorf("its command line is %q", line)
+	}
+	for url, opens := range map[string]bool{
+		"redis://:" + composePassword + "@" + address + "/0": true,
+		"redis://" + address + "/0":                          false,
+	} {
+		store, err := redis.Open(ctx, url, redis.Options{})
+		if err == nil {
+			_, _, err = store.Acquire(ctx, persistence.Claim{})
+			store.Close() //nolint:errcheck // nothing was written
+		}
+		if (err == nil) != opens {
+			t.Errorf("%s: %v", config.RedactURL(url), err)
+		}
+	}
+}
+
+// systemd itself reads the unit without a complaint, and finds little to attack.
+func TestSystemdTakesTheService(t *testing.T) {
+	tool, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(
+			"there is no systemd-analyze: the unit is compared with the program only, and not " +
+				"read by systemd")
+	}
+	text, err := os.ReadFile(unitFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program is not installed here: another one stands for it.
+	file := filepath.Join(t.TempDir(), "exchange.service")
+	text = []byte(strings.Replace(string(text), "/usr/local/bin/exchange ", "/bin/sh ", 1))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify", "--man=no", file},
+		{"security", "--offline=true", "--threshold=25", file}} {
+		out, err := exec.Command(tool, args...).CombinedOutput()
+		if said := string(out); err != nil ||
+			args[0] == "verify" && strings.Contains(said, "exchange.service") {
+			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, said)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build prove
+
+package matching
+
+func init() { differentialSeeds, marketMessages = 104, 200_000 }

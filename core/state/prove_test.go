@@ -1,0 +1,5 @@
+//go:build prove
+
+package state
+
+func init() { oneOf = 1 }

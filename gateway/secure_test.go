@@ -1,0 +1,352 @@
+//go:build prove
+
+package gateway
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"exchange/gateway/listen"
+	"exchange/gateway/tlstest"
+)
+
+// secureExchange is an exchange whose public listener speaks TLS on a real address.
+func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Authority,
+	folder, address string) {
+	t.Helper()
+	h = newHarness(t, nil)
+	a, folder, c := newCertificate(t, time.Now().Add(30*aDay), log)
+	h.tune = func(o *Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second }
+	h.stop()
+	h.start()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go h.gateway.Serve(l) //nolint:errcheck // ends with the listener
+	h.account("alice")
+	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
+		t.Fatal(err)
+	}
+	return h, a, folder, l.Addr().String()
+}
+
+// serial is the number of the certificate that an answer's connection has.
+func serial(t *testing.T, s *tls.ConnectionState) int64 {
+	t.Helper()
+	if s == nil || len(s.PeerCertificates) == 0 {
+		t.Fatal("there is no certificate")
+	}
+	return s.PeerCertificates[0].SerialNumber.Int64()
+}
+
+// secureClient keeps one connection.
+func secureClient(a *tlstest.Authority) *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
+		MaxConnsPerHost: 1}, Timeout: 20 * time.Second}
+}
+
+func fetch(t *testing.T, c *http.Client, method, url, body string,
+	headers ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// A listening client is a websocket of the event stream.
+type listeningClient struct {
+	t *testing.T
+	c *websocket.Conn
+}
+
+func subscribed(t *testing.T, a *tlstest.Authority, address, channels string) *listeningClient {
+	t.Helper()
+	d := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
+		HandshakeTimeout: 20 * time.Second}
+	c, _, err := d.Dial("wss://"+address+streamPath+"?EIO=4&transport=websocket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	l := &listeningClient{t, c}
+	l.hears(`0{"sid"`)
+	l.say("40")
+	l.hears("40{")
+	l.say(`42["subscribe",` + channels + `]`)
+	return l
+}
+
+func (l *listeningClient) say(text string) {
+	l.t.Helper()
+	if err := l.c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// hears reads until there is a message with these words.
+func (l *listeningClient) hears(words string) {
+	l.t.Helper()
+	//nolint:errcheck // then reading fails too
+	l.c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	var heard []string
+	for {
+		_, text, err := l.c.ReadMessage()
+		if err != nil {
+			l.t.Fatalf("waiting for %s: %v, after %q", words, err, heard)
+		}
+		heard = append(heard, string(text))
+		switch {
+		case strings.Contains(string(text), words):
+			return
+		case string(text) == "2":
+			l.say("3")
+		}
+	}
+}
+
+func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
+	h, a, _, address := secureExchange(t, quiet())
+	client := secureClient(a)
+	sell := order("sell", "BTC_USDT", "1", "100")
+	trades := subscribed(t, a, address, `"diff.BTC_USDT"`)
+	trades.hears("subscribe.success")
+	resp, body := fetch(t, client, "POST", "https://"+address+"/api/v1/order/", sell,
+		append(signed("alice", 1, sell), "Content-Type", formType)...)
+	if resp.StatusCode != 201 || resp.TLS.Version != tls.VersionTLS13 {
+		t.Errorf("%d %s, %+v", resp.StatusCode, body, resp.TLS)
+	}
+	trades.hears(`"sell":[{"price":100,"amount":1}]`)
+	resp, body = fetch(t, client, "GET", "https://"+address+"/api/v1/orders/own/", "",
+		signed("alice", 2, "")...)
+	if resp.StatusCode != 200 || !strings.Contains(body, `"id":1,`) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	resp, body = fetch(t, client, "GET", "https://"+address+streamPath+"?EIO=4&transport=polling",
+		"")
+	if resp.StatusCode != 200 || !strings.HasPrefix(body, `0{"sid"`) {
+		t.Errorf("polling: %d %s", resp.StatusCode, body)
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+
+	// Without TLS a client is told to use it, and nothing of what the path has.
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
+	io.WriteString(c, alive)                        //nolint:errcheck
+	if text, err := io.ReadAll(c); !strings.HasPrefix(string(text), "HTTP/1.1 400 ") ||
+		strings.Contains(string(text), "alive") {
+		t.Errorf("plain HTTP is answered with %q, %v", text, err)
+	}
+}
+
+func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
+	h, a, folder, address := secureExchange(t, quiet())
+	shake := func(change func(*tls.Config)) (tls.ConnectionState, error) {
+		o := &tls.Config{RootCAs: a.Pool()}
+		change(o)
+		c, err := tls.Dial("tcp", address, o)
+		if err != nil {
+			return tls.ConnectionState{}, err
+		}
+		defer c.Close()
+		return c.ConnectionState(), nil
+	}
+	for _, v := range []uint16{tls.VersionTLS10, tls.VersionTLS11} {
+		if _, err := shake(func(o *tls.Config) { o.MinVersion, o.MaxVersion = v, v }); err == nil {
+			t.Errorf("%s is spoken", tls.VersionName(v))
+		}
+	}
+	ofRSA, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, _ := tlstest.Files(folder)
+	for kind, private := range map[string]crypto.Signer{"ECDSA": tlstest.NewKey(t), "RSA": ofRSA} {
+		cert, key := a.PairOf(private, 2, time.Now().Add(-time.Hour), time.Now().Add(30*aDay))
+		tlstest.Replace(t, certFile, cert)
+		tlstest.Replace(t, keyFile, key)
+		h.gateway.opts.Certificate.Reload()
+		good := 0
+		for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+			if s.SupportedVersions[0] == tls.VersionTLS13 {
+				continue
+			}
+			modern := strings.HasPrefix(s.Name, "TLS_ECDHE_") &&
+				(strings.Contains(s.Name, "_GCM_") || strings.Contains(s.Name, "_POLY1305_"))
+			state, err := shake(func(o *tls.Config) {
+				o.MaxVersion, o.CipherSuites = tls.VersionTLS12, []uint16{s.ID}
+			})
+			switch {
+			case err == nil && !modern:
+				t.Errorf("%s is taken", s.Name)
+			case err == nil && state.CipherSuite == s.ID && strings.Contains(s.Name, kind):
+				good++
+			}
+		}
+		if good != 3 {
+			t.Errorf("%s: %d modern suites of TLS 1.2 are taken", kind, good)
+		}
+	}
+	for _, x := range []struct {
+		offered []string
+		want    string
+	}{{[]string{"h2", "http/1.1"}, "http/1.1"}, {[]string{"http/1.1"}, "http/1.1"}, {nil, ""}} {
+		if state, err := shake(func(o *tls.Config) { o.NextProtos = x.offered }); err != nil ||
+			state.NegotiatedProtocol != x.want {
+			t.Errorf("%q: %q, %v", x.offered, state.NegotiatedProtocol, err)
+		}
+	}
+	if _, err := shake(func(o *tls.Config) { o.NextProtos = []string{"h2"} }); err == nil {
+		t.Error("a client that knows nothing but HTTP/2 is let in")
+	}
+	if _, err := shake(func(o *tls.Config) { o.RootCAs = x509.NewCertPool() }); err == nil {
+		t.Error("a client that trusts no authority trusts this")
+	}
+}
+
+func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
+	h, a, folder, address := secureExchange(t, quiet())
+	c := h.gateway.opts.Certificate
+	certFile, _, _ := tlstest.Files(folder)
+	url := "https://" + address + "/healthz"
+	old, stream := secureClient(a), subscribed(t, a, address, `"diff.BTC_USDT"`)
+	stream.hears("subscribe.success")
+	check := func(what string, newest int64) {
+		t.Helper()
+		if resp, body := fetch(t, old, "GET", url, ""); serial(t, resp.TLS) != 1 ||
+			resp.StatusCode != 200 {
+			t.Errorf("%s: the connection that is open has certificate %d and %d %s", what,
+				serial(t, resp.TLS), resp.StatusCode, body)
+		}
+		if resp, _ := fetch(t, secureClient(a), "GET", url, ""); serial(t, resp.TLS) != newest {
+			t.Errorf("%s: a new connection has certificate %d, want %d", what, serial(t, resp.TLS),
+				newest)
+		}
+	}
+	check("at first", 1)
+	a.Write(folder, 2, time.Now().Add(30*aDay))
+	check("before a refresh", 1)
+	c.Refresh(time.Now())
+	check("by its files", 2)
+	a.Write(folder, 3, time.Now().Add(30*aDay))
+	c.Reload()
+	check("when asked", 3)
+
+	// Files that cannot be used change nothing.
+	tlstest.Replace(t, certFile, []byte("nothing"))
+	c.Reload()
+	check("broken", 3)
+	a.Write(folder, 4, time.Now().Add(30*aDay))
+	c.Refresh(time.Now())
+	check("mended", 4)
+	sell := order("sell", "BTC_USDT", "1", "100")
+	if resp, body := fetch(t, old, "POST", "https://"+address+"/api/v1/order/", sell,
+		append(signed("alice", 1, sell), "Content-Type", formType)...); resp.StatusCode != 201 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	stream.hears(`"sell":[{"price":100,"amount":1}]`) // on the connection of the first certificate
+}
+
+func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
+	serve := func(address string, c *listen.Certificate) (string, <-chan error) {
+		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+			OperatorToken: operatorToken, OperatorCertificate: c})
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { g.Shutdown(time.Minute); l.Close() })
+		ended := make(chan error, 1)
+		go func() { ended <- g.ServeOperator(l) }()
+		return l.Addr().String(), ended
+	}
+	for _, address := range []string{"0.0.0.0:0", ":0"} {
+		if _, ended := serve(address, nil); !errors.Is(<-ended, listen.ErrPlain) {
+			t.Errorf("%s without TLS is served", address)
+		}
+	}
+	a, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
+	address, _ := serve("0.0.0.0:0", c)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// there is no engine
+	for token, status := range map[string]int{operatorToken: 503, "wrong": 401} {
+		resp, body := fetch(t, secureClient(a), "GET",
+			"https://127.0.0.1:"+port+"/operator/v1/accounts", "", "Authorization", "Bearer "+token)
+		if resp.StatusCode != status {
+			t.Errorf("%s: %d %s", token, resp.StatusCode, body)
+		}
+	}
+}
+
+func TestOneSecureConnectionTooManyIsClosedAndTheOthersAreServed(t *testing.T) {
+	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 2,
+		Certificate: certificate, TrustedProxies: thisMachine})
+	g.public.places.SetSpare(0) // the test's clients are on this machine
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go g.Serve(l) //nolint:errcheck // ends with the listener
+	var held []*tls.Conn
+	for range 2 {
+		c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.Pool()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		held = append(held, c)
+	}
+	for range 5 {
+		if c, err := tls.Dial("tcp", l.Addr().String(),
+			&tls.Config{RootCAs: a.Pool()}); err == nil {
+			c.Close()
+			t.Error("one more is let in")
+		}
+	}
+	for _, c := range held {
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if g.public.places.Refused() != 5 {
+		t.Errorf("%d were refused", g.public.places.Refused())
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The page's text before and after the tables.
+var (
+	//go:embed reliability_head.md
+	pageHead string
+	//go:embed reliability_tail.md
+	pageTail string
+)
+
+// writePage writes docs/reliability.md: what was run on this commit and what was not, the rounds of
+// chaos, and what is not promised.
+func (p *proof) writePage(name string) error {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	fmt.Fprintf(&b, "Commit %s, %s, %d cores (%s/%s).\n\n", p.commit,
+		time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	b.WriteString("| part | what | passed | failed | skipped | minutes |\n|---|---|---|---|---|---|\n")
+	var missing []string
+	covered := map[string]string{}
+	for _, x := range parts {
+		sum, found := result{}, false
+		for name, r := range p.results {
+			if !strings.HasPrefix(name, x.name+"/") {
+				continue
+			}
+			found = true
+			sum.Passed, sum.Failed, sum.Skipped = sum.Passed+r.Passed, sum.Failed+r.Failed,
+				sum.Skipped+r.Skipped
+			sum.Seconds += r.Seconds
+			if !r.OK {
+				sum.Failed = max(sum.Failed, 1)
+			}
+			for pkg, percent := range r.Coverage {
+				covered[pkg] = percent
+			}
+		}
+		if !found {
+			missing = append(missing, x.name)
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %.0f |\n", x.name, x.about, sum.Passed,
+			sum.Failed, sum.Skipped, sum.Seconds/60)
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(&b, "\nNot run on this commit: %s.\n", strings.Join(missing, ", "))
+	}
+	if p.since != "" {
+		fmt.Fprintf(&b, "\nOnly what files changed since %s concern was run.\n", p.since)
+	}
+	if len(covered) > 0 {
+		b.WriteString("\nStatements that the package's own tests reach: ")
+		var list []string
+		for pkg, percent := range covered {
+			list = append(list, fmt.Sprintf("`%s` %s", pkg, percent))
+		}
+		slices.Sort(list)
+		b.WriteString(strings.Join(list, ", ") + ".\n")
+	}
+	rounds, err := os.ReadFile(p.file("chaos.md"))
+	if err != nil {
+		rounds = []byte("The campaign was not run on this commit.")
+	}
+	b.WriteString(strings.Replace(pageTail, "{{rounds}}", strings.TrimSpace(string(rounds)), 1))
+	return os.WriteFile(name, []byte(b.String()), 0o644)
+}
