@@ -342,6 +342,14 @@ func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 func (c *cluster) stop(i int) {
 	c.Helper()
 	s := c.nodes[i]
+	// while Stop waited for the mutex, the bubble's clock, for which a reign may wait, would stand
+	eventually(c.T, "no reign is being built", func() bool {
+		free := s.building.TryLock()
+		if free {
+			s.building.Unlock()
+		}
+		return free
+	})
 	if err := s.Stop(c.Context()); err != nil {
 		c.Error(err)
 	}

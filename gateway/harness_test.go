@@ -23,6 +23,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -125,6 +126,12 @@ func (h *harness) code(id uint64) string {
 	return h.engine.Code(&r.Withdrawal)
 }
 
+// goroutines run each mailbox that wakes in a goroutine of its own: the ordinary ones outlive their
+// engine.
+type goroutines struct{ mailbox.Runners }
+
+func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
+
 func (h *harness) options() actors.Options {
 	sealer := h.sealer()
 	o := actors.Options{Store: h.store, Owner: "test", Limits: actors.DefaultLimits,
@@ -149,6 +156,9 @@ func (h *harness) options() actors.Options {
 			Quote: p.quote, PricePrecision: p.precision,
 			AmountPrecision: 8, MinimumOrderSize: 1000, MaximumOrderSize: 1_000_000e8,
 			MarketCollar: 5_000_000, StopCollar: 5_000_000})
+	}
+	if _, ok := h.t.(*testing.B); !ok {
+		o.Scheduler = goroutines{}
 	}
 	if h.change != nil {
 		h.change(&o)

@@ -47,43 +47,46 @@ func closedAfter(t *testing.T, c net.Conn) {
 }
 
 func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
+	bubble(t, testOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed)
+}
+
+func testOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
 	public, operator := listening(t, 3, asIs)
 	full := `{"error":"Too many connections are open."}` + "\n"
 	f := func(name string, dial func() net.Conn, text string, speak int,
 		served, refused func(what string, a answer) bool) {
-		t.Run(name, func(t *testing.T) {
-			held := []net.Conn{dial(), dial(), dial()}
-			ask := func(what string, c net.Conn) {
-				t.Helper()
-				if a := talk(t, c, "GET", text); !served(what, a) {
-					t.Errorf("%s: %d %s", what, a.status, a.body)
-				}
+		t.Log(name)
+		held := []net.Conn{dial(), dial(), dial()}
+		ask := func(what string, c net.Conn) {
+			t.Helper()
+			if a := talk(t, c, "GET", text); !served(what, a) {
+				t.Errorf("%s: %d %s", what, a.status, a.body)
 			}
-			for i, c := range held[:speak] {
-				ask(fmt.Sprint("connection ", i+1), c)
+		}
+		for i, c := range held[:speak] {
+			ask(fmt.Sprint("connection ", i+1), c)
+		}
+		for range 5 {
+			c := dial()
+			if a := talk(t, c, "GET", ""); !refused("one more", a) ||
+				string(a.header.Peek("Retry-After")) != "1" {
+				t.Errorf("one more: %d %s\n%s", a.status, a.body, a.header)
 			}
-			for range 5 {
-				c := dial()
-				if a := talk(t, c, "GET", ""); !refused("one more", a) ||
-					string(a.header.Peek("Retry-After")) != "1" {
-					t.Errorf("one more: %d %s\n%s", a.status, a.body, a.header)
-				}
-				closedAfter(t, c)
-			}
-			for i, c := range held {
-				ask(fmt.Sprint("meanwhile, connection ", i+1), c)
-			}
-			held[1].Close()
-			var next net.Conn
-			eventually(t, "the place of one that was closed is free", func() bool {
-				next = dial()
-				return served("next", talk(t, next, "GET", text))
-			})
-			if a := talk(t, dial(), "GET", ""); !refused("one more again", a) {
-				t.Errorf("one more again: %d %s", a.status, a.body)
-			}
-			ask("the one in its place", next)
+			closedAfter(t, c)
+		}
+		for i, c := range held {
+			ask(fmt.Sprint("meanwhile, connection ", i+1), c)
+		}
+		held[1].Close()
+		var next net.Conn
+		eventually(t, "the place of one that was closed is free", func() bool {
+			next = dial()
+			return served("next", talk(t, next, "GET", text))
 		})
+		if a := talk(t, dial(), "GET", ""); !refused("one more again", a) {
+			t.Errorf("one more again: %d %s", a.status, a.body)
+		}
+		ask("the one in its place", next)
 	}
 	f("public", public, alive, 2, // the third says nothing, and counts
 		func(_ string, a answer) bool { return a.status == 200 },

@@ -12,7 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
-	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
 
@@ -197,62 +196,69 @@ func testConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut(t *testing.T)
 
 // Every user of this machine can open as many connections as the operator's listener has places.
 func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
-	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
-	for name, c := range map[string]*listen.Certificate{"plain": nil, "TLS": c} {
+	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
-				Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
-			t.Cleanup(func() { g.Shutdown(time.Minute) })
-			l := newNetwork(t)
-			go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-			asked := func(c net.Conn, token string, status int) net.Conn {
-				t.Helper()
-				a := talk(t, c, "GET",
-					"GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+
-						"\r\n\r\n")
-				if a.status != status || strings.Contains(a.body, api.TooManyConnections.Detail) {
-					t.Errorf("%d %s", a.status, a.body)
-				}
-				return c
-			}
-			dial := func() net.Conn {
-				t.Helper()
-				raw := dialed(t, l)
-				if c == nil {
-					return raw
-				}
-				return tls.Client(raw, &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"})
-			}
-			const starting, wrong = 503, 401
-			served := []net.Conn{asked(dial(), operatorToken, starting)}
-			closedAfter(t, asked(dial(), "a guess", wrong))
-			eventually(t, "the guessing client has given its place back", func() bool {
-				return g.operators.places.Open() == 1
-			})
-			oldest := dialed(t, l)
-			for range OperatorConnections - 2 {
-				dialed(t, l)
-			}
-			for range OperatorConnections - 1 {
-				served = append(served, asked(dial(), operatorToken, starting))
-			}
-			if _, err := oldest.Read(make([]byte, 1)); err == nil {
-				t.Error("a stranger keeps its place")
-			}
-			for _, c := range served {
-				asked(c, operatorToken, starting)
-			}
-			if n := g.operators.places.Refused(); n != OperatorConnections-1 {
-				t.Errorf("%d were closed", n)
-			}
-			dialed(t, l) // all earlier connections have shown the token
-			eventually(t, "one more is refused", func() bool {
-				return g.operators.places.Refused() == OperatorConnections
-			})
-			asked(served[0], operatorToken, starting)
-			g.SetOperatorToken("another")
-			closedAfter(t, asked(served[0], operatorToken, wrong))
-			asked(dial(), "another", starting)
+			bubble(t, func(t *testing.T) { keepsOperatorsIn(t, secure) })
 		})
 	}
+}
+
+func keepsOperatorsIn(t *testing.T, secure bool) {
+	a, _, c := newCertificate(t, time.Now().Add(30*aDay), quiet())
+	if !secure {
+		c = nil
+	}
+	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+		Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
+	t.Cleanup(func() { g.Shutdown(time.Minute) })
+	l := newNetwork(t)
+	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+	asked := func(c net.Conn, token string, status int) net.Conn {
+		t.Helper()
+		a := talk(t, c, "GET",
+			"GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+
+				"\r\n\r\n")
+		if a.status != status || strings.Contains(a.body, api.TooManyConnections.Detail) {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		return c
+	}
+	dial := func() net.Conn {
+		t.Helper()
+		raw := dialed(t, l)
+		if c == nil {
+			return raw
+		}
+		return tls.Client(raw, &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"})
+	}
+	const starting, wrong = 503, 401
+	served := []net.Conn{asked(dial(), operatorToken, starting)}
+	closedAfter(t, asked(dial(), "a guess", wrong))
+	eventually(t, "the guessing client has given its place back", func() bool {
+		return g.operators.places.Open() == 1
+	})
+	oldest := dialed(t, l)
+	for range OperatorConnections - 2 {
+		dialed(t, l)
+	}
+	for range OperatorConnections - 1 {
+		served = append(served, asked(dial(), operatorToken, starting))
+	}
+	if _, err := oldest.Read(make([]byte, 1)); err == nil {
+		t.Error("a stranger keeps its place")
+	}
+	for _, c := range served {
+		asked(c, operatorToken, starting)
+	}
+	if n := g.operators.places.Refused(); n != OperatorConnections-1 {
+		t.Errorf("%d were closed", n)
+	}
+	dialed(t, l) // all earlier connections have shown the token
+	eventually(t, "one more is refused", func() bool {
+		return g.operators.places.Refused() == OperatorConnections
+	})
+	asked(served[0], operatorToken, starting)
+	g.SetOperatorToken("another")
+	closedAfter(t, asked(served[0], operatorToken, wrong))
+	asked(dial(), "another", starting)
 }

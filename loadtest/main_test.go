@@ -63,10 +63,13 @@ func TestMain(m *testing.M) {
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Minute) }) // the last goroutines end
+		t.Cleanup(lastEnd)
 		test(t)
 	})
 }
+
+// lastEnd waits until the goroutines of clients and servers have ended.
+func lastEnd() { time.Sleep(time.Minute) }
 
 // otherWays run a test, too: over sockets it needs the real clock.
 var otherWays []func(t *testing.T, test func(t *testing.T))
@@ -74,7 +77,12 @@ var otherWays []func(t *testing.T, test func(t *testing.T))
 // allWays runs a test in a bubble, and by each other way.
 func allWays(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) { bubble(t, test) })
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			t.Cleanup(lastEnd)
+			test(t)
+		})
+	})
 	for _, run := range otherWays {
 		run(t, test)
 	}

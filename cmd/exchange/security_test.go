@@ -30,8 +30,8 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 		}
 	}
 
-	// A line names tests, and behind them their package: (gateway), (cmd/exchange/crash: how).
-	// Those of web/test have sentences as names.
+	// A line names tests, and behind them their package: (gateway), (prove/processes: how).
+	// Those of prove/pages have sentences as names.
 	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]|`([^`]+)`")
 	browser := testsOfPages(t)
 	lines := 0
@@ -54,10 +54,10 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 			case m[3] != "":
 				sentences = append(sentences, m[3])
 				continue
-			case m[2] == "web/test":
+			case m[2] == "prove/pages":
 				for _, name := range sentences {
 					if tests++; !strings.Contains(browser, strconv.Quote(name)) {
-						t.Errorf("web/test has no test %q", name)
+						t.Errorf("prove/pages has no test %q", name)
 					}
 				}
 			}

@@ -77,7 +77,8 @@ func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
 		const until = 3 // looks at which all others are silent
 		r := &standingReplica{standing: func(look int64) persistence.Standing {
 			s := persistence.Standing{Node: "a", Leader: "a", ClockAhead: time.Hour,
-				ClockWrong: true, Peers: []persistence.Peer{{Name: "a", Role: persistence.RoleVoter},
+				ClockWrong: true, Peers: []persistence.Peer{
+					{Name: "a", Role: persistence.RoleVoter},
 					{Name: "b", Role: persistence.RoleVoter, SilentTicks: longSilence}}}
 			if look <= until {
 				s.Peers[1].SilentTicks++

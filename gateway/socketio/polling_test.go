@@ -1,7 +1,6 @@
 package socketio
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,7 +93,9 @@ func testAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
 	}
 }
 
-func TestASecondPollClosesTheSession(t *testing.T) { synctest.Test(t, testASecondPollClosesTheSession) }
+func TestASecondPollClosesTheSession(t *testing.T) {
+	synctest.Test(t, testASecondPollClosesTheSession)
+}
 
 func testASecondPollClosesTheSession(t *testing.T) {
 	r := echo(t, Options{})
@@ -110,18 +111,18 @@ func testASecondPollClosesTheSession(t *testing.T) {
 	r.closed(OverlappingPolls, 1)
 }
 
-func TestASecondPostClosesTheSession(t *testing.T) { synctest.Test(t, testASecondPostClosesTheSession) }
+func TestASecondPostClosesTheSession(t *testing.T) {
+	synctest.Test(t, testASecondPostClosesTheSession)
+}
 
 func testASecondPostClosesTheSession(t *testing.T) {
 	r := echo(t, Options{})
-	slow := make(chan struct{})
-	r.server.Namespace("/slow", Namespace{
-		Connect: func(*Socket, json.RawMessage) error { <-slow; return nil }})
 	p := r.polling()
 	x := r.server.find([]byte(p.sid))
+	x.in.Lock() // as a hook that takes its time
 	first := make(chan answer, 1)
 	go func() {
-		a, _ := p.try("POST", p.query(), "40/slow")
+		a, _ := p.try("POST", p.query(), "3")
 		first <- a
 	}()
 	eventually(t, "the first is there", func() bool {
@@ -132,7 +133,7 @@ func testASecondPostClosesTheSession(t *testing.T) {
 	if a := p.post("3"); a.status != 400 {
 		t.Errorf("the second: %d %s", a.status, a.body)
 	}
-	close(slow)
+	x.in.Unlock()
 	<-first
 	p.gone()
 	r.closed(OverlappingPolls, 1)

@@ -56,7 +56,8 @@ func (s *Server) now() int64 { return int64(time.Since(s.started)) + 1 }
 
 // open makes a session, or returns the failure. A nil link is polling.
 func (s *Server) open(address netip.Addr, path string, l *link) (*session, failure) {
-	x := &session{server: s, id: s.node + newID(), address: address, path: path, opened: s.now()}
+	x := &session{server: s, id: s.node + newID(), address: address, path: path, opened: s.now(),
+		in: make(turn, 1)}
 	x.pingAt = x.opened + int64(s.opts.PingInterval)
 	x.connectBy = x.opened + int64(s.opts.ConnectTimeout)
 	s.mu.Lock()

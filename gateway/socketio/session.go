@@ -48,7 +48,7 @@ type session struct {
 	// Times at which something is due; 0: never.
 	pingAt, pongBy, connectBy, noopAt, partialBy int64
 
-	in      sync.Mutex
+	in      turn
 	sockets []*Socket // in a namespace, or out of it before the owner was told
 	partial *partial  // a packet whose attachments are missing
 
@@ -61,6 +61,12 @@ type session struct {
 	opened  int64
 	timer   timer // belongs to the wheel
 }
+
+// A turn is a mutex whose holder may wait for others meanwhile, as a hook does.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
 
 // A partial is a binary packet and those of its attachments that have arrived.
 type partial struct {

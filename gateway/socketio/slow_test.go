@@ -278,7 +278,9 @@ func testARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
 	r.closed(SlowClient, 1)
 }
 
-func TestASharedSnapshotIsNotCounted(t *testing.T) { synctest.Test(t, testASharedSnapshotIsNotCounted) }
+func TestASharedSnapshotIsNotCounted(t *testing.T) {
+	synctest.Test(t, testASharedSnapshotIsNotCounted)
+}
 
 func testASharedSnapshotIsNotCounted(t *testing.T) {
 	r := echo(t, Options{QueueBytes: 1000})

@@ -195,7 +195,9 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 
 // A poll that waits while the websocket takes over is let go. A client that polls while it has a
 // websocket gets the same answer as for polls after the upgrade, in either order of arrival.
-func TestAPollIsReleasedByTheUpgrade(t *testing.T) { synctest.Test(t, testAPollIsReleasedByTheUpgrade) }
+func TestAPollIsReleasedByTheUpgrade(t *testing.T) {
+	synctest.Test(t, testAPollIsReleasedByTheUpgrade)
+}
 
 func testAPollIsReleasedByTheUpgrade(t *testing.T) {
 	// A shorter interval might release a late poll on a busy machine.

@@ -211,7 +211,9 @@ func testNamesOfChannels(t *testing.T) {
 	}
 }
 
-func TestAnEventComesOnceUnderTwoNames(t *testing.T) { bubble(t, testAnEventComesOnceUnderTwoNames) }
+func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
+	bubble(t, testAnEventComesOnceUnderTwoNames)
+}
 
 func testAnEventComesOnceUnderTwoNames(t *testing.T) {
 	w := newWorld(t, nil)

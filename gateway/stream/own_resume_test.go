@@ -326,7 +326,9 @@ func (l *listener) tryNext() (said, bool) {
 	return s, true
 }
 
-func TestSocketsOfOneAccountHearTheSame(t *testing.T) { bubble(t, testSocketsOfOneAccountHearTheSame) }
+func TestSocketsOfOneAccountHearTheSame(t *testing.T) {
+	bubble(t, testSocketsOfOneAccountHearTheSame)
+}
 
 func testSocketsOfOneAccountHearTheSame(t *testing.T) {
 	w := newWorld(t, nil)

@@ -118,7 +118,9 @@ func testASocketThatComesBackKeepsTheOrders(t *testing.T) {
 	}
 }
 
-func TestProtectedSocketsOfAKeyAreAlike(t *testing.T) { bubble(t, testProtectedSocketsOfAKeyAreAlike) }
+func TestProtectedSocketsOfAKeyAreAlike(t *testing.T) {
+	bubble(t, testProtectedSocketsOfAKeyAreAlike)
+}
 
 func testProtectedSocketsOfAKeyAreAlike(t *testing.T) {
 	w := newWorld(t, nil)

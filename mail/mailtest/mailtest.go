@@ -10,8 +10,8 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 )
 
-// Serve runs a mail server on a free port until the test ends, and returns its address. tune changes
-// the server and its listener before the server begins; nil changes neither.
+// Serve runs a mail server on a free port until the test ends, and returns its address. tune
+// changes the server and its listener before the server begins; nil changes neither.
 func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listener) net.Listener,
 ) *net.TCPAddr {
 	t.Helper()

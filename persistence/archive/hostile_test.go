@@ -40,8 +40,10 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		"a long state":           func(b []byte) []byte { return pieces(b, many, maxPiece) },
 		"a state in tiny pieces": func(b []byte) []byte { return pieces(b, many/8, 1) },
 		"a piece beyond all":     func(b []byte) []byte { return binary.AppendUvarint(b, 1<<40) },
-		"many batches":           func(b []byte) []byte { return batches(based(b), many, maxPiece) },
-		"many tiny batches":      func(b []byte) []byte { return batches(based(b), 100_000, 1) },
+		"many batches": func(b []byte) []byte {
+			return batches(based(b), many, maxPiece)
+		},
+		"many tiny batches": func(b []byte) []byte { return batches(based(b), 100_000, 1) },
 		"a batch beyond all": func(b []byte) []byte {
 			return append(based(b), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 10, 11)
 		},

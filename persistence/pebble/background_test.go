@@ -41,7 +41,8 @@ func impatient() (*background, chan error) {
 // On a disk that is nearly full small compactions succeed for ever, and no flush does.
 func TestFlushesThatFailEndTheProcessThoughCompactionsSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, compaction := range map[string]error{"succeed": nil, "fail, too": syscall.ENOSPC} {
+		for name, compaction := range map[string]error{"succeed": nil,
+			"fail, too": syscall.ENOSPC} {
 			b, told := impatient()
 			b.opened()
 			if !tries(b, told, compaction) {
