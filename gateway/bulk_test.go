@@ -40,10 +40,6 @@ func (h *harness) sell(account string) {
 // Large answers that wait for clients have one budget. It counts each text once, however many
 // clients wait.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
-	bubble(t, testLargeAnswersThatWaitHaveABudget)
-}
-
-func testLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) { o.AnswersBytes = 100_000 }
 	h.stop()
@@ -101,5 +97,5 @@ func testLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	if a := h.do("GET", book, "", ""); a.status != 200 || a.body != `{"sell":[],"buy":[]}` {
 		t.Errorf("in the end: %d %.200s", a.status, a.body)
 	}
-	eventually(t, "nothing waits in the end", nothingWaits)
+	spin(nothingWaits)
 }

@@ -30,6 +30,7 @@ import (
 	"exchange/gateway/sign"
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/persistence/pebble"
 )
 
 // A harness is a whole exchange in the test's process, behind an in-memory network. A test can stop
@@ -45,12 +46,15 @@ type harness struct {
 	listener *fasthttputil.InmemoryListener
 	client   *fasthttp.Client
 	nonces   map[string]uint64
+	dir      string    // for toPebble
 	observed *observed // that clients use; nil: they use the engine
 }
 
-// TestMain starts what fasthttp never ends, its clock for the header Date, outside of all bubbles.
+// TestMain starts what fasthttp never ends outside of all bubbles: its clock for the header Date, and
+// its workers that compress.
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header()
+	fasthttp.AppendGzipBytes(nil, []byte("a"))
 	os.Exit(m.Run())
 }
 
@@ -89,11 +93,24 @@ func newHarnessOf(t testing.TB, observed bool, change func(*actors.Options)) *ha
 // newHarness starts an exchange on a disk in memory; change may alter its options.
 func newHarness(t testing.TB, change func(*actors.Options)) *harness {
 	disk := memory.NewDisk()
-	h := &harness{t: t, change: change, nonces: map[string]uint64{}}
+	h := &harness{t: t, change: change, nonces: map[string]uint64{}, dir: t.TempDir()}
 	h.open = func() persistence.Store { return memory.Open(disk, persistence.Retention{}) }
 	h.start()
 	t.Cleanup(h.stop)
 	return h
+}
+
+// toPebble starts an empty exchange on Pebble, which drops rows for good and meters long queries.
+func (h *harness) toPebble(keep *persistence.Retention) {
+	h.stop()
+	h.open = func() persistence.Store {
+		s, err := pebble.Open(h.dir, pebble.Options{Logger: quiet(), Retention: *keep})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return s
+	}
+	h.start()
 }
 
 func quiet() *slog.Logger {

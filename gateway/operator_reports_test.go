@@ -14,7 +14,6 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
-	"exchange/persistence/memory"
 )
 
 // streamed are the lines of a long answer but the last, which end must have. The rest must be well.
@@ -40,10 +39,7 @@ func withFees(t *testing.T, keep *persistence.Retention) *harness {
 		}
 	})
 	if keep != nil {
-		h.stop()
-		disk := memory.NewDisk()
-		h.open = func() persistence.Store { return memory.Open(disk, *keep) }
-		h.start()
+		h.toPebble(keep)
 	}
 	h.accountAt("alice", "alice@example.org")
 	h.accountAt("bob", "bob@example.org")

@@ -73,10 +73,6 @@ func TestLargePublicAnswersArePacked(t *testing.T) {
 
 // A packed answer for which the budget has no room is refused in plain text.
 func TestAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
-	bubble(t, testAPackedAnswerWithoutRoomIsRefusedPlainly)
-}
-
-func testAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
 	h := newHarness(t, nil)
 	h.tune = func(o *Options) { o.AnswersBytes = 1 }
 	h.stop()
@@ -106,7 +102,7 @@ func testAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
 	}
 	h.sell("alice")
 	var r *fasthttp.Response
-	eventually(t, "the view of the deep book is too old to be shown", func() bool {
+	spin(func() bool { // until the view of the deep book is too old to be shown
 		r = &packed().Response
 		return r.StatusCode() != 200
 	})

@@ -290,7 +290,7 @@ func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 func testAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 	g, l := slowServer(t, nil)
 	c := dialed(t, l)
-	request := []byte(strings.Repeat("GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 100))
+	request := []byte(strings.Repeat("GET /trade HTTP/1.1\r\nHost: x\r\n\r\n", 100))
 	for {
 		if _, err := c.Write(request); err != nil {
 			var timeout net.Error

@@ -9,12 +9,14 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/trading"
+	"exchange/persistence"
 )
 
 // A query that examines many rows waits for its turn, even if few pass the filter; other queries do
 // not wait.
 func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	h := newHarness(t, nil)
+	h.toPebble(&persistence.Retention{})
 	const orders, keys = 1200, 10
 	h.account("alice")
 	h.account("bob")

@@ -121,13 +121,21 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 	})
 	switch {
 	case failed != nil:
-		return 0, failed
+		return 0, failure("read", failed)
 	case err != nil:
-		return 0, os.NewSyscallError("read", err)
+		return 0, failure("read", err)
 	case n == 0 && len(b) > 0:
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// failure is an error as a connection of the system has it.
+func failure(op string, err error) error {
+	if number, ok := err.(unix.Errno); ok {
+		err = os.NewSyscallError(op, number)
+	}
+	return &net.OpError{Op: op, Net: "unix", Err: err}
 }
 
 // Write implements net.Conn.
@@ -138,11 +146,11 @@ func (c *Conn) Write(b []byte) (sent int, err error) {
 			n, err = unix.Write(fd, b[sent:])
 			return err != unix.EAGAIN
 		})
-		switch {
-		case failed != nil:
-			return sent, failed
-		case err != nil:
-			return sent, os.NewSyscallError("write", err)
+		if failed == nil {
+			failed = err
+		}
+		if failed != nil {
+			return sent, failure("write", failed)
 		}
 		sent += n
 	}
