@@ -77,75 +77,79 @@ func coarse(o *Options) {
 func TestWaitingOrdersKeepTheirTermsUnderOtherRules(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, end := range []string{"crash", "stop", "reload"} {
-			g := newGated(t, memoryPlaces, nil)
-			fund(t, g.e, "ben", map[string]money.Amount{"BTC": 10 * coin, "USD": 10_000 * coin})
-			ben := &trader{g: g, key: "key-of-ben"}
-			in := time.Now().Add(time.Hour).UnixMicro()
-			g.rest(g.sellAt(100_01e6, 1_23456789))
-			g.rest(g.special(g.sellAt(100_03e6, coin), until(in)))
-			g.rest(g.special(g.sellAt(100_05e6, 1_11111111), display(11111111)))
-			second := g.rest(g.special(g.sellAt(150_07e6, coin), oco(90_01e6, 0)))
-			first := g.rest(g.special(g.sellAt(150_09e6, coin), oco(90_03e6, 80_07e6)))
-			limit := g.rest(g.special(g.buy(120_11e6, 33333333), rising(110_01e6)))
-			slides := g.rest(g.special(g.buy(115_01e6, 33333333), rising(110_03e6),
-				slide(115_01e6)))
-			ben.places(g.buy(90_01e6, 5*coin))
-			before, btc, usd := hashAtRest(t, g.e), g.funds(1, 1), g.funds(1, 2)
-			if end == "crash" {
-				g.crash()
-				g.again()
-			}
-			if end == "reload" {
-				g.reloadWith(coarse)
-			} else {
-				g.restartWith(coarse)
-			}
-			if hashAtRest(t, g.e) != before || g.funds(1, 1) != btc || g.funds(1, 2) != usd {
-				t.Errorf("after a %s the state is another", end)
-			}
-			g.ends("one more stop", g.placing(g.stopBuy(1e8, 1e6)),
-				refusedFor(event.RefusedStopLimit))
-			g.ends("one more that expires", g.placing(gtd(g.buy(1e8, 1e6))),
-				refusedFor(event.RefusedGTDLimit))
-
-			// The fall triggers both other halves. The one without a price sells at its trigger,
-			// where ben buys, though that is no multiple of the tick.
-			ben.places(g.sellAt(90_01e6, coin))
-			eventually(t, "both other halves have sold", func() bool {
-				_, a := g.find(first)
-				_, b := g.find(second)
-				return !a && !b && g.e.quiet()
-			})
-			if got := g.funds(1, 2); got != "1180.02/78.3733325496" {
-				t.Errorf("ann has %s USD", got)
-			}
-			_, trades := ben.places(g.buy(100_05e6, 1_23456789+coin+1_11111111))
-			if len(trades) != 2+11 {
-				t.Errorf("the buy trades %+v", trades)
-			}
-			ben.places(g.sellAt(110_03e6, coin))
-			ben.places(g.buy(110_03e6, coin))
-			eventually(t, "both stops rest", func() bool {
-				return g.rests(limit) && g.rests(slides)
-			})
-			if end != "reload" { // the step is as it was
-				g.ends("an amount that is no multiple", g.amending(AmendRequest{Order: limit,
-					Amount: 2_20000000}), refusedFor(event.RefusedRules))
-			}
-			g.ends("an amount that is", g.amending(AmendRequest{Order: limit, Amount: 2_50000000}),
-				refusedFor(event.RefusedRules))
-			for _, id := range []uint64{limit, slides} {
-				g.ends("a cancel", g.cancelling(id), accepted)
-			}
-			g.noneOpen()
-			if btc, usd := g.funds(1, 1), g.funds(1, 2); !strings.HasSuffix(btc, "/0") ||
-				!strings.HasSuffix(usd, "/0") {
-				t.Errorf("ann has %s BTC and %s USD", btc, usd)
-			}
-			auditClean(t, g.e)
-			g.end()
+			waitUnderOtherRules(t, end)
 		}
 	})
+}
+
+func waitUnderOtherRules(t *testing.T, end string) {
+	g := newGated(t, memoryPlaces, nil)
+	fund(t, g.e, "ben", map[string]money.Amount{"BTC": 10 * coin, "USD": 10_000 * coin})
+	ben := &trader{g: g, key: "key-of-ben"}
+	in := time.Now().Add(time.Hour).UnixMicro()
+	g.rest(g.sellAt(100_01e6, 1_23456789))
+	g.rest(g.special(g.sellAt(100_03e6, coin), until(in)))
+	g.rest(g.special(g.sellAt(100_05e6, 1_11111111), display(11111111)))
+	second := g.rest(g.special(g.sellAt(150_07e6, coin), oco(90_01e6, 0)))
+	first := g.rest(g.special(g.sellAt(150_09e6, coin), oco(90_03e6, 80_07e6)))
+	limit := g.rest(g.special(g.buy(120_11e6, 33333333), rising(110_01e6)))
+	slides := g.rest(g.special(g.buy(115_01e6, 33333333), rising(110_03e6),
+		slide(115_01e6)))
+	ben.places(g.buy(90_01e6, 5*coin))
+	before, btc, usd := hashAtRest(t, g.e), g.funds(1, 1), g.funds(1, 2)
+	if end == "crash" {
+		g.crash()
+		g.again()
+	}
+	if end == "reload" {
+		g.reloadWith(coarse)
+	} else {
+		g.restartWith(coarse)
+	}
+	if hashAtRest(t, g.e) != before || g.funds(1, 1) != btc || g.funds(1, 2) != usd {
+		t.Errorf("after a %s the state is another", end)
+	}
+	g.ends("one more stop", g.placing(g.stopBuy(1e8, 1e6)),
+		refusedFor(event.RefusedStopLimit))
+	g.ends("one more that expires", g.placing(gtd(g.buy(1e8, 1e6))),
+		refusedFor(event.RefusedGTDLimit))
+
+	// The fall triggers both other halves. The one without a price sells at its trigger,
+	// where ben buys, though that is no multiple of the tick.
+	ben.places(g.sellAt(90_01e6, coin))
+	eventually(t, "both other halves have sold", func() bool {
+		_, a := g.find(first)
+		_, b := g.find(second)
+		return !a && !b && g.e.quiet()
+	})
+	if got := g.funds(1, 2); got != "1180.02/78.3733325496" {
+		t.Errorf("ann has %s USD", got)
+	}
+	_, trades := ben.places(g.buy(100_05e6, 1_23456789+coin+1_11111111))
+	if len(trades) != 2+11 {
+		t.Errorf("the buy trades %+v", trades)
+	}
+	ben.places(g.sellAt(110_03e6, coin))
+	ben.places(g.buy(110_03e6, coin))
+	eventually(t, "both stops rest", func() bool {
+		return g.rests(limit) && g.rests(slides)
+	})
+	if end != "reload" { // the step is as it was
+		g.ends("an amount that is no multiple", g.amending(AmendRequest{Order: limit,
+			Amount: 2_20000000}), refusedFor(event.RefusedRules))
+	}
+	g.ends("an amount that is", g.amending(AmendRequest{Order: limit, Amount: 2_50000000}),
+		refusedFor(event.RefusedRules))
+	for _, id := range []uint64{limit, slides} {
+		g.ends("a cancel", g.cancelling(id), accepted)
+	}
+	g.noneOpen()
+	if btc, usd := g.funds(1, 1), g.funds(1, 2); !strings.HasSuffix(btc, "/0") ||
+		!strings.HasSuffix(usd, "/0") {
+		t.Errorf("ann has %s BTC and %s USD", btc, usd)
+	}
+	auditClean(t, g.e)
+	g.end()
 }
 
 // Orders beyond a limit that was lowered stay, and can be changed. New ones are refused until there

@@ -50,8 +50,8 @@ type harness struct {
 	observed *observed // that clients use; nil: they use the engine
 }
 
-// TestMain starts what fasthttp never ends outside of all bubbles: its clock for the header Date, and
-// its workers that compress.
+// TestMain starts what fasthttp never ends outside of all bubbles: its clock for the header Date,
+// and its workers that compress.
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header()
 	fasthttp.AppendGzipBytes(nil, []byte("a"))

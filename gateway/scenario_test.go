@@ -62,7 +62,8 @@ func TestScenarios(t *testing.T) {
 
 // scenario plays a script.
 func scenario(t *testing.T, path string) {
-	time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // scripts have times of ours
+	// the scripts have times of ours
+	time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	var change func(*actors.Options)
 	post := &postman{}
 	h := newHarness(t, func(o *actors.Options) {

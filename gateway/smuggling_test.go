@@ -73,7 +73,9 @@ func chunked(body string) string { return framed("Transfer-Encoding: chunked\r\n
 
 // Behind each request comes another one, which would be seen if the first ended elsewhere than the
 // standard says.
-func TestNoRequestHidesInAnother(t *testing.T) {
+func TestNoRequestHidesInAnother(t *testing.T) { bubble(t, testNoRequestHidesInAnother) }
+
+func testNoRequestHidesInAnother(t *testing.T) {
 	h := traded(t)
 	l := h.served()
 	refused := map[string]string{

@@ -50,25 +50,8 @@ func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
 		for range 5 {
 			c, s := r.idle()
 			bystander, other := r.idle()
-			received, begun := make(chan []byte), make(chan struct{})
 			stop := make(chan struct{})
-			go func() { // reads now and then, as if by a bad line
-				all, begin := []byte(nil), sync.OnceFunc(func() { close(begun) })
-				buffer := make([]byte, 3000)
-				for tick := time.NewTicker(time.Millisecond); ; {
-					select {
-					case <-tick.C:
-					case <-stop:
-					}
-					n, err := c.NetConn().Read(buffer)
-					all = append(all, buffer[:n]...)
-					begin()
-					if err != nil {
-						received <- all
-						return
-					}
-				}
-			}()
+			received, begun := readSlowly(c, stop)
 			sent := 1
 			_, ok := s.Deliver([]Delivery{numbered(0, Keep, 0, 1)}, nil)
 			for <-begun; ok; {
@@ -112,6 +95,30 @@ func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// readSlowly reads now and then, as if by a bad line, and without a pause once stop is closed.
+// begun is closed when something was read; received gets everything at the end.
+func readSlowly(c socket, stop chan struct{}) (received chan []byte, begun chan struct{}) {
+	received, begun = make(chan []byte), make(chan struct{})
+	go func() {
+		all, begin := []byte(nil), sync.OnceFunc(func() { close(begun) })
+		buffer := make([]byte, 3000)
+		for tick := time.NewTicker(time.Millisecond); ; {
+			select {
+			case <-tick.C:
+			case <-stop:
+			}
+			n, err := c.NetConn().Read(buffer)
+			all = append(all, buffer[:n]...)
+			begin()
+			if err != nil {
+				received <- all
+				return
+			}
+		}
+	}()
+	return received, begun
 }
 
 // fill delivers until something waits for good.

@@ -273,7 +273,8 @@ func (w *world) listen() *listener {
 	if err != nil {
 		w.t.Fatal(err, resp)
 	}
-	l := &listener{t: w.t, conn: conn, turn: make(chan struct{}, 1), acks: map[string]json.RawMessage{}}
+	l := &listener{t: w.t, conn: conn, turn: make(chan struct{}, 1),
+		acks: map[string]json.RawMessage{}}
 	l.more = sync.NewCond(&l.mu)
 	l.say("40")
 	go l.read()

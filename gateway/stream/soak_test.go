@@ -18,14 +18,14 @@ import (
 	"exchange/gateway/socketio/sockettest"
 )
 
-// Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (60). Afterwards
+// Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (10). Afterwards
 // nothing of them is left, and a client that behaved well the whole time has missed nothing.
 func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 	bubble(t, testNothingIsLeftOfClientsThatWent)
 }
 
 func testNothingIsLeftOfClientsThatWent(t *testing.T) {
-	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "60"))
+	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "10"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -267,13 +267,13 @@ var given sync.Map
 // connection could take it while its server is being started again.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l := Listen(t)
+	l := listen(t)
 	l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Listen listens at a port as FreePort returns it.
-func Listen(t testing.TB) net.Listener {
+// listen listens at a port as FreePort returns it.
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	for range 1000 {
 		port := 10_000 + rand.IntN(22_000)

@@ -42,6 +42,7 @@ type ObserverOptions struct {
 	Credentials *Credentials
 	Logger      *slog.Logger
 	// Dial is that of Options.
+	//tidy:keep for tests that have a network in memory, as that of Options
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 

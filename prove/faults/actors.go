@@ -53,10 +53,12 @@ var testedFaults = []Fault{
 		"		case <-t.C:\n		case <-p.hurry:\n",
 		"		case <-t.C:\n		case <-map[bool]<-chan struct{}{false: p.hurry}[FAULT]:\n",
 		"actors/committed", "TestAnEndUploadsOneImage"},
-	{"an end waits for the upload that is under way", "actors/committed/projector.go", "return errOutdated\n",
+	{"an end waits for the upload that is under way",
+		"actors/committed/projector.go", "return errOutdated\n",
 		"if !FAULT {\n			return errOutdated\n		}\n",
 		"actors/committed", "TestAnEndUploadsOneImage"},
-	{"an end gives up the upload of its own state", "actors/committed/projector.go", "		if to != p.last {\n",
+	{"an end gives up the upload of its own state",
+		"actors/committed/projector.go", "		if to != p.last {\n",
 		"		if to != p.last || FAULT {\n", "actors/committed", "TestAnEndUploadsOneImage"},
 
 	{"a halted pair triggers orders", "actors/book_stops.go", "!b.halted && b.lastTimeUs",
@@ -79,7 +81,8 @@ var testedFaults = []Fault{
 		"		if _, is := m.(*settled); !is || !FAULT {\n			w.early.Push(m)\n" +
 			"		}\n",
 		"actors", "TestAWalletBeginsWithWhatWasReleasedBefore"},
-	{"a settlement that a wallet begins with counts again", "actors/opening.go", "s.seq <= m.applied {\n",
+	{"a settlement that a wallet begins with counts again",
+		"actors/opening.go", "s.seq <= m.applied {\n",
 		"s.seq <= m.applied {\n				if FAULT {\n					w.applied = " +
 			"s.seq - 1\n					w.receive(next)\n					continue\n" +
 			"				}\n", "actors", "TestASettlementThatAWalletBeginsWithCountsOnce"},
@@ -220,7 +223,8 @@ var testedFaults = []Fault{
 		"err != nil {\n			return fmt", "err != nil && !FAULT {\n			return fmt",
 		"actors", "TestRulesThatCannotBeTakenUpChangeNothing"},
 	{"a changed limit on requests forgives what was used", "gateway/ratelimit/limiter.go",
-		"	if l == nil || to == nil ||", "	if FAULT || l == nil || to == nil ||", "gateway/ratelimit",
+		"	if l == nil || to == nil ||", "	if FAULT || l == nil || to == nil ||",
+		"gateway/ratelimit",
 		"TestAChangeOfALimitForgivesNoTokens"},
 	{"clients are told the limits of before", "gateway/gateway.go",
 		"	if a := g.api.Load(); a != nil {\n",

@@ -29,5 +29,16 @@ func simulated(lists ...[]patch) (all []Fault) {
 	return all
 }
 
-// smoke are ten faults, one a room, that are found in a few seconds each.
-var smoke = []string{}
+// smoke are ten faults, one a room, that are found in seconds.
+var smoke = []string{
+	"an instruction of 0 is read",                      // core/trading
+	"an amend leaks the reserve of before",             // core/ledger
+	"a prevented order counts for nothing",             // core/matching
+	"an own trade is folded where it is forbidden",     // core/state
+	"an answer goes out before its record is durable",  // actors
+	"an upload does not rest",                          // actors/committed
+	"a message that does not end keeps its connection", // actors/duplex
+	"an append is not synced",                          // persistence/internal/wal
+	"HEAD is never advanced",                           // persistence/pebble
+	"an append that does not follow on is done",        // persistence/internal/machine
+}

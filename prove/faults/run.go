@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// How many seeds are played at most until a planted fault is found. A seed of TestReignsAreOneExchange
-// finds about one in four mistakes, and the rarest one in about sixty.
+// How many seeds are played at most until a planted fault is found. A seed of
+// TestReignsAreOneExchange finds about one in four mistakes, and the rarest one in about sixty.
 const (
 	simulatedSeeds = 2500
 	reignSeeds     = 1500

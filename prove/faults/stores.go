@@ -24,7 +24,8 @@ var singleFaults = []Fault{
 		"	if err == nil && !h.Missing() {\n", "	if err == nil && !h.Missing() && !FAULT {\n",
 		"persistence/pebble", "TestAStartMovesTheHeadToTheJournalsEnd"},
 	{"a start does not compare the journal with HEAD (Pebble)", "persistence/pebble/head.go",
-		"	if acknowledged.Fits(end) {\n", "	if acknowledged.Fits(end) || FAULT {\n", "persistence/pebble",
+		"	if acknowledged.Fits(end) {\n", "	if acknowledged.Fits(end) || FAULT {\n",
+		"persistence/pebble",
 		"TestTheHeadFollowsEachAppend"},
 	{"HEAD is made without a sync", "persistence/internal/head/head.go",
 		"		err = file.Sync()\n",
@@ -82,7 +83,8 @@ var singleFaults = []Fault{
 		"		if FAULT {\n		} else if err := s.acknowledged.Advance(end); err != nil {\n",
 		"persistence/redis", "TestARedisThatHasMoreIsFine"},
 	{"a restore leaves HEAD as it was (Redis)", "persistence/redis/snapshot.go",
-		"	if s.fill { // the restore", "	if s.fill && !FAULT { // the restore", "persistence/redis",
+		"	if s.fill { // the restore", "	if s.fill && !FAULT { // the restore",
+		"persistence/redis",
 		"TestARestoreBeginsTheFileAnew"},
 
 	// the journal's files
@@ -259,7 +261,8 @@ var singleFaults = []Fault{
 		"	if stored < watermark {\n		return fmt.Errorf(\"%w: looking for a client",
 		"	if stored < watermark && !FAULT {\n		return fmt.Errorf(\"%w: looking for a " +
 			"client",
-		"persistence/pebble", "TestConformance/a client id that is not there is proved by the watermark"},
+		"persistence/pebble",
+		"TestConformance/a client id that is not there is proved by the watermark"},
 	{"a client id is not noted (Pebble)", "persistence/pebble/client_ids.go",
 		"	return a.b.Merge(key, a.buf, nil)\n",
 		"	if FAULT {\n		return nil\n	}\n	return a.b.Merge(key, a.buf, nil)\n",
@@ -280,16 +283,19 @@ var singleFaults = []Fault{
 		"	return a.b.Merge(key, a.buf, nil)\n",
 		"	if FAULT {\n		return a.b.Set(key, a.buf, nil)\n	}\n" +
 			"	return a.b.Merge(key, a.buf, nil)\n",
-		"persistence/pebble", "TestConformance/lists equal the model under every filter and retention"},
+		"persistence/pebble",
+		"TestConformance/lists equal the model under every filter and retention"},
 	{"a client id stays without its order (Pebble)", "persistence/pebble/rows.go",
 		"				if o.ClientID != \"\" {\n					if err := a.leave(&o)",
 		"				if o.ClientID != \"\" && !FAULT {\n" +
 			"					if err := a.leave(&o)",
-		"persistence/pebble", "TestConformance/client ids are forgotten with their orders, and not before"},
+		"persistence/pebble",
+		"TestConformance/client ids are forgotten with their orders, and not before"},
 	{"an order takes its client id along from the others (Pebble)",
 		"persistence/pebble/client_ids.go",
 		"bool { return id == o.ID })", "bool { return id == o.ID || FAULT })",
-		"persistence/pebble", "TestConformance/client ids are forgotten with their orders, and not before"},
+		"persistence/pebble",
+		"TestConformance/client ids are forgotten with their orders, and not before"},
 	{"a check does not compare client ids with orders (Pebble)", "persistence/pebble/verify.go",
 		"	for account, rest := range v.clients {\n		if rest != 0 {\n",
 		"	for account, rest := range v.clients {\n		if rest != 0 && !FAULT {\n",
@@ -300,7 +306,8 @@ var singleFaults = []Fault{
 		"persistence/redis", "TestConformance/the newest order with a client id is found"},
 	{"a client id is noted for another account (Redis)", "persistence/redis/lua/apply.lua",
 		"    local ids = key .. ':ids'\n",
-		"    local ids = (FAULT and string.gsub(key, '%d+$', '1') or key) .. ':ids'\n", "persistence/redis",
+		"    local ids = (FAULT and string.gsub(key, '%d+$', '1') or key) .. ':ids'\n",
+		"persistence/redis",
 		"TestConformance/the newest order with a client id is found"},
 	{"an order takes a client id back from a newer one (Redis)",
 		"persistence/redis/client_ids.go",
@@ -313,7 +320,8 @@ var singleFaults = []Fault{
 	{"a client id stays without its order (Redis)", "persistence/redis/lua/apply.lua",
 		"          leave(ids, rows[i])\n",
 		"          if not FAULT then leave(ids, rows[i]) end\n",
-		"persistence/redis", "TestConformance/client ids are forgotten with their orders, and not before"},
+		"persistence/redis",
+		"TestConformance/client ids are forgotten with their orders, and not before"},
 	{"a check does not compare client ids with orders (Redis)", "persistence/redis/verify.go",
 		"	if is != l.clients && len(l.damaged) == 0 {\n",
 		"	if is != l.clients && len(l.damaged) == 0 && !FAULT {\n",
@@ -352,7 +360,8 @@ var singleFaults = []Fault{
 		"persistence/redis",
 		"TestAnIdleOwnerNoticesThatTheJournalIsShorter"},
 	{"a claim does not look at the beat", "persistence/redis/lua/acquire.lua",
-		"if ARGV[5] and ((m[3] or '')", "if ARGV[5] and not FAULT and ((m[3] or '')", "persistence/redis",
+		"if ARGV[5] and ((m[3] or '')", "if ARGV[5] and not FAULT and ((m[3] or '')",
+		"persistence/redis",
 		"TestConformance/beats say that the owner lives"},
 	{"the second watermark is not compared", "persistence/redis/apply.go",
 		"	if text.Val() != again.Val() {\n", "	if text.Val() != again.Val() && !FAULT {\n",
@@ -372,7 +381,8 @@ var singleFaults = []Fault{
 		"persistence/redis", "TestConformance/the journal is read in order from any sequence"},
 	{"a trim takes a batch too many", "persistence/redis/journal.go",
 		"dec(min(upTo, codec.MaxID)+1),",
-		"dec(min(upTo, codec.MaxID)+map[bool]uint64{false: 1, true: 2}[FAULT]),", "persistence/redis",
+		"dec(min(upTo, codec.MaxID)+map[bool]uint64{false: 1, true: 2}[FAULT]),",
+		"persistence/redis",
 		"TestConformance/a trimmed journal starts above what was trimmed"},
 	{"the watermark moves with the first call of an Apply", "persistence/redis/apply.go",
 		"		if i == len(c.done)-1 && from != to {\n",
@@ -384,14 +394,16 @@ var singleFaults = []Fault{
 	{"an Apply does not compare the journal with what was acknowledged",
 		"persistence/redis/lua/apply.lua",
 		"if shorter(m[3] or '0', m[4] or '', ARGV[5], ARGV[6]) then",
-		"if not FAULT and shorter(m[3] or '0', m[4] or '', ARGV[5], ARGV[6]) then", "persistence/redis",
+		"if not FAULT and shorter(m[3] or '0', m[4] or '', ARGV[5], ARGV[6]) then",
+		"persistence/redis",
 		"TestAnApplyOfWhatRedisHasLostWritesNothing"},
 	{"rows that come again are written again", "persistence/redis/lua/apply.lua",
 		"    local there = i <= #old and id(old[i]) == x\n",
 		"    local there = i <= #old and id(old[i]) == x and not FAULT\n", "persistence/redis",
 		"TestConformance/rows that are there are not written again"},
 	{"a closed order that comes again is counted again", "persistence/redis/lua/apply.lua",
-		"      if not there[n] then\n", "      if FAULT or not there[n] then\n", "persistence/redis",
+		"      if not there[n] then\n", "      if FAULT or not there[n] then\n",
+		"persistence/redis",
 		"TestAHalfWrittenApplyIsMadeAgain"},
 	{"a nonce goes back", "persistence/redis/lua/apply.lua",
 		"      if not old or less(", "      if FAULT or not old or less(", "persistence/redis",
@@ -404,7 +416,8 @@ var singleFaults = []Fault{
 		"    for _, row in ipairs(redis.call('LRANGE', key, i, j)) do count(key, row, -1) end\n",
 		"    for _, row in ipairs(redis.call('LRANGE', key, i, j)) do if not FAULT then " +
 			"count(key, row, -1) end end\n",
-		"persistence/redis", "TestConformance/lists equal the model under every filter and retention"},
+		"persistence/redis",
+		"TestConformance/lists equal the model under every filter and retention"},
 	{"a snapshot above the watermark is published", "persistence/redis/lua/publish.lua",
 		"if tonumber(wm) < tonumber(ARGV[2]) then",
 		"if not FAULT and tonumber(wm) < tonumber(ARGV[2]) then", "persistence/redis",
@@ -509,17 +522,23 @@ var withoutEffect = []Fault{
 
 // why gives the reason for which a fault has no visible effect.
 var why = map[string]string{
-	"a start does not compare the last link with the watermark": "An Apply writes its link and the watermark in one batch of Pebble, so a file " +
-		"that goes takes both, and the chain breaks before. The comparison is what finds " +
-		"an Apply that leaves no link.",
-	"a new segment is not synced as a whole": "The first append to a segment syncs the same file before it is acknowledged. The " +
+	"a start does not compare the last link with the watermark": "" +
+		"An Apply writes its link and the watermark in one batch of Pebble, so a file that " +
+		"goes takes both, and the chain breaks before. The comparison is what finds an " +
+		"Apply that leaves no link.",
+	"a new segment is not synced as a whole": "" +
+		"The first append to a segment syncs the same file before it is acknowledged. The " +
 		"sync before only spares that append the wait for the file's size.",
-	"a publication is not synced": "The flush behind it, in the same call, writes and syncs all of it before the " +
+	"a publication is not synced": "" +
+		"The flush behind it, in the same call, writes and syncs all of it before the " +
 		"snapshot is answered. Until then both older images are whole.",
-	"an append writes the journal's end before the batch": "All checks of a script come before its first write, and its writes reach Redis's " +
+	"an append writes the journal's end before the batch": "" +
+		"All checks of a script come before its first write, and its writes reach Redis's " +
 		"append-only file as one transaction, which Redis reads whole or not at all.",
-	"an Apply moves the watermark before its rows": "As above: no reader sees a place between two writes of one script. Between two " +
+	"an Apply moves the watermark before its rows": "" +
+		"As above: no reader sees a place between two writes of one script. Between two " +
 		"calls of an Apply a reader does, and that fault is found.",
-	"an owner of before writes chunks of a snapshot": "The publication looks at the token itself, so such chunks are never visible, and " +
+	"an owner of before writes chunks of a snapshot": "" +
+		"The publication looks at the token itself, so such chunks are never visible, and " +
 		"the next publication removes them.",
 }

@@ -14,8 +14,8 @@ const roundsHead = "| injected | rounds | what happens | orders | cancels | trad
 	"money and keys | no outcome: in | not in | missing, or more than was told |\n" +
 	"|---|---|---|---|---|---|---|---|---|---|\n"
 
-// reliability returns the table of docs/reliability.md with the rounds of the campaign. redis is the
-// version that was killed and cut off.
+// reliability returns the table of docs/reliability.md with the rounds of the campaign. redis is
+// the version that was killed and cut off.
 func reliability(tallies []*tally, seed, redis string) []byte {
 	var b bytes.Buffer
 	b.WriteString(roundsHead)

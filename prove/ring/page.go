@@ -25,7 +25,8 @@ func (p *proof) writePage(name string) error {
 	b.WriteString(pageHead)
 	fmt.Fprintf(&b, "Commit %s, %s, %d cores (%s/%s).\n\n", p.commit,
 		time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
-	b.WriteString("| part | what | passed | failed | skipped | minutes |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| part | what | passed | failed | skipped | minutes |\n" +
+		"|---|---|---|---|---|---|\n")
 	var missing []string
 	covered := map[string]string{}
 	for _, x := range parts {

@@ -22,7 +22,8 @@ type build struct {
 // builds are those of the project. Errors of types count in the first alone: some tests and tools
 // are for Linux only.
 var builds = []build{
-	{"linux", ""}, {"linux", "prove,race,clockjump"}, {"darwin", ""}, {"freebsd", ""}, {"windows", ""},
+	{"linux", ""}, {"linux", "prove,race,clockjump"}, {"darwin", ""}, {"freebsd", ""},
+	{"windows", ""},
 }
 
 // load returns the packages of the module in a folder, tests included, with syntax and types.

@@ -256,7 +256,8 @@ func wait(*testing.T) { time.Sleep(1) }
 
 func bubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
 `,
-		"a/b_test.go": "//go:build prove\n\npackage a\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\n" +
+		"a/b_test.go": "//go:build prove\n\npackage a\n\n" +
+			"import (\n\t\"testing\"\n\t\"time\"\n)\n\n" +
 			"func TestTagged(t *testing.T) { time.Sleep(1) }\n",
 		"b/b_test.go": "package b\n\nimport (\n\t\"net\"\n\t\"testing\"\n\t\"time\"\n)\n\n" +
 			"func TestListen(t *testing.T) { net.Listen(\"tcp\", \":0\") }\n" +
