@@ -1,6 +1,7 @@
 package socketio
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,7 +114,10 @@ func echo(t testing.TB, o Options, with ...func(net.Listener) net.Listener) *rig
 		web.Serve(l) //nolint:errcheck // ends with the listener
 	}()
 	r.dialer.NetDial = func(string, string) (net.Conn, error) { return r.listens.Dial() }
-	transport := &http.Transport{MaxIdleConnsPerHost: 100, Dial: r.dialer.NetDial}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return r.listens.Dial()
+		}}
 	r.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
 		r.restarts.Wait()

@@ -34,7 +34,7 @@ func run(args []string) (ok bool, err error) {
 		err = r.goTest(nil, packages...)
 	case "race":
 		err = r.goTest([]string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0"},
-			append([]string{"-race"}, lines(raceText)...)...)
+			append([]string{"-race", "-skip", oneAtATime}, lines(raceText)...)...)
 	case "smoke":
 		err = r.smoke(lines(smokeText))
 	case "prove":
@@ -52,6 +52,11 @@ var (
 	//go:embed smoke.txt
 	smokeText string
 )
+
+// oneAtATime are long tests in which one goroutine runs at a time, or none of ours beside the
+// test's: make prove runs them under the race detector, too.
+const oneAtATime = "^(TestConformance|TestAFolderW.*|TestReignsAreOneExchange|" +
+	"TestThreeNodesAreOneJournal|TestACrash.*)$"
 
 // lines returns the lines of a list without comments.
 func lines(text string) (list []string) {
