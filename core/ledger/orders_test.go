@@ -107,15 +107,3 @@ func TestRemovedOrdersGiveTheirMemoryBack(t *testing.T) {
 		t.Errorf("%d orders in memory for %d", o.Len(), cap(o.list))
 	}
 }
-
-func TestNewestStopsWhenAsked(t *testing.T) {
-	var o OpenOrders
-	o.Add(1, 1, trading.Buy)
-	o.Add(2, 1, trading.Buy)
-	for e := range o.Newest() {
-		if e.ID != 2 {
-			t.Fatalf("%+v", e)
-		}
-		break
-	}
-}
