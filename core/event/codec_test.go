@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"reflect"
@@ -189,6 +190,12 @@ func TestEveryRecordComesBackAsItWasAlsoIntoAUsedRecord(t *testing.T) {
 		}
 		if !bytes.Equal(used.Append(nil), r.Append(nil)) {
 			t.Fatalf("came back into a used record as %+v", used)
+		}
+		for i := range reflect.TypeFor[Record]().NumField() { // what is not written, too
+			want, got := reflect.ValueOf(fresh).Field(i), reflect.ValueOf(used).Field(i)
+			if !want.IsZero() && fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+				t.Fatalf("came back into a used record as %+v, want %+v", got, want)
+			}
 		}
 	})
 }

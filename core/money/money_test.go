@@ -173,16 +173,6 @@ func TestTextAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkParseAppend(b *testing.B) {
-	buf := make([]byte, 0, 64)
-	in := []byte("50000.12")
-	b.ReportAllocs()
-	for b.Loop() {
-		p, _ := ParsePrice(in)
-		buf = p.Append(buf[:0])
-	}
-}
-
 // The average price is between the prices of the trades, and times the amount it is at most a unit
 // for each unit of the amount below the value.
 func TestAveragePricesAreCutOff(t *testing.T) {

@@ -329,7 +329,8 @@ func (d *decider) code(r event.Record) event.Record {
 	return r
 }
 
-// mailed returns any mail of the outbox: an older one may be tried again.
+// mailed returns any mail of the outbox, as an older one may be tried again; or one that was sent,
+// is of no use any more, or never was.
 func (d *decider) mailed(r event.Record) event.Record {
 	if len(d.world.mails) == 0 {
 		return d.withdrawal(r)
@@ -337,6 +338,9 @@ func (d *decider) mailed(r event.Record) event.Record {
 	r.Kind, r.Mailed = event.KindMailed,
 		event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID,
 			Error: []string{"", "no such mailbox"}[d.pick(2)]}
+	if d.pick(3) == 0 {
+		r.Mailed.ID = uint64(d.pick(int(d.world.lastMail) + 2))
+	}
 	return r
 }
 
