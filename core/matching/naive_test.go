@@ -463,7 +463,8 @@ func sameBook(name string, b *Book, slow *naive) error {
 			}
 			all = append(all, k)
 		}
-		if got := b.AppendOrders(nil, side, -1); !slices.Equal(got, displayed) {
+		if got := b.AppendOrders(nil, side, -1); !slices.Equal(got, displayed) ||
+			!slices.Equal(slices.Collect(b.Orders(side)), displayed) {
 			return fmt.Errorf("%s displays of %v: %+v\nwant %+v", name, side, got, displayed)
 		}
 		for o, i := range b.Open(side) {

@@ -506,6 +506,20 @@ func TestImpossibleInstructionsAreRefused(t *testing.T) {
 	f("instructions that do not go together", order(2, func(x *trading.Instructed) {
 		x.IOC = true
 	}), "never rests")
+	f("a fok that is post-only", order(7, func(x *trading.Instructed) {
+		x.IOC, x.FOK, x.PostOnly = false, true, true
+	}), "never rests")
+	f("a sum of a sell", order(7, func(x *trading.Instructed) { x.Quote = coin }),
+		"spends a sum, but may rest, or is no buy")
+	f("another half above the price", func(s *State) {
+		s.pairs[0].instructed[4].OCO.Trigger = 13 * coin
+		stop, _ := s.pairs[0].Stops.Remove(4)
+		stop.Trigger.Price = 13 * coin
+		s.pairs[0].Stops.Add(stop)
+	}, "not below 13")
+	f("a fok that rests", order(3, func(x *trading.Instructed) {
+		x.ExpireUs, x.FOK = 0, true
+	}), "cannot rest")
 	f("an order that rests and cannot", order(3, func(x *trading.Instructed) {
 		x.ExpireUs, x.IOC = 0, true
 	}), "cannot rest")
