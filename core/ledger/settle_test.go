@@ -398,25 +398,14 @@ func TestWalletsKeepTheirCurrenciesInOrder(t *testing.T) {
 }
 
 func BenchmarkSettle(b *testing.B) {
-	for _, shape := range []struct{ trades, accounts int }{{0, 1}, {1, 1}, {10, 10}, {100, 100},
-		{10_000, 1000}} {
-		b.Run(fmt.Sprintf("%d trades with %d accounts", shape.trades, shape.accounts),
-			func(b *testing.B) {
-				var s Settler
-				r := crossing(shape.trades, shape.accounts)
-				b.ReportAllocs()
-				for b.Loop() {
-					s.Settle(r, base, quote)
-				}
-			})
+	for _, n := range []int{1, 100} {
+		b.Run(fmt.Sprintf("%d trades with %[1]d accounts", n), func(b *testing.B) {
+			var s Settler
+			r := crossing(n, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Settle(r, base, quote)
+			}
+		})
 	}
-	b.Run("0 trades after an order of 10000", func(b *testing.B) {
-		var s Settler
-		s.Settle(crossing(10_000, 10_000), base, quote)
-		r := crossing(0, 1)
-		b.ReportAllocs()
-		for b.Loop() {
-			s.Settle(r, base, quote)
-		}
-	})
 }

@@ -82,6 +82,12 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 	f("a unit above what is available", func(w W) { w.Amount++ }, "account alice: ")
 	f("the largest amount", func(w W) { w.Amount = money.MaxAmount }, "account alice: ")
 	f("a currency that the account never had", func(w W) { w.Currency = 3 }, "account alice: ")
+
+	s, later, r := asked(), ask(), ask() // the records of two accounts may be swapped, not of one
+	later.Withdrawal.ID, later.Withdrawal.Amount, r.Withdrawal.ID = 9, coin, 7
+	apply(t, s, later)
+	refusedBy(t, s, "an id below the account's newest", r,
+		"withdrawal 7 is pending already, or is not above the last pending id of account alice")
 }
 
 // A code of an earlier history confirms nothing and costs no try. One whose mail still waits is made
