@@ -85,6 +85,11 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
 		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 4, Expired: true}}, "4:")
+	f(event.Record{Kind: event.KindExpired, Expired: []event.Expired{
+		{Order: 5, Account: 3, Side: trading.Buy, Price: price("2"), Open: amount("3")},
+		{Order: 6, Account: 2, Side: trading.Sell, Price: price("9"), Open: amount("1")},
+		{Order: 7, Account: 3, Side: trading.Sell, Price: price("2"), Open: amount("4")}}},
+		"3: quote unlock 6 base unlock 4 closed [5 7]", "2: base unlock 1 closed [6]")
 	f(event.Record{Kind: event.KindSwitch, Switch: event.Switch{Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindSettings, Settings: event.Settings{Account: 4}}, "4:")
 	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount,

@@ -119,7 +119,7 @@ func (d *decider) next() event.Record {
 		if n == 19 {
 			return d.tend(r)
 		}
-		return d.operate(r, n)
+		return d.operate(r)
 	case n < 24:
 		r.Kind, r.History = event.KindHistory,
 			event.HistoryID{byte(d.s.deposits), 1: d.s.History()[1] + 1}
@@ -344,9 +344,9 @@ func (d *decider) mailed(r event.Record) event.Record {
 	return r
 }
 
-// operate returns an operator's decision; n chooses its subject.
-func (d *decider) operate(r event.Record, n int) event.Record {
-	switch n % 4 {
+// operate returns an operator's decision.
+func (d *decider) operate(r event.Record) event.Record {
+	switch d.pick(4) {
 	case 0:
 		p := d.pair()
 		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number,
