@@ -28,7 +28,8 @@ func compared(one, other *State, between func()) (err error) {
 	return err
 }
 
-// findsIn returns a function that checks that a comparison finds a change of one of two equal states.
+// findsIn returns a function that checks that a comparison finds a change of one of two equal
+// states.
 func findsIn(t *testing.T, made func() *State) func(name string, change func(s *State),
 	want string) {
 	return func(name string, change func(s *State), want string) {

@@ -90,8 +90,8 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 		"withdrawal 7 is pending already, or is not above the last pending id of account alice")
 }
 
-// A code of an earlier history confirms nothing and costs no try. One whose mail still waits is made
-// anew, and confirms: the mail of before may have been sent all the same.
+// A code of an earlier history confirms nothing and costs no try. One whose mail still waits is
+// made anew, and confirms: the mail of before may have been sent all the same.
 func TestCodesOfAnEarlierHistoryAreRefused(t *testing.T) {
 	begins := func(id event.HistoryID) event.Record {
 		return event.Record{Kind: event.KindHistory, TimeUs: 39, History: id}
