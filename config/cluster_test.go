@@ -74,14 +74,7 @@ func (x *clusterCase) load(t *testing.T, key string) (*Config, error) {
 	for name, value := range x.more {
 		src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
 	}
-	c, err := Load(src)
-	switch {
-	case err == nil && x.want != "":
-		t.Errorf("%+v is taken", x)
-	case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
-		t.Errorf("%+v: %v", x, err)
-	}
-	return c, err
+	return loads(t, src, x.want, x)
 }
 
 func TestAPublicURLNamesAListenerAndNothingBelowIt(t *testing.T) {

@@ -447,14 +447,22 @@ func TestAddresses(t *testing.T) {
 		} else {
 			src.File = write(t, market)
 		}
-		_, err := Load(src)
-		switch {
-		case err == nil && x.want != "":
-			t.Errorf("%+v is taken", x)
-		case err != nil && (x.want == "" || !strings.Contains(err.Error(), x.want)):
-			t.Errorf("%+v: %v", x, err)
-		}
+		loads(t, src, x.want, x)
 	}
+}
+
+// loads loads the options of a case, and checks what is said of them: nothing if want is "". The
+// error is nil if they are taken.
+func loads(t *testing.T, src Sources, want string, of any) (*Config, error) {
+	t.Helper()
+	c, err := Load(src)
+	switch {
+	case err == nil && want != "":
+		t.Errorf("%+v is taken", of)
+	case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
+		t.Errorf("%+v: %v", of, err)
+	}
+	return c, err
 }
 
 func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
@@ -487,10 +495,7 @@ func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
 		for name, value := range x.env {
 			src.Environ = append(src.Environ, name+"="+value)
 		}
-		_, err := Load(src)
-		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%+v: %v", x, err)
-		}
+		loads(t, src, x.want, x)
 	}
 }
 
@@ -685,10 +690,7 @@ func TestTheMetricsListenerIsPublicWithTLSOnly(t *testing.T) {
 		for name, value := range x.flags {
 			src.Environ = append(src.Environ, name+"="+value)
 		}
-		_, err := Load(src)
-		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%+v: %v", x, err)
-		}
+		loads(t, src, x.want, x)
 	}
 }
 

@@ -141,26 +141,6 @@ func TestAMailArrivesWholeInEveryModeOfEncryptionAndAuthentication(t *testing.T)
 	}
 }
 
-func TestTheSameMailAgainHasTheSameMessageIDAndAnotherHasAnother(t *testing.T) {
-	s := (&server{}).start(t, tlsNone, nil, nil)
-	c := newSMTP(t, s.options(tlsNone))
-	other := example
-	other.ID = "43"
-	for _, m := range []Message{example, example, other} {
-		if err := c.Send(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var ids []string
-	for _, d := range s.deliveries() {
-		ids = append(ids, parse(t, d.data).header.Get("Message-ID"))
-	}
-	if want := []string{"<exchange-mail.42@example.org>", "<exchange-mail.42@example.org>",
-		"<exchange-mail.43@example.org>"}; !slices.Equal(ids, want) {
-		t.Errorf("got %q, want %q", ids, want)
-	}
-}
-
 func TestManyMailsAtOnceDoNotMix(t *testing.T) {
 	s := (&server{}).start(t, tlsNone, nil, nil)
 	c := newSMTP(t, s.options(tlsNone))

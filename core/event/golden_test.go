@@ -180,8 +180,8 @@ func TestTheStoredFormatIsStillTheSame(t *testing.T) {
 		if err == nil {
 			_, err = r.Decode(b)
 		}
-		if err != nil || !reflect.DeepEqual(part(&r), part(&g.record)) {
-			t.Errorf("the stored %v is read as %+v, %v", g.record.Kind, part(&r), err)
+		if err != nil || !reflect.DeepEqual(r, g.record) {
+			t.Errorf("the stored %v is read as %+v, %v", g.record.Kind, r, err)
 		}
 	}
 	empty := EndBatch(BeginBatch(nil), 0x01020304, 0x05060708090a0b0c, 0x0d0e0f10)

@@ -121,32 +121,6 @@ func drawSpecial(t *rapid.T, r *Record) {
 	}
 }
 
-// specialPart returns the parts of a record about an order with instructions, a switch or settings
-// that are in use.
-func specialPart(r *Record) any {
-	i := r.Instructions
-	i.Prevented = append([]trading.Prevented{}, i.Prevented...) // none and empty are the same
-	switch r.Kind {
-	case KindInstructed:
-		return []any{orderPart(r), i}
-	case KindStop:
-		return []any{orderPart(r), i, r.Trigger}
-	case KindTriggered:
-		return []any{orderPart(r), i, r.Triggered}
-	case KindAmended:
-		return []any{orderPart(r), i, r.Amended, r.Trigger}
-	case KindExpired:
-		return append([]Expired{}, r.Expired...)
-	case KindSwitch:
-		return r.Switch
-	case KindSettings:
-		return r.Settings
-	case KindSwept:
-		return r.Cancel
-	}
-	return nil
-}
-
 // decodes checks whether bytes are a record, or damage.
 func decodes(t *testing.T) func(what string, sound bool, b []byte) {
 	return func(what string, sound bool, b []byte) {

@@ -19,34 +19,6 @@ func id(n uint64) event.ClientID {
 	return c
 }
 
-func TestAClientIDBelongsToItsOpenOrder(t *testing.T) {
-	var c ClientIDs
-	c.Open(1, id(1), 11)
-	c.Open(2, id(2), 12)
-	if order, taken := c.Order(id(1)); !taken || order != 1 || c.Of(1) != id(1) {
-		t.Fatalf("order 1 is not known by its id: %d, %v, %v", order, taken, c.Of(1))
-	}
-	if c.PlacedUs(2) != 12 || c.PlacedUs(3) != 0 {
-		t.Fatalf("order 2 was placed at %d, and order 3 at %d", c.PlacedUs(2), c.PlacedUs(3))
-	}
-	if got, placedUs := c.Close(1); got != id(1) || placedUs != 11 {
-		t.Fatalf("order 1 closes with %v, placed at %d", got, placedUs)
-	}
-	if _, taken := c.Order(id(1)); taken || !c.Of(1).IsZero() {
-		t.Fatal("the id of a closed order is kept")
-	}
-	if got, _ := c.Close(1); !got.IsZero() {
-		t.Fatalf("order 1 closes again with %v", got)
-	}
-	c.Open(3, id(1), 13)
-	if order, _ := c.Order(id(1)); order != 3 {
-		t.Fatalf("the id is used again by order %d", order)
-	}
-	if got, _ := c.Close(2); got != id(2) {
-		t.Fatalf("order 2 closes with %v", got)
-	}
-}
-
 func TestClosedOrdersCostNothing(t *testing.T) {
 	var c ClientIDs
 	for n := range uint64(1000) {

@@ -76,6 +76,9 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 					newest(naive); !slices.Equal(got, want) {
 					t.Fatalf("%v, want %v", got, want)
 				}
+				for range o.Newest() { // which ends here
+					break
+				}
 				for id := range next + 2 {
 					pair, side := o.Find(id)
 					if got := (OpenOrder{naive[id].ID, pair, side}); got != naive[id] {
@@ -105,17 +108,5 @@ func TestRemovedOrdersGiveTheirMemoryBack(t *testing.T) {
 	}
 	if o.Len() != 10 || cap(o.list) > 200 {
 		t.Errorf("%d orders in memory for %d", o.Len(), cap(o.list))
-	}
-}
-
-func TestNewestStopsWhenAsked(t *testing.T) {
-	var o OpenOrders
-	o.Add(1, 1, trading.Buy)
-	o.Add(2, 1, trading.Buy)
-	for e := range o.Newest() {
-		if e.ID != 2 {
-			t.Fatalf("%+v", e)
-		}
-		break
 	}
 }

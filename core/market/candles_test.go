@@ -65,36 +65,6 @@ func TestPeriodsBeginAtUTCBoundaries(t *testing.T) {
 	f(Day, math.MinInt64, (math.MinInt64/86_400_000_000-1)*86_400)
 }
 
-func TestATradeIsInOneCandleOfEachFrame(t *testing.T) {
-	var m Market
-	f := func(us int64, price, amount int64, want ...Candle) {
-		t.Helper()
-		m.Trade(us, money.Price(price), money.Amount(amount))
-		for i, frame := range []Frame{Minute, Minutes5, Day} {
-			if got, ok := m.Candle(frame); !ok || got != want[i] {
-				t.Errorf("%v is %+v, want %+v", frame, got, want[i])
-			}
-		}
-	}
-	c := func(time, open, high, low, closing, volume int64) Candle {
-		return Candle{time, money.Price(open), money.Price(high), money.Price(low),
-			money.Price(closing), money.Amount(volume).Total()}
-	}
-	if c, ok := m.Candle(Day); ok || c != (Candle{}) {
-		t.Errorf("a candle before the first trade: %+v", c)
-	}
-	f(86_399_999_999, 5, 1, c(86_340, 5, 5, 5, 5, 1), c(86_100, 5, 5, 5, 5, 1), c(0, 5, 5, 5, 5, 1))
-	f(86_399_999_999, 7, 2, c(86_340, 5, 7, 5, 7, 3), c(86_100, 5, 7, 5, 7, 3), c(0, 5, 7, 5, 7, 3))
-	f(86_400_000_000, 6, 1, c(86_400, 6, 6, 6, 6, 1), c(86_400, 6, 6, 6, 6, 1),
-		c(86_400, 6, 6, 6, 6, 1))
-	f(86_459_999_999, 4, 1, c(86_400, 6, 6, 4, 4, 2), c(86_400, 6, 6, 4, 4, 2),
-		c(86_400, 6, 6, 4, 4, 2))
-	f(86_460_000_000, 5, 1, c(86_460, 5, 5, 5, 5, 1), c(86_400, 6, 6, 4, 5, 3),
-		c(86_400, 6, 6, 4, 5, 3))
-	f(86_700_000_000, 9, 1, c(86_700, 9, 9, 9, 9, 1), c(86_700, 9, 9, 9, 9, 1),
-		c(86_400, 6, 9, 4, 9, 4))
-}
-
 func TestAnImpossibleTradePanics(t *testing.T) {
 	m := marketOf(trade{10, 1, 1})
 	f := func(name string, call func()) {

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+const minuteUs = 60_000_000
+
 // A naive keeps everything that ever happened, and answers from all of it each time.
 type naive struct {
 	trades    []trade

@@ -86,20 +86,3 @@ func BenchmarkMarkets(b *testing.B) {
 		b.Run(s.name, s.bench)
 	}
 }
-
-// BenchmarkRestore makes a book of a million orders from the orders of another, best first.
-func BenchmarkRestore(b *testing.B) {
-	f := newFlow(mixed(1_000_000, 1000), 1)
-	f.next(f.resting)
-	var orders []trading.Order
-	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		orders = f.twin.AppendOrders(orders, side, -1)
-	}
-	for b.Loop() {
-		book := New()
-		for _, o := range orders {
-			book.Add(o)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(orders)), "ns/order")
-}

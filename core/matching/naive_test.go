@@ -336,10 +336,15 @@ func (d *differential) cancel(id uint64) error {
 }
 
 func (d *differential) place(o trading.Order) error {
-	want, wantRest, wantCut := d.slow.match(o.Side, o.Price, o.Amount, d.maxFills)
-	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, d.maxFills, d.buf[:0])
-	d.buf = fills
-	if !slices.Equal(fills, want) || rest != wantRest || cut != wantCut {
+	most, ahead := d.maxFills, Fill{Maker: o.ID}
+	if o.ID%16 == 0 {
+		most = int(o.ID/16) % 3
+	}
+	want, wantRest, wantCut := d.slow.match(o.Side, o.Price, o.Amount, most)
+	d.buf = append(d.buf[:0], ahead)
+	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, most, d.buf)
+	d.buf, fills = fills, fills[1:]
+	if d.buf[0] != ahead || !slices.Equal(fills, want) || rest != wantRest || cut != wantCut {
 		return fmt.Errorf("matched %+v, %d, %v; want %+v, %d, %v", fills, rest, cut, want, wantRest,
 			wantCut)
 	}
@@ -383,6 +388,9 @@ func (d *differential) order(through bool) trading.Order {
 	}
 	if o.Side == trading.Buy {
 		away = -away
+	}
+	if d.rng.IntN(100) == 0 {
+		o.Amount = 0
 	}
 	o.Price = money.Price(max(1, d.mid(d.step)+away))
 	if d.extremes && d.rng.IntN(4) == 0 {
@@ -435,6 +443,17 @@ func sameBook(name string, b *Book, slow *naive) error {
 			return fmt.Errorf("%s has %d levels of %v: %+v\nwant %+v", name, b.LevelCount(side),
 				side, got, levels)
 		}
+		for _, l := range levels {
+			if got, ok := b.At(side, l.Price); !ok || got != l {
+				return fmt.Errorf("%s has at %d: %+v, %v; want %+v", name, l.Price, got, ok, l)
+			}
+			if got, ok := b.At(side.Opposite(), l.Price); ok {
+				return fmt.Errorf("%s has at %d on the other side: %+v", name, l.Price, got)
+			}
+		}
+		if got, ok := b.At(side, 0); ok {
+			return fmt.Errorf("%s has at no price: %+v", name, got)
+		}
 		var displayed []trading.Order
 		var all, got []kept
 		for _, k := range *slow.side(side) {
@@ -444,7 +463,8 @@ func sameBook(name string, b *Book, slow *naive) error {
 			}
 			all = append(all, k)
 		}
-		if got := b.AppendOrders(nil, side, -1); !slices.Equal(got, displayed) {
+		if got := b.AppendOrders(nil, side, -1); !slices.Equal(got, displayed) ||
+			!slices.Equal(slices.Collect(b.Orders(side)), displayed) {
 			return fmt.Errorf("%s displays of %v: %+v\nwant %+v", name, side, got, displayed)
 		}
 		for o, i := range b.Open(side) {

@@ -9,52 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParseAcceptsWhatANumberMeans(t *testing.T) {
-	f := func(text string, want int64) {
-		t.Helper()
-		got, err := ParseAmount(text)
-		if err != nil || int64(got) != want {
-			t.Errorf("ParseAmount(%q) = %d, %v; want %d", text, int64(got), err, want)
-		}
-	}
-	f("0", 0)
-	f("0.0", 0)
-	f("0e99999", 0)
-	f("1", 1e8)
-	f("007", 7e8)
-	f("0.00000001", 1)
-	f("1e-8", 1)
-	f("1E-7", 10)
-	f("1.5e+3", 1500e8)
-	f("0.10", 1e7)
-	f("0.100000000000000000000000000", 1e7)
-	f("10000000000e-10", 1e8)
-	f("0.000000001e1", 1)
-	f("92233720368.54775807", math.MaxInt64)
-	f("9223372036854775807e-8", math.MaxInt64)
-}
-
-func TestParseRefusesByKind(t *testing.T) {
-	f := func(text string, want error) {
-		t.Helper()
-		if _, err := ParsePrice([]byte(text)); err != want {
-			t.Errorf("ParsePrice(%q) = %v; want %v", text, err, want)
-		}
-	}
-	for _, s := range []string{"", " 1", "1 ", "+1", "-1", "-0", ".5", "5.", "1.", "1e", "1e+",
-		"0x10", "1,5", "1_000", "NaN", "Infinity", "１", "1.2.3", "1e1e1", "--", "e5"} {
-		f(s, errSyntax)
-	}
-	f("0.000000001", errPrecision)
-	f("1e-9", errPrecision)
-	f("1.123456789", errPrecision)
-	f("1e-10000000", errPrecision)
-	f("92233720368.54775808", ErrRange)
-	f("1e11", ErrRange)
-	f("1e999999999", ErrRange)
-	f("99999999999999999999999999999999", ErrRange)
-}
-
 func TestTextAgreesWithDecimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.OneOf(rapid.Int64Range(0, math.MaxInt64), rapid.Int64Range(0, 1e10)).Draw(t, "v")
@@ -170,16 +124,6 @@ func TestTextAllocatesNothing(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func BenchmarkParseAppend(b *testing.B) {
-	buf := make([]byte, 0, 64)
-	in := []byte("50000.12")
-	b.ReportAllocs()
-	for b.Loop() {
-		p, _ := ParsePrice(in)
-		buf = p.Append(buf[:0])
 	}
 }
 

@@ -20,38 +20,6 @@ func adjusted() *State {
 	return s
 }
 
-func TestAnAdjustmentTakesAvailableMoneyAndIsSummed(t *testing.T) {
-	s := namedOnes()
-	before, deposited := s.Account(1).Wallet.Get(1), s.Currencies()[0].Deposited
-	var e Effects
-	r := adjustment(7, coin/2, "wire-7")
-	if err := s.Apply(&r, &e); err != nil {
-		t.Fatal(err)
-	}
-	taken := money.Amount(coin / 2).Balance()
-	after, c := s.Account(1).Wallet.Get(1), s.Currencies()[0]
-	if after.Balance != before.Balance.Sub(taken) || after.Reserve != before.Reserve {
-		t.Errorf("the account has %+v, and had %+v", after, before)
-	}
-	if c.Adjusted != taken || c.Deposited != deposited ||
-		c.Held() != deposited.Sub(c.Withdrawn).Sub(taken) {
-		t.Errorf("the totals are %+v", c)
-	}
-	if w := e.Withdrawal; w == nil || w.Status != event.WithdrawalAdjusted ||
-		w.Details != "credited twice" || w.Pending() || s.Withdrawal(7) != nil {
-		t.Errorf("it is listed as %+v", w)
-	}
-	if s.Account(1).LastEvent() != s.Seq() {
-		t.Error("it is no event of the account")
-	}
-	if err := s.Check(); err != nil {
-		t.Error(err)
-	}
-	if twin(t, s).Hash() != s.Hash() {
-		t.Error("the image is of another state")
-	}
-}
-
 func TestAnAdjustmentThatDoesNotFitIsRefused(t *testing.T) {
 	with := func(change func(j *event.Adjusted)) event.Record {
 		r := adjustment(8, 1, "wire-8")

@@ -76,11 +76,6 @@ func deposit() event.Record {
 		Deposit: event.Deposit{ID: 3, Account: 1, Currency: 1, Amount: coin, Reference: "three"}}
 }
 
-func refused(t *testing.T, what string, r event.Record, text string) {
-	t.Helper()
-	refusedBy(t, small(), what, r, text)
-}
-
 func refusedBy(t *testing.T, s *State, what string, r event.Record, text string) {
 	t.Helper()
 	seq := s.Seq()
@@ -95,16 +90,6 @@ func refusedBy(t *testing.T, s *State, what string, r event.Record, text string)
 	}
 }
 
-func TestTheRecordsThatTheOtherTestsSpoilFit(t *testing.T) {
-	for _, r := range []event.Record{buy(), cancelOf1(), deposit()} {
-		s := small()
-		apply(t, s, r)
-		if err := s.Check(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A spoiler changes a record of an order with one trade.
 type (
 	spoiler = func(r R, o O, t T)
@@ -113,12 +98,14 @@ type (
 	T       = *event.Trade
 )
 
-// refusedOrder checks that Apply refuses bob's order after a change.
-func refusedOrder(t *testing.T, name string, change spoiler, text string) {
+// refusesOrders returns a function that checks that Apply refuses bob's order after a change.
+func refusesOrders(t *testing.T) func(name string, change spoiler, text string) {
 	t.Helper()
-	r := buy()
-	change(&r, &r.Order, &r.Order.Trades[0])
-	refused(t, name, r, text)
+	f := refusesOf(t, small, buy)
+	return func(name string, change spoiler, text string) {
+		t.Helper()
+		f(name, func(r *event.Record) { change(r, &r.Order, &r.Order.Trades[0]) }, text)
+	}
 }
 
 // Configuration says for how long the id of a closed order is taken, and no replay depends on that.
@@ -137,10 +124,7 @@ func TestTheClientOrderIDOfAClosedOrderMayBeUsedAgain(t *testing.T) {
 }
 
 func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
-	f := func(name string, change spoiler, text string) {
-		t.Helper()
-		refusedOrder(t, name, change, text)
-	}
+	f := refusesOrders(t)
 	f("no pair", func(r R, o O, t T) { r.Pair = 0 }, "its pair does not exist")
 	f("an unknown pair", func(r R, o O, t T) { r.Pair = 3 }, "its pair does not exist")
 	f("account 0", func(r R, o O, t T) { o.Account = 0 }, "no account 0")
@@ -197,10 +181,7 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 }
 
 func TestApplyRefusesTradesThatDoNotFit(t *testing.T) {
-	f := func(name string, change spoiler, text string) {
-		t.Helper()
-		refusedOrder(t, name, change, text)
-	}
+	f := refusesOrders(t)
 	f("a trade id that does not grow", func(r R, o O, t T) { t.ID = 1 },
 		"trade 1 of 50000000 units must be above trade 1")
 	f("a trade of more than the order", func(r R, o O, t T) { o.Amount, o.Remaining = coin/4, 0 },
@@ -235,10 +216,7 @@ func TestApplyRefusesTradesThatDoNotFit(t *testing.T) {
 }
 
 func TestApplyRefusesFeesThatDoNotFit(t *testing.T) {
-	f := func(name string, change spoiler, text string) {
-		t.Helper()
-		refusedOrder(t, name, change, text)
-	}
+	f := refusesOrders(t)
 	f("an unknown fee account", func(r R, o O, t T) { o.FeeAccount = 4 },
 		"fees, 4, does not exist")
 	f("a taker fee for no account", func(r R, o O, t T) {
@@ -277,11 +255,10 @@ func TestApplyRefusesFeesThatDoNotFit(t *testing.T) {
 }
 
 func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
+	refuses := refusesOf(t, small, cancelOf1)
 	f := func(what string, change func(r *event.Record, c *event.Cancel), text string) {
 		t.Helper()
-		r := cancelOf1()
-		change(&r, &r.Cancel)
-		refused(t, what, r, text)
+		refuses(what, func(r *event.Record) { change(r, &r.Cancel) }, text)
 	}
 	f("no pair", func(r *event.Record, c *event.Cancel) { r.Pair = 0 }, "its pair does not exist")
 	f("another pair", func(r *event.Record, c *event.Cancel) { r.Pair = 2 }, "the book has")
@@ -307,11 +284,10 @@ func TestApplyRefusesCancelsThatDoNotFit(t *testing.T) {
 }
 
 func TestApplyRefusesDepositsThatDoNotFit(t *testing.T) {
+	refuses := refusesOf(t, small, deposit)
 	f := func(name string, change func(d *event.Deposit), text string) {
 		t.Helper()
-		r := deposit()
-		change(&r.Deposit)
-		refused(t, name, r, text)
+		refuses(name, func(r *event.Record) { change(&r.Deposit) }, text)
 	}
 	f("a deposit id twice", func(d *event.Deposit) { d.ID = 2 },
 		"deposit 2 is not the next after 2")
@@ -330,7 +306,7 @@ func TestApplyRefusesDepositsThatDoNotFit(t *testing.T) {
 
 func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 	type R = event.Record
-	f := func(name string, r R, text string) { t.Helper(); refused(t, name, r, text) }
+	f := func(name string, r R, text string) { t.Helper(); refusedBy(t, small(), name, r, text) }
 	f("a refusal of an unknown account",
 		R{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "no account 4")
 	f("a refusal of an unknown key",
@@ -443,26 +419,6 @@ func TestApplyRefusesDepositsThatReachTheSupply(t *testing.T) {
 	}
 	s.currencies[0].Deposited = money.MaxSupply.Sub((r.Deposit.Amount + 1).Balance())
 	apply(t, s, r)
-}
-
-func TestANonceNeverFalls(t *testing.T) {
-	s := small()
-	for _, f := range []struct{ nonce, want uint64 }{{3, 6}, {6, 6}, {8, 8}, {0, 8}} {
-		apply(t, s, event.Record{Kind: event.KindRefusal,
-			Refusal: event.Refusal{Account: 1, Key: 1, Nonce: f.nonce, Reason: event.RefusedNonce}})
-		if got := s.KeyByName("alice-1").Nonce; got != f.want {
-			t.Errorf("nonce %d is kept after %d, want %d", got, f.nonce, f.want)
-		}
-	}
-}
-
-func TestTheNonceOfARevokedKeyCountsNoMore(t *testing.T) {
-	s := small()
-	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}},
-		cancelOf1())
-	if k := s.KeyByName("alice-1"); !k.Revoked || k.Nonce != 0 {
-		t.Errorf("%+v", k)
-	}
 }
 
 func TestUnknownNamesHaveNoEntry(t *testing.T) {

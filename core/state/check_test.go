@@ -13,16 +13,20 @@ import (
 	"exchange/core/trading"
 )
 
-// checkFinds checks that Check finds a fault, and says so with a text.
-func checkFinds(t *testing.T, name string, plant func(s *State), text string) {
+// checkFinds returns a function that checks that Check finds a fault, and says so with a text.
+func checkFinds(t *testing.T, sound func() *State) func(name string, plant func(s *State),
+	text string) {
 	t.Helper()
-	s := asked()
-	if err := s.Check(); err != nil {
+	if err := sound().Check(); err != nil {
 		t.Fatal(err)
 	}
-	plant(s)
-	if err := s.Check(); err == nil || !strings.Contains(err.Error(), text) {
-		t.Errorf("%s: %v", name, err)
+	return func(name string, plant func(s *State), text string) {
+		t.Helper()
+		s := sound()
+		plant(s)
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -33,10 +37,7 @@ func change(s *State, account uint32, currency uint16, change func(h *ledger.Hol
 }
 
 func TestCheckFindsWrongBalances(t *testing.T) {
-	f := func(name string, plant func(s *State), text string) {
-		t.Helper()
-		checkFinds(t, name, plant, text)
-	}
+	f := checkFinds(t, asked)
 	most, unit := money.BalanceFromBits(math.MaxUint64, math.MaxUint64), money.BalanceFromBits(0, 1)
 	f("a balance with a unit more", func(s *State) {
 		change(s, 1, 1, func(h *ledger.Holding) { h.Balance = h.Balance.Add(unit) })
@@ -81,10 +82,7 @@ func TestCheckFindsWrongBalances(t *testing.T) {
 }
 
 func TestCheckFindsWrongOpenOrders(t *testing.T) {
-	f := func(name string, plant func(s *State), text string) {
-		t.Helper()
-		checkFinds(t, name, plant, text)
-	}
+	f := checkFinds(t, asked)
 	f("an open order that is forgotten", func(s *State) { s.Account(1).Open.Remove(2) },
 		"order 2 in the book of BTC_USD")
 	f("an open order that is nowhere", func(s *State) { s.Account(1).Open.Add(9, 1, trading.Buy) },
@@ -136,17 +134,7 @@ func TestCheckFindsWrongOpenOrders(t *testing.T) {
 }
 
 func TestCheckFindsWrongInstructions(t *testing.T) {
-	f := func(name string, plant func(s *State), text string) {
-		t.Helper()
-		s := speaking()
-		if err := s.Check(); err != nil {
-			t.Fatal(err)
-		}
-		plant(s)
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	f := checkFinds(t, speaking)
 	again := func(id uint64, change func(stop *matching.Stop)) func(s *State) {
 		return func(s *State) {
 			stop, _ := s.pairs[0].Stops.Remove(id)
@@ -195,10 +183,7 @@ func TestCheckFindsWrongInstructions(t *testing.T) {
 }
 
 func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
-	f := func(name string, plant func(s *State), text string) {
-		t.Helper()
-		checkFinds(t, name, plant, text)
-	}
+	f := checkFinds(t, asked)
 	unlist := func(s *State, w *Withdrawal) { s.unpend(w); s.withdrawals[w.ID] = w }
 	f("a withdrawal of a unit more", func(s *State) { s.withdrawals[1].Amount++ },
 		"account alice reserves")
@@ -248,10 +233,7 @@ func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
 }
 
 func TestCheckFindsWrongApprovals(t *testing.T) {
-	f := func(name string, plant func(s *State), text string) {
-		t.Helper()
-		checkFinds(t, name, plant, text)
-	}
+	f := checkFinds(t, asked)
 	f("an approved withdrawal that is not counted", func(s *State) {
 		apply(t, s, approve2())
 		s.currencies[1].Withdrawn = money.Balance{}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"testing"
 
 	"exchange/core/event"
@@ -35,31 +34,6 @@ func closedOne() *State {
 	return s
 }
 
-func TestAClosedAccountHasNoKeysAndKeepsItsName(t *testing.T) {
-	s := closedOne()
-	a := s.Account(4)
-	if a.ClosedUs() != 2000 || !a.Frozen || a.Name != "dave" {
-		t.Errorf("closed at %d, frozen: %v, name %s", a.ClosedUs(), a.Frozen, a.Name)
-	}
-	for _, number := range a.Keys {
-		if k := s.Keys()[number-1]; !k.Revoked || k.Sealed != nil {
-			t.Errorf("key %s of a closed account is live", k.Key.Key)
-		}
-	}
-	if live := slices.ContainsFunc(s.Keys(), func(k *Key) bool { return !k.Revoked }); !live {
-		t.Error("keys of other accounts have ended, too")
-	}
-	if err := s.Check(); err != nil {
-		t.Error(err)
-	}
-	back := twin(t, s)
-	if back.Hash() != s.Hash() || back.Account(4).ClosedUs() != 2000 {
-		t.Error("the image is of another state")
-	}
-	refusedBy(t, s, "its name", event.Record{Kind: event.KindAccount,
-		Account: event.Account{ID: 5, Name: "dave"}}, "exists already")
-}
-
 func TestARecordThatChangesAClosedAccountIsRefused(t *testing.T) {
 	in := deposit()
 	in.Deposit.Account = 4
@@ -78,6 +52,8 @@ func TestARecordThatChangesAClosedAccountIsRefused(t *testing.T) {
 	} {
 		refusedBy(t, closedOne(), name, r, "was closed at 2000 us")
 	}
+	refusedBy(t, closedOne(), "its name for another", event.Record{Kind: event.KindAccount,
+		Account: event.Account{ID: 5, Name: "dave"}}, "exists already")
 }
 
 func TestAnAccountInUseIsNotClosed(t *testing.T) {

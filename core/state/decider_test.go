@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
-	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -119,7 +118,7 @@ func (d *decider) next() event.Record {
 		if n == 19 {
 			return d.tend(r)
 		}
-		return d.operate(r, n)
+		return d.operate(r)
 	case n < 24:
 		r.Kind, r.History = event.KindHistory,
 			event.HistoryID{byte(d.s.deposits), 1: d.s.History()[1] + 1}
@@ -188,47 +187,16 @@ func (d *decider) cancel(r event.Record) event.Record {
 	return r
 }
 
-// order returns an order of any account, also of a frozen one: the order was on its way at the
+// order returns a plain order of any account, also of a frozen one: the order was on its way at the
 // freeze.
 func (d *decider) order(r event.Record) event.Record {
-	a := d.s.Account(d.account())
-	p := d.pair()
-	side := trading.Side(1 + d.pick(2))
-	price, amount := money.Price((1+int64(d.pick(8)))*50_000_000),
-		money.Amount((1+int64(d.pick(20)))*12_345_678)
-	currency, need := ledger.Need(side, price, amount, p.Base, p.Quote)
-	if d.world.halted[p.Number] || d.world.maintenance.On ||
-		a.Wallet.Get(currency).Available().Cmp(need) < 0 {
-		return d.refusal(r)
+	refusal := r
+	r = d.draw(r, event.KindOrder)
+	if r.Operator = refusal.Operator; !d.accept(&r) {
+		return d.refusal(refusal)
 	}
-	d.ids++
-	book := d.books[p.Number-1]
-	fills, rest, cut := book.Match(side, price, amount, 1+d.pick(4), nil)
-	o := event.Order{ID: d.ids, Account: a.ID, Side: side, RestCancelled: cut, Price: price,
-		Amount: amount, Remaining: rest}
-	o.Key, o.Nonce = d.key(a.ID)
-	if d.pick(2) == 0 {
-		o.ClientID, _ = event.NewClientID(fmt.Sprint("order-", d.ids))
-	}
-	if len(fills) > 0 && d.pick(2) == 0 {
-		o.FeeAccount = 3
-	}
-	for _, f := range fills {
-		d.trades++
-		t := event.Trade{ID: d.trades, Maker: f.Maker, MakerAccount: f.MakerAccount, Price: f.Price,
-			Amount: f.Amount, MakerRemaining: f.MakerRemaining}
-		if o.FeeAccount != 0 {
-			d.charge(p.Number, &o, &t)
-		}
-		o.Trades = append(o.Trades, t)
-	}
-	if o.Rests() {
-		book.Add(trading.Order{ID: o.ID, Account: a.ID, Side: side, Price: price, Amount: amount,
-			Remaining: rest, TimeUs: r.TimeUs})
-	}
-	r.Kind, r.Pair, r.Order = event.KindOrder, p.Number, o
-	d.makers(&o)
-	d.traded(&r)
+	d.enter(&r, &told{pair: r.Pair, clientID: r.Order.ClientID}, r.TimeUs)
+	r.Instructions = trading.Instructions{}
 	return r
 }
 
@@ -329,7 +297,8 @@ func (d *decider) code(r event.Record) event.Record {
 	return r
 }
 
-// mailed returns any mail of the outbox: an older one may be tried again.
+// mailed returns any mail of the outbox, as an older one may be tried again; or one that was sent,
+// is of no use any more, or never was.
 func (d *decider) mailed(r event.Record) event.Record {
 	if len(d.world.mails) == 0 {
 		return d.withdrawal(r)
@@ -337,12 +306,15 @@ func (d *decider) mailed(r event.Record) event.Record {
 	r.Kind, r.Mailed = event.KindMailed,
 		event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID,
 			Error: []string{"", "no such mailbox"}[d.pick(2)]}
+	if d.pick(3) == 0 {
+		r.Mailed.ID = uint64(d.pick(int(d.world.lastMail) + 2))
+	}
 	return r
 }
 
-// operate returns an operator's decision; n chooses its subject.
-func (d *decider) operate(r event.Record, n int) event.Record {
-	switch n % 4 {
+// operate returns an operator's decision.
+func (d *decider) operate(r event.Record) event.Record {
+	switch d.pick(4) {
 	case 0:
 		p := d.pair()
 		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number,

@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"exchange/core/event"
@@ -18,52 +17,6 @@ func held() *State {
 	s := namedOnes()
 	apply(must{}, s, addressed(1, "new@home.example", 50, 1000))
 	return s
-}
-
-func TestAnotherAddressHoldsMoneyAndVoidsCodes(t *testing.T) {
-	first := namedOnes().Account(1).Email
-	s := held()
-	a := s.Account(1)
-	if a.Email != "new@home.example" || a.HeldUs() != 1000 {
-		t.Fatalf("the account has the address %q and is held until %d", a.Email, a.HeldUs())
-	}
-	if len(a.Withdrawals()) == 0 {
-		t.Fatal("the account has no pending withdrawals, so this test shows nothing")
-	}
-	var told []AddressChange
-	for m := range s.MailsAfter(0) {
-		if m.Change.Account != 0 {
-			told = append(told, m.Change)
-		}
-	}
-	if !slices.Equal(told, []AddressChange{{1, first, false, 1000},
-		{1, "new@home.example", true, 1000}}) {
-		t.Errorf("the mails tell %+v", told)
-	}
-	waiting := 0
-	for _, w := range a.Withdrawals() {
-		if w.Status == event.WithdrawalNew {
-			waiting++
-		}
-		if w.Stale != (w.Status == event.WithdrawalNew) || s.outbox.codes[w.ID] != 0 {
-			t.Errorf("withdrawal %+v has a code that counts, or is to be mailed", w)
-		}
-	}
-	if waiting == 0 {
-		t.Error("no withdrawal waits for a code, so this test shows nothing")
-	}
-	if err := s.Check(); err != nil {
-		t.Error(err)
-	}
-	back := twin(t, s)
-	if back.Hash() != s.Hash() || back.Account(1).HeldUs() != 1000 {
-		t.Error("the image is of another state")
-	}
-	apply(must{}, s, addressed(1, "newer@home.example", 60, 1000))
-	apply(must{}, s, addressed(1, "newest@home.example", 60, 1001))
-	if a.HeldUs() != 1001 {
-		t.Errorf("a second change leaves the end of the hold at %d", a.HeldUs())
-	}
 }
 
 func TestARecordAgainstAHoldIsRefused(t *testing.T) {

@@ -123,8 +123,20 @@ func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) 
 	if len(e.Closed) != len(closed) {
 		t.Fatalf("%+v: closed are %+v, want %+v", r, e.Closed, closed)
 	}
+	settled := map[uint64]uint32{} // accounts by the order that was open before
+	for i := range e.Settlements {
+		for _, id := range e.Settlements[i].Closed {
+			settled[id] = e.Settlements[i].Account
+		}
+	}
+	isNew := r.Kind == event.KindOrder || r.Kind == event.KindInstructed ||
+		r.Kind == event.KindStop
 	for i, c := range e.Closed {
 		w := closed[i]
+		if account := settled[c.ID]; (account != c.Account) != (isNew && c.ID == r.Order.ID) {
+			t.Fatalf("order %d closed, and settled is that of account %d", c.ID, account)
+		}
+		delete(settled, c.ID)
 		if c.ID != w.ID || c.Remaining != w.Remaining || c.Cancelled != w.Cancelled ||
 			c.Pair != r.Pair || c.ClosedUs != r.TimeUs ||
 			!w.ClientID.IsZero() && c.ClientID != w.ClientID {
@@ -144,6 +156,9 @@ func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) 
 		if id := s.accounts[c.Account-1].ClientIDs.Of(c.ID); !id.IsZero() {
 			t.Fatalf("order %d closed and holds %v", c.ID, id)
 		}
+	}
+	if len(settled) > 0 {
+		t.Fatalf("%+v closes also %v", r, settled)
 	}
 }
 
@@ -317,7 +332,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 				}
 				for i := range r.Order.Trades {
 					if tr := &r.Order.Trades[i]; tr.TakerFee.Cmp(tr.MakerFee) != 0 {
-						seen["fees"]++
+						seen["two fees"]++
 					}
 				}
 				if r.Kind == event.KindWithdrawal && r.Withdrawal.ID < s.LastWithdrawal() {
@@ -330,7 +345,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 			return 0
 		}).Example(seed)
 	}
-	want := []string{"fees", "several pending", "an id behind a higher one", "to 20", "to 30",
+	want := []string{"two fees", "several pending", "an id behind a higher one", "to 20", "to 30",
 		"to 40", "to 50"}
 	for k := event.KindKey; k <= event.KindInstructed; k++ {
 		if k != 25 { // kept for another kind

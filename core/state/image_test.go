@@ -425,6 +425,15 @@ func impossible(t *testing.T, what string, s *State, spoil func(s *State), text 
 	}
 }
 
+// impossibleOf returns impossible for spoilt copies of one state.
+func impossibleOf(t *testing.T, sound func() *State) func(what string, spoil func(s *State),
+	text string) {
+	return func(what string, spoil func(s *State), text string) {
+		t.Helper()
+		impossible(t, what, sound(), spoil, text)
+	}
+}
+
 func TestImpossibleStatesAreRefused(t *testing.T) {
 	f := func(what string, spoil func(s *State)) {
 		t.Helper()
@@ -478,10 +487,7 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 // Of speaking, order 6 waits for a rise; 7 and 4 are queued; 2, 3, 4 and 12 rest.
 
 func TestImpossibleInstructionsAreRefused(t *testing.T) {
-	f := func(what string, spoil func(s *State), text string) {
-		t.Helper()
-		impossible(t, what, speaking(), spoil, text)
-	}
+	f := impossibleOf(t, speaking)
 	order := func(id uint64, change func(x *trading.Instructed)) func(s *State) {
 		return func(s *State) { change(s.pairs[0].instructed[id]) }
 	}
@@ -500,6 +506,20 @@ func TestImpossibleInstructionsAreRefused(t *testing.T) {
 	f("instructions that do not go together", order(2, func(x *trading.Instructed) {
 		x.IOC = true
 	}), "never rests")
+	f("a fok that is post-only", order(7, func(x *trading.Instructed) {
+		x.IOC, x.FOK, x.PostOnly = false, true, true
+	}), "never rests")
+	f("a sum of a sell", order(7, func(x *trading.Instructed) { x.Quote = coin }),
+		"spends a sum, but may rest, or is no buy")
+	f("another half above the price", func(s *State) {
+		s.pairs[0].instructed[4].OCO.Trigger = 13 * coin
+		stop, _ := s.pairs[0].Stops.Remove(4)
+		stop.Trigger.Price = 13 * coin
+		s.pairs[0].Stops.Add(stop)
+	}, "not below 13")
+	f("a fok that rests", order(3, func(x *trading.Instructed) {
+		x.ExpireUs, x.FOK = 0, true
+	}), "cannot rest")
 	f("an order that rests and cannot", order(3, func(x *trading.Instructed) {
 		x.ExpireUs, x.IOC = 0, true
 	}), "cannot rest")
@@ -559,10 +579,7 @@ func TestImpossibleSwitchesAreRefused(t *testing.T) {
 // refusal of 4, and 8, with the code of 1.
 
 func TestImpossibleWithdrawalsAreRefused(t *testing.T) {
-	f := func(name string, spoil func(s *State), text string) {
-		t.Helper()
-		impossible(t, name, everything(), spoil, text)
-	}
+	f := impossibleOf(t, everything)
 	for _, status := range []uint8{0, event.WithdrawalApproved, event.WithdrawalRefused,
 		event.WithdrawalCancelled, 255} {
 		f(fmt.Sprint("a pending withdrawal of status ", status),
@@ -599,10 +616,7 @@ func TestImpossibleWithdrawalsAreRefused(t *testing.T) {
 }
 
 func TestImpossibleMailsAreRefused(t *testing.T) {
-	f := func(name string, spoil func(s *State), text string) {
-		t.Helper()
-		impossible(t, name, everything(), spoil, text)
-	}
+	f := impossibleOf(t, everything)
 	mail := func(change func(m *Mail)) func(s *State) {
 		return func(s *State) { change(s.Mail(8)) }
 	}
@@ -646,10 +660,7 @@ func TestImpossibleMailsAreRefused(t *testing.T) {
 }
 
 func TestImpossibleFeesAreRefused(t *testing.T) {
-	f := func(name string, spoil func(s *State), text string) {
-		t.Helper()
-		impossible(t, name, everything(), spoil, text)
-	}
+	f := impossibleOf(t, everything)
 	f("fees in pair 0", func(s *State) { s.accounts[0].rare.fees[0] = FeeRates{} },
 		"the fees of account alice are not in order")
 	f("fees in a pair that is not there",
@@ -828,13 +839,4 @@ func FuzzDecode(f *testing.F) {
 	f.Add(small().AppendTo(nil))
 	f.Add(New().AppendTo(nil))
 	f.Fuzz(func(t *testing.T, image []byte) { usable(t, image) })
-}
-
-func BenchmarkAppendTo(b *testing.B) {
-	s := everything()
-	image := s.AppendTo(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		image = s.AppendTo(image[:0])
-	}
 }

@@ -72,12 +72,3 @@ func TestTakingNoncesAllocatesNothing(t *testing.T) {
 		t.Errorf("1,024 nonces have room for %d", c)
 	}
 }
-
-func BenchmarkNonces(b *testing.B) {
-	n := NewNonces(1024)
-	next := uint64(0)
-	for b.Loop() {
-		next++
-		n.Take(next ^ 15) // up to 15 are overtaken
-	}
-}

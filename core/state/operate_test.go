@@ -1,8 +1,6 @@
 package state
 
 import (
-	"maps"
-	"math"
 	"slices"
 	"testing"
 
@@ -58,6 +56,10 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 	f("a halt before what the pair did last", early,
 		"time 32 us is before 33 us, the last of BTC_USD")
 
+	f("an order on a halted pair", buy(), "trading on BTC_USD was halted", halt(1, true))
+	f("a cancel before the halt", later(cancelOf1(), 39),
+		"time 39 us is before 40 us, the last of BTC_USD", halt(1, true))
+
 	f("a freeze of no account", freeze(0, true), "account 0 does not exist")
 	f("a freeze of an unknown account", freeze(4, true), "account 4 does not exist")
 	f("a freeze twice", freeze(2, true), "or its freeze already is true", freeze(2, true))
@@ -77,84 +79,12 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 		"fees of 0 (maker) and 1.00000001")
 }
 
-func TestOnAHaltedPairOrdersAreCancelledAndNoneIsAccepted(t *testing.T) {
-	s := small()
-	apply(t, s, halt(1, true))
-	if !s.Pair(1).Halted || s.Pair(2).Halted {
-		t.Error("another pair is halted")
-	}
-	refusedBy(t, s, "an order", buy(), "trading on BTC_USD was halted")
-
-	s = small()
-	apply(t, s, halt(1, true), cancelOf1(), halt(1, false))
-	r := buy() // rests now, and would otherwise take: cancelled
-	r.Order.ID, r.Order.Trades, r.Order.Remaining = 6, nil, r.Order.Amount
-	apply(t, s, r)
-	if s.Pair(1).Halted || s.Pair(1).Book.Len() != 3 {
-		t.Errorf("halted %v, with %d orders", s.Pair(1).Halted, s.Pair(1).Book.Len())
-	}
-	s = small()
-	apply(t, s, halt(2, true), buy())
-	if err := s.Check(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAHaltIsAMomentOfItsPair(t *testing.T) {
-	s := small()
-	updates := s.Pair(1).Market.UpdateID
-	apply(t, s, halt(1, true))
-	if p := s.Pair(1); p.LastTimeUs() != 40 || p.Market.UpdateID != updates {
-		t.Errorf("time %d, update id %d", p.LastTimeUs(), p.Market.UpdateID)
-	}
-	r := cancelOf1()
-	r.TimeUs = 39
-	refusedBy(t, s, "a cancel before the halt", r,
-		"time 39 us is before 40 us, the last of BTC_USD")
-}
-
-func TestRecordsOnTheirWayAtAFreezeStillFit(t *testing.T) {
-	for _, r := range []event.Record{ask(), confirm1(), wrongCode1(), buy(), cancelOf1()} {
-		s := asked()
-		apply(t, s, freeze(1, true), freeze(2, true))
-		if !s.Account(1).Frozen || !s.Account(2).Frozen || s.Account(3).Frozen {
-			t.Fatal("another account is frozen")
-		}
-		apply(t, s, r)
-		if err := s.Check(); err != nil {
-			t.Error(err)
-		}
-		apply(t, s, freeze(1, false))
-		if s.Account(1).Frozen || !s.Account(2).Frozen {
-			t.Error("the freeze of another account ends")
-		}
-	}
-}
-
-func TestFeesOfOnesOwnAreOfOnePairUntilTheUsualOnesCountAgain(t *testing.T) {
-	s := small()
-	f := func(r event.Record, want map[uint16]FeeRates) {
-		t.Helper()
-		apply(t, s, r)
-		if got := s.Account(1).Fees(); !maps.Equal(got, want) || len(s.Account(2).Fees()) != 0 {
-			t.Errorf("%v, want %v; bob's are %v", got, want, s.Account(2).Fees())
-		}
-	}
-	f(usualFees(1, 1), nil) // it had none
-	f(ownFees(1, 1, 0, 0), map[uint16]FeeRates{1: {}})
-	f(ownFees(2, 1, 5, money.MaxRate),
-		map[uint16]FeeRates{1: {}, 2: {Maker: 5, Taker: money.MaxRate}})
-	f(ownFees(1, 1, money.MaxRate, 7),
-		map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7},
-			2: {Maker: 5, Taker: money.MaxRate}})
-	f(usualFees(2, 1), map[uint16]FeeRates{1: {Maker: money.MaxRate, Taker: 7}})
-	f(usualFees(1, 1), nil)
-	other := small()
-	for range 6 {
-		apply(t, other, usualFees(1, 3))
-	}
+func TestFeesThatAreNoMoreLeaveNoTrace(t *testing.T) {
+	s, other := small(), small()
+	apply(t, s, ownFees(1, 1, 0, 0), ownFees(2, 1, 5, 6), usualFees(2, 1), usualFees(1, 1))
+	apply(t, other, usualFees(1, 3), usualFees(1, 3), usualFees(1, 3), usualFees(1, 3))
 	if s.Hash() != other.Hash() {
-		t.Error("fees that are no more leave a trace")
+		t.Error("the images differ")
 	}
 }
 
@@ -167,51 +97,6 @@ func withCancels(message string) event.Record {
 
 // cancelling returns instructed in a maintenance in which clients may cancel.
 func cancelling() *State { return after(withCancels("cancel what you like"))() }
-
-func TestTheNewestRecordSetsMaintenance(t *testing.T) {
-	s := small()
-	for _, m := range []event.Maintenance{{On: true, Message: "back at noon"},
-		{On: true, Message: "back at one", Cancels: true}, {On: true}, {}, {}} {
-		r := maintenance(m.On, m.Message)
-		r.Maintenance.Cancels = m.Cancels
-		apply(t, s, r)
-		if s.Maintenance() != m {
-			t.Errorf("%+v, want %+v", s.Maintenance(), m)
-		}
-	}
-}
-
-func TestMailsLeaveTheOutboxInAnyOrderAndTheirIDsAreNotGivenAgain(t *testing.T) {
-	s := asked()
-	apply(t, s, ask())
-	ids := func() (list []uint64) {
-		for _, m := range mailsOf(s) {
-			list = append(list, m.ID)
-		}
-		return list
-	}
-	gaveUp := mailed(3)
-	gaveUp.Mailed.Error = "no such mailbox"
-	f := func(r event.Record, want ...uint64) {
-		t.Helper()
-		e := apply(t, s, r)
-		if got := ids(); !slices.Equal(got, want) || e.Settlements != nil {
-			t.Errorf("the outbox has %v, want %v; effects %+v", got, want, e)
-		}
-	}
-	f(gaveUp, 1)
-	// it was sent, is of no use any more, or never was
-	for _, gone := range []uint64{0, 2, 3, 4, math.MaxUint64} {
-		f(mailed(gone), 1)
-	}
-	f(mailed(1))
-	r := wrongCode1()
-	r.CodeRefused.Expired, r.CodeRefused.Tries = true, 0
-	apply(t, s, r)
-	if got := ids(); !slices.Equal(got, []uint64{4}) {
-		t.Errorf("the outbox has %v", got)
-	}
-}
 
 // Values of an earlier record in e must not show.
 func TestOperatorsDecisionsMoveNoMoneyAndNoOrder(t *testing.T) {

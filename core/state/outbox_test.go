@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"exchange/core/event"
-	"exchange/core/money"
 )
 
 // cycle lets bob ask for a withdrawal and ends it at once.
@@ -83,30 +82,6 @@ func TestMailsAfterAnIDAreInOrder(t *testing.T) {
 		}
 		if next != max(after+3-after%3, 501) {
 			t.Errorf("after %d they end before %d", after, next)
-		}
-	}
-}
-
-// The cost of a mail does not depend on the number of the others.
-func BenchmarkMailed(b *testing.B) {
-	s := small()
-	ask := event.Record{Kind: event.KindWithdrawal, TimeUs: 50,
-		Withdrawal: event.Withdrawal{Account: 2, Currency: 2, Amount: money.Amount(1)}}
-	var e Effects
-	add := func() {
-		ask.Withdrawal.ID++
-		if err := s.Apply(&ask, &e); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for range 100_000 {
-		add()
-	}
-	for b.Loop() {
-		add()
-		r := mailed(ask.Withdrawal.ID - 50_000)
-		if err := s.Apply(&r, &e); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

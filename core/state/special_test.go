@@ -1,6 +1,7 @@
 package state
 
 import (
+	"strings"
 	"testing"
 
 	"exchange/core/event"
@@ -244,6 +245,9 @@ func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
 		r.Instructions.IOC, r.Instructions.Market = false, true
 	}, "market order that may rest")
 	f("a post-only ioc", func(r *event.Record) { r.Instructions.PostOnly = true }, "never rests")
+	f("a post-only fok", func(r *event.Record) {
+		r.Instructions.IOC, r.Instructions.FOK, r.Instructions.PostOnly = false, true, true
+	}, "never rests")
 	f("an ioc iceberg", func(r *event.Record) { r.Instructions.Display = 1 }, "never rests")
 	f("an ioc with an end", func(r *event.Record) { r.Instructions.ExpireUs = 50 }, "never rests")
 	f("a resting sum", func(r *event.Record) {
@@ -278,6 +282,18 @@ func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
 	f("an ioc that might take more", func(r *event.Record) {
 		r.Instructions.Prevented = r.Instructions.Prevented[:1]
 	}, "cannot be cancelled for the reason ioc")
+}
+
+// Right checksums do not make a record right: a start ends there, and serves nothing.
+func TestAStoredRecordThatDoesNotFitEndsTheFold(t *testing.T) {
+	s, r := instructed(), takes()
+	r.Instructions.PostOnly = true
+	b := event.EndBatch(r.Append(event.BeginBatch(nil)), 1, s.Seq(), 1)
+	fold := Fold{State: s}
+	if err := fold.Batch(s.Seq(), s.Seq()+1, b); err == nil ||
+		!strings.Contains(err.Error(), "never rests") {
+		t.Error(err)
+	}
 }
 
 func TestApplyRefusesPreventedOrdersThatDoNotFit(t *testing.T) {
@@ -397,6 +413,7 @@ func TestApplyRefusesStopsThatDoNotFit(t *testing.T) {
 	f("another half", func(r *event.Record) {
 		r.Order.Side, r.Instructions.OCO = trading.Sell, trading.OCO{Trigger: coin}
 	}, "has another half")
+	f("an ioc with an end", func(r *event.Record) { r.Instructions.IOC = true }, "never rests")
 	f("no money", func(r *event.Record) {
 		r.Order.Amount, r.Order.Remaining = 1000*coin, 1000*coin
 	}, "account bob")
@@ -442,6 +459,9 @@ func TestApplyRefusesTriggeredOrdersThatDoNotFit(t *testing.T) {
 	f("another reason", func(r *event.Record) {
 		r.Instructions.Cancelled = trading.CancelledPostOnly
 	}, "cannot be cancelled for the reason post_only")
+	f("an ioc that rests", func(r *event.Record) {
+		r.Order.RestCancelled, r.Instructions.Cancelled = false, 0
+	}, "takes at once, but rests")
 	f = refusesOf(t, after(append(falls(), killed())...), otherHalf)
 	f("not from the book", func(r *event.Record) { r.Triggered.FromBook = false },
 		"the head of the queue is")
