@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"exchange/actors/committed"
-	"exchange/actors/directory"
 	"exchange/core/event"
 )
 
@@ -22,14 +21,6 @@ func TestNoncesOfReadsOutliveAStop(t *testing.T) {
 		g.ends("the next nonce", g.asking(new(committed.Wallet), g.key, 78), accepted)
 		g.end()
 	})
-}
-
-// parallelKey makes a key for parallel use.
-func (g *gated) parallelKey(name string, nonces int) *directory.Key {
-	g.t.Helper()
-	must[Admin](g.t)(g.e.CreateParallelKey("test", g.key.Account.Name, name, "secret",
-		event.AllPermissions, nil, nonces))
-	return g.e.Key([]byte(name))
 }
 
 func TestAKeyKeepsABoundedNumberOfNonces(t *testing.T) {
