@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -188,67 +187,4 @@ func orderRows(list []committed.Order) (rows []lineartest.OrderRow, err error) {
 			Remains: coins(o.Remaining.Balance())})
 	}
 	return rows, nil
-}
-
-// lostEvent may be the event of an operation of unknown outcome, which then need not have happened.
-const lostEvent = "an event that is lost"
-
-// Each of eventPlants makes an event of the first account wrong, and reports whether it could.
-var eventPlants = map[string]func(h *lineartest.History, at int) bool{
-	// The event behind it follows on the one before it, so only its effect is missing.
-	lostEvent: func(h *lineartest.History, at int) bool {
-		lost, next := eventAt(h, at), eventAt(h, at+1)
-		if next == nil || next.Prev != lost.Sequence {
-			return false
-		}
-		next.Prev = lost.Prev
-		h.Lose(lost.Account, lost.Sequence)
-		return true
-	},
-	"an event of another account": func(h *lineartest.History, at int) bool {
-		for account := range lineartest.Accounts {
-			for _, other := range h.Events(account) {
-				e := eventAt(h, at)
-				if e != nil && other.Account != e.Account && len(other.Orders) > 0 {
-					e.Orders, e.Trades, e.Money = other.Orders, other.Trades, other.Money
-					return true
-				}
-			}
-		}
-		return false
-	},
-	"two events that are swapped": func(h *lineartest.History, at int) bool {
-		e, next := eventAt(h, at), eventAt(h, at+1)
-		if next == nil || len(e.Orders) == 0 || len(next.Orders) == 0 ||
-			e.Orders[0] == next.Orders[0] || e.Orders[0].Order != next.Orders[0].Order {
-			return false
-		}
-		e.Orders, next.Orders = next.Orders, e.Orders
-		return true
-	},
-	"an event without a trade": func(h *lineartest.History, at int) bool {
-		e := eventAt(h, at)
-		if e == nil || len(e.Trades) == 0 {
-			return false
-		}
-		e.Trades = e.Trades[1:]
-		return true
-	},
-	"an event with other money": func(h *lineartest.History, at int) bool {
-		e := eventAt(h, at)
-		if e == nil || len(e.Money) == 0 {
-			return false
-		}
-		e.Money = slices.Clone(e.Money)
-		e.Money[0].Funds.Reserve++
-		return true
-	},
-}
-
-// eventAt returns an event of the first account; nil: there are fewer.
-func eventAt(h *lineartest.History, at int) *lineartest.Event {
-	if events := h.Events(0); at < len(events) {
-		return events[at]
-	}
-	return nil
 }

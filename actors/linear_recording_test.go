@@ -98,7 +98,6 @@ type recording struct {
 	t       *testing.T
 	at      place
 	change  []func(*Options) // of each engine
-	bursts  int
 	history lineartest.History
 
 	reading sync.RWMutex // held by each read from the store, and by its closing
@@ -186,7 +185,7 @@ func feeRates(r lineartest.Rates) state.FeeRates {
 
 func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options)) *recording {
 	t.Helper()
-	r := &recording{t: t, at: at, change: change, bursts: bursts,
+	r := &recording{t: t, at: at, change: change,
 		random: rand.New(rand.NewPCG(seed, 1)), calm: true, patience: make(chan struct{}),
 		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{},
 		pairOf: map[int]int{}, nonces: map[int]uint64{}, frozen: map[int]bool{},
@@ -284,7 +283,7 @@ func (r *recording) run() {
 		Permissions: lineartest.MayAll})
 	r.history.Settle()
 	r.subscribe(r.e)
-	for range r.bursts {
+	for range bursts {
 		r.burst(clients)
 		r.look(last)
 	}

@@ -28,195 +28,15 @@ func place1(b *teller, pair int, side trading.Side, price money.Price,
 	return outcomeOf(c, err)
 }
 
-func TestHaltFreezeAndMaintenanceOutliveARestart(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
-		must[Admin](t)(b.e.Halt("ops", "BTC_USD", true))
-		if a := must[Admin](t)(b.e.Halt("ops", "BTC_USD", true)); !a.Repeated {
-			t.Error("a second halt is not said to be one")
-		}
-		b.restart(at)
-		if !b.e.Pairs()[0].Halted() || b.e.Pairs()[1].Halted() {
-			t.Error("handlers see other halts")
-		}
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "refused for 8")
-		b.expect(place1(b, 1, trading.Sell, 100e8, coin), "accepted")
-		b.expect(outcomeOf(b.e.Cancel(b.key, b.next(), 1)), "accepted") // a cancel works
-		must[Admin](t)(b.e.Halt("ops", "BTC_USD", false))
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
-
-		must[Admin](t)(b.e.Freeze("ops", "ann", true))
-		b.restart(at)
-		if !b.key.Account.Frozen() {
-			t.Error("the account is not frozen")
-		}
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "refused for 9")
-		must[Admin](t)(b.e.Freeze("ops", "ann", false))
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
-
-		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops",
-			event.Maintenance{On: true, Message: "back at nine"}))
-		b.restart(at)
-		if _, err := b.e.Place(b.key, b.next(),
-			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Sell, Price: 100e8,
-				Amount: coin}); !errors.Is(err, ErrMaintenance) ||
-			b.e.Maintenance().Message != "back at nine" {
-			t.Errorf("an order is told %v, %+v", err, b.e.Maintenance())
-		}
-		if err := b.e.Ask(new(committed.Wallet), b.key, b.next()); err != nil {
-			t.Errorf("a read is told %v", err)
-		}
-		must[Admin](t)(b.e.Deposit("ops", "ann", "USD", coin, "operators go on"))
-		must[Admin](t)(b.e.SetMaintenance(context.Background(), "ops", unmaintained))
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
-		b.end()
-	})
-}
-
-func TestMaintenanceWaitsForWhatIsInFlight(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.set(func() { g.holding = true })
-		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) })
-		eventually(t, "the order is at the store", g.held)
-		done := make(chan error, 1)
-		go func() {
-			_, err := g.e.SetMaintenance(context.Background(), "ops", maintained)
-			done <- err
-		}()
-		eventually(t, "new orders are refused", func() bool {
-			return errors.Is(g.e.Writable(), ErrMaintenance)
-		})
-		select {
-		case err := <-done:
-			t.Fatalf("maintenance is acknowledged while an order is in flight: %v", err)
-		default:
-		}
-		g.set(func() { g.holding = false })
-		if got := <-order; got != "accepted" {
-			t.Errorf("the order in flight: %s", got)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		g.end()
-	})
-}
-
-func TestCancelAllCancelsWhatIsOpenAndWhatIsOnItsWay(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		for nonce := uint64(1); nonce <= 3*cancelAllWidth; nonce++ {
-			w := g.sell(1e5)
-			w.Pair = g.e.Pairs()[nonce%2]
-			must[*Command](t)(g.e.Place(g.key, nonce, w)).Free()
-		}
-		nonce := uint64(1000)
-		one := must[*Command](t)(g.e.CancelAll(g.key, nonce, CancelFilter{Pair: g.e.Pairs()[0]}))
-		if n := len(one.Cancelled()); n != 3*cancelAllWidth/2 || !slices.IsSorted(one.Cancelled()) {
-			t.Errorf("%d orders of one pair are cancelled", n)
-		}
-		one.Free()
-		g.set(func() { g.holding = true })
-		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1001, g.sell(1e5)) })
-		eventually(t, "the order is at the store", g.held)
-		all := make(chan int, 1)
-		go func() {
-			c, err := g.e.CancelAll(g.key, 1002, CancelFilter{})
-			if err != nil {
-				t.Error(err)
-			}
-			all <- len(c.Cancelled())
-		}()
-		eventually(t, "the wallet has it", func() bool {
-			waits := 0
-			g.e.probeWallet(g.key.Account, func(w *wallet) { waits = w.queue.Len() })
-			return waits == 1
-		})
-		g.set(func() { g.holding = false })
-		if got := <-order; got != "accepted" {
-			t.Error(got)
-		}
-		if n := <-all; n != 3*cancelAllWidth/2+1 {
-			t.Errorf("%d orders are cancelled", n)
-		}
-		none := must[*Command](t)(g.e.CancelAll(g.key, 1003, CancelFilter{}))
-		if none.Outcome() != Refused || none.Record().Refusal.Reason != event.RefusedNoOrders {
-			t.Errorf("with nothing open: %+v", none.Record())
-		}
-		none.Free()
-		if c := must[*Command](t)(g.e.Cancel(g.key, 1003, 1)); c.Record().Refusal.Reason !=
-			event.RefusedNonce {
-			t.Error("its nonce was not used")
-		}
-		if err := g.e.VerifyAtRest(); err != nil {
-			t.Error(err)
-		}
-		g.end()
-	})
-}
-
-func TestFeesGoToTheirAccountExactly(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		// 0.1 % and 0.2 %
-		b := newTeller(t, at, func(o *Options) {
-			o.Pairs[0].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000}
-		})
-		ben := fund(t, b.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
-		// one unit of 1e-8: its fees are rounded up
-		b.expect(place1(b, 0, trading.Sell, 100e8, 1), "accepted")
-		b.expect(place1(b, 0, trading.Sell, 100e8, 2*coin), "accepted")
-		must[*Command](t)(b.e.Place(ben, 1,
-			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8,
-				Amount: 2*coin + 1})).Free()
-		holdings := func(name string) string {
-			r := &committed.Account{Name: name}
-			if err := b.e.Ask(r, nil, 0); err != nil {
-				t.Fatal(err)
-			}
-			var list []string
-			for _, h := range r.Holdings {
-				list = append(list, b.e.CurrencyCode(h.Currency)+" "+h.Balance.String())
-			}
-			return strings.Join(list, ", ")
-		}
-		b.expect(holdings("fees"), "BTC 0.00400000002, USD 0.200000001")
-		b.expect(holdings("ann"), "BTC 7.99999999, USD 199.800000999")
-		b.expect(holdings("ben"), "BTC 1.99600000998, USD 799.999999")
-
-		// Rates of one's own, also over a restart.
-		must[Admin](t)(b.e.SetFees("ops", "ben", "BTC_USD", &state.FeeRates{}))
-		b.restart(at)
-		if own := b.e.FeesOf(ben.Account.ID, "BTC_USD"); own != (state.FeeRates{}) {
-			t.Errorf("ben's rates are %+v", own)
-		}
-		ben = b.e.Key([]byte(ben.Public))
-		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
-		c := must[*Command](t)(b.e.Place(ben, 2,
-			&OrderRequest{Pair: b.e.Pairs()[0], Side: trading.Buy, Price: 100e8, Amount: coin}))
-		if trade := c.Record().Order.Trades[0]; !trade.TakerFee.IsZero() ||
-			trade.MakerFee.String() != "0.1" {
-			t.Errorf("the fees are %v and %v", trade.TakerFee, trade.MakerFee)
-		}
-		c.Free()
-		if a := must[Admin](t)(b.e.SetFees("ops", "ben", "BTC_USD", nil)); a.Repeated ||
-			b.e.FeesOf(ben.Account.ID, "BTC_USD").Taker != 200_000 {
-			t.Error("the usual rates do not count again")
-		}
-		b.end()
-	})
-}
-
 func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		b := newTeller(t, fresh(t), nil)
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		b.expect(place1(b, 1, trading.Sell, 100e8, coin), "accepted")
-		b.ask(coin)
-		b.confirm(1, codeOf(b.t, b.e, 1))
+		for id := uint64(1); id <= 2; id++ {
+			b.ask(coin)
+			b.confirm(id, codeOf(b.t, b.e, id))
+		}
 		must[*Command](t)(b.e.OperatorCancel("eve", 1)).Free()
 		if orders := must[[]uint64](t)(
 			b.e.OperatorCancelAll(context.Background(), "eve", "",
@@ -226,6 +46,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		must[*Command](t)(b.e.MoveWithdrawal("eve", 1, event.WithdrawalApproved, "")).Free()
 		must[Admin](t)(b.e.Halt("eve", "BTC_USD", true))
 		must[Admin](t)(b.e.Freeze("eve", "ann", true))
+		must[*Command](t)(b.e.ApproveDespiteFreeze("eve", 2, "")).Free()
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", maintained))
 		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
 		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
@@ -248,6 +69,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 			"eve cancelled order 2 of account ann in BTC_EUR",
 			"eve withdraw 1 (1 BTC of account ann) is approved",
 			"eve trading on BTC_USD halted: true", "eve account ann frozen: true",
+			"eve withdraw 2 (1 BTC of account ann) is approved, though the account is frozen",
 			"eve maintenance: true", "eve opened account fees",
 			"eve fees of account ann in BTC_USD", "eve revoked key key-of-ann"} {
 			if i >= len(got) || !strings.HasPrefix(got[i], want) {

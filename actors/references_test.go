@@ -24,74 +24,11 @@ func (g *gated) deposit(reference string, amount money.Amount) func() (*Command,
 	}
 }
 
-// remembered returns the references that the committed side has in memory.
-func (g *gated) remembered() (list []string) {
-	g.t.Helper()
-	g.e.probe(g.e.fold, func() {
-		list = committed.References(g.e.committed)
-	})
-	slices.Sort(list)
-	return list
-}
-
 func (g *gated) projected() {
 	g.t.Helper()
 	if err := g.e.Ask(new(committed.Written), nil, 0); err != nil {
 		g.t.Fatal(err)
 	}
-}
-
-// A reference is known while its deposit is in memory only and when it is in the store only, and
-// after a crash with and without projections. In the end none of it is in memory.
-func TestAReferenceIsKnownForEver(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		known := func(when string, first Admin) {
-			t.Helper()
-			again, err := g.e.Deposit("test", "ann", "BTC", coin, first.Reference)
-			if err != nil || !again.Repeated || again.Deposit != first.Deposit {
-				t.Errorf("%s: the same again is %+v, %v", when, again, err)
-			}
-			want := fmt.Sprintf(
-				"reference %q belongs to deposit %d, which is another one: 1 BTC to ann",
-				first.Reference, first.Deposit)
-			g.ends(when+", another amount", g.deposit(first.Reference, 2*coin), want)
-			if _, err := g.e.Deposit("test", "ann", "USD", coin, first.Reference); err == nil ||
-				err.Error() != want {
-				t.Errorf("%s: another currency: %v", when, err)
-			}
-		}
-		projected := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "projected"))
-		g.projected()
-		if list := g.remembered(); len(list) != 0 {
-			t.Errorf("in memory are %v, and the store has them", list)
-		}
-		g.set(func() { g.applying = true })
-		fresher := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "fresher"))
-		if list := g.remembered(); !slices.Equal(list, []string{"fresher"}) {
-			t.Errorf("in memory are %v, of which the store has none", list)
-		}
-		for _, when := range []string{"from the first engine on", "after a crash"} {
-			known(when, projected)
-			known(when, fresher)
-			if when == "from the first engine on" {
-				g.crash()
-				g.again()
-			}
-		}
-		g.projected()
-		known("when all is projected", fresher)
-		stop(t, g.e)
-		g.close()
-		g.again()
-		known("after a stop", projected)
-		known("after a stop", fresher)
-		if balance := g.funds(1, 1); balance != "12/0" {
-			t.Errorf("ann has %s, of 10 and two deposits of 1", balance)
-		}
-		auditClean(t, g.e)
-		g.end()
-	})
 }
 
 // While the store is asked for a reference nothing waits but a deposit with the same one.

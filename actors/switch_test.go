@@ -11,8 +11,6 @@ import (
 
 	"exchange/actors/directory"
 	"exchange/core/event"
-	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // clocked is a gated engine whose clock a test sets ahead.
@@ -118,88 +116,6 @@ func (g *gated) note() {
 	g.letGo()
 }
 
-func TestASwitchCancelsTheOrdersOfItsFilterWhenItIsDue(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		mine, _ := event.NewClientID("bot-1")
-		prefix, _ := event.NewClientID("bot-")
-		for _, c := range []struct {
-			what   string
-			filter func(e *Engine) CancelFilter
-			stay   []int // of the four orders
-		}{
-			{"all", func(*Engine) CancelFilter { return CancelFilter{} }, nil},
-			{"of a pair", func(e *Engine) CancelFilter {
-				return CancelFilter{Pair: e.Pairs()[1]}
-			}, []int{0, 2, 3}},
-			{"of a side", func(*Engine) CancelFilter {
-				return CancelFilter{Side: trading.Buy}
-			}, []int{0, 1, 3}},
-			{"of a prefix", func(*Engine) CancelFilter {
-				return CancelFilter{Prefix: prefix}
-			}, []int{0, 1, 2}},
-		} {
-			g := newClocked(t, fresh, nil)
-			other, named := g.sell(1e5), g.sell(1e5)
-			other.Pair, named.ClientID = g.e.Pairs()[1], mine
-			var ids []uint64
-			for _, w := range []*OrderRequest{g.sell(1e5), other, g.buy(1e8, 1e5), named} {
-				ids = append(ids, g.rest(w))
-			}
-			dueUs := g.arm(600, c.filter(g.e))
-			g.later(9 * time.Minute)
-			g.e.fireSwitches()
-			if n := len(g.openIDs()); n != len(ids) {
-				t.Errorf("%s: before its time %d orders are open", c.what, n)
-			}
-			g.note()
-			g.later(2 * time.Minute)
-			g.fired()
-			var want []uint64
-			for _, i := range c.stay {
-				want = append(want, ids[i])
-			}
-			if got := g.openIDs(); !slices.Equal(got, want) {
-				t.Errorf("%s: %v are open, want %v", c.what, got, want)
-			}
-			list := g.records()
-			for _, r := range list[:len(list)-1] {
-				if s := &r.Cancel; r.Kind != event.KindSwept || s.Key != g.key.Number ||
-					s.Reason != trading.CancelledSwitch || r.TimeUs < dueUs {
-					t.Errorf("%s: a record is %+v", c.what, r)
-				}
-			}
-			if last := list[len(list)-1]; len(list) != 5-len(want) ||
-				last.Kind != event.KindSwitch || last.Switch.Armed || last.Switch.DueUs != dueUs {
-				t.Errorf("%s: %d records, the last is %+v", c.what, len(list), last.Switch)
-			}
-			g.end()
-		}
-	})
-}
-
-func TestACallPutsItsSwitchOffOrTakesItBack(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		id := g.rest(g.sell(1e5))
-		first := g.arm(600, CancelFilter{})
-		g.later(9 * time.Minute)
-		if second := g.arm(600, CancelFilter{}); second < first+540e6 {
-			t.Errorf("due at %d, and then at %d", first, second)
-		}
-		g.later(9 * time.Minute)
-		g.e.fireSwitches()
-		g.ends("the end of the switch", g.arming(0, CancelFilter{}), accepted)
-		g.later(time.Hour)
-		g.e.fireSwitches()
-		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
-			len(armed) != 0 {
-			t.Errorf("%v are open, the switches are %+v", open, armed)
-		}
-		g.ends("the end of none", g.arming(0, CancelFilter{}), accepted)
-		g.end()
-	})
-}
-
 // A switch may be taken out of the schedule just before a call that sets it anew.
 func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
@@ -220,56 +136,6 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
 			len(armed) != 1 || armed[0].DueUs != second {
 			t.Errorf("%v are open, the switches are %+v", open, armed)
-		}
-		g.end()
-	})
-}
-
-func TestEachKeyHasASwitchOfItsOwn(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		sells, buys := g.rest(g.sell(1e5)), g.rest(g.buy(1e8, 1e5))
-		must[Admin](t)(g.e.CreateKey("test", "ann", "another-key", "secret",
-			event.AllPermissions, nil))
-		another := g.e.Key([]byte("another-key"))
-		g.arm(600, CancelFilter{Side: trading.Buy})
-		must[*Command](t)(g.e.setSwitch(another, 1, 1200, CancelFilter{})).Free()
-		if n := len(g.armedSwitches()); n != 2 {
-			t.Errorf("%d switches are armed", n)
-		}
-		g.later(15 * time.Minute)
-		eventually(t, "the first has fired", func() bool { return len(g.armedSwitches()) == 1 })
-		if got := g.openIDs(); !slices.Equal(got, []uint64{sells}) {
-			t.Errorf("%v are open, %d was to be cancelled", got, buys)
-		}
-		g.later(15 * time.Minute)
-		g.fired()
-		g.noneOpen()
-		g.end()
-	})
-}
-
-// The key's call was sent while the switch fires: it arms the switch anew, behind its end.
-func TestACallWaitsWhileItsSwitchFires(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		id := g.rest(g.sell(1e5))
-		g.arm(10, CancelFilter{})
-		g.hold()
-		g.later(11 * time.Second)
-		eventually(t, "the cancel is at the store", g.held)
-		call := g.begin(g.arming(10, CancelFilter{}))
-		g.queued(1)
-		g.letGo()
-		if got := <-call; got != accepted {
-			t.Error(got)
-		}
-		want := fmt.Sprintf("swept %d switch, switch, switch", id)
-		if got := g.told(); got != want {
-			t.Errorf("the records are %s, want %s", got, want)
-		}
-		if n := len(g.armedSwitches()); n != 1 {
-			t.Errorf("%d switches are armed", n)
 		}
 		g.end()
 	})
@@ -300,36 +166,6 @@ func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
 	})
 }
 
-func TestASwitchFiresForAFrozenAccountAndAnEndedKey(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		g.rest(g.sell(1e5))
-		g.arm(10, CancelFilter{})
-		must[Admin](t)(g.e.RevokeKey("ops", g.key.Public))
-		must[Admin](t)(g.e.Freeze("ops", "ann", true))
-		g.later(11 * time.Second)
-		g.fired()
-		g.noneOpen()
-		g.end()
-	})
-}
-
-func TestASwitchCancelsMoreOrdersThanMayBeOnTheirWay(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		for range cancelAllWidth + 10 {
-			g.rest(g.sell(1e5))
-		}
-		g.arm(10, CancelFilter{})
-		g.later(11 * time.Second)
-		g.fired()
-		if got := g.openIDs(); len(got) != 0 {
-			t.Errorf("%d are open", len(got))
-		}
-		g.end()
-	})
-}
-
 // An orderly stop waits for a switch that fires, and lets none begin.
 func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
@@ -355,27 +191,6 @@ func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
 		g.close()
-	})
-}
-
-func TestASwitchOutlivesACrashAndAStop(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		for _, end := range []string{"crash", "stop"} {
-			g := newClocked(t, fresh, nil)
-			id := g.rest(g.sell(1e5))
-			g.arm(600, CancelFilter{})
-			g.restart(end)
-			g.e.fireSwitches()
-			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) || len(g.armedSwitches()) != 1 {
-				t.Errorf("after a %s: %v are open, armed are %+v", end, got, g.armedSwitches())
-			}
-			g.later(11 * time.Minute)
-			g.fired()
-			if got := g.openIDs(); len(got) != 0 {
-				t.Errorf("after a %s: %v are open", end, got)
-			}
-			g.end()
-		}
 	})
 }
 
@@ -411,63 +226,6 @@ func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *
 			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
 				t.Errorf("after a %s: %v are open, not %d alone (%d was there before)", end, got,
 					id, old)
-			}
-			g.end()
-		}
-	})
-}
-
-// The sweep is durable, the record that ends the switch is not: it fires again.
-func TestASwitchFiresAgainBehindACrashBeforeItsEnd(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		id := g.rest(g.sell(1e5))
-		dueUs := g.arm(10, CancelFilter{})
-		g.set(func() { g.holding, g.passing, g.tries = true, 1, nil })
-		g.later(11 * time.Second)
-		eventually(t, "the end of the switch is at the store", g.held)
-		if got, want := g.told(), fmt.Sprintf("swept %d switch, switch", id); got != want {
-			t.Errorf("the records are %s, want %s", got, want)
-		}
-		g.set(func() { g.holding, g.appendErr = false, persistence.ErrFenced })
-		<-g.e.Dead()
-		g.e.Abandon()
-		g.close()
-		g.again()
-		g.fired()
-		g.noneOpen()
-		if next := g.arm(10, CancelFilter{}); next <= dueUs {
-			t.Errorf("it is due at %d, and then at %d", dueUs, next)
-		}
-		g.end()
-	})
-}
-
-func TestASwitchDoesNotFireInMaintenanceNorJustBehindIt(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		for _, restart := range []bool{false, true} {
-			g := newClocked(t, fresh, func(o *Options) { o.Timing.SwitchGrace = 10 * time.Minute })
-			id := g.rest(g.sell(1e5))
-			g.arm(600, CancelFilter{})
-			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", maintained))
-			g.later(time.Hour)
-			if restart {
-				g.restart("crash")
-			}
-			g.e.fireSwitches()
-			must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops", unmaintained))
-			g.later(9 * time.Minute)
-			if restart {
-				g.restart("crash")
-			}
-			g.e.fireSwitches()
-			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) || len(g.armedSwitches()) != 1 {
-				t.Errorf("within the grace %v are open, armed are %+v", got, g.armedSwitches())
-			}
-			g.later(2 * time.Minute)
-			g.fired()
-			if got := g.openIDs(); len(got) != 0 {
-				t.Errorf("behind the grace %v are open", got)
 			}
 			g.end()
 		}

@@ -28,38 +28,6 @@ func (b *teller) cancel(id uint64) string {
 	return outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id)))
 }
 
-// An id is of one withdrawal, whether that is pending or has ended, and also behind a crash, and
-// behind a stop with a snapshot. What refuses a new withdrawal comes behind it.
-func TestAClientIDIsOfOneWithdrawal(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Limits.PendingWithdrawals = 2 })
-		b.expect(b.askAs("one", coin), "withdraw 1 one")
-		b.expect(b.askAs("one", coin), "already used by withdraw 1")
-		b.expect(b.askAs("two", 2*coin), "withdraw 2 two")
-		b.expect(b.askAs("two", 99*coin), "already used by withdraw 2")
-		b.expect(b.askAs("three", coin), "refused for 13")
-		b.expect(b.balance(), "10 with 3 reserved")
-		for range 2 {
-			b.expect(b.askAs("one", coin), "already used by withdraw 1")
-			b.expect(b.askAs("two", coin), "already used by withdraw 2")
-			b.restart(at)
-		}
-		b.expect(b.cancel(1), "status 50")
-		b.expect(b.askAs("one", coin), "already used by withdraw 1")
-		stop(t, b.e)
-		b.e = start(t, b.o)
-		b.key = b.e.Key([]byte("key-of-ann"))
-		b.expect(b.askAs("one", coin), "already used by withdraw 1")
-		b.expect(b.askAs("two", coin), "already used by withdraw 2")
-		b.expect(b.askAs("three", coin), "withdraw 3 three")
-		b.expect(b.askAs("one", coin), "already used by withdraw 1")
-		b.lists("three", "two", "one")
-		auditClean(t, b.e)
-		b.end()
-	})
-}
-
 // lists wants the client ids of the account's withdrawals, newest first.
 func (b *teller) lists(want ...string) {
 	b.t.Helper()
@@ -72,33 +40,6 @@ func (b *teller) lists(want ...string) {
 	for i, w := range list.Rows {
 		b.expect(w.ClientID, want[i])
 	}
-}
-
-// A repeat of a withdrawal on its way is answered once that is durable, and never asks for another.
-func TestARepeatOfAWithdrawalInFlightWaitsForIt(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Mail = new(postman).send })
-		ask := func(nonce uint64) <-chan string {
-			return g.begin(func() (*Command, error) {
-				return g.e.Do(NewWithdrawal(g.key, nonce, 1, coin, "x").Named(wantID(t, "mine")))
-			})
-		}
-		g.hold()
-		one := ask(10)
-		eventually(t, "the withdrawal is at the store", g.held)
-		two := ask(11)
-		g.inMailbox(2)
-		silent(t, "the withdrawal", one)
-		silent(t, "its repeat", two)
-		g.letGo()
-		if a, b := <-one, <-two; a != accepted || b != refusedFor(event.RefusedWithdrawalID) {
-			t.Errorf("first: %s, second: %s", a, b)
-		}
-		if got := g.funds(1, 1); got != "10/1" {
-			t.Errorf("the wallet has %s BTC", got)
-		}
-		g.end()
-	})
 }
 
 // A wallet forgets with the state: as many of the newest are kept, and those that are pending.

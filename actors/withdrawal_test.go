@@ -224,89 +224,6 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 	})
 }
 
-func TestWrongCodesAreCountedAlsoOverARestart(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Withdrawal.CodeTries = 3 })
-		b.ask(coin)
-		code := b.code(1)
-		b.expect(b.confirm(1, "1"), "wrong code")
-		b.expect(b.confirm(1, "2"), "wrong code")
-		b.restart(at)
-		b.expect(b.confirm(1, "3"), "wrong code")
-		b.expect(b.confirm(1, code), "refused for 12")
-		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 1))), "status 50")
-		b.expect(b.balance(), "10 with 0 reserved")
-		b.end()
-	})
-}
-
-func TestACodeThatIsTooOldIsReplacedByANewOne(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Withdrawal.CodeValid = 0 }) // every code is
-		b.ask(coin)
-		first := b.code(1)
-		time.Sleep(time.Microsecond)
-		b.expect(b.confirm(1, first), "code expired")
-		second := b.code(2)
-		if first == second {
-			t.Error("the new code is the old one")
-		}
-		b.e.opts.Withdrawal.CodeValid = time.Hour // nothing is in flight that could look at it
-		b.expect(b.confirm(1, first), "wrong code")
-		b.expect(b.confirm(1, second), "status 20")
-		b.end()
-	})
-}
-
-func TestOfTwoChangesOfAWithdrawalAtOnceOneWins(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
-		for id := uint64(1); id <= 20; id++ {
-			b.ask(coin / 10)
-			b.confirm(id, codeOf(b.t, b.e, id))
-			nonce := b.next()
-			var wg sync.WaitGroup
-			ends := make([]string, 3)
-			wg.Go(func() { ends[0] = outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, nonce, id))) })
-			wg.Go(func() {
-				ends[1] = outcomeOf(
-					b.e.MoveWithdrawal("one", id, event.WithdrawalApproved, ""))
-			})
-			wg.Go(func() {
-				ends[2] = outcomeOf(
-					b.e.MoveWithdrawal("two", id, event.WithdrawalRefused, "no"))
-			})
-			wg.Wait()
-			won := 0
-			for _, end := range ends {
-				if strings.HasPrefix(end, "status ") {
-					won++
-				} else if end != "refused for 11" && !strings.Contains(end, "no pending withdraw") {
-					t.Errorf("one ends with %q", end)
-				}
-			}
-			if won != 1 {
-				t.Errorf("withdraw %d: %d of three changes win: %q", id, won, ends)
-			}
-		}
-		b.end()
-	})
-}
-
-func TestPendingWithdrawalsAreLimited(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), func(o *Options) { o.Limits.PendingWithdrawals = 2 })
-		b.expect(b.ask(1), "withdraw 1")
-		b.expect(b.ask(1), "withdraw 2")
-		b.expect(b.ask(1), "refused for 13")
-		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 1))), "status 50")
-		b.expect(b.ask(1), "withdraw 3")
-		b.end()
-	})
-}
-
 func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
@@ -424,52 +341,6 @@ func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 	})
 }
 
-func TestTheMoneyOfAFrozenAccountStays(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
-		freeze := func(on bool) { must[Admin](t)(b.e.Freeze("olga", "ann", on)) }
-		approve := func(id uint64) string {
-			return outcomeOf(b.e.MoveWithdrawal("moderator", id, event.WithdrawalApproved, ""))
-		}
-		for id := uint64(1); id <= 4; id++ {
-			b.expect(b.ask(coin), fmt.Sprint("withdraw ", id))
-			b.expect(b.confirm(id, codeOf(t, b.e, id)), "status 20")
-		}
-		freeze(true)
-		b.expect(approve(1), fmt.Sprint("refused for ", event.RefusedFrozen))
-		b.restart(at)
-		b.expect(approve(1), fmt.Sprint("refused for ", event.RefusedFrozen))
-		b.expect(b.balance(), "10 with 4 reserved")
-		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 2, event.WithdrawalRefused, "no")),
-			"status 40")
-		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 3, "")), "status 30")
-		b.expect(b.balance(), "9 with 2 reserved")
-		freeze(false)
-		b.expect(approve(1), "status 30")
-		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 4, "")), "status 30")
-		b.expect(b.balance(), "7 with 0 reserved")
-		var done []string
-		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
-			t.Fatal(err)
-		}
-		err := committed.History(b.e.Door).Actions(context.Background(),
-			persistence.ActionQuery{}, func(a *persistence.Action) bool {
-				if a.Operator == "moderator" && strings.Contains(a.What, "approved") {
-					done = append(done, a.What)
-				}
-				return true
-			})
-		want := []string{"withdraw 4 (1 BTC of account ann) is approved",
-			"withdraw 1 (1 BTC of account ann) is approved",
-			"withdraw 3 (1 BTC of account ann) is approved, though the account is frozen"}
-		if err != nil || !slices.Equal(done, want) {
-			t.Errorf("the log of actions has %q, %v", done, err)
-		}
-		b.end()
-	})
-}
-
 // heard keeps what is logged. Any goroutine may use it.
 type heard struct {
 	mu   sync.Mutex
@@ -530,61 +401,6 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 		if n := strings.Count(log.String(), warning); n != 1 {
 			t.Errorf("there are %d lines of it", n)
 		}
-		b.end()
-	})
-}
-
-// However a freeze and approvals cross, the journal has no approval behind the freeze: the fold
-// would refuse it.
-func TestAFreezeAndApprovalsAtOnceKeepTheirOrder(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
-		for id := uint64(1); id <= 30; id += 3 {
-			var wg sync.WaitGroup
-			for next := id; next < id+3; next++ {
-				b.ask(coin / 10)
-				b.confirm(next, codeOf(t, b.e, next))
-			}
-			for next := id; next < id+3; next++ {
-				wg.Go(func() {
-					end := outcomeOf(b.e.MoveWithdrawal("moderator", next,
-						event.WithdrawalApproved, ""))
-					if end != "status 30" && end != fmt.Sprint("refused for ",
-						event.RefusedFrozen) {
-						t.Errorf("an approval ends with %q", end)
-					}
-				})
-			}
-			wg.Go(func() {
-				if _, err := b.e.Freeze("olga", "ann", true); err != nil {
-					t.Error(err)
-				}
-			})
-			wg.Wait()
-			must[Admin](t)(b.e.Freeze("olga", "ann", false))
-		}
-		b.end()
-	})
-}
-
-func TestAWithdrawalThatIsNewCanBeRefused(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
-		b.expect(b.ask(4*coin), "withdraw 1")
-		code := b.code(1)
-		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalRefused,
-			"not to there")),
-			"status 40")
-		b.expect(b.balance(), "10 with 0 reserved")
-		b.expect(b.confirm(1, code), "refused for 11")
-		b.code(2) // the word of the refusal
-		if m := b.post.delivered()[1]; m.Code != "" || m.Withdrawal.Details != "not to there" {
-			t.Errorf("the second mail is %+v", m)
-		}
-		b.restart(at)
-		b.expect(b.confirm(1, code), "refused for 11")
-		b.expect(b.ask(10*coin), "withdraw 2")
 		b.end()
 	})
 }

@@ -225,6 +225,8 @@ var plantedErrors = []struct {
 		func(r *Result) { r.Trades = []Trade{{1, 3, 99, 1}, {2, 1, 100, 2}, {3, 1, 100, 1}} }},
 	{"a trade at the taker's price", "big buy",
 		func(r *Result) { r.Trades = []Trade{{1, 3, 101, 1}, {2, 1, 100, 2}, {3, 2, 100, 1}} }},
+	{"a trade with itself", "big buy",
+		func(r *Result) { r.Trades = []Trade{{1, 5, 99, 1}, {2, 1, 100, 2}, {3, 2, 100, 1}} }},
 	{"trades whose ids fall", "big buy",
 		func(r *Result) { r.Trades = []Trade{{3, 3, 99, 1}, {2, 1, 100, 2}, {4, 2, 100, 1}} }},
 	{"an order id that was given before", "big buy", func(r *Result) { r.ID = 3 }},

@@ -320,12 +320,6 @@ func (h *History) settle(before int64) {
 	}
 }
 
-// Before reports whether an operation was answered before another one was sent.
-func (r *Recorded) Before(other *Recorded) bool { return r.end != 0 && r.end < other.call }
-
-// Beside reports whether an operation was sent in one batch with another one.
-func (r *Recorded) Beside(other *Recorded) bool { return r.batch != 0 && r.batch == other.batch }
-
 // Forget takes the operation out of the history: it was turned away before it could do anything.
 func (r *Recorded) Forget() {
 	r.h.mu.Lock()
@@ -333,8 +327,7 @@ func (r *Recorded) Forget() {
 	r.forgotten = true
 }
 
-// Operations returns all operations in the order of their calls. A test may change them, to see
-// what Check says then.
+// Operations returns all operations in the order of their calls.
 func (h *History) Operations() []*Recorded { return h.events }
 
 // Count returns how many operations have an outcome.
@@ -345,23 +338,4 @@ func (h *History) Count(o Outcome) (n int) {
 		}
 	}
 	return n
-}
-
-// Clone returns a copy with operations of its own. The slices in their results are shared.
-func (h *History) Clone() *History {
-	c := &History{Fees: h.Fees, clock: h.clock, epoch: h.epoch}
-	for _, r := range h.events {
-		copied := *r
-		copied.h = c
-		c.events = append(c.events, &copied)
-	}
-	for account, list := range h.told {
-		for _, t := range list {
-			if t.begins != nil {
-				t.begins = c.events[t.begins.number]
-			}
-			c.told[account] = append(c.told[account], t)
-		}
-	}
-	return c
 }

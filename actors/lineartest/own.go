@@ -55,24 +55,6 @@ func (h *History) Tell(account int, e Event) {
 	h.told[account] = append(h.told[account], told{event: e, at: h.clock, epoch: h.epoch})
 }
 
-// Events returns the events that an account's subscriber was told. A test may change them, to see
-// what Check says then.
-func (h *History) Events(account int) (events []*Event) {
-	for i := range h.told[account] {
-		if t := &h.told[account][i]; t.begins == nil {
-			events = append(events, &t.event)
-		}
-	}
-	return events
-}
-
-// Lose takes an event out of the history, as if it had not been told.
-func (h *History) Lose(account int, sequence uint64) {
-	h.told[account] = slices.DeleteFunc(h.told[account], func(t told) bool {
-		return t.begins == nil && t.event.Sequence == sequence
-	})
-}
-
 // followsOn returns an error if an event does not follow on the one before, or is of another
 // account.
 // Only the first subscription, and the first behind a restart, may have missed events.
