@@ -81,8 +81,7 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 			t.Errorf("the start does not say %s:\n%s", word, s.Log())
 		}
 	}
-	w := &world{t: t, s: s}
-	w.open(4, newRandom(t))
+	w := opened(t, s, 4)
 	stop := crowd(t, s.Listen, 2*files)
 	defer stop()
 	segment := filepath.Join(folder, "journal.main", "00000003.journal")

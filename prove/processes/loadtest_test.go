@@ -228,40 +228,6 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	}
 }
 
-func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
-	s := startedForLoad(t)
-	o := testOf(s)
-	seen := make(chan struct{})
-	o.Duration, o.Progress = time.Hour, &watched{text: "1s of 1h0m0s: ", seen: seen}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { <-seen; cancel() }()
-	r, err := loadtest.Run(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := r.Verification; !r.Interrupted || r.Done == 0 || r.Differs() || v.Orders == 0 ||
-		v.Accounts != 8 || v.Audit != "clean" {
-		t.Errorf("%+v %+v", r, r.Verification)
-	}
-}
-
-// Killed in the midst of it, the server comes back. Requests without an outcome are looked up, and
-// none is taken for refused.
-func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
-	s := startedForLoad(t)
-	o := testOf(s)
-	o.Mix = loadtest.Mix{Place: 100} // orders alone are found out about
-	r := loaded(t, o, func() { s.Kill(); s.Start() })
-	v := r.Verification
-	if r.Unknown == 0 || r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" ||
-		v.Books != 1 {
-		t.Errorf("%+v %+v", r, v)
-	}
-	if c := r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
-		t.Errorf("%+v", c)
-	}
-}
-
 func TestARampSaysWhichRateHeld(t *testing.T) {
 	s := startedForLoad(t)
 	o := testOf(s)

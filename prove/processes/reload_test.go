@@ -4,7 +4,6 @@ package processes
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -179,8 +178,7 @@ func (e *edited) trades(w *world, price string, status int) {
 func TestFeesAndLimitsAreReloaded(t *testing.T) {
 	e := newEdited(t)
 	e.Start()
-	w := &world{t: t, s: e.Server}
-	w.open(2, newRandom(t))
+	w := opened(t, e.Server, 2)
 	e.trades(w, "100", 201)
 	const maximum = "maximum_order_size: 1000000"
 	e.writes("limits: {max_fills: 55, open_orders_per_account_and_book: 77}\n", maximum,
@@ -223,30 +221,6 @@ func TestFeesAndLimitsAreReloaded(t *testing.T) {
 	}
 }
 
-// While limits and rules change clients trade on, and what was acknowledged is there after a kill.
-func TestReloadsDoNotDisturbTrading(t *testing.T) {
-	e := &edited{exchangetest.New(t, "pebble:"+t.TempDir()), t}
-	e.Start()
-	w := &world{t: t, s: e.Server}
-	w.open(3, newRandom(t))
-	for range 2 {
-		w.load(50, func() {
-			for i := range 20 {
-				e.writes(fmt.Sprintf("limits: {in_flight: %d, in_flight_per_account: %d, "+
-					"public_rate: %d}\n", 2_016+i%3, 1+i%4, 100+i), "minimum_order_size: 0.00001",
-					fmt.Sprintf("minimum_order_size: 0.00000%d", 1+i%2))
-				if keys := e.reloads(); len(keys) == 0 {
-					t.Error("nothing has changed")
-				}
-			}
-			w.acks.Store(0)
-		})
-		w.load(50, e.Kill)
-		e.Start()
-		w.compare()
-	}
-}
-
 func sorted(list []string) []string {
 	slices.Sort(list)
 	return list
@@ -267,9 +241,9 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	for _, s := range c.nodes {
 		with(t, s, "0.001", "1000")
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_NODE="+c.name(s),
-			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","), "EXCHANGE_CLUSTER_OBSERVERS=o1")
-		s.Run()
+			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","))
 	}
+	c.runs("EXCHANGE_CLUSTER_OBSERVERS=o1")
 	led := c.leader(nil)
 	o := c.observer("o1")
 	with(t, o, "0.001", "1000")
@@ -332,7 +306,7 @@ func TestAStandbyTakesOverWithTheFileOfThen(t *testing.T) {
 	const maximum = "maximum_order_size: 1000000"
 	e.writes("limits: {max_fills: 55}\n", maximum, maximum+", taker_fee: 0.002")
 	c.s.Kill()
-	exchangetest.Eventually(t, "the standby serves", func() bool { return second.Ready() == nil })
+	serves(t, second)
 	e.shows(`"taker_fee":0.002`, `"max_fills":55`)
 	if m := second.Metrics(); m["exchange_config_stale"] != 0 {
 		t.Error("its configuration is stale")
