@@ -564,6 +564,12 @@ func (c *chaos) resetOften() {
 func (c *chaos) cutOff(mode int32) {
 	c.relay.set(mode)
 	c.refuses()
+	for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} { // memory knows
+		if status, body, err := c.s.Client.Get(nil,
+			"http://"+c.s.Listen+"/api/v1/"+path); err != nil || status != 200 {
+			c.t.Errorf("%s without a store: %d %s %v", path, status, body, err)
+		}
+	}
 	c.relay.set(pass)
 	c.relay.reset() // bytes that a connection has lost do not come again
 }

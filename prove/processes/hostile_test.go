@@ -311,7 +311,14 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 			return err
 		}
 	}
-	return []attack{
+	says := func(pieces ...[]byte) func(*foe) error {
+		return func(f *foe) error {
+			conn, err := f.secure(own)
+			_, err = f.says(conn, err, pieces...)
+			return err
+		}
+	}
+	list := []attack{
 		{"without TLS", "a greeting", plain(hello),
 			refused + "|first record does not look like a TLS handshake", 0},
 		{"without TLS", "a connection of a node again, as it was", plain(record),
@@ -347,7 +354,27 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 		{"a node that is no member", "a greeting",
 			greets(v.issue(stranger, nil), framed("exLINK1 "+stranger)),
 			refused + "|node z is not a node of this cluster", 0},
+		{"an observer", "another one's greeting", greets(v.issue(v.identity("observer", "o3"), nil),
+			framed("exOBSV1 "+v.identity("observer", "o1"))),
+			refused + "|not that of observer o1", 0},
+		{"a node", "a frame of 1 GB", says(hello, []byte{64, 0, 0, 0}),
+			"the connection of a node was ended|a frame of 107", 0},
 	}
+	for _, text := range []string{"", "exLINK2 " + name, "exCOPY1 " + name, "garbage\x00\xff",
+		"exLINK1 ..", "exCOPY2 nonce 0 x y " + name, "exLINK1 " + v.name(as) + ".voter.x.exchange",
+		strings.Repeat("x", 256)} {
+		list = append(list, attack{"a node", fmt.Sprintf("%.20q", text), greets(own, framed(text)),
+			refused + "|it is not a node of this cluster", 0})
+	}
+	if target != v.led {
+		return list
+	}
+	const nonsense = "what forwards commands was disconnected|from="
+	calls := framed("exCALL1 " + name)
+	return append(list,
+		attack{"a node", "commands that are none", says(calls, []byte("c\x00\x00\x00\x02\xff\xff")),
+			nonsense, 0},
+		attack{"a node", "commands of 1 GB", says(calls, []byte("c\x40\x00\x00\x00")), nonsense, 0})
 }
 
 // talks is an attack on a plain listener, which answers with some words or none.

@@ -228,6 +228,23 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	}
 }
 
+// Killed in the midst of it, the server comes back. Requests without an outcome are looked up, and
+// none is taken for refused.
+func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
+	s := startedForLoad(t)
+	o := testOf(s)
+	o.Mix = loadtest.Mix{Place: 100} // orders alone are found out about
+	r := loaded(t, o, func() { s.Kill(); s.Start() })
+	v := r.Verification
+	if r.Unknown == 0 || r.Differs() || v.UnknownIn+v.UnknownOut == 0 || v.Audit != "clean" ||
+		v.Books != 1 {
+		t.Errorf("%+v %+v", r, v)
+	}
+	if c := r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestARampSaysWhichRateHeld(t *testing.T) {
 	s := startedForLoad(t)
 	o := testOf(s)
