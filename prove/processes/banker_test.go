@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -401,4 +402,51 @@ func (d *withdrawal) compare(row withdrawalRow, there bool) error {
 	}
 	return fmt.Errorf("the withdraw to %s had status %d, possibly %v, there is %+v", d.address,
 		d.status, d.possible, row)
+}
+
+// A wrong comparison would never fail.
+func TestTheComparisonOfWithdrawalsFindsWhatIsWrong(t *testing.T) {
+	amount := decimal.New(1, -2)
+	d := withdrawal{address: "a", amount: amount, outcome: acknowledged, id: 1, status: 20,
+		possible: []int{30}}
+	row := withdrawalRow{ID: 1, Amount: amount, Status: 30, Address: "a"}
+	if err := d.compare(row, true); err != nil {
+		t.Error(err)
+	}
+	f := func(what string, change func(d *withdrawal, row *withdrawalRow, there *bool)) {
+		t.Helper()
+		d, row, there := d, row, true
+		change(&d, &row, &there)
+		if d.compare(row, there) == nil {
+			t.Errorf("%s is not found", what)
+		}
+	}
+	f("a lost one", func(_ *withdrawal, _ *withdrawalRow, there *bool) { *there = false })
+	f("a refused one", func(d *withdrawal, _ *withdrawalRow, _ *bool) { d.outcome = refused })
+	f("another amount", func(_ *withdrawal, r *withdrawalRow, _ *bool) {
+		r.Amount = amount.Add(amount)
+	})
+	f("a status that nobody asked for", func(_ *withdrawal, r *withdrawalRow, _ *bool) {
+		r.Status = 40
+	})
+	f("a status that went back", func(d *withdrawal, r *withdrawalRow, _ *bool) {
+		d.possible, r.Status = nil, 10
+	})
+}
+
+func TestTheComparisonOfDepositsFindsWhatIsWrong(t *testing.T) {
+	p := payment{reference: "a-1", account: "a", currency: "BTC", amount: decimal.New(1, -2), id: 1}
+	row := depositRow{ID: 1, Currency: "BTC", Amount: p.amount}
+	f := func(row depositRow, there, told, right bool) {
+		t.Helper()
+		if err := p.compare(row, there, told); (err == nil) != right {
+			t.Errorf("%+v, there %v, told %v: %v", row, there, told, err)
+		}
+	}
+	f(row, true, true, true)
+	f(depositRow{}, false, false, true)
+	f(depositRow{}, false, true, false)
+	f(row, true, false, false)
+	f(depositRow{ID: 1, Currency: "USDT", Amount: p.amount}, true, true, false)
+	f(depositRow{ID: 1, Currency: "BTC", Amount: p.amount.Add(p.amount)}, true, true, false)
 }

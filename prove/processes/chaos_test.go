@@ -494,15 +494,7 @@ func (c *chaos) killBoth() {
 	c.s.Start()
 }
 
-func (c *chaos) terminate() { c.stops(c.s); c.s.Start() }
-
-// stops stops an exchange in order, one that serves or stands by.
-func (c *chaos) stops(s *exchangetest.Server) {
-	c.t.Helper()
-	if code := s.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop ends with %d", code)
-	}
-}
+func (c *chaos) terminate() { stops(c.t, c.s); c.s.Start() }
 
 // stopExchange lets the exchange stand still for longer than it may go without a look at its store.
 func (c *chaos) stopExchange() {
@@ -666,7 +658,7 @@ func (c *chaos) mistake() {
 	same.Refuses(75, "serve.lock", fmt.Sprint("pid ", c.s.Pid()))
 	c.accepts(20)
 	c.stillStandsBy(second)
-	c.stops(second)
+	stops(c.t, second)
 	c.stillServes(c.s)
 }
 
@@ -699,14 +691,6 @@ func (c *chaos) stillStandsBy(s *exchangetest.Server) {
 	}
 }
 
-// clean wants the books of an exchange to balance.
-func (c *chaos) clean(s *exchangetest.Server) {
-	c.t.Helper()
-	if err := s.Audit(); err != nil {
-		c.t.Error(err)
-	}
-}
-
 // stillServes wants an exchange not to have ended.
 func (c *chaos) stillServes(s *exchangetest.Server) {
 	c.t.Helper()
@@ -729,7 +713,7 @@ func (c *chaos) takeOver() {
 	c.insists(second)
 	c.givesWay(first)
 	c.tradeOn(second)
-	c.clean(second)
+	clean(c.t, second)
 	c.insists(first)
 	c.givesWay(second)
 }
@@ -742,9 +726,9 @@ func (c *chaos) killOwner() {
 	first.Kill()
 	serves(c.t, second)
 	c.tradeOn(second)
-	c.clean(second)
+	clean(c.t, second)
 	c.standsBy(first)
-	c.stops(second)
+	stops(c.t, second)
 	serves(c.t, first)
 }
 
@@ -812,13 +796,13 @@ func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
 	c.t.Helper()
 	accepting := c.second()
 	c.insists(accepting)
-	c.clean(accepting)
+	clean(c.t, accepting)
 	c.standsBy(refused)
 	c.stillServes(accepting)
-	c.stops(accepting)
+	stops(c.t, accepting)
 	serves(c.t, refused)
-	c.clean(refused)
-	c.stops(refused)
+	clean(c.t, refused)
+	stops(c.t, refused)
 }
 
 // cutTail removes the newest batches of the journal.
@@ -855,13 +839,13 @@ func (c *chaos) hang() {
 	})
 	c.accepts(20)
 	c.stillStandsBy(second)
-	c.stops(second)
+	stops(c.t, second)
 }
 
 // twoStarts has two hosts start an exchange on a store that has no owner.
 func (c *chaos) twoStarts() {
 	first, second := c.s, c.second()
-	c.stops(first)
+	stops(c.t, first)
 	second.Run()
 	first.Run()
 	one, other := first, second
@@ -878,7 +862,7 @@ func (c *chaos) twoStarts() {
 	})
 	c.stillStandsBy(other)
 	c.stillServes(one)
-	c.stops(second)
+	stops(c.t, second)
 }
 
 // overtake lets a standby take over and accept orders while the first stands still, and then lets
@@ -897,9 +881,9 @@ func (c *chaos) overtake() {
 		c.t.Error("an exchange that was overtaken has accepted an order")
 	}
 	c.trade(client, 20)
-	c.clean(second)
+	clean(c.t, second)
 	c.standsBy(first)
-	c.stops(second)
+	stops(c.t, second)
 	serves(c.t, first)
 }
 

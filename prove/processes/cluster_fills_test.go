@@ -82,9 +82,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	if undecided > rounds/10 {
 		t.Error("too few fills were seen")
 	}
-	if err := led.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, led)
 }
 
 // holds waits until the trader's node shows an amount that is free, and the order that fills it has

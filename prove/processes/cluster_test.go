@@ -287,9 +287,7 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 			w.turnTo(s)
 			w.load(20, func() {})
 			led = s
-			if err := led.Audit(); err != nil {
-				t.Error(err)
-			}
+			clean(t, led)
 		}
 	}
 	_, text, code := led.Command("cluster", "transfer", c.name(led))
@@ -344,9 +342,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	w.compare()
 	w.load(50, func() { a.Kill(); a.Start() })
 	w.compare()
-	if err := a.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, a.Server)
 	if k, err := c.asks(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
 		t.Error(k, err)
 	}
@@ -362,9 +358,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	c.handsOver(b)
 	w.turnTo(b)
 	w.compare()
-	if err := b.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, b)
 	c.handsOver(a.Server)
 	c.command(a.Server, "cluster", "remove", "b")
 
@@ -416,9 +410,7 @@ func TestANodeSurvivesTheOthers(t *testing.T) {
 	w.compare()
 	w.load(30, func() { led.Kill(); led.Start() })
 	w.compare()
-	if err := led.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, led)
 	code, text = others[0].Ends()
 	if code == 0 || !strings.Contains(text, "removed") {
 		t.Errorf("an old node that comes back ends with %d:\n%s", code, text)
@@ -518,7 +510,5 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 			t.Errorf("the log of actions has no %q:\n%s", line, out)
 		}
 	}
-	if err := d.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, d)
 }

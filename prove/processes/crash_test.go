@@ -83,9 +83,7 @@ func campaign(t *testing.T, s *exchangetest.Server) {
 		w.compare()
 		t.Logf("round %d: %d requests acknowledged so far, all there", round+1, w.acks.Load())
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("an orderly stop exits with %d", code)
-	}
+	stops(t, s)
 	s.Start()
 	w.compare()
 }
@@ -129,6 +127,22 @@ func endsWith(t *testing.T, s *exchangetest.Server, code int, what string) {
 func serves(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	exchangetest.Eventually(t, "the exchange takes orders", func() bool { return s.Ready() == nil })
+}
+
+// clean wants the books of an exchange to balance.
+func clean(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	if err := s.Audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// stops stops an exchange in order, one that serves or stands by.
+func stops(t *testing.T, s *exchangetest.Server) {
+	t.Helper()
+	if code := s.Terminate(); code != 0 {
+		t.Errorf("an orderly stop ends with %d", code)
+	}
 }
 
 // does runs an operator's command that succeeds, and returns what it prints.

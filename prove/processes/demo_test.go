@@ -181,9 +181,7 @@ func (c *cluster) hasPast(led *exchangetest.Server) {
 	if len(ids) != 3000 {
 		c.t.Errorf("the past has %d orders", len(ids))
 	}
-	if err := led.Audit(); err != nil {
-		c.t.Error(err)
-	}
+	clean(c.t, led)
 	c.same()
 }
 

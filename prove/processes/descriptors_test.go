@@ -96,9 +96,7 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	if log := s.Log(); strings.Contains(log, "too many open files") {
 		t.Errorf("the store had no descriptor:\n%.4000s", log)
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 }
 
 func TestAStartWithTooFewDescriptorsIsRefused(t *testing.T) {

@@ -75,9 +75,7 @@ func TestHostilePeersChangeNothing(t *testing.T) {
 	v.recovers()
 	v.w.compare()
 	v.same()
-	if err := v.led.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, v.led)
 	out := v.command(v.led, "account", "list")
 	if strings.Contains(out, "mallory") {
 		t.Errorf("an account was made:\n%s", out)
@@ -372,6 +370,11 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 	const nonsense = "what forwards commands was disconnected|from="
 	calls := framed("exCALL1 " + name)
 	return append(list,
+		attack{"a node", "a purpose that is none", says(calls, []byte("x and more")),
+			"a connection of another node is of no use|node=" + v.name(as), 0},
+		attack{"a node", "an operator's request of 1 GB", says(calls, []byte(
+			"oPOST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n")),
+			"", 0},
 		attack{"a node", "commands that are none", says(calls, []byte("c\x00\x00\x00\x02\xff\xff")),
 			nonsense, 0},
 		attack{"a node", "commands of 1 GB", says(calls, []byte("c\x40\x00\x00\x00")), nonsense, 0})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"testing"
 
 	"exchange/gateway/sign"
 	"exchange/prove/exchangetest"
@@ -283,4 +284,38 @@ func (k *keeper) tryKeys() error {
 		}
 	}
 	return nil
+}
+
+// A wrong comparison would never fail.
+func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
+	key := madeKey{public: "a", address: "10.0.0.1/32", permissions: []string{"read"},
+		outcome: acknowledged}
+	row := keyRow{Key: "a", Permissions: []string{"read"}}
+	f := func(what string, right bool, change func(m *madeKey, row *keyRow, there *bool)) {
+		t.Helper()
+		m, row, there := key, row, true
+		change(&m, &row, &there)
+		if err := m.compare(row, there); (err == nil) != right {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f("the same", true, func(*madeKey, *keyRow, *bool) {})
+	f("one without an outcome that is there",
+		true, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome, m.public = unknown, "" })
+	f("one without an outcome that is not there",
+		true, func(m *madeKey, _ *keyRow, there *bool) { m.outcome, *there = unknown, false })
+	f("one that may be revoked, and is", true,
+		func(m *madeKey, r *keyRow, _ *bool) {
+			m.revoking, r.Revoked, r.Permissions = true, true, nil
+		})
+	f("one that is revoked and has permissions", false,
+		func(m *madeKey, r *keyRow, _ *bool) { m.revoked, r.Revoked = true, true })
+	f("a lost one", false, func(_ *madeKey, _ *keyRow, there *bool) { *there = false })
+	f("a refused one", false, func(m *madeKey, _ *keyRow, _ *bool) { m.outcome = refused })
+	f("another key", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Key = "b" })
+	f("other permissions", false, func(_ *madeKey, r *keyRow, _ *bool) {
+		r.Permissions = []string{"read", "withdraw"}
+	})
+	f("revoked by nobody", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Revoked = true })
+	f("a lost revocation", false, func(m *madeKey, _ *keyRow, _ *bool) { m.revoked = true })
 }

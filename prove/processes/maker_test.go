@@ -116,9 +116,7 @@ func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
 			m.ends(3, 0)
 		})
 	}
-	if err := c.leader(nil).Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, c.leader(nil))
 }
 
 // copyBesidePackages copies examples to a folder from which they find the packages of the clients.

@@ -54,9 +54,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	o.Start()
 	w.compare()
 	node.Looks()
-	if code := o.Terminate(); code != 0 {
-		t.Errorf("an observer that is told to stop ends with %d", code)
-	}
+	stops(t, o)
 	o.Start()
 	o.AwaitSubscribers(4)
 	w.load(400, func() {})

@@ -122,6 +122,6 @@ func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
 	if !strings.Contains(second.Log(), "has restored a backup") {
 		t.Errorf("the log does not say that the store has less than was seen:\n%s", second.Log())
 	}
-	c.clean(second)
+	clean(c.t, second)
 	c.standsBy(c.s)
 }

@@ -98,9 +98,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Start()
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 	if _, err := os.Stat(s.Data("HEAD.redis")); errors.Is(err, fs.ErrNotExist) {
 		t.Error("nobody remembers what is acknowledged from now on")
 	}

@@ -167,9 +167,7 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 				where, got, want.Body)
 		}
 	}
-	if err := s.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, s)
 	w.post("alice", "/api/v1/order-cancel/", "client_order_id=rests", 200)
 	if body := w.post("alice", "/api/v1/order/", "amount=1&client_order_id=stays&pair=BTC_USDT&"+
 		"price=190&type=sell", 400); !strings.Contains(body, "client_order_id") {
@@ -186,9 +184,7 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 	w.operate("deposit", "bob", "USDT", "1", "--reference", "of the program that goes on")
 	s.Kill()
 	s.Start()
-	if err := s.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, s)
 }
 
 // lost returns where a value is not in another one, which may have further fields; "": it is.
@@ -221,6 +217,26 @@ func lost(want, got any) string {
 		}
 	}
 	return ""
+}
+
+func TestTheComparisonOfReleasedAnswersFindsWhatIsLost(t *testing.T) {
+	for _, c := range []struct{ want, got, where string }{
+		{`{"a":[1,{"b":"x"}]}`, `{"a":[1,{"b":"x","c":2}],"d":3}`, ""},
+		{`{"a":[1,{"b":"x"}]}`, `{"a":[1,{"b":"y"}]}`, "a element 1 b x"},
+		{`{"a":[1,2]}`, `{"a":[1]}`, "a 2 elements of"},
+		{`[null]`, `[0]`, "element 0 <nil>"},
+		{`{"a":null}`, `{}`, "a "},
+		{`{"sequence":1}`, `{"sequence":2}`, ""},
+	} {
+		var want, got any
+		if err := errors.Join(json.Unmarshal([]byte(c.want), &want),
+			json.Unmarshal([]byte(c.got), &got)); err != nil {
+			t.Fatal(err)
+		}
+		if where := lost(want, got); where != c.where {
+			t.Errorf("%s in %s: %q, want %q", c.want, c.got, where, c.where)
+		}
+	}
 }
 
 // releaseUsers are an exchange's clients, by account, and its operator.

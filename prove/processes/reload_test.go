@@ -280,7 +280,5 @@ func TestAStandbyTakesOverWithTheFileOfThen(t *testing.T) {
 	if m := second.Metrics(); m["exchange_config_stale"] != 0 {
 		t.Error("its configuration is stale")
 	}
-	if code := second.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, second)
 }

@@ -180,9 +180,7 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	if n := alive(); n != 1 {
 		t.Errorf("the connection of the first certificate is gone: %d", n)
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 }
 
 func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {

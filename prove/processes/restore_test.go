@@ -441,3 +441,36 @@ func (w *world) codeHasExpired(c *codeOf) {
 	}
 	confirm(code, 200, `"status":20`)
 }
+
+// Requests that were acknowledged before a backup began are missed when they are not restored, and
+// only these.
+func TestARollBackTakesBackOnlyWhatCameLater(t *testing.T) {
+	begun := new(atomic.Bool)
+	client := &trader{backingUp: begun, orders: map[string]*sentOrder{}}
+	send := func(name string, nonce uint64) *sentOrder {
+		o := &sentOrder{outcome: acknowledged, cancel: acknowledged, cancelSent: true, id: nonce}
+		o.late = client.acknowledged(&sentRequest{nonce: nonce})
+		o.cancelLate = o.late
+		client.orders[name] = o
+		return o
+	}
+	early := send("early", 1)
+	begun.Store(true)
+	late := send("late", 2)
+	client.rollBack()
+	if client.last.nonce != 1 {
+		t.Errorf("the nonce %d is to be used", client.last.nonce)
+	}
+	if err := early.compare(orderRow{}, false, nil); err == nil {
+		t.Error("an order from before the backup is not missed")
+	}
+	if err := early.compare(orderRow{ID: 1, Status: 1}, true, nil); err == nil {
+		t.Error("a cancel from before the backup is not missed")
+	}
+	if err := late.compare(orderRow{}, false, nil); err != nil {
+		t.Errorf("an order from after the backup is missed: %v", err)
+	}
+	if err := late.compare(orderRow{ID: 7, Status: 1}, true, nil); err != nil {
+		t.Errorf("an order from after the backup must not be there without its cancel: %v", err)
+	}
+}

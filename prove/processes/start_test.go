@@ -29,9 +29,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 			"--accept-redis-durability")
 		s := exchangetest.New(t, r.URL(), "--accept-redis-durability")
 		s.Start()
-		if code := s.Terminate(); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
+		stops(t, s)
 	})
 	t.Run("another process holds the folder", func(t *testing.T) {
 		dir := t.TempDir()
@@ -118,9 +116,7 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 				t.Errorf("alice has %v %s, want %s", h.Balance, h.Currency, want[h.Currency])
 			}
 		}
-		if err := s.Audit(); err != nil {
-			t.Error(err)
-		}
+		clean(t, s)
 		s.Kill()
 	}
 }
@@ -158,9 +154,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 		!strings.Contains(log, "pair=BTC_USDT") || strings.Contains(log, noMail) {
 		t.Errorf("a start with a mail server and a pair without a minimum says:\n%s", log)
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=", "EXCHANGE_MAIL_PORT=")
 	s.Start()
 	withdrawal(503, "bc1q1", "Withdraws are closed.")

@@ -30,9 +30,7 @@ func TestOperatorsTools(t *testing.T) {
 	o.trades()
 	o.exports()
 	o.balances()
-	if err := o.s.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, o.s)
 }
 
 // A clerk is an operator with files.
