@@ -82,6 +82,26 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 	servesWithout("key demo-market-1 exists already")
 }
 
+// A demo that is killed while it plays its past goes on with it, and its books are right.
+func TestAPastThatIsKilledGoesOn(t *testing.T) {
+	s := exchangetest.New(t, "pebble:"+t.TempDir())
+	s.DemoWithMarket()
+	for range 2 {
+		before := len(s.Log())
+		s.Run()
+		exchangetest.Eventually(t, "the past is being played", func() bool {
+			return strings.Contains(s.Log()[before:], pastIsPlayed)
+		})
+		s.Kill()
+	}
+	s.Start()
+	(&cluster{t: t}).hasDay([]*exchangetest.Server{s})
+	if !strings.Contains(s.Log(), pastIsOver) {
+		t.Errorf("the past is not complete:\n%s", s.Log())
+	}
+	does(t, s, "audit")
+}
+
 // These are in the log of a process that plays the past, and that has played it, or the rest of it.
 const (
 	pastIsPlayed = `msg="the demo plays a day of trades first"`

@@ -20,6 +20,16 @@ func owners(t *testing.T) (c *chaos, second *exchangetest.Server, w *world) {
 	return c, c.second(), opened(t, c.s, 1)
 }
 
+func TestATakeOverEndsTheOtherExchange(t *testing.T) {
+	c, second, w := owners(t)
+	c.insists(second)
+	c.givesWay(c.s)
+	w.turnTo(second)
+	w.compare()
+	c.standsBy(c.s) // the overtaken exchange may be started again
+	c.stillServes(second)
+}
+
 // Any text in the place of a beat is a beat: the store belongs to its owner until the text is seen
 // not to change.
 func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
