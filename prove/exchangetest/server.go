@@ -429,6 +429,16 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 // valid.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
+// Gone reports whether the process has ended.
+func (s *Server) Gone() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // ExitCode returns the exit code of the process.
 func (s *Server) ExitCode() int { return s.process.ProcessState.ExitCode() }
 

@@ -25,8 +25,7 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir(), "--archive", archive)
 	s.Env = append(s.Env, manySnapshots...)
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(4, newRandom(t))
+	w := opened(t, s, 4)
 	w.load(500, func() {
 		w.run(0, "", "backup", backups)
 		// How many snapshots there are by now depends on the batches; the load goes on until they
@@ -188,16 +187,7 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	s := exchangetest.New(w.t, redistest.Start(w.t).URL())
 	restore := append([]string{"restore", backups}, s.Args[1:]...)
 	w.run(64, "there is no secret key in "+s.Data("exchange.key"), restore...)
-	key, err := os.ReadFile(old.Data("exchange.key"))
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(s.Data("exchange.key")), 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(s.Data("exchange.key"), key, 0o600)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	(&target{Server: s}).bring(w.t, old)
 	forged := changed(w.t, newest, filepath.Join(w.t.TempDir(), "forged.backup"))
 	w.run(70, "authentication is wrong", append([]string{"restore", forged}, s.Args[1:]...)...)
 	out := w.run(0, "", restore...)

@@ -305,14 +305,10 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 	c := prepareCluster(t, nil)
 	var addresses []string
 	for _, s := range c.nodes {
-		s.Env = append(s.Env, "EXCHANGE_TRUSTED_PROXIES=[127.0.0.1/32]")
 		addresses = append(addresses, s.Listen)
-		s.Run()
 	}
-	led := c.leader(nil)
-	for _, s := range c.others(led) {
-		c.follows(s, led)
-	}
+	c.runs("EXCHANGE_TRUSTED_PROXIES=[127.0.0.1/32]")
+	led := c.led()
 	killed := c.others(led)[0]
 	for name := range balancers {
 		t.Run(name, func(t *testing.T) {

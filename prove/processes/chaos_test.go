@@ -63,22 +63,22 @@ var injections = []injection{
 		inject: (*chaos).killExchange},
 	{name: "kill -9 of Redis", what: "started again; the exchange goes on", full: 100,
 		sampled: true, open: onRedis, inject: (*chaos).killRedis},
-	{name: "kill -9 of both at once", what: "both started again", full: 10, open: onRedis,
-		inject: (*chaos).killBoth},
+	{name: "kill -9 of both at once", what: "both started again", full: 10, sampled: true,
+		open: onRedis, inject: (*chaos).killBoth},
 	{name: "SIGTERM of the exchange", what: "ends with code 0 and is started again", full: 10,
 		open: onPebble, inject: (*chaos).terminate},
 	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it goes on", full: 10, sampled: true,
 		open: onPebble, inject: (*chaos).stopExchange},
 	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true,
 		open: onRedis, inject: (*chaos).stopRedis},
-	{name: "network: every piece late", what: "goes on, slower", full: 10, open: behindRelay,
-		inject: func(c *chaos) { c.slowly(delay) }},
+	{name: "network: every piece late", what: "goes on, slower", full: 10, sampled: true,
+		open: behindRelay, inject: func(c *chaos) { c.slowly(delay) }},
 	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay,
 		inject: func(c *chaos) { c.slowly(trickle) }},
 	{name: "network: connections reset", what: "connects again", full: 10, sampled: true,
 		open: behindRelay, inject: (*chaos).resetOften},
 	{name: "network: nothing arrives", what: "orders are refused until it is over", full: 10,
-		open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
+		sampled: true, open: behindRelay, inject: func(c *chaos) { c.cutOff(swallow) }},
 	{name: "network: only answers are lost", what: "appends are repeated until they are answered",
 		full: 10, sampled: true, open: behindRelay,
 		inject: func(c *chaos) { c.cutOff(dropAnswers) }},
@@ -87,9 +87,6 @@ var injections = []injection{
 	{name: "a start on a full disk, on Pebble",
 		what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5,
 		sampled: true, open: onFullPebble, inject: (*chaos).startFull},
-	{name: "each file of Pebble's folder removed in turn, on a copy",
-		what: "the start is refused with code 70, or nothing is missing", full: 3, sampled: true,
-		open: onPebbleFolder, inject: (*chaos).removeFiles},
 	{name: "a bit flipped in each kind of file of Pebble's folder, on copies",
 		what: "refused with code 70, or the audit says so, or nothing has changed", full: 3,
 		sampled: true, open: onPebbleFolder, inject: (*chaos).flipInPebble},
@@ -191,11 +188,6 @@ type tally struct {
 
 // No acknowledged request is missing, after any injection.
 func TestChaos(t *testing.T) {
-	mode := os.Getenv(chaosVariable)
-	each, err := strconv.Atoi(mode)
-	if mode != "" && mode != "full" && err != nil {
-		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
-	}
 	var tallies []*tally
 	if os.Getenv(seedVariable) == "" {
 		// so that the page can name it
@@ -204,13 +196,8 @@ func TestChaos(t *testing.T) {
 	random := newRandom(t)
 	for i := range injections {
 		in := &injections[i]
-		rounds := 1
-		switch {
-		case mode == "full":
-			rounds = in.full
-		case each > 0:
-			rounds = each
-		case !in.sampled:
+		rounds := roundsOf(t, in.full, in.sampled)
+		if rounds == 0 {
 			continue
 		}
 		t.Run(strings.ReplaceAll(in.name, " ", "_"), func(t *testing.T) {
@@ -238,6 +225,22 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// roundsOf returns how many rounds there are of a kind.
+func roundsOf(t *testing.T, full int, sampled bool) int {
+	t.Helper()
+	mode := os.Getenv(chaosVariable)
+	each, err := strconv.Atoi(mode)
+	switch {
+	case mode == "full":
+		return full
+	case mode != "" && err != nil:
+		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
+	case each == 0 && sampled:
+		return 1
+	}
+	return each
+}
+
 // campaign runs rounds on one exchange.
 func (in *injection) campaign(t *testing.T, random *rand.Rand, rounds int, all *tally) {
 	t.Run(fmt.Sprint("from round ", all.rounds+1), func(t *testing.T) {
@@ -261,7 +264,7 @@ func (c *chaos) round(in *injection, all *tally) {
 	load, closeOffice := c.startLoad(), c.openOffice()
 	load.accepts(20 + c.random.Uint64N(300))
 	in.inject(c)
-	exchangetest.Eventually(c.t, "the exchange is ready", func() bool { return c.s.Ready() == nil })
+	serves(c.t, c.s)
 	load.accepts(20 + c.random.Uint64N(100)) // it has come through, and takes orders
 	closeOffice()
 	v := load.end()
@@ -322,25 +325,19 @@ type load struct {
 	cmd       *exec.Cmd
 	file      string
 	out, errs bytes.Buffer
-	done      chan struct{}
+	done      <-chan struct{}
 }
 
 func (c *chaos) startLoad() *load {
 	c.t.Helper()
-	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json"), done: make(chan struct{})}
+	l := &load{c: c, file: filepath.Join(c.t.TempDir(), "report.json")}
 	l.cmd = exec.Command(c.s.Program(), "loadtest", "--address", c.s.Listen, "--accounts",
 		strconv.Itoa(clients), "--connections", strconv.Itoa(clients), "--duration", "1h", "--rate",
 		strconv.Itoa(c.rate), "--timeout", "5s", "--instructed", "40", "--allow-refused", "100",
 		"--seed", strconv.FormatUint(c.random.Uint64(), 10), "--json", l.file)
 	l.cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator)
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
-	if err := l.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	go func() {
-		l.cmd.Wait() //nolint:errcheck // its code is looked at
-		close(l.done)
-	}()
+	l.done = awaited(c.t, l.cmd)
 	c.t.Cleanup(func() {
 		l.cmd.Process.Kill() //nolint:errcheck // it has ended, but after a failure
 		<-l.done
@@ -349,6 +346,9 @@ func (c *chaos) startLoad() *load {
 }
 
 // accepts waits until so many more orders are accepted.
+func (c *chaos) accepts(orders uint64) { (&load{c: c}).accepts(orders) }
+
+// accepts is that of a chaos, while the load test runs.
 func (l *load) accepts(orders uint64) {
 	l.c.t.Helper()
 	from := l.c.accepted()
@@ -494,12 +494,7 @@ func (c *chaos) killBoth() {
 	c.s.Start()
 }
 
-func (c *chaos) terminate() {
-	if code := c.s.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop exits with %d", code)
-	}
-	c.s.Start()
-}
+func (c *chaos) terminate() { stops(c.t, c.s); c.s.Start() }
 
 // stopExchange lets the exchange stand still for longer than it may go without a look at its store.
 func (c *chaos) stopExchange() {
@@ -533,7 +528,7 @@ func (c *chaos) slowly(mode int32) {
 		return slower(now, stall) >= before+5 && now["exchange_commands_in_flight"] >= clients
 	})
 	c.refuses()
-	(&load{c: c, done: make(chan struct{})}).accepts(10)
+	c.accepts(10)
 	c.relay.set(pass)
 }
 
@@ -554,13 +549,19 @@ func (c *chaos) resetOften() {
 		exchangetest.Eventually(c.t, "the append has failed", func() bool {
 			return c.s.Metrics()[failures] > before
 		})
-		(&load{c: c, done: make(chan struct{})}).accepts(1 + c.random.Uint64N(20))
+		c.accepts(1 + c.random.Uint64N(20))
 	}
 }
 
 func (c *chaos) cutOff(mode int32) {
 	c.relay.set(mode)
 	c.refuses()
+	for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} { // memory knows
+		if status, body, err := c.s.Client.Get(nil,
+			"http://"+c.s.Listen+"/api/v1/"+path); err != nil || status != 200 {
+			c.t.Errorf("%s without a store: %d %s %v", path, status, body, err)
+		}
+	}
 	c.relay.set(pass)
 	c.relay.reset() // bytes that a connection has lost do not come again
 }
@@ -655,11 +656,9 @@ func (c *chaos) mistake() {
 		}
 	}
 	same.Refuses(75, "serve.lock", fmt.Sprint("pid ", c.s.Pid()))
-	(&load{c: c, done: make(chan struct{})}).accepts(20)
+	c.accepts(20)
 	c.stillStandsBy(second)
-	if code := second.Terminate(); code != 0 {
-		c.t.Errorf("a standby that is told to stop ends with %d", code)
-	}
+	stops(c.t, second)
 	c.stillServes(c.s)
 }
 
@@ -674,9 +673,16 @@ func (c *chaos) standsBy(s *exchangetest.Server) {
 	c.stillStandsBy(s)
 }
 
-// stillStandsBy wants a standby to answer probes, and to take no orders.
+// stillStandsBy wants a standby to answer probes, to take no orders, and to say why.
 func (c *chaos) stillStandsBy(s *exchangetest.Server) {
 	c.t.Helper()
+	if status, err := s.Call("GET", "/operator/v1/accounts", nil, nil); status != 503 ||
+		!strings.Contains(err.Error(), "standby") || !strings.Contains(err.Error(), "pid") {
+		c.t.Errorf("an operator is told %d, %v", status, err)
+	}
+	if m := s.Metrics(); m["exchange_standby"] != 1 || m["exchange_ready"] != 0 {
+		c.t.Errorf("standby %v, ready %v", m["exchange_standby"], m["exchange_ready"])
+	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503} {
 		if status, body, err := s.Client.Get(nil, "http://"+s.Listen+path); err != nil ||
 			status != want {
@@ -688,10 +694,8 @@ func (c *chaos) stillStandsBy(s *exchangetest.Server) {
 // stillServes wants an exchange not to have ended.
 func (c *chaos) stillServes(s *exchangetest.Server) {
 	c.t.Helper()
-	select {
-	case <-s.Exited():
+	if s.Gone() {
 		c.t.Fatalf("the exchange that serves has ended with %d", s.ExitCode())
-	default:
 	}
 }
 
@@ -709,9 +713,7 @@ func (c *chaos) takeOver() {
 	c.insists(second)
 	c.givesWay(first)
 	c.tradeOn(second)
-	if err := second.Audit(); err != nil {
-		c.t.Error(err)
-	}
+	clean(c.t, second)
 	c.insists(first)
 	c.givesWay(second)
 }
@@ -722,17 +724,12 @@ func (c *chaos) killOwner() {
 	first, second := c.s, c.second()
 	c.standsBy(second)
 	first.Kill()
-	exchangetest.Eventually(c.t, "the standby serves", func() bool { return second.Ready() == nil })
+	serves(c.t, second)
 	c.tradeOn(second)
-	if err := second.Audit(); err != nil {
-		c.t.Error(err)
-	}
+	clean(c.t, second)
 	c.standsBy(first)
-	if code := second.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop exits with %d", code)
-	}
-	exchangetest.Eventually(c.t, "the first serves again",
-		func() bool { return first.Ready() == nil })
+	stops(c.t, second)
+	serves(c.t, first)
 }
 
 // loseTail has Redis lose acknowledged records, as a failover to a copy that was behind does, while
@@ -779,15 +776,9 @@ func (c *chaos) loseTail(alive, accepts bool) {
 	behind.Stop()
 	if alive {
 		first.Signal(syscall.SIGCONT)
-		c.ends(first, "an exchange whose Redis has lost records")
-		if code := first.ExitCode(); code != 70 {
-			c.t.Errorf("an exchange whose Redis has lost records ends with %d, want 70", code)
-		}
+		endsWith(c.t, first, 70, "an exchange whose Redis has lost records")
 	}
-	c.ends(second, "a standby of a Redis that has lost records")
-	if code := second.ExitCode(); code != 70 {
-		c.t.Errorf("a standby of a Redis that has lost records ends with %d, want 70", code)
-	}
+	endsWith(c.t, second, 70, "a standby of a Redis that has lost records")
 	// It says too how to accept the loss, if no snapshot was taken of what is lost.
 	second.Refuses(70, "bring back the store that has the rest, or restore a backup")
 	first.Refuses(70, "HEAD.redis")
@@ -799,42 +790,19 @@ func (c *chaos) loseTail(alive, accepts bool) {
 	first.Start()
 }
 
-// ends waits until an exchange has ended.
-func (c *chaos) ends(s *exchangetest.Server, what string) {
-	c.t.Helper()
-	exchangetest.Eventually(c.t, what+" ends", func() bool {
-		select {
-		case <-s.Exited():
-			return true
-		default:
-			return false
-		}
-	})
-}
-
 // acceptsLoss has one host go on with the rest that Redis has, and then a host that was refused
 // before. The second stands by, without its operator's consent, and takes over.
 func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
 	c.t.Helper()
 	accepting := c.second()
 	c.insists(accepting)
-	if err := accepting.Audit(); err != nil {
-		c.t.Error(err)
-	}
+	clean(c.t, accepting)
 	c.standsBy(refused)
 	c.stillServes(accepting)
-	if code := accepting.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop exits with %d", code)
-	}
-	exchangetest.Eventually(c.t, "the standby serves", func() bool {
-		return refused.Ready() == nil
-	})
-	if err := refused.Audit(); err != nil {
-		c.t.Error(err)
-	}
-	if code := refused.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop exits with %d", code)
-	}
+	stops(c.t, accepting)
+	serves(c.t, refused)
+	clean(c.t, refused)
+	stops(c.t, refused)
 }
 
 // cutTail removes the newest batches of the journal.
@@ -869,19 +837,15 @@ func (c *chaos) hang() {
 		c.stillServes(c.s)
 		return c.s.Ready() == nil
 	})
-	(&load{c: c, done: make(chan struct{})}).accepts(20)
+	c.accepts(20)
 	c.stillStandsBy(second)
-	if code := second.Terminate(); code != 0 {
-		c.t.Errorf("a standby that is told to stop ends with %d", code)
-	}
+	stops(c.t, second)
 }
 
 // twoStarts has two hosts start an exchange on a store that has no owner.
 func (c *chaos) twoStarts() {
 	first, second := c.s, c.second()
-	if code := first.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop exits with %d", code)
-	}
+	stops(c.t, first)
 	second.Run()
 	first.Run()
 	one, other := first, second
@@ -898,9 +862,7 @@ func (c *chaos) twoStarts() {
 	})
 	c.stillStandsBy(other)
 	c.stillServes(one)
-	if code := second.Terminate(); code != 0 {
-		c.t.Errorf("the second one ends with %d", code)
-	}
+	stops(c.t, second)
 }
 
 // overtake lets a standby take over and accept orders while the first stands still, and then lets
@@ -919,15 +881,10 @@ func (c *chaos) overtake() {
 		c.t.Error("an exchange that was overtaken has accepted an order")
 	}
 	c.trade(client, 20)
-	if err := second.Audit(); err != nil {
-		c.t.Error(err)
-	}
+	clean(c.t, second)
 	c.standsBy(first)
-	if code := second.Terminate(); code != 0 {
-		c.t.Errorf("an orderly stop exits with %d", code)
-	}
-	exchangetest.Eventually(c.t, "the first serves again",
-		func() bool { return first.Ready() == nil })
+	stops(c.t, second)
+	serves(c.t, first)
 }
 
 // second prepares another exchange on the same Redis, that can use the same keys.
@@ -940,17 +897,7 @@ func (c *chaos) second() *exchangetest.Server {
 // givesWay waits until an exchange has ended because another one owns the store.
 func (c *chaos) givesWay(s *exchangetest.Server) {
 	c.t.Helper()
-	exchangetest.Eventually(c.t, "the exchange that was overtaken ends", func() bool {
-		select {
-		case <-s.Exited():
-			return true
-		default:
-			return false
-		}
-	})
-	if code := s.ExitCode(); code != 77 {
-		c.t.Errorf("the exchange that was overtaken ends with %d, want 77", code)
-	}
+	endsWith(c.t, s, 77, "the exchange that was overtaken")
 }
 
 // other returns a new account beside those of the load test, and its client.

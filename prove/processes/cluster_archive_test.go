@@ -56,12 +56,9 @@ func (c *cluster) archived(dir string) {
 func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
 	c := prepareCluster(t, nil)
 	dirs := c.archives()
-	for _, s := range c.nodes {
-		s.Run()
-	}
+	c.runs()
 	led := c.leader(nil)
-	w := &world{t: t, s: led}
-	w.open(2, newRandom(t))
+	w := opened(t, led, 2)
 	w.load(100, func() {
 		for _, s := range c.nodes {
 			c.archived(dirs[s])

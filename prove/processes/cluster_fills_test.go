@@ -5,6 +5,7 @@ package processes
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,19 +15,19 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A client's order rests at one node, and is filled through another one. As soon as a third shows
-// the fill, the client sells exactly that amount through yet another: money that one node shows can
-// be used at each, so no order is ever refused for lack of it.
+// A client's order rests at one process of a cluster, a node or the observer, and is filled through
+// another one. As soon as one shows the fill, the client sells exactly that amount through yet
+// another: money that one shows can be used at each, so no order is ever refused for lack of it.
 func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	rounds := 150
 	if os.Getenv(chaosVariable) != "" {
 		rounds = 10_000
 	}
-	c, random := newCluster(t), newRandom(t)
-	led := c.leader(nil)
-	for _, s := range c.others(led) {
-		c.follows(s, led)
-	}
+	c, random := newCluster(t, "EXCHANGE_CLUSTER_OBSERVERS=o1"), newRandom(t)
+	led := c.led()
+	o := c.observer("o1")
+	o.Start()
+	places := append(slices.Clone(c.nodes), o)
 	w := &world{t: t, s: led}
 	maker, client := w.account("maker", random), w.account("client", random)
 	w.fund("maker", "BTC", "1000")
@@ -34,7 +35,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	w.fund("client", "USDT", "100000")
 	// order reports whether an order was placed, and not whether one whose outcome is unknown was
 	order := func(by *trader, at int, side, amount string, price int) bool {
-		by.s = c.nodes[at]
+		by.s = places[at]
 		form := fmt.Sprintf("amount=%s&pair=BTC_USDT&price=%d&type=%s", amount, price, side)
 		for !t.Failed() {
 			by.nonce++
@@ -45,7 +46,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 			case err != nil || strings.Contains(body, "outcome_unknown"):
 				return false
 			case status != 503:
-				t.Errorf("node %s: %s: %d %s", c.name(by.s), form, status, body)
+				t.Errorf("place %d: %s: %d %s", at, form, status, body)
 			}
 		}
 		return false
@@ -55,7 +56,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	}
 	undecided := 0
 	for i := 0; i < rounds && !t.Failed(); i++ {
-		at, amount := random.Perm(len(c.nodes)), decimal.New(int64(1000+random.IntN(1e6)), -8)
+		at, amount := random.Perm(len(places)), decimal.New(int64(1000+random.IntN(1e6)), -8)
 		fills := order(client, at[0], "buy", amount.String(), 100)
 		filled := make(chan bool, 1)
 		var selling sync.WaitGroup
@@ -63,7 +64,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 			selling.Go(func() {
 				filled <- order(maker, at[i%2+1], "sell", amount.String(), 100)
 			})
-			client.s = c.nodes[at[1]]
+			client.s = places[at[1]]
 			fills = client.holds(t, amount, filled) && order(client, at[2], "sell",
 				amount.String(), 90)
 		}
@@ -81,9 +82,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	if undecided > rounds/10 {
 		t.Error("too few fills were seen")
 	}
-	if err := led.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, led)
 }
 
 // holds waits until the trader's node shows an amount that is free, and the order that fills it has

@@ -23,8 +23,7 @@ func TestOperatorsUseAnyNode(t *testing.T) {
 	s := c.others(led)[0]
 	c.follows(s, led)
 	follower := c.name(s)
-	w := &world{t: t, s: led}
-	w.open(2, newRandom(t))
+	w := opened(t, led, 2)
 	w.load(30, func() {})
 
 	key := c.command(s, "key", "create", "t0", "--permissions", "read", "--json")
@@ -44,7 +43,8 @@ func TestOperatorsUseAnyNode(t *testing.T) {
 	for _, args := range []string{"account list", "account show mallory", "account show t0",
 		"key list t0", "withdraw list", "order list t0", "switch list", "actions",
 		"statement t0", "statement mallory --json", "export trades --pair BTC_USDT",
-		"account show t1 --json"} {
+		"account show t1 --json", "pair list --json", "fees list --json", "order list --json",
+		"account list --frozen --totals --json", "maintenance status --json"} {
 		own, its := c.command(s, strings.Fields(args)...), c.command(led, strings.Fields(args)...)
 		if changing.ReplaceAllString(own, "") != changing.ReplaceAllString(its, "") {
 			t.Errorf("%s: node %s answers\n%s\nand the one that leads\n%s", args, follower, own,
@@ -88,9 +88,7 @@ func TestOperatorsNeedTheTokenOfTheNodeThatLeads(t *testing.T) {
 	for _, s := range c.nodes[1:] {
 		s.Env = append(slices.Clip(s.Env), "EXCHANGE_OPERATOR_TOKEN="+other)
 	}
-	for _, s := range c.nodes {
-		s.Run()
-	}
+	c.runs()
 	led := c.leader(nil)
 	var stranger *exchangetest.Server // has another token than the node that leads
 	for _, s := range c.nodes {
@@ -157,9 +155,7 @@ func TestCommandsOnTheirWayToADeadNodeAreUnknown(t *testing.T) {
 	if want := fmt.Sprintf(`"balance":%d,`, paid); !strings.Contains(out, want) {
 		t.Errorf("%s has no %s", out, want)
 	}
-	if err := next.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, next)
 }
 
 // payers pay into an account through one node.

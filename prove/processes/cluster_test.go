@@ -26,13 +26,29 @@ type cluster struct {
 	between func(from, to, address string) string
 }
 
-func newCluster(t *testing.T) *cluster {
+// newCluster starts three nodes with more variables of the environment.
+func newCluster(t *testing.T, env ...string) *cluster {
 	t.Helper()
 	c := prepareCluster(t, nil)
+	c.runs(env...)
+	return c
+}
+
+func (c *cluster) runs(env ...string) {
 	for _, s := range c.nodes {
+		s.Env = append(s.Env, env...)
 		s.Run()
 	}
-	return c
+}
+
+// led waits for a node that leads, which the others follow.
+func (c *cluster) led() *exchangetest.Server {
+	c.t.Helper()
+	led := c.leader(nil)
+	for _, s := range c.others(led) {
+		c.follows(s, led)
+	}
+	return led
 }
 
 // prepareCluster makes the nodes' files, and starts none. between may be nil.
@@ -81,28 +97,17 @@ func (c *cluster) further(name string) (s *exchangetest.Server, entry string) {
 // command runs an operator's command that succeeds.
 func (c *cluster) command(s *exchangetest.Server, args ...string) string {
 	c.t.Helper()
-	out, text, code := s.Command(args...)
-	if code != 0 {
-		c.t.Fatalf("%q ends with %d: %s%s", args, code, out, text)
-	}
-	return out
+	return does(c.t, s, args...)
 }
 
 // removed waits until a node has ended because it was removed, and does so again.
 func (c *cluster) removed(s *exchangetest.Server) {
 	c.t.Helper()
 	name := c.name(s)
-	exchangetest.Eventually(c.t, "node "+name+" ends", func() bool {
-		select {
-		case <-s.Exited():
-			return true
-		default:
-			return false
-		}
-	})
+	endsWith(c.t, s, 77, "node "+name+", which is removed,")
 	const words = "this node was removed from its cluster"
-	if code := s.ExitCode(); code != 77 || !strings.Contains(s.Log(), words) {
-		c.t.Errorf("node %s, which is removed, ends with %d", name, code)
+	if !strings.Contains(s.Log(), words) {
+		c.t.Errorf("node %s does not say why it ends", name)
 	}
 	s.Refuses(77, words)
 	i := slices.Index(c.nodes, s)
@@ -263,8 +268,7 @@ func (c *cluster) handsOver(to *exchangetest.Server) {
 func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
-	w := &world{t: t, s: led}
-	w.open(2, newRandom(t))
+	w := opened(t, led, 2)
 	for _, s := range c.others(led) {
 		c.follows(s, led)
 	}
@@ -283,9 +287,7 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 			w.turnTo(s)
 			w.load(20, func() {})
 			led = s
-			if err := led.Audit(); err != nil {
-				t.Error(err)
-			}
+			clean(t, led)
 		}
 	}
 	_, text, code := led.Command("cluster", "transfer", c.name(led))
@@ -300,9 +302,7 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 			t.Errorf("node %s ends with %d", c.name(s), code)
 		}
 	}
-	for _, s := range c.nodes {
-		s.Run()
-	}
+	c.runs()
 	w.turnTo(c.leader(nil))
 	w.compare()
 }
@@ -313,8 +313,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	backups := filepath.Join(t.TempDir(), "backups")
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(3, newRandom(t))
+	w := opened(t, s, 3)
 	w.load(200, func() {})
 	w.compare()
 	w.run(0, "", "backup", backups)
@@ -343,9 +342,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	w.compare()
 	w.load(50, func() { a.Kill(); a.Start() })
 	w.compare()
-	if err := a.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, a.Server)
 	if k, err := c.asks(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
 		t.Error(k, err)
 	}
@@ -361,9 +358,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	c.handsOver(b)
 	w.turnTo(b)
 	w.compare()
-	if err := b.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, b)
 	c.handsOver(a.Server)
 	c.command(a.Server, "cluster", "remove", "b")
 
@@ -386,8 +381,7 @@ func survive(s *exchangetest.Server, more ...string) []string {
 func TestANodeSurvivesTheOthers(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
-	w := &world{t: t, s: led}
-	w.open(2, newRandom(t))
+	w := opened(t, led, 2)
 	w.load(60, func() {})
 	w.compare()
 	for _, s := range c.others(led) {
@@ -416,9 +410,7 @@ func TestANodeSurvivesTheOthers(t *testing.T) {
 	w.compare()
 	w.load(30, func() { led.Kill(); led.Start() })
 	w.compare()
-	if err := led.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, led)
 	code, text = others[0].Ends()
 	if code == 0 || !strings.Contains(text, "removed") {
 		t.Errorf("an old node that comes back ends with %d:\n%s", code, text)
@@ -462,8 +454,7 @@ func withoutCluster(args []string) (alone []string) {
 func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
-	w := &world{t: t, s: led}
-	w.open(2, newRandom(t))
+	w := opened(t, led, 2)
 	w.load(30, func() {})
 	b := c.others(led)[0]
 	replaced := c.name(b)
@@ -519,7 +510,5 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 			t.Errorf("the log of actions has no %q:\n%s", line, out)
 		}
 	}
-	if err := d.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, d)
 }

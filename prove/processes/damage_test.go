@@ -259,14 +259,7 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 		}
 	}
 	if s.Ready() != nil { // it met the damage while it ran
-		exchangetest.Eventually(c.t, "an exchange that answers nothing has ended", func() bool {
-			select {
-			case <-s.Exited():
-				return true
-			default:
-				return false
-			}
-		})
+		exchangetest.Eventually(c.t, "an exchange that answers nothing has ended", s.Gone)
 		if s.ExitCode() == 70 {
 			return "it ends"
 		}

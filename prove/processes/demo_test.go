@@ -29,9 +29,7 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	demo := slices.Clone(s.Args)
 	served(s, demo)
 	// more accounts do not make it another store
-	if _, text, code := s.Command("account", "create", "zoe"); code != 0 {
-		t.Fatal(text)
-	}
+	does(t, s, "account", "create", "zoe")
 	s.Kill()
 	served(s, demo)
 	s.Kill()
@@ -41,14 +39,9 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	for _, key := range []string{"", "demo-alice", "demo-bob"} {
 		if key != "" {
 			served(s, demo)
-			if _, text, code := s.Command("key", "revoke", key); code != 0 {
-				t.Fatal(text)
-			}
+			does(t, s, "key", "revoke", key)
 			if key == "demo-bob" {
-				if _, text, code := s.Command("account", "email", "alice",
-					"alice@new.example"); code != 0 {
-					t.Fatal(text)
-				}
+				does(t, s, "account", "email", "alice", "alice@new.example")
 			}
 			s.Kill()
 		}
@@ -58,13 +51,8 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 
 	real := exchangetest.New(t, "pebble:"+t.TempDir())
 	real.Start()
-	if _, text, code := real.Command("account", "create", "alice", "--email",
-		"alice@example.org"); code != 0 {
-		t.Fatal(text)
-	}
-	if _, text, code := real.Command("account", "email", "alice", "alice@demo.example"); code != 0 {
-		t.Fatal(text)
-	}
+	does(t, real, "account", "create", "alice", "--email", "alice@example.org")
+	does(t, real, "account", "email", "alice", "alice@demo.example")
 	real.Kill()
 	real.Demo()
 	real.Refuses(64, "is not the demo's", `"alice"`, "--store pebble:FOLDER")
@@ -75,9 +63,7 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Demo()
 	s.Start()
-	if _, text, code := s.Command("maintenance", "on"); code != 0 {
-		t.Fatal(text)
-	}
+	does(t, s, "maintenance", "on")
 	s.Kill()
 	s.DemoWithMarket()
 	servesWithout := func(why string) {
@@ -90,12 +76,8 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 		})
 	}
 	servesWithout("maintenance")
-	if _, text, code := s.Command("key", "revoke", "demo-market-1"); code != 0 {
-		t.Fatal(text)
-	}
-	if _, text, code := s.Command("maintenance", "off"); code != 0 {
-		t.Fatal(text)
-	}
+	does(t, s, "key", "revoke", "demo-market-1")
+	does(t, s, "maintenance", "off")
 	s.Kill()
 	servesWithout("key demo-market-1 exists already")
 }
@@ -113,17 +95,11 @@ func TestAPastThatIsKilledGoesOn(t *testing.T) {
 		s.Kill()
 	}
 	s.Start()
-	_, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/charts/BTC_USDT/60/chart?limit=99")
-	var hours []struct{ Time int64 }
-	if err != nil || json.Unmarshal(body, &hours) != nil || len(hours) < 24 {
-		t.Errorf("the chart is %s, %v", body, err)
-	}
+	(&cluster{t: t}).hasDay([]*exchangetest.Server{s})
 	if !strings.Contains(s.Log(), pastIsOver) {
 		t.Errorf("the past is not complete:\n%s", s.Log())
 	}
-	if _, text, code := s.Command("audit"); code != 0 {
-		t.Errorf("the audit: %s", text)
-	}
+	does(t, s, "audit")
 }
 
 // These are in the log of a process that plays the past, and that has played it, or the rest of it.
@@ -142,10 +118,7 @@ func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
 	for _, s := range all {
 		s.DemoWithMarket()
 	}
-	for _, s := range c.nodes {
-		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
-		s.Run()
-	}
+	c.runs("EXCHANGE_CLUSTER_OBSERVERS=o1")
 	o.Run()
 	logs := func(word string) *exchangetest.Server {
 		i := slices.IndexFunc(c.nodes, func(s *exchangetest.Server) bool {
@@ -228,9 +201,7 @@ func (c *cluster) hasPast(led *exchangetest.Server) {
 	if len(ids) != 3000 {
 		c.t.Errorf("the past has %d orders", len(ids))
 	}
-	if err := led.Audit(); err != nil {
-		c.t.Error(err)
-	}
+	clean(c.t, led)
 	c.same()
 }
 
@@ -240,9 +211,7 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	real := exchangetest.New(t, r.URL())
 	real.Start()
 	// and no key: nothing is sealed that the other could not open
-	if _, text, code := real.Command("account", "create", "carol"); code != 0 {
-		t.Fatal(text)
-	}
+	does(t, real, "account", "create", "carol")
 	before, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
 	if err != nil {
 		t.Fatal(err)
@@ -256,9 +225,7 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	if err != nil || len(before) == 0 || !maps.Equal(before, after) {
 		t.Errorf("the store was at %v and is at %v, %v", before, after, err)
 	}
-	if _, text, code := real.Command("account", "create", "dave"); code != 0 {
-		t.Error(text)
-	}
+	does(t, real, "account", "create", "dave")
 }
 
 // write makes a file with a text.

@@ -81,8 +81,7 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 			t.Errorf("the start does not say %s:\n%s", word, s.Log())
 		}
 	}
-	w := &world{t: t, s: s}
-	w.open(4, newRandom(t))
+	w := opened(t, s, 4)
 	stop := crowd(t, s.Listen, 2*files)
 	defer stop()
 	segment := filepath.Join(folder, "journal.main", "00000003.journal")
@@ -97,9 +96,7 @@ func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	if log := s.Log(); strings.Contains(log, "too many open files") {
 		t.Errorf("the store had no descriptor:\n%.4000s", log)
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 }
 
 func TestAStartWithTooFewDescriptorsIsRefused(t *testing.T) {

@@ -3,7 +3,6 @@
 package processes
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,8 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -167,149 +164,6 @@ func (f *foe) slowly(conn net.Conn, err error, first, each []byte) (string, erro
 		}
 	}()
 	return ends(conn)
-}
-
-// A tapped way is where one node reaches another, through the test.
-type tapped struct {
-	to     string // address of the node
-	listen net.Listener
-	tap    atomic.Pointer[func(net.Conn)] // takes the next connections; nil: they go to the node
-
-	mu    sync.Mutex
-	conns []net.Conn   // guarded by mu
-	seen  bytes.Buffer // what came first on the newest connection; guarded by mu
-}
-
-// seenBytes is how much of a connection a way keeps.
-const seenBytes = 16 << 10
-
-func newTapped(t *testing.T, to string) *tapped {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &tapped{to: to, listen: l}
-	go w.run()
-	t.Cleanup(func() {
-		l.Close()
-		w.cut()
-	})
-	return w
-}
-
-func (w *tapped) run() {
-	for {
-		conn, err := w.listen.Accept()
-		if err != nil {
-			return
-		}
-		w.mu.Lock()
-		w.conns = append(w.conns, conn)
-		w.mu.Unlock()
-		if tap := w.tap.Load(); tap != nil {
-			go (*tap)(conn)
-			continue
-		}
-		go w.pass(conn)
-	}
-}
-
-func (w *tapped) pass(conn net.Conn) {
-	defer conn.Close()
-	there, err := net.Dial("tcp", w.to)
-	if err != nil {
-		return
-	}
-	defer there.Close()
-	w.mu.Lock()
-	w.seen.Reset()
-	w.mu.Unlock()
-	go func() {
-		io.Copy(conn, there) //nolint:errcheck // the other direction ends, too
-		conn.Close()
-	}()
-	for b := make([]byte, 32<<10); ; {
-		n, err := conn.Read(b)
-		w.mu.Lock()
-		if w.seen.Len() < seenBytes {
-			w.seen.Write(b[:n])
-		}
-		w.mu.Unlock()
-		if err == nil {
-			_, err = there.Write(b[:n])
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// cut ends the connections.
-func (w *tapped) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.conns {
-		c.Close()
-	}
-	w.conns = nil
-}
-
-// recorded returns how the newest connection began.
-func (w *tapped) recorded() []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return bytes.Clone(w.seen.Bytes())
-}
-
-// overhear stands in for the node at the other end, with that node's certificate, until a frame of
-// raft has come. It returns the frame's head: which start of the sender it is from.
-func (w *tapped) overhear(t *testing.T, node *tls.Certificate) []byte {
-	t.Helper()
-	frames := make(chan []byte, 1000)
-	tap := func(conn net.Conn) {
-		defer conn.Close()
-		secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*node},
-			ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13})
-		for raft := false; ; {
-			var head [4]byte
-			if _, err := io.ReadFull(secure, head[:]); err != nil {
-				return
-			}
-			b := make([]byte, binary.BigEndian.Uint32(head[:]))
-			if _, err := io.ReadFull(secure, b); err != nil {
-				return
-			}
-			if !raft {
-				if raft = bytes.HasPrefix(b, []byte("exLINK1 ")); !raft {
-					return
-				}
-				continue
-			}
-			select {
-			case frames <- b:
-			default:
-			}
-		}
-	}
-	w.tap.Store(&tap)
-	defer func() {
-		w.tap.Store(nil)
-		w.cut()
-	}()
-	w.cut()
-	select {
-	case b := <-frames: // version, kind, format, id, boot, length of the nonce
-		const fixed = 3 + 8 + 8 + 1
-		n := fixed + int(b[fixed-1])
-		if len(b) < n {
-			t.Fatalf("a frame of %d bytes: %q", len(b), b)
-		}
-		return b[:n]
-	case <-time.After(2 * time.Minute):
-		t.Fatal("no frame comes")
-	}
-	return nil
 }
 
 // crowd opens connections that say nothing, calls then, and waits for their end, or closes them.

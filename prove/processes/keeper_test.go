@@ -319,31 +319,3 @@ func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 	f("revoked by nobody", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Revoked = true })
 	f("a lost revocation", false, func(m *madeKey, _ *keyRow, _ *bool) { m.revoked = true })
 }
-
-func TestTheAnswersOfAKeyAreThoseOfWhatWasAcknowledged(t *testing.T) {
-	const over, barred, short = `{"detail":"Incorrect authentication credentials."}`, `{"detail":"The account is frozen."}`, `{"error":"Out of balance - 100 USDT"}`
-	f := func(k keeper, m madeKey, status int, body string, right bool) {
-		t.Helper()
-		if k.mayAnswer(&m, status, body) != right {
-			t.Errorf("%+v, %v: %d %s", k, &m, status, body)
-		}
-	}
-	frozen, changing, live, revoked, revoking := keeper{frozen: true},
-		keeper{frozen: true, freezing: true}, madeKey{}, madeKey{revoked: true},
-		madeKey{revoking: true}
-	f(keeper{}, live, 200, "[]", true)
-	f(keeper{}, live, 400, short, true)
-	f(keeper{}, live, 401, over, false)
-	f(keeper{}, live, 401, `{"detail":"Wrong Nonce"}`, false)
-	f(keeper{}, live, 403, barred, false)
-	f(keeper{}, live, 201, `{"success":true}`, false)
-	f(keeper{}, revoked, 200, "[]", false)
-	f(keeper{}, revoked, 401, over, true)
-	f(keeper{}, revoking, 400, short, true)
-	f(keeper{}, revoking, 401, over, true)
-	f(frozen, live, 200, "[]", false)
-	f(frozen, live, 403, barred, true)
-	f(frozen, revoked, 403, barred, false)
-	f(changing, live, 200, "[]", true)
-	f(changing, live, 403, barred, true)
-}

@@ -16,10 +16,7 @@ import (
 // node that leads is killed meanwhile and comes back; then one that follows is killed for good.
 func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 	c := newCluster(t)
-	led := c.leader(nil)
-	for _, s := range c.others(led) {
-		c.follows(s, led)
-	}
+	led := c.led()
 	o := testOf(led)
 	o.Addresses = nil
 	for _, s := range c.nodes {

@@ -199,6 +199,13 @@ func TestWrongArgumentsAndAServerThatIsNotThere(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s%s", c.args, code, out, errOut)
 		}
 	}
+	for _, name := range []string{"--rate=0", "--ramp=false", "--duration=30s"} {
+		_, errOut, code := s.Command("loadtest", "--stages", "1s@1", name)
+		what, _, _ := strings.Cut(name, "=")
+		if code != 64 || !strings.Contains(errOut, what+" and --stages exclude each other") {
+			t.Errorf("%s: exit code %d: %s", name, code, errOut)
+		}
+	}
 }
 
 func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
@@ -225,23 +232,6 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 		if o.Seed++; o.Seed == 2 && len(v.NotChecked) == 0 {
 			t.Error("it is not said that sums were not compared")
 		}
-	}
-}
-
-func TestAnInterruptEndsTheLoadAndVerifies(t *testing.T) {
-	s := startedForLoad(t)
-	o := testOf(s)
-	seen := make(chan struct{})
-	o.Duration, o.Progress = time.Hour, &watched{text: "1s of 1h0m0s: ", seen: seen}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { <-seen; cancel() }()
-	r, err := loadtest.Run(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := r.Verification; !r.Interrupted || r.Done == 0 || r.Differs() || v.Orders == 0 ||
-		v.Accounts != 8 || v.Audit != "clean" {
-		t.Errorf("%+v %+v", r, r.Verification)
 	}
 }
 
@@ -278,50 +268,6 @@ func TestARampSaysWhichRateHeld(t *testing.T) {
 	if r.Ramp == nil || r.Ramp.Bound != 3_600_000 || r.Differs() {
 		t.Errorf("%+v %+v", r.Ramp, r.Verification)
 	}
-}
-
-// Requests count in the stages in which they are due, to the last one.
-func TestEachStageOfALoadIsReported(t *testing.T) {
-	s := startedForLoad(t)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "report.json")
-	out, errOut, code := s.Command("loadtest", "--address", s.Listen, "--accounts", "6",
-		"--connections", "6", "--threads", "3", "--warmup", "200ms",
-		"--stages", "500ms@200,1s@..600,300ms@0,500ms@200..0", "--json", file)
-	if code != 0 || !strings.Contains(out, "open loop of 4 stages") ||
-		!strings.Contains(out, "No difference was found.") ||
-		!strings.Contains(errOut, " of 2.3s: stage ") {
-		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
-	}
-	for _, name := range []string{"--rate=0", "--ramp=false", "--duration=30s"} {
-		_, errOut, code := s.Command("loadtest", "--stages", "1s@1", name)
-		what, _, _ := strings.Cut(name, "=")
-		if code != 64 || !strings.Contains(errOut, what+" and --stages exclude each other") {
-			t.Errorf("%s: exit code %d: %s", name, code, errOut)
-		}
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := loadtest.ParseReport(text)
-	if err != nil || len(r.Stages) != 4 {
-		t.Fatalf("%v %+v", err, r)
-	}
-	sum := uint64(0)
-	for i, want := range []uint64{100, 400, 0, 50} {
-		x := r.Stages[i]
-		if x.Requests+x.Unsent != want || x.Done+x.Late+x.Refused+x.Unknown != x.Requests ||
-			x.Latency.Count != int64(x.Done+x.Late) {
-			t.Errorf("stage %d, where %d were due: %+v", i+1, want, x)
-		}
-		sum += x.Requests
-	}
-	if sum != r.Requests || r.Warmup == nil || r.Warmup.Requests+r.Warmup.Unsent != 40 {
-		t.Errorf("stages have %d of %d requests; the warmup %+v", sum, r.Requests, r.Warmup)
-	}
-	comparedWithItself(t, s, file)
-	nothingStays(t, s)
 }
 
 func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {

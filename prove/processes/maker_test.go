@@ -23,7 +23,6 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 
-	"exchange/persistence/redistest"
 	"exchange/prove/exchangetest"
 )
 
@@ -79,15 +78,8 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 // The observer that a market maker is connected to is killed under it, and then the node. It goes
 // on at another node, and what it knows is what REST answers there.
 func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
-	c := prepareCluster(t, nil)
-	for _, s := range c.nodes {
-		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
-		s.Run()
-	}
-	w := &world{t: t, s: c.leader(nil)}
-	for _, s := range c.others(w.s) {
-		c.follows(s, w.s)
-	}
+	c := newCluster(t, "EXCHANGE_CLUSTER_OBSERVERS=o1")
+	w := &world{t: t, s: c.led()}
 	o := c.observer("o1")
 	o.Start()
 	var addresses []string
@@ -124,32 +116,7 @@ func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
 			m.ends(3, 0)
 		})
 	}
-	if err := c.leader(nil).Audit(); err != nil {
-		t.Error(err)
-	}
-}
-
-// The same through kills of Redis, of the exchange, and of both.
-func TestMarketMakersLiveThroughKillsOfRedis(t *testing.T) {
-	for name, command := range makers(t) {
-		t.Run(name, func(t *testing.T) {
-			r := redistest.Start(t)
-			s := exchangetest.New(t, r.URL())
-			s.Start()
-			m := newMaker(t, &world{t: t, s: s}, "maker")
-			m.start(command...)
-			for _, happens := range []func(){
-				func() { r.Kill(); r.Restart() },
-				func() { s.Kill(); s.Start() },
-				func() { r.Kill(); s.Kill(); r.Restart(); s.Start() },
-				m.relay.cut, m.relay.cut,
-			} {
-				m.trades(4, happens)
-				m.compare()
-			}
-			m.ends(5, 2)
-		})
-	}
+	clean(t, c.leader(nil))
 }
 
 // copyBesidePackages copies examples to a folder from which they find the packages of the clients.

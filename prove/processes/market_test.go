@@ -59,8 +59,8 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 		s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_NODE="+c.name(s),
 			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","))
-		s.Run()
 	}
+	c.runs()
 	led := c.leader(nil)
 	first := fees[c.name(led)]
 	c.shows(led, first, "1000")
@@ -97,8 +97,6 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	for _, s := range c.nodes {
 		s.Kill()
 	}
-	for _, s := range c.nodes {
-		s.Run()
-	}
+	c.runs()
 	c.shows(c.leader(nil), "0.004", "2000")
 }

@@ -34,13 +34,8 @@ func (w *world) users(s, operators *exchangetest.Server) {
 // Users of an observer lose nothing that was acknowledged, while the nodes that it follows, the one
 // that leads and the observer itself are killed. It has no key, no e-mail address and no store.
 func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
-	c := prepareCluster(t, nil)
-	for _, s := range c.nodes {
-		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1,o2")
-		s.Run()
-	}
-	w := &world{t: t, s: c.leader(nil)}
-	w.open(2, newRandom(t))
+	c := newCluster(t, "EXCHANGE_CLUSTER_OBSERVERS=o1,o2")
+	w := opened(t, c.leader(nil), 2)
 	o := c.observer("o1")
 	o.Start()
 	w.users(o, w.s)
@@ -59,9 +54,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	o.Start()
 	w.compare()
 	node.Looks()
-	if code := o.Terminate(); code != 0 {
-		t.Errorf("an observer that is told to stop ends with %d", code)
-	}
+	stops(t, o)
 	o.Start()
 	o.AwaitSubscribers(4)
 	w.load(400, func() {})

@@ -42,8 +42,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r := redistest.Start(t)
 	s := exchangetest.New(t, r.URL())
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(2, newRandom(t))
+	w := opened(t, s, 2)
 	w.load(100, func() {})
 	backups := t.TempDir()
 	w.run(0, "", "backup", backups)
@@ -51,9 +50,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r.Kill()
 	swap(t, older, files)
 	r.Restart()
-	exchangetest.Eventually(t, "the exchange takes orders again", func() bool {
-		return s.Ready() == nil
-	})
+	serves(t, s)
 	w.load(100, s.Kill)
 	lost := func() { t.Helper(); refusesLostTail(t, s) }
 	newer := filepath.Join(t.TempDir(), "newer")
@@ -101,9 +98,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Start()
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 	if _, err := os.Stat(s.Data("HEAD.redis")); errors.Is(err, fs.ErrNotExist) {
 		t.Error("nobody remembers what is acknowledged from now on")
 	}
@@ -124,8 +119,7 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MAX_MS=6000",
 		"EXCHANGE_TIMING_REQUEST_TIMEOUT_MS=1000")
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(2, newRandom(t))
+	w := opened(t, s, 2)
 	w.load(50, func() {})
 	refuses := func() { w.waitFor("orders are refused", 503, "store is not available") }
 	set("everysec")
@@ -138,13 +132,8 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	r.Restart() // the right value is not written to its file
 	refuses()
 	exchangetest.Eventually(t, "the exchange ends", func() bool {
-		select {
-		case <-s.Exited():
-			return true
-		default:
-			w.traders[0].act() //nolint:errcheck // a waiting append ends it
-			return false
-		}
+		w.traders[0].act() //nolint:errcheck // a waiting append ends it
+		return s.Gone()
 	})
 	if code := s.ExitCode(); code != 75 {
 		t.Errorf("it ends with %d, want 75", code)
@@ -163,32 +152,8 @@ func TestARedisBehindASocketIsServed(t *testing.T) {
 	redistest.Start(t, "unixsocket", socket)
 	s := exchangetest.New(t, "unix://"+socket+"?db=2")
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(2, newRandom(t))
+	w := opened(t, s, 2)
 	w.load(50, s.Kill)
 	s.Start()
 	w.compare()
-}
-
-// A Redis that comes back empty has no other owner: no exchange has taken over, and everything that
-// was acknowledged is gone.
-func TestAnEmptyRedisEndsTheExchangeAsDamaged(t *testing.T) {
-	r := redistest.Start(t)
-	s := exchangetest.New(t, r.URL())
-	s.Start()
-	if err := r.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	exchangetest.Eventually(t, "the exchange ends", func() bool {
-		select {
-		case <-s.Exited():
-			return true
-		default:
-			return false
-		}
-	})
-	if code := s.ExitCode(); code != 70 ||
-		!strings.Contains(s.Log(), "knows no owner of this engine") {
-		t.Errorf("it ends with %d: %s", code, s.Log())
-	}
 }

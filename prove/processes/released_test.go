@@ -167,9 +167,7 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 				where, got, want.Body)
 		}
 	}
-	if err := s.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, s)
 	w.post("alice", "/api/v1/order-cancel/", "client_order_id=rests", 200)
 	if body := w.post("alice", "/api/v1/order/", "amount=1&client_order_id=stays&pair=BTC_USDT&"+
 		"price=190&type=sell", 400); !strings.Contains(body, "client_order_id") {
@@ -186,9 +184,7 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 	w.operate("deposit", "bob", "USDT", "1", "--reference", "of the program that goes on")
 	s.Kill()
 	s.Start()
-	if err := s.Audit(); err != nil {
-		t.Error(err)
-	}
+	clean(t, s)
 }
 
 // lost returns where a value is not in another one, which may have further fields; "": it is.
@@ -263,9 +259,7 @@ func (w *releaseUsers) post(account, path, form string, status int) string {
 
 func (w *releaseUsers) operate(args ...string) {
 	w.t.Helper()
-	if out, errOut, code := w.s.Command(args...); code != 0 {
-		w.t.Fatalf("%v: %d %s%s", args, code, out, errOut)
-	}
+	does(w.t, w.s, args...)
 }
 
 // answer asks for a path.

@@ -135,10 +135,17 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	e.refuses("the configuration stays as it was", "no such file")
 	e.shows(publicRate("800"))
 
-	e.writes("limits: {public_rate: 900}\n")
+	const maximum = "maximum_order_size: 1000000"
+	e.writes("limits: {public_rate: 900, max_fills: 55}\n", maximum, maximum+", taker_fee: 0.002")
 	before := e.Metrics()["exchange_config_applied_timestamp_seconds"]
-	if keys := e.reloads(); !slices.Equal(keys, []string{"limits.public_rate"}) {
-		t.Errorf("%q have changed", keys)
+	want = []string{"limits.max_fills", "limits.public_rate", "pairs.BTC_USDT.taker_fee"}
+	if keys := e.reloads(); !slices.Equal(sorted(keys), want) {
+		t.Errorf("%q have changed, want %q", keys, want)
+	}
+	told := []string{publicRate("900"), `"max_fills":55`, `"taker_fee":0.002`}
+	e.shows(told...)
+	if out := does(t, e.Server, "fees", "list"); !strings.Contains(out, "0.002") {
+		t.Errorf("operators are told\n%s", out)
 	}
 	m := e.Metrics()
 	if m["exchange_config_stale"] != 0 ||
@@ -148,10 +155,10 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	}
 	e.Kill()
 	e.Start()
-	e.shows(publicRate("900"))
-	out, _, _ := e.Command("actions")
+	e.shows(told...)
+	out := does(t, e.Server, "actions")
 	const tookUp = "took up another configuration: "
-	for _, words := range []string{tookUp + "limits.public_rate 900 instead of 800\n", "  SIGHUP  ",
+	for _, words := range []string{"limits.public_rate 900 instead of 800", "  SIGHUP  ",
 		tookUp + "log.level error instead of info, currencies.BTC.deposit_instructions Ask the " +
 			"desk. instead of none, limits.public_rate 800 instead of 700\n"} {
 		if strings.Count(out, words) != 1 {
@@ -160,75 +167,11 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	}
 }
 
-// trades has t0 sell and t1 buy, and wants both orders to end with a status.
-func (e *edited) trades(w *world, price string, status int) {
-	e.t.Helper()
-	for i, side := range []string{"sell", "buy"} {
-		x := w.traders[i]
-		x.nonce++
-		got, body, err := x.send("POST", "/api/v1/order/",
-			"amount=0.01&pair=BTC_USDT&price="+price+"&type="+side, x.nonce)
-		if err != nil || got != status {
-			e.t.Errorf("a %s at %s: %d %s, %v", side, price, got, body, err)
-		}
-	}
-}
-
-// Fees, minimums and limits change without a restart. What was traded keeps its fees, also over a
-// kill.
-func TestFeesAndLimitsAreReloaded(t *testing.T) {
-	e := newEdited(t)
-	e.Start()
-	w := &world{t: t, s: e.Server}
-	w.open(2, newRandom(t))
-	e.trades(w, "100", 201)
-	const maximum = "maximum_order_size: 1000000"
-	e.writes("limits: {max_fills: 55, open_orders_per_account_and_book: 77}\n", maximum,
-		maximum+", taker_fee: 0.002, maker_fee: 0.001, minimum_order_value: 0.5")
-	want := []string{"limits.max_fills", "limits.open_orders_per_account_and_book",
-		"pairs.BTC_USDT.maker_fee", "pairs.BTC_USDT.minimum_order_value",
-		"pairs.BTC_USDT.taker_fee"}
-	if keys := sorted(e.reloads()); !slices.Equal(keys, want) {
-		t.Errorf("%q have changed, want %q", keys, want)
-	}
-	told := []string{`"taker_fee":0.002`, `"maker_fee":0.001`, `"minimum_order_value":0.5`,
-		`"max_fills":55`, `"open_orders_per_account_and_book":77`}
-	e.shows(told...)
-	e.trades(w, "100", 201)
-	e.trades(w, "10", 400)
-	if out, _, _ := e.Command("fees", "list"); !strings.Contains(out, "0.002") {
-		t.Errorf("operators are told\n%s", out)
-	}
-	e.Kill()
-	e.Start()
-	e.shows(told...)
-	e.trades(w, "10", 400)
-	e.writes("", maximum, maximum+", taker_fee: 0.003")
-	e.reloads()
-	e.trades(w, "10", 201)
-	out, text, code := e.Command("export", "trades", "--format", "csv")
-	var fees []string
-	for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
-		columns := strings.Split(strings.TrimSpace(line), ",")
-		fees = append(fees, strings.Join(columns[len(columns)-2:], " "))
-	}
-	if got := strings.Join(fees, ", "); got != "0 0, 0.00002 0.001, 0.00003 0" {
-		t.Errorf("the trades have the fees %s: %d %s %s", got, code, out, text)
-	}
-	if err := e.Audit(); err != nil {
-		t.Error(err)
-	}
-	if code := e.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-}
-
 // While limits and rules change clients trade on, and what was acknowledged is there after a kill.
 func TestReloadsDoNotDisturbTrading(t *testing.T) {
 	e := &edited{exchangetest.New(t, "pebble:"+t.TempDir()), t}
 	e.Start()
-	w := &world{t: t, s: e.Server}
-	w.open(3, newRandom(t))
+	w := opened(t, e.Server, 3)
 	for range 2 {
 		w.load(50, func() {
 			for i := range 20 {
@@ -267,9 +210,9 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	for _, s := range c.nodes {
 		with(t, s, "0.001", "1000")
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_NODE="+c.name(s),
-			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","), "EXCHANGE_CLUSTER_OBSERVERS=o1")
-		s.Run()
+			"EXCHANGE_CLUSTER_NODES="+strings.Join(c.list, ","))
 	}
+	c.runs("EXCHANGE_CLUSTER_OBSERVERS=o1")
 	led := c.leader(nil)
 	o := c.observer("o1")
 	with(t, o, "0.001", "1000")
@@ -332,12 +275,10 @@ func TestAStandbyTakesOverWithTheFileOfThen(t *testing.T) {
 	const maximum = "maximum_order_size: 1000000"
 	e.writes("limits: {max_fills: 55}\n", maximum, maximum+", taker_fee: 0.002")
 	c.s.Kill()
-	exchangetest.Eventually(t, "the standby serves", func() bool { return second.Ready() == nil })
+	serves(t, second)
 	e.shows(`"taker_fee":0.002`, `"max_fills":55`)
 	if m := second.Metrics(); m["exchange_config_stale"] != 0 {
 		t.Error("its configuration is stale")
 	}
-	if code := second.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, second)
 }

@@ -5,14 +5,12 @@ package processes
 import (
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -182,9 +180,7 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	if n := alive(); n != 1 {
 		t.Errorf("the connection of the first certificate is gone: %d", n)
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 }
 
 func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
@@ -205,8 +201,7 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(3, newRandom(t))
+	w := opened(t, s, 3)
 	w.load(100, s.Kill)
 	first := config("show").Keys
 	rotated := config("rotate").Keys
@@ -253,119 +248,4 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 		strings.Contains(log, strings.TrimSpace(string(key))) {
 		t.Error("a key is in the log")
 	}
-}
-
-// sendOnce sends a request on a connection of its own and returns the status of the answer.
-func sendOnce(t *testing.T, address, request string) int {
-	c, err := net.DialTimeout("tcp", address, 20*time.Second)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then the rest fails too
-	if _, err := c.Write([]byte(request)); err != nil {
-		t.Error(err)
-		return 0
-	}
-	var status int
-	if _, err := fmt.Fscanf(c, "HTTP/1.1 %d ", &status); err != nil {
-		t.Error(err)
-	}
-	return status
-}
-
-// A request is good for one time: not for another at once, not over many connections, and not after
-// a crash.
-func TestTheSameRequestIsTakenOnce(t *testing.T) {
-	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	s.Env = append(s.Env, patientWithDisks)
-	s.Start()
-	w := &world{t: t, s: s}
-	w.open(1, newRandom(t))
-	victim := w.traders[0]
-	form := "amount=0.001&pair=BTC_USDT&price=1&type=buy"
-	placed := func() (n int) {
-		t.Helper()
-		victim.nonce++
-		status, body, err := victim.send("GET", "/api/v1/orders/own/", "", 1_000_000+victim.nonce)
-		if err != nil || status != 200 {
-			t.Fatal(status, body, err)
-		}
-		return strings.Count(body, `"id":`)
-	}
-	capture := func(nonce int) string {
-		signature := victim.secret.Sign(nil, []byte(victim.key+form))
-		return fmt.Sprintf(
-			"POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+
-				"application/x-www-form-urlencoded\r\nX-KEY: %s\r\nX-SIGN: %s\r\nX-NONCE: "+
-				"%d\r\nContent-Length: %d\r\n\r\n%s",
-			victim.key, signature, nonce, len(form), form)
-	}
-	send := func(request string) int { return sendOnce(t, s.Listen, request) }
-	const rounds, copies = 5, 40
-	for round := 1; round <= rounds; round++ {
-		captured := capture(1000 + round)
-		statuses := make([]int, copies)
-		begin := make(chan struct{})
-		var all sync.WaitGroup
-		for i := range copies { // each over a connection of its own, at the same time
-			all.Go(func() {
-				<-begin
-				statuses[i] = send(captured)
-			})
-		}
-		close(begin)
-		all.Wait()
-		slices.Sort(statuses)
-		if statuses[0] != 201 || statuses[1] != 401 || statuses[copies-1] != 401 {
-			t.Fatalf("round %d: %v", round, statuses)
-		}
-		s.Kill()
-		s.Start()
-		for old := 1; old <= round; old++ {
-			if status := send(capture(1000 + old)); status != 401 {
-				t.Errorf("round %d: the request of round %d is answered with %d after the crash",
-					round, old, status)
-			}
-		}
-	}
-	if n := placed(); n != rounds {
-		t.Errorf("there are %d orders of %d", n, rounds)
-	}
-}
-
-// docs/security.md says which risk is open: the nonces of reads are written behind, so a crash may
-// lose them. It loses no nonce of a command.
-func TestACapturedReadMayBeAnsweredAgainAfterACrash(t *testing.T) {
-	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	s.Start()
-	w := &world{t: t, s: s}
-	w.open(1, newRandom(t))
-	victim := w.traders[0]
-	const command, read = 1_000_000, 2_000_000
-	wants := func(when string, nonce uint64, allowed ...int) {
-		t.Helper()
-		if status, body, err := victim.send("GET", "/api/v1/wallets/", "", nonce); err != nil ||
-			!slices.Contains(allowed, status) {
-			t.Errorf("%s: the read with the nonce %d is answered with %d %s %v, want %d", when,
-				nonce, status, body, err, allowed)
-		}
-	}
-	if status, body, err := victim.send("POST", "/api/v1/order/",
-		"amount=0.001&pair=BTC_USDT&price=1&type=buy", command); err != nil || status != 201 {
-		t.Fatal(status, body, err)
-	}
-	wants("at first", read, 200)
-	wants("again", read, 401)
-	s.Kill()
-	s.Start()
-	wants("after a crash", command, 401)
-	wants("after a crash", read, 200, 401)
-	wants("after a crash, again", read, 401)
-	if code := s.Terminate(); code != 0 {
-		t.Fatalf("a stop ends with %d", code)
-	}
-	s.Start()
-	wants("after a stop", command, 401)
 }

@@ -160,12 +160,9 @@ func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	g.Start()
 }
 
-// killed starts a restore and kills it at a random moment of its usual duration. It returns false
-// if the restore was faster.
-func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes time.Duration) bool {
+// awaited starts a program, and returns what is closed when it has ended.
+func awaited(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
 	t.Helper()
-	cmd := exec.Command(g.Program(), g.restore(backups)...)
-	cmd.Env = g.Env
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +171,16 @@ func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes t
 		cmd.Wait() //nolint:errcheck // its state is looked at
 		close(ended)
 	}()
+	return ended
+}
+
+// killed starts a restore and kills it at a random moment of its usual duration. It returns false
+// if the restore was faster.
+func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes time.Duration) bool {
+	t.Helper()
+	cmd := exec.Command(g.Program(), g.restore(backups)...)
+	cmd.Env = g.Env
+	ended := awaited(t, cmd)
 	select {
 	case <-ended:
 	case <-time.After(time.Duration(random.Int64N(int64(takes)))):
@@ -191,13 +198,8 @@ func (g *target) refusesHalf(t *testing.T) bool {
 	g.Run()
 	whole := false
 	exchangetest.Eventually(t, "the exchange ends or serves", func() bool {
-		select {
-		case <-g.Exited():
-			return true
-		default:
-			whole = g.Ready() == nil
-			return whole
-		}
+		whole = g.Ready() == nil
+		return whole || g.Gone()
 	})
 	if whole {
 		if err := g.Audit(); err != nil {
@@ -227,14 +229,7 @@ func (c *chaos) killBackup() {
 		ofExchange := c.random.IntN(2) == 0
 		cmd := exec.Command(c.s.Program(), "backup", backups)
 		cmd.Env = append(c.s.Env[:len(c.s.Env):len(c.s.Env)], "EXCHANGE_OPERATOR="+c.s.Operator)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan struct{})
-		go func() {
-			cmd.Wait() //nolint:errcheck // its state is looked at
-			close(ended)
-		}()
+		ended := awaited(t, cmd)
 		writing := func() bool {
 			files, err := filepath.Glob(filepath.Join(backups, ".exchange-unfinished-*"))
 			return err == nil && len(files) > 0

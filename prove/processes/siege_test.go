@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +33,15 @@ type siege struct {
 
 // A way leads from one node to another.
 type way struct{ from, to string }
+
+// relays puts a relay on each way of a cluster.
+func relays(t *testing.T, ways map[way]*relay) (between func(from, to, address string) string) {
+	return func(from, to, address string) string {
+		r := newRelay(t, address)
+		ways[way{from, to}] = r
+		return r.listener.Addr().String()
+	}
+}
 
 // A blow is one kind of fault of a cluster. It returns when the fault is over.
 type blow struct {
@@ -77,21 +84,9 @@ const firstFormat = 2
 // there twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS says
 // how many rounds of each there are, as in TestChaos.
 func TestClusterCampaign(t *testing.T) {
-	mode := os.Getenv(chaosVariable)
-	each, err := strconv.Atoi(mode)
-	if mode != "" && mode != "full" && err != nil {
-		t.Fatalf("%s is %q: write full, or a number", chaosVariable, mode)
-	}
 	var rounds []*blow
 	for i := range blows {
-		n := each
-		switch {
-		case mode == "full":
-			n = blows[i].full
-		case each == 0 && blows[i].sampled:
-			n = 1
-		}
-		for range n {
+		for range roundsOf(t, blows[i].full, blows[i].sampled) {
 			rounds = append(rounds, &blows[i])
 		}
 	}
@@ -106,7 +101,8 @@ func TestClusterCampaign(t *testing.T) {
 // lay makes a cluster go through rounds, which it counts. If some are upgrades, it begins with as
 // many formats less.
 func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
-	g := newSiege(t, random)
+	g := &siege{random: random, ways: map[way]*relay{}}
+	g.cluster = prepareCluster(t, relays(t, g.ways))
 	g.reads = persistence.NewestFormat
 	for _, b := range rounds {
 		if b.upgrades && g.reads > firstFormat {
@@ -120,11 +116,8 @@ func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 			s.Use(older)
 		}
 	}
-	for _, s := range g.nodes {
-		s.Env = append(s.Env, manySnapshots...) // so that the beginning of the journal is forgotten
-		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
-		s.Run()
-	}
+	// so that the beginning of the journal is forgotten
+	g.runs(append(slices.Clone(manySnapshots), "EXCHANGE_CLUSTER_OBSERVERS=o1")...)
 	g.w = &world{t: t, s: g.leader(nil)}
 	g.w.open(6, g.random)
 	g.o.Start()
@@ -135,18 +128,6 @@ func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 	g.everyNode()
 	t.Logf("%d rounds, %d requests acknowledged, all there on each node, %d of the replaced disks "+
 		"filled by a copy; with earlier clusters: %v", len(rounds), g.w.acks.Load(), g.copies, done)
-}
-
-// newSiege prepares a cluster with relays, and starts none of its nodes.
-func newSiege(t *testing.T, random *rand.Rand) *siege {
-	t.Helper()
-	g := &siege{random: random, ways: map[way]*relay{}}
-	g.cluster = prepareCluster(t, func(from, to, address string) string {
-		r := newRelay(t, address)
-		g.ways[way{from, to}] = r
-		return r.listener.Addr().String()
-	})
-	return g
 }
 
 // round brings about a fault under load. Then it compares the states of all nodes, and what the
@@ -353,15 +334,6 @@ func (g *siege) stopped(s *exchangetest.Server) {
 
 // cutOff cuts the ways from a node, those to it, or both. The others go on.
 func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
-	mend := g.cut(s, from, to)
-	g.leader(s)
-	g.w.serves()
-	mend()
-	g.alive(s)
-}
-
-// cut is cutOff, which goes on until the returned function is called.
-func (g *siege) cut(s *exchangetest.Server, from, to bool) (mend func()) {
 	var cut []*relay
 	for way, r := range g.ways {
 		if from && way.from == g.name(s) || to && way.to == g.name(s) {
@@ -372,12 +344,13 @@ func (g *siege) cut(s *exchangetest.Server, from, to bool) (mend func()) {
 	for _, r := range cut {
 		r.set(mode)
 	}
-	return func() {
-		for _, r := range cut {
-			r.set(pass)
-			r.cut() // a stream that has lost bytes is of no use
-		}
+	g.leader(s)
+	g.w.serves()
+	for _, r := range cut {
+		r.set(pass)
+		r.cut() // a stream that has lost bytes is of no use
 	}
+	g.alive(s)
 }
 
 // serves waits until more requests are acknowledged.

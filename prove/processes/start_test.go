@@ -3,12 +3,9 @@
 package processes
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,9 +29,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 			"--accept-redis-durability")
 		s := exchangetest.New(t, r.URL(), "--accept-redis-durability")
 		s.Start()
-		if code := s.Terminate(); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
+		stops(t, s)
 	})
 	t.Run("another process holds the folder", func(t *testing.T) {
 		dir := t.TempDir()
@@ -70,7 +65,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 func startWithoutItsSecretKey(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
-	(&world{t: t, s: s}).open(1, newRandom(t))
+	opened(t, s, 1)
 	s.Terminate()
 	key := s.Data("exchange.key")
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
@@ -93,119 +88,36 @@ func startWithoutItsSecretKey(t *testing.T) {
 func startWithoutATradedPair(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
-	w := &world{t: t, s: s}
-	w.open(1, newRandom(t))
-	trader := w.traders[0]
+	trader := opened(t, s, 1).traders[0]
 	status, body, err := trader.send("POST", "/api/v1/order/",
 		"amount=1&pair=BTC_USDT&price=100&type=sell", 1)
 	if err != nil || status != 201 {
 		t.Fatal(status, body, err)
 	}
 	s.Terminate()
-	file := s.Args[2]
-	if err := os.WriteFile(file, []byte(
-		strings.ReplaceAll(exchangetest.Settings, "BTC_USDT", "USDT_BTC")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	(&edited{s, t}).writes("", "BTC_USDT", "USDT_BTC")
 	s.Refuses(64, "BTC_USDT", "1 orders are open")
 }
 
-// Damage in the middle of the journal must never be taken for its end.
-func TestADamagedJournalIsRefusedAndNothingIsServed(t *testing.T) {
-	// flip changes a bit of each of eight bytes in the midst of the last file that has records: up
-	// to seven bytes between two records are no part of either.
-	flip := func(t *testing.T, pattern string) {
-		t.Helper()
-		const head = 4096 // size of the head of a file
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := len(files) - 1; i >= 0; i-- {
-			b, err := os.ReadFile(files[i])
-			if err != nil {
-				t.Fatal(err)
-			}
-			end := len(bytes.TrimRight(b, "\x00")) // files are filled ahead
-			if end <= head {
-				continue
-			}
-			for i := range 8 {
-				b[head+(end-head)/2+i] ^= 0x10
-			}
-			if err := os.WriteFile(files[i], b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-		t.Fatalf("no records in %s", pattern)
-	}
-	fill := func(s *exchangetest.Server) {
-		s.Start()
-		w := &world{t: t, s: s}
-		w.open(4, newRandom(t))
-		w.load(200, s.Kill)
-	}
-	t.Run("pebble", func(t *testing.T) {
-		dir := t.TempDir()
-		s := exchangetest.New(t, "pebble:"+dir)
-		fill(s)
-		flip(t, filepath.Join(dir, "journal.main", "*.journal"))
-		s.Refuses(70, "corrupt", "Nothing was changed")
-	})
-	t.Run("pebble, all of the journal", func(t *testing.T) {
-		dir := t.TempDir()
-		s := exchangetest.New(t, "pebble:"+dir)
-		fill(s)
-		if err := os.RemoveAll(filepath.Join(dir, "journal.main")); err != nil {
-			t.Fatal(err)
-		}
-		s.Refuses(70, "corrupt", "Nothing was changed")
-	})
-	t.Run("redis", func(t *testing.T) {
-		r := redistest.Start(t)
-		s := exchangetest.New(t, r.URL())
-		fill(s)
-		// Redis guards its files by itself, but cannot see a wrong value.
-		ctx := context.Background()
-		entries, err := r.Client().XRange(ctx, "{main}:j", "-", "+").Result()
-		if err != nil || len(entries) < 10 {
-			t.Fatal(len(entries), err)
-		}
-		if err := r.Client().XDel(ctx, "{main}:j", entries[len(entries)/2].ID).Err(); err != nil {
-			t.Fatal(err)
-		}
-		s.Refuses(70, "corrupt", "Nothing was changed")
-	})
-}
-
 func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
-	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
-		"redis": redistest.Start(t).URL()} {
-		t.Run(name, func(t *testing.T) {
-			s := exchangetest.New(t, store)
-			s.Demo()
-			alice := &trader{s: s, key: "demo-alice", secret: demoSecret("alice"),
-				orders: map[string]*sentOrder{}}
-			for range 3 {
-				s.Start()
-				var wallet []walletRow
-				if err := alice.get("/api/v1/wallets/", &wallet); err != nil {
-					t.Fatal(err)
-				}
-				want := map[string]string{"BTC": "100", "ETH": "1000", "USDT": "10000000"}
-				for _, h := range wallet {
-					if h.Balance.String() != want[h.Currency] {
-						t.Errorf("alice has %v %s, want %s", h.Balance, h.Currency,
-							want[h.Currency])
-					}
-				}
-				if err := s.Audit(); err != nil {
-					t.Error(err)
-				}
-				s.Kill()
+	s := exchangetest.New(t, redistest.Start(t).URL())
+	s.Demo()
+	alice := &trader{s: s, key: "demo-alice", secret: demoSecret("alice"),
+		orders: map[string]*sentOrder{}}
+	for range 3 {
+		s.Start()
+		var wallet []walletRow
+		if err := alice.get("/api/v1/wallets/", &wallet); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"BTC": "100", "ETH": "1000", "USDT": "10000000"}
+		for _, h := range wallet {
+			if h.Balance.String() != want[h.Currency] {
+				t.Errorf("alice has %v %s, want %s", h.Balance, h.Currency, want[h.Currency])
 			}
-		})
+		}
+		clean(t, s)
+		s.Kill()
 	}
 }
 
@@ -213,13 +125,7 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 // program.
 func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
-	text := strings.Replace(exchangetest.Settings, "{code: BTC}",
-		"{code: BTC, address_pattern: '^bc1[a-z0-9]+$'}", 1)
-	file := filepath.Join(t.TempDir(), "exchange.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.Args[slices.Index(s.Args, "--config")+1] = file
+	(&edited{s, t}).writes("", "{code: BTC}", "{code: BTC, address_pattern: '^bc1[a-z0-9]+$'}")
 	s.Start()
 	w := &world{t: t, s: s}
 	w.openBanker(newRandom(t))
@@ -248,9 +154,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 		!strings.Contains(log, "pair=BTC_USDT") || strings.Contains(log, noMail) {
 		t.Errorf("a start with a mail server and a pair without a minimum says:\n%s", log)
 	}
-	if code := s.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	stops(t, s)
 	s.Env = append(s.Env, "EXCHANGE_MAIL_HOST=", "EXCHANGE_MAIL_PORT=")
 	s.Start()
 	withdrawal(503, "bc1q1", "Withdraws are closed.")

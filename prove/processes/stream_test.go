@@ -19,27 +19,18 @@ func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 				"cmd/exchange/clients, or all tests by `make test`, which does it")
 	}
 	redis := redistest.Start(t)
-	for name, store := range map[string]string{"pebble": "pebble:" + t.TempDir(),
-		"redis": redis.URL()} {
-		t.Run(name, func(t *testing.T) {
-			s := exchangetest.New(t, store)
-			w := &world{t: t, s: s}
-			s.Start()
-			w.open(4, newRandom(t))
-			node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+s.Listen,
-				"BTC_USDT")
-			for range 3 {
-				w.load(400, func() {})
-				node.Looks()
-				w.load(100, func() { s.Kill(); s.Start() })
-				node.Looks()
-			}
-			if name == "redis" {
-				w.load(100, func() { redis.Kill(); redis.Restart() })
-				node.Looks()
-			}
-			w.load(400, func() {})
-			node.SawEnough(20, 2*4)
-		})
+	s := exchangetest.New(t, redis.URL())
+	s.Start()
+	w := opened(t, s, 4)
+	node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+s.Listen, "BTC_USDT")
+	for range 3 {
+		w.load(400, func() {})
+		node.Looks()
+		w.load(100, func() { s.Kill(); s.Start() })
+		node.Looks()
 	}
+	w.load(100, func() { redis.Kill(); redis.Restart() })
+	node.Looks()
+	w.load(400, func() {})
+	node.SawEnough(20, 2*4)
 }
