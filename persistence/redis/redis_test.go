@@ -5,7 +5,6 @@ package redis
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -279,59 +278,6 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("5", "HLEN", "{main}:wallet:alice") // and its checksum
 	f("1700000000123:3.a20e9a19", "HGET", "{main}:nonces", "public-key")
 	f("34", "GET", "{main}:wm")
-}
-
-// Redis is killed between appends, and while one is on its way. Acknowledged batches stay, and a
-// retry of the same bytes settles an unknown one.
-func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
-	server := redistest.Start(t)
-	s, tok, seq := mustOpen(t, server.URL(), Options{})
-	batch := func(seq uint64) []byte {
-		return binary.BigEndian.AppendUint64(bytes.Repeat([]byte("x"), 100), seq)
-	}
-	for round := range 6 {
-		for range 30 {
-			if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err != nil {
-				t.Fatal(err)
-			}
-			seq++
-		}
-		// One more, racing with the kill: its outcome is unknown until it is asked for again.
-		done := make(chan error, 1)
-		if round%2 == 1 {
-			go func() {
-				done <- s.Append(context.WithoutCancel(t.Context()), tok, seq, seq+1,
-					batch(seq))
-			}()
-		} else {
-			close(done)
-		}
-		server.Kill()
-		if err := <-done; errors.Is(err, persistence.ErrFenced) ||
-			errors.Is(err, persistence.ErrGap) {
-			t.Fatalf("an unknown outcome was reported as %v", err)
-		}
-		if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err == nil {
-			t.Fatal("a dead Redis acknowledged an append")
-		}
-		server.Restart()
-		retry(t, func() error { return s.Append(t.Context(), tok, seq, seq+1, batch(seq)) })
-		seq++
-		var end uint64
-		retry(t, func() error {
-			end = 0
-			return s.Read(t.Context(), 0, func(prev, next uint64, b []byte) error {
-				if !bytes.Equal(b, batch(prev)) {
-					return fmt.Errorf("batch (%d, %d] is not what was written", prev, next)
-				}
-				end = next
-				return nil
-			})
-		})
-		if end != seq {
-			t.Fatalf("round %d: the journal ends at %d, want %d", round, end, seq)
-		}
-	}
 }
 
 // retry calls fn until it succeeds; a pool may hold connections of a server that was killed.
