@@ -3,9 +3,13 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +111,32 @@ func TestARedisThatComesBackWithOtherSettingsIsRefused(t *testing.T) {
 	goesOn(t, s, tok, &seq)
 }
 
+// An address moves to a Redis with the same data and other settings, and to one that is a replica.
+func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
+	server := redistest.Start(t)
+	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(server.Addr(), ":", " "))
+	careless := redistest.Start(t, "appendfsync", "no", "maxmemory-policy", "volatile-ttl")
+	at := newAddress(t, server.Addr())
+	s, tok, seq := mustOpen(t, "redis://"+at.String()+"/0", Options{})
+	goesOn(t, s, tok, &seq)
+	f := func(to *redistest.Server, words ...string) {
+		t.Helper()
+		at.move(to.Addr())
+		var err error
+		for !errors.Is(err, persistence.ErrNotDurable) {
+			if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil ||
+				errors.Is(err, persistence.ErrFenced) {
+				t.Fatal(err)
+			}
+		}
+		refused(t, err, words...)
+		at.move(server.Addr())
+		goesOn(t, s, tok, &seq)
+	}
+	f(careless, `appendfsync is "no"`, `maxmemory-policy is "volatile-ttl"`)
+	f(replica, `its role is "slave" and must be "master"`)
+}
+
 // A Redis that was accepted at the start is accepted later.
 func TestAnAcceptedDurabilityIsNotAskedForAgain(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
@@ -139,6 +169,59 @@ func TestASettingThatCannotBeReadAnyMoreIsNotTakenForGood(t *testing.T) {
 		"CONFIG GET is not allowed")
 	allow("+config")
 	goesOn(t, s, tok, &seq)
+}
+
+// An address is one that moves from one server to another.
+type address struct {
+	net.Listener
+	to    atomic.Pointer[string]
+	moved atomic.Pointer[context.CancelFunc] // ends the connections to where it was
+	life  atomic.Pointer[context.Context]
+}
+
+func newAddress(t *testing.T, to string) *address {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &address{Listener: l}
+	a.move(to)
+	t.Cleanup(func() { l.Close(); a.move("") })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go a.relay(conn)
+		}
+	}()
+	return a
+}
+
+func (a *address) String() string { return a.Addr().String() }
+
+func (a *address) move(to string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.to.Store(&to)
+	a.life.Store(&ctx)
+	if before := a.moved.Swap(&cancel); before != nil {
+		(*before)()
+	}
+}
+
+func (a *address) relay(conn net.Conn) {
+	defer conn.Close()
+	life := *a.life.Load()
+	server, err := net.Dial("tcp", *a.to.Load())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	defer context.AfterFunc(life, func() { conn.Close(); server.Close() })()
+	go io.Copy(conn, server)
+	io.Copy(server, conn)
 }
 
 // A Redis that was emptied is not another process's: the engine is lost.

@@ -320,6 +320,82 @@ func (m *longMarks) fill(room int) {
 	}
 }
 
+// Trades that were written by a version without marks are found all the same.
+func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	c := server.Client()
+	const trades, me = 10_000, 7
+	var all []persistence.Trade
+	for from := uint64(0); from < trades; from += 2500 {
+		var w persistence.Writes
+		for id := from + 1; id <= from+2500; id++ {
+			tr := persistence.Trade{ID: id, Pair: uint16(1 + id%3),
+				TakerSide: trading.Side(1 + id/3%2), Taker: me, Maker: 8}
+			if id%5 == 0 {
+				tr.Taker, tr.Maker = 8, me
+			}
+			w.Trades = append(w.Trades, tr)
+		}
+		all = append(all, w.Trades...)
+		if err := s.Apply(t.Context(), tok, from, from+2500, &w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := s.accountTrades(me)
+	marks, err := c.Get(t.Context(), s.marks(list)).Result()
+	if err != nil || len(marks) != trades*codec.MarkSize {
+		t.Fatalf("%d bytes of marks, %v", len(marks), err)
+	}
+	sides := persistence.TradeQuery{Pair: 2, TakerSide: trading.Sell, Offset: pageRows + 300}
+	var got []uint64
+	err = s.Trades(t.Context(), sides, func(tr *persistence.Trade) bool {
+		got = append(got, tr.ID)
+		return true
+	})
+	if err != nil || len(got) != 367 || got[0] != 2200 {
+		t.Fatalf("%d trades %v, %v", len(got), got, err)
+	}
+	for _, have := range []int{trades, 4000, 1, 0} {
+		if err := c.Set(t.Context(), s.marks(list), marks[(trades-have)*codec.MarkSize:],
+			0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 60 {
+			q := persistence.TradeQuery{
+				Account: me, Pair: uint16(i % 4), TakerSide: trading.Side(i / 4 % 3),
+				MySide: trading.Side(i / 7 % 3),
+				Offset: pageRows + 1 + 97*i, Ascending: i%2 == 0, Before: uint64(i % 5 * 2400),
+			}
+			var got []persistence.Trade
+			if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+				got = append(got, *tr)
+				return true
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if want := answerOf(q, all); !slices.Equal(got, want) {
+				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got),
+					len(want))
+			}
+		}
+	}
+}
+
+// answerOf returns the trades that a list has to answer, of all in the order of their ids.
+func answerOf(q persistence.TradeQuery, all []persistence.Trade) (want []persistence.Trade) {
+	for _, tr := range all {
+		if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) &&
+			(q.Before == 0 || tr.ID < q.Before) {
+			want = append(want, tr)
+		}
+	}
+	if !q.Ascending {
+		slices.Reverse(want)
+	}
+	return want[min(q.Offset, len(want)):]
+}
+
 // after calls fn once, behind the next call of a script.
 type after struct {
 	script *redis.Script

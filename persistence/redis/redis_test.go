@@ -5,11 +5,11 @@ package redis
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -280,6 +280,59 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("34", "GET", "{main}:wm")
 }
 
+// Redis is killed between appends, and while one is on its way. Acknowledged batches stay, and a
+// retry of the same bytes settles an unknown one.
+func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, seq := mustOpen(t, server.URL(), Options{})
+	batch := func(seq uint64) []byte {
+		return binary.BigEndian.AppendUint64(bytes.Repeat([]byte("x"), 100), seq)
+	}
+	for round := range 6 {
+		for range 30 {
+			if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err != nil {
+				t.Fatal(err)
+			}
+			seq++
+		}
+		// One more, racing with the kill: its outcome is unknown until it is asked for again.
+		done := make(chan error, 1)
+		if round%2 == 1 {
+			go func() {
+				done <- s.Append(context.WithoutCancel(t.Context()), tok, seq, seq+1,
+					batch(seq))
+			}()
+		} else {
+			close(done)
+		}
+		server.Kill()
+		if err := <-done; errors.Is(err, persistence.ErrFenced) ||
+			errors.Is(err, persistence.ErrGap) {
+			t.Fatalf("an unknown outcome was reported as %v", err)
+		}
+		if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err == nil {
+			t.Fatal("a dead Redis acknowledged an append")
+		}
+		server.Restart()
+		retry(t, func() error { return s.Append(t.Context(), tok, seq, seq+1, batch(seq)) })
+		seq++
+		var end uint64
+		retry(t, func() error {
+			end = 0
+			return s.Read(t.Context(), 0, func(prev, next uint64, b []byte) error {
+				if !bytes.Equal(b, batch(prev)) {
+					return fmt.Errorf("batch (%d, %d] is not what was written", prev, next)
+				}
+				end = next
+				return nil
+			})
+		})
+		if end != seq {
+			t.Fatalf("round %d: the journal ends at %d, want %d", round, end, seq)
+		}
+	}
+}
+
 // retry calls fn until it succeeds; a pool may hold connections of a server that was killed.
 func retry(t *testing.T, fn func() error) {
 	t.Helper()
@@ -325,45 +378,6 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 	}
 }
 
-// loading answers as a Redis that loads its data, for the first few commands.
-func loading(t *testing.T, to string, times int64) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	var left atomic.Int64
-	left.Store(times)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				buf := make([]byte, 1<<16)
-				for left.Load() > 0 {
-					if _, err := conn.Read(buf); err != nil {
-						return
-					}
-					left.Add(-1)
-					io.WriteString(conn, "-LOADING Redis is loading the dataset in memory\r\n")
-				}
-				server, err := net.Dial("tcp", to)
-				if err != nil {
-					return
-				}
-				defer server.Close()
-				go io.Copy(conn, server)
-				io.Copy(server, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // waiting is a log that is called when a start begins to wait.
 type waiting func()
 
@@ -375,12 +389,15 @@ func (w waiting) Write(line []byte) (int, error) {
 }
 
 func TestALoadingRedisIsWaitedFor(t *testing.T) {
-	server := redistest.Start(t)
-	mustOpen(t, "redis://"+loading(t, server.Addr(), 3)+"/0", Options{})
+	server := newScripted(t)
+	url := "redis://" + server.Addr().String()
+	server.loading.Store(3)
+	mustOpen(t, url, Options{})
+	server.loading.Store(1 << 40)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(waiting(cancel), nil))
-	_, err := Open(ctx, "redis://"+loading(t, server.Addr(), 1<<40)+"/0", Options{Logger: log})
+	_, err := Open(ctx, url, Options{Logger: log})
 	if !errors.Is(err, context.Canceled) ||
 		!strings.Contains(err.Error(), "loads its data") {
 		t.Fatalf("error is %v", err)
