@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,40 +19,13 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/memory"
-	"exchange/persistence/pebble"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
-// stores make empty stores of each kind, which are closed when scope ends.
-var stores = map[string]func(t *testing.T) func(scope) persistence.Store{
-	"memory": func(*testing.T) func(scope) persistence.Store {
-		return func(s scope) persistence.Store {
-			return opened(s, memory.Open(memory.NewDisk(), persistence.Retention{}), nil)
-		}
-	},
-	"pebble": func(*testing.T) func(scope) persistence.Store {
-		return func(s scope) persistence.Store {
-			store, err := pebble.Open(tempDir(s), pebble.Options{Logger: quiet})
-			return opened(s, store, err)
-		}
-	},
-}
-
-func opened(s scope, store persistence.Store, err error) persistence.Store {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+// fresh makes an empty store, which is closed when its scope ends.
+func fresh(s scope) persistence.Store {
+	store := memory.Open(memory.NewDisk(), persistence.Retention{})
 	s.Cleanup(func() { store.Close() })
 	return store
-}
-
-// onAllStores runs a test once on each kind of store.
-func onAllStores(t *testing.T, test func(t *testing.T, fresh func(scope) persistence.Store)) {
-	for name, kind := range stores {
-		t.Run(name, func(t *testing.T) { test(t, kind(t)) })
-	}
 }
 
 // A scope is a test, or one run of a property.
@@ -228,55 +200,53 @@ func (w *world) names() (names []string) {
 }
 
 func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
-	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
-		w := newWorld(t, fresh(t))
-		w.wantUpTo(0)
-		w.save(0)
-		for _, n := range []uint64{1, 3, 2} {
-			w.append(n, fmt.Sprint("batch of ", n))
+	w := newWorld(t, fresh(t))
+	w.wantUpTo(0)
+	w.save(0)
+	for _, n := range []uint64{1, 3, 2} {
+		w.append(n, fmt.Sprint("batch of ", n))
+	}
+	w.save(4)
+	w.wantUpTo(4)
+	w.save(4) // again
+	w.save(1) // and what is there anyway
+	w.wantUpTo(4)
+	if got := w.names(); !slices.Equal(got,
+		[]string{"journal-00000000000000000001-00000000000000000004.zst"}) {
+		t.Fatalf("there are %v", got)
+	}
+	if info, err := os.Stat(filepath.Join(w.archive.Dir(), w.names()[0])); err != nil ||
+		info.Mode().Perm() != 0o600 {
+		t.Errorf("a part: %v, %v", info, err)
+	}
+	w.must(w.journal.Trim(w.ctx, w.token, 1))
+	w.reopen()
+	w.must(w.archive.Fits(w.ctx, w.journal))
+	w.append(10, "more")
+	w.save(5) // no batch ends there
+	w.wantUpTo(4)
+	w.save(16)
+	w.wantUpTo(16)
+	if got := w.names(); len(got) != 2 ||
+		got[1] != "journal-00000000000000000005-00000000000000000016.zst" {
+		t.Fatalf("there are %v", got)
+	}
+	for after, want := range map[uint64]int{1: 3, 2: 3, 4: 2, 6: 1, 15: 1, 16: 0, 20: 0} {
+		if got, err := w.read(after); err != nil || len(got) != want {
+			t.Errorf("after %d there are %v (%v), want %d", after, short(got), err, want)
 		}
-		w.save(4)
-		w.wantUpTo(4)
-		w.save(4) // again
-		w.save(1) // and what is there anyway
-		w.wantUpTo(4)
-		if got := w.names(); !slices.Equal(got,
-			[]string{"journal-00000000000000000001-00000000000000000004.zst"}) {
-			t.Fatalf("there are %v", got)
-		}
-		if info, err := os.Stat(filepath.Join(w.archive.Dir(), w.names()[0])); err != nil ||
-			info.Mode().Perm() != 0o600 {
-			t.Errorf("a part: %v, %v", info, err)
-		}
-		w.must(w.journal.Trim(w.ctx, w.token, 1))
-		w.reopen()
-		w.must(w.archive.Fits(w.ctx, w.journal))
-		w.append(10, "more")
-		w.save(5) // no batch ends there
-		w.wantUpTo(4)
-		w.save(16)
-		w.wantUpTo(16)
-		if got := w.names(); len(got) != 2 ||
-			got[1] != "journal-00000000000000000005-00000000000000000016.zst" {
-			t.Fatalf("there are %v", got)
-		}
-		for after, want := range map[uint64]int{1: 3, 2: 3, 4: 2, 6: 1, 15: 1, 16: 0, 20: 0} {
-			if got, err := w.read(after); err != nil || len(got) != want {
-				t.Errorf("after %d there are %v (%v), want %d", after, short(got), err, want)
-			}
-		}
-		enough := errors.New("enough")
-		err := w.archive.Read(w.ctx, 0, func(uint64, uint64, []byte) error { return enough })
-		if err != enough { //nolint:errorlint // the very error, not one that wraps it
-			t.Errorf("a reader that has enough gets %v", err)
-		}
-		ended, cancel := context.WithCancel(w.ctx)
-		cancel()
-		err = w.archive.Read(ended, 0, func(uint64, uint64, []byte) error { return nil })
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("a reader whose time is up gets %v", err)
-		}
-	})
+	}
+	enough := errors.New("enough")
+	err := w.archive.Read(w.ctx, 0, func(uint64, uint64, []byte) error { return enough })
+	if err != enough { //nolint:errorlint // the very error, not one that wraps it
+		t.Errorf("a reader that has enough gets %v", err)
+	}
+	ended, cancel := context.WithCancel(w.ctx)
+	cancel()
+	err = w.archive.Read(ended, 0, func(uint64, uint64, []byte) error { return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a reader whose time is up gets %v", err)
+	}
 }
 
 // The archive is the journal, for any batches, and any order of saving, trimming and opening.
@@ -287,167 +257,161 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
-		rapid.Check(t, func(rt *rapid.T) {
-			w := newWorld(rt, fresh(rt))
-			w.archive.part = rapid.SampledFrom([]int{1, 500, 5000, fileBytes}).Draw(rt, "part")
-			saved := uint64(0)
-			trim := func() uint64 { return w.begins(saved) }
-			for range rapid.IntRange(1, 30).Draw(rt, "steps") {
-				switch rapid.IntRange(0, 5).Draw(rt, "step") {
-				case 0:
-					if len(w.all) > 0 {
-						upTo := rapid.SampledFrom(w.all).Draw(rt, "up to").next
-						w.save(upTo)
-						saved = max(saved, upTo)
-						w.wantUpTo(saved)
-					}
-				case 1:
-					w.must(w.journal.Trim(w.ctx, w.token, trim()))
-				case 2:
-					w.reopen()
-					w.must(w.archive.Fits(w.ctx, w.journal))
-				default:
-					text := make([]byte, rapid.IntRange(1, 2000).Draw(rt, "size"))
-					if rapid.Bool().Draw(rt, "random") { // else it is compressed well
-						seed := rapid.Uint64().Draw(rt, "seed")
-						random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
-						random.Read(text)
-					}
-					w.append(rapid.Uint64Range(1, 20).Draw(rt, "records"), string(text))
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt, fresh(rt))
+		w.archive.part = rapid.SampledFrom([]int{1, 500, 5000, fileBytes}).Draw(rt, "part")
+		saved := uint64(0)
+		trim := func() uint64 { return w.begins(saved) }
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			case 0:
+				if len(w.all) > 0 {
+					upTo := rapid.SampledFrom(w.all).Draw(rt, "up to").next
+					w.save(upTo)
+					saved = max(saved, upTo)
+					w.wantUpTo(saved)
 				}
+			case 1:
+				w.must(w.journal.Trim(w.ctx, w.token, trim()))
+			case 2:
+				w.reopen()
+				w.must(w.archive.Fits(w.ctx, w.journal))
+			default:
+				text := make([]byte, rapid.IntRange(1, 2000).Draw(rt, "size"))
+				if rapid.Bool().Draw(rt, "random") { // else it is compressed well
+					seed := rapid.Uint64().Draw(rt, "seed")
+					random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+					random.Read(text)
+				}
+				w.append(rapid.Uint64Range(1, 20).Draw(rt, "records"), string(text))
 			}
-			w.wantUpTo(saved)
-			w.save(w.end())
-			w.wantUpTo(w.end())
-		})
+		}
+		w.wantUpTo(saved)
+		w.save(w.end())
+		w.wantUpTo(w.end())
 	})
 }
 
 // An archive is continued from the journal that it was made of, and from no other journal, even at
 // equal sequences.
 func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
-	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
-		f := func(w *world, words ...string) {
-			t.Helper()
-			w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
-			// batches that the archive has already, too
-			for _, upTo := range []uint64{0, 5, w.end(), 1 << 40} {
-				w.saveFails(upTo, ErrOther, words...)
-			}
+	f := func(w *world, words ...string) {
+		t.Helper()
+		w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
+		// batches that the archive has already, too
+		for _, upTo := range []uint64{0, 5, w.end(), 1 << 40} {
+			w.saveFails(upTo, ErrOther, words...)
 		}
-		w := newWorld(t, fresh(t)) // it was not there for some time
-		w.append(5, "first")
-		w.append(5, "second")
-		w.save(5)
-		old := w.archive
-		w.must(w.archive.Fits(w.ctx, w.journal))
-		w.append(5, "third")
-		w.must(w.journal.Trim(w.ctx, w.token, 10))
-		f(w, "ends at record 5", "starts at 10")
+	}
+	w := newWorld(t, fresh(t)) // it was not there for some time
+	w.append(5, "first")
+	w.append(5, "second")
+	w.save(5)
+	old := w.archive
+	w.must(w.archive.Fits(w.ctx, w.journal))
+	w.append(5, "third")
+	w.must(w.journal.Trim(w.ctx, w.token, 10))
+	f(w, "ends at record 5", "starts at 10")
 
-		w = newWorld(t, fresh(t)) // an older state
-		w.archive = old
-		w.append(2, "first")
-		f(w, "ends at record 5", "other records there")
+	w = newWorld(t, fresh(t)) // an older state
+	w.archive = old
+	w.append(2, "first")
+	f(w, "ends at record 5", "other records there")
 
-		w = newWorld(t, fresh(t)) // another exchange, which is longer
-		w.archive = old
-		w.append(5, "FIRST")
-		for range 5 {
-			w.append(5, "more")
+	w = newWorld(t, fresh(t)) // another exchange, which is longer
+	w.archive = old
+	w.append(5, "FIRST")
+	for range 5 {
+		w.append(5, "more")
+	}
+	f(w, "ends at record 5", "other records there")
+
+	w = newWorld(t, fresh(t)) // and one whose batches end elsewhere
+	w.archive = old
+	for range 10 {
+		w.append(3, "first")
+	}
+	f(w, "ends at record 5", "other records there")
+
+	w = newWorld(t, fresh(t)) // nothing
+	w.archive = old
+	f(w, "ends at record 5", "no record after 0")
+
+	// A store that was restored, and one that went on for a while without the archive.
+	for _, at := range []uint64{0, 3, 5, 8} {
+		w = newWorld(t, fresh(t))
+		if at > 0 {
+			w.must(w.journal.Begin(w.ctx, w.token, at))
 		}
-		f(w, "ends at record 5", "other records there")
-
-		w = newWorld(t, fresh(t)) // and one whose batches end elsewhere
+		w.all = []batch{{0, at, ""}}
 		w.archive = old
-		for range 10 {
-			w.append(3, "first")
+		f(w, "ends at record 5")
+		for range 4 {
+			w.append(5, "since the restore")
 		}
-		f(w, "ends at record 5", "other records there")
-
-		w = newWorld(t, fresh(t)) // nothing
-		w.archive = old
-		f(w, "ends at record 5", "no record after 0")
-
-		// A store that was restored, and one that went on for a while without the archive.
-		for _, at := range []uint64{0, 3, 5, 8} {
-			w = newWorld(t, fresh(t))
-			if at > 0 {
-				w.must(w.journal.Begin(w.ctx, w.token, at))
-			}
-			w.all = []batch{{0, at, ""}}
-			w.archive = old
-			f(w, "ends at record 5")
-			for range 4 {
-				w.append(5, "since the restore")
-			}
-			f(w, "ends at record 5")
-			w.must(w.journal.Trim(w.ctx, w.token, at+10))
-			f(w, "ends at record 5")
-		}
-		w.reopen()
-		w.all = []batch{{0, 5, "first"}}
-		w.wantUpTo(5)
-	})
+		f(w, "ends at record 5")
+		w.must(w.journal.Trim(w.ctx, w.token, at+10))
+		f(w, "ends at record 5")
+	}
+	w.reopen()
+	w.all = []batch{{0, 5, "first"}}
+	w.wantUpTo(5)
 }
 
 // A store that has forgotten its first records, or never had them, is archived from its older
 // snapshot on.
 func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
-	onAllStores(t, func(t *testing.T, fresh func(scope) persistence.Store) {
-		ways := map[string]func(w *world){
-			"trimmed": func(w *world) {
-				w.append(5, "forgotten")
-				w.append(5, "forgotten too")
-				w.snapshot("the state at 10")
-				w.append(5, "third")
-				w.snapshot("the state at 15")
-				w.must(w.journal.Trim(w.ctx, w.token, 10))
-			},
-			"restored": func(w *world) {
-				w.must(w.journal.Begin(w.ctx, w.token, 10))
-				w.all = []batch{{0, 10, ""}}
-				w.snapshot("the state at 10")
-				w.must(w.archive.Fits(w.ctx, w.journal))
-				// there is no record yet by which the archive could know its journal
-				w.saveNothing(10)
-				w.append(5, "third")
-			},
-		}
-		for what, begin := range ways {
-			w := newWorld(t, fresh(t))
-			begin(w)
+	ways := map[string]func(w *world){
+		"trimmed": func(w *world) {
+			w.append(5, "forgotten")
+			w.append(5, "forgotten too")
+			w.snapshot("the state at 10")
+			w.append(5, "third")
+			w.snapshot("the state at 15")
+			w.must(w.journal.Trim(w.ctx, w.token, 10))
+		},
+		"restored": func(w *world) {
+			w.must(w.journal.Begin(w.ctx, w.token, 10))
+			w.all = []batch{{0, 10, ""}}
+			w.snapshot("the state at 10")
 			w.must(w.archive.Fits(w.ctx, w.journal))
-			w.saveNothing(0)
-			trim, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, 10)
-			w.must(err)
-			if got := w.names(); trim != 10 || !slices.Equal(got, []string{partName(11, 15)}) {
-				t.Fatalf("%s: there are %v, and the journal may be trimmed to %d", what, got, trim)
-			}
-			w.must(w.journal.Trim(w.ctx, w.token, trim))
-			w.reopen()
-			w.must(w.archive.Fits(w.ctx, w.journal))
-			w.append(1, "fourth")
-			w.append(1, "fifth")
-			w.save(16)
-			if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 ||
-				string(image) != "the state at 10" {
-				t.Fatalf("%s: it begins with %q at %d, %v", what, image, seq, err)
-			}
-			got, err := w.read(10)
-			if want := []batch{{10, 15, "third"}, {15, 16, "fourth"}}; err != nil ||
-				!slices.Equal(got, want) {
-				t.Fatalf("%s: it has %v, %v, want %v", what, got, err, want)
-			}
-			_, err = w.read(9)
-			w.fails(err, persistence.ErrCorrupt, "begins at record 11")
+			// there is no record yet by which the archive could know its journal
+			w.saveNothing(10)
+			w.append(5, "third")
+		},
+	}
+	for what, begin := range ways {
+		w := newWorld(t, fresh(t))
+		begin(w)
+		w.must(w.archive.Fits(w.ctx, w.journal))
+		w.saveNothing(0)
+		trim, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, 10)
+		w.must(err)
+		if got := w.names(); trim != 10 || !slices.Equal(got, []string{partName(11, 15)}) {
+			t.Fatalf("%s: there are %v, and the journal may be trimmed to %d", what, got, trim)
 		}
+		w.must(w.journal.Trim(w.ctx, w.token, trim))
+		w.reopen()
+		w.must(w.archive.Fits(w.ctx, w.journal))
+		w.append(1, "fourth")
+		w.append(1, "fifth")
+		w.save(16)
+		if seq, image, err := w.archive.Base(w.ctx); err != nil || seq != 10 ||
+			string(image) != "the state at 10" {
+			t.Fatalf("%s: it begins with %q at %d, %v", what, image, seq, err)
+		}
+		got, err := w.read(10)
+		if want := []batch{{10, 15, "third"}, {15, 16, "fourth"}}; err != nil ||
+			!slices.Equal(got, want) {
+			t.Fatalf("%s: it has %v, %v, want %v", what, got, err, want)
+		}
+		_, err = w.read(9)
+		w.fails(err, persistence.ErrCorrupt, "begins at record 11")
+	}
 
-		w := newWorld(t, fresh(t)) // half a restore
-		w.must(w.journal.Begin(w.ctx, w.token, 10))
-		w.saveFails(10, persistence.ErrNoSnapshot, "nor with a snapshot")
-	})
+	w := newWorld(t, fresh(t)) // half a restore
+	w.must(w.journal.Begin(w.ctx, w.token, 10))
+	w.saveFails(10, persistence.ErrNoSnapshot, "nor with a snapshot")
 }
 
 // A state may be longer than a piece, and than a part.

@@ -86,36 +86,6 @@ func (w *world) candleReplaced() {
 	want()
 }
 
-// candleLists writes many periods, some late, and more than one page of them.
-func (w *world) candleLists() {
-	r := newRand(w.T, 13)
-	w.open(persistence.Retention{})
-	m := &model{}
-	for round := range 20 {
-		var writes persistence.Writes
-		for range 150 {
-			time := int64(round*100+r.IntN(120)) * 60
-			if r.IntN(20) == 0 {
-				time = r.Int64N(time + 1)
-			}
-			c := candle(uint16(1+r.IntN(20)/19), uint8(r.IntN(20)/19), time)
-			c.Close = money.Price(r.Int64())
-			writes.Candles = append(writes.Candles, c)
-		}
-		w.apply(1, &writes)
-		m.add(&writes)
-	}
-	for range 100 {
-		q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(2)), Frame: uint8(r.IntN(2)),
-			Since: r.Int64N(3000) * 60, Until: r.Int64N(3000) * 60}
-		if r.IntN(3) == 0 {
-			q.Since = 0
-		}
-		w.wantCandles(q, m)
-	}
-	w.wantEverything(m)
-}
-
 func (w *world) candleRetention() {
 	const limit = 50
 	keep := persistence.Retention{Candles: limit}

@@ -17,5 +17,4 @@
 //	compare.go      every query against the model
 //	cut.go          an Apply that a crash has cut
 //	together.go     readers and writers at once
-//	bench.go        the benchmarks of a store
 package conformance

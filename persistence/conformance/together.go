@@ -223,30 +223,3 @@ func (w *world) concurrent() {
 		w.Fatalf("%d trades are kept, want 500", len(got))
 	}
 }
-
-func (w *world) reopen() {
-	w.open(persistence.Retention{})
-	r := newRand(w.T, 9)
-	m := &model{}
-	w.append(12, []byte("twelve records"))
-	w.fill(r, m, 6, 100)
-	w.apply(0, &persistence.Writes{Nonces: []persistence.Nonce{{Key: "key", Nonce: 5}}})
-	w.save(6, []byte("the state at 6"))
-	epoch := w.tok.Epoch()
-	for range 3 {
-		w.again(persistence.Retention{})
-		epoch++
-		if w.seq != 12 || w.tok.Epoch() != epoch {
-			w.Fatalf("sequence %d, epoch %d, want 12 and %d", w.seq, w.tok.Epoch(), epoch)
-		}
-		w.wantWatermark(6)
-		w.wantNonces(map[string]uint64{"key": 5})
-		w.wantSnapshot(0, 6, []byte("the state at 6"))
-		w.wantEverything(m)
-		all, err := w.read(0)
-		w.must(err)
-		if !slices.Equal(all, []batch{{0, 12, "twelve records"}}) {
-			w.Fatalf("the journal is %v", all)
-		}
-	}
-}

@@ -55,30 +55,6 @@ func (w *world) wantTrades(q persistence.TradeQuery, want []persistence.Trade) {
 	}
 }
 
-func (w *world) swapped() {
-	w.open(persistence.Retention{})
-	f := func(writes ...persistence.Trade) { w.apply(1, &persistence.Writes{Trades: writes}) }
-	f(trade(3, 2, 1, 2), trade(1, 1, 1, 2))
-	f(trade(2, 1, 1, 2))
-	f(trade(9, 1, 1, 2), trade(7, 2, 1, 3))
-	f(trade(5, 3, 1, 2), trade(8, 2, 2, 1), trade(10, 2, 2, 2))
-	f(trade(4, 4, 4, 1), trade(6, 4, 1, 4))
-	all := []persistence.Trade{
-		trade(10, 2, 2, 2), trade(9, 1, 1, 2), trade(8, 2, 2, 1), trade(7, 2, 1, 3),
-		trade(6, 4, 1, 4), trade(5, 3, 1, 2),
-		trade(4, 4, 4, 1), trade(3, 2, 1, 2), trade(2, 1, 1, 2), trade(1, 1, 1, 2),
-	}
-	w.wantTrades(persistence.TradeQuery{}, all)
-	w.wantTrades(persistence.TradeQuery{Account: 1}, all[1:])
-	w.wantTrades(persistence.TradeQuery{Account: 2, MySide: trading.Buy, TakerSide: trading.Buy},
-		[]persistence.Trade{all[0], all[2]})
-	deposits := []persistence.Deposit{{ID: 5, Account: 1, Reference: "e"},
-		{ID: 2, Account: 1, Reference: "b"}}
-	w.apply(1, &persistence.Writes{Deposits: deposits[:1]})
-	w.apply(1, &persistence.Writes{Deposits: deposits[1:]})
-	w.wantDeposits(persistence.DepositQuery{Account: 1}, deposits)
-}
-
 func (w *world) retention() {
 	const limit = 10
 	w.open(persistence.Retention{Trades: limit, Orders: limit})

@@ -22,7 +22,8 @@ import (
 // A scripted server speaks as a Redis does, with the answers of a test.
 type scripted struct {
 	net.Listener
-	is atomic.Pointer[answers]
+	is      atomic.Pointer[answers]
+	loading atomic.Int64 // to how many commands it says first that it loads its data
 }
 
 // answers has the answers of a scripted server that differ from the usual ones, as they go over the
@@ -101,6 +102,9 @@ func (s *scripted) serve(conn net.Conn) {
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
 func (s *scripted) answer(words []string) string {
+	if s.loading.Add(-1) >= 0 {
+		return "-LOADING Redis is loading the dataset in memory\r\n"
+	}
 	is := s.is.Load()
 	switch strings.ToUpper(words[0]) {
 	case "PING":

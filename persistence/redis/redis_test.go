@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -379,45 +378,6 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 	}
 }
 
-// loading answers as a Redis that loads its data, for the first few commands.
-func loading(t *testing.T, to string, times int64) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	var left atomic.Int64
-	left.Store(times)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				buf := make([]byte, 1<<16)
-				for left.Load() > 0 {
-					if _, err := conn.Read(buf); err != nil {
-						return
-					}
-					left.Add(-1)
-					io.WriteString(conn, "-LOADING Redis is loading the dataset in memory\r\n")
-				}
-				server, err := net.Dial("tcp", to)
-				if err != nil {
-					return
-				}
-				defer server.Close()
-				go io.Copy(conn, server)
-				io.Copy(server, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // waiting is a log that is called when a start begins to wait.
 type waiting func()
 
@@ -429,12 +389,15 @@ func (w waiting) Write(line []byte) (int, error) {
 }
 
 func TestALoadingRedisIsWaitedFor(t *testing.T) {
-	server := redistest.Start(t)
-	mustOpen(t, "redis://"+loading(t, server.Addr(), 3)+"/0", Options{})
+	server := newScripted(t)
+	url := "redis://" + server.Addr().String()
+	server.loading.Store(3)
+	mustOpen(t, url, Options{})
+	server.loading.Store(1 << 40)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(waiting(cancel), nil))
-	_, err := Open(ctx, "redis://"+loading(t, server.Addr(), 1<<40)+"/0", Options{Logger: log})
+	_, err := Open(ctx, url, Options{Logger: log})
 	if !errors.Is(err, context.Canceled) ||
 		!strings.Contains(err.Error(), "loads its data") {
 		t.Fatalf("error is %v", err)

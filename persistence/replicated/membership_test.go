@@ -177,54 +177,6 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// The log of a learner begins at or below what each member has, so that it can go on for a member
-// that was away.
-func TestALearnersLogBeginsWhereEachMemberCanGoOn(t *testing.T) {
-	w := newWorld(t, 1)
-	s := w.lead(0)
-	tok := w.own(s, 1).Token
-	w.pass(electionTicks)
-	away := w.nodes[1]
-	has := away.view.applied
-	away.crash()
-	for i := range uint64(5) {
-		c := s.ask(appendOf(tok, i, "batch"))
-		w.settle()
-		must(t, told(t, c).err)
-	}
-	must(t, s.change(machine.Add, "d", ""))
-	d := w.nodes[3]
-	d.start()
-	w.pass(4 * electionTicks)
-	if d.node == nil {
-		t.Fatal("it has not joined")
-	}
-	if begins := d.node.trim.begins; begins > has {
-		t.Errorf("its log begins behind entry %d, and a member has the log up to %d", begins, has)
-	}
-	away.start()
-	w.recover()
-	w.check()
-}
-
-// A learner that nothing reaches has no part of the log, however short that is.
-func TestALearnerWithoutTheLogIsNotPromoted(t *testing.T) {
-	w := newWorld(t, 1)
-	s := w.lead(0)
-	must(t, s.change(machine.Add, "d", ""))
-	w.cut[0][3] = true
-	w.nodes[3].start()
-	for !strings.Contains(s.have(), "d2#4") {
-		w.pass(1)
-	}
-	refused(t, s.change(machine.Promote, "d", ""), "it is promoted once it has the log")
-	w.cut = [places][places]bool{}
-	w.pass(20)
-	must(t, s.change(machine.Promote, "d", ""))
-	w.recover()
-	w.check()
-}
-
 // A voter whose disk was replaced comes back in its own place, under another ID. Until then other
 // changes are refused; and the node that leads is replaced by handing the lead over.
 func TestAVoterIsReplacedInOneStep(t *testing.T) {

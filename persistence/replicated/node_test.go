@@ -147,32 +147,6 @@ func TestALeaderAloneStepsDown(t *testing.T) {
 	}
 }
 
-// The same append comes again while it stands in the log: both callers get the one answer. A later
-// copy and another append are answered by themselves.
-func TestAnAnswerGoesToItsProposalAlone(t *testing.T) {
-	w := newWorld(t, 1)
-	s := w.lead(0)
-	tok := w.own(s, 1).Token
-	first := s.ask(appendOf(tok, 0, "one"))
-	again := s.ask(appendOf(tok, 0, "one"))
-	other := s.ask(appendOf(tok, 0, "two"))
-	last, _ := s.log.LastIndex()
-	w.settle()
-	late := s.ask(appendOf(tok, 0, "one"))
-	w.settle()
-	for i, c := range []struct {
-		answer chan result
-		want   machine.Outcome
-	}{{first, machine.Done}, {again, machine.Done}, {other, machine.Gap}, {late, machine.Already}} {
-		if r := told(t, c.answer); r.err != nil || r.answer.Outcome != c.want {
-			t.Errorf("append %d: %+v, want %d", i, r, c.want)
-		}
-	}
-	if now, _ := s.log.LastIndex(); now != last+1 || last < 3 {
-		t.Errorf("the log had %d entries, and has %d", last, now)
-	}
-}
-
 // A node starts again and counts its proposals anew. An entry of before, which is applied only now,
 // does not answer the proposal with its number.
 func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
@@ -259,42 +233,6 @@ func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 			must(t, to.node.receive(nodeNames[f.from], f.frame))
 			if to != s {
 				to.work(nil)
-			}
-		}
-	}
-	t.Fatal("the node goes on")
-}
-
-// The node that leads may be heard before any peer has told a copy that it is one. What it knows to
-// be acknowledged is not in the copy.
-func TestAnOlderCopyOfAFolderEndsWhenItLacksWhatItHasAcknowledged(t *testing.T) {
-	w := newWorld(t, 1)
-	leader := w.lead(0)
-	tok := w.own(leader, 1).Token
-	w.settle()
-	s := w.nodes[2]
-	older := s.disk.mem.CrashClone(vfs.CrashCloneCfg{})
-	for i := range uint64(3) {
-		leader.ask(appendOf(tok, i, "one"))
-		w.settle()
-	}
-	s.node = nil
-	s.disk = &disk{mem: older, left: -1}
-	s.start()
-	for range 5 * electionTicks {
-		must(t, leader.node.tick())
-		leader.work(nil)
-		for len(w.sent) > 0 {
-			f := w.sent[0]
-			w.sent = w.sent[1:]
-			if f.from != leader.at || f.to != s.at { // it is heard alone
-				continue
-			}
-			must(t, s.node.receive(nodeNames[f.from], f.frame))
-			if err := s.node.work(); errors.Is(err, errShort) {
-				return
-			} else if err != nil {
-				t.Fatal(err)
 			}
 		}
 	}

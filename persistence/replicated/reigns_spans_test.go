@@ -8,8 +8,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -184,78 +182,6 @@ func (l *nodeLife) awaitMoving(done <-chan struct{}) bool {
 	case <-done:
 		return false
 	}
-}
-
-// Connections of a realm carry what is written both ways, and end as the network does.
-func TestConnectionsOfARealmEndWithTheWayBetweenItsNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRealm(t, 1)
-		r.settle()
-		r.network(0, 2*time.Millisecond) // so that the lead stays where it is
-		var a *reigning                  // leads: engines dial only the node that leads
-		r.until("a node leads", func() bool {
-			at := slices.IndexFunc(r.voting, func(n *reigning) bool { return n.store().Leads() })
-			if at >= 0 {
-				a = r.voting[at]
-			}
-			return a != nil
-		})
-		b := r.other(a)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		dial := func() net.Conn {
-			b.store().Accept(func(_ string, conn net.Conn) {
-				defer conn.Close()
-				io.Copy(conn, conn) //nolint:errcheck // the other end looks
-			})
-			conn, err := a.store().Dial(ctx, b.name())
-			must(t, err)
-			t.Cleanup(func() { conn.Close() })
-			must(t, echoes(conn))
-			return conn
-		}
-		ended := func(what string, conn net.Conn) {
-			t.Helper()
-			if _, err := conn.Read(make([]byte, 1)); err == nil {
-				t.Errorf("%s: there is an answer", what)
-			}
-		}
-
-		oldest := dial()
-		conn, more := dial(), net.Conn(nil)
-		for range 17 {
-			more = dial()
-		}
-		ended("one connection too many", oldest)
-		must(t, echoes(conn))
-
-		r.cutOffWay(b, 1)
-		ended("a cut", conn)
-		ended("a cut", more)
-		if _, err := a.store().Dial(ctx, b.name()); err == nil {
-			t.Error("a node is reached that is cut off")
-		}
-		r.heal()
-
-		conn = dial()
-		goOn := b.life.Load().stopAll()
-		echoed := make(chan error, 1)
-		go func() { echoed <- echoes(conn) }()
-		time.Sleep(10 * time.Second) // of the bubble
-		select {
-		case err := <-echoed:
-			t.Error("a node that stands still answers:", err)
-		default:
-		}
-		goOn()
-		must(t, <-echoed)
-
-		b.crash()
-		ended("a crash", conn)
-		if _, err := a.store().Dial(ctx, b.name()); err == nil {
-			t.Error("a node is reached that is down")
-		}
-	})
 }
 
 // echoes returns what is wrong with an end whose other end returns all that comes.

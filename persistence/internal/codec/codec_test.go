@@ -282,26 +282,6 @@ func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
 	})
 }
 
-func TestARowIsSmall(t *testing.T) {
-	tr := persistence.Trade{ID: 1e9, Pair: 20, TakerSide: 1, Price: 5_000_000_000_000,
-		Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, Taker: 1e6, Maker: 1e6, TakerOrder: 1e9,
-		MakerOrder: 1e9}
-	if n := IDSize + len(AppendTrade(nil, &tr)); n > 48 {
-		t.Errorf("a trade has %d bytes, at most 48 were planned for", n)
-	}
-	c := persistence.Candle{Open: 5_000_000_000_000, High: 5_010_000_000_000,
-		Low: 4_900_000_000_000, Close: 5_000_100_000_000, Volume: money.Amount(1e12).Total()}
-	if n := IDSize + len(AppendCandle(nil, &c)); n > 40 {
-		t.Errorf("a candle has %d bytes, at most 40 were planned for", n)
-	}
-	o := persistence.Order{ID: 1e9, Pair: 20, Side: 1, Status: 3, Price: 5_000_000_000_000,
-		Amount: 12_345_678, TimeUs: 1_800_000_000_000_000, ClosedUs: 1_800_000_100_000_000,
-		ClosedSeq: 1e9}
-	if n := IDSize + len(AppendOrder(nil, &o)); n > 64 {
-		t.Errorf("an order has %d bytes, at most 64 were planned for", n)
-	}
-}
-
 func TestASnapshotsNameComesBack(t *testing.T) {
 	s := NewSnapshot(12, 3)
 	s.Chunks, s.Size, s.CRC = 4, 1<<40, 0xabc

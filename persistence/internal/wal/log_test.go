@@ -196,28 +196,6 @@ func TestACrashLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// The old content of a segment that is taken over has no effect.
-func TestSegmentsAreTakenOver(t *testing.T) {
-	w := open(t, vfs.NewMem())
-	for range 20 {
-		for range 100 {
-			w.append(4000)
-		}
-		w.must(w.log.Trim(w.end))
-		w.wantAfter(w.end)
-	}
-	if w.log.active.number < 50 {
-		t.Fatalf("%d segments were used", w.log.active.number)
-	}
-	if n := len(w.files()); n > 1+1+mostFree+1 {
-		t.Errorf("%d files: %v", n, w.files())
-	}
-	w.append(10)
-	w.close()
-	w.reopen()
-	w.wantAfter(w.model[len(w.model)-2].next)
-}
-
 // Each byte of a log is damaged in turn: a reader is told, or gets all there is. Only of damage in
 // the last batch this cannot be told: then the log ends before it.
 func TestDamageIsTold(t *testing.T) {
