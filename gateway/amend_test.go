@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,42 +129,6 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 	if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
 		t.Errorf("enough at its worst price: %d %s", a.status, a.body)
 	}
-}
-
-// A trial finds what a wallet would find.
-func TestATrialIsRefusedAsItsOrderWouldBe(t *testing.T) {
-	h := ruledHarness(t, func(o *actors.Options) {
-		o.Limits.StopsPerAccountAndBook, o.Limits.GTDPerAccountAndBook = 2, 1
-	})
-	same := func(form string, status int) {
-		t.Helper()
-		tried := h.post("bob", "/api/v1/order-test/", form)
-		placed := h.post("bob", "/api/v1/order/", form)
-		if tried.status != status || placed.status != status {
-			t.Errorf("%s: tried %d %s, placed %d %s", form, tried.status, tried.body,
-				placed.status, placed.body)
-		}
-		want(t, form, tried, status, dates.ReplaceAllString(placed.body, `"$1":T`))
-	}
-	h.post("bob", "/api/v1/order/", instructionForm("client_order_id=a"))
-	same(instructionForm("client_order_id=a&post_only=1"), 400)
-	same(instructionForm("amount=1000&price=101"), 400)
-	h.post("bob", "/api/v1/order-cancel/", "client_order_id=a")
-	same(instructionForm("client_order_id=a"), 400)
-	end := "time_in_force=gtd&expire_time=" + strconv.FormatInt(time.Now().Unix()+3600, 10)
-	for _, says := range []string{"trigger_price=120", "oco_trigger_price=50&price=110&type=sell",
-		end} {
-		if a := h.post("bob", "/api/v1/order/", instructionForm(says)); a.status != 201 {
-			t.Fatal(says, a)
-		}
-	}
-	same(instructionForm("trigger_price=120"), 400)
-	same(instructionForm("oco_trigger_price=50&price=110&type=sell"), 400)
-	same(instructionForm(end), 400)
-	if _, err := h.engine.Halt("test", "BTC_USDT", true); err != nil {
-		t.Fatal(err)
-	}
-	same(instructionForm("time_in_force=fok"), 403)
 }
 
 // A trial knows for how long a client order id is taken: of an open order always, of a closed one

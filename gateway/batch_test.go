@@ -162,16 +162,6 @@ func TestABatchTakesOneNonceAndNoneIfAllItemsAreBad(t *testing.T) {
 	}
 }
 
-func TestABatchOfAFrozenAccountIsRefusedAsAWhole(t *testing.T) {
-	h := traded(t)
-	if _, err := h.engine.Freeze("test", "bob", true); err != nil {
-		t.Fatal(err)
-	}
-	if a := h.batch("bob", `{"do":"cancel","order":1}`); a.status != 403 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-}
-
 func TestABatchTakesATokenForEachItemFromItsOwnBucket(t *testing.T) {
 	h, clock := limited(t, func(o *Options) {
 		every(o, Rate{PerSecond: 1000, Burst: 1000})

@@ -147,8 +147,14 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 			"br;q=0, gzip": "gzip", "*": "br", "deflate": "", "gzip;q=0": ""} {
 			a := do("GET", path, "Accept-Encoding", accept)
 			if got := string(a.Header.ContentEncoding()); got != coding ||
-				string(a.Header.Peek("Vary")) != "Accept-Encoding" {
-				t.Errorf("%s for %q is in %q, want %q", path, accept, got, coding)
+				string(a.Header.Peek("Vary")) != "Accept-Encoding" ||
+				string(a.Header.Peek("Cache-Control")) != "no-cache" {
+				t.Errorf("%s for %q is in %q, want %q\n%s", path, accept, got, coding, &a.Header)
+			}
+			tag := string(a.Header.Peek("ETag"))
+			if same := do("GET", path, "Accept-Encoding", accept, "If-None-Match",
+				tag); same.StatusCode() != 304 {
+				t.Errorf("%s in %q with its own tag %q: %d", path, coding, tag, same.StatusCode())
 			}
 			body, err := a.BodyUncompressed()
 			if err != nil || !bytes.Equal(body, plain.Body()) ||

@@ -199,23 +199,6 @@ func testNothingOfOperatorsIsCached(t *testing.T) {
 	}
 }
 
-// A query may be signed with any content: a client that signs a query gives its content away.
-func TestEverySignedQueryIsAccepted(t *testing.T) {
-	h := newHarness(t, nil)
-	h.account("bob")
-	for _, x := range []struct{ query, signed string }{
-		{"limit=5", ""}, {"limit=5", "limit=5"}, {"all=1", ""}, {"all=1", "all=1"},
-		{"all=1&limit=5", "all=1&limit=5"}, {"all=", "all="}, {"a%6Cl=1", "all=1"},
-		{"a%6Cl=1", "a%6Cl=1"},
-	} {
-		a := h.do("GET", "/api/v1/orders/own/?"+x.query, "", "",
-			signed("bob", h.nextNonce("bob"), x.signed)...)
-		if a.status != 200 {
-			t.Errorf("%+v: %d %s", x, a.status, a.body)
-		}
-	}
-}
-
 // A connection without a byte is no request: it takes no token, and closing it waits for no client.
 func TestSilenceIsNoRequest(t *testing.T) { bubble(t, testSilenceIsNoRequest) }
 

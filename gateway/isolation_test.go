@@ -96,7 +96,7 @@ type foreign struct {
 // withdrawalsOf gives one request for each of alice's withdrawals, with the code that would confirm
 // the new withdrawal.
 func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
-	for id := uint64(1); id <= 4; id++ {
+	for _, id := range []uint64{1, 2, 3, 4, 9_999_999_999_999_999_999} {
 		params := "withdraw=" + strconv.FormatUint(id, 10)
 		if code {
 			params = "code=" + h.code(id) + "&" + params
@@ -153,6 +153,7 @@ func foreigns(h *harness) map[string][]foreign {
 			`[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`}},
 		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder},
 			{"/api/v1/order-cancel", "order=2", 400, noOrder},
+			{"/api/v1/order-cancel", "order=9999999999999999999", 400, noOrder},
 			{"/api/v1/order-cancel", "order=3", 400, noOrder},
 			{"/api/v1/order-cancel", "client_order_id=hers-open", 400,
 				`{"client_order_id":["Order not found"]}`},
@@ -278,8 +279,16 @@ func tellsNothing(t *testing.T, what, text string) {
 	}
 }
 
+// permissions are all permissions that a key may have.
+var permissions = map[uint8]string{event.PermissionRead: "read", event.PermissionTrade: "trade",
+	event.PermissionWithdraw: "withdraw"}
+
+// Mallory asks with keys that have the one permission that a route needs.
 func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 	h := victim(t)
+	for p, name := range permissions {
+		h.key("mallory", "mallory-"+name, p)
+	}
 	see := func() (all []string) {
 		for _, path := range own {
 			a := h.get("alice", path)
@@ -312,7 +321,8 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 			}
 		}
 		for _, f := range rules[path] {
-			a := h.ask(method, f, f.signs(method, "mallory", h.nextNonce("mallory")))
+			key := "mallory-" + permissions[e.Permission]
+			a := h.ask(method, f, f.signs(method, key, h.nextNonce(key)))
 			want(t, path+" "+f.params, a, f.status, f.body)
 			tellsNothing(t, path+" "+f.params, a.body+a.header.String())
 		}
@@ -334,8 +344,6 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 // route, before anything happens.
 func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	h := victim(t)
-	permissions := map[uint8]string{event.PermissionRead: "read", event.PermissionTrade: "trade",
-		event.PermissionWithdraw: "withdraw"}
 	for p := range permissions {
 		h.key("alice", "all-but-"+permissions[p], event.AllPermissions&^p)
 	}

@@ -21,12 +21,11 @@ import (
 	"exchange/persistence"
 )
 
-// A stubborn store can be told to hold appends back, and to lose sight of its owner.
+// A stubborn store can be told to hold appends back, and to know no references.
 type stubborn struct {
 	persistence.Store
 	// appends wait until the gate is closed; nil: they do not wait
 	gate   atomic.Pointer[chan struct{}]
-	unseen atomic.Bool
 	silent atomic.Bool // looks for references are not answered
 	broken atomic.Bool // they meet a damaged entry
 }
@@ -53,13 +52,6 @@ func (s *stubborn) Append(ctx context.Context, tok persistence.Token, prev, next
 		}
 	}
 	return s.Store.Append(ctx, tok, prev, next, batch)
-}
-
-func (s *stubborn) Check(ctx context.Context, tok persistence.Token) error {
-	if s.unseen.Load() {
-		return errors.New("no connection")
-	}
-	return s.Store.Check(ctx, tok)
 }
 
 // block holds appends back until the function that it returns is called.
@@ -169,74 +161,6 @@ func refusedForNow(t *testing.T, what string, a answer, f *api.Failure) {
 
 func someOrder(int) string { return order("buy", "BTC_USDT", "1", "1") }
 
-func TestAdmissionRefusesAboveItsLimitsAndKeepsAShareForCancels(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) {
-		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 24, 6, 16
-		o.Timing.Stall, o.Timing.Request = time.Minute, time.Minute
-	})
-	for i := range 20 { // orders 1 to 20, to be cancelled
-		if a := h.post("alice", "/api/v1/order", someOrder(i)); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
-	}
-	cancel := func(i int) string { return "order=" + strconv.Itoa(i+1) }
-	// the second proves that the first gave all its places back
-	for round := uint64(1); round <= 2; round++ {
-		release := store.block()
-		orders := h.flood("alice", 0, 30, 10*round, "/api/v1/order/", someOrder)
-		for _, a := range receive(orders, 16) { // 14 of her 16 are for orders
-			refusedForNow(t, "an order over the account's limit", a, api.AccountBusy)
-		}
-		cancels := h.flood("alice", 60, 10, 10*round, "/api/v1/order-cancel/", cancel)
-		for _, a := range receive(cancels, 8) {
-			refusedForNow(t, "a cancel over the account's limit", a, api.AccountBusy)
-		}
-		// 16 are in flight, 18 may be but for cancels
-		others := h.flood("bob", 0, 10, 10*round, "/api/v1/order/", someOrder)
-		for _, a := range receive(others, 8) {
-			refusedForNow(t, "an order over the limit of all", a, api.Overloaded)
-		}
-		// 24 with cancels
-		otherCancels := h.flood("bob", 60, 10, 10*round, "/api/v1/order-cancel/", cancel)
-		for _, a := range receive(otherCancels, 4) {
-			refusedForNow(t, "a cancel over the limit of all", a, api.Overloaded)
-		}
-		p := order("buy", "BTC_USDT", "x", "1")
-		want(t, "fields are looked at before the limits",
-			h.do("POST", "/api/v1/order", formType, p, signed("bob-50", 10*round, p)...), 400,
-			`{"amount":["A valid number is required."]}`)
-		if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
-			t.Errorf("a book while the store is slow: %d %s", a.status, a.body)
-		}
-		if a := h.do("GET", "/api/v1/wallets/", "", "",
-			signed("alice-99", 10*round, "")...); a.status != 200 {
-			t.Errorf("a wallet while the store is slow: %d %s", a.status, a.body)
-		}
-		release()
-		statuses := map[string]int{}
-		for _, of := range []struct {
-			name    string
-			answers <-chan answer
-			n       int
-		}{{"placed", orders, 14}, {"cancelled", cancels, 2}, {"placed", others, 2},
-			{"foreign", otherCancels, 6}} {
-			for _, a := range receive(of.answers, of.n) {
-				statuses[of.name+" "+strconv.Itoa(a.status)]++
-			}
-		}
-		if got := fmt.Sprint(statuses); got != "map[cancelled 200:2 foreign 400:6 placed 201:16]" &&
-			round == 1 {
-			t.Errorf("round %d: %s", round, got)
-		}
-		if statuses["placed 201"] != 16 {
-			t.Errorf("round %d: %v", round, statuses)
-		}
-	}
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testing.T) {
 	bubble(t, testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen)
 }
@@ -286,42 +210,6 @@ func testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 	if err := h.engine.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
-	bubble(t, testPrivateReadsEndWhenTheOwnerIsNotConfirmed)
-}
-
-func testPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) {
-		o.Timing.OwnerCheck, o.Timing.OwnerStale = 5*time.Millisecond, 200*time.Millisecond
-	})
-	nonce := uint64(0)
-	wallets := func() answer {
-		nonce++
-		return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "",
-			signed("alice", nonce, "")...)
-	}
-	store.unseen.Store(true)
-	eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
-	refusedForNow(t, "wallets", wallets(), api.StoreUnavailable)
-	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/",
-		"/api/v1/exchanges/own/"} {
-		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...),
-			api.StoreUnavailable)
-	}
-	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
-	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
-		"/api/v1/currencies/", "/healthz"} {
-		if a := h.do("GET", path, "", ""); a.status != 200 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
-	}
-	store.unseen.Store(false)
-	eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
-	eventually(t, "the exchange is ready again", func() bool {
-		return h.do("GET", "/readyz", "", "").status == 200
-	})
 }
 
 func TestReadsOverTheirLimitAreRefused(t *testing.T) {
