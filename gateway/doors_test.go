@@ -135,21 +135,6 @@ func TestTheSizeOfAPublicRequestComesBeforeItsLimit(t *testing.T) {
 	throttled(t, "the token", h.do("GET", publicPath, "", ""), 2, 2)
 }
 
-// A refused page tells the limit that refused it.
-func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
-	h, _ := limited(t, func(o *Options) {
-		o.PublicRate, o.DocsRate = Rate{PerSecond: 100, Burst: 100}, Rate{PerSecond: 1, Burst: 10}
-	})
-	if a := h.do("GET", "/api/openapi.json", "", ""); a.status != 200 ||
-		string(a.header.Peek("X-RateLimit-Limit")) != "100" {
-		t.Errorf("%d\n%s", a.status, a.header)
-	}
-	a := h.do("GET", "/api/openapi.json", "", "")
-	if got := string(a.header.Peek("X-RateLimit-Limit")); a.status != 429 || got != "10" {
-		t.Errorf("%d, limit %s", a.status, got)
-	}
-}
-
 // Answers of the operator's and the metrics' listeners are in no cache, and neither are their
 // refusals.
 func TestNothingOfOperatorsIsCached(t *testing.T) { bubble(t, testNothingOfOperatorsIsCached) }

@@ -106,6 +106,23 @@ func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
 	return all
 }
 
+// spendings are orders, tried or placed. Her money is not there to be spent, and her names for
+// orders are hers alone: neither is told of.
+func spendings(path string) (all []foreign) {
+	for _, order := range []string{
+		"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1",
+		"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell",
+		soon("amount=1&display_amount=0.5&expire_time=SOON&pair=BTC_USDT&post_only=1&price=2000" +
+			"&self_trade=none&time_in_force=gtd&type=sell"),
+		"amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT&price=2000&type=sell",
+		"amount=1&pair=BTC_USDT&price=1&trigger_price=2&trigger_when=fall&type=sell"} {
+		all = append(all, foreign{path, order, 400, `{"date":T,"error":"Out of balance -1 BTC"}`})
+	}
+	return append(all, foreign{path,
+		"order_type=market&pair=BTC_USDT&price=1&quote_amount=1000&type=buy", 400,
+		`{"date":T,"error":"Out of balance -500 USDT"}`})
+}
+
 // foreigns are the requests for each private route, by its pattern.
 func foreigns(h *harness) map[string][]foreign {
 	const nothing = "[]"
@@ -167,38 +184,8 @@ func foreigns(h *harness) map[string][]foreign {
 			{"/api/v1/order-cancel-all", "pair=BTC_USDT&type=sell", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "client_order_id_prefix=hers", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "account=alice&all=1&user=1", 200, `{"orders":[]}`}},
-		// Her money is not there to be spent, and her names for orders are hers alone: neither is
-		// told of.
-		"/api/v1/order": {{"/api/v1/order",
-			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
-				"&user=1",
-			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order",
-				"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", soon("amount=1&display_amount=0.5&expire_time=SOON&pair=BTC_USDT" +
-				"&post_only=1&price=2000&self_trade=none&time_in_force=gtd&type=sell"), 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT&price=2000" +
-				"&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "amount=1&pair=BTC_USDT&price=1&trigger_price=2&trigger_when=fall" +
-				"&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "order_type=market&pair=BTC_USDT&price=1&quote_amount=1000&type=buy",
-				400, `{"date":T,"error":"Out of balance -500 USDT"}`}},
-		"/api/v1/order-test": {{"/api/v1/order-test",
-			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
-				"&user=1",
-			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", soon("amount=1&display_amount=0.5&expire_time=SOON" +
-				"&pair=BTC_USDT&post_only=1&price=2000&self_trade=none&time_in_force=gtd" +
-				"&type=sell"), 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", "amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT" +
-				"&price=2000&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", "amount=1&pair=BTC_USDT&price=1&trigger_price=2" +
-				"&trigger_when=fall&type=sell", 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", "order_type=market&pair=BTC_USDT&price=1&quote_amount=1000" +
-				"&type=buy", 400, `{"date":T,"error":"Out of balance -500 USDT"}`}},
+		"/api/v1/order":      spendings("/api/v1/order"),
+		"/api/v1/order-test": spendings("/api/v1/order-test"),
 		"/api/v1/order-amend": {{"/api/v1/order-amend", "amount=1&order=1", 400, noOrder},
 			{"/api/v1/order-amend", "account=alice&order=1&price=1&user=1", 400, noOrder},
 			{"/api/v1/order-amend", soon("client_order_id=hers-open&display_amount=1" +
