@@ -270,11 +270,11 @@ func tellsNothing(t *testing.T, what, text string) {
 var permissions = map[uint8]string{event.PermissionRead: "read", event.PermissionTrade: "trade",
 	event.PermissionWithdraw: "withdraw"}
 
-// Mallory asks with keys that have the one permission that a route needs.
+// Mallory asks with keys that have the one permission that a route needs, and an allow-list.
 func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 	h := victim(t)
 	for p, name := range permissions {
-		h.key("mallory", "mallory-"+name, p)
+		h.key("mallory", "mallory-"+name, p, "192.0.2.7", "0.0.0.0/8")
 	}
 	see := func() (all []string) {
 		for _, path := range own {
@@ -335,7 +335,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 		h.key("alice", "all-but-"+permissions[p], event.AllPermissions&^p)
 	}
 	// the harness's clients are at 0.0.0.0
-	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24")
+	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24", "::/0")
 	h.key("alice", "ended", event.AllPermissions)
 	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
 		t.Fatal(err)
