@@ -450,49 +450,6 @@ func TestHaltsRefuseInTheOrderOfChecks(t *testing.T) {
 	}
 }
 
-func TestARefusalOfTheWalletUsesTheNonce(t *testing.T) {
-	h := traded(t)
-	h.accountAt("carol", "carol@example.org")
-	if _, err := h.deposit("carol", "1", "BTC", "to-carol"); err != nil {
-		t.Fatal(err)
-	}
-	good := order("buy", "BTC_USDT", "1", "1")
-	nonce, name := uint64(100), "bob"
-	f := func(path, p string, status int, body string) {
-		t.Helper()
-		nonce++
-		want(t, p, h.do("POST", path, formType, p, signed(name, nonce, p)...), status, body)
-		want(t, "again after "+p, h.do("POST", "/api/v1/order/", formType, good,
-			signed(name, nonce, good)...), 401, usedNonce(nonce))
-		h.crash()
-		h.start()
-		want(t, "the same bytes after a crash "+p,
-			h.do("POST", path, formType, p, signed(name, nonce, p)...), 401, usedNonce(nonce))
-	}
-	f("/api/v1/order/", order("buy", "BTC_USDT", "1000", "1000"), 400,
-		`{"date":T,"error":"Out of balance -999100.5000001 USDT"}`)
-	f("/api/v1/order/", "amount=1&client_order_id=bid-1&pair=BTC_USDT&price=1&type=buy", 400,
-		`{"client_order_id":["Already used by order 3"]}`)
-	f("/api/v1/order-cancel/", "order=77", 400, `{"order":["Order not found"]}`)
-	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order already done"]}`)
-	f("/api/v1/order-cancel/", "order=3", 200, `{"order":3}`)
-	f("/api/v1/order-cancel-all/", "all=1", 200, `{"orders":[]}`)
-	// the cancel had the id 4
-	f("/api/v1/order/", good, 201,
-		`{"success":true,"type":"buy","date":T,"oid":5,"price":1,"amount":1,"amount_filled":0,"amount_original":1,"trades":[]}`)
-	f("/api/v1/order-cancel-all/", "pair=BTC_USDT", 200, `{"orders":[5]}`)
-	name = "carol"
-	f("/api/v1/withdraw/", "address=x&amount=1.5&currency=BTC", 400,
-		`{"date":T,"error":"Out of balance -0.5 BTC"}`)
-	f("/api/v1/withdraw/", "address=x&amount=1&currency=BTC", 201,
-		`{"id":1,"timestamp":T,"currency":"BTC","amount":1,"status":10,"address":"x"}`)
-	f("/api/v1/withdraw-confirm/", "code=wrong&withdraw=1", 400, `{"code":["Wrong code"]}`)
-	f("/api/v1/withdraw-cancel/", "withdraw=7", 400, `{"withdraw":["Withdraw not found"]}`)
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
-}
-
 // A query may be unsigned; otherwise it is signed as sent or with its parameters sorted.
 func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 	h := traded(t)

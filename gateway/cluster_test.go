@@ -127,6 +127,7 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 	h, c := node(t)
 	engine := h.engine
 	const says = "This node follows, and does not answer this."
+	const polling = "/socket.v2/?EIO=4&transport=polling"
 	follows := func(path, about, leader string) {
 		t.Helper()
 		a := h.get("alice", path)
@@ -141,9 +142,12 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 	for range 2 {
 		want(t, "leads", h.do("GET", "/leaderz", "", ""), 200, `{"status":"leads"}`)
 		want(t, "ready", h.do("GET", "/readyz", "", ""), 200, `{"status":"ready"}`)
+		if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
+			t.Errorf("the stream: %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
+		}
 		h.gateway.SetFollower(nil, nil)
-		for _, path := range []string{"/api/v1/wallets/", "/api/v1/ticker/", "/readyz",
-			"/leaderz"} {
+		for _, path := range []string{"/api/v1/wallets/", "/api/v1/ticker/", "/readyz", "/leaderz",
+			polling} {
 			follows(path, " Node b leads.", "https://b.example.org")
 		}
 		want(t, "alive", h.do("GET", "/healthz", "", ""), 200, `{"status":"alive"}`)
@@ -189,36 +193,6 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 			detail("This node follows, and does not answer this. Node b leads."))
 	}
 	h.gateway.SetEngine(engine)
-}
-
-// The sockets of an engine end with it, and a node that follows takes no new ones until it knows
-// enough.
-func TestTheStreamEndsWhereANodeFollows(t *testing.T) {
-	bubble(t, testTheStreamEndsWhereANodeFollows)
-}
-
-func testTheStreamEndsWhereANodeFollows(t *testing.T) {
-	h, _ := node(t)
-	first := h.gateway.stream.sockets.Load()
-	const polling = "/socket.v2/?EIO=4&transport=polling"
-	if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
-		t.Fatal(ctx.Response.StatusCode())
-	}
-	if n := first.server.Stats().Polling; n != 1 {
-		t.Fatal(n, "sessions")
-	}
-	h.gateway.SetFollower(nil, nil)
-	ctx := answered(h, polling)
-	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 503 ||
-		!strings.Contains(got, "This node follows") ||
-		string(ctx.Response.Header.Peek("X-Leader")) != "https://b.example.org" {
-		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
-	}
-	eventually(t, "the sockets end", func() bool { return first.server.Stats().Polling == 0 })
-	h.gateway.SetEngine(h.engine)
-	if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
-		t.Error(ctx.Response.StatusCode())
-	}
 }
 
 // Operators learn of the cluster at each node, and all else where the engine is.

@@ -159,6 +159,24 @@ func TestAClientThatSendsTooMuchCanReadTheAnswer(t *testing.T) {
 	})
 }
 
+func TestGoClientsReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
+	doors(t, func(t *testing.T, d *door) {
+		transport := &http.Transport{TLSClientConfig: d.secure, ExpectContinueTimeout: time.Minute}
+		t.Cleanup(transport.CloseIdleConnections)
+		d.eachTooLarge(t, d.url(), tooLong, func(what string, r *http.Request) {
+			resp, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+				return
+			}
+			defer resp.Body.Close()
+			if problem := d.tooLarge(resp); problem != "" {
+				t.Errorf("%s: %s", what, problem)
+			}
+		})
+	})
+}
+
 // What the proxy has read counts. Its own server may close a connection while its client still
 // sends, so that the client may see a reset instead.
 func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {

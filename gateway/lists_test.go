@@ -594,11 +594,12 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 		t.Helper()
 		a := h.do("GET", "/api/v1/orderbook/BTC_USDT/?"+query, "", "")
 		wellFormed(t, query, a)
-		side := func(list []struct {
+		type entry struct {
 			ID            uint64
 			Timestamp     float64
 			Price, Amount json.Number
-		}) string {
+		}
+		side := func(list []entry) string {
 			var b []string
 			for _, o := range list {
 				text := o.Amount.String() + "@" + o.Price.String()
@@ -610,11 +611,6 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 				b = append(b, text)
 			}
 			return strings.Join(b, " ")
-		}
-		type entry = struct {
-			ID            uint64
-			Timestamp     float64
-			Price, Amount json.Number
 		}
 		got := decode[struct{ Sell, Buy []entry }](t, a)
 		if s, b := side(got.Sell), side(got.Buy); s != sell || b != buy {
