@@ -21,11 +21,12 @@ import (
 	"exchange/persistence"
 )
 
-// A stubborn store can be told to hold appends back, and to know no references.
+// A stubborn store can be told to hold appends back, and to lose sight of its owner.
 type stubborn struct {
 	persistence.Store
 	// appends wait until the gate is closed; nil: they do not wait
 	gate   atomic.Pointer[chan struct{}]
+	unseen atomic.Bool
 	silent atomic.Bool // looks for references are not answered
 	broken atomic.Bool // they meet a damaged entry
 }
@@ -52,6 +53,13 @@ func (s *stubborn) Append(ctx context.Context, tok persistence.Token, prev, next
 		}
 	}
 	return s.Store.Append(ctx, tok, prev, next, batch)
+}
+
+func (s *stubborn) Check(ctx context.Context, tok persistence.Token) error {
+	if s.unseen.Load() {
+		return errors.New("no connection")
+	}
+	return s.Store.Check(ctx, tok)
 }
 
 // block holds appends back until the function that it returns is called.
@@ -210,6 +218,42 @@ func testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 	if err := h.engine.VerifyAtRest(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
+	bubble(t, testPrivateReadsEndWhenTheOwnerIsNotConfirmed)
+}
+
+func testPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
+	h, store := newStubborn(t, func(o *actors.Options) {
+		o.Timing.OwnerCheck, o.Timing.OwnerStale = 5*time.Millisecond, 200*time.Millisecond
+	})
+	nonce := uint64(0)
+	wallets := func() answer {
+		nonce++
+		return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "",
+			signed("alice", nonce, "")...)
+	}
+	store.unseen.Store(true)
+	eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
+	refusedForNow(t, "wallets", wallets(), api.StoreUnavailable)
+	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/",
+		"/api/v1/exchanges/own/"} {
+		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...),
+			api.StoreUnavailable)
+	}
+	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
+	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
+		"/api/v1/currencies/", "/healthz"} {
+		if a := h.do("GET", path, "", ""); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	store.unseen.Store(false)
+	eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
+	eventually(t, "the exchange is ready again", func() bool {
+		return h.do("GET", "/readyz", "", "").status == 200
+	})
 }
 
 func TestReadsOverTheirLimitAreRefused(t *testing.T) {
