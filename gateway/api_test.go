@@ -16,10 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"exchange/actors"
-	"exchange/core/event"
 	"exchange/gateway/api"
-	"exchange/gateway/encode"
 	"exchange/gateway/ratelimit"
 )
 
@@ -278,13 +275,7 @@ func TestParametersChooseFromAResource(t *testing.T) {
 	g("/api/v1/pairs?currency1=ETH&currency2=BTC", "["+cross+"]")
 	g("/api/v1/pairs?currency1=USDT", "[]")
 	g("/api/v1/pairs?currency1=USDT&currency1=BTC", "["+btc+"]")
-	g("/api/v1/orderbook/BTC_USDT?group=1",
-		`{"sell":[{"price":100.5,"amount":0.5}],"buy":[{"price":0.01,"amount":0.00001}]}`)
-	g("/api/v1/wallets?currency_id=USDT",
-		`[{"currency":"USDT","balance":899.5,"reserve":0.0000001}]`)
-	g("/api/v1/ticker?pair=BTC_USDT", "["+btcTicker+"]")
 	g("/api/v1/ticker/?pair=BTC_USDT&pair=ETH_BTC", "["+emptyTicker("ETH_BTC")+"]")
-	g("/api/v1/deposits?currency_id=BTC", "[]")
 }
 
 // pairObject is a pair of the tests' exchange in JSON.
@@ -300,122 +291,6 @@ const btcTicker = `{"timestamp":T,"pair":"BTC_USDT","last":100.5,"diff":0,"vol":
 func emptyTicker(pair string) string {
 	return `{"timestamp":T,"pair":"` + pair +
 		`","last":0,"diff":0,"vol":0,"high":0,"low":0,"buy":0,"sell":0}`
-}
-
-func TestOrdersAndCancelsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
-	h := traded(t)
-	f := func(path, params string, status int, body string) {
-		t.Helper()
-		want(t, path+" "+params, h.post("alice", path, params), status, body)
-	}
-	resting := `{"success":true,"type":"sell","date":T,"oid":%d,"price":200,"amount":0.1,"amount_filled":0,"amount_original":0.1,"trades":[]}`
-	f("/api/v1/order", order("sell", "BTC_USDT", "0.10", "2e2"), 201, fmt.Sprintf(resting, 4))
-	f("/api/v1/order/?format=json", order("sell", "BTC_USDT", "1e-1", "200.00"), 201,
-		fmt.Sprintf(resting, 5))
-	f("/api/v1/order/", "amount=0.00001&client_order_id=a_-Z9&pair=BTC_USDT&price=0.01&type=sell",
-		201,
-		`{"success":true,"type":"sell","date":T,"oid":6,"price":0.01,"amount":0,"amount_filled":0.00001,"amount_original":0.00001,"client_order_id":"a_-Z9",`+
-			`"trades":[{"tid":2,"type":"buy","price":0.01,"amount":0.00001,"o_id":3}]}`)
-	f("/api/v1/order-cancel", "order=4", 200, `{"order":4}`)
-	f("/api/v1/order-cancel/?format=json", "order=5", 200, `{"order":5}`)
-	f("/api/v1/order-cancel/", "order=5", 400, `{"order":["Order already cancelled"]}`)
-	f("/api/v1/order-cancel/", "order=6", 400, `{"order":["Order already done"]}`)
-	f("/api/v1/order-cancel/", "order=2", 400, `{"order":["Order not found"]}`)
-	f("/api/v1/order-cancel/", "order=9999999999999999999", 400, `{"order":["Order not found"]}`)
-}
-
-func TestOrdersAreCancelledTogether(t *testing.T) {
-	h := traded(t)
-	f := func(path, params, body string) {
-		t.Helper()
-		want(t, path+" "+params, h.post("bob", path, params), 200, body)
-	}
-	place := func(pair string) {
-		t.Helper()
-		if a := h.post("bob", "/api/v1/order", order("buy", pair, "1", "1")); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
-	}
-	f("/api/v1/order-cancel-all", "all=1", `{"orders":[3]}`)
-	f("/api/v1/order-cancel-all/", "all=1", `{"orders":[]}`) // their cancels have ids, too
-	place("BTC_USDT")
-	place("ETH_USDT")
-	place("BTC_USDT")
-	f("/api/v1/order-cancel-all/", "pair=ETH_BTC", `{"orders":[]}`)
-	f("/api/v1/order-cancel-all", "all=1&pair=BTC_USDT", `{"orders":[5,7]}`)
-	f("/api/v1/order-cancel-all/?format=json", "all=1&unknown=1", `{"orders":[6]}`)
-	want(t, "alice's is open", h.get("alice", "/api/v1/orders/own?status=1"), 200,
-		`[{"id":1,"pair":"BTC_USDT","type":"sell","status":1,"price":100.5,"amount":0.5,"amount_filled":1,"amount_original":1.5,"date":T}]`)
-	want(t, "nothing is reserved", h.get("bob", "/api/v1/wallets?currency_id=USDT"), 200,
-		`[{"currency":"USDT","balance":899.5,"reserve":0}]`)
-}
-
-func TestWithdrawalsAnswerInTheirShapeWithAndWithoutSlash(t *testing.T) {
-	h := traded(t)
-	h.accountAt("carol", "carol@example.org")
-	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
-		t.Fatal(err)
-	}
-	f := func(path, params string, status int, body string) {
-		t.Helper()
-		want(t, path+" "+params, h.post("carol", path, params), status, body)
-	}
-	record := func(id, status int, more string) string {
-		return fmt.Sprintf(
-			`{"id":%d,"timestamp":T,"currency":"BTC","amount":1.5,"status":%d,"address":"bc1q-x"%s}`,
-			id, status, more)
-	}
-	code := func(id uint64) string { return h.code(id) }
-	for id, path := range []string{"/api/v1/withdraw", "/api/v1/withdraw/",
-		"/api/v1/withdraw/?format=json", "/api/v1/withdraw?format=json"} {
-		f(path, "address=bc1q-x&amount=1.50&currency=BTC", 201, record(id+1, 10, ""))
-	}
-	f("/api/v1/withdraw-confirm", "code="+code(1)+"&withdraw=1", 200, record(1, 20, ""))
-	f("/api/v1/withdraw-confirm/", "code="+code(2)+"&withdraw=2", 200, record(2, 20, ""))
-	f("/api/v1/withdraw-cancel", "withdraw=3", 200, record(3, 50, "")) // new
-	f("/api/v1/withdraw-confirm/?format=json", "code="+code(4)+"&withdraw=4", 200,
-		record(4, 20, ""))
-	f("/api/v1/withdraw-cancel/", "withdraw=4", 200, record(4, 50, "")) // verified
-	for id, to := range map[uint64]uint8{1: event.WithdrawalApproved, 2: event.WithdrawalRefused} {
-		c, err := h.engine.MoveWithdrawal("test", id, to,
-			map[uint8]string{event.WithdrawalRefused: `no "such" address`}[to])
-		if err != nil || c.Outcome() != actors.Accepted {
-			t.Fatalf("withdraw %d: %v", id, err)
-		}
-		c.Free()
-	}
-	refused := record(2, 40, `,"details":"no \"such\" address"`)
-	for _, path := range []string{"/api/v1/withdraws", "/api/v1/withdraws/",
-		"/api/v1/withdraws?format=json"} {
-		want(t, path, h.get("carol", path), 200,
-			"["+record(4, 50, "")+","+record(3, 50, "")+","+refused+","+record(1, 30, "")+"]")
-	}
-	want(t, "refused", h.get("carol", "/api/v1/withdraws/?status=40"), 200, "["+refused+"]")
-
-	f("/api/v1/withdraw", "address=bc1q-x&amount=9&currency=BTC", 400,
-		`{"date":T,"error":"Out of balance -0.5 BTC"}`)
-	f("/api/v1/withdraw-confirm", "code=000000&withdraw=1", 400,
-		`{"withdraw":["Withdraw is approved"]}`)
-	f("/api/v1/withdraw-cancel", "withdraw=2", 400, `{"withdraw":["Withdraw is refused"]}`)
-	f("/api/v1/withdraw-cancel", "withdraw=3", 400, `{"withdraw":["Withdraw is canceled"]}`)
-	for _, id := range []string{"5", "9007199254740993", "9999999999999999999"} {
-		f("/api/v1/withdraw-cancel", "withdraw="+id, 400, `{"withdraw":["Withdraw not found"]}`)
-		f("/api/v1/withdraw-confirm", "code=x&withdraw="+id, 400,
-			`{"withdraw":["Withdraw not found"]}`)
-	}
-	f("/api/v1/withdraw", "address=bc1q-x&amount=1.5&currency=BTC", 201, record(5, 10, ""))
-	for path, params := range map[string]string{"/api/v1/withdraw-cancel": "withdraw=5",
-		"/api/v1/withdraw-confirm": "code=" + code(5) + "&withdraw=5"} {
-		want(t, "of another", h.post("alice", path, params), 400,
-			`{"withdraw":["Withdraw not found"]}`)
-	}
-	want(t, "without an address for its mail",
-		h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC"), 400,
-		detail(api.NoEmail.Detail))
-	f("/api/v1/withdraw-confirm", "code=wrong&withdraw=5", 400, `{"code":["Wrong code"]}`)
-	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 200, record(5, 20, ""))
-	f("/api/v1/withdraw-confirm", "code="+code(5)+"&withdraw=5", 400,
-		`{"withdraw":["Withdraw is verified"]}`)
 }
 
 func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
@@ -438,21 +313,6 @@ func TestTimesHaveMicrosecondsAndOrderDatesMilliseconds(t *testing.T) {
 	f("/api/v1/order/2", `"date":([0-9]+)[,}]`, 1000)
 	f("/api/v1/ticker", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"pair":"BTC_USDT"`, 1)
 	f("/api/v1/deposits", `"timestamp":([0-9]+)(\.[0-9]{1,6})?,"currency"`, 1)
-}
-
-func TestSecondsNeverEndInZeros(t *testing.T) {
-	f := func(us int64, want string) {
-		t.Helper()
-		if got := string(encode.Seconds(nil, us)); got != want {
-			t.Errorf("%d: got %s, want %s", us, got, want)
-		}
-	}
-	f(0, "0")
-	f(1, "0.000001")
-	f(1_570_599_531_000_000, "1570599531")
-	f(1_570_599_531_100_000, "1570599531.1")
-	f(1_570_599_531_000_010, "1570599531.00001")
-	f(1_570_599_531_481_437, "1570599531.481437")
 }
 
 func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
@@ -543,7 +403,8 @@ func TestHEADHasTheHeadersOfGETAndNoBody(t *testing.T) {
 	paths := []string{"/api/v1/pairs/?currency1=EUR", "/api/v1/ticker/?pair=X",
 		"/api/charts/BTC_USDT/7/chart", "/api/charts/BTC_USDT/D/chart?since=x",
 		"/api/v1/orderbook/NO_PAIR/", "/api/v1/order/77", "/api/v1/order/x", "/nothing",
-		"/api/v1/wallets?format=xml"}
+		"/api/v1/wallets?format=xml", "/docs", "/docs/swagger-ui.css", "/docs/favicon-32x32.png",
+		"/api/openapi.json"}
 	clocks := []string{"/api/v1/time", "/api/v1/exchange-info"} // whose length the time changes
 	for _, p := range apiPaths {
 		if !strings.HasPrefix(p.allow, "POST") && !slices.Contains(clocks, p.path) {
@@ -784,19 +645,5 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 		got != detail(api.InternalError.Detail) ||
 		len(ctx.Response.Header.Peek("X-Request-Id")) != 24 {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
-	}
-}
-
-func TestTheCatalogueOfFailuresIsConsistent(t *testing.T) {
-	names := map[string]bool{}
-	for _, f := range api.Failures {
-		if f.Name == "" || names[f.Name] || f.Detail == "" || f.Status < 400 || f.Status > 503 {
-			t.Errorf("%+v", f)
-		}
-		if retry := f.Status == 503 && f.Code == "" &&
-			f != api.WithdrawalsClosed; retry != (f.RetryAfter > 0) {
-			t.Errorf("%s: Retry-After %d with status %d", f.Name, f.RetryAfter, f.Status)
-		}
-		names[f.Name] = true
 	}
 }

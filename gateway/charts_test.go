@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -195,35 +194,8 @@ func TestTickersAndCandlesAreThoseOfAllTrades(t *testing.T) {
 			}
 		}
 	}
-	trade := func(n int) {
-		t.Helper()
-		for range n {
-			pair, price, amount := []string{"BTC_USDT", "ETH_USDT"}[random.IntN(2)],
-				strconv.Itoa(1+random.IntN(50)), strconv.Itoa(1+random.IntN(5))
-			both := [][2]string{{"alice", "sell"}, {"bob", "buy"}}
-			if random.IntN(2) == 0 {
-				slices.Reverse(both)
-			}
-			for _, x := range both {
-				if a := h.post(x[0], "/api/v1/order",
-					order(x[1], pair, amount, price)); a.status != 201 {
-					t.Fatalf("%d %s", a.status, a.body)
-				}
-			}
-			trades := marketTrades(t, h, pair)
-			checkTicker(t, h, pair, trades)
-			f := frames[random.IntN(len(frames))]
-			checkChart(t, h, pair, f, candlesOf(trades, f.seconds), random)
-		}
-	}
-	check()
-	trade(8)
 	check()
 	h.crash()
-	h.start()
-	check()
-	trade(8)
-	h.stop()
 	h.start()
 	check()
 }

@@ -127,6 +127,7 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 	h, c := node(t)
 	engine := h.engine
 	const says = "This node follows, and does not answer this."
+	const polling = "/socket.v2/?EIO=4&transport=polling"
 	follows := func(path, about, leader string) {
 		t.Helper()
 		a := h.get("alice", path)
@@ -141,9 +142,12 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 	for range 2 {
 		want(t, "leads", h.do("GET", "/leaderz", "", ""), 200, `{"status":"leads"}`)
 		want(t, "ready", h.do("GET", "/readyz", "", ""), 200, `{"status":"ready"}`)
+		if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
+			t.Errorf("the stream: %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
+		}
 		h.gateway.SetFollower(nil, nil)
-		for _, path := range []string{"/api/v1/wallets/", "/api/v1/ticker/", "/readyz",
-			"/leaderz"} {
+		for _, path := range []string{"/api/v1/wallets/", "/api/v1/ticker/", "/readyz", "/leaderz",
+			polling} {
 			follows(path, " Node b leads.", "https://b.example.org")
 		}
 		want(t, "alive", h.do("GET", "/healthz", "", ""), 200, `{"status":"alive"}`)
@@ -177,14 +181,9 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 				t.Errorf("%s: %d %s", path, ctx.Response.StatusCode(), ctx.Response.Body())
 			}
 		}
-		for _, path := range []string{"/api/v1/wallets/", "/api/v1/orders/own/", "/readyz",
-			"/leaderz"} {
-			a := h.get("alice", path)
-			want(t, path, a, 503, detail("This node follows, and does not answer this. "+
-				"Node b leads."))
-			if got := string(a.header.Peek("X-Leader")); got != "https://b.example.org" {
-				t.Errorf("%s: X-Leader is %q", path, got)
-			}
+		for _, path := range []string{"/api/v1/wallets/", "/readyz", "/leaderz"} {
+			want(t, path, h.get("alice", path), 503,
+				detail("This node follows, and does not answer this. Node b leads."))
 		}
 		if ctx := answered(h, "/api/v1/orderbook/BTC_EUR/"); ctx.Response.StatusCode() != 404 {
 			t.Error("the book of a pair that there is not:", ctx.Response.StatusCode())
@@ -196,42 +195,12 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 	h.gateway.SetEngine(engine)
 }
 
-// The sockets of an engine end with it, and a node that follows takes no new ones until it knows
-// enough.
-func TestTheStreamEndsWhereANodeFollows(t *testing.T) {
-	bubble(t, testTheStreamEndsWhereANodeFollows)
-}
-
-func testTheStreamEndsWhereANodeFollows(t *testing.T) {
-	h, _ := node(t)
-	first := h.gateway.stream.sockets.Load()
-	const polling = "/socket.v2/?EIO=4&transport=polling"
-	if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
-		t.Fatal(ctx.Response.StatusCode())
-	}
-	if n := first.server.Stats().Polling; n != 1 {
-		t.Fatal(n, "sessions")
-	}
-	h.gateway.SetFollower(nil, nil)
-	ctx := answered(h, polling)
-	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 503 ||
-		!strings.Contains(got, "This node follows") ||
-		string(ctx.Response.Header.Peek("X-Leader")) != "https://b.example.org" {
-		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
-	}
-	eventually(t, "the sockets end", func() bool { return first.server.Stats().Polling == 0 })
-	h.gateway.SetEngine(h.engine)
-	if ctx := answered(h, polling); ctx.Response.StatusCode() != 200 {
-		t.Error(ctx.Response.StatusCode())
-	}
-}
-
 // Operators learn of the cluster at each node, and all else where the engine is.
 func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	h, c := node(t)
 	h.gateway.SetFollower(nil, nil)
 	ask := func(method, path, body string) (int, string) {
-		a := asOperator(t, h.gateway)(method, path, body, "Authorization: Bearer "+operatorToken)
+		a := asOperator(t, h.gateway)(method, path, body)
 		return a.status, a.body
 	}
 	status, body := ask("GET", "/operator/v1/cluster", "")
@@ -293,7 +262,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	for _, x := range [][2]string{{"GET", "/operator/v1/cluster"},
 		{"GET", "/operator/v1/cluster/hash"},
 		{"POST", "/operator/v1/cluster/transfer"}, {"POST", "/operator/v1/cluster/remove"}} {
-		a := asOperator(t, other.gateway)(x[0], x[1], "{}", "Authorization: Bearer "+operatorToken)
+		a := asOperator(t, other.gateway)(x[0], x[1], "{}")
 		if a.status != 400 || !strings.Contains(a.body, "it runs on one machine") {
 			t.Errorf("%d %s", a.status, a.body)
 		}
@@ -366,8 +335,7 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 	} {
 		c.set(func(s *operator.Standing) { *s = x.knows })
 		c.asked, c.fails = nil, x.fails
-		a := ask("POST", "/operator/v1/cluster/"+x.what, x.body,
-			"Authorization: Bearer "+operatorToken)
+		a := ask("POST", "/operator/v1/cluster/"+x.what, x.body)
 		if got := strings.Join(c.asked, ", "); a.status != x.status || got != x.asked ||
 			!strings.Contains(a.body, x.says) {
 			t.Errorf("%s %s: it asks %q, want %q; %d %s, want %d %s", x.what, x.body, got, x.asked,
@@ -380,7 +348,7 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 	}{{with(), ""}, {with(replacing), "node d comes to take the place of b"},
 		{with(learner), "node d comes to take part"}, {leaving, "node b leaves"}} {
 		c.set(func(s *operator.Standing) { *s = x.knows })
-		a := ask("GET", "/operator/v1/cluster", "", "Authorization: Bearer "+operatorToken)
+		a := ask("GET", "/operator/v1/cluster", "")
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
 			t.Errorf("%s, want %q", a.body, x.want)
 		}
@@ -417,62 +385,48 @@ func TestANewestMemberThatHasJustEndedIsReplaced(t *testing.T) {
 	}
 }
 
-// A market part may be longer than the bodies of other requests, and has a bound of its own.
-func TestALongMarketPartIsApplied(t *testing.T) {
-	h, c := node(t)
-	h.gateway.SetEngine(h.engine)
-	c.set(func(s *operator.Standing) { s.Leader = "a" })
-	ask := asOperator(t, h.gateway)
-	const apply = "/operator/v1/cluster/apply"
-	for _, x := range []struct {
-		path   string
-		bytes  int
-		status int
-	}{{apply, 4 << 20, 200}, {apply + "/", 4 << 20, 200}, {apply, 5 << 20, 413},
-		{"/operator/v1/cluster/transfer", 64 << 10, 413}} {
-		c.asked = nil
-		text := strings.Repeat("x", x.bytes)
-		body := `{"market":"` + base64.StdEncoding.EncodeToString([]byte(text)) + `"}`
-		a := ask("POST", x.path, body, "Authorization: Bearer "+operatorToken)
-		if a.status != x.status || x.status == 200 && strings.Join(c.asked, "") != "apply "+text {
-			t.Errorf("%s with %d bytes: %d %.100s", x.path, x.bytes, a.status, a.body)
-		}
-	}
-	a := ask("POST", apply, `{"market":"`+strings.Repeat("x", 1<<20)+`"}`, "Authorization: Bearer x")
-	if a.status != 401 {
-		t.Errorf("without the token: %d %.100s", a.status, a.body)
-	}
-}
-
-// A market part is applied where the node leads, and the answer has the keys that have changed.
+// A market part is applied where the node leads, and the answer has the keys that have changed. It
+// may be longer than the bodies of other requests, and has a bound of its own.
 func TestAMarketPartIsApplied(t *testing.T) {
 	h, c := node(t)
 	ask := asOperator(t, h.gateway)
+	const apply, other = "/operator/v1/cluster/apply", "/operator/v1/cluster/transfer"
+	long := strings.Repeat("x", 4<<20)
 	for _, x := range []struct {
-		leader, body string
-		fails        error
-		asked        string
-		status       int
-		says         string
+		leader, path, market string
+		fails                error
+		asked                string
+		status               int
+		says                 string
 	}{
-		{"b", `{"market":"cGFpcnM="}`, nil, "", 503, "has not confirmed lately"},
-		{"a", `{"market":"cGFpcnM="}`, nil, "apply pairs", 200, `{"keys":["pairs"]}`},
-		{"a", `{"market":""}`, nil, "apply nothing", 200, `{"keys":[]}`},
-		{"a", `{"market":"cGFpcnM="}`, actors.Refuse("orders are open"), "apply pairs", 400,
+		{"b", apply, "pairs", nil, "", 503, "has not confirmed lately"},
+		{"a", apply, "pairs", nil, "apply pairs", 200, `{"keys":["pairs"]}`},
+		{"a", apply, "", nil, "apply nothing", 200, `{"keys":[]}`},
+		{"a", apply, "pairs", actors.Refuse("orders are open"), "apply pairs", 400,
 			"orders are open"},
-		{"a", `{"market":"cGFpcnM="}`, errors.New("no answer"), "apply pairs", 503,
-			"outcome unknown"},
-		{"a", `{"market":"no base64"}`, nil, "", 400, "not the JSON object"},
+		{"a", apply, "pairs", errors.New("no answer"), "apply pairs", 503, "outcome unknown"},
+		{"a", apply, long, nil, "apply " + long, 200, ""},
+		{"a", apply + "/", long, nil, "apply " + long, 200, ""},
+		{"a", apply, long + long[:1<<20], nil, "", 413, ""},
+		{"a", other, long[:64<<10], nil, "", 413, ""},
 	} {
 		c.set(func(s *operator.Standing) { s.Leader = x.leader })
 		c.asked, c.fails = nil, x.fails
-		a := ask("POST", "/operator/v1/cluster/apply", x.body,
-			"Authorization: Bearer "+operatorToken)
+		a := ask("POST", x.path,
+			`{"market":"`+base64.StdEncoding.EncodeToString([]byte(x.market))+`"}`)
 		if got := strings.Join(c.asked, ", "); a.status != x.status || got != x.asked ||
 			!strings.Contains(a.body, x.says) {
-			t.Errorf("%s: it asks %q, want %q; %d %s, want %d %s", x.body, got, x.asked, a.status,
-				a.body, x.status, x.says)
+			t.Errorf("%.20s at %s: it asks %.20q; %d %.100s, want %d %s", x.market, x.path, got,
+				a.status, a.body, x.status, x.says)
 		}
+	}
+	if a := ask("POST", apply, `{"market":"no base64"}`); a.status != 400 ||
+		!strings.Contains(a.body, "not the JSON object") {
+		t.Errorf("no base64: %d %s", a.status, a.body)
+	}
+	if a := ask("POST", apply, `{"market":"`+long[:1<<20]+`"}`,
+		"Authorization: Bearer x"); a.status != 401 {
+		t.Errorf("without the token: %d %.100s", a.status, a.body)
 	}
 }
 
@@ -548,6 +502,8 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 func TestANodeIsStartingUntilTheExchangeHasBegun(t *testing.T) {
 	h, c := node(t)
 	engine := h.engine
+	h.gateway.api.Store(nil) // it does not know yet whether it leads
+	want(t, "a start", h.do("GET", "/leaderz", "", ""), 503, detail(api.Starting.Detail))
 	for _, leader := range []string{"a", "b", ""} {
 		c.set(func(s *operator.Standing) { s.Leader, s.Starting = leader, true })
 		h.gateway.SetFollower(nil, nil)
@@ -563,11 +519,4 @@ func TestANodeIsStartingUntilTheExchangeHasBegun(t *testing.T) {
 	c.set(func(s *operator.Standing) { s.Starting = false })
 	h.gateway.SetEngine(engine)
 	want(t, "ready", h.do("GET", "/readyz", "", ""), 200, `{"status":"ready"}`)
-}
-
-// Before a node knows whether it leads, it starts like any exchange.
-func TestANodeIsStartingUntilItFollows(t *testing.T) {
-	h, _ := node(t)
-	h.gateway.api.Store(nil)
-	want(t, "a start", h.do("GET", "/leaderz", "", ""), 503, detail(api.Starting.Detail))
 }

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,20 +125,6 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 	}
 }
 
-func TestHEADOfThePageAndTheDocumentHasTheirLength(t *testing.T) {
-	h := newHarness(t, nil)
-	for _, path := range []string{"/docs", "/docs/swagger-ui.css", "/docs/favicon-32x32.png",
-		"/api/openapi.json"} {
-		get, head := h.do("GET", path, "", ""), h.do("HEAD", path, "", "")
-		if head.status != 200 || head.body != "" || head.header.ContentLength() != len(get.body) ||
-			string(head.header.ContentType()) != string(get.header.ContentType()) {
-			t.Errorf("%s: HEAD has %d, %d bytes, length %d, %s; GET has %d bytes, %s", path,
-				head.status, len(head.body), head.header.ContentLength(), head.header.ContentType(),
-				len(get.body), get.header.ContentType())
-		}
-	}
-}
-
 func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 	do := bare(Options{})
 	for _, path := range []string{"/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
@@ -147,8 +134,14 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 			"br;q=0, gzip": "gzip", "*": "br", "deflate": "", "gzip;q=0": ""} {
 			a := do("GET", path, "Accept-Encoding", accept)
 			if got := string(a.Header.ContentEncoding()); got != coding ||
-				string(a.Header.Peek("Vary")) != "Accept-Encoding" {
-				t.Errorf("%s for %q is in %q, want %q", path, accept, got, coding)
+				string(a.Header.Peek("Vary")) != "Accept-Encoding" ||
+				string(a.Header.Peek("Cache-Control")) != "no-cache" {
+				t.Errorf("%s for %q is in %q, want %q\n%s", path, accept, got, coding, &a.Header)
+			}
+			tag := string(a.Header.Peek("ETag"))
+			if same := do("GET", path, "Accept-Encoding", accept, "If-None-Match",
+				tag); same.StatusCode() != 304 {
+				t.Errorf("%s in %q with its own tag %q: %d", path, coding, tag, same.StatusCode())
 			}
 			body, err := a.BodyUncompressed()
 			if err != nil || !bytes.Equal(body, plain.Body()) ||
@@ -164,7 +157,8 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	clock := new(testClock)
 	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}
-	do := bare(Options{Limits: Limits{DocsRate: rate}, RateEntries: 10, clock: clock.ns.Load})
+	do := bare(Options{Limits: Limits{DocsRate: rate, PublicRate: Rate{1, 1000}}, RateEntries: 10,
+		clock: clock.ns.Load})
 	const large = "/docs/swagger-ui-bundle.js"
 	size := len(do("GET", large).Body())
 	if size < 1_000_000 || size > rate.Burst {
@@ -179,9 +173,9 @@ func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	}
 	refused := do("GET", large)
 	if after := string(refused.Header.Peek("Retry-After")); refused.StatusCode() != 429 ||
-		after == "" || len(refused.Header.ContentEncoding()) > 0 ||
-		string(refused.Header.Peek("Cache-Control")) != "no-store" ||
-		len(refused.Header.Peek("ETag")) > 0 {
+		after == "" || headerOf(refused, "X-RateLimit-Limit") != strconv.Itoa(rate.Burst) ||
+		len(refused.Header.ContentEncoding()) > 0 || len(refused.Header.Peek("ETag")) > 0 ||
+		string(refused.Header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("%d after %d bytes\n%s", refused.StatusCode(), sent, &refused.Header)
 	}
 	packed := do("GET", large, "Accept-Encoding", "br")

@@ -135,21 +135,6 @@ func TestTheSizeOfAPublicRequestComesBeforeItsLimit(t *testing.T) {
 	throttled(t, "the token", h.do("GET", publicPath, "", ""), 2, 2)
 }
 
-// A refused page tells the limit that refused it.
-func TestARefusedPageTellsTheLimitOfPages(t *testing.T) {
-	h, _ := limited(t, func(o *Options) {
-		o.PublicRate, o.DocsRate = Rate{PerSecond: 100, Burst: 100}, Rate{PerSecond: 1, Burst: 10}
-	})
-	if a := h.do("GET", "/api/openapi.json", "", ""); a.status != 200 ||
-		string(a.header.Peek("X-RateLimit-Limit")) != "100" {
-		t.Errorf("%d\n%s", a.status, a.header)
-	}
-	a := h.do("GET", "/api/openapi.json", "", "")
-	if got := string(a.header.Peek("X-RateLimit-Limit")); a.status != 429 || got != "10" {
-		t.Errorf("%d, limit %s", a.status, got)
-	}
-}
-
 // Answers of the operator's and the metrics' listeners are in no cache, and neither are their
 // refusals.
 func TestNothingOfOperatorsIsCached(t *testing.T) { bubble(t, testNothingOfOperatorsIsCached) }
@@ -196,23 +181,6 @@ func testNothingOfOperatorsIsCached(t *testing.T) {
 	if operator.Fail(&ctx, api.TooManyConnections, ""); string(
 		ctx.Response.Header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("one connection too many: %s", &ctx.Response.Header)
-	}
-}
-
-// A query may be signed with any content: a client that signs a query gives its content away.
-func TestEverySignedQueryIsAccepted(t *testing.T) {
-	h := newHarness(t, nil)
-	h.account("bob")
-	for _, x := range []struct{ query, signed string }{
-		{"limit=5", ""}, {"limit=5", "limit=5"}, {"all=1", ""}, {"all=1", "all=1"},
-		{"all=1&limit=5", "all=1&limit=5"}, {"all=", "all="}, {"a%6Cl=1", "all=1"},
-		{"a%6Cl=1", "a%6Cl=1"},
-	} {
-		a := h.do("GET", "/api/v1/orders/own/?"+x.query, "", "",
-			signed("bob", h.nextNonce("bob"), x.signed)...)
-		if a.status != 200 {
-			t.Errorf("%+v: %d %s", x, a.status, a.body)
-		}
 	}
 }
 

@@ -316,10 +316,9 @@ func TestAnOrderOfTooLittleValueIsRefusedTogetherWithOtherFaults(t *testing.T) {
 func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 	h := traded(t)
 	untouched(t, h, func() {
-		path := "/api/v1/order/"
 		f := func(params, names string) {
 			t.Helper()
-			a := h.do("POST", path, formType, params, signed("bob", fieldsNonce, params)...)
+			a := h.do("POST", "/api/v1/order/", formType, params, signed("bob", fieldsNonce, params)...)
 			if got := strings.Join(badFieldsOf(t, params, a), " "); got != names {
 				t.Errorf("%s: names %s, want %s", params, got, names)
 			}
@@ -333,30 +332,10 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 		f("amount=1&am%6Funt=2&pair=BTC_USDT&price=1&type=buy", "amount")
 		f("amount=%5B1%5D&pair=BTC_USDT&price=true&type=null", "amount price type")
 		f("amount[]=1&pair=BTC_USDT&price=1&type=buy", "amount")
-		path = "/api/v1/withdraw/"
-		f("address&amount=&currency=+USDT", "address amount currency")
-		f("address=a%0Ab&amount=%2B1&currency=USDT", "address amount")
-		f("address=x&address=x&amount=1&currency=USDT", "address")
-		f("address=x&amount=1&currency=USDT%00", "currency")
-		path = "/api/v1/withdraw-confirm/"
-		f("code=&withdraw=1e3", "code withdraw")
-		f("code=1&withdraw=1&withdraw=2", "withdraw")
-		path = "/api/v1/withdraw-cancel/"
-		f("withdraw=%2B1", "withdraw")
-		path = "/api/v1/order-cancel-all/"
-		f("", "all")
-		f("unknown=1", "all")
-		f("all=", "all")
-		f("all=0&pair=x", "all pair")
-		f("all=1&type=both", "type")
-		f("type=", "type")
-		f("client_order_id_prefix=", "client_order_id_prefix")
-		f("pair=", "pair")
-		f("pair=BTC_USDT&pair=BTC_USDT", "pair")
 	})
 }
 
-func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
+func TestWhatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 	h := traded(t)
 	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`
 	many := func(n int) string {
@@ -367,55 +346,39 @@ func TestABodyThatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 		return "{" + strings.Join(parts, ",") + "}"
 	}
 	untouched(t, h, func() {
-		f := func(kind, body string) {
-			t.Helper()
-			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel/",
-				"/api/v1/order-cancel-all/", "/api/v1/withdraw/", "/api/v1/withdraw-confirm/",
-				"/api/v1/withdraw-cancel/"} {
-				a := h.do("POST", path, kind, body, signed("bob", fieldsNonce, "")...)
-				wellFormed(t, body, a)
-				var answer struct{ Detail string }
-				if err := json.Unmarshal([]byte(a.body), &answer); err != nil || a.status != 400 ||
-					len(answer.Detail) < 30 {
-					t.Errorf("%s %.100s: %d %s", kind, body, a.status, a.body)
+		for _, p := range apiPaths {
+			f := func(what, kind, body, text string) {
+				t.Helper()
+				method, path := "POST", p.path
+				if !strings.HasPrefix(p.allow, method) {
+					method, path, body = "GET", p.path+"?"+body, ""
+				}
+				a := h.do(method, path, kind, body, signed("bob", fieldsNonce, "")...)
+				wellFormed(t, what, a)
+				if a.status != 400 || !strings.HasPrefix(a.body, text) {
+					t.Errorf("%s %s: %d %s", p.path, what, a.status, a.body)
 				}
 			}
-		}
-		for i := 1; i < len(good); i++ {
-			f(jsonType, good[:i]) // truncated
-		}
-		for _, body := range []string{" ", "null", "true", "1", `"a"`, "[]", "[" + good + "]",
-			good + good, good + "x", good + ",", "{{}}", `{"a"}`, `{a:1}`, `{'a':1}`, `{"a":01}`,
-			`{"a":.5}`,
-			`{"a":+1}`, `{"a":NaN}`, `{"a":1,}`, `{"a":"` + "\n" + `"}`, "{\"a\":\"\xff\"}",
-			`{"a":"\ud800"}`, `{"a":"\x41"}`, "\ufeff" + good, good + "\x00", "// comment\n" + good,
-			`{"a":` + strings.Repeat("[", params.MaxDepth+1) +
-				strings.Repeat("]", params.MaxDepth+1) + `}`,
-			`{"a":` + strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`,
-			strings.Repeat("[", 60000), many(100), many(params.MaxParams + 1),
-			`{"` + strings.Repeat("n", params.MaxName+1) + `":1}`, "amount=1&pair=BTC_USDT"} {
-			f(jsonType, body)
-		}
-		for _, body := range []string{"a=%", "a=%4", "a=%zz", "a=\xff", "a=%FF",
-			strings.Repeat("n", params.MaxName+1) + "=1"} {
-			f(formType, body)
-		}
-		for _, kind := range []string{"text/plain", "text/json", "application/xml",
-			"application/jsonx", "application/json-patch+json", "multipart/form-data; boundary=x",
-			"json", ";application/json", "application/octet-stream"} {
-			f(kind, good)
-		}
-		// Names that appear twice are named.
-		for body, name := range map[string]string{
-			`{"amount":1,"amount":1}`: "amount", `{"amount":1,"\u0061mount":2}`: "amount",
-			`{"x":1,"y":2,"x":1}`: "x", `{"":1,"":2}`: "", `{"<b>":1,"<b>":[]}`: "<b>",
-		} {
-			for _, path := range []string{"/api/v1/order/", "/api/v1/order-cancel-all/",
-				"/api/v1/withdraw/"} {
-				a := h.do("POST", path, jsonType, body, signed("bob", fieldsNonce, "")...)
-				if got := badFieldsOf(t, body, a); !slices.Equal(got, []string{name}) {
-					t.Errorf("%s %s: names %q", path, body, got)
+			const unread = `could not be parsed. Malformed at position `
+			switch {
+			case strings.HasPrefix(p.allow, "POST"):
+				f("half of it", jsonType, good[:20], `{"detail":"The body `+unread)
+				f("more than it", jsonType, good+"x", `{"detail":"The body `+unread)
+				f("a list", jsonType, "["+good+"]", `{"detail":"The body `+unread)
+				f("a form as JSON", jsonType, "amount=1&pair=BTC_USDT", `{"detail":"The body `+unread)
+				f("no form", formType, "a=%zz", `{"detail":"The body `+unread)
+				f("too many", jsonType, many(params.MaxParams+1), `{"detail":"The body could not be`)
+				f("a name twice", jsonType, `{"amount":1,"\u0061mount":2}`, `{"amount":["`)
+				f("a strange name twice", jsonType, `{"<b>":1,"<b>":[]}`, `{"\u003cb\u003e":["`)
+				for _, kind := range []string{"text/plain", "text/json", "application/xml",
+					"application/jsonx", "application/json-patch+json", "json", ";application/json",
+					"multipart/form-data; boundary=x", "application/octet-stream"} {
+					f(kind, kind, good, detail(api.UnknownContentType.Detail))
 				}
+			case strings.HasPrefix(p.path, "/api/"):
+				f("no query", "", "a=%", `{"detail":"The query `+unread)
+				f("too many", "", strings.NewReplacer(`{"`, "", `":1,"`, "=1&", `":1}`, "=1").Replace(
+					many(params.MaxParams+1)), `{"detail":"The query could not be`)
 			}
 		}
 	})
@@ -514,26 +477,4 @@ func (h *harness) namesEach(path string, private bool, bad map[string][]string) 
 	if got := badFieldsOf(t, path, ask(strings.Join(all, "&"))); !slices.Equal(got, names) {
 		t.Errorf("%s: names %v, want all of %v", path, got, names)
 	}
-}
-
-func TestAQueryThatCannotBeParsedIsRefused(t *testing.T) {
-	h := traded(t)
-	untouched(t, h, func() {
-		var many []string
-		for i := range 100 {
-			many = append(many, "p"+strconv.Itoa(i)+"=1")
-		}
-		for _, path := range []string{"/api/v1/pairs/", "/api/v1/exchanges/", "/api/v1/wallets/",
-			"/api/v1/ticker/", "/api/charts/BTC_USDT/D/chart", "/api/v1/deposits/",
-			"/api/v1/withdraws/", "/api/v1/fees/"} {
-			for _, query := range []string{strings.Join(many, "&"), "a=%", "a=%FF",
-				strings.Repeat("n", 65) + "=1"} {
-				a := h.do("GET", path+"?"+query, "", "", signed("bob", fieldsNonce, "")...)
-				if wellFormed(t, path, a); a.status != 400 ||
-					!strings.HasPrefix(a.body, `{"detail":"The query could not be parsed. `) {
-					t.Errorf("%s?%.50s: %d %s", path, query, a.status, a.body)
-				}
-			}
-		}
-	})
 }

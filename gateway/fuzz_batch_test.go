@@ -206,21 +206,6 @@ func asCompared(body string) string {
 	return shortfalls.ReplaceAllString(dates.ReplaceAllString(body, `"$1":T`), "Out of balance -N")
 }
 
-// What a later item places is not there yet for an earlier one.
-func TestAnItemOfABatchKnowsNoOrderOfALaterItem(t *testing.T) {
-	h := ruledHarness(t)
-	const named = `"client_order_id":"later"`
-	got := results(t, h.batch("bob", `{"do":"amend",`+named+`,"amount":1}`,
-		`{"do":"cancel",`+named+`}`,
-		`{"do":"place","pair":"BTC_USDT","type":"buy","amount":1,"price":99,`+named+`}`,
-		`{"do":"cancel",`+named+`}`, `{"do":"cancel",`+named+`}`))
-	for i, text := range []string{"not found", "not found", "", `"order":1`, "already cancelled"} {
-		if body := string(got[i].Body); !strings.Contains(body, text) {
-			t.Errorf("item %d: %s, want %s", i, body, text)
-		}
-	}
-}
-
 // isElement reports whether a text is one value of JSON, as it stands in an array.
 func isElement(text string) bool {
 	n := 0

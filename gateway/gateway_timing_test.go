@@ -18,7 +18,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/gateway/api"
-	"exchange/gateway/encode"
 )
 
 // work is the gateway's own work for an order: route, count, parse, verify, validate, encode. The
@@ -150,39 +149,5 @@ func BenchmarkGatewayWork(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// BenchmarkPublicRequest is a whole public request without a connection.
-func BenchmarkPublicRequest(b *testing.B) {
-	h := newHarness(b, nil)
-	for _, limits := range []string{"off", "on"} {
-		if limits == "on" {
-			counted(h)
-		}
-		b.Run("limits "+limits, func(b *testing.B) {
-			ctx := &fasthttp.RequestCtx{}
-			ctx.Request.SetRequestURI("/api/v1/currencies/")
-			b.ReportAllocs()
-			for b.Loop() {
-				h.gateway.public.route(ctx)
-			}
-			if ctx.Response.StatusCode() != 200 {
-				b.Fatal(ctx.Response.String())
-			}
-		})
-	}
-}
-
-// BenchmarkOrderBook is the encoding of an answer with the top 20 levels.
-func BenchmarkOrderBook(b *testing.B) {
-	levels := make([]trading.Level, 20)
-	for i := range levels {
-		levels[i].Price, levels[i].Amount = 5000012e6, levels[i].Amount.Add(12345678)
-	}
-	buf := make([]byte, 0, 4096)
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = encode.Levels(encode.Levels(strconv.AppendInt(buf[:0], 1, 10), levels), levels)
 	}
 }

@@ -354,24 +354,17 @@ func order(side, pair, amount, price string) string {
 
 // pretty indents JSON a little: one line for each element of a list.
 func pretty(body string) string {
-	var v any
-	if json.Unmarshal([]byte(body), &v) != nil {
+	var list []json.RawMessage
+	if json.Unmarshal([]byte(body), &list) != nil || len(list) == 0 {
 		return body
 	}
-	if list, ok := v.([]any); ok && len(list) > 0 {
-		var raw []json.RawMessage
-		if err := json.Unmarshal([]byte(body), &raw); err != nil {
-			return body
-		}
-		var b strings.Builder
-		for _, r := range raw {
-			var line bytes.Buffer
-			json.Compact(&line, r) //nolint:errcheck // it was valid a line before
-			fmt.Fprintf(&b, "%s\n", line.String())
-		}
-		return strings.TrimSuffix(b.String(), "\n")
+	var lines []string
+	for _, element := range list {
+		var line bytes.Buffer
+		json.Compact(&line, element) //nolint:errcheck // it was valid a line before
+		lines = append(lines, line.String())
 	}
-	return body
+	return strings.Join(lines, "\n")
 }
 
 // Media types of bodies.

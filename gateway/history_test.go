@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -50,37 +49,5 @@ func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 	if a := h.do("GET", "/api/v1/exchanges/", "", ""); !strings.Contains(a.body,
 		`"pair":"ETH_BTC"`) {
 		t.Errorf("public trades: %s", a.body)
-	}
-}
-
-// An answer that reaches beyond the top of a deep book may be a little old, but is of one state.
-// The top is current, and as many entries are given as the limit asks for.
-func TestDeepBooksAreOneStateAndTheTopIsCurrent(t *testing.T) {
-	h := newHarness(t, nil)
-	h.account("alice")
-	if _, err := h.deposit("alice", "1000", "BTC", "1"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 150 {
-		if a := h.post("alice", "/api/v1/order/",
-			"amount=0.1&pair=BTC_USDT&price="+strconv.Itoa(1000+i)+"&type=sell"); a.status != 201 {
-			t.Fatal(a)
-		}
-		for query, want := range map[string]int{"?group=1": i + 1,
-			"?group=1&limit_sell=100": min(i+1, 100), "?group=1&limit_sell=20": min(i+1, 20),
-			"": i + 1, "?limit_sell=7": min(i+1, 7)} {
-			a := h.do("GET", "/api/v1/orderbook/BTC_USDT/"+query, "", "")
-			got, id := strings.Count(a.body, `"price"`), string(a.header.Peek("X-Update-Id"))
-			if query == "?group=1" && i >= 100 {
-				if strconv.Itoa(got) != id { // each order of this test is a level and an update
-					t.Fatalf("%d levels at update %s", got, id)
-				}
-				continue
-			}
-			if got != want || id != strconv.Itoa(i+1) {
-				t.Fatalf("%q after %d orders: %d entries at update %s, want %d", query, i+1, got,
-					id, want)
-			}
-		}
 	}
 }

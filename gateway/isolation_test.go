@@ -96,7 +96,7 @@ type foreign struct {
 // withdrawalsOf gives one request for each of alice's withdrawals, with the code that would confirm
 // the new withdrawal.
 func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
-	for id := uint64(1); id <= 4; id++ {
+	for _, id := range []uint64{1, 2, 3, 4, 9_999_999_999_999_999_999} {
 		params := "withdraw=" + strconv.FormatUint(id, 10)
 		if code {
 			params = "code=" + h.code(id) + "&" + params
@@ -104,6 +104,23 @@ func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
 		all = append(all, foreign{path, params, 400, `{"withdraw":["Withdraw not found"]}`})
 	}
 	return all
+}
+
+// spendings are orders, tried or placed. Her money is not there to be spent, and her names for
+// orders are hers alone: neither is told of.
+func spendings(path string) (all []foreign) {
+	for _, order := range []string{
+		"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1",
+		"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell",
+		soon("amount=1&display_amount=0.5&expire_time=SOON&pair=BTC_USDT&post_only=1&price=2000" +
+			"&self_trade=none&time_in_force=gtd&type=sell"),
+		"amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT&price=2000&type=sell",
+		"amount=1&pair=BTC_USDT&price=1&trigger_price=2&trigger_when=fall&type=sell"} {
+		all = append(all, foreign{path, order, 400, `{"date":T,"error":"Out of balance -1 BTC"}`})
+	}
+	return append(all, foreign{path,
+		"order_type=market&pair=BTC_USDT&price=1&quote_amount=1000&type=buy", 400,
+		`{"date":T,"error":"Out of balance -500 USDT"}`})
 }
 
 // foreigns are the requests for each private route, by its pattern.
@@ -153,6 +170,7 @@ func foreigns(h *harness) map[string][]foreign {
 			`[{"pair":"BTC_USDT","maker":0,"taker":0},{"pair":"ETH_USDT","maker":0,"taker":0},{"pair":"ETH_BTC","maker":0,"taker":0}]`}},
 		"/api/v1/order-cancel": {{"/api/v1/order-cancel", "order=1", 400, noOrder},
 			{"/api/v1/order-cancel", "order=2", 400, noOrder},
+			{"/api/v1/order-cancel", "order=9999999999999999999", 400, noOrder},
 			{"/api/v1/order-cancel", "order=3", 400, noOrder},
 			{"/api/v1/order-cancel", "client_order_id=hers-open", 400,
 				`{"client_order_id":["Order not found"]}`},
@@ -166,38 +184,8 @@ func foreigns(h *harness) map[string][]foreign {
 			{"/api/v1/order-cancel-all", "pair=BTC_USDT&type=sell", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "client_order_id_prefix=hers", 200, `{"orders":[]}`},
 			{"/api/v1/order-cancel-all", "account=alice&all=1&user=1", 200, `{"orders":[]}`}},
-		// Her money is not there to be spent, and her names for orders are hers alone: neither is
-		// told of.
-		"/api/v1/order": {{"/api/v1/order",
-			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
-				"&user=1",
-			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order",
-				"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell", 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", soon("amount=1&display_amount=0.5&expire_time=SOON&pair=BTC_USDT" +
-				"&post_only=1&price=2000&self_trade=none&time_in_force=gtd&type=sell"), 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT&price=2000" +
-				"&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "amount=1&pair=BTC_USDT&price=1&trigger_price=2&trigger_when=fall" +
-				"&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order", "order_type=market&pair=BTC_USDT&price=1&quote_amount=1000&type=buy",
-				400, `{"date":T,"error":"Out of balance -500 USDT"}`}},
-		"/api/v1/order-test": {{"/api/v1/order-test",
-			"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
-				"&user=1",
-			400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", soon("amount=1&display_amount=0.5&expire_time=SOON" +
-				"&pair=BTC_USDT&post_only=1&price=2000&self_trade=none&time_in_force=gtd" +
-				"&type=sell"), 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", "amount=1&oco_price=1&oco_trigger_price=2&pair=BTC_USDT" +
-				"&price=2000&type=sell", 400, `{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", "amount=1&pair=BTC_USDT&price=1&trigger_price=2" +
-				"&trigger_when=fall&type=sell", 400,
-				`{"date":T,"error":"Out of balance -1 BTC"}`},
-			{"/api/v1/order-test", "order_type=market&pair=BTC_USDT&price=1&quote_amount=1000" +
-				"&type=buy", 400, `{"date":T,"error":"Out of balance -500 USDT"}`}},
+		"/api/v1/order":      spendings("/api/v1/order"),
+		"/api/v1/order-test": spendings("/api/v1/order-test"),
 		"/api/v1/order-amend": {{"/api/v1/order-amend", "amount=1&order=1", 400, noOrder},
 			{"/api/v1/order-amend", "account=alice&order=1&price=1&user=1", 400, noOrder},
 			{"/api/v1/order-amend", soon("client_order_id=hers-open&display_amount=1" +
@@ -278,8 +266,16 @@ func tellsNothing(t *testing.T, what, text string) {
 	}
 }
 
+// permissions are all permissions that a key may have.
+var permissions = map[uint8]string{event.PermissionRead: "read", event.PermissionTrade: "trade",
+	event.PermissionWithdraw: "withdraw"}
+
+// Mallory asks with keys that have the one permission that a route needs, and an allow-list.
 func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 	h := victim(t)
+	for p, name := range permissions {
+		h.key("mallory", "mallory-"+name, p, "192.0.2.7", "0.0.0.0/8")
+	}
 	see := func() (all []string) {
 		for _, path := range own {
 			a := h.get("alice", path)
@@ -312,7 +308,8 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 			}
 		}
 		for _, f := range rules[path] {
-			a := h.ask(method, f, f.signs(method, "mallory", h.nextNonce("mallory")))
+			key := "mallory-" + permissions[e.Permission]
+			a := h.ask(method, f, f.signs(method, key, h.nextNonce(key)))
 			want(t, path+" "+f.params, a, f.status, f.body)
 			tellsNothing(t, path+" "+f.params, a.body+a.header.String())
 		}
@@ -334,13 +331,11 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 // route, before anything happens.
 func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	h := victim(t)
-	permissions := map[uint8]string{event.PermissionRead: "read", event.PermissionTrade: "trade",
-		event.PermissionWithdraw: "withdraw"}
 	for p := range permissions {
 		h.key("alice", "all-but-"+permissions[p], event.AllPermissions&^p)
 	}
 	// the harness's clients are at 0.0.0.0
-	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24")
+	h.key("alice", "elsewhere", event.AllPermissions, "192.0.2.0/24", "::/0")
 	h.key("alice", "ended", event.AllPermissions)
 	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
 		t.Fatal(err)

@@ -103,21 +103,6 @@ func testOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T
 		func(_ string, a answer) bool { return a.status == 503 && a.body == full })
 }
 
-func TestConnectionsThatComeAndGoAllFindAPlace(t *testing.T) {
-	bubble(t, testConnectionsThatComeAndGoAllFindAPlace)
-}
-
-func testConnectionsThatComeAndGoAllFindAPlace(t *testing.T) {
-	public, _ := listening(t, 2, asIs)
-	for range 200 { // far more than there are places, one after the other
-		eventually(t, "the one before has given its place back", func() bool {
-			c := public()
-			defer c.Close()
-			return talk(t, c, "GET", alive).status == 200
-		})
-	}
-}
-
 // A short listener has no file descriptors for the first few connections.
 type short struct {
 	net.Listener

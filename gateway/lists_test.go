@@ -594,11 +594,12 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 		t.Helper()
 		a := h.do("GET", "/api/v1/orderbook/BTC_USDT/?"+query, "", "")
 		wellFormed(t, query, a)
-		side := func(list []struct {
+		type entry struct {
 			ID            uint64
 			Timestamp     float64
 			Price, Amount json.Number
-		}) string {
+		}
+		side := func(list []entry) string {
 			var b []string
 			for _, o := range list {
 				text := o.Amount.String() + "@" + o.Price.String()
@@ -610,11 +611,6 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 				b = append(b, text)
 			}
 			return strings.Join(b, " ")
-		}
-		type entry = struct {
-			ID            uint64
-			Timestamp     float64
-			Price, Amount json.Number
 		}
 		got := decode[struct{ Sell, Buy []entry }](t, a)
 		if s, b := side(got.Sell), side(got.Buy); s != sell || b != buy {
@@ -639,59 +635,4 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 	f("group=1&limit_sell=1&limit_buy=2", "4@20", "8@11 12@10")
 	f("group=1&limit_asks=2&limit_bids=1", "4@20 4@20.5", "8@11")
 	f("group=1&limit_sell=100&limit_buy=9999999999", "4@20 4@20.5 2@21", "8@11 12@10 15@9.5")
-}
-
-func TestTheUpdateIdGrowsByOneWithEachChangeOfItsBookOnly(t *testing.T) {
-	h := traded(t)
-	id := func(pair string) string {
-		return string(h.do("GET", "/api/v1/orderbook/"+pair+"/?limit_sell=1&limit_buy=1&group=1",
-			"", "").header.Peek("X-Update-Id"))
-	}
-	f := func(path, params string, status int, btc string) {
-		t.Helper()
-		if a := h.post("bob", path, params); a.status != status {
-			t.Fatalf("%s: %d %s", params, a.status, a.body)
-		}
-		if got := id("BTC_USDT"); got != btc {
-			t.Errorf("after %s: X-Update-Id %s, want %s", params, got, btc)
-		}
-	}
-	if got := id("BTC_USDT"); got != "3" {
-		t.Errorf("after three orders: %s", got)
-	}
-	f("/api/v1/order", order("buy", "BTC_USDT", "1", "2"), 201, "4")
-	f("/api/v1/order", order("buy", "BTC_USDT", "1000", "1000"), 400, "4")
-	f("/api/v1/order", order("buy", "ETH_USDT", "1", "1"), 201, "4")
-	f("/api/v1/order-cancel", "order=2", 400, "4")
-	// trades and rests nowhere
-	f("/api/v1/order", order("buy", "BTC_USDT", "0.1", "100.5"), 201, "5")
-	f("/api/v1/order-cancel", "order=4", 200, "6")
-	h.crash()
-	h.start()
-	if got := id("BTC_USDT"); got != "6" {
-		t.Errorf("after a crash: %s", got)
-	}
-	if got := id("ETH_BTC"); got != "0" {
-		t.Errorf("an untouched book: %s", got)
-	}
-}
-
-func TestASelfTradeIsListedOnceWithTheTakersSide(t *testing.T) {
-	h := traded(t)
-	m := &model{orders: map[uint64]*listedOrder{}}
-	for _, c := range []string{"ETH", "USDT"} {
-		if _, err := h.deposit("alice", "100", c, c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m.place(t, h, "alice", "sell", "ETH_USDT", 2, 5, "")
-	m.place(t, h, "alice", "buy", "ETH_USDT", 1, 6, "")
-	const trade = `{"id":2,"price":5,"pair":"ETH_USDT","type":"buy","timestamp":T,"amount":1,"my_side":"buy","fee":0,"fee_currency":"ETH","order":5,"maker":false}`
-	want(t, "all", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "["+trade+"]")
-	want(t, "mine bought", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=buy"), 200,
-		"["+trade+"]")
-	want(t, "mine sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&my_side=sell"), 200,
-		"[]")
-	want(t, "sold", h.get("alice", "/api/v1/exchanges/own/?pair=ETH_USDT&type=sell"), 200, "[]")
-	want(t, "bob's", h.get("bob", "/api/v1/exchanges/own/?pair=ETH_USDT"), 200, "[]")
 }
