@@ -410,47 +410,6 @@ func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
 	wantOnly(t, dir)
 }
 
-func TestWrongArgumentsOfLongAnswersAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	f := newFake(t, 500, "")
-	for _, x := range []struct{ line, want string }{
-		{"audit now", `"now" is one argument too many for audit`},
-		{"audit --archive ''", "--archive is empty"},
-		{"statement", "statement needs ACCOUNT"},
-		{"statement Alice", `the account name "Alice" must be`},
-		{"statement alice --currency btc", `the currency "btc" must be`},
-		{"statement alice --currency ''", `the currency "" must be`},
-		{"export", "export needs a command: trades, orders, deposits, withdraws, balances"},
-		{"export wallets", `export has no command "wallets", only trades, orders`},
-		{"export trades --format xml", `--format is "xml": write csv or ndjson`},
-		{"export trades --format ''", `--format is "": write csv or ndjson`},
-		{"export orders --from 2026-01-02 --to 2026-01-02", "there can be no order between them"},
-		{"export orders --pair BTC_USDT", "unknown flag: --pair"},
-		{"export balances --from 2026-01-02", "unknown flag: --from"},
-		{"export trades BTC_USDT", `"BTC_USDT" is one argument too many`},
-		{"export trades --pair BTC", `the pair "BTC" must be`},
-		{"export trades --pair ''", `the pair "" must be`},
-		{"export trades --pair BTC_USDT --from yesterday",
-			`--from is "yesterday": write a time such as`},
-		{"export trades --pair BTC_USDT --to 2026-13-01", `--to is "2026-13-01"`},
-		{"export trades --pair BTC_USDT --from ''", `--from is "": write a time such as`},
-		{"export trades --pair BTC_USDT --to ''", `--to is "": write a time such as`},
-		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02T01:00:00+02:00",
-			`--from is "2026-01-02", which is not before --to, "2026-01-02T01:00:00+02:00"`},
-		{"export trades --pair BTC_USDT --from 2026-01-02 --to 2026-01-02",
-			`--from is "2026-01-02", which is not before --to, "2026-01-02"`},
-		{"export trades --pair BTC_USDT --output ''", "--output is empty"},
-		{"backup", "backup needs DIR"},
-		{"backup ''", "backup needs DIR"},
-		{"restore", "restore needs DIR|FILE"},
-	} {
-		args := words(x.line)
-		runLine(f.environ, args...).wantError(t, exitUsage, x.want)
-		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage,
-			x.want)
-	}
-	f.wantAsked()
-}
-
 func TestATerminalShowsTheProgress(t *testing.T) {
 	old := isTerminal
 	t.Cleanup(func() { isTerminal = old })

@@ -309,22 +309,62 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	f := newFake(t, 500, "")
 	for _, x := range []struct{ line, want string }{
-		{"account freeze", "account freeze needs NAME"},
+		{"acount list", `unknown command "acount"`},
+		{"-1 adjust a", `unknown command "a"`},
+		{"account list --jason", "unknown flag: --jason"},
+		{"account list --operator here", `the operator's address is "here"`},
+		{"account list --operator h:0", `the operator's address is "h:0"`},
+		{"account list --operator http://h:1", "write host:port"},
+		{"health --listen x", `--listen is "x"`},
+		{"actions --as '  '", `--as is "  ": a name needs at least one of A-Z, a-z and 0-9`},
+
+		{"account create -alice",
+			`NAME of account create is "-alice": it cannot begin with a dash`},
+		{"account create -- -alice", `the account name "-alice" must be`},
+		{"account create Alice", `the account name "Alice" must be`},
+		{"account create " + strings.Repeat("a", 65), "must be 1 to 64"},
+		{"account create 'a\n'", "must be 1 to 64"},
+		{"account create a --email 'Alice <a@b.c>'", "must be one address"},
 		{"account freeze Alice", `the account name "Alice" must be`},
-		{"account unfreeze a b", `"b" is one argument too many for account unfreeze`},
-		{"account show", "account show needs NAME"},
-		{"account close", "account close needs NAME"},
+		{"account show ''", `the account name "" must be`},
 		{"account close Alice", `the account name "Alice" must be`},
-		{"account email alice", "account email needs ADDRESS"},
 		{"account email alice ''", "cannot lose it: name the new one"},
 		{"account email alice a@b@c", "a@b@c"},
-		{"account show ''", `the account name "" must be`},
 
-		{"pair", "pair needs a command: halt, resume"},
-		{"pair stop BTC_USDT", `pair has no command "stop", only halt, resume`},
+		{"key create a --permissions read,fly", `the permission "fly" does not exist`},
+		{"key create a --permissions ''", "at least one permission"},
+		{"key create a --allow 10.0.0.0/33", `--allow is "10.0.0.0/33"`},
+		{"key create a --allow 10.0.0.1/8", "write 10.0.0.0/8, or 10.0.0.1 for the one address"},
+		{"key create a --allow ::ffff:10.0.0.0/104", "write it as an IPv4 network"},
+		{"key create a --allow fe80::1%eth0", "write a network"},
+		{"key create a --allow example.org", "write a network"},
+		{"key list A", "the account name"},
+		{"key revoke 'a b'", `the key "a b" must be`},
+
+		{"deposit a", "deposit needs CURRENCY AMOUNT"},
+		{"deposit a btc 1", `the currency "btc" must be`},
+		{"deposit a BTC 0", `the amount "0" must be a number above 0`},
+		{"deposit a BTC -- -1", `the amount "-1" must be`},
+		{"deposit a BTC 1.000000001", "at most 8 fractional digits"},
+		{"deposit a BTC -1.5", `AMOUNT of deposit is "-1.5": it cannot`},
+		{"deposit a BTC 1 --reference ''", `the reference "" must be`},
+		{"deposit a BTC 1 --reference 'a\tb'", "the reference"},
+		{"deposit --reference x a -BTC 1", `CURRENCY of deposit is "-BTC": it cannot`},
+		{"adjust a BTC 1 --reason x", "use `exchange deposit`"},
+		{"adjust a BTC -0 --reason x", "must be a number below 0"},
+		{"adjust a BTC -- -x", "must be a number below 0"},
+		{"adjust a BTC -0,5 --reason x", "must be a number below 0"},
+		{"adjust a BTC --reason x -0.000000001", "at most 8 fractional digits"},
+		{"adjust a BTC -92233720368.54775808 --reason x", "above -92,233,720,368"},
+		{"adjust A BTC -1 --reason x", "the account name"},
+		{"adjust a btc -1 --reason x", `the currency "btc" must be`},
+		{"adjust a BTC -1", "adjust needs --reason TEXT"},
+		{"adjust a BTC -1 --reason ''", "--reason"},
+		{"adjust a BTC -1 --reason x --reference 'a b'", `the reference "a b" must be`},
+
 		{"pair halt", "pair halt needs PAIR"},
 		{"pair halt BTC", `the pair "BTC" must be two currencies with _ between, such as BTC_USDT`},
 		{"pair halt btc_usdt", `the pair "btc_usdt" must be`},
@@ -332,20 +372,7 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"pair halt ABCDEFGHIJKLM_X", "must be two currencies"},
 		{"pair resume BTC_", "must be two currencies"},
 		{"pair halt BTC_USDT --all", `pair halt takes a pair or --all, and "BTC_USDT" and --all`},
-		{"pair resume", "pair resume needs PAIR"},
-		{"pair list BTC_USDT", "one argument too many for pair list"},
-		{"status now", "one argument too many for status"},
-		{"maintenance status now", "one argument too many for maintenance status"},
-		{"account list alice", "one argument too many for account list"},
-		{"fees list alice", "one argument too many for fees list"},
-		{"order list alice bob", `"bob" is one argument too many for order list`},
-		{"order list Alice", `the account name "Alice" must be`},
-		{"order list --pair btc", `the pair "btc" must be`},
-		{"order list --limit 0", "--limit is 0: write 1 to 100000"},
 
-		{"maintenance", "maintenance needs a command: on, off"},
-		{"maintenance true", `maintenance has no command "true", only on, off`},
-		{"maintenance on now", "one argument too many for maintenance on"},
 		{"maintenance off --message x", "unknown flag: --message"},
 		{"maintenance off --cancels", "unknown flag: --cancels"},
 		{"maintenance on --message ' x'", "without blanks at its ends"},
@@ -353,8 +380,10 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			`--message "a\nb" must be 1 to 500 printable characters`},
 		{"maintenance on --message " + strings.Repeat("m", 501), "1 to 500 printable characters"},
 
-		{"order", "order needs a command: list, cancel, cancel-all"},
-		{"order cancel", "order cancel needs ID"},
+		{"order list alice bob", `"bob" is one argument too many for order list`},
+		{"order list Alice", `the account name "Alice" must be`},
+		{"order list --pair btc", `the pair "btc" must be`},
+		{"order list --limit 0", "--limit is 0: write 1 to 100000"},
 		{"order cancel x", `the order "x" must be its number, such as 17`},
 		{"order cancel 0", `the order "0" must be`},
 		{"order cancel -- -1", `the order "-1" must be`},
@@ -375,15 +404,13 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"order cancel-all --account alice --pair ''", `the pair "" must be`},
 		{"order cancel-all alice --pair btc", `the pair "btc" must be`},
 
-		{"withdraw", "withdraw needs a command: list, approve, refuse"},
-		{"withdraw list alice", "one argument too many for withdraw list"},
 		{"withdraw list --account ''", `the account name "" must be`},
 		{"withdraw list --limit 0", "--limit is 0: write 1 to 100000"},
 		{"withdraw list --limit 100001", "--limit is 100001"},
 		{"withdraw list --limit many", `invalid argument "many" for "--limit"`},
-		{"withdraw approve", "withdraw approve needs ID"},
-		{"withdraw approve 1 2", `"2" is one argument too many`},
 		{"withdraw approve 1.0", `the withdraw "1.0" must be its number`},
+		{"withdraw approve -1", `ID of withdraw approve is "-1": it cannot begin with a dash`},
+		{"withdraw approve 1 -1", `"-1" is no flag: flags begin with two dashes`},
 		{"withdraw approve 1 --details x", "unknown flag: --details"},
 		{"withdraw approve 1 --reference=", `--reference "" must be 1 to 1024 printable`},
 		{"withdraw refuse 1 --details x --despite-freeze", "unknown flag: --despite-freeze"},
@@ -394,8 +421,6 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			"1 to 1024 printable characters"},
 		{"withdraw refuse x --details y", `the withdraw "x" must be`},
 
-		{"fees", "fees needs a command: set, reset"},
-		{"fees set alice", "fees set needs PAIR"},
 		{"fees set alice BTC_USDT --maker 0", "fees set needs --maker RATE and --taker RATE"},
 		{"fees set alice BTC_USDT --taker 0", "fees set needs --maker RATE and --taker RATE"},
 		{"fees set alice BTC_USDT --maker 0.1% --taker 0",
@@ -406,28 +431,47 @@ func TestWrongArgumentsOfOperatorsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"fees set alice BTC_USDT --maker '' --taker 0", `--maker is ""`},
 		{"fees set Alice BTC_USDT --maker 0 --taker 0", `the account name "Alice"`},
 		{"fees set alice BTCUSDT --maker 0 --taker 0", `the pair "BTCUSDT"`},
-		{"fees reset alice", "fees reset needs PAIR"},
 		{"fees reset BTC_USDT alice", `the account name "BTC_USDT"`},
 
-		{"actions today", "one argument too many for actions"},
 		{"actions --limit -1", "--limit is -1"},
 		{"actions --before 0", "--before is 0: write the sequence of an action"},
 		{"actions --before -1", `invalid argument "-1" for "--before"`},
+		{"audit --archive ''", "--archive is empty"},
+		{"statement Alice", `the account name "Alice" must be`},
+		{"statement alice --currency btc", `the currency "btc" must be`},
+		{"statement alice --currency ''", `the currency "" must be`},
+		{"backup ''", "backup needs DIR"},
 
-		{"actions --as '  '", `--as is "  ": a name needs at least one of A-Z, a-z and 0-9`},
+		{"export trades --format xml", `--format is "xml": write csv or ndjson`},
+		{"export trades --format ''", `--format is "": write csv or ndjson`},
+		{"export orders --from 2026-01-02 --to 2026-01-02", "there can be no order between them"},
+		{"export orders --pair BTC_USDT", "unknown flag: --pair"},
+		{"export balances --from 2026-01-02", "unknown flag: --from"},
+		{"export trades --pair BTC", `the pair "BTC" must be`},
+		{"export trades --pair ''", `the pair "" must be`},
+		{"export trades --from yesterday", `--from is "yesterday": write a time such as`},
+		{"export trades --to 2026-13-01", `--to is "2026-13-01"`},
+		{"export trades --from ''", `--from is "": write a time such as`},
+		{"export trades --to ''", `--to is "": write a time such as`},
+		{"export trades --from 2026-01-02 --to 2026-01-02T01:00:00+02:00",
+			`--from is "2026-01-02", which is not before --to, "2026-01-02T01:00:00+02:00"`},
+		{"export trades --output ''", "--output is empty"},
 	} {
-		args := words(x.line)
-		r := runLine(f.environ, args...)
-		r.wantError(t, exitUsage, x.want)
-		if !strings.Contains(r.errOut, "--help` for help.\n") {
-			t.Errorf("%q does not say how to get help: %s", x.line, r.errOut)
-		}
-		wantJSONError(t, runLine(f.environ, append([]string{"--json"}, args...)...), exitUsage,
-			x.want)
+		wantUsageError(t, f.environ, words(x.line), x.want)
 	}
 	runLine(append(f.environ, envOperatorName+"=\u674e"), "actions").wantError(t, exitUsage,
 		`EXCHANGE_OPERATOR_NAME is "李"`)
 	f.wantAsked()
+}
+
+func wantUsageError(t *testing.T, environ, args []string, want string) {
+	t.Helper()
+	r := runLine(environ, args...)
+	r.wantError(t, exitUsage, want)
+	if !strings.Contains(r.errOut, "--help` for help.\n") {
+		t.Errorf("%q does not say how to get help: %s", args, r.errOut)
+	}
+	wantJSONError(t, runLine(environ, append([]string{"--json"}, args...)...), exitUsage, want)
 }
 
 func TestEveryRequestNamesTheOperator(t *testing.T) {
@@ -497,8 +541,37 @@ func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 		if !c.HasSubCommands() && !strings.Contains(r.out, c.Use) {
 			t.Errorf("%q does not show %q:\n%s", args, c.Use, r.out)
 		}
+		if c.HasParent() {
+			wantsItsArguments(t, c)
+		}
 	}
 	visit((&program{}).root())
+}
+
+// wantsItsArguments gives a command too few arguments and too many, unless their number varies.
+func wantsItsArguments(t *testing.T, c *cobra.Command) {
+	t.Helper()
+	name := strings.TrimPrefix(c.CommandPath(), "exchange ")
+	args := strings.Fields(name)
+	use, _, _ := strings.Cut(c.Use, " --")
+	fixed, optional, _ := strings.Cut(use, " [")
+	if args[0] == loadtestName || strings.Contains(use, "...") ||
+		regexp.MustCompile(`^[A-Z]`).MatchString(optional) {
+		return // there --json names a file
+	}
+	if c.HasSubCommands() {
+		for _, child := range c.Commands() {
+			wantUsageError(t, nil, args, child.Name())
+		}
+		wantUsageError(t, nil, args, name+" needs a command: ")
+		wantUsageError(t, nil, append(args, "x"), name+` has no command "x", only `)
+		return
+	}
+	for _, missing := range strings.Fields(fixed)[1:] {
+		wantUsageError(t, nil, args, name+" needs "+missing)
+		args = append(args, "x")
+	}
+	wantUsageError(t, nil, append(args, "y"), `"y" is one argument too many for `+name)
 }
 
 func TestAllPagesOfOrdersAreListed(t *testing.T) {
