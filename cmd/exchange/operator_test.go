@@ -31,7 +31,6 @@ const (
 	fees        = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015}`
 	actions     = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true"},` +
 		`{"sequence":9,"time":"2026-01-01T03:04:05.000006Z","who":"","what":"maintenance: true \"a\nb\""}]}`
-	empty = `{"account":"bob","id":2,"email":"","frozen":true,"sequence":0,"holdings":[],"open_orders":0,"newest_orders":[],"pending_withdraws":[]}`
 	shown = `{"account":"alice","id":1,"email":"a@b.c","frozen":false,"sequence":41,` +
 		`"holdings":[{"currency":"BTC","balance":100000000000000000.0000000000000001,"reserve":0.5,"available":99999999999999999.5000000000000001},{"currency":"USDT","balance":1,"reserve":0,"available":1}],` +
 		`"open_orders":3,"newest_orders":[{"order":40,"pair":"BTC_USDT","type":"sell","price":50000,"amount":0.5,"remaining":0.25,"time":"T40"},{"order":9,"pair":"ETH_BTC","type":"buy","price":0.03125,"amount":10,"remaining":10,"time":"T9"}],` +
@@ -81,6 +80,8 @@ bob      k2   5        the end of its sessions      BTC_USDT buy a-
 `
 )
 
+// What the recorded session of prove/recorded does not show: rarer answers, foreign text, large
+// numbers, and the columns.
 func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 	for _, x := range []struct {
 		line   string
@@ -89,65 +90,77 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 		text   string
 		json   string // the same as answer if empty
 	}{
-		{"account freeze alice", frozen,
-			`POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
-			"The account alice is frozen.\n", ""},
+		{
+			"account create bob", `{"account":"bob","id":2,"email":""}`,
+			`POST /operator/v1/accounts {"email":"","name":"bob"}`, "account  bob\nid       2\n",
+			"",
+		},
+		{
+			"account list", `{"accounts":[{"account":"alice","id":1,"email":"a@example.org"}]}`,
+			`GET /operator/v1/accounts`,
+			"ID  ACCOUNT  EMAIL          FROZEN\n1   alice    a@example.org  unknown\n", "",
+		},
 		{
 			"account freeze alice", `{"account":"alice","on":true,"repeated":true}`,
 			`POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
 			"The account alice is frozen.\n\nIt was so already: nothing was changed.\n", "",
 		},
-		{"account unfreeze alice", `{"account":"alice","on":false}`,
-			`POST /operator/v1/accounts/freeze {"account":"alice","on":false}`,
-			"The account alice is not frozen.\n", ""},
-		{"account close alice", `{"account":"alice","id":7,"closed":true}`,
-			`POST /operator/v1/accounts/close {"account":"alice"}`,
-			"The account alice is closed, and its keys have ended.\n", ""},
-		{
-			"account close alice", `{"account":"alice","id":7,"closed":true,"repeated":true}`,
-			`POST /operator/v1/accounts/close {"account":"alice"}`,
-			"The account alice is closed, and its keys have ended.\n\n" +
-				"It was so already: nothing was changed.\n", "",
-		},
-		{
-			"account email alice a@new.example",
-			`{"account":"alice","id":7,"email":"a@new.example","before":"a@b.example",` +
-				`"held_until":"2026-11-30T09:00:00Z"}`,
-			`POST /operator/v1/accounts/email {"account":"alice","email":"a@new.example"}`,
-			"account               alice\nemail                 a@new.example\n" +
-				"before                a@b.example\n" +
-				"withdraws held until  2026-11-30T09:00:00Z\n", "",
-		},
-		{
-			"account email alice a@new.example",
-			`{"account":"alice","id":7,"email":"a@new.example","before":"a@new.example",` +
-				`"repeated":true}`,
-			`POST /operator/v1/accounts/email {"account":"alice","email":"a@new.example"}`,
-			"account               alice\nemail                 a@new.example\n" +
-				"before                a@new.example\nwithdraws held until  -\n\n" +
-				"It was so already: nothing was changed.\n", "",
-		},
 		{"account show alice", shown, `GET /operator/v1/account?name=alice`, shownText, ""},
+
 		{
-			"account show bob", empty, `GET /operator/v1/account?name=bob`,
-			"account            bob\nid                 2\nemail              -\nfrozen          " +
-				"   yes\nopen orders        0\npending withdraws  0\nas of sequence     0\n", "",
+			"key create alice",
+			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
+			`POST /operator/v1/keys {"account":"alice","allow":[],"permissions":["read","trade"]}`,
+			"account      alice\nkey          K\nsecret       S&<\npermissions  read,trade\nfrom " +
+				"        anywhere\n\nThe secret is shown only now: keep it.\n",
+			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":[]}`,
+		},
+		{
+			"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 " +
+				"--allow 2001:db8::/32 --parallel 16",
+			`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"parallel":16}`,
+			`POST /operator/v1/keys {"account":"alice","allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"parallel":16,"permissions":["read","withdraw"]}`,
+			"account      alice\nkey          K\nsecret       S\npermissions  " +
+				"read,withdraw\nfrom         10.0.0.0/8,192.168.1.7/32,2001:db8::/32\n" +
+				"nonces       16, for parallel use\n\nThe secret is shown only now: keep it.\n", "",
+		},
+		{
+			"key list alice",
+			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"parallel":16,"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
+			`GET /operator/v1/keys?account=alice`,
+			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid, for " +
+				"parallel use (16)\nL    trade        10.0.0.0/8  revoked\n", "",
+		},
+		{
+			"key revoke K123", `{"key":"K123","account":"alice","revoked":true}`,
+			`POST /operator/v1/keys/revoke {"key":"K123"}`, "The key K123 of alice is revoked.\n",
+			"",
 		},
 
-		{"pair halt BTC_USDT", `{"pair":"BTC_USDT","on":true}`,
-			`POST /operator/v1/pairs/halt {"on":true,"pair":"BTC_USDT"}`,
-			"Trading on BTC_USDT is halted.\n", ""},
-		{"pair resume 1INCH_BTC", `{"pair":"1INCH_BTC","on":false}`,
-			`POST /operator/v1/pairs/halt {"on":false,"pair":"1INCH_BTC"}`,
-			"Trading on 1INCH_BTC is open.\n", ""},
 		{
-			"pair resume BTC_USDT", `{"pair":"BTC_USDT","on":false,"repeated":true,"later":1}`,
-			`POST /operator/v1/pairs/halt {"on":false,"pair":"BTC_USDT"}`,
-			"Trading on BTC_USDT is open.\n\nIt was so already: nothing was changed.\n",
-			`{"pair":"BTC_USDT","on":false,"repeated":true}`,
+			"deposit alice BTC 1e-7 --reference R-1",
+			`{"deposit":7,"account":"alice","currency":"BTC","amount":"0.0000001","balance":100000000000000000.0000000000000001,"reference":"R-1","repeated":true}`,
+			`POST /operator/v1/deposits {"account":"alice","amount":"0.0000001","currency":"BTC","reference":"R-1"}`,
+			"deposit    7\naccount    alice\namount     0.0000001 BTC\nbalance    " +
+				"100000000000000000.0000000000000001 BTC\nreference  R-1\n\nThis reference was " +
+				"credited before: nothing was added now.\n",
+			`{"deposit":7,"account":"alice","currency":"BTC","amount":0.0000001,"balance":100000000000000000.0000000000000001,"reference":"R-1","repeated":true}`,
 		},
-		{"maintenance on", `{"on":true}`, `POST /operator/v1/maintenance {"message":"","on":true}`,
-			"Maintenance is on: no commands of clients are taken.\n", ""},
+		{
+			"adjust --reason=twice alice BTC --reference R-1 -5e-8",
+			`{"adjustment":7,"account":"alice","currency":"BTC","amount":-0.00000005,"balance":5,"reference":"R-1","reason":"twice","repeated":true}`,
+			`POST /operator/v1/adjustments {"account":"alice","amount":"-0.00000005","currency":"BTC","reason":"twice","reference":"R-1"}`,
+			"adjustment  7\naccount     alice\namount      -0.00000005 BTC\nbalance     5 " +
+				"BTC\nreference   R-1\nreason      twice\n\nThis reference was taken before: " +
+				"nothing was taken now.\n", "",
+		},
+
+		{
+			"pair resume 1INCH_BTC", `{"pair":"1INCH_BTC","on":false,"repeated":true,"later":1}`,
+			`POST /operator/v1/pairs/halt {"on":false,"pair":"1INCH_BTC"}`,
+			"Trading on 1INCH_BTC is open.\n\nIt was so already: nothing was changed.\n",
+			`{"pair":"1INCH_BTC","on":false,"repeated":true}`,
+		},
 		{
 			"maintenance on --message 'Back at 14:00 & better.'",
 			`{"on":true,"message":"Back at 14:00 & better."}`,
@@ -155,18 +168,13 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			"Maintenance is on: no commands of clients are taken.\nClients are told: Back at " +
 				"14:00 & better.\n", "",
 		},
-		{"maintenance on --cancels", `{"on":true,"cancels":true}`,
-			`POST /operator/v1/maintenance {"cancels":true,"message":"","on":true}`,
-			"Maintenance is on: of clients' commands cancels alone are taken.\n", ""},
 		{"maintenance off", `{"on":false,"repeated":true}`,
 			`POST /operator/v1/maintenance {"on":false}`,
 			"Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
 
-		{"order list alice", `{"orders":[` + plainOrder + `,` + stopOrder + `,` + icebergOrder + `]}`,
-			`GET /operator/v1/orders?account=alice`, orderListText, ""},
-		{"order list alice --pair BTC_USDT", `{"orders":[]}`,
-			`GET /operator/v1/orders?account=alice&pair=BTC_USDT`,
-			"ORDER  PAIR  TYPE  PRICE  REMAINING  OF  TIME  ID  INSTRUCTIONS  ACCOUNT\n", ""},
+		{"order list alice --pair BTC_USDT",
+			`{"orders":[` + plainOrder + `,` + stopOrder + `,` + icebergOrder + `]}`,
+			`GET /operator/v1/orders?account=alice&pair=BTC_USDT`, orderListText, ""},
 		{"switch list", `{"switches":[{"account":"alice","key":"k1","seconds":60,"due":"` +
 			`2026-01-02T03:04:05.000006Z","session":false},{"account":"bob","key":"k2","seconds":5,` +
 			`"due":"","session":true,"pair":"BTC_USDT","type":"buy","client_order_id_prefix":"a-"}]}`,
@@ -192,11 +200,6 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			`POST /operator/v1/orders/cancel-all {"account":"1_2"}`, "No order was open.\n", ""},
 		{"order cancel-all --pair 1_2", `{"orders":[]}`,
 			`POST /operator/v1/orders/cancel-all {"pair":"1_2"}`, "No order was open.\n", ""},
-		{
-			"order cancel-all --account alice --pair BTC_USDT", `{"orders":[]}`,
-			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
-			"No order was open.\n", "",
-		},
 		{"order cancel-all alice --pair BTC_USDT", `{"orders":[]}`,
 			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
 			"No order was open.\n", ""},
@@ -205,16 +208,16 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			"No order was open.\n", ""},
 
 		{
-			"withdraw list", `{"withdraws":[` + withdrawal7 + `,` + withdrawal3 + `]}`,
+			"withdraw list", `{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`,
 			`GET /operator/v1/withdraws?limit=1000`,
-			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
-				"DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
-				"   -\n" +
-				"3         2026-01-01T03:04:05.000006Z  bob      120 USDT        refused   " +
+			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     " +
+				"ADDRESS  DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  approved  " +
+				"bc1q     -\n" +
+				"3         2026-01-01T03:04:05.000006Z  bob             120 USDT        refused   " +
 				"\ufffd[2J\ufffd\ufffd   Who is that?\n",
 			strings.NewReplacer(`\u202e`, "\u202e").Replace(
-				`{"withdraws":[` + withdrawal7 + `,` + withdrawal3 + `]}`),
+				`{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`),
 		},
 		{
 			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdrawal7 + `]}`,
@@ -224,39 +227,11 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
 				"   -\n\nThere may be more: give a larger --limit.\n", "",
 		},
-		{"withdraw list", `{"withdraws":[]}`, `GET /operator/v1/withdraws?limit=1000`,
-			"WITHDRAW  TIME  ACCOUNT  AMOUNT  STATE  ADDRESS  DETAILS\n", ""},
 		{
-			"withdraw approve 7", approved7, `POST /operator/v1/withdraws/approve {"withdraw":7}`,
-			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     " +
-				"approved\n", "",
-		},
-		{
-			"withdraw approve 7 --reference tx-7f", approved7,
-			`POST /operator/v1/withdraws/approve {"reference":"tx-7f","withdraw":7}`,
-			"withdraw  7\naccount   alice\namount    0.00000001 BTC\naddress   bc1q\nstate     " +
-				"approved\n", "",
-		},
-		{
-			"withdraw approve 7 --despite-freeze", frozen7,
-			`POST /operator/v1/withdraws/approve {"despite_freeze":true,"withdraw":7}`,
+			"withdraw approve 7 --reference tx-7f --despite-freeze", frozen7,
+			`POST /operator/v1/withdraws/approve {"despite_freeze":true,"reference":"tx-7f","withdraw":7}`,
 			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   " +
 				"bc1q\nstate     approved\n", "",
-		},
-		{
-			"withdraw list --limit 2", `{"withdraws":[` + frozen7 + `]}`,
-			`GET /operator/v1/withdraws?limit=2`,
-			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     " +
-				"ADDRESS  DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  approved " +
-				" bc1q     -\n", "",
-		},
-		{
-			"withdraw refuse 3 --details 'Who is that?'",
-			`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"T9","details":"Who is that?","time":"T","repeated":true}`,
-			`POST /operator/v1/withdraws/refuse {"details":"Who is that?","withdraw":3}`,
-			"withdraw  3\naccount   bob\namount    120 USDT\naddress   T9\nstate     " +
-				"refused\ndetails   Who is that?\n\nIt was so already: nothing was changed.\n", "",
 		},
 
 		{
@@ -285,18 +260,11 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 		},
 		{
 			"actions --limit 1 --before 18446744073709551615",
-			`{"actions":[{"sequence":9,"time":"T","who":"w","what":"x"}]}`,
+			`{"actions":[{"sequence":9,"time":"T","who":"w","what":"x","words":"halted \u001b"}]}`,
 			`GET /operator/v1/actions?before=18446744073709551615&limit=1`,
-			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    x\n\nThere may be older ones: " +
-				"exchange actions --before 9\n", "",
+			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    halted \ufffd\n\nThere may be older " +
+				"ones: exchange actions --before 9\n", "",
 		},
-		{
-			"actions", `{"actions":[{"sequence":9,"time":"T","who":"w","what":"x",` +
-				`"words":"halted \u001b"}]}`, `GET /operator/v1/actions?limit=100`,
-			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    halted \ufffd\n", "",
-		},
-		{"actions", `{"actions":[]}`, `GET /operator/v1/actions?limit=100`,
-			"SEQUENCE  TIME  WHO  WHAT\n", ""},
 	} {
 		f := newFake(t, 200, x.answer)
 		args := words(x.line)
