@@ -226,66 +226,8 @@ func wantJSONError(t *testing.T, r result, code int, text string) {
 	}
 }
 
-func TestRefusalsOfTheServerHaveTheirExitCodes(t *testing.T) {
-	noPauses(t)
-	for _, x := range []struct {
-		status int
-		body   string
-		code   int
-		want   string
-	}{
-		{400, `{"error":"The account alice exists already."}`, exitUsage,
-			"The account alice exists already."},
-		{409, `{"error":"Taken."}`, exitUsage, "Taken."},
-		{401, `{"error":"Wrong token."}`, exitUsage,
-			"Wrong token (the token is from EXCHANGE_OPERATOR_TOKEN)"},
-		{404, `{"detail":"Not found."}`, exitUsage, "the exchange answered 404 Not Found: is "},
-		{302, ``, exitUsage, "the exchange answered 302 Found: is "},
-		{503, `{"error":"The outcome is unknown."}`, exitUnavailable,
-			"The outcome is unknown; whether it was done is unknown: `exchange account list` " +
-				"shows"},
-		{500, `oops`, exitUnavailable,
-			"the exchange answered 500 Internal Server Error; whether it was done is unknown"},
-		{200, `oops`, exitUnavailable,
-			"is not one of an exchange's operator listener; whether it was done is unknown"},
-		{200, `{"account":"alice"}`, exitUnavailable,
-			"is not one of an exchange's operator listener"},
-	} {
-		f := newFake(t, x.status, x.body)
-		r := runLine(f.environ, "account", "create", "alice")
-		r.wantError(t, x.code, x.want)
-		if strings.Contains(r.errOut, "for help") {
-			t.Errorf("the command line was not wrong: %s", r.errOut)
-		}
-		wantJSONError(t, runLine(f.environ, "account", "create", "alice", "--json"), x.code, x.want)
-		if n := len(f.requests()); n != 2 {
-			t.Errorf("%d: asked %d times, want once a command", x.status, n)
-		}
-	}
-	f := newFake(t, 503, `{"error":"Maintenance."}`)
-	f.before = func(w http.ResponseWriter) error { w.Header().Set("Retry-After", "1"); return nil }
-	runLine(f.environ, "account", "create", "alice").want(t, exitUnavailable, "",
-		"exchange: Maintenance.\n")
-	runLine(f.environ, "deposit", "alice", "BTC", "1").want(t, exitUnavailable, "",
-		"exchange: Maintenance.\n")
-	f.before = nil
-	runLine(f.environ, "account", "list").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
-}
-
 // closedPort is an address without a listener.
 const closedPort = "127.0.0.1:1"
-
-func TestAServerThatIsNotThere(t *testing.T) {
-	noPauses(t)
-	environ := []string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort}
-	for _, line := range []string{"account list", "account create a", "deposit a BTC 1"} {
-		r := runLine(environ, strings.Fields(line)...)
-		r.wantError(t, exitUnavailable, "connect: connection refused; is `exchange serve` running?")
-		if strings.Contains(r.errOut, "unknown") {
-			t.Errorf("nothing was sent, so the outcome is known: %s", r.errOut)
-		}
-	}
-}
 
 // hangUp closes the connection without an answer.
 func hangUp(w http.ResponseWriter) error {
@@ -336,31 +278,6 @@ func TestADepositIsRepeatedUnderItsReferenceUntilItsOutcomeIsKnown(t *testing.T)
 	f.requests()
 	if runLine(f.environ, "deposit", "a", "BTC", "1"); f.requests()[0] == first {
 		t.Error("two deposits got the same reference")
-	}
-}
-
-func TestADepositWhoseOutcomeStaysUnknownNamesItsReference(t *testing.T) {
-	noPauses(t)
-	f := newFake(t, 0, "")
-	f.before = hangUp
-	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
-	r.wantError(t, exitUnavailable,
-		"whether it was done is unknown: repeat the command with --reference R-9: it is credited "+
-			"once at most")
-	if n := len(f.requests()); n != len(pauses)+1 {
-		t.Errorf("asked %d times", n)
-	}
-}
-
-// Damage stays: the deposit is not repeated, and its reference is not called good again.
-func TestADepositOverADamagedIndexExitsWith70(t *testing.T) {
-	noPauses(t)
-	f := newFake(t, 503,
-		`{"error":"the index of references is damaged: nothing was done","damaged":true}`)
-	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
-	r.wantError(t, exitBroken, "the index of references is damaged: nothing was done")
-	if n := len(f.requests()); n != 1 {
-		t.Errorf("asked %d times", n)
 	}
 }
 

@@ -361,55 +361,6 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 	}
 }
 
-func TestLongAnswersAreRefusedLikeOthers(t *testing.T) {
-	dir := t.TempDir()
-	for _, line := range []string{"audit", "statement alice", "export trades --pair BTC_USDT",
-		"backup " + dir} {
-		for _, x := range []struct {
-			status int
-			body   string
-			code   int
-			want   string
-		}{
-			{400, `{"error":"there is no such thing"}`, exitUsage, "there is no such thing"},
-			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage,
-				"wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
-			{404, ``, exitUsage, "the exchange answered 404 Not Found: is "},
-			{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error"},
-			{503, `{"error":"The exchange is starting."}`, exitUnavailable,
-				"The exchange is starting."},
-		} {
-			f := newFake(t, x.status, x.body)
-			r := runLine(f.environ, words(line)...)
-			if r.code != x.code || !strings.Contains(r.errOut, x.want) {
-				t.Errorf("%s, answered %d: %+v", line, x.status, r)
-			}
-			if n := len(f.requests()); n != 1 {
-				t.Errorf("%s: asked %d times", line, n)
-			}
-		}
-		f := newFake(t, 0, "")
-		f.before = hangUp
-		if r := runLine(f.environ, words(line)...); r.code != exitUnavailable ||
-			!strings.Contains(r.errOut, "did not answer") ||
-			strings.Contains(r.errOut, "was done") {
-			t.Errorf("%s: %+v", line, r)
-		}
-		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort},
-			words(line)...)
-		if r.code != exitUnavailable ||
-			!strings.Contains(r.errOut, "connection refused; is `exchange serve` running?") {
-			t.Errorf("%s: %+v", line, r)
-		}
-		r = runLine([]string{"EXCHANGE_OPERATOR_TOKEN_FILE=/nowhere",
-			"EXCHANGE_OPERATOR=127.0.0.1:1"}, words(line)...)
-		if r.code != exitUsage || !strings.Contains(r.errOut, "/nowhere") {
-			t.Errorf("%s without a token: %+v", line, r)
-		}
-	}
-	wantOnly(t, dir)
-}
-
 func TestATerminalShowsTheProgress(t *testing.T) {
 	old := isTerminal
 	t.Cleanup(func() { isTerminal = old })
