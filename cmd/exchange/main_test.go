@@ -357,24 +357,6 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 	}
 }
 
-func TestHelpNamesEveryFlagAndOption(t *testing.T) {
-	serve, all := runLine(nil, "serve", "--help"), runLine(nil, "config", "--help")
-	if serve.code != 0 || all.code != 0 || serve.errOut != "" {
-		t.Fatal(serve, all)
-	}
-	for _, o := range config.Options {
-		if strings.Contains(serve.out, "--"+o.FlagName()+" ") != o.Flag {
-			t.Errorf("%s: in the help of serve: %v", o.Key, !o.Flag)
-		}
-		if !strings.Contains(all.out, "\n"+o.Key) {
-			t.Errorf("config --help leaves out %s", o.Key)
-		}
-	}
-	if r := runLine(nil); r.code != 0 || !strings.Contains(r.out, "Exit codes:") {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestVersion(t *testing.T) {
 	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") ||
 		strings.Count(r.out, "\n") != 1 {

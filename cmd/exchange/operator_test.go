@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"exchange/config"
 )
 
 var word = regexp.MustCompile(`'[^']*'|\S+`)
@@ -514,6 +516,12 @@ func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 		}
 	}
 	visit((&program{}).root())
+	help := runLine(nil, "config", "--help").out
+	for _, o := range config.Options {
+		if !strings.Contains(help, "\n"+o.Key) {
+			t.Errorf("config --help leaves out %s", o.Key)
+		}
+	}
 }
 
 // wantsItsArguments gives a command too few arguments and too many, unless their number varies.
