@@ -164,6 +164,47 @@ const (
 	deposit2 = `{"deposit":2,"time":"2026-01-02T03:04:05.000006Z","account":"bob","currency":"USDT","amount":5,"reference":"c"}`
 )
 
+func TestEachKindOfRowIsExported(t *testing.T) {
+	for _, x := range []struct{ line, asked, rows, csv string }{
+		{
+			"export trades", "GET /operator/v1/trades", trade1 + "\n" + trade2 + "\n", tradeCSV,
+		},
+		{
+			"export orders --from 2026-01-01", "GET /operator/v1/export/orders?from=2026-01-01",
+			`{"order":7,"pair":"BTC_USDT","type":"buy","price":50000,"amount":1,"remaining":0.5,"time":"T7","account":"alice","waiting":false,"status":"open"}` +
+				"\n" +
+				`{"order":3,"pair":"BTC_USDT","type":"sell","price":2,"amount":1,"remaining":1,"time":"T3","account":"bob","client_order_id":"=x","waiting":false,"order_type":"limit","time_in_force":"ioc","trigger_price":9.5,"status":"cancelled","closed":"T4","cancel_reason":"ioc"}` +
+				"\n",
+			"order,time,account,pair,type,status,price,amount,remaining,closed,cancel_reason," +
+				"client_order_id,order_type,time_in_force,trigger_price\n" +
+				"7,T7,alice,BTC_USDT,buy,open,50000,1,0.5,,,,,,\n" +
+				"3,T3,bob,BTC_USDT,sell,cancelled,2,1,1,T4,ioc,=x,limit,ioc,9.5\n",
+		},
+		{
+			"export deposits --to 2026-01-03", "GET /operator/v1/export/deposits?to=2026-01-03",
+			deposit1 + "\n" + deposit2 + "\n",
+			"deposit,time,account,currency,amount,reference\n" +
+				"1,2026-01-01T03:04:05.000006Z,alice,BTC,0.00000001,\"a, \"\"b\"\"\"\n" +
+				"2,2026-01-02T03:04:05.000006Z,bob,USDT,5,c\n",
+		},
+		{
+			"export withdraws", "GET /operator/v1/export/withdraws",
+			withdrawal7 + "\n" +
+				`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":40,"state":"refused","address":"T9","details":"Who?","time":"T","closed":"U","client_id":"w-1"}` +
+				"\n",
+			"withdraw,time,account,currency,amount,state,closed,address,details,client_id\n" +
+				"7,2026-01-02T03:04:05.000006Z,alice,BTC,0.00000001,verified,,bc1q,,\n" +
+				"3,T,bob,USDT,120,refused,U,T9,Who?,w-1\n",
+		},
+	} {
+		f := newFake(t, 200, x.rows+end("2"))
+		runLine(f.environ, words(x.line)...).want(t, 0, x.csv, "")
+		runLine(f.environ, words(x.line+" --format ndjson")...).want(t, 0, x.rows, "")
+		runLine(f.environ, words(x.line+" --json --format csv")...).want(t, 0, x.csv, "")
+		f.wantAsked(x.asked, x.asked, x.asked)
+	}
+}
+
 const (
 	balanceRows = `{"sequence":41,"account":"alice","currency":"BTC","balance":0.5,"reserve":0.25,"available":0.25}` +
 		"\n" +

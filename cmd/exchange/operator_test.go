@@ -516,8 +516,11 @@ func TestHelpOfEveryCommandNamesItsFlagsAndArguments(t *testing.T) {
 		}
 	}
 	visit((&program{}).root())
-	help := runLine(nil, "config", "--help").out
+	serve, help := runLine(nil, "serve", "--help").out, runLine(nil, "config", "--help").out
 	for _, o := range config.Options {
+		if strings.Contains(serve, "--"+o.FlagName()+" ") != o.Flag {
+			t.Errorf("%s: in the help of serve: %v", o.Key, !o.Flag)
+		}
 		if !strings.Contains(help, "\n"+o.Key) {
 			t.Errorf("config --help leaves out %s", o.Key)
 		}
