@@ -164,24 +164,30 @@ func TestAScrapeIsRead(t *testing.T) {
 	}
 }
 
+// rectangles counts those of a drawing by their classes, and wants it to be XML.
+func rectangles(t *testing.T, svg string) map[string]int {
+	t.Helper()
+	rects := map[string]int{}
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return rects
+		} else if err != nil {
+			t.Fatalf("%v in %s", err, svg)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "rect" {
+			rects[e.Attr[0].Value]++
+		}
+	}
+}
+
 func TestTheDrawingStandsAlone(t *testing.T) {
 	r := someReport()
 	var b strings.Builder
 	if err := r.WriteSVG(&b); err != nil {
 		t.Fatal(err)
 	}
-	rects := map[string]int{}
-	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("%v in %s", err, &b)
-		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "rect" {
-			rects[e.Attr[0].Value]++
-		}
-	}
+	rects := rectangles(t, b.String())
 	// In each of six plots a key and the first snapshot. The second and all else come after the
 	// two seconds of three plots.
 	if rects["snapshot"] != 6+6+3 || rects["rewrite"] != 6+3 || rects["audit"] != 6+3 {

@@ -2,9 +2,7 @@ package loadtest
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
-	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -115,13 +113,7 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 		t.Errorf("%d drawings", len(drawings))
 	}
 	for _, svg := range drawings {
-		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
-			if _, err := d.Token(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%v in %s", err, svg)
-			}
-		}
+		rectangles(t, svg)
 	}
 	// Without a single request there is a page too.
 	o := good()

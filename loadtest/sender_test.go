@@ -3,11 +3,9 @@ package loadtest
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/sign"
@@ -15,96 +13,6 @@ import (
 )
 
 const placedAnswer = `{"success":true,"type":"sell","date":1.5,"oid":%d,"price":50000,"amount":0.5,"amount_filled":0.25,"amount_original":0.75,"trades":[{"tid":7,"type":"buy","price":49999.5,"amount":0.25,"o_id":3}]}`
-
-func longerThan(h *hdrhistogram.Histogram, d time.Duration) (n int64) {
-	for _, bar := range h.Distribution() {
-		if bar.From > int64(d/time.Microsecond) {
-			n += bar.Count
-		}
-	}
-	return n
-}
-
-// A stalled server must show in the latencies of all requests that were due meanwhile, not only of
-// the requests under way.
-func TestAStallShowsInAllRequestsThatWereDueInIt(t *testing.T) {
-	allWays(t, func(t *testing.T) {
-		var requests, ids atomic.Uint64
-		stalled := make(chan struct{})
-		address := serve(t, func(ctx *fasthttp.RequestCtx) {
-			if requests.Add(1) >= 100 {
-				<-stalled
-			}
-			ctx.SetStatusCode(201)
-			fmt.Fprintf(ctx, placedAnswer, ids.Add(1))
-		})
-		o := good()
-		o.Addresses, o.Mix, o.Connections, o.Accounts = []string{address}, Mix{Place: 100}, 4, 4
-		o.Timeout = time.Minute
-		_, l := newSender(t, &o)
-		const rate, behind = 2000, 300 // requests a second; how many wait before the stall ends
-		ended := make(chan error, 1)
-		go func() {
-			ended <- l.run(generator.Phase{Schedule: generator.Steady(rate, time.Second)})
-		}()
-		for {
-			var waiting uint64
-			l.generator.Look(func(_ int, n uint64) { waiting = n })
-			if waiting >= behind {
-				break
-			}
-			select {
-			case err := <-ended:
-				t.Fatalf("it ended before anything waited: %v", err)
-			case <-time.After(time.Millisecond):
-			}
-		}
-		close(stalled)
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-		s := l.stats
-		if all := s.requests + s.unsent; all < 1999 || all > 2001 {
-			t.Errorf("%d requests are accounted for, 2000 were due", all)
-		}
-		if s.done != s.requests || s.unknown+s.refused > 0 ||
-			s.all.TotalCount() != int64(s.requests) || s.waits.TotalCount() != int64(s.unsent) {
-			t.Errorf("%+v, %d latencies", s.counters, s.all.TotalCount())
-		}
-		// Of the 300 that waited, the first did so for 150 ms, the last but 100 for 50 ms.
-		n := longerThan(s.all, 50*time.Millisecond) + longerThan(s.waits, 50*time.Millisecond)
-		if n < behind-100-4 {
-			t.Errorf("%d requests took longer than 50 ms, %d were due in the stall", n, behind)
-		}
-	})
-}
-
-func TestRequestsThatCouldNotBeSentCount(t *testing.T) {
-	allWays(t, func(t *testing.T) {
-		release := make(chan struct{})
-		address := serve(t, func(ctx *fasthttp.RequestCtx) { <-release })
-		o := good()
-		o.Addresses, o.Timeout = []string{address}, 100*time.Millisecond
-		o.Connections, o.Accounts = 2, 2
-		_, l := newSender(t, &o)
-		err := l.run(generator.Phase{Schedule: generator.Steady(1000, 200*time.Millisecond)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		close(release)
-		s := l.stats
-		if s.requests+s.unsent != 200 || s.unknown != s.requests || s.unknown < 2 ||
-			s.kinds["no answer in time"] != s.unknown {
-			t.Errorf("%+v %v", s.counters, s.kinds)
-		}
-		// The requests waited at least until the end of the load; the first was due 199 ms before
-		// the end.
-		n := longerThan(s.unknowns, 10*time.Millisecond) + longerThan(s.waits, 10*time.Millisecond)
-		if n < 180 || s.all.TotalCount() > 0 {
-			t.Errorf("%d of 200 waited for more than 10 ms", n)
-		}
-	})
-}
 
 // A strictServer checks signatures and nonces, and answers in many ways.
 type strictServer struct {
@@ -226,41 +134,6 @@ func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
 		}
 		if s := l.stats; s.late != 2 || s.refused != 1 || s.all.TotalCount() != 2 ||
 			s.kinds["400 order:Order already done"] != 1 {
-			t.Errorf("%+v %v", s.counters, s.kinds)
-		}
-	})
-}
-
-// A server that comes again later is found again. The outcome of requests under way is unknown.
-func TestBrokenConnectionsLeaveOutcomesUnknown(t *testing.T) {
-	allWays(t, func(t *testing.T) {
-		var requests atomic.Uint64
-		address := serve(t, func(ctx *fasthttp.RequestCtx) {
-			switch n := requests.Add(1); {
-			case n == 50:
-				ctx.HijackSetNoResponse(true)
-				ctx.Hijack(nil)
-				ctx.Conn().Close()
-				return
-			case n == 60:
-				ctx.SetConnectionClose()
-			}
-			ctx.SetStatusCode(201)
-			fmt.Fprintf(ctx, placedAnswer, requests.Load())
-		})
-		o := good()
-		o.Addresses, o.Mix, o.Connections, o.Accounts = []string{address}, Mix{Place: 100}, 1, 1
-		x, l := newSender(t, &o)
-		go func() {
-			for requests.Load() < 100 {
-				<-time.After(time.Millisecond)
-			}
-			x.stop()
-		}()
-		if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-		if s := l.stats; s.unknown != 1 || s.refused != 0 || s.done != s.requests-1 {
 			t.Errorf("%+v %v", s.counters, s.kinds)
 		}
 	})

@@ -242,20 +242,12 @@ func TestGrowthBreaksTheBoundAndALevelDoesNot(t *testing.T) {
 func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var id uint64
-		address := serve(t, func(ctx *fasthttp.RequestCtx) {
-			if string(ctx.Path()) == "/api/v1/order/" {
-				ctx.SetStatusCode(201)
-				id++ // one connection
-				fmt.Fprintf(ctx, placedAnswer, id)
-			}
-		})
 		o := good()
-		o.Addresses, o.NoVerify, o.Mix = []string{address}, true, Mix{50, 50, 0}
+		o.Addresses, o.NoVerify, o.Mix = []string{serve(t, nil)}, true, Mix{50, 50, 0}
 		o.Connections, o.Accounts = 1, 1
 		o.OpenOrders = 10
 		x, l := newSender(t, &o)
-		requests := 0
-		for requests < 1000 {
+		for range 1000 {
 			c := l.conns[0]
 			l.Request(0, 0)
 			if c.items[0].op == opPlace {
@@ -264,7 +256,6 @@ func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
 			} else {
 				l.Answered(0, okAnswer(200, ""), 0)
 			}
-			requests++
 		}
 		a := x.field.accounts[0]
 		if len(a.open) < 9 || len(a.open) > 10 || len(a.orders) > 11 || len(a.trades) > 0 {

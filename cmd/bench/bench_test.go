@@ -64,37 +64,6 @@ func TestReadingsAreScaledAndCountAllocationsOfWhatTheRowCounts(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	f := func(want float64, v ...float64) {
-		t.Helper()
-		if got := median(v); got != want {
-			t.Errorf("%v: %v", v, got)
-		}
-	}
-	f(5, 5)
-	f(4, 5, 3)
-	f(5, 9, 5, 1)
-	f(4, 9, 1, 5, 3)
-}
-
-func TestNumbersAreShort(t *testing.T) {
-	f := func(v float64, want string) {
-		t.Helper()
-		if got := show(v); got != want {
-			t.Errorf("%v: %s, want %s", v, got, want)
-		}
-	}
-	f(0, "0")
-	f(0.0198, "0.0198")
-	f(0.5741, "0.574")
-	f(2, "2")
-	f(65.57, "65.6")
-	f(999.4, "999")
-	f(999.6, "1,000")
-	f(2048, "2,048")
-	f(11742662.4, "11,742,662")
-}
-
 func TestVerdictsCompareMediansWithAims(t *testing.T) {
 	base := &row{values: []float64{10, 20, 30}}
 	f := func(a aim, values, allocs []float64, want string) {
@@ -123,6 +92,7 @@ func TestVerdictsCompareMediansWithAims(t *testing.T) {
 	f(aim{leastRatio: 0.4}, values, nil, "not measured")
 }
 
+// Numbers are short, and what is shown of several is their median.
 func TestTable(t *testing.T) {
 	noop := &row{subject: "no-op", unit: "requests/s", values: []float64{100_000, 80_000, 90_000}}
 	rows := []*row{noop,
@@ -130,7 +100,10 @@ func TestTable(t *testing.T) {
 			values: []float64{40_000, 40_000, 27_000}},
 		{subject: "work", unit: "us", aim: aim{most: 2, noAllocs: true},
 			values: []float64{1.5, 1.25, 1}, allocs: []float64{0, 0, 0}},
-		{subject: "Redis", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.3}}}
+		{subject: "Redis", unit: "requests/s", yardstick: noop, aim: aim{leastRatio: 0.3}},
+		{subject: "even", unit: "B", values: []float64{999.6, 1, 5, 3}},
+		{subject: "less", unit: "ms", values: []float64{0, 0.0198, 0.5741}},
+		{subject: "more", unit: "ns", values: []float64{65.57, 999.4, 11742662.4}}}
 	var b strings.Builder
 	printTable(&b, "a machine", options{rounds: 3, connections: 64}, rows)
 	want := `a machine; rounds: 3; connections over HTTP: 64
@@ -140,6 +113,9 @@ no-op          90,000  requests/s                                               
 Pebble         40,000  requests/s   0.40  no-op           >= 0.50 x       short: 0.40 x          27,000-40,000, 0.30-0.50 x
 work             1.25  us                                 <= 2, 0 allocs  met                 0  1-1.5
 Redis    not measured  requests/s         no-op           >= 0.30 x       not measured
+even                4  B                                                                         1-1,000
+less           0.0198  ms                                                                        0-0.574
+more              999  ns                                                                        65.6-11,742,662
 `
 	if got := strings.TrimSuffix(b.String(), explanation); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)

@@ -77,15 +77,14 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	if _, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "d")}); err != nil {
 		t.Error(err)
 	}
+	observerHasNoSecret(t, dir)
+	refusesOpenKeys(t, dir)
 }
 
-// An observer gets what proves its name, and no secret of the cluster.
-func TestTheFolderOfAnObserverHasNoSecretOfTheCluster(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cluster")
-	if r := runLine(nil, "cluster", "init", dir, "a=10.0.0.1:7000", "b=10.0.0.2:7000",
-		"c=10.0.0.3:7000"); r.code != exitDone {
-		t.Fatal(r)
-	}
+// observerHasNoSecret makes an observer, which gets what proves its name, and no secret of the
+// cluster.
+func observerHasNoSecret(t *testing.T, dir string) {
+	t.Helper()
 	if r := runLine(nil, "cluster", "certify", dir, "o1", "--observer"); r.code != exitDone ||
 		!strings.Contains(r.out, "observer o1") {
 		t.Error(r)
@@ -99,6 +98,21 @@ func TestTheFolderOfAnObserverHasNoSecretOfTheCluster(t *testing.T) {
 		}
 	}
 	runLine(nil, "cluster", "certify", dir, "o1").wantError(t, exitUsage, "nothing is overwritten")
+}
+
+// refusesOpenKeys lets others read the keys of a node and of the cluster.
+func refusesOpenKeys(t *testing.T, dir string) {
+	t.Helper()
+	for key, mode := range map[string]os.FileMode{"a/node.key": 0o640, "ca.key": 0o604} {
+		if err := os.Chmod(filepath.Join(dir, key), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
+	if err == nil || !strings.Contains(err.Error(), "can be read by others") {
+		t.Error(err)
+	}
+	runLine(nil, "cluster", "certify", dir, "e").wantError(t, exitUsage, "can be read by others")
 }
 
 func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
@@ -128,25 +142,6 @@ func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Error("something was made:", entries, err)
 	}
-}
-
-func TestAKeyOfANodeThatOthersCanReadIsRefused(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cluster")
-	if r := runLine(nil, "cluster", "init", dir, "a=10.0.0.1:7000", "b=10.0.0.2:7000",
-		"c=10.0.0.3:7000"); r.code != exitDone {
-		t.Fatal(r)
-	}
-	if err := os.Chmod(filepath.Join(dir, "a", "node.key"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
-	if err == nil || !strings.Contains(err.Error(), "can be read by others") {
-		t.Error(err)
-	}
-	if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o604); err != nil {
-		t.Fatal(err)
-	}
-	runLine(nil, "cluster", "certify", dir, "d").wantError(t, exitUsage, "can be read by others")
 }
 
 const (

@@ -198,12 +198,6 @@ func TestPackagesAreInstalledWithoutTheirScripts(t *testing.T) {
 	if n == 0 {
 		t.Error("scripts/test installs no packages")
 	}
-	for _, line := range []string{"npm ci", "npm ci --prefix x", "npm install", "npm i x",
-		"npm ci --no-audit # --ignore-scripts", "npx x"} {
-		if _, bad := installs("npm ci --ignore-scripts --prefix x\n" + line + "\n"); len(bad) != 1 {
-			t.Errorf("%q is taken for good", line)
-		}
-	}
 }
 
 // installs counts the lines of a script that install packages without running their scripts. bad

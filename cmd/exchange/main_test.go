@@ -149,125 +149,6 @@ func noPauses(t *testing.T) {
 	t.Cleanup(func() { pauses = old })
 }
 
-func TestOperatorCommandsInTextAndJSON(t *testing.T) {
-	for _, x := range []struct {
-		args   string
-		status int
-		answer string
-		asked  string
-		text   string
-		json   string // the same as answer if empty
-	}{
-		{
-			"account create alice --email a@example.org", 201,
-			`{"account":"alice","id":1,"email":"a@example.org"}`,
-			`POST /operator/v1/accounts {"email":"a@example.org","name":"alice"}`,
-			"account  alice\nid       1\nemail    a@example.org\n", "",
-		},
-		{
-			"account create bob", 200, `{"account":"bob","id":2,"email":""}`,
-			`POST /operator/v1/accounts {"email":"","name":"bob"}`, "account  bob\nid       2\n",
-			"",
-		},
-		{
-			"account list", 200,
-			`{"accounts":[{"account":"alice","id":1,"email":"a@example.org"},{"account":"bob","id":2,"email":""}]}`,
-			`GET /operator/v1/accounts`,
-			"ID  ACCOUNT  EMAIL          FROZEN\n1   alice    a@example.org  unknown\n" +
-				"2   bob      -              unknown\n", "",
-		},
-		{
-			"account list", 200, `{"accounts":[]}`, `GET /operator/v1/accounts`,
-			"ID  ACCOUNT  EMAIL  FROZEN\n", "",
-		},
-		{
-			"key create alice", 200,
-			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
-			`POST /operator/v1/keys {"account":"alice","allow":[],"permissions":["read","trade"]}`,
-			"account      alice\nkey          K\nsecret       S&<\npermissions  read,trade\nfrom " +
-				"        anywhere\n\nThe secret is shown only now: keep it.\n",
-			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":[]}`,
-		},
-		{
-			"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 " +
-				"--allow 2001:db8::/32", 200,
-			`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"]}`,
-			`POST /operator/v1/keys {"account":"alice","allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"permissions":["read","withdraw"]}`,
-			"account      alice\nkey          K\nsecret       S\npermissions  " +
-				"read,withdraw\nfrom         10.0.0.0/8,192.168.1.7/32,2001:db8::/32\n\nThe " +
-				"secret is shown only now: keep it.\n", "",
-		},
-		{
-			"key create alice --parallel 16", 200,
-			`{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[],"parallel":16}`,
-			`POST /operator/v1/keys {"account":"alice","allow":[],"parallel":16,"permissions":["read","trade"]}`,
-			"account      alice\nkey          K\nsecret       S\npermissions  read,trade\nfrom " +
-				"        anywhere\nnonces       16, for parallel use\n\nThe secret is shown " +
-				"only now: keep it.\n",
-			`{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[],"parallel":16}`,
-		},
-		{
-			"key list alice", 200,
-			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"parallel":16,"revoked":false}]}`,
-			`GET /operator/v1/keys?account=alice`,
-			"KEY  PERMISSIONS  FROM      STATE\nK    read         anywhere  " +
-				"valid, for parallel use (16)\n", "",
-		},
-		{
-			"key list alice", 200,
-			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
-			`GET /operator/v1/keys?account=alice`,
-			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid\nL    " +
-				"trade        10.0.0.0/8  revoked\n", "",
-		},
-		{
-			"key revoke K123", 200, `{"key":"K123","account":"alice","revoked":true}`,
-			`POST /operator/v1/keys/revoke {"key":"K123"}`, "The key K123 of alice is revoked.\n",
-			"",
-		},
-		{
-			"deposit alice BTC 1e-7 --reference R-1", 200,
-			`{"deposit":7,"account":"alice","currency":"BTC","amount":0.0000001,"balance":100000000000000000.0000000000000001,"reference":"R-1"}`,
-			`POST /operator/v1/deposits {"account":"alice","amount":"0.0000001","currency":"BTC","reference":"R-1"}`,
-			"deposit    7\naccount    alice\namount     0.0000001 BTC\nbalance    " +
-				"100000000000000000.0000000000000001 BTC\nreference  R-1\n", "",
-		},
-		{
-			"deposit alice BTC 5 --reference R-1", 200,
-			`{"deposit":7,"account":"alice","currency":"BTC","amount":"5.00000001","balance":5,"reference":"R-1","repeated":true}`,
-			`POST /operator/v1/deposits {"account":"alice","amount":"5","currency":"BTC","reference":"R-1"}`,
-			"deposit    7\naccount    alice\namount     5.00000001 BTC\nbalance    5 " +
-				"BTC\nreference  R-1\n\nThis reference was credited before: nothing was added " +
-				"now.\n",
-			`{"deposit":7,"account":"alice","currency":"BTC","amount":5.00000001,"balance":5,"reference":"R-1","repeated":true}`,
-		},
-		{
-			"adjust alice BTC -0.50 --reference R-1 --reason twice", 200,
-			`{"adjustment":7,"account":"alice","currency":"BTC","amount":-0.5,"balance":5,"reference":"R-1","reason":"twice"}`,
-			`POST /operator/v1/adjustments {"account":"alice","amount":"-0.5","currency":"BTC","reason":"twice","reference":"R-1"}`,
-			"adjustment  7\naccount     alice\namount      -0.5 BTC\nbalance     5 " +
-				"BTC\nreference   R-1\nreason      twice\n", "",
-		},
-		{
-			"adjust --reason=twice alice BTC --reference R-1 -5e-8", 200,
-			`{"adjustment":7,"account":"alice","currency":"BTC","amount":-0.00000005,"balance":5,"reference":"R-1","reason":"twice","repeated":true}`,
-			`POST /operator/v1/adjustments {"account":"alice","amount":"-0.00000005","currency":"BTC","reason":"twice","reference":"R-1"}`,
-			"adjustment  7\naccount     alice\namount      -0.00000005 BTC\nbalance     5 " +
-				"BTC\nreference   R-1\nreason      twice\n\nThis reference was taken before: " +
-				"nothing was taken now.\n", "",
-		},
-	} {
-		f := newFake(t, x.status, x.answer)
-		args := strings.Fields(x.args)
-		runLine(f.environ, args...).want(t, 0, x.text, "")
-		if x.json == "" {
-			x.json = x.answer
-		}
-		runLine(f.environ, append(args, "--json")...).want(t, 0, x.json+"\n", "")
-		f.wantAsked(x.asked, x.asked)
-	}
-}
-
 func TestFlagsStandBeforeOrAfterTheArguments(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(testToken+"\n"), 0o600); err != nil {
@@ -332,83 +213,6 @@ func TestWhereTheTokenIsFound(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	f := newFake(t, 500, "")
-	long := strings.Repeat("a", 65)
-	for _, x := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"account", "create"}, "account create needs NAME"},
-		{[]string{"account", "create", "a", "b"},
-			`"b" is one argument too many for account create`},
-		{[]string{"account", "create", "Alice"}, `the account name "Alice" must be`},
-		{[]string{"account", "create", "-alice"},
-			`NAME of account create is "-alice": it cannot begin with a dash`},
-		{[]string{"account", "create", "--", "-alice"}, `the account name "-alice" must be`},
-		{[]string{"account", "create", long}, "must be 1 to 64"},
-		{[]string{"account", "create", "a\n"}, "must be 1 to 64"},
-		{[]string{"account", "create", "a", "--email", "Alice <a@b.c>"}, "must be one address"},
-		{[]string{"account", "list", "x"}, "one argument too many"},
-		{[]string{"account"}, "account needs a command: create, list"},
-		{[]string{"account", "lst"}, `account has no command "lst", only create, list`},
-		{[]string{"acount", "list"}, `unknown command "acount"`},
-		{[]string{"account", "list", "--jason"}, "unknown flag: --jason"},
-		{[]string{"account", "list", "--operator", "here"}, `the operator's address is "here"`},
-		{[]string{"account", "list", "--operator", "h:0"}, `the operator's address is "h:0"`},
-		{[]string{"account", "list", "--operator", "http://h:1"}, "write host:port"},
-		{[]string{"key", "create"}, "key create needs ACCOUNT"},
-		{[]string{"key", "create", "a", "--permissions", "read,fly"},
-			`the permission "fly" does not exist`},
-		{[]string{"key", "create", "a", "--permissions", ""}, "at least one permission"},
-		{[]string{"key", "create", "a", "--allow", "10.0.0.0/33"}, `--allow is "10.0.0.0/33"`},
-		{[]string{"key", "create", "a", "--allow", "10.0.0.1/8"},
-			"write 10.0.0.0/8, or 10.0.0.1 for the one address"},
-		{[]string{"key", "create", "a", "--allow", "::ffff:10.0.0.0/104"},
-			"write it as an IPv4 network"},
-		{[]string{"key", "create", "a", "--allow", "fe80::1%eth0"}, "write a network"},
-		{[]string{"key", "create", "a", "--allow", "example.org"}, "write a network"},
-		{[]string{"key", "list"}, "key list needs ACCOUNT"},
-		{[]string{"key", "list", "A"}, "the account name"},
-		{[]string{"key", "revoke", "a b"}, `the key "a b" must be`},
-		{[]string{"deposit", "a"}, "deposit needs CURRENCY AMOUNT"},
-		{[]string{"deposit", "a", "btc", "1"}, `the currency "btc" must be`},
-		{[]string{"deposit", "a", "BTC", "0"}, `the amount "0" must be a number above 0`},
-		{[]string{"deposit", "a", "BTC", "--", "-1"}, `the amount "-1" must be`},
-		{[]string{"deposit", "a", "BTC", "1.000000001"}, "at most 8 fractional digits"},
-		{[]string{"deposit", "a", "BTC", "1", "--reference", ""}, `the reference "" must be`},
-		{[]string{"deposit", "a", "BTC", "1", "--reference", "a\tb"}, "the reference"},
-		{[]string{"adjust", "a"}, "adjust needs CURRENCY -AMOUNT"},
-		{[]string{"adjust", "a", "BTC", "1", "--reason", "x"}, "use `exchange deposit`"},
-		{[]string{"adjust", "a", "BTC", "-0", "--reason", "x"}, "must be a number below 0"},
-		{[]string{"adjust", "a", "BTC", "--", "-x"}, "must be a number below 0"},
-		{[]string{"adjust", "a", "BTC", "-0,5", "--reason", "x"}, "must be a number below 0"},
-		{[]string{"adjust", "a", "BTC", "--reason", "x", "-0.000000001"},
-			"at most 8 fractional digits"},
-		{[]string{"adjust", "a", "BTC", "-92233720368.54775808", "--reason", "x"},
-			"above -92,233,720,368"},
-		{[]string{"-1", "adjust", "a"}, `unknown command "a"`},
-		{[]string{"adjust", "A", "BTC", "-1", "--reason", "x"}, "the account name"},
-		{[]string{"adjust", "a", "btc", "-1", "--reason", "x"}, `the currency "btc" must be`},
-		{[]string{"adjust", "a", "BTC", "-1"}, "adjust needs --reason TEXT"},
-		{[]string{"adjust", "a", "BTC", "-1", "--reason", ""}, "--reason"},
-		{[]string{"adjust", "a", "BTC", "-1", "--reason", "x", "--reference", "a b"},
-			`the reference "a b" must be`},
-		{[]string{"version", "x"}, "one argument too many for version"},
-		{[]string{"health", "--listen", "x"}, `--listen is "x"`},
-		{[]string{"serve", "x"}, "one argument too many for serve"},
-	} {
-		r := runLine(f.environ, x.args...)
-		r.wantError(t, exitUsage, x.want)
-		if !strings.Contains(r.errOut, "--help` for help.\n") {
-			t.Errorf("%q does not say how to get help: %s", x.args, r.errOut)
-		}
-		r = runLine(f.environ, append([]string{"--json"}, x.args...)...)
-		wantJSONError(t, r, exitUsage, x.want)
-	}
-	f.wantAsked()
-}
-
 // wantJSONError expects exactly one object {"error"} on stderr.
 func wantJSONError(t *testing.T, r result, code int, text string) {
 	t.Helper()
@@ -422,66 +226,8 @@ func wantJSONError(t *testing.T, r result, code int, text string) {
 	}
 }
 
-func TestRefusalsOfTheServerHaveTheirExitCodes(t *testing.T) {
-	noPauses(t)
-	for _, x := range []struct {
-		status int
-		body   string
-		code   int
-		want   string
-	}{
-		{400, `{"error":"The account alice exists already."}`, exitUsage,
-			"The account alice exists already."},
-		{409, `{"error":"Taken."}`, exitUsage, "Taken."},
-		{401, `{"error":"Wrong token."}`, exitUsage,
-			"Wrong token (the token is from EXCHANGE_OPERATOR_TOKEN)"},
-		{404, `{"detail":"Not found."}`, exitUsage, "the exchange answered 404 Not Found: is "},
-		{302, ``, exitUsage, "the exchange answered 302 Found: is "},
-		{503, `{"error":"The outcome is unknown."}`, exitUnavailable,
-			"The outcome is unknown; whether it was done is unknown: `exchange account list` " +
-				"shows"},
-		{500, `oops`, exitUnavailable,
-			"the exchange answered 500 Internal Server Error; whether it was done is unknown"},
-		{200, `oops`, exitUnavailable,
-			"is not one of an exchange's operator listener; whether it was done is unknown"},
-		{200, `{"account":"alice"}`, exitUnavailable,
-			"is not one of an exchange's operator listener"},
-	} {
-		f := newFake(t, x.status, x.body)
-		r := runLine(f.environ, "account", "create", "alice")
-		r.wantError(t, x.code, x.want)
-		if strings.Contains(r.errOut, "for help") {
-			t.Errorf("the command line was not wrong: %s", r.errOut)
-		}
-		wantJSONError(t, runLine(f.environ, "account", "create", "alice", "--json"), x.code, x.want)
-		if n := len(f.requests()); n != 2 {
-			t.Errorf("%d: asked %d times, want once a command", x.status, n)
-		}
-	}
-	f := newFake(t, 503, `{"error":"Maintenance."}`)
-	f.before = func(w http.ResponseWriter) error { w.Header().Set("Retry-After", "1"); return nil }
-	runLine(f.environ, "account", "create", "alice").want(t, exitUnavailable, "",
-		"exchange: Maintenance.\n")
-	runLine(f.environ, "deposit", "alice", "BTC", "1").want(t, exitUnavailable, "",
-		"exchange: Maintenance.\n")
-	f.before = nil
-	runLine(f.environ, "account", "list").want(t, exitUnavailable, "", "exchange: Maintenance.\n")
-}
-
 // closedPort is an address without a listener.
 const closedPort = "127.0.0.1:1"
-
-func TestAServerThatIsNotThere(t *testing.T) {
-	noPauses(t)
-	environ := []string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort}
-	for _, line := range []string{"account list", "account create a", "deposit a BTC 1"} {
-		r := runLine(environ, strings.Fields(line)...)
-		r.wantError(t, exitUnavailable, "connect: connection refused; is `exchange serve` running?")
-		if strings.Contains(r.errOut, "unknown") {
-			t.Errorf("nothing was sent, so the outcome is known: %s", r.errOut)
-		}
-	}
-}
 
 // hangUp closes the connection without an answer.
 func hangUp(w http.ResponseWriter) error {
@@ -532,31 +278,6 @@ func TestADepositIsRepeatedUnderItsReferenceUntilItsOutcomeIsKnown(t *testing.T)
 	f.requests()
 	if runLine(f.environ, "deposit", "a", "BTC", "1"); f.requests()[0] == first {
 		t.Error("two deposits got the same reference")
-	}
-}
-
-func TestADepositWhoseOutcomeStaysUnknownNamesItsReference(t *testing.T) {
-	noPauses(t)
-	f := newFake(t, 0, "")
-	f.before = hangUp
-	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
-	r.wantError(t, exitUnavailable,
-		"whether it was done is unknown: repeat the command with --reference R-9: it is credited "+
-			"once at most")
-	if n := len(f.requests()); n != len(pauses)+1 {
-		t.Errorf("asked %d times", n)
-	}
-}
-
-// Damage stays: the deposit is not repeated, and its reference is not called good again.
-func TestADepositOverADamagedIndexExitsWith70(t *testing.T) {
-	noPauses(t)
-	f := newFake(t, 503,
-		`{"error":"the index of references is damaged: nothing was done","damaged":true}`)
-	r := runLine(f.environ, "deposit", "a", "BTC", "1", "--reference", "R-9")
-	r.wantError(t, exitBroken, "the index of references is damaged: nothing was done")
-	if n := len(f.requests()); n != 1 {
-		t.Errorf("asked %d times", n)
 	}
 }
 
@@ -633,24 +354,6 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 	r.wantError(t, exitUsage, "the database must be a number")
 	if strings.Contains(r.errOut, "hunter2") {
 		t.Errorf("the password is shown: %s", r.errOut)
-	}
-}
-
-func TestHelpNamesEveryFlagAndOption(t *testing.T) {
-	serve, all := runLine(nil, "serve", "--help"), runLine(nil, "config", "--help")
-	if serve.code != 0 || all.code != 0 || serve.errOut != "" {
-		t.Fatal(serve, all)
-	}
-	for _, o := range config.Options {
-		if strings.Contains(serve.out, "--"+o.FlagName()+" ") != o.Flag {
-			t.Errorf("%s: in the help of serve: %v", o.Key, !o.Flag)
-		}
-		if !strings.Contains(all.out, "\n"+o.Key) {
-			t.Errorf("config --help leaves out %s", o.Key)
-		}
-	}
-	if r := runLine(nil); r.code != 0 || !strings.Contains(r.out, "Exit codes:") {
-		t.Errorf("%+v", r)
 	}
 }
 

@@ -3,12 +3,16 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Every command that changes something, with an answer that the server may give.
-var repeatable = []struct{ line, answer string }{
+// A command that asks the exchange, and an answer that it may get.
+type exampleCommand struct{ line, answer string }
+
+// Commands that change something, are repeated, and come to the same however often they are.
+var repeatable = []exampleCommand{
 	{"account freeze alice", frozen},
 	{"account unfreeze alice", `{"account":"alice","on":false}`},
 	{"account close alice", `{"account":"alice","id":7,"closed":true}`},
@@ -24,13 +28,37 @@ var repeatable = []struct{ line, answer string }{
 	{"withdraw refuse 3 --details no", approved7},
 	{"fees set alice BTC_USDT --maker 0 --taker 0", fees},
 	{"fees reset alice BTC_USDT", fees},
+	{"deposit alice BTC 1 --reference R-9",
+		`{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"R-9"}`},
 }
 
-var asking = []struct{ line, answer string }{
+// Commands that change something, and are made once. Their advice is how to find out whether they
+// were.
+var once = []struct{ line, answer, advice string }{
+	{"account create alice", `{"account":"alice","id":1,"email":""}`,
+		"`exchange account list` shows"},
+	{"key create alice", `{"key":"K","secret":"S","account":"alice","permissions":[]}`,
+		"`exchange key list alice` shows"},
+}
+
+// Commands that change nothing.
+var asking = []exampleCommand{
 	{"account show alice", shown},
 	{"withdraw list", `{"withdraws":[]}`},
 	{"actions", `{"actions":[]}`},
 	{"cluster hash", `{"node":"a","sequence":7,"hash":"ab"}`},
+}
+
+// unlessRepeated returns the commands that are made once, whatever they do.
+func unlessRepeated() []exampleCommand {
+	list := slices.Clone(asking)
+	for _, x := range streaming {
+		list = append(list, exampleCommand{x.line, x.lines + end(x.end)})
+	}
+	for _, x := range once {
+		list = append(list, exampleCommand{x.line, x.answer})
+	}
+	return list
 }
 
 func TestChangesAreRepeatedUntilTheirOutcomeIsKnown(t *testing.T) {
@@ -57,12 +85,34 @@ func TestChangesAreRepeatedUntilTheirOutcomeIsKnown(t *testing.T) {
 		}
 
 		f = newFake(t, 503, `{"error":"Outcome unknown."}`)
-		r := runLine(f.environ, words(x.line)...)
-		r.wantError(t, exitUnavailable,
-			"exchange: Outcome unknown; whether it was done is unknown: run the same command "+
-				"again until it answers\n")
+		advice := "run the same command again until it answers"
+		if _, reference, found := strings.Cut(x.line, " --reference "); found {
+			advice = "repeat the command with --reference " + reference +
+				": it is credited once at most"
+		}
+		runLine(f.environ, words(x.line)...).wantError(t, exitUnavailable,
+			"exchange: Outcome unknown; whether it was done is unknown: "+advice+"\n")
 		if n := len(f.requests()); n != len(pauses)+1 {
 			t.Errorf("%s: asked %d times", x.line, n)
+		}
+	}
+}
+
+func TestTheOthersAreMadeOnce(t *testing.T) {
+	for _, x := range unlessRepeated() {
+		f := newFake(t, 0, "")
+		f.before = hangUp
+		r := runLine(f.environ, words(x.line)...)
+		r.wantError(t, exitUnavailable, "did not answer")
+		advice := ""
+		for _, y := range once {
+			if y.line == x.line {
+				advice = "whether it was done is unknown: " + y.advice
+			}
+		}
+		if n := len(f.requests()); n != 1 || !strings.Contains(r.errOut, advice) ||
+			strings.Contains(r.errOut, "was done") != (advice != "") {
+			t.Errorf("%s: asked %d times; %s", x.line, n, r.errOut)
 		}
 	}
 }
@@ -112,7 +162,9 @@ func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
 
 func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 	noPauses(t)
-	for _, x := range append(repeatable, asking...) {
+	backups := t.TempDir()
+	list := append(slices.Concat(repeatable, unlessRepeated()), exampleCommand{"backup " + backups, ""})
+	for _, x := range list {
 		for _, y := range []struct {
 			status int
 			body   string
@@ -120,16 +172,22 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 			want   string
 		}{
 			{400, `{"error":"there is no such thing"}`, exitUsage, "there is no such thing"},
-			{401, `{"error":"the bearer token is missing or wrong"}`, exitUsage,
+			{401, `{"error":"The bearer token is wrong."}`, exitUsage,
 				"wrong (the token is from EXCHANGE_OPERATOR_TOKEN)"},
-			{404, ``, exitUsage, "the exchange answered 404 Not Found: is "},
+			{404, `{"detail":"Not found."}`, exitUsage, "the exchange answered 404 Not Found: is "},
+			{302, ``, exitUsage, "the exchange answered 302 Found: is "},
 			{500, `oops`, exitUnavailable, "the exchange answered 500 Internal Server Error"},
-			{200, `oops`, exitUnavailable, "is not one of an exchange's operator listener"},
-			{200, `{}`, exitUnavailable, "is not one of an exchange's operator listener"},
+			{503, `{"error":"it is damaged","damaged":true}`, exitBroken, "it is damaged\n"},
 		} {
 			f := newFake(t, y.status, y.body)
-			runLine(f.environ, words(x.line)...).wantError(t, y.code, y.want)
-			wantJSONError(t, runLine(f.environ, words(x.line+" --json")...), y.code, y.want)
+			r := runLine(f.environ, words(x.line)...)
+			r.wantError(t, y.code, y.want)
+			if n := len(f.requests()); n != 1 && y.status != 500 ||
+				strings.Contains(r.errOut, "for help") {
+				t.Errorf("%s: asked %d times, and says %s", x.line, n, r.errOut)
+			}
+			wantJSONError(t, runLine(f.environ, words(x.line+" --json")...), y.code,
+				strings.TrimSpace(y.want))
 		}
 		f := newFake(t, 503, `{"error":"Too many requests are in flight."}`)
 		f.before = func(w http.ResponseWriter) error {
@@ -141,27 +199,32 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 		if n := len(f.requests()); n != 1 {
 			t.Errorf("%s: what was not taken in was asked %d times", x.line, n)
 		}
-		runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort},
-			words(x.line)...).
-			wantError(t, exitUnavailable,
-				"connect: connection refused; is `exchange serve` running?")
+		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort},
+			words(x.line)...)
+		r.wantError(t, exitUnavailable, "connect: connection refused; is `exchange serve` running?")
+		if strings.Contains(r.errOut, "unknown") {
+			t.Errorf("nothing was sent, so the outcome is known: %s", r.errOut)
+		}
 	}
+	wantOnly(t, backups)
 }
 
 // An answer without one of its parts would be shown with another meaning: `on` left out is not
 // `off`.
 func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 	noPauses(t)
-	optional := map[string]bool{"email": true, "address": true, "time": true, "currency": true}
-	for _, x := range append(repeatable, asking...) {
+	optional := map[string]bool{"email": true, "address": true, "time": true, "currency": true,
+		"permissions": true}
+	for _, x := range slices.Concat(repeatable, asking, unlessRepeated()[len(asking)+len(streaming):]) {
 		var whole map[string]any
 		d := json.NewDecoder(strings.NewReader(x.answer))
 		d.UseNumber()
 		if err := d.Decode(&whole); err != nil {
 			t.Fatal(err)
 		}
+		answers := []string{"oops"}
 		for name, value := range whole {
-			if optional[name] {
+			if optional[name] || whole["deposit"] != nil && name == "account" {
 				continue
 			}
 			delete(whole, name)
@@ -170,21 +233,12 @@ func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			whole[name] = value
-			f := newFake(t, 200, string(text))
+			answers = append(answers, string(text))
+		}
+		for _, text := range answers {
+			f := newFake(t, 200, text)
 			runLine(f.environ, words(x.line)...).wantError(t, exitUnavailable,
 				"is not one of an exchange's operator listener")
-		}
-	}
-}
-
-func TestAReadIsNotRepeated(t *testing.T) {
-	for _, x := range asking {
-		f := newFake(t, 0, "")
-		f.before = hangUp
-		r := runLine(f.environ, words(x.line)...)
-		r.wantError(t, exitUnavailable, "did not answer")
-		if n := len(f.requests()); n != 1 || strings.Contains(r.errOut, "was done") {
-			t.Errorf("%s: asked %d times; %s", x.line, n, r.errOut)
 		}
 	}
 }

@@ -128,21 +128,3 @@ func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	wantOnly(t, dir, ".exchange-unfinished-2", ".unfinished-3", "exchange-2.backup",
 		"exchange-unfinished-4")
 }
-
-func TestAnArgumentWithADashIsNamed(t *testing.T) {
-	f := newFake(t, 500, "")
-	for _, x := range []struct{ line, want string }{
-		{"withdraw approve -1", `ID of withdraw approve is "-1": it cannot begin with a dash`},
-		{"withdraw refuse -17 --details x", `ID of withdraw refuse is "-17": it cannot`},
-		{"deposit alice BTC -1.5", `AMOUNT of deposit is "-1.5": it cannot`},
-		{"deposit --reference x alice -BTC 1", `CURRENCY of deposit is "-BTC": it cannot`},
-		{"backup -x", `DIR of backup is "-x": it cannot`},
-		{"export trades -1", `"-1" is no flag: flags begin with two dashes`},
-		{"withdraw approve 1 -1", `"-1" is no flag`},
-		{"actions --nothing", `unknown flag: --nothing`},
-	} {
-		runLine(f.environ, words(x.line)...).wantError(t, exitUsage, x.want)
-		wantJSONError(t, runLine(f.environ, append(words(x.line), "--json")...), exitUsage, x.want)
-	}
-	f.wantAsked()
-}

@@ -3,17 +3,15 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -22,46 +20,6 @@ import (
 	"exchange/persistence/redis"
 	"exchange/persistence/redistest"
 )
-
-// startAndWait starts a redis-server in its own group of processes, waits until the server takes
-// connections, and ends it with the test.
-func startAndWait(t *testing.T, server *exec.Cmd) {
-	t.Helper()
-	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	output, err := server.StdoutPipe()
-	if err == nil {
-		err = server.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	loaded, ended := make(chan struct{}), make(chan struct{})
-	var said bytes.Buffer // before loaded or ended is closed
-	go func() {
-		defer close(ended)
-		lines, first := bufio.NewScanner(output), sync.OnceFunc(func() { close(loaded) })
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), "Ready to accept connections") {
-				first()
-			}
-			select {
-			case <-loaded:
-			default:
-				fmt.Fprintln(&said, lines.Text())
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		syscall.Kill(-server.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
-		<-ended
-		server.Wait() //nolint:errcheck // it was killed
-	})
-	select {
-	case <-loaded:
-	case <-ended:
-		t.Fatalf("it ends: %s", said.String())
-	}
-}
 
 // The containers' Redis starts by its command, the health check finds it, and it wants the
 // password. The exchange's store takes this Redis as durable.
@@ -79,7 +37,14 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	}
 	server := exec.Command(s.Command[0], s.Command[1], script)
 	server.Env, server.Dir = environ, dir
-	startAndWait(t, server)
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-server.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		server.Wait()                                      //nolint:errcheck // it was killed
+	})
 	if s.Healthcheck.Test[0] != "CMD-SHELL" {
 		t.Fatalf("%q", s.Healthcheck.Test)
 	}
@@ -90,8 +55,10 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 		c.Env = environ
 		return c.Run() == nil
 	}
-	if !healthy(environ) {
-		t.Fatal("its health check does not find it")
+	for begin := time.Now(); !healthy(environ); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("its health check does not find it")
+		}
 	}
 	if healthy(os.Environ()) {
 		t.Error("it needs no password")

@@ -41,23 +41,6 @@ func TestRequestsAreDueWhenTheirNumberIsReached(t *testing.T) {
 	}
 }
 
-func TestAScheduleDoesNotDrift(t *testing.T) {
-	for _, rate := range []float64{3, 1000, 9_999_999} {
-		var stages []Stage
-		for range 7 {
-			stages = append(stages, Stage{24 * time.Hour, rate, rate})
-		}
-		for _, s := range []*Schedule{Steady(rate, 7*24*time.Hour), NewSchedule(stages...)} {
-			for hour := range uint64(7 * 24) {
-				at, _ := s.due(hour * 3600 * uint64(rate))
-				if at != time.Duration(hour)*time.Hour {
-					t.Fatalf("at %g/s the first request of hour %d is due at %v", rate, hour, at)
-				}
-			}
-		}
-	}
-}
-
 // Requests of several generators are those of the schedule, each once.
 func TestGeneratorsShareASchedule(t *testing.T) {
 	s := NewSchedule(Stage{time.Second, 0, 777}, Stage{time.Second, 100, 100})

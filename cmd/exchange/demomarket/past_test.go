@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/core/market"
 )
@@ -104,21 +105,28 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 	})
 }
 
+// begunPast returns an exchange whose past was stopped behind its first step.
+func begunPast(t *testing.T) (*exchange, *actors.Engine, *Market) {
+	t.Helper()
+	x := newExchange(t)
+	x.demo = true
+	e := x.start()
+	if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
+		t.Fatal("the past was not stopped")
+	}
+	m, err := traders(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.chance = random.New(random.NewPCG(2, 0))
+	return x, e, m
+}
+
 // The exchange refuses a client order id again for a day only. A past that goes on later than that
 // places nothing twice, either.
 func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		x := newExchange(t)
-		x.demo = true
-		e := x.start()
-		if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
-			t.Fatal("the past was not stopped")
-		}
-		m, err := traders(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.chance = random.New(random.NewPCG(2, 0))
+		x, e, m := begunPast(t)
 		deals := m.deals(0, 1)
 		x.clock.stand(time.Now().Add(time.Hour))
 		played, placed, err := m.played()
@@ -144,17 +152,7 @@ func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
 // all orders of the one before.
 func TestAPastGoesOnAmidAStep(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		x := newExchange(t)
-		x.demo = true
-		e := x.start()
-		if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
-			t.Fatal("the past was not stopped")
-		}
-		m, err := traders(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.chance = random.New(random.NewPCG(2, 0))
+		x, e, m := begunPast(t)
 		m.deals(0, 1)
 		begun := m.deals(1, 1)[0]
 		x.clock.stand(time.Now().Add(-time.Hour))
