@@ -69,6 +69,9 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 		p.Switches != 0 || p.Open != 2 || p.Backup != nil || p.Audit != nil {
 		t.Errorf("at first %+v", p)
 	}
+	if a := h.post("bob", "/api/v1/order-cancel-after/", "timeout=600"); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
 	do("pairs/halt", `{"pair":"BTC_USDT","on":true}`)
 	do("pairs/halt", `{"pair":"BTC_USDT","on":false}`)
 	do("pairs/halt", `{"all":true,"on":true}`)
@@ -86,7 +89,8 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 		t.Helper()
 		if !p.Maintenance.On || p.Maintenance.Message != "At 9." || p.Maintenance.Since != since ||
 			!clockText.MatchString(since) || len(p.Halted) != len(h.engine.Pairs()) ||
-			p.Frozen.Accounts != 2 || !slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
+			p.Switches != 1 || p.Frozen.Accounts != 2 ||
+			!slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
 			t.Errorf("%s: %+v", when, p)
 		}
 		for i, x := range p.Halted {
@@ -136,17 +140,6 @@ func TestTheStatusTellsOfAMaintenanceWithCancels(t *testing.T) {
 	says(t, "an end with cancels", ask("POST", "/operator/v1/maintenance",
 		`{"on":false,"cancels":true}`), 400,
 		`{"error":"cancels: with on true, for a maintenance in which clients may cancel"}`)
-}
-
-func TestTheStatusCountsArmedSwitches(t *testing.T) {
-	h := traded(t)
-	ask := asOperator(t, h.gateway)
-	if a := h.post("bob", "/api/v1/order-cancel-after/", "timeout=600"); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	if p := decode[statusPage](t, ask("GET", "/operator/v1/status", "")); p.Switches != 1 {
-		t.Errorf("%d switches", p.Switches)
-	}
 }
 
 func TestOperatorsSeePairsAndFees(t *testing.T) {
