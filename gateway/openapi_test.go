@@ -337,6 +337,13 @@ func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
 	}
 }
 
+func TestAnUnknownOutcomeSaysSoOfEveryCommand(t *testing.T) {
+	if text := api.OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") ||
+		strings.Contains(text, "the order") {
+		t.Errorf("a withdraw is answered with %q", text)
+	}
+}
+
 func TestTheDescribedSignatureIsAccepted(t *testing.T) {
 	d := documentation(t, false)
 	text := d.at("/components/securitySchemes/signature/description").(string)

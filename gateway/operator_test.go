@@ -305,6 +305,32 @@ func TestAKeyWithABadPermissionOrAddressIsNotMade(t *testing.T) {
 	f(`{"account":"","permissions":["read"]}`, 400, refusal(`there is no account ""`))
 }
 
+func TestAKeyThatWasMadeWorksUntilItIsRevoked(t *testing.T) {
+	h := newHarness(t, nil)
+	h.account("alice")
+	ask := asOperator(t, h.gateway)
+	m := madeKey.FindStringSubmatch(
+		ask("POST", "/operator/v1/keys",
+			`{"account":"alice","permissions":["read"],"allow":["0.0.0.0/32"]}`).body)
+	if m == nil {
+		t.Fatal("no key")
+	}
+	wallets := func(nonce string) int {
+		mac := KeyMaterial([]byte(m[2])).(interface {
+			Sign(dst, message []byte) []byte
+		}).Sign(nil, []byte(m[1]))
+		return h.do("GET", "/api/v1/wallets", "", "", "X-KEY", m[1], "X-SIGN", string(mac),
+			"X-NONCE", nonce).status
+	}
+	if got := wallets("1"); got != 200 {
+		t.Errorf("a new key: %d", got)
+	}
+	ask("POST", "/operator/v1/keys/revoke", `{"key":"`+m[1]+`"}`)
+	if got := wallets("2"); got != 401 {
+		t.Errorf("a revoked key: %d", got)
+	}
+}
+
 func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")

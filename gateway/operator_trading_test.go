@@ -74,6 +74,8 @@ var operatorFields = []struct {
 			"reference": append(noLine, quote(strings.Repeat("x", 1025)))}},
 	{"withdraws/refuse", map[string]string{"details": `"why"`},
 		map[string][]string{"withdraw": noNumber}},
+	{"withdraws/refuse", map[string]string{"withdraw": "2", "details": `"why"`},
+		map[string][]string{"despite_freeze": {"true"}, "reference": {`"tx"`}}},
 	{"withdraws/refuse", map[string]string{"withdraw": "2"},
 		map[string][]string{"details": append(noLine, "", "null", `""`,
 			quote(strings.Repeat("x", 1025)), quote(strings.Repeat("\u00e9", 513)))}},
