@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -52,6 +54,31 @@ func TestThePublicListenerHasSparePlaces(t *testing.T) {
 	}
 }
 
+// occupiers take all places from eight addresses and hold them. Some say nothing, some send a part
+// of a request, some were answered, and some have a stream without a subscription.
+func occupiers(t *testing.T, l *network, places int) {
+	t.Helper()
+	for i := range places {
+		source := fmt.Sprintf("127.0.0.%d", 11+i%8)
+		switch i / 8 % 4 {
+		case 0:
+			dialedFrom(t, source, l)
+		case 1:
+			c := dialedFrom(t, source, l)
+			if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nX-A: "); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			c := dialedFrom(t, source, l)
+			if a := talk(t, c, "GET", alive); a.status != 200 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		case 3:
+			subscriber(t, source, l, "")
+		}
+	}
+}
+
 // subscriber has a stream, and a subscription if it names a channel.
 func subscriber(t *testing.T, source string, l *network, channel string) *websocket.Conn {
 	t.Helper()
@@ -95,6 +122,63 @@ func signedRequest(account string, nonce uint64) string {
 	s := signed(account, nonce, "")
 	return "GET /api/v1/wallets HTTP/1.1\r\nHost: x\r\n" + s[0] + ": " + s[1] + "\r\n" + s[2] +
 		": " + s[3] + "\r\n" + s[4] + ": " + s[5] + "\r\n\r\n"
+}
+
+func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
+	bubble(t, testIdleConnectionsKeepNoClientOut)
+}
+
+func testIdleConnectionsKeepNoClientOut(t *testing.T) {
+	const places = 64
+	h, l := crowded(t, places)
+	ask := func(c net.Conn, text string) {
+		t.Helper()
+		if a := talk(t, c, "GET", text); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	owner := dialedFrom(t, "127.0.0.1", l)
+	ask(owner, signedRequest("alice", h.nextNonce("alice")))
+	// shares an address with others
+	watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
+	poll := h.polled(streamPath) // in memory: its request goes over TCP
+	poll.hears("40{")
+	held := dialedFrom(t, "127.0.0.12", l)
+	if _, err := io.WriteString(held, "GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	g := h.gateway
+	eventually(t, "a request is under way", func() bool {
+		return g.public.places.Busy(netip.MustParseAddr("127.0.0.12")) == 1
+	})
+	taken := g.public.places.Open()
+	occupiers(t, l, places-taken)
+	eventually(t, "all places are taken",
+		func() bool { return g.public.places.Open() == places })
+	for i := range 3 * places {
+		c := dialedFrom(t, "127.0.0.2", l)
+		ask(c, alive)
+		if i%2 == 0 {
+			ask(c, signedRequest("bob", h.nextNonce("bob")))
+		}
+		c.Close()
+		dialedFrom(t, fmt.Sprintf("127.0.0.%d", 11+i%8), l) // and they come again
+	}
+	ask(owner, signedRequest("alice", h.nextNonce("alice")))
+	poll.say(`42["subscribe","ticker.BTC_USDT"]`)
+	ask(held, "")
+	if a := h.post("alice", "/api/v1/order/",
+		order("sell", "BTC_USDT", "0.1", "100.5")); a.status != 201 {
+		t.Fatal(a.body)
+	}
+	if a := h.post("bob", "/api/v1/order/",
+		order("buy", "BTC_USDT", "0.1", "101")); a.status != 201 {
+		t.Fatal(a.body)
+	}
+	if _, text, err := watcher.ReadMessage(); err != nil ||
+		!strings.HasPrefix(string(text), `42["trades"`) {
+		t.Errorf("%s, %v", text, err)
+	}
 }
 
 // idle waits until so many connections could be given up.

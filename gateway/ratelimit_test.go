@@ -341,6 +341,48 @@ func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 		h.do("POST", "/api/v1/order", formType, f, s...), 401, wrongSign)
 }
 
+func TestALimitMayBeSwitchedOff(t *testing.T) {
+	for name, off := range map[string]func(o *Options){
+		"public":   func(o *Options) { o.PublicRate = Rate{} },
+		"reads":    func(o *Options) { o.ReadRate = Rate{} },
+		"commands": func(o *Options) { o.CommandRate = Rate{} },
+		"cancels":  func(o *Options) { o.CancelRate = Rate{} },
+		"failures": func(o *Options) { o.FailureRate = Rate{} },
+		"probes":   func(o *Options) { o.ProbeRate = Rate{} },
+		"":         func(*Options) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := limited(t, func(o *Options) { every(o, Rate{1, 1}); off(o) })
+			for kind, ask := range map[string]func() answer{
+				"public": func() answer {
+					return h.do("GET", publicPath, "", "",
+						from("192.0.2.1")...)
+				},
+				"reads":    func() answer { return h.get("bob", privatePath) },
+				"commands": func() answer { return h.post("bob", "/api/v1/order", "x=1") },
+				"cancels":  func() answer { return h.post("bob", "/api/v1/order-cancel", "x=1") },
+				"failures": func() answer {
+					return h.do("GET", privatePath, "", "",
+						from("192.0.2.1")...)
+				},
+				"probes": func() answer {
+					return h.do("GET", "/healthz", "", "",
+						from("192.0.2.1")...)
+				},
+			} {
+				first, second := ask(), ask()
+				if kind == name {
+					rated(t, kind, first, 0, 0, 0)
+					rated(t, kind, second, 0, 0, 0)
+				} else {
+					rated(t, kind, first, 1, 0, 1)
+					throttled(t, kind, second, 1, 1)
+				}
+			}
+		})
+	}
+}
+
 // A flood of probes from elsewhere is refused, and those of a supervisor on this machine, and of
 // the proxies in front, never are.
 func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
