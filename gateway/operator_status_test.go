@@ -48,6 +48,22 @@ type statusPage struct {
 	} `json:"last_audit"`
 }
 
+// isSet wants the page to show what TestTheStatusShowsWhatOperatorsSet sets.
+func (p *statusPage) isSet(h *harness, when, since string) {
+	h.t.Helper()
+	if !p.Maintenance.On || p.Maintenance.Message != "At 9." || p.Maintenance.Since != since ||
+		!clockText.MatchString(since) || len(p.Halted) != len(h.engine.Pairs()) ||
+		p.Switches != 1 || p.Frozen.Accounts != 2 ||
+		!slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
+		h.t.Errorf("%s: %+v", when, p)
+	}
+	for i, x := range p.Halted {
+		if x.Pair != h.engine.Market(uint16(i+1)).Name || !clockText.MatchString(x.Since) {
+			h.t.Errorf("%s: %+v is halted", when, x)
+		}
+	}
+}
+
 func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
@@ -85,22 +101,8 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	if a := ask("GET", "/operator/v1/backup", ""); a.status != 200 {
 		t.Fatalf("%d", a.status)
 	}
-	check := func(when string, p statusPage) {
-		t.Helper()
-		if !p.Maintenance.On || p.Maintenance.Message != "At 9." || p.Maintenance.Since != since ||
-			!clockText.MatchString(since) || len(p.Halted) != len(h.engine.Pairs()) ||
-			p.Switches != 1 || p.Frozen.Accounts != 2 ||
-			!slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
-			t.Errorf("%s: %+v", when, p)
-		}
-		for i, x := range p.Halted {
-			if x.Pair != h.engine.Market(uint16(i+1)).Name || !clockText.MatchString(x.Since) {
-				t.Errorf("%s: %+v is halted", when, x)
-			}
-		}
-	}
 	p = page()
-	check("set", p)
+	p.isSet(h, "set", since)
 	if p.Backup == nil || !p.Backup.OK || p.Audit == nil || !p.Audit.OK ||
 		!strings.HasPrefix(p.Audit.Result, "no difference up to sequence ") {
 		t.Errorf("a backup and an audit: %+v, %+v", p.Backup, p.Audit)
@@ -109,7 +111,7 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	h.start()
 	ask = asOperator(t, h.gateway)
 	p = page()
-	check("after a crash", p)
+	p.isSet(h, "after a crash", since)
 	if p.Audit != nil || p.Backup != nil {
 		t.Errorf("another process remembers %+v, %+v", p.Backup, p.Audit)
 	}
