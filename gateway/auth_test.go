@@ -574,3 +574,55 @@ func together(n int, send func(i int) answer) []answer {
 	wait.Wait()
 	return answers
 }
+
+func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
+	h := traded(t)
+	p := order("buy", "ETH_USDT", "0.01", "1")
+	for round := range 20 {
+		nonce := uint64(1000 + round)
+		placed := 0
+		for _, a := range together(50, func(i int) answer {
+			if i%2 == 0 {
+				return h.do("POST", "/api/v1/order/", formType, p, signed("bob", nonce, p)...)
+			}
+			return h.postJSON("bob", nonce, "/api/v1/order/",
+				fmt.Sprintf(`{"type":"buy","pair":"ETH_USDT","amount":0.01,"price":%d}`, i))
+		}) {
+			switch {
+			case a.status == 201:
+				placed++
+			case a.status != 401 || a.body != usedNonce(nonce):
+				t.Errorf("round %d: %d %s", round, a.status, a.body)
+			}
+		}
+		if placed != 1 {
+			t.Errorf("round %d: %d orders with one nonce", round, placed)
+		}
+	}
+	if err := h.engine.VerifyAtRest(); err != nil {
+		t.Error(err)
+	}
+	a := h.do("GET", "/api/v1/orders/own/?pair=ETH_USDT", "", "", signed("bob", 5000, "")...)
+	if n := strings.Count(a.body, `"id":`); n != 20 {
+		t.Errorf("%d orders after 20 nonces", n)
+	}
+}
+
+func TestOfEqualNoncesOfReadsInFlightExactlyOneWins(t *testing.T) {
+	h := traded(t)
+	for round := range 10 {
+		won := 0
+		for _, a := range together(20, func(int) answer {
+			return h.do("GET", "/api/v1/wallets/", "", "", signed("bob", uint64(1000+round), "")...)
+		}) {
+			if a.status == 200 {
+				won++
+			} else if a.body != usedNonce(uint64(1000+round)) {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		if won != 1 {
+			t.Errorf("round %d: %d reads with one nonce", round, won)
+		}
+	}
+}

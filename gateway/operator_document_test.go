@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -174,18 +175,10 @@ func TestTheOperatorsDocumentIsServed(t *testing.T) {
 		OperatorToken: operatorToken})
 	ask := asOperator(t, g) // before there is an engine
 	a := ask("GET", operator.DocumentPath, "")
-	var got, want any
-	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 200 ||
-		string(a.header.ContentType()) != jsonMedia {
-		t.Fatal(a.status, err)
-	}
-	if err := json.Unmarshal(operator.Document(), &want); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := json.Marshal(got); err != nil {
-		t.Fatal(err)
-	} else if other, err := json.Marshal(want); err != nil || string(again) != string(other) {
-		t.Error("another document is served")
+	var want bytes.Buffer
+	if err := json.Compact(&want, operator.Document()); err != nil || a.status != 200 ||
+		string(a.header.ContentType()) != jsonMedia || a.body != want.String()+"\n" {
+		t.Errorf("%d %v, another document is served: %.200s", a.status, err, a.body)
 	}
 	if a := ask("GET", operator.DocumentPath, "", "Authorization: Bearer x"); a.status != 401 {
 		t.Errorf("without the token: %d", a.status)
@@ -205,31 +198,6 @@ func TestTheOperatorsBodiesHaveTheMembersOfTheDocument(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A schema that takes anything would let each test pass.
-func TestAnswersThatTheOperatorsDocumentLacksAreFound(t *testing.T) {
-	d := operatorDocument()
-	schema := d.schema("/paths/" + escaped("/operator/v1/accounts") +
-		"/get/responses/200/content/" + escaped(jsonMedia) + "/schema")
-	for text, good := range map[string]bool{
-		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false}],"next":1}`: true,
-		`{"accounts":[{"account":"a","id":1,"email":"","frozen":false,"x":1}]}`:    false,
-		`{"accounts":[{"account":"a","id":1,"email":""}]}`:                         false,
-		`{"accounts":[{"account":"a","id":"1","email":"","frozen":false}]}`:        false,
-		`{"accounts":null}`:          false,
-		`{"accounts":[],"x":1}`:      false,
-		`{"accounts":[]}`:            true,
-		`{"error":"wrong"}`:          false,
-		`{"next":1.5,"accounts":[]}`: false} {
-		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := schema.Validate(v); (err == nil) != good {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
 }
 
 func TestExamplesOfRefusalsOfOperatorsAreTrue(t *testing.T) {

@@ -11,19 +11,6 @@ func TestAnotherAddressHoldsWithdrawalsUntilATimeThatAllAreTold(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
 	const path = "/operator/v1/accounts/email"
-	refused := func(body, want string) {
-		t.Helper()
-		before := h.hash()
-		if a := ask("POST", path, body); a.status != 400 || !strings.Contains(a.body, want) {
-			t.Errorf("%s: %d %s, want %q", body, a.status, a.body, want)
-		}
-		if h.hash() != before {
-			t.Errorf("%s: it changed the state", body)
-		}
-	}
-	refused(`{"account":"nobody","email":"a@b.example"}`, "nobody")
-	refused(`{"account":"carol","email":"a b"}`, "not an e-mail address")
-	refused(`{"account":"carol"}`, "not an e-mail address")
 	a := ask("POST", path, `{"account":"carol","email":"carol@new.example"}`)
 	_, rest, found := strings.Cut(a.body, `"held_until":"`)
 	until, _, _ := strings.Cut(rest, `"`)
@@ -71,14 +58,9 @@ func TestAClosedAccountIsShownAsThatAndItsKeysHaveEnded(t *testing.T) {
 		t.Fatalf("before its end: %d %s", a.status, a.body)
 	}
 	before := h.hash()
-	for body, want := range map[string]string{`{"account":"nobody"}`: "nobody",
-		`{"account":"alice"}`: "so it is not closed"} {
-		if a := ask("POST", path, body); a.status != 400 || !strings.Contains(a.body, want) {
-			t.Errorf("%s: %d %s, want %q", body, a.status, a.body, want)
-		}
-	}
-	if h.hash() != before {
-		t.Error("an account that is not closed was changed")
+	if a := ask("POST", path, `{"account":"alice"}`); a.status != 400 ||
+		!strings.Contains(a.body, "so it is not closed") || h.hash() != before {
+		t.Errorf("an account that has something: %d %s", a.status, a.body)
 	}
 	for _, repeated := range []string{"", `,"repeated":true`} {
 		a := ask("POST", path, dave)

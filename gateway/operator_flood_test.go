@@ -165,35 +165,6 @@ func testTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 	out("192.0.2.2")
 }
 
-// Behind one address there may be others than the operator.
-func TestConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut(t *testing.T) {
-	bubble(t, testConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut)
-}
-
-func testConnectionsWithoutTheTokenKeepNoOperatorOfTheirAddressOut(t *testing.T) {
-	l := reachedFrom(t)
-	other := dialedFrom(t, "192.0.2.2", l)
-	var silent []net.Conn
-	for range operatorConnectionsPerAddress {
-		c := dialedFrom(t, "192.0.2.1", l)
-		silent = append(silent, c)
-	}
-	for range 2 {
-		c := dialedFrom(t, "192.0.2.1", l)
-		if a := talk(t, c, "GET", operating); strings.Contains(a.body,
-			api.TooManyConnections.Detail) {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	closedAfter(t, silent[0])
-	closedAfter(t, silent[1])
-	for _, c := range []net.Conn{silent[2], other} {
-		if a := talk(t, c, "GET", operating); a.status != 503 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-}
-
 // Every user of this machine can open as many connections as the operator's listener has places.
 func TestConnectionsWithoutTheTokenKeepNoOperatorOut(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {

@@ -10,7 +10,6 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/audit"
-	"exchange/actors/directory"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
@@ -27,20 +26,13 @@ func streamed(t *testing.T, a answer) (list []string, end string) {
 	return list[:len(list)-1], strings.TrimSuffix(last, "}")
 }
 
-// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times. keep is
-// looked at with each start; nil: everything.
-func withFees(t *testing.T, keep *persistence.Retention) *harness {
+// withFees is an exchange with fees where alice has sold to bob: 1 BTC at 100 three times.
+func withFees(t *testing.T) *harness {
 	h := newHarness(t, func(o *actors.Options) {
-		if keep != nil {
-			o.Retention = *keep
-		}
 		for i := range o.Pairs {
 			o.Pairs[i].Fees = state.FeeRates{Maker: 100_000, Taker: 200_000} // 0.1 % and 0.2 %
 		}
 	})
-	if keep != nil {
-		h.toPebble(keep)
-	}
 	h.accountAt("alice", "alice@example.org")
 	h.accountAt("bob", "bob@example.org")
 	for _, d := range [][3]string{{"alice", "10", "BTC"}, {"bob", "1000", "USDT"}} {
@@ -82,55 +74,8 @@ func statementOf(t *testing.T, ask func(method, path, body string, headers ...st
 	return text.String()
 }
 
-func TestAStatementAddsUp(t *testing.T) {
-	h := withFees(t, nil)
-	ask := asOperator(t, h.gateway)
-	f := func(account, want string) {
-		t.Helper()
-		if got := statementOf(t, ask, account); got != want {
-			t.Errorf("%s:\n%swant\n%s", account, got, want)
-		}
-	}
-	f("bob", "BTC -0.002 2.994 fee\nBTC 1 2.996 trade\nUSDT -100 700 trade\n"+
-		"BTC -0.002 1.996 fee\nBTC 1 1.998 trade\nUSDT -100 800 trade\n"+
-		"BTC -0.002 0.998 fee\nBTC 1 1 trade\nUSDT -100 900 trade\n"+
-		"USDT 1000 1000 deposit\n")
-	f("alice", "USDT -0.1 299.7 fee\nBTC -1 7 trade\nUSDT 100 299.8 trade\n"+
-		"USDT -0.1 199.8 fee\nBTC -1 8 trade\nUSDT 100 199.9 trade\n"+
-		"USDT -0.1 99.9 fee\nBTC -1 9 trade\nUSDT 100 100 trade\n"+
-		"BTC 10 10 deposit\n")
-	f(directory.FeeAccount, "BTC 0.002 0.006 fee income\nUSDT 0.1 0.3 fee income\n"+
-		"BTC 0.002 0.004 fee income\nUSDT 0.1 0.2 fee income\n"+
-		"BTC 0.002 0.002 fee income\nUSDT 0.1 0.1 fee income\n")
-	says(t, "nobody", ask("GET", "/operator/v1/statement?account=carol", ""), 400,
-		refusal(`there is no account "carol"`))
-	says(t, "no name", ask("GET", "/operator/v1/statement", ""), 400,
-		refusal(`there is no account ""`))
-	f("alice&currency=BTC", "BTC -1 7 trade\nBTC -1 8 trade\nBTC -1 9 trade\nBTC 10 10 deposit\n")
-	says(t, "no currency", ask("GET", "/operator/v1/statement?account=alice&currency=XXX", ""), 400,
-		refusal(`there is no currency "XXX"`))
-}
-
-// The effect of trades that are not kept any more cannot be told, nor the place of older deposits
-// among them. That stays so when more trades are kept by now.
-func TestAStatementEndsWhereTradesAreNotKept(t *testing.T) {
-	keep := &persistence.Retention{Trades: 2}
-	h := withFees(t, keep)
-	for _, now := range []int{2, 3, 100, 0} {
-		h.stop()
-		keep.Trades = now
-		h.start()
-		want := "BTC -0.002 2.994 fee\nBTC 1 2.996 trade\nUSDT -100 700 trade\n" +
-			"BTC -0.002 1.996 fee\nBTC 1 1.998 trade\nUSDT -100 800 trade\n" +
-			"BTC 0.998 0.998 brought forward\nUSDT 900 900 brought forward\n"
-		if got := statementOf(t, asOperator(t, h.gateway), "bob"); got != want {
-			t.Errorf("keeping %d: got\n%swant\n%s", now, got, want)
-		}
-	}
-}
-
 func TestTradesAreExportedOldestFirst(t *testing.T) {
-	h := withFees(t, nil)
+	h := withFees(t)
 	ask := asOperator(t, h.gateway)
 	list, end := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT", ""))
 	if len(list) != 3 || end != "3" {
@@ -174,7 +119,7 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 }
 
 func TestAllRowsAreExported(t *testing.T) {
-	h := withFees(t, nil)
+	h := withFees(t)
 	ask := asOperator(t, h.gateway)
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "120"))
 	h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "90")+"&time_in_force=ioc")
@@ -215,7 +160,7 @@ func TestAllRowsAreExported(t *testing.T) {
 }
 
 func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
-	h := withFees(t, nil)
+	h := withFees(t)
 	ask := asOperator(t, h.gateway)
 	_, end := streamed(t, ask("POST", "/operator/v1/audit", "{}"))
 	var a struct {
@@ -278,7 +223,7 @@ func (damagedArchive) Read(context.Context, uint64, func(prev, next uint64,
 }
 
 func TestABackupIsStreamed(t *testing.T) {
-	h := withFees(t, nil)
+	h := withFees(t)
 	a := asOperator(t, h.gateway)("GET", "/operator/v1/backup", "")
 	info, err := backup.Verify(strings.NewReader(a.body), h.engine.Authority())
 	if err != nil || a.status != 200 || info.Accounts != 3 || info.Rows["trades"] != 3 ||

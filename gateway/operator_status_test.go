@@ -48,6 +48,22 @@ type statusPage struct {
 	} `json:"last_audit"`
 }
 
+// isSet wants the page to show what TestTheStatusShowsWhatOperatorsSet sets.
+func (p *statusPage) isSet(h *harness, when, since string) {
+	h.t.Helper()
+	if !p.Maintenance.On || p.Maintenance.Message != "At 9." || p.Maintenance.Since != since ||
+		!clockText.MatchString(since) || len(p.Halted) != len(h.engine.Pairs()) ||
+		p.Switches != 1 || p.Frozen.Accounts != 2 ||
+		!slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
+		h.t.Errorf("%s: %+v", when, p)
+	}
+	for i, x := range p.Halted {
+		if x.Pair != h.engine.Market(uint16(i+1)).Name || !clockText.MatchString(x.Since) {
+			h.t.Errorf("%s: %+v is halted", when, x)
+		}
+	}
+}
+
 func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
@@ -69,6 +85,9 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 		p.Switches != 0 || p.Open != 2 || p.Backup != nil || p.Audit != nil {
 		t.Errorf("at first %+v", p)
 	}
+	if a := h.post("bob", "/api/v1/order-cancel-after/", "timeout=600"); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
 	do("pairs/halt", `{"pair":"BTC_USDT","on":true}`)
 	do("pairs/halt", `{"pair":"BTC_USDT","on":false}`)
 	do("pairs/halt", `{"all":true,"on":true}`)
@@ -82,21 +101,8 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	if a := ask("GET", "/operator/v1/backup", ""); a.status != 200 {
 		t.Fatalf("%d", a.status)
 	}
-	check := func(when string, p statusPage) {
-		t.Helper()
-		if !p.Maintenance.On || p.Maintenance.Message != "At 9." || p.Maintenance.Since != since ||
-			!clockText.MatchString(since) || len(p.Halted) != len(h.engine.Pairs()) ||
-			p.Frozen.Accounts != 2 || !slices.Equal(p.Frozen.First, []string{"alice", "carol"}) {
-			t.Errorf("%s: %+v", when, p)
-		}
-		for i, x := range p.Halted {
-			if x.Pair != h.engine.Market(uint16(i+1)).Name || !clockText.MatchString(x.Since) {
-				t.Errorf("%s: %+v is halted", when, x)
-			}
-		}
-	}
 	p = page()
-	check("set", p)
+	p.isSet(h, "set", since)
 	if p.Backup == nil || !p.Backup.OK || p.Audit == nil || !p.Audit.OK ||
 		!strings.HasPrefix(p.Audit.Result, "no difference up to sequence ") {
 		t.Errorf("a backup and an audit: %+v, %+v", p.Backup, p.Audit)
@@ -105,7 +111,7 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	h.start()
 	ask = asOperator(t, h.gateway)
 	p = page()
-	check("after a crash", p)
+	p.isSet(h, "after a crash", since)
 	if p.Audit != nil || p.Backup != nil {
 		t.Errorf("another process remembers %+v, %+v", p.Backup, p.Audit)
 	}
@@ -136,17 +142,6 @@ func TestTheStatusTellsOfAMaintenanceWithCancels(t *testing.T) {
 	says(t, "an end with cancels", ask("POST", "/operator/v1/maintenance",
 		`{"on":false,"cancels":true}`), 400,
 		`{"error":"cancels: with on true, for a maintenance in which clients may cancel"}`)
-}
-
-func TestTheStatusCountsArmedSwitches(t *testing.T) {
-	h := traded(t)
-	ask := asOperator(t, h.gateway)
-	if a := h.post("bob", "/api/v1/order-cancel-after/", "timeout=600"); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	if p := decode[statusPage](t, ask("GET", "/operator/v1/status", "")); p.Switches != 1 {
-		t.Errorf("%d switches", p.Switches)
-	}
 }
 
 func TestOperatorsSeePairsAndFees(t *testing.T) {

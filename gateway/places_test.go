@@ -45,39 +45,6 @@ func testASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 	}
 }
 
-// So is one at an address that a proxy of this machine has, too. Connections from there are never
-// given up, so the spare place is free again only when the probe leaves it.
-func TestASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
-	bubble(t, testASupervisorBesideATrustedProxyFindsAPlace)
-}
-
-func testASupervisorBesideATrustedProxyFindsAPlace(t *testing.T) {
-	const most = 3
-	h := traded(t)
-	h.tune = func(o *Options) {
-		o.Connections = most
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-	}
-	h.stop()
-	h.start()
-	p, l := h.gateway.public.places, h.served()
-	p.SetSpare(1)
-	for range most {
-		subscriber(t, "127.0.0.1", l, "trades")
-	}
-	for range 3 {
-		c := dialedFrom(t, "127.0.0.1", l)
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-		if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 503 {
-			t.Errorf("beyond the spare place: %d %s", a.status, a.body)
-		}
-		c.Close()
-		eventually(t, "the spare place is free", func() bool { return p.Open() == most })
-	}
-}
-
 func TestThePublicListenerHasSparePlaces(t *testing.T) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
 	spare := [...]int{g.public.places.SetSpare(0), g.operators.places.SetSpare(0),

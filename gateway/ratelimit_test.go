@@ -311,50 +311,6 @@ func TestWrongSignaturesCountAgainstTheirAddressAlone(t *testing.T) {
 	throttled(t, "and no more", h.do("GET", privatePath, "", "", wrong...), 9, 9)
 }
 
-// A neighbour, strangers, a reading key and the owner's own orders flood from the owner's address.
-// None of them keeps the owner from cancelling.
-func TestNoFloodKeepsAnOwnerFromCancelling(t *testing.T) {
-	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 100, Burst: 30}) })
-	h.key("bob", "reader", event.PermissionRead)
-	placing := order("buy", "BTC_USDT", "1", "0.01")
-	wrong := signed("bob", 1<<40, placing)
-	wrong[3] = strings.Repeat("0", 64)
-	floods := map[string]func() answer{
-		"public":    func() answer { return h.do("GET", publicPath, "", "") },
-		"nowhere":   func() answer { return h.do("GET", "/nowhere", "", "") },
-		"handshake": func() answer { return h.do("GET", streamPath, "", "") },
-		"guesses": func() answer {
-			return h.do("POST", "/api/v1/order-cancel", formType,
-				placing, wrong...)
-		},
-		"strangers": func() answer { return h.do("GET", privatePath, "", "") },
-		"reader":    func() answer { return h.get("reader", privatePath) },
-		"misuse":    func() answer { return h.post("reader", "/api/v1/order-cancel", "order=3") },
-		"neighbour": func() answer { return h.get("alice", privatePath) },
-		"orders":    func() answer { return h.post("bob", "/api/v1/order", placing) },
-		"reads":     func() answer { return h.get("bob", privatePath) },
-	}
-	var orders []string
-	for range 26 {
-		a := h.post("bob", "/api/v1/order", placing)
-		_, id, _ := strings.Cut(a.body, `"oid":`)
-		id, _, _ = strings.Cut(id, ",")
-		orders = append(orders, id)
-	}
-	for round, id := range orders {
-		for name, flood := range floods {
-			for range 3 {
-				flood()
-			}
-			if a := flood(); round == len(orders)-1 && a.status != 429 && name != "handshake" {
-				t.Errorf("%s: %d %s", name, a.status, a.body)
-			}
-		}
-		want(t, "cancel "+id, h.post("bob", "/api/v1/order-cancel", "order="+id), 200,
-			`{"order":`+id+`}`)
-	}
-}
-
 func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 	h, clock := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 1}) })
 	h.key("bob", "reader", event.PermissionRead)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,30 +342,15 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	}
 }
 
-// unprojected is a store that can be kept from taking projections.
-type unprojected struct {
-	persistence.Store
-	gate atomic.Pointer[chan struct{}]
-}
-
-func (u *unprojected) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
-	w *persistence.Writes) error {
-	if gate := u.gate.Load(); gate != nil {
-		<-*gate
-	}
-	return u.Store.Apply(ctx, tok, from, to, w)
-}
-
 // A question that was not answered in time has done nothing, and may be asked again; only of a
 // command the outcome is unknown.
 func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
-	store := &unprojected{}
+	store := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {
 		store.Store = o.Store
 		o.Store, o.Timing.Request = store, time.Second
 	})
-	gate := make(chan struct{})
-	store.gate.Store(&gate)
+	defer store.hold()()
 	h.account("alice")
 	a := asOperator(t, h.gateway)("GET", "/operator/v1/actions", "")
 	says(t, "actions", a, 503, refusal(committed.ErrTimeout.Error()))
@@ -376,6 +360,4 @@ func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 	if id := a.header.Peek("X-Request-Id"); len(id) == 0 {
 		t.Error("the log does not have it")
 	}
-	store.gate.Store(nil)
-	close(gate)
 }

@@ -1,61 +1,21 @@
 package gateway
 
 import (
-	"context"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/gateway/api"
-	"exchange/persistence"
 )
-
-// A heldHistory can be told to hold queries for orders and trades back.
-type heldHistory struct {
-	persistence.Store
-	gate  chan struct{} // reads go on when the gate is closed; nil: they do not wait
-	asked atomic.Int64
-}
-
-func (s *heldHistory) wait() {
-	if s.asked.Add(1); s.gate != nil {
-		<-s.gate
-	}
-}
-
-func (s *heldHistory) Orders(ctx context.Context, q persistence.OrderQuery,
-	fn func(*persistence.Order) bool) error {
-	s.wait()
-	return s.Store.Orders(ctx, q, fn)
-}
-
-func (s *heldHistory) Trades(ctx context.Context, q persistence.TradeQuery,
-	fn func(*persistence.Trade) bool) error {
-	s.wait()
-	return s.Store.Trades(ctx, q, fn)
-}
-
-func (s *heldHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order,
-	error) {
-	s.wait()
-	return s.Store.Order(ctx, account, id)
-}
-
-func (s *heldHistory) OrdersByID(ctx context.Context, account uint32, ids []uint64,
-	fn func(*persistence.Order) bool) error {
-	s.wait()
-	return s.Store.OrdersByID(ctx, account, ids, fn)
-}
 
 func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 	bubble(t, testAnAccountHasItsOwnLimitOfReadsInFlight)
 }
 
 func testAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
-	s := &heldHistory{}
+	s := &slowHistory{}
 	h := newHarness(t, func(o *actors.Options) {
 		o.Limits.KeysPerAccount, o.Timing.Request = 1000, time.Minute
 		s.Store = o.Store
@@ -72,8 +32,7 @@ func testAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 		"/api/v1/orders/own/?offset=3"}
 	// the second proves that the first gave all its places back
 	for round := uint64(1); round <= 2; round++ {
-		s.gate = make(chan struct{})
-		s.asked.Store(0)
+		release := s.block()
 		answers := make(chan answer, most)
 		for i := range most {
 			go func() {
@@ -81,7 +40,10 @@ func testAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 					signed("alice-"+strconv.Itoa(i), round, "")...)
 			}()
 		}
-		eventually(t, "all of them ask the history", func() bool { return s.asked.Load() == most })
+		eventually(t, "all of them ask the history", func() bool {
+			now, _, _ := s.queries()
+			return now == most
+		})
 		for _, path := range []string{"/api/v1/wallets/", "/api/v1/orders/own/"} {
 			refusedForNow(t, "a read more: "+path,
 				h.do("GET", path, "", "", signed("alice-64", round, "")...), api.AccountBusy)
@@ -90,7 +52,7 @@ func testAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 			signed("bob-0", round, "")...); a.status != 200 {
 			t.Errorf("a read of another account: %d %s", a.status, a.body)
 		}
-		close(s.gate)
+		release()
 		for _, a := range receive(answers, most) {
 			want(t, "a read within the limit", a, 200, "[]")
 		}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -95,34 +94,6 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	}
 }
 
-// A start without the keys that secrets are sealed by is refused, and nothing is lost by it.
-func TestAStartWithoutTheServersKeyIsRefused(t *testing.T) {
-	server := [][]byte{serverKey(2)}
-	h := newHarness(t, func(o *actors.Options) {
-		o.Sealer = func(bool) (*seal.Sealer, error) { return seal.New(server...) }
-	})
-	h.account("alice")
-	h.key("alice", "ended", event.AllPermissions)
-	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
-		t.Fatal(err)
-	}
-	h.stop()
-	for _, keys := range [][][]byte{{serverKey(1)}, {serverKey(3)}, {serverKey(3), serverKey(1)}} {
-		server = keys
-		h.store = h.open()
-		if _, err := actors.Start(context.Background(),
-			h.options()); !errors.Is(err, seal.ErrOtherKey) || !errors.Is(err, actors.ErrConfig) {
-			t.Errorf("with other keys: %v", err)
-		}
-		if err := h.store.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server = [][]byte{serverKey(3), serverKey(2), serverKey(1)}
-	h.start()
-	h.keysWork("with a third key", "alice")
-}
-
 func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 	h := traded(t)
 	ask := asOperator(t, h.gateway)
@@ -156,25 +127,4 @@ func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
 	want(t, "an order of the old one", cancel("3"), 200, `{"order":3}`)
 	says(t, "for ever", asOperator(t, h.gateway)("POST", "/operator/v1/keys/revoke",
 		`{"key":"key-bob"}`), 400, refusal("key key-bob is revoked already"))
-}
-
-func TestTheOperatorsTokenIsChanged(t *testing.T) {
-	h := newHarness(t, nil)
-	ask := asOperator(t, h.gateway)
-	list := func(token string, status int) {
-		t.Helper()
-		if a := ask("GET", "/operator/v1/accounts", "",
-			"Authorization: Bearer "+token); a.status != status {
-			t.Errorf("%s: %d %s", token, a.status, a.body)
-		}
-	}
-	list(operatorToken, 200)
-	h.gateway.SetOperatorToken("another-token-of-the-tests")
-	list(operatorToken, 401)
-	list("another-token-of-the-tests", 200)
-	h.gateway.SetOperatorToken("")
-	list("", 401)
-	list("another-token-of-the-tests", 401)
-	h.gateway.SetOperatorToken(operatorToken)
-	list(operatorToken, 200)
 }

@@ -44,15 +44,6 @@ func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Auth
 	return h, a, folder, l.Addr().String()
 }
 
-// serial is the number of the certificate that an answer's connection has.
-func serial(t *testing.T, s *tls.ConnectionState) int64 {
-	t.Helper()
-	if s == nil || len(s.PeerCertificates) == 0 {
-		t.Fatal("there is no certificate")
-	}
-	return s.PeerCertificates[0].SerialNumber.Int64()
-}
-
 // secureClient keeps one connection.
 func secureClient(a *tlstest.Authority) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
@@ -237,49 +228,6 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 	}
 }
 
-func TestARenewedCertificateIsTakenWhileConnectionsStayOpen(t *testing.T) {
-	h, a, folder, address := secureExchange(t, quiet())
-	c := h.gateway.opts.Certificate
-	certFile, _, _ := tlstest.Files(folder)
-	url := "https://" + address + "/healthz"
-	old, stream := secureClient(a), subscribed(t, a, address, `"diff.BTC_USDT"`)
-	stream.hears("subscribe.success")
-	check := func(what string, newest int64) {
-		t.Helper()
-		if resp, body := fetch(t, old, "GET", url, ""); serial(t, resp.TLS) != 1 ||
-			resp.StatusCode != 200 {
-			t.Errorf("%s: the connection that is open has certificate %d and %d %s", what,
-				serial(t, resp.TLS), resp.StatusCode, body)
-		}
-		if resp, _ := fetch(t, secureClient(a), "GET", url, ""); serial(t, resp.TLS) != newest {
-			t.Errorf("%s: a new connection has certificate %d, want %d", what, serial(t, resp.TLS),
-				newest)
-		}
-	}
-	check("at first", 1)
-	a.Write(folder, 2, time.Now().Add(30*aDay))
-	check("before a refresh", 1)
-	c.Refresh(time.Now())
-	check("by its files", 2)
-	a.Write(folder, 3, time.Now().Add(30*aDay))
-	c.Reload()
-	check("when asked", 3)
-
-	// Files that cannot be used change nothing.
-	tlstest.Replace(t, certFile, []byte("nothing"))
-	c.Reload()
-	check("broken", 3)
-	a.Write(folder, 4, time.Now().Add(30*aDay))
-	c.Refresh(time.Now())
-	check("mended", 4)
-	sell := order("sell", "BTC_USDT", "1", "100")
-	if resp, body := fetch(t, old, "POST", "https://"+address+"/api/v1/order/", sell,
-		append(signed("alice", 1, sell), "Content-Type", formType)...); resp.StatusCode != 201 {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
-	stream.hears(`"sell":[{"price":100,"amount":1}]`) // on the connection of the first certificate
-}
-
 func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	serve := func(address string, c *listen.Certificate) (string, <-chan error) {
 		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
@@ -311,42 +259,5 @@ func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 		if resp.StatusCode != status {
 			t.Errorf("%s: %d %s", token, resp.StatusCode, body)
 		}
-	}
-}
-
-func TestOneSecureConnectionTooManyIsClosedAndTheOthersAreServed(t *testing.T) {
-	a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 2,
-		Certificate: certificate, TrustedProxies: thisMachine})
-	g.public.places.SetSpare(0) // the test's clients are on this machine
-	t.Cleanup(func() { g.Shutdown(time.Minute) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go g.Serve(l) //nolint:errcheck // ends with the listener
-	var held []*tls.Conn
-	for range 2 {
-		c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.Pool()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		held = append(held, c)
-	}
-	for range 5 {
-		if c, err := tls.Dial("tcp", l.Addr().String(),
-			&tls.Config{RootCAs: a.Pool()}); err == nil {
-			c.Close()
-			t.Error("one more is let in")
-		}
-	}
-	for _, c := range held {
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	if g.public.places.Refused() != 5 {
-		t.Errorf("%d were refused", g.public.places.Refused())
 	}
 }

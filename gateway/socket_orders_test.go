@@ -35,77 +35,48 @@ func jsonOf(form string) string {
 	return string(b)
 }
 
+// So it is in a maintenance with cancels, in which a socket may cancel, also in a batch.
 func TestASocketIsAnsweredAsARequestIs(t *testing.T) {
 	h := traded(t)
 	p := h.loggedIn("bob")
-	for _, c := range [][2]string{
-		{"order", order("buy", "BTC_USDT", "1", "7")},
-		{"order", order("buy", "BTC_USDT", "1", "7") + "&time_in_force=fok"},
-		{"order", order("buy", "BTC_USDT", "x", "7")},
-		{"order", order("buy", "BTC_USDT", "1000", "1000000")},
-		{"order", ""},
-		{"order-test", order("buy", "BTC_USDT", "1", "7")},
-		{"order-test", "type=buy"},
-		{"order-amend", "order=999&price=1"},
-		{"order-cancel", "order=999"},
-		{"order-cancel", "client_order_id=none"},
-		{"order-cancel-all", ""},
-		{"order-cancel-all", "all=1"},
-		{"order-cancel-after", "timeout=0"},
-		{"order-cancel-after", "timeout=1"},
-		{"order-batch", `orders=[{"do":"cancel","order":999},{"do":"place"}]`},
-		{"order-batch", ""},
-	} {
-		args := "," + jsonOf(c[1])
-		if c[1] == "" {
-			args = ""
+	for _, maintenance := range []bool{false, true} {
+		on := event.Maintenance{On: maintenance, Cancels: maintenance}
+		if _, err := h.engine.SetMaintenance(t.Context(), "test", on); err != nil {
+			t.Fatal(err)
 		}
-		rest := h.post("bob", "/api/v1/"+c[0]+"/", c[1])
-		want := fmt.Sprintf(`{"status":%d,"body":%s}`, rest.status, masked(rest.body))
-		if c[0] == "order-cancel-all" && c[1] == "all=1" {
-			want = `{"status":200,"body":{"orders":[]}}`
-		}
-		if got := masked(p.asks(c[0], args)); got != want {
-			t.Errorf("%s %s:\n%s, by a request\n%s", c[0], c[1], got, want)
-		}
-	}
-}
-
-// In a maintenance with cancels a socket may cancel, and of a batch the cancels are carried out.
-func TestASocketMayCancelInAMaintenanceWithCancels(t *testing.T) {
-	h := traded(t)
-	p := h.loggedIn("bob")
-	place := func() (id string) {
-		t.Helper()
-		a := h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "7"))
-		if a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
-		return fmt.Sprint(decode[struct{ Oid uint64 }](t, a).Oid)
-	}
-	first, second := place(), place()
-	if _, err := h.engine.SetMaintenance(t.Context(), "test",
-		event.Maintenance{On: true, Cancels: true}); err != nil {
-		t.Fatal(err)
-	}
-	const closed = `{"status":503,"body":{"detail":"The exchange is in maintenance. Cancels alone ` +
-		`are taken."}`
-	const item = `{"do":"place","pair":"BTC_USDT","type":"buy","amount":"1","price":"7"}`
-	for _, x := range [][3]string{
-		{"order", item, closed + `,"retry_after":30}`},
-		{"order-amend", `{"order":` + first + `,"amount":"0.5"}`, closed + `,"retry_after":30}`},
-		{"order-test", item, closed + `,"retry_after":30}`},
-		{"order-cancel-after", `{"timeout":5}`, closed + `,"retry_after":30}`},
-		{"order-batch", `{"orders":[` + item + `]}`, closed + `,"retry_after":30}`},
-		{"order-batch", `{"orders":[` + item + `,{"do":"cancel","order":` + first + `}]}`,
-			`{"status":200,"body":{"results":[` + closed +
-				`},{"status":200,"body":{"order":` + first + `}}]}}`},
-		{"order-cancel", `{"order":` + second + `}`,
-			`{"status":200,"body":{"order":` + second + `}}`},
-		{"order-cancel-all", `{"all":"1","pair":"ETH_BTC"}`, `{"status":200,"body":{"orders":[]}}`},
-	} {
-		if got := p.asks(x[0], ","+x[1]); got != x[2] {
-			t.Errorf("%s %s: %s", x[0], x[1], got)
+		for _, c := range [][2]string{
+			{"order", order("buy", "BTC_USDT", "1", "7")},
+			{"order", order("buy", "BTC_USDT", "1", "7") + "&time_in_force=fok"},
+			{"order", order("buy", "BTC_USDT", "x", "7")},
+			{"order", order("buy", "BTC_USDT", "1000", "1000000")},
+			{"order", ""},
+			{"order-test", order("buy", "BTC_USDT", "1", "7")},
+			{"order-test", "type=buy"},
+			{"order-amend", "order=999&price=1"},
+			{"order-cancel", "order=999"},
+			{"order-cancel", "client_order_id=none"},
+			{"order-cancel-all", ""},
+			{"order-cancel-all", "all=1"},
+			{"order-cancel-after", "timeout=0"},
+			{"order-cancel-after", "timeout=1"},
+			{"order-batch", `orders=[{"do":"cancel","order":999},{"do":"place"}]`},
+			{"order-batch", ""},
+		} {
+			args := "," + jsonOf(c[1])
+			if c[1] == "" {
+				args = ""
+			}
+			rest := h.post("bob", "/api/v1/"+c[0]+"/", c[1])
+			want := fmt.Sprintf(`{"status":%d,"body":%s`, rest.status, masked(rest.body))
+			if c[0] == "order-cancel-all" && c[1] == "all=1" {
+				want = `{"status":200,"body":{"orders":[]}`
+			}
+			if retry := rest.header.Peek("Retry-After"); len(retry) > 0 {
+				want += `,"retry_after":` + string(retry)
+			}
+			if got := masked(p.asks(c[0], args)); got != want+"}" {
+				t.Errorf("%s %s:\n%s, by a request\n%s", c[0], c[1], got, want)
+			}
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (p *partial) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery
 // USDT.
 func withPartial(t *testing.T) (*harness, *partial) {
 	p := &partial{trades: 100, deposits: 100, withdrawals: 100}
-	h := withFees(t, nil)
+	h := withFees(t)
 	h.stop()
 	open := h.open
 	h.open = func() persistence.Store {
@@ -107,6 +107,16 @@ func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 		}
 	}
 	f("bob", 3, bobs...)
+	f("alice", 3, "USDT -0.1 299.7 fee", "BTC -1 7 trade", "USDT 100 299.8 trade",
+		"USDT -0.1 199.8 fee", "BTC -1 8 trade", "USDT 100 199.9 trade", "USDT -0.1 99.9 fee",
+		"BTC -1 9 trade", "USDT 100 100 trade", "BTC 10 10 deposit")
+	f("alice&currency=BTC", 3, "BTC -1 7 trade", "BTC -1 8 trade", "BTC -1 9 trade",
+		"BTC 10 10 deposit")
+	f(directory.FeeAccount, 3, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income",
+		"BTC 0.002 0.004 fee income", "USDT 0.1 0.2 fee income", "BTC 0.002 0.002 fee income",
+		"USDT 0.1 0.1 fee income")
+	says(t, "no currency", ask("GET", "/operator/v1/statement?account=alice&currency=XXX", ""),
+		400, refusal(`there is no currency "XXX"`))
 	f("bob", 2, append(slices.Clone(bobs[:8]), "BTC 0.998 0.998 brought forward",
 		"USDT 900 900 brought forward")...)
 	f("bob", 1, append(slices.Clone(bobs[:5]), "BTC 1.996 1.996 brought forward",
@@ -119,7 +129,7 @@ func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 
 // An account that trades with itself has each such trade once.
 func TestAStatementOfTradesWithOneself(t *testing.T) {
-	h := withFees(t, nil)
+	h := withFees(t)
 	h.post("bob", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"))
 	h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100"))
 	want := append([]string{"BTC -0.002 2.992 fee", "USDT -0.1 699.9 fee"}, bobs[2:]...)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"exchange/actors"
@@ -46,32 +45,6 @@ func TestWithdrawalsAreClosedWithoutAMailServer(t *testing.T) {
 		if a := h.post("alice", "/api/v1/"+path+"/", form); a.status != 200 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
-	}
-}
-
-func TestOperatorsDecisionsOnWithdrawalsAreChecked(t *testing.T) {
-	h := newHarness(t, nil)
-	ask := asOperator(t, h.gateway)
-	for body, text := range map[string]string{
-		`{"withdraw":1,"details":"no","despite_freeze":true}`: "despite_freeze: only of an " +
-			"approval",
-		`{"withdraw":1,"details":"no","reference":"tx"}`: "reference: only of an approval",
-		`{"withdraw":1}`: "details: say why",
-		`{"withdraw":1,"details":"` + strings.Repeat("d", actors.MaxDetails+1) +
-			`"}`: "details: at most",
-		`{"withdraw":1,"details":"a\nb"}`: "details: one line",
-	} {
-		a := ask("POST", "/operator/v1/withdraws/refuse", body,
-			"Authorization: Bearer "+operatorToken)
-		if a.status != 400 || !strings.Contains(a.body, text) {
-			t.Errorf("%.60s: %d %s", body, a.status, a.body)
-		}
-	}
-	a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":1,"details":"no"}`,
-		"Authorization: Bearer "+operatorToken)
-	const want = `{"error":"details: only of a refusal; an approval has a reference"}`
-	if a.status != 400 || strings.TrimSpace(a.body) != want {
-		t.Errorf("an approval for a reason: %d %s", a.status, a.body)
 	}
 }
 

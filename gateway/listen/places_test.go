@@ -229,41 +229,6 @@ func TestTheAddressWithMostIdleConnectionsLosesItsOldest(t *testing.T) {
 	}
 }
 
-// An address whose connections are busy, or have subscriptions, has them all the same.
-func TestAnAddressIsRankedByAllThatNeverAuthenticated(t *testing.T) {
-	p := NewPlaces(10, 0, 0, nil)
-	enter := func(from string) (c, loser *Conn) {
-		t.Helper()
-		c = &Conn{Conn: &closing{from: netip.MustParseAddr(from)}, places: p}
-		loser, ok := p.enter(c)
-		if !ok {
-			t.Fatal("refused")
-		}
-		return c, loser
-	}
-	for range 3 {
-		enter("192.0.2.1")
-	}
-	for range 3 {
-		c, _ := enter("192.0.2.3")
-		p.know(c)
-	}
-	var many []*Conn
-	for i := range 4 {
-		c, _ := enter("192.0.2.2")
-		if many = append(many, c); i < 3 {
-			p.hold(c, true)
-		}
-	}
-	if _, loser := enter("192.0.2.4"); loser != many[3] {
-		t.Errorf("%v", loser.RemoteAddr())
-	}
-	if _, loser := enter("192.0.2.4"); loser == nil ||
-		loser.RemoteAddr().String() != "192.0.2.1:1" {
-		t.Errorf("the address with none that is idle: %v", loser)
-	}
-}
-
 func TestANumberSetFindsItsGreatest(t *testing.T) {
 	var s numberSet
 	in := map[int]bool{}
@@ -312,46 +277,6 @@ func TestARequestOrAPlaceIsLostNotBoth(t *testing.T) {
 			c = next
 		} else {
 			c.Read(nil) //nolint:errcheck // it only says that the answer is out
-		}
-	}
-}
-
-func BenchmarkARequestKeepsItsPlace(b *testing.B) {
-	p := &Places{most: 1, hosts: map[uint64]*host{}}
-	for _, authenticated := range []bool{false, true} {
-		b.Run(fmt.Sprintf("authenticated=%v", authenticated), func(b *testing.B) {
-			c := &Conn{Conn: &closing{from: netip.MustParseAddr("192.0.2.1")}, places: p}
-			p.enter(c)
-			defer c.Close() //nolint:errcheck
-			if authenticated {
-				Authenticated(c)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				c.Occupy()
-				if authenticated {
-					Authenticated(c)
-				}
-				c.Read(nil) //nolint:errcheck
-			}
-		})
-	}
-}
-
-func BenchmarkAConnectionGetsAPlace(b *testing.B) {
-	p := &Places{most: 65536, hosts: map[uint64]*host{}}
-	var all [1 << 16]*Conn
-	for i := range all { // of 256 addresses
-		all[i] = &Conn{Conn: &closing{from: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})},
-			places: p}
-		p.enter(all[i])
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		c := &Conn{Conn: &closing{from: netip.AddrFrom4([4]byte{192, 0, 3, byte(i)})},
-			places: p}
-		if loser, ok := p.enter(c); !ok || loser == nil {
-			b.Fatal("no place")
 		}
 	}
 }

@@ -20,9 +20,9 @@ var (
 	halfPair   = regexp.MustCompile(`(?i)^\\ud[89a-f]..$`)
 )
 
-// reference reads a flat object with encoding/json. It returns the decoded values by name, or why
-// the body has to be refused. The reason is encoding/json's, or a rule that encoding/json does not
-// have.
+// reference reads a flat object with encoding/json. It returns the decoded values by name, with
+// their kinds as in show, or why the body has to be refused. The reason is encoding/json's, or a
+// rule that encoding/json does not have.
 func reference(body []byte) (values map[string]string, refused string) {
 	values = map[string]string{}
 	if len(body) == 0 {
@@ -59,14 +59,22 @@ func reference(body []byte) (values map[string]string, refused string) {
 		name := must(d.Token()).(string)
 		var raw json.RawMessage
 		must(0, d.Decode(&raw))
-		value := string(raw)
-		if raw[0] == '"' {
+		value, kind := string(raw), "n"
+		switch raw[0] {
+		case '"':
 			must(0, json.Unmarshal(raw, &value))
+			kind = "s"
+		case '{', '[':
+			kind = "o"
+		case 't', 'f':
+			kind = "b"
+		case 'n':
+			kind = "0"
 		}
 		if _, ok := values[name]; ok {
 			return nil, "it has a duplicate"
 		}
-		values[name] = value
+		values[name] = value + "/" + kind
 		if len(name) > MaxName || len(values) > MaxParams {
 			return nil, "it is over a limit"
 		}
@@ -115,8 +123,9 @@ func compare(t fataler, s *Set, err error, text, before []byte, want map[string]
 		if i > 0 && bytes.Compare(s.All()[i-1].Name, p.Name) >= 0 {
 			t.Fatalf("%q: not sorted: %s", text, show(s))
 		}
-		if value, ok := want[string(p.Name)]; !ok || value != string(p.Value) {
-			t.Fatalf("%q: %q is %q, want %q", text, p.Name, p.Value, value)
+		got := string(p.Value) + "/" + kindLetters[p.Kind:p.Kind+1]
+		if value, ok := want[string(p.Name)]; !ok || value != got {
+			t.Fatalf("%q: %q is %q, want %q", text, p.Name, got, value)
 		}
 		if !utf8.Valid(p.Name) || !utf8.Valid(p.Value) || !bytes.Contains(text, p.raw) {
 			t.Fatalf("%q: bad text in %q", text, p)
@@ -146,7 +155,7 @@ func checkPairs(t fataler, s *Set, text []byte) {
 		refused = err.Error()
 	}
 	for name, all := range values {
-		last[name] = all[len(all)-1]
+		last[name] = all[len(all)-1] + "/f"
 		if len(all) > 1 {
 			repeated = "it has a duplicate"
 		}
@@ -171,11 +180,19 @@ var jsonSeeds = []string{
 	`{"a":1,"\u0061":2}`, `{"a":1,}`, `{"a":[1,{"b":[]},"\n"],"c":{"d":{}}}`, `{"a":[1,]}`,
 	`{"a":[}]}`, `[1]`, `"a"`, `{} x`,
 	`{"a":` + brackets(MaxDepth) + `}`, `{"a":` + brackets(MaxDepth+1) + `}`,
+	" \t\r\n{ \t\r\n} \t\r\n", " { \"b\" : 1 , \"a\"\n:\t\"x\"\r} ",
+	`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`,
+	`{"e":-12.250,"f":0e0,"g":123456789012345678901234567890}`,
+	`{"a":"","b":"x\ty","c":"\u00fcz","d":"plain 😀"}`, "{\"a\":\"\x7f\u2028\"}",
+	`{"\u0061\u00e9":"\u20AC\uD83D\uDE00\u0000"}`,
+	`{"a":[],"b":{},"c":[ 1, {"x":[true]} ],"d":{"y":"\n", "y":2}}`,
 }
 
 var pairSeeds = []string{
 	``, `&`, `=`, orderForm, escapedForm, `a`, `a=1&a=2`, `a=b=c;d`, `a=+%20%2B`, `a=%`, `a=%4&b`,
 	`a%4=1`, `%61=%C3%A9`, `a=%ff`, "\xff=1", `=1&=2`,
+	`b=1&&a=2&`, `a=`, `=a`, `a=x+y%20z%2B`, `%61+b=%c3%A9`, `a=é;b=2`, `a=%00%26%3D%25`,
+	`b=1&a=2&c=3&%62=4&a`,
 }
 
 func FuzzParseJSON(f *testing.F) {

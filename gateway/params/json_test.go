@@ -14,47 +14,13 @@ func show(s *Set) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		fmt.Fprintf(&b, "%s=%s/%c", p.Name, p.Value, "snb0of"[p.Kind])
+		fmt.Fprintf(&b, "%s=%s/%c", p.Name, p.Value, kindLetters[p.Kind])
 	}
 	return b.String()
 }
 
-func TestJSONIsRead(t *testing.T) {
-	f := func(body, want string) {
-		t.Helper()
-		var s Set
-		if err := s.ParseJSON([]byte(body)); err != nil {
-			t.Errorf("%s: %v", body, err)
-		} else if got := show(&s); got != want {
-			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
-		}
-	}
-	f(``, ``)
-	f(`{}`, ``)
-	f(" \t\r\n{ \t\r\n} \t\r\n", ``)
-	f(orderJSON, `amount=0.12345678/n pair=BTC_USD/s price=50000.12/n type=buy/s`)
-	f(" { \"b\" : 1 , \"a\"\n:\t\"x\"\r} ", `a=x/s b=1/n`)
-
-	// Sorted by bytes: capitals first, a prefix before longer names, code points in order.
-	f(`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`,
-		`=6/n 10=7/n 9=8/n B=5/n a=4/n ab=3/n b=2/n é=1/n`)
-
-	// Literals stay as they are written.
-	f(`{"a":0.50,"b":1e-7,"c":-0,"d":1E+07,"e":-12.250,"f":0e0,"g":123456789012345678901234567890}`,
-		`a=0.50/n b=1e-7/n c=-0/n d=1E+07/n e=-12.250/n f=0e0/n g=123456789012345678901234567890/n`)
-	f(`{"a":true,"b":false,"c":null}`, `a=true/b b=false/b c=null/0`)
-
-	// Strings are decoded, names too.
-	f(`{"a":"","b":"\"\\\/\b\f\n\r\t"}`, "a=/s b=\"\\/\b\f\n\r\t/s")
-	f(`{"\u0061\u00e9":"\u20AC\uD83D\uDE00\u0000"}`, "aé=€😀\x00/s")
-	f(`{"a":"x\ty","b":"\u00fcz","c":"plain 😀"}`, "a=x\ty/s b=üz/s c=plain 😀/s")
-	f("{\"a\":\"\x7f\u2028\"}", "a=\x7f\u2028/s")
-
-	// Nested values keep their text.
-	f(`{"a":[],"b":{},"c":[ 1, {"x":[true]} ],"d":{"y":"\n", "y":2}}`,
-		`a=[]/o b={}/o c=[ 1, {"x":[true]} ]/o d={"y":"\n", "y":2}/o`)
-	f(`{"a":`+brackets(MaxDepth)+`}`, `a=`+brackets(MaxDepth)+`/o`)
-}
+// kindLetters has a letter for each kind.
+const kindLetters = "snb0of"
 
 func brackets(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
@@ -196,26 +162,6 @@ func TestJSONIsRefusedWhereItBreaks(t *testing.T) {
 			t.Errorf("%q: the Set is not empty after an error", x.body)
 		}
 	}
-}
-
-func TestJSONDuplicatesAreNamed(t *testing.T) {
-	f := func(body, name string) {
-		t.Helper()
-		var s Set
-		var duplicate *DuplicateError
-		if err := s.ParseJSON([]byte(body)); !errors.As(err, &duplicate) || duplicate.Name != name {
-			t.Errorf("%s: got %v, want a DuplicateError of %q", body, err, name)
-		}
-		if len(s.All()) != 0 {
-			t.Errorf("%s: the Set is not empty after an error", body)
-		}
-	}
-	f(`{"a":1,"a":1}`, "a")
-	f(`{"a":1,"b":2,"c":3,"a":4}`, "a")
-	f(`{"c":1,"b":2,"a":3,"c":4}`, "c")
-	f(`{"a":1,"\u0061":2}`, "a")
-	f(`{"":1,"":2}`, "")
-	f(`{"price":1,"price":{}}`, "price")
 }
 
 func TestLimits(t *testing.T) {

@@ -1,9 +1,30 @@
 package params
 
 import (
+	"bytes"
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 )
+
+const (
+	orderJSON   = `{"type":"buy","pair":"BTC_USD","amount":0.12345678,"price":50000.12}`
+	orderForm   = `type=buy&pair=BTC_USD&amount=0.12345678&price=50000.12`
+	escapedJSON = `{"type":"buy","address":"a\u00e9\n\ud83d\ude00","note":"say \"hi\""}`
+	escapedForm = `type=buy&address=a%C3%A9&note=say+%22hi%22`
+	nestedJSON  = `{"type":"buy","legs":[{"pair":"BTC_USD","amount":1.5},{"pair":"ETH_USD","amount":2}],"n":null}`
+)
+
+// manyJSON returns the worst order for sorted insertion: MaxParams names, each before all those
+// already there.
+func manyJSON() []byte {
+	var b bytes.Buffer
+	for i := range MaxParams {
+		b.WriteString(string("{,"[min(i, 1)]) + `"p` + strconv.Itoa(99-i) + `":` + strconv.Itoa(i))
+	}
+	return append(b.Bytes(), '}')
+}
 
 func TestGetFindsWhatIsThere(t *testing.T) {
 	var s Set
@@ -17,27 +38,6 @@ func TestGetFindsWhatIsThere(t *testing.T) {
 	for _, name := range []string{"", "pric", "prices", "Price"} {
 		if p, ok := s.Get(name); ok || p != nil {
 			t.Errorf("%q: got %v", name, p)
-		}
-	}
-}
-
-func TestAParseReplacesTheOneBefore(t *testing.T) {
-	var s Set
-	for range 2 {
-		for _, c := range []struct {
-			parse      func(*Set, []byte) error
-			text, want string
-		}{
-			{(*Set).ParseJSON, `{"a":"\u00e9","b":"\t"}`, "a=é/s b=\t/s"},
-			{(*Set).ParseForm, `c=+`, "c= /f"},
-			{(*Set).ParseQuery, ``, ""},
-		} {
-			if err := c.parse(&s, []byte(c.text)); err != nil {
-				t.Fatal(err)
-			}
-			if got := show(&s); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
 		}
 	}
 }
@@ -88,6 +88,23 @@ func TestErrorsAreSentences(t *testing.T) {
 	} {
 		if err.Error() != want {
 			t.Errorf("got %s, want %s", err, want)
+		}
+	}
+}
+
+func TestDuplicatesAreNamed(t *testing.T) {
+	for text, name := range map[string]string{`{"a":1,"a":1}`: "a",
+		`{"a":1,"b":2,"c":3,"a":4}`: "a", `{"c":1,"b":2,"a":3,"c":4}`: "c",
+		`{"a":1,"\u0061":2}`: "a", `{"":1,"":2}`: "", `{"price":1,"price":{}}`: "price",
+		"a=1&a=2": "a", "b=1&a=2&c=3&%62=4&a": "b", "&=1&=2": ""} {
+		parse := (*Set).ParseForm
+		if text[0] == '{' {
+			parse = (*Set).ParseJSON
+		}
+		var s Set
+		var duplicate *DuplicateError
+		if err := parse(&s, []byte(text)); !errors.As(err, &duplicate) || duplicate.Name != name {
+			t.Errorf("%s: got %v, want a DuplicateError of %q", text, err, name)
 		}
 	}
 }

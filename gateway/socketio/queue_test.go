@@ -29,11 +29,6 @@ func text(tag uint32, p Policy, s string) Delivery {
 	return Delivery{Tag: tag, Policy: p, Frames: appendFrame(nil, textFrame, []byte(s))}
 }
 
-func shared(d Delivery) Delivery {
-	d.Shared = true
-	return d
-}
-
 // waiting returns the content of an outbox, as polling would have it.
 func (q *outbox) waiting() string {
 	var body []byte
@@ -45,105 +40,6 @@ func (q *outbox) waiting() string {
 		}
 	}
 	return strings.ReplaceAll(string(body), "\x1e", " ")
-}
-
-func TestPoliciesOfWhatWaits(t *testing.T) {
-	var q outbox
-	f := func(want string, replaced int, list ...Delivery) {
-		t.Helper()
-		n := 0
-		for _, d := range list {
-			n += q.push(d)
-		}
-		if q.waiting() != want || n != replaced {
-			t.Errorf("%q waits, %d are replaced; want %q, %d", q.waiting(), n, want, replaced)
-		}
-	}
-	f("a b t1 u1", 0, text(0, Keep, "a"), text(0, Keep, "b"), text(1, Latest, "t1"),
-		text(2, Latest, "u1"))
-	f("a b t2 u1 c", 1, text(0, Keep, "c"), text(1, Latest, "t2"))
-	f("a b t2 u1 c r1 s1 r2", 0, text(3, Resync, "r1"), text(4, Resync, "s1"),
-		text(3, Resync, "r2"))
-	f("a b t2 u1 c s1 R", 2, shared(text(3, Resync, "R")))
-	// the older snapshot goes too
-	f("a b t2 u1 c s1 R", 2, text(3, Resync, "r3"), shared(text(3, Resync, "R")))
-	f("a b t2 u1 c s1 R r4", 0, text(3, Resync, "r4"))
-	f("a b t2 u2 c s1 R r4", 1, text(2, Latest, "u2")) // found after all the moving
-	dropped, n := q.dropResync([]uint32{4})
-	if !slices.Equal(dropped, []uint32{4, 4, 3}) || n != 3 {
-		t.Errorf("%v, %d", dropped, n)
-	}
-	f("a b t2 u3 c", 1, text(2, Latest, "u3"))
-	f("a b t2 u3 c S", 0, shared(text(4, Resync, "S")))
-	// a snapshot alone costs nothing
-	if dropped, n := q.dropResync(nil); len(dropped) != 0 || n != 0 {
-		t.Errorf("%v, %d", dropped, n)
-	}
-	f("a b t2 u3 c S K K", 0, shared(text(9, Keep, "K")), shared(text(9, Keep, "K")))
-	if want := 7*(2+entryOverhead) + len("a"+"b"+"t2"+"u3"+"c"+"K") -
-		1*(2+entryOverhead); q.bytes != want {
-		t.Errorf("%d bytes count, want %d", q.bytes, want)
-	}
-}
-
-// Of a state that is final and the states after it, the first is never left out or overtaken.
-func TestAFinalStateStays(t *testing.T) {
-	var q outbox
-	f := func(want string, replaced int, d Delivery) {
-		t.Helper()
-		if n := q.push(d); q.waiting() != want || n != replaced {
-			t.Errorf("%q waits, %d are replaced; want %q, %d", q.waiting(), n, want, replaced)
-		}
-	}
-	f("a1", 0, text(1, Latest, "a1"))
-	f("a1 x", 0, text(2, Keep, "x"))
-	f("a2 x", 1, text(1, Final, "a2"))
-	f("a2 x b1", 0, text(1, Latest, "b1"))
-	f("a2 x b2", 1, text(1, Latest, "b2"))
-	f("a2 x b3", 1, text(1, Final, "b3"))
-	f("a2 x b3 c1", 0, text(1, Final, "c1"))
-	f("a2 x b3 c1 d1", 0, text(1, Latest, "d1"))
-	q.pieces(nil, 5, 100) // all is with the writer, which writes the first
-	f("a2 x b3 c1 d1 d2", 0, text(1, Final, "d2"))
-	q.advance(4)
-	f("x b3 c1 d1 d2 e1", 0, text(1, Latest, "e1"))
-}
-
-func TestAFrameThatIsBeingWrittenIsNotReplaced(t *testing.T) {
-	var q outbox
-	for _, d := range []Delivery{text(1, Latest, "t1"), text(2, Latest, "u1"),
-		text(3, Resync, "r1"), text(1, Latest, "t2")} {
-		q.push(d)
-	}
-	f := func(want string) {
-		t.Helper()
-		if q.waiting() != want {
-			t.Errorf("%q waits, want %q", q.waiting(), want)
-		}
-	}
-	f("t2 u1 r1")
-	q.pieces(nil, 1, 100) // the first is with the writer
-	q.push(text(1, Latest, "t3"))
-	f("t2 u1 r1 t3")
-	q.push(text(1, Latest, "t4"))
-	f("t2 u1 r1 t4")
-	q.advance(1) // a part of it
-	if !q.begun || q.flight != 0 {
-		t.Error("nothing has begun")
-	}
-	q.advance(3)
-	f("u1 r1 t4")
-	q.push(text(2, Latest, "u2"))
-	q.pieces(nil, 2, 100)
-	q.dropResync(nil)
-	f("u2 r1 t4") // with the writer
-	q.advance(4)
-	q.dropResync(nil)
-	f("t4")
-	q.advance(4)
-	if !q.empty() || q.entries != nil || q.latest != nil || q.bytes != 0 {
-		t.Errorf("%+v", q)
-	}
 }
 
 // An outboxModel is the obvious outbox: a list of deliveries.
@@ -191,10 +87,12 @@ func (m *outboxModel) advance(q *outbox, n int) {
 	}
 }
 
-// without leaves out deliveries that the writer does not have.
-func (m *outboxModel) without(such func(Delivery) bool) {
-	m.list = append(m.list[:m.fixed:m.fixed],
-		slices.DeleteFunc(slices.Clone(m.list[m.fixed:]), such)...)
+// without leaves out deliveries that the writer does not have, and returns how many.
+func (m *outboxModel) without(such func(Delivery) bool) (n int) {
+	rest := slices.DeleteFunc(slices.Clone(m.list[m.fixed:]), such)
+	n = len(m.list) - m.fixed - len(rest)
+	m.list = append(m.list[:m.fixed:m.fixed], rest...)
+	return n
 }
 
 func (m *outboxModel) dropResync(q *outbox) {
@@ -204,32 +102,39 @@ func (m *outboxModel) dropResync(q *outbox) {
 			want = append(want, d.Tag)
 		}
 	}
-	m.without(func(d Delivery) bool {
+	dropped := m.without(func(d Delivery) bool {
 		return d.Policy == Resync && slices.Contains(want, d.Tag)
 	})
-	if got, _ := q.dropResync(nil); !slices.Equal(got, want) {
-		m.t.Fatalf("dropped %v, want %v", got, want)
+	// the tags of a list before are another's
+	if got, n := q.dropResync([]uint32{30}); !slices.Equal(got[1:], want) || n != dropped {
+		m.t.Fatalf("dropped %v, %d deliveries, want %v, %d", got, n, want, dropped)
 	}
 }
 
-func (m *outboxModel) push(q *outbox, d Delivery) {
-	q.push(d)
+// push returns the number of deliveries that are replaced.
+func (m *outboxModel) push(d Delivery) (replaced int) {
 	m.list = slices.Clone(m.list)
-	if d.Shared {
-		m.without(func(e Delivery) bool { return e.Tag == d.Tag })
+	switch {
+	case d.Shared && d.Policy == Keep: // a second one counts
+		d.Shared = !slices.ContainsFunc(m.list, func(e Delivery) bool {
+			return e.Shared && e.Policy == Keep && e.Tag == d.Tag
+		})
+	case d.Shared:
+		replaced = m.without(func(e Delivery) bool { return e.Tag == d.Tag })
 	}
 	if d.Policy == Latest || d.Policy == Final {
 		for i := len(m.list) - 1; i >= m.fixed; i-- {
 			if m.list[i].Tag == d.Tag {
 				if m.list[i].Policy == Latest {
 					m.list[i] = d
-					return
+					return 1
 				}
 				break // a final state stays, and what comes later follows it
 			}
 		}
 	}
 	m.list = append(m.list, d)
+	return replaced
 }
 
 // compare wants the outbox to have what the model has.
@@ -237,7 +142,9 @@ func (m *outboxModel) compare(q *outbox, step int) {
 	bytes := 0
 	got := q.entries[q.head:]
 	for i, d := range m.list {
-		bytes += cost(&d)
+		if !d.Shared {
+			bytes += len(d.Frames) + entryOverhead
+		}
 		if len(got) != len(m.list) || string(got[i].Frames) != string(d.Frames) ||
 			got[i].Tag != d.Tag {
 			m.t.Fatalf("step %d: %v, want %v", step, got, m.list)
@@ -246,6 +153,9 @@ func (m *outboxModel) compare(q *outbox, step int) {
 	if q.bytes != bytes || len(got) != len(m.list) {
 		m.t.Fatalf("step %d: %d bytes of %d, want %d of %d", step, q.bytes, len(got), bytes,
 			len(m.list))
+	}
+	if len(m.list) == 0 && (q.entries != nil || q.latest != nil) {
+		m.t.Fatalf("step %d: an empty outbox keeps memory", step)
 	}
 }
 
@@ -273,8 +183,10 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 					tag = uint32(Latest)*10 + random.Uint32N(3)
 				}
 				d := text(tag, p, fmt.Sprint(step))
-				d.Shared = p == Resync && random.IntN(4) == 0
-				m.push(q, d)
+				d.Shared = (p == Resync || p == Keep) && random.IntN(4) == 0
+				if got, want := q.push(d), m.push(d); got != want {
+					t.Fatalf("step %d: %d are replaced, want %d", step, got, want)
+				}
 			}
 			m.compare(q, step)
 		}

@@ -87,6 +87,8 @@ func testEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
 		{"abc"},
 		{"8"},
 		{"0"},
+		{"2"}, // clients do not ping
+		{"2probe"},
 		{"5"},
 		{"binary x"},
 		{"4"},

@@ -399,35 +399,6 @@ func testTheServerPingsAndClosesClientsThatDoNotAnswer(t *testing.T) {
 	r.closed(PingTimeout, 2)
 }
 
-// The peer of a half-open connection neither answers nor refuses.
-func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
-	synctest.Test(t, testAHalfOpenConnectionIsGivenUp)
-}
-
-func testAHalfOpenConnectionIsGivenUp(t *testing.T) {
-	r := echo(t, Options{PingInterval: 30 * time.Millisecond, PingTimeout: 500 * time.Millisecond})
-	c, _ := r.open()
-	c.send("40") // and reads nothing any more
-	p := r.polling()
-	p.sent("40")
-	p.gone()
-	r.closed(PingTimeout, 2)
-}
-
-func TestAClientThatPingsBreaksTheProtocol(t *testing.T) {
-	synctest.Test(t, testAClientThatPingsBreaksTheProtocol)
-}
-
-func testAClientThatPingsBreaksTheProtocol(t *testing.T) {
-	r := echo(t, Options{})
-	for i, s := range []string{"2", "2probe"} {
-		c, _ := r.open()
-		c.send(s)
-		c.closedWith(1002)
-		r.closed(ParseError, i+1)
-	}
-}
-
 func TestASessionWithoutANamespaceIsClosed(t *testing.T) {
 	synctest.Test(t, testASessionWithoutANamespaceIsClosed)
 }

@@ -195,7 +195,8 @@ func testNamesOfChannels(t *testing.T) {
 	// no more comes.
 	l.say(`421["unsubscribe","orderbook.20","trades"]`)
 	l.say(`422["unsubscribe",["orderbook.20"]]`)
-	l.say(`423["subscribe","trades","trades"]`) // which is one name, and said once
+	l.say(`423["subscribe",["trades","x","trades"],"trades","x"]`) // two names, said once each
+	l.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
 	l.expect("subscribe.success", `{"channel":"trades","timestamp":*}`)
 	l.say(`424["subscribe"]`)
 	l.say(`42["subscribe","diff.ETH_BTC"]`)
@@ -203,7 +204,7 @@ func testNamesOfChannels(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, want := range map[string]string{"1": `[{"channels":["orderbook.20","trades"]}]`,
-		"2": `[{"channels":["orderbook.20"]}]`, "3": `[{"channels":["trades","trades"]}]`,
+		"2": `[{"channels":["orderbook.20"]}]`, "3": `[{"channels":["trades","trades","trades"]}]`,
 		"4": `[{"channels":[]}]`} {
 		if string(l.acks[id]) != want {
 			t.Errorf("ack %s is %s, want %s", id, l.acks[id], want)

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 
 	"exchange/actors/directory"
@@ -48,35 +46,5 @@ func TestEventsThatWaitForAnAnswerAreBoundedInBytes(t *testing.T) {
 	c.early[trades].drop(1)
 	if e := c.backlog(trades); e.bytes != 0 || len(e.list) != 0 {
 		t.Errorf("%d bytes, %d deliveries", e.bytes, len(e.list))
-	}
-}
-
-// A mass of clients that subscribe at once: a restart makes one.
-func BenchmarkManyAreLetInAtOnce(b *testing.B) {
-	const pairs, clients = 100, 5000
-	var list []*directory.Pair
-	for i := range pairs {
-		list = append(list, aPair(fmt.Sprintf("P%d_USDT", i)))
-	}
-	for b.Loop() {
-		n := newNames(list)
-		s := &shard{hub: &Hub{names: n, opts: Options{QueueBytes: 1 << 20}},
-			topics: make([]*audience, n.topics())}
-		var all []*client
-		for range clients {
-			c := &client{socket: &socketio.Socket{}, shard: s, joining: n.newSet(),
-				member: n.newSet(), named: n.newSet()}
-			c.plain[diff] = true
-			c.wait(n.numberOfAll(diff), "diff", &asked{open: 1})
-			all = append(all, c)
-		}
-		for place := range pairs {
-			s.admit(&admitted{topic: n.topic(diff, place), clients: slices.Clone(all)})
-		}
-		for _, c := range all {
-			if len(c.waits) > 0 {
-				b.Fatal("a client waits")
-			}
-		}
 	}
 }
