@@ -1,14 +1,9 @@
 package actors
 
 import (
-	"errors"
-	"fmt"
 	"testing"
-	"time"
 
-	"exchange/actors/committed"
 	"exchange/core/event"
-	"exchange/core/money"
 )
 
 // batchOf sends commands together, under the key's next nonce, and returns what became of each.
@@ -66,125 +61,6 @@ func (g *gated) each(what string, done <-chan []string, want ...string) {
 			g.t.Errorf("%s, command %d: %s, want %s", what, i, got[i], want[i])
 		}
 	}
-}
-
-func TestABatchReachesItsBooksInOrderAndNothingComesBetween(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.hold()
-		first := g.batchOf(g.order("a"), g.cancelOf("a"), g.order("b"), g.order(""))
-		g.queued(3) // behind the order "a", which is on its way
-		other := g.begin(g.placing(g.sell(2e5)))
-		g.queued(4)
-		g.letGo()
-		g.each("the batch", first, accepted, accepted, accepted, accepted)
-		if got := <-other; got != accepted {
-			t.Error(got)
-		}
-		var kinds []event.Kind
-		var amounts []money.Amount
-		nonces := map[uint64]int{}
-		for _, r := range g.records() {
-			if r.Kind == event.KindOrder {
-				nonces[r.Order.Nonce]++
-				amounts = append(amounts, r.Order.Amount)
-				kinds = append(kinds, r.Kind)
-			} else if r.Kind == event.KindCancel {
-				nonces[r.Cancel.Nonce]++
-				kinds = append(kinds, r.Kind)
-			}
-		}
-		want := fmt.Sprint([]event.Kind{event.KindOrder, event.KindCancel, event.KindOrder,
-			event.KindOrder, event.KindOrder}, []money.Amount{1e5, 1e5, 1e5, 2e5})
-		if got := fmt.Sprint(kinds, amounts); got != want || nonces[g.nonce-1] != 4 {
-			t.Errorf("%s with nonces %v, want %s", got, nonces, want)
-		}
-		g.end()
-	})
-}
-
-func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
-		})
-		orders := func(n, cancels int) (list []func(uint64) *Command) {
-			for range n {
-				list = append(list, g.order(""))
-			}
-			for range cancels {
-				list = append(list, g.cancelOf("unknown"))
-			}
-			return list
-		}
-		f := func(what, want string, n, cancels int) {
-			t.Helper()
-			got := <-g.batchOf(orders(n, cancels)...)
-			for _, one := range got {
-				if one != want && (want != accepted || one != refusedFor(event.RefusedNotOpen)) {
-					t.Errorf("%s: %s, want %s", what, one, want)
-				}
-			}
-			if all, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); all+
-				int64(own) != 0 {
-				t.Errorf("%s: %d in flight, %d of the account", what, all, own)
-			}
-		}
-		f("all places for orders", accepted, 14, 0)
-		f("one more", "all: "+ErrAccountBusy.Error(), 15, 0)
-		f("with the places for cancels", accepted, 14, 2)
-		f("one cancel more", "all: "+ErrAccountBusy.Error(), 14, 3)
-		f("cancels in places for orders", accepted, 10, 6)
-		f("cancels alone", accepted, 0, 16)
-		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-		g.hold()
-		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
-		eventually(t, "it has its place", func() bool { return g.e.commandsInFlight() == 1 })
-		busy := g.batchOf(orders(0, 16)...)
-		eventually(t, "all have places", func() bool { return g.e.commandsInFlight() == 17 })
-		g.ends("more than the exchange takes", func() (*Command, error) {
-			list := []*Command{NewOrder(ben, 2, g.sell(1e5))}
-			err := g.e.DoAll(list, make([]error, 1))
-			return list[0], err
-		}, ErrBusy.Error())
-		g.letGo()
-		for i, one := range <-busy {
-			if one != refusedFor(event.RefusedNotOpen) {
-				t.Errorf("cancel %d: %s", i, one)
-			}
-		}
-		if got := <-other; got != accepted {
-			t.Error(got)
-		}
-		g.end()
-	})
-}
-
-func TestACommandOfABatchThatComesTooLateIsUnknownAndTheOthersAreAnswered(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.hold()
-		g.e.setPatience(20 * time.Millisecond)
-		unknown := committed.ErrTimeout.Error()
-		g.each("behind a store that hangs", g.batchOf(g.order("a"), g.order("a"), g.cancelOf("a")),
-			unknown, unknown, unknown)
-		g.e.setPatience(time.Minute)
-		g.letGo()
-		eventually(t, "all places are given back", func() bool {
-			return g.e.commandsInFlight() == 0 && g.key.Account.InFlight.Load() == 0
-		})
-		g.ends("its nonce is used", func() (*Command, error) {
-			return g.e.Place(g.key, g.nonce, g.sell(1e5))
-		}, refusedFor(event.RefusedNonce))
-		g.each("a nonce that is used", func() <-chan []string {
-			g.nonce--
-			return g.batchOf(g.order(""), g.cancelOf("a"))
-		}(), refusedFor(event.RefusedNonce), refusedFor(event.RefusedNonce))
-		if errors.Is(g.e.Err(), ErrStopping) {
-			t.Error(g.e.Err())
-		}
-		g.end()
-	})
 }
 
 // A change that lowers an amount frees money, so it has the places that are kept for cancels.

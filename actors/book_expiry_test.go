@@ -8,43 +8,6 @@ import (
 	"exchange/core/trading"
 )
 
-func TestNoTradeIsAtOrAfterAnExpiry(t *testing.T) {
-	d := newDesk(t, nil)
-	d.want("due on arrival", d.buy(ann, 1, 100, until(d.nowUs)),
-		"special 1: cancelled 1 (expired)")
-	d.want("a stop, too", d.buy(ann, 1, 100, rising(150), until(d.nowUs)),
-		"stop 2: cancelled 1 (expired)")
-	d.sell(ann, 1, 100, until(2e6))
-	d.sell(ann, 1, 150, rising(140), until(2e6))
-	d.nowUs = 2e6 - 1
-	d.want("just before", d.buy(bob, 1, 99), "order 5: rests 1 at 99")
-	d.nowUs = 2e6
-	d.want("a cancel trades nothing", d.cancel(5), "cancel 5")
-	d.want("in time", d.buy(bob, 1, 100), "expired 3 4 | order 9: rests 1 at 100")
-}
-
-func TestATickExpiresInQuietPairs(t *testing.T) {
-	d := newDesk(t, nil)
-	d.sell(ann, 1, 100, until(2e6))
-	if at := d.b.wakeAtUs.Load(); at != 2e6 {
-		t.Errorf("the ticker is to wake it at %d", at)
-	}
-	d.told = nil
-	d.b.tick(2e6 - 1)
-	d.want("too early", d.news(), "")
-	d.held = true
-	d.b.tick(2e6)
-	d.want("held", d.news(), "")
-	d.held = false
-	d.halt(true)
-	d.told = nil
-	d.b.tick(2e6)
-	d.want("also on a halted pair", d.news(), "expired 1")
-	if at := d.b.wakeAtUs.Load(); at != never {
-		t.Errorf("the ticker is to wake it at %d", at)
-	}
-}
-
 func TestATurnExpiresSomeAndCommandsKeepTheirOrder(t *testing.T) {
 	d := newDesk(t, nil)
 	const most = expiredAtOnce * event.MaxExpired
@@ -74,17 +37,4 @@ func TestATurnExpiresSomeAndCommandsKeepTheirOrder(t *testing.T) {
 	if first.timeUs != 3e6 || d.b.waiting.Len() != 0 {
 		t.Errorf("the command's time is %d", first.timeUs)
 	}
-}
-
-func TestAQueuedStopExpiresFirst(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 1, 50, rising(101), until(2e6))
-	d.buy(ann, 1, 51, rising(101))
-	d.sell(bob, 1, 101)
-	d.held = true
-	d.buy(cid, 1, 101)
-	d.held, d.told = false, nil
-	d.b.tick(2e6)
-	d.want("a tick", d.settle(), "expired 3 | triggered 4: rests 1 at 51")
 }
