@@ -123,6 +123,103 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 	})
 }
 
+// A store that may lose what comes, and still says whose it is, ends no private read: no other
+// exchange can have taken over.
+func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+		for _, why := range []error{persistence.ErrNotInEffect, persistence.ErrNotDurable} {
+			g.set(func() { g.checkErr = why })
+			eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
+			g.set(func() {
+				g.checkErr = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, why)
+			})
+			begin := metrics.Now()
+			eventually(t, "the owner is confirmed", func() bool {
+				return g.e.own.checked.Load() > begin
+			})
+			if err := g.e.Ready(); !g.e.own.unfit.Load() || err == nil ||
+				errors.Is(err, ErrNotConfirmed) {
+				t.Errorf("it is ready: %v", err)
+			}
+			g.nonce++
+			g.ends("a private read", g.asking(new(committed.Wallet), g.key, g.nonce), accepted)
+		}
+		g.set(func() { g.checkErr = nil })
+		eventually(t, "it is ready again", func() bool { return g.e.Ready() == nil })
+		g.end()
+	})
+}
+
+// Another may have taken over while an answer was on its way: a confirmation is as old as its
+// question.
+func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+		var answered atomic.Int64
+		answered.Store(metrics.Now())
+		g.set(func() { g.asked = func() { answered.Store(metrics.Now()) } })
+		for range 3 {
+			before := answered.Load()
+			eventually(t, "the owner is confirmed",
+				func() bool { return answered.Load() > before && g.e.own.checked.Load() > before })
+			if checked := g.e.own.checked.Load(); checked > answered.Load() {
+				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(),
+					checked)
+			}
+		}
+		g.end()
+	})
+}
+
+// stopping begins an orderly stop, and waits until nothing new is taken.
+func (g *gated) stopping(ctx context.Context) <-chan error {
+	g.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- g.e.Stop(ctx) }()
+	eventually(g.t, "admission is closed", g.e.stopping.Load)
+	return ended
+}
+
+func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.hold()
+		held := &heldCommands{g: g}
+		held.send(g.placing(g.sell(coin)))
+		held.send(g.placing(g.sell(coin)))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		ended := g.stopping(ctx)
+		g.turnedAway("an order", g.placing(g.sell(coin)), ErrStopping)
+		g.turnedAway("a cancel", g.cancelling(1), ErrStopping)
+		g.turnedAway("a deposit", g.depositing(), ErrStopping)
+		g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), ErrStopping.Error())
+		select {
+		case err := <-ended:
+			t.Errorf("it has stopped with two orders in flight: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		held.want("in flight", accepted)
+		if err := <-ended; err != nil {
+			t.Errorf("the stop ends with %v", err)
+		}
+		seq, image, err := g.LoadSnapshot(ctx, 0)
+		if err != nil || seq != g.e.committed.Released() {
+			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq,
+				g.e.committed.Released(),
+				err)
+		}
+		image.Close()
+		g.close()
+		g.again()
+		if got := g.funds(1, 1); got != "10/2" {
+			t.Errorf("the wallet has %s BTC", got)
+		}
+		g.end()
+	})
+}
+
 func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, c := range []struct {

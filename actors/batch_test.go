@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"exchange/core/event"
+	"exchange/core/money"
 )
 
 // batchOf sends commands together, under the key's next nonce, and returns what became of each.
@@ -61,6 +62,63 @@ func (g *gated) each(what string, done <-chan []string, want ...string) {
 			g.t.Errorf("%s, command %d: %s, want %s", what, i, got[i], want[i])
 		}
 	}
+}
+
+func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) {
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
+		})
+		orders := func(n, cancels int) (list []func(uint64) *Command) {
+			for range n {
+				list = append(list, g.order(""))
+			}
+			for range cancels {
+				list = append(list, g.cancelOf("unknown"))
+			}
+			return list
+		}
+		f := func(what, want string, n, cancels int) {
+			t.Helper()
+			got := <-g.batchOf(orders(n, cancels)...)
+			for _, one := range got {
+				if one != want && (want != accepted || one != refusedFor(event.RefusedNotOpen)) {
+					t.Errorf("%s: %s, want %s", what, one, want)
+				}
+			}
+			if all, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); all+
+				int64(own) != 0 {
+				t.Errorf("%s: %d in flight, %d of the account", what, all, own)
+			}
+		}
+		f("all places for orders", accepted, 14, 0)
+		f("one more", "all: "+ErrAccountBusy.Error(), 15, 0)
+		f("with the places for cancels", accepted, 14, 2)
+		f("one cancel more", "all: "+ErrAccountBusy.Error(), 14, 3)
+		f("cancels in places for orders", accepted, 10, 6)
+		f("cancels alone", accepted, 0, 16)
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
+		g.hold()
+		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
+		eventually(t, "it has its place", func() bool { return g.e.commandsInFlight() == 1 })
+		busy := g.batchOf(orders(0, 16)...)
+		eventually(t, "all have places", func() bool { return g.e.commandsInFlight() == 17 })
+		g.ends("more than the exchange takes", func() (*Command, error) {
+			list := []*Command{NewOrder(ben, 2, g.sell(1e5))}
+			err := g.e.DoAll(list, make([]error, 1))
+			return list[0], err
+		}, ErrBusy.Error())
+		g.letGo()
+		for i, one := range <-busy {
+			if one != refusedFor(event.RefusedNotOpen) {
+				t.Errorf("cancel %d: %s", i, one)
+			}
+		}
+		if got := <-other; got != accepted {
+			t.Error(got)
+		}
+		g.end()
+	})
 }
 
 // A change that lowers an amount frees money, so it has the places that are kept for cancels.

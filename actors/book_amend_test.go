@@ -4,8 +4,119 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
+
+func TestAmendsByTimeAndBand(t *testing.T) {
+	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
+		r.PriceBand, l.GTDPerBook = money.MaxRate/10, 1
+	})
+	d.last(100)
+	d.buy(ann, 5, 90)
+	d.want("beyond the band", d.amend(3, AmendRequest{Price: 111}), "price_band")
+	d.want("it expires", d.amend(3, AmendRequest{ExpireUs: 5e6}), "kept 3: rests 5 at 90")
+	d.buy(ann, 5, 89)
+	d.want("too many that expire", d.amend(5, AmendRequest{ExpireUs: 5e6}), "too_many_gtd")
+	d.want("another time", d.amend(3, AmendRequest{ExpireUs: 6e6}), "kept 3: rests 5 at 90")
+	if at := d.b.wakeAtUs.Load(); at != 6e6 {
+		t.Errorf("it expires at %d", at)
+	}
+	d.want("a time that has come", d.amend(3, AmendRequest{ExpireUs: d.nowUs, Amount: 9}),
+		"kept 3: cancelled 5 (expired)")
+}
+
+func TestAmendsOfStops(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 5, 150, rising(120))
+	d.want("its trigger", d.amend(3, AmendRequest{Trigger: 130}), "kept 3: rests 5 at 150")
+	d.want("is checked anew", d.amend(3, AmendRequest{Trigger: 100}), "would_trigger")
+	d.want("its price and amount", d.amend(3, AmendRequest{Price: 160, Amount: 7}),
+		"lost 3: rests 7 at 160")
+	d.want("it is ended", d.amend(3, AmendRequest{ExpireUs: 1}), "kept 3: cancelled 7 (expired)")
+	if d.b.stops.Len() != 0 {
+		t.Error("a stop is left")
+	}
+	d.buy(ann, 1, 50)
+	d.want("it waits for none", d.amend(7, AmendRequest{Trigger: 130}), "rules")
+	d.buy(ann, 1, 150, rising(120), marketOrder)
+	d.want("what takes at once is never post-only", d.amend(8, AmendRequest{PostOnly: true}),
+		"rules")
+}
+
+func TestAmendsOfQueuedStops(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 1, 50, rising(101))
+	d.buy(ann, 1, 51, rising(101))
+	d.sell(ann, 1, 110, oco(90, 80))
+	d.sell(bob, 1, 101)
+	d.buy(bob, 1, 90)
+	d.held = true
+	d.buy(cid, 1, 101)
+	d.sell(cid, 1, 90)
+	d.told = nil
+	d.want("its trigger is over", d.amend(3, AmendRequest{Trigger: 150}), "would_trigger")
+	d.want("its price is not", d.amend(3, AmendRequest{Price: 60}), "lost 3: rests 1 at 60")
+	d.want("nor the place of another half", d.amend(5, AmendRequest{Price: 111}), "would_trigger")
+	d.held = false
+	d.b.tick(2e6)
+	d.want("it has kept its place in the queue", d.news(), "triggered 3: rests 1 at 60 | "+
+		"triggered 4: rests 1 at 51 | triggered 5: rests 1 at 80")
+	d.settle()
+	d.want("a triggered one has no trigger", d.amend(3, AmendRequest{Trigger: 150}),
+		"rules")
+	d.want("and no other half", d.amend(5, AmendRequest{Price: 85}), "lost 5: rests 1 at 85")
+}
+
+func TestAmendsOfOtherHalves(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.sell(ann, 2, 110, oco(90, 80))
+	d.want("the other half's trigger", d.amend(3, AmendRequest{Trigger: 85}),
+		"kept 3: rests 2 at 110")
+	d.want("reached", d.amend(3, AmendRequest{Trigger: 100}), "would_trigger")
+	d.want("not below its price", d.amend(3, AmendRequest{Price: 85}), "rules")
+	d.want("its price", d.amend(3, AmendRequest{Price: 105}), "lost 3: rests 2 at 105")
+	d.buy(bob, 1, 85)
+	d.want("it waits on", d.sell(cid, 1, 85), "order 7: 1x85#6 done | triggered 3: rests 2 at 80")
+}
+
+func TestAmendsOnAHaltedPair(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 5, 90)
+	d.buy(ann, 5, 150, rising(120))
+	d.halt(true)
+	d.told = nil
+	d.want("what keeps its place", d.amend(3, AmendRequest{Amount: 4}), "kept 3: rests 4 at 90")
+	d.want("its parts", d.amend(3, AmendRequest{Display: 1}), "kept 3: rests 4 at 90")
+	d.want("its end", d.amend(3, AmendRequest{ExpireUs: 1 << 40}), "kept 3: rests 4 at 90")
+	d.want("that it never takes", d.amend(3, AmendRequest{PostOnly: true}),
+		"kept 3: rests 4 at 90")
+	d.want("what grows", d.amend(3, AmendRequest{Amount: 5}), "halted")
+	d.want("what loses it", d.amend(3, AmendRequest{Price: 91}), "halted")
+	d.want("what waits", d.amend(4, AmendRequest{Price: 151}), "lost 4: rests 5 at 151")
+}
+
+func TestAmendsPreventTradesOfTheirAccount(t *testing.T) {
+	d := newDesk(t, nil)
+	d.sell(ann, 1, 100)
+	d.sell(bob, 1, 100)
+	d.buy(ann, 3, 90)
+	c := d.amending(3, AmendRequest{Price: 100})
+	c.amend.selfTrade = trading.SelfTradeCancelOldest
+	d.want("by the account's setting", d.send(c), "lost 3: -#1 1x100#2 rests 2 at 100")
+	d.buy(ann, 3, 90)
+	c = d.amending(6, AmendRequest{Price: 91})
+	c.amend.selfTrade = trading.SelfTradeCancelOldest
+	d.want("which met nothing", d.send(c), "lost 6: rests 3 at 91")
+	if d.b.standing[6] != nil {
+		t.Error("the account's setting stays with the order")
+	}
+}
 
 func TestAnAmendWithoutItsReserveIsABug(t *testing.T) {
 	d := newDesk(t, nil)

@@ -352,9 +352,14 @@ func rising(price money.Price) saying {
 	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Rise} }
 }
 
-func ioc(s *SpecialRequest)      { s.IOC = true }
-func fok(s *SpecialRequest)      { s.FOK = true }
-func postOnly(s *SpecialRequest) { s.PostOnly = true }
+func falling(price money.Price) saying {
+	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Fall} }
+}
+
+func ioc(s *SpecialRequest)         { s.IOC = true }
+func marketOrder(s *SpecialRequest) { s.Market, s.IOC = true, true }
+func fok(s *SpecialRequest)         { s.FOK = true }
+func postOnly(s *SpecialRequest)    { s.PostOnly = true }
 
 // slide lets an order that is asked for at a price slide from it.
 func slide(price money.Price) saying {
@@ -379,8 +384,4 @@ func oco(trigger, price money.Price) saying {
 func (d *desk) displays(id uint64) money.Amount {
 	o, _ := d.b.orders.Get(id)
 	return o.Remaining - d.b.orders.Iceberg(id).Hidden
-}
-
-func falling(price money.Price) saying {
-	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Fall} }
 }

@@ -8,6 +8,28 @@ import (
 	"exchange/core/trading"
 )
 
+func TestATickExpiresInQuietPairs(t *testing.T) {
+	d := newDesk(t, nil)
+	d.sell(ann, 1, 100, until(2e6))
+	if at := d.b.wakeAtUs.Load(); at != 2e6 {
+		t.Errorf("the ticker is to wake it at %d", at)
+	}
+	d.told = nil
+	d.b.tick(2e6 - 1)
+	d.want("too early", d.news(), "")
+	d.held = true
+	d.b.tick(2e6)
+	d.want("held", d.news(), "")
+	d.held = false
+	d.halt(true)
+	d.told = nil
+	d.b.tick(2e6)
+	d.want("also on a halted pair", d.news(), "expired 1")
+	if at := d.b.wakeAtUs.Load(); at != never {
+		t.Errorf("the ticker is to wake it at %d", at)
+	}
+}
+
 func TestATurnExpiresSomeAndCommandsKeepTheirOrder(t *testing.T) {
 	d := newDesk(t, nil)
 	const most = expiredAtOnce * event.MaxExpired
@@ -37,4 +59,17 @@ func TestATurnExpiresSomeAndCommandsKeepTheirOrder(t *testing.T) {
 	if first.timeUs != 3e6 || d.b.waiting.Len() != 0 {
 		t.Errorf("the command's time is %d", first.timeUs)
 	}
+}
+
+func TestAQueuedStopExpiresFirst(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.buy(ann, 1, 50, rising(101), until(2e6))
+	d.buy(ann, 1, 51, rising(101))
+	d.sell(bob, 1, 101)
+	d.held = true
+	d.buy(cid, 1, 101)
+	d.held, d.told = false, nil
+	d.b.tick(2e6)
+	d.want("a tick", d.settle(), "expired 3 | triggered 4: rests 1 at 51")
 }

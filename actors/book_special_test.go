@@ -5,41 +5,8 @@ import (
 
 	"exchange/actors/directory"
 	"exchange/core/money"
+	"exchange/core/trading"
 )
-
-func TestHaltsComeBeforeAllElse(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.halt(true)
-	d.want("halted", d.buy(ann, 1, 100, rising(50)), "halted")
-	d.want("halted, also for what is due", d.buy(ann, 1, 100, until(1)), "halted")
-	d.halt(false)
-	d.want("it would trigger", d.buy(ann, 1, 100, rising(100)), "would_trigger")
-}
-
-// Where several reasons refuse an order, the first of them is told: the trigger, the band,
-// post-only, and the limits of the book last.
-func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
-	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
-		r.PriceBand = money.MaxRate / 10
-		l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 3, 1, 1
-	})
-	d.last(100)
-	d.sell(ann, 1, 100, until(5e6))
-	d.buy(ann, 1, 220, rising(200))
-	d.want("a trigger, a band and a limit", d.buy(bob, 1, 200, rising(100)), "would_trigger")
-	d.want("another half's trigger, and a band", d.sell(bob, 1, 80, oco(100, 0)),
-		"would_trigger")
-	d.want("a band and a limit", d.buy(bob, 1, 331, rising(300)), "price_band")
-	d.want("a band and post-only", d.buy(bob, 1, 111, postOnly), "price_band")
-	d.want("post-only and a limit", d.buy(bob, 1, 100, postOnly, until(5e6)), "would_trade")
-	d.want("the limit", d.buy(bob, 1, 99, postOnly, until(5e6)), "too_many_gtd")
-	d.sell(ann, 1, 105)
-	d.want("a band and a full book", d.sell(bob, 1, 89), "price_band")
-	d.want("post-only and a full book", d.buy(bob, 1, 100, postOnly), "would_trade")
-	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
-	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
-}
 
 func TestPostOnlyOrdersNeverTake(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, _ *Limits) {
@@ -53,26 +20,6 @@ func TestPostOnlyOrdersNeverTake(t *testing.T) {
 	d.want("it slides up", d.sell(bob, 2, 90, slide(90)), "special 4: rests 2 at 100")
 	d.want("nothing to slide from", d.buy(bob, 2, 90, slide(90)), "special 5: rests 2 at 90")
 	d.want("it would be worth too little", d.buy(bob, 1, 110, slide(110)), "would_trade")
-}
-
-func TestSpecialOrdersAreRefusedAtTheLimits(t *testing.T) {
-	d := newDesk(t, func(_ *directory.PairRules, l *Limits) {
-		l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 4, 2, 1
-	})
-	d.sell(ann, 1, 100, until(5e6))
-	d.want("too many that expire", d.sell(ann, 1, 100, until(5e6)), "too_many_gtd")
-	d.sell(ann, 1, 110, rising(200))
-	d.sell(ann, 1, 110, oco(50, 0))
-	d.want("too many stops", d.sell(ann, 1, 110, rising(200)), "too_many_stops")
-	d.want("another half is a stop, too", d.sell(ann, 1, 110, oco(50, 0)), "too_many_stops")
-	d.sell(ann, 1, 120)
-	d.want("a full book", d.buy(ann, 1, 90), "book_limit")
-	d.want("for instructions, too", d.buy(ann, 1, 90, postOnly), "book_limit")
-	d.want("what never rests needs no place", d.buy(ann, 1, 90, ioc),
-		"special 5: cancelled 1 (ioc)")
-	d.want("what trades gets one", d.buy(bob, 2, 100, postOnly, func(s *SpecialRequest) {
-		s.PostOnly, s.Display = false, 1
-	}), "special 6: 1x100#1 rests 1 at 100")
 }
 
 func TestSelfTradeModes(t *testing.T) {
@@ -109,4 +56,58 @@ func TestSelfTradeModes(t *testing.T) {
 		d.b.standing[3] != nil {
 		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
 	}
+}
+
+func TestSpecialOrdersAreRefusedAtTheLimits(t *testing.T) {
+	d := newDesk(t, func(_ *directory.PairRules, l *Limits) {
+		l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 4, 2, 1
+	})
+	d.sell(ann, 1, 100, until(5e6))
+	d.want("too many that expire", d.sell(ann, 1, 100, until(5e6)), "too_many_gtd")
+	d.sell(ann, 1, 110, rising(200))
+	d.sell(ann, 1, 110, oco(50, 0))
+	d.want("too many stops", d.sell(ann, 1, 110, rising(200)), "too_many_stops")
+	d.want("another half is a stop, too", d.sell(ann, 1, 110, oco(50, 0)), "too_many_stops")
+	d.sell(ann, 1, 120)
+	d.want("a full book", d.buy(ann, 1, 90), "book_limit")
+	d.want("for instructions, too", d.buy(ann, 1, 90, postOnly), "book_limit")
+	d.want("what never rests needs no place", d.buy(ann, 1, 90, ioc),
+		"special 5: cancelled 1 (ioc)")
+	d.want("what trades gets one", d.buy(bob, 2, 100, postOnly, func(s *SpecialRequest) {
+		s.PostOnly, s.Display = false, 1
+	}), "special 6: 1x100#1 rests 1 at 100")
+}
+
+func TestHaltsComeBeforeAllElse(t *testing.T) {
+	d := newDesk(t, nil)
+	d.last(100)
+	d.halt(true)
+	d.want("halted", d.buy(ann, 1, 100, rising(50)), "halted")
+	d.want("halted, also for what is due", d.buy(ann, 1, 100, until(1)), "halted")
+	d.halt(false)
+	d.want("it would trigger", d.buy(ann, 1, 100, rising(100)), "would_trigger")
+}
+
+// Where several reasons refuse an order, the first of them is told: the trigger, the band,
+// post-only, and the limits of the book last.
+func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
+	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
+		r.PriceBand = money.MaxRate / 10
+		l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 3, 1, 1
+	})
+	d.last(100)
+	d.sell(ann, 1, 100, until(5e6))
+	d.buy(ann, 1, 220, rising(200))
+	d.want("a trigger, a band and a limit", d.buy(bob, 1, 200, rising(100)), "would_trigger")
+	d.want("another half's trigger, and a band", d.sell(bob, 1, 80, oco(100, 0)),
+		"would_trigger")
+	d.want("a band and a limit", d.buy(bob, 1, 331, rising(300)), "price_band")
+	d.want("a band and post-only", d.buy(bob, 1, 111, postOnly), "price_band")
+	d.want("post-only and a limit", d.buy(bob, 1, 100, postOnly, until(5e6)), "would_trade")
+	d.want("the limit", d.buy(bob, 1, 99, postOnly, until(5e6)), "too_many_gtd")
+	d.sell(ann, 1, 105)
+	d.want("a band and a full book", d.sell(bob, 1, 89), "price_band")
+	d.want("post-only and a full book", d.buy(bob, 1, 100, postOnly), "would_trade")
+	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
+	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
 }

@@ -97,6 +97,75 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 	})
 }
 
+// The second order can only be decided when the first, whose client order id it has, was refused.
+// It was sent before the cancel-all, so that cancels it.
+func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		id, _ := event.NewClientID("mine")
+		one, two := g.sell(1e5), g.sell(1e5)
+		one.ClientID, two.ClientID, two.Pair = id, id, g.e.Pairs()[1]
+		g.hold()
+		halt := make(chan error, 1)
+		go func() { _, err := g.e.Halt("ops", g.e.Pairs()[0].Name, true); halt <- err }()
+		eventually(t, "the halt is at the store", g.held)
+		first := g.begin(g.placing(one))
+		g.inMailbox(1)
+		second := g.begin(g.placing(two))
+		g.queued(1)
+		all := g.cancellingAll()
+		g.queued(2)
+		g.letGo()
+		if err := <-halt; err != nil {
+			t.Error(err)
+		}
+		if a, b := <-first, <-second; a != refusedFor(event.RefusedHalted) || b != accepted {
+			t.Errorf("first: %s, second: %s", a, b)
+		}
+		if list := <-all; len(list) != 1 {
+			t.Errorf("cancelled are %v", list)
+		}
+		r := &committed.Account{Name: "ann"}
+		if err := g.e.Ask(r, nil, 0); err != nil || r.Open != 0 {
+			t.Errorf("%d orders are open, %v", r.Open, err)
+		}
+		g.end()
+	})
+}
+
+func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
+		for range cancelAllWidth {
+			w := g.sell(1e5)
+			w.Pair = g.e.Pairs()[1]
+			g.rest(w)
+		}
+		for range 10 {
+			g.rest(g.sell(1e5))
+		}
+		unblock := g.block(g.e.Pairs()[1])
+		all := g.cancellingAll() // as many as may be on their way are with that book
+		eventually(t, "the cancel-all is under way", func() (so bool) {
+			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
+			return so
+		})
+		must[*Command](t)(g.e.Place(ben, 1, g.buy(100e8, 10*1e5))).Free()
+		g.hold()
+		g.letGo()
+		unblock()
+		if list := <-all; len(list) != cancelAllWidth {
+			t.Errorf("%d orders are cancelled", len(list))
+		}
+		if records := g.records(); len(records) != cancelAllWidth {
+			t.Errorf("it took %d records for %d orders that were open", len(records),
+				cancelAllWidth)
+		}
+		g.end()
+	})
+}
+
 // resting places n resting orders of a new account, in the pair with the number pair + 1.
 func (g *gated) resting(name string, pair, n int) *directory.Key {
 	g.t.Helper()

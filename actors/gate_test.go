@@ -126,6 +126,30 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 	})
 }
 
+func TestRecoveryRefusesAStoreThatHasLostWrites(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, nil)
+		g.rest(g.sell(coin))
+		g.end()
+		for name, watermark := range map[string]uint64{"below the snapshot": 0,
+			"above the journal": 1 << 40} {
+			s := g.at()
+			g.o.Store = liar{s, watermark}
+			if _, err := Start(context.Background(), g.o); !errors.Is(err, persistence.ErrCorrupt) {
+				t.Errorf("a watermark %s: %v", name, err)
+			}
+			s.Close()
+		}
+	})
+}
+
+type liar struct {
+	persistence.Store
+	watermark uint64
+}
+
+func (l liar) Watermark(context.Context) (uint64, error) { return l.watermark, nil }
+
 func TestACurrencyThatIsHeldMustBeConfigured(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

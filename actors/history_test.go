@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/core/event"
+	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/memory"
 )
@@ -58,5 +60,38 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 			t.Error("the next start goes on with the history that it finds, or makes no HEAD")
 		}
 		b.end()
+	})
+}
+
+// The first record of all is the history's: nothing can be decided before it.
+func TestTheFirstRecordNamesTheHistory(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		s := fresh(t)()
+		defer s.Close()
+		e := start(t, testOptions(s))
+		first := true
+		err := s.Read(t.Context(), 0, func(_, _ uint64, data []byte) error {
+			b, err := event.OpenBatch(data)
+			if err != nil {
+				return err
+			}
+			var r event.Record
+			if _, err = r.Decode(b.Records); err == nil && first &&
+				(r.Kind != event.KindHistory || r.History != e.history) {
+				t.Errorf("the first record is %v, of history %v, not %v", r.Kind,
+					r.History, e.history)
+			}
+			first = false
+			return err
+		})
+		if err != nil || first {
+			t.Error("there is no record", err)
+		}
+		var at event.HistoryID
+		e.probe(e.fold, func() { at = e.committed.State().History() })
+		if at != e.history || state.New().History() == at {
+			t.Errorf("the state is of history %v, not %v", at, e.history)
+		}
+		stop(t, e)
 	})
 }
