@@ -388,3 +388,20 @@ func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
 		t.Error("projections wait for a store that rewrites nothing")
 	}
 }
+
+func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
+		g.set(func() { g.applying = true })
+		g.rest(g.sell(1e5))
+		g.e.setPatience(time.Millisecond)
+		g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
+			committed.ErrTimeout.Error())
+		g.e.setPatience(time.Minute)
+		eventually(t, "the slot is given back while the history is held", func() bool {
+			return g.e.ReadsInFlight() == 0
+		})
+		g.ends("the next one", g.asking(new(committed.NewestTrades), nil, 0), accepted)
+		g.end()
+	})
+}

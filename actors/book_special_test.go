@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"exchange/actors/directory"
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -110,4 +111,13 @@ func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
 	d.want("post-only and a full book", d.buy(bob, 1, 100, postOnly), "would_trade")
 	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
 	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
+}
+
+func TestOldOrdersArePlainRecords(t *testing.T) {
+	d := newDesk(t, nil)
+	c := d.order(ann, trading.Sell, 5, 100)
+	d.send(c)
+	if r := c.Record(); r.Kind != event.KindOrder || len(d.b.standing) != 0 {
+		t.Errorf("a plain order is %v", r.Kind)
+	}
 }

@@ -19,19 +19,19 @@ func TestWhatNotAllMembersReadIsNotWritten(t *testing.T) {
 	}
 	for name, x := range map[string]struct {
 		format uint8
-		do     func(r *reigning) string
+		do     func(t *testing.T, r *reigning) string
 	}{
-		"adjustments": {persistence.FormatCorrections, func(r *reigning) string {
+		"adjustments": {persistence.FormatCorrections, func(t *testing.T, r *reigning) string {
 			ann := r.Key([]byte("key-of-ann")).Account.ID
 			return outcomeOf(r.Adjust("test", ann, 1, coin, "why", wantID(t, "one")))
 		}},
-		"ends of accounts": {persistence.FormatAccounts, func(r *reigning) string {
+		"ends of accounts": {persistence.FormatAccounts, func(t *testing.T, r *reigning) string {
 			return admin(r.CloseAccount("test", "bob"))
 		}},
-		"addresses": {persistence.FormatAccounts, func(r *reigning) string {
+		"addresses": {persistence.FormatAccounts, func(t *testing.T, r *reigning) string {
 			return admin(r.SetEmail("test", "ann", "ann@new.example"))
 		}},
-		"maintenance with cancels": {persistence.FormatCancels, func(r *reigning) string {
+		"maintenance": {persistence.FormatCancels, func(t *testing.T, r *reigning) string {
 			if got := admin(r.SetMaintenance(t.Context(), "test", maintained)); got != accepted {
 				t.Errorf("a plain maintenance: %s", got)
 			}
@@ -52,11 +52,11 @@ func TestWhatNotAllMembersReadIsNotWritten(t *testing.T) {
 					replica := r.node.replica.(olderMembers).Replica
 					return replica.Standing().Format >= x.format
 				})
-				if got := x.do(r); !strings.Contains(got, "not all nodes of the cluster") {
+				if got := x.do(t, r); !strings.Contains(got, "not all nodes of the cluster") {
 					t.Errorf("while one does not: %s", got)
 				}
 				older.Store(false)
-				if got := x.do(r); got != accepted {
+				if got := x.do(t, r); got != accepted {
 					t.Errorf("once all do: %s", got)
 				}
 			})
