@@ -3,8 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,21 +59,6 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 			})
 		}
 	})
-}
-
-// unreadable is a store whose newest snapshot is something else.
-type unreadable struct {
-	persistence.Store
-	image string
-}
-
-func (u unreadable) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadCloser, error) {
-	seq, r, err := u.Store.LoadSnapshot(ctx, back)
-	if back == 0 && err == nil {
-		r.Close()
-		r = io.NopCloser(strings.NewReader(u.image))
-	}
-	return seq, r, err
 }
 
 func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
