@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/metrics"
-	"exchange/core/event"
-	"exchange/core/money"
 	"exchange/persistence"
 )
 
@@ -126,148 +123,6 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 	})
 }
 
-// An append without an answer may have landed or not. The same bytes go again until the outcome is
-// known, and land once.
-func TestAnAppendWithoutAnAnswerIsRepeatedAndLandsOnce(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		for name, trouble := range map[string]func(*gate){
-			"it did not land": func(g *gate) { g.appendErr = errors.New("no connection") },
-			"it landed":       func(g *gate) { g.lost = 3 },
-		} {
-			g := newGated(t, fresh, nil)
-			last := g.e.committed.Released()
-			g.set(func() { g.tries = nil; trouble(g.gate) })
-			order := g.begin(g.placing(g.sell(coin)))
-			eventually(t, "it was tried three times", func() bool {
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				return len(g.tries) >= 3
-			})
-			g.set(func() { g.appendErr = nil })
-			if got := <-order; got != accepted {
-				t.Errorf("%s: %s", name, got)
-			}
-			g.mu.Lock()
-			tries := g.tries
-			g.mu.Unlock()
-			for i, data := range tries {
-				if !bytes.Equal(data, tries[0]) {
-					t.Errorf("%s: try %d has other bytes than the first", name, i+1)
-				}
-			}
-			g.crash()
-			g.again()
-			if got := g.e.committed.Released(); got != last+1 {
-				t.Errorf("%s: the journal has %d records more, want 1", name, got-last)
-			}
-			if got := g.funds(1, 1); got != "10/1" {
-				t.Errorf("%s: the wallet has %s BTC", name, got)
-			}
-			g.ends("the same nonce after a restart",
-				func() (*Command, error) { return g.e.Place(g.key, g.nonce, g.sell(coin)) },
-				refusedFor(event.RefusedNonce))
-			g.end()
-		}
-	})
-}
-
-func TestAnOutcomeThatComesTooLateIsUnknownAndItsSlotIsGivenBackAtRelease(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 3, 0, 2
-		})
-		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-		g.hold()
-		g.e.setPatience(time.Millisecond)
-		g.ends("an order", g.placing(g.sell(1e5)), committed.ErrTimeout.Error())
-		g.ends("a cancel", g.cancelling(77), committed.ErrTimeout.Error())
-		g.ends("a deposit", g.depositing(), committed.ErrTimeout.Error())
-		g.e.setPatience(time.Minute)
-		g.ends("beside three whose handlers have gone",
-			func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) }, ErrBusy.Error())
-		if n, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); n != 3 || own != 2 {
-			t.Errorf("%d commands hold a place, %d of the account", n, own)
-		}
-		g.letGo()
-		eventually(t, "all places are given back", func() bool {
-			return g.e.commandsInFlight() == 0 && g.key.Account.InFlight.Load() == 0
-		})
-		g.folded()
-		if got := g.funds(1, 1); got != "11/0.001" {
-			t.Errorf("it has happened, and the wallet has %s BTC", got)
-		}
-		g.hold() // as many as at first
-		held := &heldCommands{g: g}
-		held.send(g.placing(g.sell(1e5)))
-		held.send(g.placing(g.sell(1e5)))
-		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
-		g.decided(ben, 1)
-		held.want("afterwards", accepted)
-		if got := <-other; got != accepted {
-			t.Errorf("another account, afterwards: %s", got)
-		}
-		g.end()
-	})
-}
-
-func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
-		g.set(func() { g.applying = true })
-		g.rest(g.sell(1e5))
-		g.e.setPatience(time.Millisecond)
-		g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
-			committed.ErrTimeout.Error())
-		g.e.setPatience(time.Minute)
-		eventually(t, "the slot is given back while the history is held", func() bool {
-			return g.e.ReadsInFlight() == 0
-		})
-		g.ends("the next one", g.asking(new(committed.NewestTrades), nil, 0), accepted)
-		g.end()
-	})
-}
-
-func TestPrivateReadsNeedAnOwnerThatWasConfirmedLately(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Timing.OwnerCheck, o.Timing.OwnerStale = time.Millisecond, 20*time.Millisecond
-		})
-		g.set(func() { g.checkErr = errors.New("no connection") })
-		eventually(t, "the store does not confirm", func() bool {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			return g.unseen > 0
-		})
-		checked := g.e.own.checked.Load() // the newest there will be
-		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale)); err != nil {
-			t.Errorf("as old as a confirmation may be: %v", err)
-		}
-		if err := g.e.confirmed(checked + int64(g.o.Timing.OwnerStale) + 1); !errors.Is(err,
-			ErrNotConfirmed) {
-			t.Errorf("a nanosecond older: %v", err)
-		}
-		eventually(t, "the confirmation is stale", func() bool { return g.e.Confirmed() != nil })
-		g.ends("a private read", g.asking(new(committed.Wallet), g.key, 1), ErrNotConfirmed.Error())
-		if err := g.e.Ready(); !errors.Is(err, ErrNotConfirmed) {
-			t.Errorf("it is ready: %v", err)
-		}
-		g.ends("a public read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
-		before := g.e.own.checked.Load()
-		g.nonce = 1
-		g.ends("an order", g.placing(g.sell(1e5)), accepted)
-		if after := g.e.own.checked.Load(); after != before {
-			t.Errorf("an append is a confirmation, which leaves no beat for a standby to see")
-		}
-		g.set(func() { g.checkErr = nil })
-		eventually(t,
-			"private reads are answered again, with a nonce that the refused ones have not used",
-			func() bool {
-				return outcome(g.asking(new(committed.Wallet), g.key, 3)) == accepted
-			})
-		g.end()
-	})
-}
-
 // A store that may lose what comes, and still says whose it is, ends no private read: no other
 // exchange can have taken over.
 func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
@@ -277,8 +132,7 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 			g.set(func() { g.checkErr = why })
 			eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
 			g.set(func() {
-				g.checkErr, g.unseen = fmt.Errorf("%w, and %w", persistence.ErrConfirmed,
-					why), 0
+				g.checkErr = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, why)
 			})
 			begin := metrics.Now()
 			eventually(t, "the owner is confirmed", func() bool {
@@ -315,41 +169,6 @@ func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
 			}
 		}
 		g.end()
-	})
-}
-
-func TestAnEngineWhoseStoreHasAnotherOwnerEnds(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		for name, busy := range map[string]bool{"idle": false, "with an order in flight": true} {
-			g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
-			var order <-chan string
-			if busy {
-				g.hold()
-				order = g.begin(g.placing(g.sell(coin)))
-				eventually(t, "the order is at the store", g.held)
-			}
-			if _, _, err := g.Acquire(context.Background(),
-				persistence.Claim{Owner: "another"}); err != nil {
-				t.Fatal(err)
-			}
-			g.letGo()
-			<-g.e.Dead()
-			if err := g.e.Err(); !errors.Is(err, persistence.ErrFenced) {
-				t.Errorf("%s: it ends with %v", name, err)
-			}
-			if busy {
-				if got := <-order; got != committed.ErrTimeout.Error() {
-					t.Errorf("%s: it is told %s", name, got)
-				}
-			}
-			g.turnedAway(name+": a new order", g.placing(g.sell(coin)), ErrStopping)
-			g.crash()
-			g.again()
-			if got := g.funds(1, 1); got != "10/0" { // what was fenced has not landed
-				t.Errorf("%s: the wallet has %s BTC", name, got)
-			}
-			g.end()
-		}
 	})
 }
 
@@ -568,4 +387,21 @@ func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
 	if new(projectionRest).holds(now, 0) {
 		t.Error("projections wait for a store that rewrites nothing")
 	}
+}
+
+func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
+		g.set(func() { g.applying = true })
+		g.rest(g.sell(1e5))
+		g.e.setPatience(time.Millisecond)
+		g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
+			committed.ErrTimeout.Error())
+		g.e.setPatience(time.Minute)
+		eventually(t, "the slot is given back while the history is held", func() bool {
+			return g.e.ReadsInFlight() == 0
+		})
+		g.ends("the next one", g.asking(new(committed.NewestTrades), nil, 0), accepted)
+		g.end()
+	})
 }

@@ -1,12 +1,8 @@
 package actors
 
 import (
-	"errors"
-	"fmt"
 	"testing"
-	"time"
 
-	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 )
@@ -68,41 +64,6 @@ func (g *gated) each(what string, done <-chan []string, want ...string) {
 	}
 }
 
-func TestABatchReachesItsBooksInOrderAndNothingComesBetween(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.hold()
-		first := g.batchOf(g.order("a"), g.cancelOf("a"), g.order("b"), g.order(""))
-		g.queued(3) // behind the order "a", which is on its way
-		other := g.begin(g.placing(g.sell(2e5)))
-		g.queued(4)
-		g.letGo()
-		g.each("the batch", first, accepted, accepted, accepted, accepted)
-		if got := <-other; got != accepted {
-			t.Error(got)
-		}
-		var kinds []event.Kind
-		var amounts []money.Amount
-		nonces := map[uint64]int{}
-		for _, r := range g.records() {
-			if r.Kind == event.KindOrder {
-				nonces[r.Order.Nonce]++
-				amounts = append(amounts, r.Order.Amount)
-				kinds = append(kinds, r.Kind)
-			} else if r.Kind == event.KindCancel {
-				nonces[r.Cancel.Nonce]++
-				kinds = append(kinds, r.Kind)
-			}
-		}
-		want := fmt.Sprint([]event.Kind{event.KindOrder, event.KindCancel, event.KindOrder,
-			event.KindOrder, event.KindOrder}, []money.Amount{1e5, 1e5, 1e5, 2e5})
-		if got := fmt.Sprint(kinds, amounts); got != want || nonces[g.nonce-1] != 4 {
-			t.Errorf("%s with nonces %v, want %s", got, nonces, want)
-		}
-		g.end()
-	})
-}
-
 func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
@@ -155,33 +116,6 @@ func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 		}
 		if got := <-other; got != accepted {
 			t.Error(got)
-		}
-		g.end()
-	})
-}
-
-func TestACommandOfABatchThatComesTooLateIsUnknownAndTheOthersAreAnswered(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.hold()
-		g.e.setPatience(20 * time.Millisecond)
-		unknown := committed.ErrTimeout.Error()
-		g.each("behind a store that hangs", g.batchOf(g.order("a"), g.order("a"), g.cancelOf("a")),
-			unknown, unknown, unknown)
-		g.e.setPatience(time.Minute)
-		g.letGo()
-		eventually(t, "all places are given back", func() bool {
-			return g.e.commandsInFlight() == 0 && g.key.Account.InFlight.Load() == 0
-		})
-		g.ends("its nonce is used", func() (*Command, error) {
-			return g.e.Place(g.key, g.nonce, g.sell(1e5))
-		}, refusedFor(event.RefusedNonce))
-		g.each("a nonce that is used", func() <-chan []string {
-			g.nonce--
-			return g.batchOf(g.order(""), g.cancelOf("a"))
-		}(), refusedFor(event.RefusedNonce), refusedFor(event.RefusedNonce))
-		if errors.Is(g.e.Err(), ErrStopping) {
-			t.Error(g.e.Err())
 		}
 		g.end()
 	})

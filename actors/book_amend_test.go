@@ -9,61 +9,6 @@ import (
 	"exchange/core/trading"
 )
 
-func TestAnAmendKeepsItsPlaceWhereItIsDue(t *testing.T) {
-	d := newDesk(t, nil)
-	d.sell(ann, 5, 100)
-	d.sell(bob, 5, 100)
-	d.buy(cid, 1, 100)
-	d.want("less", d.amend(1, AmendRequest{Amount: 4}), "kept 1: rests 3 at 100")
-	d.want("first", d.buy(cid, 1, 100), "order 5: 1x100#1 done")
-	d.want("more", d.amend(1, AmendRequest{Amount: 6}), "lost 1: rests 4 at 100")
-	d.want("last", d.buy(cid, 6, 100), "order 7: 5x100#2 1x100#1 done")
-	d.want("as much as is filled ends it", d.amend(1, AmendRequest{Amount: 3}),
-		"kept 1: cancelled 3 (amended)")
-	d.want("it is gone", d.amend(1, AmendRequest{Amount: 3}), "not_open")
-}
-
-func TestAnAmendTradesWhereItMeetsTheOtherSide(t *testing.T) {
-	d := newDesk(t, nil)
-	d.buy(ann, 5, 90)
-	d.sell(bob, 2, 100)
-	d.sell(bob, 2, 101)
-	d.want("at the makers' prices", d.amend(1, AmendRequest{Price: 101, Amount: 7}),
-		"lost 1: 2x100#2 2x101#3 rests 3 at 101")
-	d.want("and back", d.amend(1, AmendRequest{Price: 90}), "lost 1: rests 3 at 90")
-	d.sell(bob, 9, 101)
-	d.want("done", d.amend(1, AmendRequest{Price: 101, Amount: 5}), "lost 1: 1x101#6 done")
-}
-
-func TestAmendsOfPostOnlyOrders(t *testing.T) {
-	d := newDesk(t, nil)
-	d.sell(bob, 2, 100)
-	d.buy(ann, 5, 90, postOnly)
-	d.want("it would take", d.amend(2, AmendRequest{Price: 100}), "would_trade")
-	d.want("it slides", d.amend(2, AmendRequest{Price: 105, Slide: true}), "lost 2: rests 5 at 99")
-	d.want("and does so from now on", d.amend(2, AmendRequest{Price: 100, Amount: 6}),
-		"lost 2: rests 6 at 99")
-	d.buy(ann, 1, 80)
-	d.want("a plain one becomes post-only", d.amend(5, AmendRequest{PostOnly: true}),
-		"kept 5: rests 1 at 80")
-	d.want("and stays so", d.amend(5, AmendRequest{Price: 100}), "would_trade")
-}
-
-func TestAmendsOfIcebergs(t *testing.T) {
-	d := newDesk(t, nil)
-	d.sell(ann, 10, 100, display(3))
-	d.want("the hidden part goes first", d.amend(1, AmendRequest{Amount: 5}),
-		"kept 1: rests 5 at 100")
-	if got := d.displays(1); got != 3 {
-		t.Errorf("it displays %d", int64(got))
-	}
-	d.want("the next parts", d.amend(1, AmendRequest{Display: 1}), "kept 1: rests 5 at 100")
-	d.buy(bob, 3, 100)
-	if got := d.displays(1); got != 1 {
-		t.Errorf("its next part displays %d", int64(got))
-	}
-}
-
 func TestAmendsByTimeAndBand(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
 		r.PriceBand, l.GTDPerBook = money.MaxRate/10, 1

@@ -8,21 +8,6 @@ import (
 	"exchange/core/trading"
 )
 
-func TestNoTradeIsAtOrAfterAnExpiry(t *testing.T) {
-	d := newDesk(t, nil)
-	d.want("due on arrival", d.buy(ann, 1, 100, until(d.nowUs)),
-		"special 1: cancelled 1 (expired)")
-	d.want("a stop, too", d.buy(ann, 1, 100, rising(150), until(d.nowUs)),
-		"stop 2: cancelled 1 (expired)")
-	d.sell(ann, 1, 100, until(2e6))
-	d.sell(ann, 1, 150, rising(140), until(2e6))
-	d.nowUs = 2e6 - 1
-	d.want("just before", d.buy(bob, 1, 99), "order 5: rests 1 at 99")
-	d.nowUs = 2e6
-	d.want("a cancel trades nothing", d.cancel(5), "cancel 5")
-	d.want("in time", d.buy(bob, 1, 100), "expired 3 4 | order 9: rests 1 at 100")
-}
-
 func TestATickExpiresInQuietPairs(t *testing.T) {
 	d := newDesk(t, nil)
 	d.sell(ann, 1, 100, until(2e6))

@@ -9,58 +9,6 @@ import (
 	"exchange/core/trading"
 )
 
-func TestOrdersThatTakeAtOnceNeverRest(t *testing.T) {
-	f := func(what, want string, says ...saying) {
-		t.Helper()
-		d := newDesk(t, nil)
-		d.sell(ann, 2, 100)
-		d.sell(ann, 3, 101)
-		d.want(what, d.buy(bob, 9, 101, says...), want)
-		if n := d.b.orders.Len(); n != 0 {
-			t.Errorf("%s: %d orders are left", what, n)
-		}
-	}
-	f("ioc", "special 3: 2x100#1 3x101#2 cancelled 4 (ioc)", ioc)
-	f("market", "special 3: 2x100#1 3x101#2 cancelled 4 (ioc)", marketOrder)
-
-	d := newDesk(t, nil)
-	d.sell(ann, 2, 100)
-	d.want("ioc that trades nothing", d.buy(bob, 1, 99, ioc), "special 2: cancelled 1 (ioc)")
-	d.want("ioc that trades all", d.buy(bob, 1, 100, ioc), "special 3: 1x100#1 done")
-	d.want("fok of too much", d.buy(bob, 2, 100, fok), "special 4: cancelled 2 (fok)")
-	d.want("fok", d.buy(bob, 1, 100, fok), "special 5: 1x100#1 done")
-}
-
-func TestFillsOfSpecialOrdersAreBounded(t *testing.T) {
-	d := newDesk(t, func(_ *directory.PairRules, l *Limits) { l.MaxFills = 2 })
-	for range 3 {
-		d.sell(ann, 1, 100)
-	}
-	d.want("fok beyond the bound", d.buy(bob, 3, 100, fok), "special 4: cancelled 3 (max_fills)")
-	d.want("ioc beyond the bound", d.buy(bob, 3, 100, ioc),
-		"special 5: 1x100#1 1x100#2 cancelled 1 (max_fills)")
-	d.sell(ann, 1, 100)
-	d.sell(ann, 1, 100)
-	d.want("a mode that met nothing leaves a plain order", d.buy(bob, 3, 100,
-		apart(trading.SelfTradeCancelNewest)), "order 8: 1x100#3 1x100#6 cancelled 1 ()")
-}
-
-func TestASumBuysAsMuchAsItCan(t *testing.T) {
-	sum := func(quote money.Amount) saying {
-		return func(s *SpecialRequest) { s.Market, s.IOC, s.Quote = true, true, quote }
-	}
-	const unit = 1e8 // of a price: so many units of 1e-16 are one of a sum
-	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.AmountStep = 5 })
-	d.sell(ann, 10, 2*unit)
-	d.sell(ann, 100, 3*unit)
-	d.want("it takes whole steps", d.buy(bob, 0, 3*unit, sum(70)),
-		"special 3: 10x200000000#1 15x300000000#2 done")
-	d.want("its money buys no step", d.buy(bob, 0, 3*unit, sum(14)),
-		"special 4: cancelled 0 (ioc)")
-	d.want("more than there is", d.buy(bob, 0, 3*unit, sum(1000)),
-		"special 5: 85x300000000#2 cancelled 0 (ioc)")
-}
-
 func TestPostOnlyOrdersNeverTake(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, _ *Limits) {
 		r.PriceTick, r.MinimumOrderValue = 5, money.Price(90).Times(2).Balance()
@@ -109,46 +57,6 @@ func TestSelfTradeModes(t *testing.T) {
 		d.b.standing[3] != nil {
 		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
 	}
-}
-
-func TestIcebergsComeAgain(t *testing.T) {
-	d := newDesk(t, nil)
-	d.sell(ann, 10, 100, display(3))
-	d.sell(bob, 2, 100)
-	if got := d.displays(1); got != 3 {
-		t.Errorf("it displays %d", int64(got))
-	}
-	d.want("a taker meets it again", d.buy(cid, 7, 100),
-		"order 3: 3x100#1 2x100#2 2x100#1 done")
-	if got := d.displays(1); got != 1 {
-		t.Errorf("it displays %d", int64(got))
-	}
-	d.want("a plain taker takes the rest", d.buy(cid, 9, 100),
-		"order 4: 1x100#1 3x100#1 1x100#1 rests 4 at 100")
-	d.want("as a taker it trades with all it has", d.sell(ann, 9, 100, display(2)),
-		"special 5: 4x100#4 rests 5 at 100")
-	if got := d.displays(5); got != 2 {
-		t.Errorf("it displays %d", int64(got))
-	}
-	d.want("its hidden part is cancelled, too", d.cancel(5), "cancel 5")
-}
-
-func TestBandsOfSpecialOrders(t *testing.T) {
-	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.PriceBand = money.MaxRate / 10 })
-	d.want("no trade, no band", d.buy(ann, 1, 1, ioc), "special 1: cancelled 1 (ioc)")
-	d.last(100)
-	d.want("beyond the band", d.buy(ann, 1, 111, ioc), "price_band")
-	d.want("the harmless side", d.buy(ann, 1, 1, ioc), "special 4: cancelled 1 (ioc)")
-	d.want("a stop is measured at its trigger", d.buy(ann, 1, 220, rising(200)),
-		"stop 5: rests 1 at 220")
-	c := d.order(ann, trading.Buy, 1, 221, rising(200))
-	d.want("beyond that", d.send(c), "price_band")
-	if c.Bound() != 220 {
-		t.Errorf("the bound is %v", c.Bound())
-	}
-	d.want("the other half, too", d.sell(ann, 1, 100, oco(90, 80)), "price_band")
-	d.want("the other half within the band", d.sell(ann, 1, 100, oco(90, 81)),
-		"special 6: rests 1 at 100")
 }
 
 func TestSpecialOrdersAreRefusedAtTheLimits(t *testing.T) {

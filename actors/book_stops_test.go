@@ -8,7 +8,6 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
-	"exchange/core/trading"
 )
 
 func TestStopsWaitForTheirPrice(t *testing.T) {
@@ -26,22 +25,6 @@ func TestStopsWaitForTheirPrice(t *testing.T) {
 	d.want("at its price", d.buy(cid, 2, 110), "order 7: 1x109#4 1x110#6 done | "+
 		"triggered 3: rests 3 at 120")
 	d.want("it is in the book", d.sell(bob, 1, 120), "order 8: 1x120#3 done")
-}
-
-func TestStopsTriggerInTheirOrder(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 1, 50, rising(102))
-	d.buy(ann, 1, 51, rising(101))
-	d.buy(ann, 1, 52, falling(98))
-	d.buy(ann, 1, 53, falling(99))
-	d.buy(ann, 1, 54, rising(101))
-	d.buy(ann, 1, 40)
-	d.want("a sell far below", d.sell(bob, 1, 40), "order 9: 1x40#8 done | "+
-		"triggered 6: rests 1 at 53 | triggered 5: rests 1 at 52")
-	d.sell(bob, 1, 102)
-	d.want("a buy far above", d.buy(cid, 1, 102), "order 11: 1x102#10 done | "+
-		"triggered 4: rests 1 at 51 | triggered 7: rests 1 at 54 | triggered 3: rests 1 at 50")
 }
 
 func TestACascadeGoesOnWithItsOwnTrades(t *testing.T) {
@@ -180,17 +163,6 @@ func TestATickGoesOnWithAQueue(t *testing.T) {
 	}
 }
 
-func TestAPostOnlyStopIsCancelledWhereItWouldTake(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 1, 105, rising(101), postOnly)
-	d.buy(ann, 1, 105, rising(101), slide(105))
-	d.sell(bob, 1, 101)
-	d.sell(bob, 1, 103)
-	d.want("triggered", d.buy(cid, 1, 101), "order 7: 1x101#5 done | "+
-		"triggered 3: cancelled 1 (post_only) | triggered 4: rests 1 at 102")
-}
-
 func TestAnotherHalfLeavesTheBook(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.StopCollar = money.MaxRate / 10 })
 	d.last(100)
@@ -249,15 +221,4 @@ func TestAQueuedOtherHalfMayTradeBefore(t *testing.T) {
 	d.held = false
 	d.b.tick(2e6)
 	d.want("the second is triggered", d.news(), "triggered 4: rests 1 at 90")
-}
-
-func TestATriggeredOrderKeepsItsSelfTradeMode(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 2, 105, rising(101), apart(trading.SelfTradeCancelOldest))
-	d.sell(ann, 1, 102)
-	d.sell(bob, 1, 103)
-	d.sell(bob, 1, 101)
-	d.want("it meets its own", d.buy(cid, 1, 101), "order 7: 1x101#6 done | "+
-		"triggered 3: -#4 1x103#5 rests 1 at 105")
 }

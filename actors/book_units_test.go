@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"exchange/core/money"
 	"exchange/core/trading"
 )
 
@@ -46,23 +45,6 @@ func (g *gated) reach() func() (*Command, error) {
 	sell.Price = 101e8
 	g.rest(sell)
 	return g.placing(g.buy(101e8, coin/100))
-}
-
-func TestAQueueOutlivesACrash(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		first, second := g.stop(), g.stop()
-		buy := g.reach()
-		g.e.heldBooks.Store(true)
-		g.ends("the trade", buy, accepted)
-		if g.rests(first) {
-			t.Error("a stop is executed while books are held")
-		}
-		g.crash()
-		g.again()
-		eventually(t, "both are executed", func() bool { return g.rests(first) && g.rests(second) })
-		g.end()
-	})
 }
 
 func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
@@ -147,22 +129,6 @@ func TestAStopWaitsForTriggeredOrders(t *testing.T) {
 	})
 }
 
-func TestTheTickerExpiresOrders(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
-		order := g.rest(g.special(g.sell(coin), until(inAnHour())))
-		g.later(2 * time.Hour)
-		eventually(t, "it expires", func() bool {
-			_, open := g.find(order)
-			return !open
-		})
-		eventually(t, "its reserve is back", func() bool {
-			return g.funds(g.key.Account.ID, 1) == "10/0"
-		})
-		g.end()
-	})
-}
-
 func TestUnitsAreCounted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -177,29 +143,6 @@ func TestUnitsAreCounted(t *testing.T) {
 		if s.Triggered != 1 || s.Prevented != 1 || s.Orders != 4 || s.Trades != 1 {
 			t.Errorf("%d triggered, %d prevented, %d orders, %d trades", s.Triggered, s.Prevented,
 				s.Orders, s.Trades)
-		}
-		g.end()
-	})
-}
-
-func TestAmendsGoThroughTheEngine(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		order := g.rest(g.buy(90e8, coin))
-		amend := func(a AmendRequest) func() (*Command, error) {
-			g.nonce++
-			nonce := g.nonce
-			return func() (*Command, error) { return g.e.Amend(g.key, nonce, &a) }
-		}
-		g.ends("a higher price", amend(AmendRequest{Order: order, Price: 95e8}), accepted)
-		if got := g.funds(g.key.Account.ID, 2); got != "1000/95" {
-			t.Errorf("it reserves %s", got)
-		}
-		g.ends("more than there is", amend(AmendRequest{Order: order, Amount: 11 * coin}),
-			refusedFor(2))
-		g.ends("a smaller amount", amend(AmendRequest{Order: order, Amount: coin / 2}), accepted)
-		if o, _ := g.find(order); o.Amount != coin/2 || o.Price != money.Price(95e8) {
-			t.Errorf("the order is %+v", o)
 		}
 		g.end()
 	})

@@ -97,38 +97,6 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 	})
 }
 
-func TestAnOrderSentAfterACancelAllStays(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		for range 5 {
-			unblock := g.block(g.e.Pairs()[0])
-			before := g.begin(g.placing(g.sell(1e5)))
-			g.inMailbox(1)
-			all := g.cancellingAll()
-			g.queued(1)
-			other := g.sell(1e5)
-			other.Pair = g.e.Pairs()[1] // whose book is not busy
-			after := g.begin(g.placing(other))
-			g.queued(2)
-			silent(t, "an order behind a cancel-all", after)
-			unblock()
-			if a, b := <-before, <-after; a != accepted || b != accepted {
-				t.Errorf("before: %s, after: %s", a, b)
-			}
-			if list := <-all; len(list) != 1 {
-				t.Errorf("cancelled are %v", list)
-			}
-			r := &committed.Account{Name: "ann", Limit: 10}
-			if err := g.e.Ask(r, nil, 0); err != nil || len(r.Orders) != 1 ||
-				r.Orders[0].Pair != 2 {
-				t.Errorf("open are %+v, %v", r.Orders, err)
-			}
-			g.ends("its cancel", g.cancelling(r.Orders[0].ID), accepted)
-		}
-		g.end()
-	})
-}
-
 // The second order can only be decided when the first, whose client order id it has, was refused.
 // It was sent before the cancel-all, so that cancels it.
 func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.T) {
@@ -165,45 +133,6 @@ func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.
 	})
 }
 
-// A refusal for a nonce that a cancel-all has taken shows that it has taken it.
-func TestARefusalForTheNonceOfACancelAllComesBehindItsFirstRecord(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.rest(g.sell(1e5))
-		g.hold()
-		order := g.begin(g.placing(g.sell(1e5)))
-		eventually(t, "the order is at the store", g.held)
-		all := g.cancellingAll()
-		g.queued(1)
-		used := g.nonce
-		refused := g.begin(func() (*Command, error) { return g.e.Cancel(g.key, used, 99) })
-		g.queued(2)
-		read := g.begin(g.asking(new(committed.Wallet), g.key, used))
-		g.queued(3)
-		silent(t, "the refusal of a read", read)
-		g.letGo()
-		if a, b, c := <-order, <-refused,
-			<-read; a != accepted || b != refusedFor(event.RefusedNonce) ||
-			c != committed.ErrNonce.Error() {
-			t.Errorf("the order: %s, the command: %s, the read: %s", a, b, c)
-		}
-		if list := <-all; len(list) != 2 {
-			t.Errorf("cancelled are %v", list)
-		}
-		records := g.records()
-		cancel := slices.IndexFunc(records, func(r event.Record) bool {
-			return r.Kind == event.KindCancel
-		})
-		refusal := slices.IndexFunc(records, func(r event.Record) bool {
-			return r.Kind == event.KindRefusal
-		})
-		if cancel < 0 || refusal < cancel {
-			t.Errorf("the refusal is record %d, the first cancel %d", refusal, cancel)
-		}
-		g.end()
-	})
-}
-
 func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -232,31 +161,6 @@ func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 		if records := g.records(); len(records) != cancelAllWidth {
 			t.Errorf("it took %d records for %d orders that were open", len(records),
 				cancelAllWidth)
-		}
-		g.end()
-	})
-}
-
-// The second waits even when its wallet has nothing in flight, as long as the first has no answer.
-func TestEachOfTwoCancelAllsAnswersForItsOwnOrders(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		first := g.rest(g.sell(1e5))
-		unblock := g.block(g.e.Pairs()[0])
-		one := g.cancellingAll()
-		eventually(t, "the cancel-all is under way", func() (so bool) {
-			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
-			return so
-		})
-		other := g.sell(1e5)
-		other.Pair = g.e.Pairs()[1]
-		second := g.rest(other) // what comes when the list is taken is not held up
-		two := g.cancellingAll()
-		g.queued(1)
-		unblock()
-		if a, b := <-one, <-two; !slices.Equal(a, []uint64{first}) ||
-			!slices.Equal(b, []uint64{second}) {
-			t.Errorf("the first has cancelled %v, the second %v", a, b)
 		}
 		g.end()
 	})

@@ -1,13 +1,9 @@
 package actors
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
@@ -15,153 +11,7 @@ import (
 	"exchange/core/market"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
-
-// The newest candles of a chart and its history are those of all trades. It does not matter which
-// candles are in memory, on their way to the store, or stored, nor how often the process ends. Here
-// a chart keeps few candles, and orders have times of their own.
-func TestChartsAreThoseOfAllTrades(t *testing.T) {
-	checkInBubbles(t, 8, func(t *testing.T, rt *rapid.T, fresh places) {
-		p := &chartist{t: t, rt: rt, at: fresh(t), keep: rapid.IntRange(1, 5).Draw(rt, "keep"),
-			now: time.Now().Add(-100 * 24 * time.Hour).UnixMicro()}
-		p.start()
-		fund(t, p.e, "ann", map[string]money.Amount{"BTC": 1000 * coin, "USD": 1_000_000 * coin})
-		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			p.step()
-		}
-		p.check(true)
-		stop(t, p.e)
-		p.close()
-	})
-}
-
-type chartist struct {
-	t      *testing.T
-	rt     *rapid.T
-	at     place
-	store  persistence.Store
-	e      *Engine
-	keep   int
-	now    int64 // of the newest order, in microseconds
-	nonce  uint64
-	trades []event.Record
-}
-
-func (p *chartist) start() {
-	p.store = p.at()
-	o := testOptions(p.store)
-	o.candles = p.keep
-	o.Snapshot = committed.SnapshotPolicy{MinRecords: 10, MaxRecords: 20}
-	p.e = start(p.t, o)
-}
-
-func (p *chartist) close() {
-	if err := p.store.Close(); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *chartist) step() {
-	switch rapid.IntRange(0, 14).Draw(p.rt, "step") {
-	case 0:
-		stop(p.t, p.e)
-		p.close()
-		p.start()
-	case 1:
-		p.e.Abandon()
-		p.close()
-		p.start()
-	case 2:
-		p.check(true)
-	default:
-		p.now += rapid.SampledFrom([]int64{0, 1, 30, 60, 61, 300, 3600, 90_000}).Draw(p.rt,
-			"seconds") * 1e6
-		p.trade()
-		p.check(false)
-	}
-}
-
-// trade has one order meet one or two that rest.
-func (p *chartist) trade() {
-	makers := rapid.IntRange(1, 2).Draw(p.rt, "makers")
-	amount := money.Amount(rapid.Int64Range(1, 1000).Draw(p.rt, "amount"))
-	for range makers {
-		p.place(trading.Sell, money.Price(rapid.Int64Range(1, 9).Draw(p.rt, "price"))*1e6, amount)
-	}
-	r := p.place(trading.Buy, 9e6, amount*money.Amount(makers))
-	if len(r.Order.Trades) != makers {
-		p.rt.Fatalf("%d trades with %d orders", len(r.Order.Trades), makers)
-	}
-	p.trades = append(p.trades, r)
-}
-
-// place is Engine.Place with the time of the test.
-func (p *chartist) place(side trading.Side, price money.Price, amount money.Amount) event.Record {
-	key := p.e.Key([]byte("key-of-ann"))
-	p.nonce++
-	c := newCommand(event.KindOrder)
-	c.key, c.account, c.pair, c.timeUs = key, key.Account, p.e.Pairs()[0], p.now
-	c.order.nonce, c.order.side, c.order.price, c.order.amount = p.nonce, side, price, amount
-	c.record.Pair = c.pair.Number
-	c = must[*Command](p.t)(p.e.Do(c))
-	defer c.Free()
-	if c.Outcome() != Accepted {
-		p.rt.Fatalf("an order ends as %+v", c.Record())
-	}
-	r := *c.Record()
-	r.Order.Trades = slices.Clone(r.Order.Trades)
-	return r
-}
-
-// candles returns all candles of a frame, oldest first.
-func (p *chartist) candles(f market.Frame) (list []market.Candle) {
-	for i := range p.trades {
-		r := &p.trades[i]
-		at := r.TimeUs / 1e6 / f.Seconds() * f.Seconds()
-		for _, x := range r.Order.Trades {
-			if n := len(list); n == 0 || list[n-1].Time != at {
-				list = append(list, market.Candle{Time: at, Open: x.Price, High: x.Price,
-					Low: x.Price})
-			}
-			c := &list[len(list)-1]
-			c.High, c.Low, c.Close, c.Volume = max(c.High, x.Price), min(c.Low, x.Price), x.Price,
-				c.Volume.Add(x.Amount)
-		}
-	}
-	return list
-}
-
-// check looks at what is in memory, and with the history at what the store has.
-func (p *chartist) check(history bool) {
-	if history {
-		if err := p.e.Ask(new(committed.Written), nil, 0); err != nil {
-			p.rt.Fatal(err)
-		}
-	}
-	for f := range market.Frame(market.FrameCount) {
-		all := p.candles(f)
-		v := must[*committed.View](p.t)(p.e.View(committed.ViewCandles, p.e.Pairs()[0], f, 0, 0))
-		if newest := all[max(0, len(all)-p.keep):]; !slices.Equal(v.Candles, newest) ||
-			v.Older != (len(all) > p.keep) {
-			p.rt.Fatalf("of frame %v are shown %+v, older %v, want %+v of %d", f, v.Candles,
-				v.Older, newest, len(all))
-		}
-		if !history {
-			continue
-		}
-		var stored []market.Candle
-		err := committed.History(p.e.Door).Candles(context.Background(),
-			persistence.CandleQuery{Pair: 1, Frame: uint8(f)}, func(c *persistence.Candle) bool {
-				stored = append(stored, market.Candle{Time: c.Time, Open: c.Open, High: c.High,
-					Low: c.Low, Close: c.Close, Volume: c.Volume})
-				return true
-			})
-		if slices.Reverse(stored); err != nil || !slices.Equal(stored, all) {
-			p.rt.Fatalf("of frame %v are stored %+v, %v, want %+v", f, stored, err, all)
-		}
-	}
-}
 
 // A chart in memory shows no more than the store keeps, because otherwise a restart would shorten
 // it.

@@ -3,14 +3,12 @@ package actors
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // closing closes an account.
@@ -214,29 +212,5 @@ func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 		}
 		g.ends("an end", g.ending("ann"), accepted)
 		g.end()
-	})
-}
-
-// While a member does not read such records, no account is closed.
-func TestAccountsAreClosedOnceAllMembersReadThat(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var older atomic.Bool
-		older.Store(true)
-		c := newCluster(t, func(_ int, o *Options) {
-			o.Store = olderMembers{o.Store.(persistence.Replica), &older,
-				persistence.FormatAccounts}
-		})
-		r := c.next()
-		must[Admin](t)(r.CreateAccount("test", "bob", ""))
-		eventually(t, "all members read the newest format", func() bool {
-			return r.node.replica.(olderMembers).Replica.Standing().Format >=
-				persistence.FormatAccounts
-		})
-		if _, err := r.CloseAccount("test", "bob"); err == nil ||
-			!strings.Contains(err.Error(), "not all nodes of the cluster") {
-			t.Errorf("while one does not: %v", err)
-		}
-		older.Store(false)
-		must[Admin](t)(r.CloseAccount("test", "bob"))
 	})
 }

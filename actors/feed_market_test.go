@@ -91,34 +91,6 @@ func TestAWatcherOfCandlesGetsAllThatCameSinceItsLast(t *testing.T) {
 	})
 }
 
-func TestTheBestLevelsOfABatchAreThoseBehindItsLastUpdate(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		w, pid := g.spawn()
-		g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0], Kind: committed.WatchDepth,
-			View: committed.WatchBook, Levels: -1, Token: 1})
-		w.hears(t, "watched 1 at 0 with 0 and 0 levels")
-		g.hold()
-		first := g.begin(g.placing(g.sell(coin)))
-		eventually(t, "the order is at the store", g.held)
-		second := g.begin(g.placing(g.sell(coin))) // these two are one batch
-		g.inJournal(2)
-		third := g.begin(g.placing(g.buy(99e8, coin)))
-		g.inJournal(3)
-		g.letGo()
-		for _, done := range []<-chan string{first, second, third} {
-			if got := <-done; got != accepted {
-				t.Fatal(got)
-			}
-		}
-		w.hears(t, "update 1: 1 sell 1 at 100, 1 at 100", "best [] [{100 1 1}]",
-			"update 2: 2 sell 1 at 100, 2 at 100", "update 3: 3 buy 1 at 99, 1 at 99",
-			"best [{99 1 1}] [{100 2 2}]")
-		g.end()
-		w.isSilent(t)
-	})
-}
-
 func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)

@@ -100,11 +100,9 @@ type gate struct {
 	deaf      bool          // held appends do not look at their context, as an embedded store's
 	appendErr error         // instead of appending
 	takes     time.Duration // each append
-	lost      int           // so many of the next appends land, and their answers are lost
 	tries     [][]byte      // batches of all tries to append
 	applying  bool          // projections are held
 	checkErr  error         // instead of confirming the owner
-	unseen    int           // checks that were answered so
 	asked     func()        // is called for each check while it is on its way
 	saveErr   error         // instead of saving a snapshot
 	saving    chan struct{} // a snapshot waits for it, if not nil
@@ -113,10 +111,6 @@ type gate struct {
 	looking   bool  // looks for references are held
 	heldLooks int   // of them
 	lookErr   error // instead of looking
-	// a look for a client order id takes it out, and waits for its close with the store's answer
-	nextName chan struct{}
-	names    int   // looks for client order ids that have come
-	nameErr  error // instead of looking for a client order id
 }
 
 func newGate(s persistence.Store) *gate {
@@ -146,26 +140,17 @@ func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uin
 		}
 	}
 	g.waiting--
-	err, lost, takes := g.appendErr, g.lost > 0, g.takes
-	if lost {
-		g.lost--
-	}
+	err, takes := g.appendErr, g.takes
 	g.mu.Unlock()
 	if time.Sleep(takes); err != nil {
 		return err
 	}
-	if err := g.Store.Append(ctx, tok, prev, next, batch); err != nil || !lost {
-		return err
-	}
-	return fmt.Errorf("the answer is lost")
+	return g.Store.Append(ctx, tok, prev, next, batch)
 }
 
 func (g *gate) Check(ctx context.Context, tok persistence.Token) error {
 	g.mu.Lock()
 	err, asked := g.checkErr, g.asked
-	if err != nil {
-		g.unseen++
-	}
 	g.mu.Unlock()
 	if err == nil {
 		err = g.Store.Check(ctx, tok)
@@ -221,23 +206,6 @@ func (g *gate) Reference(ctx context.Context, watermark uint64,
 		return persistence.Deposit{}, err
 	}
 	return g.Store.Reference(ctx, watermark, reference)
-}
-
-func (g *gate) ClientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (persistence.Order, error) {
-	g.mu.Lock()
-	g.names++
-	wait, err := g.nextName, g.nameErr
-	g.nextName = nil
-	g.mu.Unlock()
-	if err != nil {
-		return persistence.Order{}, err
-	}
-	o, err := g.Store.ClientOrder(ctx, watermark, account, client)
-	if wait != nil {
-		<-wait
-	}
-	return o, err
 }
 
 // looks returns the number of looks for references that wait at the gate.
@@ -455,15 +423,6 @@ func (g *gated) decided(key *directory.Key, n int) {
 		var out int
 		g.e.probeWallet(key.Account, func(w *wallet) { out = w.inFlight() })
 		return out >= n
-	})
-}
-
-// inJournal waits until n entries are submitted and not released. Those behind the one that the
-// store holds are one batch.
-func (g *gated) inJournal(n int64) {
-	g.t.Helper()
-	eventually(g.t, "the journal has the entries", func() bool {
-		return g.e.journal.pending.Load() >= n
 	})
 }
 

@@ -3,13 +3,10 @@ package actors
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"exchange/core/event"
-	"exchange/core/money"
-	"exchange/persistence"
 )
 
 // pastHold has a command come when each hold of today is over.
@@ -112,30 +109,6 @@ func TestAnAddressThatChangesNothingBeginsNoHold(t *testing.T) {
 				first.HeldUs)
 		}
 		b.end()
-	})
-}
-
-// While a member does not read such records, no address changes.
-func TestAddressesChangeOnceAllMembersReadThat(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var older atomic.Bool
-		older.Store(true)
-		c := newCluster(t, func(_ int, o *Options) {
-			o.Store = olderMembers{o.Store.(persistence.Replica), &older,
-				persistence.FormatAccounts}
-		})
-		r := c.next()
-		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-		eventually(t, "all members read the newest format", func() bool {
-			return r.node.replica.(olderMembers).Replica.Standing().Format >=
-				persistence.FormatAccounts
-		})
-		if _, err := r.SetEmail("test", "ann", "ann@new.example"); err == nil ||
-			!strings.Contains(err.Error(), "not all nodes of the cluster") {
-			t.Errorf("while one does not: %v", err)
-		}
-		older.Store(false)
-		must[Admin](t)(r.SetEmail("test", "ann", "ann@new.example"))
 	})
 }
 

@@ -2,8 +2,6 @@ package actors
 
 import (
 	"context"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,38 +223,6 @@ func TestSwitchesFireInAMaintenanceWithCancels(t *testing.T) {
 				g.noneOpen()
 				g.end()
 			}
-		}
-	})
-}
-
-func TestAMaintenanceWithCancelsBeginsOnceAllMembersReadIt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var older atomic.Bool
-		older.Store(true)
-		c := newCluster(t, func(_ int, o *Options) {
-			o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatCancels}
-		})
-		r := c.next()
-		eventually(t, "all members read the newest format", func() bool {
-			return r.node.replica.(olderMembers).Replica.Standing().Format >=
-				persistence.FormatCancels
-		})
-		change := func(m event.Maintenance) string {
-			_, err := r.SetMaintenance(t.Context(), "test", m)
-			if err != nil {
-				return err.Error()
-			}
-			return accepted
-		}
-		if got := change(cancelsOnly); !strings.Contains(got, "not all nodes of the cluster") {
-			t.Errorf("while one does not: %s", got)
-		}
-		if got := change(maintained); got != accepted {
-			t.Errorf("a plain one: %s", got)
-		}
-		older.Store(false)
-		if got := change(cancelsOnly); got != accepted {
-			t.Errorf("once all do: %s", got)
 		}
 	})
 }

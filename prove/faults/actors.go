@@ -211,7 +211,7 @@ var testedFaults = []Fault{
 		"TestWithdrawalsHaveClientIDsOnceAllMembersReadThem"},
 	{"an account is adjusted, which a member does not read", "actors/operator.go",
 		"	case !e.node.reads(", "	case !FAULT && !e.node.reads(", "actors",
-		"TestAccountsAreAdjustedOnceAllMembersReadThat"},
+		"TestWhatNotAllMembersReadIsNotWritten"},
 	{"a reload leaves the rules of pairs", "actors/reconfigure.go",
 		"			p.SetRules(pairs[i])\n",
 		"			if !FAULT {\n				p.SetRules(pairs[i])\n			}\n", "actors",
@@ -262,7 +262,7 @@ var testedFaults = []Fault{
 			"		return Admin{Account: account}, ",
 		"	if !FAULT && !e.node.reads(persistence.FormatAccounts) {\n" +
 			"		return Admin{Account: account}, ", "actors",
-		"TestAccountsAreClosedOnceAllMembersReadThat"},
+		"TestWhatNotAllMembersReadIsNotWritten"},
 	{"a wallet keeps more client ids of withdrawals than the state", "actors/withdrawal.go",
 		"		if w.rare != nil {\n			w.withdrawalIDs.End",
 		"		if w.rare != nil && !FAULT {\n			w.withdrawalIDs.End", "actors",
