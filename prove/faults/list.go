@@ -2,14 +2,14 @@ package main
 
 import "slices"
 
-// A Fault is a possible mistake in a file, named from the module's root. The old text becomes the
-// new one, in which FAULT is true while this fault is planted. Spaces and line breaks in the old
-// text match any others, and it is in the file exactly once. A script of Redis is such a file, too.
-// Test, of the package In, is to find the fault; "Test/part" is one part of a test.
-type Fault struct{ Name, File, Old, New, In, Test string }
+// A Fault is a possible mistake in a file, named from the module's root. Edit is a text that is in
+// the file exactly once, whatever its spaces and line breaks, with marks: «new» is put in, and
+// «old→new» takes the place of old. FAULT is true while this fault is planted. A script of Redis is
+// such a file, too. Test, of the package In, is to find the fault; "Test/part" is one part of a test.
+type Fault struct{ Name, File, Edit, In, Test string }
 
 // A patch is a Fault without the test that finds it.
-type patch struct{ name, file, old, new string }
+type patch struct{ name, file, edit string }
 
 // The tests that are played by seeds.
 const (
@@ -24,7 +24,7 @@ var faults = slices.Concat(simulated(plainFaults, specialFaults, batchFaults, ow
 // simulated returns the faults that the simulation finds.
 func simulated(lists ...[]patch) (all []Fault) {
 	for _, p := range slices.Concat(lists...) {
-		all = append(all, Fault{p.name, p.file, p.old, p.new, "actors", simulation})
+		all = append(all, Fault{p.name, p.file, p.edit, "actors", simulation})
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 const scripts = "persistence/redis/scripts.go"
 
 // overlay writes the files with the faults into dir, and returns the overlay for builds. The error
-// names each fault whose old text is not in its file exactly once.
+// names each fault whose text is not in its file exactly once.
 func overlay(root, dir string, list []Fault) (string, error) {
 	files, err := planted(root, list)
 	if err != nil {
@@ -51,6 +51,9 @@ func Lua() string { return fmt.Sprintf("local planted = %q\n", fault) }
 	return name, os.WriteFile(name, b, 0o600)
 }
 
+// marked matches «new» and «old→new».
+var marked = regexp.MustCompile(`«(?:([^»→]*)→)?([^»]*)»`)
+
 var clause = regexp.MustCompile(`(?m)^package \w+$`)
 
 // planted returns the files with the faults.
@@ -74,15 +77,16 @@ func planted(root string, list []Fault) (map[string]string, error) {
 		if strings.HasSuffix(f.File, ".lua") {
 			lua, on = true, fmt.Sprintf("(planted == %q)", f.Name)
 		}
-		found := anySpace(f.Old).FindAllStringIndex(text, -1)
+		old, now := marked.ReplaceAllString(f.Edit, "$1"), marked.ReplaceAllString(f.Edit, "$2")
+		found := anySpace(old).FindAllStringIndex(text, -1)
 		if len(found) != 1 {
-			wrong = append(wrong, fmt.Errorf("%s: %s has its old text %d times: change the text "+
+			wrong = append(wrong, fmt.Errorf("%s: %s has its text %d times: change the edit "+
 				"in prove/faults", f.Name, f.File, len(found)))
 			continue
 		}
 		begin, end := found[0][0], found[0][1]
 		files[f.File] = text[:begin] +
-			strings.TrimSpace(strings.ReplaceAll(f.New, "FAULT", on)) + text[end:]
+			strings.TrimSpace(strings.ReplaceAll(now, "FAULT", on)) + text[end:]
 	}
 	if lua {
 		text, err := read(scripts)
