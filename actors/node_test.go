@@ -20,7 +20,7 @@ import (
 	"exchange/persistence"
 	"exchange/persistence/memory"
 	"exchange/persistence/replicated"
-	"exchange/persistence/replicated/memnet"
+	"exchange/prove/memnet"
 )
 
 // A cluster is three nodes, each with a server that asks for reigns.
@@ -92,7 +92,7 @@ func (c *cluster) start(i int) error {
 	store, err := replicated.Open(ctx, replicated.Options{Cluster: "test", Name: c.list[i].Name,
 		Nodes: c.list, Folder: c.dirs[i], Local: memory.Open(c.disks[i], persistence.Retention{}),
 		Logger:   slog.New(slog.DiscardHandler),
-		Listener: c.net.Listen(c, c.list[i].Address), Dial: c.net.Dial,
+		Listener: c.net.Listen(c.list[i].Address), Dial: c.net.Dial,
 		Fatal: func(err error) { c.Error("fatal:", err) }})
 	if err != nil {
 		return err

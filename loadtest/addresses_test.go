@@ -12,12 +12,11 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/loadtest/generator"
-	"exchange/loadtest/memnet"
 )
 
 // nowhere returns an address that nothing listens at.
 func nowhere() string {
-	l := memnet.Listen()
+	l := network.Listen("")
 	l.Close()
 	return l.Addr().String()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/loadtest/generator"
-	"exchange/loadtest/memnet"
+	"exchange/prove/memnet"
 )
 
 const somePairs = `[{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT","minimum_order_size":0.00001,"maximum_order_size":1000000,"minimum_order_value":0,"price_precision":2,"amount_precision":8},
@@ -35,8 +35,8 @@ type way struct {
 }
 
 var inMemory = way{
-	func() (net.Listener, error) { return memnet.Listen(), nil }, portable, memnet.DialTimeout,
-	func(address string) (net.Conn, error) { return memnet.DialTimeout("tcp", address, 0) }}
+	func() (net.Listener, error) { return network.Listen(""), nil }, portable, network.DialTimeout,
+	func(address string) (net.Conn, error) { return network.DialTimeout("tcp", address, 0) }}
 
 // portable makes a generator without epoll.
 func portable(c generator.Client, o generator.Options) (*generator.Generator, error) {
@@ -47,9 +47,12 @@ var listen func() (net.Listener, error)
 
 func (w way) use() { listen, newGenerator, dial, dialRest = w.listen, w.generator, w.dial, w.rest }
 
+// network connects them in memory.
+var network memnet.Network
+
 func TestMain(m *testing.M) {
 	inMemory.use()
-	l := memnet.Listen()
+	l := network.Listen("")
 	go fasthttp.Serve(l, func(*fasthttp.RequestCtx) {}) //nolint:errcheck // it ends with the test
 	// The first answer starts a clock for all servers of the process, which is of no test's bubble.
 	c := fasthttp.HostClient{Addr: l.Addr().String(), Dial: dialRest}

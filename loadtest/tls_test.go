@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"exchange/gateway/tlstest"
-	"exchange/loadtest/memnet"
 )
 
 func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
@@ -30,7 +29,7 @@ func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
 		}
 		io.WriteString(w, `{"key":"k"}`) //nolint:errcheck // of a test
 	})
-	s := httptest.Server{Listener: memnet.Listen(), Config: &http.Server{Handler: h},
+	s := httptest.Server{Listener: network.Listen(""), Config: &http.Server{Handler: h},
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	s.StartTLS()
 	defer s.Close()

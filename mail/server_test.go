@@ -23,8 +23,8 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
-	"exchange/loadtest/memnet"
 	"exchange/mail/mailtest"
+	"exchange/prove/memnet"
 )
 
 const (
@@ -62,11 +62,14 @@ func (s *server) deliveries() []delivery {
 	return append([]delivery(nil), s.got...)
 }
 
+// network connects senders and servers in memory.
+var network memnet.Network
+
 // start serves until the test ends; tune may be nil.
 func (s *server) start(t *testing.T, mode string, cert *certificate,
 	tune func(*gosmtp.Server)) *server {
 	t.Helper()
-	g, l := mailtest.New(s), memnet.Listen()
+	g, l := mailtest.New(s), network.Listen("")
 	s.host, s.port = address(l)
 	g.AllowInsecureAuth = mode == tlsNone
 	if mode != tlsNone {
@@ -215,7 +218,7 @@ func newCertificate(t *testing.T, ip string) *certificate {
 // sender.
 func script(t *testing.T, at string, do func(net.Conn)) Options {
 	t.Helper()
-	l := memnet.Listen()
+	l := network.Listen("")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -24,8 +24,6 @@ import (
 	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
-
-	"exchange/loadtest/memnet"
 )
 
 var example = Message{ID: "42", To: "alice@example.com", Subject: "Überweisung 7 – please confirm",
@@ -38,7 +36,7 @@ func newSMTP(t *testing.T, o Options) *SMTP {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.dial = memnet.Dial
+	s.dial = network.Dial
 	return s
 }
 

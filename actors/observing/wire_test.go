@@ -14,7 +14,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/memory"
-	"exchange/persistence/replicated/memnet"
+	"exchange/prove/memnet"
 )
 
 // A member is a store that observers follow.

@@ -14,16 +14,19 @@ import (
 
 	"exchange/gateway/sign"
 	"exchange/loadtest/generator"
-	"exchange/loadtest/memnet"
+	"exchange/prove/memnet"
 )
+
+// network connects clients and servers in memory.
+var network memnet.Network
 
 // The tests have their connections in memory, and most of them a time of their own.
 func TestMain(m *testing.M) {
 	newGenerator = func(c generator.Client, o generator.Options) (*generator.Generator, error) {
-		o.Dial = func(int) (net.Conn, error) { return memnet.DialTimeout("tcp", o.Address, 0) }
+		o.Dial = func(int) (net.Conn, error) { return network.DialTimeout("tcp", o.Address, 0) }
 		return generator.NewPortable(c, o), nil
 	}
-	http.DefaultClient.Transport = &http.Transport{DialContext: memnet.Dial,
+	http.DefaultClient.Transport = &http.Transport{DialContext: network.Dial,
 		DisableKeepAlives: true}
 	os.Exit(m.Run())
 }
@@ -31,7 +34,7 @@ func TestMain(m *testing.M) {
 // served returns a server that answers orders by the handler, and clients of users to it.
 func served(t *testing.T, connections, users int, handler http.HandlerFunc) *clients {
 	t.Helper()
-	l := memnet.Listen()
+	l := network.Listen("")
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(20 * time.Microsecond) // a closed loop would take no time at all
 		handler(w, r)

@@ -7,14 +7,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"exchange/loadtest/memnet"
 )
 
 // monitored returns a server whose monitoring says that text.
 func monitored(t *testing.T, text func() string) server {
 	t.Helper()
-	l := memnet.Listen()
+	l := network.Listen("")
 	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, text())
 	})}

@@ -21,11 +21,14 @@ import (
 
 	"exchange/config"
 	"exchange/gateway/api"
-	"exchange/loadtest/memnet"
+	"exchange/prove/memnet"
 )
 
+// network connects clients and servers in memory.
+var network memnet.Network
+
 func TestMain(m *testing.M) {
-	dial = memnet.Dial
+	dial = network.Dial
 	os.Exit(m.Run())
 }
 
@@ -65,7 +68,7 @@ const testToken = "a-token-of-the-test"
 
 // startServer serves in memory until the test ends, over TLS if there is a certificate.
 func startServer(t *testing.T, h http.Handler, cert *tls.Certificate) *httptest.Server {
-	s := &httptest.Server{Listener: memnet.Listen(), Config: &http.Server{Handler: h}}
+	s := &httptest.Server{Listener: network.Listen(""), Config: &http.Server{Handler: h}}
 	if t.Cleanup(s.Close); cert == nil {
 		s.Start()
 	} else {

@@ -13,7 +13,7 @@ import (
 
 	"exchange/persistence"
 	"exchange/persistence/memory"
-	"exchange/persistence/replicated/memnet"
+	"exchange/prove/memnet"
 )
 
 // nodes are three that are opened as a process opens them.
@@ -57,7 +57,7 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 	o := Options{Cluster: cluster, Name: c.list[i].Name, Nodes: c.list, Folder: "data",
 		Local:       memory.Open(c.disks[i], persistence.Retention{}),
 		Credentials: credentials(c.T, c.authority, c.list[i].Name),
-		Logger:      quiet, files: c.files[i], Listener: c.net.Listen(c.T, c.list[i].Address),
+		Logger:      quiet, files: c.files[i], Listener: c.net.Listen(c.list[i].Address),
 		Dial: c.net.Dial, Fatal: func(err error) { c.Error("fatal:", err) }}
 	if change != nil {
 		change(&o)
@@ -245,7 +245,7 @@ func TestANodeWithoutItsLogIsRefused(t *testing.T) {
 // Its own Trim lets the log be forgotten up to where its older image and its archive end.
 func TestANodeAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := new(memnet.Network).Listen(t, addressAt(1))
+		l := new(memnet.Network).Listen(addressAt(1))
 		o := Options{Cluster: cluster, Name: "n1", Nodes: []Node{{"n1", addressAt(1)}},
 			Folder: "data", Local: memory.Open(memory.NewDisk(), persistence.Retention{}),
 			Logger: quiet, files: vfs.NewMem(), Listener: l}

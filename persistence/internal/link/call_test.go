@@ -187,7 +187,7 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 			{"", "EOF"},
 			{"silence", ""},
 		} {
-			l := network.Listen(t, "")
+			l := network.Listen("")
 			a := joiner(t, l.Addr().String())
 			if x.says == "silence" {
 				a.o.within = 30 * time.Millisecond

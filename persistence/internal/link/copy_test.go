@@ -129,7 +129,7 @@ func TestWhatIsNoAnswerOfASourceIsRefused(t *testing.T) {
 			{"r\x00\x00\x00\x07old", "unexpected EOF"},
 			{"ww", "EOF"},
 		} {
-			l := network.Listen(t, "")
+			l := network.Listen("")
 			a := joiner(t, l.Addr().String())
 			go func() {
 				for {

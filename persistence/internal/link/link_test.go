@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"exchange/persistence/replicated/memnet"
+	"exchange/prove/memnet"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -99,7 +99,7 @@ func open(t *testing.T, o Options) *Link {
 	if o.Address == "" {
 		o.Dial = network.Dial
 		if !o.Observes && o.Listener == nil {
-			o.Listener = network.Listen(t, "")
+			o.Listener = network.Listen("")
 		}
 	}
 	l, err := Open(o)
@@ -422,7 +422,7 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 			t.Errorf("%s is not refused", what)
 		}
 	}
-	good.Listener = network.Listen(t, "")
+	good.Listener = network.Listen("")
 	l, err := Open(good)
 	if err != nil {
 		t.Fatal(err)

@@ -2,10 +2,12 @@ package memnet
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
-	"testing"
+	"time"
 )
 
 // maxWaiting is how many connections of a listener wait to be accepted. More are refused.
@@ -24,6 +26,7 @@ type listener struct {
 	address net.Addr
 	waiting chan net.Conn
 	closed  chan struct{}
+	conns   []net.Conn // to end with it
 }
 
 // next returns another address of the loopback.
@@ -32,22 +35,23 @@ func (n *Network) next() *net.TCPAddr {
 	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.port}
 }
 
-// Listen listens on an address, "": on one that was not used before.
-func (n *Network) Listen(t testing.TB, address string) net.Listener {
-	t.Helper()
+// Listen listens on an address, "": on one that was not used before. It panics if another listener
+// has it.
+func (n *Network) Listen(address string) net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at := n.next()
 	if address != "" {
 		var err error
 		if at, err = net.ResolveTCPAddr("tcp", address); err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 	}
 	if n.listeners[at.String()] != nil {
-		t.Fatalf("%s is in use", at)
+		panic(fmt.Sprintf("%s is in use", at))
 	}
-	l := &listener{n, at, make(chan net.Conn, maxWaiting), make(chan struct{})}
+	l := &listener{n: n, address: at, waiting: make(chan net.Conn, maxWaiting),
+		closed: make(chan struct{})}
 	if n.listeners == nil {
 		n.listeners = map[string]*listener{}
 	}
@@ -62,17 +66,23 @@ func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l := n.listeners[address]
+	l := n.listeners[strings.Replace(address, "localhost", "127.0.0.1", 1)]
 	if l == nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	own, other := pipe(n.next(), l.address)
 	select {
 	case l.waiting <- other:
+		l.conns = append(l.conns, other)
 		return own, nil
 	default:
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
+}
+
+// DialTimeout is Dial, which waits for nothing.
+func (n *Network) DialTimeout(network, address string, _ time.Duration) (net.Conn, error) {
+	return n.Dial(context.Background(), network, address)
 }
 
 // Pipe returns both ends of a connection.
@@ -95,7 +105,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // Addr implements net.Listener.
 func (l *listener) Addr() net.Addr { return l.address }
 
-// Close implements net.Listener.
+// Close frees the address, and ends the listener's connections, as the end of a process does.
 func (l *listener) Close() error {
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()
@@ -104,12 +114,8 @@ func (l *listener) Close() error {
 	}
 	delete(l.n.listeners, l.address.String())
 	close(l.closed)
-	for {
-		select {
-		case conn := <-l.waiting:
-			conn.Close()
-		default:
-			return nil
-		}
+	for _, conn := range l.conns {
+		conn.Close()
 	}
+	return nil
 }
