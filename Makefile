@@ -51,7 +51,7 @@ fuzz: ## try random inputs on all that reads from the network and from disks; FU
 chaos: ## kill, stop and starve the exchange and its Redis; ROUNDS=n of each kind, or hundreds in all
 	EXCHANGE_CHAOS=$(ROUNDS) scripts/chaos
 
-siege: ## kill, stop, cut off, replace and upgrade the nodes of a cluster; ROUNDS=n of each kind, or 227 in all
+siege: ## kill, stop, cut off, replace and upgrade the nodes of a cluster; ROUNDS=n of each kind, or 237 in all
 	EXCHANGE_CHAOS=$(ROUNDS) go test -tags=prove -pgo=off -count=1 -timeout 0 -v -run '^TestClusterCampaign$$' ./prove/processes
 
 soak: ## load an exchange for long, DURATION=10m on STORE=pebble (or redis), and fail on a stall above STALL=100ms or on growth

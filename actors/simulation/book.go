@@ -100,9 +100,6 @@ func (b *Book) side(s trading.Side) *[]*Order { return &b.sides[s-1] }
 // Orders returns a side, the order that trades next first.
 func (b *Book) Orders(s trading.Side) []*Order { return *b.side(s) }
 
-// len returns the number of resting orders.
-func (b *Book) len() int { return len(b.sides[0]) + len(b.sides[1]) }
-
 // clone returns a copy with orders of its own.
 func (b *Book) clone() *Book {
 	c := &Book{turns: b.turns}

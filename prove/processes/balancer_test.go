@@ -88,7 +88,7 @@ func balance(t *testing.T, name string, nodes []string) (address string) {
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%s does not run; `make test` installs it: %v", name, err)
+		t.Fatalf("%s does not run; `make prove` installs it: %v", name, err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -300,7 +300,7 @@ func (f *front) losesAnswersOnly() {
 // node is killed.
 func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 	if _, err := os.Stat("../node_modules/socket.io-client"); err != nil {
-		t.Fatalf("%v: `make test` installs it", err)
+		t.Fatalf("%v: `make smoke` installs it", err)
 	}
 	c := prepareCluster(t, nil)
 	var addresses []string

@@ -29,8 +29,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// The campaign in one test run is one round of each kind. EXCHANGE_CHAOS=full makes it the counts
-// below, and a number so many rounds of each.
+// A test run has one round of each kind that is sampled. EXCHANGE_CHAOS=full makes it the counts
+// below of all kinds, and a number so many rounds of each.
 const (
 	chaosVariable = "EXCHANGE_CHAOS"
 	seedVariable  = "EXCHANGE_CRASH_SEED"

@@ -30,14 +30,13 @@ import (
 func makers(t *testing.T) map[string][]string {
 	t.Helper()
 	if _, err := os.Stat("../node_modules/socket.io-client"); err != nil {
-		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
-			"cmd/exchange/clients, or all tests by `make test`, which does it")
+		t.Fatal("socket.io-client is not installed: `make smoke` installs it")
 	}
 	const examples = "../../docs/examples/"
 	if out, err := exec.Command("/usr/bin/python3", "-c", "import socketio, aiohttp").
 		CombinedOutput(); err != nil {
-		t.Fatalf("python3-socketio and python3-aiohttp are not installed: run all tests by "+
-			"`make test`, which does it\n%s", out)
+		t.Fatalf("python3-socketio and python3-aiohttp are not installed: `make prove` installs "+
+			"them\n%s", out)
 	}
 	// an import finds packages above its file, so the script is run beside them
 	script := copyBesidePackages(t, examples, "market_maker.mjs", "depth_book.mjs")

@@ -23,7 +23,7 @@ import (
 // Redis, each with a backup and with what was answered before the program was killed. Each later
 // program must go on with them. When a version is released, its program writes them:
 //
-//	EXCHANGE_TEST_PROGRAM=$PWD/bin/exchange go test ./cmd/exchange/crash \
+//	EXCHANGE_TEST_PROGRAM=$PWD/bin/exchange go test -tags=prove ./prove/processes \
 //		-run TestReleasedStoresAreServed -write-released 0.1.0
 const releasedFolder = "testdata/released"
 

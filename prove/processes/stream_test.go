@@ -14,9 +14,7 @@ import (
 // exchange and of Redis.
 func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 	if _, err := os.Stat("../node_modules/socket.io-client"); err != nil {
-		t.Fatal(
-			"socket.io-client is not installed: run `npm ci --ignore-scripts` in " +
-				"cmd/exchange/clients, or all tests by `make test`, which does it")
+		t.Fatal("socket.io-client is not installed: `make smoke` installs it")
 	}
 	redis := redistest.Start(t)
 	s := exchangetest.New(t, redis.URL())

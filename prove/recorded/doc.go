@@ -25,7 +25,7 @@
 // A test that fails here has found a change that users notice. Where that is meant, write the lists
 // anew, read what differs, and tell users:
 //
-//	go test ./cmd/exchange/recorded -record
+//	go test -tags=prove ./prove/recorded -record
 //
 // plain.txt is never written anew: a request that asks for nothing new keeps its answer for good.
 package recorded

@@ -46,7 +46,7 @@ var parts = []part{
 		append([]string{"prove/processes", "loadtest/"}, engine...), (*proof).processes},
 	{"histories", "concurrent clients of the engine, checked for linearizability", engine,
 		one([]string{"EXCHANGE_LINEAR_HISTORIES=500"}, "go", "test", "-json", "-vet=off",
-			"-count=1", "-timeout=2h", "-run=^TestConcurrentClientsSeeOneExchange$", "./actors")},
+			"-tags=prove", "-count=1", "-timeout=2h", "-run=^TestConcurrentClientsSeeOneExchange$", "./actors")},
 	{"sim", "the simulation, by seeds", engine, (*proof).simulation},
 	{"reigns", "three nodes, by seeds", engine, one(nil, "go", "test", "-json", "-vet=off",
 		"-count=1", "-timeout=4h", "-run=^TestReignsAreOneExchange$", "./persistence/replicated",
@@ -57,7 +57,7 @@ var parts = []part{
 		(*proof).chaos},
 	{"siege", "faults of a cluster under load", engine, one([]string{"EXCHANGE_CHAOS=full"}, "go",
 		"test", "-json", "-vet=off", "-tags=prove", "-count=1", "-timeout=0",
-		"-run=^TestClusterCampaign$", "./prove/processes")},
+		"-run=^("+strings.Join(ofSiege, "|")+")$", "./prove/processes")},
 	{"soak", "ten minutes of load on each store", engine, (*proof).soak},
 	{"coverage", "statements that tests reach, by package", nil, one(nil, "go", "test", "-json",
 		"-vet=off", "-tags=prove", "-cover", "-timeout=1h", "./core/...", "./actors/...",
@@ -288,6 +288,9 @@ func (p *proof) uses(packages []string) bool {
 	})
 }
 
+// ofSiege are the tests of a cluster that EXCHANGE_CHAOS makes long.
+var ofSiege = []string{"TestClusterCampaign", "TestAFillThatANodeShowsIsSoldThroughAnother"}
+
 // processes are the tests of the program, each a step; the campaigns are parts of their own.
 func (p *proof) processes() (list []step, err error) {
 	out, err := output("go", "test", "-tags=prove", "-vet=off", "-list", "^Test",
@@ -296,7 +299,7 @@ func (p *proof) processes() (list []step, err error) {
 		return nil, err
 	}
 	for _, name := range strings.Fields(out) {
-		if strings.HasPrefix(name, "Test") && name != "TestClusterCampaign" {
+		if strings.HasPrefix(name, "Test") && name != "TestChaos" && !slices.Contains(ofSiege, name) {
 			list = append(list, step{name, []string{"go", "test", "-json", "-vet=off",
 				"-tags=prove", "-count=1", "-timeout=1h", "-run", "^" + name + "$",
 				"./prove/processes"}, nil})
