@@ -35,7 +35,7 @@ var replicatedFaults = []Fault{
 		"	l.state.Term, l.state.Vote = term, vote\n	return l.state.write()\n",
 		"	l.state.Term, l.state.Vote = term, vote\n	if FAULT {\n		return nil\n	}\n" +
 			"	return l.state.write()\n",
-		"persistence/internal/raftlog", "TestAPowerCutTakesBackNoVote"},
+		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"a vote is in one copy", "persistence/internal/raftlog/state.go",
 		"	for _, at := range []int64{0, copyBytes} {\n",
 		"	for _, at := range []int64{0, copyBytes} {\n		if FAULT && f.Count > 3 && at " +
@@ -131,12 +131,12 @@ var replicatedFaults = []Fault{
 	{"a copy is older than what is forgotten", "persistence/replicated/copying.go",
 		"err == nil && seq < end {\n", "err == nil && seq < end && !FAULT {\n",
 		"persistence/replicated",
-		"TestACopyThatIsTooOldIsRefused"},
+		"TestACopyOfNoUseIsAskedForAgain"},
 	{"any copy is asked for", "persistence/replicated/copying.go",
 		"		seq, err := w.fetch(ctx, from, end)\n",
 		"		if FAULT {\n			end = 0\n		}\n" +
 			"		seq, err := w.fetch(ctx, from, end)\n", "persistence/replicated",
-		"TestASourceThatHasNoCopyOfUseSaysSo"},
+		"TestACopyOfNoUseIsAskedForAgain"},
 	{"a node that is removed asks on for a copy", "persistence/replicated/copying.go",
 		"by := w.former.removedBy(); by != \"\" {\n",
 		"by := w.former.removedBy(); by != \"\" && !FAULT {\n", "persistence/replicated",
