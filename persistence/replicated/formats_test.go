@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,31 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 		t.Errorf("the members are %s", got)
 	}
 	w.check()
+}
+
+// A node that joins is asked what it reads before it gets an ID, and the format is raised when all
+// that have one have told: so neither of two that are on their way misses the other.
+func TestALearnerHoldsTheFormatBack(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	must(t, s.change(machine.Add, "d", ""))
+	w.nodes[3].start()
+	for !strings.Contains(s.have(), "d2#4") {
+		w.pass(1)
+	}
+	for _, n := range w.nodes[:voters] {
+		n.runs(newer)
+	}
+	s = w.lead(0, 1, 2)
+	w.pass(3 * electionTicks)
+	if s.view.format != machine.First {
+		t.Errorf("format %d is applied, and a learner does not read it", s.view.format)
+	}
+	w.nodes[3].runs(newer)
+	w.pass(3 * electionTicks)
+	if w.nodes[3].view.format != newer {
+		t.Errorf("format %d is applied at the learner", w.nodes[3].view.format)
+	}
 }
 
 // An older program that is started again does not read what comes, and the majority has its vote.
