@@ -33,9 +33,7 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 	w.fill(q.Rand, m, flushes, n)
 	q.top = m.orders[len(m.orders)-1].ID + 10
 	for round := range 2 {
-		if rows, err := w.s.Verify(w.ctx, func(place string) { w.Error(place) }); err != nil {
-			w.Fatalf("%d rows: %v", rows, err)
-		}
+		w.wantVerified()
 		w.wantDrawn(q, m)
 		w.wantEverything(m)
 		w.wantTrades(persistence.TradeQuery{Before: math.MaxUint64},
