@@ -423,8 +423,8 @@ func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []b
 }
 
 // A stream that turns out to be damaged or forged, or whose end never comes, fills a part of the
-// store, and such a store is never taken for a whole one. A deposit that a backup lacks could be made
-// again: its reference would be unknown.
+// store, and such a store is never taken for a whole one. A deposit that a backup lacks could be
+// made again: its reference would be unknown.
 func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 6)
@@ -474,8 +474,8 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 			}
 			// Recovery finds neither an image nor a journal, and the next restore something that is
 			// in its way.
-			fails(t, what, store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil }),
-				persistence.ErrCorrupt)
+			err = store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil })
+			fails(t, what, err, persistence.ErrCorrupt)
 			_, err = load(t.Context(), store, bytes.NewReader(good), nothing, loadRows)
 			fails(t, what+": restoring over it", err, ErrNotEmpty)
 		}

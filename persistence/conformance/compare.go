@@ -26,9 +26,10 @@ func (w *world) trimmedLists() {
 
 // compare asks the store and the model the same, before and after the store is opened again. It
 // returns the model, and an ID above all.
-func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) (*model, uint64) {
+func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) (m *model,
+	above uint64) {
 	w.open(keep)
-	m := &model{keep: keep}
+	m = &model{keep: keep}
 	q := &questions{Rand: newRand(w.T, stream), flushes: flushes, trades: flushes * n}
 	w.fill(q.Rand, m, flushes, n)
 	q.top = m.orders[len(m.orders)-1].ID + 10

@@ -50,7 +50,8 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		if err := b.Commit(pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
-		if wrong := verified(t, s); !strings.Contains(wrong, "the index of client ids of account 2") {
+		wrong := verified(t, s)
+		if !strings.Contains(wrong, "the index of client ids of account 2") {
 			t.Errorf("%s: what is wrong is %q", what, wrong)
 		}
 		b = s.db.NewBatch() // as it was

@@ -27,7 +27,8 @@ func TestALostReferenceIsTold(t *testing.T) {
 	if err := s.db.Delete(s.reference("two"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
-	if wrong := verified(t, s); !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
+	wrong := verified(t, s)
+	if !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
 		t.Errorf("what is wrong is %q", wrong)
 	}
 	if err := s.db.Delete(s.counterKey(s.reference("")), pebble.Sync); err != nil {
