@@ -640,31 +640,6 @@ func (d *damaged) move(damage, from, to string) {
 	d.must(os.Rename(d.path(to), d.path(from)))
 }
 
-func TestAByteMoreLessOrOtherIsFound(t *testing.T) {
-	d := newDamaged(t)
-	for _, name := range []string{d.parts[0], d.parts[1], d.parts[len(d.parts)-1]} {
-		path := d.path(name)
-		good, err := os.ReadFile(path)
-		d.must(err)
-		for i := range good {
-			bad := bytes.Clone(good)
-			bad[i] ^= 1 << (i % 8)
-			d.must(os.WriteFile(path, bad, 0o600))
-			d.found(fmt.Sprintf("byte %d of %s", i, name))
-		}
-		for n := range good {
-			d.must(os.WriteFile(path, good[:n], 0o600))
-			d.found(fmt.Sprintf("%s cut off after %d bytes", name, n))
-		}
-		d.must(os.WriteFile(path, append(bytes.Clone(good), 'x'), 0o600))
-		d.found("more behind " + name)
-		d.must(os.WriteFile(path, append(bytes.Clone(good), good...), 0o600))
-		d.found("twice " + name)
-		d.must(os.WriteFile(path, good, 0o600))
-	}
-	d.wantUpTo(d.end())
-}
-
 func TestPartsThatAreGoneOrOfOtherNamesAreFound(t *testing.T) {
 	d := newDamaged(t)
 	middle, newest := d.parts[1], d.parts[len(d.parts)-1]
@@ -693,17 +668,6 @@ func TestPartsThatAreGoneOrOfOtherNamesAreFound(t *testing.T) {
 	}
 	d.must(os.WriteFile(d.path("notes.txt"), []byte("not ours"), 0o600))
 	d.wantUpTo(d.end())
-}
-
-func TestPartsWithEachOthersContentsAreFound(t *testing.T) {
-	d := newDamaged(t)
-	a, err := os.ReadFile(d.path(d.parts[0]))
-	d.must(err)
-	b, err := os.ReadFile(d.path(d.parts[1]))
-	d.must(err)
-	d.must(errors.Join(os.WriteFile(d.path(d.parts[0]), b, 0o600),
-		os.WriteFile(d.path(d.parts[1]), a, 0o600)))
-	d.found("two parts are swapped")
 }
 
 func TestDamageOfWhatAnArchiveBeginsWithIsFound(t *testing.T) {

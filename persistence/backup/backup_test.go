@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"reflect"
 	"slices"
@@ -306,37 +306,6 @@ func TestARestoreKeepsTheNewestThatTheStoreIsToKeep(t *testing.T) {
 	})
 }
 
-func TestEveryDamageIsFound(t *testing.T) {
-	h := newHistory(t, inPebble(t, persistence.Retention{}), 4)
-	h.play(60)
-	h.flush()
-	good := write(t, h.store, h.s.AppendTo(nil))
-	_, err := Verify(bytes.NewReader(good), testKey)
-	h.must(err)
-	random := rand.New(rand.NewPCG(1, 1))
-	for i := range good {
-		bad := bytes.Clone(good)
-		bad[i] ^= 1 << random.IntN(8)
-		_, err := Verify(bytes.NewReader(bad), testKey)
-		if errors.Is(err, persistence.ErrNoKey) { // the key's id
-			continue
-		}
-		fails(t, fmt.Sprintf("byte %d of %d is changed", i, len(good)), err, ErrDamaged)
-	}
-	for n := range good {
-		_, err := Verify(bytes.NewReader(good[:n]), testKey)
-		fails(t, fmt.Sprintf("cut off after %d bytes of %d", n, len(good)), err, ErrDamaged)
-	}
-	for what, tail := range map[string][]byte{"a byte more": {'x'}, "twice": good} {
-		_, err := Verify(bytes.NewReader(slices.Concat(good, tail)), testKey)
-		fails(t, what, err, ErrDamaged)
-	}
-	broken := errors.New("the disk is gone")
-	_, err = Verify(io.MultiReader(bytes.NewReader(good[:len(good)/2]), &failing{err: broken}),
-		testKey)
-	fails(t, "a reader that breaks", err, broken)
-}
-
 // failing breaks when it is read, and after so many bytes when it is written.
 type failing struct {
 	after int
@@ -453,78 +422,45 @@ func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []b
 	return proven(s, out.EncodeAll(change(raw), nil), by)
 }
 
-// A deposit that a backup lacks could be made again: its reference would be unknown.
-func TestABackupThatLacksADepositIsRefused(t *testing.T) {
-	onBothKinds(t, func(t *testing.T, from, to kind) {
-		h := newHistory(t, from(t, persistence.Retention{}), 6)
-		h.play(300)
-		h.flush()
-		good := write(t, h.store, h.s.AppendTo(nil))
-		for what, change := range map[string]func(out *sink, part []byte){
-			"without it": func(*sink, []byte) {},
-			"with another amount": func(out *sink, part []byte) {
-				var r rows
-				h.must(r.decode(partDeposit, part))
-				r.deposit.Amount++
-				d := &r.deposit
-				out.part(partDeposit, codec.AppendDeposit(keys(nil, uint64(d.Account), d.ID), d))
-			},
-		} {
-			b := crafted(t, func(out *sink) {
-				in, err := open(bytes.NewReader(good), testKey)
-				h.must(err)
-				defer in.close()
-				for first := true; !in.ended; h.must(in.advance()) {
-					if in.kind == partDeposit && first {
-						first = false
-						change(out, in.part)
-					} else {
-						out.part(in.kind, in.part)
-					}
-				}
-			})
-			store := to(t, persistence.Retention{})
-			_, err := load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
-			fails(t, what, err, ErrDamaged)
-			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
-				persistence.ErrNoSnapshot) {
-				t.Errorf("%s: there is an image: %v", what, err)
-			}
-		}
-	})
-}
-
-// A stream that turns out to be damaged fills half of the store, and such a store is never taken
-// for a whole one.
+// A stream that turns out to be damaged or forged, or whose end never comes, fills a part of the
+// store, and such a store is never taken for a whole one. A deposit that a backup lacks could be
+// made again: its reference would be unknown.
 func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 6)
 		h.play(300)
 		h.flush()
 		good := write(t, h.store, h.s.AppendTo(nil))
-		copied := func(rows int) []byte { // all parts up to so many rows, and a wrong checksum
-			b := crafted(t, func(out *sink) {
-				in, err := open(bytes.NewReader(good), testKey)
-				h.must(err)
-				defer in.close()
-				for ; !in.ended && rows > 0; h.must(in.advance()) {
-					out.part(in.kind, in.part)
-					if in.kind != partInfo && in.kind != partImage {
-						rows--
-					}
-				}
-			})
-			b[len(b)-1] ^= 1
-			return b
-		}
 		info, err := Verify(bytes.NewReader(good), testKey)
 		h.must(err)
-		for what, bad := range map[string][]byte{"a wrong checksum": copied(1 << 30),
-			"half of it": copied(info.Rows["trades"]), "a cut": good[:len(good)-1],
-			"nothing": nil} {
+		cut := h.changed(good, info.Rows["trades"], nil)
+		cut[len(cut)-1] ^= 1
+		gone := errors.New("the disk is gone")
+		for what, x := range map[string]struct {
+			b         []byte
+			end, want error // nil: io.EOF and ErrDamaged
+		}{
+			"nothing":            {},
+			"a cut":              {b: good[:len(good)-1]},
+			"half of it":         {b: cut},
+			"half, and an error": {b: good[:len(good)-20], end: gone, want: gone},
+			"a forged one": {b: underTheName(repacked(t, good, keyring{9},
+				func(raw []byte) []byte { return raw })), want: persistence.ErrForged},
+			"without a deposit": {b: h.changed(good, 1<<30, func(*sink, []byte) {})},
+			"with another amount": {b: h.changed(good, 1<<30, func(out *sink, part []byte) {
+				var r rows
+				h.must(r.decode(partDeposit, part))
+				r.deposit.Amount++
+				d := &r.deposit
+				out.part(partDeposit, codec.AppendDeposit(keys(nil, uint64(d.Account), d.ID), d))
+			})},
+		} {
 			store := to(t, persistence.Retention{})
-			_, err := load(t.Context(), store, bytes.NewReader(bad), nothing, 20)
-			fails(t, what, err, ErrDamaged)
+			_, err := load(t.Context(), store, io.MultiReader(bytes.NewReader(x.b),
+				&failing{err: cmp.Or(x.end, io.EOF)}), nothing, 20)
+			if fails(t, what, err, cmp.Or(x.want, ErrDamaged)); x.end == nil {
+				fails(t, what, err, ErrDamaged)
+			}
 			if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
 				persistence.ErrNoSnapshot) {
 				t.Errorf("%s: there is an image: %v", what, err)
@@ -538,11 +474,32 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 			}
 			// Recovery finds neither an image nor a journal, and the next restore something that is
 			// in its way.
-			fails(t, "reading the journal",
-				store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil }),
-				persistence.ErrCorrupt)
+			err = store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil })
+			fails(t, what, err, persistence.ErrCorrupt)
 			_, err = load(t.Context(), store, bytes.NewReader(good), nothing, loadRows)
-			fails(t, "restoring over it", err, ErrNotEmpty)
+			fails(t, what+": restoring over it", err, ErrNotEmpty)
+		}
+	})
+}
+
+// changed returns the parts of a backup up to so many rows, with the first deposit as change writes
+// it.
+func (h *history) changed(good []byte, rows int, change func(out *sink, part []byte)) []byte {
+	h.Helper()
+	return crafted(h.scope, func(out *sink) {
+		in, err := open(bytes.NewReader(good), testKey)
+		h.must(err)
+		defer in.close()
+		for ; !in.ended && rows > 0; h.must(in.advance()) {
+			if in.kind == partDeposit && change != nil {
+				change(out, in.part)
+				change = nil
+			} else {
+				out.part(in.kind, in.part)
+			}
+			if in.kind != partInfo && in.kind != partImage {
+				rows--
+			}
 		}
 	})
 }

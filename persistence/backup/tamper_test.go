@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"slices"
 	"testing"
 
@@ -87,36 +86,4 @@ func TestATamperedBackupIsFound(t *testing.T) {
 	if _, err := check(good); err != nil {
 		t.Error(err)
 	}
-}
-
-// A file that is exchanged after it was verified fills a store that cannot be served.
-func TestAStoreIsNotServableBeforeItsBackupIsAuthentic(t *testing.T) {
-	onBothKinds(t, func(t *testing.T, from, to kind) {
-		h := newHistory(t, from(t, persistence.Retention{}), 12)
-		h.play(200)
-		h.flush()
-		good := write(t, h.store, h.s.AppendTo(nil))
-		forged := underTheName(repacked(t, good, keyring{9},
-			func(raw []byte) []byte { return raw }))
-		store := to(t, persistence.Retention{})
-		_, err := load(t.Context(), store, bytes.NewReader(forged), nothing, 20)
-		fails(t, "a forged backup", err, persistence.ErrForged)
-		fails(t, "and", err, ErrDamaged)
-		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
-			persistence.ErrNoSnapshot) {
-			t.Errorf("there is an image: %v", err)
-		}
-		err = store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil })
-		fails(t, "its journal", err, persistence.ErrCorrupt)
-		// Nor is a file whose end never comes.
-		store = to(t, persistence.Retention{})
-		broken := errors.New("the disk is gone")
-		half := io.MultiReader(bytes.NewReader(good[:len(good)-20]), &failing{err: broken})
-		_, err = load(t.Context(), store, half, nothing, 20)
-		fails(t, "half a backup", err, broken)
-		if _, _, err := store.LoadSnapshot(t.Context(), 0); !errors.Is(err,
-			persistence.ErrNoSnapshot) {
-			t.Errorf("there is an image: %v", err)
-		}
-	})
 }

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"math"
 	"slices"
 
 	"exchange/core/money"
@@ -33,57 +32,6 @@ func (w *world) wantCandles(q persistence.CandleQuery, m *model) {
 		w.Fatalf("%+v answers %s, want at least %s of %s", q, ids(got, candleID),
 			ids(least, candleID), ids(all, candleID))
 	}
-}
-
-func (w *world) candleReplaced() {
-	w.open(persistence.Retention{})
-	q := persistence.CandleQuery{Pair: 1, Frame: 2}
-	want := func(list ...persistence.Candle) {
-		w.Helper()
-		if got := w.candles(q); !slices.Equal(got, list) {
-			w.Fatalf("candles are %+v, want %+v", got, list)
-		}
-	}
-	put := func(list ...persistence.Candle) { w.apply(1, &persistence.Writes{Candles: list}) }
-	a, b, c, d := candle(1, 2, 60), candle(1, 2, 120), candle(1, 2, 180), candle(1, 2, 240)
-	put(b)
-	want(b)
-	b.Close, b.Volume = b.Close+5, money.Amount(77).Total()
-	put(b)
-	want(b)
-	first := b
-	b.High, b.Close = 9e12, 8e12
-	put(first, b) // the later of two
-	want(b)
-	b.Low, c.Open = 1, c.Low
-	put(d, b) // the newest again, and a newer one
-	want(d, b)
-	put(c, a) // late ones, between and in front
-	want(d, c, b, a)
-	a.Volume, c.Volume = money.TotalFromBits(1, 2), money.TotalFromBits(3, 4)
-	put(c)
-	put(a)
-	// other lists, and the first second of all
-	put(candle(1, 3, 120), candle(2, 2, 120), candle(1, 2, 0))
-	want(d, c, b, a, candle(1, 2, 0))
-	w.again(persistence.Retention{})
-	want(d, c, b, a, candle(1, 2, 0))
-	q.Since, q.Until = 60, 180
-	want(c, b, a)
-	q.Since, q.Until = 61, 179
-	want(b)
-	q.Since, q.Until = 120, 120
-	want(b)
-	q.Since, q.Until = 121, 120
-	want()
-	q.Since, q.Until = -100, -1
-	want()
-	q.Since, q.Until = -100, math.MaxInt64
-	want(d, c, b, a, candle(1, 2, 0))
-	q.Since, q.Until = 240, 0
-	want(d)
-	q.Since, q.Until = math.MaxInt64, 0
-	want()
 }
 
 func (w *world) candleRetention() {

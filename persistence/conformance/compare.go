@@ -12,21 +12,29 @@ import (
 
 func (w *world) lists() { w.compare(3, persistence.Retention{}, 12, 150) }
 
+// trimmedLists also turns retention down: that takes effect with the next rows of each list.
 func (w *world) trimmedLists() {
-	w.compare(4, persistence.Retention{Trades: 137, Orders: 41, Candles: 5}, 12, 150)
+	m, id := w.compare(4, persistence.Retention{Trades: 137, Orders: 41, Candles: 5}, 12, 150)
+	m.keep.Trades, m.keep.Orders = 3, 2
+	w.again(m.keep)
+	writes, late := flush(newRand(w.T, 13), &id, 13, 150, nil)
+	writes.Trades = append(writes.Trades, late...)
+	m.add(&writes)
+	w.apply(1, &writes)
+	w.wantEverything(m)
 }
 
-// compare asks the store and the model the same, before and after the store is opened again.
-func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) {
+// compare asks the store and the model the same, before and after the store is opened again. It
+// returns the model, and an ID above all.
+func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) (m *model,
+	above uint64) {
 	w.open(keep)
-	m := &model{keep: keep}
+	m = &model{keep: keep}
 	q := &questions{Rand: newRand(w.T, stream), flushes: flushes, trades: flushes * n}
 	w.fill(q.Rand, m, flushes, n)
 	q.top = m.orders[len(m.orders)-1].ID + 10
 	for round := range 2 {
-		if rows, err := w.s.Verify(w.ctx, func(place string) { w.Error(place) }); err != nil {
-			w.Fatalf("%d rows: %v", rows, err)
-		}
+		w.wantVerified()
 		w.wantDrawn(q, m)
 		w.wantEverything(m)
 		w.wantTrades(persistence.TradeQuery{Before: math.MaxUint64},
@@ -42,6 +50,7 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 		}
 	}
 	w.wantListsToStop()
+	return m, q.top
 }
 
 // questions draws queries at random.
@@ -155,12 +164,20 @@ func (r *questions) drawWithdrawals() persistence.WithdrawalQuery {
 func (r *questions) drawCandles() persistence.CandleQuery {
 	q := persistence.CandleQuery{Pair: uint16(1 + r.IntN(3)), Frame: uint8(r.IntN(3))}
 	if r.IntN(2) == 0 {
-		q.Since = r.Int64N(60 * int64(r.flushes))
+		q.Since = r.drawTime()
 	}
 	if r.IntN(2) == 0 {
-		q.Until = r.Int64N(60 * int64(r.flushes))
+		q.Until = r.drawTime()
 	}
 	return q
+}
+
+// drawTime draws a time that is a candle's, or is beside one, or is beyond all.
+func (r *questions) drawTime() int64 {
+	if r.IntN(10) == 0 {
+		return []int64{math.MinInt64, math.MaxInt64}[r.IntN(2)]
+	}
+	return 60*r.Int64N(int64(r.flushes)+1) + r.Int64N(3) - 1
 }
 
 // wantListsToStop checks that each list ends as soon as its function returns false.
@@ -224,6 +241,26 @@ func (w *world) wantEverything(m *model) {
 	w.wantActions(persistence.ActionQuery{}, m.actionsOf(persistence.ActionQuery{}))
 	w.wantReferences(m)
 	w.wantClientOrders(m)
+	w.wantEachOrder(m)
+}
+
+// wantEachOrder asks for each order by its ID: those that retention has dropped are not found.
+func (w *world) wantEachOrder(m *model) {
+	w.Helper()
+	kept := map[uint64]bool{}
+	for account := range uint32(accounts + 1) {
+		for _, o := range m.ordersOf(persistence.OrderQuery{Account: account}) {
+			kept[o.ID] = true
+		}
+	}
+	for _, want := range m.orders {
+		got, err := w.s.Order(w.ctx, want.Account, want.ID)
+		if !kept[want.ID] {
+			w.is(err, persistence.ErrNotFound)
+		} else if err != nil || got != want {
+			w.Fatalf("order is %+v, want %+v (%v)", got, want, err)
+		}
+	}
 }
 
 // anyOrder applies rows out of the order of their ids: from the newest on as a restored backup

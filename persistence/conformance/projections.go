@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"exchange/core/money"
@@ -208,34 +207,6 @@ func (w *world) nonces() {
 	w.wantNonces(want)
 }
 
-func (w *world) wallets() {
-	w.open(persistence.Retention{})
-	balance := func(text string) money.Balance {
-		a, err := money.ParseAmount(text)
-		w.must(err)
-		return a.Balance()
-	}
-	alice := persistence.Wallet{Account: 7, Name: "alice.b-c_1", Seq: 1,
-		Holdings: []persistence.Holding{
-			{Currency: "BTC", Balance: balance("1.5"), Reserve: balance("0.25")},
-			{Currency: "USD", Balance: money.Price(123456789).Times(987654321).Balance()},
-		}}
-	w.apply(1, &persistence.Writes{Wallets: []persistence.Wallet{alice}})
-	w.wantWallet(alice)
-	alice.Seq, alice.Holdings = 2,
-		[]persistence.Holding{{Currency: "USD", Balance: money.BalanceFromBits(1<<56-1, ^uint64(0)),
-			Reserve: money.BalanceFromBits(0, 1)}}
-	bob := persistence.Wallet{Account: 8, Name: "bob", Seq: 2}
-	w.apply(1, &persistence.Writes{Wallets: []persistence.Wallet{alice, bob}})
-	w.wantWallet(alice)
-	w.wantWallet(bob)
-	if n := len(w.projectedWallets()); n != 2 {
-		w.Fatalf("there are %d wallets", n)
-	}
-	w.again(persistence.Retention{})
-	w.wantWallet(alice)
-}
-
 func (w *world) allWallets() {
 	w.open(persistence.Retention{})
 	if got := w.projectedWallets(); len(got) != 0 {
@@ -245,11 +216,18 @@ func (w *world) allWallets() {
 	put := func(accounts uint32, seq uint64) {
 		var writes persistence.Writes
 		for a := range accounts {
-			p := persistence.Wallet{Account: 1 + a, Name: fmt.Sprintf("account-%d", a), Seq: seq,
-				Holdings: []persistence.Holding{
-					{Currency: "BTC", Balance: money.Amount(uint64(a) * seq).Balance()},
+			p := persistence.Wallet{Account: 1 + a, Name: fmt.Sprintf("alice.b-c_%d", a), Seq: seq}
+			switch { // the later wallets have fewer holdings, or none
+			case seq == 1:
+				p.Holdings = []persistence.Holding{
+					{Currency: "BTC", Balance: money.BalanceFromBits(1<<56-1, ^uint64(a)),
+						Reserve: money.BalanceFromBits(0, 1)},
 					{Currency: "USD", Reserve: money.Amount(a).Balance()},
-				}}
+				}
+			case a > 0:
+				p.Holdings = []persistence.Holding{{Currency: "USD",
+					Balance: money.Price(123456789).Times(987654321).Balance()}}
+			}
 			want[p.Name] = p
 			writes.Wallets = append(writes.Wallets, p)
 			// other keys between them
@@ -281,49 +259,9 @@ func (w *world) projectedWallets() map[string]persistence.Wallet {
 			w.Fatalf("the wallet of %s comes twice", p.Name)
 		}
 		copied := *p
-		copied.Holdings = slices.Clone(p.Holdings)
+		copied.Holdings = append([]persistence.Holding(nil), p.Holdings...)
 		got[p.Name] = copied
 		return true
 	}))
 	return got
-}
-
-func (w *world) wantWallet(want persistence.Wallet) {
-	w.Helper()
-	got := w.projectedWallets()[want.Name]
-	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-		w.Fatalf("the wallet is %+v, want %+v", got, want)
-	}
-}
-
-func (w *world) largeApply() {
-	w.open(persistence.Retention{})
-	r := newRand(w.T, 5)
-	m := &model{}
-	var writes persistence.Writes
-	for id := uint64(1); id <= 5000; id++ {
-		writes.Trades = append(writes.Trades, randomTrade(r, id, uint16(1+id%pairs)))
-		writes.Orders = append(writes.Orders, randomOrder(r, id, 1))
-		writes.Nonces = append(writes.Nonces,
-			persistence.Nonce{Key: fmt.Sprint(id % 100), Nonce: id})
-	}
-	for a := range uint32(2000) {
-		writes.Wallets = append(writes.Wallets,
-			persistence.Wallet{Account: a, Name: fmt.Sprintf("account-%d", a), Seq: 1,
-				Holdings: []persistence.Holding{
-					{Currency: "BTC", Balance: money.Amount(a).Balance()},
-					{Currency: "USD", Reserve: money.Amount(a).Balance()}}})
-	}
-	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, &writes))
-	w.must(w.s.Apply(w.ctx, w.tok, 0, 1, &writes))
-	m.add(&writes)
-	w.wantTrades(persistence.TradeQuery{}, m.tradesOf(persistence.TradeQuery{}))
-	for a := uint32(1); a <= accounts; a++ {
-		w.wantTrades(persistence.TradeQuery{Account: a},
-			m.tradesOf(persistence.TradeQuery{Account: a}))
-		w.wantOrders(persistence.OrderQuery{Account: a},
-			m.ordersOf(persistence.OrderQuery{Account: a}))
-	}
-	w.wantWallet(writes.Wallets[1999])
-	w.wantWatermark(1)
 }

@@ -55,67 +55,6 @@ func (w *world) wantTrades(q persistence.TradeQuery, want []persistence.Trade) {
 	}
 }
 
-func (w *world) retention() {
-	const limit = 10
-	w.open(persistence.Retention{Trades: limit, Orders: limit})
-	var trades []persistence.Trade
-	var orders []persistence.Order
-	for id := uint64(1); id <= limit; id++ {
-		trades = append(trades, trade(id, 1, 1, 2))
-		orders = append(orders, order(id, 1, 1))
-		w.apply(1, &persistence.Writes{Trades: trades[id-1:], Orders: orders[id-1:]})
-	}
-	down := func(from int) []persistence.Trade {
-		out := slices.Clone(trades[from:])
-		slices.Reverse(out)
-		return out
-	}
-	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(0))
-	if got := w.orders(persistence.OrderQuery{Account: 1}); len(got) != limit {
-		w.Fatalf("%d orders at the limit", len(got))
-	}
-	// One above, in another pair and of another account on one side.
-	trades = append(trades, trade(limit+1, 2, 1, 3))
-	orders = append(orders, order(limit+1, 1, 2))
-	w.apply(1, &persistence.Writes{Trades: trades[limit:], Orders: orders[limit:]})
-	w.wantTrades(persistence.TradeQuery{}, down(1))
-	w.wantTrades(persistence.TradeQuery{Account: 1}, down(1))
-	w.wantTrades(persistence.TradeQuery{Account: 1, Pair: 1}, down(1)[1:])
-	// its own list is not above the limit
-	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(0)[1:])
-	w.wantTrades(persistence.TradeQuery{Pair: 1, Ascending: true}, trades[:limit])
-	w.wantTrades(persistence.TradeQuery{Account: 2}, down(0)[1:])
-	w.wantTrades(persistence.TradeQuery{Account: 3}, trades[limit:])
-	_, err := w.s.Order(w.ctx, 1, 1)
-	w.is(err, persistence.ErrNotFound)
-	if got := w.orders(persistence.OrderQuery{Account: 1, Pair: 1}); len(got) != limit-1 ||
-		got[0].ID != limit || got[limit-2].ID != 2 {
-		w.Fatalf("orders are %s", ids(got, orderID))
-	}
-	// An order that closes after ten newer ones have is the oldest beyond the limit.
-	late := order(1, 1, 3)
-	w.apply(1, &persistence.Writes{Orders: []persistence.Order{late}})
-	_, err = w.s.Order(w.ctx, 1, 1)
-	w.is(err, persistence.ErrNotFound)
-	// One apply of more than the limit.
-	var many []persistence.Trade
-	for id := uint64(100); id < 100+3*limit; id++ {
-		many = append(many, trade(id, 1, 1, 2))
-	}
-	w.apply(1, &persistence.Writes{Trades: many})
-	trades = many
-	w.wantTrades(persistence.TradeQuery{}, down(2*limit))
-	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(2*limit))
-	w.wantTrades(persistence.TradeQuery{Account: 2, Pair: 1, Ascending: true}, trades[2*limit:])
-	// Retention that is turned down later takes effect with the next row of a list.
-	w.again(persistence.Retention{Trades: 3})
-	trades = append(trades, trade(200, 1, 1, 2))
-	w.apply(1, &persistence.Writes{Trades: trades[len(trades)-1:]})
-	w.wantTrades(persistence.TradeQuery{Pair: 1}, down(len(trades)-3))
-	w.wantTrades(persistence.TradeQuery{Pair: 1, Ascending: true, Offset: 1},
-		trades[len(trades)-2:])
-}
-
 func (w *world) longOffset() {
 	w.open(persistence.Retention{Trades: 9_000})
 	m := &model{keep: persistence.Retention{Trades: 9_000}}

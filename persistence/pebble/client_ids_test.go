@@ -23,16 +23,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
 		t.Fatal(err)
 	}
-	verify := func() string {
-		t.Helper()
-		var wrong []string
-		if _, err := s.Verify(t.Context(),
-			func(place string) { wrong = append(wrong, place) }); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Join(wrong, "\n")
-	}
-	if wrong := verify(); wrong != "" {
+	if wrong := verified(t, s); wrong != "" {
 		t.Fatalf("nothing is lost, and wrong is %s", wrong)
 	}
 	key := s.clientOrders(2, "two")
@@ -59,7 +50,8 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		if err := b.Commit(pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
-		if wrong := verify(); !strings.Contains(wrong, "the index of client ids of account 2") {
+		wrong := verified(t, s)
+		if !strings.Contains(wrong, "the index of client ids of account 2") {
 			t.Errorf("%s: what is wrong is %q", what, wrong)
 		}
 		b = s.db.NewBatch() // as it was
@@ -73,7 +65,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		if err := b.Commit(pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
-		if wrong := verify(); wrong != "" {
+		if wrong := verified(t, s); wrong != "" {
 			t.Fatalf("%s, mended: %s", what, wrong)
 		}
 	}
@@ -84,4 +76,15 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	if _, err := s.ClientOrder(t.Context(), 9, 2, "two"); !errors.Is(err, persistence.ErrCorrupt) {
 		t.Errorf("an entry without its order: %v", err)
 	}
+}
+
+// verified returns the findings of Verify.
+func verified(t *testing.T, s *Store) string {
+	t.Helper()
+	var wrong []string
+	if _, err := s.Verify(t.Context(),
+		func(place string) { wrong = append(wrong, place) }); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(wrong, "\n")
 }

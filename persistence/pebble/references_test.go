@@ -21,28 +21,20 @@ func TestALostReferenceIsTold(t *testing.T) {
 	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
 		t.Fatal(err)
 	}
-	verify := func() string {
-		t.Helper()
-		var wrong []string
-		if _, err := s.Verify(t.Context(),
-			func(place string) { wrong = append(wrong, place) }); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Join(wrong, "\n")
-	}
-	if wrong := verify(); wrong != "" {
+	if wrong := verified(t, s); wrong != "" {
 		t.Fatalf("nothing is lost, and wrong is %s", wrong)
 	}
 	if err := s.db.Delete(s.reference("two"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
-	if wrong := verify(); !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
+	wrong := verified(t, s)
+	if !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
 		t.Errorf("what is wrong is %q", wrong)
 	}
 	if err := s.db.Delete(s.counterKey(s.reference("")), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
-	if wrong := verify(); !strings.Contains(wrong, "2 rows without a counter") {
+	if wrong := verified(t, s); !strings.Contains(wrong, "2 rows without a counter") {
 		t.Errorf("what is wrong is %q", wrong)
 	}
 	if n, err := s.CountReferences(t.Context()); n != 0 || err != nil {

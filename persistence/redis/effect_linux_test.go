@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -109,19 +108,6 @@ func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
 			mustOpen(t, server.URL(), Options{})
 		})
 	}
-}
-
-// hears calls do when a text is logged.
-type hears struct {
-	text string
-	do   func()
-}
-
-func (h hears) Write(b []byte) (int, error) {
-	if strings.Contains(string(b), h.text) {
-		h.do()
-	}
-	return len(b), nil
 }
 
 // An ordinary rewrite changes nothing, nor does one that fails: the file keeps its content.

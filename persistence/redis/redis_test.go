@@ -378,14 +378,17 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 	}
 }
 
-// waiting is a log that is called when a start begins to wait.
-type waiting func()
+// hears calls do when a text is logged.
+type hears struct {
+	text string
+	do   func()
+}
 
-func (w waiting) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("waiting for Redis")) {
-		w()
+func (h hears) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), h.text) {
+		h.do()
 	}
-	return len(line), nil
+	return len(b), nil
 }
 
 func TestALoadingRedisIsWaitedFor(t *testing.T) {
@@ -396,7 +399,7 @@ func TestALoadingRedisIsWaitedFor(t *testing.T) {
 	server.loading.Store(1 << 40)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	log := slog.New(slog.NewTextHandler(waiting(cancel), nil))
+	log := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
 	_, err := Open(ctx, url, Options{Logger: log})
 	if !errors.Is(err, context.Canceled) ||
 		!strings.Contains(err.Error(), "loads its data") {

@@ -55,12 +55,7 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 		if _, err := s.Reference(t.Context(), 9, "one"); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
-		var wrong []string
-		if _, err := s.Verify(t.Context(),
-			func(place string) { wrong = append(wrong, place) }); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-		if !strings.Contains(strings.Join(wrong, "\n"), s.references()) {
+		if wrong := verified(t, s); !strings.Contains(wrong, s.references()) {
 			t.Errorf("%s: what is wrong is %q", what, wrong)
 		}
 		if _, err := c.Del(t.Context(), "kept").Result(); err != nil {

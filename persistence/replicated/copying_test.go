@@ -33,7 +33,7 @@ type copier struct {
 	// step is told of each step, and may end it
 	step   func(what string) error
 	spoils atomic.Bool // the next copy is changed on its way
-	old    atomic.Bool // the next copy is of the first sequence
+	old    atomic.Bool // the next copy that is not is of the first sequence
 	// asked is told, at the source, of the least sequence that is of use; nil: it is not
 	asked func(ctx context.Context, least uint64) error
 }
@@ -53,12 +53,13 @@ func (k *copier) Write(ctx context.Context, local persistence.Store, least uint6
 	if err != nil {
 		return err
 	}
-	if k.old.CompareAndSwap(true, false) {
+	spoils := k.spoils.CompareAndSwap(true, false)
+	if !spoils && k.old.CompareAndSwap(true, false) {
 		seq = 1
 	}
 	b := append(binary.BigEndian.AppendUint64(nil, seq), image...)
 	b = binary.BigEndian.AppendUint64(b, codec.Digest(b))
-	if k.spoils.CompareAndSwap(true, false) {
+	if spoils {
 		b[9]++
 	}
 	_, err = w.Write(b)
@@ -227,6 +228,17 @@ func (f *forgetful) joined() {
 func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetful(t)
+		for what, err := range map[string]error{
+			"no address": f.led.Replace(t.Context(), "n1", "n4", ""),
+			"a name":     f.led.Add(t.Context(), "N4", addressAt(4)),
+			"no voter":   f.led.Replace(t.Context(), "", "n4", addressAt(4)),
+			"unknown":    f.led.Remove(t.Context(), "n9"),
+			"a voter":    f.led.Promote(t.Context(), "n1"),
+		} {
+			if !errors.Is(err, persistence.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
 		f.fourth()
 		stop, load := make(chan struct{}), sync.WaitGroup{}
 		load.Go(func() {
@@ -274,25 +286,34 @@ func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
 	})
 }
 
-// A copy that was changed on its way is refused, and another one is asked for.
-func TestACopyThatIsDamagedIsRefused(t *testing.T) {
+// A source is asked for a copy that is of use, and says at once when it has none: nothing is filled
+// before there is one. A copy that was changed on its way, or is older than what the others have
+// forgotten, is refused, and another one is asked for.
+func TestACopyOfNoUseIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetful(t)
+		f.fourth()
+		var asked atomic.Int64
 		for _, k := range f.copiers {
 			k.spoils.Store(true)
-		}
-		f.fourth()
-		refused := 0
-		f.copies(3, func(what string) error {
-			if what == "refused" {
-				refused++
+			k.old.Store(true) // behind that
+			k.asked = func(_ context.Context, least uint64) error {
+				if least == 0 || least > f.seq-10 {
+					t.Errorf("a copy of sequence %d or more is asked for, and the journal up to "+
+						"%d may be forgotten", least, f.seq-10)
+				}
+				if asked.Add(1) < 3 {
+					return errors.New("all are older")
+				}
+				return nil
 			}
-			return nil
-		})
+		}
+		steps := map[string]int{}
+		f.copies(3, func(what string) error { steps[what]++; return nil })
 		f.all(3)
 		f.joined()
-		if refused == 0 {
-			t.Error("no copy is refused")
+		if steps["fill"] != int(asked.Load())-2 || steps["refused"] == 0 || steps["filled"] < 2 {
+			t.Errorf("%d copies are asked for: %v", asked.Load(), steps)
 		}
 	})
 }
@@ -419,62 +440,6 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 		t.Fatal("the learner does not get what follows on its log")
 	}
 	must(t, s.change(machine.Promote, "d", ""))
-}
-
-// A copy that is older than what the others have forgotten is of no use.
-func TestACopyThatIsTooOldIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newForgetful(t)
-		f.fourth()
-		filled := 0
-		for _, k := range f.copiers {
-			k.old.Store(true)
-		}
-		f.copies(3, func(what string) error {
-			if what == "filled" {
-				filled++
-			}
-			return nil
-		})
-		f.all(3)
-		f.joined()
-		if filled < 2 {
-			t.Errorf("the first of %d copies is taken", filled)
-		}
-	})
-}
-
-// A source is asked for a copy that is of use, and says at once that it has none: nothing is filled
-// before there is one.
-func TestASourceThatHasNoCopyOfUseSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newForgetful(t)
-		f.fourth()
-		var asked, filled atomic.Int64
-		for _, k := range f.copiers {
-			k.asked = func(_ context.Context, least uint64) error {
-				if least == 0 || least > f.seq-10 {
-					t.Errorf("a copy of sequence %d or more is asked for, and the journal up to "+
-						"%d may be forgotten", least, f.seq-10)
-				}
-				if asked.Add(1) < 3 {
-					return errors.New("all are older")
-				}
-				return nil
-			}
-		}
-		f.copies(3, func(what string) error {
-			if what == "fill" {
-				filled.Add(1)
-			}
-			return nil
-		})
-		f.all(3)
-		f.joined()
-		if asked.Load() != 3 || filled.Load() != 1 {
-			t.Errorf("%d copies are asked for, and %d filled", asked.Load(), filled.Load())
-		}
-	})
 }
 
 // A node whose disk was replaced is removed while it waits for its copy. It ends.

@@ -1,14 +1,11 @@
 package replicated
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.etcd.io/raft/v3"
 
@@ -177,36 +174,6 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// A voter whose disk was replaced comes back in its own place, under another ID. Until then other
-// changes are refused; and the node that leads is replaced by handing the lead over.
-func TestAVoterIsReplacedInOneStep(t *testing.T) {
-	w := newWorld(t, 1)
-	s := w.lead(0)
-	w.own(s, 1)
-	c := w.nodes[2]
-	c.crash()
-	c.gone, c.disk, w.replaced = true, newDisk(), "c"
-	must(t, s.change(machine.Add, "c", "c"))
-	refused(t, s.change(machine.Add, "e", ""), "under way")
-	refused(t, s.change(machine.Remove, "b", ""), "under way")
-	c.start()
-	w.pass(20)
-	if got := s.have(); got != "a1#1 b1#2 c1#4" || c.node == nil {
-		t.Fatalf("the members are %s, %+v %v", got, c.former, w.counts)
-	}
-	w.nodes[3].start()
-	must(t, s.change(machine.Add, "d", "a"))
-	w.pass(6 * electionTicks)
-	if s.node != nil || !s.spare {
-		t.Fatal("the node that led is not replaced")
-	}
-	if got := w.nodes[1].have(); got != "b1#2 c1#4 d1#5" {
-		t.Fatalf("the members are %s", got)
-	}
-	w.recover()
-	w.check()
-}
-
 // A node that was removed while it was away is told so when it comes back, by its peers, and its
 // folder is not opened again.
 func TestARemovedNodeIsTold(t *testing.T) {
@@ -257,73 +224,6 @@ func TestAMembershipIsRaftsConfiguration(t *testing.T) {
 		[]uint64{1, 3}) || !slices.Equal(got.Learners, []uint64{4}) || !got.GetAutoLeave() {
 		t.Errorf("%v", got)
 	}
-}
-
-// A node with an empty folder takes the place of one that has ended, as processes do it, and has
-// the journal from its first batch on.
-func TestANodeIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newNodes(t)
-		c.all(0, 1, 2)
-		i, tok := c.own()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		must(t, c.stores[i].Append(ctx, tok, 0, 1, []byte("one")))
-		gone := (i + 1) % voters
-		must(t, c.stores[gone].Close())
-		c.stores[gone] = nil
-		address := c.add()
-		s := c.stores[i].(*opened)
-		for what, err := range map[string]error{
-			"no address": s.Replace(ctx, c.list[gone].Name, "n4", ""),
-			"a name":     s.Add(ctx, "N4", address),
-			"no voter":   s.Replace(ctx, "", "n4", address),
-			"unknown":    s.Remove(ctx, "n9"),
-			"a voter":    s.Promote(ctx, "n1"),
-		} {
-			if !errors.Is(err, persistence.ErrInvalid) {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		must(t, s.Replace(ctx, c.list[gone].Name, "n4", address))
-		c.all(3)
-		n4 := c.stores[3]
-		if _, err := n4.Follow(ctx, 0); err != nil {
-			t.Fatal(err)
-		}
-		for done := false; !done; {
-			time.Sleep(usualTick)
-			must(t, ctx.Err())
-			var names []string
-			for _, p := range s.Standing().Peers {
-				if p.Role == persistence.RoleVoter {
-					names = append(names, p.Name)
-				}
-			}
-			done = len(names) == voters && slices.Contains(names, "n4")
-		}
-		must(t, s.Append(ctx, tok, 1, 2, []byte("two")))
-		if _, err := n4.Follow(ctx, 1); err != nil {
-			t.Fatal(err)
-		}
-		var journal []string
-		must(t, n4.Read(ctx, 0, func(_, _ uint64, batch []byte) error {
-			journal = append(journal, string(batch))
-			return nil
-		}))
-		if !slices.Equal(journal, []string{"one", "two"}) {
-			t.Errorf("%q", journal)
-		}
-		old, err := c.open(ctx, gone, nil)
-		for err == nil { // its peers tell it
-			if err = ctx.Err(); err == nil {
-				_, err = old.Follow(ctx, 1<<60)
-			}
-		}
-		if !errors.Is(err, persistence.ErrRemoved) {
-			t.Fatal(err)
-		}
-	})
 }
 
 // Nothing is kept of members that have left, at any of the others: a cluster whose nodes come and

@@ -21,7 +21,7 @@ var replicatedFaults = []Fault{
 	// what a node has on its disk
 	{"a vote is not written", "persistence/internal/raftlog/log.go",
 		"l.state.Term, l.state.Vote = term, vote\n«if FAULT {\nreturn nil\n}\n»return " +
-			"l.state.write()", "persistence/internal/raftlog", "TestAPowerCutTakesBackNoVote"},
+			"l.state.write()", "persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"a vote is in one copy", "persistence/internal/raftlog/state.go",
 		"for _, at := range []int64{0, copyBytes} {«\nif FAULT && f.Count > 3 && at > 0 {\n" +
 			"break\n}»", "persistence/internal/raftlog", "TestNoDamageTakesBackAVote"},
@@ -84,10 +84,10 @@ var replicatedFaults = []Fault{
 		"TestALearnerWhoseLogBeginsLaterGetsTheRest"},
 	{"a copy is older than what is forgotten", "persistence/replicated/copying.go",
 		"err == nil && seq < end «&& !FAULT »{", "persistence/replicated",
-		"TestACopyThatIsTooOldIsRefused"},
+		"TestACopyOfNoUseIsAskedForAgain"},
 	{"any copy is asked for", "persistence/replicated/copying.go",
 		"«if FAULT {\nend = 0\n}\n»seq, err := w.fetch(ctx, from, end)", "persistence/replicated",
-		"TestASourceThatHasNoCopyOfUseSaysSo"},
+		"TestACopyOfNoUseIsAskedForAgain"},
 	{"a node that is removed asks on for a copy", "persistence/replicated/copying.go",
 		`by := w.former.removedBy(); by != "" «&& !FAULT »{`, "persistence/replicated",
 		"TestANodeThatIsRemovedWhileItFillsEnds"},

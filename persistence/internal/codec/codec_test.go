@@ -174,11 +174,6 @@ func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
 			persistence.ErrCorrupt) {
 			t.Fatalf("a byte more: error is %v", err)
 		}
-		other := bytes.Clone(c.row)
-		other[0] = versionMore + 1
-		if _, err := c.decode(other); !errors.Is(err, persistence.ErrCorrupt) {
-			t.Fatalf("an unknown version: error is %v", err)
-		}
 	})
 }
 
@@ -194,105 +189,6 @@ func TestAnOrdersInstructionsAreCheckedAsItsRowIsRead(t *testing.T) {
 		w := persistence.Writes{Orders: []persistence.Order{o}}
 		if err := CheckWrites(1, 2, &w); !errors.Is(err, persistence.ErrInvalid) {
 			t.Errorf("instructions %x are written: %v", string(wrong), err)
-		}
-	}
-}
-
-func TestAnyBytesAreARowOrCorrupt(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
-		if len(b) > 0 && rapid.Bool().Draw(t, "right version") {
-			b[0] = rapid.SampledFrom([]byte{Version, versionMore}).Draw(t, "version")
-		}
-		var tr persistence.Trade
-		var o persistence.Order
-		var p persistence.Deposit
-		var w persistence.Wallet
-		var d persistence.Withdrawal
-		var c persistence.Candle
-		var a persistence.Action
-		TradeSide(b)
-		TradeMatches(b, &persistence.TradeQuery{Account: 1, Pair: 1, TakerSide: 1, MySide: 1})
-		OrderMatches(b, &persistence.OrderQuery{Side: 1, Status: 2, MaxSeq: 3})
-		for _, err := range []error{DecodeTrade(b, 1, &tr), DecodeOrder(b, 1, 1, &o),
-			DecodeDeposit(b, 1, 1, &p), DecodeWallet(b, 1, &w),
-			DecodeWithdrawal(b, 1, &d), DecodeCandle(b, 1, 1, 1, &c), DecodeAction(b, 1, &a)} {
-			if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
-func TestTheIndexOfAnOrderDecidesLikeItsRow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := persistence.Order{
-			ID: 1, Side: trading.Side(rapid.IntRange(1, 2).Draw(t, "side")),
-			Status:    uint8(rapid.IntRange(2, 3).Draw(t, "status")),
-			ClosedSeq: rapid.Uint64Range(0, 300).Draw(t, "sequence"), ClientID: "x",
-			Instructed: drawInstructed(t),
-		}
-		q := persistence.OrderQuery{
-			Side:   trading.Side(rapid.IntRange(0, 2).Draw(t, "want side")),
-			Status: uint8(rapid.IntRange(0, 3).Draw(t, "want status")),
-			MaxSeq: rapid.Uint64Range(0, 300).Draw(t, "up to"),
-		}
-		want := (q.Side == 0 || q.Side == o.Side) && (q.Status == 0 || q.Status == o.Status) &&
-			(q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
-		row := AppendOrder(nil, &o)
-		if got := OrderMatches(row, &q); got != want {
-			t.Fatalf("the row of %+v under %+v: %v", o, q, got)
-		}
-	})
-}
-
-func TestTheRowAndTheMarkOfATradeDecideLikeTheTrade(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		some := func(name string, low, high int) int {
-			return rapid.IntRange(low, high).Draw(t, name)
-		}
-		me := uint32(some("account", 1, 3))
-		tr := persistence.Trade{
-			ID: 1, Pair: uint16(some("pair", 1, 2) * some("by", 1, 30_000)),
-			TakerSide: trading.Side(some("side", 1, 2)),
-			Price:     money.Price(some("price", 0, 1e9)),
-			Amount:    money.Amount(some("amount", 0, 1e9)), TimeUs: rapid.Int64().Draw(t, "time"),
-			Taker: me, Maker: uint32(some("other", 1, 3)),
-		}
-		if rapid.Bool().Draw(t, "maker") {
-			tr.Taker, tr.Maker = tr.Maker, tr.Taker
-		}
-		q := persistence.TradeQuery{Account: me, TakerSide: trading.Side(some("want side", 0, 2)),
-			MySide: trading.Side(some("want mine", 0, 2))}
-		if rapid.Bool().Draw(t, "in pair") {
-			q.Pair = tr.Pair + uint16(some("another", 0, 1))
-		}
-		mine := tr.TakerSide
-		if tr.Taker != me {
-			mine = mine.Opposite()
-		}
-		want := (q.Pair == 0 || tr.Pair == q.Pair) &&
-			(q.TakerSide == 0 || tr.TakerSide == q.TakerSide) && (q.MySide == 0 || mine == q.MySide)
-		if got := TradeMatches(AppendTrade(nil, &tr), &q); got != want {
-			t.Fatalf("the row of %+v under %+v: %v", tr, q, got)
-		}
-		if got := MarkMatches(string(AppendMark(nil, At("marks"), &tr, me)), &q); got != want {
-			t.Fatalf("the mark of %+v under %+v: %v", tr, q, got)
-		}
-	})
-}
-
-func TestASnapshotsNameComesBack(t *testing.T) {
-	s := NewSnapshot(12, 3)
-	s.Chunks, s.Size, s.CRC = 4, 1<<40, 0xabc
-	got, err := ParseSnapshot(s.String())
-	if err != nil || got != s {
-		t.Fatalf("%v came back as %v, %v", s, got, err)
-	}
-	for _, text := range []string{"", "1", "1.2.x", "1.2.x:1:2", s.String() + " ",
-		s.String() + ":1", "-1.2.x:1:2:00000abc", "1.2.x:1:2:abc"} {
-		if _, err := ParseSnapshot(text); !errors.Is(err, persistence.ErrCorrupt) {
-			t.Errorf("%q: error is %v", text, err)
 		}
 	}
 }
@@ -343,23 +239,6 @@ func TestDownloadFindsEveryDamage(t *testing.T) {
 	f("a chunk less", short, chunks, true, persistence.ErrCorrupt)
 	f("an empty chunk", s, append([][]byte{binary.BigEndian.AppendUint32(nil, 0)}, chunks[1:]...),
 		true, persistence.ErrCorrupt)
-}
-
-func TestCandleTimesAreTheQuerys(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		edges := rapid.SampledFrom([]int64{-1 << 63, -1, 0, 1, 60, MaxID, MaxID + 1, 1<<63 - 1})
-		times := rapid.OneOf(edges, rapid.Int64Range(-5, 100))
-		q := persistence.CandleQuery{Since: times.Draw(t, "since"), Until: times.Draw(t, "until")}
-		time := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 60, MaxID}),
-			rapid.Int64Range(0, 100)).Draw(t, "time")
-		want := time >= q.Since && (q.Until == 0 || time <= q.Until)
-		since, before, any := CandleTimes(&q)
-		got := any && uint64(time) >= since && (before == 0 || uint64(time) < before)
-		if got != want {
-			t.Fatalf("%+v and time %d: %v, want %v (%d, %d, %v)", q, time, got, want, since, before,
-				any)
-		}
-	})
 }
 
 // A journal's batches follow on each other, from where the reader is to where the journal ends.

@@ -54,7 +54,7 @@ var kinds = []func(row []byte) (value any, again []byte, err error){
 func FuzzRows(f *testing.F) {
 	fee := money.BalanceFromBits(1, 2)
 	for i, row := range [][]byte{
-		AppendTrade(nil, &persistence.Trade{TakerSide: trading.Sell, Pair: 1, Price: 5, Amount: 6,
+		AppendTrade(nil, &persistence.Trade{TakerSide: trading.Sell, Pair: 300, Price: 5, Amount: 6,
 			TimeUs: 7, Taker: 8, Maker: 9, TakerOrder: 10, MakerOrder: 11, TakerFee: fee}),
 		AppendOrder(nil, &persistence.Order{Side: trading.Buy, Status: trading.StatusDone,
 			Pair: 1, Price: 5, Amount: 6, Remaining: 1, TimeUs: 7, ClosedUs: 6, ClosedSeq: 9,
@@ -96,10 +96,15 @@ func FuzzRows(f *testing.F) {
 		}
 		switch v := value.(type) {
 		case persistence.Trade:
-			if TradeSide(row) != v.TakerSide ||
-				!TradeMatches(row, &persistence.TradeQuery{Pair: v.Pair, TakerSide: v.TakerSide,
-					Account: v.Taker, MySide: v.TakerSide}) {
+			q := persistence.TradeQuery{Pair: v.Pair, TakerSide: v.TakerSide, Account: v.Taker,
+				MySide: v.TakerSide}
+			mark := string(AppendMark(nil, At("marks"), &v, v.Taker))
+			if TradeSide(row) != v.TakerSide || !TradeMatches(row, &q) || !MarkMatches(mark, &q) {
 				t.Fatalf("a query for %+v leaves it out", v)
+			}
+			q.Pair ^= 1 << 8
+			if q.Pair != 0 && (TradeMatches(row, &q) || MarkMatches(mark, &q)) {
+				t.Fatalf("a query for pair %d takes %+v", q.Pair, v)
 			}
 		case persistence.Order:
 			q := persistence.OrderQuery{Side: v.Side, Status: v.Status, MaxSeq: v.ClosedSeq}
@@ -113,8 +118,9 @@ func FuzzRows(f *testing.F) {
 // A name of a snapshot has one spelling.
 func FuzzParseSnapshot(f *testing.F) {
 	f.Add(Snapshot{Seq: 5, Epoch: 2, Unique: "0a1b", Chunks: 3, Size: 700_000, CRC: 0xfe}.String())
-	for _, s := range []string{"", "1.2.x:3:4:0000000f", "1.2.x:3:4:f", "1.2.:3:4:0000000f",
-		"1.2.x:3:-4:0000000f", "1.2.x 3 4 0000000f", "1.2.é:3:4:0000000f"} {
+	for _, s := range []string{"", "1", "1.2.x", "1.2.x:1:2", "1.2.x:3:4:0000000f",
+		"1.2.x:3:4:0000000f ", "1.2.x:3:4:0000000f:1", "-1.2.x:3:4:0000000f", "1.2.x:3:4:f",
+		"1.2.:3:4:0000000f", "1.2.x:3:-4:0000000f", "1.2.x 3 4 0000000f", "1.2.é:3:4:0000000f"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -38,6 +38,8 @@ func TestWhatAnEntryDoes(t *testing.T) {
 	stale, future := seen, seen
 	stale.Count = ""
 	future.End = persistence.Mark{Seq: 6, Digest: 66}
+	lost := persistence.Beat{Token: persistence.Released(unique(9)), Count: "9",
+		End: persistence.Mark{Seq: 9}}
 	after := func(n int, b persistence.Beat, insist bool) *Entry {
 		e := claim(n)
 		e.After, e.Insist, e.NowMs = &b, insist, 1000
@@ -80,54 +82,16 @@ func TestWhatAnEntryDoes(t *testing.T) {
 		{"an append after that", batch(second, 6, 7, 77), Fenced, 6},
 		{"an append under what stands there", batch(persistence.Released(unique(9)), 6, 7, 77),
 			Fenced, 6},
+		{"a claim of one that has seen more, and accepts the loss", after(3, lost, true), Done, 6},
 	} {
 		if got := s.Apply(c.e); got.Outcome != c.want || got.Seq != c.seq {
 			t.Errorf("%s: outcome %d at %d, want %d at %d", c.what, got.Outcome, got.Seq, c.want,
 				c.seq)
 		}
 	}
-	if s.Trimmed() != 6 || s.Floor() != 7 || s.Epoch() != 2 || s.Beat().Held() {
-		t.Errorf("trimmed %d, floor %d, epoch %d, %+v", s.Trimmed(), s.Floor(), s.Epoch(), s.Beat())
-	}
-}
-
-func TestAnInsistingClaimAcceptsWhatIsLost(t *testing.T) {
-	s := &State{}
-	s.Apply(claim(1))
-	lost := s.Beat()
-	lost.End = persistence.Mark{Seq: 9}
-	e := claim(2)
-	e.After, e.Insist, e.NowMs = &lost, true, 1000
-	a := s.Apply(e)
-	if a.Outcome != Done || a.Token != token(2, 2) || s.Beat().Accepted != 1000 {
-		t.Fatalf("%+v, accepted %d", a, s.Beat().Accepted)
-	}
-	e.After.Token = a.Token
-	s.Apply(e)
-	if s.Beat().Accepted != 1001 {
-		t.Fatalf("within a millisecond %d is accepted", s.Beat().Accepted)
-	}
-}
-
-func TestAJournalBeginsOnce(t *testing.T) {
-	s := &State{}
-	tok := s.Apply(claim(1)).Token
-	begin := func(seq uint64) Outcome {
-		return s.Apply(&Entry{Kind: Begin, Token: tok, Next: seq, NowMs: 5}).Outcome
-	}
-	for i, c := range []struct {
-		seq  uint64
-		want Outcome
-	}{{0, Done}, {7, Done}, {7, Done}, {8, notEmpty}, {0, notEmpty}} {
-		if got := begin(c.seq); got != c.want {
-			t.Errorf("begin %d, at %d: outcome %d, want %d", i, c.seq, got, c.want)
-		}
-	}
-	if a := s.Apply(batch(tok, 7, 8, 88)); a.Outcome != Done {
-		t.Fatalf("%+v", a)
-	}
-	if got := begin(8); got != notEmpty {
-		t.Errorf("a journal with a batch begins: %d", got)
+	if b := s.Beat(); s.Trimmed() != 6 || s.Floor() != 7 || b.Token != token(3, 3) ||
+		b.Accepted != 1000 {
+		t.Errorf("trimmed %d, floor %d, %+v", s.Trimmed(), s.Floor(), b)
 	}
 }
 

@@ -114,6 +114,24 @@ func TestDamageIsNamed(t *testing.T) {
 	f("text", []byte("some text that is not compressed"), errPacked)
 }
 
+// No byte may be changed or missing, nor one too many.
+func TestEveryDamageIsFound(t *testing.T) {
+	const size = 1000
+	good, _ := stream(t, size)
+	if _, err := read(bytes.NewReader(append(bytes.Clone(good), 'x')), size); err == nil {
+		t.Error("with a byte more it is read")
+	}
+	for i := range good {
+		changed := bytes.Clone(good)
+		changed[i] ^= 1 << (i % 8)
+		for what, bad := range map[string][]byte{"changed": changed, "cut off": good[:i]} {
+			if _, err := read(bytes.NewReader(bad), size); err == nil {
+				t.Errorf("%s at byte %d it is read", what, i)
+			}
+		}
+	}
+}
+
 // An error of the decoder about a block that lies far behind is not taken for damage of the
 // beginning.
 func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -77,10 +76,6 @@ func entry(index, term uint64, size int) *pb.Entry {
 // append adds n entries behind an index.
 func (w *world) append(after, term uint64, n int) {
 	w.Helper()
-	w.must(w.tryAppend(after, term, n))
-}
-
-func (w *world) tryAppend(after, term uint64, n int) error {
 	var entries []*pb.Entry
 	for i := range n {
 		entries = append(entries, entry(after+1+uint64(i), term, w.rng.IntN(300)))
@@ -88,11 +83,8 @@ func (w *world) tryAppend(after, term uint64, n int) error {
 	if hard := w.log.State(); hard.GetTerm() < term {
 		w.must(w.log.Vote(term, 1))
 	}
-	if err := w.log.Append(entries, w.begin); err != nil {
-		return err
-	}
+	w.must(w.log.Append(entries, w.begin))
 	w.model = append(w.model[:after], entries...)
-	return nil
 }
 
 func same(a, b *pb.Entry) bool {
@@ -131,16 +123,6 @@ func (w *world) check() {
 			lo++
 		}
 	}
-}
-
-// crash opens what is left when the power fails.
-func (w *world) crash(crashable *vfs.MemFS) *vfs.MemFS {
-	w.Helper()
-	left := crashable.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(101),
-		RNG: w.rng})
-	w.files = left
-	w.open()
-	return left
 }
 
 // Entries are appended, replaced by those of later terms, and forgotten, and the folder is opened
@@ -198,65 +180,6 @@ func TestOldEntriesAreReadFromTheDisk(t *testing.T) {
 	w.check()
 	w.append(203, 2, 3)
 	w.check()
-}
-
-// After an append, and only then, the entries are there whatever happens. A torn one is a whole
-// record or nothing.
-func TestAPowerCutLosesNoEntryThatWasAppended(t *testing.T) {
-	failed := errors.New("the power has failed")
-	for seed := range uint64(200) {
-		crashable := vfs.NewCrashableMem()
-		left := -1
-		w := formed(t, errorfs.Wrap(crashable, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind.ReadOrWrite() == errorfs.OpIsRead || left < 0 {
-				return nil
-			}
-			if left == 0 {
-				return failed
-			}
-			left--
-			return nil
-		})))
-		w.rng = rand.New(rand.NewPCG(seed, 1))
-		for i := range 10 + w.rng.IntN(20) {
-			w.append(uint64(len(w.model)), 1+uint64(i/5), 1+w.rng.IntN(5))
-		}
-		last := uint64(len(w.model))
-		term := uint64(20)
-		w.must(w.log.Vote(term, 3))
-		from := w.rng.Uint64N(last + 1)
-		left = w.rng.IntN(12)
-		err := w.tryAppend(from, term, 1+w.rng.IntN(3))
-		if err != nil && !errors.Is(err, failed) {
-			t.Fatal(err)
-		}
-		w.crash(crashable)
-		now, _ := w.log.LastIndex()
-		switch {
-		case err == nil:
-		case now < from: // what is not replaced stays
-			t.Fatalf("seed %d: the log ends at %d, and was to be replaced from %d on", seed, now,
-				from+1)
-		default: // of the rest a part, or what was to come
-			var got []*pb.Entry
-			w.must(w.log.Read(0, now, func(e *pb.Entry) error {
-				got = append(got, entry(e.GetIndex(), e.GetTerm(), len(e.GetData())))
-				return nil
-			}))
-			for _, e := range got[from:] {
-				if e.GetTerm() < term && !same(e, w.model[e.GetIndex()-1]) {
-					t.Fatalf("seed %d: entry %d was never appended", seed, e.GetIndex())
-				}
-			}
-			w.model = append(w.model[:from], got[from:]...)
-		}
-		if hard := w.log.State(); hard.GetTerm() != term || hard.GetVote() != 3 {
-			t.Fatalf("seed %d: the vote is %v", seed, hard)
-		}
-		w.check()
-		w.append(now, term, 2)
-		w.check()
-	}
 }
 
 // A log that ends below what a leader relies on is not opened.
@@ -362,44 +285,6 @@ func TestNoDamageTakesBackAVote(t *testing.T) {
 	flip(t, w.files, "n/STATE", 20)
 	flip(t, w.files, "n/STATE", copyBytes+20)
 	w.refused("both copies", persistence.ErrCorrupt)
-}
-
-// A power cut in the midst of a vote leaves it or the one before, and none before that.
-func TestAPowerCutTakesBackNoVote(t *testing.T) {
-	failed := errors.New("the power has failed")
-	before, after := 0, 0
-	for seed := range uint64(200) {
-		crashable := vfs.NewCrashableMem()
-		left := -1
-		w := formed(t, errorfs.Wrap(crashable, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind.ReadOrWrite() == errorfs.OpIsRead || left < 0 {
-				return nil
-			}
-			if left == 0 {
-				return failed
-			}
-			left--
-			return nil
-		})))
-		w.rng = rand.New(rand.NewPCG(seed, 2))
-		w.must(w.log.Vote(8, 1))
-		left = w.rng.IntN(6)
-		err := w.log.Vote(9, 3)
-		left = -1
-		w.crash(crashable)
-		hard := w.log.State()
-		switch {
-		case hard.GetTerm() == 9 && hard.GetVote() == 3:
-			after++
-		case err != nil && hard.GetTerm() == 8 && hard.GetVote() == 1:
-			before++
-		default:
-			t.Fatalf("seed %d: the vote is %v: %v", seed, hard, err)
-		}
-	}
-	if before < 20 || after < 20 {
-		t.Errorf("before %d, after %d", before, after)
-	}
 }
 
 // A checkpoint that is damaged, or not there, is no reason to begin anew.
