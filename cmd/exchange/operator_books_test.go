@@ -167,9 +167,6 @@ const (
 func TestEachKindOfRowIsExported(t *testing.T) {
 	for _, x := range []struct{ line, asked, rows, csv string }{
 		{
-			"export trades", "GET /operator/v1/trades", trade1 + "\n" + trade2 + "\n", tradeCSV,
-		},
-		{
 			"export orders --from 2026-01-01", "GET /operator/v1/export/orders?from=2026-01-01",
 			`{"order":7,"pair":"BTC_USDT","type":"buy","price":50000,"amount":1,"remaining":0.5,"time":"T7","account":"alice","waiting":false,"status":"open"}` +
 				"\n" +
