@@ -90,19 +90,6 @@ func TestAPublicURLNamesAListenerAndNothingBelowIt(t *testing.T) {
 	}
 }
 
-// In a cluster all nodes need the same key, so that of `exchange cluster init` counts.
-func TestTheSecretKeyOfANodeComesWithItsCertificate(t *testing.T) {
-	c := Demo()
-	c.Cluster.Node, c.Cluster.nodes, c.Cluster.Folder = "a", threeNodes, "/etc/exchange/cluster"
-	if err := c.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	if c.SecretKeyFile != "/etc/exchange/cluster/exchange.key" ||
-		strings.Contains(c.Summary(), "secret_key_file") {
-		t.Error(c.SecretKeyFile, c.Summary())
-	}
-}
-
 // An observer names the nodes that it calls, and is none of them.
 func TestAnObserverNamesTheNodesThatItCalls(t *testing.T) {
 	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000"

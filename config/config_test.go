@@ -231,6 +231,12 @@ func TestPathsAreDerivedFromTheStore(t *testing.T) {
 			t.Errorf("%s: %s %s %s", x.store, c.Data, c.OperatorTokenFile, c.SecretKeyFile)
 		}
 	}
+	c := Demo() // all nodes of a cluster need the same key: that of `exchange cluster init`
+	c.Cluster.Node, c.Cluster.nodes, c.Cluster.Folder = "a", threeNodes, "/etc/cluster"
+	if err := c.Finish(); err != nil || c.SecretKeyFile != "/etc/cluster/exchange.key" ||
+		strings.Contains(c.Summary(), "secret_key_file") {
+		t.Error(err, c.SecretKeyFile, c.Summary())
+	}
 }
 
 func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
@@ -389,6 +395,8 @@ func TestWrongFiles(t *testing.T) {
 		"minimum_order_size", "maximum_order_size")
 	expect(t, problems(t, Sources{Environ: []string{"EXCHANGE_PAIRS=# nothing"}}),
 		"EXCHANGE_PAIRS: this is empty")
+	expect(t, problems(t, Sources{}),
+		"`exchange config example > exchange.yaml` makes a sample), or --demo")
 }
 
 func TestWrongPairsNameTheirLine(t *testing.T) {
@@ -409,11 +417,6 @@ func TestWrongPairsNameTheirLine(t *testing.T) {
 		file+`: pairs, line 7: minimum_order_value is "1e999999999"`,
 		file+`: pairs, line 8: unknown key "color". An entry has the keys name, price_precision,`,
 	)
-}
-
-func TestWithoutAnythingToTradeTheAnswerNamesTheSample(t *testing.T) {
-	expect(t, problems(t, Sources{}),
-		"`exchange config example > exchange.yaml` makes a sample), or --demo")
 }
 
 func TestAddresses(t *testing.T) {
@@ -465,35 +468,45 @@ func loads(t *testing.T, src Sources, want string, of any) (*Config, error) {
 	return c, err
 }
 
-func TestTheOperatorsListenerIsPublicWithTLSOnly(t *testing.T) {
-	both := map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem",
-		"EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"}
+func TestAListenerOfOperatorsOrMetricsIsPublicWithTLSOnly(t *testing.T) {
+	of := func(operator string, files ...string) map[string]string {
+		options := map[string]string{"OPERATOR": operator}
+		for _, name := range files {
+			options[name+"_FILE"] = "x.pem"
+		}
+		return options
+	}
+	const cert, key = "OPERATOR_TLS_CERT", "OPERATOR_TLS_KEY"
 	for _, x := range []struct {
-		operator string
-		env      map[string]string
-		want     string
+		options map[string]string // variables of the environment
+		want    string
 	}{
-		{"0.0.0.0:2", both, ""},
-		{"10.0.0.1:2", both, ""},
-		{"127.0.0.1:2", both, ""},
-		{"127.0.0.1:2", nil, ""},
-		{"unix:operator.sock", both, "a socket, which has no TLS"},
-		{"0.0.0.0:2", nil, "set operator_tls.cert_file and operator_tls.key_file"},
-		// that of the other listener
-		{"0.0.0.0:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem",
-			"EXCHANGE_TLS_KEY_FILE": "k.pem"}, "only a loopback address"},
-		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_CERT_FILE": "c.pem"},
-			"operator_tls.key_file is empty"},
-		{"0.0.0.0:2", map[string]string{"EXCHANGE_OPERATOR_TLS_KEY_FILE": "k.pem"},
-			"operator_tls.cert_file is empty"},
-		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_KEY_FILE": "k.pem"},
-			"tls.cert_file is empty"},
-		{"127.0.0.1:2", map[string]string{"EXCHANGE_TLS_CERT_FILE": "c.pem"},
-			"tls.key_file is empty"},
+		{of("0.0.0.0:2", cert, key), ""},
+		{of("10.0.0.1:2", cert, key), ""},
+		{of("127.0.0.1:2", cert, key), ""},
+		{of("127.0.0.1:2"), ""},
+		{of("unix:operator.sock", cert, key), "a socket, which has no TLS"},
+		{of("0.0.0.0:2"), "set operator_tls.cert_file and operator_tls.key_file"},
+		{of("0.0.0.0:2", "TLS_CERT", "TLS_KEY"), "only a loopback address"}, // the other listener's
+		{of("0.0.0.0:2", cert), "operator_tls.key_file is empty"},
+		{of("0.0.0.0:2", key), "operator_tls.cert_file is empty"},
+		{of("127.0.0.1:2", "TLS_KEY"), "tls.cert_file is empty"},
+		{of("127.0.0.1:2", "TLS_CERT"), "tls.key_file is empty"},
+		{map[string]string{"METRICS_LISTEN": "127.0.0.1:9"}, ""},
+		{map[string]string{"METRICS_LISTEN": "0.0.0.0:9"},
+			"set metrics.cert_file and metrics.key_file"},
+		{map[string]string{"METRICS_LISTEN": "0.0.0.0:9", "METRICS_CERT_FILE": "c",
+			"METRICS_KEY_FILE": "k"}, ""},
+		{map[string]string{"METRICS_LISTEN": "0.0.0.0:9", "METRICS_CERT_FILE": "c"},
+			"metrics.key_file is empty"},
+		{map[string]string{"METRICS_LISTEN": "127.0.0.1:8080"}, "it has the port of listen"},
+		{map[string]string{"METRICS_LISTEN": "127.0.0.1:9", "OPERATOR": "127.0.0.1:9"},
+			"it has the port of operator"},
+		{map[string]string{"METRICS_LISTEN": "nowhere"}, "write host:port"},
 	} {
-		src := Sources{Flags: map[string]string{"operator": x.operator}, File: write(t, market)}
-		for name, value := range x.env {
-			src.Environ = append(src.Environ, name+"="+value)
+		src := Sources{File: write(t, market)}
+		for name, value := range x.options {
+			src.Environ = append(src.Environ, "EXCHANGE_"+name+"="+value)
 		}
 		loads(t, src, x.want, x)
 	}
@@ -665,32 +678,6 @@ func TestWhereTheOperatorsSocketIs(t *testing.T) {
 		if got := SocketPath(x.operator, x.data); got != x.want {
 			t.Errorf("%+v: %q", x, got)
 		}
-	}
-}
-
-func TestTheMetricsListenerIsPublicWithTLSOnly(t *testing.T) {
-	for _, x := range []struct {
-		flags map[string]string
-		want  string
-	}{
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9"}, ""},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9"},
-			"set metrics.cert_file and metrics.key_file"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9",
-			"EXCHANGE_METRICS_CERT_FILE": "c", "EXCHANGE_METRICS_KEY_FILE": "k"}, ""},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "0.0.0.0:9",
-			"EXCHANGE_METRICS_CERT_FILE": "c"}, "metrics.key_file is empty"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:8080"},
-			"it has the port of listen"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "127.0.0.1:9",
-			"EXCHANGE_OPERATOR": "127.0.0.1:9"}, "it has the port of operator"},
-		{map[string]string{"EXCHANGE_METRICS_LISTEN": "nowhere"}, "write host:port"},
-	} {
-		src := Sources{File: write(t, market)}
-		for name, value := range x.flags {
-			src.Environ = append(src.Environ, name+"="+value)
-		}
-		loads(t, src, x.want, x)
 	}
 }
 

@@ -80,12 +80,7 @@ var otherWays []func(t *testing.T, test func(t *testing.T))
 // allWays runs a test in a bubble, and by each other way.
 func allWays(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			t.Cleanup(lastEnd)
-			test(t)
-		})
-	})
+	t.Run("memory", func(t *testing.T) { bubble(t, test) })
 	for _, run := range otherWays {
 		run(t, test)
 	}

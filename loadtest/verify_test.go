@@ -1,13 +1,11 @@
 package loadtest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -124,13 +122,8 @@ func tell(t *testing.T, s *subscriber, diff string) {
 
 func check(t *testing.T, s *liar, a *account, x *subscriber) *Verification {
 	t.Helper()
-	address := serve(t, s.answer)
-	pairs := testPairs(t)[:1]
-	a.pairs = pairs
-	r := newRest(&Options{Addresses: []string{address}, Operator: address})
-	v := newVerifier(context.Background(), r, &field{pairs: pairs, accounts: []*account{a}}, "lt0",
-		[]int{0})
-	v.pause = time.Millisecond
+	a.pairs = testPairs(t)[:1]
+	v := at(t, a, serve(t, s.answer))
 	result := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
 	v.audit()
 	return result

@@ -366,9 +366,6 @@ func TestAServerThatClosesTheConnectionIsAnErrorOfThatStep(t *testing.T) {
 			t.Errorf("%s: %v", x.at, err)
 		}
 	}
-}
-
-func TestAConnectionThatBreaksInTheMessageIsAnError(t *testing.T) {
 	fails(t, t.Context(), script(t, "line", func(net.Conn) {}), "the message")
 }
 
@@ -413,16 +410,13 @@ func TestTheTimeoutBoundsASend(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextConnectsToNoServer(t *testing.T) {
+func TestWithoutAConnectionTheStepIsConnecting(t *testing.T) {
 	s := (&server{}).start(t, tlsNone, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := fails(t, ctx, s.options(tlsNone), "connecting"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-}
-
-func TestAnUnreachableServerIsAnErrorOfConnecting(t *testing.T) {
 	o := Options{Host: "127.0.0.1", Port: 1, From: "exchange@example.org", Timeout: time.Minute}
 	contains(t, fails(t, t.Context(), o, "connecting"), "refused")
 }

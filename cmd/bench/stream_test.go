@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"exchange/gateway/sign"
@@ -63,9 +64,8 @@ func TestQuestionsToHelpersKeepTheirFields(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &got)
 	}
-	if again, _ := json.Marshal(got); err != nil || !bytes.Equal(b, again) ||
-		bytes.ContainsRune(b, '\n') {
-		t.Errorf("%s, %s, %v", b, again, err)
+	if err != nil || !reflect.DeepEqual(got, w) || bytes.ContainsRune(b, '\n') {
+		t.Errorf("%s, %+v, %v", b, got, err)
 	}
 }
 

