@@ -68,9 +68,7 @@ func checkInBubbles(t *testing.T, runs int, run func(t *testing.T, rt *rapid.T, 
 	t.Helper()
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set(strconv.Itoa(runs)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, f.Value.Set(strconv.Itoa(runs)))
 	}
 	forEachStore(t, func(t *testing.T, fresh places) {
 		ownPools(t)
@@ -267,6 +265,16 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	return g
 }
 
+// onGated runs a test with an engine behind a gate on each store, and ends the engine.
+func onGated(t *testing.T, change func(*Options), test func(t *testing.T, g *gated)) {
+	t.Helper()
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, change)
+		test(t, g)
+		g.end()
+	})
+}
+
 // end compares both sides of the engine, when abandoned commands have come to their end, too, and
 // stops the engine.
 func (g *gated) end() {
@@ -290,9 +298,7 @@ func (g *gated) crash() {
 
 func (g *gated) close() {
 	g.t.Helper()
-	if err := g.Store.Close(); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.Store.Close())
 }
 
 // again starts the next engine on the store that the last one left.
@@ -376,8 +382,14 @@ func refusedFor(reason uint8) string { return fmt.Sprint("refused for ", reason)
 // ends wants one outcome of a command.
 func (g *gated) ends(what string, run func() (*Command, error), want string) {
 	g.t.Helper()
-	if got := outcome(run); got != want {
-		g.t.Errorf("%s: %s, want %s", what, got, want)
+	isTold(g.t, what, outcome(run), want)
+}
+
+// isTold wants the outcome that a client is told.
+func isTold(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s, want %s", what, got, want)
 	}
 }
 
@@ -455,9 +467,7 @@ func (f *heldCommands) want(what, end string) {
 func (g *gated) funds(account uint32, currency uint16) string {
 	g.t.Helper()
 	r := &committed.Wallet{Account: account}
-	if err := g.e.Ask(r, nil, 0); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.e.Ask(r, nil, 0))
 	for _, h := range r.Holdings {
 		if h.Currency == currency {
 			return h.Balance.String() + "/" + h.Reserve.String()
@@ -467,16 +477,9 @@ func (g *gated) funds(account uint32, currency uint16) string {
 }
 
 // codeOf returns the code of a pending withdrawal, as it would be mailed; "" if it is not pending.
-func codeOf(t interface {
-	Helper()
-	Fatal(args ...any)
-}, e *Engine, id uint64) string {
+func codeOf(t ender, e *Engine, id uint64) string {
 	t.Helper()
-	code, err := askCode(e, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return code
+	return must[string](t)(askCode(e, id))
 }
 
 func askCode(e *Engine, id uint64) (string, error) {
