@@ -145,27 +145,6 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 	})
 }
 
-// Another may have taken over while an answer was on its way: a confirmation is as old as its
-// question.
-func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
-	onGated(t, func(o *Options) {
-		o.Timing.OwnerCheck = time.Millisecond
-	}, func(t *testing.T, g *gated) {
-		var answered atomic.Int64
-		answered.Store(metrics.Now())
-		g.set(func() { g.asked = func() { answered.Store(metrics.Now()) } })
-		for range 3 {
-			before := answered.Load()
-			eventually(t, "the owner is confirmed",
-				func() bool { return answered.Load() > before && g.e.own.checked.Load() > before })
-			if checked := g.e.own.checked.Load(); checked > answered.Load() {
-				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(),
-					checked)
-			}
-		}
-	})
-}
-
 func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, c := range []struct {

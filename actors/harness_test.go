@@ -101,7 +101,6 @@ type gate struct {
 	tries     [][]byte      // batches of all tries to append
 	applying  bool          // projections are held
 	checkErr  error         // instead of confirming the owner
-	asked     func()        // is called for each check while it is on its way
 	saveErr   error         // instead of saving a snapshot
 	saving    chan struct{} // a snapshot waits for it, if not nil
 	saves     int           // snapshots that were tried
@@ -148,13 +147,10 @@ func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uin
 
 func (g *gate) Check(ctx context.Context, tok persistence.Token) error {
 	g.mu.Lock()
-	err, asked := g.checkErr, g.asked
+	err := g.checkErr
 	g.mu.Unlock()
 	if err == nil {
 		err = g.Store.Check(ctx, tok)
-	}
-	if asked != nil {
-		asked()
 	}
 	return err
 }
