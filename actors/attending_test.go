@@ -30,10 +30,7 @@ func (c *cluster) attend(i int) *Attendance {
 // bookOf reads the whole book, in which each of ann's orders is an order of its own.
 func bookOf(t *testing.T, p *Public) int {
 	t.Helper()
-	v, err := p.View(committed.ViewOrders, p.Pairs()[0], 0, 1000, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must[*committed.View](t)(p.View(committed.ViewOrders, p.Pairs()[0], 0, 1000, 1000))
 	return len(v.Depth.SellOrders)
 }
 
@@ -102,9 +99,7 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 		its := &witness{}
 		pid = r.SpawnChannel("its", func() actor.Actor { return its })
 		r.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 8})
-		if _, err := r.Halt("test", r.Pairs()[0].Name, true); err != nil {
-			t.Fatal(err)
-		}
+		must[any](t)(r.Halt("test", r.Pairs()[0].Name, true))
 		hears(its, "watched 8 {false  false} []", "status 1 true {false  false}")
 		hears(w, all...)
 	})

@@ -184,9 +184,7 @@ func (a *loadedAudits) run(run int, keep persistence.Retention) {
 	} else {
 		stop(t, e)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, store.Close())
 }
 
 // auditUnder audits until the load has made 300 records and an audit has compared rows. Where
@@ -292,8 +290,6 @@ func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
 				got, store.scans)
 		}
 		stop(t, e)
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, store.Close())
 	}
 }

@@ -58,13 +58,9 @@ func (d *damagedHistory) find(damage, key, want string, do func(key string) erro
 	d.t.Helper()
 	full := "{main}:" + key
 	was := must[string](d.t)(d.client.Dump(d.t.Context(), full).Result())
-	if err := do(full); err != nil {
-		d.t.Fatal(err)
-	}
+	succeeds(d.t, do(full))
 	d.audit(damage, key, want)
-	if err := d.client.RestoreReplace(d.t.Context(), full, 0, was).Err(); err != nil {
-		d.t.Fatal(err)
-	}
+	succeeds(d.t, d.client.RestoreReplace(d.t.Context(), full, 0, was).Err())
 }
 
 // audit wants a difference that begins with a text, or one that names the key as damaged.
@@ -197,9 +193,7 @@ func (d *damagedHistory) findsOlderRowsMissing(key, name string) {
 	d.t.Helper()
 	ctx, full := d.t.Context(), "{main}:"+key
 	was := must[string](d.t)(d.client.Dump(ctx, full).Result())
-	if err := d.client.Del(ctx, full).Err(); err != nil {
-		d.t.Fatal(err)
-	}
+	succeeds(d.t, d.client.Del(ctx, full).Err())
 	trade(d.t, d.e, 1000+d.e.committed.Released())
 	d.audit("all older rows", key, name+": ")
 	newer := d.client.LRange(ctx, full, 0, -1).Val() // none of a set
@@ -214,9 +208,7 @@ func (d *damagedHistory) findsOlderRowsMissing(key, name string) {
 	for _, m := range members {
 		errs = append(errs, d.client.ZAdd(ctx, full, m).Err())
 	}
-	if err := errors.Join(errs...); err != nil {
-		d.t.Fatal(err)
-	}
+	succeeds(d.t, errors.Join(errs...))
 }
 
 func TestAnAuditFindsThatOnlyNewRowsAreLeft(t *testing.T) {

@@ -46,16 +46,11 @@ func (s *swapped) Base(context.Context) (uint64, []byte, error) { return 0, nil,
 // rewritten gives each record of a batch to change.
 func rewritten(t *testing.T, change func(r *event.Record)) func([]byte) []byte {
 	return func(batch []byte) []byte {
-		b, err := event.OpenBatch(batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must[event.Batch](t)(event.OpenBatch(batch))
 		out := event.BeginBatch(nil)
 		var r event.Record
 		for rest := b.Records; len(rest) > 0; {
-			if rest, err = r.Decode(rest); err != nil {
-				t.Fatal(err)
-			}
+			rest = must[[]byte](t)(r.Decode(rest))
 			change(&r)
 			out = r.Append(out)
 		}
@@ -98,10 +93,7 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 		})
 		f("another deposit", "deposit 2 is not the next after 0", skipped)
 		f("a batch of another place", "comes after 0", func(batch []byte) []byte {
-			b, err := event.OpenBatch(batch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must[event.Batch](t)(event.OpenBatch(batch))
 			return event.EndBatch(append(event.BeginBatch(nil), b.Records...), b.Epoch, b.Prev+1,
 				b.Count)
 		})
@@ -167,9 +159,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			must[*Command](t)(e.Place(key, nonce,
 				&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).
 				Free()
-			if err := e.Ask(new(committed.Written), nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, e.Ask(new(committed.Written), nil, 0))
 			eventually(t, "a snapshot is taken and the journal trimmed", func() (done bool) {
 				g.set(func() { done = len(g.trimmed) > trims })
 				return done
@@ -179,9 +169,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			snapshot()
 			snapshot()
 			_, at, err := persistence.ReadSnapshot(t.Context(), store, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			j.before = func() {
 				j.before = nil
 				for range n {
@@ -246,9 +234,7 @@ func (g *growing) grow(t *testing.T, store persistence.Store) {
 		g.batches = append(g.batches, slices.Clone(batch))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 }
 
 func (g *growing) Histories() ([]persistence.HistoryID, error) { return g.histories, nil }

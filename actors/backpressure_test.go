@@ -27,8 +27,7 @@ func (g *gated) folded() {
 }
 
 func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.FoldLag = 5 })
+	onGated(t, func(o *Options) { o.Limits.FoldLag = 5 }, func(t *testing.T, g *gated) {
 		for _, stuckActor := range []*actor.PID{g.e.fold, g.e.imager} {
 			id := g.rest(g.sell(1e5))
 			g.folded()
@@ -49,13 +48,11 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 			g.folded()
 			g.ends("when the fold has caught up", g.cancelling(id), accepted)
 		}
-		g.end()
 	})
 }
 
 func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.ProjectionLag = 4 })
+	onGated(t, func(o *Options) { o.Limits.ProjectionLag = 4 }, func(t *testing.T, g *gated) {
 		for range 2 {
 			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 			eventually(t, "no row is waiting", func() bool {
@@ -81,13 +78,11 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 				return outcome(g.placing(g.sell(1e5))) == accepted
 			})
 		}
-		g.end()
 	})
 }
 
 func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.StallMax = time.Hour })
+	onGated(t, func(o *Options) { o.Timing.StallMax = time.Hour }, func(t *testing.T, g *gated) {
 		id := g.rest(g.sell(1e5))
 		g.hold()
 		held := &heldCommands{g: g}
@@ -119,15 +114,15 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
 		held.want("what was taken before", accepted)
 		g.ends("when the store answers again", g.cancelling(id), accepted)
-		g.end()
 	})
 }
 
 // A store that may lose what comes, and still says whose it is, ends no private read: no other
 // exchange can have taken over.
 func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+	onGated(t, func(o *Options) {
+		o.Timing.OwnerCheck = time.Millisecond
+	}, func(t *testing.T, g *gated) {
 		for _, why := range []error{persistence.ErrNotInEffect, persistence.ErrNotDurable} {
 			g.set(func() { g.checkErr = why })
 			eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
@@ -147,76 +142,6 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 		}
 		g.set(func() { g.checkErr = nil })
 		eventually(t, "it is ready again", func() bool { return g.e.Ready() == nil })
-		g.end()
-	})
-}
-
-// Another may have taken over while an answer was on its way: a confirmation is as old as its
-// question.
-func TestAConfirmationIsAsOldAsItsQuestion(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
-		var answered atomic.Int64
-		answered.Store(metrics.Now())
-		g.set(func() { g.asked = func() { answered.Store(metrics.Now()) } })
-		for range 3 {
-			before := answered.Load()
-			eventually(t, "the owner is confirmed",
-				func() bool { return answered.Load() > before && g.e.own.checked.Load() > before })
-			if checked := g.e.own.checked.Load(); checked > answered.Load() {
-				t.Errorf("a check that was asked before %d confirms until %d", answered.Load(),
-					checked)
-			}
-		}
-		g.end()
-	})
-}
-
-// stopping begins an orderly stop, and waits until nothing new is taken.
-func (g *gated) stopping(ctx context.Context) <-chan error {
-	g.t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- g.e.Stop(ctx) }()
-	eventually(g.t, "admission is closed", g.e.stopping.Load)
-	return ended
-}
-
-func TestAStopWaitsForWhatIsInFlightAndTakesNothingNew(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.hold()
-		held := &heldCommands{g: g}
-		held.send(g.placing(g.sell(coin)))
-		held.send(g.placing(g.sell(coin)))
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		ended := g.stopping(ctx)
-		g.turnedAway("an order", g.placing(g.sell(coin)), ErrStopping)
-		g.turnedAway("a cancel", g.cancelling(1), ErrStopping)
-		g.turnedAway("a deposit", g.depositing(), ErrStopping)
-		g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), ErrStopping.Error())
-		select {
-		case err := <-ended:
-			t.Errorf("it has stopped with two orders in flight: %v", err)
-		case <-time.After(50 * time.Millisecond):
-		}
-		held.want("in flight", accepted)
-		if err := <-ended; err != nil {
-			t.Errorf("the stop ends with %v", err)
-		}
-		seq, image, err := g.LoadSnapshot(ctx, 0)
-		if err != nil || seq != g.e.committed.Released() {
-			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq,
-				g.e.committed.Released(),
-				err)
-		}
-		image.Close()
-		g.close()
-		g.again()
-		if got := g.funds(1, 1); got != "10/2" {
-			t.Errorf("the wallet has %s BTC", got)
-		}
-		g.end()
 	})
 }
 
@@ -390,8 +315,7 @@ func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
 }
 
 func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 1 })
+	onGated(t, func(o *Options) { o.Limits.Reads = 1 }, func(t *testing.T, g *gated) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		g.e.setPatience(time.Millisecond)
@@ -402,6 +326,5 @@ func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
 			return g.e.ReadsInFlight() == 0
 		})
 		g.ends("the next one", g.asking(new(committed.NewestTrades), nil, 0), accepted)
-		g.end()
 	})
 }

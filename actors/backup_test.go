@@ -101,9 +101,7 @@ func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 		func(int) {}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Verify(bytes.NewReader(b.Bytes()), e.Authority()); err != nil {
-		t.Fatal(err)
-	}
+	must[any](t)(backup.Verify(bytes.NewReader(b.Bytes()), e.Authority()))
 	return b.Bytes(), must[*state.State](t)(state.Decode(image))
 }
 
@@ -111,9 +109,7 @@ func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 func restoreInto(t *testing.T, target persistence.Store, b []byte, of *Engine) {
 	t.Helper()
 	opened, err := backup.Open(bytes.NewReader(b), of.Authority())
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer opened.Close()
 	if _, err := opened.Load(t.Context(), target, func(int) {}); err != nil {
 		t.Fatal(err)
@@ -133,9 +129,7 @@ func auditClean(t *testing.T, e *Engine) *audit.Report {
 func auditStored(t *testing.T, store persistence.Store, of *Engine, want *state.State) {
 	t.Helper()
 	subject, err := audit.Stored(t.Context(), store, of.opts.Retention, of.sealer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	report, err := audit.Run(t.Context(), subject, nil, func(uint64, uint64) {})
 	if err != nil || len(report.Differences) > 0 || report.Sequence != want.Seq() {
 		t.Errorf("the audit of a restored store, at %d: %+v, %v", want.Seq(), report, err)
@@ -184,9 +178,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 			goOn(t, restored, want)
 			auditClean(t, restored)
 			stop(t, restored)
-			if err := target.Close(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, target.Close())
 			target = at()
 			defer target.Close()
 			o.Store = target
@@ -206,9 +198,7 @@ func begins(t *testing.T, e *Engine, s *state.State) {
 	if before := s.History(); before.IsZero() || before == e.history {
 		t.Errorf("the history %v is restored, and is %v", before, e.history)
 	}
-	if err := s.Apply(&r, new(state.Effects)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(&r, new(state.Effects)))
 }
 
 // restoredIs wants an engine to be at a state: its books, its balances, and all else.
@@ -249,9 +239,7 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	for _, a := range want.Accounts() {
 		for _, h := range a.Wallet.Holdings() {
 			r := &committed.Wallet{Account: a.ID}
-			if err := e.Ask(r, nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, e.Ask(r, nil, 0))
 			for _, got := range r.Holdings {
 				if got.Currency == h.Currency && got != h {
 					t.Errorf("%s has %+v, want %+v", a.Name, got, h)
@@ -272,9 +260,7 @@ func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 				}
 				return true
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		return all
 	}
 	got, want := list(restored), list(source)

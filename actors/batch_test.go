@@ -65,10 +65,9 @@ func (g *gated) each(what string, done <-chan []string, want ...string) {
 }
 
 func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
+	}, func(t *testing.T, g *gated) {
 		orders := func(n, cancels int) (list []func(uint64) *Command) {
 			for range n {
 				list = append(list, g.order(""))
@@ -114,19 +113,15 @@ func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 				t.Errorf("cancel %d: %s", i, one)
 			}
 		}
-		if got := <-other; got != accepted {
-			t.Error(got)
-		}
-		g.end()
+		isTold(t, "other", <-other, accepted)
 	})
 }
 
 // A change that lowers an amount frees money, so it has the places that are kept for cancels.
 func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 32, 4, 16
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 32, 4, 16
+	}, func(t *testing.T, g *gated) {
 		id := g.rest(g.sell(4e5))
 		amend := func(a AmendRequest) func(uint64) *Command {
 			a.Order = id
@@ -157,6 +152,5 @@ func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
 			}
 		}
 		g.each("a smaller amount", lower, accepted)
-		g.end()
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/core/trading"
 )
 
@@ -48,8 +49,7 @@ func (g *gated) reach() func() (*Command, error) {
 }
 
 func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		stop := g.stop()
 		buy := g.reach()
 		g.hold()
@@ -61,26 +61,18 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 			t.Errorf("maintenance begins while a triggered order is on its way: %v", err)
 		}
 		g.letGo()
-		if got := <-done; got != accepted {
-			t.Error(got)
-		}
-		if _, err := g.e.SetMaintenance(context.Background(), "op", maintained); err != nil {
-			t.Fatal(err)
-		}
+		isTold(t, "done", <-done, accepted)
+		must[any](t)(g.e.SetMaintenance(context.Background(), "op", maintained))
 		if g.e.booksMayStart() || g.e.busyBooks.Load() != 0 {
 			t.Error("a book may start something in maintenance")
 		}
-		g.end()
 	})
 }
 
 func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		order := g.rest(g.special(g.sell(coin/100), until(inAnHour())))
-		if _, err := g.e.SetMaintenance(context.Background(), "op", maintained); err != nil {
-			t.Fatal(err)
-		}
+		must[any](t)(g.e.SetMaintenance(context.Background(), "op", maintained))
 		g.crash()
 		g.again()
 		g.later(2 * time.Hour)
@@ -88,20 +80,16 @@ func TestTheEndOfMaintenanceComesBeforeClients(t *testing.T) {
 		if _, open := g.find(order); !open {
 			t.Error("an order expires in maintenance")
 		}
-		if _, err := g.e.SetMaintenance(context.Background(), "op", unmaintained); err != nil {
-			t.Fatal(err)
-		}
+		must[any](t)(g.e.SetMaintenance(context.Background(), "op", unmaintained))
 		g.ends("it is gone by then", g.cancelling(order), refusedFor(4))
 		if n := g.e.Stats().Expired; n != 1 {
 			t.Errorf("%d orders have expired", n)
 		}
-		g.end()
 	})
 }
 
 func TestAStopWaitsForTriggeredOrders(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		first := g.stop()
 		buy := g.reach()
 		g.hold()
@@ -110,6 +98,7 @@ func TestAStopWaitsForTriggeredOrders(t *testing.T) {
 		stopped := make(chan error, 1)
 		e := g.e
 		e.CloseAdmission()
+		g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), ErrStopping.Error())
 		go func() { stopped <- e.Stop(context.Background()) }()
 		select {
 		case err := <-stopped:
@@ -120,18 +109,22 @@ func TestAStopWaitsForTriggeredOrders(t *testing.T) {
 		if got, err := <-done, <-stopped; got != accepted || err != nil {
 			t.Errorf("%s, %v", got, err)
 		}
+		seq, image, err := g.LoadSnapshot(t.Context(), 0)
+		if err != nil || seq != e.committed.Released() {
+			t.Fatalf("the snapshot is at %d, the journal ends at %d: %v", seq,
+				e.committed.Released(), err)
+		}
+		image.Close()
 		g.close()
 		g.again()
 		if !g.rests(first) {
 			t.Error("the triggered order is lost")
 		}
-		g.end()
 	})
 }
 
 func TestUnitsAreCounted(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		stop := g.stop()
 		g.ends("the trade", g.reach(), accepted)
 		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
@@ -144,6 +137,5 @@ func TestUnitsAreCounted(t *testing.T) {
 			t.Errorf("%d triggered, %d prevented, %d orders, %d trades", s.Triggered, s.Prevented,
 				s.Orders, s.Trades)
 		}
-		g.end()
 	})
 }

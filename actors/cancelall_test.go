@@ -67,8 +67,7 @@ func (g *gated) records() (list []event.Record) {
 }
 
 func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		const orders, commands = 2*cancelAllWidth + 10, 50
 		for range orders {
 			g.rest(g.sell(1e5))
@@ -82,9 +81,7 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 			g.queued(i + 1)
 		}
 		g.letGo()
-		if got := <-first; got != accepted {
-			t.Error(got)
-		}
+		isTold(t, "first", <-first, accepted)
 		cancelled := 0
 		for _, done := range all {
 			cancelled += len(<-done)
@@ -93,49 +90,11 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 			t.Errorf("%d of %d orders are cancelled, with %d records for %d cancel-alls", cancelled,
 				orders+1, len(records), commands)
 		}
-		g.end()
-	})
-}
-
-// The second order can only be decided when the first, whose client order id it has, was refused.
-// It was sent before the cancel-all, so that cancels it.
-func TestAnOrderThatWaitedForItsClientIDIsCancelledByALaterCancelAll(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		id, _ := event.NewClientID("mine")
-		one, two := g.sell(1e5), g.sell(1e5)
-		one.ClientID, two.ClientID, two.Pair = id, id, g.e.Pairs()[1]
-		g.hold()
-		halt := make(chan error, 1)
-		go func() { _, err := g.e.Halt("ops", g.e.Pairs()[0].Name, true); halt <- err }()
-		eventually(t, "the halt is at the store", g.held)
-		first := g.begin(g.placing(one))
-		g.inMailbox(1)
-		second := g.begin(g.placing(two))
-		g.queued(1)
-		all := g.cancellingAll()
-		g.queued(2)
-		g.letGo()
-		if err := <-halt; err != nil {
-			t.Error(err)
-		}
-		if a, b := <-first, <-second; a != refusedFor(event.RefusedHalted) || b != accepted {
-			t.Errorf("first: %s, second: %s", a, b)
-		}
-		if list := <-all; len(list) != 1 {
-			t.Errorf("cancelled are %v", list)
-		}
-		r := &committed.Account{Name: "ann"}
-		if err := g.e.Ask(r, nil, 0); err != nil || r.Open != 0 {
-			t.Errorf("%d orders are open, %v", r.Open, err)
-		}
-		g.end()
 	})
 }
 
 func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
 		for range cancelAllWidth {
 			w := g.sell(1e5)
@@ -162,7 +121,6 @@ func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 			t.Errorf("it took %d records for %d orders that were open", len(records),
 				cancelAllWidth)
 		}
-		g.end()
 	})
 }
 
@@ -181,15 +139,12 @@ func (g *gated) resting(name string, pair, n int) *directory.Key {
 func (g *gated) open(name string) int {
 	g.t.Helper()
 	r := &committed.Account{Name: name}
-	if err := g.e.Ask(r, nil, 0); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.e.Ask(r, nil, 0))
 	return r.Open
 }
 
 func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		var accounts []uint32
 		for i := range 3 * accountsAtOnce {
 			accounts = append(accounts, g.resting(fmt.Sprint("account-", i), 0, 3).Account.ID)
@@ -200,13 +155,11 @@ func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
 		if err != nil || len(orders) != 9*accountsAtOnce || !slices.IsSorted(orders) {
 			t.Errorf("%d orders are cancelled, %v", len(orders), err)
 		}
-		g.end()
 	})
 }
 
 func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.resting("slow", 1, 2)
 		others := []*directory.Key{g.resting("single", 0, 1),
 			g.resting("quick", 0, 2*accountsAtOnce)}
@@ -240,7 +193,6 @@ func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
 		}
 		unblock()
 		eventually(t, "the rest is cancelled", func() bool { return g.open("slow") == 0 })
-		g.end()
 	})
 }
 

@@ -50,8 +50,7 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 
 // A view whose update id says nothing about its age is made anew when its time is over.
 func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		pair := g.e.Pairs()[0]
 		for i := range money.Price(committed.ShownLevels + 2) {
 			w := g.sell(1000)
@@ -87,16 +86,14 @@ func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
 			len(again.Depth.SellLevels) != committed.ShownLevels+1 {
 			t.Errorf("an old deep book stays: %d after %d", again.UpdateID, deep.UpdateID)
 		}
-		g.end()
 	})
 }
 
 func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerAccountAndBook = 10_000, 10_000
-			o.Limits.KeysPerAccount = 1000
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.OpenOrdersPerAccount, o.Limits.OpenOrdersPerAccountAndBook = 10_000, 10_000
+		o.Limits.KeysPerAccount = 1000
+	}, func(t *testing.T, g *gated) {
 		pair := g.e.Pairs()[0]
 		const orders, atOnce = committed.ShownOrders + 500, 100
 		var keys []*directory.Key // each has nonces of its own
@@ -134,6 +131,5 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 				}
 			}
 		}
-		g.end()
 	})
 }

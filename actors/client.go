@@ -101,14 +101,6 @@ func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, erro
 	return e.Do(NewCancel(key, nonce, order, event.ClientID{}))
 }
 
-// cancelNamed takes the open order with a client order id back; as Place. It waits for an order
-// under that id that is on its way. So when it is refused for RefusedNotOpen, no order that the key
-// sent before, with a lower nonce, can still come to rest under the id.
-func (e *Engine) cancelNamed(key *directory.Key, nonce uint64, id event.ClientID) (*Command,
-	error) {
-	return e.Do(NewCancel(key, nonce, 0, id))
-}
-
 // NewCancel makes the command for a cancel, which Do or DoAll sends: of an order, or with 0 of the
 // one with the client order id.
 func NewCancel(key *directory.Key, nonce, order uint64, id event.ClientID) *Command {

@@ -53,9 +53,7 @@ func written(t *testing.T, s persistence.Store, after uint64) (list []event.Reco
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return list
 }
 
@@ -346,9 +344,7 @@ func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
 		fires := func() (asked, folded int64) {
 			q := &committed.KeySwitch{Key: g.key.Number}
 			g.nonce++
-			if err := g.e.Ask(q, g.key, g.nonce); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, g.e.Ask(q, g.key, g.nonce))
 			fold := *g.e.Public
 			fold.fires = nil
 			return g.e.Public.SwitchFires(q), fold.SwitchFires(q)

@@ -20,9 +20,7 @@ func (b *teller) closing(account string) string {
 }
 
 func TestAnEmptyAccountIsClosedForGood(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		must[Admin](t)(b.e.CreateKey("test", "ann", "another-of-ann", "secret", 1, nil))
 		must[Admin](t)(b.e.CreateAccount("test", "bob", "bob@example.org"))
 		const last = ", so it is not closed"
@@ -42,12 +40,11 @@ func TestAnEmptyAccountIsClosedForGood(t *testing.T) {
 		b.expect(b.closing("ann"), "closed")
 		b.over("ann")
 		b.expect(b.closing("bob"), "closed")
-		b.restart(at)
+		b.restart()
 		b.over("ann")
 		b.over("bob")
 		must[Admin](t)(b.e.CreateAccount("test", "fees", ""))
 		b.expect(b.closing("fees"), "account fees gets the fees of all trades, so it is not closed")
-		b.end()
 	})
 }
 
@@ -181,8 +178,7 @@ func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
 }
 
 func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		for currency, amount := range map[uint16]money.Amount{1: 10 * coin, 2: 1000 * coin} {
 			g.ends("an adjustment", func() (*Command, error) {
 				return g.e.Adjust("test", g.key.Account.ID, currency, amount, "moved",
@@ -207,10 +203,7 @@ func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 			t.Errorf("an end: %q, want %q", got, want)
 		}
 		g.letGo()
-		if got := <-refused; got != refusedFor(event.RefusedFunds) {
-			t.Error(got)
-		}
+		isTold(t, "refused", <-refused, refusedFor(event.RefusedFunds))
 		g.ends("an end", g.ending("ann"), accepted)
-		g.end()
 	})
 }

@@ -13,10 +13,7 @@ import (
 
 // A command from the pool has nothing of what it was before.
 func TestAFreedCommandIsZero(t *testing.T) {
-	id, err := event.NewClientID("mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must[event.ClientID](t)(event.NewClientID("mine"))
 	c := newCommand(event.KindOrder)
 	fresh := *c
 	fresh.request, fresh.trace = request{}, metrics.Trace{}

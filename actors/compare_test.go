@@ -57,8 +57,7 @@ func (g *gated) armed(n int) {
 }
 
 func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
 		g.hold()
 		first := g.begin(g.placing(g.sell(coin)))
@@ -79,17 +78,13 @@ func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
 		g.letGo()
 		g.clean(c, done)
 		for _, order := range []<-chan string{first, second} {
-			if got := <-order; got != accepted {
-				t.Error(got)
-			}
+			isTold(t, "order", <-order, accepted)
 		}
-		g.end()
 	})
 }
 
 func TestAComparisonOfABookIsGivenUp(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.hold()
 		first := g.begin(g.placing(g.sell(coin)))
 		eventually(t, "the order is at the store", g.held)
@@ -101,19 +96,15 @@ func TestAComparisonOfABookIsGivenUp(t *testing.T) {
 			t.Errorf("%v, found %v", err, c.found)
 		}
 		g.letGo()
-		if got := <-first; got != accepted {
-			t.Error(got)
-		}
+		isTold(t, "first", <-first, accepted)
 		g.armed(0)
 		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
-		g.end()
 	})
 }
 
 // A book and a wallet of many orders are compared in parts, between which both go on.
 func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		for range 25 {
 			g.rest(g.sell(coin / 100))
 		}
@@ -149,13 +140,11 @@ func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 			t.Errorf("the wallet was compared in %d parts", parts)
 		}
 		g.none(c)
-		g.end()
 	})
 }
 
 func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		last := uint64(0)
 		for range 25 {
 			last = g.rest(g.sell(coin / 100))
@@ -174,13 +163,11 @@ func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
 		}
 		g.crash() // no end is in order after that
 		g.again()
-		g.end()
 	})
 }
 
 func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", nil)
 		g.rest(g.sell(coin))
 		g.hold()
@@ -204,15 +191,13 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 			t.Errorf("%s, and the longest wait was %v", got, c.longest)
 		}
 		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
-		g.end()
 	})
 }
 
 // The fold waits for the imager while both are compared, so it does not begin that while the
 // imager makes an image.
 func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		begun, end := make(chan struct{}), make(chan struct{})
 		go g.e.probe(g.e.imager, func() { close(begun); <-end }) // as a large image would
 		<-begun
@@ -227,14 +212,12 @@ func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
 		}
 		g.clean(c, done)
 		g.ends("a cancel", g.cancelling(id), accepted)
-		g.end()
 	})
 }
 
 // A freeze leaves nothing in flight that a look at the wallet could see.
 func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
 		g.hold()
 		frozen := make(chan error, 1)
@@ -256,14 +239,12 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 			t.Error("a wallet at rest is visited again")
 		}
 		g.none(c)
-		g.end()
 	})
 }
 
 // A new key may read as soon as it is durable, and the fold may come to it later.
 func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		c := g.comparison()
 		read := make(chan string, 1)
 		unblock := g.blocked() // in its turn, as a comparison
@@ -282,18 +263,14 @@ func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
 			c.wallet(w, &visit{account: g.key.Account}, false)
 		})
 		unblock()
-		if got := <-read; got != accepted {
-			t.Error(got)
-		}
+		isTold(t, "read", <-read, accepted)
 		g.none(c)
-		g.end()
 	})
 }
 
 // The next part of a book waits for no read.
 func TestTheLookAtABookOvertakesReads(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
 		g.folded()
 		begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -314,15 +291,13 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 			}
 		})
 		close(second)
-		g.end()
 	})
 }
 
 // Operators' commands reach wallets, fold and directory at different moments: new accounts and
 // keys, freezes, halts, cancels of all, and the ends of keys.
 func TestAuditsBesideOperatorsAreClean(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.set(func() { g.takes = time.Millisecond })
 		stopping := make(chan struct{})
 		var busy sync.WaitGroup
@@ -378,6 +353,5 @@ func TestAuditsBesideOperatorsAreClean(t *testing.T) {
 		}
 		close(stopping)
 		busy.Wait()
-		g.end()
 	})
 }

@@ -107,9 +107,7 @@ func newFlippedRedis(t *testing.T) *flippedRedis {
 	f := &flippedRedis{t: t, server: redistest.Start(t), kept: t.TempDir()}
 	f.headFile = filepath.Join(t.TempDir(), redis.HeadFile)
 	store, err := f.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	writeEverything(t, store)
 	stop(t, start(t, testOptions(store))) // with a second snapshot
 	f.want, err = allLists(t, store, 3, 2)
@@ -130,9 +128,7 @@ func newFlippedRedis(t *testing.T) *flippedRedis {
 	copyFolder(t, f.kept, f.folder)
 	f.good, err = os.ReadFile(files[0])
 	f.head, err2 = os.ReadFile(f.headFile)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, errors.Join(err, err2))
 	return f
 }
 
@@ -144,16 +140,12 @@ func (f *flippedRedis) open() (persistence.Store, error) {
 // flip starts Redis and an exchange on the file with one bit flipped, and returns the outcome.
 func (f *flippedRedis) flip(what string, bit int) (outcome string) {
 	f.t.Helper()
-	if err := os.RemoveAll(f.folder); err != nil {
-		f.t.Fatal(err)
-	}
+	succeeds(f.t, os.RemoveAll(f.folder))
 	copyFolder(f.t, f.folder, f.kept)
 	bad := bytes.Clone(f.good)
 	bad[bit/8] ^= 1 << (bit % 8)
 	err := os.WriteFile(filepath.Join(f.folder, f.name), bad, 0o600)
-	if err := errors.Join(err, os.WriteFile(f.headFile, f.head, 0o600)); err != nil {
-		f.t.Fatal(err)
-	}
+	succeeds(f.t, errors.Join(err, os.WriteFile(f.headFile, f.head, 0o600)))
 	outcome, wrong := f.after()
 	if wrong != "" {
 		from := max(bit/8-100, 0)

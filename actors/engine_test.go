@@ -64,9 +64,7 @@ func openPebble(t testing.TB, dir string) persistence.Store {
 	t.Helper()
 	s, err := pebble.Open(dir, pebble.Options{
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return s
 }
 
@@ -74,19 +72,14 @@ func openRedis(t testing.TB, url, engine string) persistence.Store {
 	t.Helper()
 	s, err := redis.Open(context.Background(), url,
 		redis.Options{Engine: engine, Logger: testOptions(nil).Log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return s
 }
 
 // start starts an engine, which the test stops or abandons.
 func start(t testing.TB, o Options) *Engine {
 	t.Helper()
-	e, err := Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must[*Engine](t)(Start(context.Background(), o))
 	t.Cleanup(func() {
 		select {
 		case <-e.stop:
@@ -100,18 +93,28 @@ func start(t testing.TB, o Options) *Engine {
 
 func stop(t testing.TB, e *Engine) {
 	t.Helper()
-	if err := e.Stop(context.Background()); err != nil {
+	succeeds(t, e.Stop(context.Background()))
+}
+
+// An ender can end a test or a run of a property.
+type ender interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// succeeds ends a test whose call has failed.
+func succeeds(t ender, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 // must returns the value of a call that must not fail.
-func must[T any](t testing.TB) func(T, error) T {
+func must[T any](t ender) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		return v
 	}
 }
@@ -137,13 +140,9 @@ func wishOf(e *Engine, side trading.Side, price money.Price, amount money.Amount
 // hashAtRest compares the deciding side with the fold, and returns the fold's hash.
 func hashAtRest(t testing.TB, e *Engine) [32]byte {
 	t.Helper()
-	if err := e.VerifyAtRest(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, e.VerifyAtRest())
 	r := new(committed.Hash)
-	if err := e.Ask(r, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, e.Ask(r, nil, 0))
 	return r.Hash
 }
 

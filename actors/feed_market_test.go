@@ -108,9 +108,7 @@ func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
 		g.e.Tell(pid, "not yet")
 		w.hears(t, "not yet")
 		g.letGo()
-		if err := <-halted; err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, <-halted)
 		w.hears(t, fmt.Sprintf("status %d true {false  false}", pair.Number))
 		must[Admin](t)(g.e.SetMaintenance(context.Background(), "test",
 			event.Maintenance{On: true, Message: "soon"}))

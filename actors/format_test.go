@@ -75,9 +75,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	part(101e8)
 	must[Admin](t)(e.RevokeKey("test", "second-key"))
 	must[Admin](t)(e.Deposit("test", "ben", "EUR", 12345678, "late"))
-	if err := e.Ask(new(committed.Written), nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, e.Ask(new(committed.Written), nil, 0))
 	e.Abandon() // and with a journal after it
 }
 
@@ -168,19 +166,14 @@ func describe(w *strings.Builder, s *state.State) {
 
 func copyFolder(t *testing.T, to, from string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 func TestTheStoredFormatsAreThoseOfToday(t *testing.T) {
 	writeFormats(t)
 	for name, open := range formats {
 		t.Run(name, func(t *testing.T) {
-			want, err := os.ReadFile(filepath.Join(formatFolder, name+".txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must[[]byte](t)(os.ReadFile(filepath.Join(formatFolder, name+".txt")))
 			s := open(t)
 			defer s.Close()
 			if got := summary(t, s); got != string(want) {

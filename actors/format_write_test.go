@@ -29,14 +29,9 @@ func openRedisFormat(t *testing.T) persistence.Store {
 	t.Helper()
 	r := redistest.Start(t)
 	r.Kill()
-	entries, err := filepath.Glob(filepath.Join(r.Dir(), "appendonlydir", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must[[]string](t)(filepath.Glob(filepath.Join(r.Dir(), "appendonlydir", "*")))
 	for _, e := range entries {
-		if err := os.Remove(e); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.Remove(e))
 	}
 	copyFolder(t, r.Dir(), filepath.Join(formatFolder, "redis"))
 	r.Restart()
@@ -44,22 +39,16 @@ func openRedisFormat(t *testing.T) persistence.Store {
 }
 
 func writeFormat(t *testing.T, folder string) {
-	if err := os.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.RemoveAll(folder))
 	dir := filepath.Join(folder, "pebble")
 	s := openPebble(t, dir)
 	writeEverything(t, s)
 	// it names this machine
-	if err := errors.Join(s.Close(), os.Remove(filepath.Join(dir, "HOLDER"))); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, errors.Join(s.Close(), os.Remove(filepath.Join(dir, "HOLDER"))))
 	r := redistest.Start(t)
 	s = openRedis(t, r.URL(), "")
 	writeEverything(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	r.Kill()
 	copyFolder(t, filepath.Join(folder, "redis", "appendonlydir"),
 		filepath.Join(r.Dir(), "appendonlydir"))
@@ -74,10 +63,8 @@ func writeFormat(t *testing.T, folder string) {
 		s := open()
 		text := summary(t, s)
 		s.Close()
-		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text),
+			0o644))
 		t.Logf("%s: %s", name, strings.TrimSpace(text))
 	}
 }

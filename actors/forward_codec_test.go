@@ -151,9 +151,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 		got := newCommand(event.KindOrder)
 		p := parseForward(appendOutcome(nil, c))
 		p.outcome(got)
-		if err := p.done(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, p.done())
 		if !reflect.DeepEqual(got.decision, c.decision) {
 			t.Errorf("sent %+v\ncame %+v", c.decision, got.decision)
 		}

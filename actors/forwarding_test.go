@@ -224,9 +224,7 @@ func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
 		has := func(b *branch) bool {
 			q := new(committed.Wallet)
 			q.Account = ann.Account.ID
-			if err := b.Ask(q, nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, b.Ask(q, nil, 0))
 			return len(q.Holdings) > 0 && !q.Holdings[0].Balance.Sub(q.Holdings[0].Reserve).IsZero()
 		}
 		const rounds = 60
@@ -247,9 +245,7 @@ func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
 				t.Fatalf("round %d: money that was seen cannot be used: %+v", i, c.Record().Refusal)
 			}
 			c.Free()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, <-done)
 		}
 	})
 }
@@ -446,9 +442,7 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 		fund(t, r.Engine, "bob", map[string]money.Amount{"BTC": coin})
 		knows := func(what string, is func() bool) {
 			t.Helper()
-			if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, b.Ask(new(committed.StatusNow), nil, 0))
 			if !is() {
 				t.Errorf("the node does not know of %s", what)
 			}
@@ -477,9 +471,7 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 		})
 		r.maintains(t, false)
 		knows("its end", func() bool { return b.Commands.Writable() == nil })
-		if _, err := r.RevokeKey("test", "key-of-bob"); err != nil {
-			t.Fatal(err)
-		}
+		must[any](t)(r.RevokeKey("test", "key-of-bob"))
 		knows("the end of a key", func() bool {
 			return bob.Revoked() && b.Commands.Key([]byte("key-of-bob")) == nil
 		})
@@ -640,10 +632,7 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
 		c.caughtUp(r)
 		r.dir.RemoveKey(r.Key([]byte("key-of-ann")))
-		id, err := event.NewClientID("a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must[event.ClientID](t)(event.NewClientID("a"))
 		ask := map[string]func() error{
 			"a command": func() error {
 				_, err := b.Commands.Do(NewCancelAll(b.key, b.next(), CancelFilter{}))

@@ -47,9 +47,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 						t.Errorf("the engine ends with %v, want %v", g.e.Err(), c.want)
 					}
 					for _, d := range []<-chan string{done, held} {
-						if got := <-d; got != committed.ErrTimeout.Error() {
-							t.Errorf("an order in flight is told %q", got)
-						}
+						isTold(t, "an order in flight", <-d, committed.ErrTimeout.Error())
 					}
 					g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
 					g.ends("a private read", g.asking(new(committed.Wallet), g.key, 100),

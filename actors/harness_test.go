@@ -68,9 +68,7 @@ func checkInBubbles(t *testing.T, runs int, run func(t *testing.T, rt *rapid.T, 
 	t.Helper()
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set(strconv.Itoa(runs)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, f.Value.Set(strconv.Itoa(runs)))
 	}
 	forEachStore(t, func(t *testing.T, fresh places) {
 		ownPools(t)
@@ -103,7 +101,6 @@ type gate struct {
 	tries     [][]byte      // batches of all tries to append
 	applying  bool          // projections are held
 	checkErr  error         // instead of confirming the owner
-	asked     func()        // is called for each check while it is on its way
 	saveErr   error         // instead of saving a snapshot
 	saving    chan struct{} // a snapshot waits for it, if not nil
 	saves     int           // snapshots that were tried
@@ -150,13 +147,10 @@ func (g *gate) Append(ctx context.Context, tok persistence.Token, prev, next uin
 
 func (g *gate) Check(ctx context.Context, tok persistence.Token) error {
 	g.mu.Lock()
-	err, asked := g.checkErr, g.asked
+	err := g.checkErr
 	g.mu.Unlock()
 	if err == nil {
 		err = g.Store.Check(ctx, tok)
-	}
-	if asked != nil {
-		asked()
 	}
 	return err
 }
@@ -267,6 +261,16 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	return g
 }
 
+// onGated runs a test with an engine behind a gate on each store, and ends the engine.
+func onGated(t *testing.T, change func(*Options), test func(t *testing.T, g *gated)) {
+	t.Helper()
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newGated(t, fresh, change)
+		test(t, g)
+		g.end()
+	})
+}
+
 // end compares both sides of the engine, when abandoned commands have come to their end, too, and
 // stops the engine.
 func (g *gated) end() {
@@ -290,9 +294,7 @@ func (g *gated) crash() {
 
 func (g *gated) close() {
 	g.t.Helper()
-	if err := g.Store.Close(); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.Store.Close())
 }
 
 // again starts the next engine on the store that the last one left.
@@ -376,8 +378,14 @@ func refusedFor(reason uint8) string { return fmt.Sprint("refused for ", reason)
 // ends wants one outcome of a command.
 func (g *gated) ends(what string, run func() (*Command, error), want string) {
 	g.t.Helper()
-	if got := outcome(run); got != want {
-		g.t.Errorf("%s: %s, want %s", what, got, want)
+	isTold(g.t, what, outcome(run), want)
+}
+
+// isTold wants the outcome that a client is told.
+func isTold(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s, want %s", what, got, want)
 	}
 }
 
@@ -455,9 +463,7 @@ func (f *heldCommands) want(what, end string) {
 func (g *gated) funds(account uint32, currency uint16) string {
 	g.t.Helper()
 	r := &committed.Wallet{Account: account}
-	if err := g.e.Ask(r, nil, 0); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.e.Ask(r, nil, 0))
 	for _, h := range r.Holdings {
 		if h.Currency == currency {
 			return h.Balance.String() + "/" + h.Reserve.String()
@@ -467,16 +473,9 @@ func (g *gated) funds(account uint32, currency uint16) string {
 }
 
 // codeOf returns the code of a pending withdrawal, as it would be mailed; "" if it is not pending.
-func codeOf(t interface {
-	Helper()
-	Fatal(args ...any)
-}, e *Engine, id uint64) string {
+func codeOf(t ender, e *Engine, id uint64) string {
 	t.Helper()
-	code, err := askCode(e, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return code
+	return must[string](t)(askCode(e, id))
 }
 
 func askCode(e *Engine, id uint64) (string, error) {

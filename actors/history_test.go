@@ -38,9 +38,7 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 		b := newTeller(t, at, nil)
 		first := b.e.history
 		stop(t, b.e)
-		if err := b.store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.store.Close())
 		loseHead(t, b.store)
 		s := at()
 		o := b.o
@@ -48,9 +46,7 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 		if _, err := Start(t.Context(), o); !errors.Is(err, ErrStalled) {
 			t.Fatalf("a start whose records are not taken ends with %v", err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Close())
 		b.store = at()
 		if b.o.Store = b.store; !b.store.HeadMissing() {
 			t.Error("the HEAD is there, and nothing was acknowledged")

@@ -16,11 +16,9 @@ func pastHold(c *Command) *Command {
 }
 
 func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { // codes that outlive the hold by themselves
-			o.Withdrawal.CodeValid = 2 * withdrawalHold
-		})
+	onTeller(t, func(o *Options) { // codes that outlive the hold by themselves
+		o.Withdrawal.CodeValid = 2 * withdrawalHold
+	}, func(t *testing.T, b *teller) {
 		for range 4 {
 			b.ask(coin)
 		}
@@ -43,7 +41,7 @@ func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 			b.expect(b.ask(coin), "refused for 22")
 			b.expect(b.confirm(2, second), "refused for 22")
 			b.expect(approve(), "refused for 22")
-			b.restart(at)
+			b.restart()
 		}
 		c, err := b.e.Do(NewWithdrawal(b.key, b.next(), 1, coin, "there"))
 		if err != nil || c.HeldUs() != a.HeldUs {
@@ -73,13 +71,11 @@ func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 			"withdraw 5")
 		b.expect(outcomeOf(b.e.MoveWithdrawal("ops", 1, event.WithdrawalRefused, "no")),
 			"status 40")
-		b.end()
 	})
 }
 
 func TestAnAddressThatChangesNothingBeginsNoHold(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		for _, x := range [...][3]string{
 			{"ann", "no address", "is not an e-mail address"},
 			{"ann", "", "is not an e-mail address"},
@@ -108,19 +104,15 @@ func TestAnAddressThatChangesNothingBeginsNoHold(t *testing.T) {
 			t.Errorf("a second change ends the hold at %d, the first at %d", second.HeldUs,
 				first.HeldUs)
 		}
-		b.end()
 	})
 }
 
 // A clock that was once ahead, for one record, makes no later hold longer.
 func TestAHoldGoesByTheClockOfNow(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		c := newCommand(event.KindAccount)
 		c.admin, c.operator = Admin{Account: "bob"}, "test"
-		if err := b.e.admitOperator(c); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.e.admitOperator(c))
 		c.timeUs += (30 * 24 * time.Hour).Microseconds()
 		b.e.root.Send(b.e.registry, c)
 		if _, err := b.e.outcome(c); err != nil || c.adminErr != nil {
@@ -134,6 +126,5 @@ func TestAHoldGoesByTheClockOfNow(t *testing.T) {
 		b.expect(b.ask(coin), "refused for 22")
 		b.expect(outcomeOf(b.e.Do(pastHold(NewWithdrawal(b.key, b.next(), 1, coin, "there")))),
 			"withdraw 1")
-		b.end()
 	})
 }

@@ -122,9 +122,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 		x.sameAs(r, v.cluster)
 		var whole []byte
 		err := x.node.onSide(func() { whole = x.node.committed.State().AppendTo(nil) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if !v.cables.has("key-of-eve") || !bytes.Contains(whole, []byte("key-of-eve")) {
 			t.Error("nothing is seen of what crosses")
 		}

@@ -18,10 +18,9 @@ import (
 // given back the next is taken.
 
 func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3
+	}, func(t *testing.T, g *gated) {
 		for round := range 2 { // the second proves that the first gave all its places back
 			orders := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5))}
 			g.hold()
@@ -40,15 +39,12 @@ func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
 			g.turnedAway("cancel 11 of 10", g.cancelling(orders[2]), ErrBusy)
 			g.turnedAway("a deposit beside ten", g.depositing(), ErrBusy)
 			held.want(fmt.Sprint("round ", round), accepted)
-			if got := <-operator; got != accepted {
-				t.Errorf("the deposit: %s", got)
-			}
+			isTold(t, "the deposit", <-operator, accepted)
 			if n, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); n != 0 || own != 0 {
 				t.Errorf("%d commands are in flight and %d of the account, when all are answered",
 					n, own)
 			}
 		}
-		g.end()
 	})
 }
 
@@ -77,9 +73,7 @@ func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing
 				})
 				g.decided(ben, 1) // no other account suffers
 				held.want(fmt.Sprintf("at most %d, round %d", c.limit, round), accepted)
-				if got := <-other; got != accepted {
-					t.Errorf("an order of another account: %s", got)
-				}
+				isTold(t, "an order of another account", <-other, accepted)
 			}
 			g.end()
 		}
@@ -87,10 +81,9 @@ func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing
 }
 
 func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0
+	}, func(t *testing.T, g *gated) {
 		for range 2 {
 			g.set(func() { g.applying = true })
 			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
@@ -126,18 +119,14 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			}
 			g.set(func() { g.applying = false })
 			for _, r := range reads {
-				if got := <-r; got != accepted {
-					t.Errorf("a read at the limit: %s", got)
-				}
+				isTold(t, "a read at the limit", <-r, accepted)
 			}
 		}
-		g.end()
 	})
 }
 
 func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.Reads = 4 })
+	onGated(t, func(o *Options) { o.Limits.Reads = 4 }, func(t *testing.T, g *gated) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		g.e.setPatience(time.Millisecond)
@@ -154,7 +143,6 @@ func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 			t.Errorf("%d reads are kept that their handlers have left", kept)
 		}
 		g.e.setPatience(time.Minute)
-		g.end()
 	})
 }
 
@@ -176,9 +164,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 		g.o.Timing.Request, g.o.Timing.Stall = time.Minute, time.Minute
 		g.e = start(t, g.o)
 		keys := &committed.Keys{Account: 2}
-		if err := g.e.Ask(keys, nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, g.e.Ask(keys, nil, 0))
 		g.key = g.e.Key([]byte(keys.List[0].Key))
 		g.set(func() { g.tries = nil })
 		c := must[*Command](t)(g.placing(g.buy(1e8, money.Amount(most+1)*coin))())
@@ -218,10 +204,7 @@ func (g *gated) batches() (list []event.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, data := range g.tries {
-		b, err := event.OpenBatch(data)
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		b := must[event.Batch](g.t)(event.OpenBatch(data))
 		list = append(list, b)
 	}
 	return list
@@ -273,8 +256,9 @@ func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 }
 
 func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount = 3 })
+	onGated(t, func(o *Options) {
+		o.Limits.OpenOrdersPerAccount = 3
+	}, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		full := refusedFor(event.RefusedAccountLimit)
 		other := g.sell(1e5)
@@ -288,9 +272,8 @@ func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
 		g.inMailbox(2)
 		silent(t, "a refusal for an order that is in flight", fourth)
 		g.letGo()
-		if a, b := <-third, <-fourth; a != accepted || b != full {
-			t.Errorf("order 3 of 3: %s, order 4: %s", a, b)
-		}
+		isTold(t, "order 3 of 3", <-third, accepted)
+		isTold(t, "order 4", <-fourth, full)
 		g.ends("in the other pair", g.placing(other), full)
 		g.ends("another account", func() (*Command, error) {
 			return g.e.Place(ben, 1, g.sell(1e5))
@@ -301,7 +284,6 @@ func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
 		g.crash()
 		g.again()
 		g.ends("after a restart", g.placing(g.sell(1e5)), full)
-		g.end()
 	})
 }
 
@@ -335,9 +317,7 @@ func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
 			_, err := g.e.CreateKey("test", "ann", name, "secret", event.PermissionRead, nil)
 			return err
 		}
-		if err := key("key-2"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, key("key-2"))
 		const full = "account ann has 3 keys, no more are allowed: revoke one"
 		g.hold() // a key in flight counts, and a refusal for it waits for it
 		third, fourth := g.operating(func() error { return key("key-3") }, func() error {
@@ -345,9 +325,8 @@ func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
 		})
 		silent(t, "a refusal for a key that is in flight", fourth)
 		g.letGo()
-		if a, b := <-third, <-fourth; a != accepted || b != full {
-			t.Errorf("key 3 of 3: %s, key 4: %s", a, b)
-		}
+		isTold(t, "key 3 of 3", <-third, accepted)
+		isTold(t, "key 4", <-fourth, full)
 		if _, err := g.e.CreateKey("test", "ben", "key-of-another", "secret", event.PermissionRead,
 			nil); err != nil {
 			t.Errorf("another account: %v", err)
@@ -359,9 +338,8 @@ func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
 		}, func() error { return key("key-5") })
 		silent(t, "a key in the place of one that is being revoked", fifth)
 		g.letGo()
-		if a, b := <-revoked, <-fifth; a != accepted || b != accepted {
-			t.Errorf("the end of a key: %s, one in its place: %s", a, b)
-		}
+		isTold(t, "the end of a key", <-revoked, accepted)
+		isTold(t, "one in its place", <-fifth, accepted)
 		limited(t, "one more", key("key-6"), full)
 		g.crash()
 		g.again()
@@ -381,19 +359,15 @@ func TestAccountsAreLimited(t *testing.T) {
 			_, err := g.e.CreateAccount("test", name, "")
 			return err
 		}
-		if err := account("ben"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, account("ben"))
 		g.hold()
 		third, fourth := g.operating(func() error { return account("cid") }, func() error {
 			return account("dee")
 		})
 		silent(t, "a refusal for an account that is in flight", fourth)
 		g.letGo()
-		if a, b := <-third, <-fourth; a != accepted ||
-			b != "there are 3 accounts, no more are allowed" {
-			t.Errorf("account 3 of 3: %s, account 4: %s", a, b)
-		}
+		isTold(t, "account 3 of 3", <-third, accepted)
+		isTold(t, "account 4", <-fourth, "there are 3 accounts, no more are allowed")
 		g.crash()
 		g.o.Limits.Accounts = 4 // none is ever closed: only another limit makes room
 		g.again()

@@ -205,9 +205,7 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 		opened <- second
 	}
 	acting.Wait()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	succeeds(w.t, err)
 	all.refused, all.meanwhile = w.notConfirmed, int(meanwhile.Load())
 	before := w.answeredReads
 	last := w.client(2*len(recordedAccounts), -1, 0)

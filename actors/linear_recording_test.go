@@ -291,9 +291,7 @@ func (r *recording) run() {
 		r.t.Error(err)
 	}
 	stop(r.t, r.e)
-	if err := r.store.Close(); err != nil {
-		r.t.Fatal(err)
-	}
+	succeeds(r.t, r.store.Close())
 }
 
 // burst has each client send its share, and waits until nothing is under way any more.
@@ -387,9 +385,7 @@ func (r *recording) restart() {
 	r.e.Abandon()
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	if err := r.store.Close(); err != nil {
-		r.t.Fatal(err)
-	}
+	succeeds(r.t, r.store.Close())
 	store, e := r.open()
 	noted.End(lineartest.Result{Outcome: lineartest.Done})
 	r.subscribe(e)

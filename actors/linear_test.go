@@ -24,10 +24,7 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 		"EXCHANGE_LINEAR_HISTORIES": func(u uint64) { n = int(u) },
 		"EXCHANGE_LINEAR_SEED":      func(u uint64) { seed = u }} {
 		if text := os.Getenv(name); text != "" {
-			u, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := must[uint64](t)(strconv.ParseUint(text, 10, 64))
 			v(u)
 		}
 	}

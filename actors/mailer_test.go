@@ -69,7 +69,7 @@ func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
 		eventually(t, "ben's codes are sent", func() bool {
 			return b.sentTo("ben@example.org") == 3
 		})
-		b.restart(at) // and when all of them are found at the start
+		b.restart() // and when all of them are found at the start
 		b.asks(b.customer("cid"), 1, 1)
 		eventually(t, "cid's code is sent", func() bool { return b.sentTo("cid@example.org") == 1 })
 		b.outboxIs(2*mailPage + 1)
@@ -121,7 +121,7 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 		b.asks(b.key, 1, 3)
 		eventually(t, "all are tried", func() bool { return len(tries) == 3 })
 		b.outboxIs(0)
-		b.restart(at)
+		b.restart()
 		b.asks(b.key, 4, 1)
 		eventually(t, "one more is tried", func() bool { return len(tries) == 4 })
 		b.outboxIs(0)
@@ -130,9 +130,7 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 }
 
 func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
+	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
 		for id := uint64(1); id <= 50; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
 			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
@@ -140,19 +138,17 @@ func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
 		b.expect(b.ask(1), "withdraw 51")
 		b.outboxIs(1)
 		b.o.Mail = b.post.send
-		b.restart(at)
+		b.restart()
 		b.outboxIs(0)
 		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != 51 {
 			t.Errorf("sent are %+v", mails)
 		}
-		b.end()
 	})
 }
 
 // The mailer keeps nothing of mails that left the outbox by themselves.
 func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), func(o *Options) { o.Mail = unsent })
+	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
 		o := b.e.opts
 		o.Mail = b.post.send
 		// without its goroutine: the test does its work
@@ -177,7 +173,6 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 			m.known != 0 || len(m.turns) != 0 {
 			t.Errorf("sent are %+v, known are %d", mails, m.known)
 		}
-		b.end()
 	})
 }
 
@@ -205,13 +200,11 @@ func TestAMailThatIsBeingSentWhenTheEngineStopsIsNotSentAgain(t *testing.T) {
 			return errors.Is(b.e.Ready(), ErrStopping)
 		})
 		close(goOn)
-		if err := <-stopped; err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, <-stopped)
 		if n := len(b.post.delivered()); n != 1 {
 			t.Errorf("%d mails are sent", n)
 		}
-		b.reopen(at)
+		b.reopen()
 		b.outboxIs(0)
 		if mails := b.post.delivered(); len(mails) != 2 || mails[0].id == mails[1].id {
 			t.Errorf("sent are %+v", mails)
@@ -248,20 +241,8 @@ func TestAMailServerThatHangsDoesNotKeepTheEngineFromStopping(t *testing.T) {
 			t.Errorf("the stop: %v", err)
 		}
 		b.o.Mail = b.post.send
-		b.reopen(at)
+		b.reopen()
 		b.code(1)
 		b.end()
 	})
-}
-
-// reopen starts the engine again after it was stopped.
-func (b *teller) reopen(at place) {
-	b.t.Helper()
-	if err := b.store.Close(); err != nil {
-		b.t.Fatal(err)
-	}
-	b.store = at()
-	b.o.Store = b.store
-	b.e = start(b.t, b.o)
-	b.key = b.e.Key([]byte("key-of-ann"))
 }

@@ -102,8 +102,7 @@ func TestClientsMayOnlyCancelInAMaintenanceWithCancels(t *testing.T) {
 
 // Each change of the kind of a maintenance waits for what is in flight, as its begin does.
 func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		first, second := g.rest(g.sell(coin/100)), g.rest(g.sell(coin/100))
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin / 100)))
@@ -113,9 +112,8 @@ func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
 		g.turnedAway("a cancel before it has begun", g.cancelling(first), ErrMaintenance)
 		silent(t, "maintenance with an order in flight", on)
 		g.letGo()
-		if a, b := <-order, <-on; a != accepted || b != accepted {
-			t.Errorf("the order: %s, maintenance: %s", a, b)
-		}
+		isTold(t, "the order", <-order, accepted)
+		isTold(t, "maintenance", <-on, accepted)
 		g.hold()
 		cancel := g.begin(g.cancelling(first))
 		eventually(t, "the cancel is at the store", g.held)
@@ -125,30 +123,25 @@ func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
 			return g.e.Cancelling() == ErrMaintenance
 		})
 		over()
-		if got := <-plain; got != ErrNotQuiet.Error() {
-			t.Errorf("with a cancel in flight: %s", got)
-		}
+		isTold(t, "with a cancel in flight", <-plain, ErrNotQuiet.Error())
 		if g.e.Cancelling() != nil || !g.closed() {
 			t.Error("a change that did not come about is one")
 		}
 		plain = g.changing(context.Background(), maintained)
 		silent(t, "maintenance with a cancel in flight", plain)
 		g.letGo()
-		if a, b := <-cancel, <-plain; a != accepted || b != accepted {
-			t.Errorf("the cancel: %s, maintenance: %s", a, b)
-		}
+		isTold(t, "the cancel", <-cancel, accepted)
+		isTold(t, "maintenance", <-plain, accepted)
 		g.turnedAway("a cancel", g.cancelling(second), ErrMaintenance)
 		g.maintains(cancelsOnly)
 		g.maintains(cancelsOnly)
 		g.turnedAway("an order", g.placing(g.sell(coin/100)), ErrMaintenance)
 		g.ends("a cancel", g.cancelling(second), accepted)
-		g.end()
 	})
 }
 
 func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.each("before it", g.batchOf(g.order("a"), g.order("b")), accepted, accepted)
 		g.maintains(cancelsOnly)
 		barred := ErrMaintenance.Error()
@@ -164,14 +157,12 @@ func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
 			"all: "+barred)
 		g.maintains(unmaintained)
 		g.each("behind it", g.batchOf(g.order("c"), g.order("d")), accepted, accepted)
-		g.end()
 	})
 }
 
 // Orders expire, and switches cancel; what was triggered waits for the end.
 func TestWhatIsDueInAMaintenanceWithCancelsEndsAndNothingIsTriggered(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		stop := g.stop()
 		buy := g.reach()
 		g.e.heldTriggers.Store(true)
@@ -197,7 +188,6 @@ func TestWhatIsDueInAMaintenanceWithCancelsEndsAndNothingIsTriggered(t *testing.
 		}
 		g.maintains(unmaintained)
 		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
-		g.end()
 	})
 }
 
@@ -245,9 +235,7 @@ func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
 			return r.node.reads(persistence.FormatCancels)
 		})
 		must[Admin](t)(r.SetMaintenance(t.Context(), "test", cancelsOnly))
-		if err := b.Ask(new(committed.StatusNow), nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.Ask(new(committed.StatusNow), nil, 0))
 		if b.Commands.Writable() != ErrMaintenance || b.Commands.Cancelling() != nil {
 			t.Error("the node that follows does not know what clients may do")
 		}

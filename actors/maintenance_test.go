@@ -67,8 +67,7 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 }
 
 func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
 		eventually(t, "the order is at the store", g.held)
@@ -82,15 +81,13 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 			t.Errorf("the order: %s, on: %s, off: %s", a, b, c)
 		}
 		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
-		g.end()
 	})
 }
 
 // The end of one maintenance is on its way, and its operator waits no longer. That end must not let
 // clients in while the next maintenance begins.
 func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		if got := <-g.maintaining(context.Background(), true); got != accepted {
 			t.Fatal(got)
 		}
@@ -103,9 +100,7 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 		g.e.setPatience(time.Minute)
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		if got := <-g.maintaining(over, true); got != ErrNotQuiet.Error() {
-			t.Error(got)
-		}
+		isTold(t, "maintaining", <-g.maintaining(over, true), ErrNotQuiet.Error())
 		next := g.maintaining(context.Background(), true)
 		silent(t, "maintenance before the end of the one before", next)
 		if n := g.e.operating.Load(); n != 1 || !g.closed() {
@@ -116,13 +111,11 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 			t.Errorf("it is %s, closed: %v, %d are on their way", got, g.closed(),
 				g.e.changing.Load())
 		}
-		g.end()
 	})
 }
 
 func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
 		eventually(t, "the order is at the store", g.held)
@@ -132,9 +125,7 @@ func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
 		second := g.maintaining(context.Background(), true)
 		silent(t, "the second", second)
 		cancel()
-		if got := <-first; got != ErrNotQuiet.Error() {
-			t.Error(got)
-		}
+		isTold(t, "first", <-first, ErrNotQuiet.Error())
 		eventually(t, "new orders are refused again", g.closed)
 		silent(t, "maintenance with an order in flight", second)
 		g.turnedAway("an order while the second begins", g.placing(g.sell(coin)), ErrMaintenance)
@@ -142,7 +133,6 @@ func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
 		if a, b := <-order, <-second; a != accepted || b != accepted || !g.closed() {
 			t.Errorf("the order: %s, the second: %s, closed: %v", a, b, g.closed())
 		}
-		g.end()
 	})
 }
 
@@ -155,9 +145,8 @@ func TestMaintenanceThatAnEngineDoesNotLiveToBeginIsTurnedAway(t *testing.T) {
 		on := g.maintaining(context.Background(), true)
 		eventually(t, "new orders are refused", g.closed)
 		g.e.fail(errors.New("fenced"))
-		if a, b := <-order, <-on; a != committed.ErrTimeout.Error() || b != ErrStopping.Error() {
-			t.Errorf("the order: %s, maintenance: %s", a, b)
-		}
+		isTold(t, "the order", <-order, committed.ErrTimeout.Error())
+		isTold(t, "maintenance", <-on, ErrStopping.Error())
 		g.crash()
 	})
 }

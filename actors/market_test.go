@@ -110,9 +110,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 				t.Errorf("%s: %v", bad, err)
 			}
 		}
-		if err := c.apply(r, "7"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.apply(r, "7"))
 		for _, p := range r.Pairs() {
 			if fmt.Sprint(int64(p.Rules().Fees.Taker)) != first {
 				t.Error("a market part counts in the reign that is under way")
@@ -153,9 +151,7 @@ func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 		c.decides(r, first)
 		// what counts again is what the reign was built with, not what was applied before
 		for range 2 {
-			if err := c.apply(r, withoutPairs); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, c.apply(r, withoutPairs))
 		}
 		ann := &sold{T: t}
 		ann.sell(r)
@@ -185,9 +181,7 @@ func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
 		})
 		over := make(chan error, 1)
 		go func() { over <- a.Await(t.Context()) }()
-		if err := c.nodes[r.at].store.SetMarket(t.Context(), []byte("7"+more), true); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.nodes[r.at].store.SetMarket(t.Context(), []byte("7"+more), true))
 		if err := <-over; !errors.Is(err, errOther) {
 			t.Errorf("with another market part: %v", err)
 		}

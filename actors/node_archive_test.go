@@ -195,9 +195,7 @@ func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
 		}
 		a.archived((killed+1)%3, (killed+2)%3)
 		a.balanced()
-		if err := a.start(killed); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, a.start(killed))
 		a.archived(0, 1, 2)
 		a.reigns(killed)
 		a.archived(0, 1, 2)
@@ -279,13 +277,9 @@ func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
 			_, upTo := stores[0].told()
 			return a.r.at == 0 && upTo > at
 		})
-		if err := c.start(late); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.start(late))
 		eventually(t, "the node has folded the journal", func() bool {
-			if err := c.nodes[late].Err(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, c.nodes[late].Err())
 			return c.nodes[late].Folded() > at
 		})
 		c.caughtUp(a.r)

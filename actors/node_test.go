@@ -73,9 +73,7 @@ func (c *cluster) startAll() {
 		go func() { opened <- c.start(i) }()
 	}
 	for range c.list {
-		if err := <-opened; err != nil {
-			c.Fatal(err)
-		}
+		succeeds(c, <-opened)
 	}
 }
 
@@ -208,9 +206,7 @@ func (s *sold) sell(r *reigning) {
 		c, err = r.Place(s.key(r), s.nonce, wishOf(r.Engine, trading.Sell, 100e8, coin))
 		return !errors.Is(err, ErrNotConfirmed)
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	if c.Outcome() != Accepted {
 		s.Fatalf("an order is refused: %+v", c.Record())
 	}
@@ -228,9 +224,7 @@ func (s *sold) has(r *reigning) {
 		err = r.Ask(orders, s.key(r), s.nonce)
 		return !errors.Is(err, ErrNotConfirmed)
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	open := map[uint64]bool{}
 	for _, o := range orders.Orders {
 		open[o.ID] = true
@@ -283,9 +277,7 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 		}
 		ann.has(r)
 		ann.sell(r)
-		if err := c.start(killed); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.start(killed))
 		c.caughtUp(r)
 		r = c.handsOver(r, ann)
 		ann.has(r)
@@ -316,9 +308,7 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 	t := c.T
 	t.Helper()
-	if err := c.nodes[before.at].store.Transfer(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, c.nodes[before.at].store.Transfer(t.Context(), ""))
 	r = c.next()
 	if r.at == before.at {
 		t.Fatal("the lead was handed over, and the same node reigns")
@@ -420,9 +410,7 @@ func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
 		ann := &sold{T: t}
 		ann.has(r) // a list has the projections written
 		used := ann.nonce + 1
-		if err := r.Ask(new(committed.Wallet), ann.key(r), used); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Ask(new(committed.Wallet), ann.key(r), used))
 		c.stop(r.at)
 		r = c.next()
 		if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err,
@@ -461,9 +449,7 @@ func withStranger(t *testing.T) (c *cluster, r *reigning, claims *atomic.Int64) 
 		}
 	})
 	for r = c.next(); r.at == stranger; r = c.next() { // there is no key yet
-		if err := c.nodes[r.at].store.Transfer(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.nodes[r.at].store.Transfer(t.Context(), ""))
 	}
 	return c, r, &s.claims
 }
@@ -526,9 +512,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 			market string
 			want   error
 		}{{bad, ErrConfig}, {"8", nil}} {
-			if err := c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)))
 			eventually(t, "the node knows the market part", func() bool {
 				next, _ := c.nodes[one].store.Market()
 				return string(next) == x.market
@@ -544,9 +528,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 
 		c.kill(two)
 		stranger.Store(int32(two))
-		if err := c.start(two); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.start(two))
 		c.caughtUp(r)
 		c.nodes[two].Judge() // what it lacked at its start is there
 		if err := stores[two].unfit(); !errors.Is(err, ErrConfig) {
@@ -585,9 +567,7 @@ func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
 		c.kill(one)
 		picky.Store(int32(one))
 		least.Store(r.committed.Folded() + 1)
-		if err := c.start(one); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.start(one))
 		if err := stores[one].unfit(); !errors.Is(err, ErrConfig) {
 			t.Fatalf("behind: %v", err)
 		}
@@ -620,9 +600,7 @@ func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
 		}
 		before := claims.Load()
 		c.kill(r.at)
-		if err := c.start(behind); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.start(behind))
 		for r.at != behind {
 			if r = c.next(); r.at == stranger {
 				t.Fatal("a node serves that cannot open the secrets of keys")
@@ -646,9 +624,7 @@ func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
 		for range 3 {
 			c.caughtUp(r)
 			store := c.nodes[r.at].store
-			if err := store.Transfer(t.Context(), c.list[stranger].Name); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, store.Transfer(t.Context(), c.list[stranger].Name))
 			// The reign before goes on if its node gets the lead back: no other one has claimed
 			// since.
 			eventually(t, "another node serves", func() bool {
@@ -688,9 +664,7 @@ func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		report, err := r.Audit(ctx, nil, func(uint64, uint64) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if len(report.Differences) > 0 || report.Wallets != 1 {
 			t.Errorf("%+v", report)
 		}
@@ -705,9 +679,7 @@ func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
 		at := c.next().at
 		s := c.nodes[at]
 		c.nodes[at] = nil
-		if err := s.store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.store.Close())
 		<-s.Ended()
 		<-s.ended
 		defer s.abandon()

@@ -8,8 +8,7 @@ import (
 )
 
 func TestNoncesOfReadsOutliveAStop(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.ends("nonce 0 of a new key",
 			func() (*Command, error) { return g.e.Place(g.key, 0, g.sell(1e5)) },
 			refusedFor(event.RefusedNonce))
@@ -19,13 +18,11 @@ func TestNoncesOfReadsOutliveAStop(t *testing.T) {
 		g.ends("the same nonce again", g.asking(new(committed.Wallet), g.key, 77),
 			committed.ErrNonce.Error())
 		g.ends("the next nonce", g.asking(new(committed.Wallet), g.key, 78), accepted)
-		g.end()
 	})
 }
 
 func TestAKeyKeepsABoundedNumberOfNonces(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		for _, nonces := range []int{-1, 0, event.MaxParallel + 1} {
 			_, err := g.e.CreateParallelKey("test", "ann", "too-many", "secret",
 				event.PermissionTrade, nil, nonces)
@@ -34,6 +31,5 @@ func TestAKeyKeepsABoundedNumberOfNonces(t *testing.T) {
 				t.Errorf("%d: %v", nonces, err)
 			}
 		}
-		g.end()
 	})
 }

@@ -31,14 +31,11 @@ func noted(e *Engine, operator string) (words []string, err error) {
 // A note is in the log of actions, in order, bounded and printable. It changes nothing else, and
 // the books balance with it, also behind a restart.
 func TestANoteIsInTheLogOfActions(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		long := strings.Repeat("é", event.MaxNote)
 		for _, text := range []string{"removed node d", "removed node d", "two\nlines\xff\u202e",
 			long} {
-			if err := b.e.Note("eve", text)(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, b.e.Note("eve", text)())
 		}
 		if err := b.e.Note("eve", "")(); err == nil {
 			t.Error("a note says nothing")
@@ -49,7 +46,6 @@ func TestANoteIsInTheLogOfActions(t *testing.T) {
 			t.Errorf("the log of actions has %q", got)
 		}
 		auditClean(t, b.e)
-		b.end()
 	})
 }
 

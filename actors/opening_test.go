@@ -50,9 +50,7 @@ func TestAWalletBeginsWithWhatWasReleasedBefore(t *testing.T) {
 			t.Error("the wallet has begun without the fold")
 		}
 		unblock()
-		if got := <-spent; got != accepted {
-			t.Errorf("an order for all that ann had and got before: %s", got)
-		}
+		isTold(t, "an order for all that ann had and got before", <-spent, accepted)
 		g.ends("an order for what she got later", g.placing(g.buy(1e8, 100*coin)), accepted)
 		g.ends("one for more", g.placing(g.buy(1e8, coin)), refusedFor(event.RefusedFunds))
 		g.end()
@@ -70,9 +68,7 @@ func TestALongWalletBeginsAtTheStart(t *testing.T) {
 			for i := range list {
 				list[i] = NewOrder(g.key, g.nonce, g.buy(1e8, 1e5))
 			}
-			if err := errors.Join(g.e.DoAll(list, errs), errors.Join(errs...)); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, errors.Join(g.e.DoAll(list, errs), errors.Join(errs...)))
 			for _, c := range list {
 				if c.Outcome() != Accepted {
 					t.Fatal("an order is refused")
@@ -118,9 +114,8 @@ func TestALookForAClientOrderIDBeginsBehindItsWallet(t *testing.T) {
 		again := g.begin(g.placing(named))
 		eventually(t, "the wallet is there", func() bool { return g.key.Account.Wallet() != nil })
 		unblock()
-		if got := <-again; got != refusedFor(event.RefusedClientID) {
-			t.Errorf("an order with the same client order id: %s", got)
-		}
+		isTold(t, "an order with the same client order id", <-again,
+			refusedFor(event.RefusedClientID))
 		g.end()
 	})
 }
@@ -141,9 +136,7 @@ func TestAnOrderThatWaitsForItsWalletIsNotMissing(t *testing.T) {
 		go func() { asked <- g.e.Ask(q, g.key, nonce) }()
 		eventually(t, "the question is asked", func() bool { return g.e.ReadsInFlight() == 1 })
 		unblock()
-		if got := <-sent; got != accepted {
-			t.Errorf("the order: %s", got)
-		}
+		isTold(t, "the order", <-sent, accepted)
 		if err := <-asked; err != nil || len(q.Orders) != 1 {
 			t.Errorf("the order is there: %v, %v", q.Orders, err)
 		}

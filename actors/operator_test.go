@@ -29,8 +29,7 @@ func place1(b *teller, pair int, side trading.Side, price money.Price,
 }
 
 func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.expect(place1(b, 0, trading.Sell, 100e8, coin), "accepted")
 		b.expect(place1(b, 1, trading.Sell, 100e8, coin), "accepted")
 		for id := uint64(1); id <= 2; id++ {
@@ -50,18 +49,14 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", maintained))
 		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
 		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
-		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.e.Ask(new(committed.Written), nil, 0))
 		var got []string
 		err := committed.History(b.e.Door).Actions(context.Background(),
 			persistence.ActionQuery{}, func(a *persistence.Action) bool {
 				got = append(got, a.Operator+" "+a.What)
 				return true
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		slices.Reverse(got)
 		for i, want := range []string{"test opened account ann (ann@example.org)",
 			"test made key key-of-ann for account ann", "test deposit 1: 10 BTC to account ann",
@@ -77,13 +72,11 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 				break
 			}
 		}
-		b.end()
 	})
 }
 
 func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		if _, err := g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: true,
 			Message: strings.Repeat("x", MaxMessage+1)}); err == nil || g.e.Writable() != nil {
 			t.Errorf("a message that is too long: %v, %v", err, g.e.Writable())
@@ -99,21 +92,17 @@ func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
 			t.Errorf("when what is in flight does not end: %v, %v", err, g.e.Writable())
 		}
 		g.set(func() { g.holding = false })
-		if got := <-order; got != "accepted" {
-			t.Error(got)
-		}
-		g.end()
+		isTold(t, "order", <-order, "accepted")
 	})
 }
 
 func TestAnAuditUnderLoadIsClean(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), func(o *Options) {
-			// Seldom, or an audit on a slow machine is overtaken by them.
-			o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 1e6,
-				MinInterval: 2 * time.Second}
-			o.Timing.Projection, o.Timing.Stall = time.Millisecond, time.Minute
-		})
+	onTeller(t, func(o *Options) {
+		// Seldom, or an audit on a slow machine is overtaken by them.
+		o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 1e6,
+			MinInterval: 2 * time.Second}
+		o.Timing.Projection, o.Timing.Stall = time.Millisecond, time.Minute
+	}, func(t *testing.T, b *teller) {
 		stopping := make(chan struct{})
 		// So many orders begin beside each audit. Without a bound their history would grow faster
 		// than a slow machine audits it.
@@ -162,16 +151,13 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 		}
 		close(stopping)
 		busy.Wait()
-		b.end()
 	})
 }
 
 // The store takes texts of some length: a longer one must not be the end of the projections, and so
 // of the engine.
 func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		var from []string
 		for i := range 100 { // as many as may be, as long as can be
 			from = append(from, fmt.Sprintf("ffff:ffff:ffff:ffff:ffff:ffff:ffff:f%03x", 0x100+i))
@@ -197,18 +183,16 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 			!strings.HasSuffix(what, "...") {
 			t.Errorf("%d bytes: %s", len(what), what)
 		}
-		b.restart(at)
+		b.restart()
 		if n := len(b.e.Key([]byte("key-from-everywhere")).Allow); n != 100 {
 			t.Errorf("the key has %d addresses", n)
 		}
 		newest()
-		b.end()
 	})
 }
 
 func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		own := &state.FeeRates{Maker: 1, Taker: 2}
 		for _, wish := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
 			var refused *RequestError
@@ -226,7 +210,6 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 		if a, err := b.e.CreateAccount("ops", directory.FeeAccount, ""); err == nil {
 			t.Errorf("there was no account for fees: %+v", a)
 		}
-		b.end()
 	})
 }
 
@@ -242,9 +225,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 			b.code(1)
 			change(b)
 			report, err := b.e.Audit(context.Background(), nil, func(uint64, uint64) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			for _, text := range want {
 				if !slices.ContainsFunc(report.Differences, func(d string) bool {
 					return strings.Contains(d, text)
@@ -256,9 +237,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 				t.Errorf("the audit finds %q", report.Differences)
 			}
 			b.e.Abandon() // no end is in order after that
-			if err := b.store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, b.store.Close())
 		}
 		decided := func(change func(w *wallet)) func(*teller) {
 			return func(b *teller) { b.e.probeWallet(b.key.Account, change) }

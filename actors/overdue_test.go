@@ -159,9 +159,7 @@ func newCrowded(t *testing.T, n int, ends bool, change func(*Options)) *clocked 
 	}
 	s.flush()
 	g.nonce = s.orders
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, store.Close())
 	g.gate = newGate(g.at())
 	g.o = testOptions(g.gate)
 	g.o.Timing.Request, g.o.Timing.Stall, g.o.Timing.OwnerStale = time.Minute, time.Minute,
@@ -228,9 +226,8 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 		other.Pair = g.e.Pairs()[1]
 		g.ends("an order of the other pair", g.placing(other), accepted)
 		unblock()
-		if a, b := <-cancel, <-order; a != accepted || b != accepted {
-			t.Errorf("the cancel: %s, the order: %s", a, b)
-		}
+		isTold(t, "the cancel", <-cancel, accepted)
+		isTold(t, "the order", <-order, accepted)
 		<-look.done
 		if least := n - 3*expiredAtOnce*event.MaxExpired; left < least {
 			t.Errorf("%d orders are left behind two commands, want %d at least", left, least)
@@ -305,9 +302,7 @@ func TestOthersAreServedBetweenTheCancelsOfASwitch(t *testing.T) {
 			return g.e.Place(key, nonce, g.sellAt(300e8, 1e6))
 		})
 		g.letGo()
-		if got := <-order; got != accepted {
-			t.Error(got)
-		}
+		isTold(t, "order", <-order, accepted)
 		g.fired()
 		eventually(t, "all is released", g.e.quiet)
 		list := g.records()
@@ -397,9 +392,7 @@ func TestAnOwnerThatWasOvertakenDoesNothingThatIsDue(t *testing.T) {
 		if err := g.e.Err(); !errors.Is(err, persistence.ErrFenced) {
 			t.Errorf("it ends with %v", err)
 		}
-		if got := <-trade; got != committed.ErrTimeout.Error() {
-			t.Errorf("the trade is told %s", got)
-		}
+		isTold(t, "the trade", <-trade, committed.ErrTimeout.Error())
 		w.isSilent(t)
 		if after := g.e.committed.Released(); after != before {
 			t.Errorf("%d records are released, %d were before", after, before)
@@ -556,9 +549,8 @@ func TestAFreezeWhileAnotherHalfIsTriggered(t *testing.T) {
 				return nil, err
 			})
 			g.letGo()
-			if a, b := <-sell, <-freeze; a != accepted || b != accepted {
-				t.Errorf("the trade: %s, the freeze: %s", a, b)
-			}
+			isTold(t, "the trade", <-sell, accepted)
+			isTold(t, "the freeze", <-freeze, accepted)
 			eventually(t, "the other half rests with what it has not sold", func() bool {
 				o, _ := g.find(half)
 				return o.Remaining == coin-coin/4 && g.e.quiet()

@@ -26,10 +26,9 @@ func (g *gated) blocked() (goOn func()) {
 }
 
 func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2
+	}, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", nil)
 		g.rest(g.sell(1e5))
 		for round := range uint64(2) { // the second proves that the first gave all places back
@@ -74,15 +73,13 @@ func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *
 			g.ends("another account", g.asking(new(committed.Wallet), ben, round+1), accepted)
 		}
 		g.nonce = 1e6
-		g.end()
 	})
 }
 
 func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1
+	}, func(t *testing.T, g *gated) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		waits := func(n int) func() bool {
@@ -97,21 +94,17 @@ func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) 
 		g.ends("one more of the account", g.asking(new(committed.Wallet), g.key, 101),
 			ErrAccountBusy.Error())
 		g.set(func() { g.applying = false })
-		if got := <-first; got != accepted {
-			t.Errorf("the first: %s", got)
-		}
+		isTold(t, "the first", <-first, accepted)
 		g.nonce = 1000
-		g.end()
 	})
 }
 
 // A question for an order by its client order id waits in its wallet for the store. When its
 // handler has left, it holds no slot until the store answers.
 func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			o.Limits.Reads, o.Limits.ReadsPerAccount = 1, 1
-		})
+	onGated(t, func(o *Options) {
+		o.Limits.Reads, o.Limits.ReadsPerAccount = 1, 1
+	}, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		g.hold()
 		order := g.begin(g.placing(g.sell(coin)))
@@ -130,21 +123,17 @@ func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 			t.Errorf("%d reads are in flight", n)
 		}
 		g.letGo()
-		if got := <-order; got != accepted {
-			t.Errorf("the order: %s", got)
-		}
+		isTold(t, "the order", <-order, accepted)
 		eventually(t, "all nonces are known to the committed side", func() (so bool) {
 			g.e.probe(g.e.fold, func() { so = g.e.committed.Nonce(g.key.Number) == 101 })
 			return so
 		})
 		g.nonce = 1000
-		g.end()
 	})
 }
 
 func TestTheAnswerToACommandWaitsForNoOtherRead(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		waiting := func(n int) {
 			t.Helper()
 			eventually(t, "messages wait for the committed side", func() bool {
@@ -177,6 +166,5 @@ func TestTheAnswerToACommandWaitsForNoOtherRead(t *testing.T) {
 			t.Error(err)
 		}
 		close(second)
-		g.end()
 	})
 }

@@ -120,13 +120,9 @@ func TestRulesThatCannotBeTakenUpChangeNothing(t *testing.T) {
 		}
 		o.Limits.Accounts, o.Limits.Reads, o.Pairs[0].PricePrecision = 2, 1, 1
 		o.Pairs[0].Fees.Maker = 0
-		if err := g.e.Reconfigure(o.Limits, o.Pairs); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, g.e.Reconfigure(o.Limits, o.Pairs))
 		o.Pairs[0].Fees.Maker = 1
-		if err := g.e.Reconfigure(o.Limits, o.Pairs); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, g.e.Reconfigure(o.Limits, o.Pairs))
 		p := g.e.Pairs()[0]
 		if r, l := p.Rules(), g.e.Limits(); r.Fees.Maker != 1 || r.MinimumOrderSize != 7 ||
 			r.PricePrecision != p.PricePrecision || r.PriceTick != p.PriceTick ||

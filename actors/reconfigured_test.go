@@ -31,9 +31,7 @@ func (g *gated) reloadWith(change func(*Options)) {
 	g.t.Helper()
 	g.o.Pairs = slices.Clone(g.o.Pairs)
 	change(&g.o)
-	if err := g.e.Reconfigure(g.o.Limits, g.o.Pairs); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.e.Reconfigure(g.o.Limits, g.o.Pairs))
 }
 
 // A trader places orders with a key of its own.

@@ -39,13 +39,8 @@ const stepRows = 20_000
 
 func newScribe(b testing.TB, store persistence.Store) *scribe {
 	token, _, err := store.Acquire(context.Background(), persistence.Claim{Owner: "scribe"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	sealer, err := seal.New(make([]byte, seal.KeyBytes))
-	if err != nil {
-		b.Fatal(err)
-	}
+	succeeds(b, err)
+	sealer := must[*seal.Sealer](b)(seal.New(make([]byte, seal.KeyBytes)))
 	s := &scribe{b: b, store: store, token: token, sealer: sealer, state: state.New(),
 		data: event.BeginBatch(nil)}
 	for i, code := range []string{"BTC", "USD", "EUR"} {
@@ -64,9 +59,7 @@ func (s *scribe) add(r event.Record) {
 	if r.TimeUs == 0 {
 		r.TimeUs = int64(s.last + uint64(s.count))
 	}
-	if err := s.state.Apply(&r, &s.effects); err != nil {
-		s.b.Fatal(err)
-	}
+	succeeds(s.b, s.state.Apply(&r, &s.effects))
 	if r.Kind == event.KindDeposit {
 		rows.Append(&s.rows, s.state, &r, &s.effects)
 		if rows.Count(&s.rows) == stepRows {
@@ -85,9 +78,7 @@ func (s *scribe) flush() {
 	}
 	next := s.last + uint64(s.count)
 	s.data = event.EndBatch(s.data, s.token.Epoch(), s.last, s.count)
-	if err := s.store.Append(context.Background(), s.token, s.last, next, s.data); err != nil {
-		s.b.Fatal(err)
-	}
+	succeeds(s.b, s.store.Append(context.Background(), s.token, s.last, next, s.data))
 	s.last, s.count, s.data = next, 0, event.BeginBatch(s.data)
 }
 
@@ -149,19 +140,15 @@ func (s *scribe) trading(n, accounts int) {
 func (s *scribe) project() {
 	s.flush()
 	err := s.store.Apply(context.Background(), s.token, s.saved, s.last, &s.rows)
-	if err != nil {
-		s.b.Fatal(err)
-	}
+	succeeds(s.b, err)
 	s.rows, s.saved = persistence.Writes{}, s.last
 }
 
 // snapshot publishes an image of the state as it is, with the rows of the deposits in it.
 func (s *scribe) snapshot() {
 	s.project()
-	if err := s.store.SaveSnapshot(context.Background(), s.token, s.last,
-		bytes.NewReader(s.state.AppendTo(nil))); err != nil {
-		s.b.Fatal(err)
-	}
+	succeeds(s.b, s.store.SaveSnapshot(context.Background(), s.token, s.last,
+		bytes.NewReader(s.state.AppendTo(nil))))
 }
 
 // An engine takes the store of a scribe for one that it wrote itself, with a snapshot and without.

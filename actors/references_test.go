@@ -26,15 +26,12 @@ func (g *gated) deposit(reference string, amount money.Amount) func() (*Command,
 
 func (g *gated) projected() {
 	g.t.Helper()
-	if err := g.e.Ask(new(committed.Written), nil, 0); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, g.e.Ask(new(committed.Written), nil, 0))
 }
 
 // While the store is asked for a reference nothing waits but a deposit with the same one.
 func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.set(func() { g.looking = true })
 		first := g.begin(g.deposit("one", coin))
 		eventually(t, "the store is asked", func() bool { return g.looks() == 1 })
@@ -66,14 +63,12 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 		if balance := g.funds(1, 1); balance != "12/1" {
 			t.Errorf("ann has %s, of 10 and two deposits of 1", balance)
 		}
-		g.end()
 	})
 }
 
 // A store that does not say whether a reference was used leaves nothing done: no record, no id.
 func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		before := g.e.committed.Released()
 		failures := g.e.meter.Failures[metrics.OperationReference].Load()
 		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt,
@@ -104,7 +99,6 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 			made.Deposit != 3 {
 			t.Errorf("%+v", made)
 		}
-		g.end()
 	})
 }
 
@@ -174,9 +168,7 @@ func (g *gated) useAndRevokeKey(i int) {
 	id := c.Record().Order.ID
 	c.Free()
 	must[*Command](t)(g.e.Cancel(key, 1<<40+1, id)).Free()
-	if err := g.e.Ask(new(committed.Wallet), key, 1<<40+2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, g.e.Ask(new(committed.Wallet), key, 1<<40+2))
 	must[Admin](t)(g.e.RevokeKey("test", manyKeys(i)))
 }
 
@@ -361,9 +353,7 @@ func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 		}
 		e := start(t, testOptions(s))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": coin})
-		if err := e.Ask(new(committed.Written), nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, e.Ask(new(committed.Written), nil, 0))
 		s.hold = true
 		half := must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, "half"))
 		e.Abandon()

@@ -20,10 +20,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		store := fresh(t)()
 		defer store.Close()
 		ctx := context.Background()
-		other, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes)))
 		without := testOptions(store)
 		without.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
 		// of which there would be a record
@@ -35,9 +32,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 			nil))
 		// before there is a snapshot
 		first, before, err := store.Acquire(ctx, persistence.Claim{Owner: "another"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if _, err := Start(ctx, without); !errors.Is(err, seal.ErrOtherKey) ||
 			!errors.Is(err, ErrConfig) {
 			t.Errorf("the start ends with %v", err)
@@ -53,9 +48,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		e.Abandon()
 		stop(t, start(t, testOptions(store))) // with a snapshot
 		token, _, err := store.Acquire(ctx, persistence.Claim{Owner: "the one that serves"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		without.Sealer = func(bool) (*seal.Sealer, error) { return nil, fs.ErrNotExist }
 		if _, err := Start(ctx, without); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the start ends with %v", err)

@@ -122,9 +122,7 @@ func TestAKeyWithChangedRightsIsFoundInASnapshot(t *testing.T) {
 			err := store.Read(t.Context(), 0, func(prev, next uint64, batch []byte) error {
 				return fold.Batch(prev, next, changed(bytes.Clone(batch)))
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			images[what] = s.AppendTo(nil)
 		}
 		stop(t, e) // with a snapshot

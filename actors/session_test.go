@@ -55,8 +55,7 @@ func (g *gated) stays(when string, order uint64) {
 }
 
 func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		prefix := g.named("bot-").ClientID
 		first := Session{Number: 1, Seconds: 10, Filter: CancelFilter{Pair: g.e.Pairs()[0],
 			Side: trading.Sell, Prefix: prefix}}
@@ -99,15 +98,15 @@ func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
 		if armed := g.armedSwitches(); len(armed) != 2 || armed[0].DueUs != 0 {
 			t.Errorf("armed are %+v", armed)
 		}
-		g.end()
 	})
 }
 
 // An audit at rest wants nothing to change meanwhile. A store that may lose what it takes gets
 // nothing: an append that waits too long would end the process.
 func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, func(o *Options) { o.Timing.OwnerCheck = time.Millisecond })
+	onClocked(t, func(o *Options) {
+		o.Timing.OwnerCheck = time.Millisecond
+	}, func(t *testing.T, g *clocked) {
 		g.rest(g.sell(1e5))
 		g.session(Session{Number: 1})
 		g.session(Session{Number: 2})
@@ -131,6 +130,5 @@ func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 		waits("while the store may lose what it takes")
 		g.set(func() { g.checkErr = nil })
 		g.fired() // the ticker comes again
-		g.end()
 	})
 }

@@ -38,9 +38,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 				}
 			}
 			eventually(t, "a snapshot is tried", func() bool {
-				if err := g.e.Ask(new(committed.Written), nil, 0); err != nil {
-					t.Fatal(err)
-				}
+				succeeds(t, g.e.Ask(new(committed.Written), nil, 0))
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				return g.saves > 0

@@ -121,9 +121,7 @@ func TestCancelAllsShareTheirSlots(t *testing.T) {
 		}
 		g.letGo()
 		for _, done := range answers {
-			if got := <-done; got != accepted {
-				t.Error(got)
-			}
+			isTold(t, "done", <-done, accepted)
 		}
 		if left := g.e.extraCancels.Load(); left != 0 {
 			t.Errorf("%d places are not given back", left)

@@ -27,8 +27,9 @@ func counted(list []Count) string {
 
 // Each count is there when the answer is.
 func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Limits.OpenOrdersPerAccount = 3 })
+	onGated(t, func(o *Options) {
+		o.Limits.OpenOrdersPerAccount = 3
+	}, func(t *testing.T, g *gated) {
 		want := func(what, records, refused string, orders, trades, cancels uint64) {
 			t.Helper()
 			s := g.e.Stats()
@@ -66,9 +67,7 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 		c.Free()
 		want("all cancelled", begin+", order 6, cancel 3, refusal 4",
 			"nonce 1, funds 1, not_open 1, account_limit 1", 6, 2, 3)
-		if _, err := g.e.Halt("test", "BTC_USD", true); err != nil {
-			t.Fatal(err)
-		}
+		must[any](t)(g.e.Halt("test", "BTC_USD", true))
 		g.ends("halted", g.placing(g.sell(coin)), refusedFor(event.RefusedHalted))
 		want("halted", begin+", order 6, cancel 3, refusal 5, halt 1",
 			"nonce 1, funds 1, not_open 1, account_limit 1, halted 1", 6, 2, 3)
@@ -89,7 +88,6 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 			t.Errorf("the start folded %d records, there are %d in all", s.RecoveryRecords,
 				released)
 		}
-		g.end()
 	})
 }
 
@@ -114,9 +112,7 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 		}
 		g.turnedAway("an order too many", g.placing(g.sell(coin)), ErrBusy)
 		g.letGo()
-		if got := <-order; got != accepted {
-			t.Error(got)
-		}
+		isTold(t, "order", <-order, accepted)
 		want("an order", "busy 2")
 		g.e.paused.Store(true)
 		g.turnedAway("an order while paused", g.placing(g.sell(coin)), ErrPaused)
@@ -132,8 +128,9 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 }
 
 func TestStatsTellTheStoresState(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) { o.Timing.Stall = 20 * time.Millisecond })
+	onGated(t, func(o *Options) {
+		o.Timing.Stall = 20 * time.Millisecond
+	}, func(t *testing.T, g *gated) {
 		if s := g.e.Stats(); !s.Ready || s.Stalled || s.AppendWaiting != 0 ||
 			s.Confirmed > time.Minute {
 			t.Errorf("at the start: ready %v, stalled %v, waiting %v, confirmed %v ago", s.Ready,
@@ -170,13 +167,11 @@ func TestStatsTellTheStoresState(t *testing.T) {
 		})
 		g.set(func() { g.appendErr = nil })
 		<-again
-		g.end()
 	})
 }
 
 func TestStatsTellLagsAndSnapshots(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		stuck, wait := make(chan struct{}), make(chan struct{})
@@ -230,7 +225,6 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 					"projections %d behind", s.SnapshotBytes, before.SnapshotBytes, s.SnapshotLag,
 				s.SnapshotAge, s.ProjectionLag)
 		}
-		g.end()
 	})
 }
 

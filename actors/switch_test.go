@@ -31,6 +31,16 @@ func newClocked(t *testing.T, fresh places, change func(*Options)) *clocked {
 	return g
 }
 
+// onClocked is onGated with a clocked engine.
+func onClocked(t *testing.T, change func(*Options), test func(t *testing.T, g *clocked)) {
+	t.Helper()
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := newClocked(t, fresh, change)
+		test(t, g)
+		g.end()
+	})
+}
+
 // later sets the clock ahead.
 func (g *clocked) later(d time.Duration) { g.ahead.Add(int64(d)) }
 
@@ -118,17 +128,14 @@ func (g *gated) note() {
 
 // A switch may be taken out of the schedule just before a call that sets it anew.
 func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		id := g.rest(g.sell(1e5))
 		first := g.arm(600, CancelFilter{})
 		second := g.arm(1200, CancelFilter{})
 		g.later(11 * time.Minute)
 		c := newCommand(event.KindSwitch)
 		g.e.stamp(c)
-		if err := g.e.admitUnasked(c, g.e.writable); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, g.e.admitUnasked(c, g.e.writable))
 		c.account = g.key.Account
 		c.switching = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
 		g.e.toWallet(c.account, c)
@@ -137,13 +144,11 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 			len(armed) != 1 || armed[0].DueUs != second {
 			t.Errorf("%v are open, the switches are %+v", open, armed)
 		}
-		g.end()
 	})
 }
 
 func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		g.arm(10, CancelFilter{})
 		unblock := g.block(g.e.Pairs()[0])
 		before := g.begin(g.placing(g.sell(1e5)))
@@ -155,14 +160,12 @@ func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
 		after := g.begin(g.placing(other))
 		g.queued(2)
 		unblock()
-		if a, b := <-before, <-after; a != accepted || b != accepted {
-			t.Errorf("before: %s, after: %s", a, b)
-		}
+		isTold(t, "before", <-before, accepted)
+		isTold(t, "after", <-after, accepted)
 		g.fired()
 		if got := g.openIDs(); len(got) != 1 {
 			t.Errorf("%v are open", got)
 		}
-		g.end()
 	})
 }
 
@@ -233,8 +236,7 @@ func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *
 }
 
 func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newClocked(t, fresh, nil)
+	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		id := g.rest(g.sell(1e5))
 		g.arm(10, CancelFilter{})
 		g.hold()
@@ -244,14 +246,11 @@ func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
 		eventually(t, "new orders are refused", g.closed)
 		silent(t, "maintenance while a switch fires", on)
 		g.letGo()
-		if got := <-on; got != accepted {
-			t.Error(got)
-		}
+		isTold(t, "on", <-on, accepted)
 		want := fmt.Sprintf("swept %d switch, switch, maintenance", id)
 		if got := g.told(); got != want {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
-		g.end()
 	})
 }
 

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,13 +92,12 @@ func TestAnAmendNeedsWhatItCanNeedAtMost(t *testing.T) {
 // An amend that asks for too much money is told first what else is wrong with it. Nothing of it is
 // reserved, and it uses its nonce.
 func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, func(o *Options) {
-			p := &o.Pairs[0]
-			p.PriceTick, p.AmountStep, p.PriceBand = 5e7, coin/10, money.MaxRate/10
-			p.MinimumOrderSize, p.MinimumOrderValue = coin/2, coin.Balance()
-			o.Limits.GTDPerAccountAndBook = 1
-		})
+	onGated(t, func(o *Options) {
+		p := &o.Pairs[0]
+		p.PriceTick, p.AmountStep, p.PriceBand = 5e7, coin/10, money.MaxRate/10
+		p.MinimumOrderSize, p.MinimumOrderValue = coin/2, coin.Balance()
+		o.Limits.GTDPerAccountAndBook = 1
+	}, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
 		g.ends("a trade at 100", g.placing(g.buy(100e8, coin)), accepted)
 		buy, sell := g.rest(g.buy(50e8, 2*coin)), g.rest(special(g.sell(coin),
@@ -160,15 +158,13 @@ func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 		for _, id := range []uint64{buy, sell, first} {
 			g.ends("its cancel", g.cancelling(id), accepted)
 		}
-		g.end()
 	})
 }
 
 // What is in flight may be why a change lacks money, or may bring that money. So the change waits
 // for it.
 func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		id := g.rest(g.buy(50e8, coin))
 		g.hold()
 		order := g.begin(g.placing(g.buy(90e8, 10*coin)))
@@ -183,10 +179,9 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		behind := g.begin(g.cancelling(id)) // the account's commands keep their order
 		g.queued(2)
 		g.letGo()
-		if a, b, c := <-order, <-change, <-behind; a != accepted ||
-			b != refusedFor(event.RefusedFunds) || c != accepted {
-			t.Errorf("the order: %s, the change: %s, its cancel: %s", a, b, c)
-		}
+		isTold(t, "the order", <-order, accepted)
+		isTold(t, "the change", <-change, refusedFor(event.RefusedFunds))
+		isTold(t, "its cancel", <-behind, accepted)
 		g.wantFunds("the order rests", "10/0", "1000/900")
 
 		large := g.openIDs()[0]
@@ -197,19 +192,16 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		change = g.begin(g.amending(AmendRequest{Order: id, Amount: 3 * coin}))
 		g.queued(1)
 		unblock()
-		if a, b := <-gives, <-change; a != accepted || b != accepted {
-			t.Errorf("the cancel: %s, the change: %s", a, b)
-		}
+		isTold(t, "the cancel", <-gives, accepted)
+		isTold(t, "the change", <-change, accepted)
 		g.wantFunds("there was money in the end", "10/0", "1000/150")
-		g.end()
 	})
 }
 
 // The terms of an order are known when the change before is released. So the second change reserves
 // by the first, and is refused where the first took the money.
 func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		one, two := g.rest(g.buy(50e8, coin)), g.rest(g.buy(50e8, coin))
 		g.hold()
 		first := g.begin(g.amending(AmendRequest{Order: one, Amount: 10 * coin}))
@@ -219,18 +211,15 @@ func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
 		other := g.begin(g.amending(AmendRequest{Order: two, Amount: 2 * coin}))
 		g.queued(2) // the account's commands keep their order
 		g.letGo()
-		if a, b, c := <-first, <-second, <-other; a != accepted || b != accepted ||
-			c != refusedFor(event.RefusedFunds) {
-			t.Errorf("first: %s, second: %s, of another order: %s", a, b, c)
-		}
+		isTold(t, "first", <-first, accepted)
+		isTold(t, "second", <-second, accepted)
+		isTold(t, "of another order", <-other, refusedFor(event.RefusedFunds))
 		g.wantFunds("amended", "10/0", "1000/1000")
-		g.end()
 	})
 }
 
 func TestAnAmendByClientIDWaitsForThePlacement(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
+	onGated(t, nil, func(t *testing.T, g *gated) {
 		id, _ := event.NewClientID("mine")
 		w := g.buy(50e8, coin)
 		w.ClientID = id
@@ -242,95 +231,8 @@ func TestAnAmendByClientIDWaitsForThePlacement(t *testing.T) {
 		change := g.begin(g.amending(AmendRequest{ClientID: id, Amount: 3 * coin}))
 		g.queued(1)
 		g.letGo()
-		if a, b := <-placed, <-change; a != accepted || b != accepted {
-			t.Errorf("placed: %s, amended: %s", a, b)
-		}
+		isTold(t, "placed", <-placed, accepted)
+		isTold(t, "amended", <-change, accepted)
 		g.wantFunds("amended", "10/0", "1000/150")
-		g.end()
-	})
-}
-
-// The wallet reserves for an order that is not filled. By the time the book decides, the order is
-// filled in part, or closed.
-func TestAnAmendMeetsAnOrderThatWasFilledMeanwhile(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		for _, c := range []struct {
-			filled   money.Amount
-			want     string
-			btc, usd string
-		}{
-			{coin, accepted, "11/0", "950/180"},
-			{2 * coin, refusedFor(event.RefusedNotOpen), "12/0", "900/0"},
-		} {
-			g := newGated(t, fresh, nil)
-			ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": 10 * coin})
-			id := g.rest(g.buy(50e8, 2*coin))
-			unblock := g.block(g.e.Pairs()[0])
-			fill := g.begin(func() (*Command, error) {
-				w := g.sell(c.filled)
-				w.Price = 50e8
-				return g.e.Place(ben, 1, w)
-			})
-			g.decided(ben, 1)
-			change := g.begin(g.amending(AmendRequest{Order: id, Price: 60e8, Amount: 4 * coin}))
-			g.inMailbox(1)
-			unblock()
-			if a, b := <-fill, <-change; a != accepted || b != c.want {
-				t.Errorf("filled: %s, amended: %s, want %s", a, b, c.want)
-			}
-			g.wantFunds("amended", c.btc, c.usd)
-			g.end()
-		}
-	})
-}
-
-// selfTraded returns the reason for which the rest of an order was cancelled.
-func (g *gated) selfTraded(w *OrderRequest) trading.Reason {
-	g.t.Helper()
-	c := must[*Command](g.t)(g.placing(w)())
-	defer c.Free()
-	if c.Record().Kind == event.KindOrder {
-		return 0
-	}
-	return c.Record().Instructions.Cancelled
-}
-
-func TestAnOrderThatNamesNoSelfTradeModeTakesTheAccounts(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		g := newGated(t, fresh, nil)
-		g.rest(g.sell(5 * coin))
-		if got := g.selfTraded(g.buy(100e8, 1e5)); got != 0 {
-			t.Errorf("without a setting: %v", got)
-		}
-		g.hold()
-		set := g.begin(g.setting(trading.SelfTradeCancelNewest))
-		eventually(t, "the setting is at the store", g.held)
-		order := g.begin(g.placing(g.buy(100e8, 1e5))) // it is decided by the setting on its way
-		g.inMailbox(2)
-		g.letGo()
-		if a, b := <-set, <-order; a != accepted || b != accepted {
-			t.Errorf("the setting: %s, the order: %s", a, b)
-		}
-		kinds := []event.Kind{}
-		for _, r := range g.records() {
-			kinds = append(kinds, r.Kind)
-		}
-		if want := []event.Kind{event.KindSettings, event.KindInstructed}; !slices.Equal(kinds,
-			want) {
-			t.Errorf("the records are %v, want %v", kinds, want)
-		}
-		none := special(g.buy(100e8, 1e5), SpecialRequest{SelfTradeGiven: true})
-		if got := g.selfTraded(none); got != 0 {
-			t.Errorf("an order that says none: %v", got)
-		}
-		g.restart("crash")
-		if got := g.selfTraded(g.buy(100e8, 1e5)); got != trading.CancelledSelfTrade {
-			t.Errorf("after a restart: %v", got)
-		}
-		g.ends("none again", g.setting(trading.SelfTradeNone), accepted)
-		if got := g.selfTraded(g.buy(100e8, 1e5)); got != 0 {
-			t.Errorf("without a setting again: %v", got)
-		}
-		g.end()
 	})
 }

@@ -12,10 +12,7 @@ import (
 
 func wantID(t testing.TB, id string) event.ClientID {
 	t.Helper()
-	c, err := event.NewClientID(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must[event.ClientID](t)(event.NewClientID(id))
 	return c
 }
 

@@ -45,6 +45,7 @@ func (p *postman) delivered() []Mail {
 // A teller is an engine with one account that has an e-mail address and 10 BTC.
 type teller struct {
 	t     *testing.T
+	at    place
 	store persistence.Store
 	o     Options
 	e     *Engine
@@ -54,7 +55,7 @@ type teller struct {
 }
 
 func newTeller(t *testing.T, at place, change func(*Options)) *teller {
-	b := &teller{t: t, store: at(), post: &postman{}}
+	b := &teller{t: t, at: at, store: at(), post: &postman{}}
 	b.o = testOptions(b.store)
 	b.o.Mail = b.post.send
 	if change != nil {
@@ -66,6 +67,16 @@ func newTeller(t *testing.T, at place, change func(*Options)) *teller {
 	must[Admin](t)(b.e.Deposit("test", "ann", "BTC", 10*coin, "r"))
 	b.key = b.e.Key([]byte("key-of-ann"))
 	return b
+}
+
+// onTeller runs a test with a teller on each store, and ends it.
+func onTeller(t *testing.T, change func(*Options), test func(t *testing.T, b *teller)) {
+	t.Helper()
+	onEachStore(t, func(t *testing.T, fresh places) {
+		b := newTeller(t, fresh(t), change)
+		test(t, b)
+		b.end()
+	})
 }
 
 // outcome returns the end of a command, in words.
@@ -115,9 +126,7 @@ func (b *teller) expect(got, want string) {
 func (b *teller) balance() string {
 	b.t.Helper()
 	r := &committed.Wallet{Account: b.key.Account.ID}
-	if err := b.e.Ask(r, nil, 0); err != nil {
-		b.t.Fatal(err)
-	}
+	succeeds(b.t, b.e.Ask(r, nil, 0))
 	return r.Holdings[0].Balance.String() + " with " + r.Holdings[0].Reserve.String() + " reserved"
 }
 
@@ -128,13 +137,17 @@ func (b *teller) code(n int) string {
 	return b.post.delivered()[n-1].Code
 }
 
-func (b *teller) restart(at place) {
+func (b *teller) restart() {
 	b.t.Helper()
 	b.e.Abandon()
-	if err := b.store.Close(); err != nil {
-		b.t.Fatal(err)
-	}
-	b.store = at()
+	b.reopen()
+}
+
+// reopen starts the engine again after it has ended.
+func (b *teller) reopen() {
+	b.t.Helper()
+	succeeds(b.t, b.store.Close())
+	b.store = b.at()
 	b.o.Store = b.store
 	b.e = start(b.t, b.o)
 	b.key = b.e.Key([]byte("key-of-ann"))
@@ -150,15 +163,11 @@ func (b *teller) end() {
 		b.t.Errorf("the audit finds %v, %v", report.Differences, err)
 	}
 	stop(b.t, b.e)
-	if err := b.store.Close(); err != nil {
-		b.t.Fatal(err)
-	}
+	succeeds(b.t, b.store.Close())
 }
 
 func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.expect(b.ask(4*coin), "withdraw 1")
 		b.expect(b.balance(), "10 with 4 reserved")
 		b.expect(b.ask(7*coin), "refused for 2")
@@ -167,12 +176,12 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 			m.Currency != "BTC" || m.Withdrawal.Address != "bc1q-somewhere" {
 			t.Errorf("the mail is %+v", m)
 		}
-		b.restart(at)
+		b.restart()
 		b.expect(b.confirm(1, "00"+code), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
 		b.expect(b.confirm(1, code), "refused for 11")
 		b.expect(b.confirm(2, code), "refused for 11")
-		b.restart(at)
+		b.restart()
 		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "6 with 0 reserved")
@@ -207,9 +216,7 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 				last.Withdrawal.Details == "the address is not ours to pay"
 		})
 		var closed []string
-		if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.e.Ask(new(committed.Written), nil, 0))
 		err := committed.History(b.e.Door).Withdrawals(context.Background(),
 			persistence.WithdrawalQuery{Account: b.key.Account.ID},
 			func(w *persistence.Withdrawal) bool {
@@ -220,14 +227,11 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 			got != "7 40 the address is not ours to pay; 6 50 ; 5 50 ; 4 50 ; 3 50 ; 2 50 ; 1 30 " {
 			t.Errorf("the history has %q, %v", got, err)
 		}
-		b.end()
 	})
 }
 
 func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.post.refuse = 1
 		b.expect(b.ask(coin), "withdraw 1")
 		eventually(t, "the first try is refused", func() bool {
@@ -235,17 +239,14 @@ func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
 			defer b.post.mu.Unlock()
 			return b.post.tries > 0
 		})
-		b.restart(at) // its new mailer knows nothing of the first try
+		b.restart() // its new mailer knows nothing of the first try
 		b.code(1)
 		outbox := func() int {
 			r := &committed.Outbox{Limit: 10}
-			if err := b.e.Ask(r, nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, b.e.Ask(r, nil, 0))
 			return len(r.Mails)
 		}
 		eventually(t, "the outbox is empty", func() bool { return outbox() == 0 })
-		b.end()
 	})
 }
 
@@ -275,9 +276,7 @@ func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 }
 
 func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, func(o *Options) { o.Mail = unsent })
+	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
 		b.ask(coin)
 		var wg sync.WaitGroup
 		for range 5 { // a mailer that was not told of its success says so again
@@ -291,14 +290,12 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 		if err := b.e.mailed(77, ""); err != nil {
 			t.Error(err)
 		}
-		b.restart(at)
-		b.end()
+		b.restart()
 	})
 }
 
 func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		b := newTeller(t, fresh(t), nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		ben := b.customer("ben")
 		b.expect(b.ask(coin), "withdraw 1")
 		code := b.code(1)
@@ -311,21 +308,18 @@ func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
 			fmt.Sprint("refused for ", event.RefusedWithdrawal))
 		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
-		b.end()
 	})
 }
 
 // Without a mail server no code could reach the owner. Withdrawals that were asked for before go
 // on.
 func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		b := newTeller(t, at, nil)
+	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.ask(coin)
 		b.ask(coin)
 		first := b.code(1)
 		b.o.Mail = nil
-		b.restart(at)
+		b.restart()
 		before := b.e.committed.Released()
 		b.expect(b.ask(coin), ErrNoMail.Error())
 		if got := b.e.committed.Released(); got != before {
@@ -337,7 +331,6 @@ func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "9 with 0 reserved")
-		b.end()
 	})
 }
 

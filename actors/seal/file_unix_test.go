@@ -12,13 +12,8 @@ import (
 
 func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.key")
-	if _, err := Load("", file, true); err != nil {
-		t.Fatal(err)
-	}
-	unlock, err := lock(filepath.Dir(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must[any](t)(Load("", file, true))
+	unlock := must[func()](t)(lock(filepath.Dir(file)))
 	if _, err := Rotate(file); !errors.Is(err, errBusy) {
 		t.Errorf("a rotation: %v", err)
 	}
@@ -34,20 +29,14 @@ func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
 // belongsTo returns the owner of a file.
 func belongsTo(t *testing.T, name string) owner {
 	t.Helper()
-	o, err := ownerOf(os.Stat(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must[owner](t)(ownerOf(os.Stat(name)))
 }
 
 // A file that an administrator has changed still belongs to the user of the exchange, or it is not
 // changed.
 func TestTheFileKeepsItsOwner(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.key")
-	if _, err := Load("", file, true); err != nil {
-		t.Fatal(err)
-	}
+	must[any](t)(Load("", file, true))
 	want := belongsTo(t, file)
 	refused := errors.New("refused")
 	given := owner{}
@@ -58,18 +47,14 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 	t.Cleanup(func() { chown = (*os.File).Chown })
 
 	other := filepath.Join(t.TempDir(), "other.key")
-	if err := os.WriteFile(other, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(other, nil, 0o600))
 	if err := write(other, "x", file, os.Rename); err != nil || given != (owner{}) {
 		t.Errorf("one of the same owner: %v, given to %v", err, given)
 	}
 	// The owner of a device of the system is another one, or, for root, a file that was given away.
 	elsewhere := "/dev/null"
 	if want == belongsTo(t, elsewhere) {
-		if err := os.Chown(file, 12345, 23456); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.Chown(file, 12345, 23456))
 		elsewhere, want = file, owner{12345, 23456}
 	} else {
 		want = belongsTo(t, elsewhere)
@@ -92,12 +77,8 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 // rotationKeepsOwner gives the file of a key to another user, rotates and retires.
 func rotationKeepsOwner(t *testing.T, file string) {
 	t.Helper()
-	if err := os.Chown(file, 12345, 23456); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Rotate(file); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Chown(file, 12345, 23456))
+	must[any](t)(Rotate(file))
 	if o := belongsTo(t, file); o != (owner{12345, 23456}) {
 		t.Errorf("after a rotation it belongs to %v", o)
 	}

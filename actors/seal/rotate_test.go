@@ -13,10 +13,7 @@ import (
 
 func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 	old := sealer(t, serverKey)
-	both, err := New(otherKey(), serverKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	both := must[*Sealer](t)(New(otherKey(), serverKey))
 	if both.ID() != sealer(t, otherKey()).ID() ||
 		fmt.Sprint(both.IDs()) != fmt.Sprint([]uint64{both.ID(), old.ID()}) ||
 		!both.Opens(old.ID()) || both.Opens(1) {
@@ -77,19 +74,13 @@ func rotated(t *testing.T) (file string, last *Sealer) {
 	if _, err := Rotate(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
-	first, err := Load("", file, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must[*Sealer](t)(Load("", file, true))
 	for n := 2; n <= MaxKeys; n++ {
-		rotated, err := Rotate(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if last, err = Load("", file, false); err != nil ||
-			fmt.Sprint(last.IDs()) != fmt.Sprint(rotated.IDs()) || len(last.IDs()) != n ||
+		rotated := must[*Sealer](t)(Rotate(file))
+		last = must[*Sealer](t)(Load("", file, false))
+		if fmt.Sprint(last.IDs()) != fmt.Sprint(rotated.IDs()) || len(last.IDs()) != n ||
 			!last.Opens(first.ID()) {
-			t.Fatalf("%v, %v", last, err)
+			t.Fatal(last)
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", info.Mode(), err)
@@ -106,10 +97,7 @@ func TestAKeyIsRotatedInItsFile(t *testing.T) {
 	if again, err := Load("", file, false); err != nil || len(again.IDs()) != MaxKeys {
 		t.Errorf("a rotation that failed has changed the file: %v, %v", again, err)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must[[]byte](t)(os.ReadFile(file))
 	if s, err := Load(string(text), "", false); err != nil ||
 		fmt.Sprint(s.IDs()) != fmt.Sprint(last.IDs()) {
 		t.Errorf("the same in the environment: %v, %v", s, err)
@@ -122,10 +110,7 @@ func TestAKeyIsRotatedInItsFile(t *testing.T) {
 
 func TestRetiredKeysAreKept(t *testing.T) {
 	file, last := rotated(t)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must[[]byte](t)(os.ReadFile(file))
 	retired, err := Retire(file)
 	if err != nil || len(retired) != MaxKeys-1 {
 		t.Fatal(retired, err)
@@ -145,9 +130,7 @@ func TestRetiredKeysAreKept(t *testing.T) {
 		t.Errorf("nothing to retire: %v, %v", retired, err)
 	}
 	// The files of a retirement that broke off are no obstacle.
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, text, 0o600))
 	if retired, err := Retire(file); err != nil || len(retired) != MaxKeys-1 {
 		t.Errorf("%v, %v", retired, err)
 	}
@@ -162,9 +145,7 @@ func TestAFileThatIsNoListOfKeysIsRefusedAndStays(t *testing.T) {
 		strings.Repeat("ab", 32) + "\n" + strings.Repeat("ab", 32),
 		strings.Repeat("\n", maxFile) + strings.Repeat("ab", 32)} {
 		file := filepath.Join(t.TempDir(), "exchange.key")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err1 := Load("", file, true)
 		_, err2 := Rotate(file)
 		if got, err := os.ReadFile(file); err1 == nil || err2 == nil || err != nil ||
@@ -181,31 +162,16 @@ func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 		!strings.Contains(err.Error(), file) {
 		t.Errorf("without a file: %v", err)
 	}
-	first, err := Load("", file, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must[*Sealer](t)(Load("", file, true))
 	for range MaxKeys + 2 { // more than there may be at once
-		if _, err := Rotate(file); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Retire(file); err != nil {
-			t.Fatal(err)
-		}
+		must[any](t)(Rotate(file))
+		must[any](t)(Retire(file))
 	}
 	for _, name := range []string{".bak", ".0123", ".00000000000000zz"} { // not ours
-		if err := os.WriteFile(file+name, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(file+name, []byte("x"), 0o600))
 	}
-	now, err := Load("", file, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := LoadAll("", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must[*Sealer](t)(Load("", file, false))
+	all := must[*Sealer](t)(LoadAll("", file))
 	message := []byte("message")
 	if all.ID() != now.ID() || len(all.IDs()) != MaxKeys+3 ||
 		!bytes.Equal(all.MAC(first.ID(), message), first.MAC(first.ID(), message)) {
@@ -218,15 +184,11 @@ func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 		t.Error(err)
 	}
 	retired := retiredName(file, first.ID())
-	if err := os.Chmod(retired, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Chmod(retired, 0o644))
 	if _, err := LoadAll("", file); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a retired key that others can read: %v", err)
 	}
-	if err := errors.Join(os.Remove(retired), os.Link(file, retired)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, errors.Join(os.Remove(retired), os.Link(file, retired)))
 	if _, err := LoadAll("", file); err == nil ||
 		!strings.Contains(err.Error(), "another key than its name says") {
 		t.Errorf("another key in its place: %v", err)
