@@ -454,8 +454,8 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 			if err != nil {
 				break
 			}
-			c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck
-			c.ReadMessage()                                           //nolint:errcheck // it is refused
+			c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck // it is
+			c.ReadMessage()                                           //nolint:errcheck // refused
 			c.Close()
 			time.Sleep(time.Millisecond)
 		}

@@ -103,8 +103,8 @@ func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
 		w.findKeys()
 		l := w.listen()
 		l.subscribe("trades.BTC_USDT")
-		const says = `{"status":503,"body":{"detail":"This node follows,
-			and does not answer this. ` + `Node b leads."},"retry_after":1}`
+		const says = `{"status":503,"body":{"detail":"This node follows, and does not answer ` +
+			`this. Node b leads."},"retry_after":1}`
 		for _, name := range []string{"challenge", "login", "logout", "own.subscribe",
 			"own.unsubscribe", "order", "order-cancel", "order-batch"} {
 			if got := l.ask(name, map[string]string{}); got != says {
