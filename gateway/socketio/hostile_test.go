@@ -454,7 +454,7 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 			if err != nil {
 				break
 			}
-			c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck // it is
+			c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck
 			c.ReadMessage()                                           //nolint:errcheck // refused
 			c.Close()
 			time.Sleep(time.Millisecond)
