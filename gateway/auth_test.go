@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"exchange/actors"
@@ -341,50 +340,6 @@ func TestMaintenanceRefusesInTheOrderOfChecks(t *testing.T) {
 	})
 }
 
-// takenWithCancels says of each private command whether a maintenance with cancels takes it. A path
-// that is new must be here.
-var takenWithCancels = map[string]bool{
-	"/api/v1/order": false, "/api/v1/order-amend": false, "/api/v1/order-test": false,
-	"/api/v1/order-batch":  false, // without a cancel
-	"/api/v1/order-cancel": true, "/api/v1/order-cancel-all": true,
-	"/api/v1/order-cancel-after": false, "/api/v1/trading-settings": false,
-	"/api/v1/withdraw": false, "/api/v1/withdraw-confirm": false,
-	"/api/v1/withdraw-cancel": true,
-}
-
-func TestAMaintenanceWithCancelsTakesCancelsAlone(t *testing.T) {
-	h := switchable(t)
-	h.set(h.engine.SetMaintenance(context.Background(), "test",
-		event.Maintenance{On: true, Message: "Back at nine.", Cancels: true}))
-	closed := detail("The exchange is in maintenance. Cancels alone are taken. Back at nine.")
-	for _, o := range api.Operations {
-		if _, known := takenWithCancels[o.Path]; o.Private && o.Method == "POST" && !known {
-			t.Errorf("%s: whether it is taken is not said", o.Path)
-		}
-	}
-	h.each(func(method, path, _, params string) {
-		if method == "GET" {
-			return
-		}
-		a := h.ask("POST", path, params, signed("bob", switchedNonce, params))
-		if takes := takenWithCancels[path]; takes {
-			if a.status != 400 { // for its fields
-				t.Errorf("%s: %d %s", path, a.status, a.body)
-			}
-		} else {
-			want(t, path, a, 503, closed)
-		}
-	})
-	h.unchanged("a maintenance with cancels")
-	h.each(func(method, path, _, _ string) {
-		if method == "GET" {
-			if a := h.get("bob", path); a.status != 200 {
-				t.Errorf("%s in maintenance: %d %s", path, a.status, a.body)
-			}
-		}
-	})
-}
-
 func TestFrozenAccountsAreRefusedInTheOrderOfChecks(t *testing.T) {
 	h := switchable(t)
 	h.set(h.engine.SetMaintenance(context.Background(), "test",
@@ -557,72 +512,4 @@ func TestSignedParametersAreAcceptedInJSONAndInForms(t *testing.T) {
 		`"none":null,"pair":"BTC_USDT","price":1,"type":"buy"}`,
 		"amount=1&extra=%7B%22b%22%3A%5B1%2C%202%5D%2C%22a%22%3Anull%7D"+
 			"&flag=true&none=null&pair=BTC_USDT&price=1&type=buy", true)
-}
-
-// together sends n requests at the same time and returns the answers.
-func together(n int, send func(i int) answer) []answer {
-	answers := make([]answer, n)
-	begin := make(chan struct{})
-	var wait sync.WaitGroup
-	for i := range n {
-		wait.Go(func() {
-			<-begin
-			answers[i] = send(i)
-		})
-	}
-	close(begin)
-	wait.Wait()
-	return answers
-}
-
-func TestOfEqualNoncesInFlightExactlyOneWins(t *testing.T) {
-	h := traded(t)
-	p := order("buy", "ETH_USDT", "0.01", "1")
-	for round := range 20 {
-		nonce := uint64(1000 + round)
-		placed := 0
-		for _, a := range together(50, func(i int) answer {
-			if i%2 == 0 {
-				return h.do("POST", "/api/v1/order/", formType, p, signed("bob", nonce, p)...)
-			}
-			return h.postJSON("bob", nonce, "/api/v1/order/",
-				fmt.Sprintf(`{"type":"buy","pair":"ETH_USDT","amount":0.01,"price":%d}`, i))
-		}) {
-			switch {
-			case a.status == 201:
-				placed++
-			case a.status != 401 || a.body != usedNonce(nonce):
-				t.Errorf("round %d: %d %s", round, a.status, a.body)
-			}
-		}
-		if placed != 1 {
-			t.Errorf("round %d: %d orders with one nonce", round, placed)
-		}
-	}
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
-	a := h.do("GET", "/api/v1/orders/own/?pair=ETH_USDT", "", "", signed("bob", 5000, "")...)
-	if n := strings.Count(a.body, `"id":`); n != 20 {
-		t.Errorf("%d orders after 20 nonces", n)
-	}
-}
-
-func TestOfEqualNoncesOfReadsInFlightExactlyOneWins(t *testing.T) {
-	h := traded(t)
-	for round := range 10 {
-		won := 0
-		for _, a := range together(20, func(int) answer {
-			return h.do("GET", "/api/v1/wallets/", "", "", signed("bob", uint64(1000+round), "")...)
-		}) {
-			if a.status == 200 {
-				won++
-			} else if a.body != usedNonce(uint64(1000+round)) {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-		}
-		if won != 1 {
-			t.Errorf("round %d: %d reads with one nonce", round, won)
-		}
-	}
 }

@@ -70,25 +70,23 @@ func TestANodeThatFollowsAnswersPrivateRequests(t *testing.T) {
 }
 
 func TestANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
-	bubble(t, testANodeThatFollowsTakesLoginsAndOrdersOverSockets)
-}
-
-func testANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
-	h := follower(t)
-	p := h.loggedIn("bob")
-	if got := p.asks("own.subscribe", ""); got != `{"status":200,"body":{"resumed":false}}` {
-		t.Error(got)
-	}
-	p.hears(`42["own",{"snapshot":true,`)
-	p.heard = ""
-	got := p.asks("order", ","+jsonOf(order("buy", "BTC_USDT", "1", "8")))
-	if !strings.HasPrefix(got, `{"status":201,"body":{"success":true,`) {
-		t.Error(got)
-	}
-	p.hears(`42["own",{"sequence":`)
-	sockets := h.gateway.stream.sockets.Load()
-	h.gateway.SetFollower(nil, nil)
-	eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
+	bubble(t, func(t *testing.T) {
+		h := follower(t)
+		p := h.loggedIn("bob")
+		if got := p.asks("own.subscribe", ""); got != `{"status":200,"body":{"resumed":false}}` {
+			t.Error(got)
+		}
+		p.hears(`42["own",{"snapshot":true,`)
+		p.heard = ""
+		got := p.asks("order", ","+jsonOf(order("buy", "BTC_USDT", "1", "8")))
+		if !strings.HasPrefix(got, `{"status":201,"body":{"success":true,`) {
+			t.Error(got)
+		}
+		p.hears(`42["own",{"sequence":`)
+		sockets := h.gateway.stream.sockets.Load()
+		h.gateway.SetFollower(nil, nil)
+		eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
+	})
 }
 
 // lateCommands are those of a node that hears of a key's beginning or end, or of an account's, when

@@ -221,38 +221,36 @@ func testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 }
 
 func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
-	bubble(t, testPrivateReadsEndWhenTheOwnerIsNotConfirmed)
-}
-
-func testPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) {
-		o.Timing.OwnerCheck, o.Timing.OwnerStale = 5*time.Millisecond, 200*time.Millisecond
-	})
-	nonce := uint64(0)
-	wallets := func() answer {
-		nonce++
-		return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "",
-			signed("alice", nonce, "")...)
-	}
-	store.unseen.Store(true)
-	eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
-	refusedForNow(t, "wallets", wallets(), api.StoreUnavailable)
-	for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/",
-		"/api/v1/exchanges/own/"} {
-		refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...),
-			api.StoreUnavailable)
-	}
-	refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
-	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
-		"/api/v1/currencies/", "/healthz"} {
-		if a := h.do("GET", path, "", ""); a.status != 200 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
+	bubble(t, func(t *testing.T) {
+		h, store := newStubborn(t, func(o *actors.Options) {
+			o.Timing.OwnerCheck, o.Timing.OwnerStale = 5*time.Millisecond, 200*time.Millisecond
+		})
+		nonce := uint64(0)
+		wallets := func() answer {
+			nonce++
+			return h.do("GET", "/api/v1/wallets/?currency_id=BTC", "", "",
+				signed("alice", nonce, "")...)
 		}
-	}
-	store.unseen.Store(false)
-	eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
-	eventually(t, "the exchange is ready again", func() bool {
-		return h.do("GET", "/readyz", "", "").status == 200
+		store.unseen.Store(true)
+		eventually(t, "private reads are refused", func() bool { return wallets().status == 503 })
+		refusedForNow(t, "wallets", wallets(), api.StoreUnavailable)
+		for _, path := range []string{"/api/v1/orders/own/", "/api/v1/order/1/",
+			"/api/v1/exchanges/own/"} {
+			refusedForNow(t, path, h.do("GET", path, "", "", signed("alice", nonce+1, "")...),
+				api.StoreUnavailable)
+		}
+		refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
+		for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
+			"/api/v1/currencies/", "/healthz"} {
+			if a := h.do("GET", path, "", ""); a.status != 200 {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+		store.unseen.Store(false)
+		eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
+		eventually(t, "the exchange is ready again", func() bool {
+			return h.do("GET", "/readyz", "", "").status == 200
+		})
 	})
 }
 

@@ -159,26 +159,8 @@ func TestAClientThatSendsTooMuchCanReadTheAnswer(t *testing.T) {
 	})
 }
 
-func TestGoClientsReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
-	doors(t, func(t *testing.T, d *door) {
-		transport := &http.Transport{TLSClientConfig: d.secure, ExpectContinueTimeout: time.Minute}
-		t.Cleanup(transport.CloseIdleConnections)
-		d.eachTooLarge(t, d.url(), tooLong, func(what string, r *http.Request) {
-			resp, err := transport.RoundTrip(r)
-			if err != nil {
-				t.Errorf("%s: %v", what, err)
-				return
-			}
-			defer resp.Body.Close()
-			if problem := d.tooLarge(resp); problem != "" {
-				t.Errorf("%s: %s", what, problem)
-			}
-		})
-	})
-}
-
-// What the proxy has read counts. Its own server may close a connection while its client still
-// sends, so that the client may see a reset instead.
+// What the proxy has read counts, which is a client of Go. Its own server may close a connection
+// while its client still sends, so that the client may see a reset instead.
 func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		transport := &http.Transport{TLSClientConfig: d.secure, ExpectContinueTimeout: time.Minute}
@@ -198,7 +180,7 @@ func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 				read <- err.Error()
 			}})
 		t.Cleanup(proxy.Close)
-		d.eachTooLarge(t, proxy.URL, tooLong, func(what string, r *http.Request) {
+		d.eachTooLarge(t, proxy.URL, func(what string, r *http.Request) {
 			if resp, err := transport.RoundTrip(r); err == nil {
 				resp.Body.Close()
 			}
@@ -211,13 +193,12 @@ func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 
 // eachTooLarge sends bodies that are too large, of a length told or in chunks, at once or after
 // a 100 Continue.
-func (d *door) eachTooLarge(t *testing.T, at string, length int64,
-	send func(what string, r *http.Request)) {
+func (d *door) eachTooLarge(t *testing.T, at string, send func(what string, r *http.Request)) {
 	t.Helper()
 	for _, expect := range []string{"", "100-continue"} {
-		for _, told := range []int64{length, -1} {
+		for _, told := range []int64{tooLong, -1} {
 			for range fewTimes {
-				r, err := http.NewRequest("POST", at, io.LimitReader(endless{}, length))
+				r, err := http.NewRequest("POST", at, io.LimitReader(endless{}, tooLong))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -346,34 +327,5 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 		d.eventuallyFree()
-	})
-}
-
-// A head is answered when it ends for a lenient reader. Otherwise the client, which sends no more,
-// would wait.
-func TestAHeadWithoutCRIsAnsweredAtOnce(t *testing.T) {
-	doors(t, func(t *testing.T, d *door) {
-		for _, text := range []string{
-			"GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\n\n",
-			"GET / HTTP/1.1\r\nHost: x\n\r\n", "GET / HTTP/1.1\nHost: x\r\n\n",
-			"GET / HTTP/1.1\r\nHost: x\r\n\n", d.head("Transfer-Encoding: chunked\r\n") + "0\r\n\n",
-			d.head("Transfer-Encoding: chunked\r\n") +
-				"2\r\n{}\r\n0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
-		} {
-			for _, piece := range []int{1, 3, len(text)} {
-				c := d.dial(t)
-				for rest := text; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
-					if _, err := io.WriteString(c, rest[:min(piece, len(rest))]); err != nil {
-						break // it was answered before
-					}
-				}
-				answer, err := io.ReadAll(c)
-				if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") ||
-					strings.Count(string(answer), "HTTP/1.1") != 1 {
-					t.Errorf("%q in pieces of %d: %q, %v", text, piece, answer, err)
-				}
-				c.Close()
-			}
-		}
 	})
 }

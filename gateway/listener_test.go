@@ -47,60 +47,58 @@ func closedAfter(t *testing.T, c net.Conn) {
 }
 
 func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
-	bubble(t, testOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed)
-}
-
-func testOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
-	public, operator := listening(t, 3, asIs)
-	full := `{"error":"Too many connections are open."}` + "\n"
-	f := func(name string, dial func() net.Conn, text string, speak int,
-		served, refused func(what string, a answer) bool) {
-		t.Log(name)
-		held := []net.Conn{dial(), dial(), dial()}
-		ask := func(what string, c net.Conn) {
-			t.Helper()
-			if a := talk(t, c, "GET", text); !served(what, a) {
-				t.Errorf("%s: %d %s", what, a.status, a.body)
+	bubble(t, func(t *testing.T) {
+		public, operator := listening(t, 3, asIs)
+		full := `{"error":"Too many connections are open."}` + "\n"
+		f := func(name string, dial func() net.Conn, text string, speak int,
+			served, refused func(what string, a answer) bool) {
+			t.Log(name)
+			held := []net.Conn{dial(), dial(), dial()}
+			ask := func(what string, c net.Conn) {
+				t.Helper()
+				if a := talk(t, c, "GET", text); !served(what, a) {
+					t.Errorf("%s: %d %s", what, a.status, a.body)
+				}
 			}
-		}
-		for i, c := range held[:speak] {
-			ask(fmt.Sprint("connection ", i+1), c)
-		}
-		for range 5 {
-			c := dial()
-			if a := talk(t, c, "GET", ""); !refused("one more", a) ||
-				string(a.header.Peek("Retry-After")) != "1" {
-				t.Errorf("one more: %d %s\n%s", a.status, a.body, a.header)
+			for i, c := range held[:speak] {
+				ask(fmt.Sprint("connection ", i+1), c)
 			}
-			closedAfter(t, c)
+			for range 5 {
+				c := dial()
+				if a := talk(t, c, "GET", ""); !refused("one more", a) ||
+					string(a.header.Peek("Retry-After")) != "1" {
+					t.Errorf("one more: %d %s\n%s", a.status, a.body, a.header)
+				}
+				closedAfter(t, c)
+			}
+			for i, c := range held {
+				ask(fmt.Sprint("meanwhile, connection ", i+1), c)
+			}
+			held[1].Close()
+			var next net.Conn
+			eventually(t, "the place of one that was closed is free", func() bool {
+				next = dial()
+				return served("next", talk(t, next, "GET", text))
+			})
+			if a := talk(t, dial(), "GET", ""); !refused("one more again", a) {
+				t.Errorf("one more again: %d %s", a.status, a.body)
+			}
+			ask("the one in its place", next)
 		}
-		for i, c := range held {
-			ask(fmt.Sprint("meanwhile, connection ", i+1), c)
-		}
-		held[1].Close()
-		var next net.Conn
-		eventually(t, "the place of one that was closed is free", func() bool {
-			next = dial()
-			return served("next", talk(t, next, "GET", text))
-		})
-		if a := talk(t, dial(), "GET", ""); !refused("one more again", a) {
-			t.Errorf("one more again: %d %s", a.status, a.body)
-		}
-		ask("the one in its place", next)
-	}
-	f("public", public, alive, 2, // the third says nothing, and counts
-		func(_ string, a answer) bool { return a.status == 200 },
-		func(what string, a answer) bool {
-			want(t, what, a, 503, detail("Too many connections are open."))
-			return true
-		})
-	// No engine yet: 503 too, in other words. A connection that has not shown the token would give
-	// its place up.
-	f("operator", operator, operating, 3,
-		func(_ string, a answer) bool {
-			return a.body == `{"error":"The exchange is starting."}`+"\n"
-		},
-		func(_ string, a answer) bool { return a.status == 503 && a.body == full })
+		f("public", public, alive, 2, // the third says nothing, and counts
+			func(_ string, a answer) bool { return a.status == 200 },
+			func(what string, a answer) bool {
+				want(t, what, a, 503, detail("Too many connections are open."))
+				return true
+			})
+		// No engine yet: 503 too, in other words. A connection that has not shown the token would
+		// give its place up.
+		f("operator", operator, operating, 3,
+			func(_ string, a answer) bool {
+				return a.body == `{"error":"The exchange is starting."}`+"\n"
+			},
+			func(_ string, a answer) bool { return a.status == 503 && a.body == full })
+	})
 }
 
 // A short listener has no file descriptors for the first few connections.
@@ -117,19 +115,17 @@ func (l *short) Accept() (net.Conn, error) {
 }
 
 func TestAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T) {
-	bubble(t, testAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome)
-}
-
-func testAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T) {
-	public, operator := listening(t, 3, func(l net.Listener) net.Listener {
-		s := &short{Listener: l}
-		s.failures.Store(3)
-		return s
+	bubble(t, func(t *testing.T) {
+		public, operator := listening(t, 3, func(l net.Listener) net.Listener {
+			s := &short{Listener: l}
+			s.failures.Store(3)
+			return s
+		})
+		if a := talk(t, public(), "GET", alive); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if a := talk(t, operator(), "GET", operating); a.status != 503 {
+			t.Errorf("operator: %d %s", a.status, a.body)
+		}
 	})
-	if a := talk(t, public(), "GET", alive); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	if a := talk(t, operator(), "GET", operating); a.status != 503 {
-		t.Errorf("operator: %d %s", a.status, a.body)
-	}
 }

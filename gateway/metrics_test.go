@@ -170,27 +170,25 @@ func TestBeforeThereIsAnEngineThereIsAScrape(t *testing.T) {
 }
 
 func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
-	bubble(t, testTriggersExpiriesAndPreventionsAreCounted)
-}
-
-func testTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
-	h := ruledHarness(t)
-	scrape := scraping(t, h.gateway)
-	for i, says := range []string{"type=sell",
-		"trigger_price=100&price=90",           // the trade of the next order triggers it
-		"amount=0.5&self_trade=none",           // both are bob's
-		"self_trade=cancel_oldest&amount=0.25", // it meets what is left of the first
-		"expire_time=NEXT&time_in_force=gtd&price=80"} {
-		form := strings.ReplaceAll(instructionForm(says), "NEXT",
-			fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+3000)/1000))
-		if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
-			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
+	bubble(t, func(t *testing.T) {
+		h := ruledHarness(t)
+		scrape := scraping(t, h.gateway)
+		for i, says := range []string{"type=sell",
+			"trigger_price=100&price=90",           // the trade of the next order triggers it
+			"amount=0.5&self_trade=none",           // both are bob's
+			"self_trade=cancel_oldest&amount=0.25", // it meets what is left of the first
+			"expire_time=NEXT&time_in_force=gtd&price=80"} {
+			form := strings.ReplaceAll(instructionForm(says), "NEXT",
+				fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+3000)/1000))
+			if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
+				t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
+			}
 		}
-	}
-	for _, name := range []string{"exchange_orders_triggered_total",
-		"exchange_self_trades_prevented_total", "exchange_orders_expired_total"} {
-		eventually(t, name+" is 1", func() bool { return scrape().value(name) == 1 })
-	}
+		for _, name := range []string{"exchange_orders_triggered_total",
+			"exchange_self_trades_prevented_total", "exchange_orders_expired_total"} {
+			eventually(t, name+" is 1", func() bool { return scrape().value(name) == 1 })
+		}
+	})
 }
 
 func TestCountersMoveWithWhatHappens(t *testing.T) {
@@ -395,45 +393,43 @@ func testAStalledStoreIsInTheScrape(t *testing.T) {
 }
 
 func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
-	bubble(t, testConnectionsAndLimitsOnRatesAreInTheScrape)
-}
-
-func testConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
-	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{1, 2} })
-	scrape := scraping(t, h.gateway)
-	for range 5 {
-		h.do("GET", "/api/v1/currencies", "", "")
-	}
-	s := scrape()
-	if got := s.value("exchange_http_throttled_requests_total", "limit", "public"); got != 3 ||
-		s.value("exchange_http_throttled_requests_total", "limit", "cancels") != 0 {
-		t.Errorf("%v were throttled", got)
-	}
-	if got := s.value("exchange_http_requests_total", "route", "/api/v1/currencies", "code",
-		"429"); got != 3 {
-		t.Errorf("%v answers of 429", got)
-	}
-	if got := s.value("exchange_http_open_connections", "listener", "public"); got < 1 {
-		t.Errorf("%v connections are open", got)
-	}
-
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 1,
-		OperatorToken: operatorToken})
-	l := fasthttputil.NewInmemoryListener()
-	go g.Serve(l) //nolint:errcheck // ends with the listener
-	defer l.Close()
-	scrape = scraping(t, g)
-	for range 3 {
-		c, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{1, 2} })
+		scrape := scraping(t, h.gateway)
+		for range 5 {
+			h.do("GET", "/api/v1/currencies", "", "")
 		}
-		defer c.Close()
-	}
-	eventually(t, "one connection is open and two were refused", func() bool {
 		s := scrape()
-		return s.value("exchange_http_open_connections", "listener", "public") == 1 &&
-			s.value("exchange_http_refused_connections_total", "listener", "public") == 2
+		if got := s.value("exchange_http_throttled_requests_total", "limit", "public"); got != 3 ||
+			s.value("exchange_http_throttled_requests_total", "limit", "cancels") != 0 {
+			t.Errorf("%v were throttled", got)
+		}
+		if got := s.value("exchange_http_requests_total", "route", "/api/v1/currencies", "code",
+			"429"); got != 3 {
+			t.Errorf("%v answers of 429", got)
+		}
+		if got := s.value("exchange_http_open_connections", "listener", "public"); got < 1 {
+			t.Errorf("%v connections are open", got)
+		}
+
+		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 1,
+			OperatorToken: operatorToken})
+		l := fasthttputil.NewInmemoryListener()
+		go g.Serve(l) //nolint:errcheck // ends with the listener
+		defer l.Close()
+		scrape = scraping(t, g)
+		for range 3 {
+			c, err := l.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		eventually(t, "one connection is open and two were refused", func() bool {
+			s := scrape()
+			return s.value("exchange_http_open_connections", "listener", "public") == 1 &&
+				s.value("exchange_http_refused_connections_total", "listener", "public") == 2
+		})
 	})
 }
 

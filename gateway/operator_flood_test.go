@@ -90,35 +90,34 @@ func testNoBodyIsReadWithoutTheToken(t *testing.T) {
 
 // Only a client with the token may take an hour for an answer.
 func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
-	bubble(t, testAClientThatTakesNoAnswersOfTheOperatorIsClosed)
-}
-
-func testAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
-	g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
-	l := newNetwork(t)
-	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
-	c := dialed(t, l)
-	request := []byte(strings.Repeat("GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n\r\n", 100))
-	for {
-		if _, err := c.Write(request); err != nil {
-			if e, ok := err.(net.Error); ok && e.Timeout() {
-				t.Fatal("the server takes requests for ever, or keeps the connection")
+	bubble(t, func(t *testing.T) {
+		g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
+		l := newNetwork(t)
+		go g.ServeOperator(l) //nolint:errcheck // ends with the listener
+		c := dialed(t, l)
+		request := []byte(strings.Repeat("GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n\r\n",
+			100))
+		for {
+			if _, err := c.Write(request); err != nil {
+				if e, ok := err.(net.Error); ok && e.Timeout() {
+					t.Fatal("the server takes requests for ever, or keeps the connection")
+				}
+				break
 			}
-			break
 		}
-	}
-	eventually(t, "its connection is given back", func() bool {
-		return g.operators.places.Open() == 0
-	})
+		eventually(t, "its connection is given back", func() bool {
+			return g.operators.places.Open() == 0
+		})
 
-	var head fasthttp.RequestHeader
-	for token, want := range map[string]time.Duration{"": 0, "wrong": 0,
-		operatorToken: operator.StreamTimeout} {
-		head.Set("Authorization", "Bearer "+token)
-		if got := g.operators.head(&head).WriteTimeout; got != want {
-			t.Errorf("with the token %q an answer may take %v", token, got)
+		var head fasthttp.RequestHeader
+		for token, want := range map[string]time.Duration{"": 0, "wrong": 0,
+			operatorToken: operator.StreamTimeout} {
+			head.Set("Authorization", "Bearer "+token)
+			if got := g.operators.head(&head).WriteTimeout; got != want {
+				t.Errorf("with the token %q an answer may take %v", token, got)
+			}
 		}
-	}
+	})
 }
 
 // reachedFrom is an operator's listener that connections of any address come to.
@@ -132,37 +131,35 @@ func reachedFrom(t *testing.T) *network {
 }
 
 func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
-	bubble(t, testTheOperatorsListenerHasPlacesOfItsOwn)
-}
-
-func testTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
-	l := reachedFrom(t)
-	in := func(address string) {
-		t.Helper()
-		c := dialedFrom(t, address, l)
-		// starting
-		if a := talk(t, c, "GET", operating); a.status != 503 ||
-			strings.Contains(a.body, api.TooManyConnections.Detail) {
-			t.Errorf("%s: %d %s", address, a.status, a.body)
+	bubble(t, func(t *testing.T) {
+		l := reachedFrom(t)
+		in := func(address string) {
+			t.Helper()
+			c := dialedFrom(t, address, l)
+			// starting
+			if a := talk(t, c, "GET", operating); a.status != 503 ||
+				strings.Contains(a.body, api.TooManyConnections.Detail) {
+				t.Errorf("%s: %d %s", address, a.status, a.body)
+			}
 		}
-	}
-	out := func(address string) {
-		t.Helper()
-		c := dialedFrom(t, address, l)
-		if text, err := io.ReadAll(c); err != nil ||
-			!strings.Contains(string(text), api.TooManyConnections.Detail) {
-			t.Errorf("%s: %q, %v", address, text, err)
+		out := func(address string) {
+			t.Helper()
+			c := dialedFrom(t, address, l)
+			if text, err := io.ReadAll(c); err != nil ||
+				!strings.Contains(string(text), api.TooManyConnections.Detail) {
+				t.Errorf("%s: %q, %v", address, text, err)
+			}
 		}
-	}
-	for range operatorConnectionsPerAddress {
-		in("192.0.2.1")
-	}
-	out("192.0.2.1")
-	for range OperatorConnections - operatorConnectionsPerAddress {
-		in("127.0.0.1")
-	}
-	out("127.0.0.1")
-	out("192.0.2.2")
+		for range operatorConnectionsPerAddress {
+			in("192.0.2.1")
+		}
+		out("192.0.2.1")
+		for range OperatorConnections - operatorConnectionsPerAddress {
+			in("127.0.0.1")
+		}
+		out("127.0.0.1")
+		out("192.0.2.2")
+	})
 }
 
 // Every user of this machine can open as many connections as the operator's listener has places.

@@ -25,24 +25,22 @@ func crowded(t *testing.T, places int) (h *harness, l *network) {
 // When subscribers have all places, which none of them gives up, a supervisor on this machine is
 // answered all the same.
 func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
-	bubble(t, testASupervisorOfThisMachineFindsAPlace)
-}
-
-func testASupervisorOfThisMachineFindsAPlace(t *testing.T) {
-	h, l := crowded(t, 3)
-	for i := range 3 {
-		subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), l, "trades")
-	}
-	if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 503 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	h.gateway.public.places.SetSpare(1)
-	for range 5 { // the spare place has an idle connection from then on
-		if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 200 {
+	bubble(t, func(t *testing.T) {
+		h, l := crowded(t, 3)
+		for i := range 3 {
+			subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), l, "trades")
+		}
+		if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 503 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
-		h.gateway.idle(t, 1)
-	}
+		h.gateway.public.places.SetSpare(1)
+		for range 5 { // the spare place has an idle connection from then on
+			if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 200 {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+			h.gateway.idle(t, 1)
+		}
+	})
 }
 
 func TestThePublicListenerHasSparePlaces(t *testing.T) {
@@ -125,60 +123,59 @@ func signedRequest(account string, nonce uint64) string {
 }
 
 func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
-	bubble(t, testIdleConnectionsKeepNoClientOut)
-}
-
-func testIdleConnectionsKeepNoClientOut(t *testing.T) {
-	const places = 64
-	h, l := crowded(t, places)
-	ask := func(c net.Conn, text string) {
-		t.Helper()
-		if a := talk(t, c, "GET", text); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
+	bubble(t, func(t *testing.T) {
+		const places = 64
+		h, l := crowded(t, places)
+		ask := func(c net.Conn, text string) {
+			t.Helper()
+			if a := talk(t, c, "GET", text); a.status != 200 {
+				t.Errorf("%d %s", a.status, a.body)
+			}
 		}
-	}
-	owner := dialedFrom(t, "127.0.0.1", l)
-	ask(owner, signedRequest("alice", h.nextNonce("alice")))
-	// shares an address with others
-	watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
-	poll := h.polled(streamPath) // in memory: its request goes over TCP
-	poll.hears("40{")
-	held := dialedFrom(t, "127.0.0.12", l)
-	if _, err := io.WriteString(held, "GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	g := h.gateway
-	eventually(t, "a request is under way", func() bool {
-		return g.public.places.Busy(netip.MustParseAddr("127.0.0.12")) == 1
+		owner := dialedFrom(t, "127.0.0.1", l)
+		ask(owner, signedRequest("alice", h.nextNonce("alice")))
+		// shares an address with others
+		watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
+		poll := h.polled(streamPath) // in memory: its request goes over TCP
+		poll.hears("40{")
+		held := dialedFrom(t, "127.0.0.12", l)
+		if _, err := io.WriteString(held,
+			"GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		g := h.gateway
+		eventually(t, "a request is under way", func() bool {
+			return g.public.places.Busy(netip.MustParseAddr("127.0.0.12")) == 1
+		})
+		taken := g.public.places.Open()
+		occupiers(t, l, places-taken)
+		eventually(t, "all places are taken",
+			func() bool { return g.public.places.Open() == places })
+		for i := range 3 * places {
+			c := dialedFrom(t, "127.0.0.2", l)
+			ask(c, alive)
+			if i%2 == 0 {
+				ask(c, signedRequest("bob", h.nextNonce("bob")))
+			}
+			c.Close()
+			dialedFrom(t, fmt.Sprintf("127.0.0.%d", 11+i%8), l) // and they come again
+		}
+		ask(owner, signedRequest("alice", h.nextNonce("alice")))
+		poll.say(`42["subscribe","ticker.BTC_USDT"]`)
+		ask(held, "")
+		if a := h.post("alice", "/api/v1/order/",
+			order("sell", "BTC_USDT", "0.1", "100.5")); a.status != 201 {
+			t.Fatal(a.body)
+		}
+		if a := h.post("bob", "/api/v1/order/",
+			order("buy", "BTC_USDT", "0.1", "101")); a.status != 201 {
+			t.Fatal(a.body)
+		}
+		if _, text, err := watcher.ReadMessage(); err != nil ||
+			!strings.HasPrefix(string(text), `42["trades"`) {
+			t.Errorf("%s, %v", text, err)
+		}
 	})
-	taken := g.public.places.Open()
-	occupiers(t, l, places-taken)
-	eventually(t, "all places are taken",
-		func() bool { return g.public.places.Open() == places })
-	for i := range 3 * places {
-		c := dialedFrom(t, "127.0.0.2", l)
-		ask(c, alive)
-		if i%2 == 0 {
-			ask(c, signedRequest("bob", h.nextNonce("bob")))
-		}
-		c.Close()
-		dialedFrom(t, fmt.Sprintf("127.0.0.%d", 11+i%8), l) // and they come again
-	}
-	ask(owner, signedRequest("alice", h.nextNonce("alice")))
-	poll.say(`42["subscribe","ticker.BTC_USDT"]`)
-	ask(held, "")
-	if a := h.post("alice", "/api/v1/order/",
-		order("sell", "BTC_USDT", "0.1", "100.5")); a.status != 201 {
-		t.Fatal(a.body)
-	}
-	if a := h.post("bob", "/api/v1/order/",
-		order("buy", "BTC_USDT", "0.1", "101")); a.status != 201 {
-		t.Fatal(a.body)
-	}
-	if _, text, err := watcher.ReadMessage(); err != nil ||
-		!strings.HasPrefix(string(text), `42["trades"`) {
-		t.Errorf("%s, %v", text, err)
-	}
 }
 
 // idle waits until so many connections could be given up.
@@ -190,42 +187,41 @@ func (g *Gateway) idle(t *testing.T, n int) {
 // A client that gives a subscription up may lose its place again, and so may a client that never
 // had one.
 func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
-	bubble(t, testAStreamWithoutASubscriptionGivesItsPlaceUp)
-}
-
-func testAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
-	h, l := crowded(t, 3)
-	once, never := subscriber(t, "127.0.0.11", l, "trades"),
-		subscriber(t, "127.0.0.11", l, "")
-	if err := once.WriteMessage(websocket.TextMessage,
-		[]byte(`421["unsubscribe","trades"]`)); err != nil {
-		t.Fatal(err)
-	}
-	if _, text, err := once.ReadMessage(); err != nil || !strings.HasPrefix(string(text), "431") {
-		t.Fatalf("%s, %v", text, err)
-	}
-	h.gateway.idle(t, 2)
-	stays := subscriber(t, "127.0.0.12", l, "trades")
-	for range 2 {
-		if a := talk(t, dialedFrom(t, "127.0.0.13", l), "GET",
-			signedRequest("alice", h.nextNonce("alice"))); a.status != 200 {
+	bubble(t, func(t *testing.T) {
+		h, l := crowded(t, 3)
+		once, never := subscriber(t, "127.0.0.11", l, "trades"),
+			subscriber(t, "127.0.0.11", l, "")
+		if err := once.WriteMessage(websocket.TextMessage,
+			[]byte(`421["unsubscribe","trades"]`)); err != nil {
+			t.Fatal(err)
+		}
+		_, text, err := once.ReadMessage()
+		if err != nil || !strings.HasPrefix(string(text), "431") {
+			t.Fatalf("%s, %v", text, err)
+		}
+		h.gateway.idle(t, 2)
+		stays := subscriber(t, "127.0.0.12", l, "trades")
+		for range 2 {
+			if a := talk(t, dialedFrom(t, "127.0.0.13", l), "GET",
+				signedRequest("alice", h.nextNonce("alice"))); a.status != 200 {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		for _, c := range []*websocket.Conn{once, never} {
+			if _, text, err := c.ReadMessage(); err == nil {
+				t.Errorf("%s", text)
+			}
+		}
+		c := dialedFrom(t, "127.0.0.14", l) // no connection is left to give a place up
+		if a := talk(t, c, "GET", ""); a.status != 503 {
 			t.Errorf("%d %s", a.status, a.body)
 		}
-	}
-	for _, c := range []*websocket.Conn{once, never} {
-		if _, text, err := c.ReadMessage(); err == nil {
-			t.Errorf("%s", text)
+		if err := stays.WriteMessage(websocket.TextMessage,
+			[]byte(`421["subscribe","ticker"]`)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	c := dialedFrom(t, "127.0.0.14", l) // no connection is left to give a place up
-	if a := talk(t, c, "GET", ""); a.status != 503 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	if err := stays.WriteMessage(websocket.TextMessage,
-		[]byte(`421["subscribe","ticker"]`)); err != nil {
-		t.Fatal(err)
-	}
-	if _, text, err := stays.ReadMessage(); err != nil {
-		t.Errorf("%s, %v", text, err)
-	}
+		if _, text, err := stays.ReadMessage(); err != nil {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
 }

@@ -11,25 +11,8 @@ import (
 	"exchange/core/event"
 )
 
-// The effect on API keys when the server's key, or one of them, is changed.
-
 // serverKey is one of the server's keys.
 func serverKey(b byte) []byte { return bytes.Repeat([]byte{b}, seal.KeyBytes) }
-
-// keysWork wants the keys of some names to work, and the key of ended, which was revoked, not to.
-func (h *harness) keysWork(what string, names ...string) {
-	t := h.t
-	t.Helper()
-	for _, name := range names {
-		if a := h.get(name, "/api/v1/wallets"); a.status != 200 {
-			t.Errorf("%s: %s is answered with %d %s", what, name, a.status, a.body)
-		}
-	}
-	want(t, what+": ended", h.get("ended", "/api/v1/wallets"), 401, credentials)
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
-}
 
 func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	server := [][]byte{serverKey(1)}
@@ -57,7 +40,15 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	}
 	works := func(what string) {
 		t.Helper()
-		h.keysWork(what, "alice", "many-0", fmt.Sprint("many-", many-1))
+		for _, name := range []string{"alice", "many-0", fmt.Sprint("many-", many-1)} {
+			if a := h.get(name, "/api/v1/wallets"); a.status != 200 {
+				t.Errorf("%s: %s is answered with %d %s", what, name, a.status, a.body)
+			}
+		}
+		want(t, what+": ended", h.get("ended", "/api/v1/wallets"), 401, credentials)
+		if err := h.engine.VerifyAtRest(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 	confirm := func(id uint64, code string) answer {
 		return h.post("alice", "/api/v1/withdraw-confirm",
@@ -92,39 +83,4 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	if err != nil || len(report.Differences) > 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
-}
-
-func TestAnAccountsKeyIsReplacedWithoutAGap(t *testing.T) {
-	h := traded(t)
-	ask := asOperator(t, h.gateway)
-	made := madeKey.FindStringSubmatch(
-		ask("POST", "/operator/v1/keys", `{"account":"bob","permissions":["read","trade"]}`).body)
-	if made == nil {
-		t.Fatal("no key")
-	}
-	sign := KeyMaterial([]byte(made[2])).(interface {
-		Sign(dst, message []byte) []byte
-	})
-	nonce := 0
-	cancel := func(id string) answer {
-		nonce++
-		p := "order=" + id
-		return h.do("POST", "/api/v1/order-cancel", formType, p, "X-KEY", made[1], "X-SIGN",
-			string(sign.Sign(nil, []byte(made[1]+p))), "X-NONCE", fmt.Sprint(nonce))
-	}
-	want(t, "both work: the new one", cancel("99"), 400, `{"order":["Order not found"]}`)
-	if a := h.get("bob", "/api/v1/orders/own"); a.status != 200 {
-		t.Errorf("both work: the old one: %d %s", a.status, a.body)
-	}
-	says(t, "the old one ends", ask("POST", "/operator/v1/keys/revoke", `{"key":"key-bob"}`), 200,
-		`{"account":"bob","key":"key-bob","revoked":true}`)
-	for range 2 {
-		want(t, "the old one", h.get("bob", "/api/v1/orders/own"), 401, credentials)
-		want(t, "the new one", cancel("99"), 400, `{"order":["Order not found"]}`)
-		h.crash()
-		h.start()
-	}
-	want(t, "an order of the old one", cancel("3"), 200, `{"order":3}`)
-	says(t, "for ever", asOperator(t, h.gateway)("POST", "/operator/v1/keys/revoke",
-		`{"key":"key-bob"}`), 400, refusal("key key-bob is revoked already"))
 }

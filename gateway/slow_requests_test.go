@@ -176,132 +176,124 @@ func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 
 // The outcome of a carried-out request is told, even if the next request on the connection is lost.
 func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
-	bubble(t, testAnAnswerIsNotLostWithTheRequestBehindIt)
-}
-
-func testAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
-	_, l := slowServer(t, nil)
-	for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ",
-		"a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: " +
-			"1000000\r\n\r\n",
-		"what is no request": "x\r\n\r\n"} {
-		c := dialed(t, l)
-		if _, err := io.WriteString(c, alive+begin); err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		_, l := slowServer(t, nil)
+		for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ",
+			"a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+				"1000000\r\n\r\n",
+			"what is no request": "x\r\n\r\n"} {
+			c := dialed(t, l)
+			if _, err := io.WriteString(c, alive+begin); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(c)
+			if answers := strings.Split(string(text), "HTTP/1.1 ")[1:]; err != nil ||
+				len(answers) != 2 || !strings.HasPrefix(answers[0], "200 ") ||
+				!strings.HasPrefix(answers[1], "40") {
+				t.Errorf("%s: %q, %v", name, answers, err)
+			}
 		}
-		text, err := io.ReadAll(c)
-		if answers := strings.Split(string(text), "HTTP/1.1 ")[1:]; err != nil ||
-			len(answers) != 2 || !strings.HasPrefix(answers[0], "200 ") ||
-			!strings.HasPrefix(answers[1], "40") {
-			t.Errorf("%s: %q, %v", name, answers, err)
-		}
-	}
+	})
 }
 
 // A client that asks whether it may send a body is told so, also after a long idle time of its
 // connection.
 func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
-	bubble(t, testABodyIsAskedForAlsoAfterALongPause)
-}
-
-func testABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
-	g, l := slowServer(t, func(o *Options) {
-		o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
+	bubble(t, func(t *testing.T) {
+		g, l := slowServer(t, func(o *Options) {
+			o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
+		})
+		c := dialed(t, l)
+		if a := talk(t, c, "GET", alive); a.status != 200 {
+			t.Fatal(a.status)
+		}
+		answered := time.Now()
+		eventually(t, "the time for the answer is over", func() bool {
+			return time.Since(answered) > g.opts.WriteTimeout*3/2
+		})
+		if _, err := io.WriteString(c,
+			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: "+
+				"100-continue\r\nContent-Length: 5\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		const told = "HTTP/1.1 100 Continue\r\n\r\n"
+		got := make([]byte, len(told))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != told {
+			t.Fatalf("%q, %v", got, err)
+		}
+		if _, err := io.WriteString(c, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(c)
+		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") {
+			t.Errorf("%q, %v", text, err)
+		}
 	})
-	c := dialed(t, l)
-	if a := talk(t, c, "GET", alive); a.status != 200 {
-		t.Fatal(a.status)
-	}
-	answered := time.Now()
-	eventually(t, "the time for the answer is over", func() bool {
-		return time.Since(answered) > g.opts.WriteTimeout*3/2
-	})
-	if _, err := io.WriteString(c,
-		"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: "+
-			"100-continue\r\nContent-Length: 5\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	const told = "HTTP/1.1 100 Continue\r\n\r\n"
-	got := make([]byte, len(told))
-	if _, err := io.ReadFull(c, got); err != nil || string(got) != told {
-		t.Fatalf("%q, %v", got, err)
-	}
-	if _, err := io.WriteString(c, "hello"); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") {
-		t.Errorf("%q, %v", text, err)
-	}
 }
 
 func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
-	bubble(t, testAConnectionThatSendsNothingIsClosed)
-}
-
-func testAConnectionThatSendsNothingIsClosed(t *testing.T) {
-	g, l := slowServer(t, nil)
-	silent, idle := dialed(t, l), dialed(t, l)
-	if a := talk(t, idle, "GET", alive); a.status != 200 {
-		t.Fatal(a.status)
-	}
-	for name, c := range map[string]net.Conn{"from the start": silent, "after an answer": idle} {
-		text, err := io.ReadAll(c)
-		if err != nil || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
-			t.Errorf("%s: %q, %v", name, text, err)
+	bubble(t, func(t *testing.T) {
+		g, l := slowServer(t, nil)
+		silent, idle := dialed(t, l), dialed(t, l)
+		if a := talk(t, idle, "GET", alive); a.status != 200 {
+			t.Fatal(a.status)
 		}
-	}
-	eventually(t, "both are given back", func() bool {
-		return g.public.places.Open() == 0
+		for name, c := range map[string]net.Conn{"from the start": silent,
+			"after an answer": idle} {
+			text, err := io.ReadAll(c)
+			if err != nil || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		}
+		eventually(t, "both are given back", func() bool {
+			return g.public.places.Open() == 0
+		})
 	})
 }
 
 func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
-	bubble(t, testAConnectionWithoutAHandshakeIsClosed)
-}
-
-func testAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
-	_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
-	g, l := slowServer(t, func(o *Options) { o.Certificate = certificate })
-	for name, begin := range map[string]string{"nothing": "",
-		"a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
-		c := dialed(t, l)
-		if _, err := io.WriteString(c, begin); err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
+		g, l := slowServer(t, func(o *Options) { o.Certificate = certificate })
+		for name, begin := range map[string]string{"nothing": "",
+			"a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
+			c := dialed(t, l)
+			if _, err := io.WriteString(c, begin); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(c)
+			if strings.Contains(string(text), "HTTP/1.1 2") ||
+				err != nil && !strings.Contains(err.Error(), "reset by peer") {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+			if says := strings.Contains(string(text), " 400 ") &&
+				strings.HasSuffix(string(text), "\r\n\r\nThis address speaks TLS alone: use https:// "+
+					"before it.\n"); says != (begin == alive) {
+				t.Errorf("%s is answered %q", name, text)
+			}
 		}
-		text, err := io.ReadAll(c)
-		if strings.Contains(string(text), "HTTP/1.1 2") ||
-			err != nil && !strings.Contains(err.Error(), "reset by peer") {
-			t.Errorf("%s: %q, %v", name, text, err)
-		}
-		if says := strings.Contains(string(text), " 400 ") &&
-			strings.HasSuffix(string(text), "\r\n\r\nThis address speaks TLS alone: use https:// "+
-				"before it.\n"); says != (begin == alive) {
-			t.Errorf("%s is answered %q", name, text)
-		}
-	}
-	eventually(t, "all are given back", func() bool { return g.public.places.Open() == 0 })
+		eventually(t, "all are given back", func() bool { return g.public.places.Open() == 0 })
+	})
 }
 
 // A client that asks for much and takes none of it does not keep the answers in memory for ever.
 func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
-	bubble(t, testAClientThatTakesNoAnswersIsClosed)
-}
-
-func testAClientThatTakesNoAnswersIsClosed(t *testing.T) {
-	g, l := slowServer(t, nil)
-	c := dialed(t, l)
-	request := []byte(strings.Repeat("GET /trade HTTP/1.1\r\nHost: x\r\n\r\n", 100))
-	for {
-		if _, err := c.Write(request); err != nil {
-			var timeout net.Error
-			if errors.As(err, &timeout) && timeout.Timeout() {
-				t.Fatal("the server takes requests for ever, or keeps the connection")
+	bubble(t, func(t *testing.T) {
+		g, l := slowServer(t, nil)
+		c := dialed(t, l)
+		request := []byte(strings.Repeat("GET /trade HTTP/1.1\r\nHost: x\r\n\r\n", 100))
+		for {
+			if _, err := c.Write(request); err != nil {
+				var timeout net.Error
+				if errors.As(err, &timeout) && timeout.Timeout() {
+					t.Fatal("the server takes requests for ever, or keeps the connection")
+				}
+				break
 			}
-			break
 		}
-	}
-	eventually(t, "its connection is given back", func() bool {
-		return g.public.places.Open() == 0
+		eventually(t, "its connection is given back", func() bool {
+			return g.public.places.Open() == 0
+		})
 	})
 }
 

@@ -273,75 +273,72 @@ func slicesOf(n, v int) []int {
 }
 
 func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
-	bubble(t, testTheOperatorsListenerIsAsStrict)
-}
-
-func testTheOperatorsListenerIsAsStrict(t *testing.T) {
-	h := traded(t)
-	l := newNetwork(t)
-	go h.gateway.ServeOperator(l) //nolint:errcheck // ends with the listener
-	auth := "Host: x\r\nAuthorization: Bearer " + operatorToken + "\r\n"
-	before := h.hash()
-	freeze := `{"account":"bob","on":true}`
-	chunks := fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(freeze), freeze)
-	chunked := "Host: x\r\nTransfer-Encoding: chunked\r\n"
-	token := "Authorization: Bearer " + operatorToken + "\r\n"
-	for name, text := range map[string]string{
-		"a length and chunks": auth +
-			fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n", len(freeze)) +
-			chunks + "\r\n",
-		"a folded line": auth + "X-A: 1\r\n 2\r\n\r\n",
-		"a name behind the body": auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks +
-			"X-Operator: eve\r\n\r\n",
-		"a token behind the body": chunked + "\r\n" + chunks + token + "\r\n",
-		"an announced token behind it": chunked + "Trailer: Authorization\r\n\r\n" + chunks +
-			token + "\r\n",
-		"a second token behind it": chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks +
-			token + "\r\n",
-		"a token behind no body": chunked + "\r\n0\r\n" + token + "\r\n",
-	} {
-		statuses, bodies := converse(t, l,
-			"POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
-		if len(statuses) != 1 || statuses[0] != 400 ||
-			bodies[0] != refusal(api.MalformedRequest.Detail)+"\n" {
-			t.Errorf("%s: %v %q", name, statuses, bodies)
+	bubble(t, func(t *testing.T) {
+		h := traded(t)
+		l := newNetwork(t)
+		go h.gateway.ServeOperator(l) //nolint:errcheck // ends with the listener
+		auth := "Host: x\r\nAuthorization: Bearer " + operatorToken + "\r\n"
+		before := h.hash()
+		freeze := `{"account":"bob","on":true}`
+		chunks := fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(freeze), freeze)
+		chunked := "Host: x\r\nTransfer-Encoding: chunked\r\n"
+		token := "Authorization: Bearer " + operatorToken + "\r\n"
+		for name, text := range map[string]string{
+			"a length and chunks": auth + fmt.Sprintf("Content-Length: %d\r\n", len(freeze)) +
+				"Transfer-Encoding: chunked\r\n\r\n" +
+				chunks + "\r\n",
+			"a folded line": auth + "X-A: 1\r\n 2\r\n\r\n",
+			"a name behind the body": auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks +
+				"X-Operator: eve\r\n\r\n",
+			"a token behind the body": chunked + "\r\n" + chunks + token + "\r\n",
+			"an announced token behind it": chunked + "Trailer: Authorization\r\n\r\n" + chunks +
+				token + "\r\n",
+			"a second token behind it": chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks +
+				token + "\r\n",
+			"a token behind no body": chunked + "\r\n0\r\n" + token + "\r\n",
+		} {
+			statuses, bodies := converse(t, l,
+				"POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
+			if len(statuses) != 1 || statuses[0] != 400 ||
+				bodies[0] != refusal(api.MalformedRequest.Detail)+"\n" {
+				t.Errorf("%s: %v %q", name, statuses, bodies)
+			}
 		}
-	}
-	if h.hash() != before {
-		t.Error("the state was changed")
-	}
+		if h.hash() != before {
+			t.Error("the state was changed")
+		}
+	})
 }
 
 // A client behind a proxy that passes on bytes behind a body must not be able to name its own
 // address there.
 func TestBytesBehindABodyNameNoAddress(t *testing.T) {
-	bubble(t, testBytesBehindABodyNameNoAddress)
-}
-
-func testBytesBehindABodyNameNoAddress(t *testing.T) {
-	h := newHarness(t, nil)
-	h.tune = func(o *Options) {
-		o.TrustedProxies = []netip.Prefix{
-			netip.MustParsePrefix("127.0.0.0/8")}
-	}
-	h.stop()
-	h.start()
-	h.account("alice")
-	h.key("alice", "office", 7, "192.0.2.0/24")
-	s := signed("office", 1, "")
-	head := "GET /api/v1/wallets?currency_id=BTC HTTP/1.1\r\nHost: x\r\nConnection: " +
-		"close\r\nTransfer-Encoding: chunked\r\n"
-	for i := 0; i < len(s); i += 2 {
-		head += s[i] + ": " + s[i+1] + "\r\n"
-	}
-	head += "X-Forwarded-For: 203.0.113.9\r\n\r\n"
-	l := h.served()
-	if statuses, bodies := converse(t, l, head+"0\r\n\r\n"); len(statuses) != 1 ||
-		statuses[0] != 403 || bodies[0] != detail(api.AddressNotAllowed.Detail) {
-		t.Errorf("%v %q", statuses, bodies)
-	}
-	if statuses, bodies := converse(t, l,
-		head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"); len(statuses) != 1 || statuses[0] != 400 {
-		t.Errorf("an address behind the body: %v %q", statuses, bodies)
-	}
+	bubble(t, func(t *testing.T) {
+		h := newHarness(t, nil)
+		h.tune = func(o *Options) {
+			o.TrustedProxies = []netip.Prefix{
+				netip.MustParsePrefix("127.0.0.0/8")}
+		}
+		h.stop()
+		h.start()
+		h.account("alice")
+		h.key("alice", "office", 7, "192.0.2.0/24")
+		s := signed("office", 1, "")
+		head := "GET /api/v1/wallets?currency_id=BTC HTTP/1.1\r\nHost: x\r\nConnection: " +
+			"close\r\nTransfer-Encoding: chunked\r\n"
+		for i := 0; i < len(s); i += 2 {
+			head += s[i] + ": " + s[i+1] + "\r\n"
+		}
+		head += "X-Forwarded-For: 203.0.113.9\r\n\r\n"
+		l := h.served()
+		statuses, bodies := converse(t, l, head+"0\r\n\r\n")
+		if len(statuses) != 1 || statuses[0] != 403 ||
+			bodies[0] != detail(api.AddressNotAllowed.Detail) {
+			t.Errorf("%v %q", statuses, bodies)
+		}
+		statuses, bodies = converse(t, l, head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
+		if len(statuses) != 1 || statuses[0] != 400 {
+			t.Errorf("an address behind the body: %v %q", statuses, bodies)
+		}
+	})
 }

@@ -176,51 +176,49 @@ func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
 // While the store hangs, the outcome of what is in flight is unknown in time, and the rest is
 // refused; when it goes on, the socket is as before. Its heartbeat has stood still meanwhile.
 func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
-	bubble(t, testASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs)
-}
-
-func testASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
-	h, store := newStubborn(t, func(o *actors.Options) {
-		o.Timing.Stall, o.Timing.Request = time.Minute, time.Second
-		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 1000, 10, 500
-	})
-	h.tune = func(o *Options) {
-		o.Stream.OrdersInFlight, o.Stream.PingInterval, o.Stream.PingTimeout = 4,
-			50*time.Millisecond, 5*time.Second
-		o.Stream.MessagesPerSecond = -1
-	}
-	h.stop()
-	h.start()
-	p := h.loggedIn("alice")
-	release := store.block()
-	var packets []string
-	for i := range 200 {
-		packets = append(packets, fmt.Sprintf(`42%d["order",%s]`, 1000+i,
-			jsonOf(order("buy", "BTC_USDT", "1", "1"))))
-	}
-	said := make(chan answer, 1)
-	go func() { said <- h.do("POST", p.path, "text/plain", strings.Join(packets, "\x1e")) }()
-	for began := time.Now(); !strings.Contains(p.heard, `"code":"outcome_unknown"`) ||
-		time.Since(began) < 6*time.Second; { // longer than a pong may take
-		a := h.do("GET", p.path, "", "") // pings have no answer: the POST before is not taken yet
-		if a.status != 200 {
-			t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
+	bubble(t, func(t *testing.T) {
+		h, store := newStubborn(t, func(o *actors.Options) {
+			o.Timing.Stall, o.Timing.Request = time.Minute, time.Second
+			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 1000, 10, 500
+		})
+		h.tune = func(o *Options) {
+			o.Stream.OrdersInFlight, o.Stream.PingInterval, o.Stream.PingTimeout = 4,
+				50*time.Millisecond, 5*time.Second
+			o.Stream.MessagesPerSecond = -1
 		}
-		p.heard += "\x1e" + a.body
-	}
-	release()
-	if a := <-said; a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	p.say("3")
-	p.hears("431199[")
-	p.heard = ""
-	var got string
-	eventually(t, "a command has an outcome in time", func() bool {
-		got = p.asks("order-cancel-all", `,{"all":1}`)
-		return !strings.Contains(got, `"code":"outcome_unknown"`)
+		h.stop()
+		h.start()
+		p := h.loggedIn("alice")
+		release := store.block()
+		var packets []string
+		for i := range 200 {
+			packets = append(packets, fmt.Sprintf(`42%d["order",%s]`, 1000+i,
+				jsonOf(order("buy", "BTC_USDT", "1", "1"))))
+		}
+		said := make(chan answer, 1)
+		go func() { said <- h.do("POST", p.path, "text/plain", strings.Join(packets, "\x1e")) }()
+		for began := time.Now(); !strings.Contains(p.heard, `"code":"outcome_unknown"`) ||
+			time.Since(began) < 6*time.Second; { // longer than a pong may take
+			a := h.do("GET", p.path, "", "") // pings have no answer: the last POST is not taken yet
+			if a.status != 200 {
+				t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
+			}
+			p.heard += "\x1e" + a.body
+		}
+		release()
+		if a := <-said; a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		p.say("3")
+		p.hears("431199[")
+		p.heard = ""
+		var got string
+		eventually(t, "a command has an outcome in time", func() bool {
+			got = p.asks("order-cancel-all", `,{"all":1}`)
+			return !strings.Contains(got, `"code":"outcome_unknown"`)
+		})
+		if !strings.HasPrefix(got, `{"status":200,`) {
+			t.Error(got)
+		}
 	})
-	if !strings.HasPrefix(got, `{"status":200,`) {
-		t.Error(got)
-	}
 }

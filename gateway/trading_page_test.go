@@ -17,49 +17,47 @@ const tradingPage = "../docs/trading.md"
 // They follow each other on one exchange. Times stand for other times: pageTime is the page's
 // present. Run with -rewrite to write the answers down anew, and read the difference.
 func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
-	bubble(t, testTheTradingPageShowsWhatIsAnswered)
-}
-
-func testTheTradingPageShowsWhatIsAnswered(t *testing.T) {
-	page, err := os.ReadFile(tradingPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHarness(t, nil)
-	for _, name := range []string{"alice", "bob"} {
-		h.account(name)
-		for _, money := range []string{"100 BTC", "10000000 USDT"} {
-			amount, currency, _ := strings.Cut(money, " ")
-			if _, err := h.deposit(name, amount, currency, name+currency); err != nil {
+	bubble(t, func(t *testing.T) {
+		page, err := os.ReadFile(tradingPage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHarness(t, nil)
+		for _, name := range []string{"alice", "bob"} {
+			h.account(name)
+			for _, money := range []string{"100 BTC", "10000000 USDT"} {
+				amount, currency, _ := strings.Cut(money, " ")
+				if _, err := h.deposit(name, amount, currency, name+currency); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		rewrite := flag.Lookup("rewrite").Value.String() == "true"
+		examples := 0
+		block := regexp.MustCompile("(?s)```text\n.*?```")
+		written := block.ReplaceAllStringFunc(string(page), func(text string) string {
+			text = strings.TrimSuffix(strings.TrimPrefix(text, "```text\n"), "```")
+			var out []string
+			for example := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+				request, answer := example, ""
+				if at := pageAnswer.FindStringIndex(example); at != nil {
+					request, answer = example[:at[0]], example[at[0]+1:]
+				}
+				examples++
+				got := pageExample(h, unwrapped(request), unwrapped(answer), rewrite)
+				out = append(out, request+"\n"+wrapped(got))
+			}
+			return "```text\n" + strings.Join(out, "\n\n") + "\n```"
+		})
+		if examples < 20 {
+			t.Errorf("the page has %d examples", examples)
+		}
+		if rewrite {
+			if err := os.WriteFile(tradingPage, []byte(written), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	rewrite := flag.Lookup("rewrite").Value.String() == "true"
-	examples := 0
-	block := regexp.MustCompile("(?s)```text\n.*?```")
-	written := block.ReplaceAllStringFunc(string(page), func(text string) string {
-		text = strings.TrimSuffix(strings.TrimPrefix(text, "```text\n"), "```")
-		var out []string
-		for example := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-			request, answer := example, ""
-			if at := pageAnswer.FindStringIndex(example); at != nil {
-				request, answer = example[:at[0]], example[at[0]+1:]
-			}
-			examples++
-			got := pageExample(h, unwrapped(request), unwrapped(answer), rewrite)
-			out = append(out, request+"\n"+wrapped(got))
-		}
-		return "```text\n" + strings.Join(out, "\n\n") + "\n```"
 	})
-	if examples < 20 {
-		t.Errorf("the page has %d examples", examples)
-	}
-	if rewrite {
-		if err := os.WriteFile(tradingPage, []byte(written), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // pageTime is the present of the page, in Unix seconds.

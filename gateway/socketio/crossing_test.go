@@ -9,46 +9,45 @@ import (
 
 // A poll that crosses the close of its session is answered as if it had come before the close.
 func TestAPollThatCrossesACloseIsAnswered(t *testing.T) {
-	synctest.Test(t, testAPollThatCrossesACloseIsAnswered)
-}
-
-func testAPollThatCrossesACloseIsAnswered(t *testing.T) {
-	r := echo(t, Options{crossingTime: time.Hour})
-	for _, held := range []bool{true, false} {
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{crossingTime: time.Hour})
+		for _, held := range []bool{true, false} {
+			p := r.polling()
+			p.join()
+			var poll <-chan answer
+			if held {
+				poll = p.hold()
+			}
+			p.sent("1")
+			var a answer
+			if held {
+				a = <-poll
+			} else {
+				a = p.get()
+			}
+			if a.status != 200 || a.body != "6" {
+				t.Errorf("held: %v: %d %q", held, a.status, a.body)
+			}
+			p.gone()
+		}
 		p := r.polling()
-		p.join()
-		var poll <-chan answer
-		if held {
-			poll = p.hold()
-		}
 		p.sent("1")
-		var a answer
-		if held {
-			a = <-poll
-		} else {
-			a = p.get()
+		// these are no polls
+		for _, a := range []answer{p.post("3"), p.do("GET", "EIO=3&transport=polling&sid="+p.sid,
+			"")} {
+			if a.status != 400 {
+				t.Errorf("%d %q", a.status, a.body)
+			}
 		}
-		if a.status != 200 || a.body != "6" {
-			t.Errorf("held: %v: %d %q", held, a.status, a.body)
-		}
-		p.gone()
-	}
-	p := r.polling()
-	p.sent("1")
-	// these are no polls
-	for _, a := range []answer{p.post("3"), p.do("GET", "EIO=3&transport=polling&sid="+p.sid, "")} {
-		if a.status != 400 {
+		if a := p.get(); a.status != 200 || a.body != "6" {
 			t.Errorf("%d %q", a.status, a.body)
 		}
-	}
-	if a := p.get(); a.status != 200 || a.body != "6" {
-		t.Errorf("%d %q", a.status, a.body)
-	}
-	p = r.polling()
-	if a := p.post("abc"); a.status != 400 {
-		t.Errorf("%d %q", a.status, a.body)
-	}
-	p.gone() // it did not close the session itself
+		p = r.polling()
+		if a := p.post("abc"); a.status != 400 {
+			t.Errorf("%d %q", a.status, a.body)
+		}
+		p.gone() // it did not close the session itself
+	})
 }
 
 func TestCrossingsAreFewAndEnd(t *testing.T) {

@@ -39,89 +39,85 @@ func testAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
 }
 
 func TestEveryBadRequestGetsTheErrorOfTheProtocol(t *testing.T) {
-	synctest.Test(t, testEveryBadRequestGetsTheErrorOfTheProtocol)
-}
-
-func testEveryBadRequestGetsTheErrorOfTheProtocol(t *testing.T) {
-	r := echo(t, Options{Allow: func(ctx *fasthttp.RequestCtx) error {
-		if string(ctx.Request.Header.Peek("X-Bad")) != "" {
-			return errors.New("too \"bad\"")
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{Allow: func(ctx *fasthttp.RequestCtx) error {
+			if string(ctx.Request.Header.Peek("X-Bad")) != "" {
+				return errors.New("too \"bad\"")
+			}
+			return nil
+		}})
+		p := r.polling()
+		ws, o := r.open()
+		defer ws.Close()
+		f := func(method, query string, status int, body string, header ...string) {
+			t.Helper()
+			a := r.do(method, query, "", header...)
+			if a.status != status || a.body != body {
+				t.Errorf("%s %s: %d %s, want %s", method, query, a.status, a.body, body)
+			}
+			if h := a.header; h.Get("Access-Control-Allow-Origin") != "*" ||
+				h.Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s: %v", method, query, h)
+			}
 		}
-		return nil
-	}})
-	p := r.polling()
-	ws, o := r.open()
-	defer ws.Close()
-	f := func(method, query string, status int, body string, header ...string) {
-		t.Helper()
-		a := r.do(method, query, "", header...)
-		if a.status != status || a.body != body {
-			t.Errorf("%s %s: %d %s, want %s", method, query, a.status, a.body, body)
+		const (
+			transport = `{"code":0,"message":"Transport unknown"}`
+			session   = `{"code":1,"message":"Session ID unknown"}`
+			method    = `{"code":2,"message":"Bad handshake method"}`
+			request   = `{"code":3,"message":"Bad request"}`
+			version   = `{"code":5,"message":"Unsupported protocol version"}`
+		)
+		f("GET", "transport=polling", 400, version)
+		f("GET", "EIO=3&transport=polling", 400, version)
+		f("GET", "EIO=abc&transport=polling", 400, version)
+		f("GET", "EIO=4", 400, transport)
+		f("GET", "", 400, transport)
+		f("GET", "EIO=4&transport=abc", 400, transport)
+		f("GET", "EIO=4&transport=polling&sid=abc", 400, session)
+		f("POST", "EIO=4&transport=polling&sid=abc", 400, session)
+		f("GET", "EIO=4&transport=websocket&sid=abc", 400, session)
+		f("POST", "EIO=4&transport=polling", 400, method)
+		f("PUT", "EIO=4&transport=polling", 400, method)
+		f("GET", "EIO=4&transport=websocket", 400, request)
+		f("GET", "EIO=4&transport=websocket&sid="+p.sid, 400, request)
+		f("GET", "EIO=3&transport=polling&sid="+p.sid, 400, request)
+		f("GET", "transport=polling&sid="+p.sid, 400, request)
+		f("PUT", p.query(), 400, request)
+		f("GET", "EIO=4&transport=polling&sid="+o.Sid, 400, request)
+		f("POST", "EIO=4&transport=polling&sid="+o.Sid, 400, request)
+		f("GET", "EIO=4&transport=polling", 403, `{"code":4,"message":"too \"bad\""}`, "X-Bad", "1")
+		p.sent("3") // nothing of this has touched the sessions
+		ws.join()
+		if n := r.server.Stats().Refused["Bad request"]; n != 7 {
+			t.Errorf("%d were counted", n)
 		}
-		if h := a.header; h.Get("Access-Control-Allow-Origin") != "*" ||
-			h.Get("Content-Type") != "application/json" {
-			t.Errorf("%s %s: %v", method, query, h)
-		}
-	}
-	const (
-		transport = `{"code":0,"message":"Transport unknown"}`
-		session   = `{"code":1,"message":"Session ID unknown"}`
-		method    = `{"code":2,"message":"Bad handshake method"}`
-		request   = `{"code":3,"message":"Bad request"}`
-		version   = `{"code":5,"message":"Unsupported protocol version"}`
-	)
-	f("GET", "transport=polling", 400, version)
-	f("GET", "EIO=3&transport=polling", 400, version)
-	f("GET", "EIO=abc&transport=polling", 400, version)
-	f("GET", "EIO=4", 400, transport)
-	f("GET", "", 400, transport)
-	f("GET", "EIO=4&transport=abc", 400, transport)
-	f("GET", "EIO=4&transport=polling&sid=abc", 400, session)
-	f("POST", "EIO=4&transport=polling&sid=abc", 400, session)
-	f("GET", "EIO=4&transport=websocket&sid=abc", 400, session)
-	f("POST", "EIO=4&transport=polling", 400, method)
-	f("PUT", "EIO=4&transport=polling", 400, method)
-	f("GET", "EIO=4&transport=websocket", 400, request)
-	f("GET", "EIO=4&transport=websocket&sid="+p.sid, 400, request)
-	f("GET", "EIO=3&transport=polling&sid="+p.sid, 400, request)
-	f("GET", "transport=polling&sid="+p.sid, 400, request)
-	f("PUT", p.query(), 400, request)
-	f("GET", "EIO=4&transport=polling&sid="+o.Sid, 400, request)
-	f("POST", "EIO=4&transport=polling&sid="+o.Sid, 400, request)
-	f("GET", "EIO=4&transport=polling", 403, `{"code":4,"message":"too \"bad\""}`, "X-Bad", "1")
-	p.sent("3") // nothing of this has touched the sessions
-	ws.join()
-	if n := r.server.Stats().Refused["Bad request"]; n != 7 {
-		t.Errorf("%d were counted", n)
-	}
+	})
 }
 
 func TestABadWebSocketHandshakeIsAPlainError(t *testing.T) {
-	synctest.Test(t, testABadWebSocketHandshakeIsAPlainError)
-}
-
-func testABadWebSocketHandshakeIsAPlainError(t *testing.T) {
-	r := echo(t, Options{})
-	f := func(query string, status int, header ...string) {
-		t.Helper()
-		h := append([]string{"Connection", "Upgrade", "Upgrade", "websocket",
-			"Sec-WebSocket-Version", "13",
-			"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}, header...)
-		if a := r.do("GET", query, "", h...); a.status != status {
-			t.Errorf("%s %q: %d %s", query, header, a.status, a.body)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		f := func(query string, status int, header ...string) {
+			t.Helper()
+			h := append([]string{"Connection", "Upgrade", "Upgrade", "websocket",
+				"Sec-WebSocket-Version", "13",
+				"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}, header...)
+			if a := r.do("GET", query, "", h...); a.status != status {
+				t.Errorf("%s %q: %d %s", query, header, a.status, a.body)
+			}
 		}
-	}
-	f("EIO=3&transport=websocket", 400)
-	f("EIO=abc&transport=websocket", 400)
-	f("transport=websocket", 400)
-	f("EIO=4&transport=abc", 400)
-	f("EIO=4&transport=websocket&sid=abc", 400)
-	f("EIO=4&transport=websocket", 400, "Sec-WebSocket-Version", "12")
-	f("EIO=4&transport=websocket", 400, "Sec-WebSocket-Key", "short")
-	f("EIO=4&transport=websocket", 400, "Connection", "keep-alive")
-	if s := r.server.Stats(); s.Handshakes != 0 {
-		t.Errorf("%+v", s)
-	}
+		f("EIO=3&transport=websocket", 400)
+		f("EIO=abc&transport=websocket", 400)
+		f("transport=websocket", 400)
+		f("EIO=4&transport=abc", 400)
+		f("EIO=4&transport=websocket&sid=abc", 400)
+		f("EIO=4&transport=websocket", 400, "Sec-WebSocket-Version", "12")
+		f("EIO=4&transport=websocket", 400, "Sec-WebSocket-Key", "short")
+		f("EIO=4&transport=websocket", 400, "Connection", "keep-alive")
+		if s := r.server.Stats(); s.Handshakes != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 func TestPagesOfEveryOriginMayRead(t *testing.T) { synctest.Test(t, testPagesOfEveryOriginMayRead) }

@@ -24,53 +24,51 @@ import (
 // Attempts of single clients to have more than their share, and faults of one client alone.
 
 func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
-	synctest.Test(t, testAHookThatPanicsEndsItsSessionAlone)
-}
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		var left atomic.Int32
+		r.server.Namespace("/", Namespace{
+			Connect: func(_ *Socket, auth json.RawMessage) error {
+				if auth != nil {
+					panic("Connect")
+				}
+				return nil
+			},
+			Event: func(s *Socket, e *Event) {
+				if e.Name == "panic" {
+					panic("Event")
+				}
+				s.emit("fine") //nolint:errcheck
+			},
+			Disconnect: func(*Socket, Reason) {
+				left.Add(1)
+				panic("Disconnect")
+			},
+		})
+		other, _ := r.open()
+		other.send("40")
+		other.text()
 
-func testAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
-	r := echo(t, Options{})
-	var left atomic.Int32
-	r.server.Namespace("/", Namespace{
-		Connect: func(_ *Socket, auth json.RawMessage) error {
-			if auth != nil {
-				panic("Connect")
-			}
-			return nil
-		},
-		Event: func(s *Socket, e *Event) {
-			if e.Name == "panic" {
-				panic("Event")
-			}
-			s.emit("fine") //nolint:errcheck
-		},
-		Disconnect: func(*Socket, Reason) {
-			left.Add(1)
-			panic("Disconnect")
-		},
+		p := r.polling()
+		p.sent("40")
+		p.get()
+		p.post(`42["panic"]`)
+		p.gone()
+		c, _ := r.open()
+		c.send("40")
+		c.text()
+		c.send(`42["panic"]`)
+		c.closedWith(1000)
+		c, _ = r.open()
+		c.send(`40{"token":1}`)
+		c.want(`44{"message":"internal error"}`)
+		c.closedWith(1000)
+
+		r.closed(ServerClose, 3)
+		eventually(t, "both were told that they are out", func() bool { return left.Load() == 2 })
+		other.send(`42["message"]`)
+		other.want(`42["fine"]`)
 	})
-	other, _ := r.open()
-	other.send("40")
-	other.text()
-
-	p := r.polling()
-	p.sent("40")
-	p.get()
-	p.post(`42["panic"]`)
-	p.gone()
-	c, _ := r.open()
-	c.send("40")
-	c.text()
-	c.send(`42["panic"]`)
-	c.closedWith(1000)
-	c, _ = r.open()
-	c.send(`40{"token":1}`)
-	c.want(`44{"message":"internal error"}`)
-	c.closedWith(1000)
-
-	r.closed(ServerClose, 3)
-	eventually(t, "both were told that they are out", func() bool { return left.Load() == 2 })
-	other.send(`42["message"]`)
-	other.want(`42["fine"]`)
 }
 
 // A lines is a log that counts its lines.
@@ -108,28 +106,26 @@ type bomb struct{}
 func (bomb) Error() string { panic("boom") }
 
 func TestAPacketThatPanicsEndsItsSessionAlone(t *testing.T) {
-	synctest.Test(t, testAPacketThatPanicsEndsItsSessionAlone)
-}
-
-func testAPacketThatPanicsEndsItsSessionAlone(t *testing.T) {
-	log := &lines{}
-	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	r.server.Namespace("/bomb", Namespace{
-		Connect: func(*Socket, json.RawMessage) error { return bomb{} }})
-	other := r.ws()
-	c := r.ws()
-	c.send("40/bomb")
-	c.closedWith(1000)
-	p := r.polling()
-	p.join()
-	if a := p.post("40/bomb\x1e" + `42["message"]`); a.status != 400 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	p.gone()
-	r.closed(ServerClose, 2)
-	log.are(t, 2, "the handling of a packet")
-	other.send(`42["message"]`)
-	other.want(`42["message-back"]`)
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+		r.server.Namespace("/bomb", Namespace{
+			Connect: func(*Socket, json.RawMessage) error { return bomb{} }})
+		other := r.ws()
+		c := r.ws()
+		c.send("40/bomb")
+		c.closedWith(1000)
+		p := r.polling()
+		p.join()
+		if a := p.post("40/bomb\x1e" + `42["message"]`); a.status != 400 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		p.gone()
+		r.closed(ServerClose, 2)
+		log.are(t, 2, "the handling of a packet")
+		other.send(`42["message"]`)
+		other.want(`42["message-back"]`)
+	})
 }
 
 // A bombed listener has connections that panic when a bomb is read from them.
@@ -156,28 +152,26 @@ func (c bombedConn) Read(p []byte) (int, error) {
 }
 
 func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
-	synctest.Test(t, testAReaderThatPanicsEndsItsSessionAlone)
-}
-
-func testAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
-	log := &lines{}
-	r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, bombed)
-	other := r.ws()
-	c := r.ws()
-	c.raw(masked(textFrame, `42["bomb"]`))
-	c.closedWith(0)
-	r.closed(ServerClose, 1)
-	p := r.polling()
-	p.join()
-	c = r.dial("EIO=4&transport=websocket&sid=" + p.sid)
-	c.send("2probe")
-	c.want("3probe")
-	c.raw(masked(textFrame, `42["bomb"]`))
-	p.gone()
-	r.closed(ServerClose, 2)
-	log.are(t, 2, "the reader of a websocket")
-	other.send(`42["message"]`)
-	other.want(`42["message-back"]`)
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r := echo(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, bombed)
+		other := r.ws()
+		c := r.ws()
+		c.raw(masked(textFrame, `42["bomb"]`))
+		c.closedWith(0)
+		r.closed(ServerClose, 1)
+		p := r.polling()
+		p.join()
+		c = r.dial("EIO=4&transport=websocket&sid=" + p.sid)
+		c.send("2probe")
+		c.want("3probe")
+		c.raw(masked(textFrame, `42["bomb"]`))
+		p.gone()
+		r.closed(ServerClose, 2)
+		log.are(t, 2, "the reader of a websocket")
+		other.send(`42["message"]`)
+		other.want(`42["message-back"]`)
+	})
 }
 
 // An error that is no violation ends the session as a fault of ours.
@@ -191,44 +185,42 @@ func TestAnUnknownErrorIsAFaultOfOurs(t *testing.T) {
 }
 
 func TestTheOwnersWorkForAPacketCounts(t *testing.T) {
-	synctest.Test(t, testTheOwnersWorkForAPacketCounts)
-}
-
-func testTheOwnersWorkForAPacketCounts(t *testing.T) {
-	r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 1000})
-	var spent atomic.Int32
-	r.server.Namespace("/spend", Namespace{Event: func(s *Socket, e *Event) {
-		parts, _ := strconv.Atoi(string(e.Args[0]))
-		most, _ := strconv.Atoi(string(e.Args[1]))
-		if s.Spend(parts, most) {
-			spent.Add(1)
-			s.emit("spent") //nolint:errcheck
-		}
-	}})
-	closed := 0
-	f := func(parts, most, packets int) {
-		t.Helper()
-		spent.Store(0)
-		c, _ := r.open()
-		c.send("40/spend")
-		c.text()
-		packet := fmt.Sprintf(`42/spend,["x",%d,%d]`, parts, most)
-		for range packets {
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 1000})
+		var spent atomic.Int32
+		r.server.Namespace("/spend", Namespace{Event: func(s *Socket, e *Event) {
+			parts, _ := strconv.Atoi(string(e.Args[0]))
+			most, _ := strconv.Atoi(string(e.Args[1]))
+			if s.Spend(parts, most) {
+				spent.Add(1)
+				s.emit("spent") //nolint:errcheck
+			}
+		}})
+		closed := 0
+		f := func(parts, most, packets int) {
+			t.Helper()
+			spent.Store(0)
+			c, _ := r.open()
+			c.send("40/spend")
+			c.text()
+			packet := fmt.Sprintf(`42/spend,["x",%d,%d]`, parts, most)
+			for range packets {
+				c.send(packet)
+				c.want(`42/spend,["spent"]`)
+			}
 			c.send(packet)
-			c.want(`42/spend,["spent"]`)
+			c.closedWith(1008)
+			closed++
+			r.closed(TooManyMessages, closed)
+			if n := spent.Load(); n != int32(packets) {
+				t.Errorf("%d packets were handled, want %d", n, packets)
+			}
 		}
-		c.send(packet)
-		c.closedWith(1008)
-		closed++
-		r.closed(TooManyMessages, closed)
-		if n := spent.Load(); n != int32(packets) {
-			t.Errorf("%d packets were handled, want %d", n, packets)
-		}
-	}
-	f(299, 400, 3) // 300 each, with the packet
-	f(499, 500, 1)
-	f(100_000, 100_000, 1) // all there is counts as a half
-	f(60_000, 100_000, 3)
+		f(299, 400, 3) // 300 each, with the packet
+		f(499, 500, 1)
+		f(100_000, 100_000, 1) // all there is counts as a half
+		f(60_000, 100_000, 3)
+	})
 }
 
 func TestMessagesCountByTheirSizeToo(t *testing.T) {
@@ -289,49 +281,45 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 }
 
 func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
-	synctest.Test(t, testAnEventHasSoManyArgumentsAndNoMore)
-}
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{arguments: 3})
+		c := r.ws()
+		c.send(`42["message",1,2,3]`)
+		c.want(`42["message-back",1,2,3]`)
+		c.send(`42["message",1,2,3,4]`)
+		c.closedWith(1002)
 
-func testAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
-	r := echo(t, Options{arguments: 3})
-	c := r.ws()
-	c.send(`42["message",1,2,3]`)
-	c.want(`42["message-back",1,2,3]`)
-	c.send(`42["message",1,2,3,4]`)
-	c.closedWith(1002)
-
-	for text, want := range map[string]error{"[1, [2] ,\"3\"]": nil, "[]": nil,
-		"[1,2,3,4": errTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
-		"[1]x": ErrNoArray, "null": ErrNoArray, "{}": ErrNoArray, "": ErrNoArray, "[1}": ErrNoArray,
-		"[1 2]": ErrNoArray} {
-		list, err := Elements([]byte(text), 3)
-		if !errors.Is(err, want) || errors.Is(err, errTooMany) && len(list) != 3 {
-			t.Errorf("%s: %q, %v", text, list, err)
-		}
-		for _, one := range list {
-			if !json.Valid(one) {
-				t.Errorf("%s: %q", text, list)
+		for text, want := range map[string]error{"[1, [2] ,\"3\"]": nil, "[]": nil,
+			"[1,2,3,4": errTooMany, "[1": ErrNoArray, "[1,]": ErrNoArray,
+			"[1]x": ErrNoArray, "null": ErrNoArray, "{}": ErrNoArray, "": ErrNoArray,
+			"[1}": ErrNoArray, "[1 2]": ErrNoArray} {
+			list, err := Elements([]byte(text), 3)
+			if !errors.Is(err, want) || errors.Is(err, errTooMany) && len(list) != 3 {
+				t.Errorf("%s: %q, %v", text, list, err)
+			}
+			for _, one := range list {
+				if !json.Valid(one) {
+					t.Errorf("%s: %q", text, list)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
-	synctest.Test(t, testAttachmentsAreKeptForMembersAndNotForEver)
-}
-
-func testAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
-	r := echo(t, Options{StallTimeout: time.Second})
-	c, _ := r.open()
-	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
-	c.closedWith(1002)
-	c = r.ws()
-	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
-	c.sendBinary("in time")
-	c.want(`451-["message-back",{"_placeholder":true,"num":0}]`)
-	c.wantBinary("in time")
-	c.send(`451-["message",{"_placeholder":true,"num":0}]`)
-	c.closedWith(1002)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{StallTimeout: time.Second})
+		c, _ := r.open()
+		c.send(`451-["message",{"_placeholder":true,"num":0}]`)
+		c.closedWith(1002)
+		c = r.ws()
+		c.send(`451-["message",{"_placeholder":true,"num":0}]`)
+		c.sendBinary("in time")
+		c.want(`451-["message-back",{"_placeholder":true,"num":0}]`)
+		c.wantBinary("in time")
+		c.send(`451-["message",{"_placeholder":true,"num":0}]`)
+		c.closedWith(1002)
+	})
 }
 
 func TestAMessageInPartsMustEnd(t *testing.T) { synctest.Test(t, testAMessageInPartsMustEnd) }
@@ -348,87 +336,81 @@ func testAMessageInPartsMustEnd(t *testing.T) {
 
 // A poll whose client has gone has no answer: its packets are lost, and so is the session.
 func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
-	synctest.Test(t, testAPollThatCannotBeAnsweredEndsTheSession)
-}
-
-func testAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
-	r := echo(t, Options{})
-	p := r.polling()
-	p.join()
-	c := r.wire()
-	fmt.Fprintf(c, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
-	eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
-	c.Close()
-	x := r.socket(0)
-	eventually(t, "the session has ended", func() bool {
-		_, ok := x.Deliver([]Delivery{numbered(0, Keep, 1, 1)}, nil)
-		return !ok
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		p := r.polling()
+		p.join()
+		c := r.wire()
+		fmt.Fprintf(c, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
+		eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
+		c.Close()
+		x := r.socket(0)
+		eventually(t, "the session has ended", func() bool {
+			_, ok := x.Deliver([]Delivery{numbered(0, Keep, 1, 1)}, nil)
+			return !ok
+		})
+		r.closed(TransportClose, 1)
+		p.gone()
 	})
-	r.closed(TransportClose, 1)
-	p.gone()
 }
 
 // A poll that has nothing to say may go wherever it likes: the client upgrades all the same.
 func TestAPollWithoutContentMayBeGone(t *testing.T) {
-	synctest.Test(t, testAPollWithoutContentMayBeGone)
-}
-
-func testAPollWithoutContentMayBeGone(t *testing.T) {
-	r := echo(t, Options{})
-	p := r.polling()
-	p.join()
-	get := r.wire()
-	fmt.Fprintf(get, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
-	eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
-	get.Close()
-	c := r.dial("EIO=4&transport=websocket&sid=" + p.sid)
-	c.send("2probe")
-	c.want("3probe")
-	c.send("5")
-	c.send(`42["message"]`)
-	c.want(`42["message-back"]`)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		p := r.polling()
+		p.join()
+		get := r.wire()
+		fmt.Fprintf(get, "GET /socket.io/?%s HTTP/1.1\r\nHost: x\r\n\r\n", p.query())
+		eventually(t, "the poll is held", func() bool { return r.server.Stats().HeldPolls == 1 })
+		get.Close()
+		c := r.dial("EIO=4&transport=websocket&sid=" + p.sid)
+		c.send("2probe")
+		c.want("3probe")
+		c.send("5")
+		c.send(`42["message"]`)
+		c.want(`42["message-back"]`)
+	})
 }
 
 // Packets that an owner has not delivered drop nothing, because no owner could be told.
 func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
-	synctest.Test(t, testDifferencesAreDroppedWhereTheirOwnerHearsOfIt)
-}
-
-func testDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
-	r := echo(t, Options{QueueBytes: 1000})
-	p := r.polling()
-	p.join()
-	s := r.socket(0)
-	if err := s.emit("first"); err != nil { // it does not count
-		t.Fatal(err)
-	}
-	waits := func() int { return r.server.Stats().QueuedBytes }
-	for n := 0; waits() <= 850; n++ {
-		if dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, n, 20)}, nil); !ok ||
-			len(dropped) > 0 {
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{QueueBytes: 1000})
+		p := r.polling()
+		p.join()
+		s := r.socket(0)
+		if err := s.emit("first"); err != nil { // it does not count
+			t.Fatal(err)
+		}
+		waits := func() int { return r.server.Stats().QueuedBytes }
+		for n := 0; waits() <= 850; n++ {
+			if dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, n, 20)}, nil); !ok ||
+				len(dropped) > 0 {
+				t.Fatal(dropped, ok)
+			}
+		}
+		if err := s.emit("answer", strings.Repeat("a", 100)); err != nil || waits() <= 1000 {
+			t.Fatal(err, waits())
+		}
+		if n := r.server.Stats().Dropped[Resync]; n != 0 {
+			t.Fatal(n)
+		}
+		dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, 99, 20)}, nil)
+		if !ok || len(dropped) != 1 || dropped[0] != 5 {
 			t.Fatal(dropped, ok)
 		}
-	}
-	if err := s.emit("answer", strings.Repeat("a", 100)); err != nil || waits() <= 1000 {
-		t.Fatal(err, waits())
-	}
-	if n := r.server.Stats().Dropped[Resync]; n != 0 {
-		t.Fatal(n)
-	}
-	dropped, ok := s.Deliver([]Delivery{numbered(5, Resync, 99, 20)}, nil)
-	if !ok || len(dropped) != 1 || dropped[0] != 5 {
-		t.Fatal(dropped, ok)
-	}
-	if body := p.get().body; !strings.Contains(body, "first") ||
-		!strings.Contains(body, "answer") || strings.Contains(body, `"n"`) {
-		t.Error(body)
-	}
+		if body := p.get().body; !strings.Contains(body, "first") ||
+			!strings.Contains(body, "answer") || strings.Contains(body, `"n"`) {
+			t.Error(body)
+		}
 
-	s.emit("first") //nolint:errcheck
-	for range 10 {
-		s.emit("answer", strings.Repeat("a", 100)) //nolint:errcheck
-	}
-	r.closed(SlowClient, 1)
+		s.emit("first") //nolint:errcheck
+		for range 10 {
+			s.emit("answer", strings.Repeat("a", 100)) //nolint:errcheck
+		}
+		r.closed(SlowClient, 1)
+	})
 }
 
 // One event may be larger than the limit of waiting bytes: a client that reads is not to blame.
@@ -459,42 +441,38 @@ func TestAnEventSentAtOnceMayBeLargerThanTheQueue(t *testing.T) {
 }
 
 func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
-	synctest.Test(t, testAProbeExcusesAStalledPollOnce)
-}
-
-func testAProbeExcusesAStalledPollOnce(t *testing.T) {
-	r := echo(t, Options{StallTimeout: 200 * time.Millisecond})
-	p := r.polling()
-	p.join()
-	if err := r.socket(0).emit("x"); err != nil {
-		t.Fatal(err)
-	}
-	for r.server.Stats().Closed[StalledClient] == 0 {
-		c, _, err := r.dialer.Dial(
-			"ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
-		if err != nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{StallTimeout: 200 * time.Millisecond})
+		p := r.polling()
+		p.join()
+		if err := r.socket(0).emit("x"); err != nil {
+			t.Fatal(err)
 		}
-		c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck
-		c.ReadMessage()                                           //nolint:errcheck // it is refused
-		c.Close()
-		time.Sleep(time.Millisecond)
-	}
-	r.closed(StalledClient, 1)
+		for r.server.Stats().Closed[StalledClient] == 0 {
+			c, _, err := r.dialer.Dial(
+				"ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
+			if err != nil {
+				break
+			}
+			c.WriteMessage(websocket.TextMessage, []byte("no probe")) //nolint:errcheck
+			c.ReadMessage()                                           //nolint:errcheck // refused
+			c.Close()
+			time.Sleep(time.Millisecond)
+		}
+		r.closed(StalledClient, 1)
+	})
 }
 
 func TestAClientThatHalfClosesGetsNoCodeThatIsNone(t *testing.T) {
-	synctest.Test(t, testAClientThatHalfClosesGetsNoCodeThatIsNone)
-}
-
-func testAClientThatHalfClosesGetsNoCodeThatIsNone(t *testing.T) {
-	r := echo(t, Options{})
-	c := r.ws()
-	if err := c.NetConn().(*sockettest.Conn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	if b, _ := io.ReadAll(c.NetConn()); bytes.Contains(b, []byte{0x88, 2, 0x03, 0xee}) { // 1006
-		t.Errorf("% x", b)
-	}
-	r.closed(TransportClose, 1)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		c := r.ws()
+		if err := c.NetConn().(*sockettest.Conn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := io.ReadAll(c.NetConn()); bytes.Contains(b, []byte{0x88, 2, 0x03, 0xee}) { // 1006
+			t.Errorf("% x", b)
+		}
+		r.closed(TransportClose, 1)
+	})
 }

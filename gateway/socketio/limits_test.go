@@ -15,109 +15,103 @@ import (
 )
 
 func TestConnectionsAreBoundedInAllAndByAddress(t *testing.T) {
-	synctest.Test(t, testConnectionsAreBoundedInAllAndByAddress)
-}
-
-func testConnectionsAreBoundedInAllAndByAddress(t *testing.T) {
-	r := echo(t, Options{Connections: 5, ConnectionsPerAddress: 2,
-		Address: func(ctx *fasthttp.RequestCtx) netip.Addr {
-			a, _ := netip.ParseAddr(string(ctx.Request.Header.Peek("X-From")))
-			return a
-		}})
-	f := func(from, refusal string) string {
-		t.Helper()
-		a := r.do("GET", "EIO=4&transport=polling", "", "X-From", from)
-		switch {
-		case refusal == "" && a.status == 200:
-			return r.opening(a.body).Sid
-		case refusal == "" || a.status != 403 || a.body != `{"code":4,"message":"`+refusal+`"}`:
-			t.Errorf("%s: %d %s", from, a.status, a.body)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{Connections: 5, ConnectionsPerAddress: 2,
+			Address: func(ctx *fasthttp.RequestCtx) netip.Addr {
+				a, _ := netip.ParseAddr(string(ctx.Request.Header.Peek("X-From")))
+				return a
+			}})
+		f := func(from, refusal string) string {
+			t.Helper()
+			a := r.do("GET", "EIO=4&transport=polling", "", "X-From", from)
+			switch {
+			case refusal == "" && a.status == 200:
+				return r.opening(a.body).Sid
+			case refusal == "" || a.status != 403 || a.body != `{"code":4,"message":"`+refusal+`"}`:
+				t.Errorf("%s: %d %s", from, a.status, a.body)
+			}
+			return ""
 		}
-		return ""
-	}
-	const all, one = "Too many connections", "Too many connections from this address"
-	first := f("192.0.2.1", "")
-	f("::ffff:192.0.2.1", "")
-	f("192.0.2.1", one)
-	f("2001:db8::1", "")
-	f("2001:db8::2", "")
-	f("2001:db8::3", one)
-	last := f("2001:db8:0:100::3", "")
-	f("192.0.2.2", all)
-	polling{r, first}.leaves()
-	f("192.0.2.1", "")
-	f("192.0.2.1", all)
-	polling{r, last}.leaves()
-	f("192.0.2.1", one)
-	if s := r.server.Stats(); s.Refused[all] != 2 || s.Refused[one] != 3 {
-		t.Errorf("%v", s.Refused)
-	}
+		const all, one = "Too many connections", "Too many connections from this address"
+		first := f("192.0.2.1", "")
+		f("::ffff:192.0.2.1", "")
+		f("192.0.2.1", one)
+		f("2001:db8::1", "")
+		f("2001:db8::2", "")
+		f("2001:db8::3", one)
+		last := f("2001:db8:0:100::3", "")
+		f("192.0.2.2", all)
+		polling{r, first}.leaves()
+		f("192.0.2.1", "")
+		f("192.0.2.1", all)
+		polling{r, last}.leaves()
+		f("192.0.2.1", one)
+		if s := r.server.Stats(); s.Refused[all] != 2 || s.Refused[one] != 3 {
+			t.Errorf("%v", s.Refused)
+		}
+	})
 }
 
 func TestWebSocketsThatComeAtOnceKeepTheBound(t *testing.T) {
-	synctest.Test(t, testWebSocketsThatComeAtOnceKeepTheBound)
-}
-
-func testWebSocketsThatComeAtOnceKeepTheBound(t *testing.T) {
-	const most, clients = 3, 40
-	r := echo(t, Options{Connections: most})
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	open := 0
-	for range clients {
-		wait.Go(func() {
-			c, _, err := r.dialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:],
-				nil)
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { c.Close() })
-			if _, b, err := c.ReadMessage(); err == nil && b[0] == '0' {
-				mu.Lock()
-				defer mu.Unlock()
-				open++
-			}
-		})
-	}
-	wait.Wait()
-	if s := r.server.Stats(); open != most || s.WebSocket != most || s.Handshakes != most {
-		t.Errorf("%d are open, %+v", open, s)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const most, clients = 3, 40
+		r := echo(t, Options{Connections: most})
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		open := 0
+		for range clients {
+			wait.Go(func() {
+				c, _, err := r.dialer.Dial("ws"+r.url("EIO=4&transport=websocket")[4:],
+					nil)
+				if err != nil {
+					return
+				}
+				t.Cleanup(func() { c.Close() })
+				if _, b, err := c.ReadMessage(); err == nil && b[0] == '0' {
+					mu.Lock()
+					defer mu.Unlock()
+					open++
+				}
+			})
+		}
+		wait.Wait()
+		if s := r.server.Stats(); open != most || s.WebSocket != most || s.Handshakes != most {
+			t.Errorf("%d are open, %+v", open, s)
+		}
+	})
 }
 
 func TestAFloodOfPacketsClosesItsSession(t *testing.T) {
-	synctest.Test(t, testAFloodOfPacketsClosesItsSession)
-}
-
-func testAFloodOfPacketsClosesItsSession(t *testing.T) {
-	r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 10})
-	f := func(n int, what []byte) {
-		t.Helper()
-		c := r.ws() // which is a packet
-		for range 19 {
-			c.raw(what)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{MessagesPerSecond: 1, MessagesBurst: 10})
+		f := func(n int, what []byte) {
+			t.Helper()
+			c := r.ws() // which is a packet
+			for range 19 {
+				c.raw(what)
+			}
+			c.send("3")
+			c.closedWith(1008)
+			r.closed(TooManyMessages, n)
 		}
-		c.send("3")
-		c.closedWith(1008)
-		r.closed(TooManyMessages, n)
-	}
-	f(1, masked(textFrame, "3"))
-	f(2, masked(textFrame, `42["message"]`))
-	f(3, masked(0x89, "ping"))
-	f(4, masked(0x8a, "pong"))
-	f(5, masked(textFrame, "40/random")) // which is refused each time
-	p := r.polling()
-	p.join()
-	if a := p.post(strings.Repeat("3\x1e", 9) + "3"); a.status != 400 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	p.gone()
-	r.closed(TooManyMessages, 6)
-	c := r.ws()
-	for range 9 {
-		c.send(`42["message"]`)
-		c.want(`42["message-back"]`)
-	}
+		f(1, masked(textFrame, "3"))
+		f(2, masked(textFrame, `42["message"]`))
+		f(3, masked(0x89, "ping"))
+		f(4, masked(0x8a, "pong"))
+		f(5, masked(textFrame, "40/random")) // which is refused each time
+		p := r.polling()
+		p.join()
+		if a := p.post(strings.Repeat("3\x1e", 9) + "3"); a.status != 400 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		p.gone()
+		r.closed(TooManyMessages, 6)
+		c := r.ws()
+		for range 9 {
+			c.send(`42["message"]`)
+			c.want(`42["message-back"]`)
+		}
+	})
 }
 
 func TestABucketFillsWithTime(t *testing.T) { synctest.Test(t, testABucketFillsWithTime) }
@@ -182,18 +176,16 @@ func TestShutdownTellsAllClientsAndTakesNoNewOnes(t *testing.T) {
 }
 
 func TestShutdownDoesNotWaitForClientsThatDoNotRead(t *testing.T) {
-	synctest.Test(t, testShutdownDoesNotWaitForClientsThatDoNotRead)
-}
-
-func testShutdownDoesNotWaitForClientsThatDoNotRead(t *testing.T) {
-	r := echo(t, Options{})
-	_, s := r.idle()
-	fill(t, s)
-	start := time.Now()
-	r.server.Shutdown()
-	if d := time.Since(start); d > 5*lingerTimeout {
-		t.Errorf("it took %v", d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		_, s := r.idle()
+		fill(t, s)
+		start := time.Now()
+		r.server.Shutdown()
+		if d := time.Since(start); d > 5*lingerTimeout {
+			t.Errorf("it took %v", d)
+		}
+	})
 }
 
 // All actions run at once, so that the race detector sees them, and in the end nothing may be left.

@@ -254,60 +254,56 @@ func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
 }
 
 func TestARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
-	synctest.Test(t, testARestOfTheListOfADroppedTagIsLeftOut)
-}
-
-func testARestOfTheListOfADroppedTagIsLeftOut(t *testing.T) {
-	r := echo(t, Options{QueueBytes: 1000})
-	p := r.polling()
-	p.join()
-	s := r.socket(0)
-	s.emit("first") //nolint:errcheck // events count only while others wait
-	dropped, ok := s.Deliver([]Delivery{
-		numbered(5, Resync, 1, 100), numbered(6, Latest, 2, 100), numbered(5, Resync, 3, 700),
-		numbered(5, Resync, 4, 100), numbered(0, Keep, 5, 100)}, []uint32{77})
-	if !ok || len(dropped) != 2 || dropped[1] != 5 {
-		t.Fatalf("%v, %v", dropped, ok)
-	}
-	if n := strings.Count(p.get().body, `"n"`); n != 2 {
-		t.Errorf("%d came", n)
-	}
-	if s := r.server.Stats(); s.Dropped != [policies]uint64{Resync: 3} || s.overflows != 1 {
-		t.Errorf("%+v", s)
-	}
-	// An event that cannot be dropped closes the session.
-	s.emit("first") //nolint:errcheck
-	if _, ok := s.Deliver([]Delivery{numbered(5, Resync, 1, 100), numbered(0, Keep, 2, 1000)},
-		nil); ok {
-		t.Error("it fits")
-	}
-	p.gone()
-	r.closed(SlowClient, 1)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{QueueBytes: 1000})
+		p := r.polling()
+		p.join()
+		s := r.socket(0)
+		s.emit("first") //nolint:errcheck // events count only while others wait
+		dropped, ok := s.Deliver([]Delivery{
+			numbered(5, Resync, 1, 100), numbered(6, Latest, 2, 100), numbered(5, Resync, 3, 700),
+			numbered(5, Resync, 4, 100), numbered(0, Keep, 5, 100)}, []uint32{77})
+		if !ok || len(dropped) != 2 || dropped[1] != 5 {
+			t.Fatalf("%v, %v", dropped, ok)
+		}
+		if n := strings.Count(p.get().body, `"n"`); n != 2 {
+			t.Errorf("%d came", n)
+		}
+		if s := r.server.Stats(); s.Dropped != [policies]uint64{Resync: 3} || s.overflows != 1 {
+			t.Errorf("%+v", s)
+		}
+		// An event that cannot be dropped closes the session.
+		s.emit("first") //nolint:errcheck
+		if _, ok := s.Deliver([]Delivery{numbered(5, Resync, 1, 100), numbered(0, Keep, 2, 1000)},
+			nil); ok {
+			t.Error("it fits")
+		}
+		p.gone()
+		r.closed(SlowClient, 1)
+	})
 }
 
 func TestASharedSnapshotIsNotCounted(t *testing.T) {
-	synctest.Test(t, testASharedSnapshotIsNotCounted)
-}
-
-func testASharedSnapshotIsNotCounted(t *testing.T) {
-	r := echo(t, Options{QueueBytes: 1000})
-	p := r.polling()
-	p.join()
-	for n := range 3 {
-		d := numbered(5, Resync, n, 100_000)
-		d.Shared = true
-		if dropped, ok := r.socket(0).Deliver([]Delivery{d, numbered(0, Keep, n, 10)}, nil); !ok ||
-			len(dropped) > 0 {
-			t.Fatal("not delivered")
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{QueueBytes: 1000})
+		p := r.polling()
+		p.join()
+		for n := range 3 {
+			d := numbered(5, Resync, n, 100_000)
+			d.Shared = true
+			dropped, ok := r.socket(0).Deliver([]Delivery{d, numbered(0, Keep, n, 10)}, nil)
+			if !ok || len(dropped) > 0 {
+				t.Fatal("not delivered")
+			}
 		}
-	}
-	if n := r.server.Stats().QueuedBytes; n > 1000 {
-		t.Errorf("%d bytes", n)
-	}
-	if body := p.get().body; strings.Count(body, "xxx") < 10_000 ||
-		strings.Count(body, "\x1e") != 3 {
-		t.Errorf("%d bytes, %d packets", len(body), strings.Count(body, "\x1e")+1)
-	}
+		if n := r.server.Stats().QueuedBytes; n > 1000 {
+			t.Errorf("%d bytes", n)
+		}
+		if body := p.get().body; strings.Count(body, "xxx") < 10_000 ||
+			strings.Count(body, "\x1e") != 3 {
+			t.Errorf("%d bytes, %d packets", len(body), strings.Count(body, "\x1e")+1)
+		}
+	})
 }
 
 func TestAClientThatTakesNothingIsClosed(t *testing.T) {
@@ -327,30 +323,28 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 }
 
 func TestAClientThatReadsSlowlyIsNotStalled(t *testing.T) {
-	synctest.Test(t, testAClientThatReadsSlowlyIsNotStalled)
-}
-
-func testAClientThatReadsSlowlyIsNotStalled(t *testing.T) {
-	const stall = time.Second
-	r := echo(t, Options{StallTimeout: stall, QueueBytes: 8 << 20})
-	c, s := r.idle()
-	const n = 400
-	for i := range n {
-		if _, ok := s.Deliver([]Delivery{numbered(0, Keep, i, 10_000)}, nil); !ok {
-			t.Fatal("closed")
+	synctest.Test(t, func(t *testing.T) {
+		const stall = time.Second
+		r := echo(t, Options{StallTimeout: stall, QueueBytes: 8 << 20})
+		c, s := r.idle()
+		const n = 400
+		for i := range n {
+			if _, ok := s.Deliver([]Delivery{numbered(0, Keep, i, 10_000)}, nil); !ok {
+				t.Fatal("closed")
+			}
 		}
-	}
-	start := time.Now()
-	tick := time.NewTicker(4 * time.Millisecond)
-	for i := range n {
-		if _, got := c.drain(); got != i {
-			t.Fatalf("%d, want %d", got, i)
+		start := time.Now()
+		tick := time.NewTicker(4 * time.Millisecond)
+		for i := range n {
+			if _, got := c.drain(); got != i {
+				t.Fatalf("%d, want %d", got, i)
+			}
+			<-tick.C
 		}
-		<-tick.C
-	}
-	if time.Since(start) < 3*stall/2 {
-		t.Error("this proves nothing")
-	}
+		if time.Since(start) < 3*stall/2 {
+			t.Error("this proves nothing")
+		}
+	})
 }
 
 func TestAFloodOfAnswersIsBounded(t *testing.T) { synctest.Test(t, testAFloodOfAnswersIsBounded) }

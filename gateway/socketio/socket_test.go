@@ -51,101 +51,97 @@ func testANamespaceLetsInOrRefuses(t *testing.T) {
 }
 
 func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
-	synctest.Test(t, testAClientThatIsPutOutOfANamespaceKeepsItsSession)
-}
-
-func testAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
-	r := echo(t, Options{})
-	c := r.ws()
-	c.send("40/custom,")
-	c.text()
-	c.text()
-	c.raw(masked(textFrame, `42/custom,["leave"]`),
-		masked(textFrame, `42/custom,["message","too late"]`))
-	c.want("41/custom,")
-	eventually(t, "it is told", func() bool { return r.reasons()[1] == "server disconnect" })
-	if err := r.socket(1).emit("x"); err != ErrGone {
-		t.Errorf("sending to a client that left: %v", err)
-	}
-	r.socket(1).disconnect() // again
-	c.send(`42["message",1]`)
-	c.want(`42["message-back",1]`)
-	c.send(`40/custom,`)
-	if s := c.text(); !strings.HasPrefix(s, `40/custom,{"sid"`) {
-		t.Errorf("%q", s)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		c := r.ws()
+		c.send("40/custom,")
+		c.text()
+		c.text()
+		c.raw(masked(textFrame, `42/custom,["leave"]`),
+			masked(textFrame, `42/custom,["message","too late"]`))
+		c.want("41/custom,")
+		eventually(t, "it is told", func() bool { return r.reasons()[1] == "server disconnect" })
+		if err := r.socket(1).emit("x"); err != ErrGone {
+			t.Errorf("sending to a client that left: %v", err)
+		}
+		r.socket(1).disconnect() // again
+		c.send(`42["message",1]`)
+		c.want(`42["message-back",1]`)
+		c.send(`40/custom,`)
+		if s := c.text(); !strings.HasPrefix(s, `40/custom,{"sid"`) {
+			t.Errorf("%q", s)
+		}
+	})
 }
 
 func TestEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
-	synctest.Test(t, testEveryBadPacketClosesItsSessionAndNoOther)
-}
-
-func testEveryBadPacketClosesItsSessionAndNoOther(t *testing.T) {
-	r := echo(t, Options{attachments: 2, attachmentBytes: 10})
-	bystander := r.ws()
-	for _, packets := range [][]string{
-		{"abc"},
-		{"8"},
-		{"0"},
-		{"2"}, // clients do not ping
-		{"2probe"},
-		{"5"},
-		{"binary x"},
-		{"4"},
-		{"4abc"},
-		{"49"},
-		{"40"},   // twice
-		{"40{}"}, // twice
-		{"40/custom,[]"},
-		{"40/custom,{"},
-		{`40/custom,"x"`},
-		{"40/custom,1{}"},
-		{`42/custom,["message"]`}, // before joining
-		{"41/custom"},
-		{"41{}"},
-		{"411"},
-		{"42"},
-		{"42{}"},
-		{"42[]"},
-		{"42null"},
-		{`42"message"`},
-		{`42["message"`},
-		{`42["message"]]`},
-		{`42[null]`},
-		{`42[{}]`},
-		{`42[["message"]]`},
-		{`42[true]`},
-		{`42abc["message"]`},
-		{`42-1["message"]`},
-		{`421.5["message"]`},
-		{`429007199254740992["message"]`},
-		{`4299999999999999999999["message"]`},
-		{`42["connect"]`},
-		{`42["connect_error"]`},
-		{`42["disconnect"]`},
-		{`42["disconnecting"]`},
-		{`42["newListener"]`},
-		{`42["removeListener"]`},
-		{`42["connec\u0074"]`},
-		{"43[]"}, // it acknowledges nothing
-		{"431"},
-		{"431{}"},
-		{`44{"message":"x"}`},
-		{`45["message"]`},
-		{`45-["message"]`},
-		{`451["message"]`},
-		{`45x-["message"]`},
-		{`453-["message"]`}, // over the limit
-		{`451-["message"`},
-		{`451-["message"]`, `42["message"]`},
-		{`451-["message"]`, "binary x", "binary y"},
-		{`461-[]`},
-	} {
-		r.refuses(t, ParseError, 1002, packets...)
-	}
-	r.refuses(t, PayloadTooLarge, 1009, `452-["message"]`, "binary 123456", "binary 12345")
-	bystander.send(`42["message",1]`)
-	bystander.want(`42["message-back",1]`)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{attachments: 2, attachmentBytes: 10})
+		bystander := r.ws()
+		for _, packets := range [][]string{
+			{"abc"},
+			{"8"},
+			{"0"},
+			{"2"}, // clients do not ping
+			{"2probe"},
+			{"5"},
+			{"binary x"},
+			{"4"},
+			{"4abc"},
+			{"49"},
+			{"40"},   // twice
+			{"40{}"}, // twice
+			{"40/custom,[]"},
+			{"40/custom,{"},
+			{`40/custom,"x"`},
+			{"40/custom,1{}"},
+			{`42/custom,["message"]`}, // before joining
+			{"41/custom"},
+			{"41{}"},
+			{"411"},
+			{"42"},
+			{"42{}"},
+			{"42[]"},
+			{"42null"},
+			{`42"message"`},
+			{`42["message"`},
+			{`42["message"]]`},
+			{`42[null]`},
+			{`42[{}]`},
+			{`42[["message"]]`},
+			{`42[true]`},
+			{`42abc["message"]`},
+			{`42-1["message"]`},
+			{`421.5["message"]`},
+			{`429007199254740992["message"]`},
+			{`4299999999999999999999["message"]`},
+			{`42["connect"]`},
+			{`42["connect_error"]`},
+			{`42["disconnect"]`},
+			{`42["disconnecting"]`},
+			{`42["newListener"]`},
+			{`42["removeListener"]`},
+			{`42["connec\u0074"]`},
+			{"43[]"}, // it acknowledges nothing
+			{"431"},
+			{"431{}"},
+			{`44{"message":"x"}`},
+			{`45["message"]`},
+			{`45-["message"]`},
+			{`451["message"]`},
+			{`45x-["message"]`},
+			{`453-["message"]`}, // over the limit
+			{`451-["message"`},
+			{`451-["message"]`, `42["message"]`},
+			{`451-["message"]`, "binary x", "binary y"},
+			{`461-[]`},
+		} {
+			r.refuses(t, ParseError, 1002, packets...)
+		}
+		r.refuses(t, PayloadTooLarge, 1009, `452-["message"]`, "binary 123456", "binary 12345")
+		bystander.send(`42["message",1]`)
+		bystander.want(`42["message-back",1]`)
+	})
 }
 
 // refuses wants the last of some packets to close its session, over both transports.
@@ -179,92 +175,87 @@ func (r *rig) refuses(t *testing.T, reason Reason, code int, packets ...string) 
 }
 
 func TestAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
-	synctest.Test(t, testAnEventIsAcknowledgedOnceIfAtAll)
-}
-
-func testAnEventIsAcknowledgedOnceIfAtAll(t *testing.T) {
-	r := echo(t, Options{})
-	type result struct{ bare, first, second error }
-	results := make(chan result, 1)
-	var bare error
-	r.server.Namespace("/acks", Namespace{Event: func(s *Socket, e *Event) {
-		if !e.WantsAck() {
-			bare = e.Ack()
-			return
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		type result struct{ bare, first, second error }
+		results := make(chan result, 1)
+		var bare error
+		r.server.Namespace("/acks", Namespace{Event: func(s *Socket, e *Event) {
+			if !e.WantsAck() {
+				bare = e.Ack()
+				return
+			}
+			if e.Ack(func() {}) == nil {
+				t.Error("a function was sent")
+			}
+			go func() { results <- result{bare, e.Ack("later", []byte{7}), e.Ack()} }()
+		}})
+		c, _ := r.open()
+		c.send("40/acks,")
+		c.text()
+		c.send(`42/acks,["x"]`)
+		c.send(`42/acks,3["x"]`)
+		c.want(`461-/acks,3["later",{"_placeholder":true,"num":0}]`)
+		c.wantBinary("\x07")
+		if got := <-results; got != (result{errNoAck, nil, errAcked}) {
+			t.Errorf("%+v", got)
 		}
-		if e.Ack(func() {}) == nil {
-			t.Error("a function was sent")
-		}
-		go func() { results <- result{bare, e.Ack("later", []byte{7}), e.Ack()} }()
-	}})
-	c, _ := r.open()
-	c.send("40/acks,")
-	c.text()
-	c.send(`42/acks,["x"]`)
-	c.send(`42/acks,3["x"]`)
-	c.want(`461-/acks,3["later",{"_placeholder":true,"num":0}]`)
-	c.wantBinary("\x07")
-	if got := <-results; got != (result{errNoAck, nil, errAcked}) {
-		t.Errorf("%+v", got)
-	}
+	})
 }
 
 func TestEventsSentDuringConnectComeAfterTheAnswer(t *testing.T) {
-	synctest.Test(t, testEventsSentDuringConnectComeAfterTheAnswer)
-}
-
-func testEventsSentDuringConnectComeAfterTheAnswer(t *testing.T) {
-	r := echo(t, Options{QueueBytes: 1000})
-	r.server.Namespace("/early", Namespace{Connect: func(s *Socket, auth json.RawMessage) error {
-		s.emit("one") //nolint:errcheck // read below
-		s.Deliver([]Delivery{{Frames: AppendFrame(nil, "/early", "two", nil)}}, nil)
-		var mode struct{ Do string }
-		json.Unmarshal(auth, &mode) //nolint:errcheck // nothing to do
-		switch mode.Do {
-		case "refuse":
-			return errors.New("no")
-		case "leave":
-			s.disconnect()
-		case "close":
-			s.Close(0)
-		case "flood":
-			for s.emit("flood", strings.Repeat("x", 100)) == nil {
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{QueueBytes: 1000})
+		r.server.Namespace("/early", Namespace{Connect: func(s *Socket,
+			auth json.RawMessage) error {
+			s.emit("one") //nolint:errcheck // read below
+			s.Deliver([]Delivery{{Frames: AppendFrame(nil, "/early", "two", nil)}}, nil)
+			var mode struct{ Do string }
+			json.Unmarshal(auth, &mode) //nolint:errcheck // nothing to do
+			switch mode.Do {
+			case "refuse":
+				return errors.New("no")
+			case "leave":
+				s.disconnect()
+			case "close":
+				s.Close(0)
+			case "flood":
+				for s.emit("flood", strings.Repeat("x", 100)) == nil {
+				}
 			}
-		}
-		return nil
-	}})
-	join := func(m string) socket {
-		c, _ := r.open()
-		c.send(`40/early,{"do":"` + m + `"}`)
-		if m == "" || m == "leave" {
-			if s := c.text(); !strings.HasPrefix(s, `40/early,{"sid":"`) {
-				t.Fatalf("%s: %q", m, s)
+			return nil
+		}})
+		join := func(m string) socket {
+			c, _ := r.open()
+			c.send(`40/early,{"do":"` + m + `"}`)
+			if m == "" || m == "leave" {
+				if s := c.text(); !strings.HasPrefix(s, `40/early,{"sid":"`) {
+					t.Fatalf("%s: %q", m, s)
+				}
+				c.want(`42/early,["one"]`)
+				c.want(`42/early,["two"]`)
 			}
-			c.want(`42/early,["one"]`)
-			c.want(`42/early,["two"]`)
+			return c
 		}
-		return c
-	}
-	join("")
-	join("refuse").want(`44/early,{"message":"no"}`)
-	join("leave").want("41/early,")
-	join("close").closedWith(1000)
-	join("flood").closedWith(0)
-	r.closed(SlowClient, 1)
+		join("")
+		join("refuse").want(`44/early,{"message":"no"}`)
+		join("leave").want("41/early,")
+		join("close").closedWith(1000)
+		join("flood").closedWith(0)
+		r.closed(SlowClient, 1)
+	})
 }
 
 func TestDataThatAreNoJSONRefuseWithoutThem(t *testing.T) {
-	synctest.Test(t, testDataThatAreNoJSONRefuseWithoutThem)
-}
-
-func testDataThatAreNoJSONRefuseWithoutThem(t *testing.T) {
-	r := echo(t, Options{})
-	r.server.Namespace("/odd", Namespace{Connect: func(*Socket, json.RawMessage) error {
-		return fmt.Errorf("wrapped: %w", &refusal{message: "odd", data: func() {}})
-	}})
-	c, _ := r.open()
-	c.send("40/odd")
-	c.want(`44/odd,{"message":"odd"}`)
+	synctest.Test(t, func(t *testing.T) {
+		r := echo(t, Options{})
+		r.server.Namespace("/odd", Namespace{Connect: func(*Socket, json.RawMessage) error {
+			return fmt.Errorf("wrapped: %w", &refusal{message: "odd", data: func() {}})
+		}})
+		c, _ := r.open()
+		c.send("40/odd")
+		c.want(`44/odd,{"message":"odd"}`)
+	})
 }
 
 func TestFramesAreWhatEmitSends(t *testing.T) {

@@ -160,110 +160,102 @@ func (l *listener) flood(packets ...string) {
 
 // A packet counts by its work: once for each pair of each channel that it names.
 func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
-	bubble(t, testAPacketCountsByTheChannelsItTouches)
-}
-
-func testAPacketCountsByTheChannelsItTouches(t *testing.T) {
-	const burst = 1000
-	for _, f := range []struct {
-		silent  bool
-		packets []string
-		each    int // count of the names
-	}{
-		{false, []string{`42["subscribe","ticker"]`, `42["unsubscribe","ticker"]`}, 6},
-		{false, []string{`42["subscribe","trades","diff","trades.BTC_USDT","x"]`}, 8},
-		{false, []string{`42["subscribe","trades.BTC_USDT"]`}, 1},
-		{false, []string{"41", "40"}, 2},
-		{true, []string{"41", "40"}, 5},
-	} {
-		w := newWorld(t, func(o *socketio.Options) {
-			o.MessagesPerSecond, o.MessagesBurst = 1, burst
-		})
-		w.silent = f.silent
-		l := w.listen()
-		begin := time.Now()
-		l.flood(f.packets...)
-		eventually(t, "the client has gone", func() bool {
-			return w.server.Stats().Closed[socketio.TooManyMessages] == 1
-		})
-		most := (burst+int(time.Since(begin)/time.Second)+1)*len(f.packets)/f.each +
-			len(f.packets) + 2
-		if n := w.server.Stats().PacketsIn; n > uint64(most) ||
-			n < uint64(burst*len(f.packets)/f.each-len(f.packets)-8) {
-			t.Errorf("%d packets of %s, want at most %d", n, f.packets, most)
+	bubble(t, func(t *testing.T) {
+		const burst = 1000
+		for _, f := range []struct {
+			silent  bool
+			packets []string
+			each    int // count of the names
+		}{
+			{false, []string{`42["subscribe","ticker"]`, `42["unsubscribe","ticker"]`}, 6},
+			{false, []string{`42["subscribe","trades","diff","trades.BTC_USDT","x"]`}, 8},
+			{false, []string{`42["subscribe","trades.BTC_USDT"]`}, 1},
+			{false, []string{"41", "40"}, 2},
+			{true, []string{"41", "40"}, 5},
+		} {
+			w := newWorld(t, func(o *socketio.Options) {
+				o.MessagesPerSecond, o.MessagesBurst = 1, burst
+			})
+			w.silent = f.silent
+			l := w.listen()
+			begin := time.Now()
+			l.flood(f.packets...)
+			eventually(t, "the client has gone", func() bool {
+				return w.server.Stats().Closed[socketio.TooManyMessages] == 1
+			})
+			most := (burst+int(time.Since(begin)/time.Second)+1)*len(f.packets)/f.each +
+				len(f.packets) + 2
+			if n := w.server.Stats().PacketsIn; n > uint64(most) ||
+				n < uint64(burst*len(f.packets)/f.each-len(f.packets)-8) {
+				t.Errorf("%d packets of %s, want at most %d", n, f.packets, most)
+			}
 		}
-	}
+	})
 }
 
 func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
-	bubble(t, testClientsThatComeAndGoCostTheCommittedSideNothing)
-}
-
-func testClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
-	w := newWorld(t, nil)
-	w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
-	for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
-		"bbo.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT", "depth.BTC_USDT",
-		"trades.full.BTC_USDT", "candles.60.BTC_USDT", "status"} {
-		l := w.listen()
-		before := w.hub.tokens.Load()
-		for range 20 {
-			l.say(`42["subscribe","` + name + `"]`)
-			for l.next().name != "subscribe.success" {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
+		for _, name := range []string{"trades.BTC_USDT", "book_BTC_USDT", "ticker.BTC_USDT",
+			"bbo.BTC_USDT", "orderbook.20.BTC_USDT", "diff.BTC_USDT", "depth.BTC_USDT",
+			"trades.full.BTC_USDT", "candles.60.BTC_USDT", "status"} {
+			l := w.listen()
+			before := w.hub.tokens.Load()
+			for range 20 {
+				l.say(`42["subscribe","` + name + `"]`)
+				for l.next().name != "subscribe.success" {
+				}
+				l.say(`42["unsubscribe","` + name + `"]`)
 			}
-			l.say(`42["unsubscribe","` + name + `"]`)
+			if n := w.hub.tokens.Load() - before; n != 1 {
+				t.Errorf("%s: the pair was asked for %d times", name, n)
+			}
 		}
-		if n := w.hub.tokens.Load() - before; n != 1 {
-			t.Errorf("%s: the pair was asked for %d times", name, n)
-		}
-	}
+	})
 }
 
 func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
-	bubble(t, testAChannelWithoutSubscribersRestsInTheEnd)
-}
-
-func testAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
-	w := newWorld(t, nil)
-	for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
-		l := w.listen()
-		before := w.hub.tokens.Load()
-		eventually(t, name+" has begun anew", func() bool {
-			l.say(`42["subscribe","` + name + `"]`)
-			for l.next().name != "subscribe.success" {
-			}
-			l.say(`42["unsubscribe","` + name + `"]`)
-			return w.hub.tokens.Load() > before+1
-		})
-	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
+			l := w.listen()
+			before := w.hub.tokens.Load()
+			eventually(t, name+" has begun anew", func() bool {
+				l.say(`42["subscribe","` + name + `"]`)
+				for l.next().name != "subscribe.success" {
+				}
+				l.say(`42["unsubscribe","` + name + `"]`)
+				return w.hub.tokens.Load() > before+1
+			})
+		}
+	})
 }
 
 // A client that comes back begins with a state that has all changes of its absence.
 func TestAClientThatComesBackMissesNothing(t *testing.T) {
-	bubble(t, testAClientThatComesBackMissesNothing)
-}
-
-func testAClientThatComesBackMissesNothing(t *testing.T) {
-	w := newWorld(t, nil)
-	w.hub.opts.Interval = 20 * time.Millisecond
-	k := newKeeper(w, "diff", "BTC_USDT")
-	k.until(0)
-	id := uint64(0)
-	for i := range 20 {
-		if i%2 == 1 { // otherwise the newest book was sent last
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.hub.opts.Interval = 20 * time.Millisecond
+		k := newKeeper(w, "diff", "BTC_USDT")
+		k.until(0)
+		id := uint64(0)
+		for i := range 20 {
+			if i%2 == 1 { // otherwise the newest book was sent last
+				w.place(0, "BTC_USDT", trading.Buy, 100, 1)
+				id++
+				k.until(id)
+			}
+			k.say(`42["unsubscribe","diff.BTC_USDT","x"]`)
+			k.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
 			w.place(0, "BTC_USDT", trading.Buy, 100, 1)
 			id++
-			k.until(id)
+			k.subscribe("diff.BTC_USDT")
+			if k.until(id); k.book.snapshots != i+2 {
+				t.Fatalf("%d whole books, want %d", k.book.snapshots, i+2)
+			}
 		}
-		k.say(`42["unsubscribe","diff.BTC_USDT","x"]`)
-		k.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
-		w.place(0, "BTC_USDT", trading.Buy, 100, 1)
-		id++
-		k.subscribe("diff.BTC_USDT")
-		if k.until(id); k.book.snapshots != i+2 {
-			t.Fatalf("%d whole books, want %d", k.book.snapshots, i+2)
-		}
-	}
+	})
 }
 
 // stop holds a shard up until the returned function is called.
@@ -280,59 +272,57 @@ func (s *shard) stop() (unpark func()) {
 }
 
 func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
-	bubble(t, testNoClientHasMoreThanAFewMessagesInAShard)
-}
-
-func testNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
-	w := newWorld(t, nil)
-	clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
-	var unpark []func()
-	for _, s := range w.hub.shards {
-		unpark = append(unpark, s.stop())
-	}
-	var saying sync.WaitGroup
-	for i, l := range clients {
-		saying.Go(func() {
-			for n := range 500 {
-				text := []string{"41", "40"}[n%2]
-				if i < 2 {
-					text = fmt.Sprintf(`42%d["subscribe","trades.BTC_USDT"]`, n)
-				}
-				l.write(text) //nolint:errcheck // one is closed meanwhile
-			}
-		})
-	}
-	synctest.Wait() // the system takes no more
-	// While others come and go, these get no further.
-	for range 50 {
-		w.listen().conn.Close()
-	}
-	waiting := 0
-	for _, s := range w.hub.shards {
-		s.mu.Lock()
-		for _, m := range s.in {
-			switch m := m.(type) {
-			case *connected, *request, *disconnected:
-				waiting++
-			default:
-				t.Errorf("%T waits", m)
-			}
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
+		var unpark []func()
+		for _, s := range w.hub.shards {
+			unpark = append(unpark, s.stop())
 		}
-		s.mu.Unlock()
-	}
-	if most := messagesAtOnce*len(clients) + 50; waiting > most {
-		t.Errorf("%d messages wait, want at most %d", waiting, most)
-	}
-	clients[1].conn.Close() // with a hook that waits
-	for _, f := range unpark {
-		f()
-	}
-	saying.Wait()
-	l := clients[0]
-	l.mu.Lock()
-	l.wait("every request is answered", func() bool { return len(l.acks) == 500 })
-	l.mu.Unlock()
-	eventually(t, "the others have gone", func() bool { return w.hub.Stats().clients == 3 })
+		var saying sync.WaitGroup
+		for i, l := range clients {
+			saying.Go(func() {
+				for n := range 500 {
+					text := []string{"41", "40"}[n%2]
+					if i < 2 {
+						text = fmt.Sprintf(`42%d["subscribe","trades.BTC_USDT"]`, n)
+					}
+					l.write(text) //nolint:errcheck // one is closed meanwhile
+				}
+			})
+		}
+		synctest.Wait() // the system takes no more
+		// While others come and go, these get no further.
+		for range 50 {
+			w.listen().conn.Close()
+		}
+		waiting := 0
+		for _, s := range w.hub.shards {
+			s.mu.Lock()
+			for _, m := range s.in {
+				switch m := m.(type) {
+				case *connected, *request, *disconnected:
+					waiting++
+				default:
+					t.Errorf("%T waits", m)
+				}
+			}
+			s.mu.Unlock()
+		}
+		if most := messagesAtOnce*len(clients) + 50; waiting > most {
+			t.Errorf("%d messages wait, want at most %d", waiting, most)
+		}
+		clients[1].conn.Close() // with a hook that waits
+		for _, f := range unpark {
+			f()
+		}
+		saying.Wait()
+		l := clients[0]
+		l.mu.Lock()
+		l.wait("every request is answered", func() bool { return len(l.acks) == 500 })
+		l.mu.Unlock()
+		eventually(t, "the others have gone", func() bool { return w.hub.Stats().clients == 3 })
+	})
 }
 
 // Commands that the account's rates let through are bounded by these alone; others count as

@@ -15,22 +15,20 @@ import (
 
 // A client gets no state that may be older than what another node has acknowledged.
 func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
-	bubble(t, testAClientThatMayGetAnOldStateIsDisconnected)
-}
-
-func testAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
-	w := newWorld(t, nil)
-	l := w.listen()
-	l.subscribe("trades.BTC_USDT")
-	w.stale.Store(true)
-	l.say(`42["unsubscribe","trades.BTC_USDT"]`) // needs no state
-	l.say(`42["subscribe","trades.BTC_USDT"]`)
-	l.ended()
-	if len(l.got) > 0 {
-		t.Errorf("the client got %v", l.got)
-	}
-	w.stale.Store(false)
-	w.listen().subscribe("diff.BTC_USDT")
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l := w.listen()
+		l.subscribe("trades.BTC_USDT")
+		w.stale.Store(true)
+		l.say(`42["unsubscribe","trades.BTC_USDT"]`) // needs no state
+		l.say(`42["subscribe","trades.BTC_USDT"]`)
+		l.ended()
+		if len(l.got) > 0 {
+			t.Errorf("the client got %v", l.got)
+		}
+		w.stale.Store(false)
+		w.listen().subscribe("diff.BTC_USDT")
+	})
 }
 
 func TestEachChannelSaysWhatHappens(t *testing.T) { bubble(t, testEachChannelSaysWhatHappens) }
@@ -103,64 +101,63 @@ func testEachChannelSaysWhatHappens(t *testing.T) {
 // A client registers for events when it gets the answer that it has joined. No event of a name
 // comes before that, for any pair, also if events happen meanwhile.
 func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
-	bubble(t, testSuccessComesBeforeTheFirstEventOfAName)
-}
-
-func testSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
-	w := newWorld(t, nil)
-	w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
-	stop := make(chan struct{})
-	defer func() { <-stop }()
-	go func() {
-		defer close(stop)
-		for range 100 {
-			w.cancel(0, w.place(0, "BTC_USDT", trading.Sell, 50001, 1))
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
+		stop := make(chan struct{})
+		defer func() { <-stop }()
+		go func() {
+			defer close(stop)
+			for range 100 {
+				w.cancel(0, w.place(0, "BTC_USDT", trading.Sell, 50001, 1))
+			}
+		}()
+		events := map[string]string{"depth.diff": "diff", "ticker": "ticker",
+			"orderbook.20": "orderbook.20", "bbo": "bbo"}
+		for range 20 {
+			l := w.listen()
+			l.say(`42["subscribe","diff","ticker","orderbook.20","bbo"]`)
+			named, first, updates := map[string]bool{}, map[string]int{}, map[string]uint64{}
+			pairs := len(w.engine.Pairs())
+			for first["diff"] < pairs || first["ticker"] < pairs || first["orderbook.20"] < pairs ||
+				first["bbo"] < pairs {
+				s := l.next()
+				var m struct {
+					Channel, Pair string
+					UpdateID      uint64  `json:"update_id"`
+					Previous      *uint64 `json:"prev_update_id"`
+					Timestamp     float64
+				}
+				if err := json.Unmarshal(s.body, &m); err != nil {
+					t.Fatal(err)
+				}
+				if s.name == "subscribe.success" {
+					named[m.Channel] = true
+					continue
+				}
+				name := events[s.name]
+				if !named[name] {
+					t.Fatalf("%s %s comes before its name's success", s.name, s.body)
+				}
+				if m.Timestamp < 1e9 {
+					t.Fatalf("%s has no time: %s", s.name, s.body)
+				}
+				switch {
+				case name != "diff":
+					first[name]++
+				case m.Previous == nil:
+					first[name]++
+					updates[m.Pair] = m.UpdateID
+				case *m.Previous != updates[m.Pair]:
+					t.Fatalf("update %d of %s follows update %d", *m.Previous, m.Pair,
+						updates[m.Pair])
+				default:
+					updates[m.Pair] = m.UpdateID
+				}
+			}
+			l.say(`42["unsubscribe","diff","ticker","orderbook.20","bbo"]`)
 		}
-	}()
-	events := map[string]string{"depth.diff": "diff", "ticker": "ticker",
-		"orderbook.20": "orderbook.20", "bbo": "bbo"}
-	for range 20 {
-		l := w.listen()
-		l.say(`42["subscribe","diff","ticker","orderbook.20","bbo"]`)
-		named, first, updates := map[string]bool{}, map[string]int{}, map[string]uint64{}
-		pairs := len(w.engine.Pairs())
-		for first["diff"] < pairs || first["ticker"] < pairs || first["orderbook.20"] < pairs ||
-			first["bbo"] < pairs {
-			s := l.next()
-			var m struct {
-				Channel, Pair string
-				UpdateID      uint64  `json:"update_id"`
-				Previous      *uint64 `json:"prev_update_id"`
-				Timestamp     float64
-			}
-			if err := json.Unmarshal(s.body, &m); err != nil {
-				t.Fatal(err)
-			}
-			if s.name == "subscribe.success" {
-				named[m.Channel] = true
-				continue
-			}
-			name := events[s.name]
-			if !named[name] {
-				t.Fatalf("%s %s comes before its name's success", s.name, s.body)
-			}
-			if m.Timestamp < 1e9 {
-				t.Fatalf("%s has no time: %s", s.name, s.body)
-			}
-			switch {
-			case name != "diff":
-				first[name]++
-			case m.Previous == nil:
-				first[name]++
-				updates[m.Pair] = m.UpdateID
-			case *m.Previous != updates[m.Pair]:
-				t.Fatalf("update %d of %s follows update %d", *m.Previous, m.Pair, updates[m.Pair])
-			default:
-				updates[m.Pair] = m.UpdateID
-			}
-		}
-		l.say(`42["unsubscribe","diff","ticker","orderbook.20","bbo"]`)
-	}
+	})
 }
 
 func TestNamesOfChannels(t *testing.T) { bubble(t, testNamesOfChannels) }
@@ -213,65 +210,62 @@ func testNamesOfChannels(t *testing.T) {
 }
 
 func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
-	bubble(t, testAnEventComesOnceUnderTwoNames)
-}
-
-func testAnEventComesOnceUnderTwoNames(t *testing.T) {
-	w := newWorld(t, nil)
-	l := w.listen()
-	l.subscribe("trades.BTC_USDT", "trades")
-	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
-	w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
-	// before the next: pairs do not wait for each other
-	l.expect("trades",
-		`{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
-	w.place(0, "ETH_BTC", trading.Sell, 1, 1)
-	w.place(1, "ETH_BTC", trading.Buy, 1, 1)
-	l.expect("trades", `{"id":2,"price":1,"pair":"ETH_BTC","type":"buy","timestamp":*,"amount":1}`)
-	l.say(`425["unsubscribe","trades"]`)
-	l.subscribe("trades.ETH_USDT")
-	w.place(0, "ETH_BTC", trading.Sell, 1, 1)
-	w.place(1, "ETH_BTC", trading.Buy, 1, 1)
-	w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
-	// the name it still has
-	l.expect("trades",
-		`{"id":4,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
-	l.say(`425["unsubscribe","trades.BTC_USDT"]`)
-	l.subscribe("book_ETH_USDT")
-	w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
-	order := w.place(1, "ETH_USDT", trading.Buy, 100, 0.25)
-	l.expect("book_ETH_USDT", fmt.Sprintf(
-		`{"success":true,"date":*,"oid":%d,"type":"buy","price":100,"amount":0.25,"trades":[]}`,
-		order))
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l := w.listen()
+		l.subscribe("trades.BTC_USDT", "trades")
+		w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
+		// before the next: pairs do not wait for each other
+		l.expect("trades",
+			`{"id":1,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
+		w.place(0, "ETH_BTC", trading.Sell, 1, 1)
+		w.place(1, "ETH_BTC", trading.Buy, 1, 1)
+		l.expect("trades",
+			`{"id":2,"price":1,"pair":"ETH_BTC","type":"buy","timestamp":*,"amount":1}`)
+		l.say(`425["unsubscribe","trades"]`)
+		l.subscribe("trades.ETH_USDT")
+		w.place(0, "ETH_BTC", trading.Sell, 1, 1)
+		w.place(1, "ETH_BTC", trading.Buy, 1, 1)
+		w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
+		// the name it still has
+		l.expect("trades",
+			`{"id":4,"price":100,"pair":"BTC_USDT","type":"buy","timestamp":*,"amount":0.25}`)
+		l.say(`425["unsubscribe","trades.BTC_USDT"]`)
+		l.subscribe("book_ETH_USDT")
+		w.place(1, "BTC_USDT", trading.Buy, 100, 0.25)
+		order := w.place(1, "ETH_USDT", trading.Buy, 100, 0.25)
+		l.expect("book_ETH_USDT", fmt.Sprintf(
+			`{"success":true,"date":*,"oid":%d,"type":"buy","price":100,"amount":0.25,"trades":[]}`,
+			order))
+	})
 }
 
 func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
-	bubble(t, testAClientThatSaysNothingHearsAllOrders)
-}
-
-func testAClientThatSaysNothingHearsAllOrders(t *testing.T) {
-	w := newWorld(t, nil)
-	w.silent = true
-	l := w.listen()
-	eventually(t, "it listens to every pair", func() bool {
-		return w.hub.counts.subscriptions[book].Load() == 3
-	})
-	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
-	w.place(0, "ETH_BTC", trading.Sell, 100, 1)
-	if a, b := l.next(), l.next(); a.name+b.name != "book_BTC_USDTbook_ETH_BTC" &&
-		a.name+b.name != "book_ETH_BTCbook_BTC_USDT" {
-		t.Fatal(a, b)
-	}
-	l.subscribe("book_ETH_USDT")
-	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
-	w.place(0, "ETH_USDT", trading.Sell, 100, 1)
-	if a := l.next(); a.name != "book_ETH_USDT" {
-		t.Fatal(a)
-	}
-	l.say(`42["unsubscribe","book_ETH_USDT"]`)
-	l.subscribe("trades")
-	eventually(t, "it listens to no orders", func() bool {
-		return w.hub.counts.subscriptions[book].Load() == 0
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.silent = true
+		l := w.listen()
+		eventually(t, "it listens to every pair", func() bool {
+			return w.hub.counts.subscriptions[book].Load() == 3
+		})
+		w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		w.place(0, "ETH_BTC", trading.Sell, 100, 1)
+		if a, b := l.next(), l.next(); a.name+b.name != "book_BTC_USDTbook_ETH_BTC" &&
+			a.name+b.name != "book_ETH_BTCbook_BTC_USDT" {
+			t.Fatal(a, b)
+		}
+		l.subscribe("book_ETH_USDT")
+		w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		w.place(0, "ETH_USDT", trading.Sell, 100, 1)
+		if a := l.next(); a.name != "book_ETH_USDT" {
+			t.Fatal(a)
+		}
+		l.say(`42["unsubscribe","book_ETH_USDT"]`)
+		l.subscribe("trades")
+		eventually(t, "it listens to no orders", func() bool {
+			return w.hub.counts.subscriptions[book].Load() == 0
+		})
 	})
 }
 
@@ -366,58 +360,56 @@ func testEachNameBeginsWithTheState(t *testing.T) {
 // A client that has heard the orders of all pairs without asking, and then asks for some of them,
 // misses none.
 func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
-	bubble(t, testAClientThatSpeaksGoesOnHearingWhatItAsksFor)
-}
-
-func testAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
-	// it may be behind for a while
-	w := newWorld(t, func(o *socketio.Options) {
-		o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
+	bubble(t, func(t *testing.T) {
+		// it may be behind for a while
+		w := newWorld(t, func(o *socketio.Options) {
+			o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
+		})
+		w.silent = true
+		all := w.listen() // says nothing
+		place := map[string]int{}
+		at := func(body string) int {
+			for {
+				if n, ok := place[body]; ok {
+					return n
+				}
+				place[string(all.next().body)] = len(place)
+			}
+		}
+		eventually(t, "it is heard of all pairs", func() bool {
+			return w.hub.counts.subscriptions[book].Load() == 3
+		})
+		for range 20 {
+			stop := w.trade("BTC_USDT")
+			l := w.listen()
+			l.next()
+			l.say(`42["subscribe","book_BTC_USDT"]`)
+			last := -1
+			for after := 0; after < 5; {
+				s := l.next()
+				if s.name == "subscribe.success" || after > 0 {
+					after++
+				}
+				if s.name == "subscribe.success" {
+					continue
+				}
+				n := at(string(s.body))
+				if last >= 0 && n != last+1 {
+					t.Fatalf("after order %d comes order %d", last, n)
+				}
+				last = n
+			}
+			l.conn.Close()
+			stop()
+			// No trade comes until the client has heard everything.
+			newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
+			for heard := false; !heard; {
+				s := all.next()
+				place[string(s.body)] = len(place)
+				heard = strings.Contains(string(s.body), newest)
+			}
+		}
 	})
-	w.silent = true
-	all := w.listen() // says nothing
-	place := map[string]int{}
-	at := func(body string) int {
-		for {
-			if n, ok := place[body]; ok {
-				return n
-			}
-			place[string(all.next().body)] = len(place)
-		}
-	}
-	eventually(t, "it is heard of all pairs", func() bool {
-		return w.hub.counts.subscriptions[book].Load() == 3
-	})
-	for range 20 {
-		stop := w.trade("BTC_USDT")
-		l := w.listen()
-		l.next()
-		l.say(`42["subscribe","book_BTC_USDT"]`)
-		last := -1
-		for after := 0; after < 5; {
-			s := l.next()
-			if s.name == "subscribe.success" || after > 0 {
-				after++
-			}
-			if s.name == "subscribe.success" {
-				continue
-			}
-			n := at(string(s.body))
-			if last >= 0 && n != last+1 {
-				t.Fatalf("after order %d comes order %d", last, n)
-			}
-			last = n
-		}
-		l.conn.Close()
-		stop()
-		// No trade comes until the client has heard everything.
-		newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
-		for heard := false; !heard; {
-			s := all.next()
-			place[string(s.body)] = len(place)
-			heard = strings.Contains(string(s.body), newest)
-		}
-	}
 }
 
 // Whole books are made once in an interval, however many clients come and go.

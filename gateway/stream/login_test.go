@@ -95,30 +95,28 @@ func (l *listener) sid() string {
 
 // A node that follows tells what is public, and says to a client that wants more where that is.
 func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
-	bubble(t, testAnAccountsEventsAreRefusedWhereANodeFollows)
-}
-
-func testAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
-	w := newWorld(t, nil)
-	w.stop()
-	w.follows = true
-	w.start()
-	w.findKeys()
-	l := w.listen()
-	l.subscribe("trades.BTC_USDT")
-	const says = `{"status":503,"body":{"detail":"This node follows, and does not answer this. ` +
-		`Node b leads."},"retry_after":1}`
-	for _, name := range []string{"challenge", "login", "logout", "own.subscribe",
-		"own.unsubscribe", "order", "order-cancel", "order-batch"} {
-		if got := l.ask(name, map[string]string{}); got != says {
-			t.Errorf("%s: %s", name, got)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.stop()
+		w.follows = true
+		w.start()
+		w.findKeys()
+		l := w.listen()
+		l.subscribe("trades.BTC_USDT")
+		const says = `{"status":503,"body":{"detail":"This node follows, and does not answer ` +
+			`this. Node b leads."},"retry_after":1}`
+		for _, name := range []string{"challenge", "login", "logout", "own.subscribe",
+			"own.unsubscribe", "order", "order-cancel", "order-batch"} {
+			if got := l.ask(name, map[string]string{}); got != says {
+				t.Errorf("%s: %s", name, got)
+			}
 		}
-	}
-	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
-	w.place(1, "BTC_USDT", trading.Buy, 100, 1)
-	if a := l.next(); a.name != "trades" {
-		t.Error(a)
-	}
+		w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		w.place(1, "BTC_USDT", trading.Buy, 100, 1)
+		if a := l.next(); a.name != "trades" {
+			t.Error(a)
+		}
+	})
 }
 
 func TestALoginTakesOneChallengeEach(t *testing.T) { bubble(t, testALoginTakesOneChallengeEach) }
@@ -254,61 +252,59 @@ func (w *world) loginOf(key string) *login {
 // Behind the answer to a login that ends a socket, nothing of that socket reaches a wallet, though
 // the socket is gone and its packets were taken before.
 func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
-	bubble(t, testALoginEndsAnEarlierSocketForGood)
-}
-
-func testALoginEndsAnEarlierSocketForGood(t *testing.T) {
-	w := newWorld(t, nil)
-	old := w.listen()
-	old.in("key-trader-0")
-	l := w.loginOf("key-trader-0")
-	if f, _ := l.refusal(&api.Operation{Permission: event.PermissionTrade}); f != nil ||
-		!l.begin() || !l.begin() {
-		t.Fatal("a login that lives takes no packet")
-	}
-	inside, leave := make(chan struct{}), make(chan struct{})
-	var sending sync.WaitGroup
-	sending.Add(1)
-	go func() {
-		defer sending.Done()
-		if !l.Pass(func() { close(inside); <-leave }) {
-			t.Error("a command was dropped before there was a reason")
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		old := w.listen()
+		old.in("key-trader-0")
+		l := w.loginOf("key-trader-0")
+		if f, _ := l.refusal(&api.Operation{Permission: event.PermissionTrade}); f != nil ||
+			!l.begin() || !l.begin() {
+			t.Fatal("a login that lives takes no packet")
 		}
-	}()
-	<-inside
-	old.conn.Close()
-	fresh := w.listen()
-	fresh.ask("challenge")
-	acked := make(chan string)
-	go func() {
-		acked <- fresh.ask("login", map[string]string{"key": "key-trader-0", "sign": "right",
-			"ends": old.sid()})
-	}()
-	for !cutting(l) { // the new login waits for the command that is on its way
-		select {
-		case got := <-acked:
-			t.Fatalf("answered before the command was with its wallet: %s", got)
-		default:
-			runtime.Gosched()
+		inside, leave := make(chan struct{}), make(chan struct{})
+		var sending sync.WaitGroup
+		sending.Add(1)
+		go func() {
+			defer sending.Done()
+			if !l.Pass(func() { close(inside); <-leave }) {
+				t.Error("a command was dropped before there was a reason")
+			}
+		}()
+		<-inside
+		old.conn.Close()
+		fresh := w.listen()
+		fresh.ask("challenge")
+		acked := make(chan string)
+		go func() {
+			acked <- fresh.ask("login", map[string]string{"key": "key-trader-0", "sign": "right",
+				"ends": old.sid()})
+		}()
+		for !cutting(l) { // the new login waits for the command that is on its way
+			select {
+			case got := <-acked:
+				t.Fatalf("answered before the command was with its wallet: %s", got)
+			default:
+				runtime.Gosched()
+			}
 		}
-	}
-	close(leave)
-	if got := <-acked; got != allRights {
-		t.Error(got)
-	}
-	sending.Wait()
-	l.finish()
-	if l.Pass(func() { t.Error("a command was sent behind the end of its socket") }) {
-		t.Error("it was not dropped")
-	}
-	l.finish()
-	if w.loginOf("key-trader-0") == l {
-		t.Error("the login that is over is kept")
-	}
-	// and the socket may not come back under its id
-	if _, f := w.hub.logins.add(&login{key: l.key, owner: l.owner}); f != api.LoginEnded {
-		t.Errorf("%v", f)
-	}
+		close(leave)
+		if got := <-acked; got != allRights {
+			t.Error(got)
+		}
+		sending.Wait()
+		l.finish()
+		if l.Pass(func() { t.Error("a command was sent behind the end of its socket") }) {
+			t.Error("it was not dropped")
+		}
+		l.finish()
+		if w.loginOf("key-trader-0") == l {
+			t.Error("the login that is over is kept")
+		}
+		// and the socket may not come back under its id
+		if _, f := w.hub.logins.add(&login{key: l.key, owner: l.owner}); f != api.LoginEnded {
+			t.Errorf("%v", f)
+		}
+	})
 }
 
 // cutting reports whether some goroutine waits to cut a login.
@@ -321,35 +317,31 @@ func cutting(l *login) bool {
 }
 
 func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
-	bubble(t, testALoginThatEndsAnUnknownSocketGoesOn)
-}
-
-func testALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
-	w := newWorld(t, nil)
-	l, other := w.listen(), w.listen()
-	other.in("key-trader-1")
-	l.in("key-trader-0", "ends", other.sid()) // of another key
-	if got := other.ask("logout"); got != `{"status":200,"body":{}}` {
-		t.Error(got)
-	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, other := w.listen(), w.listen()
+		other.in("key-trader-1")
+		l.in("key-trader-0", "ends", other.sid()) // of another key
+		if got := other.ask("logout"); got != `{"status":200,"body":{}}` {
+			t.Error(got)
+		}
+	})
 }
 
 func TestALoginEndsWhatASilentClientHears(t *testing.T) {
-	bubble(t, testALoginEndsWhatASilentClientHears)
-}
-
-func testALoginEndsWhatASilentClientHears(t *testing.T) {
-	w := newWorld(t, nil)
-	w.silent = true
-	l := w.listen()
-	l.sid()
-	l.ask("challenge")
-	w.place(0, "BTC_USDT", 1, 100, 1)
-	l.in("key-trader-0")
-	if l.mu.Lock(); len(l.got) > 0 {
-		t.Errorf("it still hears %s", l.got[0].name)
-	}
-	l.mu.Unlock()
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.silent = true
+		l := w.listen()
+		l.sid()
+		l.ask("challenge")
+		w.place(0, "BTC_USDT", 1, 100, 1)
+		l.in("key-trader-0")
+		if l.mu.Lock(); len(l.got) > 0 {
+			t.Errorf("it still hears %s", l.got[0].name)
+		}
+		l.mu.Unlock()
+	})
 }
 
 func (testGuard) Permit(c *api.Call, o *api.Operation) bool {

@@ -15,31 +15,29 @@ import (
 )
 
 func TestDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
-	bubble(t, testDepthTellsLevelsAsTextWithAChecksum)
-}
-
-func testDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
-	w := newWorld(t, nil)
-	l := w.listen()
-	w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
-	sum := func(text string) string { return fmt.Sprint(crc32.ChecksumIEEE([]byte(text))) }
-	l.say(`42["subscribe","depth.BTC_USDT"]`)
-	l.expect("subscribe.success", `{"channel":"depth.BTC_USDT","timestamp":*}`)
-	l.expect("depth", `{"pair":"BTC_USDT","update_id":1,"prev_update_id":null,"snapshot":true,`+
-		`"timestamp":*,"sell":[{"price":"50000.5","amount":"2"}],"buy":[],"checksum":`+
-		sum("50000.5:2")+`}`)
-	order := w.place(1, "BTC_USDT", trading.Buy, 49000, 0.25)
-	l.expect("depth", `{"pair":"BTC_USDT","update_id":2,"prev_update_id":1,"timestamp":*,`+
-		`"sell":[],"buy":[{"price":"49000","amount":"0.25"}],"checksum":`+
-		sum("49000:0.25:50000.5:2")+`}`)
-	w.cancel(1, order)
-	l.expect("depth", `{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,`+
-		`"sell":[],"buy":[{"price":"49000","amount":"0"}],"checksum":`+sum("50000.5:2")+`}`)
-	l.say(`42["unsubscribe","depth.BTC_USDT"]`)
-	l.say(`42["subscribe","depth.ETH_BTC"]`) // an empty book has the checksum of no text
-	l.expect("subscribe.success", `{"channel":"depth.ETH_BTC","timestamp":*}`)
-	l.expect("depth", `{"pair":"ETH_BTC","update_id":0,"prev_update_id":null,"snapshot":true,`+
-		`"timestamp":*,"sell":[],"buy":[],"checksum":0}`)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l := w.listen()
+		w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
+		sum := func(text string) string { return fmt.Sprint(crc32.ChecksumIEEE([]byte(text))) }
+		l.say(`42["subscribe","depth.BTC_USDT"]`)
+		l.expect("subscribe.success", `{"channel":"depth.BTC_USDT","timestamp":*}`)
+		l.expect("depth", `{"pair":"BTC_USDT","update_id":1,"prev_update_id":null,"snapshot":true,`+
+			`"timestamp":*,"sell":[{"price":"50000.5","amount":"2"}],"buy":[],"checksum":`+
+			sum("50000.5:2")+`}`)
+		order := w.place(1, "BTC_USDT", trading.Buy, 49000, 0.25)
+		l.expect("depth", `{"pair":"BTC_USDT","update_id":2,"prev_update_id":1,"timestamp":*,`+
+			`"sell":[],"buy":[{"price":"49000","amount":"0.25"}],"checksum":`+
+			sum("49000:0.25:50000.5:2")+`}`)
+		w.cancel(1, order)
+		l.expect("depth", `{"pair":"BTC_USDT","update_id":3,"prev_update_id":2,"timestamp":*,`+
+			`"sell":[],"buy":[{"price":"49000","amount":"0"}],"checksum":`+sum("50000.5:2")+`}`)
+		l.say(`42["unsubscribe","depth.BTC_USDT"]`)
+		l.say(`42["subscribe","depth.ETH_BTC"]`) // an empty book has the checksum of no text
+		l.expect("subscribe.success", `{"channel":"depth.ETH_BTC","timestamp":*}`)
+		l.expect("depth", `{"pair":"ETH_BTC","update_id":0,"prev_update_id":null,"snapshot":true,`+
+			`"timestamp":*,"sell":[],"buy":[],"checksum":0}`)
+	})
 }
 
 // The checksum is of the best ten levels of each side after the batch, and stands in the last event
@@ -216,25 +214,23 @@ func testAFlushHasEachClosedCandle(t *testing.T) {
 
 // Channels that no client has wanted have no actor: there are fifteen for each pair.
 func TestAChannelStartsWithItsFirstClient(t *testing.T) {
-	bubble(t, testAChannelStartsWithItsFirstClient)
-}
-
-func testAChannelStartsWithItsFirstClient(t *testing.T) {
-	w := newWorld(t, nil)
-	started := func() (n int) {
-		for i := range w.hub.channels {
-			if w.hub.channels[i].Load() != nil {
-				n++
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		started := func() (n int) {
+			for i := range w.hub.channels {
+				if w.hub.channels[i].Load() != nil {
+					n++
+				}
 			}
+			return n
 		}
-		return n
-	}
-	if n := started(); n != 0 || len(w.hub.channels) != 15*3+1 {
-		t.Errorf("%d of %d channels are started", n, len(w.hub.channels))
-	}
-	w.listen().subscribe("candles.60.BTC_USDT", "status")
-	w.listen().subscribe("candles.60.BTC_USDT", "depth.ETH_BTC")
-	if n := started(); n != 3 {
-		t.Errorf("%d channels are started for three", n)
-	}
+		if n := started(); n != 0 || len(w.hub.channels) != 15*3+1 {
+			t.Errorf("%d of %d channels are started", n, len(w.hub.channels))
+		}
+		w.listen().subscribe("candles.60.BTC_USDT", "status")
+		w.listen().subscribe("candles.60.BTC_USDT", "depth.ETH_BTC")
+		if n := started(); n != 3 {
+			t.Errorf("%d channels are started for three", n)
+		}
+	})
 }

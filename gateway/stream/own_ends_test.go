@@ -44,49 +44,46 @@ func testOwnIsAnsweredBehindALogout(t *testing.T) {
 
 // A client that ends its subscription while it waits for it gets no events.
 func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
-	bubble(t, testOwnEndsForAClientThatWaitsForIt)
-}
-
-func testOwnEndsForAClientThatWaitsForIt(t *testing.T) {
-	w := newWorld(t, nil)
-	l := w.listen()
-	l.in("key-trader-0")
-	for range 20 {
-		got := l.sends(`["own.subscribe"]`, `["own.subscribe",{"after":0}]`, `["own.unsubscribe"]`)
-		for i, want := range []string{`[{"status":200,"body":{"resumed":`,
-			`[{"status":200,"body":{"resumed":`, `[{"status":200,"body":{}}]`} {
-			if !strings.HasPrefix(got[i], want) {
-				t.Fatal(got)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l := w.listen()
+		l.in("key-trader-0")
+		for range 20 {
+			got := l.sends(`["own.subscribe"]`, `["own.subscribe",{"after":0}]`,
+				`["own.unsubscribe"]`)
+			for i, want := range []string{`[{"status":200,"body":{"resumed":`,
+				`[{"status":200,"body":{"resumed":`, `[{"status":200,"body":{}}]`} {
+				if !strings.HasPrefix(got[i], want) {
+					t.Fatal(got)
+				}
+			}
+			if n := w.hub.Stats().Subscriptions["own"]; n != 0 {
+				t.Fatalf("%d clients are subscribed", n)
 			}
 		}
-		if n := w.hub.Stats().Subscriptions["own"]; n != 0 {
-			t.Fatalf("%d clients are subscribed", n)
+		l.mu.Lock()
+		l.got = nil
+		l.mu.Unlock()
+		if l.own(0) || l.next().name != "own" {
+			t.Error("a later subscription begins with no snapshot")
 		}
-	}
-	l.mu.Lock()
-	l.got = nil
-	l.mu.Unlock()
-	if l.own(0) || l.next().name != "own" {
-		t.Error("a later subscription begins with no snapshot")
-	}
+	})
 }
 
 // A client that subscribes while the last subscription of its account ends is told all that
 // happens afterwards.
 func TestASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
-	bubble(t, testASubscriptionOutlivesTheEndOfTheOneBefore)
-}
-
-func testASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
-	w := newWorld(t, nil)
-	l, _ := w.watchOwn(0)
-	for range 200 {
-		l.sends(`["own.unsubscribe"]`, `["own.subscribe"]`)
-		m := newMirror(t)
-		if x := m.whole(l); !x.Snapshot {
-			t.Fatalf("%+v", x)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, _ := w.watchOwn(0)
+		for range 200 {
+			l.sends(`["own.unsubscribe"]`, `["own.subscribe"]`)
+			m := newMirror(t)
+			if x := m.whole(l); !x.Snapshot {
+				t.Fatalf("%+v", x)
+			}
+			w.place(0, "BTC_USDT", trading.Sell, 100, 0.01)
+			m.whole(l)
 		}
-		w.place(0, "BTC_USDT", trading.Sell, 100, 0.01)
-		m.whole(l)
-	}
+	})
 }

@@ -13,58 +13,56 @@ import (
 )
 
 func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
-	bubble(t, testAClientResumesAtEachPlaceOfTheBuffer)
-}
-
-func testAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
-	w := newWorld(t, nil)
-	l, m := w.watchOwn(0)
-	places := []uint64{m.seq}
-	for i := range 10 {
-		w.place(0, "BTC_USDT", trading.Sell, 100+float64(i), 1)
-		w.place(1, "BTC_USDT", trading.Buy, 100+float64(i), 0.5)
-		places = append(places, m.whole(l).Sequence, m.whole(l).Sequence)
-	}
-	for i, place := range places {
-		again := w.listen()
-		again.in("key-trader-0")
-		if !again.own(place) {
-			t.Fatalf("place %d of %d is not resumed", i, len(places))
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, m := w.watchOwn(0)
+		places := []uint64{m.seq}
+		for i := range 10 {
+			w.place(0, "BTC_USDT", trading.Sell, 100+float64(i), 1)
+			w.place(1, "BTC_USDT", trading.Buy, 100+float64(i), 0.5)
+			places = append(places, m.whole(l).Sequence, m.whole(l).Sequence)
 		}
-		for _, want := range places[i+1:] {
-			if s := again.next(); !strings.Contains(string(s.body),
-				fmt.Sprintf(`{"sequence":%d,`, want)) {
-				t.Fatalf("behind %d comes %s, and not %d", place, s.body, want)
+		for i, place := range places {
+			again := w.listen()
+			again.in("key-trader-0")
+			if !again.own(place) {
+				t.Fatalf("place %d of %d is not resumed", i, len(places))
 			}
+			for _, want := range places[i+1:] {
+				if s := again.next(); !strings.Contains(string(s.body),
+					fmt.Sprintf(`{"sequence":%d,`, want)) {
+					t.Fatalf("behind %d comes %s, and not %d", place, s.body, want)
+				}
+			}
+			again.conn.Close()
 		}
-		again.conn.Close()
-	}
-	last := places[len(places)-1]
-	for name, after := range map[string]uint64{"before the buffer": places[0] - 1,
-		"in the future": last + 1000} {
-		again := w.listen()
-		again.in("key-trader-0")
-		if again.own(after) {
-			t.Errorf("%s: %d is resumed", name, after)
+		last := places[len(places)-1]
+		for name, after := range map[string]uint64{"before the buffer": places[0] - 1,
+			"in the future": last + 1000} {
+			again := w.listen()
+			again.in("key-trader-0")
+			if again.own(after) {
+				t.Errorf("%s: %d is resumed", name, after)
+			}
+			fresh := newMirror(t)
+			if fresh.whole(again); fresh.seq != last {
+				t.Errorf("%s: a snapshot of %d", name, fresh.seq)
+			}
+			again.conn.Close()
 		}
-		fresh := newMirror(t)
-		if fresh.whole(again); fresh.seq != last {
-			t.Errorf("%s: a snapshot of %d", name, fresh.seq)
+		// the last client leaves, things happen, and it comes back
+		l.conn.Close()
+		w.waitForOwn(0)
+		w.place(1, "BTC_USDT", trading.Buy, 200, 0.25)
+		l = w.listen()
+		l.in("key-trader-0")
+		if !l.own(m.seq) {
+			t.Fatal("it was forgotten")
 		}
-		again.conn.Close()
-	}
-	// the last client leaves, things happen, and it comes back
-	l.conn.Close()
-	w.waitForOwn(0)
-	w.place(1, "BTC_USDT", trading.Buy, 200, 0.25)
-	l = w.listen()
-	l.in("key-trader-0")
-	if !l.own(m.seq) {
-		t.Fatal("it was forgotten")
-	}
-	if x := m.whole(l); x.Cause != "trade" {
-		t.Errorf("%+v", x)
-	}
+		if x := m.whole(l); x.Cause != "trade" {
+			t.Errorf("%+v", x)
+		}
+	})
 }
 
 // waitForOwn waits until so many clients get own events.
@@ -76,63 +74,59 @@ func (w *world) waitForOwn(n int64) {
 }
 
 func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
-	bubble(t, testTheChainOfEventsGoesOnBehindARestart)
-}
-
-func testTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
-	w := newWorld(t, nil)
-	l, m := w.watchOwn(0)
-	id := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
-	m.whole(l)
-	w.restart()
-	l = w.listen()
-	l.in("key-trader-0")
-	if l.own(m.seq) {
-		t.Error("the buffer outlived the process")
-	}
-	fresh := newMirror(t)
-	fresh.whole(l)
-	fresh.same(m)
-	w.place(1, "BTC_USDT", trading.Buy, 100, 2)
-	if x := m.whole(l); x.Order != id { // which also wants the event to follow the one before
-		t.Errorf("%+v", x)
-	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, m := w.watchOwn(0)
+		id := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
+		m.whole(l)
+		w.restart()
+		l = w.listen()
+		l.in("key-trader-0")
+		if l.own(m.seq) {
+			t.Error("the buffer outlived the process")
+		}
+		fresh := newMirror(t)
+		fresh.whole(l)
+		fresh.same(m)
+		w.place(1, "BTC_USDT", trading.Buy, 100, 2)
+		if x := m.whole(l); x.Order != id { // which also wants the event to follow the one before
+			t.Errorf("%+v", x)
+		}
+	})
 }
 
 func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
-	bubble(t, testAnAccountThatMeetsItselfIsToldOnce)
-}
-
-func testAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
-	w := newWorld(t, nil)
-	l, m := w.watchOwn(0)
-	first := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
-	m.whole(l)
-	second := w.place(0, "BTC_USDT", trading.Buy, 100, 2)
-	x := m.whole(l)
-	if x.Cause != "placed" || x.Order != second || len(x.Trades) != 1 || len(x.Orders) != 2 ||
-		!strings.Contains(string(x.Trades[0]), fmt.Sprintf(`"order":%d,"maker":false`, second)) {
-		t.Errorf("%+v", x)
-	}
-	m.isREST(w, 0)
-	third := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
-	m.whole(l)
-	q := actors.OrderRequest{Pair: w.pair("BTC_USDT"), Side: trading.Buy, Price: 100e8,
-		Amount: coin, Special: &actors.SpecialRequest{SelfTradeGiven: true}}
-	q.Special.SelfTrade = trading.SelfTradeCancelOldest
-	c, err := w.engine.Place(w.keys[0], w.nonces.Add(1), &q)
-	if err != nil || c.Outcome() != actors.Accepted {
-		t.Fatal(err)
-	}
-	x = m.whole(l)
-	if x.Cause != "self_trade" || x.Order != c.Record().Order.ID || len(x.Orders) != 2 ||
-		len(x.Trades) != 0 {
-		t.Errorf("%+v", x)
-	}
-	if row := m.orders[third]; !strings.Contains(row, `"status":2`) {
-		t.Errorf("order %d: %s (beside %d)", third, row, first)
-	}
-	m.isREST(w, 0)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l, m := w.watchOwn(0)
+		first := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
+		m.whole(l)
+		second := w.place(0, "BTC_USDT", trading.Buy, 100, 2)
+		x := m.whole(l)
+		if x.Cause != "placed" || x.Order != second || len(x.Trades) != 1 || len(x.Orders) != 2 ||
+			!strings.Contains(string(x.Trades[0]), fmt.Sprint(`"order":`, second, `,"maker":false`)) {
+			t.Errorf("%+v", x)
+		}
+		m.isREST(w, 0)
+		third := w.place(0, "BTC_USDT", trading.Sell, 100, 2)
+		m.whole(l)
+		q := actors.OrderRequest{Pair: w.pair("BTC_USDT"), Side: trading.Buy, Price: 100e8,
+			Amount: coin, Special: &actors.SpecialRequest{SelfTradeGiven: true}}
+		q.Special.SelfTrade = trading.SelfTradeCancelOldest
+		c, err := w.engine.Place(w.keys[0], w.nonces.Add(1), &q)
+		if err != nil || c.Outcome() != actors.Accepted {
+			t.Fatal(err)
+		}
+		x = m.whole(l)
+		if x.Cause != "self_trade" || x.Order != c.Record().Order.ID || len(x.Orders) != 2 ||
+			len(x.Trades) != 0 {
+			t.Errorf("%+v", x)
+		}
+		if row := m.orders[third]; !strings.Contains(row, `"status":2`) {
+			t.Errorf("order %d: %s (beside %d)", third, row, first)
+		}
+		m.isREST(w, 0)
+	})
 }
 
 func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
@@ -283,33 +277,31 @@ func testALongSnapshotComesInParts(t *testing.T) {
 const ownOrdersOfTest = 1980
 
 func TestASlowReaderOfItsAccountIsCutOff(t *testing.T) {
-	bubble(t, testASlowReaderOfItsAccountIsCutOff)
-}
-
-func testASlowReaderOfItsAccountIsCutOff(t *testing.T) {
-	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 16 << 10 })
-	l, m := w.watchOwn(0)
-	l.hold(true)
-	for i := 0; ; i++ {
-		w.place(0, "BTC_USDT", trading.Sell, 100+float64(i%100), 0.01)
-		if w.hub.Stats().Subscriptions["own"] == 0 {
-			break
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 16 << 10 })
+		l, m := w.watchOwn(0)
+		l.hold(true)
+		for i := 0; ; i++ {
+			w.place(0, "BTC_USDT", trading.Sell, 100+float64(i%100), 0.01)
+			if w.hub.Stats().Subscriptions["own"] == 0 {
+				break
+			}
 		}
-	}
-	l.hold(false)
-	for s, ok := l.tryNext(); ok; s, ok = l.tryNext() {
-		m.take(s)
-	}
-	again := w.listen()
-	again.in("key-trader-0")
-	again.own(m.seq)
-	fresh := w.listen()
-	fresh.in("key-trader-0")
-	fresh.own(0)
-	now := newMirror(t)
-	now.whole(fresh)
-	m.until(again, now.seq)
-	m.same(now)
+		l.hold(false)
+		for s, ok := l.tryNext(); ok; s, ok = l.tryNext() {
+			m.take(s)
+		}
+		again := w.listen()
+		again.in("key-trader-0")
+		again.own(m.seq)
+		fresh := w.listen()
+		fresh.in("key-trader-0")
+		fresh.own(0)
+		now := newMirror(t)
+		now.whole(fresh)
+		m.until(again, now.seq)
+		m.same(now)
+	})
 }
 
 // tryNext returns the next event, false if the connection ends before.
@@ -327,41 +319,39 @@ func (l *listener) tryNext() (said, bool) {
 }
 
 func TestSocketsOfOneAccountHearTheSame(t *testing.T) {
-	bubble(t, testSocketsOfOneAccountHearTheSame)
-}
-
-func testSocketsOfOneAccountHearTheSame(t *testing.T) {
-	w := newWorld(t, nil)
-	var all []*listener
-	var mirrors []*mirror
-	for range 5 {
-		l, m := w.watchOwn(0)
-		all, mirrors = append(all, l), append(mirrors, m)
-	}
-	other, foreign := w.watchOwn(1)
-	for i := range 20 {
-		w.place(0, "BTC_USDT", trading.Sell, 100+float64(i), 1)
-	}
-	for i := range all {
-		for range 20 {
-			mirrors[i].whole(all[i])
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		var all []*listener
+		var mirrors []*mirror
+		for range 5 {
+			l, m := w.watchOwn(0)
+			all, mirrors = append(all, l), append(mirrors, m)
 		}
-		mirrors[i].isREST(w, 0)
-	}
-	w.place(1, "BTC_USDT", trading.Buy, 1, 1)
-	if x := foreign.whole(other); x.Cause != "placed" || foreign.events != 1 {
-		t.Errorf("another account heard %+v", x)
-	}
-	// a socket that logs in for another account hears that one alone
-	all[0].ask("logout")
-	all[0].in("key-trader-1")
-	all[0].own(0)
-	w.place(0, "ETH_USDT", trading.Sell, 100, 1)
-	m := newMirror(t)
-	m.whole(all[0])
-	m.isREST(w, 1)
-	w.place(1, "ETH_USDT", trading.Buy, 1, 1)
-	if x := m.whole(all[0]); x.Cause != "placed" || m.events != 1 {
-		t.Errorf("%+v", x)
-	}
+		other, foreign := w.watchOwn(1)
+		for i := range 20 {
+			w.place(0, "BTC_USDT", trading.Sell, 100+float64(i), 1)
+		}
+		for i := range all {
+			for range 20 {
+				mirrors[i].whole(all[i])
+			}
+			mirrors[i].isREST(w, 0)
+		}
+		w.place(1, "BTC_USDT", trading.Buy, 1, 1)
+		if x := foreign.whole(other); x.Cause != "placed" || foreign.events != 1 {
+			t.Errorf("another account heard %+v", x)
+		}
+		// a socket that logs in for another account hears that one alone
+		all[0].ask("logout")
+		all[0].in("key-trader-1")
+		all[0].own(0)
+		w.place(0, "ETH_USDT", trading.Sell, 100, 1)
+		m := newMirror(t)
+		m.whole(all[0])
+		m.isREST(w, 1)
+		w.place(1, "ETH_USDT", trading.Buy, 1, 1)
+		if x := m.whole(all[0]); x.Cause != "placed" || m.events != 1 {
+			t.Errorf("%+v", x)
+		}
+	})
 }

@@ -567,45 +567,43 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 }
 
 func TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
-	bubble(t, testEventsAppliedToASnapshotGiveTheAccountAtEachSequence)
-}
-
-func testEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
-	w := newWorld(t, nil)
-	w.must(w.engine.CreateAccount("test", "fees", ""))
-	for i := range 3 {
-		for _, p := range w.engine.Pairs() {
-			w.must(w.engine.SetFees("test", fmt.Sprint("trader-", i), p.Name,
-				&state.FeeRates{Maker: 100_000, Taker: 200_000}))
+	bubble(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t, nil)
+		w.must(w.engine.CreateAccount("test", "fees", ""))
+		for i := range 3 {
+			for _, p := range w.engine.Pairs() {
+				w.must(w.engine.SetFees("test", fmt.Sprint("trader-", i), p.Name,
+					&state.FeeRates{Maker: 100_000, Taker: 200_000}))
+			}
 		}
-	}
-	var l [3]*listener
-	var m [3]*mirror
-	for i := range l {
-		l[i], m[i] = w.watchOwn(i)
-	}
-	var orders [3][]uint64
-	for range 12 {
-		for range 40 {
-			i := r.IntN(len(l))
-			orders[i] = w.act(r, i, orders[i])
+		var l [3]*listener
+		var m [3]*mirror
+		for i := range l {
+			l[i], m[i] = w.watchOwn(i)
 		}
+		var orders [3][]uint64
+		for range 12 {
+			for range 40 {
+				i := r.IntN(len(l))
+				orders[i] = w.act(r, i, orders[i])
+			}
+			for i := range l {
+				_, fresh := w.watchOwn(i)
+				m[i].until(l[i], fresh.seq)
+				m[i].same(fresh)
+			}
+		}
+		w.settleDown()
 		for i := range l {
 			_, fresh := w.watchOwn(i)
 			m[i].until(l[i], fresh.seq)
-			m[i].same(fresh)
+			m[i].isREST(w, i)
+			t.Logf("%d events: %v", m[i].events, m[i].causes)
 		}
-	}
-	w.settleDown()
-	for i := range l {
-		_, fresh := w.watchOwn(i)
-		m[i].until(l[i], fresh.seq)
-		m[i].isREST(w, i)
-		t.Logf("%d events: %v", m[i].events, m[i].causes)
-	}
+	})
 }
 
 // settleDown cancels all, and waits until nothing happens by itself any more.

@@ -63,88 +63,83 @@ func (w *world) stillOpen(trader int, orders ...uint64) (open []uint64) {
 }
 
 func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
-	bubble(t, testTheEndOfAKeysLastSocketCancelsItsOrders)
-}
-
-func testTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
-	w := newWorld(t, nil)
-	sell := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
-	buy := w.place(0, "BTC_USDT", trading.Buy, 1, 1)
-	elsewhere := w.place(0, "ETH_USDT", trading.Sell, 100, 1)
-	first, second, other := w.listen(), w.listen(), w.listen()
-	first.mustProtect("key-trader-0", 0, "type", "sell", "pair", "BTC_USDT")
-	second.mustProtect("key-trader-0", "0", "type", "sell", "pair", "BTC_USDT")
-	other.in("key-trader-0") // its end is none of a protected socket
-	first.conn.Close()
-	eventually(t, "the first has gone", func() bool { return w.hub.Stats().Logins == 2 })
-	if got := w.armed(); len(got) != 1 || got[0].DueUs != 0 || !got[0].Session ||
-		got[0].Side != trading.Sell {
-		t.Fatalf("while a socket lives: %+v", got)
-	}
-	second.conn.Close()
-	if got := w.stillOpen(0, sell, buy, elsewhere); !slices.Equal(got, []uint64{buy, elsewhere}) {
-		t.Errorf("%v of %d, %d and %d are open", got, sell, buy, elsewhere)
-	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		sell := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		buy := w.place(0, "BTC_USDT", trading.Buy, 1, 1)
+		elsewhere := w.place(0, "ETH_USDT", trading.Sell, 100, 1)
+		first, second, other := w.listen(), w.listen(), w.listen()
+		first.mustProtect("key-trader-0", 0, "type", "sell", "pair", "BTC_USDT")
+		second.mustProtect("key-trader-0", "0", "type", "sell", "pair", "BTC_USDT")
+		other.in("key-trader-0") // its end is none of a protected socket
+		first.conn.Close()
+		eventually(t, "the first has gone", func() bool { return w.hub.Stats().Logins == 2 })
+		if got := w.armed(); len(got) != 1 || got[0].DueUs != 0 || !got[0].Session ||
+			got[0].Side != trading.Sell {
+			t.Fatalf("while a socket lives: %+v", got)
+		}
+		second.conn.Close()
+		got := w.stillOpen(0, sell, buy, elsewhere)
+		if !slices.Equal(got, []uint64{buy, elsewhere}) {
+			t.Errorf("%v of %d, %d and %d are open", got, sell, buy, elsewhere)
+		}
+	})
 }
 
 func TestASocketThatComesBackKeepsTheOrders(t *testing.T) {
-	bubble(t, testASocketThatComesBackKeepsTheOrders)
-}
-
-func testASocketThatComesBackKeepsTheOrders(t *testing.T) {
-	w := newWorld(t, nil)
-	id := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
-	l := w.listen()
-	l.mustProtect("key-trader-0", 60)
-	l.conn.Close()
-	eventually(t, "the switch has its time", func() bool { return w.armed()[0].DueUs != 0 })
-	l = w.listen()
-	l.mustProtect("key-trader-0", 30)
-	if got := w.armed(); len(got) != 1 || got[0].DueUs != 0 || got[0].Seconds != 30 {
-		t.Errorf("armed are %+v", got)
-	}
-	// a socket that takes the place of another one may protect in another way
-	next := w.listen()
-	next.mustProtect("key-trader-0", 20, "type", "buy", "ends", l.sid())
-	l.ended()
-	if got := w.armed(); len(got) != 1 || got[0].DueUs != 0 || got[0].Seconds != 20 {
-		t.Errorf("armed are %+v", got)
-	}
-	if got := next.ask("logout"); got != `{"status":200,"body":{}}` {
-		t.Error(got)
-	}
-	if got := w.stillOpen(0, id); len(got) != 1 {
-		t.Error("the order of a client that logged out is cancelled")
-	}
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		id := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
+		l := w.listen()
+		l.mustProtect("key-trader-0", 60)
+		l.conn.Close()
+		eventually(t, "the switch has its time", func() bool { return w.armed()[0].DueUs != 0 })
+		l = w.listen()
+		l.mustProtect("key-trader-0", 30)
+		if got := w.armed(); len(got) != 1 || got[0].DueUs != 0 || got[0].Seconds != 30 {
+			t.Errorf("armed are %+v", got)
+		}
+		// a socket that takes the place of another one may protect in another way
+		next := w.listen()
+		next.mustProtect("key-trader-0", 20, "type", "buy", "ends", l.sid())
+		l.ended()
+		if got := w.armed(); len(got) != 1 || got[0].DueUs != 0 || got[0].Seconds != 20 {
+			t.Errorf("armed are %+v", got)
+		}
+		if got := next.ask("logout"); got != `{"status":200,"body":{}}` {
+			t.Error(got)
+		}
+		if got := w.stillOpen(0, id); len(got) != 1 {
+			t.Error("the order of a client that logged out is cancelled")
+		}
+	})
 }
 
 func TestProtectedSocketsOfAKeyAreAlike(t *testing.T) {
-	bubble(t, testProtectedSocketsOfAKeyAreAlike)
-}
-
-func testProtectedSocketsOfAKeyAreAlike(t *testing.T) {
-	w := newWorld(t, nil)
-	first, second := w.listen(), w.listen()
-	first.mustProtect("key-trader-0", 60, "type", "sell")
-	const differs = `{"status":400,"body":{"cancel_on_disconnect":["Another socket of the key is ` +
-		`logged in with other seconds, or for other orders."]}}`
-	for _, more := range [][]string{{}, {"type", "buy"}, {"type", "sell", "pair", "BTC_USDT"},
-		{"type", "sell", "client_order_id_prefix", "a"}} {
-		if got := second.protected("key-trader-0", 60, more...); got != differs {
-			t.Errorf("%v: %s", more, got)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		first, second := w.listen(), w.listen()
+		first.mustProtect("key-trader-0", 60, "type", "sell")
+		const differs = `{"status":400,"body":{"cancel_on_disconnect":["Another socket of the key is ` +
+			`logged in with other seconds, or for other orders."]}}`
+		for _, more := range [][]string{{}, {"type", "buy"}, {"type", "sell", "pair", "BTC_USDT"},
+			{"type", "sell", "client_order_id_prefix", "a"}} {
+			if got := second.protected("key-trader-0", 60, more...); got != differs {
+				t.Errorf("%v: %s", more, got)
+			}
 		}
-	}
-	if got := second.protected("key-trader-0", 59, "type", "sell"); got != differs {
-		t.Error(got)
-	}
-	second.mustProtect("key-trader-1", 59)
-	if got := second.ask("logout"); got != `{"status":200,"body":{}}` {
-		t.Error(got)
-	}
-	second.mustProtect("key-trader-0", 60, "type", "sell")
-	if n := w.hub.Stats().Logins; n != 2 {
-		t.Errorf("%d logins", n)
-	}
+		if got := second.protected("key-trader-0", 59, "type", "sell"); got != differs {
+			t.Error(got)
+		}
+		second.mustProtect("key-trader-1", 59)
+		if got := second.ask("logout"); got != `{"status":200,"body":{}}` {
+			t.Error(got)
+		}
+		second.mustProtect("key-trader-0", 60, "type", "sell")
+		if n := w.hub.Stats().Logins; n != 2 {
+			t.Errorf("%d logins", n)
+		}
+	})
 }
 
 func TestBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
@@ -195,54 +190,50 @@ func testBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
 }
 
 func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
-	bubble(t, testTheEndOfAKeyCancelsForItsLostSockets)
-}
-
-func testTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
-	w := newWorld(t, nil)
-	for trader, end := range []func() (actors.Admin, error){
-		func() (actors.Admin, error) { return w.engine.Freeze("test", "trader-0", true) },
-		func() (actors.Admin, error) { return w.engine.RevokeKey("test", "key-trader-1") },
-	} {
-		key := []string{"key-trader-0", "key-trader-1"}[trader]
-		w.place(trader, "BTC_USDT", trading.Sell, 100, 1)
-		l := w.listen()
-		l.mustProtect(key, 0)
-		w.must(end())
-		eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
-		q := committed.Standing{Key: w.keys[trader].Number}
-		if err := w.engine.Ask(&q, nil, 0); err != nil || !q.Frozen && !q.Revoked {
-			t.Errorf("%+v, %v", q, err)
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for trader, end := range []func() (actors.Admin, error){
+			func() (actors.Admin, error) { return w.engine.Freeze("test", "trader-0", true) },
+			func() (actors.Admin, error) { return w.engine.RevokeKey("test", "key-trader-1") },
+		} {
+			key := []string{"key-trader-0", "key-trader-1"}[trader]
+			w.place(trader, "BTC_USDT", trading.Sell, 100, 1)
+			l := w.listen()
+			l.mustProtect(key, 0)
+			w.must(end())
+			eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
+			q := committed.Standing{Key: w.keys[trader].Number}
+			if err := w.engine.Ask(&q, nil, 0); err != nil || !q.Frozen && !q.Revoked {
+				t.Errorf("%+v, %v", q, err)
+			}
 		}
-	}
-	if got := w.engine.Stats(); got.OpenOrders != 0 {
-		t.Errorf("%d orders are open", got.OpenOrders)
-	}
+		if got := w.engine.Stats(); got.OpenOrders != 0 {
+			t.Errorf("%d orders are open", got.OpenOrders)
+		}
+	})
 }
 
 // The socket goes while its login is on its way to the wallet: the end follows.
 func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
-	bubble(t, testALoginWhoseSocketHasGoneEndsItsSession)
-}
-
-func testALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
-	w := newWorld(t, nil)
-	l := w.listen()
-	l.mustProtect("key-trader-0", 60)
-	old := w.loginOf("key-trader-0")
-	l.ask("logout")
-	late := &login{key: old.key, owner: old.owner, session: &actors.Session{Number: 77}}
-	if !late.over("") {
-		t.Fatal("it was over")
-	}
-	var call api.Call
-	guard := testGuard{w}
-	guard.Begin(&call)
-	guard.Login(&call, netip.Addr{}, &Proof{"key-trader-0", "right", "x"})
-	if !late.begins(&call) {
-		t.Fatalf("the session does not begin: %+v", call.Failure)
-	}
-	eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		l := w.listen()
+		l.mustProtect("key-trader-0", 60)
+		old := w.loginOf("key-trader-0")
+		l.ask("logout")
+		late := &login{key: old.key, owner: old.owner, session: &actors.Session{Number: 77}}
+		if !late.over("") {
+			t.Fatal("it was over")
+		}
+		var call api.Call
+		guard := testGuard{w}
+		guard.Begin(&call)
+		guard.Login(&call, netip.Addr{}, &Proof{"key-trader-0", "right", "x"})
+		if !late.begins(&call) {
+			t.Fatalf("the session does not begin: %+v", call.Failure)
+		}
+		eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
+	})
 }
 
 // A start is the end of all sockets, not the end that the stop gives them.
