@@ -27,38 +27,6 @@ func (g *gated) closedOrder(id string) (order uint64) {
 	return order
 }
 
-// taken wants an order with a client order id to be refused, with the order that has it.
-func (g *gated) taken(when, id string, order uint64) {
-	g.t.Helper()
-	c, err := g.placing(g.named(id))()
-	if err != nil {
-		g.t.Fatalf("%s: %v", when, err)
-	}
-	defer c.Free()
-	if c.Outcome() != Refused || c.Record().Refusal.Reason != event.RefusedClientID ||
-		c.TakenBy() != order {
-		g.t.Errorf("%s: an order with the id %s of order %d is %v, taken by order %d", when, id,
-			order, c.Record(), c.TakenBy())
-	}
-}
-
-// remembers returns how many closed orders ann's wallet and the committed side remember.
-func (g *gated) remembers() (settled, projecting int) {
-	g.t.Helper()
-	g.e.probeWallet(g.key.Account, func(w *wallet) {
-		if w.closed != nil {
-			settled = w.closed.line.Len()
-		}
-	})
-	return settled, committed.NamedOrders(g.e.committed)
-}
-
-// filled waits for the filter of an engine.
-func (g *gated) filled() {
-	g.t.Helper()
-	eventually(g.t, "the filter is filled", func() bool { return committed.Filled(g.e.committed) })
-}
-
 // The list of an id has its open order, orders that the store does not have yet, and the others.
 func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {

@@ -2,17 +2,13 @@ package actors
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
@@ -60,30 +56,6 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 func ownPools(t *testing.T) {
 	emptyPools()
 	t.Cleanup(emptyPools)
-}
-
-// checkInBubbles checks a property on each store, each run in a bubble of its own. Runs take long,
-// so there are fewer than rapid's hundred, unless -rapid.checks says how many.
-func checkInBubbles(t *testing.T, runs int, run func(t *testing.T, rt *rapid.T, fresh places)) {
-	t.Helper()
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		succeeds(t, f.Value.Set(strconv.Itoa(runs)))
-	}
-	forEachStore(t, func(t *testing.T, fresh places) {
-		ownPools(t)
-		rapid.Check(t, func(rt *rapid.T) {
-			var failed any // what rapid ends a run with
-			emptyPools()
-			synctest.Test(t, func(t *testing.T) {
-				defer func() { failed = recover() }()
-				run(t, rt, fresh)
-			})
-			if failed != nil {
-				panic(failed)
-			}
-		})
-	})
 }
 
 // A gate is a store whose calls can be held back, or answered wrongly, by a test.

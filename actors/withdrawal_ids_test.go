@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"exchange/actors/committed"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/persistence"
@@ -23,20 +22,6 @@ func (b *teller) askAs(id string, amount money.Amount) string {
 
 func (b *teller) cancel(id uint64) string {
 	return outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id)))
-}
-
-// lists wants the client ids of the account's withdrawals, newest first.
-func (b *teller) lists(want ...string) {
-	b.t.Helper()
-	list := must[*committed.List[committed.Withdrawal]](b.t)(
-		b.e.WithdrawalsOf(b.key.Account.ID, 10))
-	defer list.Free()
-	if len(list.Rows) != len(want) {
-		b.t.Fatalf("%d withdrawals, want %d", len(list.Rows), len(want))
-	}
-	for i, w := range list.Rows {
-		b.expect(w.ClientID, want[i])
-	}
 }
 
 // A wallet forgets with the state: as many of the newest are kept, and those that are pending.

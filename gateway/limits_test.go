@@ -103,20 +103,6 @@ func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubbor
 	return h, s
 }
 
-// flood sends n commands, each with its own key, and returns the answers as they come.
-func (h *harness) flood(account string, first, n int, nonce uint64, path string,
-	params func(i int) string) <-chan answer {
-	answers := make(chan answer, n)
-	for i := range n {
-		go func() {
-			p := params(i)
-			answers <- h.do("POST", path, formType, p,
-				signed(account+"-"+strconv.Itoa(first+i), nonce, p)...)
-		}()
-	}
-	return answers
-}
-
 // receive waits for n answers.
 func receive(answers <-chan answer, n int) (list []answer) {
 	for range n {
@@ -166,8 +152,6 @@ func refusedForNow(t *testing.T, what string, a answer, f *api.Failure) {
 		t.Errorf("%s: Retry-After is %q", what, got)
 	}
 }
-
-func someOrder(int) string { return order("buy", "BTC_USDT", "1", "1") }
 
 func TestAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testing.T) {
 	bubble(t, testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen)

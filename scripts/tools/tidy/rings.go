@@ -132,12 +132,12 @@ func (c *ringCheck) body(p *packages.Package, from string, code ast.Node, bubble
 			if !c.bubbles[to] || bubble {
 				return true
 			}
-			if to == "testing/synctest.Test" && c.passesOn(p, n.Args[1]) {
-				c.bubbles[from] = true
-			}
 			c.body(p, from, n.Fun, false)
 			for _, a := range n.Args {
 				_, function := p.TypesInfo.TypeOf(a).Underlying().(*types.Signature)
+				if function && c.passesOn(p, a) {
+					c.bubbles[from] = true
+				}
 				c.body(p, from, a, function)
 			}
 			return false
