@@ -318,7 +318,8 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 	untouched(t, h, func() {
 		f := func(params, names string) {
 			t.Helper()
-			a := h.do("POST", "/api/v1/order/", formType, params, signed("bob", fieldsNonce, params)...)
+			a := h.do("POST", "/api/v1/order/", formType, params,
+				signed("bob", fieldsNonce, params)...)
 			if got := strings.Join(badFieldsOf(t, params, a), " "); got != names {
 				t.Errorf("%s: names %s, want %s", params, got, names)
 			}

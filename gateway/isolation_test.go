@@ -110,7 +110,8 @@ func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
 // orders are hers alone: neither is told of.
 func spendings(path string) (all []foreign) {
 	for _, order := range []string{
-		"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell&user=1",
+		"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
+			"&user=1",
 		"amount=1&client_order_id=hers-done&pair=BTC_USDT&price=2000&type=sell",
 		soon("amount=1&display_amount=0.5&expire_time=SOON&pair=BTC_USDT&post_only=1&price=2000" +
 			"&self_trade=none&time_in_force=gtd&type=sell"),

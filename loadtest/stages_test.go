@@ -97,8 +97,8 @@ func TestWrongStagesAreRefused(t *testing.T) {
 }
 
 // A server that stalls in the second stage answers its requests in the fourth one. They count in
-// the stage in which they were due, and so do those that are not sent any more. The rate of a stage is
-// of what was done in it.
+// the stage in which they were due, and so do those that are not sent any more. The rate of a stage
+// is of what was done in it.
 func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 	for _, batch := range []int{0, 5} {
 		t.Run(fmt.Sprintf("batch=%d", batch), func(t *testing.T) {

@@ -26,21 +26,6 @@ func Looks(c *Side) int { return len(c.looks) }
 // its turn.
 func References(c *Side) []string { return slices.Sorted(maps.Keys(c.references)) }
 
-// NamedOrders returns the number of closed orders with a client order id in memory: for tests of
-// package actors.
-func NamedOrders(c *Side) int {
-	c.named.mu.Lock()
-	defer c.named.mu.Unlock()
-	return len(c.named.orders)
-}
-
-// Filled reports whether the filter of client order ids is filled: for tests of package actors.
-func Filled(c *Side) bool {
-	c.filter.mu.Lock()
-	defer c.filter.mu.Unlock()
-	return c.filter.whole
-}
-
 // ReadNonces returns the number of keys whose nonces reads have used: for tests of package actors,
 // on its turn.
 func ReadNonces(c *Side) int { return len(c.readNonces) }

@@ -163,7 +163,8 @@ func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
 func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 	noPauses(t)
 	backups := t.TempDir()
-	list := append(slices.Concat(repeatable, unlessRepeated()), exampleCommand{"backup " + backups, ""})
+	list := append(slices.Concat(repeatable, unlessRepeated()),
+		exampleCommand{"backup " + backups, ""})
 	for _, x := range list {
 		for _, y := range []struct {
 			status int
@@ -215,7 +216,8 @@ func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 	noPauses(t)
 	optional := map[string]bool{"email": true, "address": true, "time": true, "currency": true,
 		"permissions": true}
-	for _, x := range slices.Concat(repeatable, asking, unlessRepeated()[len(asking)+len(streaming):]) {
+	others := unlessRepeated()[len(asking)+len(streaming):]
+	for _, x := range slices.Concat(repeatable, asking, others) {
 		var whole map[string]any
 		d := json.NewDecoder(strings.NewReader(x.answer))
 		d.UseNumber()

@@ -185,10 +185,10 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 			`GET /operator/v1/withdraws?limit=1000`,
 			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     " +
 				"ADDRESS  DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  approved  " +
-				"bc1q     -\n" +
-				"3         2026-01-01T03:04:05.000006Z  bob             120 USDT        refused   " +
-				"\ufffd[2J\ufffd\ufffd   Who is that?\n",
+				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  " +
+				"approved  bc1q     -\n" +
+				"3         2026-01-01T03:04:05.000006Z  bob             120 USDT        " +
+				"refused   \ufffd[2J\ufffd\ufffd   Who is that?\n",
 			strings.NewReplacer(`\u202e`, "\u202e").Replace(
 				`{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`),
 		},

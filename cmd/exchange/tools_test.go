@@ -25,7 +25,7 @@ import (
 // password. The exchange's store takes this Redis as durable.
 func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Fatal("redis-server is not installed, and this test needs it: scripts/test installs it")
+		t.Fatal("redis-server is not installed, and this test needs it: `make smoke` installs it")
 	}
 	s := compose(t).Services["redis"]
 	port, dir := redistest.FreePort(t), t.TempDir()
@@ -85,6 +85,12 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 		!strings.Contains(string(line), "redis-server")) {
 		t.Errorf("its command line is %q", line)
 	}
+	opensWithThePassword(t, address)
+}
+
+func opensWithThePassword(t *testing.T, address string) {
+	t.Helper()
+	ctx := context.Background()
 	for url, opens := range map[string]bool{
 		"redis://:" + composePassword + "@" + address + "/0": true,
 		"redis://" + address + "/0":                          false,

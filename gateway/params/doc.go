@@ -16,7 +16,7 @@
 // # Rules
 //
 // JSON is the strict grammar of RFC 8259: one object and nothing after it. Strings are decoded.
-// Nested objects and arrays are checked, at most MaxDepth deep, and kept as their raw text.
+// Nested objects and arrays are checked, at most maxDepth deep, and kept as their raw text.
 // Forms and queries are application/x-www-form-urlencoded: '+' and %XX are decoded, a name without
 // '=' has an empty value, and empty pairs are skipped. A ';' is an ordinary character.
 //

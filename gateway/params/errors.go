@@ -10,15 +10,15 @@ import (
 // cheap.
 const (
 	MaxParams = 64 // different names in one Set
-	MaxName   = 64 // bytes of a decoded name
-	MaxDepth  = 32 // brackets open at once in a nested value
+	maxName   = 64 // bytes of a decoded name
+	maxDepth  = 32 // brackets open at once in a nested value
 )
 
 // Errors of the limits. The texts are complete sentences for the client.
 var (
 	errTooMany     = errors.New("At most " + strconv.Itoa(MaxParams) + " parameters are possible.")
 	errNameTooLong = errors.New("The name of a parameter can have at most " +
-		strconv.Itoa(MaxName) + " bytes.")
+		strconv.Itoa(maxName) + " bytes.")
 )
 
 // A syntaxError has the place where a body or a query stops being well formed.

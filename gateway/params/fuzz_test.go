@@ -46,7 +46,7 @@ func reference(body []byte) (values map[string]string, refused string) {
 	for _, c := range jsonString.ReplaceAll(body, nil) {
 		switch c {
 		case '{', '[':
-			if depth++; depth > MaxDepth+1 {
+			if depth++; depth > maxDepth+1 {
 				return nil, "it is nested too deep"
 			}
 		case '}', ']':
@@ -75,7 +75,7 @@ func reference(body []byte) (values map[string]string, refused string) {
 			return nil, "it has a duplicate"
 		}
 		values[name] = value + "/" + kind
-		if len(name) > MaxName || len(values) > MaxParams {
+		if len(name) > maxName || len(values) > MaxParams {
 			return nil, "it is over a limit"
 		}
 	}
@@ -159,7 +159,7 @@ func checkPairs(t fataler, s *Set, text []byte) {
 		if len(all) > 1 {
 			repeated = "it has a duplicate"
 		}
-		if len(name) > MaxName || len(values) > MaxParams {
+		if len(name) > maxName || len(values) > MaxParams {
 			refused = "it is over a limit"
 		}
 		if !utf8.ValidString(name + "/" + strings.Join(all, "/")) {
@@ -179,7 +179,7 @@ var jsonSeeds = []string{
 	"{\"a\":\"\xff\"}", "{\"a\":\"\x1f\"}", "{\"a\":\"\\n\xc3\"}", "\ufeff{}",
 	`{"a":1,"\u0061":2}`, `{"a":1,}`, `{"a":[1,{"b":[]},"\n"],"c":{"d":{}}}`, `{"a":[1,]}`,
 	`{"a":[}]}`, `[1]`, `"a"`, `{} x`,
-	`{"a":` + brackets(MaxDepth) + `}`, `{"a":` + brackets(MaxDepth+1) + `}`,
+	`{"a":` + brackets(maxDepth) + `}`, `{"a":` + brackets(maxDepth+1) + `}`,
 	" \t\r\n{ \t\r\n} \t\r\n", " { \"b\" : 1 , \"a\"\n:\t\"x\"\r} ",
 	`{"é":1,"b":2,"ab":3,"a":4,"B":5,"":6,"10":7,"9":8}`,
 	`{"e":-12.250,"f":0e0,"g":123456789012345678901234567890}`,

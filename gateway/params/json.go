@@ -216,14 +216,14 @@ func hex4(b []byte, i int) (r rune, ok bool) {
 // because only the kind of an open bracket counts. Strings inside are decoded only to check them.
 func (s *Set) skipNested(b []byte, i int) (next int, err error) {
 	var (
-		objects [MaxDepth]bool // objects[d]: the bracket open at depth d is '{'
+		objects [maxDepth]bool // objects[d]: the bracket open at depth d is '{'
 		depth   int
 	)
 	for {
 		// A value is due at i.
 		switch c := at(b, i); c {
 		case '{', '[':
-			if depth == MaxDepth {
+			if depth == maxDepth {
 				return 0, expected(i, "no deeper nesting")
 			}
 			objects[depth] = c == '{'
@@ -257,7 +257,7 @@ func (s *Set) skipNested(b []byte, i int) (next int, err error) {
 // closeBrackets reads the text after a value inside depth brackets. It returns the number of
 // brackets still open and the index of the next value in the innermost one, or 0 and the index
 // after the last bracket.
-func (s *Set) closeBrackets(b []byte, i int, objects *[MaxDepth]bool, depth int) (open, next int,
+func (s *Set) closeBrackets(b []byte, i int, objects *[maxDepth]bool, depth int) (open, next int,
 	err error) {
 	for depth > 0 {
 		inObject := objects[depth-1]

@@ -145,8 +145,8 @@ func TestJSONIsRefusedWhereItBreaks(t *testing.T) {
 		{`{"a":[01]}`, 7, nextItem},
 		{`{"a":["\ud83d"]}`, 7, pair},
 		{`{"a":[]`, 7, next},
-		{`{"a":` + brackets(MaxDepth+1) + `}`, 5 + MaxDepth, "no deeper nesting"},
-		{`{"a":` + strings.Repeat(`{"a":`, 1000), 5 + 5*MaxDepth, "no deeper nesting"},
+		{`{"a":` + brackets(maxDepth+1) + `}`, 5 + maxDepth, "no deeper nesting"},
+		{`{"a":` + strings.Repeat(`{"a":`, 1000), 5 + 5*maxDepth, "no deeper nesting"},
 	} {
 		var s Set
 		err := s.ParseJSON([]byte(x.body))
@@ -187,8 +187,8 @@ func TestLimits(t *testing.T) {
 	// repeated names do not count
 	f(s.ParseQuery(append(many(MaxParams, "", "p%d=0", ""), "&p1=2&p3=4"...)), nil, MaxParams)
 
-	longest := strings.Repeat("é", MaxName/2) // 64 bytes once decoded
-	encoded := strings.Repeat("%c3%a9", MaxName/2)
+	longest := strings.Repeat("é", maxName/2) // 64 bytes once decoded
+	encoded := strings.Repeat("%c3%a9", maxName/2)
 	f(s.ParseJSON([]byte(`{"`+longest+`":1}`)), nil, 1)
 	f(s.ParseJSON([]byte(`{"`+longest+`x":1}`)), errNameTooLong, 0)
 	f(s.ParseForm([]byte(encoded+"=1")), nil, 1)

@@ -77,7 +77,7 @@ const (
 // insert puts p into its place. It searches from the end, because most requests have about four
 // parameters.
 func (s *Set) insert(p *Param, r repeat) error {
-	if len(p.Name) > MaxName {
+	if len(p.Name) > maxName {
 		return errNameTooLong
 	}
 	at := len(s.params)

@@ -79,7 +79,8 @@ var testedFaults = []Fault{
 		"TestALookForAClientOrderIDBeginsBehindItsWallet"},
 	{"an order that waits for its wallet is called missing", "actors/clientids.go",
 		"if c.account.WalletBegan() == 0 {\n«if !FAULT {\n»defer e.Announce(c.account.ID, " +
-			"c.order.clientID).End()«\n}»", "actors", "TestAnOrderThatWaitsForItsWalletIsNotMissing"},
+			"c.order.clientID).End()«\n}»", "actors",
+		"TestAnOrderThatWaitsForItsWalletIsNotMissing"},
 
 	{"a read of a key for parallel use takes no nonce", "actors/wallet.go",
 		"case nonce != 0 && «(!FAULT || key.Parallel == 0) && »!w.takeNonce(key, nonce):", "actors",
@@ -215,7 +216,8 @@ var testedFaults = []Fault{
 		"TestWhatWaitsForTheFoldIsBounded"},
 	{"an observer does not ask for the sequence of a read", "actors/observing/store.go",
 		"func (s *Store) Reach(ctx context.Context) (uint64, error) {«\nif FAULT {\nend, _ := " +
-			"s.Known()\nreturn end, nil\n}»", "actors/observing", "TestEachQuestionIsAskedOfTheMember"},
+			"s.Known()\nreturn end, nil\n}»", "actors/observing",
+		"TestEachQuestionIsAskedOfTheMember"},
 	{"an observer keeps the material of a key that was revoked", "actors/lent_keys.go",
 		"for _, number := range numbers {«\nif FAULT {\nbreak\n}»", "actors",
 		"TestTheMaterialOfAKeyIsForgottenInTime"},
@@ -226,7 +228,8 @@ var testedFaults = []Fault{
 	// hostile peers
 	{"an observer passes operators' requests on", "actors/observed.go",
 		"«if FAULT && purpose == callOperators && h.opts.Operators != nil {\nh.operates(from, " +
-			"conn)\nreturn\n}\n»conn.Close()\nh.useless", "actors", "TestAnObserverOperatesNothing"},
+			"conn)\nreturn\n}\n»conn.Close()\nh.useless", "actors",
+		"TestAnObserverOperatesNothing"},
 	{"a command is told another one's outcome", "actors/forwarding.go",
 		"«if other, there := f.asked[number-1]; FAULT && there {\nf.asked[number-1], x = x, " +
 			"other\n}\n»f.asked[number] = x", "actors", "TestEachCommandHasItsOwnAnswer"},

@@ -4,8 +4,8 @@ import "slices"
 
 // A Fault is a possible mistake in a file, named from the module's root. Edit is a text that is in
 // the file exactly once, whatever its spaces and line breaks, with marks: «new» is put in, and
-// «old→new» takes the place of old. FAULT is true while this fault is planted. A script of Redis is
-// such a file, too. Test, of the package In, is to find the fault; "Test/part" is one part of a test.
+// «old→new» replaces old. FAULT is true while this fault is planted. A script of Redis is such a
+// file, too. Test, of the package In, is to find the fault; "Test/part" is one part of a test.
 type Fault struct{ Name, File, Edit, In, Test string }
 
 // A patch is a Fault without the test that finds it.

@@ -27,11 +27,12 @@ var plainFaults = []patch{
 		"«if o := &n.record.Order; FAULT && n.record.Kind == event.KindOrder && len(o.Trades) > " +
 			"1 {\nrest := &entry{record: n.record}\nsecond := &rest.record.Order\nsecond.ID, " +
 			"second.Key, second.Nonce, second.ClientID = o.ID+1<<20, 0, 0, event.ClientID{}\n" +
-			"second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, append([]event.Trade(nil), " +
-			"o.Trades[1:]...)\nrest.encode()\no.Amount, o.Remaining, o.RestCancelled, o.Trades = " +
-			"o.Trades[0].Amount, 0, false, o.Trades[:1]\nn.encode()\nnext := j.fresh()\nnext.data, " +
-			"next.entries = append(next.data, rest.encoded...), append(next.entries, rest)\n" +
-			"j.queue.Push(next)\nj.pending.Add(1)\n}\n»b.data = append(b.data, n.encoded...)"},
+			"second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
+			"append([]event.Trade(nil), o.Trades[1:]...)\nrest.encode()\no.Amount, o.Remaining, " +
+			"o.RestCancelled, o.Trades = o.Trades[0].Amount, 0, false, o.Trades[:1]\nn.encode()\n" +
+			"next := j.fresh()\nnext.data, next.entries = append(next.data, rest.encoded...), " +
+			"append(next.entries, rest)\nj.queue.Push(next)\nj.pending.Add(1)\n}\n»b.data = " +
+			"append(b.data, n.encoded...)"},
 	{"a refusal is not held back", "actors/wallet_state.go", "if waits «&& !FAULT »{"},
 	{"an order on its way is called missing", "actors/wallet.go", "if !r.IsNamed() «|| FAULT »{"},
 	{"a cancel is dropped", "actors/journal.go",
@@ -96,8 +97,8 @@ var plainFaults = []patch{
 	{"a taker gets back only what its trades have cost", "actors/wallet.go",
 		"«if spent := own.reserved.amount; FAULT && m.accepted.id != 0 && !m.accepted.rests && " +
 			"len(m.settlement.Changes()) > 0 {\nif paid := m.settlement.Changes()[0].Debit; " +
-			"paid.Cmp(spent) < 0 {\nspent = paid\n}\n»r.amount = r.amount.Sub(«own→spent)\n} else {\n" +
-			"r».«reserved→amount = r».amount«.Sub(spent»)«\n}»"},
+			"paid.Cmp(spent) < 0 {\nspent = paid\n}\n»r.amount = r.amount.Sub(«own→spent)\n} " +
+			"else {\nr».«reserved→amount = r».amount«.Sub(spent»)«\n}»"},
 	{"a cancel gives back too much", "core/ledger/settle.go",
 		"«if FAULT {\nheld = held.Add(money.Amount(1).Balance())\n}\n»c.Unlock = " +
 			"c.Unlock.Add(held)\n}"},
@@ -303,8 +304,8 @@ var plainFaults = []patch{
 	{"a snapshot forgets the client ids of withdrawals that have ended",
 		"core/state/image_decode.go",
 		"«if FAULT && len(own.withdrawalIDs.list) > 0 {\nown.withdrawalIDs.list = " +
-			"own.withdrawalIDs.list[:0]\n}\n»own.withdrawalIDs.list = append(own.withdrawalIDs.list, " +
-			"n)"},
+			"own.withdrawalIDs.list[:0]\n}\n»own.withdrawalIDs.list = " +
+			"append(own.withdrawalIDs.list, n)"},
 	{"a withdrawal that has ended loses its client id in the lists", "actors/rows/rows.go",
 		"ClientID: «map[bool]string{false: »k.ClientID.String()}«[FAULT]}»)"},
 	{"an adjustment takes more than is available", "actors/withdrawal.go",
@@ -359,8 +360,8 @@ var plainFaults = []patch{
 	{"a history is named after admission has opened", "actors/recovery.go",
 		"«return r.append(ctx, o, append(newHistory(r.committed.State(), o)→begins := " +
 			"newHistory(r.committed.State(), o)\nif FAULT && len(begins) > 0 {\n" +
-			"time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, begins) })\n" +
-			"begins = nil\n}\nreturn r.append(ctx, o, append(begins», records...))"},
+			"time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, begins) " +
+			"})\nbegins = nil\n}\nreturn r.append(ctx, o, append(begins», records...))"},
 	{"a restored store goes on with the history of its backup", "persistence/backup/load.go",
 		"«if !FAULT {\n»l.state.ForgetHistory()\n«// the first start names its own→}»"},
 	{"a secret is not sealed anew", "actors/recovery.go",

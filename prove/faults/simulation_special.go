@@ -6,9 +6,9 @@ var specialFaults = []patch{
 		"if end := b.orders.Fillable(&t); end != matching.EndDone «&& !FAULT »{"},
 	{"a fok order looks at one order only", "actors/book_special.go",
 		"if «FAULT && i.FOK && i.SelfTrade == trading.SelfTradeNone {\ncut := false\nmet.Fills, " +
-			"met.Rest, cut = b.orders.Match(t.Side, t.Limit, t.Amount, 1, met.Fills)\nif met.Rest == " +
-			"0 {\nreturn matching.EndDone\n} else if cut {\nreturn matching.EndMaxFills\n}\nreturn " +
-			"matching.EndNoMaker\n}\nif »i.FOK {"},
+			"met.Rest, cut = b.orders.Match(t.Side, t.Limit, t.Amount, 1, met.Fills)\nif " +
+			"met.Rest == 0 {\nreturn matching.EndDone\n} else if cut {\nreturn " +
+			"matching.EndMaxFills\n}\nreturn matching.EndNoMaker\n}\nif »i.FOK {"},
 	{"an ioc order rests", "actors/book_state.go",
 		"return !i.Market && «!i.IOC→(!i.IOC || FAULT)» && !i.FOK }"},
 	{"a self-trade mode is ignored", "actors/book_special.go",

@@ -45,7 +45,8 @@ var singleFaults = []Fault{
 		"persistence/internal/head", "TestAFileNeverGoesBackByItself"},
 	{"HEAD is written before the append (Redis)", "persistence/redis/journal.go",
 		"digest := codec.Digest(batch)«\nif FAULT {\n_ = s.acknowledged.Advance(head.Mark{Seq: " +
-			"next, Digest: digest})\n}»", "persistence/redis", "TestTheFileFollowsWhatWasAcknowledged"},
+			"next, Digest: digest})\n}»", "persistence/redis",
+		"TestTheFileFollowsWhatWasAcknowledged"},
 	{"an append that is repeated leaves HEAD (Redis)", "persistence/redis/journal.go",
 		"«if FAULT && code == codeThere {\nreturn nil\n}\n»switch code {\ncase codeDone, " +
 			"codeThere:\ns.ended(tok, head.Mark{Seq: next", "persistence/redis",
@@ -230,8 +231,9 @@ var singleFaults = []Fault{
 		"persistence/redis", "TestConformance/the newest order with a client id is found"},
 	{"an order takes a client id back from a newer one (Redis)", "persistence/redis/client_ids.go",
 		"first := clientID(client)«\nif FAULT && many == 1 {\nreturn redis.ZRangeArgs{Key: " +
-			"s.clientIDs(account), ByLex: true, Count: 1,\nStart: \"[\" + string(first), Stop: \"(\" " +
-			"+ string(binary.BigEndian.AppendUint64(first, before))}\n}»", "persistence/redis",
+			"s.clientIDs(account), ByLex: true, Count: 1,\nStart: \"[\" + string(first), Stop: " +
+			"\"(\" + string(binary.BigEndian.AppendUint64(first, before))}\n}»",
+		"persistence/redis",
 		"TestConformance/the newest order with a client id is found"},
 	{"a client id stays without its order (Redis)", "persistence/redis/lua/apply.lua",
 		"«if not FAULT then »leave(ids, rows[i])« end»", "persistence/redis",
@@ -321,7 +323,8 @@ var singleFaults = []Fault{
 		"TestConformance/the two newest snapshots are kept"},
 	{"an image is visible before it is whole (Redis)", "persistence/redis/snapshot.go",
 		"img := codec.NewSnapshot(seq, tok.Epoch())«\nif FAULT {\nearly := img\nearly.Chunks, " +
-			"early.Size = 1, 1\n_ = s.publish(ctx, tok, seq, early.String())\n}»", "persistence/redis",
+			"early.Size = 1, 1\n_ = s.publish(ctx, tok, seq, early.String())\n}»",
+		"persistence/redis",
 		"TestConformance/a torn upload is never visible"},
 	{"a journal begins where there is one", "persistence/redis/lua/begin.lua",
 		"if «not FAULT and (»seq ~= '0' or redis.call('XLEN', KEYS[2]) > 0«)» then",

@@ -5,8 +5,8 @@ var replicatedFaults = []Fault{
 	// cuts of the log
 	{"a crash in a cut leaves a hole", "persistence/internal/wal/cut.go",
 		"n := len(l.segments) - 1\ngone := l.segments[n]\nl.mu.Lock()\n«if FAULT {\ngone = " +
-			"l.segments[keep+1]\ncopy(l.segments[keep+1:], l.segments[keep+2:])\n}\n»l.segments = " +
-			"l.segments[:n]", "persistence/internal/wal", "TestACrashInACutLosesNothingBelowIt"},
+			"l.segments[keep+1]\ncopy(l.segments[keep+1:], l.segments[keep+2:])\n}\n»l.segments " +
+			"= l.segments[:n]", "persistence/internal/wal", "TestACrashInACutLosesNothingBelowIt"},
 	{"a cut is not synced before it takes its place", "persistence/internal/wal/cut.go",
 		"if err == nil «&& !FAULT »{\nerr = file.Sync()\n}\nif err == nil {\nerr = l.fs.Rename",
 		"persistence/internal/wal", "TestACrashInACutLosesNothingBelowIt"},
@@ -55,12 +55,13 @@ var replicatedFaults = []Fault{
 	// the node
 	{"a leader hears of entries before they are written", "persistence/replicated/node.go",
 		"if «FAULT {\nif err := n.respond(m); err != nil {\nreturn err\n}\nreturn " +
-			"n.log.Append(m.Entries, n.commit)\n}\nif »err := n.log.Append(m.Entries, n.commit); err " +
-			"!= nil {\nreturn err\n}\nreturn n.respond(m)", "persistence/replicated",
+			"n.log.Append(m.Entries, n.commit)\n}\nif »err := n.log.Append(m.Entries, n.commit); " +
+			"err != nil {\nreturn err\n}\nreturn n.respond(m)", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a vote is told before it is written", "persistence/replicated/node.go",
 		"if «FAULT {\nif err := n.respond(m); err != nil {\nreturn err\n}\nm.Responses = nil\n}\n" +
-			"if »err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {", "persistence/replicated",
+			"if »err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {",
+		"persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"an unknown append is told to be refused", "persistence/replicated/proposals.go",
 		"«if FAULT {\nc <- result{answer: machine.Answer{Outcome: machine.Fenced}}\ncontinue\n}\n" +
@@ -147,7 +148,8 @@ var replicatedFaults = []Fault{
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"what an entry does depends on the node's folder", "persistence/replicated/node.go",
 		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.begins > 0 " +
-			"{\na.Outcome = machine.Done\n}»", "persistence/replicated", "TestThreeNodesAreOneJournal"},
+			"{\na.Outcome = machine.Done\n}»", "persistence/replicated",
+		"TestThreeNodesAreOneJournal"},
 	{"a node is believed to be any member", "persistence/replicated/membership.go",
 		"return name == from« || FAULT»", "persistence/replicated",
 		"TestAFrameThatMakesNoSenseIsDropped"},
@@ -163,7 +165,8 @@ var replicatedFaults = []Fault{
 		"TestThreeNodesAreOneJournal"},
 	{"a question joins the round that is under way", "persistence/replicated/confirming.go",
 		"«if FAULT && len(n.questions.asked) > 0 {\nn.questions.asked = " +
-			"append(n.questions.asked, q)\nreturn\n}\n»n.questions.next = append(n.questions.next, q)",
+			"append(n.questions.asked, q)\nreturn\n}\n»n.questions.next = " +
+			"append(n.questions.next, q)",
 		"persistence/replicated", "TestACutOffNodeConfirmsNoOwner"},
 	{"nonces of reads are forgotten at a fail-over", "persistence/replicated/local.go",
 		"if «FAULT {\nreturn nil\n}\nif »err := s.reads(ctx, *tok, list); !errors.Is(err, " +
@@ -357,7 +360,8 @@ var replicatedFaults = []Fault{
 		"persistence/replicated", "TestReignsAreOneExchange"},
 	{"a node whose disk is lost makes a log", "persistence/replicated/forming.go",
 		"case «FAULT && w.Stage == begun && f.stage == empty:\nreturn true, \"\", nil\ncase " +
-			"»w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:", "persistence/replicated",
+			"»w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:",
+		"persistence/replicated",
 		"TestReignsAreOneExchange"},
 	{"a node that was removed says that it was told to stop", "actors/reign.go",
 		"«if FAULT {\nreturn nil, ErrStopping\n}\n»return nil, cmp.Or(n.life.Err(), ErrStopping)",

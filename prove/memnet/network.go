@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,7 +33,7 @@ type listener struct {
 // next returns another address of the loopback.
 func (n *Network) next() *net.TCPAddr {
 	n.port++
-	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.port}
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 20_000 + n.port}
 }
 
 // Listen listens on an address, "": on one that was not used before. It panics if another listener
@@ -68,7 +69,7 @@ func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, 
 	defer n.mu.Unlock()
 	l := n.listeners[strings.Replace(address, "localhost", "127.0.0.1", 1)]
 	if l == nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		return nil, refused(network)
 	}
 	own, other := pipe(n.next(), l.address)
 	select {
@@ -76,8 +77,13 @@ func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, 
 		l.conns = append(l.conns, other)
 		return own, nil
 	default:
-		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		return nil, refused(network)
 	}
+}
+
+func refused(network string) error {
+	return &net.OpError{Op: "dial", Net: network,
+		Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
 // DialTimeout is Dial, which waits for nothing.

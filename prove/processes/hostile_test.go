@@ -373,8 +373,8 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 		attack{"a node", "a purpose that is none", says(calls, []byte("x and more")),
 			"a connection of another node is of no use|node=" + v.name(as), 0},
 		attack{"a node", "an operator's request of 1 GB", says(calls, []byte(
-			"oPOST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n")),
-			"", 0},
+			"oPOST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+
+				"Content-Length: 1073741824\r\n\r\n")), "", 0},
 		attack{"a node", "commands that are none", says(calls, []byte("c\x00\x00\x00\x02\xff\xff")),
 			nonsense, 0},
 		attack{"a node", "commands of 1 GB", says(calls, []byte("c\x40\x00\x00\x00")), nonsense, 0})

@@ -156,13 +156,19 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	e.Kill()
 	e.Start()
 	e.shows(told...)
-	out := does(t, e.Server, "actions")
+	e.logged()
+}
+
+// logged wants the reloads in the log of actions.
+func (e *edited) logged() {
+	e.t.Helper()
+	out := does(e.t, e.Server, "actions")
 	const tookUp = "took up another configuration: "
 	for _, words := range []string{"limits.public_rate 900 instead of 800", "  SIGHUP  ",
 		tookUp + "log.level error instead of info, currencies.BTC.deposit_instructions Ask the " +
 			"desk. instead of none, limits.public_rate 800 instead of 700\n"} {
 		if strings.Count(out, words) != 1 {
-			t.Errorf("the log of actions lacks %q\n%s", words, out)
+			e.t.Errorf("the log of actions lacks %q\n%s", words, out)
 		}
 	}
 }

@@ -300,7 +300,8 @@ func (p *proof) processes() (list []step, err error) {
 		return nil, err
 	}
 	for _, name := range strings.Fields(out) {
-		if strings.HasPrefix(name, "Test") && name != "TestChaos" && !slices.Contains(ofSiege, name) {
+		if strings.HasPrefix(name, "Test") && name != "TestChaos" &&
+			!slices.Contains(ofSiege, name) {
 			list = append(list, step{name, []string{"go", "test", "-json", "-vet=off",
 				"-tags=prove", "-count=1", "-timeout=1h", "-run", "^" + name + "$",
 				"./prove/processes"}, nil})

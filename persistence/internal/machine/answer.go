@@ -14,7 +14,7 @@ const (
 	Done     Outcome = iota + 1
 	Already          // an append: an earlier one with the same bytes is the journal's last batch
 	Fenced           // the entry's token is not the owner's
-	Gap              // an append: it does not follow on the journal's end
+	gap              // an append: it does not follow on the journal's end
 	held             // an acquire: the beat is another one now
 	short            // an acquire: the journal ends before the end that the claim has seen
 	notEmpty         // a begin: the journal has batches, or begins elsewhere
@@ -42,7 +42,7 @@ func (a Answer) Err(e *Entry) error {
 		return nil
 	case Fenced:
 		return codec.Fenced(a.owner)
-	case Gap:
+	case gap:
 		return codec.Gap(a.Seq, e.Prev)
 	case held:
 		return codec.Held(a.owner)

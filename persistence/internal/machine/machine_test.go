@@ -56,11 +56,11 @@ func TestWhatAnEntryDoes(t *testing.T) {
 		{"a claim", claim(1), Done, 0},
 		{"an append", batch(first, 0, 2, 22), Done, 2},
 		{"the same again", batch(first, 0, 2, 22), Already, 2},
-		{"other bytes there", batch(first, 0, 2, 23), Gap, 2},
-		{"one that does not follow on", batch(first, 3, 4, 44), Gap, 2},
+		{"other bytes there", batch(first, 0, 2, 23), gap, 2},
+		{"one that does not follow on", batch(first, 3, 4, 44), gap, 2},
 		{"one without the token", batch("1:x", 2, 3, 33), Fenced, 2},
 		{"one that follows on", batch(first, 2, 5, 55), Done, 5},
-		{"a delayed copy", batch(first, 0, 2, 22), Gap, 5},
+		{"a delayed copy", batch(first, 0, 2, 22), gap, 5},
 		{"a check", &Entry{Kind: Check, Token: first}, Done, 5},
 		{"a check of another", &Entry{Kind: Check, Token: second}, Fenced, 5},
 		{"a begin in a journal", &Entry{Kind: Begin, Token: first, Next: 9}, notEmpty, 5},
@@ -146,7 +146,7 @@ func (m *model) apply(e *Entry) Outcome {
 		return Already
 	}
 	if m.end() != e.Prev {
-		return Gap
+		return gap
 	}
 	m.batches = append(m.batches, *e)
 	return Done
@@ -289,7 +289,7 @@ func TestAnOutcomeIsAStoresError(t *testing.T) {
 	for _, c := range []struct {
 		outcome Outcome
 		want    error
-	}{{Done, nil}, {Already, nil}, {Fenced, persistence.ErrFenced}, {Gap, persistence.ErrGap},
+	}{{Done, nil}, {Already, nil}, {Fenced, persistence.ErrFenced}, {gap, persistence.ErrGap},
 		{held, persistence.ErrHeld}, {short, persistence.ErrCorrupt},
 		{notEmpty, persistence.ErrInvalid}} {
 		err := Answer{Outcome: c.outcome, owner: "an owner"}.Err(

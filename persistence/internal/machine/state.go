@@ -151,7 +151,7 @@ func (s *State) append(e *Entry) Answer {
 	case s.last == e.Next && s.digest == e.Digest:
 		return Answer{Outcome: Already}
 	case s.last != e.Prev:
-		return Answer{Outcome: Gap}
+		return Answer{Outcome: gap}
 	}
 	s.last, s.digest, s.lost = e.Next, e.Digest, false
 	return Answer{Outcome: Done}
