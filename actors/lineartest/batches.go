@@ -29,8 +29,8 @@ func batchesOf(all []Recorded) map[int]*sent {
 		switch {
 		case b == nil:
 			batches[r.batch] = &sent{speaks: r}
-		case r.Result.Outcome == unsure:
-		case b.speaks.Result.Outcome == unsure:
+		case r.Result.Outcome == Unknown:
+		case b.speaks.Result.Outcome == Unknown:
 			b.speaks = r
 		default:
 			b.torn = b.torn || b.speaks.verdict() != r.verdict()

@@ -121,7 +121,7 @@ func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {
 			Operation{Kind: Cancel, Order: 1, Named: true},
 			Operation{Kind: Place, Order: 2, Price: 101, Amount: 1})
 		for i, outcome := range told {
-			if outcome != unsure {
+			if outcome != Unknown {
 				batch[i].End(Result{Outcome: outcome, Remains: 1})
 			}
 		}
@@ -137,7 +137,7 @@ func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {
 	try("the last", true, none, read, Result{Orders: []OrderRow{two}})
 	try("all but the cancel", true, none, read, Result{Orders: []OrderRow{one, two}})
 	try("the first, as was told, and its cancel", true, first, read, Result{})
-	try("the first, which its cancel did not find", false, [2]Outcome{unsure, RefusedState}, read,
+	try("the first, which its cancel did not find", false, [2]Outcome{Unknown, RefusedState}, read,
 		Result{Orders: []OrderRow{one}})
 	read.Nonce = 1 // the batch's
 	refused := Result{Outcome: RefusedNonce, LastNonce: 1}

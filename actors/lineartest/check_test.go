@@ -48,7 +48,7 @@ func (s *script) begin(name string, o Operation) *Recorded {
 }
 
 func (s *script) did(name string, o Operation, r Result) {
-	if r.Outcome == unsure {
+	if r.Outcome == Unknown {
 		r.Outcome = Done
 	}
 	s.begin(name, o).End(r)

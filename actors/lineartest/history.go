@@ -125,7 +125,7 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	unsure            Outcome = iota // it may or may not have happened
+	Unknown           Outcome = iota // it may or may not have happened
 	Done                             // it happened; of a read: it was answered
 	RefusedFunds                     // available was less than needed
 	RefusedState                     // the order is not open, or the withdrawal's status forbids it
@@ -230,7 +230,7 @@ type History struct {
 
 // A Recorded is one operation of a history.
 type Recorded struct {
-	client    int
+	Client    int
 	Operation Operation
 	Result    Result
 	number    int   // in the history
@@ -263,7 +263,7 @@ func (h *History) BeginBatch(client int, list []Operation) (all []*Recorded) {
 
 func (h *History) begin(client int, o Operation, batch int) *Recorded {
 	h.clock++
-	r := &Recorded{client: client, Operation: o, number: len(h.events), batch: batch,
+	r := &Recorded{Client: client, Operation: o, number: len(h.events), batch: batch,
 		epoch: h.epoch, call: h.clock, h: h}
 	h.events = append(h.events, r)
 	return r
@@ -277,7 +277,7 @@ func (r *Recorded) End(result Result) {
 	if r.end != 0 || r.epoch != r.h.epoch {
 		panic(fmt.Sprintf("BUG: %v ends twice, or after Settle", r.Operation))
 	}
-	if r.Result = result; result.Outcome != unsure {
+	if r.Result = result; result.Outcome != Unknown {
 		r.h.clock++
 		r.end = r.h.clock
 	}

@@ -129,7 +129,7 @@ func (s *keys) sign(p *part, k *key) bool {
 		return s.signParallel(p, k)
 	}
 	switch {
-	case r.Outcome == unsure:
+	case r.Outcome == Unknown:
 		k.most = max(k.most, o.Nonce)
 		return true
 	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was taken, or by the wallet
@@ -155,7 +155,7 @@ func (s *keys) sign(p *part, k *key) bool {
 func (s *keys) signParallel(p *part, k *key) bool {
 	o, r, reads := p.o, p.r, p.o.Kind.reads()
 	switch {
-	case r.Outcome == unsure:
+	case r.Outcome == Unknown:
 		k.parallel = k.parallel.perhaps(o.Nonce)
 		return true
 	case r.Outcome == RefusedFrozen:

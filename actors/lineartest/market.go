@@ -105,7 +105,7 @@ func (s *market) step(p *part) bool {
 		s.last.of[o.Account] = true
 		s.wallets[o.Account][o.Currency].Balance += o.Amount * Unit
 		s.noteCredit(p, o.Account, o.Currency, o.Amount*Unit)
-		return r.Outcome == Done || r.Outcome == unsure
+		return r.Outcome == Done || r.Outcome == Unknown
 	case Adjustment:
 		return s.adjust(p)
 	case Withdrawal:

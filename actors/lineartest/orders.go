@@ -48,7 +48,7 @@ func (s *market) place(p *part) bool {
 		return false
 	case r.Outcome == RefusedFunds:
 		return s.mayRefuse(p, o.Account, spends(o.Pair, o.Buy), need)
-	case before != nil, r.Outcome != Done && r.Outcome != unsure,
+	case before != nil, r.Outcome != Done && r.Outcome != Unknown,
 		!s.reserve(o.Account, spends(o.Pair, o.Buy), need), !s.takeID(p):
 		return false
 	}
@@ -74,7 +74,7 @@ func (s *market) enter(p *part, taker *order) bool {
 	}
 	taker.turn = s.updates[taker.pair]
 	s.set(*taker)
-	if p.r.Outcome == unsure {
+	if p.r.Outcome == Unknown {
 		return true
 	}
 	return p.r.Remains == taker.remains &&
@@ -114,12 +114,12 @@ func (s *market) amend(p *part) bool {
 	case r.Outcome == RefusedState || !open:
 		s.noteCredit(p, c.account, currency, most) // the wallet may have set it aside until then
 		return r.Outcome != Done && !open
-	case is.amount < c.amount, r.Outcome != Done && r.Outcome != unsure, !s.takeID(p):
+	case is.amount < c.amount, r.Outcome != Done && r.Outcome != Unknown, !s.takeID(p):
 		return false
 	case is.price == c.price && is.amount == c.amount:
 		s.noteCredit(p, c.account, currency, most)
 		s.last.of[c.account] = true
-		return r.Outcome == unsure || len(r.Trades) == 0 && r.Remains == c.remains
+		return r.Outcome == Unknown || len(r.Trades) == 0 && r.Remains == c.remains
 	}
 	more := is.holds(is.remains) - c.holds(c.remains)
 	if f.Balance-f.Reserve < more {
@@ -243,7 +243,7 @@ func (s *market) cancel(p *part) bool {
 		return false
 	}
 	s.close(p, *c)
-	return r.Outcome == Done || r.Outcome == unsure
+	return r.Outcome == Done || r.Outcome == Unknown
 }
 
 // cancelAll does one part of a cancel of all orders: one order's cancel, or the part that wants no

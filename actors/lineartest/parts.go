@@ -62,8 +62,8 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 		o := &r.Operation
 		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch,
 			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number],
-			heard: h.heardBefore(r.call)}, r.client, r.call, r.end}
-		if r.Result.Outcome == unsure {
+			heard: h.heardBefore(r.call)}, r.Client, r.call, r.end}
+		if r.Result.Outcome == Unknown {
 			s.fate = unknown
 		}
 		sent := requests[r.batch]
@@ -224,7 +224,7 @@ func (h *History) mayBeOpen(number int, cancel *span) bool {
 	placed := false
 	for _, r := range h.events {
 		if o := &r.Operation; o.Kind == Place && o.Order == number {
-			placed = placed || r.Result.Outcome == unsure ||
+			placed = placed || r.Result.Outcome == Unknown ||
 				r.Result.Outcome == Done && r.Result.Remains > 0
 		}
 		if row, seen, _ := r.sees(number); seen && r.end < cancel.call && row.Status != Open {

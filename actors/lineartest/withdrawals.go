@@ -32,7 +32,7 @@ func (s *market) withdrawal(p *part) bool {
 		func(w withdrawal, n int) int { return cmp.Compare(w.number, n) })
 	s.withdrawals = slices.Insert(s.withdrawals, at,
 		withdrawal{o.Withdrawal, o.Account, o.Currency, o.Amount, isNew})
-	return r.Outcome == Done || r.Outcome == unsure
+	return r.Outcome == Done || r.Outcome == Unknown
 }
 
 // adjust takes money out of an account, frozen or not. It may take as much as a withdrawal may ask
@@ -48,7 +48,7 @@ func (s *market) adjust(p *part) bool {
 	s.last.of[o.Account] = true
 	f := &s.wallets[o.Account][o.Currency]
 	f.Reserve, f.Balance = f.Reserve-amount, f.Balance-amount
-	return r.Outcome == Done || r.Outcome == unsure
+	return r.Outcome == Done || r.Outcome == Unknown
 }
 
 // moveWithdrawal confirms a withdrawal, approves it, cancels it or refuses it.

@@ -16,9 +16,9 @@
 // of its Redis and of the network between them. During each fault `exchange loadtest` drives and
 // verifies, while money and keys come and go beside it.
 // siege_test.go is the campaign of `make siege`, on a cluster of three nodes.
-// That clients see one exchange is checked where one can look at every answer: by the histories of
-// actors, and by three engines in persistence/replicated. Here cluster_fills_test.go sells through
-// one process of a cluster what another one has just shown.
+// linear_test.go records what clients are told through kills, and has it checked by
+// actors/lineartest; linear_batch_test.go has their batches, linear_own_test.go the subscribers of
+// their accounts, and linear_cluster_test.go three nodes.
 // loadtest_test.go runs the load tester itself against the program, soak_test.go a short soak.
 // tools_test.go has operators' exports, files of deposits and calls of the API.
 // maker_test.go runs the market makers of docs/examples, balancer_test.go its load balancers.

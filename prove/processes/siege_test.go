@@ -101,8 +101,7 @@ func TestClusterCampaign(t *testing.T) {
 // lay makes a cluster go through rounds, which it counts. If some are upgrades, it begins with as
 // many formats less.
 func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
-	g := &siege{random: random, ways: map[way]*relay{}}
-	g.cluster = prepareCluster(t, relays(t, g.ways))
+	g := newSiege(t, random)
 	g.reads = persistence.NewestFormat
 	for _, b := range rounds {
 		if b.upgrades && g.reads > firstFormat {
@@ -128,6 +127,14 @@ func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 	g.everyNode()
 	t.Logf("%d rounds, %d requests acknowledged, all there on each node, %d of the replaced disks "+
 		"filled by a copy; with earlier clusters: %v", len(rounds), g.w.acks.Load(), g.copies, done)
+}
+
+// newSiege prepares a cluster with relays, and starts none of its nodes.
+func newSiege(t *testing.T, random *rand.Rand) *siege {
+	t.Helper()
+	g := &siege{random: random, ways: map[way]*relay{}}
+	g.cluster = prepareCluster(t, relays(t, g.ways))
+	return g
 }
 
 // round brings about a fault under load. Then it compares the states of all nodes, and what the
@@ -334,6 +341,15 @@ func (g *siege) stopped(s *exchangetest.Server) {
 
 // cutOff cuts the ways from a node, those to it, or both. The others go on.
 func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
+	mend := g.cut(s, from, to)
+	g.leader(s)
+	g.w.serves()
+	mend()
+	g.alive(s)
+}
+
+// cut is cutOff, which goes on until the returned function is called.
+func (g *siege) cut(s *exchangetest.Server, from, to bool) (mend func()) {
 	var cut []*relay
 	for way, r := range g.ways {
 		if from && way.from == g.name(s) || to && way.to == g.name(s) {
@@ -344,13 +360,12 @@ func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
 	for _, r := range cut {
 		r.set(mode)
 	}
-	g.leader(s)
-	g.w.serves()
-	for _, r := range cut {
-		r.set(pass)
-		r.cut() // a stream that has lost bytes is of no use
+	return func() {
+		for _, r := range cut {
+			r.set(pass)
+			r.cut() // a stream that has lost bytes is of no use
+		}
 	}
-	g.alive(s)
 }
 
 // serves waits until more requests are acknowledged.

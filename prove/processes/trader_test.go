@@ -78,6 +78,11 @@ type placed struct {
 	Trades  []tradeInfo     `json:"trades"`
 }
 
+// at returns a user of another exchange with the same key.
+func (t *trader) at(s *exchangetest.Server) *trader {
+	return &trader{s: s, name: t.name, key: t.key, secret: t.secret}
+}
+
 // send signs and sends; an error means that the connection broke, and with it all knowledge.
 func (t *trader) send(method, path, form string, nonce uint64) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

@@ -249,12 +249,16 @@ func TestFake(t *testing.T)    { synctest.Test(t, func(t *testing.T) { wait(t) }
 func TestFakeToo(t *testing.T) { bubble(t, func(t *testing.T) { wait(t) }) }
 func TestReal(t *testing.T)    { wait(t) }
 func TestTable(t *testing.T)   { table[0](t) }
+func TestFakeIn(t *testing.T)  { started(t, func(t *testing.T) { wait(t) }) }
+func TestRealIn(t *testing.T)  { started(t, func(t *testing.T) { exec.Command("true") }) }
 
 var table = []func(t *testing.T){wait}
 
 func wait(*testing.T) { time.Sleep(1) }
 
 func bubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+func started(t *testing.T, f func(t *testing.T)) { bubble(t, func(t *testing.T) { f(t) }) }
 `,
 		"a/b_test.go": "//go:build prove\n\npackage a\n\n" +
 			"import (\n\t\"testing\"\n\t\"time\"\n)\n\n" +
@@ -284,6 +288,7 @@ func bubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
 		"a/a_test.go:19: a.TestListen -> net.Listen"+rule,
 		"a/a_test.go:22: a.TestReal -> a.wait -> time.Sleep"+rule,
 		"a/a_test.go:23: a.TestTable -> a.table -> a.wait -> time.Sleep"+rule,
+		"a/a_test.go:25: a.TestRealIn -> exec.Command"+rule,
 		"b/b_test.go:10: b.TestSleep -> time.Sleep"+rule)
 	if _, err := newRingCheck(root, "b\n"); err == nil {
 		t.Error("a package may listen without a reason")
