@@ -230,7 +230,7 @@ type History struct {
 
 // A Recorded is one operation of a history.
 type Recorded struct {
-	Client    int
+	client    int
 	Operation Operation
 	Result    Result
 	number    int   // in the history
@@ -263,7 +263,7 @@ func (h *History) BeginBatch(client int, list []Operation) (all []*Recorded) {
 
 func (h *History) begin(client int, o Operation, batch int) *Recorded {
 	h.clock++
-	r := &Recorded{Client: client, Operation: o, number: len(h.events), batch: batch,
+	r := &Recorded{client: client, Operation: o, number: len(h.events), batch: batch,
 		epoch: h.epoch, call: h.clock, h: h}
 	h.events = append(h.events, r)
 	return r

@@ -62,7 +62,7 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 		o := &r.Operation
 		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch,
 			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number],
-			heard: h.heardBefore(r.call)}, r.Client, r.call, r.end}
+			heard: h.heardBefore(r.call)}, r.client, r.call, r.end}
 		if r.Result.Outcome == Unknown {
 			s.fate = unknown
 		}
