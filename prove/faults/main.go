@@ -182,7 +182,7 @@ func (p *planting) try(f *Fault) {
 		fmt.Printf("NOT FOUND %s: %v\n", f.Name, err)
 		return
 	}
-	fmt.Printf("%s: %s\n", f.Name, found)
+	fmt.Printf("%s: %.160s\n", f.Name, found)
 	if p.log != nil {
 		fmt.Fprintf(p.log, "%s\t%s\n", f.Name, found)
 	}
