@@ -89,16 +89,12 @@ func (b bench) fresh(t testing.TB) {
 	b.account("bob")
 	for _, name := range []string{"alice", "bob"} {
 		for _, currency := range []string{"BTC", "USDT"} {
-			if _, err := b.deposit(name, "1000", currency, name+currency); err != nil {
-				t.Fatal(err)
-			}
+			b.deposit(name, "1000", currency, name+currency)
 		}
 	}
 	for _, x := range [][2]string{{"/api/v1/order", order("sell", "BTC_USDT", "1", "100")},
 		{"/api/v1/withdraw", "address=there&amount=1&currency=BTC"}} {
-		if a := b.post("alice", x[0], x[1]); a.status != 201 {
-			t.Fatalf("%s: %d %s", x[0], a.status, a.body)
-		}
+		b.post("alice", x[0], x[1]).must(t, 201, x[0])
 	}
 }
 
@@ -504,10 +500,7 @@ func FuzzOperatorBodies(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)
-		if a := b.post("alice", "/api/v1/withdraw-confirm",
-			"code="+b.code(1)+"&withdraw=1"); a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		b.post("alice", "/api/v1/withdraw-confirm", "code="+b.code(1)+"&withdraw=1").must(t, 200)
 		for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {
 			if i == maxSteps || s == "" {
 				break

@@ -240,6 +240,13 @@ func (h *harness) halt() {
 	}
 }
 
+// retune starts the exchange again with a gateway of other options.
+func (h *harness) retune(change func(*Options)) {
+	h.tune = change
+	h.stop()
+	h.start()
+}
+
 func (h *harness) crash() {
 	h.engine.Abandon()
 	h.close()
@@ -263,21 +270,42 @@ func (h *harness) account(name string) {
 // accountAt is account with an e-mail address.
 func (h *harness) accountAt(name, email string) {
 	h.t.Helper()
-	if _, err := h.engine.CreateAccount("test", name, email); err != nil {
-		h.t.Fatal(err)
-	}
-	if _, err := h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions,
-		nil); err != nil {
-		h.t.Fatal(err)
-	}
+	h.done(h.engine.CreateAccount("test", name, email))
+	h.done(h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions, nil))
 }
 
-func (h *harness) deposit(name, amount, currency, reference string) (actors.Admin, error) {
+// deposit pays in.
+func (h *harness) deposit(name, amount, currency, reference string) {
+	h.t.Helper()
 	a, err := money.ParseAmount(amount)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return h.engine.Deposit("test", name, currency, a, reference)
+	h.done(h.engine.Deposit("test", name, currency, a, reference))
+}
+
+// done ends the test if what the engine was asked for has failed.
+func (h *harness) done(_ any, err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// stillAt wants the state of before.
+func (h *harness) stillAt(before [32]byte) {
+	h.t.Helper()
+	if h.hash() != before {
+		h.t.Error("what was refused changed the state")
+	}
+}
+
+// verify holds both sides of the engine against each other.
+func (h *harness) verify() {
+	h.t.Helper()
+	if err := h.engine.VerifyAtRest(); err != nil {
+		h.t.Error(err)
+	}
 }
 
 // An answer is the reply to a request.
@@ -285,6 +313,22 @@ type answer struct {
 	status int
 	header *fasthttp.ResponseHeader
 	body   string
+}
+
+// is wants a status of the answer to what is named.
+func (a answer) is(t testing.TB, status int, what ...any) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("%v: %d %.300s, want %d", what, a.status, a.body, status)
+	}
+}
+
+// must is like is, and ends the test.
+func (a answer) must(t testing.TB, status int, what ...any) {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("%v: %d %.300s, want %d", what, a.status, a.body, status)
+	}
 }
 
 // do sends one request as it is. An observer whose node has lost touch, because the machine stood

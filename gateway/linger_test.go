@@ -323,9 +323,7 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 		d.eventuallyFree()
 		d.places.SetPatience(50 * time.Millisecond)
 		silent := d.dial(t)
-		if a := talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")).is(t, 413)
 		d.eventuallyFree()
 	})
 }

@@ -110,9 +110,7 @@ func busyExchange(t *testing.T) *harness {
 	h.account("alice")
 	h.account("bob")
 	for _, d := range [][2]string{{"alice", "BTC"}, {"bob", "USDT"}} {
-		if _, err := h.deposit(d[0], "1000", d[1], d[0]); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(d[0], "1000", d[1], d[0])
 	}
 	return h
 }
@@ -180,9 +178,7 @@ func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
 			"expire_time=NEXT&time_in_force=gtd&price=80"} {
 			form := strings.ReplaceAll(instructionForm(says), "NEXT",
 				fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+3000)/1000))
-			if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
-				t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
-			}
+			h.post("bob", "/api/v1/order/", form).must(t, 201, "order", i+1)
 		}
 		for _, name := range []string{"exchange_orders_triggered_total",
 			"exchange_self_trades_prevented_total", "exchange_orders_expired_total"} {
@@ -266,10 +262,8 @@ func testStagesAreInTheScrape(t *testing.T) {
 	stages := []string{"queue", "match", "gather", "append", "release", "answer"}
 	eventually(t, "some command was traced", func() bool { // the clock chooses
 		for range metrics.TraceOneIn {
-			if a := h.post("alice", "/api/v1/order",
-				order("sell", "BTC_USDT", "0.00001", "100")); a.status != 201 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
+			h.post("alice", "/api/v1/order",
+				order("sell", "BTC_USDT", "0.00001", "100")).must(t, 201)
 		}
 		return scrape().value("exchange_command_stage_duration_seconds", "stage", "match") > 0
 	})
@@ -344,13 +338,9 @@ func TestMetricsAndProfilesAreTheOperators(t *testing.T) {
 		if a := ask("GET", path, ""); a.status != 200 || len(a.body) < 100 {
 			t.Errorf("%s: %d %d bytes", path, a.status, len(a.body))
 		}
-		if a := ask("POST", path, ""); a.status != 404 {
-			t.Errorf("POST %s: %d", path, a.status)
-		}
-		if a := h.do("GET", path, "", "", "Authorization",
-			"Bearer "+operatorToken); a.status != 404 {
-			t.Errorf("%s on the public listener: %d", path, a.status)
-		}
+		ask("POST", path, "").is(t, 404, "POST", path)
+		h.do("GET", path, "", "", "Authorization", "Bearer "+operatorToken).is(t, 404, path,
+			"on the public listener")
 	}
 	// The command line may have the password of a store.
 	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof/symbol",
@@ -370,9 +360,7 @@ func testAStalledStoreIsInTheScrape(t *testing.T) {
 	})
 	scrape := scraping(t, h.gateway)
 	release := store.block()
-	if a := h.post("alice", "/api/v1/order", order("buy", "BTC_USDT", "1", "1")); a.status != 503 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("alice", "/api/v1/order", order("buy", "BTC_USDT", "1", "1")).must(t, 503)
 	s := scrape()
 	for name, want := range map[string]float64{"exchange_store_stalled": 1, "exchange_ready": 0,
 		"exchange_commands_in_flight": 1} {
@@ -544,12 +532,10 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
-	h.stop()
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		all := &slog.HandlerOptions{Level: slog.LevelDebug}
 		o.Log = slog.New(slog.NewTextHandler(logged, all))
-	}
-	h.start()
+	})
 	defer store.block()()
 	form := order("buy", "BTC_USDT", "1", "1")
 	headers := signed("alice", 1, form)
@@ -601,9 +587,7 @@ func (c *captured) line(text string) string {
 func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	logged := &captured{}
 	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request = time.Second })
-	h.stop()
-	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
-	h.start()
+	h.retune(func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) })
 	ask := asOperator(t, h.gateway)
 	defer store.block()()
 	a := ask("POST", "/operator/v1/deposits",

@@ -180,9 +180,7 @@ func TestTheOperatorsDocumentIsServed(t *testing.T) {
 		string(a.header.ContentType()) != jsonMedia || a.body != want.String()+"\n" {
 		t.Errorf("%d %v, another document is served: %.200s", a.status, err, a.body)
 	}
-	if a := ask("GET", operator.DocumentPath, "", "Authorization: Bearer x"); a.status != 401 {
-		t.Errorf("without the token: %d", a.status)
-	}
+	ask("GET", operator.DocumentPath, "", "Authorization: Bearer x").is(t, 401, "without the token")
 }
 
 // Handlers take the members that the document has, and each of them refuses any other.

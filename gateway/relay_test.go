@@ -112,9 +112,7 @@ func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
 	if a.status != 200 || !strings.Contains(a.body, "exchange_cluster_leads 0") {
 		t.Errorf("the metrics of another node are shown: %d", a.status)
 	}
-	if a := here("GET", "/operator/v1/none", ""); a.status != 404 {
-		t.Error(a.status, a.body)
-	}
+	here("GET", "/operator/v1/none", "").is(t, 404)
 }
 
 // Words of the API: nothing was sent, and try again; or it may have been done.
@@ -256,9 +254,7 @@ func TestFewRequestsAreOnTheirWay(t *testing.T) {
 	var all sync.WaitGroup
 	for range actors.OperatorsAtOnce {
 		all.Go(func() {
-			if a := ask("GET", "/operator/v1/accounts", ""); a.status != 200 {
-				t.Error(a.status, a.body)
-			}
+			ask("GET", "/operator/v1/accounts", "").is(t, 200)
 		})
 	}
 	for range actors.OperatorsAtOnce {
@@ -270,9 +266,7 @@ func TestFewRequestsAreOnTheirWay(t *testing.T) {
 	}
 	close(release)
 	all.Wait()
-	if a := ask("GET", "/operator/v1/accounts", ""); a.status != 200 {
-		t.Error(a.status, a.body)
-	}
+	ask("GET", "/operator/v1/accounts", "").is(t, 200)
 }
 
 // What another node sends instead of an operator's request changes nothing, and ends its

@@ -262,7 +262,12 @@ func (s script) run() string {
 	h := s.h
 	switch s.d.Cmd {
 	case "deposit":
-		a, err := h.deposit(s.arg(0), s.arg(1), s.arg(2), s.option("reference", s.d.Pos))
+		amount, err := money.ParseAmount(s.arg(1))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		a, err := h.engine.Deposit("test", s.arg(0), s.arg(2), amount,
+			s.option("reference", s.d.Pos))
 		switch {
 		case err != nil:
 			return "error: " + err.Error()

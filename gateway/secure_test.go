@@ -29,18 +29,14 @@ func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Auth
 	t.Helper()
 	h = newHarness(t, nil)
 	a, folder, c := newCertificate(t, time.Now().Add(30*aDay), log)
-	h.tune = func(o *Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go h.gateway.Serve(l) //nolint:errcheck // ends with the listener
 	h.account("alice")
-	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "10", "BTC", "r")
 	return h, a, folder, l.Addr().String()
 }
 
@@ -145,9 +141,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	if resp.StatusCode != 200 || !strings.HasPrefix(body, `0{"sid"`) {
 		t.Errorf("polling: %d %s", resp.StatusCode, body)
 	}
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
+	h.verify()
 
 	// Without TLS a client is told to use it, and nothing of what the path has.
 	c, err := net.Dial("tcp", address)
