@@ -142,10 +142,7 @@ func detail(text string) string {
 // raw sends bytes on a connection of their own and reads one answer.
 func (h *harness) raw(method, text string) answer {
 	h.t.Helper()
-	c, err := h.listener.Dial()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	c := must(h.listener.Dial())
 	defer c.Close()
 	return talk(h.t, c, method, text)
 }
@@ -166,10 +163,7 @@ func talk(t testing.TB, c net.Conn, method, text string) answer {
 		t.Fatalf("%.80q: %v", text, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(io.ReadAll(resp.Body))
 	a := answer{status: resp.StatusCode, header: &fasthttp.ResponseHeader{}, body: string(body)}
 	for name, values := range resp.Header {
 		a.header.Set(name, strings.Join(values, ", "))

@@ -39,9 +39,7 @@ func (h *harness) postJSON(account string, nonce uint64, path, body string) answ
 func (h *harness) hash() [32]byte {
 	h.t.Helper()
 	q := new(committed.Hash)
-	if err := h.engine.Ask(q, nil, 0); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, h.engine.Ask(q, nil, 0))
 	return q.Hash
 }
 

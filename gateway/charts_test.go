@@ -170,10 +170,8 @@ func (h *harness) journal(records ...event.Record) {
 		batch = records[i].Append(batch)
 	}
 	batch = event.EndBatch(batch, token.Epoch(), last, uint32(len(records)))
-	if err := errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch),
-		store.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch),
+		store.Close()))
 	h.start()
 }
 

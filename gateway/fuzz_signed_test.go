@@ -76,10 +76,7 @@ func (b bench) fresh(t testing.TB) {
 		b.gateway.api.Store(api.New(a.Public, a.Commands()))
 	} else {
 		b.store = b.open()
-		engine, err := actors.Start(context.Background(), b.options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := must(actors.Start(context.Background(), b.options()))
 		b.engine = engine
 		b.gateway.engine.Store(engine)
 		b.gateway.api.Store(api.New(engine.Public, engine).Lead(engine.Ready))
@@ -102,9 +99,7 @@ func (b bench) fresh(t testing.TB) {
 func (b bench) end(t testing.TB) {
 	t.Helper()
 	b.halt()
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, b.store.Close())
 }
 
 // totals are the money of alice and bob together, by currency.
@@ -113,9 +108,7 @@ func (b bench) totals() map[uint16]money.Balance {
 	sums := map[uint16]money.Balance{}
 	for account := range uint32(2) {
 		r := &committed.Wallet{Account: account + 1}
-		if err := b.engine.Ask(r, nil, 0); err != nil {
-			b.t.Fatal(err)
-		}
+		worked(b.t, b.engine.Ask(r, nil, 0))
 		for _, held := range r.Holdings {
 			sums[held.Currency] = sums[held.Currency].Add(held.Balance)
 		}
@@ -404,9 +397,7 @@ func (b bench) requests(t testing.TB, routes []privateRoute, input string) {
 	if after := b.totals(); !maps.Equal(after, before) {
 		t.Fatalf("together they had %v and have %v", before, after)
 	}
-	if err := atRest(b.engine); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, atRest(b.engine))
 }
 
 // For every body of the operator with the token, the answer is JSON of a documented status, and a
@@ -507,9 +498,7 @@ func FuzzOperatorBodies(f *testing.F) {
 			}
 			b.operate(routes[int(s[0])%len(routes)], s[1:])
 		}
-		if err := atRest(b.engine); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, atRest(b.engine))
 	})
 }
 

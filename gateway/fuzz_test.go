@@ -163,9 +163,7 @@ func holdings(t testing.TB, h *harness) string {
 	var text strings.Builder
 	for account := range uint32(2) {
 		r := &committed.Wallet{Account: account + 1}
-		if err := h.engine.Ask(r, nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, h.engine.Ask(r, nil, 0))
 		for _, held := range r.Holdings {
 			text.WriteString(held.Balance.String() + "/" + held.Reserve.String() + " ")
 		}

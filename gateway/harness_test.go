@@ -104,11 +104,7 @@ func newHarness(t testing.TB, change func(*actors.Options)) *harness {
 func (h *harness) toPebble(keep *persistence.Retention) {
 	h.stop()
 	h.open = func() persistence.Store {
-		s, err := pebble.Open(h.dir, pebble.Options{Logger: quiet(), Retention: *keep})
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		return s
+		return must(pebble.Open(h.dir, pebble.Options{Logger: quiet(), Retention: *keep}))
 	}
 	h.start()
 }
@@ -122,11 +118,7 @@ func quiet() *slog.Logger {
 
 // sealer is that of all engines of the tests.
 func (h *harness) sealer() *seal.Sealer {
-	s, err := seal.New(make([]byte, seal.KeyBytes))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return s
+	return must(seal.New(make([]byte, seal.KeyBytes)))
 }
 
 // code is the mailed code of a pending withdrawal; for any other withdrawal it is a code that fits
@@ -134,9 +126,7 @@ func (h *harness) sealer() *seal.Sealer {
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
 	r := &committed.PendingWithdrawal{ID: id}
-	if err := h.engine.Ask(r, nil, 0); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, h.engine.Ask(r, nil, 0))
 	if !r.Found {
 		return "2222-2222-2222"
 	}
@@ -185,10 +175,7 @@ func (h *harness) options() actors.Options {
 
 func (h *harness) start() {
 	h.store = h.open()
-	engine, err := actors.Start(context.Background(), h.options())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	engine := must(actors.Start(context.Background(), h.options()))
 	h.engine = engine
 	h.serve()
 }
@@ -235,9 +222,7 @@ func (h *harness) halt() {
 	if h.observed != nil {
 		end = h.observed.end
 	}
-	if err := end(context.Background()); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, end(context.Background()))
 }
 
 // retune starts the exchange again with a gateway of other options.
@@ -256,9 +241,7 @@ func (h *harness) close() {
 	h.client.CloseIdleConnections()
 	h.gateway.Shutdown(time.Minute)
 	h.listener.Close()
-	if err := h.store.Close(); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, h.store.Close())
 }
 
 // account opens an account with the key "key-NAME" of all permissions.
@@ -277,10 +260,7 @@ func (h *harness) accountAt(name, email string) {
 // deposit pays in.
 func (h *harness) deposit(name, amount, currency, reference string) {
 	h.t.Helper()
-	a, err := money.ParseAmount(amount)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	a := must(money.ParseAmount(amount))
 	h.done(h.engine.Deposit("test", name, currency, a, reference))
 }
 
@@ -416,3 +396,19 @@ const (
 	jsonMedia = "application/json"
 	formMedia = "application/x-www-form-urlencoded"
 )
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

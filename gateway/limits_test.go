@@ -347,10 +347,7 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 	both := post(most-len(post(0))) + strings.Repeat("x", largest)
 	want(t, "headers and body at their limits", h.raw("POST", both), 401,
 		detail(api.Unauthenticated.Detail))
-	c, err := h.listener.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(h.listener.Dial())
 	defer c.Close()
 	for range 3 {
 		want(t, "again on the same connection", talk(t, c, "POST", both), 401,

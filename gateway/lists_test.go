@@ -484,10 +484,7 @@ func adjustments(t *testing.T, h *harness, last uint64) (list []*listedTransfer)
 	for i, code := range []string{"BTC", "ETH", "USDT", "BTC", "ETH", "USDT"} {
 		x := &listedTransfer{ID: last + uint64(i+1), Status: 30, Currency: code, Amount: "0.25",
 			Details: "twice", Adjustment: true, owner: []string{"alice", "bob"}[i%2]}
-		reference, err := event.NewClientID(fmt.Sprint("wire-", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		reference := must(event.NewClientID(fmt.Sprint("wire-", i)))
 		c, err := h.engine.Adjust("test", h.engine.Key([]byte("key-"+x.owner)).Account.ID,
 			h.engine.Currency([]byte(code)).Number, 25_000_000, x.Details, reference)
 		if err != nil || c.Outcome() != actors.Accepted {

@@ -129,9 +129,7 @@ func TestALoginBehindATrustedProxyIsOfItsClient(t *testing.T) {
 		p := &polled{h: h, path: streamPath + "?EIO=4&transport=polling"}
 		a := h.do("GET", p.path, "", "", "X-Forwarded-For", from)
 		var open struct{ SID string }
-		if err := json.Unmarshal([]byte(a.body[1:]), &open); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, json.Unmarshal([]byte(a.body[1:]), &open))
 		p.path += "&sid=" + open.SID
 		p.say("40")
 		if got := p.logsIn("key-office", "secret-office"); !strings.Contains(got, want) {

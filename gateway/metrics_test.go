@@ -43,11 +43,7 @@ func scraping(t *testing.T, g *Gateway) func() scraped {
 			t.Fatalf("%d %s %.200s", a.status, kind, a.body)
 		}
 		parser := expfmt.NewTextParser(prommodel.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(strings.NewReader(a.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return families
+		return must(parser.TextToMetricFamilies(strings.NewReader(a.body)))
 	}
 }
 
@@ -407,10 +403,7 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 		defer l.Close()
 		scrape = scraping(t, g)
 		for range 3 {
-			c, err := l.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must(l.Dial())
 			defer c.Close()
 		}
 		eventually(t, "one connection is open and two were refused", func() bool {
@@ -430,19 +423,14 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	h.do("GET", "/api/v1/pairs", "", "")
 	scrape() // so that the scrape knows of a request
 	s := scrape().withAll(t)
-	text, err := os.ReadFile("../docs/grafana-dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/grafana-dashboard.json"))
 	var dashboard struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, json.Unmarshal(text, &dashboard))
 	used := map[string]bool{}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
@@ -503,10 +491,7 @@ func hasLabel(f *dto.MetricFamily, name, value string) bool {
 }
 
 func TestEveryMetricIsDescribedForOperators(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/operations.md"))
 	scrape := scraping(t, newHarness(t, nil).gateway)
 	scrape() // so that the scrape knows of a request
 	s := scrape().withAll(t)

@@ -299,22 +299,13 @@ func (d *documented) withdrawals() {
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=3", 200)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=33", 400)
 	for id, to := range map[uint64]uint8{1: event.WithdrawalApproved, 2: event.WithdrawalRefused} {
-		c, err := d.engine.MoveWithdrawal("test", id, to,
-			map[bool]string{true: "unknown address"}[to == event.WithdrawalRefused])
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		c := must(d.engine.MoveWithdrawal("test", id, to,
+			map[bool]string{true: "unknown address"}[to == event.WithdrawalRefused]))
 		c.Free()
 	}
-	reference, err := event.NewClientID("wire-7")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	c, err := d.engine.Adjust("test", d.engine.Key([]byte("key-alice")).Account.ID, 1, 1, "twice",
-		reference)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	reference := must(event.NewClientID("wire-7"))
+	c := must(d.engine.Adjust("test", d.engine.Key([]byte("key-alice")).Account.ID, 1, 1, "twice",
+		reference))
 	c.Free()
 }
 

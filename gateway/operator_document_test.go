@@ -126,10 +126,7 @@ func (d *operatorDocumentation) asked(t testing.TB, operation, query, body strin
 			plain[strings.ToLower(name)] = v
 		}
 	}
-	text, err := json.Marshal(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(plain))
 	d.holds(t, operation, operation+"/requestBody/content/"+escaped(jsonMedia)+"/schema",
 		string(text))
 }

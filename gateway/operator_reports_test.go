@@ -84,12 +84,8 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 		TakerFee     json.Number `json:"taker_fee"`
 		MakerFee     json.Number `json:"maker_fee"`
 	}
-	if err := json.Unmarshal([]byte(list[0]), &first); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(list[2]), &last); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, json.Unmarshal([]byte(list[0]), &first))
+	worked(t, json.Unmarshal([]byte(list[2]), &last))
 	if first.ID != 1 || last.ID != 3 || first.Taker != "bob" || first.Maker != "alice" ||
 		first.Price != "100" || first.TakerFee != "0.002" || first.MakerFee != "0.1" {
 		t.Errorf("%s", list)

@@ -439,11 +439,8 @@ func (h *harness) happens(random *rand.Rand, owner string, i int, withdrawals *i
 			fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(*withdrawals)), *withdrawals))
 		to := []uint8{event.WithdrawalApproved, event.WithdrawalApproved,
 			event.WithdrawalRefused}[random.IntN(3)]
-		c, err := h.engine.MoveWithdrawal("test", uint64(*withdrawals), to,
-			map[uint8]string{event.WithdrawalRefused: "no"}[to])
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		c := must(h.engine.MoveWithdrawal("test", uint64(*withdrawals), to,
+			map[uint8]string{event.WithdrawalRefused: "no"}[to]))
 		c.Free()
 	default:
 		side := []string{"buy", "sell"}[random.IntN(2)]

@@ -14,10 +14,7 @@ func plain(t *testing.T, a answer) string {
 	if len(a.header.Peek("Content-Encoding")) == 0 {
 		return a.body
 	}
-	b, err := fasthttp.AppendGunzipBytes(nil, []byte(a.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(fasthttp.AppendGunzipBytes(nil, []byte(a.body)))
 	return string(b)
 }
 

@@ -94,9 +94,7 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 	}
 	say := func(text string) {
 		t.Helper()
-		if err := c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, c.WriteMessage(websocket.TextMessage, []byte(text)))
 	}
 	heard("0{")
 	say("40")
@@ -175,10 +173,7 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 		h, l := crowded(t, 3)
 		once, never := subscriber(t, "127.0.0.11", l, "trades"),
 			subscriber(t, "127.0.0.11", l, "")
-		if err := once.WriteMessage(websocket.TextMessage,
-			[]byte(`421["unsubscribe","trades"]`)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, once.WriteMessage(websocket.TextMessage, []byte(`421["unsubscribe","trades"]`)))
 		_, text, err := once.ReadMessage()
 		if err != nil || !strings.HasPrefix(string(text), "431") {
 			t.Fatalf("%s, %v", text, err)
@@ -196,10 +191,7 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 		}
 		c := dialedFrom(t, "127.0.0.14", l) // no connection is left to give a place up
 		talk(t, c, "GET", "").is(t, 503)
-		if err := stays.WriteMessage(websocket.TextMessage,
-			[]byte(`421["subscribe","ticker"]`)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, stays.WriteMessage(websocket.TextMessage, []byte(`421["subscribe","ticker"]`)))
 		if _, text, err := stays.ReadMessage(); err != nil {
 			t.Errorf("%s, %v", text, err)
 		}

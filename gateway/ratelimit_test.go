@@ -446,10 +446,7 @@ func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
 
 func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 100, Burst: 200} })
-	c, err := h.listener.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(h.listener.Dial())
 	defer c.Close()
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", publicPath)
 	var b bytes.Buffer

@@ -170,10 +170,7 @@ func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 	c := dialed(t, l)
 	io.WriteString(c, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+ //nolint:errcheck // read
 		"Authorization: Bearer "+operatorToken+"\r\n\r\n")
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(http.ReadResponse(bufio.NewReader(c), nil))
 	if b, err := io.ReadAll(resp.Body); err == nil || string(b) != `{"a":` {
 		t.Errorf("it looks whole: %q", b)
 	}

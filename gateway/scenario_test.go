@@ -262,10 +262,7 @@ func (s script) run() string {
 	h := s.h
 	switch s.d.Cmd {
 	case "deposit":
-		amount, err := money.ParseAmount(s.arg(1))
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		amount := must(money.ParseAmount(s.arg(1)))
 		a, err := h.engine.Deposit("test", s.arg(0), s.arg(2), amount,
 			s.option("reference", s.d.Pos))
 		switch {

@@ -80,15 +80,10 @@ func dialed(t *testing.T, l *network) net.Conn {
 // dialedFrom is a connection from an address.
 func dialedFrom(t *testing.T, source string, l *network) net.Conn {
 	t.Helper()
-	c, err := l.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(l.Dial())
 	l.from <- netip.AddrPortFrom(netip.MustParseAddr(source), 1234)
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	return c
 }
 

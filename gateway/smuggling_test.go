@@ -35,10 +35,7 @@ func converse(t *testing.T, l *network, text string, methods ...string) (statuse
 		if err != nil {
 			t.Fatalf("after %v: %v", statuses, err)
 		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(io.ReadAll(resp.Body))
 		statuses, bodies = append(statuses, resp.StatusCode), append(bodies, string(body))
 	}
 }

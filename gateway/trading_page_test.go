@@ -18,10 +18,7 @@ const tradingPage = "../docs/trading.md"
 // present. Run with -rewrite to write the answers down anew, and read the difference.
 func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		page, err := os.ReadFile(tradingPage)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(os.ReadFile(tradingPage))
 		h := newHarness(t, nil)
 		for _, name := range []string{"alice", "bob"} {
 			h.account(name)
@@ -51,9 +48,7 @@ func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
 			t.Errorf("the page has %d examples", examples)
 		}
 		if rewrite {
-			if err := os.WriteFile(tradingPage, []byte(written), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, os.WriteFile(tradingPage, []byte(written), 0o644))
 		}
 	})
 }
