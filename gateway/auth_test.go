@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,54 +56,6 @@ var (
 // usedNonce is the refusal of a nonce when the key's last one was another.
 func usedNonce(last uint64) string {
 	return `{"detail":"Wrong Nonce","code":"nonce","last":` + strconv.FormatUint(last, 10) + `}`
-}
-
-func TestBadHeadersAreRefusedOnEveryPrivatePath(t *testing.T) {
-	h := traded(t)
-	before := h.hash()
-	good := string(sign.New([]byte("secret-bob")).Sign(nil, []byte("key-bob")))
-	for _, p := range apiPaths {
-		if p.needs == "" {
-			continue
-		}
-		method := strings.Split(p.allow, ",")[0]
-		f := func(key, signature, nonce, body string) {
-			t.Helper()
-			var headers []string
-			for _, x := range [][2]string{{"X-KEY", key}, {"X-SIGN", signature},
-				{"X-NONCE", nonce}} {
-				if x[1] != "" {
-					headers = append(headers, x[0], x[1])
-				}
-			}
-			want(t, fmt.Sprintf("%s %s %q %q %q", method, p.path, key, signature, nonce),
-				h.do(method, p.path+"/", "", "", headers...), 401, body)
-		}
-		f("", "", "", credentials)
-		f("", good, "900", credentials)
-		f("key-bob", "", "900", credentials)
-		f("key-bob", good, "", credentials)
-		f("key-nobody", good, "900", credentials)
-		f("KEY-BOB", good, "900", credentials)
-		f("key-bob,key-bob", good, "900", credentials)
-		f(strings.Repeat("k", 5000), good, "900", credentials)
-		f("key-bob\u00e9", good, "900", credentials)
-		f("key-bob", good[:63], "900", credentials)
-		f("key-bob", good+"0", "900", credentials)
-		f("key-bob", good[:63]+"g", "900", credentials)
-		f("key-bob", "0x"+good[:62], "900", credentials)
-		f("key-bob", strings.Repeat("\u00e9", 32), "900", credentials)
-		for _, nonce := range []string{"0", "00", "-1", "+1", "1.0", "1e3", "0x1", "ten",
-			"12345678901234567890", "99999999999999999999", "9 9", "1,2", "\u0661"} {
-			f("key-bob", good, nonce, credentials)
-		}
-		f("key-bob", strings.Repeat("0", 64), "900", wrongSign)
-		f("key-alice", good, "900", wrongSign) // the signature of another key
-	}
-	h.stillAt(before)
-	// None of them has used the nonce 900.
-	want(t, "good", h.do("GET", "/api/v1/wallets/?currency_id=ETH", "", "",
-		signed("bob", 900, "")...), 200, `[{"currency":"ETH","balance":0,"reserve":0}]`)
 }
 
 func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {

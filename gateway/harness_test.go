@@ -267,9 +267,7 @@ func (h *harness) deposit(name, amount, currency, reference string) {
 // done ends the test if what the engine was asked for has failed.
 func (h *harness) done(_ any, err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, err)
 }
 
 // stillAt wants the state of before.

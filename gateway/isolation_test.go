@@ -358,6 +358,10 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 			try("a key that has ended", 401, credentials, may("ended"))
 			try("no signature", 401, credentials, may("alice")[:2])
 			try("no nonce", 401, credentials, may("alice")[:4])
+			try("no name of a key", 401, credentials, may("alice")[2:])
+			for _, headers := range misshapen(may("alice")) {
+				try("what is no header of a key", 401, credentials, headers)
+			}
 			try("her key under another's secret", 401, wrongSign,
 				change(may("mallory"), 1, "key-alice"))
 			try("another's key under her secret", 401, wrongSign,
@@ -381,6 +385,24 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	}
 	h.do("GET", "/api/v1/wallets", "", "", signed("alice", nonce, "")...).is(t, 200,
 		"the nonce of what was refused is not good")
+}
+
+// misshapen are the headers of a key, each with one that has not its form.
+func misshapen(good []string) (all [][]string) {
+	name, sign := good[1], good[3]
+	for at, list := range map[int][]string{
+		1: {"KEY-ALICE", name + "," + name, strings.Repeat("k", 5000), name + "\u00e9"},
+		3: {sign[:63], sign + "0", sign[:63] + "g", "0x" + sign[:62], strings.Repeat("\u00e9", 32)},
+		5: {"0", "00", "-1", "+1", "1.0", "1e3", "0x1", "ten", "12345678901234567890",
+			"99999999999999999999", "9 9", "1,2", "\u0661"},
+	} {
+		for _, value := range list {
+			headers := slices.Clone(good)
+			headers[at] = value
+			all = append(all, headers)
+		}
+	}
+	return all
 }
 
 // publicRoutes are open to any client, because nothing there belongs to an account; each has its
