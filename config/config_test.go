@@ -63,9 +63,7 @@ func valueOf(o *Option) string {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "exchange.yaml")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -178,10 +176,7 @@ func TestFlagGoesBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
 	src := Sources{File: write(t, market+"listen: 127.0.0.1:1\n")}
 	load := func(want string) {
 		t.Helper()
-		c, err := Load(src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(Load(src))
 		if c.Listen != want {
 			t.Errorf("listen is %s, want %s", c.Listen, want)
 		}
@@ -223,9 +218,7 @@ func TestPathsAreDerivedFromTheStore(t *testing.T) {
 	} {
 		c := Demo()
 		c.Store, c.Data = x.store, x.data
-		if err := c.Finish(); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, c.Finish())
 		if c.Data != x.wantData || c.OperatorTokenFile != x.wantToken ||
 			c.SecretKeyFile != x.wantKey {
 			t.Errorf("%s: %s %s %s", x.store, c.Data, c.OperatorTokenFile, c.SecretKeyFile)
@@ -571,9 +564,7 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := Demo()
-	if err := d.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, d.Finish())
 	if !reflect.DeepEqual(c.Pairs, d.Pairs) || !reflect.DeepEqual(c.Currencies, d.Currencies) {
 		t.Error("Load and Demo differ")
 	}
@@ -593,10 +584,7 @@ func TestDemo(t *testing.T) {
 
 func TestTheExampleIsValidAndShowsTheDefaults(t *testing.T) {
 	text := Example()
-	c, err := Load(Sources{File: write(t, text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Load(Sources{File: write(t, text)}))
 	if !reflect.DeepEqual(c.Pairs, demoPairs()) ||
 		!reflect.DeepEqual(c.Currencies, demoCurrencies()) {
 		t.Errorf("%+v %+v", c.Currencies, c.Pairs)
@@ -685,9 +673,7 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	c := Demo()
 	c.Store, c.AcceptRedisDurability = "redis://:hunter2@h/1", true
 	c.Limits.InFlight, c.NoRateLimits = 30_000, true
-	if err := c.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, c.Finish())
 	want := "listen 127.0.0.1:8080, operator unix:operator.sock, store redis://***@h/1, data " +
 		"./data, demo, pairs BTC_USDT ETH_USDT ETH_BTC, " +
 		"keeps 1,000,000 trades per pair and 100,000 closed orders per account, the durability " +
@@ -787,5 +773,21 @@ func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 		if !c.Addresses().MatchString(address) || c.Addresses().MatchString("somewhere") {
 			t.Errorf("%s: the pattern is %s", c.Code, c.addressPattern)
 		}
+	}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -30,9 +30,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(market, "SNAPSHOT_MIN_RECORDS", "99999999999999999999")
 	f.Fuzz(func(t *testing.T, file, name, value string) {
 		path := filepath.Join(t.TempDir(), "exchange.yaml")
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.WriteFile(path, []byte(file), 0o600))
 		const secret = "the-password"
 		src, planted := Sources{File: path}, Sources{File: path}
 		store, password := "redis://user:"+secret+"@host:1/0", secret

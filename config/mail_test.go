@@ -64,10 +64,7 @@ func TestTheMailPasswordIsNeverShown(t *testing.T) {
 		market+
 			"mail:\n  host: mail.example.org\n  username: u\n  password: hunter2\n  from: "+
 			"a@example.org\n")
-	c, err := Load(Sources{File: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Load(Sources{File: file}))
 	if c.Mail.Password != "hunter2" {
 		t.Fatalf("the password is %q", c.Mail.Password)
 	}

@@ -15,9 +15,7 @@ func shop(t *testing.T) *Config {
 	c.Pairs = []Pair{{Name: "BTC_USD", PricePrecision: 2, AmountPrecision: 8, MinimumOrderSize: 1,
 		MaximumOrderSize: 1_000_000_000, MakerFee: 1234, MarketCollar: usualCollar}}
 	c.Limits.MaxFills = 77
-	if err := c.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, c.Finish())
 	return c
 }
 
@@ -28,13 +26,8 @@ func TestAMarketPartIsReadAsItWasWritten(t *testing.T) {
 	other := Default()
 	other.Currencies, other.Pairs = demoCurrencies(), demoPairs()
 	other.Listen, other.Limits.Reads = "127.0.0.1:1", 99
-	if err := other.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := other.WithMarket(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	worked(t, other.Finish())
+	got := must(other.WithMarket(text))
 	if string(got.Market()) != string(text) || !slices.Equal(got.Currencies, c.Currencies) ||
 		!slices.Equal(got.Pairs, c.Pairs) || got.Limits.MaxFills != 77 {
 		t.Errorf("%s\nis read as\n%s", text, got.Market())

@@ -27,11 +27,7 @@ func TestSyntheticPairsStandBehindThoseThatAreConfigured(t *testing.T) {
 		if file != "" {
 			src.File = write(t, file)
 		}
-		c, err := Load(src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
+		return must(Load(src))
 	}
 	two := map[string]string{"synthetic_pairs": "2"}
 	c := with(market, two)

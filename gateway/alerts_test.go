@@ -23,19 +23,14 @@ type alertRule struct {
 // readAlerts reads docs/alerts.yaml as Prometheus does: a field that it does not know is an error.
 func readAlerts(t *testing.T) (rules []alertRule) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/alerts.yaml"))
 	var file struct {
 		Groups []struct {
 			Name  string
 			Rules []alertRule
 		}
 	}
-	if err := yaml.UnmarshalWithOptions(text, &file, yaml.DisallowUnknownField()); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, yaml.UnmarshalWithOptions(text, &file, yaml.DisallowUnknownField()))
 	for _, g := range file.Groups {
 		rules = append(rules, g.Rules...)
 	}
@@ -67,10 +62,7 @@ var runbookChapter = regexp.MustCompile(`(?m)^### (Exchange[A-Za-z]+)$`)
 
 // Each alert leads to a chapter of its own, and no chapter is of an alert that there is not.
 func TestEachAlertHasAChapterInTheRunbook(t *testing.T) {
-	text, err := os.ReadFile("../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/runbook.md"))
 	chapters := map[string]bool{}
 	for _, m := range runbookChapter.FindAllStringSubmatch(string(text), -1) {
 		chapters[m[1]] = true

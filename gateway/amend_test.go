@@ -21,9 +21,7 @@ func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
 		"client_order_id=stop&trigger_price=110&time_in_force=ioc",
 		"client_order_id=market&trigger_price=110&order_type=market&price=-",
 		"client_order_id=oco&type=sell&oco_trigger_price=90&price=200"} {
-		if a := h.post("bob", "/api/v1/order/", instructionForm(says)); a.status != 201 {
-			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
-		}
+		h.post("bob", "/api/v1/order/", instructionForm(says)).must(t, 201, "order", i+1)
 	}
 	own := func() string { return h.get("bob", "/api/v1/orders/own/").body }
 	before, wallet := own(), h.get("bob", "/api/v1/wallets/").body
@@ -81,9 +79,7 @@ func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
 		`{"success":true,"type":"buy","date":T,"oid":1,"price":100,"amount":0.5,`+
 			`"amount_filled":0,"amount_original":0.5,"client_order_id":"plain","trades":[],`+
 			`"priority":"kept"}`)
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
+	h.verify()
 }
 
 // A market order has its worst price before it is admitted, from the book as it was answered.
@@ -94,9 +90,7 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 	want(t, "an empty book", h.do("POST", "/api/v1/order/", formType, form,
 		signed("bob", fieldsNonce, form)...), 400,
 		`{"date":T,"error":"Nothing to trade with on BTC_USDT","code":"no_liquidity"}`)
-	if h.hash() != before {
-		t.Error("an order that was not admitted changed the state")
-	}
+	h.stillAt(before)
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "500"))
 	want(t, "too little", h.post("bob", "/api/v1/order/",
 		instructionForm("order_type=market&amount=-&price=-&quote_amount=1")), 400,
@@ -114,9 +108,7 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 			`{"amount":["price x amount must be at least 1."]}`)
 	}
 	form = instructionForm("amount=0.011&order_type=market&price=-")
-	if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
-		t.Errorf("enough at its worst price: %d %s", a.status, a.body)
-	}
+	h.post("bob", "/api/v1/order/", form).is(t, 201, "enough at its worst price")
 }
 
 // A trial knows for how long a client order id is taken: of an open order always, of a closed one
@@ -158,7 +150,5 @@ func TestATrialTakesANonce(t *testing.T) {
 		want(t, "a read", h.do("GET", "/api/v1/wallets/", "", "", signed("bob", nonce, "")...), 401,
 			usedNonce(nonce))
 	}
-	if a := h.post("bob", "/api/v1/order/", instructionForm("post_only=1")); a.status != 201 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	h.post("bob", "/api/v1/order/", instructionForm("post_only=1")).is(t, 201)
 }

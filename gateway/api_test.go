@@ -142,10 +142,7 @@ func detail(text string) string {
 // raw sends bytes on a connection of their own and reads one answer.
 func (h *harness) raw(method, text string) answer {
 	h.t.Helper()
-	c, err := h.listener.Dial()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	c := must(h.listener.Dial())
 	defer c.Close()
 	return talk(h.t, c, method, text)
 }
@@ -166,10 +163,7 @@ func talk(t testing.TB, c net.Conn, method, text string) answer {
 		t.Fatalf("%.80q: %v", text, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(io.ReadAll(resp.Body))
 	a := answer{status: resp.StatusCode, header: &fasthttp.ResponseHeader{}, body: string(body)}
 	for name, values := range resp.Header {
 		a.header.Set(name, strings.Join(values, ", "))
@@ -184,9 +178,7 @@ func traded(t *testing.T) *harness {
 	h.account("alice")
 	h.account("bob")
 	for _, d := range [][3]string{{"alice", "2", "BTC"}, {"bob", "1000", "USDT"}} {
-		if _, err := h.deposit(d[0], d[1], d[2], "to-"+d[0]); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(d[0], d[1], d[2], "to-"+d[0])
 	}
 	for i, a := range []answer{
 		h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1.5", "100.5")),
@@ -474,10 +466,8 @@ func TestAPathMayHaveEncodedLetters(t *testing.T) {
 	if a.status != 200 || !strings.Contains(a.body, `"id":3`) {
 		t.Errorf("an order: %d %s", a.status, a.body)
 	}
-	if a := h.raw("GET",
-		"GET /socket%2Ev2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 200 {
-		t.Errorf("the stream: %d %s", a.status, a.body)
-	}
+	h.raw("GET", "GET /socket%2Ev2/?EIO=4&transport=polling HTTP/1.1\r\nHost: x\r\n\r\n").is(t, 200,
+		"the stream")
 }
 
 func TestPreflightAllowsWhatItAsksForWithinBounds(t *testing.T) {
@@ -535,9 +525,7 @@ func TestAMomentInMillisecondsIsNoBound(t *testing.T) {
 		want(t, query, h.do("GET", "/api/charts/BTC_USDT/D/chart?"+query, "", ""), 200,
 			dates.ReplaceAllString(all.body, `"$1":T`))
 	}
-	if a := h.do("GET", "/api/charts/BTC_USDT/D/chart?until=-1", "", ""); a.status != 400 {
-		t.Errorf("a sign: %d %s", a.status, a.body)
-	}
+	h.do("GET", "/api/charts/BTC_USDT/D/chart?until=-1", "", "").is(t, 400, "a sign")
 }
 
 func TestUnknownPathsAreNotFoundEvenIfMoreIsWrong(t *testing.T) {

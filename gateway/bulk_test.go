@@ -41,13 +41,9 @@ func (h *harness) sell(account string) {
 // clients wait.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h := newHarness(t, nil)
-	h.tune = func(o *Options) { o.AnswersBytes = 100_000 }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.AnswersBytes = 100_000 })
 	h.account("alice")
-	if _, err := h.deposit("alice", "2", "BTC", "to-alice"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "2", "BTC", "to-alice")
 	const orders = 1000
 	for range orders {
 		h.sell("alice")
@@ -91,9 +87,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	want(next, 200)
 
 	next.Response.Reset()
-	if a := h.post("alice", "/api/v1/order-cancel-all/", "all=1"); a.status != 200 {
-		t.Errorf("the cancel of all: %d %.200s", a.status, a.body)
-	}
+	h.post("alice", "/api/v1/order-cancel-all/", "all=1").is(t, 200, "the cancel of all")
 	if a := h.do("GET", book, "", ""); a.status != 200 || a.body != `{"sell":[],"buy":[]}` {
 		t.Errorf("in the end: %d %.200s", a.status, a.body)
 	}

@@ -20,10 +20,7 @@ func newCertificate(t *testing.T, until time.Time, log *slog.Logger) (a *tlstest
 	a, folder = tlstest.New(t), t.TempDir()
 	a.Write(folder, 1, until)
 	certFile, keyFile, _ := tlstest.Files(folder)
-	c, err := listen.LoadCertificate(certFile, keyFile, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must(listen.LoadCertificate(certFile, keyFile, log))
 	return a, folder, c
 }
 

@@ -121,9 +121,7 @@ func withHistory(t *testing.T, random *rand.Rand, n int, change func(*actors.Opt
 	h.account("alice")
 	h.account("bob")
 	for _, d := range [][2]string{{"alice", "BTC"}, {"alice", "ETH"}, {"bob", "USDT"}} {
-		if _, err := h.deposit(d[0], "1000000", d[1], d[0]+d[1]); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(d[0], "1000000", d[1], d[0]+d[1])
 	}
 	times := []int64{time.Now().Add(-time.Minute).UnixMicro()}
 	for range n - 1 {
@@ -172,10 +170,8 @@ func (h *harness) journal(records ...event.Record) {
 		batch = records[i].Append(batch)
 	}
 	batch = event.EndBatch(batch, token.Epoch(), last, uint32(len(records)))
-	if err := errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch),
-		store.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, errors.Join(store.Append(ctx, token, last, last+uint64(len(records)), batch),
+		store.Close()))
 	h.start()
 }
 

@@ -116,18 +116,14 @@ func TestAHandOverDoesNotWaitForItsNote(t *testing.T) {
 		var log captured
 		c := &blockedCluster{fakeCluster: newFakeCluster()}
 		h, store := newStubborn(t, func(*actors.Options) {})
-		h.tune = func(o *Options) {
+		h.retune(func(o *Options) {
 			o.Cluster, o.Log = c, slog.New(slog.NewTextHandler(&log, nil))
-		}
-		h.stop()
-		h.start()
+		})
 		c.set(func(s *operator.Standing) { s.Leader = "a" })
 		ask := asOperator(t, h.gateway)
 		c.release = sync.OnceFunc(store.block())
 		defer c.release() // a hand-over that is refused does not
-		if a := ask("POST", "/operator/v1/cluster/transfer", `{"to":"c"}`); a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		ask("POST", "/operator/v1/cluster/transfer", `{"to":"c"}`).must(t, 200)
 		const note = "asked for the lead to be handed over from node a to c"
 		eventually(t, "the note is in the log of actions", func() bool {
 			return slices.Contains(actionsOf(t, ask, "operator"), note)

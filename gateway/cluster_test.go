@@ -114,9 +114,7 @@ func node(t *testing.T) (*harness, *fakeCluster) {
 	c := newFakeCluster()
 	h := newHarness(t, nil)
 	// guesses of the token are counted by a clock that stands still
-	h.tune = func(o *Options) { o.Cluster, o.clock = c, new(testClock).ns.Load }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.Cluster, o.clock = c, new(testClock).ns.Load })
 	h.account("alice")
 	return h, c
 }
@@ -162,9 +160,7 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 		c.set(func(s *operator.Standing) { *s = newFakeCluster().knows })
 		h.gateway.SetEngine(engine)
 	}
-	if a := h.get("alice", "/api/v1/wallets/"); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	h.get("alice", "/api/v1/wallets/").is(t, 200)
 }
 
 // A node that follows answers what is public, and has sockets for it, as soon as it knows enough.
@@ -371,9 +367,7 @@ func (c dyingCluster) Standing() operator.Standing {
 func TestANewestMemberThatHasJustEndedIsReplaced(t *testing.T) {
 	c := dyingCluster{newFakeCluster()}
 	h := newHarness(t, nil)
-	h.tune = func(o *Options) { o.Cluster = c }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.Cluster = c })
 	c.set(func(s *operator.Standing) {
 		s.Leader, s.Tick = "a", time.Millisecond
 		s.Nodes[2].Newest, s.Nodes[2].Silent = true, 0
@@ -424,10 +418,8 @@ func TestAMarketPartIsApplied(t *testing.T) {
 		!strings.Contains(a.body, "not the JSON object") {
 		t.Errorf("no base64: %d %s", a.status, a.body)
 	}
-	if a := ask("POST", apply, `{"market":"`+long[:1<<20]+`"}`,
-		"Authorization: Bearer x"); a.status != 401 {
-		t.Errorf("without the token: %d %.100s", a.status, a.body)
-	}
+	ask("POST", apply, `{"market":"`+long[:1<<20]+`"}`, "Authorization: Bearer x").is(t, 401,
+		"without the token")
 }
 
 // Each node has the metrics of the cluster; the one that leads knows how far the others are.

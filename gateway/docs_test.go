@@ -78,10 +78,7 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 				&plain.Header)
 		}
 		packed := do("GET", path+"/", "Accept-Encoding", "gzip, br")
-		body, err := packed.BodyUncompressed()
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(packed.BodyUncompressed())
 		if packed.StatusCode() != 200 || !bytes.Equal(body, plain.Body()) {
 			t.Errorf("%s: %d, gzip has other content", path, packed.StatusCode())
 		}

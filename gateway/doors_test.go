@@ -106,9 +106,7 @@ func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 		throttled(t, "public after "+x.what, h.do("GET", publicPath, "", ""), 1, 1)
 		clock.pass(time.Second)
 	}
-	if a := h.do("POST", query+"&transport=polling", "text/plain", "40"); a.status != 200 {
-		t.Errorf("the session: %d %s", a.status, a.body)
-	}
+	h.do("POST", query+"&transport=polling", "text/plain", "40").is(t, 200, "the session")
 	served(t, "what a session may do counts nowhere", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
 }
 
@@ -196,18 +194,11 @@ func testSilenceIsNoRequest(t *testing.T) {
 	g.public.places.SetPatience(time.Hour)
 	silent := []net.Conn{dialed(t, l), dialed(t, l), dialed(t, l)}
 	for _, c := range silent {
-		if a := talk(t, c, "GET", ""); a.status != 408 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, c, "GET", "").is(t, 408)
 	}
 	eventually(t, "their places are free",
 		func() bool { return g.public.places.Open() == 0 })
 	// a part of one
-	if a := talk(t, dialed(t, l), "GET", "GET / HTTP/1.1\r\nX-A: "); a.status != 408 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	if a := talk(t, dialed(t, l), "GET",
-		"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 429 {
-		t.Errorf("the token: %d %s", a.status, a.body)
-	}
+	talk(t, dialed(t, l), "GET", "GET / HTTP/1.1\r\nX-A: ").is(t, 408)
+	talk(t, dialed(t, l), "GET", "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n").is(t, 429, "the token")
 }

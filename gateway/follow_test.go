@@ -17,9 +17,7 @@ func follower(t *testing.T) *harness {
 	h, _ := node(t)
 	h.accountAt("bob", "bob@example.org")
 	for _, currency := range []string{"BTC", "USDT"} {
-		if _, err := h.deposit("bob", "1000", currency, currency); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit("bob", "1000", currency, currency)
 	}
 	h.gateway.SetFollower(h.engine.Public, h.engine)
 	return h

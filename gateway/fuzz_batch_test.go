@@ -140,9 +140,7 @@ func (b *batchBench) compare(t testing.TB, items []string) {
 		}
 	}
 	for _, h := range []*harness{b.single, b.batched} {
-		if a := h.post("bob", "/api/v1/order-cancel-all/", "all=1"); a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post("bob", "/api/v1/order-cancel-all/", "all=1").must(t, 200)
 	}
 }
 

@@ -76,10 +76,7 @@ func (b bench) fresh(t testing.TB) {
 		b.gateway.api.Store(api.New(a.Public, a.Commands()))
 	} else {
 		b.store = b.open()
-		engine, err := actors.Start(context.Background(), b.options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := must(actors.Start(context.Background(), b.options()))
 		b.engine = engine
 		b.gateway.engine.Store(engine)
 		b.gateway.api.Store(api.New(engine.Public, engine).Lead(engine.Ready))
@@ -89,16 +86,12 @@ func (b bench) fresh(t testing.TB) {
 	b.account("bob")
 	for _, name := range []string{"alice", "bob"} {
 		for _, currency := range []string{"BTC", "USDT"} {
-			if _, err := b.deposit(name, "1000", currency, name+currency); err != nil {
-				t.Fatal(err)
-			}
+			b.deposit(name, "1000", currency, name+currency)
 		}
 	}
 	for _, x := range [][2]string{{"/api/v1/order", order("sell", "BTC_USDT", "1", "100")},
 		{"/api/v1/withdraw", "address=there&amount=1&currency=BTC"}} {
-		if a := b.post("alice", x[0], x[1]); a.status != 201 {
-			t.Fatalf("%s: %d %s", x[0], a.status, a.body)
-		}
+		b.post("alice", x[0], x[1]).must(t, 201, x[0])
 	}
 }
 
@@ -106,9 +99,7 @@ func (b bench) fresh(t testing.TB) {
 func (b bench) end(t testing.TB) {
 	t.Helper()
 	b.halt()
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, b.store.Close())
 }
 
 // totals are the money of alice and bob together, by currency.
@@ -117,9 +108,7 @@ func (b bench) totals() map[uint16]money.Balance {
 	sums := map[uint16]money.Balance{}
 	for account := range uint32(2) {
 		r := &committed.Wallet{Account: account + 1}
-		if err := b.engine.Ask(r, nil, 0); err != nil {
-			b.t.Fatal(err)
-		}
+		worked(b.t, b.engine.Ask(r, nil, 0))
 		for _, held := range r.Holdings {
 			sums[held.Currency] = sums[held.Currency].Add(held.Balance)
 		}
@@ -408,9 +397,7 @@ func (b bench) requests(t testing.TB, routes []privateRoute, input string) {
 	if after := b.totals(); !maps.Equal(after, before) {
 		t.Fatalf("together they had %v and have %v", before, after)
 	}
-	if err := atRest(b.engine); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, atRest(b.engine))
 }
 
 // For every body of the operator with the token, the answer is JSON of a documented status, and a
@@ -504,19 +491,14 @@ func FuzzOperatorBodies(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, input string) {
 		b.fresh(t)
-		if a := b.post("alice", "/api/v1/withdraw-confirm",
-			"code="+b.code(1)+"&withdraw=1"); a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		b.post("alice", "/api/v1/withdraw-confirm", "code="+b.code(1)+"&withdraw=1").must(t, 200)
 		for i, s := range strings.SplitN(input, stepSeparator, maxSteps+1) {
 			if i == maxSteps || s == "" {
 				break
 			}
 			b.operate(routes[int(s[0])%len(routes)], s[1:])
 		}
-		if err := atRest(b.engine); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, atRest(b.engine))
 	})
 }
 

@@ -72,9 +72,7 @@ func (b *socketBench) begins(t testing.TB, inFlight int) {
 		}
 		var placed struct{ OID uint64 }
 		body := b.posts("alice", "order", order("sell", "BTC_USDT", "1", "100"))
-		if err := json.Unmarshal([]byte(body), &placed); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, json.Unmarshal([]byte(body), &placed))
 		b.order = placed.OID
 	}
 	b.inputs++
@@ -98,9 +96,7 @@ func (b *socketBench) posts(account, name, form string) string {
 func (b *socketBench) rests() {
 	b.t.Helper()
 	spin(func() bool { return b.gateway.stream.sockets.Load().hub.Stats().Logins == 0 })
-	if err := atRest(b.engine); err != nil {
-		b.t.Fatal(err)
-	}
+	worked(b.t, atRest(b.engine))
 	if text := b.panics.first.Load(); text != nil {
 		b.t.Fatal(*text)
 	}

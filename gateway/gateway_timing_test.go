@@ -102,9 +102,7 @@ func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 // counted switches on limits on requests a second that are never reached.
 func counted(h *harness) {
 	most := Rate{PerSecond: 1_000_000_000, Burst: 1_000_000}
-	h.tune = func(o *Options) { o.RateEntries = 100_000; every(o, most) }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.RateEntries = 100_000; every(o, most) })
 }
 
 func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {

@@ -104,11 +104,7 @@ func newHarness(t testing.TB, change func(*actors.Options)) *harness {
 func (h *harness) toPebble(keep *persistence.Retention) {
 	h.stop()
 	h.open = func() persistence.Store {
-		s, err := pebble.Open(h.dir, pebble.Options{Logger: quiet(), Retention: *keep})
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		return s
+		return must(pebble.Open(h.dir, pebble.Options{Logger: quiet(), Retention: *keep}))
 	}
 	h.start()
 }
@@ -122,11 +118,7 @@ func quiet() *slog.Logger {
 
 // sealer is that of all engines of the tests.
 func (h *harness) sealer() *seal.Sealer {
-	s, err := seal.New(make([]byte, seal.KeyBytes))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return s
+	return must(seal.New(make([]byte, seal.KeyBytes)))
 }
 
 // code is the mailed code of a pending withdrawal; for any other withdrawal it is a code that fits
@@ -134,9 +126,7 @@ func (h *harness) sealer() *seal.Sealer {
 func (h *harness) code(id uint64) string {
 	h.t.Helper()
 	r := &committed.PendingWithdrawal{ID: id}
-	if err := h.engine.Ask(r, nil, 0); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, h.engine.Ask(r, nil, 0))
 	if !r.Found {
 		return "2222-2222-2222"
 	}
@@ -185,10 +175,7 @@ func (h *harness) options() actors.Options {
 
 func (h *harness) start() {
 	h.store = h.open()
-	engine, err := actors.Start(context.Background(), h.options())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	engine := must(actors.Start(context.Background(), h.options()))
 	h.engine = engine
 	h.serve()
 }
@@ -235,9 +222,14 @@ func (h *harness) halt() {
 	if h.observed != nil {
 		end = h.observed.end
 	}
-	if err := end(context.Background()); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, end(context.Background()))
+}
+
+// retune starts the exchange again with a gateway of other options.
+func (h *harness) retune(change func(*Options)) {
+	h.tune = change
+	h.stop()
+	h.start()
 }
 
 func (h *harness) crash() {
@@ -249,9 +241,7 @@ func (h *harness) close() {
 	h.client.CloseIdleConnections()
 	h.gateway.Shutdown(time.Minute)
 	h.listener.Close()
-	if err := h.store.Close(); err != nil {
-		h.t.Fatal(err)
-	}
+	worked(h.t, h.store.Close())
 }
 
 // account opens an account with the key "key-NAME" of all permissions.
@@ -263,21 +253,37 @@ func (h *harness) account(name string) {
 // accountAt is account with an e-mail address.
 func (h *harness) accountAt(name, email string) {
 	h.t.Helper()
-	if _, err := h.engine.CreateAccount("test", name, email); err != nil {
-		h.t.Fatal(err)
-	}
-	if _, err := h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions,
-		nil); err != nil {
-		h.t.Fatal(err)
+	h.done(h.engine.CreateAccount("test", name, email))
+	h.done(h.engine.CreateKey("test", name, "key-"+name, "secret-"+name, event.AllPermissions, nil))
+}
+
+// deposit pays in.
+func (h *harness) deposit(name, amount, currency, reference string) {
+	h.t.Helper()
+	a := must(money.ParseAmount(amount))
+	h.done(h.engine.Deposit("test", name, currency, a, reference))
+}
+
+// done ends the test if what the engine was asked for has failed.
+func (h *harness) done(_ any, err error) {
+	h.t.Helper()
+	worked(h.t, err)
+}
+
+// stillAt wants the state of before.
+func (h *harness) stillAt(before [32]byte) {
+	h.t.Helper()
+	if h.hash() != before {
+		h.t.Error("what was refused changed the state")
 	}
 }
 
-func (h *harness) deposit(name, amount, currency, reference string) (actors.Admin, error) {
-	a, err := money.ParseAmount(amount)
-	if err != nil {
-		h.t.Fatal(err)
+// verify holds both sides of the engine against each other.
+func (h *harness) verify() {
+	h.t.Helper()
+	if err := h.engine.VerifyAtRest(); err != nil {
+		h.t.Error(err)
 	}
-	return h.engine.Deposit("test", name, currency, a, reference)
 }
 
 // An answer is the reply to a request.
@@ -285,6 +291,22 @@ type answer struct {
 	status int
 	header *fasthttp.ResponseHeader
 	body   string
+}
+
+// is wants a status of the answer to what is named.
+func (a answer) is(t testing.TB, status int, what ...any) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("%v: %d %.300s, want %d", what, a.status, a.body, status)
+	}
+}
+
+// must is like is, and ends the test.
+func (a answer) must(t testing.TB, status int, what ...any) {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("%v: %d %.300s, want %d", what, a.status, a.body, status)
+	}
 }
 
 // do sends one request as it is. An observer whose node has lost touch, because the machine stood
@@ -372,3 +394,19 @@ const (
 	jsonMedia = "application/json"
 	formMedia = "application/x-www-form-urlencoded"
 )
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -17,16 +17,11 @@ func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 	})
 	h.account("alice")
 	for _, currency := range []string{"ETH", "BTC"} {
-		if _, err := h.deposit("alice", "10", currency, currency); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit("alice", "10", currency, currency)
 	}
 	for _, side := range []string{"sell", "buy"} {
-		if a := h.post("alice", "/api/v1/order/",
-			"amount=1&client_order_id="+side+"&pair=ETH_BTC&price=0.5&type="+side); a.status !=
-			201 {
-			t.Fatal(a)
-		}
+		h.post("alice", "/api/v1/order/",
+			"amount=1&client_order_id="+side+"&pair=ETH_BTC&price=0.5&type="+side).must(t, 201)
 	}
 	gone = true
 	h.stop()

@@ -37,12 +37,10 @@ func TestADemoAloneTellsItsKeys(t *testing.T) {
 	if b := h.do("GET", "/api/v1/exchange-info/", "", "").body; strings.Contains(b, "demo") {
 		t.Errorf("an exchange that is no demo answers %s", b)
 	}
-	h.stop()
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		o.Demo = []DemoKey{{Account: "alice", Key: "a", Secret: "s"},
 			{Account: "bob", Key: "b", Secret: `"`}}
-	}
-	h.start()
+	})
 	i := decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info", "", ""))
 	if len(i.Pairs) != 3 || len(i.Demo) != 2 || i.Demo[0].Account != "alice" ||
 		i.Demo[0].Key != "a" || i.Demo[0].Secret != "s" || i.Demo[1].Secret != `"` {
@@ -96,11 +94,9 @@ func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
 
 func TestTheRulesSayWhatHoldsNow(t *testing.T) {
 	h := newHarness(t, nil)
-	h.stop()
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		o.CommandRate, o.RateEntries = Rate{PerSecond: 7, Burst: 9}, 100
-	}
-	h.start()
+	})
 	info := func() exchangeInfo {
 		t.Helper()
 		return decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info", "", ""))
@@ -113,13 +109,9 @@ func TestTheRulesSayWhatHoldsNow(t *testing.T) {
 	if i.Maintenance != nil || len(i.Pairs) != 3 || i.Pairs[0].Status != "trading" {
 		t.Errorf("it is %+v", i)
 	}
-	if _, err := h.engine.Halt("test", "BTC_USDT", true); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.engine.SetMaintenance(t.Context(), "test",
-		event.Maintenance{On: true, Message: "Back <soon>"}); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.Halt("test", "BTC_USDT", true))
+	h.done(h.engine.SetMaintenance(t.Context(), "test", event.Maintenance{On: true,
+		Message: "Back <soon>"}))
 	i = info()
 	if i.Maintenance == nil || i.Maintenance.Message != "Back <soon>" ||
 		i.Pairs[0].Status != "halted" || i.Pairs[1].Status != "trading" {

@@ -210,9 +210,7 @@ func ruledHarnessOf(t testing.TB, observed bool, changes ...func(*actors.Options
 	for _, name := range []string{"alice", "bob"} {
 		h.account(name)
 		for _, currency := range []string{"BTC", "USDT"} {
-			if _, err := h.deposit(name, "100000", currency, name+currency); err != nil {
-				t.Fatal(err)
-			}
+			h.deposit(name, "100000", currency, name+currency)
 		}
 	}
 	return h
@@ -320,8 +318,6 @@ func TestWhatTheMarketRefusesLeavesAUsedNonce(t *testing.T) {
 	if after := own(); after != before {
 		t.Errorf("of refused orders there is\n%s, before\n%s", after, before)
 	}
-	if a := h.post("bob", "/api/v1/order/", instructionForm("client_order_id=free")); a.status !=
-		201 {
-		t.Errorf("the name of refused orders: %d %s", a.status, a.body)
-	}
+	h.post("bob", "/api/v1/order/", instructionForm("client_order_id=free")).is(t, 201,
+		"the name of refused orders")
 }

@@ -89,9 +89,7 @@ func newStubborn(t *testing.T, change func(*actors.Options)) (*harness, *stubbor
 	})
 	for _, name := range []string{"alice", "bob"} {
 		h.account(name)
-		if _, err := h.deposit(name, "100000", "USDT", name); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(name, "100000", "USDT", name)
 		for i := range 100 {
 			h.key(name, name+"-"+strconv.Itoa(i), event.AllPermissions)
 		}
@@ -196,12 +194,9 @@ func testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 			signed("alice", nonce, "")...).body, `"id":1,`)
 	})
 	p := order("buy", "BTC_USDT", "1", "1")
-	if a := h.do("POST", "/api/v1/order", formType, p, signed("bob", 1, p)...); a.status != 201 {
-		t.Errorf("the nonce of what was refused is not good: %d %s", a.status, a.body)
-	}
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
+	h.do("POST", "/api/v1/order", formType, p, signed("bob", 1, p)...).is(t, 201,
+		"the nonce of what was refused is not good")
+	h.verify()
 }
 
 func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
@@ -226,9 +221,7 @@ func TestPrivateReadsEndWhenTheOwnerIsNotConfirmed(t *testing.T) {
 		refusedForNow(t, "ready", h.do("GET", "/readyz", "", ""), api.StoreUnavailable)
 		for _, path := range []string{"/api/v1/orderbook/BTC_USDT/", "/api/v1/pairs/",
 			"/api/v1/currencies/", "/healthz"} {
-			if a := h.do("GET", path, "", ""); a.status != 200 {
-				t.Errorf("%s: %d %s", path, a.status, a.body)
-			}
+			h.do("GET", path, "", "").is(t, 200, path)
 		}
 		store.unseen.Store(false)
 		eventually(t, "private reads are answered", func() bool { return wallets().status == 200 })
@@ -328,9 +321,7 @@ func TestABodyMayBeAsLargeAsTheLimitAndNotAByteMore(t *testing.T) {
 	huge := h.raw("POST",
 		"POST /api/v1/order/ HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n")
 	want(t, "announced and not sent", huge, 413, large)
-	if h.hash() != before {
-		t.Error("refused requests changed the state")
-	}
+	h.stillAt(before)
 }
 
 func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
@@ -340,9 +331,7 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 		return "GET /api/v1/currencies HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", pad) +
 			"\r\n\r\n"
 	}
-	if a := h.raw("GET", text(most-len(text(0)))); a.status != 200 {
-		t.Errorf("at the limit: %d %s", a.status, a.body)
-	}
+	h.raw("GET", text(most-len(text(0)))).is(t, 200, "at the limit")
 	for _, pad := range []int{most - len(text(0)) + 1, most, 10 * most} {
 		want(t, "above", h.raw("GET", text(pad)), 431,
 			detail("The headers are larger than 8192 bytes."))
@@ -358,10 +347,7 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 	both := post(most-len(post(0))) + strings.Repeat("x", largest)
 	want(t, "headers and body at their limits", h.raw("POST", both), 401,
 		detail(api.Unauthenticated.Detail))
-	c, err := h.listener.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(h.listener.Dial())
 	defer c.Close()
 	for range 3 {
 		want(t, "again on the same connection", talk(t, c, "POST", both), 401,

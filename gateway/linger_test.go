@@ -60,10 +60,7 @@ func doorsOf(t *testing.T, f func(t *testing.T, d *door), operators ...bool) {
 					o.Certificate, o.OperatorCertificate = certificate, certificate
 					d.secure = &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"}
 				}
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must(net.Listen("tcp", "127.0.0.1:0"))
 				d.gateway, d.address = New(o), l.Addr().String()
 				t.Cleanup(func() { d.gateway.Shutdown(time.Minute) })
 				serve := d.gateway.Serve
@@ -83,14 +80,9 @@ func doorsOf(t *testing.T, f func(t *testing.T, d *door), operators ...bool) {
 
 func (d *door) dial(t *testing.T) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", d.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(net.Dial("tcp", d.address))
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	if d.secure != nil {
 		return tls.Client(c, d.secure)
 	}
@@ -165,10 +157,7 @@ func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		transport := &http.Transport{TLSClientConfig: d.secure, ExpectContinueTimeout: time.Minute}
 		t.Cleanup(transport.CloseIdleConnections)
-		backend, err := url.Parse(d.url())
-		if err != nil {
-			t.Fatal(err)
-		}
+		backend := must(url.Parse(d.url()))
 		read := make(chan string, 1) // by the proxy: what was wrong with an answer
 		proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport,
 			Rewrite: func(r *httputil.ProxyRequest) {
@@ -198,10 +187,7 @@ func (d *door) eachTooLarge(t *testing.T, at string, send func(what string, r *h
 	for _, expect := range []string{"", "100-continue"} {
 		for _, told := range []int64{tooLong, -1} {
 			for range fewTimes {
-				r, err := http.NewRequest("POST", at, io.LimitReader(endless{}, tooLong))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(http.NewRequest("POST", at, io.LimitReader(endless{}, tooLong)))
 				r.ContentLength = told
 				for _, h := range d.headers {
 					r.Header.Set(h[0], h[1])
@@ -323,9 +309,7 @@ func TestALingeringCloseIsBounded(t *testing.T) {
 		d.eventuallyFree()
 		d.places.SetPatience(50 * time.Millisecond)
 		silent := d.dial(t)
-		if a := talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")); a.status != 413 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, silent, "POST", d.head("Content-Length: 1000000000\r\n")).is(t, 413)
 		d.eventuallyFree()
 	})
 }

@@ -121,11 +121,7 @@ func TestAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T
 			s.failures.Store(3)
 			return s
 		})
-		if a := talk(t, public(), "GET", alive); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-		if a := talk(t, operator(), "GET", operating); a.status != 503 {
-			t.Errorf("operator: %d %s", a.status, a.body)
-		}
+		talk(t, public(), "GET", alive).is(t, 200)
+		talk(t, operator(), "GET", operating).is(t, 503, "operator")
 	})
 }

@@ -114,9 +114,7 @@ func history(t *testing.T, h *harness, random *rand.Rand) *model {
 	for _, name := range append(owners, "carol") {
 		h.account(name)
 		for _, c := range []string{"BTC", "ETH", "USDT"} {
-			if _, err := h.deposit(name, "10000000", c, name+c); err != nil {
-				t.Fatal(err)
-			}
+			h.deposit(name, "10000000", c, name+c)
 		}
 	}
 	for i := range 400 {
@@ -139,10 +137,8 @@ func history(t *testing.T, h *harness, random *rand.Rand) *model {
 			}
 			slices.SortFunc(open, func(a, b *listedOrder) int { return cmp.Compare(a.ID, b.ID) })
 			o := open[random.IntN(len(open))]
-			if a := h.post(o.owner, "/api/v1/order-cancel/",
-				"order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
+			h.post(o.owner, "/api/v1/order-cancel/",
+				"order="+strconv.FormatUint(o.ID, 10)).must(t, 200)
 			o.Status = 2
 		}
 	}
@@ -434,10 +430,7 @@ func transfers(t *testing.T, h *harness,
 		if i < 6 {
 			x.owner, x.Currency, x.Amount = owners[i%2], codes[i/2], "1000"
 		}
-		if _, err := h.deposit(x.owner, x.Amount.String(), x.Currency,
-			strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(x.owner, x.Amount.String(), x.Currency, strconv.Itoa(i))
 		deposits = append(deposits, x)
 	}
 	for i := range 60 {
@@ -491,10 +484,7 @@ func adjustments(t *testing.T, h *harness, last uint64) (list []*listedTransfer)
 	for i, code := range []string{"BTC", "ETH", "USDT", "BTC", "ETH", "USDT"} {
 		x := &listedTransfer{ID: last + uint64(i+1), Status: 30, Currency: code, Amount: "0.25",
 			Details: "twice", Adjustment: true, owner: []string{"alice", "bob"}[i%2]}
-		reference, err := event.NewClientID(fmt.Sprint("wire-", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		reference := must(event.NewClientID(fmt.Sprint("wire-", i)))
 		c, err := h.engine.Adjust("test", h.engine.Key([]byte("key-"+x.owner)).Account.ID,
 			h.engine.Currency([]byte(code)).Number, 25_000_000, x.Details, reference)
 		if err != nil || c.Outcome() != actors.Accepted {
@@ -577,18 +567,14 @@ func TestAnOrderBookIsCutByItsLimitsAndGrouped(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
 	for _, c := range []string{"BTC", "USDT"} {
-		if _, err := h.deposit("alice", "1000", c, c); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit("alice", "1000", c, c)
 	}
 	// The order's number is its amount.
 	for i, o := range []struct{ side, price string }{{"sell", "20"}, {"sell", "21"}, {"sell", "20"},
 		{"sell", "20.5"}, {"buy", "10"}, {"buy", "9.5"}, {"buy", "10"}, {"buy", "11"},
 		{"buy", "9.5"}} {
-		if a := h.post("alice", "/api/v1/order",
-			order(o.side, "BTC_USDT", strconv.Itoa(i+1), o.price)); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post("alice", "/api/v1/order",
+			order(o.side, "BTC_USDT", strconv.Itoa(i+1), o.price)).must(t, 201)
 	}
 	f := func(query, sell, buy string) {
 		t.Helper()

@@ -42,9 +42,7 @@ func TestALoginIsCheckedAsASignedRequest(t *testing.T) {
 	h.key("alice", "reader", event.PermissionRead)
 	h.key("alice", "elsewhere", event.AllPermissions, "10.0.0.0/8")
 	h.account("frozen")
-	if _, err := h.engine.Freeze("test", "frozen", true); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.Freeze("test", "frozen", true))
 	p := h.polled(streamPath)
 	for _, c := range []struct{ key, secret, want string }{
 		{"key-unknown", "secret", `{"status":401,"body":{"detail":"Incorrect authentication ` +
@@ -73,12 +71,10 @@ func TestALoginIsCheckedAsASignedRequest(t *testing.T) {
 func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	var now int64
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		o.FailureRate, o.ReadRate, o.CancelRate = Rate{1, 3}, Rate{1, 1}, Rate{1, 2}
 		o.RateEntries, o.clock = 1024, func() int64 { return now }
-	}
-	h.stop()
-	h.start()
+	})
 	h.account("alice")
 	p := h.polled(streamPath)
 	const wrong = `{"status":401,"body":{"detail":"Wrong signature"}}`
@@ -95,10 +91,8 @@ func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 		t.Error(got)
 	}
 	// REST has the same bucket, and a right signature needs none of it
-	if a := h.do("GET", "/api/v1/wallets/", "", "", "X-KEY", "key-alice", "X-SIGN",
-		strings.Repeat("0", 64), "X-NONCE", "1"); a.status != 429 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	h.do("GET", "/api/v1/wallets/", "", "", "X-KEY", "key-alice", "X-SIGN", strings.Repeat("0", 64),
+		"X-NONCE", "1").is(t, 429)
 	for i := range 3 {
 		got, want := p.logsIn("key-alice", "secret-alice"),
 			`{"status":200,"body":{"permissions":["read","trade","withdraw"]}}`
@@ -110,9 +104,7 @@ func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 		}
 		p.asks("logout", "")
 	}
-	if _, err := h.engine.Freeze("test", "alice", true); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.Freeze("test", "alice", true))
 	for i := range 2 {
 		got, want := p.logsIn("key-alice", "secret-alice"),
 			`{"status":403,"body":{"detail":"The account is frozen."}}`
@@ -127,11 +119,9 @@ func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 
 func TestALoginBehindATrustedProxyIsOfItsClient(t *testing.T) {
 	h := newHarness(t, nil)
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32")}
-	}
-	h.stop()
-	h.start()
+	})
 	h.account("alice")
 	h.key("alice", "office", event.AllPermissions, "10.1.2.0/24")
 	for from, want := range map[string]string{
@@ -139,9 +129,7 @@ func TestALoginBehindATrustedProxyIsOfItsClient(t *testing.T) {
 		p := &polled{h: h, path: streamPath + "?EIO=4&transport=polling"}
 		a := h.do("GET", p.path, "", "", "X-Forwarded-For", from)
 		var open struct{ SID string }
-		if err := json.Unmarshal([]byte(a.body[1:]), &open); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, json.Unmarshal([]byte(a.body[1:]), &open))
 		p.path += "&sid=" + open.SID
 		p.say("40")
 		if got := p.logsIn("key-office", "secret-office"); !strings.Contains(got, want) {

@@ -43,11 +43,7 @@ func scraping(t *testing.T, g *Gateway) func() scraped {
 			t.Fatalf("%d %s %.200s", a.status, kind, a.body)
 		}
 		parser := expfmt.NewTextParser(prommodel.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(strings.NewReader(a.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return families
+		return must(parser.TextToMetricFamilies(strings.NewReader(a.body)))
 	}
 }
 
@@ -110,9 +106,7 @@ func busyExchange(t *testing.T) *harness {
 	h.account("alice")
 	h.account("bob")
 	for _, d := range [][2]string{{"alice", "BTC"}, {"bob", "USDT"}} {
-		if _, err := h.deposit(d[0], "1000", d[1], d[0]); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(d[0], "1000", d[1], d[0])
 	}
 	return h
 }
@@ -180,9 +174,7 @@ func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
 			"expire_time=NEXT&time_in_force=gtd&price=80"} {
 			form := strings.ReplaceAll(instructionForm(says), "NEXT",
 				fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()+3000)/1000))
-			if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
-				t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
-			}
+			h.post("bob", "/api/v1/order/", form).must(t, 201, "order", i+1)
 		}
 		for _, name := range []string{"exchange_orders_triggered_total",
 			"exchange_self_trades_prevented_total", "exchange_orders_expired_total"} {
@@ -266,10 +258,8 @@ func testStagesAreInTheScrape(t *testing.T) {
 	stages := []string{"queue", "match", "gather", "append", "release", "answer"}
 	eventually(t, "some command was traced", func() bool { // the clock chooses
 		for range metrics.TraceOneIn {
-			if a := h.post("alice", "/api/v1/order",
-				order("sell", "BTC_USDT", "0.00001", "100")); a.status != 201 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
+			h.post("alice", "/api/v1/order",
+				order("sell", "BTC_USDT", "0.00001", "100")).must(t, 201)
 		}
 		return scrape().value("exchange_command_stage_duration_seconds", "stage", "match") > 0
 	})
@@ -344,13 +334,9 @@ func TestMetricsAndProfilesAreTheOperators(t *testing.T) {
 		if a := ask("GET", path, ""); a.status != 200 || len(a.body) < 100 {
 			t.Errorf("%s: %d %d bytes", path, a.status, len(a.body))
 		}
-		if a := ask("POST", path, ""); a.status != 404 {
-			t.Errorf("POST %s: %d", path, a.status)
-		}
-		if a := h.do("GET", path, "", "", "Authorization",
-			"Bearer "+operatorToken); a.status != 404 {
-			t.Errorf("%s on the public listener: %d", path, a.status)
-		}
+		ask("POST", path, "").is(t, 404, "POST", path)
+		h.do("GET", path, "", "", "Authorization", "Bearer "+operatorToken).is(t, 404, path,
+			"on the public listener")
 	}
 	// The command line may have the password of a store.
 	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof/symbol",
@@ -370,9 +356,7 @@ func testAStalledStoreIsInTheScrape(t *testing.T) {
 	})
 	scrape := scraping(t, h.gateway)
 	release := store.block()
-	if a := h.post("alice", "/api/v1/order", order("buy", "BTC_USDT", "1", "1")); a.status != 503 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("alice", "/api/v1/order", order("buy", "BTC_USDT", "1", "1")).must(t, 503)
 	s := scrape()
 	for name, want := range map[string]float64{"exchange_store_stalled": 1, "exchange_ready": 0,
 		"exchange_commands_in_flight": 1} {
@@ -419,10 +403,7 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 		defer l.Close()
 		scrape = scraping(t, g)
 		for range 3 {
-			c, err := l.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must(l.Dial())
 			defer c.Close()
 		}
 		eventually(t, "one connection is open and two were refused", func() bool {
@@ -442,19 +423,14 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	h.do("GET", "/api/v1/pairs", "", "")
 	scrape() // so that the scrape knows of a request
 	s := scrape().withAll(t)
-	text, err := os.ReadFile("../docs/grafana-dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/grafana-dashboard.json"))
 	var dashboard struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, json.Unmarshal(text, &dashboard))
 	used := map[string]bool{}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
@@ -515,10 +491,7 @@ func hasLabel(f *dto.MetricFamily, name, value string) bool {
 }
 
 func TestEveryMetricIsDescribedForOperators(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/operations.md"))
 	scrape := scraping(t, newHarness(t, nil).gateway)
 	scrape() // so that the scrape knows of a request
 	s := scrape().withAll(t)
@@ -544,12 +517,10 @@ func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
-	h.stop()
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		all := &slog.HandlerOptions{Level: slog.LevelDebug}
 		o.Log = slog.New(slog.NewTextHandler(logged, all))
-	}
-	h.start()
+	})
 	defer store.block()()
 	form := order("buy", "BTC_USDT", "1", "1")
 	headers := signed("alice", 1, form)
@@ -601,9 +572,7 @@ func (c *captured) line(text string) string {
 func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	logged := &captured{}
 	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request = time.Second })
-	h.stop()
-	h.tune = func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) }
-	h.start()
+	h.retune(func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) })
 	ask := asOperator(t, h.gateway)
 	defer store.block()()
 	a := ask("POST", "/operator/v1/deposits",

@@ -19,9 +19,7 @@ func TestWhatWaitsForOperatorsIsInTheScrape(t *testing.T) {
 	ask := asOperator(t, h.gateway)
 	for path, body := range map[string]string{"pairs/halt": `{"pair":"ETH_BTC","on":true}`,
 		"accounts/freeze": `{"account":"bob","on":true}`} {
-		if a := ask("POST", "/operator/v1/"+path, body); a.status != 200 {
-			t.Fatalf("%s: %d %s", path, a.status, a.body)
-		}
+		ask("POST", "/operator/v1/"+path, body).must(t, 200, path)
 	}
 	s := scraping(t, h.gateway)()
 	page := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
@@ -86,12 +84,8 @@ func TestSeriesOfPairsAndCurrenciesAreBounded(t *testing.T) {
 	h.account("alice")
 	last := h.engine.Market(shownPairs + more).Name
 	base, _, _ := strings.Cut(last, "_")
-	if _, err := h.deposit("alice", "10", base, "all"); err != nil {
-		t.Fatal(err)
-	}
-	if a := h.post("alice", "/api/v1/order", order("sell", last, "1", "100")); a.status != 201 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.deposit("alice", "10", base, "all")
+	h.post("alice", "/api/v1/order", order("sell", last, "1", "100")).must(t, 201)
 	s := scraping(t, h.gateway)()
 	for name, want := range map[string]int{"exchange_pair_open_orders": shownPairs + 1,
 		"exchange_pair_volume": shownPairs, "exchange_liabilities": shownCurrencies} {
@@ -163,12 +157,8 @@ func TestBackupAndAuditAreKnownBehindARestart(t *testing.T) {
 	}
 	h.start()
 	ask := asOperator(t, h.gateway)
-	if a := ask("POST", "/operator/v1/audit", `{}`); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	if a := ask("GET", "/operator/v1/backup", ""); a.status != 200 {
-		t.Fatalf("%d", a.status)
-	}
+	ask("POST", "/operator/v1/audit", `{}`).must(t, 200)
+	ask("GET", "/operator/v1/backup", "").must(t, 200)
 	known := func() (at [2]float64) {
 		t.Helper()
 		s := scraping(t, h.gateway)()

@@ -26,24 +26,18 @@ type documented struct {
 // test meets its limits on rates, and the answers tell them.
 func newDocumented(t *testing.T) *documented {
 	h := newHarness(t, nil)
-	h.stop()
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		every(o, Rate{1000, 100_000})
-	}
-	h.start()
+	})
 	for _, name := range []string{"alice", "bob"} {
 		email := ""
 		if name == "alice" {
 			email = "alice@example.com"
 		}
-		if _, err := h.engine.CreateAccount("test", name, email); err != nil {
-			t.Fatal(err)
-		}
+		h.done(h.engine.CreateAccount("test", name, email))
 		h.key(name, name, event.AllPermissions)
 		for _, currency := range []string{"BTC", "USDT"} {
-			if _, err := h.deposit(name, "1000", currency, name+currency); err != nil {
-				t.Fatal(err)
-			}
+			h.deposit(name, "1000", currency, name+currency)
 		}
 	}
 	return &documented{h, documentation(t, true), map[string]bool{}}
@@ -305,22 +299,13 @@ func (d *documented) withdrawals() {
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=3", 200)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=33", 400)
 	for id, to := range map[uint64]uint8{1: event.WithdrawalApproved, 2: event.WithdrawalRefused} {
-		c, err := d.engine.MoveWithdrawal("test", id, to,
-			map[bool]string{true: "unknown address"}[to == event.WithdrawalRefused])
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		c := must(d.engine.MoveWithdrawal("test", id, to,
+			map[bool]string{true: "unknown address"}[to == event.WithdrawalRefused]))
 		c.Free()
 	}
-	reference, err := event.NewClientID("wire-7")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	c, err := d.engine.Adjust("test", d.engine.Key([]byte("key-alice")).Account.ID, 1, 1, "twice",
-		reference)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	reference := must(event.NewClientID("wire-7"))
+	c := must(d.engine.Adjust("test", d.engine.Key([]byte("key-alice")).Account.ID, 1, 1, "twice",
+		reference))
 	c.Free()
 }
 
@@ -348,9 +333,7 @@ func (d *documented) reads() {
 	}
 	d.private("bob", "/api/v1/orders/own/?client_order_id=bid-1", 200)
 	tag := string(d.public("/api/openapi.json", 200).header.Peek("ETag"))
-	if a := d.do("GET", "/api/openapi.json", "", "", "If-None-Match", tag); a.status != 304 {
-		d.t.Errorf("with its ETag: %d", a.status)
-	}
+	d.do("GET", "/api/openapi.json", "", "", "If-None-Match", tag).is(d.t, 304, "with its ETag")
 	d.seen["GET /api/openapi.json 304"] = true
 }
 
@@ -398,30 +381,21 @@ func (d *documented) failures() {
 	d.key("bob", "reader", event.PermissionRead)
 	d.fits("POST", "/api/v1/order/",
 		d.do("POST", "/api/v1/order/", formMedia, "a=1", signed("reader", 1, "a=1")...), 403)
-	if _, err := d.engine.Halt("test", "BTC_USDT", true); err != nil {
-		d.t.Fatal(err)
-	}
+	d.done(d.engine.Halt("test", "BTC_USDT", true))
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 403)
-	if _, err := d.engine.SetMaintenance(context.Background(), "test",
-		event.Maintenance{On: true, Message: "Back soon."}); err != nil {
-		d.t.Fatal(err)
-	}
+	d.done(d.engine.SetMaintenance(context.Background(), "test", event.Maintenance{On: true,
+		Message: "Back soon."}))
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 503)
 	d.public("/readyz", 200) // as it says, maintenance does not count
 	d.public("/leaderz", 200)
-	if _, err := d.engine.SetMaintenance(context.Background(), "test",
-		event.Maintenance{}); err != nil {
-		d.t.Fatal(err)
-	}
+	d.done(d.engine.SetMaintenance(context.Background(), "test", event.Maintenance{}))
 	d.stop()
 	d.change = func(o *actors.Options) { o.Mail = nil }
 	d.start()
 	d.send("alice", "/api/v1/withdraw/", "address=bc1qexample&amount=0.25&currency=BTC", 503)
-	d.stop()
-	d.tune = func(o *Options) {
+	d.retune(func(o *Options) {
 		o.PublicRate, o.RateEntries, o.clock = Rate{1, 1}, 100, func() int64 { return 1 }
-	}
-	d.start()
+	})
 	d.public("/api/v1/pairs/", 200)
 	d.public("/api/v1/pairs/", 429)
 }

@@ -49,14 +49,9 @@ func documentation(t testing.TB, strict bool) *apiDocumentation {
 // newDocumentation reads a document.
 func newDocumentation(t testing.TB, text []byte) *apiDocumentation {
 	t.Helper()
-	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))
 	d := &apiDocumentation{t: t, root: root.(map[string]any), compiler: jsonschema.NewCompiler()}
-	if err := d.compiler.AddResource("openapi.json", root); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, d.compiler.AddResource("openapi.json", root))
 	return d
 }
 
@@ -122,18 +117,10 @@ func (d *apiDocumentation) operations(visit func(method, path, pointer string, o
 }
 
 func TestTheDocumentIsValidOpenAPI(t *testing.T) {
-	text, err := os.ReadFile("testdata/openapi-3.1.schema.json") // as published at its $id
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("testdata/openapi-3.1.schema.json")) // as published at its $id
+	read := must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", read); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, c.AddResource("schema.json", read))
 	schema := c.MustCompile("schema.json")
 	checkDocument(t, schema, documentation(t, false))
 	checkDocument(t, schema, newDocumentation(t, operator.Document()))
@@ -295,10 +282,7 @@ func TestEveryFailureIsDescribed(t *testing.T) {
 			c.FailWith(&committed.NonceError{Last: openapi.LastNonce})
 		}
 		written, _ := c.Body()
-		body, err := jsonschema.UnmarshalJSON(bytes.NewReader(written))
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(jsonschema.UnmarshalJSON(bytes.NewReader(written)))
 		if got := d.at("/components/examples/" + f.Name + "/value"); !reflect.DeepEqual(got, body) {
 			t.Errorf("%s: described as %v, written as %s", f.Name, got, written)
 		}
@@ -357,9 +341,7 @@ func TestTheDescribedSignatureIsAccepted(t *testing.T) {
 		t.Errorf("the guide signs something else than %s", m[1])
 	}
 	var set params.Set
-	if err := set.ParseForm([]byte(m[1])); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, set.ParseForm([]byte(m[1])))
 	var v sign.Verifier
 	if !sign.New([]byte("demo-alice-secret")).Verify(&v, []byte("demo-alice"), &set, []byte(m[1]),
 		[]byte(m[2])) {

@@ -60,9 +60,7 @@ func TestAnAdjustmentTakesAvailableMoneyAndIsToldEverywhere(t *testing.T) {
 		!strings.Contains(a.body, `"withdrawn":0,"adjusted":2.5,`) {
 		t.Errorf("the audit: %s", a.body)
 	}
-	if _, err := h.engine.Freeze("test", "carol", true); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.Freeze("test", "carol", true))
 	says(t, "all that is available of a frozen account", ask("POST", path,
 		`{`+good+`,"amount":"-5.5","reference":"wire-8"}`), 200, `{"adjustment":4,`+
 		`"account":"carol","currency":"BTC","amount":-5.5,"balance":2,"reference":"wire-8",`+
@@ -94,9 +92,7 @@ func showsAdjustment(t *testing.T, h *harness) {
 	if a := h.get("carol", "/api/v1/withdraws/?status=20"); strings.Contains(a.body, "wire-7") {
 		t.Errorf("with the pending withdraws it is shown %s", a.body)
 	}
-	if a := h.get("carol", "/api/v1/withdraws/?status=60"); a.status != 400 {
-		t.Errorf("a status that clients do not know: %d %s", a.status, a.body)
-	}
+	h.get("carol", "/api/v1/withdraws/?status=60").is(t, 400, "a status that clients do not know")
 	if a := h.post("carol", "/api/v1/withdraw-cancel/", "withdraw=3"); a.status != 400 ||
 		!strings.Contains(a.body, "Withdraw is adjusted") {
 		t.Errorf("a cancel of it: %d %s", a.status, a.body)

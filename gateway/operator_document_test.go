@@ -126,10 +126,7 @@ func (d *operatorDocumentation) asked(t testing.TB, operation, query, body strin
 			plain[strings.ToLower(name)] = v
 		}
 	}
-	text, err := json.Marshal(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(plain))
 	d.holds(t, operation, operation+"/requestBody/content/"+escaped(jsonMedia)+"/schema",
 		string(text))
 }
@@ -180,9 +177,7 @@ func TestTheOperatorsDocumentIsServed(t *testing.T) {
 		string(a.header.ContentType()) != jsonMedia || a.body != want.String()+"\n" {
 		t.Errorf("%d %v, another document is served: %.200s", a.status, err, a.body)
 	}
-	if a := ask("GET", operator.DocumentPath, "", "Authorization: Bearer x"); a.status != 401 {
-		t.Errorf("without the token: %d", a.status)
-	}
+	ask("GET", operator.DocumentPath, "", "Authorization: Bearer x").is(t, 401, "without the token")
 }
 
 // Handlers take the members that the document has, and each of them refuses any other.

@@ -54,9 +54,7 @@ func TestAClosedAccountIsShownAsThatAndItsKeysHaveEnded(t *testing.T) {
 	ask := asOperator(t, h.gateway)
 	const path, dave = "/operator/v1/accounts/close", `{"account":"dave"}`
 	h.account("dave")
-	if a := h.get("dave", "/api/v1/wallets/"); a.status != 200 {
-		t.Fatalf("before its end: %d %s", a.status, a.body)
-	}
+	h.get("dave", "/api/v1/wallets/").must(t, 200, "before its end")
 	before := h.hash()
 	if a := ask("POST", path, `{"account":"alice"}`); a.status != 400 ||
 		!strings.Contains(a.body, "so it is not closed") || h.hash() != before {
@@ -69,9 +67,7 @@ func TestAClosedAccountIsShownAsThatAndItsKeysHaveEnded(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if a := h.get("dave", "/api/v1/wallets/"); a.status != 401 {
-		t.Errorf("its key: %d %s", a.status, a.body)
-	}
+	h.get("dave", "/api/v1/wallets/").is(t, 401, "its key")
 	for _, path := range []string{"/operator/v1/account?name=dave", "/operator/v1/accounts"} {
 		if a := ask("GET", path, ""); strings.Count(a.body, `"closed":"2`) != 1 {
 			t.Errorf("%s does not tell the end: %s", path, a.body)

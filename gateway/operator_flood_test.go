@@ -56,9 +56,7 @@ func TestAClientThatTriesTokensIsLimitedAndKeepsNoOtherOut(t *testing.T) {
 	if n := h.gateway.operators.operator.Refused(); n != 3 {
 		t.Errorf("%d were counted", n)
 	}
-	if a := h.do("GET", publicPath, "", "", from(guesser)...); a.status != 200 {
-		t.Errorf("the API: %d", a.status)
-	}
+	h.do("GET", publicPath, "", "", from(guesser)...).is(t, 200, "the API")
 }
 
 func TestNoBodyIsReadWithoutTheToken(t *testing.T) { bubble(t, testNoBodyIsReadWithoutTheToken) }

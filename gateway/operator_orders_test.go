@@ -11,9 +11,7 @@ func TestOperatorsSeeOpenOrdersAndSwitches(t *testing.T) {
 	for i, says := range []string{"client_order_id=plain",
 		"order_type=market&price=-&trigger_price=110", "display_amount=0.1&post_only=1",
 		"pair=ETH_USDT&type=buy"} {
-		if a := h.post("bob", "/api/v1/order/", instructionForm(says)); a.status != 201 {
-			t.Fatalf("order %d: %d %s", i+1, a.status, a.body)
-		}
+		h.post("bob", "/api/v1/order/", instructionForm(says)).must(t, 201, "order", i+1)
 	}
 	f := func(query, body string) {
 		t.Helper()

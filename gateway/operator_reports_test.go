@@ -36,16 +36,11 @@ func withFees(t *testing.T) *harness {
 	h.accountAt("alice", "alice@example.org")
 	h.accountAt("bob", "bob@example.org")
 	for _, d := range [][3]string{{"alice", "10", "BTC"}, {"bob", "1000", "USDT"}} {
-		if _, err := h.deposit(d[0], d[1], d[2], "deposit of "+d[0]); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(d[0], d[1], d[2], "deposit of "+d[0])
 	}
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "3", "100"))
 	for range 3 {
-		if a := h.post("bob", "/api/v1/order/",
-			order("buy", "BTC_USDT", "1", "100")); a.status != 201 {
-			t.Fatal(a.body)
-		}
+		h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100")).must(t, 201)
 	}
 	return h
 }
@@ -89,12 +84,8 @@ func TestTradesAreExportedOldestFirst(t *testing.T) {
 		TakerFee     json.Number `json:"taker_fee"`
 		MakerFee     json.Number `json:"maker_fee"`
 	}
-	if err := json.Unmarshal([]byte(list[0]), &first); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(list[2]), &last); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, json.Unmarshal([]byte(list[0]), &first))
+	worked(t, json.Unmarshal([]byte(list[2]), &last))
 	if first.ID != 1 || last.ID != 3 || first.Taker != "bob" || first.Maker != "alice" ||
 		first.Price != "100" || first.TakerFee != "0.002" || first.MakerFee != "0.1" {
 		t.Errorf("%s", list)

@@ -69,9 +69,7 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	ask := asOperator(t, h.gateway)
 	do := func(path, body string) {
 		t.Helper()
-		if a := ask("POST", "/operator/v1/"+path, body); a.status != 200 {
-			t.Fatalf("%s %s: %d %s", path, body, a.status, a.body)
-		}
+		ask("POST", "/operator/v1/"+path, body).must(t, 200, path, body)
 	}
 	page := func() statusPage {
 		t.Helper()
@@ -85,9 +83,7 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 		p.Switches != 0 || p.Open != 2 || p.Backup != nil || p.Audit != nil {
 		t.Errorf("at first %+v", p)
 	}
-	if a := h.post("bob", "/api/v1/order-cancel-after/", "timeout=600"); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("bob", "/api/v1/order-cancel-after/", "timeout=600").must(t, 200)
 	do("pairs/halt", `{"pair":"BTC_USDT","on":true}`)
 	do("pairs/halt", `{"pair":"BTC_USDT","on":false}`)
 	do("pairs/halt", `{"all":true,"on":true}`)
@@ -98,9 +94,7 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 		do("accounts/freeze", `{"account":"`+name+`","on":true}`)
 	}
 	do("audit", `{}`)
-	if a := ask("GET", "/operator/v1/backup", ""); a.status != 200 {
-		t.Fatalf("%d", a.status)
-	}
+	ask("GET", "/operator/v1/backup", "").must(t, 200)
 	p = page()
 	p.isSet(h, "set", since)
 	if p.Backup == nil || !p.Backup.OK || p.Audit == nil || !p.Audit.OK ||
@@ -149,11 +143,9 @@ func TestOperatorsSeePairsAndFees(t *testing.T) {
 	ask := asOperator(t, h.gateway)
 	set := func(account, pair, maker string) {
 		t.Helper()
-		if a := ask("POST", "/operator/v1/fees", fmt.Sprintf(
-			`{"account":%q,"pair":%q,"maker":%s,"taker":0.5}`, account, pair,
-			maker)); a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		ask("POST", "/operator/v1/fees",
+			fmt.Sprintf(`{"account":%q,"pair":%q,"maker":%s,"taker":0.5}`, account, pair,
+				maker)).must(t, 200)
 	}
 	set("bob", "ETH_USDT", "0.00000001")
 	set("bob", "BTC_USDT", "0")
@@ -241,14 +233,9 @@ func TestOrdersOfAllAccountsAreListedOnPages(t *testing.T) {
 	ask := asOperator(t, h.gateway)
 	for _, o := range []string{order("buy", "ETH_USDT", "1", "2"),
 		order("buy", "BTC_USDT", "1", "2"), order("buy", "ETH_USDT", "1", "3")} {
-		if a := h.post("bob", "/api/v1/order/", o); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post("bob", "/api/v1/order/", o).must(t, 201)
 	}
-	if a := h.post("alice", "/api/v1/order/",
-		order("sell", "BTC_USDT", "0.1", "200")); a.status != 201 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.1", "200")).must(t, 201)
 	walk := func(query string, limit int) (all []string) {
 		t.Helper()
 		for more := ""; ; {

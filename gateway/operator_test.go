@@ -214,9 +214,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice") // with one key
 	h.account("bob")
-	if _, err := h.engine.RevokeKey("test", "key-bob"); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.RevokeKey("test", "key-bob"))
 	ask := asOperator(t, h.gateway)
 	var keys, secrets []string
 	f := func(body string, status int, text string) {

@@ -90,16 +90,11 @@ func nothing(v string) bool { return v == "" || v == "null" || v == `""` }
 func moderated(t *testing.T) *harness {
 	h := traded(t)
 	h.accountAt("carol", "carol@example.org")
-	if _, err := h.deposit("carol", "10", "BTC", "to-carol"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("carol", "10", "BTC", "to-carol")
 	for range 2 {
 		h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	}
-	if a := h.post("carol", "/api/v1/withdraw-confirm",
-		"code="+h.code(2)+"&withdraw=2"); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("carol", "/api/v1/withdraw-confirm", "code="+h.code(2)+"&withdraw=2").must(t, 200)
 	return h
 }
 
@@ -169,9 +164,7 @@ func TestEachBadFieldOfAnOperatorIsNamedAndChangesNothing(t *testing.T) {
 			names(q.path+v, q.name, ask("GET", "/operator/v1/"+q.path+v, ""))
 		}
 	}
-	if h.hash() != before {
-		t.Error("refused requests changed the state")
-	}
+	h.stillAt(before)
 	if h.engine.Writable() != nil || h.engine.Pairs()[0].Halted() {
 		t.Error("refused requests keep clients out")
 	}
@@ -216,9 +209,7 @@ func TestAnApprovalNamesTheTransactionThatPays(t *testing.T) {
 func TestWithdrawalsAreListedForOperators(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
-	if a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`).must(t, 200)
 	h.post("carol", "/api/v1/withdraw", "address=x&amount=1&currency=BTC")
 	h.post("carol", "/api/v1/withdraw-cancel", "withdraw=1")
 	f := func(query string, want ...uint64) {
@@ -300,17 +291,12 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 			}
 		}
 		p.apply.Store(&spoil)
-		if _, err := h.deposit("alice", "2", "BTC", reference); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit("alice", "2", "BTC", reference)
 		h.get("alice", "/api/v1/deposits/") // the projections have it now
 		p.apply.Store(nil)
 	}
 	plant("1", func(*persistence.Wallet) {})
-	if a := h.post("alice", "/api/v1/order",
-		order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("alice", "/api/v1/order", order("sell", "BTC_USDT", "1", "100")).must(t, 201)
 	h.audit()
 	plant("2", func(w *persistence.Wallet) {
 		w.Holdings[0].Balance = w.Holdings[0].Balance.Add(money.Amount(1).Balance())
@@ -342,9 +328,7 @@ func TestAWithdrawalIsAnsweredWithoutTheHistory(t *testing.T) {
 		o.Store = p
 	})
 	h.accountAt("carol", "carol@example.org")
-	if _, err := h.deposit("carol", "10", "BTC", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("carol", "10", "BTC", "r")
 	type record struct {
 		ID        uint64
 		Timestamp json.Number
@@ -443,37 +427,26 @@ func (h *harness) happens(random *rand.Rand, owner string, i int, withdrawals *i
 	h.t.Helper()
 	switch random.IntN(12) {
 	case 0:
-		if _, err := h.deposit(owner, decimal(random, 5), listPairs[0][:3],
-			fmt.Sprint("more ", i)); err != nil {
-			h.t.Fatal(err)
-		}
+		h.deposit(owner, decimal(random, 5), listPairs[0][:3], fmt.Sprint("more ", i))
 	case 1, 2:
 		if owner == directory.FeeAccount {
 			return // without an e-mail address
 		}
-		if a := h.post(owner, "/api/v1/withdraw",
-			"address=x&amount="+decimal(random, 5)+"&currency=USDT"); a.status != 201 {
-			h.t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post(owner, "/api/v1/withdraw",
+			"address=x&amount="+decimal(random, 5)+"&currency=USDT").must(h.t, 201)
 		*withdrawals++
 		h.post(owner, "/api/v1/withdraw-confirm",
 			fmt.Sprintf("code=%s&withdraw=%d", h.code(uint64(*withdrawals)), *withdrawals))
 		to := []uint8{event.WithdrawalApproved, event.WithdrawalApproved,
 			event.WithdrawalRefused}[random.IntN(3)]
-		c, err := h.engine.MoveWithdrawal("test", uint64(*withdrawals), to,
-			map[uint8]string{event.WithdrawalRefused: "no"}[to])
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		c := must(h.engine.MoveWithdrawal("test", uint64(*withdrawals), to,
+			map[uint8]string{event.WithdrawalRefused: "no"}[to]))
 		c.Free()
 	default:
 		side := []string{"buy", "sell"}[random.IntN(2)]
 		price := strconv.Itoa(10+random.IntN(3)) + "." + strconv.Itoa(random.IntN(100))
-		if a := h.post(owner, "/api/v1/order",
-			order(side, listPairs[random.IntN(3)], decimal(random, 3), price)); a.status !=
-			201 {
-			h.t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post(owner, "/api/v1/order",
+			order(side, listPairs[random.IntN(3)], decimal(random, 3), price)).must(h.t, 201)
 	}
 }
 
@@ -492,9 +465,7 @@ func TestStatementsAddUpToTheBalances(t *testing.T) {
 			h.accountAt(name, name+"@example.org")
 		}
 		for _, currency := range []string{"BTC", "ETH", "USDT"} {
-			if _, err := h.deposit(name, "100000.12345678", currency, name+currency); err != nil {
-				t.Fatal(err)
-			}
+			h.deposit(name, "100000.12345678", currency, name+currency)
 		}
 	}
 	withdrawals := 0
@@ -534,9 +505,7 @@ func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
 	h.account("bob")
-	if _, err := h.deposit("bob", "100", "USDT", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("bob", "100", "USDT", "r")
 	const late, early = 2e15, 1e15
 	h.journal(
 		event.Record{Kind: event.KindDeposit, TimeUs: late,
@@ -640,11 +609,8 @@ func TestActionsAreListedNewestFirstWithTheirOperators(t *testing.T) {
 func TestAnAccountIsShownWithItsNewestOrders(t *testing.T) {
 	h := traded(t)
 	for i := range 25 {
-		if a := h.post("bob", "/api/v1/order",
-			order("buy", []string{"BTC_USDT", "ETH_USDT"}[i%2], "0.5",
-				strconv.Itoa(i+1))); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		pair := []string{"BTC_USDT", "ETH_USDT"}[i%2]
+		h.post("bob", "/api/v1/order", order("buy", pair, "0.5", strconv.Itoa(i+1))).must(t, 201)
 	}
 	got := decode[struct {
 		Account, Email string

@@ -14,10 +14,7 @@ func plain(t *testing.T, a answer) string {
 	if len(a.header.Peek("Content-Encoding")) == 0 {
 		return a.body
 	}
-	b, err := fasthttp.AppendGunzipBytes(nil, []byte(a.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(fasthttp.AppendGunzipBytes(nil, []byte(a.body)))
 	return string(b)
 }
 
@@ -26,9 +23,7 @@ func plain(t *testing.T, a answer) string {
 func TestLargePublicAnswersArePacked(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
-	if _, err := h.deposit("alice", "2", "BTC", "to-alice"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "2", "BTC", "to-alice")
 	for range 700 {
 		h.sell("alice")
 	}
@@ -74,15 +69,11 @@ func TestLargePublicAnswersArePacked(t *testing.T) {
 // A packed answer for which the budget has no room is refused in plain text.
 func TestAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
 	h := newHarness(t, nil)
-	h.tune = func(o *Options) { o.AnswersBytes = 1 }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.AnswersBytes = 1 })
 	sellers := []string{"alice", "bob", "carol"}
 	for _, name := range sellers {
 		h.account(name)
-		if _, err := h.deposit(name, "10", "BTC", "to-"+name); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(name, "10", "BTC", "to-"+name)
 	}
 	const book = "/api/v1/orderbook/BTC_USDT/"
 	packed := func() *fasthttp.RequestCtx { return answered(h, book, "Accept-Encoding", "gzip") }

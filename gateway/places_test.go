@@ -15,9 +15,7 @@ import (
 // A crowded exchange has so many places, and trades.
 func crowded(t *testing.T, places int) (h *harness, l *network) {
 	h = traded(t)
-	h.tune = func(o *Options) { o.Connections = places }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { o.Connections = places })
 	h.gateway.public.places.SetSpare(0) // all clients of the tests are on this machine
 	return h, h.served()
 }
@@ -30,14 +28,10 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 		for i := range 3 {
 			subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), l, "trades")
 		}
-		if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 503 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 503)
 		h.gateway.public.places.SetSpare(1)
 		for range 5 { // the spare place has an idle connection from then on
-			if a := talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive); a.status != 200 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
+			talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 200)
 			h.gateway.idle(t, 1)
 		}
 	})
@@ -68,9 +62,7 @@ func occupiers(t *testing.T, l *network, places int) {
 			}
 		case 2:
 			c := dialedFrom(t, source, l)
-			if a := talk(t, c, "GET", alive); a.status != 200 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
+			talk(t, c, "GET", alive).must(t, 200)
 		case 3:
 			subscriber(t, source, l, "")
 		}
@@ -102,9 +94,7 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 	}
 	say := func(text string) {
 		t.Helper()
-		if err := c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, c.WriteMessage(websocket.TextMessage, []byte(text)))
 	}
 	heard("0{")
 	say("40")
@@ -128,9 +118,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		h, l := crowded(t, places)
 		ask := func(c net.Conn, text string) {
 			t.Helper()
-			if a := talk(t, c, "GET", text); a.status != 200 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
+			talk(t, c, "GET", text).is(t, 200)
 		}
 		owner := dialedFrom(t, "127.0.0.1", l)
 		ask(owner, signedRequest("alice", h.nextNonce("alice")))
@@ -163,14 +151,8 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		ask(owner, signedRequest("alice", h.nextNonce("alice")))
 		poll.say(`42["subscribe","ticker.BTC_USDT"]`)
 		ask(held, "")
-		if a := h.post("alice", "/api/v1/order/",
-			order("sell", "BTC_USDT", "0.1", "100.5")); a.status != 201 {
-			t.Fatal(a.body)
-		}
-		if a := h.post("bob", "/api/v1/order/",
-			order("buy", "BTC_USDT", "0.1", "101")); a.status != 201 {
-			t.Fatal(a.body)
-		}
+		h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.1", "100.5")).must(t, 201)
+		h.post("bob", "/api/v1/order/", order("buy", "BTC_USDT", "0.1", "101")).must(t, 201)
 		if _, text, err := watcher.ReadMessage(); err != nil ||
 			!strings.HasPrefix(string(text), `42["trades"`) {
 			t.Errorf("%s, %v", text, err)
@@ -191,10 +173,7 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 		h, l := crowded(t, 3)
 		once, never := subscriber(t, "127.0.0.11", l, "trades"),
 			subscriber(t, "127.0.0.11", l, "")
-		if err := once.WriteMessage(websocket.TextMessage,
-			[]byte(`421["unsubscribe","trades"]`)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, once.WriteMessage(websocket.TextMessage, []byte(`421["unsubscribe","trades"]`)))
 		_, text, err := once.ReadMessage()
 		if err != nil || !strings.HasPrefix(string(text), "431") {
 			t.Fatalf("%s, %v", text, err)
@@ -202,10 +181,8 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 		h.gateway.idle(t, 2)
 		stays := subscriber(t, "127.0.0.12", l, "trades")
 		for range 2 {
-			if a := talk(t, dialedFrom(t, "127.0.0.13", l), "GET",
-				signedRequest("alice", h.nextNonce("alice"))); a.status != 200 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
+			talk(t, dialedFrom(t, "127.0.0.13", l), "GET",
+				signedRequest("alice", h.nextNonce("alice"))).is(t, 200)
 		}
 		for _, c := range []*websocket.Conn{once, never} {
 			if _, text, err := c.ReadMessage(); err == nil {
@@ -213,13 +190,8 @@ func TestAStreamWithoutASubscriptionGivesItsPlaceUp(t *testing.T) {
 			}
 		}
 		c := dialedFrom(t, "127.0.0.14", l) // no connection is left to give a place up
-		if a := talk(t, c, "GET", ""); a.status != 503 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-		if err := stays.WriteMessage(websocket.TextMessage,
-			[]byte(`421["subscribe","ticker"]`)); err != nil {
-			t.Fatal(err)
-		}
+		talk(t, c, "GET", "").is(t, 503)
+		worked(t, stays.WriteMessage(websocket.TextMessage, []byte(`421["subscribe","ticker"]`)))
 		if _, text, err := stays.ReadMessage(); err != nil {
 			t.Errorf("%s, %v", text, err)
 		}

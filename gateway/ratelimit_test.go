@@ -26,14 +26,12 @@ func (c *testClock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 // all its connections is 0.0.0.0, which is a proxy that is trusted: see from.
 func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
 	h, c := traded(t), &testClock{}
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		rates(o)
 		o.RateEntries, o.clock = 1000, c.ns.Load
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
 			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
-	}
-	h.stop()
-	h.start()
+	})
 	return h, c
 }
 
@@ -165,9 +163,7 @@ func TestUnknownPathsCountAsPublicRequests(t *testing.T) {
 	for _, query := range []string{"", "?EIO=4&transport=carrier-pigeon",
 		"?EIO=3&transport=polling", "?EIO=4&transport=websocket",
 		"?EIO=4&transport=polling&sid=none"} {
-		if a := h.do("GET", streamPath+query, "", ""); a.status != 400 {
-			t.Errorf("stream%s: %d %s", query, a.status, a.body)
-		}
+		h.do("GET", streamPath+query, "", "").is(t, 400, "stream", query)
 		throttled(t, "public after stream"+query, h.do("GET", publicPath, "", ""), 1, 1)
 		a := h.do("GET", streamPath+query, "", "")
 		if retry := string(a.header.Peek("Retry-After")); a.status != 403 || retry != "1" {
@@ -203,9 +199,7 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	throttled(t, "from elsewhere",
 		h.do("POST", "/api/v1/order", formType, placing,
 			append(from("192.0.2.1"), signed("bob", 1000, placing)...)...), 3, 3)
-	if h.hash() != before {
-		t.Error("refused requests changed the state")
-	}
+	h.stillAt(before)
 	served(t, "a cancel all the same", cancel("bob", "3"), 200, 2, 1, 1)
 	served(t, "a cancel of a withdraw",
 		h.post("bob", "/api/v1/withdraw-cancel", "withdraw=7"), 400, 2, 0, 2)
@@ -219,10 +213,8 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	served(t, "permission", place("second"), 403, 4, 0, 4)
 	throttled(t, "permission over the limit of the key's reads", place("second"), 4, 4)
 	throttled(t, "read over the limit", h.get("second", privatePath), 4, 4)
-	if a := h.do("HEAD", privatePath, "", "",
-		signed("second", h.nextNonce("second"), "")...); a.status != 429 {
-		t.Errorf("HEAD over the limit: %d", a.status)
-	}
+	h.do("HEAD", privatePath, "", "", signed("second", h.nextNonce("second"), "")...).is(t, 429,
+		"HEAD over the limit")
 	served(t, "a read with another key of the account", h.get("bob", privatePath), 200, 4, 3, 1)
 	served(t, "another account", h.get("alice", privatePath), 200, 4, 3, 1)
 	served(t, "an order of another account", place("alice"), 201, 3, 2, 1)
@@ -236,9 +228,7 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 	clock.pass(2 * time.Second)
 	served(t, "a used nonce counts",
 		h.do("GET", privatePath, "", "", signed("bob", 1, "")...), 401, 4, 3, 1)
-	if _, err := h.engine.Freeze("test", "bob", true); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.Freeze("test", "bob", true))
 	for i := range 3 {
 		served(t, "frozen counts for the key's reads", place("bob"), 403, 4, 2-i, 2+i)
 	}
@@ -330,9 +320,7 @@ func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 	throttled(t, "the key's reads before nonce",
 		h.do("GET", privatePath, "", "", signed("reader", 1, "")...), 1, 1)
 	on := event.Maintenance{On: true}
-	if _, err := h.engine.SetMaintenance(t.Context(), "test", on); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.SetMaintenance(t.Context(), "test", on))
 	throttled(t, "the account's commands before maintenance",
 		h.do("POST", "/api/v1/order", formType, f, signed("bob", 50, f)...), 1, 1)
 	s := signed("bob", 50, f)
@@ -452,18 +440,13 @@ func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
 			t.Errorf("%d %s\n%s", a.status, a.body, a.header)
 		}
 	}
-	if a := get(streamPath); a.status != 429 {
-		t.Errorf("stream: %d %s", a.status, a.body)
-	}
+	get(streamPath).is(t, 429, "stream")
 	served(t, "alive", get("/healthz"), 200, 1, 0, 1)
 }
 
 func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 100, Burst: 200} })
-	c, err := h.listener.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(h.listener.Dial())
 	defer c.Close()
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", publicPath)
 	var b bytes.Buffer
@@ -534,9 +517,7 @@ func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
 	f("pretending to be there", get(from("198.51.100.7, 203.0.113.7")...), 403)
 	f("from the proxy", get(), 403)
 	trusting := h.tune
-	h.tune = func(o *Options) { trusting(o); o.TrustedProxies = nil }
-	h.stop()
-	h.start()
+	h.retune(func(o *Options) { trusting(o); o.TrustedProxies = nil })
 	f("a header of a client that is no trusted proxy", get(from("198.51.100.7")...), 403)
 }
 

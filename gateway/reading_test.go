@@ -157,9 +157,7 @@ func (h *harness) crowdsTheStore(store *slowHistory, what string, places, reques
 	if n := h.engine.Stats().ReadsInFlight; n != int64(places) {
 		t.Errorf("%s: %d reads are in flight, want %d", what, n, places)
 	}
-	if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
-		t.Errorf("%s: what is at hand: %d %s", what, a.status, a.body)
-	}
+	h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", "").is(t, 200, what, "what is at hand")
 	release()
 	for range places {
 		if a := <-answers; !good(a) {
@@ -182,9 +180,7 @@ func testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	const reads, requests = 5, 12
 	h, store := withSlowHistory(t, reads)
 	ask := asOperator(t, h.gateway)
-	if a := h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", ""); a.status != 200 {
-		t.Fatal(a)
-	}
+	h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", "").must(t, 200)
 	nonce := uint64(0)
 	signedBy := func(i int, params string) []string { return signed(fmt.Sprint(i), nonce, params) }
 	public := func(path string) func(int) answer {
@@ -240,9 +236,7 @@ func testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	f("withdraw", post("/api/v1/withdraw-cancel/", "withdraw=99"),
 		text(`{"withdraw":["Withdraw is not pending"]}`),
 		text(`{"withdraw":["Withdraw not found"]}`))
-	if a := h.get("alice", "/api/v1/orders/own/?limit=1"); a.status != 200 {
-		t.Errorf("afterwards: %d %s", a.status, a.body)
-	}
+	h.get("alice", "/api/v1/orders/own/?limit=1").is(t, 200, "afterwards")
 }
 
 // A chart asks the store only for the candles that memory lacks.
@@ -293,10 +287,8 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	h := traded(t)
 	for i := range 4 {
-		if a := h.post("alice", "/api/v1/order/",
-			order("sell", "BTC_USDT", "0.01", fmt.Sprint(200+i))); a.status != 201 {
-			t.Fatal(a)
-		}
+		h.post("alice", "/api/v1/order/",
+			order("sell", "BTC_USDT", "0.01", fmt.Sprint(200+i))).must(t, 201)
 	}
 	for _, group := range []string{"0", "1"} {
 		ask := func(sell, buy int) string {

@@ -45,18 +45,14 @@ func TestAnAccountHasItsOwnLimitOfReadsInFlight(t *testing.T) {
 				refusedForNow(t, "a read more: "+path,
 					h.do("GET", path, "", "", signed("alice-64", round, "")...), api.AccountBusy)
 			}
-			if a := h.do("GET", "/api/v1/wallets/", "", "",
-				signed("bob-0", round, "")...); a.status != 200 {
-				t.Errorf("a read of another account: %d %s", a.status, a.body)
-			}
+			h.do("GET", "/api/v1/wallets/", "", "", signed("bob-0", round, "")...).is(t, 200,
+				"a read of another account")
 			release()
 			for _, a := range receive(answers, most) {
 				want(t, "a read within the limit", a, 200, "[]")
 			}
-			if a := h.do("GET", "/api/v1/wallets/", "", "",
-				signed("alice-64", round, "")...); a.status != 200 {
-				t.Errorf("with the nonce that the refused one did not use: %d %s", a.status, a.body)
-			}
+			h.do("GET", "/api/v1/wallets/", "", "", signed("alice-64", round, "")...).is(t, 200,
+				"with the nonce that the refused one did not use")
 		}
 	})
 }

@@ -112,9 +112,7 @@ func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
 	if a.status != 200 || !strings.Contains(a.body, "exchange_cluster_leads 0") {
 		t.Errorf("the metrics of another node are shown: %d", a.status)
 	}
-	if a := here("GET", "/operator/v1/none", ""); a.status != 404 {
-		t.Error(a.status, a.body)
-	}
+	here("GET", "/operator/v1/none", "").is(t, 404)
 }
 
 // Words of the API: nothing was sent, and try again; or it may have been done.
@@ -172,10 +170,7 @@ func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 	c := dialed(t, l)
 	io.WriteString(c, "GET /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+ //nolint:errcheck // read
 		"Authorization: Bearer "+operatorToken+"\r\n\r\n")
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(http.ReadResponse(bufio.NewReader(c), nil))
 	if b, err := io.ReadAll(resp.Body); err == nil || string(b) != `{"a":` {
 		t.Errorf("it looks whole: %q", b)
 	}
@@ -256,9 +251,7 @@ func TestFewRequestsAreOnTheirWay(t *testing.T) {
 	var all sync.WaitGroup
 	for range actors.OperatorsAtOnce {
 		all.Go(func() {
-			if a := ask("GET", "/operator/v1/accounts", ""); a.status != 200 {
-				t.Error(a.status, a.body)
-			}
+			ask("GET", "/operator/v1/accounts", "").is(t, 200)
 		})
 	}
 	for range actors.OperatorsAtOnce {
@@ -270,9 +263,7 @@ func TestFewRequestsAreOnTheirWay(t *testing.T) {
 	}
 	close(release)
 	all.Wait()
-	if a := ask("GET", "/operator/v1/accounts", ""); a.status != 200 {
-		t.Error(a.status, a.body)
-	}
+	ask("GET", "/operator/v1/accounts", "").is(t, 200)
 }
 
 // What another node sends instead of an operator's request changes nothing, and ends its

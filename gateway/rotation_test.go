@@ -21,29 +21,20 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 		o.Limits.KeysPerAccount = 2000
 	})
 	h.accountAt("alice", "alice@example.org")
-	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "10", "BTC", "r")
 	const many = 1200 // more than one append takes
 	for i := range many {
 		h.key("alice", fmt.Sprint("many-", i), event.PermissionRead, "0.0.0.0/8")
 	}
 	h.key("alice", "ended", event.AllPermissions)
-	if _, err := h.engine.RevokeKey("test", "key-ended"); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.RevokeKey("test", "key-ended"))
 	for range 2 {
-		if a := h.post("alice", "/api/v1/withdraw",
-			"address=x&amount=1&currency=BTC"); a.status != 201 {
-			t.Fatal(a.body)
-		}
+		h.post("alice", "/api/v1/withdraw", "address=x&amount=1&currency=BTC").must(t, 201)
 	}
 	works := func(what string) {
 		t.Helper()
 		for _, name := range []string{"alice", "many-0", fmt.Sprint("many-", many-1)} {
-			if a := h.get(name, "/api/v1/wallets"); a.status != 200 {
-				t.Errorf("%s: %s is answered with %d %s", what, name, a.status, a.body)
-			}
+			h.get(name, "/api/v1/wallets").is(t, 200, what, name)
 		}
 		want(t, what+": ended", h.get("ended", "/api/v1/wallets"), 401, credentials)
 		if err := h.engine.VerifyAtRest(); err != nil {
@@ -60,15 +51,11 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	server = [][]byte{serverKey(2), serverKey(1)}
 	h.start()
 	works("with both keys")
-	if a := confirm(1, codes[0]); a.status != 200 {
-		t.Errorf("a code that was mailed before: %d %s", a.status, a.body)
-	}
+	confirm(1, codes[0]).is(t, 200, "a code that was mailed before")
 	sealed := h.hash()
 	h.crash() // without a snapshot: the records alone have to know it
 	h.start()
-	if h.hash() != sealed {
-		t.Error("what is sealed by the first key was sealed again")
-	}
+	h.stillAt(sealed)
 	works("after a crash")
 	h.crash()
 	server = [][]byte{serverKey(2)}
@@ -76,9 +63,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	works("with the new key alone")
 	want(t, "a code of the key that is gone", confirm(2, codes[1]), 400, `{"code":["Wrong code"]}`)
 	h.key("alice", "new", event.AllPermissions)
-	if a := h.get("new", "/api/v1/wallets"); a.status != 200 {
-		t.Errorf("a new key: %d %s", a.status, a.body)
-	}
+	h.get("new", "/api/v1/wallets").is(t, 200, "a new key")
 	report, err := h.engine.Audit(context.Background(), nil, func(_, _ uint64) {})
 	if err != nil || len(report.Differences) > 0 {
 		t.Errorf("%+v, %v", report, err)

@@ -29,18 +29,11 @@ func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Auth
 	t.Helper()
 	h = newHarness(t, nil)
 	a, folder, c := newCertificate(t, time.Now().Add(30*aDay), log)
-	h.tune = func(o *Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second }
-	h.stop()
-	h.start()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.retune(func(o *Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second })
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	go h.gateway.Serve(l) //nolint:errcheck // ends with the listener
 	h.account("alice")
-	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "10", "BTC", "r")
 	return h, a, folder, l.Addr().String()
 }
 
@@ -53,22 +46,13 @@ func secureClient(a *tlstest.Authority) *http.Client {
 func fetch(t *testing.T, c *http.Client, method, url, body string,
 	headers ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequest(method, url, strings.NewReader(body)))
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(c.Do(r))
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(resp.Body))
 	return resp, string(text)
 }
 
@@ -97,9 +81,7 @@ func subscribed(t *testing.T, a *tlstest.Authority, address, channels string) *l
 
 func (l *listeningClient) say(text string) {
 	l.t.Helper()
-	if err := l.c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		l.t.Fatal(err)
-	}
+	worked(l.t, l.c.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
 // hears reads until there is a message with these words.
@@ -145,15 +127,10 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	if resp.StatusCode != 200 || !strings.HasPrefix(body, `0{"sid"`) {
 		t.Errorf("polling: %d %s", resp.StatusCode, body)
 	}
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
+	h.verify()
 
 	// Without TLS a client is told to use it, and nothing of what the path has.
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(net.Dial("tcp", address))
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
 	io.WriteString(c, alive)                        //nolint:errcheck
@@ -180,10 +157,7 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 			t.Errorf("%s is spoken", tls.VersionName(v))
 		}
 	}
-	ofRSA, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ofRSA := must(rsa.GenerateKey(rand.Reader, 2048))
 	certFile, keyFile, _ := tlstest.Files(folder)
 	for kind, private := range map[string]crypto.Signer{"ECDSA": tlstest.NewKey(t), "RSA": ofRSA} {
 		cert, key := a.PairOf(private, 2, time.Now().Add(-time.Hour), time.Now().Add(30*aDay))
@@ -232,10 +206,7 @@ func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	serve := func(address string, c *listen.Certificate) (string, <-chan error) {
 		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 			OperatorToken: operatorToken, OperatorCertificate: c})
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(net.Listen("tcp", address))
 		t.Cleanup(func() { g.Shutdown(time.Minute); l.Close() })
 		ended := make(chan error, 1)
 		go func() { ended <- g.ServeOperator(l) }()

@@ -268,9 +268,7 @@ func TestPagesNeedNoEngine(t *testing.T) {
 			t.Errorf("%s: the page has %d, the API %d", when, a.status, api.status)
 		}
 		for _, path := range assets([]byte(a.body)) {
-			if a := h.do("GET", path, "", ""); a.status != 200 {
-				t.Errorf("%s: %s is answered with %d", when, path, a.status)
-			}
+			h.do("GET", path, "", "").is(t, 200, when, path)
 		}
 	}
 	pages("leads", 200)

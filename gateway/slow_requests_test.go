@@ -80,15 +80,10 @@ func dialed(t *testing.T, l *network) net.Conn {
 // dialedFrom is a connection from an address.
 func dialedFrom(t *testing.T, source string, l *network) net.Conn {
 	t.Helper()
-	c, err := l.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(l.Dial())
 	l.from <- netip.AddrPortFrom(netip.MustParseAddr(source), 1234)
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	return c
 }
 
@@ -156,9 +151,7 @@ func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 	for n := 0; ; n++ { // meanwhile
 		time.Sleep(100 * time.Millisecond)
 		c := dialed(t, l)
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Errorf("another client is answered with %d %s", a.status, a.body)
-		}
+		talk(t, c, "GET", alive).is(t, 200, "another client")
 		c.Close()
 		select {
 		case <-slow:
@@ -204,9 +197,7 @@ func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 			o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
 		})
 		c := dialed(t, l)
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Fatal(a.status)
-		}
+		talk(t, c, "GET", alive).must(t, 200)
 		answered := time.Now()
 		eventually(t, "the time for the answer is over", func() bool {
 			return time.Since(answered) > g.opts.WriteTimeout*3/2
@@ -235,9 +226,7 @@ func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g, l := slowServer(t, nil)
 		silent, idle := dialed(t, l), dialed(t, l)
-		if a := talk(t, idle, "GET", alive); a.status != 200 {
-			t.Fatal(a.status)
-		}
+		talk(t, idle, "GET", alive).must(t, 200)
 		for name, c := range map[string]net.Conn{"from the start": silent,
 			"after an answer": idle} {
 			text, err := io.ReadAll(c)
@@ -310,16 +299,12 @@ func testNoAddressTakesAllPlaces(t *testing.T) {
 	in := func(address string) net.Conn {
 		t.Helper()
 		c := dialedFrom(t, address, l)
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Errorf("%s: %d %s", address, a.status, a.body)
-		}
+		talk(t, c, "GET", alive).is(t, 200, address)
 		return c
 	}
 	stays := func(c net.Conn) {
 		t.Helper()
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, c, "GET", alive).is(t, 200)
 	}
 	other := in("192.0.2.2")
 	var of []net.Conn
@@ -356,17 +341,12 @@ func testALingeringCloseMakesRoom(t *testing.T) {
 	g, l := slowServer(t, func(o *Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
 	g.public.places.SetSpare(0) // the test's clients are on this machine
 	for range 4 {
-		if a := talk(t, dialed(t, l), "POST",
-			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"); a.status !=
-			413 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, dialed(t, l), "POST",
+			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").is(t, 413)
 	}
 	for range 20 {
 		c := dialed(t, l)
-		if a := talk(t, c, "GET", alive); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		talk(t, c, "GET", alive).is(t, 200)
 		if open, lingering := g.public.places.Lingering(); open > 4 || lingering > open {
 			t.Errorf("%d are open, %d of them lingering", open, lingering)
 		}

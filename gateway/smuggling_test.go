@@ -35,10 +35,7 @@ func converse(t *testing.T, l *network, text string, methods ...string) (statuse
 		if err != nil {
 			t.Fatalf("after %v: %v", statuses, err)
 		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(io.ReadAll(resp.Body))
 		statuses, bodies = append(statuses, resp.StatusCode), append(bodies, string(body))
 	}
 }
@@ -198,9 +195,7 @@ func testNoRequestHidesInAnother(t *testing.T) {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
-	if h.hash() != before {
-		t.Error("the state was changed")
-	}
+	h.stillAt(before)
 }
 
 func TestRequestsWithAClearEndAreAnswered(t *testing.T) {
@@ -259,9 +254,7 @@ func testRequestsWithAClearEndAreAnswered(t *testing.T) {
 			t.Errorf("%s: %v %q", name, statuses, bodies)
 		}
 	}
-	if h.hash() != before {
-		t.Error("the state was changed")
-	}
+	h.stillAt(before)
 }
 
 func slicesOf(n, v int) []int {
@@ -304,9 +297,7 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 				t.Errorf("%s: %v %q", name, statuses, bodies)
 			}
 		}
-		if h.hash() != before {
-			t.Error("the state was changed")
-		}
+		h.stillAt(before)
 	})
 }
 
@@ -315,12 +306,10 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 func TestBytesBehindABodyNameNoAddress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHarness(t, nil)
-		h.tune = func(o *Options) {
+		h.retune(func(o *Options) {
 			o.TrustedProxies = []netip.Prefix{
 				netip.MustParsePrefix("127.0.0.0/8")}
-		}
-		h.stop()
-		h.start()
+		})
 		h.account("alice")
 		h.key("alice", "office", 7, "192.0.2.0/24")
 		s := signed("office", 1, "")

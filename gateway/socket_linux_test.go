@@ -27,19 +27,12 @@ func onSocket(t *testing.T, g *Gateway) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, f := range []string{folder, filepath.Dir(folder)} {
-		if err := os.Chmod(f, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.Chmod(f, 0o755))
 	}
 	path := filepath.Join(folder, "operator.sock")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))
 	t.Cleanup(func() { l.Close() })
-	if err := os.Chmod(path, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.Chmod(path, 0o777))
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
 	return path
 }
@@ -53,18 +46,13 @@ func askSocket(t *testing.T, c net.Conn, method, path, body string) (status int,
 		t.Fatal(err)
 	}
 	var resp fasthttp.Response
-	if err := resp.Read(bufio.NewReader(c)); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, resp.Read(bufio.NewReader(c)))
 	return resp.StatusCode(), string(resp.Body())
 }
 
 func dialSocket(t *testing.T, path string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(net.Dial("unix", path))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -115,17 +103,13 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		var resp fasthttp.Response
-		if err := resp.Read(bufio.NewReader(c)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, resp.Read(bufio.NewReader(c)))
 		if resp.StatusCode() != 403 ||
 			!strings.Contains(string(resp.Body()), "user id 65534 may not operate") {
 			t.Errorf("%d %s", resp.StatusCode(), resp.Body())
 		}
 	}
-	if h.hash() != before {
-		t.Error("what was refused changed the state")
-	}
+	h.stillAt(before)
 }
 
 // Of other users the head of a request is read, and no body.
@@ -141,9 +125,7 @@ func TestOverTheSocketNoBodyOfOtherUsersIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var resp fasthttp.Response // the rest does not come
-	if err := resp.Read(bufio.NewReader(c)); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, resp.Read(bufio.NewReader(c)))
 	if resp.StatusCode() != 403 ||
 		!strings.Contains(string(resp.Body()), "user id 65533 may not operate") {
 		t.Errorf("%d %s", resp.StatusCode(), resp.Body())
@@ -193,20 +175,14 @@ func TestANodeShowsItsTokenForUsersOfItsSocket(t *testing.T) {
 	for token, status := range map[string]int{operatorToken: 200, "": 503} {
 		g := p.node(token)
 		path := t.TempDir() + "/s"
-		l, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(net.Listen("unix", path))
 		t.Cleanup(func() { l.Close() })
 		go g.ServeOperator(l) //nolint:errcheck // ends with the listener
 		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
 				return net.Dial("unix", path)
 			}}}
-		resp, err := c.Get("http://operator/operator/v1/accounts")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must(c.Get("http://operator/operator/v1/accounts"))
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		refused := resp.Header.Get("X-Leader") == "https://a.example.org" &&

@@ -41,9 +41,7 @@ func TestASocketIsAnsweredAsARequestIs(t *testing.T) {
 	p := h.loggedIn("bob")
 	for _, maintenance := range []bool{false, true} {
 		on := event.Maintenance{On: maintenance, Cancels: maintenance}
-		if _, err := h.engine.SetMaintenance(t.Context(), "test", on); err != nil {
-			t.Fatal(err)
-		}
+		h.done(h.engine.SetMaintenance(t.Context(), "test", on))
 		for _, c := range [][2]string{
 			{"order", order("buy", "BTC_USDT", "1", "7")},
 			{"order", order("buy", "BTC_USDT", "1", "7") + "&time_in_force=fok"},
@@ -103,9 +101,7 @@ func TestASocketNeedsALoginAndThePermissionForOrders(t *testing.T) {
 		}
 	}
 	frozen := h.loggedIn("bob")
-	if _, err := h.engine.Freeze("test", "bob", true); err != nil {
-		t.Fatal(err)
-	}
+	h.done(h.engine.Freeze("test", "bob", true))
 	frozen.hears(`42["login.end",{"detail":"The account is frozen."}]`)
 	if got := frozen.asks("order", args); !strings.HasPrefix(got, `{"status":40`) {
 		t.Error(got)
@@ -128,13 +124,9 @@ func TestOrdersOfASocketUseNoNonce(t *testing.T) {
 		status != 401 || again.body != want {
 		t.Errorf("%d %s, want %s", again.status, again.body, want)
 	}
-	if a := h.post("bob", "/api/v1/order/", form); a.status != 201 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	if a := h.do("POST", "/api/v1/order/", formType, form, signed("bob", 0, form)...); a.status !=
-		401 {
-		t.Errorf("a request with nonce 0 is answered with %d", a.status)
-	}
+	h.post("bob", "/api/v1/order/", form).is(t, 201)
+	h.do("POST", "/api/v1/order/", formType, form, signed("bob", 0, form)...).is(t, 401,
+		"a request with nonce 0")
 }
 
 // Commands that come together reach the wallet in their order, more than may be in flight, and each
@@ -181,13 +173,11 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 			o.Timing.Stall, o.Timing.Request = time.Minute, time.Second
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 1000, 10, 500
 		})
-		h.tune = func(o *Options) {
+		h.retune(func(o *Options) {
 			o.Stream.OrdersInFlight, o.Stream.PingInterval, o.Stream.PingTimeout = 4,
 				50*time.Millisecond, 5*time.Second
 			o.Stream.MessagesPerSecond = -1
-		}
-		h.stop()
-		h.start()
+		})
 		p := h.loggedIn("alice")
 		release := store.block()
 		var packets []string
@@ -206,9 +196,7 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 			p.heard += "\x1e" + a.body
 		}
 		release()
-		if a := <-said; a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		(<-said).must(t, 200)
 		p.say("3")
 		p.hears("431199[")
 		p.heard = ""

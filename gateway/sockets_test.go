@@ -67,9 +67,7 @@ func (p *polled) hears(words ...string) {
 func TestBothAddressesHaveAllChannels(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
-	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "10", "BTC", "r")
 	for _, path := range []string{streamPath, bookPath} {
 		p := h.polled(path)
 		p.say(`42["subscribe","ticker.BTC_USDT","book_BTC_USDT","nothing"]`)
@@ -79,10 +77,7 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 	silent, early := h.polled(bookPath), h.polled(streamPath)
 	early.say(`42["subscribe","trades"]`)
 	early.hears("subscribe.success")
-	if a := h.post("alice", "/api/v1/order/",
-		order("sell", "BTC_USDT", "1", "100")); a.status != 201 {
-		t.Fatal(a.body)
-	}
+	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100")).must(t, 201)
 	silent.hears(`42["book_BTC_USDT",{"success":true,"date":`)
 }
 
@@ -97,20 +92,16 @@ func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {
 	h.gateway.SetEngine(h.engine)
 	h.polled(streamPath)
 	h.gateway.stream.close()
-	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	h.do("GET", streamPath+"?EIO=4&transport=polling", "", "").is(t, 503)
 }
 
 func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	var now int64
-	h.tune = func(o *Options) {
+	h.retune(func(o *Options) {
 		o.PublicRate, o.RateEntries, o.clock = Rate{1, 3}, 1024, func() int64 { return now }
 		o.Stream.ConnectionsPerAddress = 4
-	}
-	h.stop()
-	h.start()
+	})
 	shake := func() answer { return h.do("GET", streamPath+"?EIO=4&transport=polling", "", "") }
 	for range 3 {
 		h.polled(streamPath) // packets and polls do not count
@@ -119,9 +110,8 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 		a.body != `{"code":4,"message":"too many requests, come back later"}` {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := h.do("GET", "/api/v1/currencies/", "", ""); a.status != 429 {
-		t.Errorf("public requests have a limit of their own: %d", a.status)
-	}
+	h.do("GET", "/api/v1/currencies/", "", "").is(t, 429,
+		"public requests have a limit of their own")
 	now += int64(10 * time.Second)
 	h.polled(streamPath)
 	if a := shake(); a.status != 403 || !strings.Contains(a.body, "connections from this address") {

@@ -18,18 +18,13 @@ const tradingPage = "../docs/trading.md"
 // present. Run with -rewrite to write the answers down anew, and read the difference.
 func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		page, err := os.ReadFile(tradingPage)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(os.ReadFile(tradingPage))
 		h := newHarness(t, nil)
 		for _, name := range []string{"alice", "bob"} {
 			h.account(name)
 			for _, money := range []string{"100 BTC", "10000000 USDT"} {
 				amount, currency, _ := strings.Cut(money, " ")
-				if _, err := h.deposit(name, amount, currency, name+currency); err != nil {
-					t.Fatal(err)
-				}
+				h.deposit(name, amount, currency, name+currency)
 			}
 		}
 		rewrite := flag.Lookup("rewrite").Value.String() == "true"
@@ -53,9 +48,7 @@ func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
 			t.Errorf("the page has %d examples", examples)
 		}
 		if rewrite {
-			if err := os.WriteFile(tradingPage, []byte(written), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, os.WriteFile(tradingPage, []byte(written), 0o644))
 		}
 	})
 }

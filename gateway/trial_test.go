@@ -102,9 +102,7 @@ func newTrials(t *testing.T, seed uint64, seen map[string]int) *trials {
 		for currency, amount := range map[string]string{
 			"BTC":  []string{"100000", "30", "0.05"}[i],
 			"USDT": []string{"10000000", "3000", "5"}[i]} {
-			if _, err := c.deposit(name, amount, currency, name+currency); err != nil {
-				t.Fatal(err)
-			}
+			c.deposit(name, amount, currency, name+currency)
 		}
 	}
 	return c
@@ -117,9 +115,7 @@ func (c *trials) in(n int) bool { return c.rng.IntN(n) == 0 }
 
 // rests waits until what the last order has triggered is done, and both sides are equal.
 func (c *trials) rests() {
-	if err := atRest(c.engine); err != nil {
-		c.t.Fatal(err)
-	}
+	worked(c.t, atRest(c.engine))
 }
 
 // between changes something now and then before an order is tried.
@@ -152,10 +148,7 @@ func (c *trials) operate(_ actors.Admin, err error) {
 
 // look notes what the edges of an account's order depend on.
 func (c *trials) look(account string) {
-	v, err := c.engine.View(committed.ViewTicker, c.engine.PairNamed("BTC_USDT"), 0, 0, 0)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	v := must(c.engine.View(committed.ViewTicker, c.engine.PairNamed("BTC_USDT"), 0, 0, 0))
 	c.market = edges{v.Ticker.Last, v.Ticker.Buy, v.Ticker.Sell, map[string]money.Amount{}}
 	for currency, units := range c.wallet(account) {
 		c.market.available[currency] = money.Amount(units.Int64() / 1e8)

@@ -21,9 +21,7 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	h.account("alice")
 	h.account("bob")
 	for name, currency := range map[string]string{"alice": "BTC", "bob": "USDT"} {
-		if _, err := h.deposit(name, "100000", currency, name); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit(name, "100000", currency, name)
 	}
 	var placing sync.WaitGroup
 	for i := range keys {
@@ -43,10 +41,8 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 		})
 	}
 	placing.Wait()
-	if a := h.post("bob", "/api/v1/order/",
-		order("buy", "BTC_USDT", strconv.Itoa(orders), "1")); a.status != 201 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	h.post("bob", "/api/v1/order/",
+		order("buy", "BTC_USDT", strconv.Itoa(orders), "1")).must(t, 201)
 	free := committed.OccupyLongQueries() // others are at work
 	long := make(chan answer, 1)
 	go func() {
@@ -54,10 +50,8 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	}()
 	spin(func() bool { return committed.LongQueries() == 1 })
 	for _, key := range []string{"0", "bob"} { // of the same account, and of another
-		if a := h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
-			signed(key, 1000, "")...); a.status != 200 {
-			t.Errorf("a short query: %d %s", a.status, a.body)
-		}
+		h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
+			signed(key, 1000, "")...).is(t, 200, "a short query")
 	}
 	if len(long) != 0 {
 		t.Error("the long query did not wait")

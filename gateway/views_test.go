@@ -62,9 +62,7 @@ func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 	for _, name := range []string{"alice", "bob"} {
 		h.account(name)
 		for _, c := range []string{"BTC", "USDT"} {
-			if _, err := h.deposit(name, "100000000", c, name+c); err != nil {
-				t.Fatal(err)
-			}
+			h.deposit(name, "100000000", c, name+c)
 		}
 	}
 	m, updates := &model{orders: map[uint64]*listedOrder{}}, 0
@@ -81,10 +79,8 @@ func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 	for range 40 {
 		o := m.open(random)
 		if o != nil && random.IntN(4) == 0 {
-			if a := h.post(o.owner, "/api/v1/order-cancel/",
-				"order="+strconv.FormatUint(o.ID, 10)); a.status != 200 {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
+			h.post(o.owner, "/api/v1/order-cancel/",
+				"order="+strconv.FormatUint(o.ID, 10)).must(t, 200)
 			o.Status = 2
 			updates++
 		} else {
@@ -120,9 +116,7 @@ func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 			return
 		}
 	}
-	if err := h.engine.VerifyAtRest(); err != nil {
-		t.Error(err)
-	}
+	h.verify()
 }
 
 // open is an open order near where the book trades.
@@ -193,10 +187,7 @@ func TestTheListOfTickersFollowsEachPair(t *testing.T) {
 	h := traded(t)
 	for i, pair := range listPairs[:2] {
 		before := h.do("GET", "/api/v1/ticker/", "", "").body
-		if a := h.post("bob", "/api/v1/order",
-			order("buy", pair, "1", strconv.Itoa(i+2))); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post("bob", "/api/v1/order", order("buy", pair, "1", strconv.Itoa(i+2))).must(t, 201)
 		tickers := decode[[]struct {
 			Pair      string
 			Buy       int

@@ -14,14 +14,9 @@ func TestWithdrawalsAreClosedWithoutAMailServer(t *testing.T) {
 	h := newHarness(t, nil)
 	h.accountAt("alice", "alice@example.com")
 	h.account("bob")
-	if _, err := h.deposit("alice", "10", "BTC", "r"); err != nil {
-		t.Fatal(err)
-	}
+	h.deposit("alice", "10", "BTC", "r")
 	for range 2 {
-		if a := h.post("alice", "/api/v1/withdraw/",
-			"address=x&amount=1&currency=BTC"); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		h.post("alice", "/api/v1/withdraw/", "address=x&amount=1&currency=BTC").must(t, 201)
 	}
 	code := h.code(1)
 	h.stop()
@@ -42,9 +37,7 @@ func TestWithdrawalsAreClosedWithoutAMailServer(t *testing.T) {
 	}
 	for path, form := range map[string]string{"withdraw-confirm": "code=" + code + "&withdraw=1",
 		"withdraw-cancel": "withdraw=2"} {
-		if a := h.post("alice", "/api/v1/"+path+"/", form); a.status != 200 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		h.post("alice", "/api/v1/"+path+"/", form).is(t, 200, path)
 	}
 }
 
@@ -54,9 +47,7 @@ func TestAnAddressHasTheFormOfItsCurrency(t *testing.T) {
 	})
 	h.accountAt("alice", "alice@example.com")
 	for _, currency := range []string{"BTC", "ETH"} {
-		if _, err := h.deposit("alice", "10", currency, currency); err != nil {
-			t.Fatal(err)
-		}
+		h.deposit("alice", "10", currency, currency)
 	}
 	for form, want := range map[string]string{
 		"address=0x1&amount=1&currency=BTC":   `{"address":["This is not an address of BTC."]}`,
@@ -70,8 +61,6 @@ func TestAnAddressHasTheFormOfItsCurrency(t *testing.T) {
 	}
 	for _, form := range []string{"address=bc1q0&amount=1&currency=BTC",
 		"address=0x1&amount=1&currency=ETH"} {
-		if a := h.post("alice", "/api/v1/withdraw/", form); a.status != 201 {
-			t.Errorf("%s: %d %s", form, a.status, a.body)
-		}
+		h.post("alice", "/api/v1/withdraw/", form).is(t, 201, form)
 	}
 }

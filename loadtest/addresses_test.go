@@ -155,9 +155,7 @@ func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 			}
 			x.stop()
 		}()
-		if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, l.run(generator.Phase{Length: time.Minute}))
 		r := x.newReport()
 		r.fill(x, l.stats, time.Second, 0)
 		a, b := r.Addresses[0], r.Addresses[1]

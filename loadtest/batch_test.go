@@ -114,9 +114,7 @@ func TestEventsOfAnAccountAreDense(t *testing.T) {
 			if n, _ := fmt.Sscanf(text, "%d<%d", &prev, &seq); n == 2 {
 				event = fmt.Sprintf(`["own",{"sequence":%d,"prev":%d,"orders":[]}]`, seq, prev)
 			}
-			if err := s.event([]byte(event)[1:]); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, s.event([]byte(event)[1:]))
 		}
 		if len(s.wrong) != wrong {
 			t.Errorf("%s: %q", events, s.wrong)

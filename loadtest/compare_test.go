@@ -11,28 +11,18 @@ import (
 // recorded returns the text of a report in testdata.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile("testdata/" + name))
 	return string(b)
 }
 
 func parsed(t *testing.T, text string) *Report {
 	t.Helper()
-	r, err := ParseReport([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(ParseReport([]byte(text)))
 }
 
 func compared(t *testing.T, a, b *Report) *Comparison {
 	t.Helper()
-	c, err := Compare(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Compare(a, b))
 	c.A.File, c.B.File = "before.json", "after.json"
 	return c
 }
@@ -187,9 +177,7 @@ func TestAForeignReportIsShownWithinItsColumns(t *testing.T) {
 	a.Latency.Max, b.Latency.Max, b.Latency.P90 = 1e300, 1e12, -1
 	b.Started = time.Time{}
 	var out strings.Builder
-	if err := compared(t, a, b).WriteText(&out); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, compared(t, a, b).WriteText(&out))
 	for line := range strings.Lines(out.String()) {
 		if utf8.RuneCountInString(line) > 101 || strings.Contains(line, "\x1b") {
 			t.Errorf("%q", line)

@@ -38,9 +38,7 @@ func FuzzScan(f *testing.F) {
 			for i := 0; d.More(); i++ {
 				name, _ := d.Token()
 				var raw json.RawMessage
-				if err := d.Decode(&raw); err != nil {
-					t.Fatal(err)
-				}
+				worked(t, d.Decode(&raw))
 				if i >= len(names) || !bytes.Equal(values[i], unquoted(raw)) ||
 					!strings.Contains(names[i], `\`) && json.Valid([]byte(`"`+names[i]+`"`)) &&
 						names[i] != name && strings.ToValidUTF8(names[i], "") == names[i] {
@@ -138,10 +136,7 @@ func FuzzParseStages(f *testing.F) {
 // its columns.
 func FuzzParseReport(f *testing.F) {
 	for _, name := range []string{"before.json", "after.json"} {
-		b, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must(os.ReadFile("testdata/" + name))
 		f.Add(b)
 		f.Add(bytes.Replace(b, []byte(`"operations"`), []byte(`"stages": [{"seconds": 60, `+
 			`"to_rate": 1e300, "rate": 7, "done_per_second": 1e300, "latency": {"count": 7, "p99_ms": 1}}], "operations"`), 1))
@@ -151,17 +146,12 @@ func FuzzParseReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := Compare(r, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(Compare(r, r))
 		if c.Judge(0); len(c.Settings)+len(c.Worse) > 0 {
 			t.Fatalf("it differs from itself: %+v", c)
 		}
 		var out strings.Builder
-		if err := c.WriteText(&out); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, c.WriteText(&out))
 		for line := range strings.Lines(out.String()) {
 			if utf8.RuneCountInString(line) > 100+len("\n") {
 				t.Fatalf("%q is too wide", line)

@@ -19,11 +19,7 @@ const somePairs = `[{"name":"BTC_USDT","currency1":"BTC","currency2":"USDT","min
 
 func testPairs(t testing.TB) []*pair {
 	t.Helper()
-	all, err := newPairs([]byte(somePairs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must(newPairs([]byte(somePairs)))
 }
 
 // A way connects a test's clients with its servers.
@@ -89,10 +85,7 @@ func allWays(t *testing.T, test func(t *testing.T)) {
 // serve runs a server of HTTP whose answers a test chooses.
 func serve(t *testing.T, handler fasthttp.RequestHandler) (address string) {
 	t.Helper()
-	l, err := listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(listen())
 	s := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 		time.Sleep(20 * time.Microsecond) // in a bubble a closed loop would take no time at all
 		handler(ctx)
@@ -116,9 +109,7 @@ func newSender(t *testing.T, o *Options) (*test, *sender) {
 		newUser(a, i, Key{fmt.Sprintf("key-%d", i), "secret"}, 0)
 		x.field.accounts = append(x.field.accounts, a)
 	}
-	if err := x.makeSenders(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, x.makeSenders())
 	for _, l := range x.senders {
 		t.Cleanup(l.generator.Close)
 	}
@@ -128,4 +119,20 @@ func newSender(t *testing.T, o *Options) (*test, *sender) {
 // okAnswer returns an answer that a generator has read.
 func okAnswer(status int, body string) generator.Answer {
 	return generator.Answer{Status: status, Body: []byte(body)}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

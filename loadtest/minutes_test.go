@@ -184,9 +184,7 @@ func rectangles(t *testing.T, svg string) map[string]int {
 func TestTheDrawingStandsAlone(t *testing.T) {
 	r := someReport()
 	var b strings.Builder
-	if err := r.WriteSVG(&b); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, r.WriteSVG(&b))
 	rects := rectangles(t, b.String())
 	// In each of six plots a key and the first snapshot. The second and all else come after the
 	// two seconds of three plots.

@@ -54,9 +54,7 @@ func someReport() *Report {
 func TestTheTextSaysWhatWasSeen(t *testing.T) {
 	var b bytes.Buffer
 	r := someReport()
-	if err := r.WriteText(&b); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, r.WriteText(&b))
 	for _, say := range []string{"RSS MB", "upload 1000 ms", "banker: 7 deposits",
 		"BROKEN stall: 1 of 2 seconds", "500/s done, 33.3 % refused\n" +
 			"Not counted: a warmup of 10.0 s with 5,000 requests, 7 refused, 0 without an " +
@@ -89,9 +87,7 @@ var drawing = regexp.MustCompile(`(?s)<svg .*?</svg>`)
 
 func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	var b bytes.Buffer
-	if err := someReport().WriteHTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, someReport().WriteHTML(&b))
 	text := b.String()
 	for _, say := range []string{"longest stage", "1 of 2 seconds have", "BTC_USDT", "ETH_BTC",
 		"&lt;script&gt;", "&lt;b&gt;order 5",

@@ -80,9 +80,7 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 				<-time.After(time.Millisecond)
 			}
 		}()
-		if err := l.run(generator.Phase{Length: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, l.run(generator.Phase{Length: time.Minute}))
 		for _, text := range server.bad {
 			t.Error(text)
 		}
@@ -158,9 +156,7 @@ func TestACancelThatIsSentAgainMayHaveNoOutcome(t *testing.T) {
 			t.Errorf("turned away: %+v, open are %v", u.orders[0], u.open)
 		}
 		c.items = append(c.items[:0], l.end(u))
-		if err := l.Broken(0, "closed", true, time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, l.Broken(0, "closed", true, time.Millisecond))
 		if is := &u.orders[0]; !is.canceled || is.cancel != unknown {
 			t.Errorf("without an outcome: %+v", is)
 		}

@@ -98,11 +98,7 @@ func soak(t *testing.T, x *smallExchange, change func(o *Options)) *Report {
 	o.Rate, o.Mix, o.NoVerify, o.Every = 400, Mix{60, 40, 0}, true, time.Second
 	o.OpenOrders, o.Deposits, o.Timeout = 200, 20, time.Minute
 	change(&o)
-	r, err := Run(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(Run(context.Background(), o))
 }
 
 // The planted stall is found, and all requests that were due in it are in the distribution.

@@ -242,9 +242,7 @@ func TestEachStageHasARow(t *testing.T) {
 		t.Errorf("%+v", r.Options)
 	}
 	var text, page bytes.Buffer
-	if err := errors.Join(r.WriteText(&text), r.WriteHTML(&page)); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, errors.Join(r.WriteText(&text), r.WriteHTML(&page)))
 	for _, say := range []string{"random-walk, open loop of 2 stages, mix", "1 due and not sent\n",
 		"stage  from  to  asked/s  done/s  requests  refused  unknown  not sent  ",
 		"    1    0s  2s      400     200       500        0        0         0",
@@ -274,9 +272,7 @@ func TestStagesOfTwoReportsAreComparedIfTheyAreTheSame(t *testing.T) {
 	b.Stages[1].Rate, b.Stages[1].Latency.P99, b.Stages[1].Unsent = &rate, 4, 504
 	text := func() string {
 		var out strings.Builder
-		if err := compared(t, a, b).WriteText(&out); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, compared(t, a, b).WriteText(&out))
 		return out.String()
 	}
 	for _, say := range []string{"settings are the same", "\nstage 1, 400/s      done/s ",

@@ -17,10 +17,7 @@ import (
 func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
 	a := tlstest.New(t)
 	cert, key := a.Pair(1, time.Now().Add(time.Hour))
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must(tls.X509KeyPair(cert, key))
 	asked := 0
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
@@ -43,7 +40,7 @@ func TestTheOperatorIsAskedOverTLSIfItIsTrusted(t *testing.T) {
 	if _, err := ask(&tls.Config{RootCAs: a.Pool()}); err != nil || asked != 1 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
-	_, err = ask(&tls.Config{RootCAs: x509.NewCertPool()})
+	_, err := ask(&tls.Config{RootCAs: x509.NewCertPool()})
 	if err == nil || !strings.Contains(err.Error(), "was not answered") || asked != 1 {
 		t.Errorf("who is not trusted: %v, asked %d times", err, asked)
 	}

@@ -115,9 +115,7 @@ func stream(t *testing.T) *subscriber {
 
 func tell(t *testing.T, s *subscriber, diff string) {
 	t.Helper()
-	if err := s.event([]byte(`"depth.diff",` + diff + "]")); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, s.event([]byte(`"depth.diff",`+diff+"]")))
 }
 
 func check(t *testing.T, s *liar, a *account, x *subscriber) *Verification {
@@ -306,9 +304,7 @@ func TestAGapInTheStreamIsFoundAndNamed(t *testing.T) {
 			s := stream(t)
 			if x.event == "" {
 				for range 2 {
-					if err := s.event([]byte(`"trades",{"id":7,"pair":"BTC_USDT"}]`)); err != nil {
-						t.Fatal(err)
-					}
+					worked(t, s.event([]byte(`"trades",{"id":7,"pair":"BTC_USDT"}]`)))
 				}
 			} else {
 				tell(t, s, x.event)

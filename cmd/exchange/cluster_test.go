@@ -28,18 +28,11 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 			"operator.token"}
 	}
 	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must(os.ReadFile(filepath.Join(dir, name)))
 	}
 	for below, files := range want {
 		var got []string
-		entries, err := os.ReadDir(filepath.Join(dir, below))
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must(os.ReadDir(filepath.Join(dir, below)))
 		for _, e := range entries {
 			info, err := e.Info()
 			if err != nil || info.Mode().Perm()&0o077 != 0 {
@@ -104,9 +97,7 @@ func observerHasNoSecret(t *testing.T, dir string) {
 func refusesOpenKeys(t *testing.T, dir string) {
 	t.Helper()
 	for key, mode := range map[string]os.FileMode{"a/node.key": 0o640, "ca.key": 0o604} {
-		if err := os.Chmod(filepath.Join(dir, key), mode); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.Chmod(filepath.Join(dir, key), mode))
 	}
 	_, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
 	if err == nil || !strings.Contains(err.Error(), "can be read by others") {
@@ -208,24 +199,13 @@ a     voter  ?    ?      ?             ?             ?
 func TestAFileIsApplied(t *testing.T) {
 	f := newFake(t, 200, `{"keys":["pairs","limits.max_fills"]}`)
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
-	if err := os.WriteFile(file, []byte(config.Example()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, []byte(config.Example()), 0o600))
 	runLine(f.environ, "config", "apply", "--config", file).want(t, 0, "Applied: pairs, "+
 		"limits.max_fills. It counts from the next reign on: `exchange cluster transfer` begins "+
 		"one.\n", "")
-	cfg, err := config.Load(config.Sources{File: file})
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed, err := pack(cfg.Market())
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := json.Marshal(map[string][]byte{"market": packed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(config.Load(config.Sources{File: file}))
+	packed := must(pack(cfg.Market()))
+	body := must(json.Marshal(map[string][]byte{"market": packed}))
 	f.wantAsked("POST /operator/v1/cluster/apply " + string(body))
 	if text, err := unpack(packed); err != nil || !bytes.Equal(text, cfg.Market()) {
 		t.Errorf("%s, %v", text, err)
@@ -233,9 +213,7 @@ func TestAFileIsApplied(t *testing.T) {
 	f = newFake(t, 200, `{"keys":[]}`)
 	runLine(f.environ, "config", "apply", "--config", file).want(t, 0,
 		"The cluster has this market part already.\n", "")
-	if err := os.WriteFile(file, []byte("currencies: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, []byte("currencies: []\n"), 0o600))
 	f = newFake(t, 200, "{}")
 	runLine(f.environ, "config", "apply", "--config", file).wantError(t, exitUsage,
 		"nothing is said")
@@ -261,10 +239,7 @@ func TestARunningExchangeReloads(t *testing.T) {
 
 // What is packed to be larger than any market part does not take its memory.
 func TestAPackedMarketPartIsBounded(t *testing.T) {
-	packed, err := pack(make([]byte, 4*config.MaxMarket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must(pack(make([]byte, 4*config.MaxMarket)))
 	text, err := unpack(packed)
 	if err != nil || len(text) != config.MaxMarket+1 {
 		t.Errorf("%d bytes, %v", len(text), err)

@@ -102,9 +102,7 @@ func (f *publicFake) wantAsked(want ...string) {
 func keyFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -192,9 +190,7 @@ func TestWrongCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	f := newPublicFake(t)
 	keys := keyFile(t, newestKey)
 	open := keyFile(t, newestKey)
-	if err := os.Chmod(open, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.Chmod(open, 0o644))
 	for _, x := range []struct{ line, want string }{
 		{"call", "call needs ACCOUNT PATH"},
 		{"call alice", "call needs PATH"},

@@ -51,20 +51,14 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	files, constant := 0, map[string]bool{}
 	for _, folder := range []string{"../../gateway", "../../gateway/sign", "../../gateway/params",
 		"../../actors", "../../actors/seal", "../../config", ".", "../../mail"} {
-		matches, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		matches := must(filepath.Glob(filepath.Join(folder, "*.go")))
 		for _, name := range matches {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
 			files++
 			set := token.NewFileSet()
-			file, err := parser.ParseFile(set, name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must(parser.ParseFile(set, name, nil, 0))
 			for _, found := range comparisons(set, file) {
 				if harmless[found.text] == "" {
 					t.Errorf("%s: %s: compare it by crypto/subtle, or say why it is no secret",

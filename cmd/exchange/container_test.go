@@ -50,10 +50,7 @@ var composeVariable = regexp.MustCompile(`\$\$|\$\{([A-Z_]+)(:[-?])?([^}]*)\}`)
 // for others that have no default.
 func readCompose(t *testing.T, variables map[string]string) composeFile {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../docs/compose.yaml"))
 	filled := composeVariable.ReplaceAllStringFunc(string(text), func(s string) string {
 		m := composeVariable.FindStringSubmatch(s)
 		switch value, given := variables[m[1]]; {
@@ -68,9 +65,7 @@ func readCompose(t *testing.T, variables map[string]string) composeFile {
 		return ""
 	})
 	var file composeFile
-	if err := yaml.Unmarshal([]byte(filled), &file); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, yaml.Unmarshal([]byte(filled), &file))
 	return file
 }
 
@@ -101,10 +96,7 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 		t.Errorf("the API, which is plain there, can be reached at %q", ports)
 	}
 
-	image, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := must(os.ReadFile("../../Dockerfile"))
 	stages := regexp.MustCompile(`(?m)^FROM `).Split(string(image), -1)
 	last := stages[len(stages)-1]
 	for _, line := range []string{"gcr.io/distroless/static-debian12:nonroot",
@@ -124,10 +116,7 @@ func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 		parsesAs(t, "Dockerfile", args, args[0])
 	}
 	// The image is built by the Go version that go.mod asks for.
-	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := must(os.ReadFile("../../go.mod"))
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(module))
 	if version == nil || !regexp.MustCompile(`^golang:`+version[1]+`[@ ]`).MatchString(stages[1]) {
 		t.Errorf("go.mod asks for %q, the image is built with %.30q", version, stages[1])
@@ -153,10 +142,7 @@ func TestTheStoreOfTheContainersIsForTheExchangeAlone(t *testing.T) {
 			t.Errorf("%s: the password is on a command line: %s", name, words)
 		}
 	}
-	text, err := os.ReadFile("../../docs/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../docs/compose.yaml"))
 	// Without a password Compose starts nothing.
 	if all, demanded := strings.Count(string(text), "${REDIS_PASSWORD"),
 		strings.Count(string(text), "${REDIS_PASSWORD:?"); all != 2 || demanded != 2 {
@@ -175,10 +161,7 @@ func TestAnImageIsBuiltWithoutSecrets(t *testing.T) {
 // leavesOut wants lines in a list of files that are left out, and no line that brings files back.
 func leavesOut(t *testing.T, list string, want ...string) {
 	t.Helper()
-	text, err := os.ReadFile("../../" + list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../" + list))
 	lines := strings.Split(string(text), "\n")
 	for _, line := range want {
 		if !slices.Contains(lines, line) {
@@ -215,9 +198,7 @@ func TestTheExchangeOfTheContainersFitsTheProgram(t *testing.T) {
 		environ = append(environ, name+"="+value)
 	}
 	demo := t.TempDir() + "/exchange.yaml"
-	if err := os.WriteFile(demo, []byte(config.Example()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(demo, []byte(config.Example()), 0o600))
 	cfg, err := config.Load(config.Sources{File: demo, Environ: environ, Flags: given})
 	if err != nil || len(cfg.Ignored) > 0 {
 		t.Fatalf("%v, ignored %q", err, cfg.Ignored)

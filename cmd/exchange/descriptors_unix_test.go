@@ -13,10 +13,7 @@ import (
 
 // The documentation tells operators how many file descriptors the program keeps.
 func TestTheKeptDescriptorsAreThoseOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/operations.md"))
 	kept := fmt.Sprint(keptDescriptors)
 	least := fmt.Sprintf("Below %d it is refused with 64", keptDescriptors+leastConnections)
 	for _, text := range []string{kept + " of them are kept", least} {

@@ -26,10 +26,7 @@ func pages(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, file := range append(files, "../../README.md", "../../docs/compose.yaml",
 		"../../Dockerfile") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))
 		all[file] = string(text)
 	}
 	return all
@@ -126,9 +123,7 @@ func TestExitCodesAreExplained(t *testing.T) {
 func TestTheReadmeIsTrue(t *testing.T) {
 	text := pages(t)["../../README.md"]
 	cfg := config.Demo()
-	if err := cfg.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, cfg.Finish())
 	l := cfg.Limits
 	for _, said := range []string{
 		fmt.Sprintf(
@@ -176,20 +171,14 @@ func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
 
 // Packages of others run no code of theirs when they are installed.
 func TestPackagesAreInstalledWithoutTheirScripts(t *testing.T) {
-	files, err := filepath.Glob("../../scripts/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(filepath.Glob("../../scripts/*"))
 	files = append(files, "../../Makefile", "../../Dockerfile", "../../README.md")
 	n := 0
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.IsDir() {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))
 		good, bad := installs(string(text))
 		if n += good; len(bad) > 0 {
 			t.Errorf("%s: %q", file, bad)

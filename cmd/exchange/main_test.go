@@ -154,9 +154,7 @@ func noPauses(t *testing.T) {
 
 func TestFlagsStandBeforeOrAfterTheArguments(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(testToken+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, []byte(testToken+"\n"), 0o600))
 	f := newFake(t, 200, `{"account":"alice","id":1,"email":""}`)
 	flags := []string{"--operator", f.url, "--operator-token-file=" + file, "--json", "--email",
 		"a@b.c"}
@@ -181,12 +179,8 @@ func TestWhereTheTokenIsFound(t *testing.T) {
 	at := "EXCHANGE_OPERATOR=" + f.url
 	put := func(name, token string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		worked(t, os.WriteFile(name, []byte(token), 0o600))
 	}
 	runLine([]string{at}, "account", "list").wantError(t, exitUsage,
 		"data/operator.token: no such file or directory; `exchange serve` makes it")
@@ -315,9 +309,7 @@ func TestConfigExampleIsAcceptedByConfigCheck(t *testing.T) {
 	example := runLine(nil, "config", "example")
 	example.want(t, 0, config.Example(), "")
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
-	if err := os.WriteFile(file, []byte(example.out), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, []byte(example.out), 0o600))
 	r := runLine([]string{"EXCHANGE_LIMIT=1"}, "config", "check", "--config", file)
 	if r.code != 0 || !strings.HasPrefix(r.out,
 		"The configuration is good: listen 127.0.0.1:8080,") ||
@@ -368,10 +360,7 @@ func TestVersion(t *testing.T) {
 
 // The document of the API names this version, too: recorded/testdata/openapi.json has it.
 func TestTheChangelogHasTheProgramsVersion(t *testing.T) {
-	text, err := os.ReadFile("../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../CHANGELOG.md"))
 	if !strings.Contains(string(text), "\n## "+api.Version+"\n") {
 		t.Errorf("CHANGELOG.md has no entry of version %s", api.Version)
 	}
@@ -393,5 +382,21 @@ func TestExitCodes(t *testing.T) {
 		if got := exitCode(x.err); got != x.want {
 			t.Errorf("%v: %d, want %d", x.err, got, x.want)
 		}
+	}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -221,19 +221,14 @@ func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 		var whole map[string]any
 		d := json.NewDecoder(strings.NewReader(x.answer))
 		d.UseNumber()
-		if err := d.Decode(&whole); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, d.Decode(&whole))
 		answers := []string{"oops"}
 		for name, value := range whole {
 			if optional[name] || whole["deposit"] != nil && name == "account" {
 				continue
 			}
 			delete(whole, name)
-			text, err := json.Marshal(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must(json.Marshal(whole))
 			whole[name] = value
 			answers = append(answers, string(text))
 		}

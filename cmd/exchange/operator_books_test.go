@@ -50,10 +50,7 @@ func TestAuditSaysWhatWasComparedAndWhatDiffers(t *testing.T) {
 	f := newFake(t, 200, someProgress+end(balanced))
 	runLine(f.environ, "audit").want(t, 0, balancedText, "")
 	runLine(f.environ, "audit", "--json").want(t, 0, balanced+"\n", "")
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must(os.Getwd())
 	runLine(f.environ, "audit", "--archive", "some/../archive").want(t, 0,
 		strings.Replace(balancedText, "first record", "first record, by the archive", 1), "")
 	f.wantAsked(`POST /operator/v1/audit {}`, `POST /operator/v1/audit {}`,
@@ -355,10 +352,7 @@ func TestATerminalShowsTheProgress(t *testing.T) {
 		t.Error("a buffer is a terminal")
 	}
 	for _, name := range []string{os.DevNull, filepath.Join(t.TempDir(), "file")} {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600))
 		defer f.Close()
 		if isTerminal(f) {
 			t.Errorf("%s is a terminal", name)
@@ -391,41 +385,28 @@ func TestATerminalShowsTheProgress(t *testing.T) {
 var withZeroKey = "EXCHANGE_SECRET_KEY=" + strings.Repeat("00", seal.KeyBytes)
 
 // zeroKey authenticates the backups of these tests.
-func zeroKey(t *testing.T) *seal.Sealer {
-	t.Helper()
-	key, err := seal.New(make([]byte, seal.KeyBytes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
+func zeroKey() *seal.Sealer { return must(seal.New(make([]byte, seal.KeyBytes))) }
 
 // testBackup returns a backup of an exchange with these accounts and a key.
 func testBackup(t *testing.T, accounts ...string) []byte {
 	t.Helper()
-	store, err := pebble.Open(t.TempDir(), pebble.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(pebble.Open(t.TempDir(), pebble.Options{}))
 	defer store.Close()
 	s, e := state.New(), state.Effects{}
 	for i, name := range accounts {
 		id := uint32(i + 1)
-		err = errors.Join(err, s.Apply(
-			&event.Record{Kind: event.KindAccount, Account: event.Account{ID: id, Name: name}}, &e),
-			s.Apply(&event.Record{Kind: event.KindKey,
-				Key: event.Key{Number: id, Account: id, Key: "key of " + name, SealedBy: 5,
-					Sealed: []byte("x")}}, &e))
+		worked(t, s.Apply(
+			&event.Record{Kind: event.KindAccount, Account: event.Account{ID: id, Name: name}}, &e))
+		worked(t, s.Apply(&event.Record{Kind: event.KindKey,
+			Key: event.Key{Number: id, Account: id, Key: "key of " + name, SealedBy: 5,
+				Sealed: []byte("x")}}, &e))
 	}
-	token, _, err1 := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	err2 := store.Apply(t.Context(), token, 0, s.Seq(),
-		&persistence.Writes{Actions: []persistence.Action{{Seq: 1, Operator: "a", What: "b"}}})
+	token, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+	worked(t, err)
+	worked(t, store.Apply(t.Context(), token, 0, s.Seq(),
+		&persistence.Writes{Actions: []persistence.Action{{Seq: 1, Operator: "a", What: "b"}}}))
 	var b bytes.Buffer
-	if err := errors.Join(err, err1, err2,
-		backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(t), func(int) {})); err !=
-		nil {
-		t.Fatal(err)
-	}
+	worked(t, backup.Write(t.Context(), &b, store, s.AppendTo(nil), zeroKey(), func(int) {}))
 	return b.Bytes()
 }
 
@@ -440,9 +421,7 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 		t.Error("the folder above was made")
 	}
 	f.wantAsked()
-	if err := os.Mkdir(above, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.Mkdir(above, 0o700))
 	text := fmt.Sprintf(
 		"backup    %s\nsequence  4\naccounts  2\nrows      1\nbytes     %d\n\nKeep the server's "+
 			"secret key (exchange.key) with it, but in another place: "+
@@ -478,9 +457,7 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 		"broke off and is not whole: unexpected EOF")
 	wantOnly(t, dir)
 	notFolder := filepath.Join(dir, "file")
-	if err := os.WriteFile(notFolder, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(notFolder, nil, 0o600))
 	runLine(f.environ, "backup", notFolder).wantError(t, exitUsage,
 		"the folder for the backup cannot be made")
 }
@@ -490,9 +467,7 @@ func TestARestoreTakesTheNewestBackupIntoAnEmptyStore(t *testing.T) {
 	write := func(name string, b []byte) string {
 		t.Helper()
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.WriteFile(name, b, 0o600))
 		return name
 	}
 	// of before a restore
@@ -525,18 +500,13 @@ $`)
 	if r.code != 0 || r.errOut != "" || !want.MatchString(r.out) {
 		t.Fatalf("%d %s\n%s\nwant\n%s", r.code, r.errOut, r.out, want)
 	}
-	s, err := pebble.Open(store, pebble.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(pebble.Open(store, pebble.Options{}))
 	if _, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"}); err != nil ||
 		last != 4 {
 		t.Errorf("the journal ends at %d, %v", last, err)
 	}
 	restore(dir).wantError(t, exitUnavailable, "in use by another process")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, s.Close())
 	restore(dir).wantError(t, exitUsage,
 		"the store is not empty: it has a history up to sequence 4; nothing was written to pebble:"+
 			store)
@@ -577,9 +547,7 @@ func restoresChosen(t *testing.T, data, older, newest string) {
 		"EXCHANGE_DATA=" + data, withZeroKey}
 	environ = append(environ, "EXCHANGE_SOMETHING=x")
 	before := t.TempDir()
-	if err := os.WriteFile(filepath.Join(before, "part"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(filepath.Join(before, "part"), nil, 0o600))
 	r := runLine(environ, "restore", "--demo", older, "--archive", before)
 	for _, word := range []string{older + "\n", "sequence       6",
 		"the key that is there is another", "name an empty folder as archive",
@@ -617,10 +585,7 @@ func restoreRefuses(t *testing.T, good string) {
 	f(exitUsage, dir, "there is no backup in "+dir+": it would be called exchange-SEQUENCE.backup")
 	f(exitUsage, filepath.Join(dir, "nothing"), "there is no backup: stat ")
 	f(exitUsage, good, "listen is ", "--listen", "nowhere")
-	b, err := os.ReadFile(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(good))
 	bad := filepath.Join(dir, "exchange-9.backup")
 	keyless := filepath.Join(dir, "exchange.key")
 	other := []string{"EXCHANGE_SECRET_KEY=" + strings.Repeat("11", seal.KeyBytes)}
@@ -628,7 +593,7 @@ func restoreRefuses(t *testing.T, good string) {
 		"there is no secret key in " + keyless: {"EXCHANGE_DATA=" + dir},
 		fmt.Sprintf(
 			"authenticated under a secret key that is not at hand: %016x; there is secret key",
-			zeroKey(t).ID()): other,
+			zeroKey().ID()): other,
 	} {
 		r := runLine(environ, "restore", "--demo", "--store", "pebble:"+store, good)
 		r.wantError(t, exitUsage, want)
@@ -643,9 +608,7 @@ func restoreRefuses(t *testing.T, good string) {
 	forged[len(forged)-1] ^= 1
 	for what, b := range map[string][]byte{"authentication is wrong": forged,
 		"does not end with the proof": append(bytes.Clone(b), 'x')} {
-		if err := os.WriteFile(bad, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.WriteFile(bad, b, 0o600))
 		f(exitBroken, bad, what)
 	}
 	f(exitBroken, bad, bad+": the backup is damaged")

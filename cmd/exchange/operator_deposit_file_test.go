@@ -53,9 +53,7 @@ func newBank(t *testing.T) *bank {
 func depositsIn(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "deposits.csv")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

@@ -64,11 +64,9 @@ func TestAnExportReplacesNothingButAFile(t *testing.T) {
 	dir := t.TempDir()
 	f := newFake(t, 200, trade1+"\n"+end("1"))
 	path := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.WriteFile(path("file"), []byte("old"), 0o600),
+	worked(t, errors.Join(os.WriteFile(path("file"), []byte("old"), 0o600),
 		os.Symlink(path("file"), path("link")), os.Symlink(path("nowhere"), path("dangling")),
-		os.Mkdir(path("folder"), 0o700), syscall.Mkfifo(path("pipe"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		os.Mkdir(path("folder"), 0o700), syscall.Mkfifo(path("pipe"), 0o600)))
 	socket, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err := errors.Join(err, syscall.Bind(socket, &syscall.SockaddrUnix{Name: path("socket")}),
 		syscall.Close(socket)); err != nil { // its file stays
@@ -116,10 +114,8 @@ func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	old := time.Now().Add(-streamTimeout - time.Minute)
 	for name, at := range map[string]time.Time{".exchange-unfinished-1": old,
 		".exchange-unfinished-2": time.Now(), ".unfinished-3": old, "exchange-unfinished-4": old} {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, name), nil, 0o600),
-			os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, errors.Join(os.WriteFile(filepath.Join(dir, name), nil, 0o600),
+			os.Chtimes(filepath.Join(dir, name), at, at)))
 	}
 	if r := runLine(newFake(t, 200, string(testBackup(t, "alice"))).environ, "backup",
 		dir); r.code != 0 {

@@ -55,8 +55,6 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 			now.Rhythm != r.rhythm {
 			t.Fatalf("%+v, %v", now, err)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, r.Close())
 	})
 }

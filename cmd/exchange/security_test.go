@@ -14,10 +14,7 @@ import (
 // Each line that docs/security.md calls proved names at least one existing test, in the package
 // that the line names.
 func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../docs/security.md"))
 	page, defined := string(text), testsByName(t)
 	test := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
 	named := test.FindAllStringSubmatch(page, -1)
@@ -89,10 +86,7 @@ func testsOfPages(t *testing.T) string {
 	}
 	var all strings.Builder
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(name))
 		all.Write(text)
 	}
 	return all.String()

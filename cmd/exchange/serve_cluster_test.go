@@ -51,17 +51,12 @@ func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 	t.Helper()
 	cfg := config.Demo()
 	cfg.Data = t.TempDir()
-	if err := cfg.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, cfg.Finish())
 	cfg.Cluster.Node, cfg.Cluster.TickMs = "a", 50
 	log := slog.New(slog.DiscardHandler)
 	o := engineOptions(cfg, memory.Open(memory.NewDisk(), persistence.Retention{}), log)
 	o.Scheduler = goroutines{}
-	engine, err := actors.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must(actors.Start(t.Context(), o))
 	at := &joined{replica: r}
 	r.engine = engine
 	p := &place{name: "a", wishes: make(chan *wish), market: newMarket(cfg, log)}

@@ -99,9 +99,7 @@ func TestDamagedFilesOfPagesAreNotServed(t *testing.T) {
 			dir := t.TempDir()
 			// The damaged file is that of version two, or of one.
 			icons(t, dir, "one", "two")
-			if err := damage(filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, damage(filepath.Join(dir, name)))
 			next, want := "three", " one"
 			if name == olderPagesName {
 				next, want = "two", ""
@@ -123,9 +121,7 @@ func TestDamagedFilesOfPagesAreNotServed(t *testing.T) {
 // A folder that takes no file does not keep the exchange from serving.
 func TestPagesThatCannotBeKeptAreToldOnce(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, pagesName, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.MkdirAll(filepath.Join(dir, pagesName, "x"), 0o700))
 	list, said := icons(t, dir, "one")
 	if list[0] != "" || strings.Count(said, "\n") != 2 ||
 		!strings.Contains(said, "cannot be kept") {

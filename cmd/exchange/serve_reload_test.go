@@ -31,10 +31,7 @@ func newReloading(t *testing.T, change func(n int64, cfg *config.Config)) (r *re
 		}
 		return cfg, err
 	}
-	cfg, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(load())
 	quiet := slog.New(slog.DiscardHandler)
 	r = newRenewal(cfg, rereading{load, new(slog.LevelVar)}, nil, quiet)
 	cfg.Limits.Connections = 1 // as a start that fits it to the machine

@@ -9,9 +9,7 @@ import (
 
 func TestMetricsNameTheProgramsVersion(t *testing.T) {
 	cfg := config.Demo()
-	if err := cfg.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, cfg.Finish())
 	if b, v := gatewayOptions(cfg, nil).Build,
 		buildVersion(); b.Version == "" || b.Version != v.Version || b.Commit != v.Commit {
 		t.Errorf("%+v, the program is %+v", b, v)
@@ -24,9 +22,7 @@ func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.
 		t.Helper()
 		cfg := config.Demo()
 		change(cfg)
-		if err := cfg.Finish(); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, cfg.Finish())
 		o := gatewayOptions(cfg, nil)
 		want := [...]gateway.Rate{public, reads, commands, cancels, failures}
 		if got := [...]gateway.Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,

@@ -19,10 +19,7 @@ type unit map[string][]string
 
 func readUnit(t *testing.T) unit {
 	t.Helper()
-	text, err := os.ReadFile(unitFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(unitFile))
 	u, section := unit{}, ""
 	for _, line := range strings.Split(string(text), "\n") {
 		switch {
@@ -51,19 +48,13 @@ func (u unit) one(t *testing.T, name string) string {
 
 func (u unit) number(t *testing.T, name string) int {
 	t.Helper()
-	n, err := strconv.Atoi(u.one(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must(strconv.Atoi(u.one(t, name)))
 }
 
 func defaults(t *testing.T) *config.Config {
 	t.Helper()
 	cfg := config.Demo()
-	if err := cfg.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, cfg.Finish())
 	return cfg
 }
 

@@ -9,15 +9,9 @@ import (
 
 // Closing the terminal of an exchange ends it. In all other cases a hangup asks for a renewal.
 func TestAHangupIsTakenWhereThereIsNoTerminal(t *testing.T) {
-	terminals, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminals := must(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))
 	defer terminals.Close()
-	empty, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := must(os.Open(os.DevNull))
 	defer empty.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -37,9 +31,7 @@ func TestAHangupIsTakenWhereThereIsNoTerminal(t *testing.T) {
 	defer stop()
 	elsewhere, ignore := hangups(empty)
 	defer ignore()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	<-guard
 	<-elsewhere
 	if len(inTerminal) != 0 {

@@ -19,15 +19,10 @@ func newSecureFake(t *testing.T, status int, body string) (f *fakeServer, author
 	f = newFake(t, status, body)
 	a := tlstest.New(t)
 	cert, key := a.Pair(1, time.Now().Add(time.Hour))
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must(tls.X509KeyPair(cert, key))
 	s := startServer(t, f, &pair)
 	authority = filepath.Join(t.TempDir(), "authority.pem")
-	if err := os.WriteFile(authority, a.Text(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(authority, a.Text(), 0o600))
 	f.url = s.URL // https://
 	f.environ = []string{"EXCHANGE_OPERATOR=" + f.url, "EXCHANGE_OPERATOR_TOKEN=" + testToken}
 	return f, authority
@@ -54,9 +49,7 @@ func TestOperatorsSpeakTLSToTrustedServers(t *testing.T) {
 
 	// A client that is not trusted is told nothing.
 	other := filepath.Join(t.TempDir(), "other.pem")
-	if err := os.WriteFile(other, tlstest.New(t).Text(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(other, tlstest.New(t).Text(), 0o600))
 	runLine(f.environ, list...).wantError(t, exitUsage, "cannot be trusted, and was told nothing")
 	runLine(f.environ, append(list, "--operator-ca", other)...).wantError(t, exitUsage,
 		"cannot be trusted, and was told nothing")
@@ -96,10 +89,7 @@ func TestHealthAsksAListenerWithTLS(t *testing.T) {
 	a, folder := tlstest.New(t), t.TempDir()
 	a.Write(folder, 1, time.Now().Add(time.Hour))
 	certFile, keyFile, _ := tlstest.Files(folder)
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must(tls.LoadX509KeyPair(certFile, keyFile))
 	s := startServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), &pair)
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "https://"), ":")
 	runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", certFile).want(t, 0,

@@ -38,9 +38,7 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	server := exec.Command(s.Command[0], s.Command[1], script)
 	server.Env, server.Dir = environ, dir
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, server.Start())
 	t.Cleanup(func() {
 		syscall.Kill(-server.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 		server.Wait()                                      //nolint:errcheck // it was killed
@@ -114,16 +112,11 @@ func TestSystemdTakesTheService(t *testing.T) {
 			"there is no systemd-analyze: the unit is compared with the program only, and not " +
 				"read by systemd")
 	}
-	text, err := os.ReadFile(unitFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(unitFile))
 	// The program is not installed here: another one stands for it.
 	file := filepath.Join(t.TempDir(), "exchange.service")
 	text = []byte(strings.Replace(string(text), "/usr/local/bin/exchange ", "/bin/sh ", 1))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.WriteFile(file, text, 0o600))
 	for _, args := range [][]string{{"verify", "--man=no", file},
 		{"security", "--offline=true", "--threshold=25", file}} {
 		out, err := exec.Command(tool, args...).CombinedOutput()

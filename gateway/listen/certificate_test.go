@@ -27,9 +27,7 @@ func TestAStartRefusesACertificateThatItCannotServe(t *testing.T) {
 	a.Write(folder, 1, time.Now().Add(aDay))
 	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o604: false,
 		0o644: false, 0o666: false, 0o601: false} {
-		if err := os.Chmod(keyFile, mode); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, os.Chmod(keyFile, mode))
 		if _, err := LoadCertificate(certFile, keyFile, quiet()); (err == nil) != ok {
 			t.Errorf("a key of mode %04o: %v", mode, err)
 		}
@@ -49,9 +47,7 @@ func (r *renewal) replace(cert, key []byte, mode os.FileMode) {
 	r.t.Helper()
 	tlstest.Replace(r.t, r.certFile, cert)
 	tlstest.Replace(r.t, r.keyFile, key)
-	if err := os.Chmod(r.keyFile, mode); err != nil {
-		r.t.Fatal(err)
-	}
+	worked(r.t, os.Chmod(r.keyFile, mode))
 }
 
 // serves wants the listener to serve the certificate of a number.
@@ -90,10 +86,7 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 	a.Write(folder, 3, time.Now().Add(30*aDay))
 	r := &renewal{t: t}
 	r.certFile, r.keyFile, _ = tlstest.Files(folder)
-	c, err := LoadCertificate(r.certFile, r.keyFile, slog.New(slog.NewTextHandler(&r.logged, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(LoadCertificate(r.certFile, r.keyFile, slog.New(slog.NewTextHandler(&r.logged, nil))))
 	r.c = c
 	r.cert4, r.key4 = a.Pair(4, time.Now().Add(30*aDay))
 	cert4, key4 := r.cert4, r.key4
@@ -128,9 +121,7 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 		said = c.said
 		r.serves(x.name, 3)
 	}
-	if err := os.Remove(r.certFile); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.Remove(r.certFile))
 	c.Refresh(time.Now())
 	r.serves("no file", 3)
 	r.replace(cert4, key4, 0o600)
@@ -138,5 +129,21 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 	r.serves("mended", 4)
 	if c.Stale() {
 		t.Error("it is still stale")
+	}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -8,10 +8,7 @@ import (
 )
 
 func TestTheKernelsNameForStrangersIsKnown(t *testing.T) {
-	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("/proc/sys/kernel/overflowuid"))
 	if got := fmt.Sprint(OverflowUser()); got != strings.TrimSpace(string(text)) {
 		t.Errorf("%s, want %s", got, text)
 	}

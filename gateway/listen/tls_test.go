@@ -32,10 +32,7 @@ func TestAClosedTLSConnectionWaitsForNoClient(t *testing.T) {
 	a, folder := tlstest.New(t), t.TempDir()
 	a.Write(folder, 1, time.Now().Add(aDay))
 	certFile, keyFile, _ := tlstest.Files(folder)
-	certificate, err := LoadCertificate(certFile, keyFile, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must(LoadCertificate(certFile, keyFile, quiet()))
 	near, far := net.Pipe() // without any buffer: each write waits for its reader
 	r := &recorder{Conn: near}
 	below := &farewell{Conn: r}
@@ -53,9 +50,7 @@ func TestAClosedTLSConnectionWaitsForNoClient(t *testing.T) {
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-shaken; err != nil {
-		t.Fatal(err)
-	}
+	worked(t, <-shaken)
 	c.SetWriteDeadline(time.Time{}) //nolint:errcheck // the recorder's
 	r.deadlines = nil
 	c.Close() //nolint:errcheck // its goodbye cannot be said

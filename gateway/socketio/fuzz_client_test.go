@@ -264,9 +264,7 @@ func hostileFrames(t *testing.T, sent []byte, how byte) {
 		query += "&sid=" + string(x.id)
 		defer x.close(ServerClose)
 		if how&inMain != 0 {
-			if err := x.receive(enginePacket{data: []byte("40")}); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, x.receive(enginePacket{data: []byte("40")}))
 		}
 	}
 	if how&inFrames != 0 {
@@ -307,9 +305,7 @@ func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 			return x.link == nil || x.aborted || !x.writing && x.out.empty()
 		})
 	}
-	if err := server.ServeConn(c); err != nil {
-		r.t.Fatal(err)
-	}
+	worked(r.t, server.ServeConn(c))
 	<-c.closed
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -318,11 +318,7 @@ type answer struct {
 
 func (r *rig) do(method, query, body string, header ...string) answer {
 	r.t.Helper()
-	a, err := r.try(method, query, body, header...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return a
+	return must(r.try(method, query, body, header...))
 }
 
 func (r *rig) try(method, query, body string, header ...string) (answer, error) {
@@ -445,11 +441,7 @@ type socket struct {
 // wire opens a connection, on which nothing is said yet.
 func (r *rig) wire() *sockettest.Conn {
 	r.t.Helper()
-	c, err := r.listens.Dial()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return c
+	return must(r.listens.Dial())
 }
 
 func (r *rig) dial(query string) socket {
@@ -567,5 +559,21 @@ func (c socket) raw(b ...[]byte) {
 	}
 	if _, err := c.NetConn().Write(all); err != nil {
 		c.rig.t.Fatal(err)
+	}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -445,9 +445,7 @@ func TestAProbeExcusesAStalledPollOnce(t *testing.T) {
 		r := echo(t, Options{StallTimeout: 200 * time.Millisecond})
 		p := r.polling()
 		p.join()
-		if err := r.socket(0).emit("x"); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, r.socket(0).emit("x"))
 		for r.server.Stats().Closed[StalledClient] == 0 {
 			c, _, err := r.dialer.Dial(
 				"ws"+r.url("EIO=4&transport=websocket&sid=" + p.sid)[4:], nil)
@@ -467,9 +465,7 @@ func TestAClientThatHalfClosesGetsNoCodeThatIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{})
 		c := r.ws()
-		if err := c.NetConn().(*sockettest.Conn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, c.NetConn().(*sockettest.Conn).CloseWrite())
 		if b, _ := io.ReadAll(c.NetConn()); bytes.Contains(b, []byte{0x88, 2, 0x03, 0xee}) { // 1006
 			t.Errorf("% x", b)
 		}

@@ -62,9 +62,7 @@ func TestAPollHasNoMoreThanMaxPayloadButOnePacket(t *testing.T) {
 		s := r.socket(0)
 		long := strings.Repeat("x", 200)
 		for _, x := range []string{"1", strings.Repeat("y", 60), "3", long, "5"} {
-			if err := s.emit("e", x); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, s.emit("e", x))
 		}
 		// Two in one delivery are two packets all the same.
 		f := AppendFrame(AppendFrame(nil, "/", "e", []byte(`"`+strings.Repeat("z", 80)+`"`)), "/",

@@ -14,10 +14,7 @@ import (
 func newRandom(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	if s := os.Getenv("SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(strconv.ParseUint(s, 10, 64))
 		seed = n
 	}
 	t.Logf("SEED=%d", seed)

@@ -20,10 +20,7 @@ import (
 func bare(t testing.TB, address string) (fd int) {
 	_, port, _ := net.SplitHostPort(address)
 	n, _ := strconv.Atoi(port)
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd = must(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: n, Addr: [4]byte{127, 0, 0, 1}}); err !=
 		nil {
 		t.Fatal(err)
@@ -58,10 +55,7 @@ func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 	// As the gateway's: a buffer of 8 KiB for the head of each request.
 	server := New(Options{})
 	server.Namespace("/silent", Namespace{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	web := &fasthttp.Server{Handler: server.Handle, KeepHijackedConns: true,
 		ReadBufferSize: 8 << 10, Logger: quiet{},
 		Concurrency: 2 * connections, MaxIdleWorkerDuration: 100 * time.Millisecond}
@@ -87,10 +81,7 @@ func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		text, err := os.ReadFile("/proc/self/statm")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile("/proc/self/statm"))
 		pages, _ := strconv.Atoi(strings.Fields(string(text))[1])
 		return int(m.HeapAlloc + m.StackInuse), pages * os.Getpagesize()
 	}
@@ -108,10 +99,7 @@ func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 func TestBytesPerConnection(t *testing.T) {
 	connections := 1000
 	if s := os.Getenv("CONNECTIONS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(strconv.Atoi(s))
 		connections = n
 	}
 	var limit unix.Rlimit

@@ -123,10 +123,7 @@ func (b *localBook) text() string {
 // shownBook returns the book as REST answers have it, at its X-Update-Id.
 func shownBook(w *world, pair string) (uint64, string) {
 	w.t.Helper()
-	v, err := w.engine.View(committed.ViewLevels, w.pair(pair), 0, -1, -1)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	v := must(w.engine.View(committed.ViewLevels, w.pair(pair), 0, -1, -1))
 	b := localBook{sides: [2]map[string]string{{}, {}}}
 	for i, levels := range [2][]trading.Level{v.Depth.SellLevels, v.Depth.BuyLevels} {
 		for _, l := range levels {
@@ -162,9 +159,7 @@ func (k *keeper) until(updateID uint64) {
 		if s.name != k.event {
 			k.t.Fatalf("%s %s", s.name, s.body)
 		}
-		if err := k.book.apply(s.body); err != nil {
-			k.t.Fatal(err)
-		}
+		worked(k.t, k.book.apply(s.body))
 	}
 }
 

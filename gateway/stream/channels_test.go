@@ -128,9 +128,7 @@ func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
 					Previous      *uint64 `json:"prev_update_id"`
 					Timestamp     float64
 				}
-				if err := json.Unmarshal(s.body, &m); err != nil {
-					t.Fatal(err)
-				}
+				worked(t, json.Unmarshal(s.body, &m))
 				if s.name == "subscribe.success" {
 					named[m.Channel] = true
 					continue

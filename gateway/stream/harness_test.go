@@ -124,10 +124,7 @@ func (w *world) start() {
 		time.Sleep(time.Millisecond)
 		return nil
 	}
-	sealer, err := seal.New(make([]byte, seal.KeyBytes))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	sealer := must(seal.New(make([]byte, seal.KeyBytes)))
 	o := actors.Options{Store: store, Owner: "test", Limits: actors.DefaultLimits,
 		Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
 		Withdrawal:  actors.DefaultWithdrawal,
@@ -145,10 +142,7 @@ func (w *world) start() {
 			PricePrecision: 2, AmountPrecision: 8,
 			MinimumOrderSize: 1, MaximumOrderSize: 1_000_000 * coin})
 	}
-	e, err := actors.Start(context.Background(), o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	e := must(actors.Start(context.Background(), o))
 	ho := Options{Interval: time.Millisecond, shards: 2,
 		Guard: testGuard{w}, current: func() error {
 			if w.stale.Load() {
@@ -199,9 +193,7 @@ func (w *world) stop() {
 	w.server.Shutdown()
 	w.http.Shutdown() //nolint:errcheck
 	w.hub.Close()
-	if err := w.engine.Stop(context.Background()); err != nil {
-		w.t.Fatal(err)
-	}
+	worked(w.t, w.engine.Stop(context.Background()))
 	w.store.Close()
 	time.Sleep(w.http.MaxIdleWorkerDuration) // the HTTP server's own goroutines end
 }
@@ -421,10 +413,7 @@ func (l *listener) ended() error {
 // subscribe asks for channels and waits for their successes.
 func (l *listener) subscribe(channels ...string) {
 	l.t.Helper()
-	b, err := json.Marshal(append([]string{"subscribe"}, channels...))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	b := must(json.Marshal(append([]string{"subscribe"}, channels...)))
 	l.say("42" + string(b))
 	for range channels {
 		for {
@@ -439,5 +428,21 @@ func (l *listener) subscribe(channels ...string) {
 			l.got = append(l.got, s)
 			l.mu.Unlock()
 		}
+	}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

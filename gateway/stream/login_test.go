@@ -50,10 +50,7 @@ func (l *listener) ask(name string, args ...any) string {
 	l.asked++
 	id := fmt.Sprint(l.asked)
 	l.mu.Unlock()
-	b, err := json.Marshal(append([]any{name}, args...))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	b := must(json.Marshal(append([]any{name}, args...)))
 	l.say("42" + id + string(b))
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -66,9 +66,7 @@ func (m *mirror) take(s said) (x ownBody) {
 	if s.name != "own" {
 		m.t.Fatalf("the event %s %s", s.name, s.body)
 	}
-	if err := json.Unmarshal(s.body, &x); err != nil {
-		m.t.Fatal(err)
-	}
+	worked(m.t, json.Unmarshal(s.body, &x))
 	prev := uint64(0)
 	if x.Prev != nil {
 		prev = *x.Prev
@@ -101,9 +99,7 @@ func (m *mirror) take(s said) (x ownBody) {
 			ID     uint64
 			Status int
 		}
-		if err := json.Unmarshal(raw, &o); err != nil {
-			m.t.Fatal(err)
-		}
+		worked(m.t, json.Unmarshal(raw, &o))
 		m.orders[o.ID] = string(raw)
 		if m.open[o.ID] = o.Status == 1; o.Status != 1 {
 			delete(m.open, o.ID)
@@ -114,9 +110,7 @@ func (m *mirror) take(s said) (x ownBody) {
 	}
 	for _, raw := range x.Balances {
 		var b struct{ Currency string }
-		if err := json.Unmarshal(raw, &b); err != nil {
-			m.t.Fatal(err)
-		}
+		worked(m.t, json.Unmarshal(raw, &b))
 		m.balances[b.Currency] = string(raw)
 	}
 	m.takeFunds(&x)
@@ -134,9 +128,7 @@ func (m *mirror) takeFunds(x *ownBody) {
 			ID     uint64
 			Status int
 		}
-		if err := json.Unmarshal(raw, &w); err != nil {
-			m.t.Fatal(err)
-		}
+		worked(m.t, json.Unmarshal(raw, &w))
 		m.withdraws[w.ID] = string(raw)
 		if m.pending[w.ID] = w.Status < 30; w.Status >= 30 {
 			delete(m.pending, w.ID)
@@ -259,10 +251,7 @@ func (m *mirror) isREST(w *world, trader int) {
 		other.open[o.ID] = true
 		other.orders[o.ID] = string(api.AppendOwnOrder(nil, w.engine.Public, o))
 	}
-	wallet, err := w.engine.Wallet(w.asker(trader))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	wallet := must(w.engine.Wallet(w.asker(trader)))
 	for _, c := range w.engine.Currencies() {
 		other.balances[c.Code] = string(api.AppendHolding(nil, c.Code,
 			api.Holding(wallet.Holdings, c.Number)))
@@ -284,10 +273,7 @@ func (m *mirror) isREST(w *world, trader int) {
 // deposits that the mirror has to be rows of REST.
 func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 	w.t.Helper()
-	list, err := w.engine.Withdrawals(w.asker(trader), committed.WithdrawalQuery{Limit: 10_000})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list := must(w.engine.Withdrawals(w.asker(trader), committed.WithdrawalQuery{Limit: 10_000}))
 	rest := map[uint64]string{}
 	for i := range list.Rows {
 		x := &list.Rows[i]
@@ -301,11 +287,8 @@ func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 			w.t.Fatalf("withdraw %d is %s, and REST has %s", id, row, rest[id])
 		}
 	}
-	made, err := w.engine.Deposits(w.asker(trader),
-		committed.DepositQuery{Limit: max(1, len(m.deposits))})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	made := must(w.engine.Deposits(w.asker(trader),
+		committed.DepositQuery{Limit: max(1, len(m.deposits))}))
 	for i, row := range m.deposits { // REST has the newest first
 		d := &made.Rows[len(m.deposits)-1-i]
 		if got := string(api.AppendDeposit(nil, w.engine.Public, d)); got != row {
@@ -317,11 +300,8 @@ func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 // hasTrades wants the mirror's trades to be those of exchanges/own: it has seen all.
 func (m *mirror) hasTrades(w *world, trader int) {
 	w.t.Helper()
-	trades, err := w.engine.OwnTrades(w.asker(trader), 0, 0,
-		committed.TradeQuery{Limit: len(m.trades) + 1})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	trades := must(w.engine.OwnTrades(w.asker(trader), 0, 0,
+		committed.TradeQuery{Limit: len(m.trades) + 1}))
 	var rows []string
 	for i := range trades.Rows {
 		rows = append(rows, string(api.AppendOwnTrade(nil, w.engine.Public, &trades.Rows[i])))
@@ -384,10 +364,7 @@ func testOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
 // tellsWithdraw wants each step of a withdraw of the first trader to be told.
 func (w *world) tellsWithdraw(l *listener) {
 	w.t.Helper()
-	name, err := event.NewClientID("mine")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	name := must(event.NewClientID("mine"))
 	tells := func(status, balance, reserve int, c *actors.Command, err error) {
 		w.t.Helper()
 		if err != nil || c.Outcome() != actors.Accepted {
@@ -406,9 +383,7 @@ func (w *world) tellsWithdraw(l *listener) {
 	eth := w.engine.Currency([]byte("ETH")).Number
 	c, err := w.engine.Do(actors.NewWithdrawal(w.keys[0], w.nonces.Add(1), eth, coin,
 		"there").Named(name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	worked(w.t, err)
 	id := c.Record().Withdrawal.ID
 	tells(10, 1000001, 1, c, nil)
 	q := &committed.PendingWithdrawal{ID: id}
@@ -430,10 +405,7 @@ func (w *world) tellsWithdraw(l *listener) {
 // tellsAdjustment wants the first trader to be told that an operator took money.
 func (w *world) tellsAdjustment(l *listener, currency uint16) {
 	w.t.Helper()
-	reference, err := event.NewClientID("wire-7")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	reference := must(event.NewClientID("wire-7"))
 	c, err := w.engine.Adjust("test", w.keys[0].Account.ID, currency, coin, "twice", reference)
 	if err != nil || c.Outcome() != actors.Accepted {
 		w.t.Fatal(err)
@@ -469,24 +441,15 @@ func (w *world) act(r *rand.Rand, trader int, orders []uint64) []uint64 {
 		q := w.request(r, now)
 		free(w.engine.Place(key, w.nonces.Add(1), &q))
 	case n < 75:
-		c, err := w.engine.Cancel(key, w.nonces.Add(1), some())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := must(w.engine.Cancel(key, w.nonces.Add(1), some()))
 		c.Free()
 	case n < 88:
 		a := actors.AmendRequest{Order: some(), Amount: money.Amount(1+r.IntN(50)) * coin / 10,
 			Price: money.Price(95+r.IntN(10)) * money.Price(coin)}
-		c, err := w.engine.Amend(key, w.nonces.Add(1), &a)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := must(w.engine.Amend(key, w.nonces.Add(1), &a))
 		c.Free()
 	case n < 90:
-		c, err := w.engine.CancelAll(key, w.nonces.Add(1), actors.CancelFilter{})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := must(w.engine.CancelAll(key, w.nonces.Add(1), actors.CancelFilter{}))
 		c.Free()
 	case n < 94:
 		w.must(w.engine.Deposit("test", fmt.Sprint("trader-", trader), "ETH", coin,
@@ -535,11 +498,8 @@ func (w *world) request(r *rand.Rand, now int64) actors.OrderRequest {
 // withdraw asks for money, and then takes that back or lets it go.
 func (w *world) withdraw(r *rand.Rand, trader int) {
 	w.t.Helper()
-	c, err := w.engine.Do(actors.NewWithdrawal(w.keys[trader], w.nonces.Add(1), 2, coin,
-		"an-address"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := must(w.engine.Do(actors.NewWithdrawal(w.keys[trader], w.nonces.Add(1), 2, coin,
+		"an-address")))
 	defer c.Free()
 	if c.Outcome() != actors.Accepted {
 		return
@@ -547,21 +507,15 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 	id := c.Record().Withdrawal.ID
 	var moved *actors.Command
 	if r.IntN(2) == 0 {
-		moved, err = w.engine.Do(actors.NewWithdrawalCancel(w.keys[trader], w.nonces.Add(1), id))
+		moved = must(w.engine.Do(actors.NewWithdrawalCancel(w.keys[trader], w.nonces.Add(1), id)))
 	} else {
 		q := &committed.PendingWithdrawal{ID: id}
 		if err := w.engine.Ask(q, nil, 0); err != nil || !q.Found {
 			w.t.Fatal(err, q.Found)
 		}
-		moved, err = w.engine.Do(actors.NewConfirmation(w.keys[trader], w.nonces.Add(1), id,
-			w.engine.Code(&q.Withdrawal)))
-		if err == nil {
-			moved.Free()
-			moved, err = w.engine.MoveWithdrawal("test", id, 30, "")
-		}
-	}
-	if err != nil {
-		w.t.Fatal(err)
+		must(w.engine.Do(actors.NewConfirmation(w.keys[trader], w.nonces.Add(1), id,
+			w.engine.Code(&q.Withdrawal)))).Free()
+		moved = must(w.engine.MoveWithdrawal("test", id, 30, ""))
 	}
 	moved.Free()
 }
@@ -609,10 +563,7 @@ func TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
 // settleDown cancels all, and waits until nothing happens by itself any more.
 func (w *world) settleDown() {
 	for i := range w.keys {
-		c, err := w.engine.CancelAll(w.keys[i], w.nonces.Add(1), actors.CancelFilter{})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := must(w.engine.CancelAll(w.keys[i], w.nonces.Add(1), actors.CancelFilter{}))
 		c.Free()
 	}
 }

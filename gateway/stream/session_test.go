@@ -18,9 +18,7 @@ import (
 func (w *world) armed() []committed.NamedSwitch {
 	w.t.Helper()
 	q := &committed.Switches{}
-	if err := w.engine.Ask(q, nil, 0); err != nil {
-		w.t.Fatal(err)
-	}
+	worked(w.t, w.engine.Ask(q, nil, 0))
 	return q.List
 }
 
@@ -50,10 +48,7 @@ func (w *world) stillOpen(trader int, orders ...uint64) (open []uint64) {
 	w.t.Helper()
 	eventually(w.t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
 	for _, id := range orders {
-		c, err := w.engine.Cancel(w.keys[trader], w.nonces.Add(1), id)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := must(w.engine.Cancel(w.keys[trader], w.nonces.Add(1), id))
 		if c.Outcome() == actors.Accepted {
 			open = append(open, id)
 		}

@@ -25,10 +25,7 @@ func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
 }
 
 func testNothingIsLeftOfClientsThatWent(t *testing.T) {
-	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "10"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	seconds := must(strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "10")))
 	w := newWorld(t, func(o *socketio.Options) {
 		o.MessagesPerSecond, o.MessagesBurst = 50, 100
 		o.QueueBytes, o.ConnectTimeout, o.UpgradeTimeout, o.PingInterval = 64<<10, time.Second,

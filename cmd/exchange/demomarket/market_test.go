@@ -29,17 +29,12 @@ func TestTheMarketTradesAndGoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newExchange(t)
 		e := x.start()
-		m, err := Open(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(Open(e))
 		if got := open(t, m); got != len(m.pairs)*2*levels {
 			t.Errorf("%d quotes are open at first, want %d", got, len(m.pairs)*2*levels)
 		}
 		for range 400 {
-			if err := m.once(); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, m.once())
 		}
 		before := open(t, m)
 		if before == 0 || before > len(m.pairs)*2*levels {
@@ -58,14 +53,10 @@ func TestTheMarketTradesAndGoesOn(t *testing.T) {
 		e = x.start()
 		ahead := m.trader(take) // as if by another clock
 		ahead.nonce = uint64(time.Now().Add(time.Hour).UnixMicro())
-		w, err := e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")), Nonce: ahead.nonce})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must(e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")),
+			Nonce: ahead.nonce}))
 		w.Free()
-		if m, err = Open(e); err != nil {
-			t.Fatal(err)
-		}
+		m = must(Open(e))
 		if m.trader(take).nonce <= ahead.nonce {
 			t.Error("the taker's nonces do not go on")
 		}
@@ -97,28 +88,17 @@ func TestATraderWithoutMoneyGetsADeposit(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newExchange(t)
 		e := x.start()
-		m, err := Open(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(Open(e))
 		taker := m.trader(take)
 		for range 2 {
-			has, err := m.available(taker)
-			if err != nil {
-				t.Fatal(err)
-			}
+			has := must(m.available(taker))
 			m.made["demo-market-2-ETH"] = 0                 // as after a restart
 			if err := m.deposit(taker, "ETH"); err != nil { // it was made before
 				t.Fatal(err)
 			}
 			for {
-				if err := m.deposit(taker, "ETH"); err != nil {
-					t.Fatal(err)
-				}
-				now, err := m.available(taker)
-				if err != nil {
-					t.Fatal(err)
-				}
+				worked(t, m.deposit(taker, "ETH"))
+				now := must(m.available(taker))
 				if now, has := now["ETH"], has["ETH"]; now != has {
 					if now != has+1000 {
 						t.Errorf("it has %v ETH after a deposit, and had %v", now, has)
@@ -136,10 +116,7 @@ func TestTheMarketEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newExchange(t)
 		e := x.start()
-		m, err := Open(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(Open(e))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		m.Run(ctx)
@@ -156,9 +133,7 @@ func open(t *testing.T, m *Market) (n int) {
 	t.Helper()
 	for i := range m.traders {
 		q := committed.OpenOrders{Limit: 1000}
-		if err := m.engine.Ask(&q, m.traders[i].key, m.traders[i].next()); err != nil {
-			t.Fatal(err)
-		}
+		worked(t, m.engine.Ask(&q, m.traders[i].key, m.traders[i].next()))
 		n += len(q.Orders)
 		for _, o := range q.Orders {
 			if o.Side != trading.Buy && o.Side != trading.Sell {
@@ -197,10 +172,7 @@ func newExchange(t *testing.T) *exchange { return &exchange{t: t, disk: memory.N
 func (x *exchange) start() *actors.Engine {
 	x.t.Helper()
 	x.store = memory.Open(x.disk, persistence.Retention{})
-	sealer, err := seal.New(make([]byte, seal.KeyBytes))
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	sealer := must(seal.New(make([]byte, seal.KeyBytes)))
 	o := actors.Options{Store: x.store, Owner: "test", Limits: actors.DefaultLimits,
 		Scheduler: goroutines{}, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
 		Withdrawal:  actors.DefaultWithdrawal,
@@ -220,11 +192,7 @@ func (x *exchange) start() *actors.Engine {
 			MinimumOrderSize: p.MinimumOrderSize, MaximumOrderSize: p.MaximumOrderSize,
 			MinimumOrderValue: p.MinimumOrderValue})
 	}
-	e, err := actors.Start(x.t.Context(), o)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return e
+	return must(actors.Start(x.t.Context(), o))
 }
 
 // stop ends the exchange in order, unless it has ended.
@@ -232,5 +200,21 @@ func (x *exchange) stop(e *actors.Engine) {
 	x.t.Helper()
 	if err := errors.Join(e.Stop(x.t.Context()), x.store.Close()); err != nil {
 		x.t.Error(err)
+	}
+}
+
+// must returns what came without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// worked ends the test at an error.
+func worked(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

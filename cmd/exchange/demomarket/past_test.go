@@ -68,9 +68,7 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 				t.Errorf("of %d steps it has played %d orders, %v", steps, n, err)
 			}
 			e.Abandon()
-			if err := x.store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, x.store.Close())
 			if e = x.start(); !x.due {
 				t.Errorf("behind %d steps no past is due", steps)
 			}
@@ -80,10 +78,7 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 			t.Errorf("the rest has %d orders, %v", orders, err)
 		}
 		x.clock.SetRight()
-		m, err := Open(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(Open(e))
 		ids := past(t, m)
 		for id, n := range ids {
 			if n > 1 {
@@ -114,10 +109,7 @@ func begunPast(t *testing.T) (*exchange, *actors.Engine, *Market) {
 	if _, err := PlayPast(&stopped{t.Context(), 1}, e, &x.clock); err == nil {
 		t.Fatal("the past was not stopped")
 	}
-	m, err := traders(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(traders(e))
 	m.chance = random.New(random.NewPCG(2, 0))
 	return x, e, m
 }
@@ -135,9 +127,7 @@ func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
 		}
 		delete(placed, pastPrefix+"2") // whose id the exchange takes again, once
 		for range 2 {
-			if err := m.dealAll(deals, placed); err != nil {
-				t.Fatal(err)
-			}
+			worked(t, m.dealAll(deals, placed))
 		}
 		for id, n := range past(t, m) {
 			if want := map[bool]int{true: 1, false: 2}[id != pastPrefix+"2"]; n != want {
@@ -183,10 +173,7 @@ func checkDay(t *testing.T, m *Market, begin time.Time) {
 			list[len(list)-1].Time < begin.Add(-time.Hour).Unix() {
 			t.Errorf("%s has %d candles of an hour: %+v", p.Name, len(list), list)
 		}
-		v, err := m.view(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must(m.view(p))
 		last := float64(list[0].Close) / 1e8
 		if p.Quote == "USDT" && (v.fair < last*0.99 || v.fair > last*1.01) {
 			t.Errorf("%s goes on at %v behind %v", p.Name, v.fair, last)
