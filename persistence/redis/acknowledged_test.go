@@ -19,9 +19,7 @@ import (
 func appendTo(t *testing.T, s *Store, tok persistence.Token, from, to uint64, text string) {
 	t.Helper()
 	for seq := from; seq < to; seq++ {
-		if err := s.Append(t.Context(), tok, seq, seq+1, fmt.Append(nil, text, seq)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, fmt.Append(nil, text, seq)))
 	}
 }
 
@@ -32,24 +30,16 @@ func cut(t *testing.T, s *Store, at uint64, text string) {
 	c := s.history
 	for {
 		last, err := c.XRevRangeN(t.Context(), s.stream(), "+", "-", 1).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if len(last) == 0 || last[0].ID == dec(at)+"-0" {
 			break
 		}
-		if err := c.XDel(t.Context(), s.stream(), last[0].ID).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.XDel(t.Context(), s.stream(), last[0].ID).Err())
 	}
-	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at,
-		"MAXDELETEDID", "0-0").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.HSet(t.Context(), s.head(), "seq", dec(at), "dig",
-		hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at,
+		"MAXDELETEDID", "0-0").Err())
+	succeeds(t, c.HSet(t.Context(), s.head(), "seq", dec(at), "dig",
+		hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err())
 }
 
 func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
@@ -89,9 +79,7 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another host"})
 	wantCorrupt(t, err, `sequence "20"`, "--take-over")
 	// The loss is accepted.
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(file))
 	s = mustOpenAlone(t, server.URL(), o)
 	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", Insist: true})
 	if err != nil || last != 15 {
@@ -120,9 +108,7 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "has another batch there") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
 		!strings.Contains(err.Error(), "ends at 0") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
@@ -165,9 +151,7 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	o := Options{Head: filepath.Join(t.TempDir(), HeadFile), Logger: quiet}
 	s, tok, _ := mustOpen(t, server.URL(), o)
 	appendTo(t, s, tok, 0, 5, "batch ")
-	if err := s.acknowledged.Reset(4); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.acknowledged.Reset(4))
 	again, tok, last := mustOpen(t, server.URL(), o)
 	if last != 5 {
 		t.Fatalf("the journal ends at %d", last)
@@ -201,14 +185,10 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 			"error is %v, want ErrCorrupt: a restore that was refused has changed what is known",
 			err)
 	}
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	for range 2 {
-		if err := s.Begin(t.Context(), tok, 12); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Begin(t.Context(), tok, 12))
 	}
 	s.Close()
 	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
@@ -249,9 +229,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), o)
 	appendTo(t, s, tok, 0, 9, "batch ")
 	s.Close()
-	if err := os.Truncate(file, 16); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Truncate(file, 16))
 	for _, fill := range []bool{false, true} {
 		o.Fill = fill
 		_, err := Open(t.Context(), server.URL(), o)
@@ -260,9 +238,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 			t.Fatalf("error is %v, want ErrCorrupt that names %s and says what to do", err, file)
 		}
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(file))
 	o.Fill = false
 	s, _, last := mustOpen(t, server.URL(), o)
 	if last != 9 || !s.HeadMissing() {
@@ -275,9 +251,7 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
 	appendTo(t, s, tok, 0, 1, "batch ")
-	if err := s.acknowledged.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.acknowledged.Close())
 	err := s.Append(t.Context(), tok, 1, 2, []byte("batch"))
 	if !errors.Is(err, os.ErrClosed) {
 		t.Fatalf("error is %v, want that of the file", err)
@@ -304,9 +278,7 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 		t.Fatalf("error is %v, want ErrGap", err)
 	}
 	says(3)
-	if err := s.acknowledged.Reset(2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.acknowledged.Reset(2))
 	appendTo(t, s, tok, 2, 3, "batch ") // the same bytes again
 	says(3)
 	other, _, _ := mustOpen(t, server.URL(), Options{})
@@ -321,8 +293,6 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 // restored fills an empty store up to a sequence, as a restore does.
 func restored(t *testing.T, s *Store, tok persistence.Token, seq uint64) {
 	t.Helper()
-	if err := errors.Join(s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil),
-		s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image"))); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil),
+		s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")))
 }

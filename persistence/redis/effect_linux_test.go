@@ -41,9 +41,7 @@ var ways = []way{
 		r.HoldRewrites()
 		set(t, r.Client(), "maxmemory", "0") // as many calls as are to come
 	}, func(t *testing.T, r *redistest.Server) {
-		if err := r.Client().ConfigResetStat(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Client().ConfigResetStat(t.Context()).Err())
 		switchOn(t, r)
 		r.AwaitRewrite()
 	}},
@@ -118,18 +116,14 @@ func TestAnOrdinaryRewriteHoldsUpNothing(t *testing.T) {
 	s, tok, seq := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
 	rewrite := func() {
 		t.Helper()
-		if err := admin.BgRewriteAOF(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.BgRewriteAOF(t.Context()).Err())
 	}
 	goOn := func() {
 		t.Helper()
 		for range 20 {
 			appendTo(t, s, tok, seq, seq+1, "meanwhile ")
 			seq++
-			if err := s.Check(t.Context(), tok); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.Check(t.Context(), tok))
 		}
 	}
 	rewrite()

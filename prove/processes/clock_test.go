@@ -91,9 +91,7 @@ func init() {
 func withClock(c *chaos) {
 	onPebble(c)
 	program, err := clockProgram(c.t.TempDir())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 	c.s.Use(program)
 }
 
@@ -138,9 +136,7 @@ func (c *chaos) behind(much time.Duration, move func()) {
 		func() bool {
 			for _, alarm := range clockAlarm.FindAllStringSubmatch(c.s.Log()[from:], -1) {
 				us, err := strconv.ParseInt(alarm[1], 10, 64)
-				if err != nil {
-					c.t.Fatal(err)
-				}
+				succeeds(c.t, err)
 				if (time.Duration(us)*time.Microsecond - much).Abs() < 10*time.Minute {
 					return true
 				}

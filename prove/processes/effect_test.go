@@ -102,9 +102,7 @@ func (c *chaos) appendsNothing() {
 func (c *chaos) journalEnd() string {
 	c.t.Helper()
 	end, err := c.redis.Client().HGet(c.t.Context(), "{main}:m", "seq").Result()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 	return end
 }
 
@@ -183,9 +181,7 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 	for range 2 {
 		c.s.Refuses(70, "HEAD.redis")
 	}
-	if err := os.Remove(c.s.Data("HEAD.redis")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(c.s.Data("HEAD.redis")))
 	w.rollBack(before)
 	w.backingUp.Store(false)
 	c.insists(c.s)
@@ -198,8 +194,6 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 func (c *chaos) end() uint64 {
 	c.t.Helper()
 	n, err := strconv.ParseUint(c.journalEnd(), 10, 64)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 	return n
 }

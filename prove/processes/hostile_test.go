@@ -139,9 +139,7 @@ func (v *stronghold) usage(s *exchangetest.Server) usage {
 			v.cluster.t.Fatalf("there is no %s", name)
 		}
 		x, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			v.cluster.t.Fatal(err)
-		}
+		succeeds(v.cluster.t, err)
 		return int(x)
 	}
 	return usage{number("go_memstats_heap_inuse_bytes"), number("go_goroutines"),
@@ -152,9 +150,7 @@ func (v *stronghold) usage(s *exchangetest.Server) usage {
 func descriptors(t *testing.T, s *exchangetest.Server) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return len(list)
 }
 

@@ -56,9 +56,7 @@ func oneIsDecided(t *testing.T, record func() error) {
 // throughKills records a history on a fresh store, and checks it.
 func throughKills(t *testing.T, store string) error {
 	s := exchangetest.New(t, store)
-	if err := os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600))
 	s.Start()
 	h := newHistory(t, s)
 	h.subscribe()

@@ -69,13 +69,9 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	}
 
 	text, err := os.ReadFile(filepath.Join(c.folder, "exchange.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for what, secret := range map[string][]byte{"the server's key": key,
 		"an e-mail address": []byte("banker@example.org")} {
 		if !inMemory(t, w.s, secret) {
@@ -101,14 +97,10 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 func inMemory(t *testing.T, s *exchangetest.Server, secret []byte) bool {
 	t.Helper()
 	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer maps.Close()
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer memory.Close()
 	const step = 1 << 20
 	b := make([]byte, step+len(secret))

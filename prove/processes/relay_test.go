@@ -67,9 +67,7 @@ const (
 
 func newRelay(t *testing.T, target string) *relay {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	r := &relay{t: t, listener: l, target: target, conns: map[net.Conn]bool{}}
 	go r.accept()
 	t.Cleanup(func() {
