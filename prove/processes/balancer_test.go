@@ -59,8 +59,7 @@ var balancers = map[string]balancer{
 func balance(t *testing.T, name string, nodes []string) (address string) {
 	t.Helper()
 	example := balancers[name]
-	b, err := os.ReadFile(filepath.Join("../../docs/examples", example.file))
-	succeeds(t, err)
+	b := must[[]byte](t)(os.ReadFile(filepath.Join("../../docs/examples", example.file)))
 	folder, text := t.TempDir(), string(b)
 	address = exchangetest.FreeAddress(t)
 	for old, now := range map[string]string{"10.0.0.1:8080": nodes[0], "10.0.0.2:8080": nodes[1],
@@ -113,8 +112,7 @@ type fakeNode struct {
 
 func newFakeNode(t *testing.T) *fakeNode {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	succeeds(t, err)
+	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	n := &fakeNode{listener: l, used: map[net.Conn]bool{}}
 	s := &fasthttp.Server{Handler: n.handle}
 	served := make(chan error, 1)
@@ -313,8 +311,7 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 			o.Addresses, o.Accounts, o.Connections = []string{at}, 6, 12
 			o.Duration = time.Second
 			o.Subscribers = map[string]int{"diff": 3, "trades": 3, "own": 3}
-			r, err := loadtest.Run(context.Background(), o)
-			succeeds(t, err)
+			r := must[*loadtest.Report](t)(loadtest.Run(context.Background(), o))
 			if v := r.Verification; r.Differs() || r.Unknown > 0 || v.Orders < 50 ||
 				v.Audit != "clean" {
 				t.Errorf("%+v", v)

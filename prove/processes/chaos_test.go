@@ -741,8 +741,7 @@ func (c *chaos) loseTail(alive, accepts bool) {
 		first.Kill()
 	}
 	looks := func() string {
-		stats, err := r.Info(c.t.Context(), "commandstats").Result()
-		succeeds(c.t, err)
+		stats := must[string](c.t)(r.Info(c.t.Context(), "commandstats").Result())
 		_, after, _ := strings.Cut(stats, "cmdstat_hmget:calls=")
 		calls, _, _ := strings.Cut(after, ",")
 		return calls
@@ -927,8 +926,7 @@ func (c *chaos) post(t *trader) (answer func() int) {
 	t.orders[o.clientID] = o
 	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount,
 		o.clientID, o.price, o.side)
-	conn, err := net.Dial("tcp", t.s.Listen)
-	succeeds(c.t, err)
+	conn := must[net.Conn](c.t)(net.Dial("tcp", t.s.Listen))
 	c.t.Cleanup(func() { conn.Close() })
 	if _, err := fmt.Fprintf(conn,
 		"POST /api/v1/order/ HTTP/1.1\r\nHost: %s\r\nX-KEY: %s\r\nX-NONCE: 1\r\nX-SIGN: "+

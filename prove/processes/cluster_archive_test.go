@@ -38,10 +38,8 @@ func (c *cluster) archived(dir string) {
 			}
 			return false
 		}
-		a, err := archive.Open(dir)
-		succeeds(c.t, err)
-		end, err := a.End()
-		succeeds(c.t, err)
+		a := must[*archive.Archive](c.t)(archive.Open(dir))
+		end := must[uint64](c.t)(a.End())
 		return end >= now
 	})
 }
@@ -112,8 +110,7 @@ func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
 func anothersArchive(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "another")
-	a, err := archive.Open(dir)
-	succeeds(t, err)
+	a := must[*archive.Archive](t)(archive.Open(dir))
 	store := memory.Open(memory.NewDisk(), persistence.Retention{})
 	defer store.Close() //nolint:errcheck // it is in memory
 	tok, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "another"})

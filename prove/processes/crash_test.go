@@ -401,3 +401,12 @@ func succeeds(t testing.TB, errs ...error) {
 		t.Fatal(err)
 	}
 }
+
+// must wants no error beside a value.
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		succeeds(t, err)
+		return v
+	}
+}

@@ -133,8 +133,7 @@ func (c *chaos) onRedis() *exchangetest.Server {
 // says which.
 func (c *chaos) flipOneBit(name string) string {
 	c.t.Helper()
-	b, err := os.ReadFile(name)
-	succeeds(c.t, err)
+	b := must[[]byte](c.t)(os.ReadFile(name))
 	used := bytes.TrimRight(b, "\x00")
 	if len(used) == 0 {
 		return "which is empty"

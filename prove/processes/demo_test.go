@@ -210,8 +210,7 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	real.Start()
 	// and no key: nothing is sealed that the other could not open
 	does(t, real, "account", "create", "carol")
-	before, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
-	succeeds(t, err)
+	before := must[map[string]string](t)(r.Client().HGetAll(t.Context(), "{main}:m").Result())
 	demo := exchangetest.New(t, r.URL())
 	demo.Demo()
 	demo.Refuses(64, "is not the demo's", `"carol"`)

@@ -101,8 +101,7 @@ func (c *chaos) appendsNothing() {
 // journalEnd returns the last sequence of the journal in Redis.
 func (c *chaos) journalEnd() string {
 	c.t.Helper()
-	end, err := c.redis.Client().HGet(c.t.Context(), "{main}:m", "seq").Result()
-	succeeds(c.t, err)
+	end := must[string](c.t)(c.redis.Client().HGet(c.t.Context(), "{main}:m", "seq").Result())
 	return end
 }
 
@@ -193,7 +192,6 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 // end returns journalEnd as a number.
 func (c *chaos) end() uint64 {
 	c.t.Helper()
-	n, err := strconv.ParseUint(c.journalEnd(), 10, 64)
-	succeeds(c.t, err)
+	n := must[uint64](c.t)(strconv.ParseUint(c.journalEnd(), 10, 64))
 	return n
 }

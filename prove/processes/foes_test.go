@@ -52,8 +52,7 @@ func (i *issuer) identity(role, name string) string {
 // issue makes a certificate, which change may make another one.
 func (i *issuer) issue(name string, change func(*x509.Certificate)) *tls.Certificate {
 	i.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	succeeds(i.t, err)
+	key := must[*ecdsa.PrivateKey](i.t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	form := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
 		DNSNames: []string{name}, Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),

@@ -121,13 +121,11 @@ func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
 // copyBesidePackages copies examples to a folder from which they find the packages of the clients.
 func copyBesidePackages(t *testing.T, folder string, names ...string) (first string) {
 	t.Helper()
-	packages, err := os.Getwd()
-	succeeds(t, err)
+	packages := must[string](t)(os.Getwd())
 	dir := t.TempDir()
 	succeeds(t, os.Symlink(packages+"/../node_modules", dir+"/node_modules"))
 	for _, name := range names {
-		b, err := os.ReadFile(folder + name)
-		succeeds(t, err)
+		b := must[[]byte](t)(os.ReadFile(folder + name))
 		succeeds(t, os.WriteFile(dir+"/"+name, b, 0o600))
 	}
 	return dir + "/" + names[0]
@@ -400,8 +398,7 @@ func (m *maker) book() (update uint64, checksum uint32) {
 			texts = append(texts, sides.Sell[i].Price.String()+":"+sides.Sell[i].Amount.String())
 		}
 	}
-	update, err := strconv.ParseUint(string(resp.Header.Peek("X-Update-Id")), 10, 64)
-	succeeds(t, err)
+	update = must[uint64](t)(strconv.ParseUint(string(resp.Header.Peek("X-Update-Id")), 10, 64))
 	return update, crc32.ChecksumIEEE([]byte(strings.Join(texts, ":")))
 }
 

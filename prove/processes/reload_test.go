@@ -221,8 +221,7 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	o.Start()
 	e := &edited{c.others(led)[0], t}
 	c.follows(e.Server, led)
-	text, err := os.ReadFile(e.Args[2])
-	succeeds(t, err)
+	text := must[[]byte](t)(os.ReadFile(e.Args[2]))
 	write := func(more string) {
 		t.Helper()
 		succeeds(t, os.WriteFile(e.Args[2], append(text, more...), 0o600))

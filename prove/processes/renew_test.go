@@ -43,8 +43,7 @@ func option(t *testing.T, s *exchangetest.Server, flag, value string) {
 // serialOf returns the serial number of the certificate that an address serves.
 func serialOf(t *testing.T, a *tlstest.Authority, address string) int64 {
 	t.Helper()
-	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Pool()})
-	succeeds(t, err)
+	c := must[*tls.Conn](t)(tls.Dial("tcp", address, &tls.Config{RootCAs: a.Pool()}))
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
@@ -52,8 +51,7 @@ func serialOf(t *testing.T, a *tlstest.Authority, address string) int64 {
 // tokenIsRenewed replaces the operator's token by a short one and by none.
 func tokenIsRenewed(t *testing.T, s *exchangetest.Server, folder, authority string) {
 	t.Helper()
-	old, err := os.ReadFile(s.Data("operator.token"))
-	succeeds(t, err)
+	old := must[[]byte](t)(os.ReadFile(s.Data("operator.token")))
 	oldFile := folder + "/old.token"
 	tlstest.Replace(t, oldFile, old)
 	with := func(file string) int {
@@ -105,8 +103,7 @@ func refusesHalfOfTLS(t *testing.T, s *exchangetest.Server, folder string, tlsEn
 // aliveOver returns the serial number of the certificate of a connection that is kept open.
 func aliveOver(t *testing.T, client *http.Client, address string) int64 {
 	t.Helper()
-	resp, err := client.Get("https://" + address + "/healthz")
-	succeeds(t, err)
+	resp := must[*http.Response](t)(client.Get("https://" + address + "/healthz"))
 	defer resp.Body.Close()
 	if _, err := io.ReadAll(resp.Body); err != nil { // or the connection is not used again
 		t.Fatal(err)
@@ -223,10 +220,8 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	config("rotate")
 	early := config("retire").Retired
 	s.Refuses(64, "sealed with another secret key", rotated[0])
-	text, err := os.ReadFile(early[0])
-	succeeds(t, err)
-	key, err := os.ReadFile(s.Data("exchange.key"))
-	succeeds(t, err)
+	text := must[[]byte](t)(os.ReadFile(early[0]))
+	key := must[[]byte](t)(os.ReadFile(s.Data("exchange.key")))
 	succeeds(t, os.WriteFile(s.Data("exchange.key"), append(key, text...), 0o600))
 	start()
 	w.compare()

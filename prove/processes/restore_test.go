@@ -269,8 +269,7 @@ func (c *chaos) killBackup() {
 // wholeBackups restores each backup of a folder, and returns how many there are.
 func (c *chaos) wholeBackups(folder string) int {
 	c.t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "exchange-*.backup"))
-	succeeds(c.t, err)
+	files := must[[]string](c.t)(filepath.Glob(filepath.Join(folder, "exchange-*.backup")))
 	for _, file := range files {
 		g := toPebble(c.t)
 		g.bring(c.t, c.s)

@@ -70,8 +70,7 @@ func (s secrets) hidden(t *testing.T, where string, text []byte) {
 
 func TestTheSearchFindsASecretInEveryForm(t *testing.T) {
 	secret := strings.Repeat("0123456789abcdef", 4)
-	raw, err := hex.DecodeString(secret)
-	succeeds(t, err)
+	raw := must[[]byte](t)(hex.DecodeString(secret))
 	for _, text := range []string{"token=" + secret,
 		base64.StdEncoding.EncodeToString([]byte("x:" + secret)),
 		base64.URLEncoding.EncodeToString(append([]byte("ab"), raw...)), fmt.Sprint(raw),
@@ -240,8 +239,7 @@ func (h *secretHunt) makeKey() {
 // ask sends a text and keeps the answer.
 func (h *secretHunt) ask(address, text string) (status string) {
 	h.t.Helper()
-	c, err := net.DialTimeout("tcp", address, 20*time.Second)
-	succeeds(h.t, err)
+	c := must[net.Conn](h.t)(net.DialTimeout("tcp", address, 20*time.Second))
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then the rest fails too
 	if _, err := io.WriteString(c, text); err != nil {
@@ -386,8 +384,7 @@ func (h *secretHunt) endAndStartAgain() {
 
 // searchFiles searches everything that was written.
 func (h *secretHunt) searchFiles() {
-	unpack, err := zstd.NewReader(nil)
-	succeeds(h.t, err)
+	unpack := must[*zstd.Decoder](h.t)(zstd.NewReader(nil))
 	defer unpack.Close()
 	packed := map[string]int{}
 	files := private(h.t, h.root, func(name string, text []byte) {
@@ -430,8 +427,7 @@ func (h *secretHunt) searchFiles() {
 func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)
-	entries, err := os.ReadDir(dir + "/fd")
-	succeeds(t, err)
+	entries := must[[]os.DirEntry](t)(os.ReadDir(dir + "/fd"))
 	below := 0
 	for _, e := range entries {
 		target, err := os.Readlink(filepath.Join(dir, "fd", e.Name()))

@@ -302,8 +302,7 @@ func (g *siege) upgraded() {
 		s.Use(program)
 		s.Run()
 		g.alive(s)
-		its, err := g.asks(g.leader(nil))
-		succeeds(g.t, err)
+		its := must[knows](g.t)(g.asks(g.leader(nil)))
 		exchangetest.Eventually(g.t, "node "+g.name(s)+" lacks nothing", func() bool {
 			own, err := g.asks(s)
 			return err == nil && own.Folded >= its.Folded

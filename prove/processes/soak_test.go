@@ -33,8 +33,7 @@ func TestASoakTellsWhatTheServerDidMeanwhile(t *testing.T) {
 		!strings.Contains(out, "the audit is clean") || !strings.Contains(out, "longest stage") {
 		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
 	}
-	text, err := os.ReadFile(file)
-	succeeds(t, err)
+	text := must[[]byte](t)(os.ReadFile(file))
 	var r loadtest.Report
 	succeeds(t, json.Unmarshal(text, &r))
 	if len(r.Minutes) < 3 || len(r.Samples) < 3 || r.Banker == nil || r.Banker.Deposits == 0 ||

@@ -60,8 +60,7 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	succeeds(t, os.Remove(path))
-	l, err := net.Listen("unix", path)
-	succeeds(t, err)
+	l := must[net.Listener](t)(net.Listen("unix", path))
 	s.Refuses(75, "another process listens there")
 	succeeds(t, l.Close())
 	option(t, s, "--operator", "unix:"+filepath.Join(t.TempDir(), strings.Repeat("x", 120)))

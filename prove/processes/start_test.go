@@ -73,8 +73,7 @@ func startWithoutItsSecretKey(t *testing.T) {
 	s.Refuses(64, "exchange.key", "EXCHANGE_SECRET_KEY")
 	s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.Repeat("ab", 32))
 	s.Refuses(64, "sealed with another secret key")
-	b, err := os.ReadFile(key + ".away")
-	succeeds(t, err)
+	b := must[[]byte](t)(os.ReadFile(key + ".away"))
 	s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.TrimSpace(string(b)))
 	s.Start()
 }
