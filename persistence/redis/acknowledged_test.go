@@ -50,23 +50,12 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	appendTo(t, s, tok, 0, 20, "batch ")
 	cut(t, s, 15, "batch ")
 	// The running exchange sees the loss at its next append, and ends.
-	if err := s.Append(t.Context(), tok, 20, 21, []byte("next")); !errors.Is(err,
-		persistence.ErrGap) {
-		t.Fatalf("error is %v, want ErrGap", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 20, 21, []byte("next")), persistence.ErrGap)
 	s.Close()
 	epoch := server.Client().HGet(t.Context(), s.head(), "epoch").Val()
 	for range 2 { // each later start is told, too
-		_, err := Open(t.Context(), server.URL(), o)
-		if !errors.Is(err, persistence.ErrCorrupt) {
-			t.Fatalf("error is %v, want ErrCorrupt", err)
-		}
-		for _, want := range []string{"up to sequence 20 were acknowledged", "ends at 15",
-			"restore a backup", "remove " + file} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q does not say %q", err, want)
-			}
-		}
+		wantNoStart(t, server.URL(), o, persistence.ErrCorrupt,
+			"up to sequence 20 were acknowledged", "ends at 15", "restore a backup", "remove "+file)
 	}
 	if got := server.Client().HGet(t.Context(), s.head(), "epoch").Val(); got != epoch {
 		t.Error("a refused start has taken the store over")
@@ -77,7 +66,7 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 		t.Fatalf("%+v, %v", beat, err)
 	}
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another host"})
-	wantCorrupt(t, err, `sequence "20"`, "--take-over")
+	wantError(t, err, persistence.ErrCorrupt, `sequence "20"`, "--take-over")
 	// The loss is accepted.
 	succeeds(t, os.Remove(file))
 	s = mustOpenAlone(t, server.URL(), o)
@@ -104,15 +93,9 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 	cut(t, mustOpenAlone(t, server.URL(), Options{}), 9, "batch ")
 	other, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, other, tok, 9, 10, "of another one ")
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "has another batch there") {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, "has another batch there")
 	succeeds(t, server.Client().FlushAll(t.Context()).Err())
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "ends at 0") {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, "ends at 0")
 }
 
 // Another exchange has served meanwhile.
@@ -158,10 +141,8 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	}
 	appendTo(t, again, tok, 5, 6, "batch ")
 	cut(t, s, 3, "batch ")
-	if _, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err,
-		persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
-	}
+	_, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+	wantError(t, err, persistence.ErrCorrupt)
 }
 
 // A restore is not refused for the acknowledged end of before, and sets the journal's begin anew. A
@@ -180,21 +161,14 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 		t.Fatal("a store with a journal began anew")
 	}
 	s.Close()
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf(
-			"error is %v, want ErrCorrupt: a restore that was refused has changed what is known",
-			err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nothing else is known
 	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	for range 2 {
 		succeeds(t, s.Begin(t.Context(), tok, 12))
 	}
 	s.Close()
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt: a restore that broke off has changed what is known",
-			err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nor behind one that broke off
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	restored(t, s, tok, 12)
 	s.Close()
@@ -204,13 +178,8 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 	appendTo(t, s, tok, 12, 13, "batch ")
 	s.Close()
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil { // it is kept as before
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "13") {
-		t.Fatalf("error is %v, want ErrCorrupt that says 13", err)
-	}
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, "13") // it is kept as before
 	// Where there was no file, a restore leaves no file.
 	none := filepath.Join(t.TempDir(), HeadFile)
 	s, tok, _ = mustOpen(t, server.URL(), Options{Head: none, Fill: true})
@@ -232,11 +201,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	succeeds(t, os.Truncate(file, 16))
 	for _, fill := range []bool{false, true} {
 		o.Fill = fill
-		_, err := Open(t.Context(), server.URL(), o)
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), file) ||
-			!strings.Contains(err.Error(), "remove it") {
-			t.Fatalf("error is %v, want ErrCorrupt that names %s and says what to do", err, file)
-		}
+		wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, file, "remove it")
 	}
 	succeeds(t, os.Remove(file))
 	o.Fill = false
@@ -252,10 +217,7 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
 	appendTo(t, s, tok, 0, 1, "batch ")
 	succeeds(t, s.acknowledged.Close())
-	err := s.Append(t.Context(), tok, 1, 2, []byte("batch"))
-	if !errors.Is(err, os.ErrClosed) {
-		t.Fatalf("error is %v, want that of the file", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 1, 2, []byte("batch")), os.ErrClosed)
 }
 
 // The file follows acknowledged appends alone. A refused append leaves it, and a repeated append
@@ -273,20 +235,14 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 		appendTo(t, s, tok, seq, seq+1, "batch ")
 		says(seq + 1)
 	}
-	if err := s.Append(t.Context(), tok, 7, 8, []byte("a batch")); !errors.Is(err,
-		persistence.ErrGap) {
-		t.Fatalf("error is %v, want ErrGap", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 7, 8, []byte("a batch")), persistence.ErrGap)
 	says(3)
 	succeeds(t, s.acknowledged.Reset(2))
 	appendTo(t, s, tok, 2, 3, "batch ") // the same bytes again
 	says(3)
 	other, _, _ := mustOpen(t, server.URL(), Options{})
 	other.Close()
-	if err := s.Append(t.Context(), tok, 3, 4, []byte("a batch")); !errors.Is(err,
-		persistence.ErrFenced) {
-		t.Fatalf("error is %v, want ErrFenced", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 3, 4, []byte("a batch")), persistence.ErrFenced)
 	says(3)
 }
 

@@ -29,14 +29,7 @@ func set(t *testing.T, c *redis.Client, name, value string) {
 // the error.
 func refused(t *testing.T, err error, words ...string) {
 	t.Helper()
-	if !errors.Is(err, persistence.ErrNotDurable) {
-		t.Fatalf("error is %v, want ErrNotDurable", err)
-	}
-	for _, want := range append(words, "--accept-redis-durability") {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
-		}
-	}
+	wantError(t, err, persistence.ErrNotDurable, append(words, "--accept-redis-durability")...)
 }
 
 // goesOn wants appends and the owner's check to succeed again.

@@ -98,9 +98,7 @@ func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
 			defer cancel()
 			waits := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
 			_, err := Open(ctx, server.URL(), Options{Logger: waits})
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("error is %v, want the end of its wait", err)
-			}
+			wantError(t, err, context.Canceled)
 			notYet(t, err)
 			server.EndRewrites()
 			mustOpen(t, server.URL(), Options{})

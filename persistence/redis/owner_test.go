@@ -31,14 +31,14 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	claim := persistence.Claim{Owner: "another", After: &seen}
 	cut(t, s, 15, "batch ")
 	_, _, err = other.Acquire(t.Context(), claim)
-	wantCorrupt(t, err, "ended at sequence 20", "ends at 15", "--take-over")
+	wantError(t, err, persistence.ErrCorrupt, "ended at sequence 20", "ends at 15", "--take-over")
 	if now := kept(t, s, "epoch"); now != string(tok) {
 		t.Fatalf("a claim that was refused has changed the owner to %s", now)
 	}
 	succeeds(t, s.history.HSet(t.Context(), s.head(), "seq", "20", "dig",
 		hex(seen.End.Digest+1)).Err())
 	_, _, err = other.Acquire(t.Context(), claim)
-	wantCorrupt(t, err, "has another batch there")
+	wantError(t, err, persistence.ErrCorrupt, "has another batch there")
 	claim.Insist = true
 	if _, last, err := other.Acquire(t.Context(), claim); err != nil || last != 20 {
 		t.Fatal(last, err)
@@ -55,9 +55,7 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	before := kept(t, s, "beat")
 	cut(t, s, 15, "batch ")
 	for range 2 {
-		if err := s.Check(t.Context(), tok); !errors.Is(err, persistence.ErrGap) {
-			t.Fatalf("error is %v, want ErrGap", err)
-		}
+		wantError(t, s.Check(t.Context(), tok), persistence.ErrGap)
 	}
 	if kept(t, s, "lost") != "20" || kept(t, s, "beat") != before {
 		t.Errorf("it has lost %q, and the beat is %q after %q", kept(t, s, "lost"),
@@ -65,7 +63,7 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	}
 	other := mustOpenAlone(t, server.URL(), Options{})
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another"})
-	wantCorrupt(t, err, `sequence "20"`, "--take-over")
+	wantError(t, err, persistence.ErrCorrupt, `sequence "20"`, "--take-over")
 	seen, err := other.Beat(t.Context())
 	if err != nil || seen.Lost != "20" {
 		t.Fatalf("%+v, %v", seen, err)

@@ -106,11 +106,11 @@ func mustOpenAlone(t *testing.T, url string, opts Options) *Store {
 	return s
 }
 
-// wantCorrupt wants damage to be told, with some words.
-func wantCorrupt(t *testing.T, err error, words ...string) {
+// wantError wants an error of one kind that says all words.
+func wantError(t *testing.T, err, kind error, words ...string) {
 	t.Helper()
-	if !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
+	if !errors.Is(err, kind) {
+		t.Fatalf("error is %v, want %v", err, kind)
 	}
 	for _, want := range words {
 		if !strings.Contains(err.Error(), want) {
@@ -119,20 +119,22 @@ func wantCorrupt(t *testing.T, err error, words ...string) {
 	}
 }
 
+// wantNoStart wants a start to fail with such an error.
+func wantNoStart(t *testing.T, url string, o Options, kind error, words ...string) {
+	t.Helper()
+	o.Logger = quiet
+	_, err := Open(t.Context(), url, o)
+	wantError(t, err, kind, words...)
+}
+
 func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	f := func(setting, wrong, right string) {
 		t.Helper()
 		succeeds(t, admin.ConfigSet(t.Context(), setting, wrong).Err())
-		_, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
-		if !errors.Is(err, persistence.ErrNotDurable) {
-			t.Fatalf("%s %s: error is %v, want ErrNotDurable", setting, wrong, err)
-		}
-		if want := fmt.Sprintf("%s is %q and must be %q", setting, wrong,
-			right); !strings.Contains(err.Error(), want) {
-			t.Fatalf("%q does not say %q", err, want)
-		}
+		wantNoStart(t, server.URL(), Options{}, persistence.ErrNotDurable,
+			fmt.Sprintf("%s is %q and must be %q", setting, wrong, right))
 		succeeds(t, admin.ConfigSet(t.Context(), setting, right).Err())
 	}
 	f("appendfsync", "everysec", "always")
@@ -163,10 +165,7 @@ func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 func TestAReplicaIsRefused(t *testing.T) {
 	primary := redistest.Start(t)
 	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(primary.Addr(), ":", " "))
-	_, err := Open(t.Context(), replica.URL(), Options{Logger: quiet})
-	if !errors.Is(err, persistence.ErrNotDurable) || !strings.Contains(err.Error(), `"slave"`) {
-		t.Fatalf("error is %v, want ErrNotDurable that names the role", err)
-	}
+	wantNoStart(t, replica.URL(), Options{}, persistence.ErrNotDurable, `"slave"`)
 }
 
 func TestForbiddenConfigIsNotTakenForDurable(t *testing.T) {
@@ -175,11 +174,7 @@ func TestForbiddenConfigIsNotTakenForDurable(t *testing.T) {
 	succeeds(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all",
 		"-config").Err())
 	url := "redis://app:secret-word@" + server.Addr() + "/0"
-	_, err := Open(t.Context(), url, Options{Logger: quiet})
-	if !errors.Is(err, persistence.ErrNotDurable) ||
-		!strings.Contains(err.Error(), "CONFIG GET is not allowed") {
-		t.Fatalf("error is %v", err)
-	}
+	wantNoStart(t, url, Options{}, persistence.ErrNotDurable, "CONFIG GET is not allowed")
 	mustOpen(t, url, Options{AcceptDurability: true})
 }
 
@@ -363,10 +358,7 @@ func TestALoadingRedisIsWaitedFor(t *testing.T) {
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
 	_, err := Open(ctx, url, Options{Logger: log})
-	if !errors.Is(err, context.Canceled) ||
-		!strings.Contains(err.Error(), "loads its data") {
-		t.Fatalf("error is %v", err)
-	}
+	wantError(t, err, context.Canceled, "loads its data")
 }
 
 func TestAnUnreachableRedisIsNamed(t *testing.T) {
