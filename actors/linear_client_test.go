@@ -152,7 +152,8 @@ func (c *recordedClient) request(e *Engine,
 		return c.unsigned(e, o)
 	}
 	r := c.r
-	order, withdrawal := lineartest.IDOf(r.Orders, o.Order), lineartest.IDOf(r.Withdrawals, o.Withdrawal)
+	order := lineartest.IDOf(r.Orders, o.Order)
+	withdrawal := lineartest.IDOf(r.Withdrawals, o.Withdrawal)
 	return func() (lineartest.Result, error) {
 		key, refused := admitted(e, o)
 		switch {

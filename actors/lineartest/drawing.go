@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Known is an order, a withdrawal or a key of an account.
-type Known struct {
+// A known is an order, a withdrawal or a key of an account.
+type known struct {
 	Account, Number int
 	id              uint64 // that its account was told
 }
@@ -20,15 +20,15 @@ type Drawing struct {
 	// With it orders rest. None is amended, and only a batch names one by its client order id.
 	plain bool
 
-	Orders, Withdrawals []Known      // acknowledged
-	Sent                []Known      // orders with any outcome
+	Orders, Withdrawals []known      // acknowledged
+	Sent                []known      // orders with any outcome
 	Closed              map[int]bool // orders that were seen closed
 	Frozen              map[int]bool // accounts, as was asked for last
 
-	again       []Known // orders whose number another order may have, too
-	keys        []Known // that were asked for beside each client's own
-	unconfirmed []Known // withdrawals of which nothing further is acknowledged
-	confirmed   []Known // those of which nothing behind the confirmation is acknowledged
+	again       []known // orders whose number another order may have, too
+	keys        []known // that were asked for beside each client's own
+	unconfirmed []known // withdrawals of which nothing further is acknowledged
+	confirmed   []known // those of which nothing behind the confirmation is acknowledged
 	withdrawn   int     // numbers given to withdrawals
 	pairs       map[int]int
 	nonces      map[int]uint64 // greatest of each key
@@ -51,7 +51,7 @@ func (d *Drawing) Nonce(key int) uint64 {
 }
 
 // IDOf returns the id of an order or a withdrawal; 0: no client was told.
-func IDOf(list []Known, number int) uint64 {
+func IDOf(list []known, number int) uint64 {
 	for _, k := range list {
 		if k.Number == number {
 			return k.id
@@ -68,7 +68,7 @@ func (d *Drawing) Told(o *Operation, r *Result, id uint64) {
 	if r.Outcome != Done {
 		return
 	}
-	made := Known{o.Account, o.Order, id}
+	made := known{o.Account, o.Order, id}
 	switch o.Kind {
 	case Place:
 		d.Orders, d.pairs[o.Order] = append(d.Orders, made), o.Pair
@@ -77,11 +77,11 @@ func (d *Drawing) Told(o *Operation, r *Result, id uint64) {
 		made.Number = o.Withdrawal
 		d.Withdrawals, d.unconfirmed = append(d.Withdrawals, made), append(d.unconfirmed, made)
 	case ConfirmWithdrawal, CancelWithdrawal, ApproveWithdrawal, RefuseWithdrawal:
-		of := func(k Known) bool { return k.Number == o.Withdrawal }
+		of := func(k known) bool { return k.Number == o.Withdrawal }
 		d.unconfirmed = slices.DeleteFunc(d.unconfirmed, of)
 		d.confirmed = slices.DeleteFunc(d.confirmed, of)
 		if o.Kind == ConfirmWithdrawal {
-			d.confirmed = append(d.confirmed, Known{Account: o.Account, Number: o.Withdrawal})
+			d.confirmed = append(d.confirmed, known{Account: o.Account, Number: o.Withdrawal})
 		}
 	}
 }
@@ -94,7 +94,7 @@ type Drawer struct {
 }
 
 // pick chooses one of the account's newest.
-func (c *Drawer) pick(list []Known) (number int, ok bool) {
+func (c *Drawer) pick(list []known) (number int, ok bool) {
 	for i := len(list) - 1 - c.Random.IntN(4); i >= 0; i-- {
 		if list[i].Account == c.Account {
 			return list[i].Number, true
@@ -149,7 +149,7 @@ func (c *Drawer) Operate() Operation {
 			o.Kind = Adjustment
 		}
 	case n < 9:
-		c.keys = append(c.keys, Known{Account: account, Number: 100 + len(c.keys)})
+		c.keys = append(c.keys, known{Account: account, Number: 100 + len(c.keys)})
 		o.Kind, o.Key, o.Permissions = CreateKey, 99+len(c.keys),
 			uint8(1+c.Random.IntN(int(MayAll)))
 	case n < 12 && len(c.keys) > 0:
@@ -262,7 +262,7 @@ func (c *Drawer) order() Operation {
 	number, again := c.pick(c.again)
 	if again = again && c.Random.IntN(8) == 0; !again {
 		number = len(c.Sent) + 1
-		c.again = append(c.again, Known{Account: c.Account, Number: number})
+		c.again = append(c.again, known{Account: c.Account, Number: number})
 	}
 	return c.newOrder(number)
 }
@@ -270,7 +270,7 @@ func (c *Drawer) order() Operation {
 // newOrder returns an order of a number.
 func (c *Drawer) newOrder(number int) Operation {
 	if number > len(c.Sent) {
-		c.Sent = append(c.Sent, Known{Account: c.Account, Number: number})
+		c.Sent = append(c.Sent, known{Account: c.Account, Number: number})
 	}
 	return Operation{Kind: Place, Account: c.Account, Order: number, Pair: c.Random.IntN(Pairs),
 		Buy: c.Random.IntN(2) == 0, Price: 98 + c.Random.Int64N(5),
