@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -18,11 +17,9 @@ import (
 // A recordedClient sends one operation after the other. The one with account -1 is the operator; it
 // also looks at books.
 type recordedClient struct {
-	r       *recording
-	number  int
-	account int
-	key     int // its own
-	random  *rand.Rand
+	lineartest.Drawer
+	r      *recording
+	number int
 
 	answered int // its private reads; of the recording
 }
@@ -34,7 +31,7 @@ func (c *recordedClient) act() {
 		for r.e.Err() != nil {
 			r.up.Wait()
 		}
-		e, list := r.e, c.drawRequest()
+		e, list := r.e, c.draw()
 		r.mu.Unlock()
 		c.do(e, list...)
 		sent += len(list)
@@ -42,47 +39,11 @@ func (c *recordedClient) act() {
 }
 
 // draw chooses what to do; the recording is locked.
-func (c *recordedClient) draw() lineartest.Operation {
-	if c.account < 0 {
-		return c.drawOperator()
+func (c *recordedClient) draw() []lineartest.Operation {
+	if c.Account < 0 {
+		return []lineartest.Operation{c.Operate()}
 	}
-	o := c.drawOwn()
-	if o.Kind.Needs() != 0 {
-		c.drawKey(&o)
-	}
-	return o
-}
-
-// drawKey chooses the key and the nonce of an operation: now and then another key than the client's
-// own, or a nonce again.
-func (c *recordedClient) drawKey(o *lineartest.Operation) {
-	r := c.r
-	o.Key = c.key
-	if key, ok := c.pick(r.keys); ok && c.random.IntN(4) == 0 {
-		o.Key = key
-	}
-	o.Nonce = r.drawNonce(o.Key, c.random)
-}
-
-// drawNonce returns the next nonce of a key, and now and then one again. Those of the key for
-// parallel use come in any order, as those of several connections do.
-func (r *recording) drawNonce(key int, random *rand.Rand) uint64 {
-	switch again := random.IntN(20) == 0 && r.nonces[key] > 0; {
-	case key == parallelKey && again:
-		return r.nonces[key] - random.Uint64N(min(r.nonces[key], overtaking))
-	case key == parallelKey:
-		for len(r.overtaken) < overtaking {
-			r.nonces[key]++
-			r.overtaken = append(r.overtaken, r.nonces[key])
-		}
-		at := random.IntN(overtaking)
-		nonce := r.overtaken[at]
-		r.overtaken = slices.Delete(r.overtaken, at, at+1)
-		return nonce
-	case !again:
-		r.nonces[key]++
-	}
-	return r.nonces[key]
+	return c.Draw()
 }
 
 // sign sends an operation with the first key of its account, while all others rest.
@@ -90,163 +51,9 @@ func (c *recordedClient) sign(o lineartest.Operation) {
 	r := c.r
 	r.mu.Lock()
 	o.Key = ownKey(o.Account, 0)
-	r.nonces[o.Key]++
-	o.Nonce = r.nonces[o.Key]
+	o.Nonce = r.Nonce(o.Key)
 	r.mu.Unlock()
 	c.do(r.e, o)
-}
-
-func (c *recordedClient) drawOperator() lineartest.Operation {
-	r := c.r
-	account := c.random.IntN(len(recordedAccounts))
-	o := lineartest.Operation{Account: account}
-	switch n := c.random.IntN(18); {
-	case n > 14 && len(r.confirmed) > 0: // one that may still be approved
-		w := r.confirmed[c.random.IntN(len(r.confirmed))]
-		o.Kind, o.Account, o.Withdrawal = lineartest.ApproveWithdrawal, w.account, w.number
-	case n < 3 && len(r.withdrawals) > 0:
-		o.Kind = lineartest.ApproveWithdrawal
-		if c.random.IntN(2) == 0 {
-			o.Kind = lineartest.RefuseWithdrawal
-		}
-		w := r.withdrawals[c.random.IntN(len(r.withdrawals))]
-		o.Account, o.Withdrawal = w.account, w.number
-	case n < 7:
-		o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.random.IntN(lineartest.Currencies),
-			1+c.random.Int64N(2)
-		if n == 6 {
-			o.Kind = lineartest.Adjustment
-		}
-	case n < 9:
-		r.keys = append(r.keys, known{account: account, number: 100 + len(r.keys)})
-		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, 99+len(r.keys),
-			uint8(1+c.random.IntN(int(lineartest.MayAll)))
-	case n < 12 && len(r.keys) > 0:
-		k := r.keys[max(0, len(r.keys)-1-c.random.IntN(3))]
-		o.Kind, o.Account, o.Key = lineartest.RevokeKey, k.account, k.number
-	case n < 14:
-		for frozen, is := range r.frozen {
-			if is {
-				account = frozen
-			}
-		}
-		r.frozen[account] = !r.frozen[account]
-		o.Kind, o.Account, o.On = lineartest.Freeze, account, r.frozen[account]
-	default:
-		o.Kind, o.Pair = lineartest.ReadBook, c.random.IntN(lineartest.Pairs)
-	}
-	return o
-}
-
-func (c *recordedClient) drawOwn() lineartest.Operation {
-	r := c.r
-	o := lineartest.Operation{Account: c.account}
-	switch n := c.random.IntN(29); {
-	case n < 6, n > 25:
-		if k, ok := c.pick(r.orders); ok {
-			o.Kind, o.Order, o.Named = lineartest.Cancel, k, c.random.IntN(3) == 0
-			switch {
-			case n < 2 || forceOf(k) != lineartest.Rests: // a cancel of it would do nothing
-				o.Kind = lineartest.ReadOrder
-			case n > 25:
-				c.drawAmend(&o)
-			}
-			o.Pair = r.pairOf[k]
-			return o
-		}
-	case n == 6:
-		o.Kind = lineartest.ReadOpen
-		return o
-	case n < 9:
-		o.Kind = lineartest.ReadWallet
-		return o
-	case n == 9:
-		o.Kind, o.Pair = lineartest.ReadBook, c.random.IntN(lineartest.Pairs)
-		return o
-	case n == 10:
-		r.drawCount++
-		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdrawal, r.drawCount,
-			c.random.IntN(lineartest.Currencies), 1+c.random.Int64N(8)
-		return o
-	case n > 23:
-		if w, ok := c.pick(r.unconfirmed); ok {
-			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
-			return o
-		}
-	case n < 13:
-		if w, ok := c.pick(r.withdrawals); ok {
-			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
-			if c.random.IntN(2) == 0 {
-				o.Kind = lineartest.CancelWithdrawal
-			}
-			return o
-		}
-	case n == 13:
-		o.Kind, o.Pair = lineartest.CancelAll, c.random.IntN(lineartest.Pairs+1)-1
-		return o
-	}
-	return c.drawOrder(o)
-}
-
-// drawAmend makes an amend of a cancel. No order has an amount above that of an amended one, so an
-// amend never ends an order.
-func (c *recordedClient) drawAmend(o *lineartest.Operation) {
-	o.Kind = lineartest.Amend
-	switch c.random.IntN(3) {
-	case 0:
-		o.Amount = amendedAmount
-	case 1:
-		o.Price, o.Amount = 98+c.random.Int64N(5), amendedAmount
-	default:
-		o.Price = 98 + c.random.Int64N(5)
-	}
-}
-
-// amendedAmount is above the amount of each new order.
-const amendedAmount = 5
-
-// drawOrder returns a new order, or one with the client order id of another.
-func (c *recordedClient) drawOrder(o lineartest.Operation) lineartest.Operation {
-	r := c.r
-	number, again := c.pick(r.again)
-	if again = again && c.random.IntN(8) == 0; !again {
-		number = len(r.sent) + 1
-		r.again = append(r.again, known{account: o.Account, number: number})
-	}
-	return c.newOrder(o, number, c.random.IntN(lineartest.Pairs))
-}
-
-// newOrder returns an order of a number in a pair.
-func (c *recordedClient) newOrder(o lineartest.Operation, number, pair int) lineartest.Operation {
-	r := c.r
-	o.Kind, o.Order, o.Pair, o.Buy = lineartest.Place, number, pair, c.random.IntN(2) == 0
-	o.Price, o.Amount = 98+c.random.Int64N(5), 1+c.random.Int64N(amendedAmount-1)
-	o.Force = forceOf(number)
-	if number > len(r.sent) {
-		r.sent = append(r.sent, known{account: o.Account, number: number})
-	}
-	return o
-}
-
-// forceOf returns what becomes of the rest of an order: of one in four it is cancelled.
-func forceOf(number int) lineartest.Force {
-	switch number % 8 {
-	case 0:
-		return lineartest.IOC
-	case 1:
-		return lineartest.FOK
-	}
-	return lineartest.Rests
-}
-
-// pick chooses one of the account's newest.
-func (c *recordedClient) pick(known []known) (number int, ok bool) {
-	for i := len(known) - 1 - c.random.IntN(4); i >= 0; i-- {
-		if known[i].account == c.account {
-			return known[i].number, true
-		}
-	}
-	return 0, false
 }
 
 // An answer is a client's to one operation.
@@ -331,9 +138,9 @@ func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Resul
 	}
 	for _, row := range result.Orders {
 		r.numbers[row.ID] = row.Order
-		if row.Status != lineartest.Open {
-			r.closed[row.Order] = true
-		}
+	}
+	if o.Kind.Needs() == lineartest.MayRead {
+		r.Told(o, result, 0)
 	}
 }
 
@@ -345,7 +152,8 @@ func (c *recordedClient) request(e *Engine,
 		return c.unsigned(e, o)
 	}
 	r := c.r
-	order, withdrawal := idOf(r.orders, o.Order), idOf(r.withdrawals, o.Withdrawal)
+	order := lineartest.IDOf(r.Orders, o.Order)
+	withdrawal := lineartest.IDOf(r.Withdrawals, o.Withdrawal)
 	return func() (lineartest.Result, error) {
 		key, refused := admitted(e, o)
 		switch {
@@ -387,15 +195,6 @@ func permissions(of uint8) (p uint8) {
 	return p
 }
 
-func idOf(list []known, number int) uint64 {
-	for _, k := range list {
-		if k.number == number {
-			return k.id
-		}
-	}
-	return 0
-}
-
 // unsigned returns an operator's request, or a look at a book.
 func (c *recordedClient) unsigned(e *Engine,
 	o *lineartest.Operation) func() (lineartest.Result, error) {
@@ -410,7 +209,7 @@ func (c *recordedClient) unsigned(e *Engine,
 			return lineartest.Result{Outcome: lineartest.Done}, err
 		}
 	}
-	withdrawal := idOf(r.withdrawals, o.Withdrawal)
+	withdrawal := lineartest.IDOf(r.Withdrawals, o.Withdrawal)
 	move := func(to uint8) func() (lineartest.Result, error) {
 		return func() (lineartest.Result, error) {
 			return r.commanded(e, o, func() (*Command, error) {
@@ -566,15 +365,12 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	result.Outcome = lineartest.Done
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var id uint64
 	switch o.Kind {
 	case lineartest.Place:
 		made := &c.Record().Order
 		r.entered(&result, made)
-		result.ID, r.numbers[made.ID] = made.ID, o.Order
-		r.orders, r.pairOf[o.Order] = append(r.orders, known{o.Account, o.Order, made.ID}), o.Pair
-		if result.Remains == 0 || o.Force != lineartest.Rests {
-			r.closed[o.Order] = true
-		}
+		result.ID, id, r.numbers[made.ID] = made.ID, made.ID, o.Order
 	case lineartest.Amend:
 		r.entered(&result, &c.Record().Order)
 		result.ID = c.Record().Amended.ID
@@ -584,17 +380,9 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	case lineartest.CancelAll:
 		result.Cancelled = slices.Clone(c.Cancelled())
 	case lineartest.Withdrawal:
-		w := known{o.Account, o.Withdrawal, c.Record().Withdrawal.ID}
-		r.withdrawals, r.unconfirmed = append(r.withdrawals, w), append(r.unconfirmed, w)
-	case lineartest.ConfirmWithdrawal, lineartest.CancelWithdrawal, lineartest.ApproveWithdrawal,
-		lineartest.RefuseWithdrawal:
-		of := func(k known) bool { return k.number == o.Withdrawal }
-		r.unconfirmed = slices.DeleteFunc(r.unconfirmed, of)
-		r.confirmed = slices.DeleteFunc(r.confirmed, of)
-		if o.Kind == lineartest.ConfirmWithdrawal {
-			r.confirmed = append(r.confirmed, known{account: o.Account, number: o.Withdrawal})
-		}
+		id = c.Record().Withdrawal.ID
 	}
+	r.Told(o, &result, id)
 	return result
 }
 

@@ -120,8 +120,8 @@ func twoOwnersOf(t *testing.T, open place, seed uint64, stale time.Duration, lie
 // wallet reads an account's wallet from an engine.
 func (c *recordedClient) wallet(e *Engine) {
 	c.r.mu.Lock()
-	o := lineartest.Operation{Kind: lineartest.ReadWallet, Account: c.account}
-	c.drawKey(&o)
+	o := lineartest.Operation{Kind: lineartest.ReadWallet, Account: c.Account}
+	c.Sign(&o)
 	c.r.mu.Unlock()
 	c.do(e, o)
 }
@@ -129,7 +129,7 @@ func (c *recordedClient) wallet(e *Engine) {
 // acts sends one command or read, which is drawn.
 func (c *recordedClient) acts(e *Engine) {
 	c.r.mu.Lock()
-	o := c.draw()
+	o := c.DrawOne()
 	c.r.mu.Unlock()
 	c.do(e, o)
 }
@@ -212,7 +212,7 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 	w.recording.e = second // for the last look
 	defer func() { w.recording.e = first }()
 	for i := range recordedAccounts {
-		if w.frozen[i] {
+		if w.Frozen[i] {
 			last.do(second, lineartest.Operation{Kind: lineartest.Freeze, Account: i})
 		}
 		last.sign(lineartest.Operation{Kind: lineartest.ReadWallet, Account: i})
@@ -349,7 +349,7 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 		for err := ErrNotConfirmed; errors.Is(err, ErrNotConfirmed); { // a machine may be slow
 			w.mu.Lock()
 			asked := lineartest.Operation{Kind: lineartest.ReadWallet}
-			client.drawKey(&asked)
+			client.Sign(&asked)
 			send := client.request(w.e, &asked)
 			delayed = w.history.Begin(client.number, asked)
 			w.mu.Unlock()

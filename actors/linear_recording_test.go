@@ -95,6 +95,8 @@ const (
 // A recording is one history while it is made: clients that act at random on two pairs, with keys
 // that some share, and the store's weather.
 type recording struct {
+	*lineartest.Drawing // locked by mu
+
 	t       *testing.T
 	at      place
 	change  []func(*Options) // of each engine
@@ -117,30 +119,11 @@ type recording struct {
 	crash       chan struct{}  // has one when the engine is to crash
 	down        chan struct{}  // closed when it is down
 	up          *sync.Cond     // e is another one
-	orders      []known        // acknowledged
-	withdrawals []known        // acknowledged
-	unconfirmed []known        // those of which nothing further is acknowledged
-	confirmed   []known        // those of which nothing behind the confirmation is acknowledged
-	sent        []known        // orders with any outcome
-	again       []known        // those whose number another order may have, too
-	drawCount   int            // numbers given to withdrawals
 	numbers     map[uint64]int // of orders, by id
-	pairOf      map[int]int    // where acknowledged orders are
-	nonces      map[int]uint64 // greatest of each key
-	overtaken   []uint64       // of the key for parallel use, below the greatest and not sent
-	keys        []known        // that were asked for beside each client's own
-	frozen      map[int]bool   // accounts, as was asked for last
-	closed      map[int]bool   // orders that were seen closed
 	own         [lineartest.Accounts]*recordedOwn
 	// reads that were refused because the engine was not sure of its store
 	notConfirmed  int
 	answeredReads int // private ones
-}
-
-// A known is an order, a withdrawal or a key of an account.
-type known struct {
-	account, number int
-	id              uint64 // that its account was told
 }
 
 // The accounts of a history, by their numbers.
@@ -158,11 +141,10 @@ func accountName(account int) string {
 func ownKey(account, client int) int { return 2*account + client + 1 }
 
 // parallelKey is the number of the key that both clients of the last account share, for parallel
-// use. It keeps keptNonces nonces. Of overtaking ones any may be sent next.
+// use. It keeps keptNonces nonces.
 const (
 	parallelKey = 90
 	keptNonces  = 8
-	overtaking  = 6
 )
 
 func keyName(number int) string { return fmt.Sprint("key-", number) }
@@ -185,11 +167,10 @@ func feeRates(r lineartest.Rates) state.FeeRates {
 
 func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options)) *recording {
 	t.Helper()
-	r := &recording{t: t, at: at, change: change,
-		random: rand.New(rand.NewPCG(seed, 1)), calm: true, patience: make(chan struct{}),
-		crash: make(chan struct{}, 1), down: make(chan struct{}), numbers: map[uint64]int{},
-		pairOf: map[int]int{}, nonces: map[int]uint64{}, frozen: map[int]bool{},
-		closed: map[int]bool{}}
+	r := &recording{Drawing: lineartest.NewDrawing(parallelKey, false), t: t, at: at,
+		change: change, random: rand.New(rand.NewPCG(seed, 1)), calm: true,
+		patience: make(chan struct{}), crash: make(chan struct{}, 1),
+		down: make(chan struct{}), numbers: map[uint64]int{}}
 	r.history.Fees = recordedFees
 	r.up = sync.NewCond(&r.mu)
 	r.store, r.e = r.open()
@@ -261,8 +242,8 @@ func (r *recording) crashed() error {
 func (r *recording) client(number, account, key int) *recordedClient {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &recordedClient{r: r, number: number, account: account, key: key,
-		random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}
+	return &recordedClient{r: r, number: number, Drawer: lineartest.Drawer{Drawing: r.Drawing,
+		Account: account, Key: key, Random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}}
 }
 
 // run has clients act in bursts, and starts another engine whenever one crashes.
@@ -342,9 +323,9 @@ func (r *recording) burst(clients []*recordedClient) {
 // look reads everything, when nothing is under way: also what became of each order that is not
 // known to be closed.
 func (r *recording) look(c *recordedClient) {
-	for account, frozen := range r.frozen {
+	for account, frozen := range r.Frozen {
 		if frozen {
-			r.frozen[account] = false
+			r.Frozen[account] = false
 			c.do(r.e, lineartest.Operation{Kind: lineartest.Freeze, Account: account})
 			r.own[account].ask(true) // it is told before the epoch ends
 		}
@@ -360,10 +341,10 @@ func (r *recording) look(c *recordedClient) {
 			c.sign(lineartest.Operation{Kind: lineartest.ReadPending, Account: i})
 		}
 	}
-	for _, o := range r.sent {
-		if !r.closed[o.number] {
-			c.sign(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account,
-				Order: o.number})
+	for _, o := range r.Sent {
+		if !r.Closed[o.Number] {
+			c.sign(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.Account,
+				Order: o.Number})
 		}
 	}
 	r.history.Settle()

@@ -47,20 +47,14 @@ func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
 	again.Text = "again\n"
 	for _, m := range []Message{example,
 		{ID: "7", To: "bob@example.com", Subject: "s", Text: "t\n"}, again} {
-		if err := f.Send(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, f.Send(t.Context(), m))
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	var names []string
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		names = append(names, fmt.Sprintf("%s %04o", e.Name(), info.Mode().Perm()))
 	}
 	if got := strings.Join(names, ", "); got != "42.eml 0600, 7.eml 0600" {
@@ -70,18 +64,14 @@ func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
 		t.Errorf("the folder is %v, %v", info.Mode(), err)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "42.eml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	parse(t, string(data)).is(t, again, `"Demo Exchange" <exchange@localhost>`, "localhost")
 }
 
 func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	// A folder in the place of the file lets the last step fail.
-	if err := os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700))
 	if err := NewFiles(dir).Send(t.Context(), example); err == nil ||
 		!strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
 		t.Error(err)
@@ -90,9 +80,7 @@ func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 		t.Errorf("left are %v", left)
 	}
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, nil, 0o600))
 	if err := NewFiles(file).Send(t.Context(), example); err == nil ||
 		!strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
 		t.Error(err)
@@ -136,18 +124,12 @@ func TestFilesReadsWhatItHasWritten(t *testing.T) {
 		strings.Repeat("a long line ", 50) + "\n", "", "four\n"} {
 		m := Message{ID: fmt.Sprint("withdraw-", i), To: "bob@example.org",
 			Subject: fmt.Sprintf("Your withdraw %d: 0.5 BTC – \"code\"", i), Text: text}
-		if err := f.Send(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, f.Send(t.Context(), m))
 		at := time.Unix(int64(1_700_000_000+i), 0)
-		if err := os.Chtimes(filepath.Join(dir, m.ID+".eml"), at, at); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.Chtimes(filepath.Join(dir, m.ID+".eml"), at, at))
 		sent = append(sent, m)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "other.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(filepath.Join(dir, "other.txt"), nil, 0o600))
 	list, err := f.Newest(3)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%+v, %v", list, err)
@@ -157,9 +139,7 @@ func TestFilesReadsWhatItHasWritten(t *testing.T) {
 			t.Errorf("%+v\nwant %+v", m, want)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "bad.eml"), []byte("no mail"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(filepath.Join(dir, "bad.eml"), []byte("no mail"), 0o600))
 	if _, err := f.Newest(3); err == nil || !strings.Contains(err.Error(), `mail "bad"`) {
 		t.Errorf("a file that is no mail: %v", err)
 	}

@@ -194,22 +194,16 @@ type certificate struct {
 func newCertificate(t *testing.T, ip string) *certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1),
 		Subject: pkix.Name{CommonName: "mail"}, IPAddresses: []net.IP{net.ParseIP(ip)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
 		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600))
 	return &certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file}
 }
 
@@ -268,3 +262,18 @@ func play(conn net.Conn, at string, do func(net.Conn)) {
 }
 
 var errServer = errors.New("the test's reason to stop")
+
+// An ender is a test, or one run of a property.
+type ender interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// succeeds wants no errors.
+func succeeds(t ender, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -33,9 +33,7 @@ var example = Message{ID: "42", To: "alice@example.com", Subject: "Überweisung 
 func newSMTP(t *testing.T, o Options) *SMTP {
 	t.Helper()
 	s, err := NewSMTP(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	s.dial = network.Dial
 	return s
 }
@@ -47,23 +45,18 @@ type parsed struct {
 	text    string // lines end with "\n"
 }
 
-func parse(t interface{ Fatal(...any) }, data string) parsed {
+func parse(t ender, data string) parsed {
+	t.Helper()
 	m, err := netmail.ReadMessage(strings.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	if got := m.Header.Get("Content-Type") + " " + m.Header.Get("Content-Transfer-Encoding"); got !=
 		"text/plain; charset=UTF-8 quoted-printable" {
 		t.Fatal("content is", got)
 	}
 	text, err := io.ReadAll(quotedprintable.NewReader(m.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return parsed{m.Header, subject, strings.ReplaceAll(string(text), "\r\n", "\n")}
 }
 
@@ -123,9 +116,7 @@ func TestAMailArrivesWholeInEveryModeOfEncryptionAndAuthentication(t *testing.T)
 			if x.mechanisms != nil {
 				o.Username, o.Password, want.user = username, password, username
 			}
-			if err := newSMTP(t, o).Send(t.Context(), example); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, newSMTP(t, o).Send(t.Context(), example))
 			got := s.deliveries()
 			if len(got) != 1 {
 				t.Fatalf("%d mails arrived", len(got))
@@ -471,9 +462,7 @@ func TestAnAddressBeyondASCIINeedsAServerThatTakesIt(t *testing.T) {
 	s := (&server{}).start(t, tlsNone, nil, func(g *gosmtp.Server) { g.EnableSMTPUTF8 = true })
 	c := newSMTP(t, s.options(tlsNone))
 	for _, m := range []Message{m, example} {
-		if err := c.Send(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.Send(t.Context(), m))
 	}
 	got := s.deliveries()
 	if len(got) != 2 || got[0].to != m.To || !got[0].utf8 || got[1].utf8 {
@@ -486,9 +475,7 @@ func TestThePasswordIsNotPrinted(t *testing.T) {
 	o := Options{Host: "localhost", From: "a@b", Timeout: 1, Username: "u", Password: "hunter2"}
 	s := newSMTP(t, o)
 	asJSON, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", o, o, o, o),
 		fmt.Sprintf("%v %+v %#v", &o, &o, &o), fmt.Sprintf("%v %+v %#v", s, s, s),
 		fmt.Sprintf("%v %+v %#v", *s, *s, *s), string(asJSON)} {
@@ -501,9 +488,7 @@ func TestThePasswordIsNotPrinted(t *testing.T) {
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	noCert := filepath.Join(dir, "none.pem")
-	if err := os.WriteFile(noCert, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(noCert, []byte("nothing"), 0o600))
 	f := func(change func(*Options), want string) {
 		t.Helper()
 		o := Options{Host: "mail.example.org", From: "exchange@example.org", Timeout: time.Minute}

@@ -145,10 +145,7 @@ func TestMailsOfAnyTextsCanBeSent(t *testing.T) {
 				HeldUntil: time.UnixMicro(rapid.Int64().Draw(t, "held"))}.Text,
 		} {
 			subject, text := mail()
-			if err := (Message{ID: "1", To: "a@b", Subject: subject, Text: text}).check(); err !=
-				nil {
-				t.Fatal(err)
-			}
+			succeeds(t, (Message{ID: "1", To: "a@b", Subject: subject, Text: text}).check())
 		}
 	})
 }
@@ -171,10 +168,7 @@ func TestDurationsInWords(t *testing.T) {
 func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
 	const longest = 256
 	form := rapid.StringMatching(`[!-~]{1,256}`)
-	check := func(t interface {
-		Fatal(...any)
-		Fatalf(string, ...any)
-	}, address string) {
+	check := func(t ender, address string) {
 		w := withdrawal
 		w.Address = address
 		_, code := w.Code("7K2M-9QXD-04TB", time.Minute)
@@ -185,9 +179,7 @@ func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
 			}
 			m := Message{ID: "1", To: w.To, Subject: "x", Text: text}
 			data, err := m.encode(filesFrom)
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			if arrived := parse(t, string(data)).text; arrived != text {
 				t.Fatalf("the mail about %q arrives as\n%s", address, arrived)
 			}

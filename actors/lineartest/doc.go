@@ -17,6 +17,7 @@
 //	parts.go        an operation as the parts that the search puts in order
 //	unknown.go      operations without an outcome, decided by reads and events before the search
 //	page.go         a wrong history as a page for a browser and as text
+//	drawing.go      clients that choose their operations at random
 //
 // Books and wallets are one object, so a read of a wallet that shows a trade which a later read of
 // the book does not show is an error too.

@@ -38,9 +38,7 @@ type scope interface {
 
 func tempDir(s scope) string {
 	dir, err := os.MkdirTemp("", "exchange-archive-")
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	s.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -74,9 +72,7 @@ func newWorld(s scope, journal persistence.Store) *world {
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	succeeds(w.scope, err)
 }
 
 // fails wants an error of one kind that says all words.
@@ -253,9 +249,7 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 func TestAnArchiveIsTheJournal(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set("15"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, f.Value.Set("15"))
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt, fresh(rt))
@@ -732,4 +726,12 @@ func bounds(a *Archive) (first, last uint64, err error) {
 		return 0, 0, err
 	}
 	return list[0].first, list[len(list)-1].last, nil
+}
+
+// succeeds wants no errors.
+func succeeds(s scope, errs ...error) {
+	s.Helper()
+	if err := errors.Join(errs...); err != nil {
+		s.Fatal(err)
+	}
 }

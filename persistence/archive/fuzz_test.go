@@ -48,13 +48,9 @@ func FuzzPart(f *testing.F) {
 			if err == nil {
 				_, err = w.Write(content)
 			}
-			if err = errors.Join(err, w.Close()); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err, w.Close())
 			name := filepath.Join(t.TempDir(), "part")
-			if err := os.WriteFile(name, stream.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, os.WriteFile(name, stream.Bytes(), 0o600))
 			return &file{fs: vfs.Default, name: name, first: first, last: last, based: based}
 		}
 		read := func(f *file) (again []byte, batches int, err error) {

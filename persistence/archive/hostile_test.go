@@ -54,26 +54,18 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		dir := t.TempDir()
 		name := filepath.Join(dir, partName(11, 1<<30))
 		w, err := zstd.NewWriter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		h, err := json.Marshal(head{Engine: "main", First: 11})
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		whole := append(binary.AppendUvarint(append(room, magic...), uint64(len(h))), h...)
 		part := proven(t, w.EncodeAll(add(whole), nil), testKey)
-		if err := os.WriteFile(name, part, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(name, part, 0o600))
 		if info, err := os.Stat(name); err != nil || info.Size() > 1<<20 {
 			t.Fatalf("%s has %d bytes (%v): that is not what this test is about", what,
 				info.Size(), err)
 		}
 		a, err := Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		for does, f := range map[string]func() error{
 			"its state is read": func() error { _, _, err := a.Base(t.Context()); return err },
 			"its batches are read": func() error {

@@ -36,9 +36,7 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 			return nil
 		}))
 		a, err := open(files, "data/archives/one")
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		a.part = 20
 		for _, upTo := range []uint64{3, 15, 36} {
 			if _, err := a.Save(context.Background(), l, testKey, testHistory, upTo); err != nil {
@@ -58,9 +56,7 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 	t.Helper()
 	a, err := open(left, "data/archives/one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	a.part = 20
 	for _, want := range []uint64{saved, l.all[len(l.all)-1].next} {
 		var got []batch

@@ -50,18 +50,12 @@ func (w *world) put(files map[string][]byte) {
 func repacked(t *testing.T, part []byte, by keyring, change func(raw []byte) []byte) []byte {
 	t.Helper()
 	in, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer in.Close()
 	out, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	raw, err := in.DecodeAll(part, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return proven(t, out.EncodeAll(change(raw), nil), by)
 }
 

@@ -34,9 +34,7 @@ type kind func(scope, persistence.Retention) persistence.Store
 
 func opened[S persistence.Store](s scope, store S, err error) persistence.Store {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	s.Cleanup(func() { store.Close() })
 	return store
 }
@@ -44,9 +42,7 @@ func opened[S persistence.Store](s scope, store S, err error) persistence.Store 
 func inPebble(s scope, keep persistence.Retention) persistence.Store {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "exchange-backup-")
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	s.Cleanup(func() { os.RemoveAll(dir) })
 	store, err := pebble.Open(dir, pebble.Options{Logger: quiet, Retention: keep})
 	return opened(s, store, err)
@@ -115,9 +111,7 @@ func fails(s scope, what string, err, want error, words ...string) {
 func write(s scope, store persistence.Store, image []byte) []byte {
 	s.Helper()
 	var b bytes.Buffer
-	if err := Write(context.Background(), &b, store, image, testKey, nothing); err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, Write(context.Background(), &b, store, image, testKey, nothing))
 	return b.Bytes()
 }
 
@@ -126,9 +120,7 @@ func write(s scope, store persistence.Store, image []byte) []byte {
 func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
-		if err := f.Value.Set("8"); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, f.Value.Set("8"))
 	}
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -168,18 +160,12 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 	s.Helper()
 	ctx := context.Background()
 	st, err := state.Decode(image)
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	verified, err := Verify(bytes.NewReader(b), testKey)
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	rows := 0
 	info, err := load(ctx, store, bytes.NewReader(b), func(n int) { rows = n }, step)
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	if !reflect.DeepEqual(info, verified) || info.Sequence != at ||
 		info.Accounts != len(st.Accounts()) || info.Keys != len(st.Keys()) {
 		s.Fatalf("it is of %+v, verified as %+v", info, verified)
@@ -202,9 +188,7 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 		s.Fatalf("restored is\n%+v\nwant\n%+v", got, want)
 	}
 	seq, r, err := store.LoadSnapshot(ctx, 0)
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	defer r.Close()
 	if got, err := io.ReadAll(r); err != nil || seq != at || !bytes.Equal(got, image) {
 		s.Fatalf("the image at %d (%v) is another than that at %d", seq, err, at)
@@ -218,16 +202,12 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 		}
 		return true
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	token, last, err := store.Acquire(ctx, persistence.Claim{Owner: "test"})
 	if err != nil || last != at {
 		s.Fatalf("the journal ends at %d (%v), want %d", last, err, at)
 	}
-	if err := store.Append(ctx, token, at, at+1, []byte("goes on")); err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, store.Append(ctx, token, at, at+1, []byte("goes on")))
 }
 
 func TestABackupSaysWhatItIsOf(t *testing.T) {
@@ -330,9 +310,7 @@ func crafted(s scope, fill func(*sink)) []byte {
 		fill(out)
 		err = out.close()
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	return b.Bytes()
 }
 
@@ -412,13 +390,9 @@ func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []b
 	s.Helper()
 	in, err1 := zstd.NewReader(nil)
 	out, err2 := zstd.NewWriter(nil)
-	if err := errors.Join(err1, err2); err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err1, err2)
 	raw, err := in.DecodeAll(b, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	return proven(s, out.EncodeAll(change(raw), nil), by)
 }
 

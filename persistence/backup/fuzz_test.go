@@ -16,9 +16,7 @@ import (
 func FuzzVerify(f *testing.F) {
 	s := state.New()
 	info, err := json.Marshal(Info{Sequence: s.Seq(), ImageBytes: int64(len(s.AppendTo(nil)))})
-	if err != nil {
-		f.Fatal(err)
-	}
+	succeeds(f, err)
 	part := func(b []byte, kind byte, content []byte) []byte {
 		return append(binary.AppendUvarint(append(b, kind), uint64(len(content))), content...)
 	}
@@ -41,9 +39,7 @@ func FuzzVerify(f *testing.F) {
 		if err == nil {
 			_, err = w.Write(content)
 		}
-		if err = errors.Join(err, w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err, w.Close())
 		read, err := Verify(bytes.NewReader(stream.Bytes()), testKey)
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -71,9 +72,7 @@ func newHistory(s scope, store persistence.Store, seed uint64) *history {
 
 func (h *history) must(err error) {
 	h.Helper()
-	if err != nil {
-		h.Fatal(err)
-	}
+	succeeds(h.scope, err)
 }
 
 func (h *history) newPair(name string, base, quote uint16) {
@@ -318,10 +317,10 @@ type contents struct {
 
 func collect[Q, T any](s scope, list func(context.Context, Q, func(*T) bool) error, q Q) (all []T) {
 	s.Helper()
-	if err := list(context.Background(),
-		q, func(row *T) bool { all = append(all, *row); return true }); err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, list(context.Background(), q, func(row *T) bool {
+		all = append(all, *row)
+		return true
+	}))
 	return all
 }
 
@@ -389,11 +388,17 @@ func contentsOf(s scope, store persistence.Store, st *state.State) *contents {
 			c.nonces[key] = nonce
 		})
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	succeeds(s, err)
 	slices.SortFunc(c.wallets, func(a, b persistence.Wallet) int {
 		return int(a.Account) - int(b.Account)
 	})
 	return c
+}
+
+// succeeds wants no errors.
+func succeeds(s scope, errs ...error) {
+	s.Helper()
+	if err := errors.Join(errs...); err != nil {
+		s.Fatal(err)
+	}
 }

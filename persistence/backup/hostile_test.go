@@ -125,9 +125,7 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 	image := state.New().AppendTo(nil)
 	info, err := json.Marshal(Info{ImageBytes: 64 << 10, Taken: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for at := range image {
 		bad := bytes.Clone(image[:at])
 		for len(bad) < 64<<10 {

@@ -16,23 +16,15 @@ import (
 func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Hold(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) ||
 		!strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid(), " on ")) {
 		t.Errorf("a second one is told %v", err)
 	}
-	if err := first.Release(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, first.Release())
 	second, err := Hold(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Release(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
+	succeeds(t, second.Release())
 	if info, err := os.Stat(filepath.Join(dir, "serve.lock")); err != nil ||
 		info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
@@ -47,22 +39,14 @@ func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Hold(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
+	succeeds(t, os.Remove(filepath.Join(dir, lockName)))
 	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) {
 		t.Errorf("a second one is told %v", err)
 	}
-	if err := first.Release(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, first.Release())
 	second, err := Hold(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	if err := second.Release(); err != nil {
 		t.Error(err)
 	}
@@ -73,23 +57,17 @@ func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
 func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	held, err := Hold(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer held.Release() //nolint:errcheck // the test's end
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	known := persistence.Tenures{Newest: persistence.Tenure{ID: persistence.NewID()},
 		Seen: persistence.Mark{Seq: 7}}
-	if err := Of(from, log).Save(known); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, Of(from, log).Save(known))
 	if again, err := Of(from, log).Load(); err != nil || again != known || said.Len() > 0 {
 		t.Errorf("%+v, %v, and the log says %s", again, err, said.String())
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.CopyFS(to, os.DirFS(from)))
 	copied, err := Of(to, log).Load()
 	if want := (persistence.Tenures{Seen: known.Seen}); err != nil || copied != want ||
 		!strings.Contains(said.String(), "copy") {
@@ -111,9 +89,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		{Newest: first, Seen: persistence.Mark{Seq: 7, Digest: 1<<64 - 1}, Accepted: 1 << 60},
 		{Seen: persistence.Mark{Seq: 7}}, // of a standby that has claimed nothing
 	} {
-		if err := i.Save(want); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, i.Save(want))
 		if known, err := i.Load(); err != nil || known != want {
 			t.Errorf("%+v, %v, want %+v", known, err, want)
 		}
@@ -123,9 +99,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	}
 	file := filepath.Join(dir, identityName)
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for _, text := range []string{"", "{", "null", "[]",
 		`{"version":5,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":3,"newest":{"id":"` + first.ID + `"}}`,
@@ -133,13 +107,19 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		`{"version":4}`, `{"version":4,"newest":{"id":"x"}}`,
 		`{"version":4,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 		said.Reset()
 		if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) ||
 			!strings.Contains(said.String(), file) {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
 		}
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,9 +18,7 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 	for range 60 {
 		files := vfs.NewCrashableMem()
 		file, err := head.Open(files, "HEAD")
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		var model Head
 		same := func() {
 			t.Helper()
@@ -38,9 +36,7 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 				err = file.Advance(m)
 				model.advance(m)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			same()
 		}
 		left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101),
@@ -73,9 +69,7 @@ func TestAStoreThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 		t.Fatalf("the file is missing: %v; %v", s.HeadMissing(), err)
 	}
 	for seq := range uint64(3) {
-		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 	}
 	lost := Open(d.WithoutLast(), persistence.Retention{})
 	lost.Head = s.Head

@@ -46,21 +46,13 @@ func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	d.Durable = func(_, next uint64, _ []byte) { *heard = append(*heard, next) }
 	s := Open(d, persistence.Retention{})
 	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Append(t.Context(), tok, 0, 1, []byte("one")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Apply(t.Context(), tok, 0, 1,
-		&persistence.Writes{Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
+	succeeds(t, s.Append(t.Context(), tok, 0, 1, []byte("one")))
+	succeeds(t, s.Apply(t.Context(), tok, 0, 1,
+		&persistence.Writes{Nonces: []persistence.Nonce{{Key: "key", Nonce: 7}}}))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := s.append(tok, stored{1, 2, codec.Digest([]byte("two")), []byte("two")}); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.append(tok, stored{1, 2, codec.Digest([]byte("two")), []byte("two")}))
 	return d, heard
 }
 
@@ -121,9 +113,7 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 		d, _ := filled(t)
 		s := Open(d, persistence.Retention{})
 		s.Server = one.server
-		if err := one.do(s, d.live.token); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, one.do(s, d.live.token))
 		if journal, rest := d.Unsynced(); journal != one.journal || rest != one.rest {
 			t.Errorf(
 				"after the %s %d writes of the journal and %d others are not synced, not %d and %d",
@@ -135,9 +125,7 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 func TestARepeatedAppendSyncsWhatTheFirstHasWritten(t *testing.T) {
 	d, heard := filled(t)
 	s := Open(d, persistence.Retention{})
-	if err := s.Append(t.Context(), d.live.token, 1, 2, []byte("two")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Append(t.Context(), d.live.token, 1, 2, []byte("two")))
 	if d.Last() != 2 || !slices.Equal(*heard, []uint64{1, 2}) {
 		t.Errorf("durable are %v, up to %d", *heard, d.Last())
 	}
@@ -145,11 +133,17 @@ func TestARepeatedAppendSyncsWhatTheFirstHasWritten(t *testing.T) {
 
 func TestAClosedStoreAnswersNothing(t *testing.T) {
 	s := Open(NewDisk(), persistence.Retention{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	if _, _, err := s.Acquire(t.Context(),
 		persistence.Claim{Owner: "test"}); !errors.Is(err, errClosed) {
 		t.Errorf("a closed store answers %v", err)
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

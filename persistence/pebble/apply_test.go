@@ -52,9 +52,7 @@ func TestKnownCountersAreThoseOfTheFolder(t *testing.T) {
 			w.Candles = append(w.Candles, persistence.Candle{Pair: 1, Frame: uint8(j % 2),
 				Time: int64(i/3 + j%3)})
 		}
-		if err := s.Apply(t.Context(), tok, i, i+1, w); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Apply(t.Context(), tok, i, i+1, w))
 		check()
 		if n := len(s.known.counters); n < 8 {
 			t.Fatalf("only %d counters are known: this proves nothing", n)
@@ -74,9 +72,7 @@ func TestKnownCountersAreThoseOfTheFolder(t *testing.T) {
 				persistence.ErrCorrupt) {
 				t.Fatalf("error is %v, want ErrCorrupt", failed)
 			}
-			if err = errors.Join(err, s.db.Set(key, good, pebble.NoSync)); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err, s.db.Set(key, good, pebble.NoSync))
 			check()
 		}
 	}
@@ -99,9 +95,7 @@ func TestRetentionThatComesLateTakesEffectByAndBy(t *testing.T) {
 		if err == nil {
 			err = s.Apply(t.Context(), tok, watermark, watermark+1, w)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 	}
 	add(rows)
 	s.Close()

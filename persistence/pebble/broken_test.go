@@ -142,20 +142,14 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 			t.Parallel()
 			b := newBroken()
 			s, err := Open("data", b.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			b.Store = s
 			tok, at, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			err = errors.Join(s.Append(t.Context(), tok, at, at+1,
 				[]byte("the head is made with the first")),
 				s.Apply(t.Context(), tok, at, at+1, trades(at, 1)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			b.fails.Store(&test.fails)
 			var seq atomic.Uint64
 			seq.Store(at + 1)
@@ -186,14 +180,10 @@ func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
 	o := b.options()
 	o.patience = time.Hour
 	s, err := Open("data", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer s.Close()
 	tok, seq, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for range 3 {
 		var tries atomic.Int32
 		fails := func(op errorfs.Op) bool {
@@ -202,14 +192,10 @@ func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
 			}
 			return tries.Add(1) <= 20
 		}
-		if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)))
 		seq++
 		b.fails.Store(&fails)
-		if err := s.db.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.db.Flush())
 		b.fails.Store(nil)
 	}
 	if said := b.said.all(); len(said) < 1 || len(said) > 3 {
@@ -226,9 +212,7 @@ func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 	b := newBroken()
 	s, tok, seq := mustOpen(t, "data", Options{files: b.fs})
 	for range 40 {
-		if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Apply(t.Context(), tok, seq, seq+1, trades(seq, 500)))
 		seq++
 	}
 	s.sync()

@@ -20,9 +20,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		w.Orders = append(w.Orders, persistence.Order{ID: uint64(i + 1), Account: uint32(1 + i%2),
 			Pair: 1, Side: 1, Status: trading.StatusDone, ClosedSeq: 9, ClientID: client})
 	}
-	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 9, w))
 	if wrong := verified(t, s); wrong != "" {
 		t.Fatalf("nothing is lost, and wrong is %s", wrong)
 	}
@@ -47,9 +45,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		b := s.db.NewBatch()
 		b.Delete(key, nil)
 		damage(b)
-		if err := b.Commit(pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.Commit(pebble.Sync))
 		wrong := verified(t, s)
 		if !strings.Contains(wrong, "the index of client ids of account 2") {
 			t.Errorf("%s: what is wrong is %q", what, wrong)
@@ -62,17 +58,13 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 				b.Set(of, appendCell(nil, of, o.ID), nil)
 			}
 		}
-		if err := b.Commit(pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.Commit(pebble.Sync))
 		if wrong := verified(t, s); wrong != "" {
 			t.Fatalf("%s, mended: %s", what, wrong)
 		}
 	}
 	// An entry whose order is gone is damage, also to a reader.
-	if err := s.db.Delete(u64(s.orders(2), 2), pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.db.Delete(u64(s.orders(2), 2), pebble.Sync))
 	if _, err := s.ClientOrder(t.Context(), 9, 2, "two"); !errors.Is(err, persistence.ErrCorrupt) {
 		t.Errorf("an entry without its order: %v", err)
 	}

@@ -31,9 +31,7 @@ func FuzzMeta(f *testing.F) {
 			Snapshots: [2]string{image, ""}}, {Version: 3},
 		{Version: metaVersion, Snapshots: [2]string{"x", image}}} {
 		text, err := json.Marshal(m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		succeeds(f, err)
 		f.Add(text)
 		f.Add(text[:len(text)-1])
 	}
@@ -52,9 +50,7 @@ func FuzzMeta(f *testing.F) {
 			return
 		}
 		written, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		again, err := s.readMeta(value{bytes: written})
 		if err != nil || again != m {
 			t.Fatalf("%+v is written as %s and read as %+v, %v", m, written, again, err)

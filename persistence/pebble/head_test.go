@@ -20,13 +20,9 @@ import (
 func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	b, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err, f.Close())
 	return b
 }
 
@@ -49,9 +45,7 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 		if last, _ := s.log.End(); last < acknowledged {
 			t.Fatalf("the journal ends at %d, %d were acknowledged", last, acknowledged)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Close())
 	}
 	fs := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		ours := strings.HasPrefix(op.Path, headName) || strings.Contains(op.Path, journalFolder)
@@ -64,9 +58,7 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	appending = true
 	for seq := range uint64(6) {
-		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 		acknowledged = seq + 1
 		look(0)
 		look(100)
@@ -85,17 +77,11 @@ func TestTheHeadFollowsEachAppend(t *testing.T) {
 	all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}
 	for seq := range uint64(5) {
 		before := memory.CrashClone(all)
-		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 		f, err := before.Create(headName, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		_, err = f.Write(contents(t, memory, headName))
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err, f.Close())
 		_, err = Open("data", Options{files: before, Logger: quiet})
 		if !errors.Is(err, persistence.ErrCorrupt) ||
 			!strings.Contains(err.Error(), "were acknowledged") {
@@ -108,21 +94,14 @@ func TestTheHeadFollowsEachAppend(t *testing.T) {
 func TestADamagedHeadRefusesTheStart(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
-	if err := errors.Join(s.Append(t.Context(), tok, 0, 9, []byte("a batch")),
-		s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Append(t.Context(), tok, 0, 9, []byte("a batch")), s.Close())
 	name := filepath.Join(dir, headFile+"main")
 	whole, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	flipped := bytes.Clone(whole)
 	flipped[15] ^= 4
 	for _, b := range [][]byte{{}, whole[:16], flipped} {
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(name, b, 0o600))
 		if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
 			!strings.Contains(err.Error(), name) {
 			t.Fatalf("error is %v, want ErrCorrupt that names %s", err, name)

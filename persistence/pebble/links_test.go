@@ -27,30 +27,19 @@ func lossy(t *testing.T) (dir string, last uint64) {
 	for range 70 {
 		seq = oneMore(t, s, tok, seq)
 		if seq == 10 || seq == 20 || seq == 30 {
-			if err := s.SaveSnapshot(t.Context(), tok, seq,
-				strings.NewReader("an image")); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Trim(t.Context(), tok, seq-10); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")))
+			succeeds(t, s.Trim(t.Context(), tok, seq-10))
 		}
 	}
 	s.sync()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	return dir, seq
 }
 
 func oneMore(t *testing.T, s *Store, tok persistence.Token, seq uint64) uint64 {
 	t.Helper()
-	if err := s.Append(t.Context(), tok, seq, seq+1, make([]byte, 20_000)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Apply(t.Context(), tok, seq, seq+1, trades(seq, tradesOfOne)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Append(t.Context(), tok, seq, seq+1, make([]byte, 20_000)))
+	succeeds(t, s.Apply(t.Context(), tok, seq, seq+1, trades(seq, tradesOfOne)))
 	return seq + 1
 }
 
@@ -85,9 +74,7 @@ func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
 	}
 	defer s.Close()
 	watermark, err := s.Watermark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	rows := uint64(0)
 	err = s.Trades(t.Context(), persistence.TradeQuery{Ascending: true},
 		func(r *persistence.Trade) bool {
@@ -122,9 +109,7 @@ func filesOf(t *testing.T, dir string) (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return names
 }
 
@@ -133,9 +118,7 @@ func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
 	refused := map[string]int{}
 	for _, name := range filesOf(t, dir) {
 		c := copied(t, dir)
-		if err := os.Remove(filepath.Join(c, name)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.Remove(filepath.Join(c, name)))
 		if judge(t, "without "+name, c, last) {
 			refused[strings.Trim(filepath.Ext(name), ".0123456789")]++
 		}
@@ -153,9 +136,7 @@ func TestAFileOfTheJournalThatTheOlderImageNeedsIsMissed(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatal(files, err)
 	}
-	if err := os.Remove(files[0]); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(files[0]))
 	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
 		!strings.Contains(err.Error(), "what came before") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
@@ -168,16 +149,12 @@ func TestAFolderThatDoesNotNameItsListOfTablesIsRefused(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	s, tok, seq := mustOpen(t, dir, Options{})
 	oneMore(t, s, tok, seq)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	files, err := filepath.Glob(dir + "/marker.manifest.*")
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	if err := os.Remove(files[0]); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(files[0]))
 	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
@@ -209,9 +186,7 @@ func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
 				err = os.Truncate(filepath.Join(c, name), to)
 				what = append(what, fmt.Sprintf("%s cut off at %d of %d", name, to, info.Size()))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 		}
 		if judge(t, strings.Join(what, ", "), c, last) {
 			refused++
@@ -230,15 +205,10 @@ func TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	whole, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for n := 0; n < len(whole); n += 11 * oneOf {
 		c := copied(t, dir)
-		if err := os.WriteFile(filepath.Join(c, filepath.Base(files[0])), whole[:n],
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(filepath.Join(c, filepath.Base(files[0])), whole[:n], 0o600))
 		judge(t, fmt.Sprintf("the list of tables cut off at %d of %d", n, len(whole)), c, last)
 	}
 }
@@ -251,17 +221,12 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 	for range 60 {
 		seq = oneMore(t, s, tok, seq)
 		if seq%15 == 0 {
-			if err := s.SaveSnapshot(t.Context(), tok, seq,
-				strings.NewReader("an image")); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")))
 			older = append(older, copied(t, dir))
 		}
 	}
 	s.sync()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	refused := 0
 	for _, from := range older[:len(older)-1] {
 		for _, name := range filesOf(t, from) {
@@ -269,13 +234,9 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 				continue
 			}
 			b, err := os.ReadFile(filepath.Join(from, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			c := copied(t, dir)
-			if err := os.WriteFile(filepath.Join(c, name), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, os.WriteFile(filepath.Join(c, name), b, 0o600))
 			if judge(t, "an older "+name, c, seq) {
 				refused++
 			}
@@ -292,15 +253,11 @@ func TestAStoreIsMadeBesideTheFilesOfAnExchangeOnRedis(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"HEAD.redis", "exchange.key", "owner.id", "serve.lock",
 		"operator.token"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("what an exchange on Redis keeps"),
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(filepath.Join(dir, name),
+			[]byte("what an exchange on Redis keeps"), 0o600))
 	}
 	s, tok, seq := mustOpen(t, dir, Options{})
 	oneMore(t, s, tok, seq)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	mustOpen(t, dir, Options{})
 }

@@ -33,9 +33,7 @@ type backend struct{ dir string }
 func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	t.Helper()
 	s, err := Open(b.dir, Options{Retention: r, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return s
 }
 
@@ -53,14 +51,10 @@ func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch [
 	t.Helper()
 	const head = 40
 	files, err := filepath.Glob(filepath.Join(s.dir, journalFolder+s.Engine(), "*.journal"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		for at := 4096; at+head <= len(b); at += 8 {
 			record, length := b[at:], int(binary.BigEndian.Uint32(b[at+8:]))
 			if binary.BigEndian.Uint64(record[24:]) != next ||
@@ -70,15 +64,11 @@ func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch [
 			}
 			change(record[:head], record[head:head+length])
 			f, err := os.OpenFile(file, os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			if _, err = f.WriteAt(record[:head+length], int64(at)); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, f.Close())
 			return
 		}
 	}
@@ -89,9 +79,7 @@ func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
 	t.Helper()
 	st := s.(*Store)
 	img, err := st.image(*st.meta.Load(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	flip(t, st, u32(st.chunks(img), img.Chunks-1), -1)
 }
 
@@ -106,9 +94,7 @@ func flip(t *testing.T, s *Store, key []byte, at int) {
 		at = len(v) - 1
 	}
 	v[at] ^= 0x40
-	if err := s.db.Set(key, v, pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.db.Set(key, v, pebble.Sync))
 }
 
 func mustOpen(t *testing.T, dir string, opts Options) (*Store, persistence.Token, uint64) {
@@ -117,14 +103,10 @@ func mustOpen(t *testing.T, dir string, opts Options) (*Store, persistence.Token
 		opts.Logger = quiet
 	}
 	s, err := Open(dir, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { s.Close() })
 	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return s, tok, last
 }
 
@@ -132,9 +114,7 @@ func TestASecondOpenInThisProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, _, _ := mustOpen(t, dir, Options{})
 	link := t.TempDir() + "/link"
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Symlink(dir, link))
 	for _, same := range []string{dir, dir + "/.", link} {
 		_, err := Open(same, Options{Logger: quiet})
 		if !errors.Is(err, persistence.ErrLocked) ||
@@ -142,9 +122,7 @@ func TestASecondOpenInThisProcessIsRefused(t *testing.T) {
 			t.Fatalf("%s: error is %v, want ErrLocked with our process id", same, err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
 	mustOpen(t, dir, Options{})
 }
 
@@ -152,9 +130,7 @@ func TestTheFolderIsPrivate(t *testing.T) {
 	dir := t.TempDir() + "/a/b"
 	s, _, _ := mustOpen(t, dir, Options{})
 	fi, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	if fi.Mode().Perm() != 0o700 {
 		t.Fatalf("permissions are %v", fi.Mode())
 	}
@@ -163,9 +139,7 @@ func TestTheFolderIsPrivate(t *testing.T) {
 	}
 	var log bytes.Buffer
 	wide := t.TempDir()
-	if err := os.Chmod(wide, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Chmod(wide, 0o755))
 	mustOpen(t, wide, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if !strings.Contains(log.String(), "0700") {
 		t.Fatalf("no warning of a folder that others can read: %q", log.String())
@@ -175,9 +149,7 @@ func TestTheFolderIsPrivate(t *testing.T) {
 func TestTwoEnginesShareAFolderOneAfterTheOther(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{engine: "a"})
-	if err := s.Append(t.Context(), tok, 0, 1, []byte("of a")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Append(t.Context(), tok, 0, 1, []byte("of a")))
 	s.Close()
 	s, _, last := mustOpen(t, dir, Options{engine: "b"})
 	if last != 0 {
@@ -191,12 +163,8 @@ func TestTwoEnginesShareAFolderOneAfterTheOther(t *testing.T) {
 
 func TestAClosedStoreAnswers(t *testing.T) {
 	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Close())
+	succeeds(t, s.Close())
 	for _, err := range []error{
 		s.Append(t.Context(), tok, 0, 1, []byte("x")),
 		s.Check(t.Context(), tok),
@@ -233,22 +201,16 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 			t.Fatalf("round %d: %d trades at watermark %d (%v)", round, rows, watermark, err)
 		}
 		for range 7 {
-			if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 			seq++
 			for ; watermark < seq; watermark++ {
 				w := &persistence.Writes{Trades: []persistence.Trade{
 					{ID: watermark + 1, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
-				if err := s.Apply(t.Context(), tok, watermark, watermark+1, w); err != nil {
-					t.Fatal(err)
-				}
+				succeeds(t, s.Apply(t.Context(), tok, watermark, watermark+1, w))
 			}
 			if seq%7 == 4 {
-				if err := s.SaveSnapshot(t.Context(), tok, seq,
-					bytes.NewReader(make([]byte, 300_000))); err != nil {
-					t.Fatal(err)
-				}
+				succeeds(t, s.SaveSnapshot(t.Context(), tok, seq,
+					bytes.NewReader(make([]byte, 300_000))))
 			}
 		}
 		fs = fs.CrashClone(vfs.CrashCloneCfg{})
@@ -293,9 +255,7 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
 	empty := *s.meta.Load()
-	if err := s.Begin(t.Context(), tok, 100); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Begin(t.Context(), tok, 100))
 	s.Close()
 	s, _, last := mustOpen(t, dir, Options{})
 	if last != 100 {
@@ -305,11 +265,17 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	b := s.db.NewBatch()
 	err := s.commit(b, empty, pebble.Sync) // the store as it was before
 	s.changes.Unlock()
-	if err := errors.Join(err, b.Close(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err, b.Close(), s.Close())
 	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
 		!strings.Contains(err.Error(), "100") {
 		t.Fatalf("error is %v, want ErrCorrupt that says 100", err)
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -32,9 +32,7 @@ func TestAPowerCutForgetsNoOwner(t *testing.T) {
 func TestAPowerCutForgetsNotWhereAJournalBegins(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, tok, _ := mustOpen(t, "data", Options{files: fs})
-	if err := s.Begin(t.Context(), tok, 100); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Begin(t.Context(), tok, 100))
 	if s, _, last := afterPowerCut(t, fs); last != 100 || s.HeadMissing() {
 		t.Fatalf("the journal ends at %d, its head is missing: %v", last, s.HeadMissing())
 	}
@@ -47,16 +45,12 @@ func TestAPowerCutForgetsNoTrim(t *testing.T) {
 	more := func() {
 		t.Helper()
 		for range 20 {
-			if err := s.Append(t.Context(), tok, seq, seq+1, make([]byte, 40_000)); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.Append(t.Context(), tok, seq, seq+1, make([]byte, 40_000)))
 			seq++
 		}
 	}
 	more()
-	if err := s.Trim(t.Context(), tok, 10); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Trim(t.Context(), tok, 10))
 	// A segment that is made now makes the removal of others durable, too. The next ones may have
 	// been made before: these are filled, and more.
 	for range 3 {
@@ -84,9 +78,7 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 	add := func(seq uint64) error {
 		return s.Append(t.Context(), tok, seq, seq+1, []byte("a batch"))
 	}
-	if err := add(0); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, add(0))
 	fails.Store(true)
 	if err := add(1); !errors.Is(err, full) {
 		t.Fatalf("error is %v", err)
@@ -105,9 +97,7 @@ func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 	for range 3 {
 		seq = oneMore(t, s, tok, seq)
 	}
-	if err := s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")))
 	links := 0
 	err := s.eachNumber(kindLink, func(uint64, []byte) error { links++; return nil })
 	if err != nil || links > 0 {
@@ -115,14 +105,10 @@ func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 	}
 	left := fs.CrashClone(vfs.CrashCloneCfg{})
 	names, err := left.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for _, name := range names {
 		if strings.HasSuffix(name, ".log") {
-			if err := left.Remove("data/" + name); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, left.Remove("data/"+name))
 		}
 	}
 	s, _, _ = mustOpen(t, "data", Options{files: left})
@@ -138,14 +124,10 @@ func TestAStartMovesTheHeadToTheJournalsEnd(t *testing.T) {
 	fs := vfs.NewMem()
 	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	for seq := range uint64(2) {
-		if err := s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 	}
 	behind := head.Mark{Seq: 1}
-	if err := errors.Join(s.head.Reset(behind.Seq), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.head.Reset(behind.Seq), s.Close())
 	if s, _, _ := mustOpen(t, "data", Options{files: fs}); s.head.Acknowledged().Seq != 2 {
 		t.Fatalf("the head says %+v", s.head.Acknowledged())
 	}

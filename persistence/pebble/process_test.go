@@ -39,15 +39,11 @@ func child(t *testing.T, dir string) (cmd *exec.Cmd, said string) {
 	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PEBBLE_TEST_HOLD="+dir)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {

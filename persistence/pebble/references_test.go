@@ -18,22 +18,16 @@ func TestALostReferenceIsTold(t *testing.T) {
 			persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
 				Reference: reference})
 	}
-	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 9, w))
 	if wrong := verified(t, s); wrong != "" {
 		t.Fatalf("nothing is lost, and wrong is %s", wrong)
 	}
-	if err := s.db.Delete(s.reference("two"), pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.db.Delete(s.reference("two"), pebble.Sync))
 	wrong := verified(t, s)
 	if !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
 		t.Errorf("what is wrong is %q", wrong)
 	}
-	if err := s.db.Delete(s.counterKey(s.reference("")), pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.db.Delete(s.counterKey(s.reference("")), pebble.Sync))
 	if wrong := verified(t, s); !strings.Contains(wrong, "2 rows without a counter") {
 		t.Errorf("what is wrong is %q", wrong)
 	}

@@ -72,9 +72,7 @@ func TestAnImageIsSyncedInPieces(t *testing.T) {
 	chunks := 0
 	ctx := persistence.WithPace(t.Context(), func() error { chunks++; return nil })
 	const size = 8 << 20
-	if err := s.SaveSnapshot(ctx, tok, seq, bytes.NewReader(make([]byte, size))); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.SaveSnapshot(ctx, tok, seq, bytes.NewReader(make([]byte, size))))
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	// Rows that were written before may wait for the first sync.

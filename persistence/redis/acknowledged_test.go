@@ -19,9 +19,7 @@ import (
 func appendTo(t *testing.T, s *Store, tok persistence.Token, from, to uint64, text string) {
 	t.Helper()
 	for seq := from; seq < to; seq++ {
-		if err := s.Append(t.Context(), tok, seq, seq+1, fmt.Append(nil, text, seq)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, fmt.Append(nil, text, seq)))
 	}
 }
 
@@ -32,24 +30,16 @@ func cut(t *testing.T, s *Store, at uint64, text string) {
 	c := s.history
 	for {
 		last, err := c.XRevRangeN(t.Context(), s.stream(), "+", "-", 1).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if len(last) == 0 || last[0].ID == dec(at)+"-0" {
 			break
 		}
-		if err := c.XDel(t.Context(), s.stream(), last[0].ID).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.XDel(t.Context(), s.stream(), last[0].ID).Err())
 	}
-	if err := c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at,
-		"MAXDELETEDID", "0-0").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.HSet(t.Context(), s.head(), "seq", dec(at), "dig",
-		hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, c.Do(t.Context(), "XSETID", s.stream(), dec(at)+"-0", "ENTRIESADDED", at,
+		"MAXDELETEDID", "0-0").Err())
+	succeeds(t, c.HSet(t.Context(), s.head(), "seq", dec(at), "dig",
+		hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err())
 }
 
 func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
@@ -60,23 +50,12 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	appendTo(t, s, tok, 0, 20, "batch ")
 	cut(t, s, 15, "batch ")
 	// The running exchange sees the loss at its next append, and ends.
-	if err := s.Append(t.Context(), tok, 20, 21, []byte("next")); !errors.Is(err,
-		persistence.ErrGap) {
-		t.Fatalf("error is %v, want ErrGap", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 20, 21, []byte("next")), persistence.ErrGap)
 	s.Close()
 	epoch := server.Client().HGet(t.Context(), s.head(), "epoch").Val()
 	for range 2 { // each later start is told, too
-		_, err := Open(t.Context(), server.URL(), o)
-		if !errors.Is(err, persistence.ErrCorrupt) {
-			t.Fatalf("error is %v, want ErrCorrupt", err)
-		}
-		for _, want := range []string{"up to sequence 20 were acknowledged", "ends at 15",
-			"restore a backup", "remove " + file} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q does not say %q", err, want)
-			}
-		}
+		wantNoStart(t, server.URL(), o, persistence.ErrCorrupt,
+			"up to sequence 20 were acknowledged", "ends at 15", "restore a backup", "remove "+file)
 	}
 	if got := server.Client().HGet(t.Context(), s.head(), "epoch").Val(); got != epoch {
 		t.Error("a refused start has taken the store over")
@@ -87,11 +66,9 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 		t.Fatalf("%+v, %v", beat, err)
 	}
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another host"})
-	wantCorrupt(t, err, `sequence "20"`, "--take-over")
+	wantError(t, err, persistence.ErrCorrupt, `sequence "20"`, "--take-over")
 	// The loss is accepted.
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(file))
 	s = mustOpenAlone(t, server.URL(), o)
 	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test", Insist: true})
 	if err != nil || last != 15 {
@@ -116,17 +93,9 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 	cut(t, mustOpenAlone(t, server.URL(), Options{}), 9, "batch ")
 	other, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, other, tok, 9, 10, "of another one ")
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "has another batch there") {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
-	}
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "ends at 0") {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, "has another batch there")
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, "ends at 0")
 }
 
 // Another exchange has served meanwhile.
@@ -165,19 +134,15 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	o := Options{Head: filepath.Join(t.TempDir(), HeadFile), Logger: quiet}
 	s, tok, _ := mustOpen(t, server.URL(), o)
 	appendTo(t, s, tok, 0, 5, "batch ")
-	if err := s.acknowledged.Reset(4); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.acknowledged.Reset(4))
 	again, tok, last := mustOpen(t, server.URL(), o)
 	if last != 5 {
 		t.Fatalf("the journal ends at %d", last)
 	}
 	appendTo(t, again, tok, 5, 6, "batch ")
 	cut(t, s, 3, "batch ")
-	if _, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"}); !errors.Is(err,
-		persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
-	}
+	_, _, err := again.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+	wantError(t, err, persistence.ErrCorrupt)
 }
 
 // A restore is not refused for the acknowledged end of before, and sets the journal's begin anew. A
@@ -196,25 +161,14 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 		t.Fatal("a store with a journal began anew")
 	}
 	s.Close()
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf(
-			"error is %v, want ErrCorrupt: a restore that was refused has changed what is known",
-			err)
-	}
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nothing else is known
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	for range 2 {
-		if err := s.Begin(t.Context(), tok, 12); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Begin(t.Context(), tok, 12))
 	}
 	s.Close()
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt: a restore that broke off has changed what is known",
-			err)
-	}
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nor behind one that broke off
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	restored(t, s, tok, 12)
 	s.Close()
@@ -224,13 +178,8 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 	appendTo(t, s, tok, 12, 13, "batch ")
 	s.Close()
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil { // it is kept as before
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), server.URL(), o); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "13") {
-		t.Fatalf("error is %v, want ErrCorrupt that says 13", err)
-	}
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, "13") // it is kept as before
 	// Where there was no file, a restore leaves no file.
 	none := filepath.Join(t.TempDir(), HeadFile)
 	s, tok, _ = mustOpen(t, server.URL(), Options{Head: none, Fill: true})
@@ -249,20 +198,12 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	s, tok, _ := mustOpen(t, server.URL(), o)
 	appendTo(t, s, tok, 0, 9, "batch ")
 	s.Close()
-	if err := os.Truncate(file, 16); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Truncate(file, 16))
 	for _, fill := range []bool{false, true} {
 		o.Fill = fill
-		_, err := Open(t.Context(), server.URL(), o)
-		if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), file) ||
-			!strings.Contains(err.Error(), "remove it") {
-			t.Fatalf("error is %v, want ErrCorrupt that names %s and says what to do", err, file)
-		}
+		wantNoStart(t, server.URL(), o, persistence.ErrCorrupt, file, "remove it")
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(file))
 	o.Fill = false
 	s, _, last := mustOpen(t, server.URL(), o)
 	if last != 9 || !s.HeadMissing() {
@@ -275,13 +216,8 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
 	appendTo(t, s, tok, 0, 1, "batch ")
-	if err := s.acknowledged.Close(); err != nil {
-		t.Fatal(err)
-	}
-	err := s.Append(t.Context(), tok, 1, 2, []byte("batch"))
-	if !errors.Is(err, os.ErrClosed) {
-		t.Fatalf("error is %v, want that of the file", err)
-	}
+	succeeds(t, s.acknowledged.Close())
+	wantError(t, s.Append(t.Context(), tok, 1, 2, []byte("batch")), os.ErrClosed)
 }
 
 // The file follows acknowledged appends alone. A refused append leaves it, and a repeated append
@@ -299,30 +235,20 @@ func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
 		appendTo(t, s, tok, seq, seq+1, "batch ")
 		says(seq + 1)
 	}
-	if err := s.Append(t.Context(), tok, 7, 8, []byte("a batch")); !errors.Is(err,
-		persistence.ErrGap) {
-		t.Fatalf("error is %v, want ErrGap", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 7, 8, []byte("a batch")), persistence.ErrGap)
 	says(3)
-	if err := s.acknowledged.Reset(2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.acknowledged.Reset(2))
 	appendTo(t, s, tok, 2, 3, "batch ") // the same bytes again
 	says(3)
 	other, _, _ := mustOpen(t, server.URL(), Options{})
 	other.Close()
-	if err := s.Append(t.Context(), tok, 3, 4, []byte("a batch")); !errors.Is(err,
-		persistence.ErrFenced) {
-		t.Fatalf("error is %v, want ErrFenced", err)
-	}
+	wantError(t, s.Append(t.Context(), tok, 3, 4, []byte("a batch")), persistence.ErrFenced)
 	says(3)
 }
 
 // restored fills an empty store up to a sequence, as a restore does.
 func restored(t *testing.T, s *Store, tok persistence.Token, seq uint64) {
 	t.Helper()
-	if err := errors.Join(s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil),
-		s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image"))); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Begin(t.Context(), tok, seq), s.Apply(t.Context(), tok, 0, seq, nil),
+		s.SaveSnapshot(t.Context(), tok, seq, strings.NewReader("an image")))
 }

@@ -25,9 +25,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		w.Orders = append(w.Orders, persistence.Order{ID: uint64(i + 1), Account: uint32(1 + i%2),
 			Pair: 1, Side: 1, Status: trading.StatusDone, ClosedSeq: 9, ClientID: client})
 	}
-	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 9, w))
 	c, key, ctx := server.Client(), s.clientIDs(2), t.Context()
 	entry := func(account uint32, client string, id uint64) string {
 		return string(s.clientEntry(&persistence.Order{ID: id, Account: account, ClientID: client}))
@@ -63,9 +61,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		}
 	}
 	// An entry whose order is gone is damage, also to a reader.
-	if err := c.Del(ctx, s.orders(2)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, c.Del(ctx, s.orders(2)).Err())
 	if _, err := s.ClientOrder(ctx, 9, 2, "two"); !errors.Is(err, persistence.ErrCorrupt) {
 		t.Errorf("an entry without its order: %v", err)
 	}

@@ -22,23 +22,14 @@ import (
 // set changes a setting of a running Redis.
 func set(t *testing.T, c *redis.Client, name, value string) {
 	t.Helper()
-	if err := c.ConfigSet(t.Context(), name, value).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, c.ConfigSet(t.Context(), name, value).Err())
 }
 
 // refused wants a call to be refused because Redis is not durable enough, with the wrong setting in
 // the error.
 func refused(t *testing.T, err error, words ...string) {
 	t.Helper()
-	if !errors.Is(err, persistence.ErrNotDurable) {
-		t.Fatalf("error is %v, want ErrNotDurable", err)
-	}
-	for _, want := range append(words, "--accept-redis-durability") {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
-		}
-	}
+	wantError(t, err, persistence.ErrNotDurable, append(words, "--accept-redis-durability")...)
 }
 
 // goesOn wants appends and the owner's check to succeed again.
@@ -46,9 +37,7 @@ func goesOn(t *testing.T, s *Store, tok persistence.Token, seq *uint64) {
 	t.Helper()
 	retry(t, func() error { return s.Append(t.Context(), tok, *seq, *seq+1, []byte("a batch")) })
 	*seq++
-	if err := s.Check(t.Context(), tok); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Check(t.Context(), tok))
 }
 
 // An administrator changes a setting while the exchange runs.
@@ -80,9 +69,7 @@ func TestAppendsStopWhenTheCheckHasSeenIt(t *testing.T) {
 	refused(t, s.Check(t.Context(), tok), "appendfsync")
 	refused(t, s.Append(t.Context(), tok, seq+1, seq+2, []byte("a batch")), "appendfsync")
 	set(t, admin, "appendfsync", "always")
-	if err := s.Check(t.Context(), tok); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Check(t.Context(), tok))
 	if s.due.Load() == 0 {
 		t.Fatal("it is asked for again at once")
 	}
@@ -154,10 +141,8 @@ func TestASettingThatCannotBeReadAnyMoreIsNotTakenForGood(t *testing.T) {
 	admin := server.Client()
 	allow := func(right string) {
 		t.Helper()
-		if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*",
-			"+@all", right).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*",
+			"+@all", right).Err())
 	}
 	allow("+config")
 	s, tok, seq := mustOpen(t, "redis://app:secret-word@"+server.Addr()+"/0",
@@ -182,9 +167,7 @@ type address struct {
 func newAddress(t *testing.T, to string) *address {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	a := &address{Listener: l}
 	a.move(to)
 	t.Cleanup(func() { l.Close(); a.move("") })
@@ -229,9 +212,7 @@ func TestAnEmptiedRedisIsCorruptNotFenced(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, seq := mustOpen(t, server.URL(), Options{})
 	goesOn(t, s, tok, &seq)
-	if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	for _, err := range []error{s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")),
 		s.Check(t.Context(), tok)} {
 		if !errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, persistence.ErrFenced) {

@@ -41,9 +41,7 @@ var ways = []way{
 		r.HoldRewrites()
 		set(t, r.Client(), "maxmemory", "0") // as many calls as are to come
 	}, func(t *testing.T, r *redistest.Server) {
-		if err := r.Client().ConfigResetStat(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Client().ConfigResetStat(t.Context()).Err())
 		switchOn(t, r)
 		r.AwaitRewrite()
 	}},
@@ -100,9 +98,7 @@ func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
 			defer cancel()
 			waits := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
 			_, err := Open(ctx, server.URL(), Options{Logger: waits})
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("error is %v, want the end of its wait", err)
-			}
+			wantError(t, err, context.Canceled)
 			notYet(t, err)
 			server.EndRewrites()
 			mustOpen(t, server.URL(), Options{})
@@ -118,18 +114,14 @@ func TestAnOrdinaryRewriteHoldsUpNothing(t *testing.T) {
 	s, tok, seq := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
 	rewrite := func() {
 		t.Helper()
-		if err := admin.BgRewriteAOF(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.BgRewriteAOF(t.Context()).Err())
 	}
 	goOn := func() {
 		t.Helper()
 		for range 20 {
 			appendTo(t, s, tok, seq, seq+1, "meanwhile ")
 			seq++
-			if err := s.Check(t.Context(), tok); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.Check(t.Context(), tok))
 		}
 	}
 	rewrite()

@@ -43,9 +43,7 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 		head := []any{string(tok), dec(from), dec(to), move, "0", ""}
 		code, _, err := s.run(t.Context(), s.projections, applyScript, "apply",
 			[]string{s.head(), s.watermark(), s.sums()}, append(head, calls[i]...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		return code
 	}
 	for i := range len(calls) - 1 {
@@ -57,9 +55,7 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	for from := uint64(0); from < 9000; from += 1500 {
 		part := persistence.Writes{Trades: w.Trades[from : from+1500],
 			Orders: append(w.Orders[from:from+1500:from+1500], w.Orders[from])} // one of them twice
-		if err := s.Apply(t.Context(), tok, from, from+1500, &part); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Apply(t.Context(), tok, from, from+1500, &part))
 	}
 	// A call of the first try arrives late: it finds the watermark moved.
 	if code := call(0, 0, 9000, "0"); code != codeThere {
@@ -94,16 +90,14 @@ func wantFalling(t *testing.T, s *Store, q persistence.TradeQuery, all []persist
 		}
 	}
 	last := uint64(1 << 53)
-	if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+	succeeds(t, s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
 		if tr.ID >= last {
 			t.Fatalf("%+v: %d after %d", q, tr.ID, last)
 		}
 		last = tr.ID
 		got++
 		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if got != want {
 		t.Fatalf("%+v: %d trades, want %d", q, got, want)
 	}
@@ -119,10 +113,8 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 		"end return 1"
 	const part = 8 * late / 10 // a script of all of them takes too long on a busy machine
 	for from := 4; from <= 8*late+4; from += part {
-		if err := server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, from,
-			min(from+part-4, 8*late+4)).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, server.Client().Eval(t.Context(), fill, []string{s.allTrades()}, from,
+			min(from+part-4, 8*late+4)).Err())
 	}
 	one := func(id uint64) *persistence.Writes {
 		return &persistence.Writes{Trades: []persistence.Trade{
@@ -138,9 +130,7 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 		t.Fatalf("%d trades in the pair's list, want the one before", n)
 	}
 	// in front of all: nothing moves
-	if err := s.Apply(t.Context(), tok, 1, 2, one(1)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 1, 2, one(1)))
 	if watermark, err := s.Watermark(t.Context()); err != nil || watermark != 2 {
 		t.Fatalf("the watermark is %d, %v", watermark, err)
 	}
@@ -185,9 +175,7 @@ func TestMarksFollowTheirTrades(t *testing.T) {
 				}
 				lost = true
 			}
-			if err := s.Apply(t.Context(), tok, uint64(step), uint64(step+1), &w); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.Apply(t.Context(), tok, uint64(step), uint64(step+1), &w))
 			for account := range uint32(accounts) {
 				wantMarks(t, c, s, account, lost)
 			}
@@ -212,10 +200,7 @@ func wantMarks(t *testing.T, c *redis.Client, s *Store, account uint32, lost boo
 	for i := range min(n, len(rows)) {
 		var tr persistence.Trade
 		row := []byte(rows[len(rows)-1-i])
-		if err := codec.DecodeTrade(row[codec.IDSize:len(row)-codec.SumSize], rowID(row),
-			&tr); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, codec.DecodeTrade(row[codec.IDSize:len(row)-codec.SumSize], rowID(row), &tr))
 		at := (n - 1 - i) * codec.MarkSize
 		got := marks[at : at+codec.MarkSize]
 		want := string(codec.AppendMark(nil, codec.At(s.marks(list)), &tr, account))
@@ -232,10 +217,7 @@ func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	m := &longMarks{T: t, c: server.Client(), s: s, tok: tok, id: 1}
-	if err := m.c.ConfigSet(t.Context(), "proto-max-bulk-len",
-		fmt.Sprint(longestMarks)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, m.c.ConfigSet(t.Context(), "proto-max-bulk-len", fmt.Sprint(longestMarks)).Err())
 	m.grow(3000)
 	m.want(3000)
 	m.fill(9)
@@ -282,9 +264,7 @@ func (m *longMarks) apply(ids ...uint64) {
 		w.Trades = append(w.Trades, persistence.Trade{ID: id, Pair: uint16(1 + id%2),
 			TakerSide: 1, Taker: 1, Maker: 2})
 	}
-	if err := m.s.Apply(m.Context(), m.tok, m.at, m.at+1, &w); err != nil {
-		m.Fatal(err)
-	}
+	succeeds(m, m.s.Apply(m.Context(), m.tok, m.at, m.at+1, &w))
 	m.at++
 }
 
@@ -315,9 +295,7 @@ func (m *longMarks) fill(room int) {
 	marks := m.marks()
 	front := strings.Repeat("x",
 		longestMarks/codec.MarkSize*codec.MarkSize-len(marks)-room*codec.MarkSize)
-	if err := m.c.Set(m.Context(), m.key(), front+marks, 0).Err(); err != nil {
-		m.Fatal(err)
-	}
+	succeeds(m, m.c.Set(m.Context(), m.key(), front+marks, 0).Err())
 }
 
 // Trades that were written by a version without marks are found all the same.
@@ -338,9 +316,7 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 			w.Trades = append(w.Trades, tr)
 		}
 		all = append(all, w.Trades...)
-		if err := s.Apply(t.Context(), tok, from, from+2500, &w); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Apply(t.Context(), tok, from, from+2500, &w))
 	}
 	list := s.accountTrades(me)
 	marks, err := c.Get(t.Context(), s.marks(list)).Result()
@@ -357,10 +333,8 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 		t.Fatalf("%d trades %v, %v", len(got), got, err)
 	}
 	for _, have := range []int{trades, 4000, 1, 0} {
-		if err := c.Set(t.Context(), s.marks(list), marks[(trades-have)*codec.MarkSize:],
-			0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.Set(t.Context(), s.marks(list), marks[(trades-have)*codec.MarkSize:],
+			0).Err())
 		for i := range 60 {
 			q := persistence.TradeQuery{
 				Account: me, Pair: uint16(i % 4), TakerSide: trading.Side(i / 4 % 3),
@@ -368,12 +342,10 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 				Offset: pageRows + 1 + 97*i, Ascending: i%2 == 0, Before: uint64(i % 5 * 2400),
 			}
 			var got []persistence.Trade
-			if err := s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
+			succeeds(t, s.Trades(t.Context(), q, func(tr *persistence.Trade) bool {
 				got = append(got, *tr)
 				return true
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if want := answerOf(q, all); !slices.Equal(got, want) {
 				t.Fatalf("with %d marks: %+v answers %d trades, want %d", have, q, len(got),
 					len(want))
@@ -440,22 +412,18 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 		if err == nil {
 			err = s.Apply(t.Context(), tok, from, from+uint64(n), &w)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 	}
 	add(6000)
 	meanwhile := &after{script: marksScript}
 	s.history.AddHook(meanwhile)
 	list := func(q persistence.TradeQuery) (ids []uint64) {
 		t.Helper()
-		if err := s.Trades(t.Context(),
+		succeeds(t, s.Trades(t.Context(),
 			q, func(tr *persistence.Trade) bool {
 				ids = append(ids, tr.ID)
 				return len(ids) < 300
-			}); err != nil {
-			t.Fatal(err)
-		}
+			}))
 		return ids
 	}
 	for _, q := range []persistence.TradeQuery{{TakerSide: trading.Buy},

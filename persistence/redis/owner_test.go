@@ -31,16 +31,14 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	claim := persistence.Claim{Owner: "another", After: &seen}
 	cut(t, s, 15, "batch ")
 	_, _, err = other.Acquire(t.Context(), claim)
-	wantCorrupt(t, err, "ended at sequence 20", "ends at 15", "--take-over")
+	wantError(t, err, persistence.ErrCorrupt, "ended at sequence 20", "ends at 15", "--take-over")
 	if now := kept(t, s, "epoch"); now != string(tok) {
 		t.Fatalf("a claim that was refused has changed the owner to %s", now)
 	}
-	if err := s.history.HSet(t.Context(), s.head(), "seq", "20", "dig",
-		hex(seen.End.Digest+1)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.history.HSet(t.Context(), s.head(), "seq", "20", "dig",
+		hex(seen.End.Digest+1)).Err())
 	_, _, err = other.Acquire(t.Context(), claim)
-	wantCorrupt(t, err, "has another batch there")
+	wantError(t, err, persistence.ErrCorrupt, "has another batch there")
 	claim.Insist = true
 	if _, last, err := other.Acquire(t.Context(), claim); err != nil || last != 20 {
 		t.Fatal(last, err)
@@ -53,15 +51,11 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")
-	if err := s.Check(t.Context(), tok); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Check(t.Context(), tok))
 	before := kept(t, s, "beat")
 	cut(t, s, 15, "batch ")
 	for range 2 {
-		if err := s.Check(t.Context(), tok); !errors.Is(err, persistence.ErrGap) {
-			t.Fatalf("error is %v, want ErrGap", err)
-		}
+		wantError(t, s.Check(t.Context(), tok), persistence.ErrGap)
 	}
 	if kept(t, s, "lost") != "20" || kept(t, s, "beat") != before {
 		t.Errorf("it has lost %q, and the beat is %q after %q", kept(t, s, "lost"),
@@ -69,7 +63,7 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	}
 	other := mustOpenAlone(t, server.URL(), Options{})
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another"})
-	wantCorrupt(t, err, `sequence "20"`, "--take-over")
+	wantError(t, err, persistence.ErrCorrupt, `sequence "20"`, "--take-over")
 	seen, err := other.Beat(t.Context())
 	if err != nil || seen.Lost != "20" {
 		t.Fatalf("%+v, %v", seen, err)
@@ -149,12 +143,8 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 	appendTo(t, s, tok, 0, 1, "batch ")
 	admin := server.Client()
 	for _, key := range []string{s.head(), s.watermark(), s.sums(), s.nonces()} {
-		if err := admin.Del(t.Context(), key).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := admin.RPush(t.Context(), key, "a list").Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.Del(t.Context(), key).Err())
+		succeeds(t, admin.RPush(t.Context(), key, "a list").Err())
 		calls := map[string]func() error{
 			"watermark": func() error { _, err := s.Watermark(t.Context()); return err },
 			"apply": func() error {
@@ -195,9 +185,7 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 				t.Errorf("%s of another type: %s: %v, want ErrCorrupt", key, what, err)
 			}
 		}
-		if err := admin.Del(t.Context(), key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.Del(t.Context(), key).Err())
 		s, tok, _ = mustOpen(t, server.URL(), Options{})
 	}
 }
@@ -207,9 +195,7 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 func TestAnApplyOfWhatRedisHasLostWritesNothing(t *testing.T) {
 	s, tok, _ := mustOpen(t, redistest.Start(t).URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")
-	if err := s.Apply(t.Context(), tok, 0, 10, nil); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 10, nil))
 	cut(t, s, 15, "batch ")
 	for range 2 {
 		if err := s.Apply(t.Context(), tok, 10, 20, nil); !errors.Is(err, persistence.ErrGap) {

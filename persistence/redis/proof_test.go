@@ -44,9 +44,7 @@ const (
 func newScripted(t *testing.T) *scripted {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { l.Close() })
 	s := &scripted{Listener: l}
 	s.is.Store(&answers{persistence: quietFile, beat: written, waitaof: "*2\r\n:1\r\n:0\r\n"})
@@ -230,9 +228,7 @@ func TestAStartWritesNothingIntoAStoreThatIsNotItsOwn(t *testing.T) {
 	is.beat = "-ERR no beat is to be left\r\n"
 	server.is.Store(&is)
 	s := mustOpenAlone(t, "redis://"+server.Addr().String(), Options{})
-	if err := s.look(t.Context(), s.journal); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.look(t.Context(), s.journal))
 	if s.beats.Load() != 0 {
 		t.Error("it has left a beat")
 	}

@@ -44,9 +44,7 @@ type backend struct{ url, engine string }
 func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	t.Helper()
 	s, err := Open(t.Context(), b.url, Options{Engine: b.engine, Retention: r, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return s
 }
 
@@ -54,23 +52,16 @@ func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
 	st := s.(*Store)
 	all, err := st.history.XRange(t.Context(), st.stream(), "-", "+").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := st.history.Del(t.Context(), st.stream()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
+	succeeds(t, st.history.Del(t.Context(), st.stream()).Err())
 	for _, entry := range all {
 		if entry.ID == dec(next)+"-0" {
 			b := []byte(entry.Values["b"].(string))
 			b[len(b)-1] ^= 0x40
 			entry.Values["b"] = b
 		}
-		if err := st.history.XAdd(t.Context(),
-			&redis.XAddArgs{Stream: st.stream(), ID: entry.ID, Values: entry.Values}).Err(); err !=
-			nil {
-			t.Fatal(err)
-		}
+		succeeds(t, st.history.XAdd(t.Context(), &redis.XAddArgs{Stream: st.stream(), ID: entry.ID,
+			Values: entry.Values}).Err())
 	}
 }
 
@@ -85,31 +76,21 @@ func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 func (backend) DamageSnapshot(t *testing.T, s persistence.Store) {
 	st := s.(*Store)
 	texts, err := st.snapshots(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	img, err := codec.ParseSnapshot(texts[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	last := dec(uint64(img.Chunks - 1))
 	chunk, err := st.history.HGet(t.Context(), st.image(img.ID()), last).Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	chunk[len(chunk)-1] ^= 0x40
-	if err := st.history.HSet(t.Context(), st.image(img.ID()), last, chunk).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, st.history.HSet(t.Context(), st.image(img.ID()), last, chunk).Err())
 }
 
 func mustOpen(t *testing.T, url string, opts Options) (*Store, persistence.Token, uint64) {
 	t.Helper()
 	s := mustOpenAlone(t, url, opts)
 	tok, last, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return s, tok, last
 }
 
@@ -120,18 +101,16 @@ func mustOpenAlone(t *testing.T, url string, opts Options) *Store {
 		opts.Logger = quiet
 	}
 	s, err := Open(t.Context(), url, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
-// wantCorrupt wants damage to be told, with some words.
-func wantCorrupt(t *testing.T, err error, words ...string) {
+// wantError wants an error of one kind that says all words.
+func wantError(t *testing.T, err, kind error, words ...string) {
 	t.Helper()
-	if !errors.Is(err, persistence.ErrCorrupt) {
-		t.Fatalf("error is %v, want ErrCorrupt", err)
+	if !errors.Is(err, kind) {
+		t.Fatalf("error is %v, want %v", err, kind)
 	}
 	for _, want := range words {
 		if !strings.Contains(err.Error(), want) {
@@ -140,25 +119,23 @@ func wantCorrupt(t *testing.T, err error, words ...string) {
 	}
 }
 
+// wantNoStart wants a start to fail with such an error.
+func wantNoStart(t *testing.T, url string, o Options, kind error, words ...string) {
+	t.Helper()
+	o.Logger = quiet
+	_, err := Open(t.Context(), url, o)
+	wantError(t, err, kind, words...)
+}
+
 func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	f := func(setting, wrong, right string) {
 		t.Helper()
-		if err := admin.ConfigSet(t.Context(), setting, wrong).Err(); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
-		if !errors.Is(err, persistence.ErrNotDurable) {
-			t.Fatalf("%s %s: error is %v, want ErrNotDurable", setting, wrong, err)
-		}
-		if want := fmt.Sprintf("%s is %q and must be %q", setting, wrong,
-			right); !strings.Contains(err.Error(), want) {
-			t.Fatalf("%q does not say %q", err, want)
-		}
-		if err := admin.ConfigSet(t.Context(), setting, right).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.ConfigSet(t.Context(), setting, wrong).Err())
+		wantNoStart(t, server.URL(), Options{}, persistence.ErrNotDurable,
+			fmt.Sprintf("%s is %q and must be %q", setting, wrong, right))
+		succeeds(t, admin.ConfigSet(t.Context(), setting, right).Err())
 	}
 	f("appendfsync", "everysec", "always")
 	f("appendfsync", "no", "always")
@@ -170,9 +147,7 @@ func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 	// All at once, and accepted: a warning at each start names them all.
 	for _, kv := range [][2]string{{"appendfsync", "everysec"},
 		{"maxmemory-policy", "volatile-ttl"}} {
-		if err := admin.ConfigSet(t.Context(), kv[0], kv[1]).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, admin.ConfigSet(t.Context(), kv[0], kv[1]).Err())
 	}
 	for range 2 {
 		var log bytes.Buffer
@@ -190,25 +165,16 @@ func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 func TestAReplicaIsRefused(t *testing.T) {
 	primary := redistest.Start(t)
 	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(primary.Addr(), ":", " "))
-	_, err := Open(t.Context(), replica.URL(), Options{Logger: quiet})
-	if !errors.Is(err, persistence.ErrNotDurable) || !strings.Contains(err.Error(), `"slave"`) {
-		t.Fatalf("error is %v, want ErrNotDurable that names the role", err)
-	}
+	wantNoStart(t, replica.URL(), Options{}, persistence.ErrNotDurable, `"slave"`)
 }
 
 func TestForbiddenConfigIsNotTakenForDurable(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all",
-		"-config").Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret-word", "~*", "+@all",
+		"-config").Err())
 	url := "redis://app:secret-word@" + server.Addr() + "/0"
-	_, err := Open(t.Context(), url, Options{Logger: quiet})
-	if !errors.Is(err, persistence.ErrNotDurable) ||
-		!strings.Contains(err.Error(), "CONFIG GET is not allowed") {
-		t.Fatalf("error is %v", err)
-	}
+	wantNoStart(t, url, Options{}, persistence.ErrNotDurable, "CONFIG GET is not allowed")
 	mustOpen(t, url, Options{AcceptDurability: true})
 }
 
@@ -261,9 +227,7 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 			}}},
 		Nonces: []persistence.Nonce{{Key: "public-key", Nonce: 1700000000123}},
 	}
-	if err := s.Apply(t.Context(), tok, 0, 34, w); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 34, w))
 	c := server.Client()
 	f := func(want string, args ...any) {
 		t.Helper()
@@ -290,9 +254,7 @@ func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 	}
 	for round := range 6 {
 		for range 30 {
-			if err := s.Append(t.Context(), tok, seq, seq+1, batch(seq)); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, s.Append(t.Context(), tok, seq, seq+1, batch(seq)))
 			seq++
 		}
 		// One more, racing with the kill: its outcome is unknown until it is asked for again.
@@ -353,9 +315,7 @@ func retry(t *testing.T, fn func() error) {
 func TestOnlyTwoImagesAreStored(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
-	if err := s.Apply(t.Context(), tok, 0, 100, nil); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 100, nil))
 	c := server.Client()
 	img := codec.NewSnapshot(1, tok.Epoch())
 	if _, _, err := s.run(t.Context(), s.projections, chunkScript, "test",
@@ -364,10 +324,7 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seq := uint64(1); seq <= 5; seq++ {
-		if err := s.SaveSnapshot(t.Context(), tok, seq,
-			bytes.NewReader(make([]byte, 300_000))); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.SaveSnapshot(t.Context(), tok, seq, bytes.NewReader(make([]byte, 300_000))))
 	}
 	keys, err := c.Keys(t.Context(), "{main}:s:*").Result()
 	if err != nil || len(keys) != 2 {
@@ -401,10 +358,7 @@ func TestALoadingRedisIsWaitedFor(t *testing.T) {
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
 	_, err := Open(ctx, url, Options{Logger: log})
-	if !errors.Is(err, context.Canceled) ||
-		!strings.Contains(err.Error(), "loads its data") {
-		t.Fatalf("error is %v", err)
-	}
+	wantError(t, err, context.Canceled, "loads its data")
 }
 
 func TestAnUnreachableRedisIsNamed(t *testing.T) {
@@ -421,16 +375,12 @@ func TestAnUnreachableRedisIsNamed(t *testing.T) {
 func TestADamagedWatermarkIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
-	if err := s.Apply(t.Context(), tok, 0, 17, nil); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 17, nil))
 	if at, err := s.Watermark(t.Context()); at != 17 || err != nil {
 		t.Fatal(at, err)
 	}
 	for _, damaged := range []string{"16", "177", ""} {
-		if err := server.Client().Set(t.Context(), s.watermark(), damaged, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, server.Client().Set(t.Context(), s.watermark(), damaged, 0).Err())
 		if at, err := s.Watermark(t.Context()); !errors.Is(err, persistence.ErrCorrupt) {
 			t.Errorf("it is %q where it was 17, and counts as %d: %v", damaged, at, err)
 		}
@@ -450,14 +400,20 @@ func TestTheMemoryAndItsBoundAreTold(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	const most = 1 << 30
-	if err := server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(most)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(most)).Err())
 	if _, got, err := s.Memory(ctx); err != nil || got != most {
 		t.Errorf("the bound is %d, want %d: %v", got, most, err)
 	}
 	server.Kill()
 	if used, most, err := s.Memory(ctx); err == nil {
 		t.Errorf("a dead Redis says %d of %d", used, most)
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

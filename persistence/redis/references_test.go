@@ -21,15 +21,11 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 			persistence.Deposit{ID: uint64(i + 1), Account: 1, Currency: 1, Amount: 5,
 				Reference: reference})
 	}
-	if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Apply(t.Context(), tok, 0, 9, w))
 	c := server.Client()
 	entry, err1 := c.HGet(t.Context(), s.references(), "one").Result()
 	seen, err2 := c.HGet(t.Context(), s.witnesses(), witness("one")).Result()
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err1, err2)
 	for what, damage := range map[string]func() error{
 		"the entry is gone": func() error {
 			return c.HDel(t.Context(), s.references(), "one").Err()
@@ -62,16 +58,10 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		// As it was, with both entries.
-		if err := c.Del(t.Context(), s.references(), s.witnesses(), s.watermark(),
-			s.sums()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Del(t.Context(), s.deposits(1)).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Apply(t.Context(), tok, 0, 9, w); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, c.Del(t.Context(), s.references(), s.witnesses(), s.watermark(),
+			s.sums()).Err())
+		succeeds(t, c.Del(t.Context(), s.deposits(1)).Err())
+		succeeds(t, s.Apply(t.Context(), tok, 0, 9, w))
 		if p, err := s.Reference(t.Context(), 9, "one"); err != nil || p.ID != 1 {
 			t.Fatalf("%s, mended: %+v, %v", what, p, err)
 		}

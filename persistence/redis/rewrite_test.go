@@ -18,18 +18,12 @@ import (
 func grown(t *testing.T, url string, log *slog.Logger) (*Store, persistence.Token) {
 	t.Helper()
 	s, err := Open(t.Context(), url, Options{Logger: log, rewriteLeast: 1 << 10, trimEntries: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { s.Close() })
 	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for seq := range uint64(100) {
-		if err := s.Append(t.Context(), tok, seq, seq+1, make([]byte, 100)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, make([]byte, 100)))
 	}
 	return s, tok
 }
@@ -38,9 +32,7 @@ func grown(t *testing.T, url string, log *slog.Logger) (*Store, persistence.Toke
 func calls(t *testing.T, s *Store, command string) string {
 	t.Helper()
 	info, err := s.info(t.Context(), "commandstats")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	n, _, _ := strings.Cut(strings.TrimPrefix(info["cmdstat_"+command], "calls="), ",")
 	return n
 }
@@ -50,9 +42,7 @@ func TestTheFileIsRewrittenBehindATrimWhenItHasGrown(t *testing.T) {
 	s, tok := grown(t, server.URL(), quiet)
 	trim := func(upTo uint64) {
 		t.Helper()
-		if err := s.Trim(t.Context(), tok, upTo); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Trim(t.Context(), tok, upTo))
 	}
 	trim(50)
 	if n := calls(t, s, "bgrewriteaof"); n != "1" {
@@ -60,9 +50,7 @@ func TestTheFileIsRewrittenBehindATrimWhenItHasGrown(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		info, err := s.info(t.Context(), "persistence")
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if info["aof_rewrite_in_progress"] == "0" && info["aof_last_bgrewrite_status"] == "ok" &&
 			info["aof_base_size"] != "0" {
 			break
@@ -80,17 +68,13 @@ func TestTheFileIsRewrittenBehindATrimWhenItHasGrown(t *testing.T) {
 // A user that may not ask leaves the moment to Redis.
 func TestAForbiddenRewriteIsLoggedOnce(t *testing.T) {
 	server := redistest.Start(t, "auto-aof-rewrite-percentage", "0")
-	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">word", "~*",
-		"&*", "+@all", "-bgrewriteaof").Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">word", "~*",
+		"&*", "+@all", "-bgrewriteaof").Err())
 	var log bytes.Buffer
 	url := strings.Replace(server.URL(), "redis://", "redis://limited:word@", 1)
 	s, tok := grown(t, url, slog.New(slog.NewTextHandler(&log, nil)))
 	for _, upTo := range []uint64{50, 60} {
-		if err := s.Trim(t.Context(), tok, upTo); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, s.Trim(t.Context(), tok, upTo))
 	}
 	if n := strings.Count(log.String(), "may not have Redis rewrite"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, log.String())
@@ -106,13 +90,9 @@ func TestTheJournalIsTrimmedInParts(t *testing.T) {
 			parts++
 			return nil
 		}), tok, upTo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		left, err := s.history.XRange(t.Context(), s.stream(), "-", "+").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if first := fmt.Sprint(upTo+1, "-0"); len(left) != int(100-upTo) || left[0].ID != first {
 			t.Errorf("up to %d: %d are left, from %s on", upTo, len(left), left[0].ID)
 		}

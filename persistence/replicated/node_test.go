@@ -213,9 +213,7 @@ func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 		s.start()
 	}
 	for range 5 * electionTicks {
-		if err := s.node.tick(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.node.tick())
 		if err := s.node.work(); err != nil {
 			if !errors.Is(err, errOlder) {
 				t.Fatal(err)
@@ -307,9 +305,7 @@ func TestAStartIsRefusedByThePeerItselfAlone(t *testing.T) {
 		must(t, s.node.receive(from, says))
 	}
 	must(t, s.node.work())
-	if err := s.node.receive("b", says); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.node.receive("b", says))
 	if err := s.node.work(); !errors.Is(err, errOlder) {
 		t.Errorf("at the word of the peer itself: %v", err)
 	}

@@ -52,14 +52,10 @@ func pageTrades(t *testing.T, s *exchangetest.Server) {
 func streamExample(t *testing.T, address string) string {
 	t.Helper()
 	response, err := http.Get(address + "/api/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer response.Body.Close()
 	var document struct{ Info struct{ Description string } }
-	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, json.NewDecoder(response.Body).Decode(&document))
 	m := regexp.MustCompile("(?s)\n## The stream\n.*?```js\n(.*?)```").FindStringSubmatch(
 		document.Info.Description)
 	if m == nil {

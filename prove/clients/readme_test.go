@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,9 +26,7 @@ import (
 func example(t *testing.T, language, text string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(
 		string(page), -1) {
 		if strings.Contains(m[1], text) {
@@ -176,9 +175,7 @@ func runInNode(t *testing.T, text string) *bufio.Scanner {
 	if err == nil {
 		err = node.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	watchdog := time.AfterFunc(time.Minute, func() { _ = node.Process.Kill() })
 	t.Cleanup(func() {
 		watchdog.Stop()
@@ -195,19 +192,23 @@ func order(t *testing.T, s *exchangetest.Server, form string) {
 	fmt.Fprint(mac, "demo-alice", form)
 	r, err := http.NewRequest(http.MethodPost, "http://"+s.Listen+"/api/v1/order/",
 		strings.NewReader(form))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("X-KEY", "demo-alice")
 	r.Header.Set("X-SIGN", hex.EncodeToString(mac.Sum(nil)))
 	r.Header.Set("X-NONCE", strconv.FormatInt(time.Now().UnixNano(), 10))
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer response.Body.Close()
 	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode >= 300 {
 		t.Fatalf("%d, %v: %s", response.StatusCode, err, body)
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

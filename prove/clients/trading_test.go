@@ -19,9 +19,7 @@ func TestTheExamplesOfTheTradingPageRunInCCXT(t *testing.T) {
 func tradingExamples(t *testing.T) (script string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/trading.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	blocks := regexp.MustCompile("(?s)```js\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) < 10 {
 		t.Fatalf("the page has %d examples for ccxt", len(blocks))
@@ -38,17 +36,13 @@ func tradingExamples(t *testing.T) (script string) {
 		program.WriteString("{\n" + b[1] + "}\n")
 	}
 	script = t.TempDir() + "/examples.mjs"
-	if err := os.WriteFile(script, []byte(program.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(script, []byte(program.String()), 0o600))
 	return script
 }
 
 func workingFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return folder
 }

@@ -27,9 +27,7 @@ func Listen(t testing.TB, command ...string) *Listener {
 	in, err1 := l.cmd.StdinPipe()
 	out, err2 := l.cmd.StdoutPipe()
 	l.cmd.Stderr = &l.log
-	if err := errors.Join(err1, err2, l.cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err1, err2, l.cmd.Start())
 	l.in, l.lines = in, bufio.NewScanner(out)
 	l.lines.Buffer(nil, 1<<20) // differences are shown with whole books
 	t.Cleanup(func() {

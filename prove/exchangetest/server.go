@@ -82,9 +82,7 @@ func Build(t testing.TB, version string, lacks int) string {
 	if os.Getenv(programVariable) == "" {
 		flags = append(flags, "-race")
 	}
-	if err := buildIn(path, flags...); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, buildIn(path, flags...))
 	return path
 }
 
@@ -104,9 +102,7 @@ func lacking(t testing.TB, dir string, formats int) string {
 		fmt.Sprint(constant, " - ", formats), 1)), 0o600)
 	replace, err4 := json.Marshal(map[string]any{"Replace": map[string]string{file: other}})
 	err5 := os.WriteFile(overlay, replace, 0o600)
-	if err := errors.Join(err3, err4, err5); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err3, err4, err5)
 	return overlay
 }
 
@@ -150,13 +146,9 @@ func New(t testing.TB, store string, more ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "exchange.yaml")
-	if err := os.WriteFile(file, []byte(Settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, []byte(Settings), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	s := &Server{t: t, binary: build(t), Listen: FreeAddress(t), Operator: FreeAddress(t),
 		token: "token-of-the-tests-0123456789abcdef", log: log,
 		Client: &fasthttp.Client{ReadTimeout: 20 * time.Second, MaxIdemponentCallAttempts: 1,
@@ -247,9 +239,7 @@ func (s *Server) run(cmd *exec.Cmd, log io.Writer) {
 	s.t.Helper()
 	s.Client.CloseIdleConnections() // those to the process before
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, log, log
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, cmd.Start())
 	s.process, s.exited = cmd, make(chan struct{})
 	go func(done chan struct{}) {
 		cmd.Wait() //nolint:errcheck // the state is looked at instead
@@ -268,9 +258,7 @@ func (s *Server) Kill() {
 // Terminate asks for an orderly end and returns the exit code.
 func (s *Server) Terminate() int {
 	s.t.Helper()
-	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, s.process.Process.Signal(syscall.SIGTERM))
 	<-s.exited
 	return s.process.ProcessState.ExitCode()
 }
@@ -290,18 +278,14 @@ func (s *Server) Pid() int { return s.process.Process.Pid }
 // Signal sends the process a signal.
 func (s *Server) Signal(signal os.Signal) {
 	s.t.Helper()
-	if err := s.process.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, s.process.Process.Signal(signal))
 }
 
 // Log returns the program's log so far.
 func (s *Server) Log() string {
 	s.t.Helper()
 	b, err := os.ReadFile(s.log.Name())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, err)
 	return string(b)
 }
 
@@ -446,9 +430,7 @@ func (s *Server) ExitCode() int { return s.process.ProcessState.ExitCode() }
 func (s *Server) Ends() (int, string) {
 	s.t.Helper()
 	at, err := s.log.Seek(0, 2)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, err)
 	s.Run()
 	select {
 	case <-s.exited:
@@ -456,9 +438,7 @@ func (s *Server) Ends() (int, string) {
 		s.t.Fatal("the exchange does not end")
 	}
 	b, err := os.ReadFile(s.log.Name())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, err)
 	return s.ExitCode(), string(b[at:])
 }
 
@@ -485,4 +465,12 @@ func (s *Server) Data(name string) string {
 	}
 	s.t.Fatal("the server has no data folder")
 	return ""
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }

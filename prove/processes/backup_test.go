@@ -86,9 +86,7 @@ func (w *world) books(archive string) {
 		if err == nil {
 			err = t.get("/api/v1/wallets/", &wallet)
 		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		succeeds(w.t, err)
 		for _, r := range rows {
 			trades[fmt.Sprintf("%d %v %v", r.ID, r.Price, r.Amount)] = true
 		}
@@ -149,9 +147,7 @@ func changed(t *testing.T, file, to string) string {
 		b[len(b)-1] ^= 1
 		err = os.WriteFile(to, b, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return to
 }
 
@@ -164,9 +160,7 @@ func (w *world) tampersWith(archive string) {
 	}
 	newest := parts[len(parts)-1]
 	away := filepath.Join(w.t.TempDir(), "part")
-	if err := os.Rename(newest, away); err != nil {
-		w.t.Fatal(err)
-	}
+	succeeds(w.t, os.Rename(newest, away))
 	changed(w.t, away, newest)
 	w.run(70, "authentication is wrong", "audit", "--archive", archive)
 	out, errOut, code := w.s.Command("audit", "--archive", archive, "--without-authentication")
@@ -174,9 +168,7 @@ func (w *world) tampersWith(archive string) {
 		!strings.Contains(out, "The books balance") {
 		w.t.Fatalf("without authentication: %d %s %s", code, out, errOut)
 	}
-	if err := os.Rename(away, newest); err != nil {
-		w.t.Fatal(err)
-	}
+	succeeds(w.t, os.Rename(away, newest))
 }
 
 // moveTo restores the newest backup of a folder into Redis and goes on there, with an archive that

@@ -42,9 +42,7 @@ var balancers = map[string]balancer{
 			"client_body_temp_path %[1]s/body;\n\tproxy_temp_path %[1]s/proxy;\n\t"+
 			"fastcgi_temp_path %[1]s/fastcgi;\n\tuwsgi_temp_path %[1]s/uwsgi;\n\t"+
 			"scgi_temp_path %[1]s/scgi;\n\tinclude %[2]s;\n}\n", folder, file)
-		if err := os.WriteFile(main, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(main, []byte(text), 0o600))
 		return []string{"-c", main, "-p", folder, "-e", "stderr"}
 	}},
 	"haproxy": {"haproxy.cfg", func(_ *testing.T, file, _ string) []string {
@@ -61,10 +59,7 @@ var balancers = map[string]balancer{
 func balance(t *testing.T, name string, nodes []string) (address string) {
 	t.Helper()
 	example := balancers[name]
-	b, err := os.ReadFile(filepath.Join("../../docs/examples", example.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must[[]byte](t)(os.ReadFile(filepath.Join("../../docs/examples", example.file)))
 	folder, text := t.TempDir(), string(b)
 	address = exchangetest.FreeAddress(t)
 	for old, now := range map[string]string{"10.0.0.1:8080": nodes[0], "10.0.0.2:8080": nodes[1],
@@ -76,9 +71,7 @@ func balance(t *testing.T, name string, nodes []string) (address string) {
 		t.Fatalf("not all addresses are put in:\n%s", text)
 	}
 	file := filepath.Join(folder, example.file)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 	program, err := exec.LookPath(name)
 	if err != nil {
 		program = "/usr/sbin/" + name // where Debian has it, and not all users look
@@ -119,10 +112,7 @@ type fakeNode struct {
 
 func newFakeNode(t *testing.T) *fakeNode {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	n := &fakeNode{listener: l, used: map[net.Conn]bool{}}
 	s := &fasthttp.Server{Handler: n.handle}
 	served := make(chan error, 1)
@@ -321,10 +311,7 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 			o.Addresses, o.Accounts, o.Connections = []string{at}, 6, 12
 			o.Duration = time.Second
 			o.Subscribers = map[string]int{"diff": 3, "trades": 3, "own": 3}
-			r, err := loadtest.Run(context.Background(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must[*loadtest.Report](t)(loadtest.Run(context.Background(), o))
 			if v := r.Verification; r.Differs() || r.Unknown > 0 || v.Orders < 50 ||
 				v.Audit != "clean" {
 				t.Errorf("%+v", v)
@@ -368,9 +355,7 @@ func addressesAreTheClients(t *testing.T, s *exchangetest.Server, account, at st
 		req.Header.Set("X-KEY", key.Key)
 		req.Header.Set("X-NONCE", strconv.Itoa(nonce))
 		req.Header.Set("X-SIGN", string(sign.New([]byte(key.Secret)).Sign(nil, []byte(key.Key))))
-		if err := client.Do(req, resp); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, client.Do(req, resp))
 		client.CloseIdleConnections()
 		return resp.StatusCode()
 	}

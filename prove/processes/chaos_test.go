@@ -218,10 +218,8 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	if file := os.Getenv("EXCHANGE_CHAOS_REPORT"); file != "" && !t.Failed() {
-		if err := os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable),
-			redistest.Version(t)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(file, reliability(tallies, os.Getenv(seedVariable),
+			redistest.Version(t)), 0o644))
 	}
 }
 
@@ -313,9 +311,7 @@ func (c *chaos) openOffice() (closeOffice func()) {
 	return func() {
 		c.t.Helper()
 		wait()
-		if err := errors.Join(errs...); err != nil {
-			c.t.Fatal(err)
-		}
+		succeeds(c.t, errors.Join(errs...))
 	}
 }
 
@@ -383,9 +379,7 @@ type verification struct {
 func (l *load) end() verification {
 	t := l.c.t
 	t.Helper()
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, l.cmd.Process.Signal(os.Interrupt))
 	<-l.done
 	var report struct{ Verification *verification }
 	b, err := os.ReadFile(l.file)
@@ -605,9 +599,7 @@ func (c *chaos) fillDisk() {
 // ballast fills the disk to its last byte.
 func (c *chaos) ballast() (makeRoom func()) {
 	file, err := os.Create(filepath.Join(c.folder, "ballast"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 	block := make([]byte, 64<<10)
 	for n := len(block); n > 0; {
 		if _, err = file.Write(block[:n]); err != nil {
@@ -618,9 +610,7 @@ func (c *chaos) ballast() (makeRoom func()) {
 		c.t.Fatal(err)
 	}
 	return func() {
-		if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
-			c.t.Fatal(err)
-		}
+		succeeds(c.t, file.Close(), os.Remove(file.Name()))
 	}
 }
 
@@ -632,10 +622,8 @@ func (c *chaos) limitFiles() (makeRoom func()) {
 		pid = c.redis.Pid()
 	}
 	var before unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY},
-		&before); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1,
+		Max: unix.RLIM_INFINITY}, &before))
 	return func() {
 		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &before,
 			nil); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -753,10 +741,7 @@ func (c *chaos) loseTail(alive, accepts bool) {
 		first.Kill()
 	}
 	looks := func() string {
-		stats, err := r.Info(c.t.Context(), "commandstats").Result()
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		stats := must[string](c.t)(r.Info(c.t.Context(), "commandstats").Result())
 		_, after, _ := strings.Cut(stats, "cmdstat_hmget:calls=")
 		calls, _, _ := strings.Cut(after, ",")
 		return calls
@@ -816,14 +801,10 @@ func (c *chaos) cutTail(r *redis.Client) {
 	last := newest[len(newest)-1]
 	seq, _, _ := strings.Cut(last.ID, "-")
 	for _, lost := range newest[:len(newest)-1] {
-		if err := r.XDel(c.t.Context(), "{main}:j", lost.ID).Err(); err != nil {
-			c.t.Fatal(err)
-		}
+		succeeds(c.t, r.XDel(c.t.Context(), "{main}:j", lost.ID).Err())
 	}
 	err = r.HSet(c.t.Context(), "{main}:m", "seq", seq, "dig", last.Values["d"]).Err()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 }
 
 // hang lets Redis stand still for longer than an owner may show no sign of life.
@@ -945,10 +926,7 @@ func (c *chaos) post(t *trader) (answer func() int) {
 	t.orders[o.clientID] = o
 	form := fmt.Sprintf("amount=%s&client_order_id=%s&pair=BTC_USDT&price=%s&type=%s", o.amount,
 		o.clientID, o.price, o.side)
-	conn, err := net.Dial("tcp", t.s.Listen)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	conn := must[net.Conn](c.t)(net.Dial("tcp", t.s.Listen))
 	c.t.Cleanup(func() { conn.Close() })
 	if _, err := fmt.Fprintf(conn,
 		"POST /api/v1/order/ HTTP/1.1\r\nHost: %s\r\nX-KEY: %s\r\nX-NONCE: 1\r\nX-SIGN: "+
@@ -1020,19 +998,13 @@ func (c *chaos) outOfMemory() {
 
 func (c *chaos) config(name, value string) {
 	c.t.Helper()
-	if err := c.redis.Client().ConfigSet(c.t.Context(), name, value).Err(); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, c.redis.Client().ConfigSet(c.t.Context(), name, value).Err())
 }
 
 func (c *chaos) readOnly() {
 	r := c.redis.Client()
 	// an address without a server
-	if err := r.ReplicaOf(c.t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, r.ReplicaOf(c.t.Context(), "127.0.0.1", "1").Err())
 	c.refuses()
-	if err := r.ReplicaOf(c.t.Context(), "NO", "ONE").Err(); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, r.ReplicaOf(c.t.Context(), "NO", "ONE").Err())
 }

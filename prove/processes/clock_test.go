@@ -90,10 +90,7 @@ func init() {
 
 func withClock(c *chaos) {
 	onPebble(c)
-	program, err := clockProgram(c.t.TempDir())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	program := must[string](c.t)(clockProgram(c.t.TempDir()))
 	c.s.Use(program)
 }
 
@@ -137,10 +134,7 @@ func (c *chaos) behind(much time.Duration, move func()) {
 	exchangetest.Eventually(c.t, fmt.Sprintf("the exchange says that its clock is %v behind", much),
 		func() bool {
 			for _, alarm := range clockAlarm.FindAllStringSubmatch(c.s.Log()[from:], -1) {
-				us, err := strconv.ParseInt(alarm[1], 10, 64)
-				if err != nil {
-					c.t.Fatal(err)
-				}
+				us := must[int64](c.t)(strconv.ParseInt(alarm[1], 10, 64))
 				if (time.Duration(us)*time.Microsecond - much).Abs() < 10*time.Minute {
 					return true
 				}

@@ -38,14 +38,8 @@ func (c *cluster) archived(dir string) {
 			}
 			return false
 		}
-		a, err := archive.Open(dir)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		end, err := a.End()
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		a := must[*archive.Archive](c.t)(archive.Open(dir))
+		end := must[uint64](c.t)(a.End())
 		return end >= now
 	})
 }
@@ -99,9 +93,7 @@ func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
 		t.Fatalf("there are %v, %v", parts, err)
 	}
 	for _, name := range parts[:len(parts)-1] {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.Remove(name))
 	}
 	s.Refuses(70, "are missing")
 	s.Args[at] = filepath.Join(t.TempDir(), "later")
@@ -118,10 +110,7 @@ func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
 func anothersArchive(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "another")
-	a, err := archive.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must[*archive.Archive](t)(archive.Open(dir))
 	store := memory.Open(memory.NewDisk(), persistence.Retention{})
 	defer store.Close() //nolint:errcheck // it is in memory
 	tok, _, err := store.Acquire(t.Context(), persistence.Claim{Owner: "another"})
@@ -135,8 +124,6 @@ func anothersArchive(t *testing.T) string {
 	if err == nil {
 		_, err = a.Save(t.Context(), store, key, persistence.HistoryID{1}, 1)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return dir
 }

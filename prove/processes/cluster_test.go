@@ -4,7 +4,6 @@ package processes
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -158,10 +157,7 @@ func (c *cluster) entry(s *exchangetest.Server) string {
 func (c *cluster) emptied(s *exchangetest.Server) {
 	c.t.Helper()
 	store := s.Args[slices.Index(s.Args, "--store")+1]
-	if err := errors.Join(os.RemoveAll(s.Data("")),
-		os.RemoveAll(strings.TrimPrefix(store, "pebble:"))); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, os.RemoveAll(s.Data("")), os.RemoveAll(strings.TrimPrefix(store, "pebble:")))
 }
 
 // others returns the nodes without one.
@@ -430,9 +426,7 @@ func (c *cluster) bring(from *exchangetest.Server) {
 			err = os.WriteFile(filepath.Join(c.folder, name, "exchange.key"), key, 0o600)
 		}
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 }
 
 // withoutCluster returns a node's arguments without what makes it one.

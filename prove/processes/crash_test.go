@@ -222,9 +222,7 @@ func (w *world) load(acks int, crash func()) {
 	crash()
 	stop.Store(true)
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		w.t.Fatal(err)
-	}
+	succeeds(w.t, errors.Join(errs...))
 }
 
 // compare looks at everything through the API, and at every request that was ever sent, and has the
@@ -266,9 +264,7 @@ func (w *world) compare() {
 	for id := range ids {
 		w.highest = max(w.highest, id)
 	}
-	if err := w.s.Audit(); err != nil {
-		w.t.Fatal(err)
-	}
+	succeeds(w.t, w.s.Audit())
 }
 
 // confirmed waits until the store has confirmed its owner anew. An exchange that was ready a moment
@@ -396,4 +392,21 @@ func (o *sentOrder) compare(row orderRow, there bool, trades map[uint64]tradeRow
 		}
 	}
 	return nil
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must wants no error beside a value.
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		succeeds(t, err)
+		return v
+	}
 }

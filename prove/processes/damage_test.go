@@ -53,9 +53,7 @@ func (c *chaos) flipInPebble() {
 func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 	c.t.Helper()
 	folder := c.s.Data("../copy")
-	if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(c.folder))); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(c.folder)))
 	if name != "" {
 		what = name + ", " + c.flipOneBit(filepath.Join(folder, name))
 	}
@@ -69,9 +67,7 @@ func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 func (c *chaos) flipInRedis() {
 	c.t.Helper()
 	ctx := c.t.Context()
-	if err := c.redis.Client().BgRewriteAOF(ctx).Err(); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, c.redis.Client().BgRewriteAOF(ctx).Err())
 	exchangetest.Eventually(c.t, "Redis has rewritten its file", func() bool {
 		text, err := c.redis.Client().Info(ctx, "persistence").Result()
 		return err == nil && strings.Contains(text, "aof_rewrite_in_progress:0") &&
@@ -82,13 +78,9 @@ func (c *chaos) flipInRedis() {
 	c.redis.Kill()
 	folder, kept := filepath.Join(c.redis.Dir(), "appendonlydir"),
 		filepath.Join(c.t.TempDir(), "kept")
-	if err := os.CopyFS(kept, os.DirFS(folder)); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, os.CopyFS(kept, os.DirFS(folder)))
 	putBack := func() {
-		if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(kept))); err != nil {
-			c.t.Fatal(err)
-		}
+		succeeds(c.t, os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(kept)))
 	}
 	c.redis.Restart()
 	want := c.asItWas(c.onRedis())
@@ -133,9 +125,7 @@ func (c *chaos) onRedis() *exchangetest.Server {
 	err := errors.Join(os.CopyFS(s.Data(""), os.DirFS(c.s.Data(""))),
 		// by this file a copy is told from its original, which does not wait
 		os.Remove(s.Data("serve.lock")), os.Link(c.s.Data("serve.lock"), s.Data("serve.lock")))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 	return s
 }
 
@@ -143,19 +133,14 @@ func (c *chaos) onRedis() *exchangetest.Server {
 // says which.
 func (c *chaos) flipOneBit(name string) string {
 	c.t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	b := must[[]byte](c.t)(os.ReadFile(name))
 	used := bytes.TrimRight(b, "\x00")
 	if len(used) == 0 {
 		return "which is empty"
 	}
 	bit := c.random.IntN(len(used) * 8)
 	b[bit/8] ^= 1 << (bit % 8)
-	if err := os.WriteFile(name, b, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, os.WriteFile(name, b, 0o600))
 	return fmt.Sprintf("bit %d of %d bytes", bit, len(used))
 }
 

@@ -186,9 +186,7 @@ func (c *cluster) hasPast(led *exchangetest.Server) {
 	for _, name := range []string{"market-1", "market-2"} {
 		rows, err := pages(w.keyOf(name, []string{"read"}), "/api/v1/orders/own/", 500,
 			func(o orderRow) uint64 { return o.ID })
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		succeeds(c.t, err)
 		for _, o := range rows {
 			if strings.HasPrefix(o.ClientID, "past-") {
 				if ids[o.ClientID] {
@@ -212,10 +210,7 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	real.Start()
 	// and no key: nothing is sealed that the other could not open
 	does(t, real, "account", "create", "carol")
-	before, err := r.Client().HGetAll(t.Context(), "{main}:m").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must[map[string]string](t)(r.Client().HGetAll(t.Context(), "{main}:m").Result())
 	demo := exchangetest.New(t, r.URL())
 	demo.Demo()
 	demo.Refuses(64, "is not the demo's", `"carol"`)
@@ -232,8 +227,6 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }

@@ -20,9 +20,7 @@ func allows(t *testing.T, s *exchangetest.Server, files int) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "limited")
 	text := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec '%s' \"$@\"\n", files, s.Program())
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(script, []byte(text), 0o700))
 	s.Use(script)
 }
 

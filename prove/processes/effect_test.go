@@ -101,10 +101,7 @@ func (c *chaos) appendsNothing() {
 // journalEnd returns the last sequence of the journal in Redis.
 func (c *chaos) journalEnd() string {
 	c.t.Helper()
-	end, err := c.redis.Client().HGet(c.t.Context(), "{main}:m", "seq").Result()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	end := must[string](c.t)(c.redis.Client().HGet(c.t.Context(), "{main}:m", "seq").Result())
 	return end
 }
 
@@ -183,9 +180,7 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 	for range 2 {
 		c.s.Refuses(70, "HEAD.redis")
 	}
-	if err := os.Remove(c.s.Data("HEAD.redis")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(c.s.Data("HEAD.redis")))
 	w.rollBack(before)
 	w.backingUp.Store(false)
 	c.insists(c.s)
@@ -197,9 +192,6 @@ func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 // end returns journalEnd as a number.
 func (c *chaos) end() uint64 {
 	c.t.Helper()
-	n, err := strconv.ParseUint(c.journalEnd(), 10, 64)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := must[uint64](c.t)(strconv.ParseUint(c.journalEnd(), 10, 64))
 	return n
 }

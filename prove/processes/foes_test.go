@@ -37,9 +37,7 @@ func issuerOf(t *testing.T, folder string) *issuer {
 	id, err1 := os.ReadFile(filepath.Join(folder, "cluster.id"))
 	pair, err2 := tls.LoadX509KeyPair(filepath.Join(folder, "ca.crt"),
 		filepath.Join(folder, "ca.key"))
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err1, err2)
 	i := &issuer{t: t, cluster: strings.TrimSpace(string(id)), cert: pair.Leaf,
 		key: pair.PrivateKey, roots: x509.NewCertPool()}
 	i.roots.AddCert(i.cert)
@@ -54,10 +52,7 @@ func (i *issuer) identity(role, name string) string {
 // issue makes a certificate, which change may make another one.
 func (i *issuer) issue(name string, change func(*x509.Certificate)) *tls.Certificate {
 	i.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	key := must[*ecdsa.PrivateKey](i.t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	form := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
 		DNSNames: []string{name}, Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -67,9 +62,7 @@ func (i *issuer) issue(name string, change func(*x509.Certificate)) *tls.Certifi
 		change(form)
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, form, i.cert, &key.PublicKey, i.key)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	succeeds(i.t, err)
 	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 

@@ -37,9 +37,7 @@ func (c *chaos) files() (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	succeeds(c.t, err)
 	return names
 }
 

@@ -138,10 +138,7 @@ func (v *stronghold) usage(s *exchangetest.Server) usage {
 		if m == nil {
 			v.cluster.t.Fatalf("there is no %s", name)
 		}
-		x, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			v.cluster.t.Fatal(err)
-		}
+		x := must[float64](v.cluster.t)(strconv.ParseFloat(m[1], 64))
 		return int(x)
 	}
 	return usage{number("go_memstats_heap_inuse_bytes"), number("go_goroutines"),
@@ -151,10 +148,7 @@ func (v *stronghold) usage(s *exchangetest.Server) usage {
 // descriptors returns the number of a process's open descriptors.
 func descriptors(t *testing.T, s *exchangetest.Server) int {
 	t.Helper()
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must[[]os.DirEntry](t)(os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid())))
 	return len(list)
 }
 

@@ -14,47 +14,17 @@ import (
 
 // act sends one operation, or now and then a batch. False: the exchange is gone.
 func (c *recordedClient) act() bool {
-	c.h.mu.Lock()
-	batch := c.rand.IntN(6) == 0
-	c.h.mu.Unlock()
-	if batch {
-		return c.doBatch()
+	list := c.draw()
+	if len(list) > 1 {
+		return c.doBatch(list)
 	}
-	return c.do(c.draw())
-}
-
-// drawBatch chooses an order, and up to three more orders and cancels, some of which name it; the
-// history is locked.
-func (c *recordedClient) drawBatch() []lineartest.Operation {
-	// No other client repeats the number: the pair of an operation that names it is sure.
-	list := []lineartest.Operation{c.drawOrder()}
-	first := list[0]
-	for range 1 + c.rand.IntN(3) {
-		cancel := lineartest.Operation{Kind: lineartest.Cancel, Account: c.account,
-			Order: first.Order, Pair: first.Pair, Named: true}
-		k, ok := c.newest(c.h.orders)
-		switch n := c.rand.IntN(4); {
-		case n == 0:
-			list = append(list, cancel)
-		case n == 1 && ok:
-			cancel.Order, cancel.Pair = k, c.h.pairs[k]
-			list = append(list, cancel)
-		default:
-			list = append(list, c.drawOrder())
-		}
-	}
-	c.sign(&list[0])
-	for i := range list {
-		list[i].Key, list[i].Nonce = list[0].Key, list[0].Nonce
-	}
-	return list
+	return c.do(list[0])
 }
 
 // doBatch sends a batch and notes its results. False: the exchange is gone.
-func (c *recordedClient) doBatch() bool {
+func (c *recordedClient) doBatch(list []lineartest.Operation) bool {
 	h := c.h
 	h.mu.Lock()
-	list := c.drawBatch()
 	key := h.keys[list[0].Key]
 	noted := h.history.BeginBatch(c.number, list)
 	h.mu.Unlock()

@@ -26,9 +26,7 @@ func TestHistoriesOverThreeNodesAreLinearizable(t *testing.T) {
 func overThreeNodes(t *testing.T) error {
 	g := newSiege(t, newRandom(t))
 	for _, s := range g.nodes {
-		if err := os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600))
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS=o1")
 		s.Client.ReadTimeout = 5 * time.Second // a node that is stopped does not answer
 		s.Run()

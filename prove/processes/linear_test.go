@@ -56,14 +56,12 @@ func oneIsDecided(t *testing.T, record func() error) {
 // throughKills records a history on a fresh store, and checks it.
 func throughKills(t *testing.T, store string) error {
 	s := exchangetest.New(t, store)
-	if err := os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(s.Args[2], []byte(recordedSettings), 0o600))
 	s.Start()
 	h := newHistory(t, s)
 	h.subscribe()
 	for range bursts {
-		h.own[h.clients[0].rand.IntN(lineartest.Accounts)].leave()
+		h.own[h.clients[0].Random.IntN(lineartest.Accounts)].leave()
 		h.play(s.Kill, s.Start)
 		h.look()
 	}
@@ -114,6 +112,8 @@ var (
 
 // A recorded is a history of clients of the real program, while it is made.
 type recorded struct {
+	*lineartest.Drawing // locked by mu
+
 	t       *testing.T
 	s       *exchangetest.Server
 	nodes   []*exchangetest.Server // that clients turn to; nil: there is s alone
@@ -123,38 +123,19 @@ type recorded struct {
 	observer *exchangetest.Server
 	own      [lineartest.Accounts]*recordedOwn // nil: accounts have no subscribers
 
-	mu          sync.Mutex
-	keys        map[int]*trader // by number
-	numbers     map[string]int  // of keys, by name
-	nonces      map[int]uint64
-	overtaken   []uint64   // of the key for parallel use, below the greatest and not sent
-	extra       []numbered // keys beside the clients' own
-	orders      []numbered // that were told
-	withdrawals []numbered
-	pairs       map[int]int // of those orders
-	sent        []numbered  // orders of any outcome
-	again       []numbered  // those whose number another order may have, too
-	closed      map[int]bool
-	drawCount   int
-	changes     int          // deposits and adjustments
-	frozen      map[int]bool // accounts, as was asked for last
-	ended       int          // operations
-}
-
-// A numbered is an order, a withdrawal or a key of an account.
-type numbered struct {
-	account, number int
-	id              uint64
+	mu      sync.Mutex
+	keys    map[int]*trader // by number
+	numbers map[string]int  // of keys, by name
+	changes int             // deposits and adjustments
+	ended   int             // operations
 }
 
 // A recordedClient sends one request after the other, mostly with a key of its own.
 type recordedClient struct {
-	h       *recorded
-	rand    *rand.Rand
-	number  int
-	account int
-	key     int
-	s       *exchangetest.Server // that it sends to
+	lineartest.Drawer
+	h      *recorded
+	number int
+	s      *exchangetest.Server // that it sends to
 	// the newest request was turned away, or its answer is lost
 	unserved bool
 }
@@ -167,17 +148,15 @@ const (
 	bursts           = 5 // each with a kill
 	mostUndecided    = 8 // histories, in one place
 	// parallelKey is the number of the key that both clients of the last account share, for
-	// parallel use. It keeps keptNonces nonces. Of overtaking ones any may be sent next.
+	// parallel use. It keeps keptNonces nonces.
 	parallelKey = recordedAccounts
 	keptNonces  = 8
-	overtaking  = 6
 )
 
 func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	t.Helper()
-	h := &recorded{t: t, s: s, keys: map[int]*trader{}, numbers: map[string]int{},
-		nonces: map[int]uint64{}, pairs: map[int]int{}, closed: map[int]bool{},
-		frozen: map[int]bool{}}
+	h := &recorded{Drawing: lineartest.NewDrawing(parallelKey, true), t: t, s: s,
+		keys: map[int]*trader{}, numbers: map[string]int{}}
 	for pair := range h.history.Fees {
 		for account := range h.history.Fees[pair] {
 			h.history.Fees[pair][account] = recordedRates[pair]
@@ -187,10 +166,10 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	w := &world{t: t, s: s}
 	for i := range recordedClients {
 		h.clients = append(h.clients, &recordedClient{h: h, number: i, s: s,
-			account: i % recordedAccounts, key: i + 1,
-			rand: rand.New(rand.NewPCG(random.Uint64(), 0))})
+			Drawer: lineartest.Drawer{Drawing: h.Drawing, Account: i % recordedAccounts,
+				Key: i + 1, Random: rand.New(rand.NewPCG(random.Uint64(), 0))}})
 	}
-	h.clients[2*recordedAccounts-1].key = parallelKey
+	h.clients[2*recordedAccounts-1].Key = parallelKey
 	for i := range lineartest.Accounts {
 		if i != lineartest.FeeAccount { // which is there from the start
 			w.must("/operator/v1/accounts",
@@ -295,10 +274,10 @@ func (h *recorded) looker() *recordedClient {
 // account cannot log in.
 func (h *recorded) thaw() {
 	c := h.looker()
-	for account := range h.frozen {
+	for account := range h.Frozen {
 		c.do(lineartest.Operation{Kind: lineartest.Freeze, Account: account})
 	}
-	clear(h.frozen)
+	clear(h.Frozen)
 }
 
 // turn has a client send to the next node that serves, or is not heard to serve no more.
@@ -324,8 +303,7 @@ func (h *recorded) look() {
 	c := h.looker()
 	signed := func(o lineartest.Operation) {
 		o.Key = accountKey(o.Account)
-		h.nonces[o.Key]++
-		o.Nonce = h.nonces[o.Key]
+		o.Nonce = h.Nonce(o.Key)
 		c.do(o)
 	}
 	for pair := range recordedPairs {
@@ -338,171 +316,37 @@ func (h *recorded) look() {
 			signed(lineartest.Operation{Kind: kind, Account: i})
 		}
 	}
-	for _, o := range h.sent {
-		if !h.closed[o.number] {
-			signed(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.account,
-				Order: o.number})
+	for _, o := range h.Sent {
+		if !h.Closed[o.Number] {
+			signed(lineartest.Operation{Kind: lineartest.ReadOrder, Account: o.Account,
+				Order: o.Number})
 		}
 	}
 	h.history.Settle()
 }
 
-// draw chooses the next operation.
-func (c *recordedClient) draw() lineartest.Operation {
+// draw chooses what to do next: an operator's request now and then.
+func (c *recordedClient) draw() []lineartest.Operation {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	if c.rand.IntN(6) == 0 {
-		return c.drawOperator()
+	if c.Random.IntN(6) == 0 {
+		return []lineartest.Operation{c.Operate()}
 	}
-	o := c.drawOwn()
-	if o.Kind.Needs() != 0 {
-		c.sign(&o)
+	list := c.Draw()
+	if o := &list[0]; o.Kind == lineartest.ConfirmWithdrawal &&
+		c.h.s.Mails.Code(lineartest.IDOf(c.h.Withdrawals, o.Withdrawal)) == "" {
+		o.Kind = lineartest.CancelWithdrawal // the code is on its way
 	}
-	return o
-}
-
-// sign chooses the key and the nonce of an operation; the history is locked.
-func (c *recordedClient) sign(o *lineartest.Operation) {
-	o.Key = c.key
-	if k, ok := c.newest(c.h.extra); ok && c.rand.IntN(5) == 0 {
-		o.Key = k
-	}
-	o.Nonce = c.nonce(o.Key)
-}
-
-// nonce returns the next nonce of a key, and now and then one again. Those of the key for parallel
-// use come in any order, as those of several connections do. The history is locked.
-func (c *recordedClient) nonce(key int) uint64 {
-	h := c.h
-	switch again := c.rand.IntN(20) == 0 && h.nonces[key] > 0; {
-	case key == parallelKey && again:
-		return h.nonces[key] - c.rand.Uint64N(min(h.nonces[key], overtaking))
-	case key == parallelKey:
-		for len(h.overtaken) < overtaking {
-			h.nonces[key]++
-			h.overtaken = append(h.overtaken, h.nonces[key])
-		}
-		at := c.rand.IntN(overtaking)
-		nonce := h.overtaken[at]
-		h.overtaken = slices.Delete(h.overtaken, at, at+1)
-		return nonce
-	case !again:
-		h.nonces[key]++
-	}
-	return h.nonces[key]
-}
-
-// newest returns one of the account's newest ids.
-func (c *recordedClient) newest(list []numbered) (int, bool) {
-	for i := len(list) - 1 - c.rand.IntN(4); i >= 0; i-- {
-		if list[i].account == c.account {
-			return list[i].number, true
-		}
-	}
-	return 0, false
-}
-
-func (c *recordedClient) drawOperator() lineartest.Operation {
-	h := c.h
-	o := lineartest.Operation{Account: c.account}
-	switch n := c.rand.IntN(12); {
-	case n < 4:
-		if w, ok := c.newest(h.withdrawals); ok {
-			o.Kind, o.Withdrawal = lineartest.ApproveWithdrawal+lineartest.Kind(n%2), w
-			return o
-		}
-	case n < 6:
-		o.Kind, o.Key, o.Permissions = lineartest.CreateKey, feeKey+1+len(h.extra),
-			uint8(1+c.rand.IntN(int(lineartest.MayAll)))
-		h.extra = append(h.extra, numbered{account: c.account, number: o.Key})
-		return o
-	case n < 8:
-		if k, ok := c.newest(h.extra); ok && h.keys[k] != nil { // its name is known
-			o.Kind, o.Key = lineartest.RevokeKey, k
-			return o
-		}
-	case n < 10:
-		h.frozen[c.account] = !h.frozen[c.account]
-		o.Kind, o.On = lineartest.Freeze, h.frozen[c.account]
-		return o
-	}
-	o.Kind, o.Currency, o.Amount = lineartest.Deposit, c.rand.IntN(lineartest.Currencies),
-		1+c.rand.Int64N(2)
-	if c.rand.IntN(3) == 0 {
-		o.Kind = lineartest.Adjustment
-	}
-	return o
-}
-
-func (c *recordedClient) drawOwn() lineartest.Operation {
-	h := c.h
-	o := lineartest.Operation{Account: c.account}
-	switch n := c.rand.IntN(22); {
-	case n < 5:
-		if k, ok := c.newest(h.orders); ok {
-			o.Kind, o.Order, o.Pair = lineartest.Cancel, k, h.pairs[k]
-			if n < 2 {
-				o.Kind = lineartest.ReadOrder
-			}
-			return o
-		}
-	case n == 5:
-		o.Kind = lineartest.ReadOpen
-		return o
-	case n < 8:
-		o.Kind = lineartest.ReadWallet
-		return o
-	case n == 8:
-		o.Kind, o.Pair = lineartest.ReadBook, c.rand.IntN(lineartest.Pairs)
-		return o
-	case n == 9:
-		h.drawCount++
-		o.Kind, o.Withdrawal, o.Currency, o.Amount = lineartest.Withdrawal, h.drawCount,
-			c.rand.IntN(lineartest.Currencies), 1+c.rand.Int64N(8)
-		return o
-	case n < 12:
-		if w, ok := c.newest(h.withdrawals); ok {
-			o.Kind, o.Withdrawal = lineartest.ConfirmWithdrawal, w
-			if i := slices.IndexFunc(h.withdrawals,
-				func(x numbered) bool { return x.number == w }); n == 11 ||
-				c.h.s.Mails.Code(h.withdrawals[i].id) == "" {
-				o.Kind = lineartest.CancelWithdrawal // or the code is on its way
-			}
-			return o
-		}
-	case n == 12:
-		o.Kind, o.Pair = lineartest.CancelAll, c.rand.IntN(lineartest.Pairs+1)-1
-		return o
-	}
-	number, again := c.newest(h.again)
-	if again = again && c.rand.IntN(8) == 0; again {
-		return c.orderOf(number)
-	}
-	o = c.drawOrder()
-	h.again = append(h.again, numbered{account: c.account, number: o.Order})
-	return o
-}
-
-// drawOrder returns an order with a number of its own.
-func (c *recordedClient) drawOrder() lineartest.Operation {
-	number := len(c.h.sent) + 1
-	c.h.sent = append(c.h.sent, numbered{account: c.account, number: number})
-	return c.orderOf(number)
-}
-
-func (c *recordedClient) orderOf(number int) lineartest.Operation {
-	return lineartest.Operation{Kind: lineartest.Place, Account: c.account, Order: number,
-		Pair: c.rand.IntN(lineartest.Pairs), Buy: c.rand.IntN(2) == 0,
-		Price: 98 + c.rand.Int64N(5), Amount: 1 + c.rand.Int64N(4)}
+	return list
 }
 
 // do sends one operation and notes its result. False: the exchange is gone.
 func (c *recordedClient) do(o lineartest.Operation) bool {
 	c.h.mu.Lock()
-	known := o.Kind.Needs() == 0 || c.h.keys[o.Key] != nil
+	known := o.Key == 0 || o.Kind == lineartest.CreateKey || c.h.keys[o.Key] != nil
 	noted := c.h.history.Begin(c.number, o)
 	c.h.mu.Unlock()
-	if !known { // its secret is not known, or not yet
+	if !known { // its name and its secret are not, or not yet
 		noted.Forget()
 		return true
 	}
@@ -544,21 +388,12 @@ func (c *recordedClient) note(noted *lineartest.Recorded, status int, body strin
 	return true
 }
 
-func idOf(list []numbered, number int) uint64 {
-	for _, x := range list {
-		if x.number == number {
-			return x.id
-		}
-	}
-	return 0
-}
-
 // request sends the operation. A status of 0 means no answer.
 func (c *recordedClient) request(o *lineartest.Operation) (status int, body string, err error) {
 	h := c.h
 	h.mu.Lock()
-	order, withdrawal, key := idOf(h.orders, o.Order),
-		idOf(h.withdrawals, o.Withdrawal), h.keys[o.Key]
+	order, withdrawal, key := lineartest.IDOf(h.Orders, o.Order),
+		lineartest.IDOf(h.Withdrawals, o.Withdrawal), h.keys[o.Key]
 	h.mu.Unlock()
 	if o.Kind.Needs() == 0 {
 		return c.unsigned(o, withdrawal, key)
@@ -773,7 +608,7 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 	if status != 200 && status != 201 && !missing {
 		return r, fmt.Errorf("status %d", status)
 	}
-	h := c.h
+	var id uint64
 	r.Outcome = lineartest.Done
 	ok := func(v any) error { return json.Unmarshal([]byte(body), v) }
 	switch o.Kind {
@@ -787,8 +622,7 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 			r.Trades = append(r.Trades, lineartest.Trade{ID: t.ID, Price: t.Price.IntPart(),
 				Amount: t.Amount.IntPart()})
 		}
-		h.orders, h.pairs[o.Order] = append(h.orders, numbered{o.Account, o.Order, p.ID}), o.Pair
-		h.closed[o.Order] = r.Remains == 0
+		id = p.ID
 	case lineartest.Cancel:
 		r.Remains = -1
 	case lineartest.CancelAll:
@@ -798,7 +632,7 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 	case lineartest.Withdrawal:
 		var row withdrawalRow
 		err = ok(&row)
-		h.withdrawals = append(h.withdrawals, numbered{o.Account, o.Withdrawal, row.ID})
+		id = row.ID
 	case lineartest.ReadOrder, lineartest.ReadOpen:
 		var rows []orderRow
 		switch {
@@ -810,13 +644,13 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 			err = ok(&rows)
 		}
 		r.Orders, err = orderRows(rows, err)
-		for _, row := range r.Orders {
-			h.closed[row.Order] = row.Status != lineartest.Open
-		}
 	case lineartest.ReadPending, lineartest.ReadWallet, lineartest.ReadKeys:
-		err = h.rows(o.Kind, ok, &r)
+		err = c.h.rows(o.Kind, ok, &r)
 	case lineartest.ReadBook:
 		err = bookRows(ok, &r)
+	}
+	if err == nil {
+		c.h.Told(o, &r, id)
 	}
 	return r, err
 }

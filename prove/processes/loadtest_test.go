@@ -51,16 +51,11 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		!strings.Contains(out, "the audit is clean") || !strings.Contains(errOut, "s of 2s: ") {
 		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must[[]byte](t)(os.ReadFile(file))
 	var r loadtest.Report
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, d.Decode(&r))
 	v := r.Verification
 	if r.Requests == 0 || r.Done+r.Late+r.Refused+r.Unknown != r.Requests ||
 		r.Unknown > 0 || r.Latency.Count != int64(r.Done+r.Late) ||
@@ -125,10 +120,7 @@ func TestOrdersGoInBatchesAndOverSockets(t *testing.T) {
 		o := testOf(s)
 		o.Sockets, o.Batch, o.Instructed, o.Subscribers["own"] = c.sockets, c.batch, 40, 8
 		o.Mix = loadtest.Mix{Place: 60 - c.reads, Cancel: 40, Read: c.reads}
-		r, err := loadtest.Run(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must[*loadtest.Report](t)(loadtest.Run(context.Background(), o))
 		v := r.Verification
 		if v == nil || v.Found > 0 || v.Orders < 100 || v.Cancels == 0 || v.Audit != "clean" ||
 			r.Unknown > 0 || r.Done+r.Late+r.Refused != r.Requests {
@@ -219,10 +211,7 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 			{Key: "demo-bob", Secret: "demo-bob-secret"}}, 100
 	for range 2 { // the second finds the remains of the first
 		o.LeaveOrders = true
-		r, err := loadtest.Run(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must[*loadtest.Report](t)(loadtest.Run(context.Background(), o))
 		v := r.Verification
 		if r.Differs() || r.Done == 0 || v.Orders == 0 || v.Accounts != 2 || v.Audit != "" ||
 			v.Books != 3 || v.Incomplete != "" || r.Requests+r.Unsent != 200 ||
@@ -261,10 +250,7 @@ func TestARampSaysWhichRateHeld(t *testing.T) {
 	seen := make(chan struct{})
 	o.Progress = &watched{text: "50/s asked: ", seen: seen}
 	go func() { <-seen; cancel() }() // one rate is enough
-	r, err := loadtest.Run(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must[*loadtest.Report](t)(loadtest.Run(ctx, o))
 	if r.Ramp == nil || r.Ramp.Bound != 3_600_000 || r.Differs() {
 		t.Errorf("%+v %+v", r.Ramp, r.Verification)
 	}
@@ -274,10 +260,7 @@ func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {
 	s := startedForLoad(t, "--synthetic-pairs", "5")
 	o := testOf(s)
 	o.Duration, o.Model, o.Rate = time.Second, "hot-pair", 600
-	r, err := loadtest.Run(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must[*loadtest.Report](t)(loadtest.Run(context.Background(), o))
 	v := r.Verification
 	if r.Differs() || len(r.Pairs) != 6 || v.Books != 6 || v.Accounts != 8 || v.Audit != "clean" ||
 		v.Incomplete != "" {

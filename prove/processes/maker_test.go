@@ -121,22 +121,12 @@ func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
 // copyBesidePackages copies examples to a folder from which they find the packages of the clients.
 func copyBesidePackages(t *testing.T, folder string, names ...string) (first string) {
 	t.Helper()
-	packages, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packages := must[string](t)(os.Getwd())
 	dir := t.TempDir()
-	if err := os.Symlink(packages+"/../node_modules", dir+"/node_modules"); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Symlink(packages+"/../node_modules", dir+"/node_modules"))
 	for _, name := range names {
-		b, err := os.ReadFile(folder + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir+"/"+name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		b := must[[]byte](t)(os.ReadFile(folder + name))
+		succeeds(t, os.WriteFile(dir+"/"+name, b, 0o600))
 	}
 	return dir + "/" + names[0]
 }
@@ -234,9 +224,7 @@ func (m *maker) start(command ...string) {
 	if err == nil {
 		err = m.process.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() {
 		m.process.Process.Kill() //nolint:errcheck // it has ended, but after a failure
 		<-m.ended
@@ -343,15 +331,11 @@ func (m *maker) rest() (wallet []walletRow, orders []orderRow, trades []tradeRow
 	t.Helper()
 	for path, to := range map[string]any{"/api/v1/wallets/": &wallet,
 		"/api/v1/orders/own/?status=1": &orders} {
-		if err := m.watcher.get(path, to); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, m.watcher.get(path, to))
 	}
 	trades, err := pages(m.watcher, "/api/v1/exchanges/own/", 1000,
 		func(r tradeRow) uint64 { return r.ID })
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return wallet, orders, trades
 }
 
@@ -398,9 +382,7 @@ func (m *maker) book() (update uint64, checksum uint32) {
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
 	req.SetRequestURI("http://" + m.w.s.Listen + "/api/v1/orderbook/BTC_USDT/?group=1")
-	if err := m.w.s.Client.Do(req, resp); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, m.w.s.Client.Do(req, resp))
 	var sides struct {
 		Buy, Sell []struct{ Price, Amount json.Number }
 	}
@@ -416,10 +398,7 @@ func (m *maker) book() (update uint64, checksum uint32) {
 			texts = append(texts, sides.Sell[i].Price.String()+":"+sides.Sell[i].Amount.String())
 		}
 	}
-	update, err := strconv.ParseUint(string(resp.Header.Peek("X-Update-Id")), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	update = must[uint64](t)(strconv.ParseUint(string(resp.Header.Peek("X-Update-Id")), 10, 64))
 	return update, crc32.ChecksumIEEE([]byte(strings.Join(texts, ":")))
 }
 
@@ -429,20 +408,14 @@ func (m *maker) sequence() uint64 {
 	t.Helper()
 	conn, _, err := websocket.DefaultDialer.Dial(
 		"ws://"+m.w.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer conn.Close()
 	// asks sends a packet, and returns what stands behind a prefix in a later one.
 	asks := func(packet, prefix string) []byte {
-		if err := conn.WriteMessage(websocket.TextMessage, []byte(packet)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, conn.WriteMessage(websocket.TextMessage, []byte(packet)))
 		for {
 			_, b, err := conn.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			if rest, ok := bytes.CutPrefix(b, []byte(prefix)); ok {
 				return rest
 			}
@@ -450,9 +423,7 @@ func (m *maker) sequence() uint64 {
 	}
 	asks("40", "40")
 	var c [1]struct{ Challenge string }
-	if err := json.Unmarshal(asks(`421["challenge"]`, "431"), &c); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, json.Unmarshal(asks(`421["challenge"]`, "431"), &c))
 	text := "login\n" + m.watcher.key + "\n" + c[0].Challenge
 	if answer := asks(fmt.Sprintf(`422["login",{"key":%q,"sign":%q}]`, m.watcher.key,
 		m.watcher.secret.Sign(nil, []byte(text))), "432"); !bytes.Contains(answer,
@@ -472,9 +443,7 @@ func (m *maker) sequence() uint64 {
 func (m *maker) ends(connects, resumed int) {
 	t := m.w.t
 	t.Helper()
-	if err := m.process.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, m.process.Process.Signal(os.Interrupt))
 	select {
 	case <-m.ended:
 	case <-time.After(time.Minute):

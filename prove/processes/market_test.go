@@ -20,9 +20,7 @@ func with(t *testing.T, s *exchangetest.Server, fee, fills string) (file string)
 	text := strings.Replace(exchangetest.Settings, "maximum_order_size: 1000000",
 		"maximum_order_size: 1000000, taker_fee: "+fee, 1) +
 		"limits:\n  max_fills: " + fills + "\n  public_rate: " + fills + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

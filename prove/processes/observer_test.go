@@ -68,14 +68,8 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 		t.Errorf("an operator's command at an observer ends with %d: %s", code, text)
 	}
 
-	text, err := os.ReadFile(filepath.Join(c.folder, "exchange.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must[[]byte](t)(os.ReadFile(filepath.Join(c.folder, "exchange.key")))
+	key := must[[]byte](t)(hex.DecodeString(strings.TrimSpace(string(text))))
 	for what, secret := range map[string][]byte{"the server's key": key,
 		"an e-mail address": []byte("banker@example.org")} {
 		if !inMemory(t, w.s, secret) {
@@ -85,7 +79,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 			t.Errorf("the memory of the observer has %s", what)
 		}
 	}
-	err = filepath.WalkDir(o.Data(""), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(o.Data(""), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && d.Name() != "serve.lock" &&
 			d.Name() != "pages.kept" {
 			t.Errorf("an observer's folder has %s", path)
@@ -100,15 +94,9 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 // inMemory reports whether a process has some bytes in memory that it can change.
 func inMemory(t *testing.T, s *exchangetest.Server, secret []byte) bool {
 	t.Helper()
-	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := must[*os.File](t)(os.Open(fmt.Sprintf("/proc/%d/maps", s.Pid())))
 	defer maps.Close()
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must[*os.File](t)(os.Open(fmt.Sprintf("/proc/%d/mem", s.Pid())))
 	defer memory.Close()
 	const step = 1 << 20
 	b := make([]byte, step+len(secret))

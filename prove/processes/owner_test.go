@@ -37,10 +37,7 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	c.s.Kill()
 	r := c.redis.Client()
 	long := strings.Repeat("\x00\xff%s\n", 10_000)
-	if err := r.HSet(t.Context(), "{main}:m", "epoch", long, "beat", long, "owner",
-		long).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, r.HSet(t.Context(), "{main}:m", "epoch", long, "beat", long, "owner", long).Err())
 	second.Start()
 	if text := second.Log(); !strings.Contains(text, "shows no sign of life") ||
 		strings.Contains(text, strings.Repeat("%s", 1000)) || len(text) > 100_000 {
@@ -49,12 +46,8 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	w.turnTo(second)
 	w.compare()
 	second.Kill()
-	if err := r.Rename(t.Context(), "{main}:m", "away").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Set(t.Context(), "{main}:m", "no hash", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, r.Rename(t.Context(), "{main}:m", "away").Err())
+	succeeds(t, r.Set(t.Context(), "{main}:m", "no hash", 0).Err())
 	second.Refuses(70, "WRONGTYPE", "another type")
 }
 
@@ -118,9 +111,7 @@ func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
 		w.fund(w.traders[0].name, "BTC", "1")
 	}
 	c.standsBy(second)
-	if err := c.redis.Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, c.redis.Client().FlushAll(t.Context()).Err())
 	endsWith(t, second, 70, "a standby of a Redis that was emptied")
 	// not with 77: there is no other one
 	endsWith(t, c.s, 70, "an exchange whose Redis was emptied")

@@ -17,9 +17,7 @@ import (
 // swap puts one folder in the place of another.
 func swap(t *testing.T, dir, by string) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(by))); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(by)))
 }
 
 // refusesLostTail starts on a Redis that has lost acknowledged records.
@@ -70,33 +68,25 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	s.Kill()
 	flush := func() {
 		t.Helper()
-		if err := r.Client().FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Client().FlushAll(t.Context()).Err())
 	}
 	flush()
 	lost()
 	restore := append([]string{"restore", backups}, s.Args[1:]...)
 	w.run(0, "", restore...)
 	s.Start()
-	if err := s.Audit(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, s.Audit())
 	w.run(75, "is held by pid", restore...)
 	s.Kill()
 	w.run(64, "the store is not empty", restore...)
 	flush()
 	lost()
 	// A file that is cut off is no file that says 0: neither a start nor a restore goes on.
-	if err := os.Truncate(s.Data("HEAD.redis"), 16); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Truncate(s.Data("HEAD.redis"), 16))
 	s.Refuses(70, s.Data("HEAD.redis"), "up to where the journal was acknowledged", "remove it")
 	w.run(64, "remove it", restore...)
 	// The loss is accepted.
-	if err := os.Remove(s.Data("HEAD.redis")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(s.Data("HEAD.redis")))
 	s.Start()
 	stops(t, s)
 	if _, err := os.Stat(s.Data("HEAD.redis")); errors.Is(err, fs.ErrNotExist) {
@@ -110,9 +100,7 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	r := redistest.Start(t, "appendfsync", "everysec")
 	set := func(value string) {
 		t.Helper()
-		if err := r.Client().ConfigSet(t.Context(), "appendfsync", value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Client().ConfigSet(t.Context(), "appendfsync", value).Err())
 	}
 	set("always")
 	s := exchangetest.New(t, r.URL())

@@ -66,10 +66,7 @@ const (
 )
 
 func newRelay(t *testing.T, target string) *relay {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	r := &relay{t: t, listener: l, target: target, conns: map[net.Conn]bool{}}
 	go r.accept()
 	t.Cleanup(func() {

@@ -85,9 +85,7 @@ func releasedServer(t *testing.T, store, from string) (s *exchangetest.Server, f
 		folder, s = filepath.Join(r.Dir(), "appendonlydir"), exchangetest.New(t, r.URL())
 		if from != "" {
 			r.Kill()
-			if err := os.RemoveAll(folder); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, os.RemoveAll(folder))
 			defer r.Restart()
 		}
 	}
@@ -102,16 +100,12 @@ func releasedServer(t *testing.T, store, from string) (s *exchangetest.Server, f
 func bringKey(t *testing.T, s *exchangetest.Server, from string) {
 	t.Helper()
 	copyInto(t, s.Data(""), filepath.Join(from, "data"))
-	if err := os.Chmod(s.Data("exchange.key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Chmod(s.Data("exchange.key"), 0o600))
 }
 
 func copyInto(t *testing.T, to, from string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // unpacked unpacks an archive into a folder of its own.
@@ -159,9 +153,7 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 			continue
 		}
 		var a, b any
-		if err := errors.Join(json.Unmarshal(want.Body, &a), json.Unmarshal(got, &b)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, json.Unmarshal(want.Body, &a), json.Unmarshal(got, &b))
 		if where := lost(a, b); where != "" {
 			t.Errorf("%s %s: %s is another one in\n%s\nthan in\n%s", want.Account, want.Path,
 				where, got, want.Body)
@@ -229,10 +221,7 @@ func TestTheComparisonOfReleasedAnswersFindsWhatIsLost(t *testing.T) {
 		{`{"sequence":1}`, `{"sequence":2}`, ""},
 	} {
 		var want, got any
-		if err := errors.Join(json.Unmarshal([]byte(c.want), &want),
-			json.Unmarshal([]byte(c.got), &got)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, json.Unmarshal([]byte(c.want), &want), json.Unmarshal([]byte(c.got), &got))
 		if where := lost(want, got); where != c.where {
 			t.Errorf("%s in %s: %q, want %q", c.want, c.got, where, c.where)
 		}
@@ -314,9 +303,7 @@ func writeRelease(t *testing.T, store, to string) {
 	w.withdraws()
 	w.operate("account", "freeze", "carol")
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "backups"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.MkdirAll(filepath.Join(dir, "backups"), 0o700))
 	w.operate("backup", filepath.Join(dir, "backups"))
 	for _, path := range []string{"/api/v1/orderbook/BTC_USDT/?depth=50",
 		"/api/v1/exchanges/?pair=BTC_USDT", "/operator/v1/account?name=carol",
@@ -337,9 +324,7 @@ func writeRelease(t *testing.T, store, to string) {
 		err = errors.Join(os.WriteFile(filepath.Join(dir, "answers.json"), text, 0o600),
 			os.MkdirAll(to, 0o755))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	copyInto(t, filepath.Join(dir, "store"), folder)
 	copyInto(t, filepath.Join(dir, "data"), s.Data(""))
 	out, err := exec.Command("tar", "-C", dir, "-czf", filepath.Join(to, store+".tar.gz"),

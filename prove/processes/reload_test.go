@@ -33,9 +33,7 @@ func newEdited(t *testing.T) *edited {
 func (e *edited) writes(more string, replacements ...string) {
 	e.t.Helper()
 	text := strings.NewReplacer(replacements...).Replace(exchangetest.Settings) + more
-	if err := os.WriteFile(e.Args[2], []byte(text), 0o600); err != nil {
-		e.t.Fatal(err)
-	}
+	succeeds(e.t, os.WriteFile(e.Args[2], []byte(text), 0o600))
 }
 
 // reloads has an operator reload, and returns the keys that have changed.
@@ -129,9 +127,7 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	e.shows(publicRate("800"), `"price_precision":2`)
 	e.writes("limits: {public_rate: -1}\n")
 	e.refuses("the configuration stays as it was", "limits.public_rate")
-	if err := os.Remove(e.Args[2]); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(e.Args[2]))
 	e.refuses("the configuration stays as it was", "no such file")
 	e.shows(publicRate("800"))
 
@@ -225,15 +221,10 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	o.Start()
 	e := &edited{c.others(led)[0], t}
 	c.follows(e.Server, led)
-	text, err := os.ReadFile(e.Args[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must[[]byte](t)(os.ReadFile(e.Args[2]))
 	write := func(more string) {
 		t.Helper()
-		if err := os.WriteFile(e.Args[2], append(text, more...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(e.Args[2], append(text, more...), 0o600))
 	}
 	write("  public_burst: 777\nlog: {level: debug}\n")
 	e.refuses("limits.public_burst", "exchange config apply")

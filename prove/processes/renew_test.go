@@ -43,10 +43,7 @@ func option(t *testing.T, s *exchangetest.Server, flag, value string) {
 // serialOf returns the serial number of the certificate that an address serves.
 func serialOf(t *testing.T, a *tlstest.Authority, address string) int64 {
 	t.Helper()
-	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Pool()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must[*tls.Conn](t)(tls.Dial("tcp", address, &tls.Config{RootCAs: a.Pool()}))
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
@@ -54,10 +51,7 @@ func serialOf(t *testing.T, a *tlstest.Authority, address string) int64 {
 // tokenIsRenewed replaces the operator's token by a short one and by none.
 func tokenIsRenewed(t *testing.T, s *exchangetest.Server, folder, authority string) {
 	t.Helper()
-	old, err := os.ReadFile(s.Data("operator.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must[[]byte](t)(os.ReadFile(s.Data("operator.token")))
 	oldFile := folder + "/old.token"
 	tlstest.Replace(t, oldFile, old)
 	with := func(file string) int {
@@ -94,9 +88,7 @@ func tokenIsRenewed(t *testing.T, s *exchangetest.Server, folder, authority stri
 func refusesHalfOfTLS(t *testing.T, s *exchangetest.Server, folder string, tlsEnv []string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(s.Operator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	option(t, s, "--operator", "0.0.0.0:"+port)
 	s.Refuses(64, "only a loopback address", "operator_tls.cert_file")
 	plain := s.Env
@@ -111,10 +103,7 @@ func refusesHalfOfTLS(t *testing.T, s *exchangetest.Server, folder string, tlsEn
 // aliveOver returns the serial number of the certificate of a connection that is kept open.
 func aliveOver(t *testing.T, client *http.Client, address string) int64 {
 	t.Helper()
-	resp, err := client.Get("https://" + address + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must[*http.Response](t)(client.Get("https://" + address + "/healthz"))
 	defer resp.Body.Close()
 	if _, err := io.ReadAll(resp.Body); err != nil { // or the connection is not used again
 		t.Fatal(err)
@@ -231,17 +220,9 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	config("rotate")
 	early := config("retire").Retired
 	s.Refuses(64, "sealed with another secret key", rotated[0])
-	text, err := os.ReadFile(early[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(s.Data("exchange.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s.Data("exchange.key"), append(key, text...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must[[]byte](t)(os.ReadFile(early[0]))
+	key := must[[]byte](t)(os.ReadFile(s.Data("exchange.key")))
+	succeeds(t, os.WriteFile(s.Data("exchange.key"), append(key, text...), 0o600))
 	start()
 	w.compare()
 	if log := s.Log(); strings.Contains(log, strings.TrimSpace(string(text))) ||

@@ -34,18 +34,14 @@ type target struct {
 func toPebble(t *testing.T) *target {
 	dir := filepath.Join(t.TempDir(), "store")
 	return &target{exchangetest.New(t, "pebble:"+dir), func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.RemoveAll(dir))
 	}}
 }
 
 func toRedis(t *testing.T) *target {
 	r := redistest.Start(t)
 	return &target{exchangetest.New(t, r.URL()), func() {
-		if err := r.Client().FlushAll(context.Background()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Client().FlushAll(context.Background()).Err())
 	}}
 }
 
@@ -64,9 +60,7 @@ func (g *target) bring(t *testing.T, from *exchangetest.Server) {
 	if err == nil {
 		err = os.WriteFile(g.Data("exchange.key"), key, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 }
 
 // moved runs one round of a kind that goes on in another store.
@@ -163,9 +157,7 @@ func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 // awaited starts a program, and returns what is closed when it has ended.
 func awaited(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		cmd.Wait() //nolint:errcheck // its state is looked at
@@ -262,9 +254,7 @@ func (c *chaos) killBackup() {
 		for _, file := range left {
 			err = errors.Join(err, os.Remove(file))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		return code != 0
 	})
 	out, errOut, code := c.s.Command("backup", backups)
@@ -279,10 +269,7 @@ func (c *chaos) killBackup() {
 // wholeBackups restores each backup of a folder, and returns how many there are.
 func (c *chaos) wholeBackups(folder string) int {
 	c.t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "exchange-*.backup"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	files := must[[]string](c.t)(filepath.Glob(filepath.Join(folder, "exchange-*.backup")))
 	for _, file := range files {
 		g := toPebble(c.t)
 		g.bring(c.t, c.s)

@@ -70,10 +70,7 @@ func (s secrets) hidden(t *testing.T, where string, text []byte) {
 
 func TestTheSearchFindsASecretInEveryForm(t *testing.T) {
 	secret := strings.Repeat("0123456789abcdef", 4)
-	raw, err := hex.DecodeString(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must[[]byte](t)(hex.DecodeString(secret))
 	for _, text := range []string{"token=" + secret,
 		base64.StdEncoding.EncodeToString([]byte("x:" + secret)),
 		base64.URLEncoding.EncodeToString(append([]byte("ab"), raw...)), fmt.Sprint(raw),
@@ -110,9 +107,7 @@ func private(t *testing.T, folder string, visit func(name string, text []byte)) 
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return files
 }
 
@@ -169,9 +164,7 @@ func (h *secretHunt) at(name string) string { return filepath.Join(h.root, name)
 
 // start runs the exchange with an empty folder for temporary files, and reads its own secrets.
 func (h *secretHunt) start(empty string) {
-	if err := os.Chmod(h.root, 0o700); err != nil {
-		h.t.Fatal(err)
-	}
+	succeeds(h.t, os.Chmod(h.root, 0o700))
 	store := "pebble:" + h.at("store")
 	if h.server != nil {
 		store = "redis://:" + redisPassword + "@" + h.server.Addr() + "/0"
@@ -182,9 +175,7 @@ func (h *secretHunt) start(empty string) {
 	if h.environment {
 		h.s.Env = append(h.s.Env, "EXCHANGE_OPERATOR_TOKEN="+h.token, "EXCHANGE_SECRET_KEY="+h.key)
 	}
-	if err := os.Mkdir(empty, 0o700); err != nil {
-		h.t.Fatal(err)
-	}
+	succeeds(h.t, os.Mkdir(empty, 0o700))
 	h.s.Env = append(h.s.Env, "EXCHANGE_MAIL_HOST=127.0.0.1",
 		"EXCHANGE_MAIL_PORT="+strings.Split(exchangetest.FreeAddress(h.t), ":")[1],
 		"EXCHANGE_MAIL_FROM=exchange@example.org",
@@ -248,10 +239,7 @@ func (h *secretHunt) makeKey() {
 // ask sends a text and keeps the answer.
 func (h *secretHunt) ask(address, text string) (status string) {
 	h.t.Helper()
-	c, err := net.DialTimeout("tcp", address, 20*time.Second)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	c := must[net.Conn](h.t)(net.DialTimeout("tcp", address, 20*time.Second))
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then the rest fails too
 	if _, err := io.WriteString(c, text); err != nil {
@@ -347,9 +335,7 @@ func (h *secretHunt) askOperator() {
 }
 
 func (h *secretHunt) commands() {
-	if err := os.Mkdir(h.at("backups"), 0o700); err != nil {
-		h.t.Fatal(err)
-	}
+	succeeds(h.t, os.Mkdir(h.at("backups"), 0o700))
 	h.shown.WriteString(h.command("backup", h.at("backups")))
 	h.shown.WriteString(h.command("key", "list", "alice"))
 	h.shown.WriteString(h.command("account", "show", "alice"))
@@ -398,10 +384,7 @@ func (h *secretHunt) endAndStartAgain() {
 
 // searchFiles searches everything that was written.
 func (h *secretHunt) searchFiles() {
-	unpack, err := zstd.NewReader(nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	unpack := must[*zstd.Decoder](h.t)(zstd.NewReader(nil))
 	defer unpack.Close()
 	packed := map[string]int{}
 	files := private(h.t, h.root, func(name string, text []byte) {
@@ -444,10 +427,7 @@ func (h *secretHunt) searchFiles() {
 func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)
-	entries, err := os.ReadDir(dir + "/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must[[]os.DirEntry](t)(os.ReadDir(dir + "/fd"))
 	below := 0
 	for _, e := range entries {
 		target, err := os.Readlink(filepath.Join(dir, "fd", e.Name()))

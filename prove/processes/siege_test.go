@@ -196,9 +196,7 @@ func (g *siege) load(fault func()) {
 	acknowledges("after", 20)
 	stop.Store(true)
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		g.t.Fatal(err)
-	}
+	succeeds(g.t, errors.Join(errs...))
 }
 
 // act lets a trader act, which turns to the next node if nothing is acknowledged.
@@ -304,10 +302,7 @@ func (g *siege) upgraded() {
 		s.Use(program)
 		s.Run()
 		g.alive(s)
-		its, err := g.asks(g.leader(nil))
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		its := must[knows](g.t)(g.asks(g.leader(nil)))
 		exchangetest.Eventually(g.t, "node "+g.name(s)+" lacks nothing", func() bool {
 			own, err := g.asks(s)
 			return err == nil && own.Folded >= its.Folded

@@ -33,14 +33,9 @@ func TestASoakTellsWhatTheServerDidMeanwhile(t *testing.T) {
 		!strings.Contains(out, "the audit is clean") || !strings.Contains(out, "longest stage") {
 		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must[[]byte](t)(os.ReadFile(file))
 	var r loadtest.Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, json.Unmarshal(text, &r))
 	if len(r.Minutes) < 3 || len(r.Samples) < 3 || r.Banker == nil || r.Banker.Deposits == 0 ||
 		r.Banker.Failed > 0 || r.Pace.Sent != r.Requests || len(r.Broken) > 0 {
 		t.Errorf("%d rows, %d samples, %+v, %+v, %q", len(r.Minutes), len(r.Samples), r.Banker,

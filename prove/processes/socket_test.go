@@ -54,24 +54,15 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 	}
 
 	// A file that cannot be its socket is left alone.
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(path, []byte("mine"), 0o600))
 	s.Refuses(64, "there is something else under this name")
 	if b, err := os.ReadFile(path); err != nil || string(b) != "mine" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Remove(path))
+	l := must[net.Listener](t)(net.Listen("unix", path))
 	s.Refuses(75, "another process listens there")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, l.Close())
 	option(t, s, "--operator", "unix:"+filepath.Join(t.TempDir(), strings.Repeat("x", 120)))
 	s.Refuses(64, "a socket's takes 103", "127.0.0.1:8081")
 }

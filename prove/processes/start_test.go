@@ -55,9 +55,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 		s.Start()
 		s.Terminate()
 		ctx := context.Background()
-		if err := r.Client().HSet(ctx, "{main}:m", "seq", "1000").Err(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r.Client().HSet(ctx, "{main}:m", "seq", "1000").Err())
 		s.Refuses(70, "corrupt")
 	})
 }
@@ -71,16 +69,11 @@ func startWithoutItsSecretKey(t *testing.T) {
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("exchange.key: %v, %v", info, err)
 	}
-	if err := os.Rename(key, key+".away"); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.Rename(key, key+".away"))
 	s.Refuses(64, "exchange.key", "EXCHANGE_SECRET_KEY")
 	s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.Repeat("ab", 32))
 	s.Refuses(64, "sealed with another secret key")
-	b, err := os.ReadFile(key + ".away")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must[[]byte](t)(os.ReadFile(key + ".away"))
 	s.Env = append(s.Env, "EXCHANGE_SECRET_KEY="+strings.TrimSpace(string(b)))
 	s.Start()
 }
@@ -107,9 +100,7 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 	for range 3 {
 		s.Start()
 		var wallet []walletRow
-		if err := alice.get("/api/v1/wallets/", &wallet); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, alice.get("/api/v1/wallets/", &wallet))
 		want := map[string]string{"BTC": "100", "ETH": "1000", "USDT": "10000000"}
 		for _, h := range wallet {
 			if h.Balance.String() != want[h.Currency] {
@@ -136,9 +127,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 			w.banker.nonce++
 			got, text, err := w.banker.send("POST", "/api/v1/withdraw/",
 				"address="+address+"&amount=0.1&currency=BTC", w.banker.nonce)
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			body = fmt.Sprint(got, " ", text)
 			// It may be turned away when the machine is busy.
 			return got != 503 || strings.Contains(text, "Withdraws are closed.")

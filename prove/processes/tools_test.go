@@ -42,9 +42,7 @@ type clerk struct {
 func (o *clerk) file(name, text string) string {
 	o.t.Helper()
 	name = filepath.Join(o.dir, name)
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		o.t.Fatal(err)
-	}
+	succeeds(o.t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 

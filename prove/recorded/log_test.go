@@ -77,9 +77,7 @@ func speaksNonsense(t *testing.T, address string) {
 	t.Helper()
 	for _, text := range []string{"\x16\x03\x01\x00\x00", "GET\r\n\r\n", "POST / HTTP/9\r\n\r\n"} {
 		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if _, err := c.Write([]byte(text)); err != nil {
 			t.Error(err)
 		}

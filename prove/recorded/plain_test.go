@@ -154,9 +154,7 @@ func (e *events) awaitAll(s *session) {
 	e.t.Helper()
 	var trades []json.RawMessage
 	body := s.get(s.s.Listen, "/api/v1/exchanges/?limit=1000")
-	if err := json.Unmarshal(body, &trades); err != nil {
-		e.t.Fatal(err)
-	}
+	succeeds(e.t, json.Unmarshal(body, &trades))
 	ticker := masked(strings.Trim(string(s.get(s.s.Listen, "/api/v1/ticker/")), "[]"))
 	e.await(func() bool {
 		update := fmt.Sprintf(`"update_id":%d,`, len(e.own))

@@ -4,6 +4,7 @@ package recorded
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -42,17 +43,13 @@ func compareForGood(t *testing.T, name, got string) {
 
 func write(t *testing.T, name, got string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o644))
 }
 
 func same(t *testing.T, name, got string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	want := string(b)
 	if got == want {
 		return
@@ -194,9 +191,7 @@ func files(t *testing.T, folder string) string {
 		names = append(names, digits.ReplaceAllString(name, "N"))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), "\n") + "\n"
 }
@@ -207,12 +202,16 @@ var digits = regexp.MustCompile(`[0-9]+`)
 func indented(t *testing.T, text []byte) string {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, json.Unmarshal(text, &v))
 	b, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
+	succeeds(t, err)
+	return string(b) + "\n"
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	return string(b) + "\n"
 }

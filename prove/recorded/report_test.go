@@ -22,12 +22,8 @@ func TestTheReportOfALoadTestHasTheMembersRecorded(t *testing.T) {
 		t.Fatalf("%d\n%s\n%s", code, out, errOut)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	var report any
-	if err := json.Unmarshal(text, &report); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, json.Unmarshal(text, &report))
 	compare(t, "report.txt", shapeOf(report, true)+"\n")
 }

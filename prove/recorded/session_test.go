@@ -65,9 +65,7 @@ func newSessionThroughObserver(t *testing.T) *session {
 func configure(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, os.WriteFile(file, []byte(settings), 0o600))
 	s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 	s.Args[slices.Index(s.Args, "--config")+1] = file
 	// a disk that is slow for a moment, while a mail is taken out of the outbox, refuses nothing
@@ -430,20 +428,14 @@ var snapshotID = regexp.MustCompile(`:s:[0-9a-f.]+`)
 func keysOf(t *testing.T, url string) string {
 	t.Helper()
 	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	c := redis.NewClient(options)
 	defer c.Close()
 	keys, err := c.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	for i, k := range keys {
 		kind, err := c.Type(t.Context(), k).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		k = snapshotID.ReplaceAllString(k, ":s:ID")
 		keys[i] = digits.ReplaceAllString(k, "N") + " " + kind
 	}

@@ -34,9 +34,7 @@ func readSource(t *testing.T) *source {
 			return
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if e, ok := n.(ast.Expr); ok {
 				if text, ok := constantText(e); ok {
@@ -70,9 +68,7 @@ func visitFiles(t *testing.T, visit func(path string)) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 }
 
 // addLog notes a log call with a constant message.
@@ -118,9 +114,7 @@ func constantText(e ast.Expr) (string, bool) {
 func TestTextsThatOthersLookForAreInTheSource(t *testing.T) {
 	s := readSource(t)
 	b, err := os.ReadFile(filepath.Join("testdata", "source.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	var list strings.Builder
 	n := 0
 	for line := range strings.Lines(string(b)) {
@@ -167,9 +161,7 @@ func TestScriptsOfRedisAreThoseRecorded(t *testing.T) {
 			return
 		}
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		list = append(list, fmt.Sprintf("%s %x", filepath.Base(path), sha256.Sum256(b)))
 	})
 	slices.Sort(list)

@@ -84,9 +84,7 @@ func own(t *testing.T, s *session, list *strings.Builder) {
 	tell("login")
 	c.send(`420["challenge"]`)
 	var challenge []struct{ Challenge string }
-	if err := json.Unmarshal([]byte(tell("challenge")), &challenge); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, json.Unmarshal([]byte(tell("challenge")), &challenge))
 	key := s.keys["alice"]
 	c.send(fmt.Sprintf(`420["login",{"key":%q,"sign":%q}]`, key, s.signs["alice"].Sign(nil,
 		[]byte("login\n"+key+"\n"+challenge[0].Challenge))))
@@ -115,31 +113,23 @@ func dial(t *testing.T, s *session) subscriber {
 	t.Helper()
 	c, _, err := websocket.DefaultDialer.Dial(
 		"ws://"+s.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { c.Close() })
 	return subscriber{t, c}
 }
 
 func (s subscriber) send(text string) {
 	s.t.Helper()
-	if err := s.c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		s.t.Fatal(err)
-	}
+	succeeds(s.t, s.c.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
 // receive returns the next packet. It answers heartbeats.
 func (s subscriber) receive() string {
 	s.t.Helper()
 	for {
-		if err := s.c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			s.t.Fatal(err)
-		}
+		succeeds(s.t, s.c.SetReadDeadline(time.Now().Add(time.Minute)))
 		_, text, err := s.c.ReadMessage()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		succeeds(s.t, err)
 		if string(text) != "2" {
 			return string(text)
 		}

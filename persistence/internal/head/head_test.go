@@ -20,9 +20,7 @@ import (
 func mustOpen(t testing.TB, files vfs.FS, name string) *File {
 	t.Helper()
 	f, err := Open(files, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }

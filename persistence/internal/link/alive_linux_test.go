@@ -18,15 +18,11 @@ func TestBothEndsFindAMachineGone(t *testing.T) {
 		dialed, taken := open2(t, a, b)
 		for _, conn := range []net.Conn{dialed, taken.(accepted).Conn} {
 			raw, err := socket(conn.(*call).Conn).(*net.TCPConn).SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			get := func(option int) (value int) {
-				if err := raw.Control(func(fd uintptr) {
+				succeeds(t, raw.Control(func(fd uintptr) {
 					value, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option)
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))
 				return value
 			}
 			if d := time.Duration(get(unix.TCP_USER_TIMEOUT)) * time.Millisecond; d != aliveWithin {

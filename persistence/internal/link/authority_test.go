@@ -14,9 +14,7 @@ import (
 // its own roots, as server and as client, for ten years.
 func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
 	made, err := NewAuthority("c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	cert, key := made.PEM()
 	ca, err := LoadAuthority(cert, key)
 	if err != nil || ca.Cluster() != "c1" {
@@ -25,22 +23,16 @@ func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.WriteFile(name, b, 0o600))
 		return name
 	}
 	roots := write("ca", cert)
 	for _, a := range []*Authority{made, ca} {
 		cert, key, err := a.Issue("n1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		certFile, keyFile := write("cert", cert), write("key", key)
 		c, err := LoadCredentials(certFile, keyFile, roots)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		leaf := c.Certificate.Leaf
 		if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "n1.voter.c1.exchange" || leaf.IsCA {
 			t.Fatalf("%v", leaf.DNSNames)
@@ -79,22 +71,16 @@ func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
 // An authority's key proves no name of another cluster.
 func TestAnAuthorityIsThatOfOneCluster(t *testing.T) {
 	ca, err := NewAuthority("c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.cert)
 	for name, good := range map[string]bool{identity("c1", "a"): true, identity("c2", "a"): false,
 		"example.com": false} {
 		raw, key, err := ca.issue(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		c := tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 		leaf, err := x509.ParseCertificate(c.Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); (err == nil) !=
 			good {
 			t.Errorf("%s: %v", name, err)

@@ -29,18 +29,14 @@ func both(t *testing.T, play func(t *testing.T, ca *authority)) {
 func open2(t *testing.T, from, to *node) (dialed, taken net.Conn) {
 	t.Helper()
 	dialed, err := from.Dial(t.Context(), to.o.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	c := <-to.took
 	if c.from != from.o.Name {
 		t.Errorf("node %s is taken for %q", from.o.Name, c.from)
 	}
 	for _, conn := range []net.Conn{dialed, c} {
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	}
 	return dialed, c
 }
@@ -223,9 +219,7 @@ func TestAContextEndsTheWaitAlone(t *testing.T) {
 		a, b := pair(t, plain)
 		ctx, cancel := context.WithCancel(t.Context())
 		conn, err := a.Dial(ctx, "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		defer conn.Close()
 		cancel()
 		taken := <-b.took
@@ -305,9 +299,7 @@ func TestConnectionsEndWithTheirPeer(t *testing.T) {
 		} {
 			dialed, dialedThere := open2(t, a, b)
 			taken, takenThere := open2(t, b, a)
-			if err := end(); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, end())
 			for _, conn := range []net.Conn{dialed, dialedThere, taken, takenThere} {
 				ended(t, what, conn)
 			}
@@ -315,9 +307,7 @@ func TestConnectionsEndWithTheirPeer(t *testing.T) {
 				refuses(t, a.Link, "b", "not a node of this cluster")
 				refuses(t, b.Link, "a", "EOF")
 			}
-			if err := a.Set([]Peer{peer}); err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, a.Set([]Peer{peer}))
 		}
 	})
 }
@@ -334,9 +324,7 @@ func TestCloseEndsConnections(t *testing.T) {
 		}
 		dialed, _ := open2(t, a, b)
 		back, taken := open2(t, b, a)
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, b.Close())
 		if len(over) != 2 || over[0] == nil {
 			t.Errorf("what takes a connection ended with %v", over)
 		}

@@ -104,9 +104,7 @@ func TestASourceSaysThatACopyComes(t *testing.T) {
 		if _, err := conn.Write(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 		words := make([]byte, 5)
 		if _, err := io.ReadFull(conn, words); err != nil || string(words) != "wwwww" {
 			t.Fatalf("%q comes: %v", words, err)

@@ -41,9 +41,7 @@ func TestAnObserverOpensConnections(t *testing.T) {
 		for _, name := range []string{"o1", "b", "a"} {
 			o := observer(name)
 			conn, err := o.Dial(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			taken := <-a.took
 			if taken.from != name {
 				t.Errorf("observer %s is taken for %q", name, taken.from)
@@ -90,9 +88,7 @@ func TestObserversAreBounded(t *testing.T) {
 		var oldest net.Conn
 		for range maxGuestCalls + 1 {
 			conn, err := first.Dial(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			taken := <-a.took
 			if oldest == nil {
 				oldest = taken
@@ -102,9 +98,7 @@ func TestObserversAreBounded(t *testing.T) {
 		ended(t, "the oldest", oldest)
 		for i := range maxGuests - 1 {
 			conn, err := observer(fmt.Sprint("o", i+1)).Dial(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			t.Cleanup(func() { conn.Close() })
 			<-a.took
 		}
@@ -129,9 +123,7 @@ func TestRolesAreNotMixed(t *testing.T) {
 		posing := open(t, Options{Name: "a", // an observer that would be a node
 			Credentials: ca.of(identityOf(roleObserver, "c1", "a"))})
 		o2 := observer("o2")
-		if err := o2.Set([]Peer{{"a", posing.listener.Addr().String()}}); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, o2.Set([]Peer{{"a", posing.listener.Addr().String()}}))
 		refuses(t, o2, "a", "certificate")
 		if len(a.took) > 0 {
 			t.Error("a connection is taken")

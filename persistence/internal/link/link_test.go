@@ -31,9 +31,7 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a, err := NewAuthority("c1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return &authority{a, t}
 }
 
@@ -41,9 +39,7 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) of(names ...string) *Credentials {
 	a.t.Helper()
 	raw, key, err := a.issue(names...)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	succeeds(a.t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return &Credentials{Roots: roots,
@@ -85,9 +81,7 @@ const nowhere = "127.0.0.1:65535"
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := network.Dial(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -103,9 +97,7 @@ func open(t *testing.T, o Options) *Link {
 		}
 	}
 	l, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -128,9 +120,7 @@ func pairAt(t *testing.T, address string, credentials func(name string) *Credent
 	}
 	for _, to := range [][2]*node{{a, b}, {b, a}} {
 		peer := Peer{Name: to[1].o.Name, Address: to[1].listener.Addr().String()}
-		if err := to[0].Set([]Peer{peer}); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, to[0].Set([]Peer{peer}))
 	}
 	return a, b
 }
@@ -317,9 +307,7 @@ func TestPeersComeAndGo(t *testing.T) {
 		reach(t, b, a, "a")
 		peer := a.peer("b").Peer
 		gone := a.peer("b")
-		if err := a.Set(nil); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, a.Set(nil))
 		gone.mu.Lock()
 		_, err := gone.inbound.Read(make([]byte, 1))
 		gone.mu.Unlock()
@@ -333,14 +321,10 @@ func TestPeersComeAndGo(t *testing.T) {
 		if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
 			t.Error("a name that cannot be is taken")
 		}
-		if err := a.Set([]Peer{peer}); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, a.Set([]Peer{peer}))
 		reach(t, a, b, "b")
 		reach(t, b, a, "a")
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, a.Close())
 		if err := a.Set([]Peer{peer, {"c", peer.Address}}); err != nil || a.peer("c") != nil {
 			t.Error("a link that is closed dials", err)
 		}
@@ -424,12 +408,8 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 	}
 	good.Listener = network.Listen("")
 	l, err := Open(good)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
+	succeeds(t, l.Close())
 }
 
 // A frame that has begun and does not come ends its connection. One that has not begun may take its
@@ -488,9 +468,7 @@ func TestACrowdKeepsNoNodeOut(t *testing.T) {
 		a := joiner(t, b.listener.Addr().String())
 		for i := range 3 {
 			conn, err := a.Dial(t.Context(), "b")
-			if err != nil {
-				t.Fatal(err)
-			}
+			succeeds(t, err)
 			conn.Close()
 			if i == 0 {
 				ended(t, "the oldest", crowd[0])
@@ -538,4 +516,12 @@ func (h *hosted) Write(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	return len(b), nil
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }

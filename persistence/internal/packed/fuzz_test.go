@@ -12,9 +12,7 @@ import (
 // error that costs no memory.
 func FuzzReader(f *testing.F) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(window))
-	if err != nil {
-		f.Fatal(err)
-	}
+	succeeds(f, err)
 	write := func(t testing.TB, content []byte) []byte {
 		var b bytes.Buffer
 		w, err := NewWriter(&b, magic, testKey)
@@ -24,9 +22,7 @@ func FuzzReader(f *testing.F) {
 		if err == nil {
 			err = w.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		return b.Bytes()
 	}
 	whole := write(f, []byte("the content"))
@@ -55,9 +51,7 @@ func FuzzReader(f *testing.F) {
 		}
 		content := all
 		in, err := NewReader(bytes.NewReader(stream), magic, testKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		defer in.Close()
 		if _, err := io.ReadFull(in, make([]byte, len(content))); err != nil {
 			t.Fatal(err)

@@ -27,9 +27,7 @@ func stream(t *testing.T, size int) (packed, content []byte) {
 	if err == nil {
 		_, err = w.Write(content)
 	}
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err, w.Close())
 	return b.Bytes(), content
 }
 
@@ -83,13 +81,9 @@ func TestDamageIsNamed(t *testing.T) {
 	f("a changed byte", changed, errPacked)
 	unpack, err1 := zstd.NewReader(nil)
 	other, err2 := zstd.NewWriter(nil)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err1, err2)
 	raw, err := unpack.DecodeAll(good, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	raw[size/2] ^= 1
 	f("a changed byte, packed anew", other.EncodeAll(raw, nil), errNoProof)
 	own := keyring{2}
@@ -137,20 +131,14 @@ func TestEveryDamageIsFound(t *testing.T) {
 func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, magic, testKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	size := 0
 	for i := range 2000 {
 		n, err := fmt.Fprintf(w, "line %d of %d\n", i, i*i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		size += n
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, w.Close())
 	named := 0
 	for at := b.Len() / 2; at < b.Len(); at += 11 {
 		bad := bytes.Clone(b.Bytes())
@@ -176,9 +164,7 @@ func TestErrorsBelowAreNotDamage(t *testing.T) {
 		t.Errorf("a reader that breaks: %v", err)
 	}
 	w, err := NewWriter(&full{room: 100}, magic, testKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	random := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{2}).Read(random)
 	_, err = w.Write(random)
@@ -213,9 +199,7 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 			more, err = io.WriteString(w, line(i))
 			n += more
 		}
-		if err = errors.Join(err, w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err, w.Close())
 		return packed.Bytes(), n
 	}
 	b, n := stream(4*slack, func(i int) string {
@@ -231,23 +215,17 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 	}
 	n = 8 * slack
 	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	b = w.EncodeAll(append([]byte(magic), make([]byte, n)...), nil)
 	in, err := NewReader(bytes.NewReader(b), magic, testKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer in.Close()
 	if got, err := io.Copy(io.Discard, in); !errors.Is(err, errBomb) ||
 		got > slack+ratio*int64(len(b)) {
 		t.Errorf("%d bytes of %d were read of %d: %v", got, n, len(b), err)
 	}
 	one, err := NewReader(bytes.NewReader(b), magic, testKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer one.Close()
 	for i := 0; err == nil; i++ {
 		if _, err = one.ReadByte(); i > n {
@@ -256,5 +234,13 @@ func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
 	}
 	if !errors.Is(err, errBomb) {
 		t.Errorf("byte by byte: %v", err)
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -159,9 +159,7 @@ func TestACrashInACutLosesNothingBelowIt(t *testing.T) {
 		o := options(t, fs)
 		o.AtNeed, o.Fatal = true, func(error) {}
 		log, err := Open("log", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, err)
 		w := &world{TB: t, fs: fs, log: log, rng: rng}
 		for range 20 + rng.IntN(60) {
 			w.append(1 + rng.IntN(9000))
@@ -240,9 +238,7 @@ func TestADamagedBatchIsNoPlaceToCut(t *testing.T) {
 func (l *Log) edgeOf(t *testing.T, seq uint64) int64 {
 	t.Helper()
 	e, err := l.edge(l.active, seq, part(seq))
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	return e.at
 }
 

@@ -367,13 +367,9 @@ func TestASyncThatFailsIsFatal(t *testing.T) {
 	var told error
 	o.Fatal = func(err error) { told = err }
 	log, err := Open("log", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer log.Close()
-	if err := log.Append(0, 1, codec.Digest([]byte("a")), []byte("a")); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, log.Append(0, 1, codec.Digest([]byte("a")), []byte("a")))
 	fails = true
 	if err := log.Append(1, 2, codec.Digest([]byte("b")), []byte("b")); !errors.Is(err, broken) ||
 		!errors.Is(told, broken) {
@@ -557,9 +553,7 @@ func FuzzOpen(f *testing.F) {
 		copy(b[min(int(at), len(b)):], change)
 		b = b[:min(int(length), len(b))]
 		fs := vfs.NewMem()
-		if err := fs.MkdirAll("log", 0o700); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, fs.MkdirAll("log", 0o700))
 		write(t, fs, "log/"+segmentName(1), b)
 		log, err := Open("log", options(t, fs))
 		if err != nil {
@@ -582,14 +576,10 @@ func FuzzOpen(f *testing.F) {
 func contents(t testing.TB, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	b := make([]byte, info.Size())
 	if _, err := f.ReadAt(b, 0); err != nil && len(b) > 0 {
 		t.Fatal(err)
@@ -600,13 +590,17 @@ func contents(t testing.TB, fs vfs.FS, name string) []byte {
 func write(t testing.TB, fs vfs.FS, name string, b []byte) {
 	t.Helper()
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	if _, err := f.Write(bytes.Clone(b)); err != nil { // it may change what it is given
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
+	succeeds(t, f.Close())
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,18 +12,14 @@ import (
 func tear(t *testing.T, fs vfs.FS, name string, at int64) {
 	t.Helper()
 	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	b := make([]byte, 1)
 	_, err = f.ReadAt(b, at)
 	if err == nil {
 		b[0] ^= 1
 		_, err = f.WriteAt(b, at)
 	}
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err, f.Sync(), f.Close())
 }
 
 // An append was torn, its head is whole, and the next append goes into another segment. A reader of

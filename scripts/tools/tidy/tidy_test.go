@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,18 +14,12 @@ import (
 func house(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	files["go.mod"] = "module house\n\ngo 1.26\n"
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		succeeds(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	if out, err := exec.Command("git", "init", "-q", root).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -46,9 +41,7 @@ func says(t *testing.T, found map[string][]finding, want ...string) {
 func files(t *testing.T, files map[string]string, want ...string) {
 	t.Helper()
 	found := map[string][]finding{}
-	if err := checkFiles(house(t, files), found); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, checkFiles(house(t, files), found))
 	says(t, found, want...)
 }
 
@@ -56,9 +49,7 @@ func files(t *testing.T, files map[string]string, want ...string) {
 func uses(t *testing.T, files map[string]string, arrows string, want ...string) {
 	t.Helper()
 	found := map[string][]finding{}
-	if err := checkTypes(house(t, files), arrows, found); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, checkTypes(house(t, files), arrows, found))
 	says(t, found, want...)
 }
 
@@ -209,9 +200,7 @@ func TestArrowsOfARoomAreCountedAndTheFewestClimb(t *testing.T) {
 		"a/e.go": "package a\n\nvar _ = x\n",
 	})
 	loaded, err := load(root, builds[0], "./a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	r := roomOf(loaded[0])
 	order, climb := r.order()
 	if len(r.files) != 5 || len(r.arrows) != 5 || climb != 1 || len(order) != 5 {
@@ -270,13 +259,9 @@ func started(t *testing.T, f func(t *testing.T)) { bubble(t, func(t *testing.T) 
 			"func Start(t *testing.T) { exec.Command(\"true\") }\n",
 	})
 	loaded, err := load(root, builds[0], "./...")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	c, err := newRingCheck(root, "b: its subject is a socket\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, err)
 	c.add(loaded)
 	found[rules[5]] = c.findings()
 	const rule = ": a test of the gate has no real clock, process or listener"
@@ -292,5 +277,13 @@ func started(t *testing.T, f func(t *testing.T)) { bubble(t, func(t *testing.T) 
 		"b/b_test.go:10: b.TestSleep -> time.Sleep"+rule)
 	if _, err := newRingCheck(root, "b\n"); err == nil {
 		t.Error("a package may listen without a reason")
+	}
+}
+
+// succeeds wants no errors.
+func succeeds(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
