@@ -27,25 +27,6 @@ func TestAmendsByTimeAndBand(t *testing.T) {
 		"kept 3: cancelled 5 (expired)")
 }
 
-func TestAmendsOfStops(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 5, 150, rising(120))
-	d.want("its trigger", d.amend(3, AmendRequest{Trigger: 130}), "kept 3: rests 5 at 150")
-	d.want("is checked anew", d.amend(3, AmendRequest{Trigger: 100}), "would_trigger")
-	d.want("its price and amount", d.amend(3, AmendRequest{Price: 160, Amount: 7}),
-		"lost 3: rests 7 at 160")
-	d.want("it is ended", d.amend(3, AmendRequest{ExpireUs: 1}), "kept 3: cancelled 7 (expired)")
-	if d.b.stops.Len() != 0 {
-		t.Error("a stop is left")
-	}
-	d.buy(ann, 1, 50)
-	d.want("it waits for none", d.amend(7, AmendRequest{Trigger: 130}), "rules")
-	d.buy(ann, 1, 150, rising(120), marketOrder)
-	d.want("what takes at once is never post-only", d.amend(8, AmendRequest{PostOnly: true}),
-		"rules")
-}
-
 func TestAmendsOfQueuedStops(t *testing.T) {
 	d := newDesk(t, nil)
 	d.last(100)

@@ -9,7 +9,6 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/core/event"
-	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
@@ -169,69 +168,6 @@ func (g *clocked) ending(w *OrderRequest, d time.Duration) *OrderRequest {
 	return g.special(w, until(g.e.nowUs()+d.Microseconds()))
 }
 
-func TestAJumpAheadEndsEachOrderOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const orders = 1_100 // of a pair; more than one turn expires
-		g := newTimed(t, func(o *Options) {
-			o.Limits.GTDPerAccountAndBook = 2 * orders
-		})
-		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-		cid := fund(t, g.e, "cid", map[string]money.Amount{"USD": 1000 * coin})
-		for i := range orders {
-			for _, p := range g.e.Pairs() {
-				w := g.ending(g.sell(1e4), time.Hour+time.Duration(i)*time.Second)
-				w.Pair = p
-				g.rest(w)
-			}
-		}
-		plain := g.sell(1e4)
-		plain.Price = 200e8
-		g.rest(plain)
-		g.arm(3600, CancelFilter{Pair: g.e.Pairs()[0]})
-		benSells := *plain
-		must[*Command](t)(g.e.Place(ben, 1, &benSells)).Free()
-		must[*Command](t)(g.e.setSwitch(ben, 2, 3600, CancelFilter{})).Free()
-		g.later(24 * time.Hour)
-		c := must[*Command](t)(g.e.Place(cid, 1, g.buy(100e8, coin)))
-		if !c.Record().Order.Rests() || len(c.Record().Order.Trades) > 0 {
-			t.Errorf("a buy behind the jump: %+v", c.Record().Order)
-		}
-		must[*Command](t)(g.e.Cancel(cid, 2, c.Record().Order.ID)).Free()
-		c.Free()
-		g.acts()
-		eventually(t, "all is over", func() bool {
-			return len(g.openIDs()) == 0 && len(g.armedSwitches()) == 0 && g.e.quiet()
-		})
-		g.wantFunds("all is over", "10/0", "1000/0")
-		e := ended(t, written(t, g.Store, 0))
-		if e.fired != 2 || e.expired+e.swept != 2*orders+2 || e.swept < 2 {
-			t.Errorf("%d orders expired, %d were swept, by %d switches", e.expired, e.swept,
-				e.fired)
-		}
-		g.later(-24 * time.Hour) // it is right again
-		g.acts()
-		for _, end := range []string{"crash", "stop"} {
-			g.ends("what ends before the newest time of the pair",
-				g.placing(g.ending(g.sell(1e4), time.Hour)), accepted)
-			g.noneOpen()
-			g.rest(g.sell(1e4))
-			g.arm(3600, CancelFilter{})
-			g.restart(end)
-			g.acts()
-			if n := len(g.openIDs()); n != 1 {
-				t.Errorf("after a %s %d orders are open", end, n)
-			}
-			g.later(2 * time.Hour)
-			g.acts()
-			g.fired()
-			g.noneOpen()
-		}
-		ended(t, written(t, g.Store, 0))
-		auditClean(t, g.e)
-		g.end()
-	})
-}
-
 // A cancel is durable that a later clock has stamped, and the expiry behind it is not. By the
 // clock of the next engine nothing is due.
 func TestNothingTradesBehindItsEndUnderAnEarlierClock(t *testing.T) {
@@ -257,46 +193,6 @@ func TestNothingTradesBehindItsEndUnderAnEarlierClock(t *testing.T) {
 		c.Free()
 		ended(t, written(t, g.Store, 0)).counts(1, 0, 0)
 		g.end()
-	})
-}
-
-// A record of another time, and the end of maintenance bears it, too: operators' records never go
-// back. No switch may wait for that time.
-func TestSwitchesFireThoughTheEndOfMaintenanceIsAheadOfTheClock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, end := range []string{"", "crash", "stop"} {
-			g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
-			id := g.rest(g.sell(1e5))
-			g.later(1000 * time.Hour)
-			g.ends("a deposit, by a wrong clock", g.depositing(), accepted)
-			g.later(-1000 * time.Hour)
-			dueUs := g.arm(60, CancelFilter{})
-			for _, on := range []bool{true, false} {
-				must[Admin](t)(g.e.SetMaintenance(context.Background(), "ops",
-					event.Maintenance{On: on}))
-			}
-			if end != "" {
-				g.restart(end)
-			}
-			g.acts()
-			graceUs := g.o.Timing.SwitchGrace.Microseconds()
-			if at := g.e.firesAt(dueUs); at < dueUs || at > g.e.nowUs()+graceUs {
-				t.Errorf("%q: due at %d, it fires at %d", end, dueUs, at)
-			}
-			g.later(30 * time.Minute)
-			g.acts()
-			if got := g.openIDs(); !slices.Equal(got, []uint64{id}) {
-				t.Errorf("%q: within the grace %v are open", end, got)
-			}
-			g.later(31 * time.Minute)
-			g.acts()
-			g.fired()
-			g.noneOpen()
-			ended(t, written(t, g.Store, 0)).counts(0, 1, 1)
-			auditClean(t, g.e)
-			g.restart("crash") // its records are replayed
-			g.end()
-		}
 	})
 }
 
