@@ -43,6 +43,7 @@ func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
 	d.sell(ann, 1, 105)
 	d.want("a band and a full book", d.sell(bob, 1, 89), "price_band")
 	d.want("post-only and a full book", d.buy(bob, 1, 100, postOnly), "would_trade")
+	d.want("a change beyond the band", d.amend(5, AmendRequest{Price: 89}), "price_band")
 	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
 	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
 	d.want("what never rests needs no place", d.buy(bob, 1, 99, ioc),

@@ -168,34 +168,6 @@ func (g *clocked) ending(w *OrderRequest, d time.Duration) *OrderRequest {
 	return g.special(w, until(g.e.nowUs()+d.Microseconds()))
 }
 
-// A cancel is durable that a later clock has stamped, and the expiry behind it is not. By the
-// clock of the next engine nothing is due.
-func TestNothingTradesBehindItsEndUnderAnEarlierClock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		g := newTimed(t, nil)
-		first := g.rest(g.ending(g.sell(coin), time.Hour))
-		second := g.rest(g.ending(g.sell(coin), 3*time.Hour))
-		other := g.rest(g.sell(coin))
-		g.e.heldBooks.Store(true)
-		g.later(2 * time.Hour)
-		g.ends("a cancel", g.cancelling(other), accepted)
-		g.crash()
-		g.later(-2 * time.Hour)
-		g.again()
-		g.acts()
-		if got := g.openIDs(); !slices.Equal(got, []uint64{first, second}) {
-			t.Errorf("%v are open", got)
-		}
-		c := must[*Command](t)(g.placing(g.buy(100e8, 2*coin))())
-		if r := &c.Record().Order; len(r.Trades) != 1 || r.Trades[0].Maker != second {
-			t.Errorf("the buy trades %+v, want with %d alone", r.Trades, second)
-		}
-		c.Free()
-		ended(t, written(t, g.Store, 0)).counts(1, 0, 0)
-		g.end()
-	})
-}
-
 // A record of another time, of the operator's or of another pair, is none of a pair that is halted:
 // its orders go on until their own end.
 func TestAHaltDoesNotBringTheTimeOfAClockThatWasAhead(t *testing.T) {

@@ -192,38 +192,6 @@ func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 	})
 }
 
-func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
-	onGated(t, func(o *Options) {
-		o.Limits.OpenOrdersPerAccount = 3
-	}, func(t *testing.T, g *gated) {
-		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-		full := refusedFor(event.RefusedAccountLimit)
-		other := g.sell(1e5)
-		other.Pair = g.e.Pairs()[1]
-		first := g.rest(g.sell(1e5))
-		g.rest(other)
-		g.hold() // what is in flight counts, and does not show
-		third := g.begin(g.placing(g.sell(1e5)))
-		g.inMailbox(1)
-		fourth := g.begin(g.placing(g.sell(1e5)))
-		g.inMailbox(2)
-		silent(t, "a refusal for an order that is in flight", fourth)
-		g.letGo()
-		isTold(t, "order 3 of 3", <-third, accepted)
-		isTold(t, "order 4", <-fourth, full)
-		g.ends("in the other pair", g.placing(other), full)
-		g.ends("another account", func() (*Command, error) {
-			return g.e.Place(ben, 1, g.sell(1e5))
-		}, accepted)
-		g.ends("a cancel", g.cancelling(first), accepted)
-		g.ends("in the place of what was cancelled", g.placing(g.sell(1e5)), accepted)
-		g.ends("one more", g.placing(g.sell(1e5)), full)
-		g.crash()
-		g.again()
-		g.ends("after a restart", g.placing(g.sell(1e5)), full)
-	})
-}
-
 // limited wants a refusal of the operator's for a limit, in these words.
 func limited(t *testing.T, what string, got error, text string) {
 	t.Helper()
