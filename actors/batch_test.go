@@ -66,7 +66,7 @@ func (g *gated) each(what string, done <-chan []string, want ...string) {
 
 func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 	onGated(t, func(o *Options) {
-		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 19, 2, 16
+		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 18, 2, 15
 	}, func(t *testing.T, g *gated) {
 		orders := func(n, cancels int) (list []func(uint64) *Command) {
 			for range n {
@@ -92,22 +92,27 @@ func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 		}
 		f("all places for orders", accepted, 14, 0)
 		f("one more", "all: "+ErrAccountBusy.Error(), 15, 0)
-		f("with the places for cancels", accepted, 14, 2)
-		f("one cancel more", "all: "+ErrAccountBusy.Error(), 14, 3)
-		f("cancels in places for orders", accepted, 10, 6)
-		f("cancels alone", accepted, 0, 16)
+		f("with the place for cancels", accepted, 14, 1)
+		f("one cancel more", "all: "+ErrAccountBusy.Error(), 14, 2)
+		f("cancels in places for orders", accepted, 10, 5)
+		f("cancels alone", accepted, 0, 15)
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		g.hold()
 		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
 		eventually(t, "it has its place", func() bool { return g.e.commandsInFlight() == 1 })
-		busy := g.batchOf(orders(0, 16)...)
-		eventually(t, "all have places", func() bool { return g.e.commandsInFlight() == 17 })
+		busy := g.batchOf(orders(0, 15)...)
+		eventually(t, "all have places", func() bool { return g.e.commandsInFlight() == 16 })
 		g.ends("more than the exchange takes", func() (*Command, error) {
-			list := []*Command{NewOrder(ben, 2, g.sell(1e5))}
-			err := g.e.DoAll(list, make([]error, 1))
-			return list[0], err
+			return g.e.Place(ben, 2, g.sell(1e5))
 		}, ErrBusy.Error())
+		cancel := func() (*Command, error) { return g.e.Cancel(ben, 2, 1<<40) }
+		last := []<-chan string{g.begin(cancel), g.begin(g.depositing())} // of all places
+		eventually(t, "the places are taken", func() bool { return g.e.commandsInFlight() == 18 })
+		g.ends("a cancel more", cancel, ErrBusy.Error())
+		g.turnedAway("a deposit more", g.depositing(), ErrBusy)
 		g.letGo()
+		isTold(t, "the last cancel", <-last[0], refusedFor(event.RefusedNotOpen))
+		isTold(t, "the last deposit", <-last[1], accepted)
 		for i, one := range <-busy {
 			if one != refusedFor(event.RefusedNotOpen) {
 				t.Errorf("cancel %d: %s", i, one)

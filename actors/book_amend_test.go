@@ -4,47 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
-
-func TestAmendsByTimeAndBand(t *testing.T) {
-	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
-		r.PriceBand, l.GTDPerBook = money.MaxRate/10, 1
-	})
-	d.last(100)
-	d.buy(ann, 5, 90)
-	d.want("beyond the band", d.amend(3, AmendRequest{Price: 111}), "price_band")
-	d.want("it expires", d.amend(3, AmendRequest{ExpireUs: 5e6}), "kept 3: rests 5 at 90")
-	d.buy(ann, 5, 89)
-	d.want("too many that expire", d.amend(5, AmendRequest{ExpireUs: 5e6}), "too_many_gtd")
-	d.want("another time", d.amend(3, AmendRequest{ExpireUs: 6e6}), "kept 3: rests 5 at 90")
-	if at := d.b.wakeAtUs.Load(); at != 6e6 {
-		t.Errorf("it expires at %d", at)
-	}
-	d.want("a time that has come", d.amend(3, AmendRequest{ExpireUs: d.nowUs, Amount: 9}),
-		"kept 3: cancelled 5 (expired)")
-}
-
-func TestAmendsOfStops(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 5, 150, rising(120))
-	d.want("its trigger", d.amend(3, AmendRequest{Trigger: 130}), "kept 3: rests 5 at 150")
-	d.want("is checked anew", d.amend(3, AmendRequest{Trigger: 100}), "would_trigger")
-	d.want("its price and amount", d.amend(3, AmendRequest{Price: 160, Amount: 7}),
-		"lost 3: rests 7 at 160")
-	d.want("it is ended", d.amend(3, AmendRequest{ExpireUs: 1}), "kept 3: cancelled 7 (expired)")
-	if d.b.stops.Len() != 0 {
-		t.Error("a stop is left")
-	}
-	d.buy(ann, 1, 50)
-	d.want("it waits for none", d.amend(7, AmendRequest{Trigger: 130}), "rules")
-	d.buy(ann, 1, 150, rising(120), marketOrder)
-	d.want("what takes at once is never post-only", d.amend(8, AmendRequest{PostOnly: true}),
-		"rules")
-}
 
 func TestAmendsOfQueuedStops(t *testing.T) {
 	d := newDesk(t, nil)

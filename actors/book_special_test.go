@@ -23,72 +23,6 @@ func TestPostOnlyOrdersNeverTake(t *testing.T) {
 	d.want("it would be worth too little", d.buy(bob, 1, 110, slide(110)), "would_trade")
 }
 
-func TestSelfTradeModes(t *testing.T) {
-	f := func(mode trading.SelfTrade, want string, left ...uint64) {
-		t.Helper()
-		d := newDesk(t, nil)
-		d.sell(bob, 1, 99)
-		d.sell(ann, 2, 100)
-		d.sell(bob, 3, 100)
-		d.want("a taker meets its own", d.buy(ann, 5, 100, apart(mode)), want)
-		for _, id := range left {
-			if _, open := d.b.orders.Get(id); !open {
-				t.Errorf("mode %d: order %d is gone", mode, id)
-			}
-		}
-		if n := d.b.orders.Len(); n != len(left) {
-			t.Errorf("mode %d: %d orders are left, want %d", mode, n, len(left))
-		}
-	}
-	f(trading.SelfTradeNone, "order 4: 1x99#1 2x100#2 2x100#3 done", 3)
-	f(trading.SelfTradeCancelNewest, "special 4: 1x99#1 cancelled 4 (self_trade)", 2, 3)
-	f(trading.SelfTradeCancelOldest, "special 4: 1x99#1 -#2 3x100#3 rests 1 at 100", 4)
-	f(trading.SelfTradeCancelBoth, "special 4: 1x99#1 -#2 cancelled 4 (self_trade)", 3)
-
-	d := newDesk(t, nil)
-	d.sell(ann, 2, 100)
-	d.want("a killed fok prevents nothing", d.buy(ann, 2, 100, fok,
-		apart(trading.SelfTradeCancelOldest)), "special 2: cancelled 2 (fok)")
-	d.want("a mode that meets nothing", d.buy(ann, 2, 99, apart(trading.SelfTradeCancelBoth)),
-		"order 3: rests 2 at 99")
-	d.want("it stays with other instructions", d.buy(ann, 1, 98, postOnly,
-		apart(trading.SelfTradeCancelBoth)), "special 4: rests 1 at 98")
-	if s := d.b.standing[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
-		d.b.standing[3] != nil {
-		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
-	}
-}
-
-func TestSpecialOrdersAreRefusedAtTheLimits(t *testing.T) {
-	d := newDesk(t, func(_ *directory.PairRules, l *Limits) {
-		l.OpenOrdersPerBook, l.StopsPerBook, l.GTDPerBook = 4, 2, 1
-	})
-	d.sell(ann, 1, 100, until(5e6))
-	d.want("too many that expire", d.sell(ann, 1, 100, until(5e6)), "too_many_gtd")
-	d.sell(ann, 1, 110, rising(200))
-	d.sell(ann, 1, 110, oco(50, 0))
-	d.want("too many stops", d.sell(ann, 1, 110, rising(200)), "too_many_stops")
-	d.want("another half is a stop, too", d.sell(ann, 1, 110, oco(50, 0)), "too_many_stops")
-	d.sell(ann, 1, 120)
-	d.want("a full book", d.buy(ann, 1, 90), "book_limit")
-	d.want("for instructions, too", d.buy(ann, 1, 90, postOnly), "book_limit")
-	d.want("what never rests needs no place", d.buy(ann, 1, 90, ioc),
-		"special 5: cancelled 1 (ioc)")
-	d.want("what trades gets one", d.buy(bob, 2, 100, postOnly, func(s *SpecialRequest) {
-		s.PostOnly, s.Display = false, 1
-	}), "special 6: 1x100#1 rests 1 at 100")
-}
-
-func TestHaltsComeBeforeAllElse(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.halt(true)
-	d.want("halted", d.buy(ann, 1, 100, rising(50)), "halted")
-	d.want("halted, also for what is due", d.buy(ann, 1, 100, until(1)), "halted")
-	d.halt(false)
-	d.want("it would trigger", d.buy(ann, 1, 100, rising(100)), "would_trigger")
-}
-
 // Where several reasons refuse an order, the first of them is told: the trigger, the band,
 // post-only, and the limits of the book last.
 func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
@@ -109,8 +43,11 @@ func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
 	d.sell(ann, 1, 105)
 	d.want("a band and a full book", d.sell(bob, 1, 89), "price_band")
 	d.want("post-only and a full book", d.buy(bob, 1, 100, postOnly), "would_trade")
+	d.want("a change beyond the band", d.amend(5, AmendRequest{Price: 89}), "price_band")
 	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
 	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
+	d.want("what never rests needs no place", d.buy(bob, 1, 99, ioc),
+		"special 6: cancelled 1 (ioc)")
 }
 
 func TestOldOrdersArePlainRecords(t *testing.T) {
@@ -120,4 +57,6 @@ func TestOldOrdersArePlainRecords(t *testing.T) {
 	if r := c.Record(); r.Kind != event.KindOrder || len(d.b.standing) != 0 {
 		t.Errorf("a plain order is %v", r.Kind)
 	}
+	d.want("a mode that meets nothing", d.buy(ann, 2, 99, apart(trading.SelfTradeCancelBoth)),
+		"order 2: rests 2 at 99")
 }

@@ -143,54 +143,6 @@ func TestNothingIsTriggeredWhileBooksAreHeldOrHalted(t *testing.T) {
 	d.want("both are orders", d.sell(bob, 2, 51), "order 9: 1x52#5 1x51#4 done")
 }
 
-func TestATickGoesOnWithAQueue(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.buy(ann, 1, 50, rising(101))
-	d.sell(bob, 1, 101)
-	d.held = true
-	d.buy(cid, 1, 101)
-	d.fold()
-	d.b = newBook(d.b.pair, d.s, d.b.bookShares) // a restart
-	if d.b.wakeAtUs.Load() != 0 {
-		t.Errorf("a queue wakes the book at %d", d.b.wakeAtUs.Load())
-	}
-	d.held, d.told = false, nil
-	d.b.tick(5e6)
-	d.want("the first tick", d.news(), "triggered 3: rests 1 at 50")
-	if d.s.Pair(1).LastTimeUs() != 5e6 {
-		t.Errorf("its time is %d", d.s.Pair(1).LastTimeUs())
-	}
-}
-
-func TestAnotherHalfLeavesTheBook(t *testing.T) {
-	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.StopCollar = money.MaxRate / 10 })
-	d.last(100)
-	d.want("its trigger is reached", d.sell(ann, 4, 110, oco(100, 90)), "would_trigger")
-	d.want("both halves", d.sell(ann, 4, 110, oco(95, 90)), "special 3: rests 4 at 110")
-	d.want("it trades", d.buy(bob, 1, 110), "order 4: 1x110#3 done")
-	d.buy(bob, 2, 95)
-	d.buy(bob, 1, 91)
-	d.want("the price falls", d.sell(cid, 1, 95), "order 7: 1x95#5 done | "+
-		"triggered 3: 1x95#5 1x91#6 rests 1 at 90")
-	d.want("it is one order", d.cancel(3), "cancel 3")
-
-	d.sell(ann, 2, 110, oco(80, 0))
-	d.buy(bob, 1, 80)
-	d.buy(bob, 1, 72)
-	d.buy(bob, 1, 71)
-	d.want("without a price it takes what the collar allows", d.sell(cid, 1, 80),
-		"order 13: 1x80#10 done | triggered 9: 1x72#11 cancelled 1 (ioc)")
-
-	d.sell(ann, 2, 110, oco(60, 0))
-	d.want("a filled one waits no more", d.buy(bob, 2, 110), "order 15: 2x110#14 done")
-	d.sell(ann, 2, 110, oco(60, 0))
-	d.want("nor does a cancelled one", d.cancel(16), "cancel 16")
-	if d.b.stops.Len() != 0 || len(d.b.standing) != 0 {
-		t.Errorf("%d stops are left", d.b.stops.Len())
-	}
-}
-
 func TestTheOtherHalfOfAnIcebergHasAllOfIt(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.StopCollar = money.MaxRate / 10 })
 	d.last(100)
@@ -206,19 +158,4 @@ func TestTheOtherHalfOfAnIcebergHasAllOfIt(t *testing.T) {
 	if got := d.displays(7); got != 1 {
 		t.Errorf("it displays %d", int64(got))
 	}
-}
-
-func TestAQueuedOtherHalfMayTradeBefore(t *testing.T) {
-	d := newDesk(t, nil)
-	d.last(100)
-	d.sell(ann, 1, 110, oco(95, 90))
-	d.sell(ann, 1, 111, oco(95, 90))
-	d.buy(bob, 1, 95)
-	d.held = true
-	d.sell(cid, 1, 95)
-	d.told = nil
-	d.want("the first is bought", d.buy(bob, 1, 110), "order 7: 1x110#3 done")
-	d.held = false
-	d.b.tick(2e6)
-	d.want("the second is triggered", d.news(), "triggered 4: rests 1 at 90")
 }

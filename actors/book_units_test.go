@@ -3,10 +3,12 @@ package actors
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/core/event"
 	"exchange/core/trading"
 )
 
@@ -57,8 +59,14 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 		eventually(t, "the stop is executed", func() bool { return g.rests(stop) })
 		soon, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
-		if _, err := g.e.SetMaintenance(soon, "op", maintained); !errors.Is(err, ErrNotQuiet) {
+		if _, err := g.e.SetMaintenance(soon, "op", maintained); !errors.Is(err, ErrNotQuiet) ||
+			g.e.Writable() != nil {
 			t.Errorf("maintenance begins while a triggered order is on its way: %v", err)
+		}
+		long := event.Maintenance{On: true, Message: strings.Repeat("x", MaxMessage+1)}
+		if _, err := g.e.SetMaintenance(soon, "op", long); err == nil ||
+			errors.Is(err, ErrNotQuiet) || g.e.Writable() != nil {
+			t.Errorf("a message that is too long: %v", err)
 		}
 		g.letGo()
 		isTold(t, "done", <-done, accepted)

@@ -9,6 +9,39 @@ import (
 	"exchange/persistence"
 )
 
+// olderMembers is a store of a node, some of whose members do not read a format while older is set.
+type olderMembers struct {
+	persistence.Replica
+	older  *atomic.Bool
+	format uint8
+}
+
+func (s olderMembers) Standing() persistence.Standing {
+	st := s.Replica.Standing()
+	if s.older.Load() {
+		st.Format = s.format - 1
+	}
+	return st
+}
+
+// withOlder is a cluster in which ann has money, and some members do not read a format until older
+// is unset.
+func withOlder(t *testing.T, format uint8) (c *cluster, r *reigning, older *atomic.Bool) {
+	t.Helper()
+	older = new(atomic.Bool)
+	older.Store(true)
+	c = newCluster(t, func(_ int, o *Options) {
+		o.Store = olderMembers{o.Store.(persistence.Replica), older, format}
+		o.Mail = new(postman).send
+	})
+	r = c.next()
+	fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+	eventually(t, "all members read the newest format", func() bool {
+		return r.node.replica.(olderMembers).Replica.Standing().Format >= format
+	})
+	return c, r, older
+}
+
 // While a member does not read such records, none is written, and nothing is done.
 func TestWhatNotAllMembersReadIsNotWritten(t *testing.T) {
 	admin := func(_ Admin, err error) string {
@@ -40,18 +73,8 @@ func TestWhatNotAllMembersReadIsNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				var older atomic.Bool
-				older.Store(true)
-				c := newCluster(t, func(_ int, o *Options) {
-					o.Store = olderMembers{o.Store.(persistence.Replica), &older, x.format}
-				})
-				r := c.next()
-				fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+				_, r, older := withOlder(t, x.format)
 				must[Admin](t)(r.CreateAccount("test", "bob", ""))
-				eventually(t, "all members read the newest format", func() bool {
-					replica := r.node.replica.(olderMembers).Replica
-					return replica.Standing().Format >= x.format
-				})
 				if got := x.do(t, r); !strings.Contains(got, "not all nodes of the cluster") {
 					t.Errorf("while one does not: %s", got)
 				}
@@ -62,4 +85,32 @@ func TestWhatNotAllMembersReadIsNotWritten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While a member does not read them, freezes are no events of their accounts. They hold all the
+// same.
+func TestAFreezeIsAnEventOnceAllMembersReadIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, r, older := withOlder(t, persistence.FormatToldFreezes)
+		events := func() (last uint64, frozen bool) {
+			t.Helper()
+			if err := r.node.onSide(func() {
+				a := r.committed.State().AccountByName("ann")
+				last, frozen = a.LastEvent(), a.Frozen
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return last, frozen
+		}
+		before, _ := events()
+		must[Admin](t)(r.Freeze("test", "ann", true))
+		if last, frozen := events(); last != before || !frozen {
+			t.Errorf("the newest event is %d, and was %d; frozen %v", last, before, frozen)
+		}
+		older.Store(false)
+		must[Admin](t)(r.Freeze("test", "ann", false))
+		if last, frozen := events(); last <= before || frozen {
+			t.Errorf("the newest event is %d, and was %d; frozen %v", last, before, frozen)
+		}
+	})
 }

@@ -17,69 +17,6 @@ import (
 // Each limit is met exactly: the last that fits is taken, one more is refused, and after one is
 // given back the next is taken.
 
-func TestCommandsInFlightAreLimitedAndTheLastSlotsAreForCancels(t *testing.T) {
-	onGated(t, func(o *Options) {
-		o.Limits.InFlight, o.Limits.InFlightCancels = 10, 3
-	}, func(t *testing.T, g *gated) {
-		for round := range 2 { // the second proves that the first gave all its places back
-			orders := []uint64{g.rest(g.sell(1e5)), g.rest(g.sell(1e5)), g.rest(g.sell(1e5))}
-			g.hold()
-			held := &heldCommands{g: g}
-			for range 7 {
-				held.send(g.placing(g.sell(1e5)))
-			}
-			g.turnedAway("order 8 of 7", g.placing(g.sell(1e5)), ErrBusy)
-			held.send(g.cancelling(orders[0]))
-			held.send(g.cancelling(orders[1]))
-			g.turnedAway("an order while cancels use their share", g.placing(g.sell(1e5)), ErrBusy)
-			operator := g.begin(g.depositing()) // operators may use all places
-			eventually(t, "ten commands are in flight", func() bool {
-				return g.e.commandsInFlight() == 10
-			})
-			g.turnedAway("cancel 11 of 10", g.cancelling(orders[2]), ErrBusy)
-			g.turnedAway("a deposit beside ten", g.depositing(), ErrBusy)
-			held.want(fmt.Sprint("round ", round), accepted)
-			isTold(t, "the deposit", <-operator, accepted)
-			if n, own := g.e.commandsInFlight(), g.key.Account.InFlight.Load(); n != 0 || own != 0 {
-				t.Errorf("%d commands are in flight and %d of the account, when all are answered",
-					n, own)
-			}
-		}
-	})
-}
-
-func TestCommandsInFlightOfAnAccountAreLimitedAndAnEighthIsForCancels(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		for _, c := range []struct{ limit, orders int }{{16, 14}, {7, 7}, {1, 1}} {
-			g := newGated(t, fresh, func(o *Options) { o.Limits.InFlightPerAccount = c.limit })
-			ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-			for round := range uint64(2) {
-				var orders []uint64
-				for range c.limit - c.orders + 1 {
-					orders = append(orders, g.rest(g.sell(1e5)))
-				}
-				g.hold()
-				held := &heldCommands{g: g}
-				for range c.orders {
-					held.send(g.placing(g.sell(1e5)))
-				}
-				g.turnedAway("an order too many", g.placing(g.sell(1e5)), ErrAccountBusy)
-				for _, id := range orders[1:] {
-					held.send(g.cancelling(id))
-				}
-				g.turnedAway("a cancel too many", g.cancelling(orders[0]), ErrAccountBusy)
-				other := g.begin(func() (*Command, error) {
-					return g.e.Place(ben, round+1, g.sell(1e5))
-				})
-				g.decided(ben, 1) // no other account suffers
-				held.want(fmt.Sprintf("at most %d, round %d", c.limit, round), accepted)
-				isTold(t, "an order of another account", <-other, accepted)
-			}
-			g.end()
-		}
-	})
-}
-
 func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.Reads, o.Limits.InFlight, o.Limits.InFlightCancels = 3, 1, 0
@@ -252,38 +189,6 @@ func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 		run(head+3*unit-1, 1, 2, 2, 2)
 		run(head+unit, 1, 1, 1, 1, 1, 1, 1)
 		run(1, 1, 1, 1, 1, 1, 1, 1)
-	})
-}
-
-func TestOpenOrdersOfAnAccountAreLimitedOverAllPairs(t *testing.T) {
-	onGated(t, func(o *Options) {
-		o.Limits.OpenOrdersPerAccount = 3
-	}, func(t *testing.T, g *gated) {
-		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
-		full := refusedFor(event.RefusedAccountLimit)
-		other := g.sell(1e5)
-		other.Pair = g.e.Pairs()[1]
-		first := g.rest(g.sell(1e5))
-		g.rest(other)
-		g.hold() // what is in flight counts, and does not show
-		third := g.begin(g.placing(g.sell(1e5)))
-		g.inMailbox(1)
-		fourth := g.begin(g.placing(g.sell(1e5)))
-		g.inMailbox(2)
-		silent(t, "a refusal for an order that is in flight", fourth)
-		g.letGo()
-		isTold(t, "order 3 of 3", <-third, accepted)
-		isTold(t, "order 4", <-fourth, full)
-		g.ends("in the other pair", g.placing(other), full)
-		g.ends("another account", func() (*Command, error) {
-			return g.e.Place(ben, 1, g.sell(1e5))
-		}, accepted)
-		g.ends("a cancel", g.cancelling(first), accepted)
-		g.ends("in the place of what was cancelled", g.placing(g.sell(1e5)), accepted)
-		g.ends("one more", g.placing(g.sell(1e5)), full)
-		g.crash()
-		g.again()
-		g.ends("after a restart", g.placing(g.sell(1e5)), full)
 	})
 }
 

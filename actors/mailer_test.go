@@ -129,23 +129,6 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 	})
 }
 
-func TestCodesThatAreOfNoUseAreNotSent(t *testing.T) {
-	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
-		for id := uint64(1); id <= 50; id++ {
-			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
-			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
-		}
-		b.expect(b.ask(1), "withdraw 51")
-		b.outboxIs(1)
-		b.o.Mail = b.post.send
-		b.restart()
-		b.outboxIs(0)
-		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != 51 {
-			t.Errorf("sent are %+v", mails)
-		}
-	})
-}
-
 // The mailer keeps nothing of mails that left the outbox by themselves.
 func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {

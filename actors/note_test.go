@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"exchange/actors/committed"
@@ -49,31 +48,11 @@ func TestANoteIsInTheLogOfActions(t *testing.T) {
 	})
 }
 
-// olderMembers is a store of a node, some of whose members do not read a format while older is set.
-type olderMembers struct {
-	persistence.Replica
-	older  *atomic.Bool
-	format uint8
-}
-
-func (s olderMembers) Standing() persistence.Standing {
-	st := s.Replica.Standing()
-	if s.older.Load() {
-		st.Format = s.format - 1
-	}
-	return st
-}
-
 // While a member does not read notes, none is written. Afterwards each node has them: another one
 // that leads lists them.
 func TestANoteIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var older atomic.Bool
-		older.Store(true)
-		c := newCluster(t, func(_ int, o *Options) {
-			o.Store = olderMembers{o.Store.(persistence.Replica), &older, persistence.FormatNotes}
-		})
-		r := c.next()
+		c, r, older := withOlder(t, persistence.FormatNotes)
 		before := r.committed.Released()
 		reigns := func(what string, does func() error) { // at whichever node reigns
 			t.Helper()
@@ -94,9 +73,6 @@ func TestANoteIsWrittenOnceAllMembersReadIt(t *testing.T) {
 			t.Errorf("%d records are written that a member does not read", now-before)
 		}
 		older.Store(false)
-		eventually(t, "all members read notes", func() bool {
-			return c.nodes[r.at].store.Standing().Format >= persistence.FormatNotes
-		})
 		note("added node d")
 		c.caughtUp(r)
 		killed := r.at

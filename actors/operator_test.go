@@ -75,27 +75,6 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 	})
 }
 
-func TestMaintenanceThatCouldNotBeginKeepsNoClientOut(t *testing.T) {
-	onGated(t, nil, func(t *testing.T, g *gated) {
-		if _, err := g.e.SetMaintenance(context.Background(), "ops", event.Maintenance{On: true,
-			Message: strings.Repeat("x", MaxMessage+1)}); err == nil || g.e.Writable() != nil {
-			t.Errorf("a message that is too long: %v, %v", err, g.e.Writable())
-		}
-		g.set(func() { g.holding = true })
-		order := g.begin(func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) })
-		eventually(t, "the order is at the store", g.held)
-		patience, cancel := context.WithCancel(context.Background())
-		cancel()
-		if _, err := g.e.SetMaintenance(patience, "ops",
-			maintained); !errors.Is(err, ErrNotQuiet) ||
-			g.e.Writable() != nil {
-			t.Errorf("when what is in flight does not end: %v, %v", err, g.e.Writable())
-		}
-		g.set(func() { g.holding = false })
-		isTold(t, "order", <-order, "accepted")
-	})
-}
-
 func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	onTeller(t, func(o *Options) {
 		// Seldom, or an audit on a slow machine is overtaken by them.

@@ -58,8 +58,10 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 			func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) },
 			refusedFor(event.RefusedNonce))
 		want("refusals", begin+", order 3, refusal 3", "nonce 1, funds 1, not_open 1", 3, 2, 0)
-		for range 3 {
-			g.rest(g.sell(coin))
+		for i := range 3 { // over all pairs
+			w := g.sell(coin)
+			w.Pair = g.e.Pairs()[i%2]
+			g.rest(w)
 		}
 		g.ends("one order too many", g.placing(g.sell(coin)), refusedFor(event.RefusedAccountLimit))
 		g.nonce++

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"sync/atomic"
 	"testing"
 
 	"exchange/core/event"
@@ -53,20 +52,8 @@ func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
 // node that leads, and at one that follows. Nothing is lost by asking.
 func TestWithdrawalsHaveClientIDsOnceAllMembersReadThem(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var older atomic.Bool
-		older.Store(true)
-		c := newCluster(t, func(_ int, o *Options) {
-			o.Store = olderMembers{o.Store.(persistence.Replica), &older,
-				persistence.FormatWithdrawalIDs}
-			o.Mail = new(postman).send
-		})
-		r := c.next()
-		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		c, r, older := withOlder(t, persistence.FormatWithdrawalIDs)
 		b := c.branch((r.at + 1) % len(c.nodes))
-		eventually(t, "all members read the newest format", func() bool {
-			return b.node.replica.(olderMembers).Replica.Standing().Format >=
-				persistence.FormatWithdrawalIDs
-		})
 		ask := func(at Commands, id string) string {
 			c := NewWithdrawal(at.Key([]byte("key-of-ann")), b.next(), 1, coin, "x")
 			if id != "" {

@@ -172,10 +172,15 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 		b.expect(b.balance(), "10 with 4 reserved")
 		b.expect(b.ask(7*coin), "refused for 2")
 		code := b.code(1)
-		if m := b.post.delivered()[0]; m.To != "ann@example.org" || m.Withdrawal.Amount != 4*coin ||
+		mails := b.post.delivered()
+		if m := mails[0]; len(mails) != 1 || m.To != "ann@example.org" || m.Withdrawal.ID != 1 ||
+			m.Withdrawal.Amount != 4*coin ||
 			m.Currency != "BTC" || m.Withdrawal.Address != "bc1q-somewhere" {
 			t.Errorf("the mail is %+v", m)
 		}
+		b.outboxIs(0)
+		b.expect(outcomeOf(b.e.Do(NewConfirmation(b.customer("ben"), 1, 1, code))),
+			fmt.Sprint("refused for ", event.RefusedWithdrawal))
 		b.restart()
 		b.expect(b.confirm(1, "00"+code), "wrong code")
 		b.expect(b.confirm(1, code), "status 20")
@@ -230,26 +235,6 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 	})
 }
 
-func TestAMailThatIsNotTakenStaysInTheOutboxOverARestart(t *testing.T) {
-	onTeller(t, nil, func(t *testing.T, b *teller) {
-		b.post.refuse = 1
-		b.expect(b.ask(coin), "withdraw 1")
-		eventually(t, "the first try is refused", func() bool {
-			b.post.mu.Lock()
-			defer b.post.mu.Unlock()
-			return b.post.tries > 0
-		})
-		b.restart() // its new mailer knows nothing of the first try
-		b.code(1)
-		outbox := func() int {
-			r := &committed.Outbox{Limit: 10}
-			succeeds(t, b.e.Ask(r, nil, 0))
-			return len(r.Mails)
-		}
-		eventually(t, "the outbox is empty", func() bool { return outbox() == 0 })
-	})
-}
-
 func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		var b *teller
@@ -291,23 +276,6 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 			t.Error(err)
 		}
 		b.restart()
-	})
-}
-
-func TestTheCodeOfAWithdrawalGoesToItsOwnerAlone(t *testing.T) {
-	onTeller(t, nil, func(t *testing.T, b *teller) {
-		ben := b.customer("ben")
-		b.expect(b.ask(coin), "withdraw 1")
-		code := b.code(1)
-		b.outboxIs(0)
-		if mails := b.post.delivered(); len(mails) != 1 || mails[0].To != "ann@example.org" ||
-			mails[0].Withdrawal.ID != 1 {
-			t.Errorf("the mails are %+v", mails)
-		}
-		b.expect(outcomeOf(b.e.Do(NewConfirmation(ben, 1, 1, code))),
-			fmt.Sprint("refused for ", event.RefusedWithdrawal))
-		b.expect(b.confirm(1, "AAAA-AAAA-AAAA"), "wrong code")
-		b.expect(b.confirm(1, code), "status 20")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -272,21 +273,24 @@ func TestNonsenseOfANodeChangesNothing(t *testing.T) {
 	p := newPassing(t)
 	const post = "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"
 	const body = "Content-Length: 18\r\n\r\n" + `{"name":"mallory"}`
+	// unlike the other one it is read before the token is looked at
+	const chunks = "Transfer-Encoding: chunked\r\n\r\n12\r\n" + `{"name":"mallory"}` + "\r\n0\r\n\r\n"
 	const http1 = " HTTP/1.1\r\nHost: x\r\n"
 	right := "Authorization: Bearer " + operatorToken + "\r\n"
 	for what, x := range map[string]struct {
 		sent   string
 		status string // "": it is not answered
 	}{
-		"no token": {post + body, "401"},
+		"no token":            {post + body, "401"},
+		"chunks and no token": {post + chunks, "401"},
 		"a token in the query": {"POST /operator/v1/accounts?token=" + operatorToken + http1 +
-			body, "401"},
+			chunks, "401"},
 		"an endless body":  {post + "Content-Length: 9999999999\r\n\r\n{}", "401"},
 		"a long body":      {post + right + "Content-Length: 70000\r\n\r\n{}", "413"},
 		"an endless head":  {post + "X: " + strings.Repeat("x", 1<<20), "431"},
 		"no HTTP":          {"\x00\x01\x02\x03 and more\r\n\r\n", "400"},
 		"another version":  {"POST /operator/v1/accounts HTTP/3.0\r\n\r\n", "400"},
-		"another kind":     {"PATCH /operator/v1/accounts" + http1 + right + "\r\n", "404"},
+		"another kind":     {"PATCH /operator/v1/accounts" + http1 + right + body, "404"},
 		"the metrics":      {"GET /metrics" + http1 + right + "\r\n", "404"},
 		"the memory":       {"GET /debug/pprof/heap" + http1 + right + "\r\n", "404"},
 		"a second request": {"GET /x" + http1 + right + "\r\n" + post + right + body, "404"},
@@ -304,9 +308,12 @@ func TestNonsenseOfANodeChangesNothing(t *testing.T) {
 				here.Close()
 			}
 		}()
-		got, _ := io.ReadAll(here) //nolint:errcheck // a pipe's end
+		here.SetReadDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // a pipe's
+		got, err := io.ReadAll(here)
+		if here.Close(); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the connection goes on", what)
+		}
 		<-over
-		here.Close()
 		answered := string(got)
 		if x.status == "" && answered != "" || strings.Contains(answered, operatorToken) ||
 			x.status != "" && (!strings.HasPrefix(answered, "HTTP/1.1 "+x.status) ||

@@ -133,25 +133,3 @@ func TestAFilterDoesNotAnswerForATimeThatItHasForgotten(t *testing.T) {
 		t.Error("it does not answer for what it holds")
 	}
 }
-
-func BenchmarkFilter(b *testing.B) {
-	f := newFilter(32<<20, time.Hour, 0)
-	f.filled(math.MinInt64)
-	id := nameOf(1)
-	b.Run("look", func(b *testing.B) {
-		b.ReportAllocs()
-		n := uint32(0)
-		for b.Loop() {
-			n++
-			f.excludes(n, id, 0)
-		}
-	})
-	b.Run("add", func(b *testing.B) {
-		b.ReportAllocs()
-		n, text := uint32(0), id.String()
-		for b.Loop() {
-			n++
-			f.add(n, text)
-		}
-	})
-}

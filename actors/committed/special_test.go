@@ -74,14 +74,17 @@ func (w *teller) told(r event.Record) string {
 	return text
 }
 
+// tells wants the update that the feed makes of a record.
+func (w *teller) tells(what string, r event.Record, want string) {
+	w.t.Helper()
+	if got := w.told(r); got != want {
+		w.t.Errorf("%s: told is %q, want %q", what, got, want)
+	}
+}
+
 func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 	w := special(t)
-	f := func(what string, r event.Record, want string) {
-		t.Helper()
-		if got := w.told(r); got != want {
-			t.Errorf("%s: told is %q, want %q", what, got, want)
-		}
-	}
+	f := w.tells
 	iceberg := order(1, 1, trading.Sell, 10, 4)
 	f("an iceberg is told as it is displayed", event.Record{Kind: event.KindInstructed,
 		Order: iceberg, Instructions: trading.Instructions{Display: 1e8}},
@@ -139,12 +142,7 @@ func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 
 func TestWhatTheFeedTellsOfEndsAndOtherHalves(t *testing.T) {
 	w := special(t)
-	f := func(what string, r event.Record, want string) {
-		t.Helper()
-		if got := w.told(r); got != want {
-			t.Errorf("%s: told is %q, want %q", what, got, want)
-		}
-	}
+	f := w.tells
 	until := trading.Instructions{ExpireUs: 50}
 	for id := uint64(1); id <= 3; id++ {
 		o := order(id, 1, trading.Buy, 5, 1)

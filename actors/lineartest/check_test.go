@@ -198,17 +198,13 @@ func (s *script) overlap() {
 
 func isWrong(s *script) bool { return errors.Is(s.Judge(decideWithin), ErrNotLinearizable) }
 
-func TestARightHistoryIsAccepted(t *testing.T) {
-	if err := sample().Check(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// plantedErrors change the result of a named operation of the sample, so that it is wrong.
-var plantedErrors = []struct {
+// A plantedError changes the result of a named operation of a right history, so that it is wrong.
+type plantedError struct {
 	planted, of string
 	change      func(r *Result)
-}{
+}
+
+var plantedErrors = []plantedError{
 	{"a book without an acknowledged order", "first book",
 		func(r *Result) { r.Levels[1] = []Level{{99, 1}, {100, 2}} }},
 	{"a stale book", "first book",
@@ -365,11 +361,7 @@ func special() *script {
 	return s
 }
 
-// specialErrors change the result of a named operation of the special history.
-var specialErrors = []struct {
-	planted, of string
-	change      func(r *Result)
-}{
+var specialErrors = []plantedError{
 	{"a fok order that trades in part", "fok",
 		func(r *Result) { r.Remains, r.Trades = 1, []Trade{{1, 1, 100, 2}} }},
 	{"an ioc order that takes nothing", "ioc", func(r *Result) { r.Remains, r.Trades = 3, nil }},
@@ -391,19 +383,6 @@ var specialErrors = []struct {
 		func(r *Result) { *r = Result{Outcome: Done, ID: 9, Remains: 1} }},
 }
 
-func TestPlantedErrorsOfSpecialOrdersAreFound(t *testing.T) {
-	if err := special().Check(); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range specialErrors {
-		s := special()
-		p.change(&s.named[p.of].Result)
-		if !isWrong(s) {
-			t.Errorf("%s is not found", p.planted)
-		}
-	}
-}
-
 // A check that accepts everything would prove nothing.
 func TestPlantedErrorsAreFound(t *testing.T) {
 	find := func(planted string, s *script) {
@@ -412,10 +391,18 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 			t.Errorf("%s is not found", planted)
 		}
 	}
-	for _, p := range plantedErrors {
-		s := sample()
-		p.change(&s.named[p.of].Result)
-		find(p.planted, s)
+	for _, x := range []struct {
+		right  func() *script
+		errors []plantedError
+	}{{sample, plantedErrors}, {special, specialErrors}} {
+		if err := x.right().Check(); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range x.errors {
+			s := x.right()
+			p.change(&s.named[p.of].Result)
+			find(p.planted, s)
+		}
 	}
 	s := sample()
 	s.named["too much"].Operation.Amount = 5

@@ -101,11 +101,3 @@ func TestStagesOfACommandThatMetNoBookHaveNoMatch(t *testing.T) {
 	f(Trace{Sent: 100, Matching: 300, Decided: 310}, 200, 10)
 	f(Trace{Sent: 100, Decided: 310}, 210, 0)
 }
-
-func BenchmarkObserve(b *testing.B) {
-	h := NewHistogram(RequestBounds)
-	b.ReportAllocs()
-	for b.Loop() {
-		h.Observe(300_000)
-	}
-}
