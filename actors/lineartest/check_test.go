@@ -162,11 +162,14 @@ func (s *script) changeKeys() {
 	s.did("reads", Operation{Kind: ReadOpen, Account: 1, Key: 9}, Result{})
 	s.did("same nonce", Operation{Kind: ReadOpen, Account: 1, Key: 9, Nonce: 2},
 		Result{Outcome: RefusedNonce, LastNonce: 2})
+	// looked at while its key lived, and again when the account was frozen
+	late := s.begin("", Operation{Kind: ReadOpen, Account: 1, Key: 9})
 	s.did("", Operation{Kind: RevokeKey, Account: 1, Key: 9}, Result{})
 	s.did("revoked", Operation{Kind: ReadOpen, Account: 1, Key: 9}, Result{Outcome: RefusedKey})
 	s.did("revoked twice", Operation{Kind: RevokeKey, Account: 1, Key: 9},
 		Result{Outcome: RefusedState})
 	s.did("", Operation{Kind: Freeze, Account: 1, On: true}, Result{})
+	late.End(Result{Outcome: RefusedFrozen})
 	order.Key = 0
 	s.did("frozen", order, Result{Outcome: RefusedFrozen})
 	s.did("frozen reads", Operation{Kind: ReadOpen, Account: 1}, Result{Outcome: RefusedFrozen})

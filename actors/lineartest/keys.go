@@ -109,6 +109,8 @@ func (s *keys) step(p *part) bool {
 		return !s.barred
 	case p.unfrozen:
 		return !s.frozen
+	case p.froze: // by a gateway, or by the wallet, which does not keep from reads
+		return s.barred || s.frozen && !o.Kind.reads()
 	case o.Kind == ApproveWithdrawal:
 		return s.frozen && r.Outcome == RefusedFrozen
 	}
@@ -134,7 +136,7 @@ func (s *keys) sign(p *part, k *key) bool {
 		return true
 	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was taken, or by the wallet
 		k.most = max(k.most, o.Nonce)
-		return s.barred || s.frozen && !o.Kind.reads()
+		return true
 	case r.Outcome == RefusedNonce:
 		if last := r.LastNonce; last < o.Nonce || last < k.sure || last > k.most {
 			return false
@@ -160,7 +162,7 @@ func (s *keys) signParallel(p *part, k *key) bool {
 		return true
 	case r.Outcome == RefusedFrozen:
 		k.parallel = k.parallel.perhaps(o.Nonce)
-		return s.barred || s.frozen && !reads
+		return true
 	case r.Outcome == RefusedNonce:
 		w := k.parallel.refuses(o.Nonce, r.LastNonce)
 		if w != nil {

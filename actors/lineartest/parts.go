@@ -8,7 +8,8 @@ import (
 // A part is what the checker puts in order. Most operations have one part for the market, and a
 // signed one has another for the keys of its account: the exchange looks at the key first, and a
 // client cannot tell when. Three kinds of operations have more parts:
-//   - a read of an account has one for the account, which must not be frozen, and one for its key;
+//   - a read of an account has one for the account, which must not be frozen, and one for its key,
+//     and so has what is refused as frozen: the key may end between the two looks;
 //   - a freeze has one for the wallet, and one for the gateways, which learn of it later and then
 //     turn reads away, and one for the market, where the account's subscriber is told of it;
 //   - a cancel of all orders has one for each order, because each is cancelled by itself, and one
@@ -27,6 +28,7 @@ type part struct {
 	order         int           // of a cancel of all: the order that this part cancels, or 0
 	closed        []int         // of a cancel of all: orders that must not be open after it
 	unfrozen      bool          // this part asks only whether the account is not frozen
+	froze         bool          // this part asks only whether it is
 	door          bool          // this part is about what gateways know of a freeze
 	overlaps      map[int]bool  // of a refusal for funds: the operations that overlap with it
 	besideRefusal bool          // it overlaps with a refusal for funds
@@ -159,6 +161,10 @@ func (s span) ofKeys() []span {
 	case o.Kind.reads() && s.r.Outcome == Done && o.Kind != ReadKeys:
 		frozen := s
 		frozen.unfrozen, frozen.door = true, true
+		return []span{frozen, s}
+	case s.r.Outcome == RefusedFrozen:
+		frozen := s
+		frozen.froze = true
 		return []span{frozen, s}
 	}
 	return []span{s}
