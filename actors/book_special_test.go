@@ -51,8 +51,8 @@ func TestSelfTradeModes(t *testing.T) {
 		apart(trading.SelfTradeCancelOldest)), "special 2: cancelled 2 (fok)")
 	d.want("a mode that meets nothing", d.buy(ann, 2, 99, apart(trading.SelfTradeCancelBoth)),
 		"order 3: rests 2 at 99")
-	d.want("it stays with other instructions", d.buy(ann, 1, 98, postOnly,
-		apart(trading.SelfTradeCancelBoth)), "special 4: rests 1 at 98")
+	d.want("it stays if it is its own", d.buy(ann, 1, 98, own(trading.SelfTradeCancelBoth)),
+		"special 4: rests 1 at 98")
 	if s := d.b.standing[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
 		d.b.standing[3] != nil {
 		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
