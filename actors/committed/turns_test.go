@@ -2,8 +2,11 @@ package committed
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
+
+	"exchange/persistence"
 )
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
@@ -97,4 +100,23 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	}
 	g.End()
 	free()
+}
+
+// A visit that asks while its query is under way would wait for the turn that it may have.
+func TestAVisitHasOneQueryAtATime(t *testing.T) {
+	for name, second := range map[string]func(v *visit) error{
+		"a query":    func(v *visit) error { return v.query(nil) },
+		"a question": func(v *visit) error { return v.ask(new(Position)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if p, _ := recover().(string); !strings.HasPrefix(p, "BUG: ") {
+					t.Errorf("panic %q", p)
+				}
+			}()
+			v := visit{door: new(Door)}
+			err := v.query(func(context.Context, persistence.History) error { return second(&v) })
+			t.Error(err)
+		})
+	}
 }

@@ -38,8 +38,8 @@ func (i *Instructions) IsZero() bool { return i.flags() == 0 }
 
 func (i *Instructions) flags() (flags uint64) {
 	for bit, set := range [...]bool{i.Market, i.IOC, i.FOK, i.ExpireUs != 0, i.PostOnly,
-		i.Asked != 0, i.Display != 0, i.Quote != 0, i.SelfTrade != 0 || i.SelfTradeOwn, len(i.Prevented) > 0,
-		i.OCO != OCO{}, i.Cancelled != 0} {
+		i.Asked != 0, i.Display != 0, i.Quote != 0, i.SelfTrade != 0 || i.SelfTradeOwn,
+		len(i.Prevented) > 0, i.OCO != OCO{}, i.Cancelled != 0} {
 		if set {
 			flags |= 1 << bit
 		}
