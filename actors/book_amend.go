@@ -96,12 +96,7 @@ func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
 		c.bound = b.last
 		return event.RefusedWouldTrigger
 	}
-	c.order.side = x.was.Side
-	reference := b.last
-	if x.outside() {
-		reference = x.trigger.Price
-	}
-	if (a.Price != 0 || a.Trigger != 0 && x.outside()) && !b.inBand(c, x.price, reference) {
+	if c.order.side = x.was.Side; !b.amendedInBand(c, x) {
 		return event.RefusedPriceBand
 	}
 	if a.Slide || x.is.Asked != 0 && a.Price != 0 {
@@ -119,6 +114,25 @@ func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
 		return event.RefusedGTDLimit
 	}
 	return 0
+}
+
+// amendedInBand reports whether the prices that a change moves, or whose references it moves, are
+// within the pair's band: as in a placement that of a stop is around its trigger, that of the other
+// half too. The price of a stop to which its owner gave none is brought within.
+func (b *book) amendedInBand(c *Command, x *change) bool {
+	side, was := x.was.Side, x.stop.Trigger.Price
+	switch {
+	case !x.outside():
+		return (x.price == x.was.Price || b.inBand(c, x.price, b.last)) &&
+			(!x.stop.Rests || x.is.OCO.Price == 0 || x.is.OCO.Trigger == was ||
+				b.inBand(c, x.is.OCO.Price, x.is.OCO.Trigger))
+	case x.price == x.was.Price && x.trigger.Price == was:
+		return true
+	case x.is.Market && c.amend.Price == 0 && x.was.Price == b.pair.StopPrice(side, was):
+		x.price = b.pair.WithinBand(side, x.price, x.trigger.Price)
+		return true
+	}
+	return b.inBand(c, x.price, x.trigger.Price)
 }
 
 // wouldTrigger reports whether a change is one that the last price triggers at once, or comes too
@@ -217,13 +231,11 @@ func (b *book) restand(x *change) {
 func (b *book) amendAnew(c *Command, x *change) {
 	r := b.beginAmend(c, x)
 	i := &r.Instructions
-	own := i.SelfTrade
-	if own == trading.SelfTradeNone {
+	if !i.SelfTradeOwn {
 		i.SelfTrade = c.amend.selfTrade
 	}
 	b.takeOut(x.was.ID)
 	b.forget(x.was.ID)
-	b.enter(r, entering{account: c.account, placedUs: x.was.TimeUs, triggered: x.is.triggered,
-		setting: own == trading.SelfTradeNone})
+	b.enter(r, entering{account: c.account, placedUs: x.was.TimeUs, triggered: x.is.triggered})
 	c.encode()
 }

@@ -4,9 +4,48 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/actors/directory"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
+
+// A price that a client gave is refused where it, or its reference, moves out of the band. One that
+// the exchange derived is brought within.
+func TestBandsOfGivenAndOfDerivedPrices(t *testing.T) {
+	d := newDesk(t, func(r *directory.PairRules, _ *Limits) {
+		r.PriceBand, r.StopCollar = money.MaxRate/20, money.MaxRate/10
+	})
+	derived := func(s *SpecialRequest) { s.Derived = true }
+	d.last(1000)
+	d.sell(ann, 1, 1050)
+	d.sell(ann, 1, 1060)
+	d.want("a given price", d.buy(bob, 2, 1100, marketOrder), "price_band")
+	d.want("a derived one", d.buy(bob, 2, 1100, marketOrder, derived),
+		"special 5: 1x1050#3 cancelled 1 (ioc)")
+	d.last(1000)
+	d.want("a given stop", d.buy(bob, 1, 1320, rising(1200), marketOrder), "price_band")
+	d.want("a derived one", d.buy(bob, 1, 1320, rising(1200), marketOrder, derived),
+		"stop 8: rests 1 at 1260")
+	d.want("whose trigger moves", d.amend(8, AmendRequest{Trigger: 1100}),
+		"lost 8: rests 1 at 1155")
+	d.want("which gets a price", d.amend(8, AmendRequest{Price: 1156}), "price_band")
+	d.buy(bob, 1, 1250, rising(1200), marketOrder)
+	d.want("a given one whose trigger moves", d.amend(10, AmendRequest{Trigger: 1100}),
+		"price_band")
+	d.want("and its price", d.amend(10, AmendRequest{Trigger: 1100, Price: 1155}),
+		"lost 10: rests 1 at 1155")
+	d.sell(cid, 1, 1045, oco(900, 860))
+	d.want("another half whose trigger moves", d.amend(12, AmendRequest{Trigger: 940}),
+		"price_band")
+	d.want("within its band", d.amend(12, AmendRequest{Trigger: 905}), "kept 12: rests 1 at 1045")
+	d.want("its price", d.amend(12, AmendRequest{Price: 949}), "price_band")
+	d.cancel(12)
+	d.sell(cid, 1, 1045, oco(960, 0))
+	d.buy(ann, 1, 960)
+	d.buy(ann, 1, 911)
+	d.want("a derived other half", d.sell(bob, 1, 960),
+		"order 18: 1x960#16 done | triggered 15: cancelled 1 (ioc)")
+}
 
 func TestAmendsOfQueuedStops(t *testing.T) {
 	d := newDesk(t, nil)
@@ -78,6 +117,50 @@ func TestAmendsPreventTradesOfTheirAccount(t *testing.T) {
 	if d.b.standing[6] != nil {
 		t.Error("the account's setting stays with the order")
 	}
+}
+
+// A resting order keeps the self-trade mode that is its own, also none. Any other is the account's
+// setting, which each change reads anew.
+func TestAnAmendGoesByTheOrdersOwnSelfTradeMode(t *testing.T) {
+	const none, newest, oldest = trading.SelfTradeNone, trading.SelfTradeCancelNewest,
+		trading.SelfTradeCancelOldest
+	for name, x := range map[string]struct {
+		says    []saying
+		setting trading.SelfTrade
+		want    string
+	}{
+		"the setting":      {nil, oldest, "lost 2: -#1 rests 1 at 100"},
+		"its own":          {[]saying{own(newest)}, none, "lost 2: cancelled 1 (self_trade)"},
+		"its own, before":  {[]saying{own(oldest)}, newest, "lost 2: -#1 rests 1 at 100"},
+		"its own is none":  {[]saying{own(none)}, newest, "lost 2: 1x100#1 done"},
+		"of an iceberg":    {[]saying{own(none), display(1)}, newest, "lost 2: 1x100#1 done"},
+		"that it had then": {[]saying{apart(newest), until(5e6)}, none, "lost 2: 1x100#1 done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, nil)
+			d.sell(ann, 1, 100)
+			d.buy(ann, 1, 90, x.says...)
+			d.compare(newBook(d.b.pair, d.s, d.b.bookShares))
+			d.told = nil
+			for _, a := range []AmendRequest{{Price: 91}, {Amount: 1}, {Price: 100}} {
+				c := d.amending(2, a)
+				c.amend.selfTrade = x.setting
+				if got := d.send(c); a.Price == 100 {
+					d.want("its change", got, x.want)
+				}
+			}
+		})
+	}
+}
+
+// What an order prevented by the account's setting stays with it, and the setting does not.
+func TestAnAmendReadsTheSettingAnewBehindWhatItPrevented(t *testing.T) {
+	d := newDesk(t, nil)
+	d.sell(ann, 1, 100)
+	d.want("it prevents", d.buy(ann, 2, 100, apart(trading.SelfTradeCancelOldest)),
+		"special 2: -#1 rests 2 at 100")
+	d.sell(ann, 1, 101)
+	d.want("and does not", d.amend(2, AmendRequest{Price: 101}), "lost 2: 1x101#4 rests 1 at 101")
 }
 
 func TestAnAmendWithoutItsReserveIsABug(t *testing.T) {

@@ -49,9 +49,12 @@ func (b *book) refusal(c *Command) uint8 {
 	case trigger.When != 0 && b.reached(trigger), isOCO && b.reached(fall):
 		c.bound = b.last
 		return event.RefusedWouldTrigger
-	case !b.inBand(c, w.price, reference),
+	case !c.special.Derived && !b.inBand(c, w.price, reference),
 		i.OCO.Price != 0 && !b.inBand(c, i.OCO.Price, i.OCO.Trigger):
 		return event.RefusedPriceBand
+	}
+	if c.special.Derived {
+		w.price = b.pair.WithinBand(w.side, w.price, reference)
 	}
 	if i.PostOnly && trigger.When == 0 {
 		price, ok := b.aside(w.side, w.price, w.amount, i.Asked != 0)
@@ -87,7 +90,6 @@ type entering struct {
 	account   *directory.Account
 	placedUs  int64
 	triggered bool
-	setting   bool // its self-trade mode is the account's setting, not its own
 }
 
 // enter lets the order of a record trade, as far as its instructions allow, and puts what is left
@@ -106,7 +108,7 @@ func (b *book) enter(r *event.Record, x entering) {
 	b.leave(r)
 	if r.Kind == event.KindInstructed {
 		simplify(r)
-	} else if x.setting && !prevented(i) {
+	} else if r.Kind == event.KindAmended && !i.SelfTradeOwn && !prevented(i) {
 		i.SelfTrade = trading.SelfTradeNone
 	}
 	b.fees.charge(b.pair, x.account, o)
@@ -204,13 +206,18 @@ func (b *book) rest(r *event.Record, x entering) {
 }
 
 // simplify makes an order whose instructions leave nothing behind a plain one: its self-trade mode
-// met nothing.
+// met nothing, and is not its own, or ends with it.
 func simplify(r *event.Record) {
-	i := r.Instructions
+	i, rests := r.Instructions, r.Order.Rests()
 	if prevented(&i) {
 		return
 	}
-	i.SelfTrade = trading.SelfTradeNone
+	if !i.SelfTradeOwn && rests {
+		r.Instructions.SelfTrade = trading.SelfTradeNone
+	}
+	if !i.SelfTradeOwn || !rests {
+		i.SelfTrade, i.SelfTradeOwn = trading.SelfTradeNone, false
+	}
 	if i.Cancelled == trading.CancelledMaxFills { // a plain order may end so, too
 		i.Cancelled = 0
 	}

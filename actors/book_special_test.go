@@ -23,6 +23,23 @@ func TestPostOnlyOrdersNeverTake(t *testing.T) {
 	d.want("it would be worth too little", d.buy(bob, 1, 110, slide(110)), "would_trade")
 }
 
+// A resting order keeps a mode that is its own. The account's setting is forgotten where it met
+// nothing.
+func TestAnOwnSelfTradeModeStays(t *testing.T) {
+	d := newDesk(t, nil)
+	d.sell(ann, 2, 100)
+	d.want("a killed fok prevents nothing", d.buy(ann, 2, 100, fok,
+		apart(trading.SelfTradeCancelOldest)), "special 2: cancelled 2 (fok)")
+	d.want("a mode that meets nothing", d.buy(ann, 2, 99, apart(trading.SelfTradeCancelBoth)),
+		"order 3: rests 2 at 99")
+	d.want("it stays if it is its own", d.buy(ann, 1, 98, own(trading.SelfTradeCancelBoth)),
+		"special 4: rests 1 at 98")
+	if s := d.b.standing[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
+		d.b.standing[3] != nil {
+		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
+	}
+}
+
 // Where several reasons refuse an order, the first of them is told: the trigger, the band,
 // post-only, and the limits of the book last.
 func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {

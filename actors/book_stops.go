@@ -94,8 +94,7 @@ func (b *book) execute(u *unit) (fills int) {
 	if head.Rests {
 		if r.Order.Price = i.OCO.Price; r.Order.Price == 0 {
 			i.IOC = true
-			r.Order.Price = trading.Furthest(o.Side, i.OCO.Trigger, b.pair.Rules().StopCollar,
-				b.pair.PriceTick)
+			r.Order.Price = b.pair.StopPrice(o.Side, i.OCO.Trigger)
 		}
 	}
 	ok := true

@@ -248,7 +248,8 @@ func appendSpecial(b []byte, s *SpecialRequest) []byte {
 		return append(b, 0)
 	}
 	var flags byte
-	for i, flag := range [...]bool{true, s.Market, s.IOC, s.FOK, s.PostOnly, s.SelfTradeGiven} {
+	for i, flag := range [...]bool{true, s.Market, s.IOC, s.FOK, s.PostOnly, s.SelfTradeGiven,
+		s.Derived} {
 		if flag {
 			flags |= 1 << i
 		}
@@ -377,12 +378,12 @@ func (p *forwardParser) special() *SpecialRequest {
 	if flags == 0 {
 		return nil
 	}
-	if flags&1 == 0 || flags >= 1<<6 {
+	if flags&1 == 0 || flags >= 1<<7 {
 		p.Fail()
 	}
 	s := new(SpecialRequest)
 	s.Market, s.IOC, s.FOK = flags&2 != 0, flags&4 != 0, flags&8 != 0
-	s.PostOnly, s.SelfTradeGiven = flags&16 != 0, flags&32 != 0
+	s.PostOnly, s.SelfTradeGiven, s.Derived = flags&16 != 0, flags&32 != 0, flags&64 != 0
 	s.ExpireUs, s.Asked, s.Display, s.Quote = p.us(), p.price(), p.amount(), p.amount()
 	s.SelfTrade = p.selfTrade()
 	s.OCO = trading.OCO{Trigger: p.price(), Price: p.price()}

@@ -15,6 +15,7 @@ import (
 	"exchange/actors/duplex"
 	"exchange/actors/metrics"
 	"exchange/core/event"
+	"exchange/persistence"
 )
 
 // A forwarding takes what clients of a node that follows send to the node that leads, and brings
@@ -354,6 +355,13 @@ func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
 // was sent.
 func (f *forwarding) send(list []*Command) error {
 	first := list[0]
+	if !f.a.node.reads(persistence.FormatOwnModes) {
+		for _, c := range list {
+			if c.special != nil {
+				c.special.Derived = false // its band counts as that of a price that was given
+			}
+		}
+	}
 	var err error
 	give := func() {
 		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {

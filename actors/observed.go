@@ -10,7 +10,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"exchange/actors/committed"
 	"exchange/actors/observing"
 	"exchange/core/event"
 	"exchange/persistence"
@@ -39,7 +38,7 @@ func (h observed) Forward(from string, conn net.Conn) {
 }
 
 // Scan implements observing.Host.
-func (h observed) Scan(ctx context.Context) observing.Scan { return committed.NewGuestScan(ctx) }
+func (h observed) Scan(ctx context.Context) observing.Scan { return h.committed.GuestScan(ctx) }
 
 // Lent implements observing.Host.
 func (h observed) Lent(given bool) {

@@ -189,13 +189,25 @@ func (s *sim) isOrdered(q *played, r *event.Record) bool {
 		x = new(SpecialRequest)
 	}
 	is, want := r.Instructions, x.Instructions
-	used := is.SelfTrade
+	used, own := is.SelfTrade, is.SelfTradeOwn
 	is.Prevented, is.Cancelled, is.SelfTrade, want.SelfTrade = nil, 0, 0, 0
+	is.SelfTradeOwn = false
 	return o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number &&
 		o.Side == w.Side && o.ClientID == w.ClientID && r.Trigger == x.Trigger &&
 		(o.Price == w.Price || want.Asked == w.Price) &&
 		(o.Amount == w.Amount || want.Quote != 0) && reflect.DeepEqual(is, want) &&
-		s.isMode(q, r, used)
+		s.isMode(q, r, used) && s.isOwn(q, o.Rests(), own)
+}
+
+// isOwn reports whether an order rests with a self-trade mode of its own if it names another than
+// the account's.
+func (s *sim) isOwn(q *played, rests, own bool) bool {
+	x, modes := q.wish.Special, s.modes(q)
+	names := x != nil && x.SelfTradeGiven
+	if own {
+		return names && (len(modes) > 1 || !modes[x.SelfTrade])
+	}
+	return !names || !rests || modes[x.SelfTrade]
 }
 
 // isMode reports whether the self-trade mode of a new order's record is the one that the order
@@ -238,7 +250,11 @@ func (s *sim) isAmended(q *played, r *event.Record) bool {
 			reason == trading.CancelledExpired && (a.ExpireUs != 0 && a.ExpireUs <= r.TimeUs ||
 				was.Says.ExpireUs != 0 && was.Says.ExpireUs <= r.TimeUs)
 	}
-	s.apart(q, r, s.modes(q))
+	modes := s.modes(q)
+	if is.SelfTradeOwn {
+		modes = map[trading.SelfTrade]bool{is.SelfTrade: true}
+	}
+	s.apart(q, r, modes)
 	s.outcomes[map[bool]string{true: "amends that keep the place",
 		false: "amends that lose the place"}[r.Amended.Kept]]++
 	trigger := r.Trigger.Price

@@ -47,9 +47,7 @@ func (w *wallet) amend(c *Command) (decided bool) {
 	c.amends, c.pair, c.record.Pair = order.ID, p, order.Pair
 	c.order.id, c.order.clientID = order.ID, w.clientIDs.Of(order.ID) // its record has both
 	w.amending = append(w.amending, order.ID)
-	if w.rare != nil {
-		c.amend.selfTrade = w.selfTrade
-	}
+	c.amend.selfTrade = w.setting()
 	c.ticket = w.tickets.draw()
 	w.out.toBook(c)
 	return true

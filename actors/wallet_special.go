@@ -8,10 +8,11 @@ import (
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
+	"exchange/persistence"
 )
 
-// instruct gives an order that names no self-trade mode the account's. An order that says no more
-// than a plain one is a plain one from here on.
+// instruct gives an order that names no self-trade mode the account's. One that names another keeps
+// it. An order that says no more than a plain one is a plain one from here on.
 func (w *wallet) instruct(c *Command) {
 	if w.rare != nil && w.selfTrade != trading.SelfTradeNone {
 		if c.special == nil {
@@ -21,9 +22,21 @@ func (w *wallet) instruct(c *Command) {
 			c.special.SelfTrade = w.selfTrade
 		}
 	}
+	if s := c.special; s != nil {
+		s.SelfTradeOwn = s.SelfTradeGiven && s.SelfTrade != w.setting() &&
+			w.out.reads(persistence.FormatOwnModes)
+	}
 	if s := c.special; s != nil && s.Trigger.When == 0 && s.Instructions.IsZero() {
 		c.special = nil
 	}
+}
+
+// setting returns the self-trade mode of an order that names none.
+func (w *wallet) setting() trading.SelfTrade {
+	if w.rare == nil {
+		return trading.SelfTradeNone
+	}
+	return w.selfTrade
 }
 
 // need returns the money that an order reserves, and its currency.

@@ -43,12 +43,12 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	placing.Wait()
 	h.post("bob", "/api/v1/order/",
 		order("buy", "BTC_USDT", strconv.Itoa(orders), "1")).must(t, 201)
-	free := committed.OccupyLongQueries() // others are at work
+	free := committed.OccupyLongQueries(h.engine.Door) // others are at work
 	long := make(chan answer, 1)
 	go func() {
 		long <- h.do("GET", "/api/v1/orders/own/?status=2", "", "", signed("alice", 1, "")...)
 	}()
-	spin(func() bool { return committed.LongQueries() == 1 })
+	spin(func() bool { return committed.LongQueries(h.engine.Door) == 1 })
 	for _, key := range []string{"0", "bob"} { // of the same account, and of another
 		h.do("GET", "/api/v1/orders/own/?limit=5&status=3", "", "",
 			signed(key, 1000, "")...).is(t, 200, "a short query")
@@ -58,7 +58,7 @@ func TestOnlyLongQueriesOfTheHistoryWaitForTheirTurn(t *testing.T) {
 	}
 	free()
 	want(t, "the long query", <-long, 200, "[]")
-	if n := committed.LongQueries(); n != 0 {
+	if n := committed.LongQueries(h.engine.Door); n != 0 {
 		t.Errorf("%d long queries are left", n)
 	}
 }

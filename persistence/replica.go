@@ -40,8 +40,12 @@ const FormatCancels = 8
 // (event.KindEmail), and close accounts (event.KindAccountClosed).
 const FormatAccounts = 9
 
+// FormatOwnModes is the format from which on an order keeps a self-trade mode of its own
+// (trading.Instructions.SelfTradeOwn), and one that is forwarded says whether its price is derived.
+const FormatOwnModes = 10
+
 // NewestFormat is the newest format of a cluster's log that this program reads.
-const NewestFormat = FormatAccounts
+const NewestFormat = FormatOwnModes
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store

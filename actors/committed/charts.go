@@ -177,12 +177,12 @@ func (d *Door) olderCandles(by Asker, q persistence.CandleQuery,
 	if _, err := v.written(); err != nil {
 		return nil, err
 	}
-	ctx, done := v.patience()
-	defer done()
 	list := newList(&candleLists)
-	return finished(list, v.history().Candles(ctx, q, func(c *persistence.Candle) bool {
-		return list.add(&market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
-			Close: c.Close, Volume: c.Volume}, limit)
+	return finished(list, v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Candles(ctx, q, func(c *persistence.Candle) bool {
+			return list.add(&market.Candle{Time: c.Time, Open: c.Open, High: c.High, Low: c.Low,
+				Close: c.Close, Volume: c.Volume}, limit)
+		})
 	}))
 }
 

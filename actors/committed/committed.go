@@ -72,6 +72,7 @@ type Side struct {
 	ends    endFeed
 	own     ownFeeds
 
+	scans   *turns // of long queries
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history

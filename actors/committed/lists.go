@@ -1,6 +1,7 @@
 package committed
 
 import (
+	"context"
 	"errors"
 
 	"exchange/persistence"
@@ -84,13 +85,12 @@ func (d *Door) Deposits(by Asker, q DepositQuery) (*List[Deposit], error) {
 	if _, err := v.written(); err != nil {
 		return nil, err
 	}
-	ctx, done := v.patience()
-	defer done()
 	list := newList(&depositLists)
-	err = v.history().Deposits(ctx, persistence.DepositQuery{Account: by.Key.Account.ID,
-		Currency: q.Currency, Before: q.Before, Offset: q.Offset},
-		func(row *Deposit) bool { return list.add(row, q.Limit) })
-	return finished(list, err)
+	return finished(list, v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Deposits(ctx, persistence.DepositQuery{Account: by.Key.Account.ID,
+			Currency: q.Currency, Before: q.Before, Offset: q.Offset},
+			func(row *Deposit) bool { return list.add(row, q.Limit) })
+	}))
 }
 
 // Actions lists operators' actions below a sequence (0: all), newest first. The caller frees the
@@ -104,12 +104,11 @@ func (d *Door) Actions(before uint64, limit int) (*List[Action], error) {
 	if _, err := v.written(); err != nil {
 		return nil, err
 	}
-	ctx, done := v.patience()
-	defer done()
 	list := newList(&actionLists)
-	err = v.history().Actions(ctx, persistence.ActionQuery{Before: before},
-		func(row *Action) bool { return list.add(row, limit) })
-	return finished(list, err)
+	return finished(list, v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Actions(ctx, persistence.ActionQuery{Before: before},
+			func(row *Action) bool { return list.add(row, limit) })
+	}))
 }
 
 // Damaged reports whether an error says that stored data do not fit together. Trying again does not

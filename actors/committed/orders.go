@@ -1,6 +1,7 @@
 package committed
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -170,10 +171,8 @@ func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
 		l.skip--
 		return l.skip > 0
 	}
-	ctx, done := l.patience()
-	defer done()
-	err = l.history().Orders(ctx, l.query.closed(ids.account, ids.seq),
-		func(o *Order) bool {
+	err = l.visit.query(func(ctx context.Context, h persistence.History) error {
+		return h.Orders(ctx, l.query.closed(ids.account, ids.seq), func(o *Order) bool {
 			for len(open) > 0 && open[0] > o.ID {
 				id := open[0]
 				if open = open[1:]; !leaf(id) {
@@ -182,6 +181,7 @@ func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
 			}
 			return leaf(o.ID)
 		})
+	})
 	if err != nil {
 		return false, &HistoryError{err}
 	}
@@ -200,10 +200,8 @@ func (l *orderPage) named(q *NamedOrder) error {
 	defer q.free()
 	newest := slices.DeleteFunc(q.Orders, func(o Order) bool { return !l.query.passes(&o) })
 	if l.query.Status != trading.StatusActive && q.Stored > 0 {
-		ctx, done := l.patience()
-		defer done()
 		// A store that has lost projections does not count as one that has no such order.
-		_, err := l.history().ClientOrder(ctx, q.Stored, q.Account, q.ClientID.String())
+		_, err := l.clientOrder(q.Stored, q.Account, q.ClientID)
 		switch {
 		case err == nil:
 			return l.merge(newest, q.Stored)
@@ -219,16 +217,15 @@ func (l *orderPage) named(q *NamedOrder) error {
 // ids: orders of the committed state, and closed orders of the store up to that sequence.
 func (l *orderPage) merge(open []Order, seq uint64) error {
 	if l.query.Status != trading.StatusActive {
-		ctx, done := l.patience()
-		defer done()
-		err := l.history().Orders(ctx,
-			l.query.closed(l.by.Key.Account.ID, seq), func(o *Order) bool {
+		err := l.visit.query(func(ctx context.Context, h persistence.History) error {
+			return h.Orders(ctx, l.query.closed(l.by.Key.Account.ID, seq), func(o *Order) bool {
 				for len(open) > 0 && open[0].ID > o.ID && len(l.list.Rows) < l.query.Limit {
 					l.add(&open[0])
 					open = open[1:]
 				}
 				return l.add(o)
 			})
+		})
 		if err != nil {
 			return &HistoryError{err}
 		}
@@ -296,10 +293,17 @@ func (d *Door) OrderNamed(account uint32, id event.ClientID) (o Order, found boo
 	if len(q.Orders) > 0 {
 		return q.Orders[0], true, nil
 	}
-	ctx, done := v.patience()
-	defer done()
-	o, err = v.history().ClientOrder(ctx, q.Stored, account, id.String())
-	return storedOrder(o, err)
+	return storedOrder(v.clientOrder(q.Stored, account, id))
+}
+
+// clientOrder looks up the newest order with a client order id in the store, as a History does.
+func (v *visit) clientOrder(watermark uint64, account uint32, id event.ClientID) (o Order,
+	err error) {
+	err = v.query(func(ctx context.Context, h persistence.History) (err error) {
+		o, err = h.ClientOrder(ctx, watermark, account, id.String())
+		return err
+	})
+	return o, err
 }
 
 func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error) {
@@ -319,9 +323,11 @@ func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error
 
 // closedOrder looks an order up in the store.
 func (v *visit) closedOrder(account uint32, id uint64) (o Order, found bool, err error) {
-	ctx, done := v.patience()
-	defer done()
-	return storedOrder(v.history().Order(ctx, account, id))
+	err = v.query(func(ctx context.Context, h persistence.History) (err error) {
+		o, err = h.Order(ctx, account, id)
+		return err
+	})
+	return storedOrder(o, err)
 }
 
 // storedOrder returns the store's answer for one order.

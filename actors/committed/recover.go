@@ -168,7 +168,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
 		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
-		imagedAt: time.Now(), lent: o.Lent}
+		imagedAt: time.Now(), lent: o.Lent, scans: newTurns()}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.named = namedOrders{orders: map[ownName]namedClosed{}, watermark: watermark}
 	c.own.most = o.OwnBytes

@@ -135,20 +135,21 @@ func BeginFollowUp(d *Door) error {
 
 // OccupyLongQueries takes all turns of long queries of the history, and free gives them back: for
 // tests of package gateway, of which queries wait.
-func OccupyLongQueries() (free func()) {
-	for range cap(longScans.slots) {
-		longScans.slots <- struct{}{}
+func OccupyLongQueries(d *Door) (free func()) {
+	slots := d.side.scans.slots
+	for range cap(slots) {
+		slots <- struct{}{}
 	}
 	return func() {
-		for range cap(longScans.slots) {
-			<-longScans.slots
+		for range cap(slots) {
+			<-slots
 		}
 	}
 }
 
 // LongQueries returns the number of long queries of the history: for tests of package gateway, of
 // which queries wait.
-func LongQueries() int { return longScans.waiting() }
+func LongQueries(d *Door) int { return d.side.scans.waiting() }
 
 func (t *turns) waiting() (n int) {
 	t.mu.Lock()

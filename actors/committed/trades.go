@@ -1,6 +1,8 @@
 package committed
 
 import (
+	"context"
+
 	"exchange/core/trading"
 	"exchange/persistence"
 )
@@ -74,15 +76,15 @@ func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*
 	}
 	stored, account := q.stored(), by.Key.Account.ID
 	stored.Account, stored.TakerSide, stored.MySide = account, takerSide, own
-	ctx, done := v.patience()
-	defer done()
 	list := newList(&ownTradeLists)
-	err = v.history().Trades(ctx, stored, func(t *Trade) bool {
-		x := OwnTrade{Trade: *t, Order: t.TakerOrder}
-		if t.Taker != account {
-			x.Order, x.Maker = t.MakerOrder, true
-		}
-		return list.add(&x, q.Limit)
+	err = v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Trades(ctx, stored, func(t *Trade) bool {
+			x := OwnTrade{Trade: *t, Order: t.TakerOrder}
+			if t.Taker != account {
+				x.Order, x.Maker = t.MakerOrder, true
+			}
+			return list.add(&x, q.Limit)
+		})
 	})
 	if list, err = finished(list, err); err != nil {
 		return nil, err
@@ -118,11 +120,11 @@ func (v *visit) nameClosed(q *orderNames) error {
 	if len(q.closed) == 0 {
 		return nil
 	}
-	ctx, done := v.patience()
-	defer done()
-	if err := v.history().OrdersByID(ctx, q.account, q.closed, func(o *Order) bool {
-		q.names[o.ID] = o.ClientID
-		return true
+	if err := v.query(func(ctx context.Context, h persistence.History) error {
+		return h.OrdersByID(ctx, q.account, q.closed, func(o *Order) bool {
+			q.names[o.ID] = o.ClientID
+			return true
+		})
 	}); err != nil {
 		return &HistoryError{err}
 	}
@@ -159,10 +161,9 @@ func (q *orderNames) from(c *Side) (needs uint64) {
 // trades fills a list from the store.
 func (v *visit) trades(list *List[Trade], q persistence.TradeQuery, limit int) (*List[Trade],
 	error) {
-	ctx, done := v.patience()
-	defer done()
-	err := v.history().Trades(ctx, q, func(t *Trade) bool { return list.add(t, limit) })
-	return finished(list, err)
+	return finished(list, v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Trades(ctx, q, func(t *Trade) bool { return list.add(t, limit) })
+	}))
 }
 
 // NewestTrades asks for public trades. If Complete, memory has all of them. Otherwise the store has

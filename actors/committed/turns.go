@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// turns bound how many long queries of clients work at once, so that they never have all
-// processors. A long query goes through thousands of rows. Long queries take turns, a piece each,
-// and each account or address has one turn at a time. Short queries take no turn.
+// turns bound how many long queries of clients work at once in a process, because they share its
+// processors and must never have them all. A long query goes through thousands of rows. Long
+// queries take turns, a piece each, and each account or address has one turn at a time. Short
+// queries take no turn.
 type turns struct {
 	slots chan struct{} // an element for each query that works
 
@@ -21,9 +22,10 @@ type ownTurn struct {
 	queries int           // that have the slot or wait for it
 }
 
-// longScans are the turns of the process, because its queries share its processors.
-var longScans = turns{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-	owners: map[client]*ownTurn{}}
+func newTurns() *turns {
+	return &turns{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		owners: map[client]*ownTurn{}}
+}
 
 func (t *turns) join(c client) *ownTurn {
 	t.mu.Lock()
@@ -46,10 +48,9 @@ func (t *turns) leave(c client) {
 	}
 }
 
-// A scan is one query that may become a long one.
+// A scan is one visit, whose queries may become long ones.
 type scan struct {
 	turns   *turns
-	ctx     context.Context
 	client  client
 	own     *ownTurn // nil: the scan was never long
 	alone   bool     // it has the slot of its owner
@@ -57,30 +58,30 @@ type scan struct {
 }
 
 // goOn waits for the scan's next turn.
-func (s *scan) goOn() error {
+func (s *scan) goOn(ctx context.Context) error {
 	if !s.alone {
 		if s.own == nil {
 			s.own = s.turns.join(s.client)
 		}
-		if err := s.enter(s.own.slot); err != nil {
+		if err := enter(ctx, s.own.slot); err != nil {
 			return err
 		}
 		s.alone = true
 	}
 	s.rest() // the scans that wait go first
-	if err := s.enter(s.turns.slots); err != nil {
+	if err := enter(ctx, s.turns.slots); err != nil {
 		return err
 	}
 	s.working = true
 	return nil
 }
 
-func (s *scan) enter(slots chan<- struct{}) error {
+func enter(ctx context.Context, slots chan<- struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
-	case <-s.ctx.Done():
-		return s.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -106,15 +107,18 @@ func (s *scan) end() {
 
 // A GuestScan is a query for the client of an observer, which takes turns with the long queries of
 // this process. The observer, which has its own turns, knows whose query it is.
-type GuestScan struct{ scan }
+type GuestScan struct {
+	scan
+	ctx context.Context
+}
 
-// NewGuestScan begins a query, which ctx ends. End follows.
-func NewGuestScan(ctx context.Context) *GuestScan {
-	return &GuestScan{scan{turns: &longScans, ctx: ctx, alone: true}}
+// GuestScan begins a query, which ctx ends. End follows.
+func (c *Side) GuestScan(ctx context.Context) *GuestScan {
+	return &GuestScan{scan{turns: c.scans, alone: true}, ctx}
 }
 
 // GoOn waits for the query's next turn. It is for persistence.WithPace.
-func (g *GuestScan) GoOn() error { return g.goOn() }
+func (g *GuestScan) GoOn() error { return g.goOn(g.ctx) }
 
 // Rest gives the turn back, if the query has one, until the next GoOn.
 func (g *GuestScan) Rest() { g.rest() }

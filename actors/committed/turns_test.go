@@ -2,8 +2,11 @@ package committed
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
+
+	"exchange/persistence"
 )
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
@@ -14,11 +17,11 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		ann, ben := client{account: 1}, client{address: 1}
 		step := func(s *scan) <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- s.goOn() }()
+			go func() { done <- s.goOn(ctx) }()
 			return done
 		}
-		first, second, other := &scan{turns: all, ctx: ctx, client: ann},
-			&scan{turns: all, ctx: ctx, client: ann}, &scan{turns: all, ctx: ctx, client: ben}
+		first, second, other := &scan{turns: all, client: ann}, &scan{turns: all, client: ann},
+			&scan{turns: all, client: ben}
 		if err := <-step(first); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +47,7 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		if err := <-hers; err != nil {
 			t.Error(err)
 		}
-		last := &scan{turns: all, ctx: ctx}
+		last := &scan{turns: all}
 		late := step(last)
 		cancel()
 		if err := <-late; err == nil {
@@ -61,9 +64,11 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 // Queries of observers' clients take turns with those of the process's own, and have none while
 // they rest.
 func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
-	free := OccupyLongQueries()
+	c := &Side{scans: newTurns()}
+	d := &Door{side: c}
+	free := OccupyLongQueries(d)
 	ctx, cancel := context.WithCancel(t.Context())
-	g := NewGuestScan(ctx)
+	g := c.GuestScan(ctx)
 	went := make(chan error, 1)
 	go func() { went <- g.GoOn() }()
 	select {
@@ -75,24 +80,43 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	if err := <-went; err != nil {
 		t.Fatal(err)
 	}
-	if len(longScans.slots) != 1 {
-		t.Errorf("%d queries work", len(longScans.slots))
+	if len(c.scans.slots) != 1 {
+		t.Errorf("%d queries work", len(c.scans.slots))
 	}
 	g.Rest()
 	g.Rest()
-	if n := len(longScans.slots); n > 0 {
+	if n := len(c.scans.slots); n > 0 {
 		t.Fatalf("it has its turn while it rests: %d are taken", n)
 	}
 	if err := g.GoOn(); err != nil {
 		t.Fatal(err)
 	}
 	g.End()
-	free = OccupyLongQueries()
-	g = NewGuestScan(ctx)
+	free = OccupyLongQueries(d)
+	g = c.GuestScan(ctx)
 	cancel()
 	if err := g.GoOn(); err == nil {
 		t.Error("it works behind the end of its client")
 	}
 	g.End()
 	free()
+}
+
+// A visit that asks while its query is under way would wait for the turn that it may have.
+func TestAVisitHasOneQueryAtATime(t *testing.T) {
+	for name, second := range map[string]func(v *visit) error{
+		"a query":    func(v *visit) error { return v.query(nil) },
+		"a question": func(v *visit) error { return v.ask(new(Position)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if p, _ := recover().(string); !strings.HasPrefix(p, "BUG: ") {
+					t.Errorf("panic %q", p)
+				}
+			}()
+			v := visit{door: new(Door)}
+			err := v.query(func(context.Context, persistence.History) error { return second(&v) })
+			t.Error(err)
+		})
+	}
 }

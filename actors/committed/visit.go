@@ -2,6 +2,7 @@ package committed
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"exchange/actors/directory"
@@ -33,6 +34,8 @@ type visit struct {
 	paced    bool   // its long queries take turns with those of other clients
 	signed   bool   // the nonce is taken, and the account's slot
 	slot     bool   // the account's slot is held
+	scan     scan   // of a paced visit
+	querying bool   // a query of the store is under way
 	after    uint64 // the sequence from which on its questions may be answered
 	// state that the newest question was answered from, if the history is lent
 	horizon *persistence.Horizon
@@ -41,7 +44,8 @@ type visit struct {
 // enter begins the visit of a client.
 func (d *Door) enter(by Asker) (visit, error) {
 	after, err := d.beginRead(false)
-	return visit{door: d, by: by, paced: true, after: after}, err
+	return visit{door: d, by: by, paced: true, after: after,
+		scan: scan{turns: d.side.scans, client: by.client()}}, err
 }
 
 // enterOperator begins the visit of an operator.
@@ -58,6 +62,7 @@ func (d *Door) enterFollowUp() (visit, error) {
 
 // end gives the slots back.
 func (v *visit) end() {
+	v.scan.end()
 	if v.slot {
 		v.door.private.end(v.by.Key.Account.ID)
 	}
@@ -66,8 +71,11 @@ func (v *visit) end() {
 
 // ask asks a question and waits for its answer. The first question of a signed visit takes the
 // nonce. After ErrTimeout the question is not the caller's any more, because an actor may still
-// fill it in.
+// fill it in. No query is under way, because that may have a turn which others wait for.
 func (v *visit) ask(q Question) error {
+	if v.querying {
+		panic(fmt.Sprintf("BUG: a visit asks %T while its query of the store is under way", q))
+	}
 	d := v.door
 	r := newRead(d, q, v.followUp)
 	r.after = v.after
@@ -108,8 +116,6 @@ func (v *visit) ask(q Question) error {
 	return err
 }
 
-// history returns the history as it was when the newest question was answered, or later. One that
-// is lent is not ahead of that answer.
 func (v *visit) history() persistence.History {
 	d := v.door
 	if v.horizon == nil {
@@ -137,18 +143,25 @@ func (v *visit) sign(r *Read) error {
 // storeTimeout bounds one query of the store.
 const storeTimeout = 5 * time.Second
 
-// patience returns the context of one query of the store. A long query of a client takes turns with
-// others.
-func (v *visit) patience() (context.Context, context.CancelFunc) {
+// query makes one query of the history as it was when the newest question was answered, or later.
+// One that is lent is not ahead of that answer. A long query of a client takes turns with others.
+// A visit has one query at a time: it would wait for the turn that it has.
+func (v *visit) query(ask func(ctx context.Context, h persistence.History) error) error {
+	if v.querying {
+		panic("BUG: a visit asks the store while its query of the store is under way")
+	}
+	v.querying = true
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	if !v.paced {
-		return ctx, cancel
-	}
-	s := scan{turns: &longScans, ctx: ctx, client: v.by.client()}
-	return persistence.WithPace(ctx, s.goOn), func() {
+	defer func() {
 		cancel()
-		s.end()
+		v.scan.rest()
+		v.querying = false
+	}()
+	if v.paced {
+		patient := ctx
+		ctx = persistence.WithPace(ctx, func() error { return v.scan.goOn(patient) })
 	}
+	return ask(ctx, v.history())
 }
 
 // A HistoryError is an error of the store for a list that the committed side has answered its part

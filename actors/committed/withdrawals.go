@@ -2,6 +2,7 @@ package committed
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -71,14 +72,14 @@ func (v *visit) mergeWithdrawals(pending []state.Withdrawal, ended persistence.W
 		more, pending = add(&row), pending[1:]
 	}
 	if ended.Status == 0 || ended.Status > event.WithdrawalVerified {
-		ctx, done := v.patience()
-		defer done()
-		err := v.history().Withdrawals(ctx, ended, func(w *Withdrawal) bool {
-			for more && len(pending) > 0 && pending[0].ID > w.ID {
-				next()
-			}
-			more = more && add(w)
-			return more
+		err := v.query(func(ctx context.Context, h persistence.History) error {
+			return h.Withdrawals(ctx, ended, func(w *Withdrawal) bool {
+				for more && len(pending) > 0 && pending[0].ID > w.ID {
+					next()
+				}
+				more = more && add(w)
+				return more
+			})
 		})
 		if err != nil {
 			return err
@@ -114,11 +115,10 @@ func (d *Door) WithdrawalsOf(account uint32, limit int) (*List[Withdrawal], erro
 	if err != nil || len(list.Rows) >= limit {
 		return list, err
 	}
-	ctx, done := v.patience()
-	defer done()
-	return finished(list, v.history().Withdrawals(ctx,
-		persistence.WithdrawalQuery{Account: account, MaxSeq: seq},
-		func(w *Withdrawal) bool { return list.add(w, limit) }))
+	return finished(list, v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Withdrawals(ctx, persistence.WithdrawalQuery{Account: account, MaxSeq: seq},
+			func(w *Withdrawal) bool { return list.add(w, limit) })
+	}))
 }
 
 func (v *visit) pendingOf(account uint32, limit int) (*List[Withdrawal], uint64, error) {
@@ -148,9 +148,10 @@ func (d *Door) WithdrawalOf(id uint64) (w Withdrawal, found bool, err error) {
 	if q.Found {
 		return WithdrawalRow(&q.Withdrawal), true, nil
 	}
-	ctx, done := v.patience()
-	defer done()
-	w, err = v.history().Withdrawal(ctx, id)
+	err = v.query(func(ctx context.Context, h persistence.History) (err error) {
+		w, err = h.Withdrawal(ctx, id)
+		return err
+	})
 	switch {
 	case errors.Is(err, persistence.ErrNotFound):
 		return w, false, nil

@@ -35,6 +35,22 @@ func (p *Pair) BeyondBand(side trading.Side, price, reference money.Price) money
 	return p.Rules().beyondBand(side, price, reference)
 }
 
+// WithinBand returns the price of an order to which its owner gave none: the derived one, or the
+// worst within the pair's band of a reference, whichever is nearer.
+func (p *Pair) WithinBand(side trading.Side, derived, reference money.Price) money.Price {
+	if bound := p.BeyondBand(side, derived, reference); bound != 0 {
+		return bound
+	}
+	return derived
+}
+
+// StopPrice returns the price of an order that waits for a trigger price, and to which its owner
+// gave none: the stop collar beyond the trigger, within its band.
+func (p *Pair) StopPrice(side trading.Side, trigger money.Price) money.Price {
+	collar := trading.Furthest(side, trigger, p.Rules().StopCollar, p.PriceTick)
+	return p.WithinBand(side, collar, trigger)
+}
+
 // priceFault checks a price above 0.
 func (r *PairRules) priceFault(p money.Price) string {
 	switch {

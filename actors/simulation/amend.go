@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"exchange/core/event"
+	"exchange/core/money"
 	"exchange/core/trading"
 )
 
@@ -42,6 +43,13 @@ func (m *Model) applyAmended(r *event.Record) error {
 	if waits := r.Trigger != (trading.Trigger{}); waits != x.waits {
 		return fmt.Errorf("order %d is amended to wait for %+v, and is %+v", o.ID, r.Trigger, x)
 	}
+	asked := o.Price
+	if says.Asked != 0 && (o.Price != x.Price || says.Asked != x.Says.Asked) {
+		asked = says.Asked
+	}
+	if err := m.amendedInBand(p, r, x, asked); err != nil {
+		return err
+	}
 	filled := x.Amount - x.Remaining
 	switch kept := o.Price == x.Price && o.Amount <= x.Amount; {
 	case !x.queued && !x.triggered && m.reached(p, says.OCO):
@@ -63,13 +71,29 @@ func (m *Model) applyAmended(r *event.Record) error {
 		return fmt.Errorf("order %d is post-only, and takes by its change", o.ID)
 	}
 	p.remove(x)
-	asked := o.Price
-	if says.Asked != 0 && (o.Price != x.Price || says.Asked != x.Says.Asked) {
-		asked = says.Asked
-	}
 	x.Price, x.Amount, x.Says = asked, o.Amount, says
 	x.Remaining = o.Amount - filled
 	return m.decide(p, r, x, x.Remaining, before)
+}
+
+// amendedInBand returns an error if a change moves a price, or the reference of one, so that it is
+// beyond the pair's band.
+func (m *Model) amendedInBand(p *Pair, r *event.Record, x *Order, asked money.Price) error {
+	price, reference, oco := asked, p.lastBefore(m.Seq), r.Instructions.OCO
+	switch {
+	case x.waits && (r.Order.Price != x.Price || r.Trigger != x.trigger):
+		price, reference = r.Order.Price, r.Trigger.Price
+	case !x.waits && r.Order.Price != x.Price:
+	case !x.triggered && oco.Price != 0 && oco.Trigger != x.Says.OCO.Trigger:
+		price, reference = oco.Price, oco.Trigger
+	default:
+		return nil
+	}
+	if p.IsBeyondBand(x.Side, price, reference) {
+		return fmt.Errorf("order %d is amended to %v, beyond the band of %v", x.ID, price,
+			reference)
+	}
+	return nil
 }
 
 // onlyAmended returns an error if a change has changed an instruction that none can change.
@@ -81,7 +105,8 @@ func onlyAmended(x *Order, says *trading.Instructions) error {
 	if was.OCO != (trading.OCO{}) && is.OCO != (trading.OCO{}) {
 		was.OCO.Trigger = is.OCO.Trigger
 	}
-	if was.Market != is.Market || was.IOC != is.IOC || was.FOK != is.FOK || was.Quote != is.Quote ||
+	if was.SelfTradeOwn != is.SelfTradeOwn || was.SelfTradeOwn && x.Says.SelfTrade != is.SelfTrade ||
+		was.Market != is.Market || was.IOC != is.IOC || was.FOK != is.FOK || was.Quote != is.Quote ||
 		was.OCO != is.OCO || x.Says.PostOnly && !is.PostOnly || x.Says.ExpireUs != 0 &&
 		is.ExpireUs == 0 {
 		return fmt.Errorf("order %d is amended from %+v to %+v", x.ID, x.Says, *says)

@@ -189,6 +189,9 @@ func (m *Model) applyTriggered(r *event.Record) error {
 	if oco := x.Says.OCO; oco != (trading.OCO{}) {
 		if x.Price = oco.Price; x.Price == 0 {
 			x.Price = p.furthest(trading.Sell, oco.Trigger, p.rules.StopCollar)
+			if band := p.rules.Band; band > 0 {
+				x.Price = max(x.Price, p.furthest(trading.Sell, oco.Trigger, band))
+			}
 			x.Says.IOC = true
 		}
 	}

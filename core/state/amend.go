@@ -63,6 +63,7 @@ func lasting(id uint64, old *trading.Instructed, i *trading.Instructions) error 
 	}
 	if was.Market != i.Market || was.IOC != i.IOC || was.FOK != i.FOK || was.Quote != i.Quote ||
 		was.PostOnly && !i.PostOnly || was.Display != 0 && i.Display == 0 ||
+		was.SelfTradeOwn != i.SelfTradeOwn || was.SelfTradeOwn && was.SelfTrade != i.SelfTrade ||
 		(was.OCO == trading.OCO{}) != (i.OCO == trading.OCO{}) {
 		return fmt.Errorf("order %d is changed from %+v to %+v", id, was, *i)
 	}
@@ -72,8 +73,8 @@ func lasting(id uint64, old *trading.Instructed, i *trading.Instructions) error 
 // changedTo returns what an order says after a change, and what has become of it up to now.
 func changedTo(r *event.Record, old *trading.Instructed) *trading.Instructed {
 	x := &trading.Instructed{Instructions: staying(&r.Instructions)}
-	if old == nil {
-		return x
+	if old == nil || old.Trigger == (trading.Trigger{}) && r.Instructions.IsZero() {
+		return x // it is a plain order from now on
 	}
 	x.Instructions.Prevented = old.Prevented[:len(old.Prevented):len(old.Prevented)]
 	x.Instructions = withPrevented(x.Instructions, r.Instructions.Prevented)

@@ -61,6 +61,10 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	for _, a := range s.accounts {
 		err = cmp.Or(err, s.checkClosed(a))
 	}
+	if err == nil && r.version > unheldVersion && !s.holdsOrCloses() && !s.ownModes() {
+		err = errors.New("it has no holds, no closed accounts, and no orders with modes of their " +
+			"own, but is of a version that has them")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
@@ -347,13 +351,7 @@ func (r *reader) checkWithdrawalIDs(s *State) {
 			r.fail("account " + a.Name + ": " + err.Error())
 		}
 	}
-	if r.version > unheldVersion {
-		if !s.holdsOrCloses() {
-			r.fail("it has no holds and no closed accounts, but is of a version that has them")
-		}
-		return
-	}
-	if s.maintenance.Cancels {
+	if r.version > unheldVersion || s.maintenance.Cancels {
 		return // its version says this, and not the rest
 	}
 	if r.version > namelessVersion && !s.namesWithdrawals() {

@@ -21,8 +21,9 @@ import (
 const (
 	imageMagic   = "exchange state\n"
 	imageVersion = 13
-	// unheldVersion has no holds of accounts and no closed ones. An image that has none is of this
-	// version, or of one before, so a program from before them reads it.
+	// unheldVersion has no holds of accounts, no closed ones, and no open orders with a self-trade
+	// mode of their own. An image that has none is of this version, or of one before, so a program
+	// from before them reads it.
 	unheldVersion = 12
 	// adjustedVersion has no maintenance in which clients may cancel.
 	adjustedVersion = 11
@@ -79,11 +80,23 @@ func (s *State) write(w *writer) {
 	}
 }
 
+// ownModes reports whether an open order has a self-trade mode of its own.
+func (s *State) ownModes() bool {
+	for _, p := range s.pairs {
+		for _, x := range p.instructed {
+			if x.SelfTradeOwn {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // begin writes the image up to its pairs.
 func (w *writer) begin(s *State) {
 	version := byte(namelessVersion)
 	cancels := s.maintenance.Cancels
-	w.held = s.holdsOrCloses()
+	w.held = s.holdsOrCloses() || s.ownModes() // versions before have neither
 	w.adjusted = w.held || cancels || s.isAdjusted()
 	w.named = w.adjusted || s.namesWithdrawals()
 	switch {

@@ -150,7 +150,8 @@ func entersAs(r *event.Record, x *trading.Instructed) error {
 func sameOrder(i, j *trading.Instructions) bool {
 	return i.Market == j.Market && i.IOC == j.IOC && i.FOK == j.FOK && i.ExpireUs == j.ExpireUs &&
 		i.PostOnly == j.PostOnly && i.Asked == j.Asked && i.Display == j.Display &&
-		i.Quote == j.Quote && i.OCO == j.OCO && (i.SelfTrade == j.SelfTrade || i.SelfTrade == 0)
+		i.Quote == j.Quote && i.OCO == j.OCO && i.SelfTradeOwn == j.SelfTradeOwn &&
+		(i.SelfTrade == j.SelfTrade || i.SelfTrade == 0 && !i.SelfTradeOwn)
 }
 
 // expire applies the end of orders whose time is up.

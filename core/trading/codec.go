@@ -19,13 +19,15 @@ const (
 	hasAsked     // price
 	hasDisplay   // amount
 	hasQuote     // amount
-	hasSelfTrade // mode, a byte
+	hasSelfTrade // mode, a byte, with ownMode if it is the order's own
 	hasPrevented // count, and each: before which trade, order, its cancel, price, amount
 	hasOCO       // trigger price, price
 	hasCancelled // reason, a byte
 
 	allInstructions = hasCancelled<<1 - 1
 )
+
+const ownMode = 4
 
 // maxPrevented bounds the orders that one record prevents from trading with their own account. The
 // configured max_fills is below it.
@@ -36,8 +38,8 @@ func (i *Instructions) IsZero() bool { return i.flags() == 0 }
 
 func (i *Instructions) flags() (flags uint64) {
 	for bit, set := range [...]bool{i.Market, i.IOC, i.FOK, i.ExpireUs != 0, i.PostOnly,
-		i.Asked != 0, i.Display != 0, i.Quote != 0, i.SelfTrade != 0, len(i.Prevented) > 0,
-		i.OCO != OCO{}, i.Cancelled != 0} {
+		i.Asked != 0, i.Display != 0, i.Quote != 0, i.SelfTrade != 0 || i.SelfTradeOwn,
+		len(i.Prevented) > 0, i.OCO != OCO{}, i.Cancelled != 0} {
 		if set {
 			flags |= 1 << bit
 		}
@@ -65,7 +67,11 @@ func (i *Instructions) Append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(i.Quote))
 	}
 	if flags&hasSelfTrade != 0 {
-		dst = append(dst, byte(i.SelfTrade))
+		mode := byte(i.SelfTrade)
+		if i.SelfTradeOwn {
+			mode |= ownMode
+		}
+		dst = append(dst, mode)
 	}
 	if flags&hasPrevented != 0 {
 		dst = binary.AppendUvarint(dst, uint64(len(i.Prevented)))
@@ -136,7 +142,8 @@ func (i *Instructions) Decode(b []byte) (rest []byte, ok bool) {
 		i.Quote = money.Amount(r.positive())
 	}
 	if flags&hasSelfTrade != 0 {
-		i.SelfTrade = SelfTrade(r.oneOf(byte(SelfTradeCancelBoth)))
+		mode := r.oneOf(ownMode | byte(SelfTradeCancelBoth))
+		i.SelfTrade, i.SelfTradeOwn = SelfTrade(mode&^ownMode), mode&ownMode != 0
 	}
 	if flags&hasPrevented != 0 {
 		r.prevented(i)

@@ -16,6 +16,9 @@ type Instructions struct {
 	Display   money.Amount // most that the book shows of it at a time; 0: it shows all
 	Quote     money.Amount // sum of the quote currency that it may spend; 0: bound by its amount
 	SelfTrade SelfTrade
+	// SelfTradeOwn: the mode is the order's own, and counts for its changes too, also as none.
+	// Otherwise it is the account's setting of then, and a change reads the setting anew.
+	SelfTradeOwn bool
 	// Prevented are the account's own resting orders that it met, and took out of the book.
 	Prevented []Prevented
 	OCO       OCO

@@ -23,8 +23,8 @@ func drawInstructions(t *rapid.T) Instructions {
 	set := rapid.Bool()
 	i := Instructions{Market: set.Draw(t, "market"), IOC: set.Draw(t, "ioc"),
 		FOK: set.Draw(t, "fok"), PostOnly: set.Draw(t, "post only"),
-		SelfTrade: SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade")),
-		Cancelled: Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
+		SelfTrade:    SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade")),
+		SelfTradeOwn: set.Draw(t, "own"), Cancelled: Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
 	if set.Draw(t, "gtd") {
 		i.ExpireUs = positive(t, "end")
 	}
@@ -211,7 +211,7 @@ func TestInstructionsHaveOneForm(t *testing.T) {
 	f("a display of 0", hasDisplay, 0)
 	f("a sum of 0", hasQuote, 0)
 	f("the mode none", hasSelfTrade, 0)
-	f("an unknown mode", hasSelfTrade, 4)
+	f("an unknown mode", hasSelfTrade, 8)
 	f("no prevented order", hasPrevented, 0)
 	f("too many prevented orders", hasPrevented, maxPrevented+1)
 	f("a prevented order that is not there", hasPrevented, 2, 0, 1, 2, 3, 4)

@@ -121,6 +121,7 @@ type intent struct {
 	when     trading.Direction
 	oco      trading.OCO
 	mode     trading.SelfTrade
+	derived  bool // it has no price of its own
 }
 
 func (i *intent) has(n int) bool { return i.sent>>n&1 == 1 }

@@ -37,9 +37,9 @@ func (c *Call) specialOrder(w *actors.OrderRequest) {
 func (c *Call) specialPrice(i *intent, w *actors.OrderRequest) {
 	if _, ok := c.Form.Get("price"); !ok && i.market {
 		if i.trigger != 0 && w.Pair != nil && w.Side != 0 {
-			w.Price = trading.Furthest(w.Side, i.trigger, w.Pair.Rules().StopCollar,
-				w.Pair.PriceTick)
+			w.Price = w.Pair.StopPrice(w.Side, i.trigger)
 		}
+		i.derived = true
 		return
 	}
 	noted := len(c.fields)
@@ -51,7 +51,7 @@ func (c *Call) specialPrice(i *intent, w *actors.OrderRequest) {
 
 // special returns the instructions for the engine, nil for those of a plain order.
 func (i *intent) special(price money.Price) *actors.SpecialRequest {
-	s := &actors.SpecialRequest{SelfTradeGiven: i.has(selfTrade)}
+	s := &actors.SpecialRequest{SelfTradeGiven: i.has(selfTrade), Derived: i.derived}
 	s.Market = i.market
 	s.FOK = i.force == forceFOK
 	s.IOC = i.force == forceIOC || i.market && !s.FOK

@@ -74,7 +74,7 @@ func (x *outcome) append(b []byte) []byte {
 		b = x.Display.Append(append(b, `,"display_amount":`...))
 	}
 	b = x.appendTrigger(b)
-	if x.SelfTrade != trading.SelfTradeNone {
+	if x.SelfTrade != trading.SelfTradeNone || x.SelfTradeOwn {
 		b = encode.Text(append(b, `,"self_trade":`...), SelfTradeName(x.SelfTrade))
 	}
 	b = appendPrevented(b, x.Prevented)

@@ -21,6 +21,11 @@ func (c *Call) testOrder() {
 	if !ok {
 		return
 	}
+	best, err := c.settlePrice(&w)
+	if err != nil {
+		c.readFailed(err)
+		return
+	}
 	currency, need := needOf(&w)
 	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w)}
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
@@ -37,11 +42,6 @@ func (c *Call) testOrder() {
 	if !c.inOwnBand(&w) {
 		return
 	}
-	best, err := c.best(&w)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
 	if !c.hasPlace(&w, &q.Book, best) {
 		return
 	}
@@ -54,6 +54,19 @@ func (c *Call) testOrder() {
 	} else {
 		c.body = append(b, `,"would_trade":false}`...)
 	}
+}
+
+// settlePrice brings a price that the exchange derived within the band of the last price, as the
+// book does, and returns the best price on the other side; 0: there is none.
+func (c *Call) settlePrice(w *actors.OrderRequest) (best money.Price, err error) {
+	v, err := c.public.View(committed.ViewTicker, w.Pair, 0, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	if s := w.Special; s != nil && s.Derived && s.Trigger.When == 0 {
+		w.Price = w.Pair.WithinBand(w.Side, w.Price, v.Ticker.Last)
+	}
+	return bestFor(w.Side, v), nil
 }
 
 // needOf returns the money that an order reserves, and its currency.

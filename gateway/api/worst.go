@@ -40,10 +40,14 @@ func (c *Call) best(w *actors.OrderRequest) (money.Price, error) {
 	if err != nil {
 		return 0, err
 	}
-	if w.Side == trading.Buy {
-		return v.Ticker.Sell, nil
+	return bestFor(w.Side, v), nil
+}
+
+func bestFor(side trading.Side, v *committed.View) money.Price {
+	if side == trading.Buy {
+		return v.Ticker.Sell
 	}
-	return v.Ticker.Buy, nil
+	return v.Ticker.Buy
 }
 
 // quoteRules notes a sum that is below the pair's minimum, or that buys too little or too much at

@@ -64,6 +64,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f("a withdrawal is closed once", (*world).withdrawnOnce)
 	f("retention keeps the newest candles", (*world).candleRetention)
 	f("a long offset is skipped exactly", (*world).longOffset)
+	f("a long query asks whether it goes on, a short one does not", (*world).pacedQueries)
 	f("a list is stable while it is written", (*world).stable)
 	f("all methods may be used at once", (*world).concurrent)
 }

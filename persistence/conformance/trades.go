@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 
@@ -86,5 +87,46 @@ func (w *world) longOffset() {
 			q := persistence.TradeQuery{Offset: 2500, Before: before, Ascending: ascending}
 			w.wantTrades(q, m.tradesOf(q))
 		}
+	}
+}
+
+// pacedQueries reads long lists whole, in part, and for rows of which there are none.
+func (w *world) pacedQueries() {
+	w.open(persistence.Retention{})
+	var writes persistence.Writes
+	for id := range uint64(9000) {
+		t := trade(id+1, 1, 1, 2)
+		t.TakerSide = trading.Buy
+		writes.Trades = append(writes.Trades, t)
+		writes.Orders = append(writes.Orders, order(id+1, 1, 1))
+	}
+	w.apply(1, &writes)
+	asked, over := 0, error(nil)
+	ctx := persistence.WithPace(w.ctx, func() error {
+		asked++
+		return over
+	})
+	trades := func(q persistence.TradeQuery, most int) error {
+		return w.s.Trades(ctx, q, func(*persistence.Trade) bool { most--; return most > 0 })
+	}
+	for _, q := range []persistence.TradeQuery{{}, {Pair: 1}, {Account: 1}, {Account: 1, Pair: 1},
+		{Account: 2, MySide: trading.Buy}, {Pair: 1, TakerSide: trading.Sell, Ascending: true}} {
+		if q.TakerSide == 0 && q.MySide == 0 {
+			w.must(trades(q, 100))
+			if asked > 0 {
+				w.Errorf("a short query %+v asked %d times", q, asked)
+			}
+		}
+		if w.must(trades(q, 9000)); asked == 0 {
+			w.Errorf("a long query %+v did not ask", q)
+		}
+		over = errors.New("over")
+		w.is(trades(q, 9000), over)
+		asked, over = 0, nil
+	}
+	w.must(w.s.Orders(ctx, persistence.OrderQuery{Account: 1, Status: trading.StatusCancelled},
+		func(*persistence.Order) bool { return true }))
+	if asked == 0 {
+		w.Error("a long query of orders did not ask")
 	}
 }

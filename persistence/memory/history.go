@@ -84,43 +84,75 @@ type selection[T any] struct {
 	ascending bool
 }
 
+// An answered list has the selected rows, and after how many rows examined each was found.
+type answered[T any] struct {
+	rows     []T
+	after    []int
+	examined int
+}
+
 // rows returns a copy of the selected rows, newest first unless the selection orders otherwise.
-func rows[T any](list []T, q selection[T]) (out []T) {
-	kept := 0
+func rows[T any](list []T, q selection[T]) (a answered[T]) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if !q.of(&list[i]) {
 			continue
 		}
-		if kept++; q.most > 0 && kept > q.most {
+		if q.most > 0 && a.examined == q.most {
 			break
 		}
+		a.examined++
 		if q.match(&list[i]) {
-			out = append(out, list[i])
+			a.rows, a.after = append(a.rows, list[i]), append(a.after, a.examined)
 		}
 	}
 	if q.ascending {
-		slices.Reverse(out)
+		slices.Reverse(a.rows)
+		slices.Reverse(a.after)
+		for i, after := range a.after {
+			a.after[i] = a.examined + 1 - after
+		}
 	}
-	return out[min(q.offset, len(out)):]
+	skip := min(q.offset, len(a.rows))
+	a.rows, a.after = a.rows[skip:], a.after[skip:]
+	return a
 }
 
+// whole is a list of which all rows are selected.
+func whole[T any](list []T) answered[T] { return answered[T]{rows: list} }
+
+// checkEvery is the number of rows after which a query asks whether it goes on.
+const checkEvery = 1024
+
 // answer gives a list out, while the disk may change.
-func answer[T any](s *Store, list func(*data) []T, fn func(*T) bool) error {
+func answer[T any](ctx context.Context, s *Store, list func(*data) answered[T],
+	fn func(*T) bool) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
-	all := list(s.disk.live)
+	a := list(s.disk.live)
 	s.unlock()
-	for i := range all {
-		if !fn(&all[i]) {
+	checked := checkEvery
+	examine := func(n int) (err error) {
+		for ; err == nil && checked <= n; checked += checkEvery {
+			err = persistence.GoOn(ctx)
+		}
+		return err
+	}
+	for i := range a.rows {
+		if a.after != nil {
+			if err := examine(a.after[i]); err != nil {
+				return err
+			}
+		}
+		if !fn(&a.rows[i]) {
 			return nil
 		}
 	}
-	return nil
+	return examine(a.examined)
 }
 
 // Trades answers a list.
-func (s *Store) Trades(_ context.Context, q persistence.TradeQuery,
+func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	fn func(*persistence.Trade) bool) error {
 	if err := codec.CheckTrades(&q); err != nil {
 		return err
@@ -142,14 +174,14 @@ func (s *Store) Trades(_ context.Context, q persistence.TradeQuery,
 			(q.Before == 0 || t.ID < q.Before) && t.ID > q.After &&
 			t.TimeUs >= q.SinceUs && (q.UntilUs == 0 || t.TimeUs <= q.UntilUs)
 	}
-	return answer(s, func(d *data) []persistence.Trade {
+	return answer(ctx, s, func(d *data) answered[persistence.Trade] {
 		return rows(d.trades, selection[persistence.Trade]{of, s.keep.Trades, match, q.Offset,
 			q.Ascending})
 	}, fn)
 }
 
 // Orders answers a list.
-func (s *Store) Orders(_ context.Context, q persistence.OrderQuery,
+func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	fn func(*persistence.Order) bool) error {
 	match := func(o *persistence.Order) bool {
 		return (q.Pair == 0 || o.Pair == q.Pair) && (q.Side == 0 || o.Side == q.Side) &&
@@ -157,7 +189,7 @@ func (s *Store) Orders(_ context.Context, q persistence.OrderQuery,
 			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) &&
 			(q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 	}
-	return answer(s, func(d *data) []persistence.Order {
+	return answer(ctx, s, func(d *data) answered[persistence.Order] {
 		return rows(d.orders, selection[persistence.Order]{func(o *persistence.Order) bool {
 			return o.Account == q.Account
 		}, s.keep.Orders, match, 0, false})
@@ -216,7 +248,7 @@ func (s *Store) ClientOrder(ctx context.Context, watermark uint64, account uint3
 }
 
 // Deposits answers a list.
-func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery,
+func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	if err := codec.CheckDeposits(&q); err != nil {
 		return err
@@ -224,7 +256,7 @@ func (s *Store) Deposits(_ context.Context, q persistence.DepositQuery,
 	match := func(p *persistence.Deposit) bool {
 		return (q.Before == 0 || p.ID < q.Before) && (q.Currency == 0 || p.Currency == q.Currency)
 	}
-	return answer(s, func(d *data) []persistence.Deposit {
+	return answer(ctx, s, func(d *data) answered[persistence.Deposit] {
 		return rows(d.deposits, selection[persistence.Deposit]{func(p *persistence.Deposit) bool {
 			return p.Account == q.Account
 		}, 0, match, q.Offset, false})
@@ -255,14 +287,14 @@ func (s *Store) CountReferences(context.Context) (uint64, error) {
 }
 
 // References calls fn for each deposit of that index.
-func (s *Store) References(_ context.Context, fn func(*persistence.Deposit) bool) error {
-	return answer(s, func(d *data) []persistence.Deposit {
-		return slices.Collect(maps.Values(d.references))
+func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bool) error {
+	return answer(ctx, s, func(d *data) answered[persistence.Deposit] {
+		return whole(slices.Collect(maps.Values(d.references)))
 	}, fn)
 }
 
 // Withdrawals answers a list.
-func (s *Store) Withdrawals(_ context.Context, q persistence.WithdrawalQuery,
+func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	fn func(*persistence.Withdrawal) bool) error {
 	if err := codec.CheckWithdrawals(&q); err != nil {
 		return err
@@ -270,7 +302,7 @@ func (s *Store) Withdrawals(_ context.Context, q persistence.WithdrawalQuery,
 	match := func(k *persistence.Withdrawal) bool {
 		return codec.WithdrawalMatches(k, &q) && (q.Before == 0 || k.ID < q.Before)
 	}
-	return answer(s, func(d *data) []persistence.Withdrawal {
+	return answer(ctx, s, func(d *data) answered[persistence.Withdrawal] {
 		return rows(d.withdrawals,
 			selection[persistence.Withdrawal]{func(*persistence.Withdrawal) bool {
 				return true
@@ -294,12 +326,12 @@ func (s *Store) Withdrawal(ctx context.Context, id uint64) (found persistence.Wi
 }
 
 // Candles answers a list.
-func (s *Store) Candles(_ context.Context, q persistence.CandleQuery,
+func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery,
 	fn func(*persistence.Candle) bool) error {
 	match := func(c *persistence.Candle) bool {
 		return c.Time >= q.Since && (q.Until == 0 || c.Time <= q.Until)
 	}
-	return answer(s, func(d *data) []persistence.Candle {
+	return answer(ctx, s, func(d *data) answered[persistence.Candle] {
 		return rows(d.candles[chart{q.Pair, q.Frame}],
 			selection[persistence.Candle]{func(*persistence.Candle) bool { return true },
 				s.keep.Candles, match, 0, false})
@@ -307,10 +339,10 @@ func (s *Store) Candles(_ context.Context, q persistence.CandleQuery,
 }
 
 // Actions answers a list.
-func (s *Store) Actions(_ context.Context, q persistence.ActionQuery,
+func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
 	fn func(*persistence.Action) bool) error {
 	match := func(a *persistence.Action) bool { return q.Before == 0 || a.Seq < q.Before }
-	return answer(s, func(d *data) []persistence.Action {
+	return answer(ctx, s, func(d *data) answered[persistence.Action] {
 		return rows(d.actions, selection[persistence.Action]{func(*persistence.Action) bool {
 			return true
 		}, 0, match, 0, false})
@@ -318,22 +350,24 @@ func (s *Store) Actions(_ context.Context, q persistence.ActionQuery,
 }
 
 // Wallets calls fn for each wallet.
-func (s *Store) Wallets(_ context.Context, fn func(*persistence.Wallet) bool) error {
-	return answer(s, func(d *data) (all []persistence.Wallet) {
+func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
+	return answer(ctx, s, func(d *data) answered[persistence.Wallet] {
+		var all []persistence.Wallet
 		for _, account := range slices.Sorted(maps.Keys(d.wallets)) {
 			all = append(all, d.wallets[account])
 		}
-		return all
+		return whole(all)
 	}, fn)
 }
 
 // Nonces calls fn for each key's nonce.
-func (s *Store) Nonces(_ context.Context, fn func(key string, nonce uint64)) error {
-	return answer(s, func(d *data) (all []persistence.Nonce) {
+func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
+	return answer(ctx, s, func(d *data) answered[persistence.Nonce] {
+		var all []persistence.Nonce
 		for _, key := range slices.Sorted(maps.Keys(d.nonces)) {
 			all = append(all, persistence.Nonce{Key: key, Nonce: d.nonces[key]})
 		}
-		return all
+		return whole(all)
 	}, func(n *persistence.Nonce) bool {
 		fn(n.Key, n.Nonce)
 		return true

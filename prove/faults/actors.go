@@ -5,6 +5,18 @@ package main
 // are to find by themselves. The last ones are of a cluster with a node that cannot serve, or whose
 // file is another one, of observers, of hostile peers, and of sockets that log in.
 var testedFaults = []Fault{
+	{"an order's own self-trade mode is forgotten when it rests", "actors/book_special.go",
+		"if !i.SelfTradeOwn || !rests «|| FAULT »{",
+		"actors", "TestAnOwnSelfTradeModeStays"},
+	{"an amend goes by the setting, and not by the order's own mode", "actors/book_amend.go",
+		"if !i.SelfTradeOwn «|| FAULT »{\ni.SelfTrade = c.amend.selfTrade",
+		"actors", "TestAnAmendGoesByTheOrdersOwnSelfTradeMode"},
+	{"an amend moves a trigger away from another half's price", "actors/book_amend.go",
+		"(!x.stop.Rests || x.is.OCO.Price == 0 || «FAULT || »x.is.OCO.Trigger == was ||",
+		"actors", "TestBandsOfGivenAndOfDerivedPrices"},
+	{"a derived price is refused", "actors/book_special.go",
+		"case «(FAULT || »!c.special.Derived«)» && !b.inBand(c, w.price, reference),",
+		"actors", "TestBandsOfGivenAndOfDerivedPrices"},
 	{"an audit compares no books", "actors/compare.go",
 		"for _, p := range c.Pairs() {«\nif FAULT {\nbreak\n}»", "actors",
 		"TestAnAuditNamesEachPlaceThatDiffersInMemory"},
