@@ -41,6 +41,17 @@ func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		other, err := NewAuthority("c1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign := &Credentials{Certificate: c.Certificate, Roots: x509.NewCertPool()}
+		foreign.Roots.AddCert(other.cert)
+		if err := c.Fits("c1", "n1", false); err != nil || c.Fits("c1", "n2", false) == nil ||
+			c.Fits("c2", "n1", false) == nil || c.Fits("c1", "n1", true) == nil ||
+			foreign.Fits("c1", "n1", false) == nil {
+			t.Error("they fit another node, observer, cluster or authority, or not their own:", err)
+		}
 		leaf := c.Certificate.Leaf
 		if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "n1.voter.c1.exchange" || leaf.IsCA {
 			t.Fatalf("%v", leaf.DNSNames)
