@@ -367,6 +367,8 @@ func TestWrongFiles(t *testing.T) {
 		{"demo: true\n---\ndemo: true\n", "a second document begins here"},
 		{"demo: true\nstore: [a]\n", "line 2: store must be one plain or quoted value"},
 		{"demo: true\nstore: &x y\n", "line 2: store must be one plain or quoted value"},
+		{market + "limits:\n  command_rate: 5\nlimits.command_rate: 6\n",
+			"line 6: limits.command_rate stands on line 5 already"},
 		{"pairs: 5\n", "pairs, line 1: this must be a list"},
 		{"pairs: [5]\n", "pairs, line 1: an entry has the keys name, "},
 		{market + "history: {trades_per_pair: -2}", "history.trades_per_pair is -2"},

@@ -28,6 +28,7 @@ func (l *loader) yaml(name string, data []byte) {
 		return
 	}
 	if body != nil {
+		l.lines = map[string]int{}
 		l.section(name, "", body)
 	}
 }
@@ -96,6 +97,11 @@ func (l *loader) section(file, prefix string, n ast.Node) {
 
 func (l *loader) node(o *Option, n ast.Node, file string, at int) {
 	origin := fmt.Sprintf("%s line %d", file, at)
+	if first := l.lines[o.Key]; first != 0 {
+		l.problem("%s: %s stands on line %d already: delete one of the two.", origin, o.Key, first)
+		return
+	}
+	l.lines[o.Key] = at
 	if o.list != nil {
 		for _, p := range o.list(l.cfg, n) { // each has a line of its own
 			l.problem("%s: %s", file, p)

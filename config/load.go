@@ -67,6 +67,7 @@ func Load(src Sources) (*Config, error) {
 type loader struct {
 	cfg      *Config
 	problems problemList
+	lines    map[string]int // of the file: where each option stands
 }
 
 func (l *loader) problem(format string, args ...any) {

@@ -35,6 +35,9 @@ var (
 			"is another folder, archive. At 0 the process ends.", "folder")
 	diskSize = describe("disk_size_bytes",
 		"Size of the disk of a folder, to compare exchange_disk_free_bytes with.", "folder")
+	logLost = describe("log_lost_lines_total",
+		"Lines of the log that were lost, because its reader has ended or stands still. Any means "+
+			"that nobody sees what the exchange says.")
 	storeMemory = describe("store_memory_bytes",
 		"Memory that Redis uses, as it counts for maxmemory; 0 of other stores.")
 	storeMemoryMost = describe("store_memory_limit_bytes",
@@ -63,7 +66,7 @@ var (
 )
 
 var watchFamilies = []family{backupRight, auditRight, archiveFailures, diskFree, diskSize,
-	storeMemory, storeMemoryMost, pendingWithdraws, pendingAge, haltedPairs, frozenAccounts,
+	logLost, storeMemory, storeMemoryMost, pendingWithdraws, pendingAge, haltedPairs, frozenAccounts,
 	liabilities, pairOrders, pairVolume, unlisted}
 
 // A survey is that of an engine.
@@ -112,6 +115,11 @@ func (c *collector) watch(out sink) {
 		failures = c.opts.Archive.Failures()
 	}
 	out.counter(archiveFailures, failures)
+	lost := uint64(0)
+	if c.opts.LogLost != nil {
+		lost = c.opts.LogLost()
+	}
+	out.counter(logLost, lost)
 	disks := c.disks.newest(c.opts.pollPatience,
 		func() *[]disk { return disksOf(c.opts.Folders) })
 	if disks == nil {

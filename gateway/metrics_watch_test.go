@@ -132,12 +132,16 @@ func TestDisksAndArchiveAreInTheScrapeOfEachNode(t *testing.T) {
 	cluster := newFakeCluster()
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 		OperatorToken: operatorToken, Cluster: cluster, Archive: damagedArchive{},
+		LogLost: func() uint64 { return 7 },
 		Folders: []Folder{{"data", t.TempDir()}, {"archive", t.TempDir() + "/gone"}}})
 	s := scraping(t, g)()
 	free := s.value("exchange_disk_free_bytes", "folder", "data")
 	if size := s.value("exchange_disk_size_bytes"); !(free > 0) || size < free ||
 		len(s.series("exchange_disk_free_bytes")) != 1 {
 		t.Errorf("%v of %v bytes are free", free, size)
+	}
+	if lost := s.value("exchange_log_lost_lines_total"); lost != 7 {
+		t.Errorf("%v lines of the log were lost", lost)
 	}
 	if s.value("exchange_archive_failures_total") != 3 || s["exchange_liabilities"] != nil ||
 		s["exchange_pending_withdraws"] != nil {

@@ -40,6 +40,7 @@ type Options struct {
 	Folders []Folder          // whose disks the metrics show; each has another name
 	Cluster operator.Cluster  // nil: the exchange runs on one machine
 	Reload  operator.Reloader // of the configuration; nil: there is none
+	LogLost func() uint64     // lines of the log that were lost; nil: none are
 	Build   Build             // source of the program, for monitoring
 	Node    string            // begins the ids of the stream's sessions; "": nothing does
 

@@ -164,5 +164,12 @@ func loadNode(c *config.Cluster) (id string, _ *replicated.Credentials, err erro
 	}
 	credentials, err := replicated.LoadCredentials(in(certificateName), in(certificateKey),
 		in(authorityName))
-	return strings.TrimSpace(string(text)), credentials, err
+	if err != nil {
+		return "", nil, err
+	}
+	id = strings.TrimSpace(string(text))
+	if err := credentials.Fits(id, c.Node, c.Observer); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", in(certificateName), err)
+	}
+	return id, credentials, nil
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -45,14 +47,16 @@ func (p *program) serveCommand() *cobra.Command {
 				return usage("--take-over is for a store that others can reach: the nodes of a " +
 					"cluster agree themselves; see exchange cluster transfer")
 			}
-			level := new(slog.LevelVar)
-			slog.SetDefault(newLogger(p.stderr, cfg.Log, level))
+			signal.Ignore(syscall.SIGPIPE) // the log's reader may end
+			lines, level := newLineWriter(p.stderr), new(slog.LevelVar)
+			p.stderr = lines
+			slog.SetDefault(newLogger(lines, cfg.Log, level))
 			p.logsEnd = cfg.Log.Format == "json"
 			for _, name := range cfg.Ignored {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}
 			load := func() (*config.Config, error) { return p.load(&given) }
-			return serve(ctx, cfg, rereading{load, level}, takeOver)
+			return serve(ctx, cfg, rereading{load, level}, lines, takeOver)
 		}),
 	}
 	given.register(c.Flags())
@@ -76,10 +80,14 @@ func (p *program) configCommand() *cobra.Command {
 		Use:   "check [--config FILE]",
 		Short: "Check what `serve` would use, and say what is wrong with it",
 		Long: "Reads the configuration as `serve` would, with the same flags and environment, " +
-			"and says all that is wrong with it.",
+			"and says all that is wrong with it, and with the files that it names. It does not " +
+			"look at the store.",
 		Args: takes(),
 		RunE: run(func(context.Context, []string) error {
 			cfg, err := p.load(&given)
+			if err == nil {
+				err = refusals(cfg)
+			}
 			if err != nil {
 				return err
 			}

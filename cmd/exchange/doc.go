@@ -4,7 +4,7 @@
 //
 //	main.go, root.go, exit.go  the run of a command, the tree of commands, and the exit codes
 //	arguments.go, output.go    checks that need no server, and the output that may be incomplete
-//	files.go, terminal_unix.go, terminal_other.go  files that are whole or absent, and terminals
+//	files.go  files that are whole or absent
 //	umask_unix.go, umask_other.go  permissions of written files
 //	command_serve.go, command_secretkey.go, command_version.go, command_loadtest.go,
 //	command_loadtest_compare.go  the commands
@@ -15,6 +15,8 @@
 // The server:
 //
 //	serve.go            the course from the configuration to an exchange that is ready
+//	serve_refusals.go   what is wrong with the files that the configuration names
+//	serve_log.go        the log, whose reader may stand still
 //	serve_archive.go, serve_listeners.go, serve_mail.go, serve_operator.go, serve_renew.go
 //	                    archive, listeners, mails, access of operators and monitoring, renewal of
 //	                    certificates and tokens

@@ -346,6 +346,51 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 	}
 }
 
+// What serve refuses without a look at its store, config check refuses, and both say all of it.
+func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cluster := filepath.Join(dir, "cluster")
+	if r := runLine(nil, "cluster", "init", cluster, "a=127.0.0.1:1",
+		"b=127.0.0.1:2", "c=127.0.0.1:3"); r.code != 0 {
+		t.Fatal(r)
+	}
+	const three = "CLUSTER_NODE=a CLUSTER_NODES=a=127.0.0.1:1,b=127.0.0.1:2,c=127.0.0.1:3 " +
+		"CLUSTER_FOLDER="
+	missing, short := filepath.Join(dir, "missing"), file("short", "x\n", 0o600)
+	wide := file("wide", strings.Repeat("ab", 32), 0o644)
+	for given, want := range map[string][]string{
+		"TLS_CERT_FILE=" + missing + " TLS_KEY_FILE=" + missing +
+			" METRICS_LISTEN=127.0.0.1:0 METRICS_TOKEN_FILE=" + short +
+			" SECRET_KEY_FILE=" + wide: {"TLS: ", missing, short + " has 1 characters",
+			wide + " has mode 0644"},
+		"OPERATOR=unix:" + strings.Repeat("x", 200):        {"its path has 2"},
+		"OPERATOR=127.0.0.1:0 OPERATOR_TOKEN_FILE=" + wide: {"wide has mode 0644"},
+		three + missing:                     {"cluster: ", "cluster.id"},
+		three + filepath.Join(cluster, "b"): {"cluster: ", "the certificate is of b.voter"},
+	} {
+		environ := []string{"EXCHANGE_DEMO=1", "EXCHANGE_LISTEN=127.0.0.1:0",
+			"EXCHANGE_DATA=" + filepath.Join(dir, "data")}
+		for _, x := range strings.Fields(given) {
+			environ = append(environ, "EXCHANGE_"+x)
+		}
+		for _, command := range [][]string{{"config", "check"}, {"serve"}} {
+			r := runLine(environ, command...)
+			for _, text := range want {
+				if r.code != exitUsage || !strings.Contains(r.errOut, text) {
+					t.Errorf("%s: code %d, %s; want %q", given, r.code, r.errOut, text)
+				}
+			}
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") ||
 		strings.Count(r.out, "\n") != 1 {

@@ -18,6 +18,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
+	"exchange/cmd/exchange/hangup"
 	"exchange/config"
 	"exchange/core/state"
 	"exchange/gateway"
@@ -33,11 +34,15 @@ import (
 
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
 // go on. The error carries the exit code.
-func serve(ctx context.Context, cfg *config.Config, from rereading, takeOver bool) error {
+func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineWriter,
+	takeOver bool) error {
 	log := slog.Default()
 	build := buildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
 		os.Getpid(), "configuration", cfg.Summary())
+	if err := refusals(cfg); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}
@@ -46,8 +51,6 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, takeOver boo
 		return err
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
-	asked, ignore := hangups(os.Stdin)
-	defer ignore()
 	secret, err := tokens(cfg)
 	if err != nil {
 		return failf(exitUsage, "%v", err)
@@ -68,7 +71,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, takeOver boo
 		return err
 	}
 	o := gatewayOptions(cfg, log)
-	o.Reload = renewed
+	o.Reload, o.LogLost = renewed, lines.Lost
 	if at != nil {
 		o.Cluster = at
 	}
@@ -92,7 +95,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, takeOver boo
 	renewed.gateway, renewed.tokens, renewed.certificates = g, secret, certified.all()
 	renewing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go renewed.run(renewing, asked)
+	go renewed.run(renewing, hangup.Asked)
 	if cfg.Cluster.Observer {
 		return serveObserver(ctx, cfg, g, at, open, served)
 	}
@@ -139,7 +142,7 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	g.SetEngine(engine)
 	open.sayReady(log)
 	if cfg.Demo {
-		printDemo(os.Stdout, open.public.Addr().String(), !cfg.NoPages)
+		printDemo(newLineWriter(os.Stdout), open.public.Addr().String(), !cfg.NoPages)
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
@@ -273,7 +276,7 @@ func startFailed(ctx context.Context, err error) error {
 		return failf(exitUnavailable, "stopped while starting")
 	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported),
 		errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey),
-		errors.Is(err, errConfig):
+		errors.Is(err, errConfig), errors.Is(err, replicated.ErrFolder):
 		return failf(exitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,

@@ -122,60 +122,65 @@ func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 // A tokenSet has the tokens that the listeners ask for; "" for a listener that asks for none.
 type tokenSet struct{ operator, metrics string }
 
-// tokens reads the tokens of the listeners. An operator's socket needs none, so none is made. Where
-// there is one, the nodes of a cluster show it to each other for the users of their sockets.
-func tokens(cfg *config.Config) (s tokenSet, err error) {
-	if cfg.OperatorSocket() == "" || cfg.Cluster.On() {
-		if s.operator, err = operatorToken(cfg); err != nil {
-			return s, err
-		}
-	}
-	if file := cfg.Metrics.TokenFile; cfg.Metrics.Listen != "" && file != "" {
-		b, err := readSecret("the metrics' token", file)
-		if err != nil {
-			return s, err
-		}
-		s.metrics, err = checkedToken(string(b), file)
+// tokens returns the tokens of the listeners. The first start writes the operator's: a random one,
+// or on a node the one that came with its certificates, which is the same on all nodes. Beside a
+// socket no file is written.
+func tokens(cfg *config.Config) (tokenSet, error) {
+	s, kept, err := presentTokens(cfg)
+	if err != nil || kept || cfg.OperatorSocket() != "" {
 		return s, err
+	}
+	if s.operator == "" {
+		s.operator = newToken()
+	}
+	if err := seal.WriteSecret(cfg.OperatorTokenFile, s.operator+"\n"); err != nil {
+		return s, fmt.Errorf("the operator's token cannot be written: %w", err)
 	}
 	return s, nil
 }
 
-// operatorToken takes the token from the environment or its file, which is made at the first start.
-// A node copies the token that came with its certificates, which is the same on all nodes. Beside a
-// socket no file is written, and "" is no token.
-func operatorToken(cfg *config.Config) (string, error) {
-	if t := os.Getenv(config.EnvOperatorToken); t != "" {
-		return checkedToken(t, config.EnvOperatorToken)
+// presentTokens reads the tokens of the listeners; "" where there is none. An operator's socket
+// needs none, but the nodes of a cluster show theirs to each other for the users of their sockets.
+// kept is false if the operator's is not in its file or the environment.
+func presentTokens(cfg *config.Config) (s tokenSet, kept bool, err error) {
+	if cfg.OperatorSocket() == "" || cfg.Cluster.On() {
+		s.operator, kept, err = operatorToken(cfg)
 	}
-	b, err := readSecret("the operator's token", cfg.OperatorTokenFile)
-	switch {
-	case err == nil:
-		return checkedToken(string(b), cfg.OperatorTokenFile)
-	case !errors.Is(err, fs.ErrNotExist):
+	if file := cfg.Metrics.TokenFile; cfg.Metrics.Listen != "" && file != "" {
+		token, e := tokenIn(file, "the metrics' token")
+		s.metrics, err = token, errors.Join(err, e)
+	}
+	return s, kept, err
+}
+
+// operatorToken takes the token from the environment, from its file, or from the folder of a node's
+// certificates; "" if it is in none.
+func operatorToken(cfg *config.Config) (token string, kept bool, err error) {
+	if t := os.Getenv(config.EnvOperatorToken); t != "" {
+		token, err = checkedToken(t, config.EnvOperatorToken)
+		return token, true, err
+	}
+	const what = "the operator's token"
+	token, err = tokenIn(cfg.OperatorTokenFile, what)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, true, err
+	}
+	if folder := cfg.Cluster.Folder; folder != "" {
+		token, err = tokenIn(filepath.Join(folder, config.OperatorTokenName), what)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return token, false, err
+}
+
+// tokenIn reads a token that the server accepts from a file.
+func tokenIn(file, what string) (string, error) {
+	b, err := readSecret(what, file)
+	if err != nil {
 		return "", err
 	}
-	token := ""
-	if folder := cfg.Cluster.Folder; folder != "" {
-		file := filepath.Join(folder, config.OperatorTokenName)
-		b, err := readSecret("the operator's token", file)
-		if err == nil {
-			token, err = checkedToken(string(b), file)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-	}
-	switch {
-	case cfg.OperatorSocket() != "":
-		return token, nil
-	case token == "":
-		token = newToken()
-	}
-	if err := seal.WriteSecret(cfg.OperatorTokenFile, token+"\n"); err != nil {
-		return "", fmt.Errorf("the operator's token cannot be written: %w", err)
-	}
-	return token, nil
+	return checkedToken(string(b), file)
 }
 
 // newToken makes a random token.

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"exchange/actors"
@@ -71,16 +69,6 @@ func certificates(cfg *config.Config, log *slog.Logger) (s certificateSet, err e
 		}
 	}
 	return s, nil
-}
-
-// hangups returns the signals that ask for a renewal. It is called early, because until then such a
-// signal ends the process. In a terminal it keeps that meaning: the terminal was closed.
-func hangups(input *os.File) (<-chan os.Signal, func()) {
-	ch := make(chan os.Signal, 1)
-	if !terminal(input) {
-		signal.Notify(ch, syscall.SIGHUP)
-	}
-	return ch, func() { signal.Stop(ch) }
 }
 
 // run renews at once when it is asked, and looks at the certificates from time to time, until ctx

@@ -75,6 +75,8 @@ func TestTheServiceFitsTheProgram(t *testing.T) {
 		"Install.WantedBy":           "multi-user.target",
 		"Unit.StartLimitIntervalSec": "0",
 		"Service.Restart":            "on-failure",
+		// systemd takes an end by these for a clean one
+		"Service.RestartForceExitStatus": "SIGHUP SIGPIPE",
 		// SIGHUP renews all that can be: serve_renew.go
 		"Service.ExecReload":       "/bin/kill -HUP $MAINPID",
 		"Service.User":             "exchange",

@@ -16,6 +16,9 @@ import (
 	"exchange/persistence/internal/raftlog"
 )
 
+// ErrFolder: to try again is no use, because the folder cannot become the node's.
+var ErrFolder = errors.New("the folder does not fit the configuration")
+
 // errReplaced: a folder without a log, and a cluster that has begun.
 var errReplaced = errors.New("this node's folder has no log, and the cluster has begun: its disk " +
 	"was replaced or emptied, or the folder is a wrong one; what this node has acknowledged is " +
@@ -229,6 +232,6 @@ func (f *former) check(d raftlog.Identity) error {
 	if d.Cluster == f.cluster && d.Name == f.own {
 		return nil
 	}
-	return fmt.Errorf("the folder is that of node %s of cluster %s; the configuration says node "+
-		"%s of cluster %s: names never change, addresses may", d.Name, d.Cluster, f.own, f.cluster)
+	return fmt.Errorf("%w: it is that of node %s of cluster %s; the configuration says node "+
+		"%s of cluster %s: names never change, addresses may", ErrFolder, d.Name, d.Cluster, f.own, f.cluster)
 }

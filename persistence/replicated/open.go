@@ -289,8 +289,9 @@ func (w *opening) form(ctx context.Context) error {
 			}
 		}
 	} else if copied {
-		return fmt.Errorf("%s: a copy of another node's store has not become this one's, and no "+
-			"cluster is there that this node could join; empty the folders of both", w.dir)
+		return fmt.Errorf("%w: %s: a copy of another node's store has not become this one's, and "+
+			"no cluster is there that this node could join; empty the folders of both", ErrFolder,
+			w.dir)
 	}
 	if err := w.former.form(w.files, w.dir); err != nil {
 		return err

@@ -227,6 +227,12 @@ func (s *Server) Run() {
 	s.run(exec.Command(s.binary, s.Args...), s.log)
 }
 
+// RunLogging is Run with another file for the program's log.
+func (s *Server) RunLogging(log *os.File) {
+	s.t.Helper()
+	s.run(exec.Command(s.binary, s.Args...), log)
+}
+
 // RunWithoutRoom is Run where no file can grow beyond 512 bytes. The program's log goes through a
 // pipe, because the log is a file, too.
 func (s *Server) RunWithoutRoom() {

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"exchange/persistence/redistest"
 	"exchange/prove/exchangetest"
@@ -58,6 +61,39 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 		succeeds(t, r.Client().HSet(ctx, "{main}:m", "seq", "1000").Err())
 		s.Refuses(70, "corrupt")
 	})
+}
+
+// A reader of the log that has ended, or stands still, neither ends nor stops the exchange.
+func TestALogThatNobodyReadsStopsNothing(t *testing.T) {
+	for _, ended := range []bool{true, false} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
+			t.Fatal(err)
+		}
+		if ended {
+			r.Close()
+		}
+		s := exchangetest.New(t, "pebble:"+t.TempDir())
+		s.RunLogging(w)
+		w.Close()
+		exchangetest.Eventually(t, "the exchange is ready", func() bool {
+			return s.Gone() || s.Ready() == nil
+		})
+		for range 100 { // each has a line or more
+			s.Signal(syscall.SIGHUP)
+			if s.Ready() != nil {
+				t.Fatalf("it is not ready any more; reader ended: %v", ended)
+			}
+		}
+		if lost := s.Metrics()["exchange_log_lost_lines_total"]; ended != (lost > 0) {
+			t.Errorf("%v lines are lost; reader ended: %v", lost, ended)
+		}
+		stops(t, s)
+	}
 }
 
 func startWithoutItsSecretKey(t *testing.T) {

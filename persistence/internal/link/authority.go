@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -150,6 +151,24 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 		return nil, err
 	}
 	return encode(keyBlock, raw), nil
+}
+
+// Fits returns why these are not the credentials of a node or an observer of a cluster.
+func (c *Credentials) Fits(cluster, name string, observer bool) error {
+	role := roleVoter
+	if observer {
+		role = roleObserver
+	}
+	own := c.Certificate.Leaf
+	if want := identityOf(role, cluster, name); !slices.Contains(own.DNSNames, want) {
+		return fmt.Errorf("the certificate is of %s, and not of %s", strings.Join(own.DNSNames, ", "),
+			want)
+	}
+	if _, err := own.Verify(x509.VerifyOptions{Roots: c.Roots,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return fmt.Errorf("the certificate is not one of the authority's: %w", err)
+	}
+	return nil
 }
 
 // LoadCredentials reads a node's certificate, its key, and the authority's certificate from files.

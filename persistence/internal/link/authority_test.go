@@ -33,6 +33,15 @@ func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
 		certFile, keyFile := write("cert", cert), write("key", key)
 		c, err := LoadCredentials(certFile, keyFile, roots)
 		succeeds(t, err)
+		other, err := NewAuthority("c1")
+		succeeds(t, err)
+		foreign := &Credentials{Certificate: c.Certificate, Roots: x509.NewCertPool()}
+		foreign.Roots.AddCert(other.cert)
+		if err := c.Fits("c1", "n1", false); err != nil || c.Fits("c1", "n2", false) == nil ||
+			c.Fits("c2", "n1", false) == nil || c.Fits("c1", "n1", true) == nil ||
+			foreign.Fits("c1", "n1", false) == nil {
+			t.Error("they fit another node, observer, cluster or authority, or not their own:", err)
+		}
 		leaf := c.Certificate.Leaf
 		if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "n1.voter.c1.exchange" || leaf.IsCA {
 			t.Fatalf("%v", leaf.DNSNames)

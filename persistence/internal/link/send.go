@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -37,6 +38,7 @@ type peer struct {
 
 	mu      sync.Mutex
 	inbound net.Conn // guarded by mu
+	cause   string   // why it could not be reached last, "": it can be; guarded by mu
 	calls   []*call  // the oldest first; guarded by mu
 }
 
@@ -101,7 +103,7 @@ func (p *peer) run() {
 	for p.ctx.Err() == nil {
 		conn, err := p.dial(p.ctx)
 		if err != nil {
-			p.link.o.Logger.Debug("a peer cannot be reached", "node", p.Name, "error", err)
+			p.unreachable(err)
 			p.empty()
 			if !pause(p.ctx, wait) {
 				return
@@ -109,13 +111,41 @@ func (p *peer) run() {
 			wait = min(2*wait, mostPause)
 			continue
 		}
-		wait = leastPause
+		begun := time.Now()
 		p.write(conn)
 		p.link.free(conn)
-		if !pause(p.ctx, leastPause) {
+		if time.Since(begun) > mostPause { // the peer has taken it
+			wait = leastPause
+			p.reached()
+		}
+		if !pause(p.ctx, wait) {
 			return
 		}
+		wait = min(2*wait, mostPause)
 	}
+}
+
+// unreachable logs why the peer cannot be reached: once, until it can be or the cause is another.
+func (p *peer) unreachable(err error) {
+	cause := err.Error()
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		cause = op.Err.Error() // without the ports of this try
+	}
+	p.mu.Lock()
+	same := cause == p.cause
+	p.cause = cause
+	p.mu.Unlock()
+	if !same {
+		p.link.o.Logger.Warn("a peer cannot be reached", "node", p.Name, "address", p.Address,
+			"error", err)
+	}
+}
+
+// reached notes that the peer can be reached.
+func (p *peer) reached() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cause = ""
 }
 
 // empty drops what waits: when the peer can be reached again it is old.
@@ -150,12 +180,21 @@ func (p *peer) dial(ctx context.Context) (net.Conn, error) {
 	return conn, conn.SetDeadline(time.Time{})
 }
 
+// alerted reports whether a peer's TLS has ended a connection for a reason.
+func alerted(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
+}
+
 // write sends what comes, until the connection ends.
 func (p *peer) write(conn net.Conn) {
 	ended := make(chan struct{})
 	p.link.all.Go(func() {
 		defer close(ended)
-		io.Copy(io.Discard, conn) // nothing comes but the end
+		// Nothing comes but the end: with an alert where the peer refuses this node's certificate.
+		if _, err := io.Copy(io.Discard, conn); alerted(err) {
+			p.unreachable(err)
+		}
 		conn.Close()
 	})
 	w := bufio.NewWriterSize(conn, bufferAll)
