@@ -18,12 +18,13 @@ import (
 // so it neither votes nor acknowledges, and it asks the others. A majority, with the node itself,
 // that knows nothing of it ends the doubt, and the peer that was wrong is cut off.
 
-// A doubt is what voters say of this node, by their IDs.
+// A doubt is what voters say of this node, by their names, which their certificates prove: a peer
+// may say more than one ID.
 type doubt struct {
 	why     error
 	index   uint64 // entry that the node would lack; 0: the doubt is about its start
-	against map[uint64]bool
-	refuted map[uint64]bool // what they say of this counts no more
+	against map[string]bool
+	refuted map[string]bool // what they say of this counts no more
 }
 
 const (
@@ -42,8 +43,12 @@ var (
 // majority returns how many voters one is, as far as is applied here.
 func (n *node) majority() int { return len(configuration(n.machine.Members()).Voters)/2 + 1 }
 
-// isVoter reports whether an ID is one of a voter, as far as is applied here.
+// isVoter reports whether an ID is one of a voter, as far as is applied here, or one that was given
+// later.
 func (n *node) isVoter(id uint64) bool {
+	if id > n.machine.Given() {
+		return true
+	}
 	for _, m := range n.machine.Members() {
 		if m.ID == id && (m.Role == machine.Voter || m.Role == machine.Leaving) {
 			return true
@@ -53,20 +58,20 @@ func (n *node) isVoter(id uint64) bool {
 }
 
 // accuse notes what a peer says of this node. It reports whether a majority of the voters says so.
-func (n *node) accuse(d *doubt, peer uint64, why error) bool {
-	if !n.isVoter(peer) || d.refuted[peer] {
+func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
+	if !n.isVoter(id) || d.refuted[peer] {
 		return false
 	}
 	if d.against == nil {
-		d.against, d.refuted = map[uint64]bool{}, map[uint64]bool{}
+		d.against, d.refuted = map[string]bool{}, map[string]bool{}
 	}
 	first := !d.against[peer]
 	d.against[peer], d.why = true, why
 	if len(d.against) >= n.majority() {
 		return true
 	}
-	n.dropped.Warn(n.logger, "a peer doubts this node", n.nameOf(peer),
-		fmt.Errorf("%w: %w", why, errOneSays), "node", n.nameOf(peer))
+	n.dropped.Warn(n.logger, "a peer doubts this node", peer, fmt.Errorf("%w: %w", why, errOneSays),
+		"node", peer)
 	if first {
 		n.askClocks() // the answers say what the others know
 	}
@@ -78,8 +83,8 @@ func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) >
 
 // defended takes the answer of a peer, which knows of no newer start of this node, and has the log
 // up to an entry.
-func (n *node) defended(peer, last uint64) error {
-	if !n.isVoter(peer) {
+func (n *node) defended(peer string, id, last uint64) error {
+	if !n.isVoter(id) {
 		return nil
 	}
 	if len(n.older.against) > 0 && !n.older.against[peer] {
@@ -88,7 +93,7 @@ func (n *node) defended(peer, last uint64) error {
 	switch d := &n.short; {
 	case len(d.against) == 0 || d.against[peer]:
 	case last >= d.index:
-		if n.accuse(d, peer, d.why) {
+		if n.accuse(d, peer, id, d.why) {
 			return n.refuse(d.why)
 		}
 	default:
@@ -98,23 +103,23 @@ func (n *node) defended(peer, last uint64) error {
 }
 
 // clear notes that a peer knows nothing of it. With a majority the doubt is over.
-func (d *doubt) clear(n *node, peer uint64) {
+func (d *doubt) clear(n *node, peer string) {
 	n.defends[peer] = n.ticks
 	say := 0
 	if n.isVoter(n.id) {
 		say++
 	}
-	for id, at := range n.defends {
-		if n.isVoter(id) && !d.against[id] && n.ticks-at <= electionTicks {
+	for name, at := range n.defends {
+		if !d.against[name] && n.ticks-at <= electionTicks {
 			say++
 		}
 	}
 	if say < n.majority() {
 		return
 	}
-	for id := range d.against {
-		d.refuted[id] = true
-		n.cutOff(n.nameOf(id), d.why)
+	for name := range d.against {
+		d.refuted[name] = true
+		n.cutOff(name, d.why)
 	}
 	clear(d.against)
 	d.index = 0

@@ -58,7 +58,7 @@ func (n *node) receive(from string, b []byte) error {
 		return n.clock(from, f)
 	case frameRemoved:
 		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id &&
-			n.accuse(&n.removals, f.id, persistence.ErrRemoved) {
+			n.accuse(&n.removals, from, f.id, persistence.ErrRemoved) {
 			return n.removed()
 		}
 	case frameBehind:
@@ -95,11 +95,11 @@ func (n *node) asked(from string, f frame) error {
 	seen, _, err := cutStart(rest)
 	follows := n.log.Follows(seen)
 	switch {
-	case err != nil, !follows && n.nameOf(f.id) != from:
+	case err != nil, !follows && n.nameOf(f.id) != from && f.id <= n.machine.Given():
 		return nil // a node that was removed refuses none
 	case !follows:
 		why := fmt.Errorf("%w (member %d)", errOlder, f.id)
-		if n.accuse(&n.older, f.id, why) {
+		if n.accuse(&n.older, from, f.id, why) {
 			return n.refuse(why)
 		}
 		return nil
@@ -142,7 +142,7 @@ func (n *node) message(name string, from uint64, b []byte) error {
 		(err != nil || m.GetCommit() > last) {
 		why := fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(), last)
 		n.short.index = max(n.short.index, m.GetCommit())
-		if n.accuse(&n.short, from, why) {
+		if n.accuse(&n.short, name, from, why) {
 			return n.refuse(why)
 		}
 		return nil
