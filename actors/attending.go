@@ -37,7 +37,6 @@ type Attendance struct {
 	graceMu     sync.Mutex
 	grace       grace // behind the newest end of a maintenance; guarded by graceMu
 
-	lent      *lentKeys   // of an observer; nil: the directory has the material of all keys
 	commands  *forwarding // nil: the server's key does not open the keys, so there are no clients
 	halt      context.CancelFunc
 	forwarded chan struct{} // closed when commands runs no more
@@ -176,7 +175,6 @@ func (a *Attendance) know(s *state.State) {
 	var opened []openedKey
 	var failed error
 	if n.observer != nil {
-		a.lent = newLentKeys(n)
 		opened = make([]openedKey, len(s.Keys()))
 	} else if failed = n.keys.openAll(s); failed == nil {
 		opened = n.keys.all()
@@ -229,7 +227,6 @@ func (a *Attendance) learn(r *event.Record) {
 		a.dropKey(r.KeyRevoked.Number)
 	case event.KindFreeze, event.KindToldFreeze:
 		a.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
-		a.lent.drop(a.node.committed.State().Account(r.Freeze.Account).Keys...)
 	case event.KindHalt:
 		if p := a.Known(r.Pair); p != nil {
 			p.Halt(r.Halt.Halted)
@@ -252,7 +249,6 @@ func (a *Attendance) dropKey(number uint32) {
 	if entry := a.dir.Key([]byte(k.Key.Key)); entry != nil {
 		a.dir.RemoveKey(entry)
 	}
-	a.lent.drop(number)
 }
 
 // learnKey takes in a key that was just made.
@@ -261,7 +257,7 @@ func (a *Attendance) learnKey(k *event.Key) {
 	var secret []byte
 	var err error
 	var material any
-	if a.lent == nil {
+	if a.node.observer == nil {
 		if secret, err = openSecret(k, account.Name, a.node.sealer); err == nil {
 			material = a.opts.KeyMaterial(secret)
 		}

@@ -76,7 +76,7 @@ func DialOperators(ctx context.Context, r persistence.Replica, node string) (net
 func (n *Node) accept(from string, conn net.Conn) {
 	switch purpose := n.purpose(conn); {
 	case purpose == callCommands:
-		n.forwards(from, conn)
+		n.forwards(from, conn, false)
 	case purpose == callOperators && n.opts.Operators != nil:
 		n.operates(from, conn)
 	default:

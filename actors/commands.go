@@ -18,10 +18,13 @@ type Commands interface {
 	// then look again: what changes that may come here later than to other nodes. An error says
 	// that this process cannot know.
 	Current() error
-	// Material returns what verifies the signatures of a key. At an observer, a member is asked for
-	// it at first use. committed.ErrKeyRevoked: the key has ended. Other errors: it is not known
-	// now.
-	Material(key *directory.Key) (any, error)
+	// Challenge returns a text that no client can guess, which a login signs.
+	Challenge() string
+	// Verify has a request or a login verified that this process cannot verify: the key has no
+	// material, and is one With it. The node that leads holds it against all that its edge checks.
+	// Commands and reads of such a key are verified with what they ask for. Errors: Answered, and
+	// those of admission.
+	Verify(key *directory.Key, nonce uint64) error
 	// Writable is nil while clients' commands are taken at all. Handlers ask before they look at a
 	// request's fields; admission comes after the fields.
 	Writable() error

@@ -72,7 +72,7 @@
 //	forwarding.go           its clients' commands, on their way to the node that leads
 //	forwarded.go            how that one carries them out
 //	observed.go             a member, as its observers need it
-//	lent_keys.go            the keys whose signatures an observer can verify
+//	passed.go               what an observer passes on, as it was signed
 //	forward_codec.go        what both say to each other
 //	calling.go              what connections between nodes are for; operators' requests
 //	market.go               the market part that all nodes have agreed on

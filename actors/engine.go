@@ -137,8 +137,11 @@ func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
 // Current implements Commands.
 func (e *Engine) Current() error { return knows(e.Door) }
 
-// Material implements Commands.
-func (e *Engine) Material(key *directory.Key) (any, error) { return key.Material, nil }
+// Challenge implements Commands.
+func (e *Engine) Challenge() string { return newChallenge() }
+
+// Verify implements Commands. An engine has the material of each key.
+func (e *Engine) Verify(*directory.Key, uint64) error { return nil }
 
 // Authority authenticates backups and archives with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }

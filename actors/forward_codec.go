@@ -23,18 +23,25 @@ import (
 //	take     number, key, nonce, client order id or ""  -> taken
 //	fence    number, key                                -> outcomes, of no command
 //	lost     key, session
+//	signed   number, key, nonce, gated, takes back, commands that are waited for, what was signed
+//	                                                    -> outcomes
+//
+// An observer sends no commands but those that begin and end sessions. It passes on what a client
+// has signed, and the node that leads makes the commands; behind a take there is what was signed,
+// too. A welcome has the seed of the challenges that logins sign.
 //
 // The commands of one message travel together, as those of Engine.DoAll. gated commands came
 // through a gate, so they have no nonce, and those of one account go to its wallet in the order in
 // which they come.
 const (
-	forwardVersion = 1
+	forwardVersion = 2
 
 	forwardHello    = 1
 	forwardCommands = 2
 	forwardTake     = 3
 	forwardLost     = 4
 	forwardFence    = 5
+	forwardSigned   = 6
 
 	forwardWelcome  = 101
 	forwardOutcomes = 102
@@ -47,11 +54,12 @@ var errForward = errors.New("a message between nodes makes no sense")
 // forwardable are the errors of commands and reads that travel as their place; 0: there is none.
 var forwardable = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 	ErrPaused, ErrMaintenance, ErrNoMail, ErrNotConfirmed, committed.ErrTimeout,
-	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotRead}
+	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotRead, ErrNotLoggedIn}
 
 const (
-	forwardNonce = 12  // place of ErrNonce; the last nonce of the key follows
-	forwardOther = 255 // of a history that did not answer; its text follows
+	forwardNonce    = 12  // place of ErrNonce; the last nonce of the key follows
+	forwardAnswered = 254 // its fields follow
+	forwardOther    = 255 // of a history that did not answer; its text follows
 )
 
 func appendNumbers(b []byte, list ...uint64) []byte {
@@ -89,6 +97,10 @@ func appendError(b []byte, err error) []byte {
 	var nonce *committed.NonceError
 	if errors.As(err, &nonce) {
 		return binary.AppendUvarint(append(b, forwardNonce), nonce.Last)
+	}
+	if a, ok := errors.AsType[*Answered](err); ok {
+		b = appendNumbers(append(b, forwardAnswered), uint64(a.Status), uint64(a.Wait))
+		return appendText(appendFlag(b, a.Unproven), string(a.Body))
 	}
 	for place, known := range forwardable {
 		if err == known { //nolint:errorlint // a wrapped one has more to say
@@ -168,6 +180,11 @@ func (p *forwardParser) error() error {
 		return &committed.NonceError{Last: p.Number()}
 	case int(place) < len(forwardable):
 		return forwardable[place]
+	case place == forwardAnswered:
+		a := &Answered{Status: int(p.upTo(599)), Wait: int(p.upTo(math.MaxInt32)),
+			Unproven: p.Flag()}
+		a.Body = []byte(p.text(forwardBody))
+		return a
 	case place == forwardOther:
 		return committed.NoHistory(errors.New(p.text(forwardText)))
 	}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -22,9 +23,13 @@ import (
 type forwarded struct {
 	*Engine
 	from string // name of the node
-	line *duplex.Line
-	does *metrics.Link // counts what it does
-	base uint64        // added to the numbers of its sessions, so that no other node has them
+	// it is an observer: it cannot verify signatures, and is not believed to have done so
+	observer bool
+	line     *duplex.Line
+	does     *metrics.Link // counts what it does
+	// counts what an observer has passed on
+	counts *metrics.Passed
+	base   uint64 // added to the numbers of its sessions, so that no other node has them
 
 	open  atomic.Int64 // commands without an outcome, and ends of sessions that wait
 	takes atomic.Int64 // reads whose nonces are being taken
@@ -34,7 +39,9 @@ type forwarded struct {
 	lanes map[uint32]*errandRow // by account, while an errand is on its way; guarded by mu
 	// sessions by their number here; nil: the connection is over; guarded by mu
 	lives   map[uint64]*directory.Key
-	answers chan struct{} // capacity 1: there is something in ended
+	logins  map[uint32]struct{} // keys whose logins an observer has passed on; guarded by mu
+	seed    challenger          // of its challenges
+	answers chan struct{}       // capacity 1: there is something in ended
 }
 
 // An errandRow are errands of one account, which go to its wallet one after the other.
@@ -59,6 +66,8 @@ type errand struct {
 	// answered in its turn
 	lost uint64
 	of   *directory.Key
+
+	passed passedOn // without commands that it asks for, until it is verified
 }
 
 // forwardSlots is the part of the slots of commands, in quarters, that one node's clients may have
@@ -72,16 +81,19 @@ func lineOptions(t *Timing) duplex.Options {
 }
 
 // forwards takes a connection of a node that follows. It returns when the connection is over.
-func (n *Node) forwards(from string, conn net.Conn) {
+func (n *Node) forwards(from string, conn net.Conn, observer bool) {
 	e := n.reign.Load()
 	if e == nil || e.stopping.Load() || e.Err() != nil {
 		conn.Close()
 		return
 	}
-	f := &forwarded{Engine: e, from: from, does: &n.traffic.From,
-		line: duplex.New(conn, lineOptions(&e.opts.Timing)),
-		base: n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
-		lives: map[uint64]*directory.Key{}, answers: make(chan struct{}, 1)}
+	f := &forwarded{Engine: e, from: from, observer: observer, does: &n.traffic.From,
+		counts: &n.traffic.Passed,
+		line:   duplex.New(conn, lineOptions(&e.opts.Timing)),
+		base:   n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
+		lives: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
+		answers: make(chan struct{}, 1)}
+	rand.Read(f.seed[:]) //nolint:errcheck // it never fails
 	f.run(n)
 }
 
@@ -138,7 +150,9 @@ func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
 	case !bytes.Equal(digest, own[:]):
 		return fmt.Errorf("node %s has another market part", f.from)
 	}
-	return f.line.Send(func(b []byte) []byte { return append(b, forwardWelcome) })
+	return f.line.Send(func(b []byte) []byte {
+		return appendText(append(b, forwardWelcome), string(f.seed[:]))
+	})
 }
 
 // receive begins what a message asks for. It does not wait.
@@ -146,17 +160,35 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 	switch kind {
 	case forwardCommands:
 		x, gated, err := f.parse(p)
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+		case f.observer:
+			err = f.mayAsk(x)
+		default:
+			err = f.checkForwarded(x)
 		}
-		if gated && !x.keyless {
+		switch {
+		case errors.Is(err, ErrNotLoggedIn), errors.Is(err, ErrNotConfirmed):
+			f.refuseAll(x, err)
+		case err != nil:
+			return err
+		case gated && !x.keyless:
 			f.begin(x, x.list[0].account)
-		} else {
+		default:
 			f.begin(x, nil)
 		}
+	case forwardSigned:
+		if !f.observer {
+			return errForward // it verifies what its clients send
+		}
+		return f.passes(p)
 	case forwardTake:
 		number, key, nonce := p.Number(), p.Bytes(forwardText), p.Number()
 		k, id := f.Key(key), p.clientID()
+		var signed *directory.Signed
+		if f.observer {
+			signed = p.signed()
+		}
 		if err := p.done(); err != nil {
 			return err
 		}
@@ -165,7 +197,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			f.took(number, 0, f.turnAway(ErrBusy))
 		} else {
 			f.does.InFlight.Add(1)
-			go f.take(number, k, nonce, id)
+			go f.take(number, k, nonce, id, signed)
 		}
 	case forwardFence:
 		x, key := &errand{by: f, number: p.Number()}, f.Key(p.Bytes(forwardText))
@@ -244,6 +276,13 @@ func (f *forwarded) own(c *Command) {
 	}
 }
 
+// refuseAll answers an errand whose commands must not be sent.
+func (f *forwarded) refuseAll(x *errand, err error) {
+	f.open.Add(1)
+	x.counted = 1
+	x.refuse(err)
+}
+
 // begin carries out an errand, unless too many are on their way. One that came through a gate takes
 // turns with the others of its account; nil: it did not.
 func (f *forwarded) begin(x *errand, account *directory.Account) {
@@ -282,7 +321,10 @@ func (f *forwarded) begin(x *errand, account *directory.Account) {
 // hasRoom counts the commands of an errand, unless this node's clients have too many in flight.
 // What takes something back may have all slots.
 func (f *forwarded) hasRoom(x *errand) bool {
-	n, most := max(int64(len(x.list)), 1), int64(f.opts.Limits.InFlight)
+	n, most := max(int64(len(x.list)+x.passed.answers), 1), int64(f.opts.Limits.InFlight)
+	if x.passed.answers > 0 && !x.passed.back {
+		most = most * forwardSlots / 4
+	}
 	for _, c := range x.list {
 		if !c.takesBack() {
 			most = most * forwardSlots / 4
@@ -314,7 +356,7 @@ func (f *forwarded) sendRow(x *errand, account uint32) {
 
 // quick reports whether send waits for nothing.
 func (f *forwarded) quick(x *errand) bool {
-	if x.keyless || !f.hasReleased() {
+	if x.keyless || x.passed.Signed != nil || !f.hasReleased() {
 		return false
 	}
 	for _, c := range x.list {
@@ -328,7 +370,6 @@ func (f *forwarded) quick(x *errand) bool {
 // send admits the commands of an errand, and sends them to their wallet. Behind the end of the
 // connection it does not: its clients are gone, and sessions have ended.
 func (f *forwarded) send(x *errand) {
-	n := int64(len(x.list))
 	if x.lost != 0 {
 		f.endSession(x.of, x.lost)
 		f.open.Add(-x.counted)
@@ -338,7 +379,11 @@ func (f *forwarded) send(x *errand) {
 	switch {
 	case x.keyless:
 		err = f.whyUnknown()
-	case n > 0:
+	case x.passed.Signed != nil:
+		err = f.counted(f.derive(x))
+	}
+	n := int64(len(x.list))
+	if err == nil && n > 0 {
 		err = f.mayBegin(x)
 	}
 	if err != nil || n == 0 {
@@ -503,10 +548,15 @@ func (x *errand) free() {
 // take takes the nonce of a read in its account's wallet, and answers with a sequence at which, or
 // above it, the read is to be answered: behind all that the wallet had in flight, if the read names
 // an order by its client order id.
-func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID) {
+func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
+	signed *directory.Signed) {
 	var seq uint64
 	var err error
+	if key != nil && signed != nil {
+		err = f.counted(f.verify(key, signed))
+	}
 	switch {
+	case err != nil:
 	case key == nil:
 		err = f.whyUnknown()
 	case !id.IsZero():

@@ -27,6 +27,8 @@ type forwarding struct {
 
 	mu       sync.Mutex
 	to       *duplex.Line        // nil: there is no connection; guarded by mu
+	seed     challenger          // of the connection; guarded by mu
+	asks     uint64              // challenges so far; guarded by mu
 	asked    map[uint64]asking   // by number; guarded by mu
 	number   uint64              // of the newest; guarded by mu
 	sessions map[uint64]struct{} // that live, as far as is known here; guarded by mu
@@ -107,11 +109,12 @@ func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) err
 		p := parseForward(message)
 		kind := p.Byte()
 		if !welcome {
-			if kind != forwardWelcome || p.done() != nil {
+			seed := p.Bytes(len(f.seed))
+			if kind != forwardWelcome || len(seed) != len(f.seed) || p.done() != nil {
 				return errForward
 			}
 			welcome = true
-			f.begin(w)
+			f.begin(w, challenger(seed))
 			f.a.opts.Log.Debug("commands go to the node that leads", "leader", leader)
 			return nil
 		}
@@ -146,10 +149,10 @@ func (f *forwarding) leaves(w *duplex.Line, leader string) (stop func()) {
 }
 
 // begin lets commands go over a connection.
-func (f *forwarding) begin(w *duplex.Line) {
+func (f *forwarding) begin(w *duplex.Line, seed challenger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.to = w
+	f.to, f.seed = w, seed
 	f.traffic().Up.Add(1)
 }
 
@@ -278,10 +281,13 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 
 // Settle implements Commands.
 func (f *forwarding) Settle(key *directory.Key) error {
+	return f.question(forwardFence, func(b []byte) []byte { return appendText(b, key.Public) })
+}
+
+// question asks for an outcome of no command, and waits for it.
+func (f *forwarding) question(kind byte, add func(b []byte) []byte) error {
 	c := newCommand(event.KindSwitch) // it only carries the answer
-	if err := f.ask(forwardFence, asking{list: []*Command{c}, fence: true}, func(b []byte) []byte {
-		return appendText(b, key.Public)
-	}); err != nil {
+	if err := f.ask(kind, asking{list: []*Command{c}, fence: true}, add); err != nil {
 		c.Free()
 		return turnAway(f.a.node.meter, err)
 	}
@@ -293,14 +299,51 @@ func (f *forwarding) Settle(key *directory.Key) error {
 	return err
 }
 
+// Challenge implements Commands. That of an observer is of its connection: a login that is signed
+// for it can be verified over no other one.
+func (f *forwarding) Challenge() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.a.node.observer == nil || f.to == nil {
+		return newChallenge()
+	}
+	f.asks++
+	return f.seed.challenge(f.asks)
+}
+
+// Verify implements Commands.
+func (f *forwarding) Verify(key *directory.Key, nonce uint64) error {
+	if key.Signed == nil {
+		return nil
+	}
+	key.Signed.Ask()
+	return f.question(forwardSigned, func(b []byte) []byte {
+		return appendPassed(b, key, nonce, false, 0)
+	})
+}
+
+// appendPassed writes a request that is passed on as it was signed, of so many commands.
+func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
+	b = appendNumbers(appendText(b, key.Public), nonce)
+	b = appendFlag(appendFlag(b, key.Signed.Signature == nil), back)
+	return appendSigned(appendNumbers(b, uint64(commands)), key.Signed)
+}
+
 // toWallet has the nonce of a read taken by the wallet, which is at the node that leads. A read
 // that names an order by its client order id comes back behind all that the wallet has in flight.
 func (f *forwarding) toWallet(r *committed.Read) {
 	key, nonce := r.Key()
 	id := r.ClientID()
 	r.Park()
+	if key.Signed != nil {
+		key.Signed.Ask()
+	}
 	if err := f.ask(forwardTake, asking{read: r}, func(b []byte) []byte {
-		return appendClientID(appendNumbers(appendText(b, key.Public), nonce), id)
+		b = appendClientID(appendNumbers(appendText(b, key.Public), nonce), id)
+		if key.Signed != nil {
+			b = appendSigned(b, key.Signed)
+		}
+		return b
 	}); err != nil {
 		r.Err = turnAway(f.a.node.meter, err)
 		r.Answer()
@@ -364,6 +407,13 @@ func (f *forwarding) send(list []*Command) error {
 	}
 	var err error
 	give := func() {
+		if first.key.Signed != nil {
+			first.key.Signed.Ask()
+			err = f.ask(forwardSigned, asking{list: list}, func(b []byte) []byte {
+				return appendPassed(b, first.key, first.order.nonce, first.takesBack(), len(list))
+			})
+			return
+		}
 		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
 			b = appendText(b, first.key.Public)
 			b = appendFlag(appendNumbers(b, first.order.nonce), first.gate != nil)
@@ -495,19 +545,6 @@ func (f *forwarding) Key(public []byte) *directory.Key { return f.a.dir.Key(publ
 
 // Current implements Commands.
 func (f *forwarding) Current() error { return knows(f.a.Door) }
-
-// Material implements Commands.
-func (f *forwarding) Material(key *directory.Key) (any, error) {
-	if f.a.lent == nil {
-		return key.Material, nil
-	}
-	material, err := f.a.lent.material(key)
-	if err == nil || errors.Is(err, committed.ErrKeyRevoked) {
-		return material, err
-	}
-	f.a.opts.Log.Debug("the material of a key is not known", "key", key.Number, "error", err)
-	return nil, turnAway(f.a.node.meter, ErrNotConfirmed)
-}
 
 // Writable implements Commands.
 func (f *forwarding) Writable() error {

@@ -3,7 +3,6 @@ package actors
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"exchange/actors/committed"
+	"exchange/actors/directory"
 	"exchange/actors/duplex"
 	"exchange/actors/observing"
 	"exchange/actors/seal"
@@ -21,19 +21,42 @@ import (
 	"exchange/persistence"
 )
 
-// portable is material that observers may have: it is not the secret.
-type portable struct{ sum [sha256.Size]byte }
+// A testEdge takes what is signed with the secret itself: commands as they travel.
+type testEdge struct{}
 
-func (p *portable) MarshalBinary() ([]byte, error) { return p.sum[:], nil }
-
-func (p *portable) UnmarshalBinary(b []byte) error {
-	if copy(p.sum[:], b) != len(p.sum) {
-		return errors.New("no sum")
+func (testEdge) Verify(_ *Engine, key *directory.Key, s *directory.Signed) error {
+	if s.Signature != nil && string(s.Signature) != key.Material.(string) {
+		return &Answered{Status: 401, Unproven: true, Body: []byte("wrong")}
 	}
 	return nil
 }
 
-func portableOf(secret []byte) any { return &portable{sha256.Sum256(secret)} }
+func (t testEdge) Commands(e *Engine, key *directory.Key, nonce uint64,
+	s *directory.Signed) (list []*Command, err error) {
+	if err = t.Verify(e, key, s); err != nil {
+		return nil, err
+	}
+	for p := parseForward(s.Text); p.Left() > 0; {
+		list = append(list, p.command(e.Catalogue, key, nonce))
+	}
+	return list, nil
+}
+
+// signed is a key of an observer with what it has signed.
+func signed(key *directory.Key, list ...*Command) *directory.Key {
+	s := &directory.Signed{Signature: []byte("secret")}
+	for _, c := range list {
+		s.Text = appendCommand(s.Text, c)
+	}
+	return key.With(s)
+}
+
+// does sends a signed command, and returns how it ended.
+func (x *observer) does(c *Command) *Command {
+	x.Helper()
+	c.key = signed(c.key, c)
+	return x.branch.does(c)
+}
 
 // observable is a member's store, which the test connects observers with.
 type observable struct {
@@ -106,7 +129,7 @@ func newObservatory(t *testing.T, change func(i int, o *Options)) *observatory {
 	v := &observatory{cables: new(cables), stores: make([]*observable, 3)}
 	v.cluster = newCluster(t, func(i int, o *Options) {
 		v.stores[i] = &observable{Replica: o.Store.(persistence.Replica)}
-		o.Store, o.KeyMaterial = v.stores[i], portableOf
+		o.Store, o.Edge = v.stores[i], testEdge{}
 		if change != nil {
 			change(i, o)
 		}
@@ -163,7 +186,7 @@ func (v *observatory) observe(name string, change func(o *Options)) *observer {
 	o := testOptions(nil)
 	store := must[*observing.Store](v.T)(observing.Open(ctx, observing.Options{Name: name,
 		Nodes: names, Dial: v.dial(name), Log: o.Log, Silence: o.Timing.OwnerStale}))
-	o.Store, o.KeyMaterial = store, portableOf
+	o.Store = store
 	o.Sealer = func(bool) (*seal.Sealer, error) { return nil, errors.New("an observer has no key") }
 	if change != nil {
 		change(&o)
@@ -199,20 +222,6 @@ func (x *observer) serves(t *testing.T) *observer {
 		t.Fatalf("the observer knows %+v of ann's key", x.key)
 	}
 	return x
-}
-
-// verifies wants the observer to have what verifies ann's signatures.
-func (x *observer) verifies() {
-	x.Helper()
-	var material any
-	eventually(x.T, "the material is there", func() bool {
-		var err error
-		material, err = x.Commands.Material(x.key)
-		return err == nil
-	})
-	if m := material.(*portable); m.sum != sha256.Sum256([]byte("secret")) {
-		x.Error("it is other material")
-	}
 }
 
 // stateOf returns a state as observers have it.
@@ -253,7 +262,6 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin,
 			"USD": 1_000_000 * coin})
 		x := v.observe("o1", nil).serves(t)
-		x.verifies()
 		placed := 0
 		place := func() {
 			t.Helper()
@@ -264,7 +272,7 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 			done.Free()
 			placed++
 			q := committed.OpenOrders{Limit: 100}
-			if err := x.Ask(&q, x.key, x.branch.next()); err != nil || len(q.Orders) != placed {
+			if err := x.Ask(&q, signed(x.key), x.branch.next()); err != nil || len(q.Orders) != placed {
 				t.Fatalf("%d of %d orders are open: %v", len(q.Orders), placed, err)
 			}
 		}
@@ -279,7 +287,6 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 			r = v.next()
 		})
 		place()
-		x.verifies()
 		x.sameAs(r, v.cluster)
 	})
 }

@@ -54,10 +54,10 @@ type Options struct {
 	// before it takes the store over and before it writes. secret returns the secret of one of the
 	// state's API keys. nil: every state may be served.
 	Check func(s *state.State, secret func(*state.Key) ([]byte, error)) error
-	// KeyMaterial turns an API secret into the material that verifies requests: Key.Material. That
-	// of a cluster with observers is an encoding.BinaryMarshaler, which does not write the secret,
-	// and an encoding.BinaryUnmarshaler, which becomes the material that was written.
+	// KeyMaterial turns an API secret into the material that verifies requests: Key.Material.
 	KeyMaterial func(secret []byte) any
+	// Edge verifies what observers pass on; nil: that is refused.
+	Edge Edge
 	// Archive keeps the journal up to a sequence, durably, before it is trimmed, and returns up to
 	// which sequence it may be trimmed; nil: trimmed records are lost. by authenticates the
 	// archive, history is the id of the journal's history.

@@ -38,7 +38,7 @@ var clusterOptions = []Option{
 		Key:   "cluster.observers",
 		Brief: "names of the observers that this node takes, as o1,o2",
 		Help: `The names of the observers that may follow this node, separated by commas; the same on all nodes. Who holds an
-			observer's key sees what all accounts have and do, and can act as each API key that is used there. Take a name out and
+			observer's key sees what all accounts have and do, and sends nothing that no client has signed. Take a name out and
 			restart the nodes, one after the other, to be rid of an observer. Empty: none.`,
 		at: func(c *Config) any { return &c.Cluster.observers },
 	},

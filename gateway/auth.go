@@ -17,9 +17,9 @@ func (r *request) permitted(o *api.Operation) (ok bool) {
 }
 
 // identify finds the key, checks where it may be used from, reads the body, and verifies the
-// signature. False: the request is answered. It reads the nonce and does not use it: the wallet
-// takes the nonce.
-func (r *request) identify() bool {
+// signature, or prepares what is passed on where it cannot. False: the request is answered. It reads
+// the nonce and does not use it: the wallet takes the nonce.
+func (r *request) identify(o *api.Operation) bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
 	nonce, ok := api.Integer(h.Peek("X-Nonce"))
@@ -40,23 +40,23 @@ func (r *request) identify() bool {
 		r.Fail(api.AddressNotAllowed, "")
 		return false
 	}
-	known, err := r.Commands().Material(key)
-	if err != nil {
-		r.FailWith(err)
+	var raw []byte
+	if r.ctx.IsPost() {
+		raw, ok = r.parseBody()
+	} else {
+		ok = r.parseQuery()
+	}
+	if !ok {
 		return false
 	}
-	material := known.(*sign.Keyed)
-	var valid bool
+	if key.Material == nil {
+		r.passOn(o, key, nonce, signature, raw)
+		return true
+	}
+	material, valid := key.Material.(*sign.Keyed), false
 	if r.ctx.IsPost() {
-		raw, ok := r.parseBody()
-		if !ok {
-			return false
-		}
 		valid = material.Verify(&r.verifier, public, &r.Form, raw, signature)
 	} else {
-		if !r.parseQuery() {
-			return false
-		}
 		valid = material.VerifyGet(&r.verifier, public, &r.Query, r.ctx.URI().QueryString(),
 			signature)
 	}
@@ -145,8 +145,8 @@ func (r *request) parseQuery() bool {
 
 // identified is identify, and counts a failure. That the exchange is starting is none of the
 // client's.
-func (r *request) identified() bool {
-	ok := r.identify()
+func (r *request) identified(o *api.Operation) bool {
+	ok := r.identify(o)
 	if !ok {
 		r.countFailure()
 	}

@@ -69,6 +69,7 @@ func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 			r.refuseForm(missing, o == nil, allow)
 		case r.admitted(o):
 			to.run(o, r)
+			r.confirmPassed(o)
 		}
 		r.send()
 	}
@@ -102,8 +103,8 @@ func (r *request) admitted(o *api.Operation) bool {
 		r.rate = r.edge.limits.public.buckets.Load().Take(ratelimit.AddressKey(r.address()), r.at)
 		return false
 	case signed:
-		return r.begin(o, true) && r.identified() && r.permitted(o) &&
-			(r.ctx.IsPost() || r.confirmed())
+		return r.begin(o, true) && r.identified(o) &&
+			(r.Key.Signed != nil || r.permitted(o)) && (r.ctx.IsPost() || r.confirmed())
 	}
 	may := o.Probe && r.mayProbe() || !o.Probe && r.takesPublic()
 	return may && r.begin(o, false) && r.parseQuery()

@@ -447,25 +447,27 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 		t.Error("a node that follows shows how far the others are")
 	}
 	links := c.knows.Links
+	c.set(func(s *operator.Standing) { s.Impossible = 11 })
 	links.To.Up.Add(1)
 	links.To.InFlight.Add(2)
 	links.To.Answered.Add(3)
 	links.To.Full.Add(4)
 	links.To.Unknown.Add(5)
 	links.From.Answered.Add(6)
-	links.Given.Add(7)
+	links.Verified.Add(7)
 	links.Refused.Add(8)
 	s = scrape()
 	const requests = "exchange_cluster_link_requests_total"
 	if s.value("exchange_cluster_links", "direction", "to") != 1 ||
+		s.value("exchange_cluster_impossible_total") != 11 ||
 		s.value("exchange_cluster_links", "direction", "from") != 0 ||
 		s.value("exchange_cluster_link_requests_in_flight", "direction", "to") != 2 ||
 		s.value(requests, "direction", "to", "outcome", "answered") != 3 ||
 		s.value(requests, "direction", "to", "outcome", "full") != 4 ||
 		s.value(requests, "direction", "to", "outcome", "unknown") != 5 ||
 		s.value(requests, "direction", "from", "outcome", "answered") != 6 ||
-		s.value("exchange_cluster_observer_keys_total", "outcome", "given") != 7 ||
-		s.value("exchange_cluster_observer_keys_total", "outcome", "refused") != 8 {
+		s.value("exchange_cluster_observer_requests_total", "outcome", "verified") != 7 ||
+		s.value("exchange_cluster_observer_requests_total", "outcome", "refused") != 8 {
 		t.Error("what is counted is not shown")
 	}
 	if s["exchange_cluster_feed_bytes_total"] != nil {

@@ -29,6 +29,7 @@
 //	logins.go          logins of its clients
 //	checks.go          the checks of a public request, in their order
 //	auth.go            keys, signatures, permissions
+//	passed.go          what an observer passes on, at both ends
 //	pages.go           the OpenAPI document and the page at /docs
 //	site.go            the pages for people
 //	throttle.go        a request against the limits on requests a second

@@ -25,7 +25,7 @@ import (
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
 	r := newRequest(g.edge, ctx)
 	r.Begin(g.api.Load())
-	ok := r.acceptable() && r.sized() && r.identify() &&
+	ok := r.acceptable() && r.sized() && r.identify(nil) &&
 		r.permitted(&api.Operation{Permission: event.PermissionTrade}) &&
 		r.Placed(rec)
 	r.send()

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"errors"
 	"net/netip"
 	"sync"
 
+	"exchange/actors"
 	"exchange/actors/directory"
 	"exchange/gateway/api"
 	"exchange/gateway/listen"
@@ -23,7 +25,7 @@ type guard struct {
 var loginVerifiers = sync.Pool{New: func() any { return new(sign.Verifier) }}
 
 // Challenge implements stream.Guard.
-func (g guard) Challenge() string { return sign.NewChallenge() }
+func (g guard) Challenge() string { return g.of.Commands().Challenge() }
 
 // Begin implements stream.Guard.
 func (g guard) Begin(c *api.Call) {
@@ -86,14 +88,8 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	case p.Challenge == "":
 		return nil, api.NoChallenge
 	}
-	material, err := c.Commands().Material(key)
-	if err != nil {
-		return nil, api.FailureOf(err)
-	}
-	v := loginVerifiers.Get().(*sign.Verifier)
-	defer loginVerifiers.Put(v)
-	if !material.(*sign.Keyed).VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
-		return nil, api.WrongSignature
+	if f := provesLogin(c, key, from, p); f != nil {
+		return nil, f
 	}
 	if err := c.Commands().Current(); err != nil {
 		return nil, api.FailureOf(err)
@@ -102,6 +98,32 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 		return nil, api.Unauthenticated
 	}
 	return key, nil
+}
+
+// provesLogin returns why a challenge is not signed by a key; nil: it is.
+func provesLogin(c *api.Call, key *directory.Key, from netip.Addr, p *stream.Proof) *api.Failure {
+	material, verifies := key.Material.(*sign.Keyed)
+	if !verifies {
+		err := verifyLogin(c, key, from, p.Challenge, []byte(p.Sign))
+		a, answered := errors.AsType[*actors.Answered](err)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, actors.ErrNotLoggedIn):
+			return api.NoChallenge // of another connection to the node that leads
+		case answered && a.Status == api.AddressNotAllowed.Status:
+			return api.AddressNotAllowed
+		case answered:
+			return api.WrongSignature
+		}
+		return api.FailureOf(err)
+	}
+	v := loginVerifiers.Get().(*sign.Verifier)
+	defer loginVerifiers.Put(v)
+	if !material.VerifyLogin(v, p.Key, p.Challenge, []byte(p.Sign)) {
+		return api.WrongSignature
+	}
+	return nil
 }
 
 // count takes a token from a client's bucket. Without one it answers with 429, and returns the

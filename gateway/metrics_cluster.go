@@ -50,9 +50,13 @@ var (
 		"Requests on these connections, by direction and outcome: answered, full if too many were "+
 			"in flight, and unknown if the connection broke before the answer.", "direction",
 		"outcome")
-	clusterLends = describe("cluster_observer_keys_total",
-		"Questions of observers for what verifies the signatures of a key, by outcome: given, and "+
-			"refused if there is no such live key, or this node could not tell.", "outcome")
+	clusterImpossible = describe("cluster_impossible_total",
+		"What members have said to this node since its start that cannot be true: each time the "+
+			"member was cut off for a while.")
+	clusterPassed = describe("cluster_observer_requests_total",
+		"Requests and logins that observers have passed on as they were signed, by outcome: "+
+			"verified, or refused for a signature, an address, a permission, a rate or a field.",
+		"outcome")
 	clusterFedBatches = describe("cluster_feed_batches_total",
 		"Batches of the journal that nodes have sent to this observer since it began from an "+
 			"image. Clients of the observer do not add to them.")
@@ -60,9 +64,9 @@ var (
 		"Bytes that an observer was sent with these batches, and with its image.")
 )
 
-var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterApplied,
+var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterImpossible, clusterApplied,
 	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
-	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterLends,
+	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterPassed,
 	clusterFedBatches, clusterFedBytes}
 
 // cluster gives what a node knows of the cluster.
@@ -70,6 +74,7 @@ func (s sink) cluster(c *operator.Standing) {
 	s.yes(clusterLeads, c.Leads())
 	s.gauge(clusterTerm, float64(c.Term))
 	s.counter(clusterElections, c.Elections)
+	s.counter(clusterImpossible, c.Impossible)
 	s.gauge(clusterApplied, float64(c.Applied))
 	s.gauge(clusterCommitted, float64(c.Committed))
 	s.gauge(clusterFolded, float64(c.Folded))
@@ -79,8 +84,8 @@ func (s sink) cluster(c *operator.Standing) {
 	if c.Links != nil {
 		s.link("to", &c.Links.To)
 		s.link("from", &c.Links.From)
-		s.counter(clusterLends, c.Links.Given.Load(), "given")
-		s.counter(clusterLends, c.Links.Refused.Load(), "refused")
+		s.counter(clusterPassed, c.Links.Verified.Load(), "verified")
+		s.counter(clusterPassed, c.Links.Refused.Load(), "refused")
 	}
 	if c.Observer {
 		s.counter(clusterFedBatches, c.FedBatches)

@@ -27,7 +27,8 @@ type observed struct {
 	node, observer      *actors.Node
 	store               *observing.Store
 	attendance          *actors.Attendance
-	folder              string // of the node's log
+	folder              string   // of the node's log
+	edge                *Gateway // of the node
 	take                atomic.Pointer[func(from string, conn net.Conn)]
 }
 
@@ -74,15 +75,19 @@ func (h *harness) observe(tick time.Duration) {
 		Tick: tick, Logger: quiet(), Listener: l,
 		Fatal: func(err error) { h.t.Error(err) }})
 	fails(err)
-	x.node, err = actors.StartNode(ctx, h.options())
+	x.edge = New(Options{Log: quiet()})
+	o := h.options()
+	o.Edge = x.edge
+	x.node, err = actors.StartNode(ctx, o)
 	fails(err)
 	h.engine, err = x.node.Reign(ctx)
 	fails(err)
+	x.edge.SetEngine(h.engine)
 
 	x.store, err = observing.Open(ctx, observing.Options{Name: "o", Nodes: []string{"a"},
 		Dial: x.dial, Log: quiet(), Silence: h.options().Timing.OwnerStale})
 	fails(err)
-	o := h.options()
+	o = h.options()
 	o.Store = x.store
 	o.Sealer = func(bool) (*seal.Sealer, error) { return nil, errors.New("it has no key") }
 	x.observer, err = actors.StartNode(ctx, o)

@@ -25,6 +25,8 @@ type request struct {
 	// time of arrival by the gateway's clock, for limits and for how long the request took
 	at   int64
 	rate ratelimit.Answer // the limit that the client is told about, if it has one
+	// tokens of a batch that is passed on
+	commands, cancels int
 
 	verifier sign.Verifier
 

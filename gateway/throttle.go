@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/actors/directory"
 	"exchange/gateway/api"
 	"exchange/gateway/listen"
 	"exchange/gateway/ratelimit"
@@ -46,6 +47,25 @@ func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimi
 		return l.cancels.take(c, account, 1, at)
 	}
 	return l.commands.take(c, account, 1, at)
+}
+
+// told takes the tokens of a call that the node that leads has permitted, so that its client is told
+// of the limit as far as this process knows. It refuses nothing. Of a batch, commands or cancels are
+// the tokens.
+func (l *rateLimits) told(key *directory.Key, o *api.Operation, commands, cancels int,
+	at int64) ratelimit.Answer {
+	n, of, client := 1, &l.commands, uint64(key.Account.ID)
+	switch {
+	case o.Method == fasthttp.MethodGet:
+		of, client = &l.reads, uint64(key.Number)
+	case commands > 0:
+		n = commands
+	case cancels > 0:
+		n, of = cancels, &l.cancels
+	case o.Cancels:
+		of = &l.cancels
+	}
+	return of.buckets.Load().TakeMany(client, n, at)
 }
 
 // permitMany takes the tokens of all parts of a call, or none.

@@ -124,10 +124,13 @@ type Standing struct {
 	Leader    string // node that leads, as raft knows now; "": none is known
 	Term      uint64
 	Elections uint64 // that this node has begun since its start
-	Applied   uint64 // index of the newest entry that is applied here
-	Committed uint64 // index of the newest entry that a majority has, as far as is known here
-	LogBytes  uint64 // what this node's log takes on its disk
-	Peers     []Peer // all members, this node among them, in the order of their names
+	// Impossible is what members have said since its start that cannot be true: each time that
+	// member was cut off.
+	Impossible uint64
+	Applied    uint64 // index of the newest entry that is applied here
+	Committed  uint64 // index of the newest entry that a majority has, as far as is known here
+	LogBytes   uint64 // what this node's log takes on its disk
+	Peers      []Peer // all members, this node among them, in the order of their names
 	// Format is the newest that entries and records may be written in, and each member reads it.
 	Format uint8
 	// ClockAhead is this node's clock less the median of all that it hears of, as far as the way

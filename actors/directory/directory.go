@@ -148,12 +148,15 @@ type Key struct {
 	Public      string
 	Account     *Account
 	Allow       []netip.Prefix // empty: from everywhere
-	// Material is what Options.KeyMaterial made of the secret, to verify signatures with.
+	// Material is what Options.KeyMaterial made of the secret, to verify signatures with; nil: this
+	// process is an observer, and does not have it.
 	Material any
+	Signed   *Signed // of the one request that the key is used for; nil: see With
+	of       *Key    // see With
 }
 
 // Revoked reports whether the key has ended.
-func (k *Key) Revoked() bool { return k.revoked.Load() }
+func (k *Key) Revoked() bool { return k.revoked.Load() || k.of != nil && k.of.Revoked() }
 
 // A Directory finds accounts and keys. Handlers and the journal's writer read it, the registry
 // actor writes it.

@@ -4,6 +4,7 @@
 // them.
 //
 //	directory.go  accounts and keys, found by id and by name
+//	signed.go     what a client has signed, for the node that leads
 //	catalogue.go  pairs and currencies
 //	rules.go      what a pair's rules forbid
 //	testing.go    what tests of other packages need

@@ -7,13 +7,13 @@ import "sync/atomic"
 type Links struct {
 	To   Link // this node sends requests
 	From Link // it carries out those of others
-	Lends
+	Passed
 }
 
-// Lends counts the answers to observers that have asked for what verifies a key's signatures.
-type Lends struct {
-	Given   atomic.Uint64
-	Refused atomic.Uint64 // there is no such live key, or it could not be told
+// Passed counts the requests and logins that observers have passed on as they were signed.
+type Passed struct {
+	Verified atomic.Uint64
+	Refused  atomic.Uint64 // for the signature, the address, the permission, a rate or a field
 }
 
 // A Link counts in one direction. All of it is added to by many goroutines, once a request.

@@ -9,9 +9,9 @@
 //	feed      the newest image of the member's state, and each batch behind it, as applied there;
 //	          without what only the server needs (core/event/withhold.go)
 //	talk      what the member knows of the cluster, and how far its rows are; it is asked for the
-//	          sequence that a read needs (Reach), and for what verifies the signatures of a key
+//	          sequence that a read needs (Reach)
 //	rows      queries of the history, with the reader's horizon; rows come a page at a time
-//	commands  what clients send, to the node that leads: forwarding of package actors
+//	commands  what clients have signed, to the node that leads: forwarding of package actors
 //
 // The rows are the member's, and what the observer's fold makes of rows is dropped as soon as the
 // member has them. The member may be ahead: it leaves out rows from behind the reader's horizon. It

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"exchange/actors/duplex"
-	"exchange/persistence"
 )
 
 // A status is what a member tells of the cluster, and of itself.
@@ -30,10 +29,9 @@ type market struct{ next, reigning []byte }
 
 // Kinds of messages on talk.
 const (
-	talkStatus   = iota + 1 // from a member
-	talkMarket              // from a member
-	talkReach               // a question, and its answer
-	talkMaterial            // a question, and its answer
+	talkStatus = iota + 1 // from a member
+	talkMarket            // from a member
+	talkReach             // a question, and its answer
 )
 
 // Outcomes of questions.
@@ -57,17 +55,10 @@ type link struct {
 	told      bool // a status and the market have come
 	status    bool
 	watermark uint64
-	number    uint64                // of the newest question
-	keys      map[uint64]chan keyed // questions for keys, by number
-	queries   map[uint64]*query     // by number
-	served    time.Time             // when the member could answer last, or was asked first
+	number    uint64            // of the newest query
+	queries   map[uint64]*query // by number
+	served    time.Time         // when the member could answer last, or was asked first
 	over      bool
-}
-
-// keyed answers a question for a key.
-type keyed struct {
-	material []byte
-	err      error
 }
 
 // errLeads: the member leads, and another one may be followed instead.
@@ -123,7 +114,7 @@ func (s *Store) candidates(turn int) []string {
 func (s *Store) follow(ctx context.Context, node string, picky bool) (followed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &link{s: s, node: node, keys: map[uint64]chan keyed{}, queries: map[uint64]*query{}}
+	l := &link{s: s, node: node, queries: map[uint64]*query{}}
 	conns, err := l.dial(ctx)
 	if err != nil {
 		return false, err
@@ -201,13 +192,10 @@ func (l *link) end() {
 	if l.s.link == l {
 		l.s.link = nil
 	}
-	for _, q := range l.keys {
-		q <- keyed{err: errLost}
-	}
 	for _, q := range l.queries {
 		q.lose()
 	}
-	l.keys, l.queries = nil, nil
+	l.queries = nil
 	if r := l.s.reaching; r != nil && l.s.link == nil { // the next member is asked
 		if l.s.next != nil {
 			next := l.s.next
@@ -393,8 +381,6 @@ func (l *link) receive(message []byte, picky bool) error {
 		return nil
 	case talkReach:
 		return l.reached(p)
-	case talkMaterial:
-		return l.keyed(p)
 	}
 	return errSense
 }
@@ -463,77 +449,4 @@ func (l *link) isUseless(answers bool) bool {
 		l.served = now
 	}
 	return now.Sub(l.served) > 2*l.s.o.Silence
-}
-
-// Material asks the member that is followed for what verifies the signatures of a key. The member
-// answers from a state at or above a sequence. ErrNotFound: there is no such live key. Some
-// questions are on their way at a time, and the others wait for theirs. ctx bounds all of it.
-func (s *Store) Material(ctx context.Context, key uint32, after uint64) ([]byte, error) {
-	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
-	case <-s.ended:
-		return nil, errClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	answer := make(chan keyed, 1)
-	err := s.until(ctx, func() (bool, error) {
-		l := s.link
-		switch {
-		case l == nil:
-			return false, errLost
-		case len(l.keys) >= maxKeys:
-			return false, nil
-		}
-		l.number++
-		number := l.number
-		err := l.talk.Send(func(b []byte) []byte {
-			b = binary.AppendUvarint(append(b, talkMaterial), number)
-			return binary.AppendUvarint(binary.AppendUvarint(b, uint64(key)), after)
-		})
-		if err == nil {
-			l.keys[number] = answer
-		}
-		return err == nil, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case a := <-answer:
-		return a.material, a.err
-	case <-ctx.Done(): // the answer has its place until it comes
-		return nil, ctx.Err()
-	}
-}
-
-// keyed takes the answer to a question for a key.
-func (l *link) keyed(p *parser) error {
-	number, outcome := p.Number(), p.Byte()
-	material := append([]byte(nil), p.Bytes(maxMaterial)...)
-	if err := p.done(); err != nil {
-		return err
-	}
-	var answer chan keyed
-	over := false
-	l.s.change(func() { // another question may have waited
-		answer, over = l.keys[number], l.over
-		delete(l.keys, number)
-	})
-	switch {
-	case answer == nil && over:
-		return nil
-	case answer == nil:
-		return errSense
-	}
-	switch outcome {
-	case answerGood:
-		answer <- keyed{material: material}
-	case answerUnknown:
-		answer <- keyed{err: persistence.ErrNotFound}
-	default:
-		answer <- keyed{err: fmt.Errorf("member %s does not give the key: %s", l.node, material)}
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -434,66 +433,6 @@ func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
 	})
 }
 
-// Questions for keys are bounded, and answered by the member alone.
-func TestQuestionsForKeysAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := newRealm(t)
-		_, h := v.add("a", nil)
-		hold := make(chan struct{})
-		h.keys = func(_ context.Context, key uint32, after uint64) ([]byte, error) {
-			switch {
-			case after != 7:
-				return nil, errors.New("another sequence")
-			case key == 1:
-				return []byte("material"), nil
-			case key == 2:
-				return nil, persistence.ErrNotFound
-			}
-			<-hold
-			return nil, errors.New("not now")
-		}
-		s := v.open("a")
-		if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
-			t.Errorf("%q, %v", b, err)
-		}
-		if _, err := s.Material(t.Context(), 2, 7); !errors.Is(err, persistence.ErrNotFound) {
-			t.Error(err)
-		}
-		var all sync.WaitGroup
-		for range maxKeys {
-			all.Go(func() {
-				if _, err := s.Material(t.Context(), 3, 7); err == nil ||
-					errors.Is(err, persistence.ErrNotFound) {
-					t.Errorf("a key that is not known: %v", err)
-				}
-			})
-		}
-		synctest.Wait()
-		s.mu.Lock()
-		n := len(s.link.keys)
-		s.mu.Unlock()
-		if n != maxKeys {
-			t.Fatalf("%d questions are under way", n)
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := s.Material(ended, 1, 7); !errors.Is(err, context.Canceled) {
-			t.Errorf("one more, behind its end: %v", err)
-		}
-		all.Go(func() { // one more waits until another one is answered
-			if b, err := s.Material(t.Context(), 1, 7); err != nil || string(b) != "material" {
-				t.Errorf("one more: %q, %v", b, err)
-			}
-		})
-		close(hold)
-		all.Wait()
-		if given, refused := h.given.Load(), h.refused.Load(); given != 2 ||
-			refused != 1+maxKeys {
-			t.Errorf("%d questions are answered, and %d refused", given, refused)
-		}
-	})
-}
-
 // hostile says something to a member as an observer, and wants to be disconnected.
 func hostile(t *testing.T, v *realm, what string, says []byte) {
 	t.Helper()
@@ -529,14 +468,10 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 		v := newRealm(t)
 		held := make(chan struct{})
 		defer close(held)
-		m, h := v.add("a", slow{memory.Open(memory.NewDisk(), persistence.Retention{}), held})
+		m, _ := v.add("a", slow{memory.Open(memory.NewDisk(), persistence.Retention{}), held})
 		m.reach = func(ctx context.Context) (uint64, error) {
 			<-ctx.Done()
 			return 0, ctx.Err()
-		}
-		h.keys = func(ctx context.Context, _ uint32, _ uint64) ([]byte, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
 		}
 		begins := func(lane, version byte) []byte {
 			return append([]byte{lane, version}, make([]byte, helloBytes-2)...)
@@ -544,10 +479,6 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 		talk, rows, feed := begins(laneTalk, version), begins(laneRows, version),
 			begins(laneFeed, version)
 		reach := framed(talkReach)
-		keys := slices.Clone(talk)
-		for i := range byte(maxKeys + 1) {
-			keys = append(keys, framed(talkMaterial, i, 1, 0)...)
-		}
 		queries := slices.Clone(rows)
 		orders := appendValue(appendValue([]byte{askOrder}, everything), &orderQuery{1, 1})
 		for range 2 {
@@ -564,7 +495,7 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 			"a status":                slices.Concat(talk, framed(talkStatus)),
 			"two questions at a time": slices.Concat(talk, reach, reach),
 			"a question with more":    slices.Concat(talk, framed(talkReach, 0)),
-			"too many keys":           keys,
+			"a question for a key":    slices.Concat(talk, framed(4, 1, 1, 0)),
 			"a message of 1 GB":       slices.Concat(talk, []byte{64, 0, 0, 0}),
 			"a query that is none":    slices.Concat(rows, framed(rowsQuery, 1, 99, 0, 0, 0)),
 			"half a query":            slices.Concat(rows, framed(rowsQuery, 1, askOrders)),

@@ -20,7 +20,7 @@ const (
 )
 
 // version is that of all that is said on the lanes, but for commands, which have their own.
-const version = 2
+const version = 3
 
 // helloBytes are those with which an observer begins a lane: the lane, the version, and eight bytes
 // that no other process with the observer's name has.
@@ -35,7 +35,6 @@ const (
 	pieceBytes  = 64 << 10 // of an image; about
 	pageRows    = 200
 	pageBytes   = 256 << 10 // from which on a page has no more rows
-	maxMaterial = 4 << 10
 )
 
 // Bounds of what an observer asks for at a time.
@@ -43,8 +42,7 @@ const (
 	maxQueries = 64 // that wait or are under way
 	// maxLeft are those that the observer has left, until the member has noticed.
 	maxLeft = 8 * maxQueries
-	atOnce  = 4  // queries that are under way
-	maxKeys = 64 // questions for keys
+	atOnce  = 4 // queries that are under way
 )
 
 // usualSilence is after how long a side that hears nothing, or cannot write, gives up.

@@ -20,15 +20,9 @@ import (
 type Host interface {
 	// Watermark returns the sequence up to which the member's store has the rows.
 	Watermark() uint64
-	// Material returns what verifies the signatures of a key, once the member has folded a
-	// sequence. It must be no secret that a person would recognize. ErrNotFound: there is no such
-	// live key.
-	Material(ctx context.Context, key uint32, after uint64) ([]byte, error)
 	// Scan begins a query of the rows, which takes turns with the long ones of the member's own
 	// clients. ctx ends it.
 	Scan(ctx context.Context) Scan
-	// Lent counts an answer to a question for a key.
-	Lent(given bool)
 	// Forward takes a connection for commands, and returns when that is over.
 	Forward(from string, conn net.Conn)
 	// Dead is closed when the member shows nothing any more.
@@ -191,8 +185,6 @@ type talker struct {
 
 	mu      sync.Mutex
 	reaches bool // a question is under way; guarded by mu
-	keys    int  // questions under way; guarded by mu
-	given   int  // keys whose material was given; guarded by mu
 }
 
 // talk tells an observer what there is to know, and answers its questions.
@@ -209,12 +201,6 @@ func (s *Server) talk(from string, conn net.Conn) error {
 	err := t.line.Run(t.receive)
 	cancel()
 	<-told
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.given > 0 {
-		s.log.Info("an observer has left that was given what verifies the signatures of keys",
-			"observer", from, "keys", t.given)
-	}
 	return err
 }
 
@@ -280,15 +266,6 @@ func (t *talker) receive(message []byte) error {
 			return errSense
 		}
 		go t.reach()
-	case talkMaterial:
-		number, key, after := p.Number(), p.Number(), p.Number()
-		if p.done() != nil || key > 1<<32-1 || !t.begins(func() bool {
-			t.keys++
-			return t.keys <= maxKeys
-		}) {
-			return errSense
-		}
-		go t.material(number, uint32(key), after)
 	default:
 		return errSense
 	}
@@ -318,31 +295,4 @@ func (t *talker) reach() {
 func appendText(dst []byte, text string) []byte {
 	text = text[:min(len(text), 1024)]
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
-}
-
-// material answers the question for a key.
-func (t *talker) material(number uint64, key uint32, after uint64) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.silence)
-	defer cancel()
-	material, err := t.host.Material(ctx, key, after)
-	outcome, why := byte(answerGood), material
-	switch {
-	case errors.Is(err, persistence.ErrNotFound):
-		outcome, why = answerUnknown, nil
-	case err != nil:
-		outcome, why = answerFailed, []byte(err.Error())
-		why = why[:min(len(why), 1024)]
-	}
-	t.host.Lent(err == nil)
-	t.mu.Lock()
-	t.keys--
-	if err == nil {
-		t.given++
-		t.log.Debug("an observer is given what verifies the signatures of a key", "observer",
-			t.from, "key", key, "given", t.given)
-	}
-	t.mu.Unlock()
-	b := append(binary.AppendUvarint(nil, number), outcome)
-	b = append(binary.AppendUvarint(b, uint64(len(why))), why...)
-	t.send(talkMaterial, b) //nolint:errcheck // then the connection ends
 }

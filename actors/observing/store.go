@@ -57,7 +57,6 @@ type Store struct {
 	process             uint64 // tells this store from another one with the same name
 	halt                context.CancelFunc
 	ended               chan struct{} // closed when run has ended
-	asking              chan struct{} // capacity maxKeys: one for each question for a key
 
 	dropped atomic.Uint64 // sequence up to which rows were left to members
 	batches atomic.Uint64 // that feeds have brought
@@ -101,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	o.Silence, o.buffer = cmp.Or(o.Silence, usualSilence), cmp.Or(o.buffer, usualBuffer)
 	ctxRun, halt := context.WithCancel(context.Background())
 	s := &Store{o: o, process: rand.Uint64(), halt: halt, ended: make(chan struct{}),
-		asking: make(chan struct{}, maxKeys), changed: make(chan struct{})}
+		changed: make(chan struct{})}
 	s.History = s.At(everything)
 	go s.run(ctxRun)
 	err := s.until(ctx, func() (bool, error) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,11 +142,9 @@ func (m *member) Confirm(context.Context, persistence.Token) (uint64, error) { r
 
 // host has the rest of a member.
 type host struct {
-	m              *member
-	dead           chan struct{}
-	keys           func(ctx context.Context, key uint32, after uint64) ([]byte, error)
-	scan           func(ctx context.Context) Scan // nil: all have turns
-	given, refused atomic.Int64
+	m    *member
+	dead chan struct{}
+	scan func(ctx context.Context) Scan // nil: all have turns
 
 	mu        sync.Mutex
 	watermark *uint64 // nil: the store's
@@ -163,21 +160,11 @@ func (h *host) Watermark() uint64 {
 	return n
 }
 
-func (h *host) Material(ctx context.Context, key uint32, after uint64) ([]byte, error) {
-	return h.keys(ctx, key, after)
-}
 func (h *host) Scan(ctx context.Context) Scan {
 	if h.scan != nil {
 		return h.scan(ctx)
 	}
 	return ofCtx{ctx}
-}
-func (h *host) Lent(given bool) {
-	if given {
-		h.given.Add(1)
-	} else {
-		h.refused.Add(1)
-	}
 }
 
 // ofCtx has all turns.

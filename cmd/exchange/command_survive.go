@@ -20,6 +20,24 @@ type surviveAnswer struct {
 	Gone     []string `json:"gone"`
 }
 
+// ends says how far each folder goes, a line each.
+func ends(list []replicated.FolderEnd) string {
+	var b strings.Builder
+	for i := range list {
+		f := &list[i]
+		if f.Fault != nil {
+			fmt.Fprintf(&b, "\n- %s: %v", f.Folder, f.Fault)
+			continue
+		}
+		fmt.Fprintf(&b, "\n- %s (node %s): term %d, entry %d, sequence %d", f.Folder, f.Node, f.Term,
+			f.Index, f.Seq)
+		if f.Ended != "" {
+			fmt.Fprintf(&b, "; %s", f.Ended)
+		}
+	}
+	return b.String()
+}
+
 func (a *surviveAnswer) complete() bool { return true }
 
 const surviveHelp = `Makes this node the only voter of its cluster, when so many other nodes are
@@ -27,31 +45,39 @@ gone for good, with their disks, that the rest is no majority. It is run on the 
 while no process uses its data folder. A node that is only down must be started instead.
 
 What the other nodes had acknowledged and this one has not got is lost: an order is acknowledged
-when a majority has it, and this node need not be one of that. Choose the node with the highest
-sequence, which this command prints, and changes no member, without --yes.
+when a majority has it, and this node need not be one of that. Without --yes this
+command changes no member: it prints the last term and sequence of this node's folder, and of each
+further data folder that it is given. Each is opened whose own checksums are whole, whatever other
+nodes have said of it. Choose the node with the highest term, and in that the highest sequence; a
+shorter one, or one that ended because others found it short or removed, is taken by its name alone:
+--shorter NODE.
 
 The other nodes are never counted again. One that comes back with its old folder, or that was only
-cut off, is told that it is removed, and what it has acknowledged meanwhile is gone. Two of them
-that come back where they do not reach this node would serve by themselves, so make sure that they
-do not. Then start this node, tell your clients, compare its books with exchange audit, and let
+cut off, is not heard here: empty its folder. Two of them that come back would serve by themselves,
+with what they have, so make sure that they do not. Then start this node, tell your clients, compare its books with exchange audit, and let
 other nodes join with empty folders: until then one disk bears no fault.`
 
 func (p *program) clusterSurviveCommand() *cobra.Command {
 	var given sources
 	var sure bool
+	var shorter string
 	c := &cobra.Command{
-		Use:   "survive",
+		Use:   "survive [FOLDER...]",
 		Short: "Let this node go on alone: the others' disks are gone for good",
 		Long:  surviveHelp,
-		Args:  takes(),
-		RunE:  run(func(context.Context, []string) error { return p.survive(&given, sure) }),
+		Args:  cobra.ArbitraryArgs,
+		RunE: run(func(_ context.Context, folders []string) error {
+			return p.survive(&given, folders, sure, shorter)
+		}),
 	}
 	given.register(c.Flags())
+	c.Flags().StringVar(&shorter, "shorter", "", "the name of this node, if its folder is to be "+
+		"taken although another one has more, or others have found it short or removed")
 	c.Flags().BoolVar(&sure, "yes", false, "do it: what only the other nodes had is lost")
 	return c
 }
 
-func (p *program) survive(given *sources, sure bool) error {
+func (p *program) survive(given *sources, folders []string, sure bool, shorter string) error {
 	cfg, err := p.load(given)
 	if err != nil {
 		return err
@@ -70,7 +96,7 @@ func (p *program) survive(given *sources, sure bool) error {
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	s, err := replicated.Survive(&replicated.Survival{Folder: cfg.Data, Cluster: id,
-		Node: cfg.Cluster.Node, Sure: sure, Fatal: func(err error) {
+		Node: cfg.Cluster.Node, Sure: sure, Others: folders, Shorter: shorter, Fatal: func(err error) {
 			fmt.Fprintf(p.stderr, "exchange: FATAL: the node's log cannot be written: %v\n", err)
 			os.Exit(exitUnavailable)
 		}})
@@ -82,10 +108,10 @@ func (p *program) survive(given *sources, sure bool) error {
 	case !sure:
 		return usage("node %s has the journal up to sequence %d; what only %s had behind that "+
 			"would be lost for good, and they would be counted no more. The members were not "+
-			"changed: if their disks are gone, say --yes", cfg.Cluster.Node, s.Seq,
-			strings.Join(s.Gone, ", "))
+			"changed: if their disks are gone, say --yes%s", cfg.Cluster.Node, s.Folders[0].Seq,
+			strings.Join(s.Gone, ", "), ends(s.Folders))
 	}
-	a := surviveAnswer{Node: cfg.Cluster.Node, Sequence: s.Seq, Gone: s.Gone}
+	a := surviveAnswer{Node: cfg.Cluster.Node, Sequence: s.Folders[0].Seq, Gone: s.Gone}
 	return p.print(&a, func(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "Node %s goes on alone behind sequence %d. What only %s had is lost.\n",
 			a.Node, a.Sequence, strings.Join(a.Gone, ", "))

@@ -55,7 +55,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
 	n.demo.prepare(&options)
 	options.Market = p.market.options()
-	options.Operators = g.ServeNode
+	options.Operators, options.Edge = g.ServeNode, g
 	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
 	if err := withMail(cfg, n.log, &options); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (p *place) Standing() operator.Standing {
 	r := j.replica.Standing()
 	s.Leader, s.Term, s.Elections, s.Applied, s.Committed = r.Leader, r.Term, r.Elections,
 		r.Applied, r.Committed
-	s.LogBytes, s.Format = r.LogBytes, r.Format
+	s.LogBytes, s.Format, s.Impossible = r.LogBytes, r.Format, r.Impossible
 	s.ClockAhead, s.ClockWrong = r.ClockAhead, r.ClockWrong
 	fault := j.fault
 	if j.node != nil {

@@ -40,6 +40,7 @@ type Call struct {
 	Cause   error    // of a failure that is ours, for the log
 
 	wait     int // seconds until the client may try again, if it was throttled
+	unproven bool
 	aim      aim
 	batch    []*Call  // its items, if it is one
 	later    []uint64 // of an item: orders that later items of its batch have placed
@@ -68,6 +69,7 @@ func (c *Call) Reset() {
 	c.Status, c.Failure, c.Cause, c.api, c.public, c.commands = 200, nil, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
 	c.aim, c.later, c.faulty, c.wait, c.Gate, c.shown = aim{}, nil, nil, 0, nil, nil
+	c.unproven = false
 	c.freeItems()
 }
 
@@ -102,7 +104,7 @@ func (c *Call) Throttle(seconds int) {
 // of that.
 func (c *Call) RetryAfter() int {
 	switch {
-	case c.Failure == Throttled:
+	case c.Failure == Throttled, c.Failure == nil:
 		return c.wait
 	case c.Failure != nil:
 		return c.Failure.RetryAfter
@@ -115,6 +117,10 @@ func (c *Call) FailWith(err error) {
 	var nonce *committed.NonceError
 	if errors.As(err, &nonce) {
 		c.wrongNonce(nonce.Last)
+		return
+	}
+	if a, ok := errors.AsType[*actors.Answered](err); ok {
+		c.answered(a)
 		return
 	}
 	f, about := FailureOf(err), ""

@@ -28,6 +28,7 @@
 //	special_answer.go  the fields of answers about orders with instructions
 //	amend.go       changing an open order
 //	batch.go      several orders, changes and cancels in one call
+//	derive.go     the commands of a call, which are sent elsewhere
 //	trial.go       testing an order
 //	settings.go    what an account's orders do that say nothing about it
 //	switches.go    the dead man's switch of a key

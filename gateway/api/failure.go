@@ -171,6 +171,8 @@ func (r *MarketRefusal) About(about string) string { return filled(r.text, about
 // FailureOf returns the failure for an error of the engine.
 func FailureOf(err error) *Failure {
 	switch {
+	case errors.Is(err, actors.ErrNotLoggedIn):
+		return NotLoggedIn
 	case errors.Is(err, committed.ErrNonce):
 		return WrongNonce
 	case errors.Is(err, committed.ErrKeyRevoked), errors.Is(err, actors.ErrDropped):

@@ -43,12 +43,14 @@ type Standing struct {
 	LeaderURL string // where clients reach that one; "": not known
 	Term      uint64
 	Elections uint64 // that this node has begun since its start
-	Applied   uint64 // index of the newest entry that is applied here
-	Committed uint64 // index of the newest entry that a majority has, as far as is known here
-	Folded    uint64 // newest sequence that is folded here
-	LogBytes  uint64 // what this node's log takes on its disk
-	Format    uint8  // the newest that may be written
-	Fault     string // why this node cannot serve; "": it can
+	// what members have said since its start that cannot be true
+	Impossible uint64
+	Applied    uint64 // index of the newest entry that is applied here
+	Committed  uint64 // index of the newest entry that a majority has, as far as is known here
+	Folded     uint64 // newest sequence that is folded here
+	LogBytes   uint64 // what this node's log takes on its disk
+	Format     uint8  // the newest that may be written
+	Fault      string // why this node cannot serve; "": it can
 	// Starting: no process of the cluster serves clients yet, because the exchange makes what it
 	// begins with.
 	Starting bool

@@ -51,10 +51,9 @@
 // # Secrets
 //
 // A Keyed does not contain the secret. Its two hash states are as good for signing, and are
-// therefore never printed. They go, as bytes, to an observer that verifies signatures without the
-// server's key, and to no one else. Digests are compared in constant time, and their number depends
-// on the request alone, up to the digest that fits. After Verify returns, no reference to the
-// request is left.
+// therefore never printed, and nothing writes them as bytes: they leave no process. Digests are
+// compared in constant time, and their number depends on the request alone, up to the digest that
+// fits. After Verify returns, no reference to the request is left.
 //
 //	sign.go     a secret, and the verification of a signature
 //	message.go  the text that is signed

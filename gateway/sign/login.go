@@ -1,20 +1,5 @@
 package sign
 
-import (
-	"crypto/rand"
-	"encoding/hex"
-)
-
-// challengeBytes is the randomness of a challenge: no client guesses one, and none comes twice.
-const challengeBytes = 32
-
-// NewChallenge returns a random text for one login, in hexadecimal digits.
-func NewChallenge() string {
-	var b [challengeBytes]byte
-	rand.Read(b[:]) //nolint:errcheck // it never fails
-	return hex.EncodeToString(b[:])
-}
-
 // VerifyLogin reports whether the signature fits a login: the text "login", the key and the
 // challenge, on a line each. It is no request's: a line feed is encoded there, unless a form is
 // signed as it was sent, and the name of no parameter is as long as a challenge.

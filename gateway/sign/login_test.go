@@ -1,6 +1,7 @@
 package sign
 
 import (
+	"strings"
 	"testing"
 
 	"exchange/gateway/params"
@@ -9,16 +10,13 @@ import (
 func TestALoginIsSignedByKeyAndChallenge(t *testing.T) {
 	keyed := New([]byte(demoSecret))
 	var v Verifier
-	challenge := NewChallenge()
-	if len(challenge) != 2*challengeBytes || challenge == NewChallenge() {
-		t.Fatalf("the challenge %q", challenge)
-	}
+	challenge := strings.Repeat("5e", 32)
 	right := signature(demoSecret, "login\n"+demoKey+"\n"+challenge)
 	if !keyed.VerifyLogin(&v, demoKey, challenge, right) {
 		t.Error("the signature of a login was refused")
 	}
 	for name, wrong := range map[string][]byte{
-		"of another challenge": signature(demoSecret, "login\n"+demoKey+"\n"+NewChallenge()),
+		"of another challenge": signature(demoSecret, "login\n"+demoKey+"\n"+strings.Repeat("5f", 32)),
 		"of another key":       signature(demoSecret, "login\nanother\n"+challenge),
 		"of another secret":    signature("another", "login\n"+demoKey+"\n"+challenge),
 		"of a request":         signature(demoSecret, demoKey+challenge),
@@ -36,7 +34,7 @@ func TestALoginIsSignedByKeyAndChallenge(t *testing.T) {
 // signature of a login that of a request. Such a form is none.
 func TestTheSignatureOfALoginIsThatOfNoRequest(t *testing.T) {
 	for _, key := range []string{"logi", "login"} {
-		text := "login\n" + key + "\n" + NewChallenge()
+		text := "login\n" + key + "\n" + strings.Repeat("5e", 32)
 		var p params.Set
 		if p.ParseForm([]byte(text[len(key):])) == nil {
 			t.Errorf("the login of the key %q is a request, too", key)

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"encoding"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -51,28 +50,6 @@ func New(secret []byte) *Keyed {
 	copy(block[:], secret)
 	s := states{chainAfter(block, 0x36), chainAfter(block, 0x5c)}
 	return &Keyed{states: func() *states { return &s }}
-}
-
-// MarshalBinary returns the two hash states, which are as good for signing as the secret, and are
-// not the secret: for a process that verifies signatures and must not have it.
-func (k *Keyed) MarshalBinary() ([]byte, error) {
-	s := k.states()
-	return append(s.inner[:len(s.inner):len(s.inner)], s.outer[:]...), nil
-}
-
-// errStates: other bytes were given than MarshalBinary returns.
-var errStates = errors.New("two states of SHA-256 have 64 bytes")
-
-// UnmarshalBinary makes a Keyed that no goroutine uses yet the one that MarshalBinary wrote.
-func (k *Keyed) UnmarshalBinary(b []byte) error {
-	if len(b) != 2*sha256.Size {
-		return errStates
-	}
-	var s states
-	copy(s.inner[:], b)
-	copy(s.outer[:], b[sha256.Size:])
-	k.states = func() *states { return &s }
-	return nil
 }
 
 // The state of SHA-256 as it encodes itself: a magic word, the chaining value, the block that is

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/gateway/api"
 	"exchange/gateway/socketio"
@@ -139,6 +140,9 @@ func (o *order) carryOut() {
 	call.Key, call.Gate = o.login.key, o
 	o.use(guard, call)
 	guard.Report(call, o.event.Name)
+	if call.Failure == api.NotLoggedIn {
+		o.login.owner.shard.post(&loginEnded{o.login, api.NotLoggedIn.Detail})
+	}
 	if !o.passed {
 		o.login.finish()
 	}
@@ -167,6 +171,11 @@ func (o *order) use(guard Guard, call *api.Call) {
 	case guard.Permit(call, o.operation):
 		// its account's rates have counted it, and are its bounds
 		o.lane.client.socket.GiveBack(len(fields) + len(o.event.Name))
+		if call.Key.Material == nil {
+			call.Key = call.Key.With(&directory.Signed{Method: o.operation.Method,
+				Path: o.operation.Path, Form: directory.SignedJSON,
+				Address: o.lane.client.socket.Address(), Text: fields})
+		}
 		o.operation.Run(call)
 	}
 }

@@ -73,28 +73,37 @@ func (n *node) nearest(clock time.Duration) time.Duration {
 }
 
 // clock takes a question, which it answers with the same and this node's clock, or an answer.
-func (n *node) clock(from string, f frame) {
+func (n *node) clock(from string, f frame) error {
 	now := n.now()
-	if len(f.payload) != 16 && len(f.payload) != 24 {
-		return
+	if len(f.payload) != 16 && len(f.payload) != 32 {
+		return nil
 	}
 	n.markets[f.id] = binary.BigEndian.Uint64(f.payload)
 	switch payload := f.payload[8:]; len(payload) {
 	case 8:
 		r := n.frame(frameClock)
 		b := binary.BigEndian.AppendUint64(r.begin(), n.ownMarket())
-		n.send(from, binary.BigEndian.AppendUint64(append(b, payload...),
-			uint64(now.UnixMicro())))
-	case 16:
+		last, err := n.log.LastIndex()
+		if err != nil {
+			return err
+		}
+		b = binary.BigEndian.AppendUint64(append(b, payload...), uint64(now.UnixMicro()))
+		n.send(from, binary.BigEndian.AppendUint64(b, last))
+	case 24:
+		last := binary.BigEndian.Uint64(payload[16:])
+		if err := n.defended(from, f.id, last); err != nil {
+			return err
+		}
 		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(payload)))
 		its := time.UnixMicro(int64(binary.BigEndian.Uint64(payload[8:])))
 		if now.Before(asked) {
-			return // this node's clock was set meanwhile
+			return nil // this node's clock was set meanwhile
 		}
 		// It was read between the two.
 		n.clocks[f.id] = reading{max(its.Sub(now), 0) + min(its.Sub(asked), 0), n.ticks}
 		n.judgeClock()
 	}
+	return nil
 }
 
 // looksWrong reports whether a peer's clock is one that does not own the engine, as far as is known

@@ -122,6 +122,7 @@
 //	local.go      images and projections: the local store
 //	node.go       raft's state machine between its inputs and outputs
 //	receive.go    frames of peers
+//	doubts.go     what peers say of this node, and what cannot be
 //	proposals.go  numbers, and the callers that wait for them
 //	trimming.go   forgetting the log's beginning
 //	index.go      which entries are the journal's batches

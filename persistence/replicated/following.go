@@ -51,7 +51,7 @@ func (s *store) Standing() persistence.Standing {
 	v := s.seen.Load()
 	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
 		Applied: v.applied, Committed: v.committed, LogBytes: v.logBytes, Peers: v.peers,
-		Format: v.format, ClockAhead: v.ahead, ClockWrong: v.wrong}
+		Impossible: v.impossible, Format: v.format, ClockAhead: v.ahead, ClockWrong: v.wrong}
 	for _, m := range v.members {
 		if m.ID == v.lead && v.lead != 0 {
 			t.Leader = m.Name

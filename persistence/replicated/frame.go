@@ -20,7 +20,7 @@ type frame struct {
 }
 
 const (
-	frameVersion = 4
+	frameVersion = 5
 	frameMessage = 1 // the payload is a message of raft
 	// frameSeen asks the receiver whether one of its starts follows on another one: the payload is
 	// both, of which the second is the newest one that the sender knows.
@@ -35,7 +35,7 @@ const (
 	frameFollows = 6
 	// frameClock asks for the receiver's clock, and is the answer: the payload is the digest of the
 	// market part of the sender's file, the asker's clock in microseconds, and in the answer the
-	// other's behind it.
+	// other's behind it, and the index of its last entry.
 	frameClock = 7
 	// frameBehind: the payload is the index of the first entry that the one that leads has.
 	frameBehind = 8

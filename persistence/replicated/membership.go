@@ -134,6 +134,13 @@ func (n *node) change(before []machine.Member, joint bool) error {
 			n.heard[m.ID] = n.ticks
 		}
 	}
+	for name, id := range n.later { // no peer speaks for the one that was given its ID
+		if id <= n.machine.Given() && n.nameOf(id) != name {
+			if err := n.forgetLater(id); err != nil {
+				return err
+			}
+		}
+	}
 	n.forget()
 	n.changed(members)
 	n.see()
@@ -191,6 +198,10 @@ func (n *node) hears(from string, f frame) bool {
 	case f.id == 0 || f.id == n.id || from == "":
 		return false
 	case f.id > n.machine.Given():
+		before := n.later[from]
+		if before > f.id || before != 0 && before < f.id && n.forgetLater(before) != nil {
+			return false
+		}
 		n.later[from] = f.id
 		return true
 	case name == "" && f.kind != frameRemoved:

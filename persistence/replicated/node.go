@@ -81,19 +81,25 @@ type node struct {
 	// appliedTerm is the term of the newest applied entry; 0: none since the start.
 	appliedTerm uint64
 
-	silent    int // ticks since a leader was heard
-	patience  int // ticks until this node campaigns, if it could serve
-	refused   error
-	ticks     uint64            // since the start
-	heard     map[uint64]uint64 // the tick of each peer's newest frame
-	clocks    map[uint64]reading
-	unfits    map[uint64]uint64 // the tick at which each peer last said that it could not serve
-	median    [2]time.Duration  // of all clocks, less this node's; two of an even number
-	ahead     time.Duration     // of this node's clock, of the median of all
-	wrong     bool              // it is too much
-	elections uint64            // begun here
-	logBytes  uint64            // at the newest tick
-	peers     []persistence.Peer
+	silent   int // ticks since a leader was heard
+	patience int // ticks until this node campaigns, if it could serve
+	refused  error
+	// see doubt
+	removals, older, short doubt
+	defends                map[string]uint64 // the tick at which a peer last knew nothing of it
+	cuts                   map[string]uint64 // the tick until which a peer is cut off
+	cut                    func(name string)
+	impossible             uint64            // what peers have said since the start, and cannot be
+	ticks                  uint64            // since the start
+	heard                  map[uint64]uint64 // the tick of each peer's newest frame
+	clocks                 map[uint64]reading
+	unfits                 map[uint64]uint64 // the tick at which each peer last said that it could not serve
+	median                 [2]time.Duration  // of all clocks, less this node's; two of an even number
+	ahead                  time.Duration     // of this node's clock, of the median of all
+	wrong                  bool              // it is too much
+	elections              uint64            // begun here
+	logBytes               uint64            // at the newest tick
+	peers                  []persistence.Peer
 }
 
 // A view is what a node shows of itself.
@@ -120,6 +126,8 @@ type view struct {
 	logBytes  uint64
 	ahead     time.Duration
 	wrong     bool
+
+	impossible uint64 // see node
 }
 
 // setup is what a node needs beside its log.
@@ -139,6 +147,7 @@ type setup struct {
 	market  *OwnMarket             // see Options.Market
 	agreed  func(market []byte)    // is told of the applied one; nil: nothing is
 	unfit   func() error           // why this node could not serve; nil: it always could
+	cut     func(name string)      // ends a peer's connections; nil: nothing does
 }
 
 // newNode makes a node of an open log.
@@ -150,7 +159,11 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		changed: s.changed, later: map[string]uint64{}, logMax: s.logMax,
 		offered: map[uint64]uint64{}, told: map[uint64]uint8{},
 		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, own: s.market,
-		agreed: s.agreed, unfit: s.unfit}
+		agreed: s.agreed, unfit: s.unfit, cut: s.cut,
+		defends: map[string]uint64{}, cuts: map[string]uint64{}}
+	if n.cut == nil {
+		n.cut = func(string) {}
+	}
 	if n.unfit == nil {
 		n.unfit = func() error { return nil }
 	}
@@ -217,7 +230,7 @@ func (n *node) tick() error {
 	n.ticks++
 	n.see()
 	// at first each tick: a wrong clock is known before the node may lead
-	if n.ticks%askTicks == 1 || n.ticks < askTicks {
+	if n.ticks%askTicks == 1 || n.ticks < askTicks || n.muted() {
 		n.askClocks()
 	}
 	n.tellBehind()
@@ -398,7 +411,8 @@ func (n *node) show() {
 		settled:   n.appliedTerm == s.GetTerm(),
 		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
 		ahead: n.ahead, wrong: n.wrong,
-		members: n.machine.Members()})
+		impossible: n.impossible,
+		members:    n.machine.Members()})
 }
 
 // store makes a vote and entries durable, and then lets those hear of it that wait for it.
@@ -491,7 +505,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 // deliver sends a message to a peer.
 func (n *node) deliver(m *pb.Message) {
 	to := n.route(m.GetTo())
-	if to == "" {
+	if to == "" || n.muted() {
 		return
 	}
 	f := n.frame(frameMessage)

@@ -243,6 +243,7 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 		return nil, err
 	}
 	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send, dial: w.link.Dial,
+		cut:   w.link.Drop,
 		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
 		logMax: w.LogMax, market: w.Market, agreed: w.Agreed,
 		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },

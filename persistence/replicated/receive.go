@@ -10,6 +10,8 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"exchange/persistence"
 )
 
 // errOlder: this start of the node does not follow on the newest one that a peer has seen.
@@ -30,6 +32,9 @@ var (
 // receive takes a frame from a peer, as its transport has proved. What is not in order is dropped:
 // a peer sends again.
 func (n *node) receive(from string, b []byte) error {
+	if n.isCut(from) {
+		return nil
+	}
 	f, err := parseFrame(b)
 	if err == nil && f.kind == frameForming {
 		return n.welcome(from, f.payload)
@@ -48,11 +53,12 @@ func (n *node) receive(from string, b []byte) error {
 	n.heard[f.id], n.told[f.id] = n.ticks, f.reads
 	switch f.kind {
 	case frameMessage:
-		return n.message(f.id, f.payload)
+		return n.message(from, f.id, f.payload)
 	case frameClock:
-		n.clock(from, f)
+		return n.clock(from, f)
 	case frameRemoved:
-		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id {
+		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id &&
+			n.accuse(&n.removals, from, f.id, persistence.ErrRemoved) {
 			return n.removed()
 		}
 	case frameBehind:
@@ -89,10 +95,14 @@ func (n *node) asked(from string, f frame) error {
 	seen, _, err := cutStart(rest)
 	follows := n.log.Follows(seen)
 	switch {
-	case err != nil, !follows && n.nameOf(f.id) != from: // a node that was removed refuses none
-		return nil
+	case err != nil, !follows && n.nameOf(f.id) != from && f.id <= n.machine.Given():
+		return nil // a node that was removed refuses none
 	case !follows:
-		return n.refuse(fmt.Errorf("%w (member %d)", errOlder, f.id))
+		why := fmt.Errorf("%w (member %d)", errOlder, f.id)
+		if n.accuse(&n.older, from, f.id, why) {
+			return n.refuse(why)
+		}
+		return nil
 	}
 	r := n.frame(frameFollows)
 	n.send(from, appendStart(r.begin(), seen))
@@ -106,21 +116,36 @@ func (n *node) refuse(why error) error {
 }
 
 // message lets raft take a message of a peer.
-func (n *node) message(from uint64, b []byte) error {
+func (n *node) message(name string, from uint64, b []byte) error {
 	m := &pb.Message{}
-	if err := proto.Unmarshal(b, m); err != nil || m.GetFrom() != from || m.GetTo() != n.id ||
-		!sound(m) {
-		name, kind := n.nameOf(from), m.GetType().String()
-		n.dropped.Warn(n.logger, "a message is dropped", name+" "+kind,
-			cmp.Or(err, errOtherMessage), "node", name, "type", kind)
+	switch err := proto.Unmarshal(b, m); {
+	case err == nil && m.GetTo() != n.id: // it may be late, and was to a member of the same name
+		kind := m.GetType().String()
+		n.dropped.Warn(n.logger, "a message is dropped", name+" "+kind, errOtherMessage, "node",
+			name, "type", kind)
+		return nil
+	case err != nil || m.GetFrom() != from || !sound(m):
+		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(),
+			cmp.Or(err, errOtherMessage)))
+		return nil
+	}
+	if why := n.possible(m); why != nil {
+		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(), why))
+		return nil
+	}
+	if !n.fromLeader(m) {
 		return nil
 	}
 	last, err := n.log.LastIndex()
 	// A node that leads tells of no entry as committed that the other has not acknowledged to it.
 	if m.GetType() == pb.MsgHeartbeat && m.GetTerm() >= n.raw.BasicStatus().GetTerm() &&
 		(err != nil || m.GetCommit() > last) {
-		return n.refuse(fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(),
-			last))
+		why := fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(), last)
+		n.short.index = max(n.short.index, m.GetCommit())
+		if n.accuse(&n.short, name, from, why) {
+			return n.refuse(why)
+		}
+		return nil
 	}
 	if err := n.raw.Step(m); err != nil {
 		n.logger.Debug("raft has dropped a message", "node", from, "error", err)

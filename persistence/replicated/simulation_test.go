@@ -47,6 +47,8 @@ type world struct {
 	seed   uint64
 	rng    *rand.Rand
 	fits   *rand.Rand // draws which nodes could not serve; nil: all can
+	forges *rand.Rand // draws what a hostile member says; nil: all are honest
+	bad    int        // place of that
 	nodes  [places]*simulated
 	sent   []flight
 	cut    [places][places]bool // from, to
@@ -433,6 +435,9 @@ func (w *world) step(faults bool) {
 	if w.fits != nil && faults && w.fits.IntN(400) == 0 {
 		w.judge()
 	}
+	if w.forges != nil && faults && w.forges.IntN(40) == 0 {
+		w.forge()
+	}
 	for _, s := range w.nodes {
 		if s.stuck--; s.stuck == 0 && s.node != nil { // its owners do not know that it stood still
 			for i := range s.owners {
@@ -559,7 +564,7 @@ func (w *world) doubts() bool {
 
 // mayLose reports whether a node's disk may be replaced: if so, a majority has its disks.
 func (w *world) mayLose(s *simulated) bool {
-	if s.spare || w.changes > 0 || w.doubts() {
+	if s.spare || w.changes > 0 || w.doubts() || w.forges != nil {
 		return false
 	}
 	voters := 0
@@ -823,6 +828,9 @@ func (w *world) recover() {
 			s.misfit = nil
 		}
 		s.disk.left, s.stuck = -1, 0
+		if s.node != nil {
+			clear(s.node.cuts)
+		}
 		if w.mixed && s.reads < newer {
 			if s.reads = newer; s.node != nil || s.former != nil {
 				s.crash()
@@ -982,6 +990,9 @@ func simulate(t *testing.T, seed uint64) *world {
 	if seed%5 == 0 {
 		w.fits = rand.New(rand.NewPCG(seed, 78))
 	}
+	if seed%6 == 1 {
+		w.harms(seed)
+	}
 	for _, s := range w.nodes {
 		if seed%3 > 0 {
 			s.reads = newer
@@ -1026,7 +1037,7 @@ func TestThreeNodesAreOneJournal(t *testing.T) {
 		"reads at nodes that follow", "joined", "too old to join", "votes without reading",
 		"of a newer format", "elections of unfit nodes", "unfit nodes that led", "market parts",
 		"removed", "changes", "refused changes", "replaced", "put back", "flips",
-		"flips without effect", "refused folders"} {
+		"flips without effect", "refused folders", "hostile frames", "cut off"} {
 		if all[k] < *seeds/50+1 {
 			t.Errorf("%s: %d times in %d simulations", k, all[k], *seeds)
 		}

@@ -28,6 +28,8 @@ type options struct {
 	local persistence.Store
 	// send takes a frame to a peer, or drops it. It does not block.
 	send func(to string, frame []byte)
+	// cut ends the connections of a peer; nil: nothing does.
+	cut func(name string)
 	// dial opens a connection to a peer.
 	dial func(ctx context.Context, name string) (net.Conn, error)
 	// ticks says that time has passed; electionTicks of them without a leader begin an election.
@@ -161,7 +163,7 @@ func open(o options) (_ *store, err error) {
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
 		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
 		former: o.former, changed: changed, reads: s.newest,
-		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, saw: o.saw})
+		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, saw: o.saw, cut: o.cut})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

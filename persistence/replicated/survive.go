@@ -15,13 +15,34 @@ import (
 
 // A Survivor is what the log of a node has that is to go on alone.
 type Survivor struct {
-	Seq  uint64   // where its journal ends
-	Gone []string // the other members, which are counted no more
+	Gone    []string    // the other members, which are counted no more
+	Folders []FolderEnd // its own first
+}
+
+// A FolderEnd is how far the log in a data folder goes, as far as its own checksums say.
+type FolderEnd struct {
+	Folder, Node string
+	Term, Index  uint64 // of its last entry
+	Seq          uint64 // where its journal ends
+	Ended        string // why its node ended for good; "": it did not
+	Fault        error  // why it cannot be opened; nil: it can
+}
+
+// isBehind reports whether another folder has more: a later term, or more entries of that.
+func (f *FolderEnd) isBehind(other *FolderEnd) bool {
+	return other.Fault == nil && (other.Term > f.Term || other.Term == f.Term &&
+		other.Index > f.Index)
 }
 
 // A Survival is a node that is to go on alone, because the disks of the others are gone for good.
 type Survival struct {
 	Folder, Cluster, Node string
+	// Others are data folders of other nodes, to be compared with this one's. They are not changed,
+	// but for the number of their start.
+	Others []string
+	// Shorter is the node's name if its folder is to be taken although another one has more, or
+	// although the node ended for good: "", it is not.
+	Shorter string
 	// Sure lets the node's log be written; otherwise it is only looked at.
 	Sure bool
 	// Fatal is called when a sync has failed. It must end the process.
@@ -29,7 +50,7 @@ type Survival struct {
 }
 
 // Survive makes a node the only voter, in another epoch of the membership: should the others come
-// back, they are told that they are removed, because their IDs are never counted again. All entries
+// back, this node does not hear them, because their IDs are never counted again. All entries
 // of its log count from then on, committed or not. No process may use the folder. After a crash the
 // folder is as before, or all is done. ErrInvalid: the node is no voter, is alone already, or has
 // no log.
@@ -38,8 +59,7 @@ func Survive(s *Survival) (*Survivor, error) {
 }
 
 func (s *Survival) in(files vfs.FS, dir string) (_ *Survivor, err error) {
-	log, base, err := raftlog.Open(dir, raftlog.Options{FS: files, Fatal: s.Fatal,
-		Nonce: persistence.NewID(), AtNeed: true})
+	log, base, err := s.open(files, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +71,12 @@ func (s *Survival) in(files vfs.FS, dir string) (_ *Survivor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Survivor{Seq: state.Beat().End.Seq}
+	own := endOf(log, state, last)
+	own.Folder = s.Folder
+	v := &Survivor{Folders: []FolderEnd{own}}
+	for _, folder := range s.Others {
+		v.Folders = append(v.Folders, s.look(files, folder))
+	}
 	voter := false
 	for _, m := range state.Members() {
 		if m.ID != log.Identity().Node {
@@ -73,7 +98,57 @@ func (s *Survival) in(files vfs.FS, dir string) (_ *Survivor, err error) {
 	case !s.Sure:
 		return v, nil
 	}
-	return v, survive(log, last+1)
+	if err := s.mayTake(v); err != nil {
+		return v, err
+	}
+	return v, errors.Join(log.Restore(), survive(log, last+1))
+}
+
+func (s *Survival) open(files vfs.FS, dir string) (*raftlog.Log, []byte, error) {
+	return raftlog.Open(dir, raftlog.Options{FS: files, Fatal: s.Fatal,
+		Nonce: persistence.NewID(), AtNeed: true, Anyway: true})
+}
+
+// look says how far the log in another data folder goes.
+func (s *Survival) look(files vfs.FS, folder string) (f FolderEnd) {
+	log, base, err := s.open(files, files.PathJoin(folder, logFolder))
+	if err != nil {
+		return FolderEnd{Folder: folder, Fault: err}
+	}
+	defer log.Close() //nolint:errcheck // nothing was written
+	state, last, err := end(log, base)
+	if err == nil {
+		f = endOf(log, state, last)
+	}
+	f.Folder, f.Node, f.Fault = folder, log.Identity().Name, err
+	return f
+}
+
+func endOf(log *raftlog.Log, state *machine.State, last uint64) FolderEnd {
+	return FolderEnd{Node: log.Identity().Name, Term: log.EndTerm(), Index: last,
+		Seq: state.Beat().End.Seq, Ended: log.Ended()}
+}
+
+// mayTake returns why the node's folder is taken by its name alone; nil: it is taken.
+func (s *Survival) mayTake(v *Survivor) error {
+	own := &v.Folders[0]
+	if s.Shorter == s.Node {
+		return nil
+	}
+	for i := range v.Folders[1:] {
+		if other := &v.Folders[i+1]; own.isBehind(other) {
+			return fmt.Errorf("%w: folder %s of node %q ends at entry %d of term %d, sequence %d, "+
+				"and that of node %q at entry %d of term %d, sequence %d: let %q survive, or name "+
+				"this node with --shorter", persistence.ErrInvalid, other.Folder, other.Node,
+				other.Index, other.Term, other.Seq, s.Node, own.Index, own.Term, own.Seq,
+				other.Node)
+		}
+	}
+	if own.Ended != "" {
+		return fmt.Errorf("%w: %s: if no other folder has more, name this node with --shorter",
+			persistence.ErrInvalid, own.Ended)
+	}
+	return nil
 }
 
 // end returns the state behind the log's last entry.

@@ -17,7 +17,7 @@ func copyOf(d *disk, left int) *disk {
 
 // survive runs on the disk of a node that is down.
 func (d *disk) survive(sure bool) (*Survivor, error) {
-	s := &Survival{Cluster: cluster, Node: "a", Sure: sure, Fatal: func(error) {}}
+	s := &Survival{Cluster: cluster, Node: "a", Sure: sure, Shorter: "a", Fatal: func(error) {}}
 	return s.in(d.files(), folder)
 }
 
@@ -78,13 +78,14 @@ func TestACrashInASurvivalLeavesTheOldOrTheNewMembership(t *testing.T) {
 }
 
 // A node that survives serves alone, with all of its log. No ID of before is counted again: one of
-// the others that comes back is told that it is removed, also one that joined them meanwhile.
+// the others that comes back is not heard, also one that joined them meanwhile, and is told that it
+// is removed. It does not believe that of one node.
 func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	w := lonely(t)
 	s := w.nodes[0]
 	looked, err := s.disk.survive(false)
 	must(t, err)
-	if looked.Seq != 6 || len(looked.Gone) != 2 {
+	if looked.Folders[0].Seq != 6 || looked.Folders[0].Term == 0 || len(looked.Gone) != 2 {
 		t.Errorf("%+v", looked)
 	}
 	if _, err := copyOf(w.nodes[1].disk, -1).survive(true); err == nil {
@@ -117,9 +118,11 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 			w.quiet()
 		}
 	}
-	if b.node != nil || w.counts["removed"] != 1 {
-		t.Fatal("b goes on")
+	if b.node == nil || b.view.leading || len(b.node.removals.against) != 1 {
+		t.Fatal("b ends, or serves")
 	}
+	b.crash()
+	b.spare, b.disk = true, newDisk()
 	must(t, s.change(machine.Add, "b", ""))
 	b.start()
 	for range 3 {
@@ -128,4 +131,52 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	if got := s.have(); got != "a1#1 b2#4294967297" {
 		t.Errorf("the members are %s", got)
 	}
+}
+
+// A folder is opened if its own checksums are whole, whatever others have said of its node. One that
+// is shorter than another, or whose node has ended, is taken by its name alone.
+func TestAShorterFolderSurvivesByItsNameAlone(t *testing.T) {
+	w := lonely(t)
+	a, b := w.nodes[0].disk, w.nodes[1].disk
+	files := vfs.NewMem()
+	for name, d := range map[string]*disk{"a": a, "b": b} {
+		copied, err := vfs.Clone(d.mem, files, folder, files.PathJoin(name, logFolder))
+		must(t, err)
+		if !copied {
+			t.Fatal("there is no folder")
+		}
+	}
+	open := func(name string) *raftlog.Log {
+		log, _, err := raftlog.Open(files.PathJoin(name, logFolder), raftlog.Options{FS: files,
+			AtNeed: true, Anyway: true, Fatal: func(error) {}})
+		must(t, err)
+		return log
+	}
+	log := open("a")
+	must(t, errors.Join(log.Refuse(), log.Remove(), log.Close()))
+	survive := func(node, other, shorter string, sure bool) (*Survivor, error) {
+		s := &Survival{Folder: node, Cluster: cluster, Node: node, Others: []string{other, "none"},
+			Shorter: shorter, Sure: sure, Fatal: func(error) {}}
+		return s.in(files, files.PathJoin(node, logFolder))
+	}
+	v, err := survive("a", "b", "", false)
+	must(t, err)
+	if own, other := v.Folders[0], v.Folders[1]; own.Seq != 6 || own.Ended == "" ||
+		other.Node != "b" || other.Seq != 5 || other.Term == 0 || v.Folders[2].Fault == nil {
+		t.Errorf("%+v", v.Folders)
+	}
+	for _, c := range []struct{ node, other, shorter string }{
+		{"b", "a", ""}, {"b", "a", "a"}, {"a", "b", ""}, {"a", "b", "b"},
+	} {
+		if _, err := survive(c.node, c.other, c.shorter, true); !errors.Is(err,
+			persistence.ErrInvalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	_, err = survive("a", "b", "a", true)
+	must(t, err)
+	if log = open("a"); log.Ended() != "" {
+		t.Error("its node is ended still")
+	}
+	must(t, log.Close())
 }

@@ -56,6 +56,9 @@ type Options struct {
 	Nonce string
 	// AtNeed lets nothing happen beside the calls, so that a simulation can be repeated.
 	AtNeed bool
+	// Anyway opens a folder also if its node was removed or refused, as far as its own checksums are
+	// whole.
+	Anyway bool
 }
 
 // Open opens the folder, and makes another start of the node durable. machine is the state behind
@@ -71,7 +74,7 @@ func Open(dir string, o Options) (_ *Log, machine []byte, err error) {
 }
 
 func (l *Log) open(o Options) (machine []byte, err error) {
-	if l.state, err = openState(l.files, l.dir); err != nil {
+	if l.state, err = openState(l.files, l.dir, o.Anyway); err != nil {
 		return nil, err
 	}
 	// A Form that a crash has cut short may not have synced the name of STATE.
@@ -291,6 +294,35 @@ func (l *Log) Refuse() error {
 	l.state.Refused = true
 	return l.state.write()
 }
+
+// Ended returns why the folder is not opened without Anyway; "": it is.
+func (l *Log) Ended() string {
+	switch {
+	case l.state.Removed:
+		return "the node was removed"
+	case l.state.Refused:
+		return "the other nodes have found it an older copy, or shorter than what it acknowledged"
+	}
+	return ""
+}
+
+// Restore makes durable that the folder is opened again.
+func (l *Log) Restore() error {
+	l.state.Removed, l.state.Refused = false, false
+	return l.state.write()
+}
+
+// Forget forgets the newest start of a peer.
+func (l *Log) Forget(peer uint64) error {
+	if _, seen := l.state.Seen[peer]; !seen {
+		return nil
+	}
+	delete(l.state.Seen, peer)
+	return l.state.write()
+}
+
+// EndTerm returns the term of the newest entry.
+func (l *Log) EndTerm() uint64 { return l.lastTerm() }
 
 // Seen returns the newest start of a peer that this node knows of.
 func (l *Log) Seen(peer uint64) Start { return l.state.Seen[peer] }

@@ -129,7 +129,7 @@ type stateIn struct {
 }
 
 // openState opens the file, and reads the copy that was written last.
-func openState(files vfs.FS, dir string) (*stateIn, error) {
+func openState(files vfs.FS, dir string, anyway bool) (*stateIn, error) {
 	name := files.PathJoin(dir, stateFile)
 	if _, err := files.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotFormed
@@ -155,9 +155,9 @@ func openState(files vfs.FS, dir string) (*stateIn, error) {
 	case f.Version != stateVersion:
 		err = fmt.Errorf("%w: %s is of version %d and this program reads version %d",
 			persistence.ErrCorrupt, name, f.Version, stateVersion)
-	case f.Removed:
+	case f.Removed && !anyway:
 		err = persistence.ErrRemoved
-	case f.Refused:
+	case f.Refused && !anyway:
 		err = fmt.Errorf("%w: the folder is an older copy, or is used twice, or has lost what "+
 			"this node has acknowledged, as its peers have found at an earlier start; replace "+
 			"this node", persistence.ErrCorrupt)

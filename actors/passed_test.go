@@ -1,0 +1,223 @@
+package actors
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"testing"
+
+	"exchange/actors/committed"
+	"exchange/actors/directory"
+	"exchange/actors/duplex"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/trading"
+)
+
+// What only the server needs does not come to an observer, neither over its connections nor into
+// its state, also while clients send signed requests there.
+func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		v := newObservatory(t, nil)
+		r := v.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
+		must[Admin](t)(r.CreateAccount("planted-operator", "eve", "planted@mail.example"))
+		must[Admin](t)(r.CreateKey("planted-operator", "eve", "key-of-eve", "planted-secret-of-eve",
+			event.AllPermissions, nil))
+		must[Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin, "planted-reference"))
+		x := v.observe("o1", nil).serves(t)
+		x.does(x.placed(trading.Sell, 100e8, coin, "")).Free()
+		x.key = x.Commands.Key([]byte("key-of-eve"))
+		err := x.Commands.Verify(signed(x.key), 1)
+		if a, ok := errors.AsType[*Answered](err); !ok || !a.Unproven {
+			t.Errorf("a wrong signature: %v", err)
+		}
+		x.sameAs(r, v.cluster)
+		var whole []byte
+		succeeds(t, x.node.onSide(func() { whole = x.node.committed.State().AppendTo(nil) }))
+		if !v.cables.has("key-of-eve") || !bytes.Contains(whole, []byte("key-of-eve")) {
+			t.Error("nothing is seen of what crosses")
+		}
+		for _, text := range []string{"planted", "mail.example"} {
+			if v.cables.has(text) || bytes.Contains(whole, []byte(text)) {
+				t.Errorf("an observer is told a text with %q", text)
+			}
+		}
+		if !x.key.Account.HasEmail() {
+			t.Error("that there is an address is lost")
+		}
+		must[Admin](t)(r.RevokeKey("planted-operator", "key-of-eve"))
+		x.sameAs(r, v.cluster)
+		if k := x.Commands.Key([]byte("key-of-eve")); k != nil || !x.key.Revoked() {
+			t.Error("a revoked key is known")
+		}
+		if err := x.Commands.Verify(signed(x.key), 2); !errors.Is(err, committed.ErrKeyRevoked) {
+			t.Errorf("a revoked key: %v", err)
+		}
+	})
+}
+
+// A thief has an observer's certificate, and nothing else.
+type thief struct {
+	*testing.T
+	line    *duplex.Line
+	answers chan []byte // kind and message
+	ended   chan error
+}
+
+// steals opens a connection for commands with an observer's certificate.
+func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
+	t.Helper()
+	conn, err := x.store.Dial(t.Context(), v.list[r.at].Name)
+	succeeds(t, err)
+	_, err = conn.Write([]byte{callCommands})
+	succeeds(t, err)
+	h := &thief{T: t, line: duplex.New(conn, lineOptions(&r.opts.Timing)),
+		answers: make(chan []byte, 9), ended: make(chan error, 1)}
+	_, market := v.stores[r.at].Market()
+	digest := sha256.Sum256(market)
+	h.says(func(b []byte) []byte {
+		return appendText(appendNumbers(append(b, forwardHello), forwardVersion),
+			string(digest[:]))
+	})
+	go func() {
+		h.ended <- h.line.Run(func(m []byte) error {
+			h.answers <- bytes.Clone(m)
+			return nil
+		})
+	}()
+	if m := <-h.answers; m[0] != forwardWelcome {
+		t.Fatalf("%x", m)
+	}
+	t.Cleanup(h.line.Close)
+	return h
+}
+
+func (h *thief) says(add func(b []byte) []byte) {
+	h.Helper()
+	succeeds(h.T, h.line.Send(add))
+}
+
+// hears returns why a request was refused.
+func (h *thief) hears() error {
+	h.Helper()
+	p := parseForward(<-h.answers)
+	p.Byte()
+	p.Number()
+	p.Number()
+	return p.error()
+}
+
+// An observer's certificate sends no command and takes no nonce of a key whose signature it has
+// not: not as one that a client has signed, nor as one of a socket that has logged in, nor as one
+// that the observer has verified.
+func TestAnObserversCertificateIsNoAccount(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		v := newObservatory(t, nil)
+		r := v.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		key := r.Key([]byte("key-of-ann"))
+		pair := r.Pairs()[0]
+		order := NewOrder(key, 9, &OrderRequest{Pair: pair, Side: trading.Sell, Price: 100e8,
+			Amount: coin})
+		text := appendCommand(nil, order)
+		x := v.observe("stolen", nil)
+		h := v.steals(t, x, r)
+		guessed := key.With(&directory.Signed{Text: text, Signature: []byte("guessed")})
+		login := key.With(&directory.Signed{Form: directory.SignedLogin, Signature: []byte("secret"),
+			Text: []byte(strings.Repeat("5e", challengeBytes))})
+		for what, c := range map[string]struct {
+			says func(b []byte) []byte
+			want error
+		}{
+			"a guessed signature": {func(b []byte) []byte {
+				return appendPassed(appendNumbers(append(b, forwardSigned), 1), guessed, 9, false,
+					1)
+			}, new(Answered)},
+			"a socket without a login": {func(b []byte) []byte {
+				return appendPassed(appendNumbers(append(b, forwardSigned), 1),
+					key.With(&directory.Signed{Text: text}), 0, false, 1)
+			}, ErrNotLoggedIn},
+			"a login over another connection": {func(b []byte) []byte {
+				return appendPassed(appendNumbers(append(b, forwardSigned), 1), login, 0, false, 0)
+			}, ErrNotLoggedIn},
+			"a session without a login": {func(b []byte) []byte {
+				b = appendText(appendNumbers(append(b, forwardCommands), 1), key.Public)
+				b = appendNumbers(appendFlag(appendNumbers(b, 0), true), 1)
+				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
+			}, ErrNotLoggedIn},
+			"the nonce of a read": {func(b []byte) []byte {
+				b = appendText(appendNumbers(append(b, forwardTake), 1), key.Public)
+				return appendSigned(append(appendNumbers(b, 1<<62), 0), guessed.Signed)
+			}, new(Answered)},
+		} {
+			h.says(c.says)
+			err := h.hears()
+			if a, is := errors.AsType[*Answered](err); !errors.Is(err, c.want) &&
+				!(is && a.Unproven) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		for what, says := range map[string]func(b []byte) []byte{
+			"an order of its own words": func(b []byte) []byte {
+				b = appendText(appendNumbers(append(b, forwardCommands), 1), key.Public)
+				return append(appendNumbers(appendFlag(appendNumbers(b, 9), false), 1), text...)
+			},
+			"an order of a socket": func(b []byte) []byte {
+				b = appendText(appendNumbers(append(b, forwardCommands), 1), key.Public)
+				return append(appendNumbers(appendFlag(appendNumbers(b, 0), true), 1), text...)
+			},
+			"a read without what was signed": func(b []byte) []byte {
+				b = appendText(appendNumbers(append(b, forwardTake), 1), key.Public)
+				return append(appendNumbers(b, 1<<62), 0)
+			},
+		} {
+			h := v.steals(t, x, r)
+			h.says(says)
+			if err := <-h.ended; err == nil || len(h.answers) > 0 {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		q := committed.OpenOrders{Limit: 9}
+		if err := r.Ask(&q, key, 1); err != nil || len(q.Orders) > 0 {
+			t.Errorf("orders %+v, %v", q.Orders, err)
+		}
+	})
+}
+
+// A member has verified what its clients have signed, and is not believed in what its commands say:
+// the key's permission, and the pair's minimum value.
+func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, func(_ int, o *Options) {
+			o.Pairs[0].MinimumOrderValue = (101 * coin).Balance()
+		})
+		r := c.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		must[Admin](t)(r.CreateKey("op", "ann", "key-that-reads", "secret", event.PermissionRead, nil))
+		b := c.branch((r.at + 1) % len(c.nodes))
+		if _, err := b.Commands.Do(b.placed(trading.Sell, 100e8, coin, "")); !errors.Is(err,
+			ErrNotConfirmed) {
+			t.Errorf("an order below the minimum: %v", err)
+		}
+		b.does(b.placed(trading.Sell, 102e8, coin, "")).Free()
+		for _, x := range []func(*directory.Key) *Command{
+			func(k *directory.Key) *Command {
+				return NewOrder(k, 1, &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell,
+					Price: 102e8, Amount: coin})
+			},
+			func(k *directory.Key) *Command { return NewCancelAll(k, 2, CancelFilter{}) },
+			func(k *directory.Key) *Command { return NewWithdrawal(k, 3, 1, coin, "there") },
+		} {
+			b.connected()
+			if _, err := b.Commands.Do(x(b.Commands.Key([]byte("key-that-reads")))); err == nil {
+				t.Error("a key that only reads sends commands")
+			}
+		}
+		q := committed.OpenOrders{Limit: 9}
+		if err := r.Ask(&q, r.Key([]byte("key-of-ann")), 99); err != nil || len(q.Orders) != 1 {
+			t.Errorf("orders %+v, %v", q.Orders, err)
+		}
+	})
+}

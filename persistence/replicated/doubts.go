@@ -1,0 +1,213 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+)
+
+// A node believes nothing about itself from one peer. What would end it is a doubt until a majority
+// of the voters says so: that it is removed, that its folder is an older copy, that it lacks what
+// it has acknowledged. While there is a doubt of the last two kinds it sends no messages of raft,
+// so it neither votes nor acknowledges, and it asks the others. A majority, with the node itself,
+// that knows nothing of it ends the doubt, and the peer that was wrong is cut off.
+
+// A doubt is what voters say of this node, by their names, which their certificates prove: a peer
+// may say more than one ID.
+type doubt struct {
+	why     error
+	index   uint64 // entry that the node would lack; 0: the doubt is about its start
+	against map[string]bool
+	refuted map[string]bool // what they say of this counts no more
+}
+
+const (
+	// cutTicks is for how long nothing is taken from a peer that has said what cannot be.
+	cutTicks = 60 * electionTicks
+	// mostTerms is by how much a term may be above this node's. At one election each half second it
+	// is a lifetime; a node that was down for longer, or a peer that says more, is no one's.
+	mostTerms = math.MaxUint32
+)
+
+var (
+	errImpossible = errors.New("it cannot be true: the peer is cut off for a while")
+	errOneSays    = errors.New("a majority of the voters has to say so")
+)
+
+// majority returns how many voters one is, as far as is applied here.
+func (n *node) majority() int { return len(configuration(n.machine.Members()).Voters)/2 + 1 }
+
+// isVoter reports whether an ID is one of a voter, as far as is applied here, or one that was given
+// later.
+func (n *node) isVoter(id uint64) bool {
+	if id > n.machine.Given() {
+		return true
+	}
+	for _, m := range n.machine.Members() {
+		if m.ID == id && (m.Role == machine.Voter || m.Role == machine.Leaving) {
+			return true
+		}
+	}
+	return false
+}
+
+// accuse notes what a peer says of this node. It reports whether a majority of the voters says so.
+func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
+	if !n.isVoter(id) || d.refuted[peer] {
+		return false
+	}
+	if d.against == nil {
+		d.against, d.refuted = map[string]bool{}, map[string]bool{}
+	}
+	first := !d.against[peer]
+	d.against[peer], d.why = true, why
+	if len(d.against) >= n.majority() {
+		return true
+	}
+	n.dropped.Warn(n.logger, "a peer doubts this node", peer, fmt.Errorf("%w: %w", why, errOneSays),
+		"node", peer)
+	if first {
+		n.askClocks() // the answers say what the others know
+	}
+	return false
+}
+
+// muted reports whether this node may be one that must not vote.
+func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) > 0 }
+
+// defended takes the answer of a peer, which knows of no newer start of this node, and has the log
+// up to an entry.
+func (n *node) defended(peer string, id, last uint64) error {
+	if !n.isVoter(id) {
+		return nil
+	}
+	if len(n.older.against) > 0 && !n.older.against[peer] {
+		n.older.clear(n, peer)
+	}
+	switch d := &n.short; {
+	case len(d.against) == 0 || d.against[peer]:
+	case last >= d.index:
+		if n.accuse(d, peer, id, d.why) {
+			return n.refuse(d.why)
+		}
+	default:
+		d.clear(n, peer)
+	}
+	return nil
+}
+
+// clear notes that a peer knows nothing of it. With a majority the doubt is over.
+func (d *doubt) clear(n *node, peer string) {
+	n.defends[peer] = n.ticks
+	say := 0
+	if n.isVoter(n.id) {
+		say++
+	}
+	for name, at := range n.defends {
+		if !d.against[name] && n.ticks-at <= electionTicks {
+			say++
+		}
+	}
+	if say < n.majority() {
+		return
+	}
+	for name := range d.against {
+		d.refuted[name] = true
+		n.cutOff(name, d.why)
+	}
+	clear(d.against)
+	d.index = 0
+}
+
+// cutOff takes nothing from a peer for a while.
+func (n *node) cutOff(name string, why error) {
+	n.impossible++
+	n.cuts[name] = n.ticks + cutTicks
+	n.dropped.Warn(n.logger, "a peer is cut off", name, fmt.Errorf("%w: %w", why, errImpossible),
+		"node", name)
+	n.cut(name)
+}
+
+// isCut reports whether a peer is cut off.
+func (n *node) isCut(name string) bool {
+	at, cut := n.cuts[name]
+	if cut && n.ticks >= at {
+		delete(n.cuts, name)
+		return false
+	}
+	return cut
+}
+
+// possible returns why a message that is sound cannot be one of a peer that works; nil: it can.
+func (n *node) possible(m *pb.Message) error {
+	status := n.raw.BasicStatus()
+	last, err := n.log.LastIndex()
+	from, same := m.GetFrom(), m.GetTerm() == status.GetTerm()
+	switch kind := m.GetType(); {
+	case err != nil:
+		return err
+	case m.GetTerm() > status.GetTerm() && m.GetTerm()-status.GetTerm() > mostTerms:
+		return fmt.Errorf("term %d, and this node is in term %d", m.GetTerm(), status.GetTerm())
+	case (kind == pb.MsgApp || kind == pb.MsgHeartbeat) && same && status.Lead != 0 &&
+		status.Lead != from:
+		return fmt.Errorf("it leads term %d, and node %q does", m.GetTerm(),
+			n.nameOf(status.Lead))
+	case kind == pb.MsgAppResp && same && (m.GetIndex() > last || m.GetRejectHint() > last):
+		return fmt.Errorf("it has entry %d, and this node, which leads, has %d",
+			max(m.GetIndex(), m.GetRejectHint()), last)
+	case kind == pb.MsgApp:
+		for _, e := range m.Entries {
+			_, err := decode(e, n.reads)
+			if err != nil && (errors.Is(err, persistence.ErrCorrupt) || !n.mayBeNewer(m)) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mayBeNewer reports whether entries of a message may be of a format that this program does not read:
+// that is written once an entry has said so, which is applied, in the log, or in the message.
+func (n *node) mayBeNewer(m *pb.Message) bool {
+	says := func(entry *pb.Entry) bool {
+		e, err := decode(entry, math.MaxUint8)
+		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.reads)
+	}
+	newer := n.unread != nil || slices.ContainsFunc(m.Entries, says)
+	if last, err := n.log.LastIndex(); err == nil && !newer {
+		err = n.log.Read(n.applied, last, func(entry *pb.Entry) error {
+			newer = newer || says(entry)
+			return nil
+		})
+		return newer || err != nil
+	}
+	return newer
+}
+
+// forgetLater forgets an ID that a peer has said before it was given, and that was given to another
+// one, or is another one's now.
+func (n *node) forgetLater(id uint64) error {
+	delete(n.heard, id)
+	delete(n.told, id)
+	delete(n.markets, id)
+	delete(n.clocks, id)
+	delete(n.unfits, id)
+	return n.log.Forget(id)
+}
+
+// fromLeader reports whether a message that a leader alone sends is from the one that leads, as far
+// as is known here. Another one of the kind is late, or a lie: either way it is dropped.
+func (n *node) fromLeader(m *pb.Message) bool {
+	switch m.GetType() {
+	case pb.MsgTimeoutNow, pb.MsgReadIndexResp:
+		status := n.raw.BasicStatus()
+		return m.GetTerm() == status.GetTerm() && m.GetFrom() == status.Lead
+	}
+	return true
+}

@@ -1,0 +1,206 @@
+package replicated
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"exchange/persistence"
+	"exchange/persistence/internal/machine"
+	"exchange/persistence/internal/raftlog"
+)
+
+// forged is a frame of a member, of a kind, with what it says.
+func (s *simulated) forged(kind byte, payload []byte) []byte {
+	f := s.node.frame(kind)
+	return append(f.begin(), payload...)
+}
+
+// lie is a message of raft from a member to another one.
+func (s *simulated) lie(to *simulated, change func(*pb.Message)) []byte {
+	m := &pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(s.node.id), To: new(to.node.id),
+		Term: new(to.node.raw.BasicStatus().GetTerm())}
+	change(m)
+	b, err := proto.Marshal(m)
+	must(s.w.T, err)
+	return s.forged(frameMessage, b)
+}
+
+// accusations are what one member says to end another one, or to lead it where none comes back.
+func accusations(s, to *simulated) map[string][]byte {
+	last, _ := to.log.LastIndex()
+	term := to.node.raw.BasicStatus().GetTerm()
+	seen := appendStart(appendStart(nil, to.log.Own()), raftlog.Start{Boot: math.MaxUint64,
+		Nonce: "another"})
+	set := func(kind pb.MessageType, term, index uint64) []byte {
+		return s.lie(to, func(m *pb.Message) {
+			m.Type, m.Term, m.Index, m.Commit = kind.Enum(), new(term), new(index), new(index)
+		})
+	}
+	return map[string][]byte{
+		"removed":                s.forged(frameRemoved, binary.BigEndian.AppendUint64(nil, to.node.id)),
+		"another start":          s.forged(frameSeen, seen),
+		"committed beyond it":    set(pb.MsgHeartbeat, term, last+1),
+		"committed in the next":  set(pb.MsgHeartbeat, term+1, math.MaxUint64),
+		"the last term":          set(pb.MsgHeartbeat, math.MaxUint64, 0),
+		"an answer of that":      set(pb.MsgAppResp, math.MaxUint64, 0),
+		"an acknowledgement":     set(pb.MsgAppResp, term, math.MaxUint64),
+		"a vote in a term":       set(pb.MsgVote, term+1<<33, math.MaxUint64),
+		"a poll in the last one": set(pb.MsgPreVote, math.MaxUint64, math.MaxUint64),
+		"an entry that is none": s.lie(to, func(m *pb.Message) {
+			m.Type, m.Term = pb.MsgApp.Enum(), new(term+1)
+			m.Entries = []*pb.Entry{{Index: new(uint64(1)), Term: new(term + 1),
+				Data: []byte{machine.First, 99}}}
+		}),
+		"an entry of no format": s.lie(to, func(m *pb.Message) {
+			m.Type, m.Term = pb.MsgApp.Enum(), new(term+1)
+			m.Entries = []*pb.Entry{{Index: new(uint64(1)), Term: new(term + 1),
+				Data: []byte("no entry")}}
+		}),
+		"half a message": s.forged(frameMessage, []byte{1}),
+	}
+}
+
+// What one member says ends no other one, and does not keep the others from going on: what cannot
+// be is dropped and counted, and that member is cut off. The folder is opened again.
+func TestAPeerAloneEndsNoNode(t *testing.T) {
+	for _, place := range []int{0, 2} { // the one that leads, and one that follows
+		w := newWorld(t, 1)
+		w.lead(0)
+		for what := range accusations(w.nodes[1], w.nodes[place]) {
+			w := newWorld(t, 1)
+			s := w.lead(0)
+			tok := w.own(s, 1).Token
+			to, b := w.nodes[place], w.nodes[1]
+			says := accusations(b, to)[what]
+			for range 3 {
+				must(t, to.node.receive("b", says))
+				must(t, to.node.work())
+				w.pass(1)
+			}
+			w.pass(3 * electionTicks)
+			if to.node == nil || to.node.muted() {
+				t.Fatalf("%s: node %s is no node any more", what, to.name())
+			}
+			if what != "removed" && to.node.impossible == 0 {
+				t.Errorf("%s: nothing is counted at node %s", what, to.name())
+			}
+			for _, x := range w.nodes[:voters] {
+				if x.view.leading {
+					s = x
+				}
+			}
+			if s != w.nodes[0] {
+				tok = w.own(s, 2).Token
+			}
+			c := s.ask(appendOf(tok, 0, "on"))
+			w.settle()
+			if err := told(t, c).err; err != nil {
+				t.Errorf("%s to %s: the others do not go on: %v", what, to.name(), err)
+			}
+			to.crash()
+			to.start()
+		}
+	}
+}
+
+// What a majority says is believed.
+func TestAMajorityEndsANode(t *testing.T) {
+	for what, want := range map[string]error{"removed": persistence.ErrRemoved,
+		"another start": errOlder} {
+		w := newWorld(t, 1)
+		s := w.lead(0)
+		for _, from := range []string{"", "a", "d"} { // in the name of others
+			must(t, s.node.receive(from, accusations(w.nodes[1], s)[what]))
+		}
+		must(t, s.node.work())
+		for i, x := range w.nodes[1:voters] {
+			if err := s.node.work(); err != nil {
+				t.Fatalf("%s at the word of %d: %v", what, i, err)
+			}
+			if err := s.node.receive(x.name(), accusations(x, s)[what]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.node.work(); !errors.Is(err, want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A peer that speaks for an ID which is not given yet does not stand in the way of the node that is
+// given it, and nothing grows with the IDs that it makes up.
+func TestAnIDThatIsNotGivenIsNoPeers(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	b := w.nodes[1]
+	for id := uint64(4); id < 500; id++ {
+		f := b.node.frame(frameClock)
+		f.id, f.start = id, raftlog.Start{Boot: math.MaxUint64, Nonce: "none"}
+		must(t, s.node.receive("b", f.begin()))
+	}
+	must(t, s.node.work())
+	if len(s.node.heard) > voters+1 || len(s.node.later) != 1 {
+		t.Errorf("%d peers are known", len(s.node.heard))
+	}
+	f := w.nodes[2].node.frame(frameClock)
+	f.id, f.start = 4, raftlog.Start{Boot: math.MaxUint64, Nonce: "none"}
+	must(t, s.node.receive("c", f.begin()))
+	must(t, s.change(machine.Add, "d", ""))
+	w.nodes[3].start()
+	w.pass(3 * electionTicks)
+	if got := s.have(); got != "a1#1 b1#2 c1#3 d2#4" {
+		t.Errorf("the members are %s", got)
+	}
+	if got := s.log.Seen(4); got != w.nodes[3].log.Own() {
+		t.Errorf("of d the start %+v is known", got)
+	}
+}
+
+// forge lets the hostile member say something to another one, with fields at their edges.
+func (w *world) forge() {
+	s, to := w.nodes[w.bad], w.nodes[w.forges.IntN(places)]
+	if s.node == nil || to.node == nil || to == s || to.stuck > 0 {
+		return
+	}
+	edges := []uint64{0, 1, to.node.id, math.MaxUint32, math.MaxInt64, math.MaxUint64}
+	edge := func() uint64 { return edges[w.forges.IntN(len(edges))] }
+	var says []byte
+	if all := accusations(s, to); w.forges.IntN(2) == 0 {
+		names := []string{"removed", "another start", "committed beyond it",
+			"committed in the next", "the last term", "an acknowledgement", "a vote in a term",
+			"an entry that is none", "an entry of no format", "half a message"}
+		says = all[names[w.forges.IntN(len(names))]]
+	} else {
+		f := s.node.frame(byte(w.forges.IntN(12)))
+		if w.forges.IntN(4) == 0 {
+			f.id = edge()
+		}
+		if w.forges.IntN(4) == 0 {
+			f.start.Boot = edge()
+		}
+		says = f.begin()
+		for range w.forges.IntN(5) {
+			says = binary.BigEndian.AppendUint64(says, edge())
+		}
+	}
+	w.counts["hostile frames"]++
+	before := to.node.impossible
+	err := to.node.receive(s.name(), says)
+	if to.node.impossible > before {
+		w.counts["cut off"]++
+	}
+	to.work(err)
+}
+
+// harms makes one member of a world a hostile one. Folders are as they were then: what its peers
+// say of a node is not true.
+func (w *world) harms(seed uint64) {
+	w.forges = rand.New(rand.NewPCG(seed, 79))
+	w.bad = w.forges.IntN(voters)
+}
