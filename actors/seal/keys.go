@@ -187,7 +187,7 @@ func Retire(file string) (retired []string, err error) {
 
 // lockKeys returns the keys in the file. No other command changes them until unlock.
 func lockKeys(file string) (keys [][]byte, unlock func(), err error) {
-	if unlock, err = lock(filepath.Dir(file)); err != nil {
+	if unlock, err = lock(file); err != nil {
 		return nil, nil, err
 	}
 	text, err := read(file)
