@@ -250,7 +250,7 @@ func (p *program) openBackup(cfg *config.Config, f *os.File, without bool,
 	refuse := func(code int, err error) (*backup.Backup, error) {
 		return nil, withExit(code, fmt.Errorf("%s: %w; nothing was written", f.Name(), err))
 	}
-	keys, err := allKeys(p.env(config.EnvSecretKey), cfg)
+	keys, err := seal.Load(p.env(config.EnvSecretKey), cfg.SecretKeyFile, false)
 	var by persistence.Authority // nil: every backup is taken
 	switch {
 	case without:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -441,6 +442,10 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			MinInterval: config.Ms(t.SnapshotMinMs)},
 		Sealer: func(sealed bool) (*seal.Sealer, error) {
 			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("there are sealed API secrets in the store, and %w: bring that "+
+					"file back, or give its content in %s", err, config.EnvSecretKey)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errConfig, err)
 			}
