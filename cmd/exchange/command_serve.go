@@ -49,6 +49,10 @@ func (p *program) serveCommand() *cobra.Command {
 				return usage("--take-over is for a store that others can reach: the nodes of a " +
 					"cluster agree themselves; see exchange cluster transfer")
 			}
+			if once.revokeLost && cfg.Cluster.Observer {
+				return usage("--revoke-lost-keys is for a process that has the secret key: an " +
+					"observer has none")
+			}
 			level := new(slog.LevelVar)
 			slog.SetDefault(newLogger(p.stderr, cfg.Log, level))
 			p.logsEnd = cfg.Log.Format == "json"
