@@ -82,7 +82,8 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 				})
 			})
 			eventually(t, "nobody else is", func() bool { return b.e.Stats().Outbox == 0 })
-			must[Admin](t)(b.e.CreateKey("test", "ann", "key-anew", "secret", event.AllPermissions, nil))
+			must[Admin](t)(b.e.CreateKey("test", "ann", "key-anew", "secret",
+				event.AllPermissions, nil))
 			b.key = b.e.Key([]byte("key-anew"))
 			b.expect(b.confirm(1, code), "code expired") // and no wrong one, which costs a try
 			b.restart()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps other commands from changing a file, until unlock or the process's end. The lock is the
-// file's own: the folder is that of an exchange that may run.
+// lock keeps other commands from changing a file, until unlock or the process's end. The lock is
+// the file's own: the folder is that of an exchange that may run.
 func lock(file string) (unlock func(), err error) {
 	for {
 		f, err := os.Open(file)

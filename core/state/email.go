@@ -44,7 +44,7 @@ func (s *State) email(r *event.Record) error {
 	before := a.Email
 	a.Email, a.own().heldUs = m.Address, m.HeldUs
 	if before != "" {
-		s.mailChange(r.TimeUs, AccountChange{a.ID, before, NoAddress, m.HeldUs})
+		s.mailChange(r.TimeUs, AccountChange{a.ID, before, formerAddress, m.HeldUs})
 	}
 	s.mailChange(r.TimeUs, AccountChange{a.ID, m.Address, NewAddress, m.HeldUs})
 	return nil

@@ -29,9 +29,9 @@ type AccountChange struct {
 type Told uint8
 
 const (
-	NoAddress  Told = iota // the reader's address is the account's no more
-	NewAddress             // the reader's address is the account's from now on
-	KeysLost               // no server's key opens the secrets of some API keys: they are revoked
+	formerAddress Told = iota // the reader's address is the account's no more
+	NewAddress                // the reader's address is the account's from now on
+	KeysLost                  // no server's key opens the secrets of some API keys: they are revoked
 )
 
 // Account returns the id of the account that a mail is for.

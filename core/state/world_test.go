@@ -200,7 +200,7 @@ func (w *world) readdress(r *event.Record) {
 	for _, to := range []string{w.emails[m.Account], m.Address} {
 		if to != "" {
 			w.lastMail++
-			what := NoAddress
+			what := formerAddress
 			if to == m.Address {
 				what = NewAddress
 			}

@@ -58,7 +58,9 @@ func (m *Mails) Told(words ...string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.other, func(text string) bool {
-		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+		return !slices.ContainsFunc(words, func(w string) bool {
+			return !strings.Contains(text, w)
+		})
 	})
 }
 
