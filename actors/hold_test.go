@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"exchange/core/event"
+	"exchange/core/state"
 )
 
 // pastHold has a command come when each hold of today is over.
@@ -54,7 +55,7 @@ func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 		told := func(to string) bool {
 			return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
 				return m.To == to && m.Account == "ann" && m.Change.HeldUs == a.HeldUs &&
-					m.Change.New == (to == "ann@new.example")
+					(m.Change.What == state.NewAddress) == (to == "ann@new.example")
 			})
 		}
 		eventually(t, "all mails are sent", func() bool { return b.e.Stats().Outbox == 0 })

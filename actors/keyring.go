@@ -21,6 +21,9 @@ type keyring struct {
 	material func(secret []byte) any // Options.KeyMaterial
 	opening  sync.Mutex
 	opened   []openedKey // by number-1
+	// forgoes leaves API keys closed whose server's key is not there, because they are about to be
+	// revoked; guarded by opening
+	forgoes bool
 }
 
 // An openedKey is what verifies the requests of a key whose secret was sealed so.
@@ -30,7 +33,26 @@ type openedKey struct {
 }
 
 func newKeyring(sealer *seal.Sealer, o *Options) *keyring {
-	return &keyring{sealer: sealer, material: o.KeyMaterial}
+	return &keyring{sealer: sealer, material: o.KeyMaterial, forgoes: o.RevokeLost}
+}
+
+// forgo reports whether keys that are lost stay closed, to be revoked.
+func (r *keyring) forgo() bool {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	return r.forgoes
+}
+
+// kept ends that: from now on a key that is lost is an error.
+func (r *keyring) kept() {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	r.forgoes = false
+}
+
+// lost reports whether the server's key of an API key is not there.
+func (r *keyring) lost(k *state.Key) bool {
+	return !k.Revoked && (r.sealer == nil || !r.sealer.Opens(k.SealedBy))
 }
 
 // openAll opens all live keys of a state. Errors are those of openSecret.
@@ -44,7 +66,7 @@ func (r *keyring) openAll(s *state.State) error {
 	return mailbox.AtOnce(len(keys), func(i int) error {
 		k, o := keys[i], &r.opened[i]
 		switch {
-		case k.Revoked: // its secret is gone
+		case k.Revoked, r.forgoes && r.lost(k): // its secret is gone
 			*o = openedKey{}
 			return nil
 		case o.sealed != nil && subtle.ConstantTimeCompare(o.sealed, k.Sealed) == 1:

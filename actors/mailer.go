@@ -227,7 +227,7 @@ func (m *mailer) serve(q *mailQueue) {
 	if len(r.Mails) == 0 || r.Mails[0].ID != id {
 		return // it has left the outbox
 	}
-	mail, account := &r.Mails[0], r.Accounts[0].Name // withdrawal 0: it is about an address
+	mail, account := &r.Mails[0], r.Accounts[0].Name // withdrawal 0: it is about an account
 	err := m.options.Mail(m.ctx, m.compose(mail, &r.Accounts[0]))
 	switch now := time.Now(); {
 	case err == nil:
@@ -248,7 +248,7 @@ func (m *mailer) serve(q *mailQueue) {
 	}
 }
 
-// mailLife is for how long a mail is tried: one about an address for as long as its hold can last.
+// mailLife is for how long a mail is tried: one about an account for as long as a hold can last.
 func mailLife(mail *state.Mail) time.Duration {
 	if mail.Change.Account != 0 {
 		return withdrawalHold

@@ -50,6 +50,10 @@ type Options struct {
 	// no key. A start calls it so before it takes the store over, and once more after that if there
 	// was no key.
 	Sealer func(sealed bool) (*seal.Sealer, error)
+	// RevokeLost revokes the API keys whose secrets none of Sealer's keys opens, by records of this
+	// start. Their owners get a mail, and codes that were mailed before expire. Sealer may make a
+	// key then. Of a node the first reign does so, and no later one.
+	RevokeLost bool
 	// Check returns why a stored state must not be served, nil if it may be. A start calls it
 	// before it takes the store over and before it writes. secret returns the secret of one of the
 	// state's API keys. nil: every state may be served.
@@ -234,9 +238,8 @@ type Mail struct {
 	Code       string // "": the withdrawal was refused
 	Valid      time.Duration
 	Withdrawal state.Withdrawal
-	// Change is what the mail tells of another e-mail address; of no account: it is about the
-	// withdrawal.
-	Change state.AddressChange
+	// Change is what the mail tells of the account; of no account: it is about the withdrawal.
+	Change state.AccountChange
 }
 
 // MessageID returns an id that is the same for every try in one history, and of no other mail of

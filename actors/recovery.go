@@ -56,25 +56,28 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return r.append(ctx, o, append(newHistory(r.committed.State(), o), records...))
+	return r.append(ctx, o, append(r.newHistory(o), records...))
 }
 
 // newHistory returns the record that begins a history. A new store needs one, and a restored store,
 // which has no id until its first start. So does a store whose HEAD is missing, because it may be
-// an older copy. It is the start's first record, and the first append makes a missing HEAD. So a
-// crash before both leaves the store as this start found it.
-func newHistory(s *state.State, o *Options) []event.Record {
-	before, lost := s.History(), o.Store.HeadMissing()
-	if !before.IsZero() && !lost {
+// an older copy, and one whose codes were mailed under a server's key that is lost. It is the
+// start's first record, and the first append makes a missing HEAD. So a crash before both leaves
+// the store as this start found it.
+func (r *recovered) newHistory(o *Options) []event.Record {
+	s := r.committed.State()
+	before, headless, keyless := s.History(), o.Store.HeadMissing(), len(r.lostKeys()) > 0
+	if !before.IsZero() && !headless && !keyless {
 		return nil
 	}
-	r := event.Record{Kind: event.KindHistory, TimeUs: max(o.nowUs(), s.TimeUs())}
-	rand.Read(r.History[:])
+	begin := event.Record{Kind: event.KindHistory, TimeUs: max(o.nowUs(), s.TimeUs())}
+	rand.Read(begin.History[:])
 	if s.Seq() > 0 {
 		o.Log.Warn("a new history begins: codes that were mailed for withdraws before have expired",
-			"restored", before.IsZero(), "head_missing", lost, "history", r.History.String())
+			"restored", before.IsZero(), "head_missing", headless, "key_lost", keyless, "history",
+			begin.History.String())
 	}
-	return []event.Record{r}
+	return []event.Record{begin}
 }
 
 // configured returns the records for the new currencies and pairs of the configuration; these
@@ -198,7 +201,7 @@ const (
 // fits returns why a state cannot be served with a configuration and a key. missing says why there
 // is no key.
 func fits(s *state.State, o *Options, keys *keyring, missing error) error {
-	if keys.sealer == nil && len(s.Keys()) > 0 {
+	if keys.sealer == nil && len(s.Keys()) > 0 && !keys.forgo() {
 		return missing
 	}
 	if err := servable(s, o, keys); err != nil {
@@ -221,6 +224,46 @@ func servable(s *state.State, o *Options, keys *keyring) error {
 		return openSecret(&k.Key, s.Account(k.Account).Name, keys.sealer)
 	})
 }
+
+// lostKeys returns the API keys that are to be revoked because no server's key opens their secrets.
+func (r *recovered) lostKeys() (list []*state.Key) {
+	if !r.keys.forgo() {
+		return nil
+	}
+	for _, k := range r.committed.State().Keys() {
+		if r.keys.lost(k) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// revokeLost revokes the API keys of Options.RevokeLost. It may break off anywhere: a start that is
+// told so again goes on with the rest, and any other is refused.
+func (r *recovered) revokeLost(ctx context.Context, o *Options) error {
+	lost := r.lostKeys()
+	if len(lost) > 0 && !r.node.reads(persistence.FormatAccounts) {
+		return fmt.Errorf("%w: API keys whose secrets cannot be opened are revoked when all nodes "+
+			"run this program", ErrConfig)
+	}
+	now := max(o.nowUs(), r.committed.State().TimeUs())
+	var records []event.Record
+	for _, k := range lost {
+		records = append(records, event.Record{Kind: event.KindKeyRevoked, TimeUs: now,
+			Operator: revokesLost, KeyRevoked: event.KeyRevoked{Number: k.Number, Lost: true}})
+	}
+	if err := r.appendAll(ctx, o, records); err != nil {
+		return err
+	}
+	if r.keys.kept(); len(lost) > 0 {
+		o.Log.Warn("API keys were revoked, because no secret key opens what is sealed of them; "+
+			"their owners get a mail, if there is an address", "keys", len(lost))
+	}
+	return nil
+}
+
+// revokesLost stands in the place of an operator's name beside what revokeLost does.
+const revokesLost = "a start that revokes lost keys"
 
 // sealedAtOnce bounds the records of one append of sealAnew.
 const sealedAtOnce = 500
@@ -264,6 +307,19 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 	}
 	return nil
 }
+
+// appendAll writes records of the start, some at a time.
+func (r *recovered) appendAll(ctx context.Context, o *Options, records []event.Record) error {
+	for some := range slices.Chunk(records, appendedAtOnce) {
+		if err := r.append(ctx, o, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendedAtOnce bounds the records of one append of appendAll.
+const appendedAtOnce = 500
 
 // append writes records of the start as one batch, and folds them.
 func (r *recovered) append(ctx context.Context, o *Options, records []event.Record) error {
@@ -312,26 +368,17 @@ func (r *recovered) prepare(ctx context.Context, o *Options, sealer *seal.Sealer
 	if err := r.reconcile(ctx, o); err != nil {
 		return err
 	}
-	if err := r.disconnect(ctx, o); err != nil {
+	if err := r.appendAll(ctx, o, disconnected(r.committed.State(), o)); err != nil {
+		return err
+	}
+	if err := r.revokeLost(ctx, o); err != nil {
 		return err
 	}
 	return r.sealAnew(ctx, o, sealer)
 }
 
-// switchesAtOnce bounds the records of one append of a start about switches.
-const switchesAtOnce = 500
-
-// disconnect writes the records that give switches their times whose sessions lived when the engine
-// before ended: the start counts as the end of these sessions.
-func (r *recovered) disconnect(ctx context.Context, o *Options) error {
-	for list := range slices.Chunk(disconnected(r.committed.State(), o), switchesAtOnce) {
-		if err := r.append(ctx, o, list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// disconnected returns the records that give switches their times whose sessions lived when the
+// engine before ended: the start counts as the end of these sessions.
 func disconnected(s *state.State, o *Options) (records []event.Record) {
 	now := o.nowUs()
 	for _, a := range s.Accounts() {

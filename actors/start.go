@@ -50,7 +50,8 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 		return nil, err
 	}
 	if sealer == nil {
-		if sealer, err = o.Sealer(len(r.committed.State().Keys()) > 0); err != nil {
+		sealed := len(r.committed.State().Keys()) > 0
+		if sealer, err = o.Sealer(sealed && !o.RevokeLost); err != nil {
 			return nil, err
 		}
 	}

@@ -1,9 +1,9 @@
 // Package mail sends the mails of the exchange: the code that confirms a withdrawal, and word that
-// one was refused, or that an account has another e-mail address.
+// one was refused, or that an account has another e-mail address, or has lost API keys.
 //
-// Withdrawal and AddressChange make the texts. SMTP.Send sends a Message; in a demo Files.Send
-// writes it to a folder instead. Both send one message once, and their errors say clearly why they
-// did not. The caller keeps messages and tries again. nil means that the server has taken the
+// Withdrawal, AddressChange and KeysLost make the texts. SMTP.Send sends a Message; in a demo
+// Files.Send writes it to a folder instead. Both send one message once, and their errors say
+// clearly why they did not. The caller keeps messages and tries again. nil means that the server has taken the
 // message over and is answerable for it. After an error the server may have taken the message over
 // all the same, when its last answer was lost. So a message can arrive twice, with one Message-ID,
 // by which mail programs recognise the repeat. After ErrNever trying again is useless.

@@ -111,6 +111,28 @@ withdrawn from the account before %s.
 %s`, line(c.Account, maxName), exchange, until, closing(exchange, c.To))
 }
 
+// KeysLost has the facts of a mail about API keys of an account that do not work any more, because
+// the exchange has lost the key that their secrets were sealed with.
+type KeysLost struct {
+	Exchange string // the exchange's name, as its users know it
+	To       string // the reader's mail address
+	Account  string // name
+}
+
+// Text returns the mail.
+func (k KeysLost) Text() (subject, text string) {
+	exchange := line(k.Exchange, maxName)
+	return exchange + ": API keys of your account have ended", fmt.Sprintf(`Hello,
+
+API keys of account %s at %s do not work any more:
+we could not read their secrets, so we have ended them. Your balances
+and orders are as they were.
+
+Please ask our support for new keys, and give them to your programs.
+
+%s`, line(k.Account, maxName), exchange, closing(exchange, k.To))
+}
+
 func (w Withdrawal) table() string {
 	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n",
 		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace))

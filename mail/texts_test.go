@@ -125,6 +125,30 @@ This mail was sent by a program to new@example.com.
 	}
 }
 
+func TestTheMailAboutLostKeys(t *testing.T) {
+	subject, text := KeysLost{Exchange: "Example Exchange", To: "alice@example.com",
+		Account: "alice"}.Text()
+	if want := "Example Exchange: API keys of your account have ended"; subject != want {
+		t.Errorf("subject is %q, want %q", subject, want)
+	}
+	const want = `Hello,
+
+API keys of account alice at Example Exchange do not work any more:
+we could not read their secrets, so we have ended them. Your balances
+and orders are as they were.
+
+Please ask our support for new keys, and give them to your programs.
+
+Kind regards
+Example Exchange
+
+This mail was sent by a program to alice@example.com.
+`
+	if text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
 func TestMailsOfAnyTextsCanBeSent(t *testing.T) {
 	anything := rapid.OneOf(rapid.String(),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
@@ -143,6 +167,7 @@ func TestMailsOfAnyTextsCanBeSent(t *testing.T) {
 			AddressChange{Exchange: w.Exchange, To: w.To, New: rapid.Bool().Draw(t, "new"),
 				Account:   anything.Draw(t, "account"),
 				HeldUntil: time.UnixMicro(rapid.Int64().Draw(t, "held"))}.Text,
+			KeysLost{Exchange: w.Exchange, To: w.To, Account: anything.Draw(t, "account")}.Text,
 		} {
 			subject, text := mail()
 			succeeds(t, (Message{ID: "1", To: "a@b", Subject: subject, Text: text}).check())

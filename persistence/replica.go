@@ -37,7 +37,8 @@ const FormatCorrections = 7
 const FormatCancels = 8
 
 // FormatAccounts is the format from which on operators change e-mail addresses of accounts
-// (event.KindEmail), and close accounts (event.KindAccountClosed).
+// (event.KindEmail), and close accounts (event.KindAccountClosed), and on that owners are told of
+// lost keys (event.KeyRevoked.Lost).
 const FormatAccounts = 9
 
 // FormatOwnModes is the format from which on an order keeps a self-trade mode of its own

@@ -55,10 +55,10 @@ func confirmed(history event.HistoryID, w *state.Withdrawal) []byte {
 	return append(b, w.Address...)
 }
 
-// CodeFits reports whether a text is that code, under any of the keys: a code that was mailed
-// before a rotation is good as long as its key is there. So a thief of a key can make codes until
-// no process has that key. Case, blanks and dashes do not matter, nor does O for 0, and I or L for
-// 1. Its time does not tell how much of the text is right.
+// CodeFits reports whether a text is that code, under any of the keys that are not retired: a code
+// that was mailed before a rotation is good as long as its key is not. So a thief of a key can make
+// codes until it is retired, and the exchange started again. Case, blanks and dashes do not matter,
+// nor does O for 0, and I or L for 1. Its time does not tell how much of the text is right.
 func (s *Sealer) CodeFits(history event.HistoryID, w *state.Withdrawal, text string) bool {
 	given, fits := []byte(plainCode.Replace(strings.ToUpper(text))), 0
 	for i := range s.keys {

@@ -5,8 +5,9 @@
 // The server's key is 32 bytes: in the environment as 64 hex digits, or in a file of the same form
 // with mode 0600, which the first start makes. A sealed secret carries the id of its key, so there
 // may be several keys, one a line: the first seals, and all of them open. To rotate, a new key
-// comes to the front, the exchange starts and seals everything with it, and the old key is not
-// needed any more.
+// comes to the front, the exchange starts and seals everything with it, and the old key can be
+// retired to a file of its own beside the other. There it opens what is still sealed with it, and
+// proves files of before, and makes no codes.
 //
 //	seal.go        a Sealer: its keys, sealing and opening
 //	keys.go        the file of the keys, rotation, retired keys

@@ -9,21 +9,40 @@ import (
 	"syscall"
 )
 
-// lock keeps other commands from changing files in a folder, until unlock or the process's end. It
-// leaves no file behind.
-func lock(folder string) (unlock func(), err error) {
-	dir, err := os.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		dir.Close() //nolint:errcheck // nothing was written
+// lock keeps other commands from changing a file, until unlock or the process's end. The lock is
+// the file's own: the folder is that of an exchange that may run.
+func lock(file string) (unlock func(), err error) {
+	for {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		same := false
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			same, err = still(f, file)
+		}
+		if same {
+			return func() { f.Close() }, nil //nolint:errcheck // it frees the lock
+		}
+		f.Close() //nolint:errcheck // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			err = errBusy
 		}
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
 	}
-	return func() { dir.Close() }, nil //nolint:errcheck // it frees the lock
+}
+
+// still reports whether an open file has its name still. Another command may have put a new file in
+// its place.
+func still(f *os.File, name string) (bool, error) {
+	mine, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	now, err := os.Stat(name)
+	return err == nil && os.SameFile(mine, now), err
 }
 
 // chown is replaced by tests: not every user may give files away.

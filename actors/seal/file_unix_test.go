@@ -13,7 +13,7 @@ import (
 func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.key")
 	must[any](t)(Load("", file, true))
-	unlock := must[func()](t)(lock(filepath.Dir(file)))
+	unlock := must[func()](t)(lock(file))
 	if _, err := Rotate(file); !errors.Is(err, errBusy) {
 		t.Errorf("a rotation: %v", err)
 	}
@@ -21,8 +21,13 @@ func TestTwoCommandsDoNotChangeTheFileAtOnce(t *testing.T) {
 		t.Errorf("a retirement: %v", err)
 	}
 	unlock()
+	before := must[*os.File](t)(os.Open(file)) // by a command that waits for its turn
+	defer before.Close()
 	if s, err := Rotate(file); err != nil || len(s.IDs()) != 2 {
 		t.Errorf("afterwards: %v, %v", s, err)
+	}
+	if same, err := still(before, file); err != nil || same {
+		t.Errorf("the file of before is taken for the new one: %v", err)
 	}
 }
 

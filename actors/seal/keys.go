@@ -13,65 +13,64 @@ import (
 	"strings"
 )
 
-// Load takes the keys from text (64 hex digits each) if there is any, otherwise from the file. It
-// makes the file when that does not exist and mayCreate is set. Errors name the file, never a key.
+// Load takes the keys from text (64 hex digits each) if there is any, otherwise from the file; and
+// the keys that were retired from the file, each from its own file beside it. It makes the file
+// when that does not exist and mayCreate is set; otherwise the error wraps fs.ErrNotExist, even if
+// there are retired keys. Errors name the file, never a key.
 func Load(text, file string, mayCreate bool) (*Sealer, error) {
-	if text != "" {
-		return parse(text, "the environment's secret key")
-	}
-	b, err := read(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		if !mayCreate {
-			return nil,
-				fmt.Errorf(
-					"there are sealed API secrets in the store, but no secret key in %s: bring "+
-						"that file back, or give its content in EXCHANGE_SECRET_KEY (%w)", file,
-					fs.ErrNotExist)
-		}
-		return create(file)
+	s, err := present(text, file)
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+	case mayCreate:
+		s, err = create(file)
+	default:
+		err = fmt.Errorf("there is no secret key in %s (%w)", file, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return parse(b, file)
+	return s, s.loadRetired(file)
+}
+
+// present returns the keys that are not retired.
+func present(text, file string) (*Sealer, error) {
+	if text != "" {
+		return parse(text, "the environment's secret key")
+	}
+	text, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	return parse(text, file)
 }
 
 // maxRetired bounds how many files of retired keys are read.
 const maxRetired = 1000
 
-// LoadAll takes the keys from text or from the file, as Load does, and the keys that were retired
-// from the file, each from its own file beside it. Retired keys open, and prove backups and
-// archives that were written under them. LoadAll makes no file: its error wraps fs.ErrNotExist if
-// there are only retired keys.
-func LoadAll(text, file string) (*Sealer, error) {
-	s, err := Load(text, file, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no secret key in %s (%w)", file, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, err
-	}
+// loadRetired adds the keys that Retire has put beside the file.
+func (s *Sealer) loadRetired(file string) error {
 	names, err := filepath.Glob(globEscape.Replace(file) + ".*")
 	if err != nil {
-		return nil, fmt.Errorf("looking for retired keys beside %s: %w", file, err)
+		return fmt.Errorf("looking for retired keys beside %s: %w", file, err)
 	}
 	for _, name := range names {
 		id, err := strconv.ParseUint(strings.TrimPrefix(name, file+"."), 16, 64)
 		if err != nil || name != retiredName(file, id) || s.Opens(id) {
 			continue
 		}
-		if len(s.keys) == maxRetired {
-			return nil, fmt.Errorf("there are more than %d secret keys beside %s", maxRetired, file)
+		if len(s.retired) == maxRetired {
+			return fmt.Errorf("there are more than %d retired secret keys beside %s", maxRetired,
+				file)
 		}
-		if err := s.retired(name, id); err != nil {
-			return nil, err
+		if err := s.addRetired(name, id); err != nil {
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
-// retired adds the key of a file that Retire made.
-func (s *Sealer) retired(name string, id uint64) error {
+// addRetired adds the key of a file that Retire made.
+func (s *Sealer) addRetired(name string, id uint64) error {
 	text, err := read(name)
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func (s *Sealer) retired(name string, id uint64) error {
 	if err == nil && (len(keys) != 1 || k.id != id) {
 		err = fmt.Errorf("%s has another key than its name says", name)
 	}
-	s.keys = append(s.keys, k)
+	s.retired = append(s.retired, k)
 	return err
 }
 
@@ -187,7 +186,7 @@ func Retire(file string) (retired []string, err error) {
 
 // lockKeys returns the keys in the file. No other command changes them until unlock.
 func lockKeys(file string) (keys [][]byte, unlock func(), err error) {
-	if unlock, err = lock(filepath.Dir(file)); err != nil {
+	if unlock, err = lock(file); err != nil {
 		return nil, nil, err
 	}
 	text, err := read(file)

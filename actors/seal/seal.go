@@ -29,6 +29,9 @@ const MaxKeys = 16
 // A Sealer seals and opens secrets. It may be used from any goroutine.
 type Sealer struct {
 	keys []cipherKey // the first one seals
+	// retired ones open secrets, and prove backups and archives that were written under them. They
+	// make no codes: one may have been retired because it was stolen.
+	retired []cipherKey
 }
 
 // A cipherKey is one of the server's keys.
@@ -93,7 +96,7 @@ func (s *Sealer) MAC(id uint64, message []byte) []byte {
 // ID returns the id of the key that seals; it gives nothing of the key away.
 func (s *Sealer) ID() uint64 { return s.keys[0].id }
 
-// IDs returns the ids of all keys. The first one seals.
+// IDs returns the ids of all keys but the retired ones. The first one seals.
 func (s *Sealer) IDs() []uint64 {
 	ids := make([]uint64, len(s.keys))
 	for i := range s.keys {
@@ -102,13 +105,15 @@ func (s *Sealer) IDs() []uint64 {
 	return ids
 }
 
-// Opens reports whether there is a key with that id.
+// Opens reports whether there is a key with that id, or a retired one.
 func (s *Sealer) Opens(id uint64) bool { return s.key(id) != nil }
 
 func (s *Sealer) key(id uint64) *cipherKey {
-	for i := range s.keys {
-		if s.keys[i].id == id {
-			return &s.keys[i]
+	for _, list := range [][]cipherKey{s.keys, s.retired} {
+		for i := range list {
+			if list[i].id == id {
+				return &list[i]
+			}
 		}
 	}
 	return nil
@@ -130,7 +135,7 @@ func (s *Sealer) Seal(secret, bound []byte) []byte {
 func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	k := s.key(id)
 	if k == nil {
-		return nil, fmt.Errorf("%w (id %016x, this one has %016x)", ErrOtherKey, id, s.IDs())
+		return nil, fmt.Errorf("%w (id %016x, here is %v)", ErrOtherKey, id, s)
 	}
 	n := 1 + k.aead.NonceSize()
 	if len(sealed) < n {
@@ -148,4 +153,10 @@ func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 }
 
 // String hides everything but the ids.
-func (s *Sealer) String() string { return fmt.Sprintf("secret key %016x", s.IDs()) }
+func (s *Sealer) String() string {
+	text := fmt.Sprintf("secret key %016x", s.IDs())
+	if n := len(s.retired); n > 0 {
+		text += fmt.Sprintf(" and %d retired", n)
+	}
+	return text
+}

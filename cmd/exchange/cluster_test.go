@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -72,6 +73,46 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	}
 	observerHasNoSecret(t, dir)
 	refusesOpenKeys(t, dir)
+}
+
+// A node that trusts two authorities is understood by those of either, and what a retired one has
+// signed proves nothing.
+func TestAnAuthorityIsReplacedBesideTheOneBefore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	does := func(args ...string) {
+		t.Helper()
+		if r := runLine(nil, append([]string{"cluster"}, args...)...); r.code != exitDone {
+			t.Fatal(r)
+		}
+	}
+	proves := func(from, to string) bool {
+		t.Helper()
+		_, mine, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, from)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, theirs, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, to)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = mine.Certificate.Leaf.Verify(x509.VerifyOptions{Roots: theirs.Roots})
+		return err == nil
+	}
+	does("init", dir, "a=10.0.0.1:7000", "b=10.0.0.2:7000", "c=10.0.0.3:7000")
+	does("authority", "rotate", dir)
+	does("certify", dir, "both")
+	if !proves("a", "both") || proves("both", "a") {
+		t.Error("a node that trusts both authorities does not, or one that trusts the first does")
+	}
+	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil { // it broke off
+		t.Fatal(err)
+	}
+	does("authority", "rotate", dir)
+	does("authority", "retire", dir)
+	does("certify", dir, "new")
+	if !proves("new", "new") || proves("a", "new") || proves("both", "new") {
+		t.Error("a retired authority is trusted, or the new one is not")
+	}
 }
 
 // observerHasNoSecret makes an observer, which gets what proves its name, and no secret of the

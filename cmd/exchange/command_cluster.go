@@ -20,6 +20,8 @@ one of them takes over when it dies.
   exchange cluster certify FOLDER d  makes those of a further node, or anew
   exchange cluster certify FOLDER o1 --observer
                                      makes that of an observer, which is no node
+  exchange cluster authority rotate FOLDER
+                                     replaces the authority, if a key was stolen
   exchange cluster status            asks a running node what it knows of the cluster
   exchange cluster hash              asks a running node for a hash of its state
   exchange cluster transfer [NODE]   has the node that leads hand the lead over
@@ -35,8 +37,8 @@ docs/operations.md tells how to run three nodes.`
 
 func (p *program) clusterCommand() *cobra.Command {
 	c := group("cluster", "Make and run a cluster of nodes", p.clusterInitCommand(),
-		p.clusterCertifyCommand(), p.clusterStatusCommand(), p.clusterHashCommand(),
-		p.clusterTransferCommand(), p.clusterAddCommand(), p.clusterReplaceCommand(),
+		p.clusterCertifyCommand(), p.clusterAuthorityCommand(), p.clusterStatusCommand(),
+		p.clusterHashCommand(), p.clusterTransferCommand(), p.clusterAddCommand(), p.clusterReplaceCommand(),
 		p.clusterRemoveCommand(), p.clusterSurviveCommand())
 	c.Long = clusterHelp
 	return c

@@ -58,6 +58,9 @@ func (p *program) secretKeyCommand() *cobra.Command {
 						config.EnvSecretKey))
 				}
 				a := &secretKeyAnswer{File: file, Retired: []string{}}
+				if _, err := seal.Load("", file, false); err != nil { // before anything is done
+					return secretKeyFailed(err)
+				}
 				if err := do(a); err != nil {
 					return secretKeyFailed(err)
 				}
@@ -91,8 +94,9 @@ func (p *program) secretKeyCommand() *cobra.Command {
 				return err
 			},
 			"The exchange that runs keeps the old keys, and takes codes of withdraws made with "+
-				"them, until it is restarted: restart it. If it then says that something is "+
-				"sealed with another key, bring that key back as a further line of the file."))
+				"them, until it is restarted: restart it. Behind a theft keep the retired files "+
+				"in another place after that: what is sealed with a key still opens as long as "+
+				"its file is there."))
 	c.Long = secretKeyHelp
 	return c
 }

@@ -26,13 +26,17 @@ On a store that others can reach (Redis) one exchange serves, and each further o
 waits until the owner has stopped or shows no sign of life. With --take-over it takes the store at
 once, which ends the other one, and opens timing.owner_stale_ms later.
 
+A start is refused as long as there are API keys whose secrets no secret key opens (exchange.key,
+and retired ones beside it). If their secret key is lost for good, --revoke-lost-keys revokes these
+API keys, mails their owners, makes an exchange.key if there is none, and serves.
+
 With --node and --nodes it is one of several nodes that keep one journal together, see
 ` + "`exchange cluster --help`" + `. With --node, --observer and --follow it serves from what such nodes
 have, without a store and without a vote.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var given sources
-	var takeOver bool
+	var once thisStart
 	c := &cobra.Command{
 		Use:   "serve [--config FILE | --demo]",
 		Short: "Run the exchange",
@@ -43,9 +47,13 @@ func (p *program) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if takeOver && cfg.Cluster.On() {
+			if once.takeOver && cfg.Cluster.On() {
 				return usage("--take-over is for a store that others can reach: the nodes of a " +
 					"cluster agree themselves; see exchange cluster transfer")
+			}
+			if once.revokeLost && cfg.Cluster.Observer {
+				return usage("--revoke-lost-keys is for a process that has the secret key: an " +
+					"observer has none")
 			}
 			signal.Ignore(syscall.SIGPIPE) // the log's reader may end
 			lines, level := newLineWriter(p.stderr), new(slog.LevelVar)
@@ -56,14 +64,19 @@ func (p *program) serveCommand() *cobra.Command {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}
 			load := func() (*config.Config, error) { return p.load(&given) }
-			return serve(ctx, cfg, rereading{load, level}, lines, takeOver)
+			return serve(ctx, cfg, rereading{load, level}, lines, once)
 		}),
 	}
 	given.register(c.Flags())
-	c.Flags().BoolVar(&takeOver, "take-over", false,
+	c.Flags().BoolVar(&once.takeOver, "take-over", false,
 		"this once, take a shared store from an exchange that may still run")
+	c.Flags().BoolVar(&once.revokeLost, "revoke-lost-keys", false,
+		"this once, revoke the API keys whose secrets no secret key opens, and mail their owners")
 	return c
 }
+
+// thisStart is what an operator asks of one start, and no configuration has.
+type thisStart struct{ takeOver, revokeLost bool }
 
 func (p *program) configCommand() *cobra.Command {
 	example := &cobra.Command{

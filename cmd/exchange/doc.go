@@ -10,6 +10,7 @@
 //	command_loadtest_compare.go  the commands
 //	command_call.go            a request of the public API, signed as a client signs it
 //	command_cluster.go, cluster_files.go  a cluster's certificates and keys
+//	command_cluster_authority.go          another authority in the place of a cluster's
 //	command_survive.go         a node that goes on alone
 //
 // The server:

@@ -491,8 +491,7 @@ authenticated +yes: written under the server's key, and unchanged; that it is th
 
 Next:
 - tell your clients: what was acknowledged after 2\d\d\d-\d\d-\d\dT.*Z is gone
-- bring the server's secret key, which was kept apart, to ` + data +
-		`/exchange.key: the key that is there is another
+- the secret key in ` + data + `/exchange.key is another: ` + regexp.QuoteMeta(lostKeyHelp) + `
 - start the exchange with this configuration: exchange serve
 - compare its books: exchange audit
 - codes that were mailed for withdraws before have expired then: an owner's first try has a new one mailed, and costs no try
@@ -550,7 +549,7 @@ func restoresChosen(t *testing.T, data, older, newest string) {
 	worked(t, os.WriteFile(filepath.Join(before, "part"), nil, 0o600))
 	r := runLine(environ, "restore", "--demo", older, "--archive", before)
 	for _, word := range []string{older + "\n", "sequence       6",
-		"the key that is there is another", "name an empty folder as archive",
+		"is another: bring exchange.key back", "name an empty folder as archive",
 		"that in " + before + " belongs to what was before; keep it"} {
 		if r.code != 0 || !strings.Contains(r.out, word) {
 			t.Errorf("%q is not said: %+v", word, r)

@@ -250,7 +250,7 @@ func (p *program) openBackup(cfg *config.Config, f *os.File, without bool,
 	refuse := func(code int, err error) (*backup.Backup, error) {
 		return nil, withExit(code, fmt.Errorf("%s: %w; nothing was written", f.Name(), err))
 	}
-	keys, err := allKeys(p.env(config.EnvSecretKey), cfg)
+	keys, err := seal.Load(p.env(config.EnvSecretKey), cfg.SecretKeyFile, false)
 	var by persistence.Authority // nil: every backup is taken
 	switch {
 	case without:
@@ -368,14 +368,9 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	fmt.Fprintf(w, "- tell your clients: what was acknowledged after %s is gone\n",
 		a.Taken.Format(time.RFC3339))
 	switch a.SecretKey {
-	case "missing":
-		fmt.Fprintf(w,
-			"- bring the server's secret key, which was kept apart, to %s (mode 0600), or give "+
-				"it in %s\n", cfg.SecretKeyFile, config.EnvSecretKey)
-	case "another":
-		fmt.Fprintf(w,
-			"- bring the server's secret key, which was kept apart, to %s: the key that is there "+
-				"is another\n", cfg.SecretKeyFile)
+	case "missing", "another":
+		fmt.Fprintf(w, "- the secret key in %s is %s: %s\n", cfg.SecretKeyFile, a.SecretKey,
+			lostKeyHelp)
 	}
 	if parts, err := os.ReadDir(cfg.Archive); cfg.Archive != "" && err == nil && len(parts) > 0 {
 		fmt.Fprintf(w,

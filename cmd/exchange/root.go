@@ -163,7 +163,8 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 		Use:   name,
 		Short: short,
 		Args:  cobra.ArbitraryArgs, // otherwise a misspelt command prints the help and succeeds
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			name := strings.TrimPrefix(c.CommandPath(), "exchange ")
 			if len(args) > 0 {
 				return usage("%s has no command %q, only %s", name, args[0],
 					strings.Join(names, ", "))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ import (
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
 // go on. The error carries the exit code.
 func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineWriter,
-	takeOver bool) error {
+	once thisStart) error {
 	log := slog.Default()
 	build := buildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
@@ -100,13 +101,13 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 		return serveObserver(ctx, cfg, g, at, open, served)
 	}
 	if at != nil {
-		return serveNode(ctx, cfg, archived, g, at, open, served)
+		return serveNode(ctx, cfg, once, archived, g, at, open, served)
 	}
-	return serveAlone(ctx, cfg, takeOver, archived, renewed, open, served)
+	return serveAlone(ctx, cfg, once, archived, renewed, open, served)
 }
 
 // serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
-func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived *archive.Archive,
+func serveAlone(ctx context.Context, cfg *config.Config, once thisStart, archived *archive.Archive,
 	renewed *renewal, open *listeners, served <-chan error) error {
 	log, g := slog.Default(), renewed.gateway
 	if there, err := replicated.Formed(cfg.Data); err != nil || there {
@@ -120,7 +121,7 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	defer closeStore(store, log)
 	d := &demo{cfg: cfg}
 	var waited atomic.Bool // for another process that served
-	engine, err := startEngine(ctx, cfg, takeOver, store, archived, func(owner string) {
+	engine, err := startEngine(ctx, cfg, once, store, archived, func(owner string) {
 		waited.Store(waited.Load() || owner != "")
 		g.SetStandby(owner)
 	}, d)
@@ -165,11 +166,12 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 
 // startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
 // nil, without an error, of a standby that was told to stop.
-func startEngine(ctx context.Context, cfg *config.Config, takeOver bool, store persistence.Store,
+func startEngine(ctx context.Context, cfg *config.Config, once thisStart, store persistence.Store,
 	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
 	log := slog.Default()
 	options := engineOptions(cfg, store, log)
-	options.TakeOver, options.StandsBy = takeOver, standsBy
+	options.TakeOver, options.RevokeLost = once.takeOver, once.revokeLost
+	options.StandsBy = standsBy
 	if archived != nil {
 		// Otherwise nothing could ever be archived, and so nothing trimmed.
 		if err := archived.Fits(ctx, store); err != nil {
@@ -274,9 +276,11 @@ func startFailed(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return failf(exitUnavailable, "stopped while starting")
+	case errors.Is(err, seal.ErrOtherKey):
+		return failf(exitUsage, "%v\nIt was refused so that nothing is lost: %s", err, lostKeyHelp)
 	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported),
-		errors.Is(err, actors.ErrConfig), errors.Is(err, seal.ErrOtherKey),
-		errors.Is(err, errConfig), errors.Is(err, replicated.ErrFolder):
+		errors.Is(err, actors.ErrConfig), errors.Is(err, errConfig),
+		errors.Is(err, replicated.ErrFolder):
 		return failf(exitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
@@ -329,6 +333,11 @@ func failf(code int, format string, args ...any) error {
 }
 
 var errConfig = errors.New("the configuration does not fit")
+
+// lostKeyHelp says what to do where the key is missing that API secrets are sealed with.
+const lostKeyHelp = "bring exchange.key back, or a retired one as exchange.key.ID beside it, or " +
+	"give the key in " + config.EnvSecretKey + ". If it is lost for good, `exchange serve " +
+	"--revoke-lost-keys` revokes these API keys, mails their owners, and serves"
 
 // startTimeout bounds the wait for a Redis that is not there or still loading.
 const startTimeout = 30 * time.Second
@@ -444,6 +453,10 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 			MinInterval: config.Ms(t.SnapshotMinMs)},
 		Sealer: func(sealed bool) (*seal.Sealer, error) {
 			s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, !sealed)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("there are sealed API secrets in the store, and %w: %s", err,
+					lostKeyHelp)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errConfig, err)
 			}

@@ -23,7 +23,7 @@ func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 	if !authenticated {
 		return a.Archive, nil
 	}
-	keys, err := allKeys(os.Getenv(config.EnvSecretKey), a.cfg)
+	keys, err := seal.Load(os.Getenv(config.EnvSecretKey), a.cfg.SecretKeyFile, false)
 	if err == nil {
 		if err = a.Provable(keys); errors.Is(err, persistence.ErrCorrupt) {
 			err = nil // the audit comes to it
@@ -33,11 +33,6 @@ func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 		return nil, fmt.Errorf("the archive is not audited: %w; %s", err, bringKey(a.cfg))
 	}
 	return a.Under(keys), nil
-}
-
-// allKeys returns the keys that prove files to be the exchange's own.
-func allKeys(text string, cfg *config.Config) (*seal.Sealer, error) {
-	return seal.LoadAll(text, cfg.SecretKeyFile)
 }
 
 // bringKey tells how an operator brings back a missing key.

@@ -40,7 +40,7 @@ func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
 
 // serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
 // nothing is archived. served has the reason why a listener has ended.
-func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archive,
+func serveNode(ctx context.Context, cfg *config.Config, once thisStart, archived *archive.Archive,
 	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
 	n := newNodeServer(cfg, g, p, open)
 	ctx, end := untilListenerEnds(ctx, served)
@@ -53,6 +53,7 @@ func serveNode(ctx context.Context, cfg *config.Config, archived *archive.Archiv
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	options.RevokeLost = once.revokeLost
 	n.demo.prepare(&options)
 	options.Market = p.market.options()
 	options.Operators, options.Edge = g.ServeNode, g

@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors"
 	"exchange/config"
+	"exchange/core/state"
 	"exchange/gateway"
 	"exchange/mail"
 )
@@ -90,9 +91,13 @@ func sendMail(exchange string, send func(context.Context, mail.Message) error) f
 
 // inWords returns the subject and the text of a mail.
 func inWords(exchange string, m *actors.Mail) (subject, text string) {
-	if c := &m.Change; c.Account != 0 {
-		return mail.AddressChange{Exchange: exchange, To: m.To, New: c.New, Account: m.Account,
-			HeldUntil: time.UnixMicro(c.HeldUs)}.Text()
+	switch c := &m.Change; {
+	case c.Account == 0:
+	case c.What == state.KeysLost:
+		return mail.KeysLost{Exchange: exchange, To: m.To, Account: m.Account}.Text()
+	default:
+		return mail.AddressChange{Exchange: exchange, To: m.To, New: c.What == state.NewAddress,
+			Account: m.Account, HeldUntil: time.UnixMicro(c.HeldUs)}.Text()
 	}
 	d := &m.Withdrawal
 	w := mail.Withdrawal{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),

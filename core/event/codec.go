@@ -104,7 +104,11 @@ func (r *Record) Append(dst []byte) []byte {
 	case KindParallelKey:
 		dst = uv(r.Key.append(dst), uint64(r.Key.Parallel))
 	case KindKeyRevoked:
-		dst = uv(dst, uint64(r.KeyRevoked.Number))
+		n := uint64(r.KeyRevoked.Number)
+		if r.KeyRevoked.Lost {
+			n |= keyLost
+		}
+		dst = uv(dst, n)
 	case KindDeposit:
 		d := &r.Deposit
 		dst = uv(uv(uv(dst, d.ID), uint64(d.Account)), uint64(d.Currency))
@@ -217,8 +221,9 @@ func (c *Cancel) append(dst []byte) []byte {
 }
 
 const (
-	cancelledFlag = 0x80 // beside the side, in one byte: Order.RestCancelled
-	operatorFlag  = 0x80 // beside the kind: the field Operator follows the payload
+	cancelledFlag = 0x80    // beside the side, in one byte: Order.RestCancelled
+	keyLost       = 1 << 32 // beside the number of a key that is revoked: KeyRevoked.Lost
+	operatorFlag  = 0x80    // beside the kind: the field Operator follows the payload
 )
 
 // appendStart writes who wants to trade: the beginning of every order.
@@ -314,7 +319,11 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 			d.fail()
 		}
 	case KindKeyRevoked:
-		r.KeyRevoked = KeyRevoked{Number: d.u32()}
+		n := d.uv()
+		r.KeyRevoked = KeyRevoked{Number: uint32(n), Lost: n&keyLost != 0}
+		if n >= 2*keyLost {
+			d.fail()
+		}
 	case KindDeposit:
 		r.Deposit = Deposit{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(),
 			Reference: d.text()}

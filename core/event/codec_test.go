@@ -120,7 +120,7 @@ func drawRecord(t *rapid.T) Record {
 		r.Key = drawKey(t)
 		r.Key.Parallel = uint16(rapid.IntRange(1, MaxParallel).Draw(t, "nonces"))
 	case KindKeyRevoked:
-		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number")}
+		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number"), rapid.Bool().Draw(t, "lost")}
 	case KindDeposit:
 		r.Deposit = Deposit{u64.Draw(t, "id"), u32.Draw(t, "account"), u16.Draw(t, "currency"),
 			drawAmount(t, "amount"), drawText(t, "reference")}
@@ -376,7 +376,7 @@ func TestNumbersAndTextsOutOfRangeAreRefused(t *testing.T) {
 		t.Fatalf("the order that the cases below spoil: %v", err)
 	}
 	f("a currency number of 17 bits", payload(KindCurrency, numbers(1<<16, 0)))
-	f("an account number of 33 bits", payload(KindKeyRevoked, numbers(1<<32)))
+	f("a key number of 34 bits", payload(KindKeyRevoked, numbers(1<<33)))
 	f("an amount of 64 bits", payload(KindDeposit, numbers(1, 1, 1, 1<<63, 0)))
 	f("a number of 65 bits", payload(KindDeposit, bytes.Repeat([]byte{0xff}, 9), []byte{2},
 		numbers(1, 1, 1, 0)))

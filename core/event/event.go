@@ -201,6 +201,7 @@ func (k *Key) Bound() []byte {
 // KeyRevoked ends an API key.
 type KeyRevoked struct {
 	Number uint32
+	Lost   bool // no server's key opens its secret any more, and its owner gets a mail of that
 }
 
 // Deposit credits an account from outside.

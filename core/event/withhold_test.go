@@ -31,6 +31,7 @@ var crossing = map[string]bool{
 	"Key.Sealed":          false,
 	"Key.Parallel":        true,
 	"KeyRevoked.Number":   true,
+	"KeyRevoked.Lost":     true, // its state has the mail, which says nothing there
 	"Deposit.ID":          true,
 	"Deposit.Account":     true,
 	"Deposit.Currency":    true,

@@ -37,7 +37,12 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		}
 		return s.newKey(&r.Key)
 	case event.KindKeyRevoked:
-		return s.revoke(r.KeyRevoked.Number)
+		err := s.revoke(r.KeyRevoked.Number)
+		if err == nil && r.KeyRevoked.Lost {
+			k := s.key(r.KeyRevoked.Number)
+			s.tellOfLostKeys(r.TimeUs, s.accounts[k.Account-1])
+		}
+		return err
 	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
 		event.KindNote, event.KindEmail, event.KindAccountClosed:
 		return s.operate(r)

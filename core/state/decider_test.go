@@ -96,7 +96,8 @@ func (d *decider) next() event.Record {
 		if k.Revoked {
 			return d.refusal(r)
 		}
-		r.Kind, r.KeyRevoked = event.KindKeyRevoked, event.KeyRevoked{Number: k.Number}
+		r.Kind, r.KeyRevoked = event.KindKeyRevoked, event.KeyRevoked{Number: k.Number,
+			Lost: d.pick(2) == 0}
 	case n < 5:
 		return d.refusal(r)
 	case n < 9:

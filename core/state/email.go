@@ -44,14 +44,14 @@ func (s *State) email(r *event.Record) error {
 	before := a.Email
 	a.Email, a.own().heldUs = m.Address, m.HeldUs
 	if before != "" {
-		s.mailChange(r.TimeUs, AddressChange{Account: a.ID, To: before, HeldUs: m.HeldUs})
+		s.mailChange(r.TimeUs, AccountChange{a.ID, before, formerAddress, m.HeldUs})
 	}
-	s.mailChange(r.TimeUs, AddressChange{a.ID, m.Address, true, m.HeldUs})
+	s.mailChange(r.TimeUs, AccountChange{a.ID, m.Address, NewAddress, m.HeldUs})
 	return nil
 }
 
-// mailChange writes a mail about another e-mail address.
-func (s *State) mailChange(timeUs int64, c AddressChange) {
+// mailChange writes a mail about a change of an account.
+func (s *State) mailChange(timeUs int64, c AccountChange) {
 	s.lastMail++
 	s.post(&Mail{ID: s.lastMail, TimeUs: timeUs, Change: c})
 }
@@ -69,10 +69,10 @@ func (a *Account) mayLeave(r *event.Record) error {
 }
 
 // holdsOrCloses reports whether the e-mail address of an account was ever changed, or an account
-// closed.
+// closed, or a mail waits about a change of one.
 func (s *State) holdsOrCloses() bool {
 	return slices.ContainsFunc(s.accounts, func(a *Account) bool {
-		return a.HeldUs() != 0 || a.ClosedUs() != 0
+		return a.HeldUs() != 0 || a.ClosedUs() != 0 || a.rare != nil && len(a.rare.changes) > 0
 	})
 }
 
@@ -87,11 +87,22 @@ func (r *reader) heldAndClosed(a *Account) {
 	}
 }
 
-// addressChange reads what a mail tells of another e-mail address.
-func (r *reader) addressChange(s *State) AddressChange {
-	c := AddressChange{r.u32(), r.text(), r.bool(), int64(r.upTo(math.MaxInt64))}
-	if a := s.Account(c.Account); a == nil || c.To == "" || c.HeldUs < 1 || c.HeldUs > a.HeldUs() {
-		r.fail("a mail tells of another e-mail address that no account has")
+// accountChange reads what a mail tells of a change of an account.
+func (r *reader) accountChange(s *State) AccountChange {
+	c := AccountChange{r.u32(), r.text(), Told(r.u8()), int64(r.upTo(math.MaxInt64))}
+	if a := s.Account(c.Account); a == nil || c.To == "" || c.What > KeysLost ||
+		(c.HeldUs == 0) != (c.What == KeysLost) || c.HeldUs > a.HeldUs() {
+		r.fail("a mail tells of a change that no account has")
 	}
 	return c
+}
+
+// tellOfLostKeys writes a mail to the account's owner. One tells of all keys that end together.
+func (s *State) tellOfLostKeys(timeUs int64, a *Account) {
+	if a.Email == "" || slices.ContainsFunc(a.own().changes, func(id uint64) bool {
+		return s.outbox.mails[id].Change.What == KeysLost
+	}) {
+		return
+	}
+	s.mailChange(timeUs, AccountChange{Account: a.ID, To: a.Email, What: KeysLost})
 }

@@ -70,20 +70,22 @@ func TestAnImageOfAHoldThatCannotBeIsRefused(t *testing.T) {
 	if _, err := Decode(s.AppendTo(nil)); err == nil {
 		t.Error("an account without an address is held")
 	}
-	for name, spoil := range map[string]func(c *AddressChange){
-		"of no account":    func(c *AddressChange) { c.Account = 99 },
-		"to nobody":        func(c *AddressChange) { c.To = "" },
-		"without a hold":   func(c *AddressChange) { c.HeldUs = 0 },
-		"of another hold":  func(c *AddressChange) { c.HeldUs++ },
-		"of other account": func(c *AddressChange) { c.Account = 2 },
+	for name, spoil := range map[string]func(c *AccountChange){
+		"of no account":    func(c *AccountChange) { c.Account = 99 },
+		"to nobody":        func(c *AccountChange) { c.To = "" },
+		"without a hold":   func(c *AccountChange) { c.HeldUs = 0 },
+		"of keys and hold": func(c *AccountChange) { c.What = KeysLost },
+		"of nothing known": func(c *AccountChange) { c.What = KeysLost + 1 },
+		"of another hold":  func(c *AccountChange) { c.HeldUs++ },
+		"of other account": func(c *AccountChange) { c.Account = 2 },
 	} {
 		impossible(t, name, held(), func(s *State) {
 			for m := range s.MailsAfter(0) {
-				if m.Change.New {
+				if m.Change.What == NewAddress {
 					spoil(&m.Change)
 				}
 			}
-		}, "another e-mail address that no account has")
+		}, "a change that no account has")
 	}
 }
 
@@ -114,6 +116,29 @@ func TestRefusalsCrowdOutNoMailAboutAnAddress(t *testing.T) {
 	if changes, refusals := count(); changes != maxChanges || refusals != maxNotices {
 		t.Errorf("at first %d, then %d mails about addresses and %d refusals wait", first, changes,
 			refusals)
+	}
+	sameImage(t, s)
+}
+
+// All keys that are lost together are told of in one mail, to an owner who has an address.
+func TestLostKeysAreToldOfInOneMail(t *testing.T) {
+	s := small()
+	told, keys := uint32(len(s.Accounts())+1), uint32(len(s.Keys()))
+	apply(t, s, event.Record{Kind: event.KindAccount, TimeUs: 60,
+		Account: event.Account{ID: told, Name: "told", Email: "told@home.example"}},
+		event.Record{Kind: event.KindAccount, TimeUs: 60,
+			Account: event.Account{ID: told + 1, Name: "mute"}})
+	before := s.Mails()
+	for i, account := range []uint32{told, told, told + 1} {
+		n := keys + 1 + uint32(i)
+		apply(t, s, event.Record{Kind: event.KindKey, TimeUs: 60, Key: event.Key{Number: n,
+			Account: account, Key: fmt.Sprint("key-", n), SealedBy: 1, Sealed: []byte("x")}},
+			event.Record{Kind: event.KindKeyRevoked, TimeUs: 60,
+				KeyRevoked: event.KeyRevoked{Number: n, Lost: true}})
+	}
+	want := AccountChange{Account: told, To: "told@home.example", What: KeysLost}
+	if m := s.Mail(s.lastMail); s.Mails() != before+1 || m == nil || m.Change != want {
+		t.Errorf("%+v is the last of %d mails, want %+v", m, s.Mails(), want)
 	}
 	sameImage(t, s)
 }

@@ -405,7 +405,7 @@ func (r *reader) withdrawals(s *State) {
 	for range r.entries {
 		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint())}
 		if r.version > unheldVersion && r.bool() {
-			m.Change = r.addressChange(s)
+			m.Change = r.accountChange(s)
 		} else {
 			m.Withdrawal = r.withdrawal(s)
 		}

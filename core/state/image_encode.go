@@ -303,7 +303,7 @@ func (w *writer) mail(m *Mail) {
 	}
 	w.uint(uint64(change.Account))
 	w.text(change.To)
-	w.bool(change.New)
+	w.buf = append(w.buf, byte(change.What))
 	w.uint(uint64(change.HeldUs))
 }
 

@@ -8,22 +8,31 @@ import (
 )
 
 // A Mail is a mail to be sent. It is about a withdrawal, with its code or about its refusal; or it
-// tells of another e-mail address of an account.
+// tells of a change of an account.
 type Mail struct {
 	ID         uint64
 	TimeUs     int64
 	Withdrawal Withdrawal    // the withdrawal when the mail was written
-	Change     AddressChange // of no account: the mail is about the withdrawal
+	Change     AccountChange // of no account: the mail is about the withdrawal
 }
 
-// An AddressChange is what a mail tells of an account's e-mail address. The address before gets
-// one such mail, and the new one another.
-type AddressChange struct {
+// An AccountChange is what a mail tells of an account: that it has another e-mail address, or that
+// API keys of it have ended.
+type AccountChange struct {
 	Account uint32
 	To      string // address that the mail goes to
-	New     bool   // that is the new address
-	HeldUs  int64  // until when no money is withdrawn
+	What    Told
+	HeldUs  int64 // until when no money is withdrawn; 0: of KeysLost
 }
+
+// Told is what an AccountChange tells. The numbers are stored.
+type Told uint8
+
+const (
+	formerAddress Told = iota // the reader's address is the account's no more
+	NewAddress                // the reader's address is the account's from now on
+	KeysLost                  // no server's key opens the secrets of some API keys: they are revoked
+)
 
 // Account returns the id of the account that a mail is for.
 func (m *Mail) Account() uint32 {
@@ -36,8 +45,8 @@ func (m *Mail) Account() uint32 {
 // hasCode reports whether a mail has the code of a withdrawal.
 func (m *Mail) hasCode() bool { return m.Withdrawal.Status == event.WithdrawalNew }
 
-// maxNotices and maxChanges are how many mails about refused withdrawals, and about changed
-// addresses, wait for one account at most. One more replaces the oldest.
+// maxNotices and maxChanges are how many mails about refused withdrawals, and about changes of it,
+// wait for one account at most. One more replaces the oldest.
 const maxNotices, maxChanges = 100, 20
 
 // An outbox has the mails to be sent. It is bounded. There is at most one mail with a code for each
@@ -124,7 +133,7 @@ func (s *State) post(m *Mail) {
 }
 
 // waiting returns the list of the account's mails that a mail without a code is in, and how many
-// that has at most. Refusals crowd out no mail about an address.
+// that has at most. Refusals crowd out no mail about a change.
 func (r *rare) waiting(m *Mail) (list *[]uint64, most int) {
 	if m.Change.Account != 0 {
 		return &r.changes, maxChanges

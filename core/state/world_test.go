@@ -57,6 +57,9 @@ func (w *world) note(r *event.Record) {
 		w.keys[r.Key.Number] = r.Key.Account
 	case event.KindKeyRevoked:
 		w.revoke(r.KeyRevoked.Number)
+		if r.KeyRevoked.Lost {
+			w.lose(r.TimeUs, w.keys[r.KeyRevoked.Number])
+		}
 	case event.KindDeposit:
 		w.in[r.Deposit.Currency] = w.in[r.Deposit.Currency].Add(r.Deposit.Amount.Balance())
 	case event.KindOrder, event.KindInstructed, event.KindStop, event.KindTriggered,
@@ -118,6 +121,19 @@ func (w *world) note(r *event.Record) {
 func (w *world) revoke(key uint32) {
 	w.revoked[key] = true
 	delete(w.nonces, key)
+}
+
+// lose tells an account once that keys are lost, unless that mail waits still.
+func (w *world) lose(timeUs int64, account uint32) {
+	waits := slices.ContainsFunc(w.mails, func(m Mail) bool {
+		return m.Change.Account == account && m.Change.What == KeysLost
+	})
+	if to := w.emails[account]; to != "" && !waits {
+		w.lastMail++
+		w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: timeUs,
+			Change: AccountChange{Account: account, To: to, What: KeysLost}})
+		w.crowdOut(account, true)
+	}
 }
 
 func (w *world) ask(r *event.Record) {
@@ -184,8 +200,12 @@ func (w *world) readdress(r *event.Record) {
 	for _, to := range []string{w.emails[m.Account], m.Address} {
 		if to != "" {
 			w.lastMail++
-			w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: r.TimeUs, Change: AddressChange{
-				Account: m.Account, To: to, New: to == m.Address, HeldUs: m.HeldUs}})
+			what := formerAddress
+			if to == m.Address {
+				what = NewAddress
+			}
+			w.mails = append(w.mails, Mail{ID: w.lastMail, TimeUs: r.TimeUs,
+				Change: AccountChange{m.Account, to, what, m.HeldUs}})
 			w.crowdOut(m.Account, true)
 		}
 	}

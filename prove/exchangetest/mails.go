@@ -8,7 +8,9 @@ import (
 	"net"
 	netmail "net/mail"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,13 +19,14 @@ import (
 	"exchange/mail/mailtest"
 )
 
-// Mails is a mail server. It keeps the newest code that was mailed for each withdrawal. Its methods
-// may be called from any goroutine.
+// Mails is a mail server. It keeps the newest code that was mailed for each withdrawal, and other
+// mails as they are. Its methods may be called from any goroutine.
 type Mails struct {
 	address *net.TCPAddr
 
 	mu    sync.Mutex
 	codes map[uint64]string
+	other []string
 }
 
 // newMails serves until the test ends.
@@ -48,6 +51,17 @@ func (m *Mails) Code(withdrawal uint64) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.codes[withdrawal]
+}
+
+// Told reports whether a mail without a code has all of the words.
+func (m *Mails) Told(words ...string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.other, func(text string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool {
+			return !strings.Contains(text, w)
+		})
+	})
 }
 
 // Forget makes the codes so far unknown.
@@ -77,7 +91,10 @@ func (s mailSession) Data(r io.Reader) error {
 	}
 	found := mailedCode.FindSubmatch(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
 	if found == nil {
-		return nil // of a refusal
+		s.mails.mu.Lock()
+		defer s.mails.mu.Unlock()
+		s.mails.other = append(s.mails.other, string(text))
+		return nil
 	}
 	id, err := strconv.ParseUint(string(found[1]), 10, 64)
 	if err != nil {

@@ -356,10 +356,10 @@ var plainFaults = []patch{
 		"if m := s.Maintenance(); m.On «&& !FAULT »{"},
 	{"a restart lets a halted pair trade", "actors/book.go", "halted: market.Halted« && !FAULT»,"},
 	{"a start without HEAD goes on with the history that it finds", "actors/recovery.go",
-		"if !before.IsZero() && «!lost→(!lost || FAULT)» {"},
+		"if !before.IsZero() && «!headless→(!headless || FAULT)» && !keyless {"},
 	{"a history is named after admission has opened", "actors/recovery.go",
-		"«return r.append(ctx, o, append(newHistory(r.committed.State(), o)→begins := " +
-			"newHistory(r.committed.State(), o)\nif FAULT && len(begins) > 0 {\n" +
+		"«return r.append(ctx, o, append(r.newHistory(o)→begins := " +
+			"r.newHistory(o)\nif FAULT && len(begins) > 0 {\n" +
 			"time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, begins) " +
 			"})\nbegins = nil\n}\nreturn r.append(ctx, o, append(begins», records...))"},
 	{"a restored store goes on with the history of its backup", "persistence/backup/load.go",
