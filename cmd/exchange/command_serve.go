@@ -24,13 +24,19 @@ On a store that others can reach (Redis) one exchange serves, and each further o
 waits until the owner has stopped or shows no sign of life. With --take-over it takes the store at
 once, which ends the other one, and opens timing.owner_stale_ms later.
 
+The data folder knows which store and which archive it has served with. If an empty one is in their
+place, mostly because a disk is not mounted, the start ends with 75 and makes nothing: a supervisor
+tries again until the disk is there. With --new a new one begins there. A store with another history
+is refused with 64. A missing folder above a configured one ends a start with 75, too, unless --new
+is given or the path is below ./data.
+
 With --node and --nodes it is one of several nodes that keep one journal together, see
 ` + "`exchange cluster --help`" + `. With --node, --observer and --follow it serves from what such nodes
 have, without a store and without a vote.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var given sources
-	var takeOver bool
+	var by insistence
 	c := &cobra.Command{
 		Use:   "serve [--config FILE | --demo]",
 		Short: "Run the exchange",
@@ -41,7 +47,7 @@ func (p *program) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if takeOver && cfg.Cluster.On() {
+			if by.takeOver && cfg.Cluster.On() {
 				return usage("--take-over is for a store that others can reach: the nodes of a " +
 					"cluster agree themselves; see exchange cluster transfer")
 			}
@@ -52,12 +58,14 @@ func (p *program) serveCommand() *cobra.Command {
 				slog.Warn("an environment variable names no option and is ignored", "name", name)
 			}
 			load := func() (*config.Config, error) { return p.load(&given) }
-			return serve(ctx, cfg, rereading{load, level}, takeOver)
+			return serve(ctx, cfg, rereading{load, level}, by)
 		}),
 	}
 	given.register(c.Flags())
-	c.Flags().BoolVar(&takeOver, "take-over", false,
+	c.Flags().BoolVar(&by.takeOver, "take-over", false,
 		"this once, take a shared store from an exchange that may still run")
+	c.Flags().BoolVar(&by.anew, "new", false,
+		"this once, begin a new store or archive where an empty one is in the place of a known one")
 	return c
 }
 

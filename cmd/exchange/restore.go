@@ -23,6 +23,8 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
+	"exchange/persistence/folder"
+	"exchange/persistence/redis"
 	"exchange/persistence/replicated"
 )
 
@@ -232,9 +234,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		return withExit(exitUsage, cmp.Or(err, fmt.Errorf("the folder %s is that of a cluster's "+
 			"node; nothing was written: name an empty one", cfg.Data)))
 	}
-	store, err := openStore(ctx, cfg, true,
-		newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format},
-			new(slog.LevelVar)))
+	log := newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format},
+		new(slog.LevelVar))
+	store, err := openStore(ctx, cfg, redis.Options{Fill: true, Logger: log})
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf(
 			"%w; nothing was written: if the store is what is damaged, name an empty one", err))
@@ -247,6 +249,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
 	if err == nil && cfg.Cluster.On() {
 		err = replicated.Found(cfg.Data, cluster, cfg.Cluster.Node, info.Sequence)
+	}
+	if err == nil {
+		err = folder.Of(cfg.Data, log).Restored()
 	}
 	g.done()
 	if err != nil {
@@ -430,9 +435,8 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	}
 	if !strings.HasPrefix(a.Store, "pebble:") {
 		fmt.Fprintln(w,
-			"- on each other host that has served from this store, remove HEAD.redis from the "+
-				"data "+
-				"folder: it knows of what is gone")
+			"- on each other host that has served from this store, remove HEAD.redis and "+
+				"owner.id from the data folder: they know of what is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	if a.Node != "" {
