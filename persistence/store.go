@@ -46,6 +46,9 @@ var (
 	ErrAbsent = errors.New("nothing is there")
 	// ErrForeign: a store has another history than the one that is known to have been there.
 	ErrForeign = errors.New("another history is there")
+	// ErrVersion: a file or a row is of a version that this program does not read, and is not
+	// damaged.
+	ErrVersion = errors.New("written by another version of the program")
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
 )

@@ -182,6 +182,9 @@ func startEngine(ctx context.Context, known *known, takeOver bool, store persist
 		if err := archived.Fits(ctx, store); err != nil {
 			return nil, archiveUnfit(ctx, err)
 		}
+		if err := known.fits(archived); err != nil {
+			return nil, archiveUnfit(ctx, err)
+		}
 		options.Archive = known.save(archived)
 	}
 	if err := withMail(cfg, log, &options); err != nil {

@@ -121,7 +121,10 @@ func (n *nodeServer) archives(ctx context.Context, archived *archive.Archive) er
 			"the next snapshot is taken", "journal", beat.End.Seq, "archive", end)
 		return nil
 	}
-	return archived.Fits(ctx, n.replica)
+	if err := archived.Fits(ctx, n.replica); err != nil {
+		return err
+	}
+	return n.known.fits(archived)
 }
 
 // unfolded reports whether a node did not start because it cannot fold what the cluster has, or

@@ -101,17 +101,24 @@ func (k *known) openArchive() (*archive.Archive, error) {
 	if err != nil {
 		return nil, archiveFailed(err)
 	}
-	history, begun, err := a.Newest()
-	switch {
-	case err != nil:
+	end, err := a.End()
+	if err != nil {
 		return nil, archiveFailed(err)
-	case begun:
-		err = k.archive.Remember(history)
-	default:
+	}
+	if end == 0 {
 		k.log.Warn("the archive is empty: a new one begins", "folder", dir)
 		err = k.archive.Forget()
 	}
 	return a, withExit(exitUsage, err)
+}
+
+// fits remembers an archive that was found to belong to the store.
+func (k *known) fits(a *archive.Archive) error {
+	history, begun, err := a.Newest()
+	if err != nil || !begun {
+		return err
+	}
+	return k.archive.Remember(history)
 }
 
 // save is the Save of an archive that is known from its first part on.

@@ -127,7 +127,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"", "{", "null", "[]",
+	for _, text := range []string{"", "{", "null", "[]", `{"version":5,"newest":"other"}`,
 		`{"version":5,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":3,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":0,"newest":{"id":"` + first.ID + `"}}`,
@@ -140,7 +140,8 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		said.Reset()
 		known, err := Of(dir, log).Load()
 		if err != nil || known != (persistence.Tenures{}) ||
-			!strings.Contains(said.String(), file) {
+			!strings.Contains(said.String(), file) || strings.Contains(text, `"version":5`) &&
+			!strings.Contains(said.String(), "it is of version 5, and this program reads") {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
 		}
 	}

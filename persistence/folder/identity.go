@@ -125,7 +125,9 @@ func (i *Identity) warn(what string, args ...any) {
 }
 
 func parse(b []byte) (s stored, err error) {
-	if err := json.Unmarshal(b, &s); err != nil {
+	err = json.Unmarshal(b, &s)
+	if form := (*json.UnmarshalTypeError)(nil); err != nil &&
+		!(errors.As(err, &form) && s.Version > identityVersion) { // a newer one may have others
 		return s, err
 	}
 	unused := s.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim

@@ -75,7 +75,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 		}
 	}
 	flush()
-	lost()
+	s.Refuses(75, "nothing is there")
 	restore := append([]string{"restore", backups}, s.Args[1:]...)
 	w.run(0, "", restore...)
 	s.Start()
@@ -86,7 +86,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	s.Kill()
 	w.run(64, "the store is not empty", restore...)
 	flush()
-	lost()
+	s.Refuses(75, "nothing is there")
 	// A file that is cut off is no file that says 0: neither a start nor a restore goes on.
 	if err := os.Truncate(s.Data("HEAD.redis"), 16); err != nil {
 		t.Fatal(err)
@@ -97,6 +97,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	if err := os.Remove(s.Data("HEAD.redis")); err != nil {
 		t.Fatal(err)
 	}
+	s.Args = append(s.Args, "--new")
 	s.Start()
 	stops(t, s)
 	if _, err := os.Stat(s.Data("HEAD.redis")); errors.Is(err, fs.ErrNotExist) {
