@@ -151,8 +151,8 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 	}
 }
 
-// knows refuses a store that is not the one that this host knows, and remembers its history. A store
-// that has folded nothing yet is filled by the others.
+// knows refuses a store that is not the one that this host knows, and remembers its history. A
+// store that has folded nothing yet is filled by the others.
 func (n *Node) knows() error {
 	switch has := n.committed.Histories(); {
 	case n.observer != nil:

@@ -59,8 +59,8 @@ func (c *Catalogue) Pair(name []byte) *Pair { return c.byName[string(name)] }
 // PairNamed is Pair with a string.
 func (c *Catalogue) PairNamed(name string) *Pair { return c.byName[name] }
 
-// EverPair returns the number of the pair of that name, also when it is not configured any more: its
-// rows are kept. 0: there never was one.
+// EverPair returns the number of the pair of that name, also when it is not configured any more:
+// its rows are kept. 0: there never was one.
 func (c *Catalogue) EverPair(name []byte) uint16 { return c.ever[string(name)] }
 
 // Numbered returns the configured pair with that number, which is in use.
@@ -106,8 +106,8 @@ func (c *Catalogue) CurrencyNumber(code string) uint16 {
 	return 0
 }
 
-// EverCurrency returns the number of the currency with that code, also when it is not configured any
-// more; 0: there never was one.
+// EverCurrency returns the number of the currency with that code, also when it is not configured
+// any more; 0: there never was one.
 func (c *Catalogue) EverCurrency(code []byte) uint16 {
 	return uint16(slices.Index(c.codes, string(code)) + 1)
 }
