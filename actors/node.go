@@ -112,6 +112,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := n.knows(); err != nil {
+		return nil, err
+	}
 	n.keys = newKeyring(n.sealer, &n.opts) // a reign finds them open
 	if n.observer == nil {
 		if _, err := n.agreed(); err != nil {
@@ -148,6 +151,22 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 	}
 }
 
+// knows refuses a store that is not the one that this host knows, and remembers its history. A
+// store that has folded nothing yet is filled by the others.
+func (n *Node) knows() error {
+	switch has := n.committed.Histories(); {
+	case n.observer != nil:
+		return nil
+	case len(has) == 0:
+		n.opts.Log.Warn("this node's store is empty: it takes what the others have", "store",
+			n.replica.String())
+		return nil
+	default:
+		return cmp.Or(familiar(&n.opts, n.committed.Folded(), has),
+			n.opts.remember(has[len(has)-1]))
+	}
+}
+
 // holdsIDs returns for how long client order ids are taken, as far as the node knows at its start.
 func (n *Node) holdsIDs() time.Duration {
 	next, _ := n.replica.Market()
@@ -163,7 +182,8 @@ func (n *Node) run() error {
 	n.root = newSystem().Root
 	host := &mailbox.Host{Scheduler: o.Scheduler, Guard: nodeGuard{n}}
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
-		Meter: n.meter, Fail: n.fail, Stop: n.life.stop, Archive: n.archive}
+		Meter: n.meter, Fail: n.fail, Stop: n.life.stop, Archive: n.archive,
+		Remember: func(id persistence.HistoryID) error { return o.remember(id) }}
 	n.folding.connect(n.root, nodeOutside{n}, po)
 	if err := n.folding.spawn(n.root, host, o.atOnce); err != nil {
 		return err

@@ -25,6 +25,10 @@ type Options struct {
 	// Identity remembers the claims of this host to the store. nil: no other process uses the
 	// store, and a start never waits.
 	Identity Identity
+	// Histories remembers which histories the store has had. A start refuses another store with
+	// ErrForeign, and an empty one with ErrAbsent, unless it begins Anew. nil: every store is taken.
+	Histories Histories
+	Anew      bool
 	// TakeOver claims the store also from an owner that may live.
 	TakeOver bool
 	// StandsBy hears for which owner this start waits, and "" when it waits no more; nil: no caller
@@ -252,4 +256,15 @@ func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.history, m.id)
 type Identity interface {
 	Load() (persistence.Tenures, error)
 	Save(persistence.Tenures) error
+}
+
+// Histories has the ids of the histories that a store has had, and its Beat.Origin. Any goroutine
+// may call it.
+type Histories interface {
+	// Known returns the ids, the newest last; none: no store is known.
+	Known() ([]persistence.HistoryID, error)
+	// Remember makes an id one of the newest, durably.
+	Remember(persistence.HistoryID) error
+	// Forget forgets all ids, durably.
+	Forget() error
 }

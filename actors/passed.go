@@ -115,7 +115,7 @@ func (f *forwarded) passes(p *forwardParser) error {
 	x.passed.gated, x.passed.back = p.Flag(), p.Flag()
 	x.passed.answers = int(p.upTo(uint64(f.opts.Limits.Batch)))
 	x.passed.Signed = p.signed()
-	if x.passed.gated != (x.passed.Signature == nil) {
+	if proven := x.passed.Signature != nil; proven == x.passed.gated {
 		p.Fail()
 	}
 	if err := p.done(); err != nil {

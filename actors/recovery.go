@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,7 +57,71 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return r.append(ctx, o, append(r.newHistory(o), records...))
+	before, next := r.committed.State().History(), r.newHistory(o)
+	if len(next) > 0 && r.last > 0 {
+		// a crash may leave the store in either
+		if err := o.remember(before, next[0].History); err != nil {
+			return err
+		}
+	}
+	if err := r.append(ctx, o, append(next, records...)); err != nil {
+		return err
+	}
+	own, err := origin(ctx, o.Store)
+	if err != nil {
+		return err
+	}
+	return o.remember(append(own, r.committed.State().History())...)
+}
+
+// remember remembers histories of the store.
+func (o *Options) remember(ids ...persistence.HistoryID) (err error) {
+	for i := 0; o.Histories != nil && i < len(ids) && err == nil; i++ {
+		err = o.Histories.Remember(ids[i])
+	}
+	return err
+}
+
+// familiar returns why the store cannot be the one that this host knows: ErrAbsent, or ErrForeign.
+// seq is where the journal ends, and has are the histories on the way there and the store's own id.
+func familiar(o *Options, seq uint64, has []persistence.HistoryID) error {
+	if o.Histories == nil {
+		return nil
+	}
+	known, err := o.Histories.Known()
+	switch {
+	case err != nil || len(known) == 0:
+		return err
+	case seq == 0 && o.Anew:
+		return o.Histories.Forget()
+	case seq == 0:
+		return fmt.Errorf("%w: %v is empty, and this data folder knows the store of history %x "+
+			"there: bring its disk or its files back; serve --new begins a new exchange",
+			persistence.ErrAbsent, o.Store, known[len(known)-1])
+	case !slices.ContainsFunc(has, func(id persistence.HistoryID) bool {
+		return slices.Contains(known, id)
+	}):
+		return foreign(o.Store, has, known)
+	}
+	return nil
+}
+
+// foreign is the error of another store than the one that is known.
+func foreign(store persistence.Store, has, known []persistence.HistoryID) error {
+	return fmt.Errorf("%w: %v has history %x, and this data folder knows the store of history %x "+
+		"there: name the store or the data folder that belongs to the other; if another host has "+
+		"restored a backup there, remove owner.id from this data folder", persistence.ErrForeign,
+		store, has[len(has)-1], known[len(known)-1])
+}
+
+// origin returns the store's own id, if it has one.
+func origin(ctx context.Context, store persistence.Store) ([]persistence.HistoryID, error) {
+	beat, err := store.Beat(ctx)
+	var id persistence.HistoryID
+	if n, e := hex.Decode(id[:], []byte(beat.Origin)); err != nil || e != nil || n != len(id) {
+		return nil, err
+	}
+	return []persistence.HistoryID{id}, nil
 }
 
 // newHistory returns the record that begins a history. A new store needs one, and a restored store,
@@ -72,7 +137,10 @@ func (r *recovered) newHistory(o *Options) []event.Record {
 	}
 	begin := event.Record{Kind: event.KindHistory, TimeUs: max(o.nowUs(), s.TimeUs())}
 	rand.Read(begin.History[:])
-	if s.Seq() > 0 {
+	if s.Seq() == 0 {
+		o.Log.Warn("the store is empty: a new exchange begins", "store", o.Store.String(),
+			"history", begin.History.String())
+	} else {
 		o.Log.Warn("a new history begins: codes that were mailed for withdraws before have expired",
 			"restored", before.IsZero(), "head_missing", headless, "key_lost", keyless, "history",
 			begin.History.String())
@@ -189,6 +257,13 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking at the store before it is taken over: %w", err)
+	}
+	own, err := origin(ctx, o.Store)
+	if err == nil {
+		err = familiar(o, o.seen.State().Seq(), append(own, o.seen.Histories()...))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return sealer, fits(o.seen.State(), o, newKeyring(sealer, o), missing)
 }

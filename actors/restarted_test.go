@@ -129,7 +129,13 @@ func one[T any](row T, found bool, err error) (string, error) {
 // lists are all lists that clients may ask for, by name, each at its bounds.
 func (p *past) lists(d *committed.Door, key *directory.Key,
 	pair *directory.Pair) map[string]func() (string, error) {
-	by := func() committed.Asker { return committed.Asker{Key: key, Nonce: p.next()} }
+	by := func() committed.Asker {
+		asker := committed.Asker{Key: key, Nonce: p.next()}
+		if key.Material == nil { // at an observer
+			asker.Key = signed(key)
+		}
+		return asker
+	}
 	lists := map[string]func() (string, error){
 		"one order": func() (string, error) { return one(d.Order(by(), p.order)) },
 		"the order of a cancel": func() (string, error) {

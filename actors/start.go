@@ -55,6 +55,11 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 			return nil, err
 		}
 	}
+	if o.Store.Exclusive() { // otherwise foresee has looked, before a standby's wait
+		if err := familiar(o, r.last, r.committed.Histories()); err != nil {
+			return nil, err
+		}
+	}
 	r.keys = newKeyring(sealer, o)
 	if err := servable(r.committed.State(), o, r.keys); err != nil {
 		return nil, err
@@ -180,7 +185,8 @@ func (e *Engine) connect(r *recovered) {
 	} else {
 		e.committed = r.committed
 		po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log,
-			Meter: e.meter, Fail: e.fail, Stop: e.stop}
+			Meter: e.meter, Fail: e.fail, Stop: e.stop,
+			Remember: func(id persistence.HistoryID) error { return o.remember(id) }}
 		if o.Archive != nil {
 			po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
 				return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)

@@ -282,6 +282,9 @@ func Default() *Config {
 	return c
 }
 
+// UsualData is the data folder of an exchange that names none.
+const UsualData = "./data"
+
 // Finish fills in values that depend on others, and checks everything. The error lists all
 // problems. Load has called it.
 func (c *Config) Finish() error {
@@ -290,7 +293,7 @@ func (c *Config) Finish() error {
 	}
 	c.addSynthetic()
 	if c.Data == "" {
-		c.Data = "./data"
+		c.Data = UsualData
 		if folder := c.PebbleFolder(); folder != "" {
 			c.Data = folder
 		}

@@ -41,6 +41,14 @@ var (
 	ErrUnsupported = errors.New("the store's version is not supported")
 	// ErrInvalid: a row or an argument breaks the rules of this package: a fault of the caller.
 	ErrInvalid = errors.New("BUG: cannot be stored or asked")
+	// ErrAbsent: there is nothing where a store or an archive is known to have been. A disk may not
+	// be mounted.
+	ErrAbsent = errors.New("nothing is there")
+	// ErrForeign: a store has another history than the one that is known to have been there.
+	ErrForeign = errors.New("another history is there")
+	// ErrVersion: a file or a row is of a version that this program does not read, and is not
+	// damaged.
+	ErrVersion = errors.New("written by another version of the program")
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
 )
@@ -96,6 +104,9 @@ type Beat struct {
 	// Accepted counts the times that an operator accepted the store's content as complete: with a
 	// claim that insists, or with a restore, also into an emptied store. 0: never.
 	Accepted uint64
+	// Origin is the id of the store itself, that of its first claim: 32 hexadecimal digits. It stays
+	// when another host begins a new history. "": the store has none, or not yet.
+	Origin string
 }
 
 // Lacks reports whether the journal has lost records that an earlier look has seen, and no operator

@@ -38,6 +38,8 @@ type Side struct {
 
 	began    uint64 // sequence of the snapshot that recovery began with
 	refolded uint64 // records, from the journal
+	// histories that recovery has passed
+	histories passed
 
 	batches state.Fold // of state, with note behind each record
 

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/core/state"
+	"exchange/persistence"
 )
 
 // An Imager makes the images of the state that snapshots and audits need. It is a second fold of
@@ -154,7 +155,7 @@ func (i *Imager) Making() bool { return i.ordered.Load() > 0 }
 // image makes the image of the state as it is. After each piece it lets others run, because all
 // processors may be busy.
 func (i *Imager) image() *Image {
-	m, begin := new(Image), time.Now()
+	m, begin := &Image{history: i.batches.State.History()}, time.Now()
 	for piece := range i.batches.State.Image {
 		m.pieces, m.Size = append(m.pieces, piece), m.Size+len(piece)
 		runtime.Gosched()
@@ -168,6 +169,8 @@ type Image struct {
 	Size   int // bytes
 	pieces [][]byte
 	took   time.Duration // to make it
+
+	history persistence.HistoryID
 }
 
 // Read implements io.Reader. It frees what it has read.

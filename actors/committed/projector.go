@@ -48,6 +48,9 @@ type ProjectorOptions struct {
 	// Archive is called before a trim, and returns up to which sequence the store is to trim; 0
 	// with an error: not at all. nil: nothing is archived.
 	Archive func(ctx context.Context, upTo uint64) (trim uint64, err error)
+	// Remember is called before a snapshot is published, with the id of its history; nil: no caller
+	// wants to know.
+	Remember func(persistence.HistoryID) error
 }
 
 // NewProjector makes the projector of a committed side, which Connect connects it with.
@@ -193,7 +196,13 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 		pace.rest()
 		return p.outdated(to)
 	})
-	err := p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image)
+	var err error
+	if p.o.Remember != nil {
+		err = p.o.Remember(image.history)
+	}
+	if err == nil {
+		err = p.o.Store.SaveSnapshot(ctx, p.o.Token, to, image)
+	}
 	switch {
 	case errors.Is(err, errOutdated):
 		return err

@@ -172,6 +172,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.named = namedOrders{orders: map[ownName]namedClosed{}, watermark: watermark}
 	c.own.most = o.OwnBytes
+	c.histories.pass(s)
 	c.filter = newFilter(o.FilterBytes, o.ClientIDHold, s.TimeUs())
 	for _, p := range s.Pairs() {
 		b := new(viewCache)
@@ -211,8 +212,24 @@ func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
 		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 	}
 	c.refolded += next - before
+	c.histories.pass(c.state)
 	return nil
 }
+
+// A passed list has the ids of the histories that a fold has passed.
+type passed []persistence.HistoryID
+
+// pass notes the history of a state. The empty state has none; that of a restored state is zero.
+func (p *passed) pass(s *state.State) {
+	id := s.History()
+	if n := len(*p); s.Seq() > 0 && (n == 0 || (*p)[n-1] != id) {
+		*p = append(*p, id)
+	}
+}
+
+// Histories returns the ids of the histories that recovery has passed, the newest last. The zero id
+// is that of a restored state.
+func (c *Side) Histories() []persistence.HistoryID { return c.histories }
 
 // Fold folds a batch of the start itself, before there is an actor.
 func (c *Side) Fold(prev, next uint64, data []byte) error {
@@ -292,7 +309,12 @@ type Seen struct {
 	image uint64       // sum of the image; of nothing, if there is none
 	sum   maphash.Hash // of the batches behind it; of those that are read again
 	want  uint64       // sum up to the end of the state
+
+	histories passed
 }
+
+// Histories returns the ids of the histories that the fold has passed, as those of a Side.
+func (n *Seen) Histories() []persistence.HistoryID { return n.histories }
 
 // Look folds a store that another process may own. Its caller reports damage, and logs nothing.
 func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
@@ -311,11 +333,13 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 		return nil, err
 	}
 	f := state.Fold{State: n.state}
+	n.histories.pass(n.state)
 	err = store.Read(ctx, n.state.Seq(), func(prev, next uint64, data []byte) error {
 		n.sum.Write(data)
 		if err := f.Batch(prev, next, data); err != nil {
 			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 		}
+		n.histories.pass(n.state)
 		return nil
 	})
 	n.want = n.sum.Sum64()

@@ -1,6 +1,8 @@
 package directory
 
 import (
+	"slices"
+
 	"exchange/core/state"
 )
 
@@ -8,10 +10,11 @@ import (
 type Catalogue struct {
 	pairs      []*Pair // in configured order
 	byName     map[string]*Pair
-	byNumber   []*Pair      // by number-1; nil: not configured
-	markets    []MarketName // by number-1, all that ever were
-	currencies []Currency   // in configured order
-	codes      []string     // of currencies by number-1, all that ever were
+	byNumber   []*Pair           // by number-1; nil: not configured
+	markets    []MarketName      // by number-1, all that ever were
+	ever       map[string]uint16 // their numbers, by name
+	currencies []Currency        // in configured order
+	codes      []string          // of currencies by number-1, all that ever were
 }
 
 // A MarketName has the names of a pair and of its currencies.
@@ -28,14 +31,14 @@ func NewCatalogue(pairs []PairRules, currencies []Currency, s *state.State) *Cat
 	for _, known := range s.Currencies() {
 		c.codes = append(c.codes, known.Code)
 	}
-	numbers := make(map[string]uint16)
+	c.ever = make(map[string]uint16)
 	for _, p := range s.Pairs() {
-		numbers[p.Name] = p.Number
+		c.ever[p.Name] = p.Number
 		c.markets = append(c.markets,
 			MarketName{p.Name, c.codes[p.Base-1], c.codes[p.Quote-1], p.Base, p.Quote})
 	}
 	for i := range pairs {
-		market := s.Pair(numbers[pairs[i].Name])
+		market := s.Pair(c.ever[pairs[i].Name])
 		p := NewPair(pairs[i], market.Number, market.Base, market.Quote)
 		p.halted.Store(market.Halted)
 		c.pairs = append(c.pairs, p)
@@ -55,6 +58,10 @@ func (c *Catalogue) Pair(name []byte) *Pair { return c.byName[string(name)] }
 
 // PairNamed is Pair with a string.
 func (c *Catalogue) PairNamed(name string) *Pair { return c.byName[name] }
+
+// EverPair returns the number of the pair of that name, also when it is not configured any more:
+// its rows are kept. 0: there never was one.
+func (c *Catalogue) EverPair(name []byte) uint16 { return c.ever[string(name)] }
 
 // Numbered returns the configured pair with that number, which is in use.
 func (c *Catalogue) Numbered(number uint16) *Pair { return c.byNumber[number-1] }
@@ -97,6 +104,12 @@ func (c *Catalogue) CurrencyNumber(code string) uint16 {
 		return known.Number
 	}
 	return 0
+}
+
+// EverCurrency returns the number of the currency with that code, also when it is not configured
+// any more; 0: there never was one.
+func (c *Catalogue) EverCurrency(code []byte) uint16 {
+	return uint16(slices.Index(c.codes, string(code)) + 1)
 }
 
 // CurrencyCode is the code of the currency with that number, also when it is not configured any

@@ -55,7 +55,7 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	if bytes.Equal(read("a/node.key"), read("b/node.key")) {
 		t.Error("two nodes have one key")
 	}
-	id, credentials, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
+	id, credentials, err := loadNode(&config.Cluster{Node: "a", Folder: filepath.Join(dir, "a")})
 	if err != nil || credentials == nil || id != strings.TrimSpace(string(read("cluster.id"))) {
 		t.Error(id, err)
 	}
@@ -68,7 +68,7 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	if r := runLine(nil, "cluster", "certify", dir, "d"); r.code != exitDone {
 		t.Error(r)
 	}
-	if _, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "d")}); err != nil {
+	if _, _, err := loadNode(&config.Cluster{Node: "d", Folder: filepath.Join(dir, "d")}); err != nil {
 		t.Error(err)
 	}
 	observerHasNoSecret(t, dir)
@@ -87,11 +87,11 @@ func TestAnAuthorityIsReplacedBesideTheOneBefore(t *testing.T) {
 	}
 	proves := func(from, to string) bool {
 		t.Helper()
-		_, mine, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, from)})
+		_, mine, err := loadNode(&config.Cluster{Node: from, Folder: filepath.Join(dir, from)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, theirs, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, to)})
+		_, theirs, err := loadNode(&config.Cluster{Node: to, Folder: filepath.Join(dir, to)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,8 @@ func observerHasNoSecret(t *testing.T, dir string) {
 		!strings.Contains(r.out, "observer o1") {
 		t.Error(r)
 	}
-	if _, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "o1")}); err != nil {
+	if _, _, err := loadNode(&config.Cluster{Node: "o1", Observer: true,
+		Folder: filepath.Join(dir, "o1")}); err != nil {
 		t.Error(err)
 	}
 	for _, secret := range []string{config.SecretKeyName, config.OperatorTokenName, authorityKey} {
@@ -140,7 +141,7 @@ func refusesOpenKeys(t *testing.T, dir string) {
 	for key, mode := range map[string]os.FileMode{"a/node.key": 0o640, "ca.key": 0o604} {
 		worked(t, os.Chmod(filepath.Join(dir, key), mode))
 	}
-	_, _, err := loadNode(&config.Cluster{Folder: filepath.Join(dir, "a")})
+	_, _, err := loadNode(&config.Cluster{Node: "a", Folder: filepath.Join(dir, "a")})
 	if err == nil || !strings.Contains(err.Error(), "can be read by others") {
 		t.Error(err)
 	}

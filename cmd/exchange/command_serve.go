@@ -30,6 +30,12 @@ A start is refused as long as there are API keys whose secrets no secret key ope
 and retired ones beside it). If their secret key is lost for good, --revoke-lost-keys revokes these
 API keys, mails their owners, makes an exchange.key if there is none, and serves.
 
+The data folder knows which store and which archive it has served with. If an empty one is in their
+place, mostly because a disk is not mounted, the start ends with 75 and makes nothing: a supervisor
+tries again until the disk is there. With --new a new one begins there. A store with another history
+is refused with 64. A missing folder above a configured one ends a start with 75, too, unless --new
+is given or the path is below ./data.
+
 With --node and --nodes it is one of several nodes that keep one journal together, see
 ` + "`exchange cluster --help`" + `. With --node, --observer and --follow it serves from what such nodes
 have, without a store and without a vote.`
@@ -72,11 +78,17 @@ func (p *program) serveCommand() *cobra.Command {
 		"this once, take a shared store from an exchange that may still run")
 	c.Flags().BoolVar(&once.revokeLost, "revoke-lost-keys", false,
 		"this once, revoke the API keys whose secrets no secret key opens, and mail their owners")
+	c.Flags().BoolVar(&once.anew, "new", false,
+		"this once, begin a new store or archive where an empty one is in the place of a known one")
 	return c
 }
 
 // thisStart is what an operator asks of one start, and no configuration has.
-type thisStart struct{ takeOver, revokeLost bool }
+type thisStart struct {
+	takeOver   bool // takes the store of an exchange that may still run
+	revokeLost bool // revokes the API keys that no secret key opens
+	anew       bool // begins a store or an archive anew that the data folder knows
+}
 
 func (p *program) configCommand() *cobra.Command {
 	example := &cobra.Command{

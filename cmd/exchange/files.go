@@ -36,13 +36,16 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 	return withExit(exitUnavailable, syncFolder(folder))
 }
 
-// mayMakeFolder returns why makeFolder would not make a folder, which is that the one above it is
-// missing: a disk may not be mounted, or the name be wrong.
-func mayMakeFolder(dir string) error {
+// mayMakeFolder returns why makeFolder would not make a folder: the one above it is missing.
+func mayMakeFolder(dir string) error { return withExit(exitUsage, missingAbove(dir)) }
+
+// missingAbove returns an error if the folder is missing in which another one is to be made: a disk
+// may not be mounted, or the name be wrong.
+func missingAbove(dir string) error {
 	above := filepath.Dir(filepath.Clean(dir))
 	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
-		return withExit(exitUsage, fmt.Errorf("there is no folder %s, in which %s is to be made: "+
-			"make it, or mount its disk; nothing was written", above, filepath.Base(dir)))
+		return fmt.Errorf("there is no folder %s, in which %s is to be made: make it, or mount its "+
+			"disk; nothing was written", above, filepath.Base(dir))
 	}
 	return nil
 }

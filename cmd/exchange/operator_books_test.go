@@ -18,6 +18,7 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
+	"exchange/persistence/memory"
 	"exchange/persistence/pebble"
 )
 
@@ -390,9 +391,13 @@ func zeroKey() *seal.Sealer { return must(seal.New(make([]byte, seal.KeyBytes)))
 // testBackup returns a backup of an exchange with these accounts and a key.
 func testBackup(t *testing.T, accounts ...string) []byte {
 	t.Helper()
-	store := must(pebble.Open(t.TempDir(), pebble.Options{}))
-	defer store.Close()
-	s, e := state.New(), state.Effects{}
+	return backupOf(t, state.New(), accounts...)
+}
+
+// backupOf is testBackup of an exchange that begins with a state.
+func backupOf(t *testing.T, s *state.State, accounts ...string) []byte {
+	t.Helper()
+	store, e := memory.Open(memory.NewDisk(), persistence.Retention{}), state.Effects{}
 	for i, name := range accounts {
 		id := uint32(i + 1)
 		worked(t, s.Apply(
@@ -470,8 +475,14 @@ func TestARestoreTakesTheNewestBackupIntoAnEmptyStore(t *testing.T) {
 		worked(t, os.WriteFile(name, b, 0o600))
 		return name
 	}
-	// of before a restore
-	older := write("exchange-6.backup", testBackup(t, "alice", "bob", "carol"))
+	before := state.New() // a restore, in other histories
+	for id := range byte(2) {
+		if err := before.Apply(&event.Record{Kind: event.KindHistory,
+			History: event.HistoryID{1 + id}}, new(state.Effects)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older := write("exchange-6.backup", backupOf(t, before, "alice", "bob"))
 	newest := write("exchange-4.backup", testBackup(t, "alice", "bob"))
 	write("notes.txt", []byte("not ours"))
 	write("exchange-04.backup", []byte("not ours"))

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +23,8 @@ import (
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
+	"exchange/persistence/folder"
+	"exchange/persistence/redis"
 	"exchange/persistence/replicated"
 )
 
@@ -46,7 +50,8 @@ type restoreAnswer struct {
 
 func (a *restoreAnswer) complete() bool { return true }
 
-const restoreHelp = `Fills the configured store from a backup of ` + "`exchange backup`" + `: a file, or the newest in a folder. The store must be
+const restoreHelp = `Fills the configured store from a backup of ` + "`exchange backup`" + `: a file, or the newest in a folder:
+of one history that with the highest sequence, of several histories one of that which was backed up last. The store must be
 empty, and may be of another kind than the one that was backed up. No server may be running on it.
 
 The server's secret key (exchange.key, which was kept apart) must be in its file first, or in the environment: the
@@ -85,7 +90,7 @@ func (p *program) restoreCommand() *cobra.Command {
 				fmt.Fprintf(p.stderr,
 					"exchange: the environment variable %s names no option and is ignored\n", name)
 			}
-			file, of, err := findBackup(args[0])
+			file, of, err := p.findBackup(args[0])
 			if err != nil {
 				return err
 			}
@@ -99,20 +104,39 @@ func (p *program) restoreCommand() *cobra.Command {
 }
 
 // findBackup returns the file itself, or the newest backup in a folder and how many it has.
-func findBackup(path string) (file string, of int, err error) {
+func (p *program) findBackup(path string) (file string, of int, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", 0, withExit(exitUsage, fmt.Errorf("there is no backup: %w", err))
 	}
 	if !info.IsDir() {
+		if info, err := describe(path); err == nil { // what is wrong with it is told later
+			p.warnOfFuture([]found{{path, info}}, time.Now())
+		}
 		return path, 1, nil
 	}
+	list, err := backupsIn(path)
+	if err != nil {
+		return "", 0, err
+	}
+	now := time.Now()
+	p.warnOfFuture(list, now)
+	return newest(list, now).file, len(list), nil
+}
+
+// A found is a backup and its description.
+type found struct {
+	file string
+	info *backup.Info
+}
+
+// backupsIn returns all backups of a folder, which has at least one.
+func backupsIn(path string) (list []found, err error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return "", 0, withExit(exitUsage,
+		return nil, withExit(exitUsage,
 			fmt.Errorf("the folder of the backup cannot be read: %w", err))
 	}
-	var newest time.Time
 	for _, e := range entries {
 		var sequence uint64
 		if _, err := fmt.Sscanf(e.Name(), backupPrefix+"%d"+backupSuffix, &sequence); err != nil ||
@@ -120,37 +144,61 @@ func findBackup(path string) (file string, of int, err error) {
 			continue
 		}
 		name := filepath.Join(path, e.Name())
-		taken, err := takenAt(name)
+		info, err := describe(name)
 		if err != nil {
-			return "", 0, withExit(exitBroken,
+			return nil, withExit(exitBroken,
 				fmt.Errorf("%s: %w: if it is not the one to restore, name the file that is", name,
 					err))
 		}
-		if of++; of == 1 || taken.After(newest) {
-			file, newest = name, taken
-		}
+		list = append(list, found{name, info})
 	}
-	if of == 0 {
-		return "", 0, withExit(exitUsage,
+	if len(list) == 0 {
+		return nil, withExit(exitUsage,
 			fmt.Errorf("there is no backup in %s: it would be called %s", path,
 				backupPrefix+"SEQUENCE"+backupSuffix))
 	}
-	return file, of, nil
+	return list, nil
 }
 
-// takenAt returns the time of a backup. Its sequence alone does not tell which is newest, because a
-// restored exchange goes on from a lower one.
-func takenAt(name string) (time.Time, error) {
+func describe(name string) (*backup.Info, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
 	defer f.Close()
-	info, err := backup.Describe(f)
-	if err != nil {
-		return time.Time{}, err
+	return backup.Describe(f)
+}
+
+// newest returns the backup to restore. Within one history the sequence tells, because a clock may
+// have been wrong. A restored exchange goes on from a lower sequence in a history of its own, so of
+// several histories the one counts of which a backup was taken last; a time in the future is wrong.
+func newest(list []found, now time.Time) found {
+	highest, last := map[string]found{}, map[string]time.Time{}
+	for _, f := range list {
+		h := f.info.History
+		if best, ok := highest[h]; !ok || f.info.Sequence > best.info.Sequence {
+			highest[h] = f
+		}
+		if at := f.info.Taken; at.After(last[h]) && !at.After(now) {
+			last[h] = at
+		}
 	}
-	return info.Taken, nil
+	return slices.MaxFunc(slices.Collect(maps.Values(highest)), func(a, b found) int {
+		return cmp.Or(last[a.info.History].Compare(last[b.info.History]),
+			cmp.Compare(a.info.Sequence, b.info.Sequence),
+			strings.Compare(a.info.History, b.info.History))
+	})
+}
+
+// warnOfFuture warns of backups that were taken in the future, as their descriptions say.
+func (p *program) warnOfFuture(list []found, now time.Time) {
+	for _, f := range list {
+		if f.info.Taken.After(now) {
+			fmt.Fprintf(p.stderr, "exchange: %s says that it was taken at %s, which is in the "+
+				"future: a clock was wrong then, or this machine's is now\n", f.file,
+				f.info.Taken.Format(time.RFC3339))
+		}
+	}
 }
 
 func (p *program) restore(ctx context.Context, cfg *config.Config, file string, of int,
@@ -186,9 +234,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 		return withExit(exitUsage, cmp.Or(err, fmt.Errorf("the folder %s is that of a cluster's "+
 			"node; nothing was written: name an empty one", cfg.Data)))
 	}
-	store, err := openStore(ctx, cfg, true,
-		newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format},
-			new(slog.LevelVar)))
+	log := newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format},
+		new(slog.LevelVar))
+	store, err := openStore(ctx, cfg, redis.Options{Fill: true, Logger: log})
 	if errors.Is(err, persistence.ErrCorrupt) {
 		return withExit(exitUsage, fmt.Errorf(
 			"%w; nothing was written: if the store is what is damaged, name an empty one", err))
@@ -201,6 +249,9 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
 	if err == nil && cfg.Cluster.On() {
 		err = replicated.Found(cfg.Data, cluster, cfg.Cluster.Node, info.Sequence)
+	}
+	if err == nil {
+		err = folder.Of(cfg.Data, log).Restored()
 	}
 	g.done()
 	if err != nil {
@@ -379,9 +430,8 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	}
 	if !strings.HasPrefix(a.Store, "pebble:") {
 		fmt.Fprintln(w,
-			"- on each other host that has served from this store, remove HEAD.redis from the "+
-				"data "+
-				"folder: it knows of what is gone")
+			"- on each other host that has served from this store, remove HEAD.redis and "+
+				"owner.id from the data folder: they know of what is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	if a.Node != "" {

@@ -44,6 +44,11 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	if err := refusals(cfg); err != nil {
 		return err
 	}
+	if !once.anew {
+		if err := mayServeIn(cfg.Data); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return failf(exitUsage, "the data folder cannot be made: %v", err)
 	}
@@ -52,6 +57,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 		return err
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
+	known := newKnown(cfg, once.anew, log)
 	secret, err := tokens(cfg)
 	if err != nil {
 		return failf(exitUsage, "%v", err)
@@ -83,10 +89,13 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
 	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
 		certified.public, certified.operator, certified.metrics
+	if err := known.lookAtFolder(); err != nil && !cfg.Cluster.Observer {
+		return err
+	}
 	var archived *archive.Archive
 	if cfg.Archive != "" {
-		if archived, err = archive.Open(cfg.Archive); err != nil {
-			return archiveFailed(err)
+		if archived, err = known.openArchive(); err != nil {
+			return err
 		}
 		o.Archive = auditable{archived, cfg}
 	}
@@ -101,27 +110,27 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 		return serveObserver(ctx, cfg, g, at, open, served)
 	}
 	if at != nil {
-		return serveNode(ctx, cfg, once, archived, g, at, open, served)
+		return serveNode(ctx, known, once, archived, g, at, open, served)
 	}
-	return serveAlone(ctx, cfg, once, archived, renewed, open, served)
+	return serveAlone(ctx, known, once, archived, renewed, open, served)
 }
 
 // serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
-func serveAlone(ctx context.Context, cfg *config.Config, once thisStart, archived *archive.Archive,
+func serveAlone(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
 	renewed *renewal, open *listeners, served <-chan error) error {
-	log, g := slog.Default(), renewed.gateway
+	cfg, log, g := known.cfg, slog.Default(), renewed.gateway
 	if there, err := replicated.Formed(cfg.Data); err != nil || there {
 		return withExit(exitUsage, cmp.Or(err, fmt.Errorf("the folder %s is that of a cluster's "+
 			"node: set cluster.node, or name another folder", cfg.Data)))
 	}
-	store, err := openStore(ctx, cfg, false, log)
+	store, err := known.openStore(ctx)
 	if err != nil {
 		return startFailed(ctx, err)
 	}
 	defer closeStore(store, log)
 	d := &demo{cfg: cfg}
 	var waited atomic.Bool // for another process that served
-	engine, err := startEngine(ctx, cfg, once, store, archived, func(owner string) {
+	engine, err := startEngine(ctx, known, once, store, archived, func(owner string) {
 		waited.Store(waited.Load() || owner != "")
 		g.SetStandby(owner)
 	}, d)
@@ -166,10 +175,11 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 
 // startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
 // nil, without an error, of a standby that was told to stop.
-func startEngine(ctx context.Context, cfg *config.Config, once thisStart, store persistence.Store,
+func startEngine(ctx context.Context, known *known, once thisStart, store persistence.Store,
 	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
-	log := slog.Default()
+	cfg, log := known.cfg, slog.Default()
 	options := engineOptions(cfg, store, log)
+	options.Histories, options.Anew = known.store, known.anew
 	options.TakeOver, options.RevokeLost = once.takeOver, once.revokeLost
 	options.StandsBy = standsBy
 	if archived != nil {
@@ -177,7 +187,10 @@ func startEngine(ctx context.Context, cfg *config.Config, once thisStart, store 
 		if err := archived.Fits(ctx, store); err != nil {
 			return nil, archiveUnfit(ctx, err)
 		}
-		options.Archive = archived.Save
+		if err := known.fits(archived); err != nil {
+			return nil, archiveUnfit(ctx, err)
+		}
+		options.Archive = known.save(archived)
 	}
 	if err := withMail(cfg, log, &options); err != nil {
 		return nil, err
@@ -279,8 +292,8 @@ func startFailed(ctx context.Context, err error) error {
 	case errors.Is(err, seal.ErrOtherKey):
 		return failf(exitUsage, "%v\nIt was refused so that nothing is lost: %s", err, lostKeyHelp)
 	case errors.Is(err, persistence.ErrNotDurable), errors.Is(err, persistence.ErrUnsupported),
-		errors.Is(err, actors.ErrConfig), errors.Is(err, errConfig),
-		errors.Is(err, replicated.ErrFolder):
+		errors.Is(err, persistence.ErrForeign), errors.Is(err, actors.ErrConfig),
+		errors.Is(err, errConfig), errors.Is(err, replicated.ErrFolder):
 		return failf(exitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
@@ -303,8 +316,11 @@ func archiveFailed(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrOther):
 		return failf(exitUsage,
-			"%v\nName another folder, in which an archive begins with the state of now, or the "+
-				"one that belongs to this store, or start without archive", err)
+			"%v\nName an empty folder and start once with --new: an archive begins there with the "+
+				"state of now; or name the one that belongs to this store, or start without "+
+				"archive", err)
+	case errors.Is(err, persistence.ErrAbsent):
+		return failf(exitUnavailable, "%v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
 			"the archive: %v\nBring what is missing back from a copy of the folder, or start "+
@@ -342,15 +358,27 @@ const lostKeyHelp = "bring exchange.key back, or a retired one as exchange.key.I
 // startTimeout bounds the wait for a Redis that is not there or still loading.
 const startTimeout = 30 * time.Second
 
-// openStore opens the configured store; fill is for a store that a backup fills.
-func openStore(ctx context.Context, cfg *config.Config, fill bool,
-	log *slog.Logger) (persistence.Store, error) {
-	keep := retention(cfg)
+// openStore opens the configured store to serve it.
+func (k *known) openStore(ctx context.Context) (persistence.Store, error) {
+	has, err := k.has(k.store)
+	if err != nil {
+		return nil, err
+	}
+	return openStore(ctx, k.cfg, redis.Options{Known: has, Anew: k.anew, Logger: k.log})
+}
+
+// openStore opens the configured store. o are the options of a Redis for this use. The embedded
+// store has those that it shares.
+func openStore(ctx context.Context, cfg *config.Config, o redis.Options) (persistence.Store,
+	error) {
+	o.Retention, o.AcceptDurability = retention(cfg), cfg.AcceptRedisDurability
+	o.Head = filepath.Join(cfg.Data, redis.HeadFile)
 	if folder := cfg.PebbleFolder(); folder != "" {
 		if err := noCopies(folder); err != nil {
 			return nil, err
 		}
-		s, err := pebble.Open(folder, pebble.Options{Retention: keep, Logger: log})
+		s, err := pebble.Open(folder,
+			pebble.Options{Retention: o.Retention, Logger: o.Logger})
 		if err != nil {
 			return nil, err
 		}
@@ -358,9 +386,7 @@ func openStore(ctx context.Context, cfg *config.Config, fill bool,
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	s, err := redis.Open(ctx, cfg.Store,
-		redis.Options{Retention: keep, AcceptDurability: cfg.AcceptRedisDurability,
-			Head: filepath.Join(cfg.Data, redis.HeadFile), Fill: fill, Logger: log})
+	s, err := redis.Open(ctx, cfg.Store, o)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 // A server of a node follows the journal, serves while its node leads, and follows again.
 type nodeServer struct {
 	cfg     *config.Config
+	known   *known // nil: this is an observer
 	log     *slog.Logger
 	gateway *gateway.Gateway
 	place   *place
@@ -40,9 +41,11 @@ func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
 
 // serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
 // nothing is archived. served has the reason why a listener has ended.
-func serveNode(ctx context.Context, cfg *config.Config, once thisStart, archived *archive.Archive,
+func serveNode(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
 	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
+	cfg := known.cfg
 	n := newNodeServer(cfg, g, p, open)
+	n.known = known
 	ctx, end := untilListenerEnds(ctx, served)
 	defer end(nil)
 	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
@@ -53,6 +56,7 @@ func serveNode(ctx context.Context, cfg *config.Config, once thisStart, archived
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	options.Histories, options.Anew = known.store, known.anew
 	options.RevokeLost = once.revokeLost
 	n.demo.prepare(&options)
 	options.Market = p.market.options()
@@ -62,7 +66,7 @@ func serveNode(ctx context.Context, cfg *config.Config, once thisStart, archived
 		return err
 	}
 	if archived != nil {
-		options.Archive = archived.Save
+		options.Archive = known.save(archived)
 	}
 	node, err := startNode(ctx, options)
 	switch {
@@ -118,7 +122,10 @@ func (n *nodeServer) archives(ctx context.Context, archived *archive.Archive) er
 			"the next snapshot is taken", "journal", beat.End.Seq, "archive", end)
 		return nil
 	}
-	return archived.Fits(ctx, n.replica)
+	if err := archived.Fits(ctx, n.replica); err != nil {
+		return err
+	}
+	return n.known.fits(archived)
 }
 
 // unfolded reports whether a node did not start because it cannot fold what the cluster has, or
@@ -163,7 +170,7 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &copies{n.cfg, n.log, key}
+	c := &copies{n.cfg, n.known, n.log, key}
 	local, err := c.open()
 	if err != nil {
 		return nil, err

@@ -20,9 +20,10 @@ import (
 // proves that all nodes have. A store that was a copy is in a folder of its own in that of the
 // embedded store, because that may be the data folder, too.
 type copies struct {
-	cfg *config.Config
-	log *slog.Logger
-	key persistence.Authority
+	cfg   *config.Config
+	known *known
+	log   *slog.Logger
+	key   persistence.Authority
 }
 
 const (
@@ -87,7 +88,10 @@ func (c *copies) Fill(ctx context.Context, r io.Reader) (uint64, error) {
 		return 0, err
 	}
 	info, err := b.Copy(ctx, s)
-	if err = errors.Join(err, s.Close()); err != nil {
+	if err = errors.Join(err, s.Close()); err == nil {
+		err = c.known.store.Remember(persistence.HistoryID(b.State().History()))
+	}
+	if err != nil {
 		return 0, err
 	}
 	return info.Sequence, nil

@@ -71,21 +71,30 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	return s, nil
 }
 
+// Readable returns an error that wraps ErrImageVersion if bytes begin an image of a version that
+// Decode does not read.
+func Readable(begin []byte) error {
+	head := len(imageMagic)
+	if len(begin) <= head || !bytes.HasPrefix(begin, []byte(imageMagic)) {
+		return nil // Decode says what is wrong
+	}
+	if v := begin[head]; v < plainVersion || v > imageVersion {
+		return fmt.Errorf("%w: it is of version %d and this program reads versions %d to %d; run "+
+			"the program that wrote it", ErrImageVersion, v, plainVersion, imageVersion)
+	}
+	return nil
+}
+
 // beginImage reads an image up to its pairs. What is wrong behind its version the reader notes.
 func beginImage(image []byte) (r *reader, s *State, err error) {
 	head := len(imageMagic) + 1
 	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
 		return nil, nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
 	}
-	v := image[head-1]
-	if v < plainVersion || v > imageVersion {
-		return nil, nil,
-			fmt.Errorf(
-				"%w: %w: it is of version %d and this program reads versions %d to %d; run the "+
-					"program that wrote it",
-				ErrImage, ErrImageVersion, v, plainVersion, imageVersion)
+	if err := Readable(image); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
-	r, s = &reader{b: image[head:], version: v}, New()
+	r, s = &reader{b: image[head:], version: image[head-1]}, New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
 	s.deposits = r.upTo(s.seq) // each is a record
 	s.lastWithdrawal, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()

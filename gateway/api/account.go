@@ -44,7 +44,7 @@ func Holding(all []ledger.Holding, currency uint16) ledger.Holding {
 const MaxOrders = 2000
 
 func (c *Call) ownOrders() {
-	q := committed.OrderQuery{Side: c.side("type"), Pair: c.pair(), ClientID: c.clientID(&c.Query),
+	q := committed.OrderQuery{Side: c.side("type"), Pair: c.everPair(), ClientID: c.clientID(&c.Query),
 		Before: c.before(), Status: c.orderStatus(), Waiting: c.waiting(), Offset: c.offset(),
 		Limit: c.limit("limit", MaxOrders, MaxOrders)}
 	if c.badFields() {
@@ -98,7 +98,7 @@ func (c *Call) order() {
 }
 
 func (c *Call) ownTrades() {
-	q := committed.TradeQuery{Pair: c.pair()}
+	q := committed.TradeQuery{Pair: c.everPair()}
 	taker, own := c.side("type"), c.side("my_side")
 	if c.tradePage(&q); c.badFields() {
 		return

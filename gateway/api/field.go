@@ -163,6 +163,20 @@ func (c *Call) pair() uint16 {
 	return pair.Number
 }
 
+// everPair returns the number of a pair whose rows are asked for, also when it is not configured any
+// more; 0 without the parameter.
+func (c *Call) everPair() uint16 {
+	p, ok := c.Query.Get("pair")
+	if !ok {
+		return 0
+	}
+	number := c.public.EverPair(p.Value)
+	if number == 0 {
+		c.bad("pair", FieldPair)
+	}
+	return number
+}
+
 // currency returns a configured currency, nil without the parameter.
 func (c *Call) currency(name string) *directory.Currency {
 	p, ok := c.Query.Get(name)
@@ -176,12 +190,18 @@ func (c *Call) currency(name string) *directory.Currency {
 	return known
 }
 
-// currencyNumber returns the number of the currency that a filter names, 0 without the filter.
-func (c *Call) currencyNumber(name string) uint16 {
-	if known := c.currency(name); known != nil {
-		return known.Number
+// everCurrency returns the number of the currency whose rows are asked for, also when it is not
+// configured any more; 0 without the parameter.
+func (c *Call) everCurrency(name string) uint16 {
+	p, ok := c.Query.Get(name)
+	if !ok {
+		return 0
 	}
-	return 0
+	number := c.public.EverCurrency(p.Value)
+	if number == 0 {
+		c.bad(name, FieldCurrency)
+	}
+	return number
 }
 
 // ascending returns true for ordering=id, false for -id. Without the parameter a list ascends if it

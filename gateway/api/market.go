@@ -155,7 +155,7 @@ func (c *Call) tradePage(q *committed.TradeQuery) {
 }
 
 func (c *Call) trades() {
-	q := committed.TradeQuery{Pair: c.pair()}
+	q := committed.TradeQuery{Pair: c.everPair()}
 	if c.tradePage(&q); c.badFields() {
 		return
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 func (c *Call) deposits() {
-	q := committed.DepositQuery{Currency: c.currencyNumber("currency_id"), Before: c.before(),
+	q := committed.DepositQuery{Currency: c.everCurrency("currency_id"), Before: c.before(),
 		Offset: c.offset(), Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
 	if c.badFields() {
 		return
@@ -34,7 +34,7 @@ func (c *Call) deposits() {
 }
 
 func (c *Call) withdrawals() {
-	q := committed.WithdrawalQuery{Currency: c.currencyNumber("currency_id"),
+	q := committed.WithdrawalQuery{Currency: c.everCurrency("currency_id"),
 		Status: c.withdrawalStatus(), Before: c.before(), Offset: c.offset(),
 		Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
 	if c.badFields() {

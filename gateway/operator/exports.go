@@ -86,6 +86,20 @@ func (c *call) exportPast(
 	})
 }
 
+// everPair returns the number of the pair that the query names, also when it is not configured any
+// more; 0: the query names none.
+func (c *call) everPair() (uint16, error) {
+	args := c.ctx.QueryArgs()
+	if !args.Has("pair") {
+		return 0, nil
+	}
+	number := c.engine.EverPair(args.Peek("pair"))
+	if number == 0 {
+		return 0, &badRequest{fmt.Sprintf("there is no pair %.80q", args.Peek("pair"))}
+	}
+	return number, nil
+}
+
 type tradeLine struct {
 	ID         uint64        `json:"id"`
 	Time       string        `json:"time"`
@@ -104,13 +118,9 @@ type tradeLine struct {
 // exportTrades streams the trades of a pair, oldest first. If no pair is named, those of one pair
 // follow those of the other.
 func exportTrades(c *call) (any, error) {
-	var only uint16
-	if args := c.ctx.QueryArgs(); args.Has("pair") {
-		pair := c.engine.Pair(args.Peek("pair"))
-		if pair == nil {
-			return nil, &badRequest{fmt.Sprintf("there is no pair %.80q", args.Peek("pair"))}
-		}
-		only = pair.Number
+	only, err := c.everPair()
+	if err != nil {
+		return nil, err
 	}
 	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {

@@ -52,12 +52,10 @@ func listOrders(c *call) (any, error) {
 			return nil, &badRequest{"before: the id of an order"}
 		}
 	}
-	if name := c.query("pair"); len(name) > 0 {
-		p := c.engine.Pair(name)
-		if p == nil {
-			return nil, &badRequest{fmt.Sprintf("there is no pair %.80q", name)}
+	if len(c.query("pair")) > 0 {
+		if q.Pair, err = c.everPair(); err != nil {
+			return nil, err
 		}
-		q.Pair = p.Number
 	}
 	if !c.ctx.QueryArgs().Has("account") {
 		return c.allOrders(q, limit)

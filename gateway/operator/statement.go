@@ -60,9 +60,11 @@ func statement(c *call) (any, error) {
 	if account == nil {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", name)}
 	}
-	only, err := everCurrency(c.engine, string(c.query("currency")))
-	if err != nil {
-		return nil, err
+	only, code := uint16(0), c.query("currency")
+	if len(code) > 0 {
+		if only = c.engine.EverCurrency(code); only == 0 {
+			return nil, &badRequest{fmt.Sprintf("there is no currency %.80q", code)}
+		}
 	}
 	s := &statementSource{Statement: account, e: c.engine, only: only, name: name,
 		balances: map[uint16]money.Balance{}}
@@ -73,21 +75,6 @@ func statement(c *call) (any, error) {
 		return s.write(ctx, o)
 	})
 	return nil, errStreamed
-}
-
-// everCurrency returns the number of a currency, even if it is not configured any more; 0 for "".
-func everCurrency(e *actors.Engine, code string) (uint16, error) {
-	if code == "" {
-		return 0, nil
-	}
-	for number := uint16(1); ; number++ {
-		switch e.CurrencyCode(number) {
-		case code:
-			return number, nil
-		case "":
-			return 0, &badRequest{fmt.Sprintf("there is no currency %.80q", code)}
-		}
-	}
 }
 
 type statementSource struct {

@@ -70,7 +70,8 @@ func (t *tasks) remember(m Memory, log *slog.Logger) {
 	}
 	var kept remembered
 	err := json.Unmarshal(m.Text, &kept)
-	if err == nil && kept.Version != memoryVersion {
+	form := (*json.UnmarshalTypeError)(nil) // a newer one may have others
+	if (err == nil || errors.As(err, &form)) && kept.Version != memoryVersion {
 		err = fmt.Errorf("it is of version %d, and this program reads version %d", kept.Version,
 			memoryVersion)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,6 +49,7 @@ type Archive struct {
 	by   persistence.Authority // proves each part that is read; nil: no proof is asked for
 
 	failures *atomic.Uint64 // of Save
+	begun    *atomic.Bool   // it has parts, or had some
 }
 
 // Under returns the archive for a reader that wants each part to be authentic.
@@ -85,8 +87,25 @@ func open(files vfs.FS, dir string) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the archive's folder: %w", err)
 	}
-	a := &Archive{fs: files, dir: dir, part: fileBytes, failures: new(atomic.Uint64)}
-	_, err = a.files()
+	return in(files, dir, false)
+}
+
+// OpenKnown opens an archive that is known to have parts. It makes nothing. ErrAbsent: there is no
+// part, or no folder.
+func OpenKnown(dir string) (*Archive, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the archive's folder: %w", err)
+	}
+	return in(vfs.Default, dir, true)
+}
+
+// in returns the archive in a folder.
+func in(files vfs.FS, dir string, begun bool) (*Archive, error) {
+	a := &Archive{fs: files, dir: dir, part: fileBytes, failures: new(atomic.Uint64),
+		begun: new(atomic.Bool)}
+	a.begun.Store(begun)
+	_, err := a.files()
 	return a, err
 }
 
@@ -100,8 +119,21 @@ func (a *Archive) Dir() string { return a.dir }
 //tidy:keep the operator's Archive asks for it, too
 func (a *Archive) Failures() uint64 { return a.failures.Load() }
 
-// files returns the parts in order. They must follow each other without a gap.
-func (a *Archive) files() ([]file, error) {
+// files returns the parts in order. They must follow each other without a gap. An archive that had
+// parts, and has none, is not an empty one: its disk may not be mounted.
+func (a *Archive) files() (list []file, err error) {
+	list, err = a.parts()
+	switch {
+	case err == nil && len(list) > 0:
+		a.begun.Store(true)
+	case (err == nil || errors.Is(err, fs.ErrNotExist)) && a.begun.Load():
+		return nil, fmt.Errorf("%w: the archive in %s is known to have parts: mount its disk, or "+
+			"bring its files back; serve --new begins a new archive", persistence.ErrAbsent, a.dir)
+	}
+	return list, err
+}
+
+func (a *Archive) parts() ([]file, error) {
 	names, err := a.fs.List(a.dir)
 	if err != nil {
 		return nil, fmt.Errorf("the archive's folder: %w", err)
@@ -219,6 +251,9 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 			a.failures.Add(1)
 		}
 	}()
+	if _, err := a.files(); err != nil {
+		return 0, err // nothing is made where a disk is not mounted
+	}
 	unlock, err := a.lock()
 	if err != nil {
 		return 0, fmt.Errorf("writing the archive: %w", err)

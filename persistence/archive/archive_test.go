@@ -719,6 +719,38 @@ func TestAnyFolderWillDo(t *testing.T) {
 	}
 }
 
+// A disk that is not mounted, from the start on or from some moment: no archive begins in the place
+// of one that is known, and nothing may be trimmed.
+func TestAKnownArchiveIsNotMadeAnew(t *testing.T) {
+	w := newWorld(t, &list{})
+	w.append(1, "batch")
+	w.save(1)
+	w.append(2, "batch")
+	dir := w.archive.Dir()
+	away := dir + ".away"
+	w.must(os.Rename(dir, away))
+	for range 2 { // without a folder, and with an empty one
+		if _, err := OpenKnown(dir); !errors.Is(err, persistence.ErrAbsent) {
+			t.Errorf("it is opened with %v", err)
+		}
+		trim, err := w.archive.Save(w.ctx, w.journal.(persistence.Store), testKey,
+			persistence.HistoryID{}, 2)
+		if trim != 0 || !errors.Is(err, persistence.ErrAbsent) {
+			t.Errorf("up to %d is archived, %v", trim, err)
+		}
+		if names, _ := os.ReadDir(dir); len(names) > 0 {
+			t.Errorf("there are %v", names)
+		}
+		w.must(os.MkdirAll(dir, 0o700))
+	}
+	w.must(errors.Join(os.Remove(dir), os.Rename(away, dir)))
+	if _, err := OpenKnown(dir); err != nil {
+		t.Error(err)
+	}
+	w.save(2)
+	w.wantUpTo(2)
+}
+
 // bounds returns the first and the last record in an archive; 0 and 0: it is empty.
 func bounds(a *Archive) (first, last uint64, err error) {
 	list, err := a.files()

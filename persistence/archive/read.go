@@ -61,6 +61,17 @@ func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	return ids, err
 }
 
+// Newest returns the id of the history that the last part was written under, as its head says; false:
+// the archive is empty.
+func (a *Archive) Newest() (id persistence.HistoryID, ok bool, err error) {
+	list, err := a.files()
+	if err != nil || len(list) == 0 {
+		return id, false, err
+	}
+	h, err := list[len(list)-1].head()
+	return h.history, true, err
+}
+
 // head returns the head of a part.
 func (f *file) head() (head, error) {
 	in, err := f.fs.Open(f.name)

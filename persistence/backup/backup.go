@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/internal/packed"
 )
@@ -54,7 +55,8 @@ type Info struct {
 	Rows map[string]int `json:"-"` // read so far, by kind
 }
 
-// ErrDamaged is wrapped by every error of a stream that is not whole.
+// ErrDamaged is wrapped by every error of a stream that is not whole. One that another version of
+// the program wrote is not damaged: its error wraps persistence.ErrVersion instead.
 var ErrDamaged = errors.New("the backup is damaged")
 
 // A sink writes parts.
@@ -115,7 +117,8 @@ func open(r io.Reader, by persistence.Authority) (*reader, error) {
 func (r *reader) close() { r.in.Close() }
 
 func damaged(err error) error {
-	if err == nil || errors.Is(err, persistence.ErrNoKey) { // the backup may be good
+	if err == nil || errors.Is(err, persistence.ErrNoKey) ||
+		errors.Is(err, persistence.ErrVersion) { // the backup may be good
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -172,7 +175,8 @@ func (r *reader) describe() error {
 	return nil
 }
 
-// image hands out the state's image in pieces, as long as the backup says it is.
+// image hands out the state's image in pieces, as long as the backup says it is. An image of a
+// version that this program does not read is refused before the rows, which may be newer, too.
 func (r *reader) image(piece func(b []byte)) error {
 	for n := int64(0); ; piece(r.part) {
 		if err := r.advance(); err != nil {
@@ -189,6 +193,11 @@ func (r *reader) image(piece func(b []byte)) error {
 		if n += int64(len(r.part)); len(r.part) == 0 || n > r.info.ImageBytes {
 			return fmt.Errorf("%w: a piece of %d bytes does not belong to an image of %d",
 				ErrDamaged, len(r.part), r.info.ImageBytes)
+		}
+		if n == int64(len(r.part)) {
+			if err := state.Readable(r.part); err != nil {
+				return fmt.Errorf("%w: its state: %w", persistence.ErrVersion, err)
+			}
 		}
 	}
 }

@@ -363,7 +363,6 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 			[]byte(`"sequence":1`), 1))
 		s.part(partImage, image)
 	}, "of sequence 1, its state")
-	f("a kind of a later version", func(s *sink) { whole(s); s.part('z', nil) }, "newer program")
 	f("a row that is cut off", func(s *sink) { whole(s); s.part(partTrade, trade[:len(trade)-1]) })
 	f("a row of an account beyond all numbers", func(s *sink) {
 		whole(s)
@@ -382,7 +381,31 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 				return bytes.Replace(raw, []byte("backup 2"),
 					[]byte("backup 9"), 1)
 			})), testKey)
-	fails(t, "another version", err, ErrDamaged, `does not begin with "exchange backup 2"`)
+	fails(t, "another version", err, persistence.ErrVersion,
+		"it is of version 9 and this program reads version 2")
+	_, err = Verify(bytes.NewReader(repacked(t, crafted(t, func(s *sink) {
+		whole(s)
+		s.part('z', nil)
+	}), testKey, func(raw []byte) []byte { return raw })), testKey)
+	fails(t, "a newer kind of part", err, persistence.ErrVersion, "use a newer program")
+	image = state.New().AppendTo(nil)
+	at := 0
+	for ; at < len(image); at++ {
+		if newer := append(bytes.Clone(image[:at]), 255); state.Readable(newer) != nil {
+			break
+		}
+	}
+	_, err = Verify(bytes.NewReader(repacked(t, crafted(t, whole), testKey,
+		func(raw []byte) []byte {
+			newer := bytes.Clone(image[:at+1])
+			newer[at] = 255
+			i := bytes.Index(raw, image[:at])
+			return slices.Concat(raw[:i], newer, raw[i+at+1:])
+		})), testKey)
+	fails(t, "a newer image", err, persistence.ErrVersion, "it is of version 255 and this program")
+	if errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "BUG") {
+		t.Errorf("a newer backup is called damaged: %v", err)
+	}
 }
 
 // repacked returns a stream with other content, compressed and proven without a fault.

@@ -134,7 +134,9 @@ func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		}
 		b := crafted(t, func(s *sink) { s.part(partInfo, info); s.part(partImage, bad[:64<<10]) })
 		n := packedtest.Allocated(func() { _, err = Open(bytes.NewReader(b), testKey) })
-		fails(t, "an image of large numbers", err, ErrDamaged)
+		if !errors.Is(err, ErrDamaged) && !errors.Is(err, persistence.ErrVersion) {
+			t.Errorf("an image of large numbers: %v", err)
+		}
 		if n > mostAllocated {
 			t.Errorf("from byte %d on: %d bytes ask for %d MB", at, len(b), n>>20)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -49,8 +50,10 @@ func (r *rows) check() error {
 	r.alone.Reset()
 	r.addTo(&r.alone)
 	if err := codec.CheckWrites(0, 1, &r.alone); err != nil {
-		//nolint:errorlint // the fault is the backup's
-		return fmt.Errorf("a row that cannot be stored: %v", err)
+		// the fault is the backup's, or that of this program's age
+		return fmt.Errorf("a row has values that this program does not know, or that are "+
+			"impossible: %s",
+			strings.TrimPrefix(err.Error(), persistence.ErrInvalid.Error()+": "))
 	}
 	return nil
 }
@@ -102,8 +105,11 @@ func (r *rows) decode(kind byte, b []byte) error {
 	case partNonce:
 		r.nonce.Nonce = next()
 		r.nonce.Key = string(b)
+	case partInfo, partImage:
+		return fmt.Errorf("a part of kind %q stands among the rows", kind)
 	default:
-		return fmt.Errorf("a part of unknown kind %q: use a newer program", kind)
+		return fmt.Errorf("%w: it has a part of unknown kind %q; use a newer program",
+			persistence.ErrVersion, kind)
 	}
 	if bad {
 		return fmt.Errorf("a row of kind %q is cut off, or has impossible values", kind)

@@ -78,7 +78,8 @@ func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	var said bytes.Buffer
-	i := Of(dir, slog.New(slog.NewTextHandler(&said, nil)))
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	i := Of(dir, log)
 	if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) {
 		t.Fatalf("%+v, %v", known, err)
 	}
@@ -100,19 +101,70 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	file := filepath.Join(dir, identityName)
 	whole, err := os.ReadFile(file)
 	succeeds(t, err)
-	for _, text := range []string{"", "{", "null", "[]",
+	for _, text := range []string{"", "{", "null", "[]", `{"version":5,"newest":"other"}`,
 		`{"version":5,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":3,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":0,"newest":{"id":"` + first.ID + `"}}`,
-		`{"version":4}`, `{"version":4,"newest":{"id":"x"}}`,
+		`{"version":4}`, `{"version":4,"newest":{},"seen":{},"store":["x"]}`, `{"version":4,"newest":{"id":"x"}}`,
 		`{"version":4,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 		said.Reset()
-		if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) ||
-			!strings.Contains(said.String(), file) {
+		known, err := Of(dir, log).Load()
+		if err != nil || known != (persistence.Tenures{}) ||
+			!strings.Contains(said.String(), file) || strings.Contains(text, `"version":5`) &&
+			!strings.Contains(said.String(), "it is of version 5, and this program reads") {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
 		}
+	}
+}
+
+func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
+	dir := t.TempDir()
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	wants := func(m *Memory, want ...byte) {
+		t.Helper()
+		var got []byte
+		ids, err := m.Known()
+		for _, id := range ids {
+			got = append(got, id[0])
+		}
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("known is %v, %v; want %v", got, err, want)
+		}
+	}
+	i := Of(dir, log)
+	claims := persistence.Tenures{Newest: persistence.Tenure{ID: persistence.NewID()}}
+	wants(i.Store())
+	var err error
+	for _, id := range []byte{1, 2, 3, 1, 1, 3} {
+		err = errors.Join(err, i.Store().Remember(persistence.HistoryID{id}))
+	}
+	err = errors.Join(err, i.Archive().Remember(persistence.HistoryID{3}), i.Save(claims))
+	i = Of(dir, log)
+	wants(i.Store(), 2, 3, 1)
+	wants(i.Archive(), 3)
+	if known, e := i.Load(); e != nil || known != claims {
+		t.Errorf("the claims are %+v, %v", known, e)
+	}
+	for id := range byte(40) {
+		err = errors.Join(err, i.Store().Remember(persistence.HistoryID{100 + id}))
+	}
+	wants(i.Store(), 124, 125, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139)
+	err = errors.Join(err, i.Restored())
+	wants(i.Store(), 0)
+	wants(i.Archive())
+	err = errors.Join(err, i.Archive().Remember(persistence.HistoryID{4}), i.Store().Forget())
+	wants(i.Store())
+	wants(i.Archive(), 4)
+	if known, e := i.Load(); e != nil || known != (persistence.Tenures{}) {
+		t.Errorf("behind another store the claims are %+v, %v", known, e)
+	}
+	err = errors.Join(err, i.Archive().Forget())
+	wants(i.Archive())
+	if err != nil || said.Len() > 0 {
+		t.Errorf("%v, and the log says %s", err, said.String())
 	}
 }
 

@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
@@ -21,17 +24,20 @@ const (
 	identityMaxBytes = 4096
 )
 
-// An Identity is the file that remembers a host's claims. The process that holds the folder's lock
-// owns it.
+// An Identity is the file that remembers a host's claims, and the histories of its store and its
+// archive. The process that holds the folder's lock owns it. Its methods, and those of its
+// Memories, may be called from any goroutine.
 //
 //tidy:keep Of returns it
 type Identity struct {
-	dir string
-	log *slog.Logger
+	dir  string
+	log  *slog.Logger
+	mu   sync.Mutex // held while the file is read or written
+	said bool       // the log has the fault of the file; guarded by mu
 }
 
 // Of returns the identity of a folder. log hears of a file that cannot be used.
-func Of(dir string, log *slog.Logger) *Identity { return &Identity{dir, log} }
+func Of(dir string, log *slog.Logger) *Identity { return &Identity{dir: dir, log: log} }
 
 // stored is the file's content.
 type stored struct {
@@ -44,6 +50,9 @@ type stored struct {
 	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: not
 	// known.
 	Lock uint64 `json:"lock,omitempty"`
+	// Store and Archive are the ids that a Memory has, in hex, the newest last.
+	Store   []string `json:"store,omitempty"`
+	Archive []string `json:"archive,omitempty"`
 }
 
 // lockNumber returns the number of the folder's serve.lock; 0 if the file is missing, or the system
@@ -58,43 +67,12 @@ func (i *Identity) lockNumber() uint64 {
 
 // Load returns the claims in the file. With a missing or damaged file the host knows no owner of
 // its own. That costs the start a wait, and no more.
-func (i *Identity) Load() (persistence.Tenures, error) {
-	name := filepath.Join(i.dir, identityName)
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return persistence.Tenures{}, nil
-	}
+func (i *Identity) Load() (known persistence.Tenures, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s, err := i.read()
 	if err != nil {
-		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, identityMaxBytes))
-	if err != nil {
-		return persistence.Tenures{}, fmt.Errorf("the claims of this host to its store: %s: %w",
-			name, err)
-	}
-	known, lock, err := parse(b)
-	if here := i.lockNumber(); err == nil && lock != 0 && here != 0 && lock != here {
-		i.log.Warn(
-			"this data folder is a copy of another, or its serve.lock was removed: this start "+
-				"waits for the store's owner as for a stranger", "file", name)
-		known.Newest, known.Before = persistence.Tenure{}, persistence.Tenure{}
-	}
-	if err != nil {
-		i.log.Warn(
-			"the file with the claims of this host to its store cannot be used and is written "+
-				"anew: this start waits for the owner as for a stranger",
-			"file", name, "error", err)
-		return persistence.Tenures{}, nil
-	}
-	return known, nil
-}
-
-// parse also returns the number of the lock that the claims were made under.
-func parse(b []byte) (known persistence.Tenures, lock uint64, err error) {
-	var s stored
-	if err := json.Unmarshal(b, &s); err != nil {
-		return known, 0, err
+		return known, err
 	}
 	known = persistence.Tenures{Newest: s.Newest, Accepted: s.Accepted}
 	if s.Before != nil {
@@ -103,34 +81,108 @@ func parse(b []byte) (known persistence.Tenures, lock uint64, err error) {
 	if s.Seen != nil {
 		known.Seen = *s.Seen
 	}
-	unused := known.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
-	switch {
-	case s.Version != identityVersion:
-		return persistence.Tenures{}, 0, fmt.Errorf("it is of version %d, and this program reads "+
-			"version %d", s.Version, identityVersion)
-	case !codec.IsUnique(known.Newest.ID) && !unused,
-		s.Before != nil && !codec.IsUnique(known.Before.ID):
-		return persistence.Tenures{}, 0, errors.New("an id in it is not 32 hexadecimal digits")
-	}
-	return known, s.Lock, nil
+	return known, nil
 }
 
-// Save replaces the file, durably.
-func (i *Identity) Save(known persistence.Tenures) error {
-	s := stored{Version: identityVersion, Newest: known.Newest, Accepted: known.Accepted,
-		Lock: i.lockNumber()}
-	if known.Before.ID != "" {
-		s.Before = &known.Before
+// read returns the content of the file; of one that is missing or cannot be used, none. A copy of a
+// folder has no claims of its own. The caller holds mu.
+func (i *Identity) read() (s stored, err error) {
+	name := filepath.Join(i.dir, identityName)
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
 	}
-	if known.Seen != (persistence.Mark{}) || known.Newest.ID == "" {
-		s.Seen = &known.Seen
+	if err != nil {
+		return s, fmt.Errorf("the claims of this host to its store: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, identityMaxBytes))
+	if err != nil {
+		return s, fmt.Errorf("the claims of this host to its store: %s: %w", name, err)
+	}
+	if s, err = parse(b); err != nil {
+		i.warn("the file with the claims of this host to its store, and the histories of that and "+
+			"of its archive, cannot be used and is written anew: this start waits for the owner "+
+			"as for a stranger, and takes the store and the archive that are there",
+			"file", name, "error", err)
+		return stored{}, nil
+	}
+	here := i.lockNumber()
+	if s.Newest.ID != "" && s.Lock != 0 && here != 0 && s.Lock != here {
+		i.warn("this data folder is a copy of another, or its serve.lock was removed: this start "+
+			"waits for the store's owner as for a stranger", "file", name)
+		s.Newest, s.Before = persistence.Tenure{}, nil
+	}
+	return s, nil
+}
+
+// warn logs the fault of the file, once. The caller holds mu.
+func (i *Identity) warn(what string, args ...any) {
+	if !i.said {
+		i.said = true
+		i.log.Warn(what, args...)
+	}
+}
+
+func parse(b []byte) (s stored, err error) {
+	err = json.Unmarshal(b, &s)
+	if form := (*json.UnmarshalTypeError)(nil); err != nil &&
+		!(errors.As(err, &form) && s.Version > identityVersion) { // a newer one may have others
+		return s, err
+	}
+	unused := s.Newest.ID == "" && s.Before == nil && s.Seen != nil // by any claim
+	_, err = histories(slices.Concat(s.Store, s.Archive))
+	switch {
+	case s.Version != identityVersion:
+		return s, fmt.Errorf("it is of version %d, and this program reads version %d", s.Version,
+			identityVersion)
+	case !codec.IsUnique(s.Newest.ID) && !unused,
+		s.Before != nil && !codec.IsUnique(s.Before.ID):
+		return s, errors.New("an id in it is not 32 hexadecimal digits")
+	}
+	return s, err
+}
+
+// Save replaces the claims in the file, durably.
+func (i *Identity) Save(known persistence.Tenures) error {
+	return i.change("the claim of this host to its store", func(s *stored) {
+		s.Newest, s.Accepted, s.Before, s.Seen = known.Newest, known.Accepted, nil, nil
+		if known.Before.ID != "" {
+			s.Before = &known.Before
+		}
+		if known.Seen != (persistence.Mark{}) {
+			s.Seen = &known.Seen
+		}
+	})
+}
+
+// Restored notes that the store was filled from a backup, and has not been served since. The
+// archive of before does not belong to it.
+func (i *Identity) Restored() error {
+	return i.change("the restore of the store", func(s *stored) {
+		s.Store, s.Archive = []string{hex.EncodeToString(make([]byte, 16))}, nil
+	})
+}
+
+// change replaces the file by a changed one, durably. what names the change for people.
+func (i *Identity) change(what string, change func(*stored)) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s, err := i.read()
+	if err != nil {
+		return err
+	}
+	change(&s)
+	s.Version, s.Lock = identityVersion, i.lockNumber()
+	if s.Newest.ID == "" && s.Seen == nil {
+		s.Seen = new(persistence.Mark) // no claim was made
 	}
 	b, err := json.Marshal(s)
 	if err == nil {
 		err = i.write(append(b, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("the claim of this host to its store cannot be remembered: %w", err)
+		return fmt.Errorf("%s cannot be remembered: %w", what, err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package pebble
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -41,7 +42,9 @@ func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	if err != nil || b == nil {
 		return m, err
 	}
-	if err := json.Unmarshal(b, &m); err != nil {
+	err = json.Unmarshal(b, &m)
+	if form := (*json.UnmarshalTypeError)(nil); err != nil &&
+		!(errors.As(err, &form) && m.Version > metaVersion) { // a newer one may have others
 		return m, fmt.Errorf("%s: %w: its head cannot be read: %w", s, persistence.ErrCorrupt, err)
 	}
 	if m.Version != metaVersion {

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
 )
@@ -133,14 +135,23 @@ func (s *Store) checkLinks(m *meta) error {
 	return err
 }
 
+// Absent reports whether a folder has never held a store, or is not there. It makes nothing.
+func Absent(dir string) (bool, error) {
+	there, err := used(vfs.Default, dir, "main")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return !there, err
+}
+
 // used reports whether the folder has held a store: then Pebble must find its own files there, and
 // may not begin anew. Both are made after the first start of Pebble has come to its end.
-func (s *Store) used(path string) (bool, error) {
-	names, err := s.fs.List(path)
+func used(files vfs.FS, path, engine string) (bool, error) {
+	names, err := files.List(path)
 	for _, name := range names {
 		// A journal of any engine counts. A head does not: HEAD.redis may lie in the same data
 		// folder.
-		if strings.HasPrefix(name, journalFolder) || name == headFile+s.Engine() ||
+		if strings.HasPrefix(name, journalFolder) || name == headFile+engine ||
 			strings.HasSuffix(name, ".sst") {
 			return true, nil
 		}

@@ -272,6 +272,30 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	}
 }
 
+// A disk that is not mounted has no store, and gets none by a look.
+func TestAFolderThatHeldNoStoreIsKnown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	absent := func(want bool) {
+		t.Helper()
+		if got, err := Absent(dir); err != nil || got != want {
+			t.Errorf("absent is %v, %v; want %v", got, err, want)
+		}
+	}
+	absent(true)
+	if err := os.Mkdir(dir, 0o700); err != nil { // fails if the look has made it
+		t.Fatal(err)
+	}
+	absent(true)
+	s, err := Open(dir, Options{})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent(false)
+}
+
 // succeeds wants no errors.
 func succeeds(t testing.TB, errs ...error) {
 	t.Helper()

@@ -265,7 +265,7 @@ func (s *Store) open(path string) error {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
 	}
 	var err error
-	if o.ErrorIfNotExists, err = s.used(path); err != nil {
+	if o.ErrorIfNotExists, err = used(s.fs, path, s.Engine()); err != nil {
 		return s.fault("look at the folder", err)
 	}
 	db, err := s.openPebble(path, o)

@@ -36,7 +36,7 @@ func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
 
 // whole refuses a Redis whose journal has lost acknowledged records. It does so before this process
 // becomes the owner, because another process may serve from that Redis.
-func (s *Store) whole(ctx context.Context) error {
+func (s *Store) whole(ctx context.Context, opts *Options) error {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig"))
 	if err != nil {
 		return s.fault("read the journal's end", err)
@@ -44,6 +44,13 @@ func (s *Store) whole(ctx context.Context) error {
 	end, err := s.mark(m[0], m[1])
 	if err != nil {
 		return err
+	}
+	switch empty := end == (head.Mark{}); {
+	case empty && opts.Anew && s.acknowledged.Acknowledged() != end:
+		return s.acknowledged.Reset(0)
+	case empty && opts.Known && !opts.Anew:
+		return fmt.Errorf("%s: %w, and this data folder knows a store there: bring its files back; "+
+			"serve --new begins a new exchange", s.name, persistence.ErrAbsent)
 	}
 	return s.atLeast(end)
 }

@@ -177,7 +177,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 // Beat returns the engine's newest beat.
 func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq",
-		"dig", "lost", "accepted"))
+		"dig", "lost", "accepted", "origin"))
 	if err != nil {
 		return persistence.Beat{}, s.fault("look for the owner", err)
 	}
@@ -185,7 +185,8 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 	accepted, _ := strconv.ParseUint(m[7], 10, 64) // what cannot be read accepts nothing
 	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2],
 		Rhythm: parseRhythm(m[3]),
-		End:    persistence.Mark(end), Lost: m[6], Accepted: accepted}, err
+		End:    persistence.Mark(end), Lost: m[6], Accepted: accepted,
+		Origin: m[8]}, err
 }
 
 // Check returns nil while tok owns the engine. It leaves the owner's beat. If the beat was left but

@@ -35,6 +35,10 @@ type Options struct {
 	// Fill opens a store that is to be filled from a backup: an old mark of Head does not count.
 	// The snapshot at the restore's end writes the file anew. A missing file is not made.
 	Fill bool
+	// Known says that the store is known to be there: an empty one is refused with ErrAbsent.
+	Known bool
+	// Anew takes an empty store although the mark of Head is further. It begins the mark anew.
+	Anew bool
 	// Logger hears of the store's troubles; nil means slog.Default.
 	Logger *slog.Logger
 
@@ -207,7 +211,7 @@ func (s *Store) start(ctx context.Context, opts *Options) error {
 	if err := s.openHead(opts); err != nil {
 		return err
 	}
-	return s.whole(ctx)
+	return s.whole(ctx, opts)
 }
 
 // ready waits until Redis answers. Only one that loads its data is waited for.

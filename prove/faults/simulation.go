@@ -358,10 +358,10 @@ var plainFaults = []patch{
 	{"a start without HEAD goes on with the history that it finds", "actors/recovery.go",
 		"if !before.IsZero() && «!headless→(!headless || FAULT)» && !keyless {"},
 	{"a history is named after admission has opened", "actors/recovery.go",
-		"«return r.append(ctx, o, append(r.newHistory(o)→begins := " +
-			"r.newHistory(o)\nif FAULT && len(begins) > 0 {\n" +
+		"«if err := r.append(ctx, o, append(next, records...))→begins := next\n" +
+			"if FAULT && len(begins) > 0 {\n" +
 			"time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, begins) " +
-			"})\nbegins = nil\n}\nreturn r.append(ctx, o, append(begins», records...))"},
+			"})\nbegins = nil\n}\nif err := r.append(ctx, o, append(begins, records...))»; err"},
 	{"a restored store goes on with the history of its backup", "persistence/backup/load.go",
 		"«if !FAULT {\n»l.state.ForgetHistory()\n«// the first start names its own→}»"},
 	{"a secret is not sealed anew", "actors/recovery.go",

@@ -191,7 +191,7 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	}
 	args := s.Args
 	s.Args = append(args[:len(args):len(args)], "--archive", archive)
-	s.Refuses(64, "the journal does not have its last batch", "Name another folder")
+	s.Refuses(64, "the journal does not have its last batch", "Name an empty folder")
 	later := w.t.TempDir()
 	s.Args = append(args[:len(args):len(args)], "--archive", later)
 	s.Env = append(s.Env, manySnapshots...)

@@ -97,6 +97,8 @@ func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
 	}
 	s.Refuses(70, "are missing")
 	s.Args[at] = filepath.Join(t.TempDir(), "later")
+	s.Refuses(75, "is known to have parts")
+	s.Args = append(s.Args, "--new")
 	s.Run()
 	c.follows(s, killed)
 	w.load(60, func() { c.archived(s.Args[at]) })

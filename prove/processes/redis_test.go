@@ -71,7 +71,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 		succeeds(t, r.Client().FlushAll(t.Context()).Err())
 	}
 	flush()
-	lost()
+	s.Refuses(75, "nothing is there")
 	restore := append([]string{"restore", backups}, s.Args[1:]...)
 	w.run(0, "", restore...)
 	s.Start()
@@ -80,13 +80,14 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	s.Kill()
 	w.run(64, "the store is not empty", restore...)
 	flush()
-	lost()
+	s.Refuses(75, "nothing is there")
 	// A file that is cut off is no file that says 0: neither a start nor a restore goes on.
 	succeeds(t, os.Truncate(s.Data("HEAD.redis"), 16))
 	s.Refuses(70, s.Data("HEAD.redis"), "up to where the journal was acknowledged", "remove it")
 	w.run(64, "remove it", restore...)
 	// The loss is accepted.
 	succeeds(t, os.Remove(s.Data("HEAD.redis")))
+	s.Args = append(s.Args, "--new")
 	s.Start()
 	stops(t, s)
 	if _, err := os.Stat(s.Data("HEAD.redis")); errors.Is(err, fs.ErrNotExist) {

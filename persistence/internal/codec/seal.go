@@ -53,9 +53,8 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 func Sum(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed[len(sealed)-SumSize:]) }
 
 func unknownVersion(v byte) error {
-	return fmt.Errorf(
-		"it is of version %d and this program reads version %d; run the program that wrote it", v,
-		Version)
+	return fmt.Errorf("%w: it is of version %d and this program reads version %d; run the program "+
+		"that wrote it", persistence.ErrVersion, v, Version)
 }
 
 // Text returns the checksum of a version and a text in that place, as text:

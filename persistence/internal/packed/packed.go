@@ -17,6 +17,7 @@ import (
 	"hash"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -160,14 +161,27 @@ func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, er
 	s.in = bufio.NewReaderSize(s.packed, 1<<16)
 	head := make([]byte, len(magic))
 	if _, err = io.ReadFull(s, head); err == nil && string(head) != magic {
-		err = fmt.Errorf("it does not begin with %q, which this program reads, but with %q",
-			strings.TrimSpace(magic), head)
+		err = otherMagic(magic, string(head))
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// otherMagic returns the error of a stream that begins with another line than magic. The version is
+// the last word of the line.
+func otherMagic(magic, head string) error {
+	ours := strings.TrimSpace(magic)
+	kind, version, _ := strings.Cut(head, ours[:strings.LastIndexByte(ours, ' ')+1])
+	version, _, _ = strings.Cut(version, "\n")
+	if _, err := strconv.ParseUint(version, 10, 32); kind == "" && err == nil {
+		return fmt.Errorf("%w: it is of version %s and this program reads version %s; run the "+
+			"program that wrote it", persistence.ErrVersion, version,
+			ours[strings.LastIndexByte(ours, ' ')+1:])
+	}
+	return fmt.Errorf("it does not begin with %q, which this program reads, but with %q", ours, head)
 }
 
 func (r *Reader) Read(p []byte) (int, error) {

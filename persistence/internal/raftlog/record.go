@@ -40,7 +40,12 @@ func encode(entries []*pb.Entry, commit uint64) []byte {
 func decode(prev, next uint64, b []byte) (entries []*pb.Entry, commit uint64, err error) {
 	broken := fmt.Errorf("%w: the record of the entries %d to %d cannot be read",
 		persistence.ErrCorrupt, prev+1, next)
-	if len(b) < recordHead || b[0] != recordVersion ||
+	if len(b) > 0 && b[0] != recordVersion { // the log's checksum covers it
+		return nil, 0, fmt.Errorf("%w: the record of the entries %d to %d is of version %d and this "+
+			"program reads version %d; run the program that wrote it", persistence.ErrCorrupt,
+			prev+1, next, b[0], recordVersion)
+	}
+	if len(b) < recordHead ||
 		uint64(binary.BigEndian.Uint32(b[9:])) != next-prev {
 		return nil, 0, broken
 	}

@@ -8,5 +8,6 @@ if ARGV[5] and not insists and shorter(seq, dig, ARGV[7], ARGV[8]) then return {
 local token = redis.call('HINCRBY', KEYS[1], 'n', 1) .. ':' .. ARGV[2]
 redis.call('HSET', KEYS[1], 'epoch', token, 'owner', ARGV[1], 'beat', '0', 'rhythm', ARGV[3])
 redis.call('HDEL', KEYS[1], 'lost')
+redis.call('HSETNX', KEYS[1], 'origin', ARGV[2])
 if insists then redis.call('HSET', KEYS[1], 'accepted', accept(m[7], ARGV[4])) end
 return {1, token, seq, dig}

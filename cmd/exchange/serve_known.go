@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"exchange/config"
+	"exchange/persistence"
+	"exchange/persistence/archive"
+	"exchange/persistence/folder"
+	"exchange/persistence/pebble"
+)
+
+// A known is what the data folder knows of its store and its archive. An empty one in the place of
+// one that it knows is mostly a disk that is not mounted: a start tries again until it is.
+type known struct {
+	cfg            *config.Config
+	log            *slog.Logger
+	store, archive *folder.Memory
+	anew           bool
+}
+
+func newKnown(cfg *config.Config, anew bool, log *slog.Logger) *known {
+	i := folder.Of(cfg.Data, log)
+	return &known{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), anew: anew}
+}
+
+// has reports whether a store or an archive must be there.
+func (k *known) has(m *folder.Memory) (bool, error) {
+	ids, err := m.Known()
+	return len(ids) > 0 && !k.anew, err
+}
+
+// mayBegin returns why a folder may not be made in which a store or an archive begins.
+func (k *known) mayBegin(dir string) error {
+	if k.anew {
+		return nil
+	}
+	return mayServeIn(dir)
+}
+
+// mayServeIn returns why a start may not make a folder: the one above it is missing. What is below
+// the default data folder is made with all above it.
+func mayServeIn(dir string) error {
+	if below, err := filepath.Rel(config.UsualData, dir); err == nil && below != ".." &&
+		!strings.HasPrefix(below, ".."+string(filepath.Separator)) {
+		return nil
+	}
+	return withExit(exitUnavailable, missingAbove(dir))
+}
+
+// lookAtFolder refuses the embedded store's folder, if it has no store and may not get one. A node
+// of a cluster has its store there, too.
+func (k *known) lookAtFolder() error {
+	dir := k.cfg.PebbleFolder()
+	if dir == "" {
+		return nil
+	}
+	has, err := k.has(k.store)
+	if err != nil {
+		return withExit(exitUsage, err)
+	}
+	if !has {
+		return k.mayBegin(dir)
+	}
+	absent, err := pebble.Absent(dir)
+	if absent && err == nil {
+		return failf(exitUnavailable, "%s: %w, and the data folder %s knows a store there: mount "+
+			"its disk, or bring its files back; serve --new begins a new exchange", dir,
+			persistence.ErrAbsent, k.cfg.Data)
+	}
+	return withExit(exitUsage, err)
+}
+
+// openArchive opens the archive of the configuration.
+func (k *known) openArchive() (*archive.Archive, error) {
+	dir := k.cfg.Archive
+	has, err := k.has(k.archive)
+	if err != nil {
+		return nil, withExit(exitUsage, err)
+	}
+	if has {
+		a, err := archive.OpenKnown(dir)
+		if err != nil {
+			return nil, archiveFailed(err)
+		}
+		return a, nil
+	}
+	if err := k.mayBegin(dir); err != nil {
+		return nil, err
+	}
+	a, err := archive.Open(dir)
+	if err != nil {
+		return nil, archiveFailed(err)
+	}
+	end, err := a.End()
+	if err != nil {
+		return nil, archiveFailed(err)
+	}
+	if end == 0 {
+		k.log.Warn("the archive is empty: a new one begins", "folder", dir)
+		err = k.archive.Forget()
+	}
+	return a, withExit(exitUsage, err)
+}
+
+// fits remembers an archive that was found to belong to the store.
+func (k *known) fits(a *archive.Archive) error {
+	history, begun, err := a.Newest()
+	if err != nil || !begun {
+		return err
+	}
+	return k.archive.Remember(history)
+}
+
+// save is the Save of an archive that is known from its first part on.
+func (k *known) save(a *archive.Archive) func(context.Context, persistence.Store,
+	persistence.Authority, persistence.HistoryID, uint64) (uint64, error) {
+	return func(ctx context.Context, store persistence.Store, by persistence.Authority,
+		history persistence.HistoryID, upTo uint64) (uint64, error) {
+		trim, err := a.Save(ctx, store, by, history, upTo)
+		if err != nil {
+			return trim, err
+		}
+		if _, begun, err := a.Newest(); err != nil || !begun {
+			return 0, err
+		}
+		return trim, k.archive.Remember(history)
+	}
+}

@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"exchange/actors"
+	"exchange/actors/directory"
+)
+
+// The rows of a pair or a currency that is not configured any more can still be asked for by name, by
+// operators and by clients.
+func TestRowsOfWhatIsDelistedAreFoundByName(t *testing.T) {
+	h := withFees(t)
+	h.deposit("alice", "1", "ETH", "of ETH")
+	ask := asOperator(t, h.gateway)
+	if a := ask("POST", "/operator/v1/adjustments",
+		`{"account":"alice","currency":"ETH","amount":"-1","reason":"a mistake"}`); a.status != 200 {
+		t.Fatal(a.body)
+	}
+	h.stop()
+	h.change = func(o *actors.Options) {
+		o.Pairs = slices.DeleteFunc(o.Pairs, func(p directory.PairRules) bool {
+			return p.Name == "BTC_USDT" || strings.Contains(p.Name, "ETH")
+		})
+		o.Currencies = slices.DeleteFunc(o.Currencies, func(c directory.Currency) bool {
+			return c.Code == "ETH"
+		})
+	}
+	h.start()
+	ask = asOperator(t, h.gateway)
+	if list, end := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT", "")); len(list) != 3 {
+		t.Errorf("an export has %v, %s", list, end)
+	}
+	if list, end := streamed(t, ask("GET", "/operator/v1/statement?account=alice&currency=ETH",
+		"")); len(list) != 2 {
+		t.Errorf("a statement has %v, %s", list, end)
+	}
+	says(t, "open orders", ask("GET", "/operator/v1/orders?pair=BTC_USDT", ""), 200,
+		`{"orders":[]}`)
+	for path, n := range map[string]int{"orders/own/?pair=BTC_USDT": 3,
+		"exchanges/own/?pair=BTC_USDT": 3, "deposits/?currency_id=ETH": 1,
+		"withdraws/?currency_id=ETH": 1} {
+		a := h.get("bob", "/api/v1/"+path)
+		if strings.HasSuffix(path, "ETH") {
+			a = h.get("alice", "/api/v1/"+path)
+		}
+		if got := strings.Count(a.body, `"id":`); a.status != 200 || got != n {
+			t.Errorf("%s: %d %s, want %d rows", path, a.status, a.body, n)
+		}
+	}
+	if a := h.do("GET", "/api/v1/exchanges/?pair=BTC_USDT", "", ""); a.status != 200 ||
+		strings.Count(a.body, `"id":`) != 3 {
+		t.Errorf("all trades: %d %s", a.status, a.body)
+	}
+	for _, path := range []string{"ticker/?pair=BTC_USDT", "exchanges/?pair=BTC"} {
+		if a := h.do("GET", "/api/v1/"+path, "", ""); a.status != 400 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
