@@ -221,6 +221,7 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	config("rotate")
 	early := config("retire").Retired
 	text := must[[]byte](t)(os.ReadFile(early[0]))
+	key := must[[]byte](t)(os.ReadFile(s.Data("exchange.key")))
 	succeeds(t, os.Remove(early[0]))
 	s.Refuses(64, "sealed with another secret key", rotated[0])
 	succeeds(t, os.WriteFile(early[0], text, 0o600))
