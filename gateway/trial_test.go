@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	trialSeeds = flag.Int("trial.seeds", 8, "how many seeds of orders are tried and placed")
+	trialSeeds = flag.Int("trial.seeds", 12, "how many seeds of orders are tried and placed")
 	trialFirst = flag.Uint64("trial.first", 1, "the first of these seeds")
 )
 
@@ -47,7 +47,7 @@ func TestATrialAnswersAsPlacingTheOrderDoes(t *testing.T) {
 		c.stop()
 	}
 	t.Log(seen)
-	if *trialSeeds < 8 {
+	if *trialSeeds < 12 {
 		return
 	}
 	for _, what := range []string{"200 201", "200 would_trade", "200 would_trigger",

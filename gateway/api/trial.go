@@ -21,11 +21,6 @@ func (c *Call) testOrder() {
 	if !ok {
 		return
 	}
-	best, err := c.settlePrice(&w)
-	if err != nil {
-		c.readFailed(err)
-		return
-	}
 	currency, need := needOf(&w)
 	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w)}
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
@@ -40,6 +35,11 @@ func (c *Call) testOrder() {
 		return
 	}
 	if !c.inOwnBand(&w) {
+		return
+	}
+	best, err := c.settlePrice(&w) // the wallet asks for the money before the book has its turn
+	if err != nil {
+		c.readFailed(err)
 		return
 	}
 	if !c.hasPlace(&w, &q.Book, best) {

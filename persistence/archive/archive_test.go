@@ -733,7 +733,7 @@ func TestAKnownArchiveIsNotMadeAnew(t *testing.T) {
 		if _, err := OpenKnown(dir); !errors.Is(err, persistence.ErrAbsent) {
 			t.Errorf("it is opened with %v", err)
 		}
-		trim, err := w.archive.Save(w.ctx, w.journal.(persistence.Store), testKey,
+		trim, err := w.archive.Save(w.ctx, w.journal, testKey,
 			persistence.HistoryID{}, 2)
 		if trim != 0 || !errors.Is(err, persistence.ErrAbsent) {
 			t.Errorf("up to %d is archived, %v", trim, err)
