@@ -151,7 +151,7 @@ func TestANodeThatTakesPartAnswersWords(t *testing.T) {
 	for what, d := range map[string]raftlog.Identity{"another node": {Cluster: cluster, Name: "b"},
 		"another cluster": {Cluster: "x", Name: "d"}} {
 		if err := f.check(d); err == nil ||
-			!strings.Contains(err.Error(), "the folder is that of node") {
+			!strings.Contains(err.Error(), "it is that of node") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -219,7 +219,7 @@ func TestANodeWithoutItsLogIsRefused(t *testing.T) {
 		c.stores[2] = nil
 		for what, change := range map[string]func(*Options){
 			"its disk was replaced": func(o *Options) { o.files = vfs.NewMem() },
-			"the folder is that of node n3": func(o *Options) {
+			"it is that of node n3": func(o *Options) {
 				o.Name, o.Nodes = "n4", append([]Node{{"n4", "127.0.0.1:1"}}, o.Nodes[:2]...)
 			},
 			"projections up to sequence": func(o *Options) {
