@@ -161,6 +161,24 @@ func (r *rest) getWith(ctx context.Context, u *user, path string,
 	}, true, read)
 }
 
+// catchUp lets the nonces of a key that exists go on behind those that other programs used.
+func (r *rest) catchUp(ctx context.Context, u *user) error {
+	ignore := func([]byte) error { return nil }
+	err := r.get(ctx, u, "/api/v1/wallets/", ignore)
+	var status *statusError
+	if !errors.As(err, &status) || status.status != 401 {
+		return err
+	}
+	var refusal struct {
+		Last uint64 `json:"last"`
+	}
+	if json.Unmarshal([]byte(status.body), &refusal) != nil || refusal.Last < u.nonce {
+		return err
+	}
+	u.nonce = refusal.Last
+	return r.get(ctx, u, "/api/v1/wallets/", ignore)
+}
+
 // post sends a signed form that may be sent again.
 func (r *rest) post(ctx context.Context, u *user, path, form string) error {
 	s := r.pool.Get().(*signer)

@@ -139,7 +139,7 @@ func serveAlone(ctx context.Context, cfg *config.Config, takeOver bool, archived
 	g.SetEngine(engine)
 	open.sayReady(log)
 	if cfg.Demo {
-		printDemo(os.Stdout, open.public.Addr().String(), !cfg.NoPages)
+		printDemo(os.Stdout, cfg, open.public.Addr().String())
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
