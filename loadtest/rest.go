@@ -36,7 +36,8 @@ const (
 	auditTimeout = time.Hour
 	restPatience = 2 * time.Minute
 	usualWait    = time.Minute
-	onePatience  = 10 * time.Second // with one of several addresses
+	askAgain     = 200 * time.Millisecond // after no answer
+	onePatience  = 10 * time.Second       // with one of several addresses
 	maxTestBody  = 1 << 30
 )
 
@@ -121,7 +122,7 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 			err = noAnswer{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(),
 				client.Addr, err)}
 			if repeat && r.silence.lasts(err) {
-				wait = 200 * time.Millisecond
+				wait = askAgain
 			}
 		case status/100 == 2:
 			r.silence.ends()

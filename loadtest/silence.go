@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,24 +12,25 @@ type silence struct {
 	bound time.Duration
 	say   func(string)
 
-	mu    sync.Mutex
-	since time.Time // zero: it answers
-	said  bool
-	short bool // nobody waits
+	mu     sync.Mutex
+	since  time.Time // zero: it answers
+	said   bool
+	newest time.Time // request without an answer
 }
+
+// forgotten is how long after a request without an answer another one is a silence of its own.
+const forgotten = restTimeout + 10*time.Second
 
 // lasts notes a request without an answer, and reports whether to ask again.
 func (s *silence) lasts(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.short {
-		return false
-	}
-	if s.since.IsZero() {
+	if s.since.IsZero() || time.Since(s.newest) > forgotten {
 		s.since, s.said = time.Now(), false
 	}
+	s.newest = time.Now()
 	lasted := time.Since(s.since)
-	if _, none := errors.AsType[noAnswer](err); !s.said && (none || lasted > time.Second) {
+	if !s.said && lasted >= askAgain { // one that is asked on a connection that was closed is none
 		s.said = true
 		s.say(fmt.Sprintf("waiting up to %v (--wait) for the exchange: %v", s.bound, err))
 	}
@@ -44,9 +44,9 @@ func (s *silence) ends() {
 	s.since = time.Time{}
 }
 
-// impatient has nobody wait any more.
+// impatient has nobody wait for longer than a connection takes that takes the place of a closed one.
 func (s *silence) impatient() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.short = true
+	s.bound = min(s.bound, time.Second)
 }

@@ -22,9 +22,10 @@ func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
 		from, to time.Duration
 		says     bool
 	}{
-		"gone":        {nil, func(*rest, func()) {}, bound, bound + time.Second, true},
-		"503":         {never, func(*rest, func()) {}, bound, bound + time.Second, true},
-		"interrupted": {nil, func(r *rest, _ func()) { r.silence.impatient() }, 0, 0, false},
+		"gone": {nil, func(*rest, func()) {}, bound, bound + time.Second, true},
+		"503":  {never, func(*rest, func()) {}, bound, bound + time.Second, true},
+		"interrupted": {nil, func(r *rest, _ func()) { r.silence.impatient() },
+			time.Second, 2 * time.Second, true},
 		"cut": {nil, func(_ *rest, cut func()) { time.AfterFunc(time.Second, cut) },
 			time.Second, time.Second, true},
 		"cut, it hangs": {func(ctx *fasthttp.RequestCtx) { time.Sleep(20 * time.Second) },
@@ -53,7 +54,8 @@ func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
 					t.Errorf("it ends after %v: %v", took, err)
 				}
 				if len(said) > 1 || (len(said) > 0) != x.says || x.says &&
-					!strings.HasPrefix(said[0], "waiting up to 1m0s (--wait) for the exchange: ") {
+					!strings.HasPrefix(said[0], "waiting up to "+r.silence.bound.String()+
+						" (--wait) for the exchange: ") {
 					t.Errorf("it says %q", said)
 				}
 				if again, err := ask(); err == nil || again > time.Second {
