@@ -20,7 +20,8 @@ type Machine struct {
 // A usage is what Linux tells of its processors' time since the machine started, in its ticks.
 type usage struct{ all, idle, stolen float64 }
 
-// readUsage reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+// readUsage reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and
+// steal.
 func readUsage(stat string) (u usage, ok bool) {
 	line, _, _ := strings.Cut(stat, "\n")
 	var t [8]float64
@@ -63,6 +64,7 @@ func (u usage) since(before usage) *Machine {
 }
 
 func (m *Machine) String() string {
-	return fmt.Sprintf("machine: load %.1f on %d processors, %.0f %% busy, %.1f %% stolen by other "+
-		"machines; this program used %.2f processors", m.Load, m.Processors, m.Busy, m.Steal, m.Own)
+	return fmt.Sprintf("machine: load %.1f on %d processors, %.0f %% busy, %.1f %% stolen by "+
+		"other machines; this program used %.2f processors", m.Load, m.Processors, m.Busy,
+		m.Steal, m.Own)
 }

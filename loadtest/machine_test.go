@@ -3,6 +3,7 @@ package loadtest
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTheReportSaysHowBusyTheMachineWas(t *testing.T) {
@@ -14,9 +15,9 @@ func TestTheReportSaysHowBusyTheMachineWas(t *testing.T) {
 	m := now.since(before) // 1,000 ticks: 300 idle, 200 stolen
 	m.Processors, m.Load, m.Own = 2, 3.25, 0.5
 	r := Report{Machine: m, Substituted: Substituted{Cancels: 1234, Orders: 5}}
-	const want = "in place of orders 1,234 cancels were sent: an account keeps at most 4,000 open " +
-		"orders\nin place of cancels 5 orders were sent: nothing rested\nmachine: load 3.2 on 2 " +
-		"processors, 50 % busy, 20.0 % stolen by other machines; this program used 0.50 processors"
+	const want = "in place of orders 1,234 cancels were sent: an account keeps at most 4,000 " +
+		"open orders\nin place of cancels 5 orders were sent: nothing rested\nmachine: load 3.2 on " +
+		"2 processors, 50 % busy, 20.0 % stolen by other machines; this program used 0.50 processors"
 	if got := strings.Join(r.remarks(), "\n"); got != want {
 		t.Errorf("it says\n%s", got)
 	}
@@ -25,10 +26,11 @@ func TestTheReportSaysHowBusyTheMachineWas(t *testing.T) {
 // The last, partial second counts, and is in no plot: it would look like a fall.
 func TestAPartOfASecondIsNotPlotted(t *testing.T) {
 	allWays(t, func(t *testing.T) {
-		r := soak(t, &smallExchange{}, func(o *Options) { o.Duration *= 2; o.Duration += o.Duration / 8 })
+		r := soak(t, &smallExchange{}, func(o *Options) { o.Duration = 2250 * time.Millisecond })
 		last := r.Timeline[len(r.Timeline)-1]
 		if whole := r.plotted(); !last.Partial || len(whole) != len(r.Timeline)-1 {
-			t.Errorf("%d of %d seconds are plotted, the last is %+v", len(whole), len(r.Timeline), last)
+			t.Errorf("%d of %d seconds are plotted, the last is %+v", len(whole), len(r.Timeline),
+				last)
 		}
 	})
 	r := Report{Timeline: []Second{{At: 1, Rate: 9}, {At: 1.2, Rate: 1, Partial: true}}}

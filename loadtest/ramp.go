@@ -88,8 +88,8 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 	return sum, took, nil
 }
 
-// judge decides whether a rate holds: nearly all of it was answered without errors, in time. A cancel
-// that came too late was answered.
+// judge decides whether a rate holds: nearly all of it was answered without errors, in time. A
+// cancel that came too late was answered.
 func judge(rate float64, x *stats, d, bound time.Duration) Step {
 	p99 := time.Duration(x.all.ValueAtQuantile(99)) * time.Microsecond
 	all := max(float64(x.requests+x.unsent), 1)

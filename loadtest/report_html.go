@@ -154,7 +154,8 @@ func (r *Report) serverPlots() []plot {
 		{title: "Memory and disk of the server", xName: "s", yName: "MB", marks: r.Marks,
 			series: memory},
 		{title: "Open orders", xName: "s", yName: "orders", marks: r.Marks, series: []series{open}},
-		{title: "Processors in use", xName: "s", yName: "cores", marks: r.Marks, series: []series{cpu, own}}}
+		{title: "Processors in use", xName: "s", yName: "cores", marks: r.Marks,
+			series: []series{cpu, own}}}
 }
 
 // WriteSVG draws what happened over time.

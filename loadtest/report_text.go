@@ -57,20 +57,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	for _, line := range r.Server.lines() {
 		fmt.Fprintln(b, line)
 	}
-	if len(r.Errors) > 0 {
-		b.WriteString("\nerrors\n")
-		for _, k := range r.Errors {
-			fmt.Fprintf(b, "%12s  %s\n", thousands(k.Count), k.Kind)
-		}
-		for _, k := range r.Errors {
-			if strings.HasPrefix(k.Kind, "429 ") {
-				b.WriteString(
-					"The server limits how often requests come: start it with --no-rate-limits, " +
-						"or use more accounts.\n")
-				break
-			}
-		}
-	}
+	r.writeErrors(b)
 	r.writeStages(b)
 	r.writePairs(b)
 	r.writeAddresses(b)
@@ -80,6 +67,25 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeVerification(b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeErrors writes the kinds of errors.
+func (r *Report) writeErrors(b *strings.Builder) {
+	if len(r.Errors) == 0 {
+		return
+	}
+	b.WriteString("\nerrors\n")
+	for _, k := range r.Errors {
+		fmt.Fprintf(b, "%12s  %s\n", thousands(k.Count), k.Kind)
+	}
+	for _, k := range r.Errors {
+		if strings.HasPrefix(k.Kind, "429 ") {
+			b.WriteString(
+				"The server limits how often requests come: start it with --no-rate-limits, " +
+					"or use more accounts.\n")
+			break
+		}
+	}
 }
 
 // line says what the warmup was, in a line of its own; "" if there was none.
@@ -110,8 +116,8 @@ func (r *Report) headline() string {
 // remarks tell what was sent that the mix did not ask for, and how busy the machine was.
 func (r *Report) remarks() (all []string) {
 	if n := r.Substituted.Cancels; n > 0 {
-		all = append(all, fmt.Sprintf("in place of orders %s cancels were sent: an account keeps at "+
-			"most %s open orders", thousands(n), thousands(mostOpen)))
+		all = append(all, fmt.Sprintf("in place of orders %s cancels were sent: an account keeps "+
+			"at most %s open orders", thousands(n), thousands(mostOpen)))
 	}
 	if n := r.Substituted.Orders; n > 0 {
 		all = append(all, fmt.Sprintf("in place of cancels %s orders were sent: nothing rested",

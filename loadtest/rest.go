@@ -55,7 +55,7 @@ func newRest(o *Options) *rest {
 		}
 	}
 	r := &rest{o: o, ops: ops, pool: &sync.Pool{New: func() any { return newSigner() }},
-		patience: restPatience, silence: &silence{bound: cmp.Or(o.Wait, usualWait), say: func(string) {}}}
+		patience: restPatience, silence: newSilence(cmp.Or(o.Wait, usualWait))}
 	if len(o.Addresses) > 1 {
 		r.patience = onePatience
 	}
@@ -157,8 +157,8 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 	}
 }
 
-// await sends a request, and does not wait for its answer, which comes within the client's time limits,
-// behind the end of ctx.
+// await sends a request, and waits for its answer until ctx ends. Then the answer still comes,
+// within the client's time limits.
 func await(ctx context.Context, client *fasthttp.HostClient, req *fasthttp.Request,
 	resp *fasthttp.Response) error {
 	answered := make(chan error, 1)

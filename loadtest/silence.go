@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A silence is the time in which the exchange has answered nobody, at any address, or with 503 alone.
-// All that ask wait for its end together. Any goroutine may use it.
+// A silence is the time in which the exchange has answered nobody, at any address, or with 503
+// alone. All that ask wait for its end together. Any goroutine may use it.
 type silence struct {
 	bound time.Duration
 	say   func(string)
@@ -16,6 +16,10 @@ type silence struct {
 	since  time.Time // zero: it answers
 	said   bool
 	newest time.Time // request without an answer
+}
+
+func newSilence(bound time.Duration) *silence {
+	return &silence{bound: bound, say: func(string) {}}
 }
 
 // forgotten is how long after a request without an answer another one is a silence of its own.
@@ -44,7 +48,7 @@ func (s *silence) ends() {
 	s.since = time.Time{}
 }
 
-// impatient has nobody wait for longer than a connection takes that takes the place of a closed one.
+// impatient has nobody wait for longer than it takes to connect again.
 func (s *silence) impatient() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

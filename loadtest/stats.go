@@ -109,9 +109,10 @@ const maxPairHistograms = 500
 
 func newStats(pairs, addresses, stages int) *stats {
 	s := &stats{all: newHistogram(), recent: newHistogram(), lates: newHistogram(),
-		refusals: newHistogram(), unknowns: newHistogram(), waits: newHistogram(), kinds: map[string]uint64{},
-		byPair: make([]pairStats, pairs), byAddress: make([]addressStats, addresses),
-		byStage: make([]stageStats, stages)}
+		refusals: newHistogram(), unknowns: newHistogram(), waits: newHistogram(),
+		kinds: map[string]uint64{}, byPair: make([]pairStats, pairs),
+		byAddress: make([]addressStats, addresses),
+		byStage:   make([]stageStats, stages)}
 	for i := range s.byAddress {
 		s.byAddress[i].latency = newHistogram()
 	}

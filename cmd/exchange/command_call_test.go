@@ -133,8 +133,8 @@ func TestACallIsSignedAsTheAccountsClientSignsIt(t *testing.T) {
 	}
 }
 
-// A nonce is the time in milliseconds. Where the key has used a greater one, the call goes once more,
-// behind that; but a POST does not, if it may be its own nonce that was used.
+// A nonce is the time in milliseconds. Where the key has used a greater one, the call goes once
+// more, behind that; but a POST does not, if it may be its own nonce that was used.
 func TestACallGoesOnBehindTheNoncesOfOtherPrograms(t *testing.T) {
 	const nanoseconds, wallets, cancel = 1_900_000_000_000_000_000, "/api/v1/wallets/",
 		"/api/v1/order-cancel-all/ all=1"

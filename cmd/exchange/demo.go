@@ -30,8 +30,8 @@ var demoDeposits = []struct {
 // demoOperator is the operator in the log of actions.
 const demoOperator = "the demo"
 
-// demoKey, demoParallel, demoSecret and demoEmail are of one of its accounts: its plain key, the key
-// for parallel use, the secret of a key, and its address.
+// demoKey, demoParallel, demoSecret and demoEmail are of one of its accounts: its plain key, its
+// key for parallel use, the secret of a key, and its address.
 func demoKey(account string) string      { return "demo-" + account }
 func demoParallel(account string) string { return demoKey(account) + "-parallel" }
 func demoSecret(key string) string       { return key + "-secret" }
@@ -115,8 +115,8 @@ func (d *demo) prepare(o *actors.Options) {
 }
 
 // pastIsOver reports whether a demo has all that it begins with. Its past comes before its keys, of
-// which the plain one of the last account is the last one. So it is over for good, and no client can
-// send anything under a clock that is set back.
+// which the plain one of the last account is the last one. So it is over for good, and no client
+// can send anything under a clock that is set back.
 func pastIsOver(s *state.State) bool {
 	last := s.AccountByName(demoAccounts[len(demoAccounts)-1])
 	return last != nil && hasDemoKey(s, last)

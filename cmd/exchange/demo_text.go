@@ -16,7 +16,8 @@ func printDemo(w io.Writer, cfg *config.Config, address string) {
 		scheme, trust = "https", demoTrust
 	}
 	address = scheme + "://" + address
-	market, bobSells, sell := "", demoSellsToAlice, "amount=0.01&pair=BTC_USDT&price=50000&type=sell"
+	market, bobSells := "", demoSellsToAlice
+	sell := "amount=0.01&pair=BTC_USDT&price=50000&type=sell"
 	if !cfg.NoDemoMarket {
 		market, bobSells = demoMarketText, demoSellsToMarket
 		sell = "amount=0.01&pair=BTC_USDT&price=55000&type=sell"
@@ -46,7 +47,7 @@ const (
 	demoMarketText    = ", on which a market maker trades, near 65,000 USDT for a BTC"
 	demoSellsToMarket = "Bob sells at what others pay now"
 	demoSellsToAlice  = "Bob sells to her"
-	demoTrust         = "\ncurl takes the certificate if the machine trusts it, or with --cacert FILE."
+	demoTrust         = "\ncurl takes the certificate if this machine trusts it, or with --cacert."
 )
 
 // demoText has the address, an end of its sentence, what is said of the market, where mails are,

@@ -90,8 +90,8 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 		}
 	}
 	if sum+r.Lates.Count+r.Refusals.Count != int64(r.Requests) {
-		t.Errorf("operations have %d latencies, %d were late, %d refused, and %d requests were made",
-			sum, r.Lates.Count, r.Refusals.Count, r.Requests)
+		t.Errorf("operations have %d latencies, %d were late, %d refused, of %d requests", sum,
+			r.Lates.Count, r.Refusals.Count, r.Requests)
 	}
 	comparedWithItself(t, s, file)
 	html, err := os.ReadFile(page)
@@ -242,8 +242,8 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	}
 }
 
-// Killed for good, the server is waited for only so long, which is said, or until a Ctrl-C; what was
-// measured is reported.
+// Killed for good, the server is waited for only so long, which is said, or until a Ctrl-C; what
+// was measured is reported.
 func TestAServerThatIsKilledForGoodEndsTheTest(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"in time": 2 * time.Second,
 		"by Ctrl-C": time.Hour} {
