@@ -16,8 +16,10 @@ func TestTheReportSaysHowBusyTheMachineWas(t *testing.T) {
 	m.Processors, m.Load, m.Own = 2, 3.25, 0.5
 	r := Report{Machine: m, Substituted: Substituted{Cancels: 1234, Orders: 5}}
 	const want = "in place of orders 1,234 cancels were sent: an account keeps at most 4,000 " +
-		"open orders\nin place of cancels 5 orders were sent: nothing rested\nmachine: load 3.2 on " +
-		"2 processors, 50 % busy, 20.0 % stolen by other machines; this program used 0.50 processors"
+		"open orders\n" +
+		"in place of cancels 5 orders were sent: nothing rested\n" +
+		"machine: load 3.2 on 2 processors, 50 % busy, 20.0 % stolen by other machines; " +
+		"this program used 0.50 processors"
 	if got := strings.Join(r.remarks(), "\n"); got != want {
 		t.Errorf("it says\n%s", got)
 	}

@@ -88,7 +88,8 @@ func (p *program) callCommand() *cobra.Command {
 	c.Flags().StringVar(&method, "method", "", "GET or POST (default the one that PATH has)")
 	c.Flags().StringVar(&keyFile, "key-file", "",
 		"file of the account's key and secret (default EXCHANGE_API_KEY_FILE)")
-	c.Flags().BoolVar(&demo, "demo", false, "sign with the public key of the demo's account, demo-ACCOUNT")
+	c.Flags().BoolVar(&demo, "demo", false,
+		"sign with the public key of the demo's account, demo-ACCOUNT")
 	c.RunE = run(func(ctx context.Context, args []string) error {
 		if args[0] != unsigned {
 			if err := checkAccount(args[0]); err != nil {
@@ -361,11 +362,9 @@ func (r *apiRequest) send(ctx context.Context, server *client, key *keyAnswer, n
 // lastNonce returns the key's last nonce, which a refusal of a nonce names; 0: it is no such one.
 func (a *apiAnswer) lastNonce() uint64 {
 	var body struct {
-		Code string `json:"code"`
 		Last uint64 `json:"last"`
 	}
-	if a.Status != http.StatusUnauthorized || json.Unmarshal(a.Body, &body) != nil ||
-		body.Code != api.WrongNonce.Code {
+	if a.Status != http.StatusUnauthorized || json.Unmarshal(a.Body, &body) != nil {
 		return 0
 	}
 	return body.Last
