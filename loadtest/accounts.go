@@ -53,7 +53,7 @@ type user struct {
 	key    []byte
 	secret secret
 	get    []byte // the signature of requests that read
-	nonce  uint64
+	nonce  uint64 // the last one; begins as the time in milliseconds
 	placed uint32 // orders sent: the last part of their client ids
 }
 

@@ -138,7 +138,7 @@ func (t *test) addresses(s *stats, took time.Duration) []AddressReport {
 	for i, address := range t.o.Addresses {
 		a, from := &all[i], &s.byAddress[i]
 		*a = AddressReport{Address: address, Requests: from.requests,
-			Rate: float64(from.served()) / max(took.Seconds(), 1e-6), Done: from.done,
+			Rate: float64(from.done) / max(took.Seconds(), 1e-6), Done: from.done,
 			Late: from.late, Refused: from.refused, Unknown: from.unknown,
 			P50:     milliseconds(from.latency.ValueAtQuantile(50)),
 			P99:     milliseconds(from.latency.ValueAtQuantile(99)),

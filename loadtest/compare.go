@@ -16,7 +16,7 @@ import (
 
 // reportLayout is the layout of a JSON report. It grows when a member goes or comes to mean
 // something else; a member more does not change it.
-const reportLayout = 1
+const reportLayout = 2
 
 // MaxReport bounds the file of a report, in bytes. A run of a day has some 30 MB.
 const MaxReport = 256 << 20
@@ -63,7 +63,7 @@ func (r *Report) fit() error {
 		return fmt.Errorf("its run has failed: %s", strings.Join(r.Broken, "; "))
 	case r.Ramp != nil && r.Ramp.Highest == 0:
 		return errors.New("its run has failed: no rate of the ramp held")
-	case r.Done+r.Late == 0:
+	case r.Done == 0:
 		return errors.New("its run has failed: nothing was done")
 	case len(r.Stages) > maxStages:
 		return fmt.Errorf("it is damaged: no run has %d stages", len(r.Stages))
@@ -200,7 +200,8 @@ type part struct {
 }
 
 func (r *Report) parts() []part {
-	all := []part{{name: "refused", latency: &r.Refusals, always: true},
+	all := []part{{name: "too late", latency: &r.Lates},
+		{name: "refused", latency: &r.Refusals, always: true},
 		{name: "without an outcome", latency: &r.Unknowns, always: true},
 		{name: "due and not sent", latency: &r.Waits}}
 	for i := range all {

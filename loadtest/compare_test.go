@@ -145,7 +145,7 @@ func TestAReportThatCannotBeComparedIsRefused(t *testing.T) {
 		"no JSON report":      "p99 4 ms",
 		"no JSON":             `[1]`,
 		"has no layout":       `{"requests":7}`,
-		"its layout is 7":     strings.Replace(whole, `"layout": 1`, `"layout": 7`, 1),
+		"its layout is 7":     strings.Replace(whole, `"layout": 2`, `"layout": 7`, 1),
 		"it is damaged: json": strings.Replace(whole, `"rate": 9900`, `"rate": "high"`, 1),
 		"such a rate":         strings.Replace(whole, `"rate": 9900`, `"rate": -1`, 1),
 		"such a rate, p99":    strings.Replace(whole, `"p99_ms": 4,`, `"p99_ms": 1e300,`, 1),

@@ -23,6 +23,8 @@
 //	                 an account
 //	verify.go, verify_account.go, verify_lists.go, verify_stream.go
 //	                 acknowledged outcomes against the server's state afterwards
+//	silence.go       the wait for an exchange that answers nothing
+//	machine.go       how busy the load tester's machine was
 //	progress.go      a line on the terminal while a test runs
 //	report.go, report_text.go, report_html.go, plot.go  the result: JSON, text, a page with plots
 //	compare.go       two reports beside each other

@@ -18,7 +18,7 @@ type Minute struct {
 	From     float64 `json:"from"` // seconds since the load began
 	To       float64 `json:"to"`
 	Requests uint64  `json:"requests"`
-	Done     uint64  `json:"done"`   // or too late; the latencies are of these
+	Done     uint64  `json:"done"`   // the latencies are of these
 	Errors   uint64  `json:"errors"` // refused or unknown
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
@@ -79,7 +79,7 @@ func (t *test) endRow() {
 		from = t.minutes[n-1].To
 	}
 	t.minutes = append(t.minutes, Minute{From: from, To: r.at, Requests: r.requests,
-		Done: r.served(), Errors: r.refused + r.unknown, P50: l.P50, P99: l.P99, P999: l.P999,
+		Done: r.done, Errors: r.refused + r.unknown, P50: l.P50, P99: l.P99, P999: l.P999,
 		Max:  r.longest,
 		Late: r.pace.Late, Behind: milliseconds(r.pace.Longest.Microseconds())})
 	t.pace.Add(r.pace)

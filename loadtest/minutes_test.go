@@ -138,11 +138,6 @@ func TestWhatWasAskedForEndsWithThePhase(t *testing.T) {
 	if got := asked(nil, 0, time.Second); got != 0 {
 		t.Errorf("in a closed loop it is %g", got)
 	}
-	second := Second{Asked: 100, Backlog: 9}
-	second.extend(&Second{Asked: 50, Backlog: 3}, 750*time.Millisecond, 250*time.Millisecond)
-	if second.Asked != 87.5 || second.Backlog != 3 {
-		t.Errorf("%+v", second)
-	}
 }
 
 func TestAScrapeIsRead(t *testing.T) {

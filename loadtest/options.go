@@ -53,6 +53,7 @@ type Options struct {
 	Growth          float64       // times that the server's memory may grow; 0: any
 	AllowRefused    float64       // percent of the requests that may be refused
 	Timeout         time.Duration // how long an answer may take
+	Wait            time.Duration // for an exchange that answers nothing, before and after the load
 	NoVerify        bool
 	LeaveOrders     bool // do not cancel the resting orders at the end
 
@@ -191,6 +192,9 @@ func (o *Options) validateCourse() error {
 	if o.Every == 0 {
 		o.Every = time.Minute
 	}
+	if o.Wait == 0 {
+		o.Wait = usualWait
+	}
 	switch m := o.Mix; {
 	case o.OpenOrders < 0 || o.OpenOrders > mostOpen*o.Accounts ||
 		o.OpenOrders > 0 && o.OpenOrders < o.Accounts:
@@ -207,6 +211,8 @@ func (o *Options) validateCourse() error {
 		return usagef("--deposits needs the operator's listener, and accounts that are made")
 	case o.Every < time.Second:
 		return usagef("--row is %v: write a second or more", o.Every)
+	case o.Wait < time.Second:
+		return usagef("--wait is %v: write a second or more", o.Wait)
 	case o.Stall < 0:
 		return usagef("--stall is %v: write the longest latency that is allowed", o.Stall)
 	case math.IsNaN(o.Growth) || o.Growth < 0:

@@ -30,7 +30,8 @@ const (
 	plotWidth, plotHeight = 720.0, 260.0
 	plotLeft, plotRight   = 62.0, 24.0
 	plotTop, plotBottom   = 30.0, 34.0
-	colours               = 8 // classes c0, c1, ... of the page
+	plotHead              = 22.0 // above it, for the title
+	colours               = 8    // classes c0, c1, ... of the page
 )
 
 // An axis maps values to the drawing.
@@ -110,11 +111,19 @@ func axisLabel(v float64) string {
 // svg draws it for a page.
 func (p *plot) svg() template.HTML {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
-		html.EscapeString(p.title))
-	p.draw(&b)
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth,
+		plotHeight+plotHead, html.EscapeString(p.title))
+	p.drawTitled(&b)
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // all texts are escaped
+}
+
+// drawTitled writes the plot below its title.
+func (p *plot) drawTitled(b *strings.Builder) {
+	fmt.Fprintf(b, `<text class="title" x="4" y="15">%s</text><g transform="translate(0,%g)">`,
+		html.EscapeString(p.title), plotHead)
+	p.draw(b)
+	b.WriteString("</g>")
 }
 
 // draw writes the plot in its own units.
@@ -203,16 +212,13 @@ text { fill: var(--text); font: 11px system-ui, sans-serif } text.title { font-s
 
 // drawTogether returns one drawing of several plots, one below the other.
 func drawTogether(plots []plot) string {
-	const head = 22.0
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g"><style>%s</style>`,
-		plotWidth, (plotHeight+head)*float64(len(plots)), drawingStyle)
+		plotWidth, (plotHeight+plotHead)*float64(len(plots)), drawingStyle)
 	for i := range plots {
-		fmt.Fprintf(&b, `<g transform="translate(0,%g)"><text class="title" x="4" y="15">%s</text>`,
-			(plotHeight+head)*float64(i), html.EscapeString(plots[i].title))
-		fmt.Fprintf(&b, `<g transform="translate(0,%g)">`, head)
-		plots[i].draw(&b)
-		b.WriteString("</g></g>")
+		fmt.Fprintf(&b, `<g transform="translate(0,%g)">`, (plotHeight+plotHead)*float64(i))
+		plots[i].drawTitled(&b)
+		b.WriteString("</g>")
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -227,10 +233,11 @@ func pairPlot(pairs []PairReport) template.HTML {
 	}
 	const row, left, width = 16.0, 130.0, 470.0
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="Requests by pair">`, plotWidth,
-		row*float64(len(pairs))+4)
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%[3]s">`+
+		`<text class="title" x="4" y="15">%[3]s</text>`, plotWidth,
+		plotHead+row*float64(len(pairs))+4, "Requests done a second, and the p99 of their latency")
 	for i, p := range pairs {
-		y := row * float64(i)
+		y := plotHead + row*float64(i)
 		fmt.Fprintf(&b,
 			`<text x="%g" y="%g" text-anchor="end">%s</text><rect x="%g" y="%g" width="%.1f" height="%g"/>`,
 			left-6, y+12, html.EscapeString(p.Pair), left, y+2, width*p.Rate/most, row-4)

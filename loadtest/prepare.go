@@ -51,10 +51,14 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 	for i := range o.Accounts {
 		f.accounts = append(f.accounts, &account{pairs: pairsOf(f.pairs, o, i)})
 	}
-	nonce := uint64(time.Now().UnixNano())
+	nonce := uint64(time.Now().UnixMilli())
 	if len(o.Keys) > 0 {
 		for i, k := range o.Keys {
-			f.users = append(f.users, newUser(f.accounts[i], i, k, nonce))
+			u := newUser(f.accounts[i], i, k, nonce)
+			f.users = append(f.users, u)
+			if err := r.catchUp(ctx, u); err != nil {
+				return f, err
+			}
 		}
 	} else if err := f.make(ctx, r, nonce, say); err != nil {
 		return f, err

@@ -88,14 +88,15 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 	return sum, took, nil
 }
 
-// judge decides whether a rate holds: nearly all of it was answered without errors, in time.
+// judge decides whether a rate holds: nearly all of it was answered without errors, in time. A
+// cancel that came too late was answered.
 func judge(rate float64, x *stats, d, bound time.Duration) Step {
 	p99 := time.Duration(x.all.ValueAtQuantile(99)) * time.Microsecond
 	all := max(float64(x.requests+x.unsent), 1)
-	step := Step{Rate: rate, Achieved: float64(x.served()) / d.Seconds(),
+	step := Step{Rate: rate, Achieved: float64(x.done) / d.Seconds(),
 		P99: milliseconds(p99.Microseconds()), Errors: float64(x.refused+x.unknown) / all}
 	step.Holds = p99 <= bound && float64(x.requests) >= enough*all &&
-		step.Achieved >= enough*rate-1/d.Seconds() && step.Errors <= mostErrors
+		float64(x.done+x.late)/d.Seconds() >= enough*rate-1/d.Seconds() && step.Errors <= mostErrors
 	return step
 }
 

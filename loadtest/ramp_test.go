@@ -37,6 +37,9 @@ func TestARateHoldsOnlyIfNearlyAllOfItIsAnsweredInTime(t *testing.T) {
 	if !f(func(*stats) {}) {
 		t.Error("a good step does not hold")
 	}
+	if !f(func(x *stats) { x.done, x.late = 900, 100 }) {
+		t.Error("cancels that came too late, and were answered, end a ramp")
+	}
 	for name, change := range map[string]func(x *stats){
 		"late": func(x *stats) {
 			for range 20 {

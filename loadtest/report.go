@@ -18,14 +18,16 @@ type Report struct {
 	Warmup      *Warmup   `json:"warmup"`      // null: there was none
 	Seconds     float64   `json:"seconds"`
 	Requests    uint64    `json:"requests"`
-	Rate        float64   `json:"rate"`            // of those that were done or came too late
+	Rate        float64   `json:"rate"`            // of those that were done
 	Done        uint64    `json:"done"`            // 2xx
 	Late        uint64    `json:"late_cancels"`    // and changes, of orders that were filled before
 	Refused     uint64    `json:"refused"`         // otherwise
 	Unknown     uint64    `json:"outcome_unknown"` // requests whose outcome the server did not tell
 	// due in an open loop, and not sent before its end
 	Unsent        uint64              `json:"unsent"`
-	Latency       Latency             `json:"latency"`         // as the rate
+	Substituted   Substituted         `json:"substituted"`
+	Latency       Latency             `json:"latency"` // as the rate
+	Lates         Latency             `json:"late_latency"`
 	Refusals      Latency             `json:"refused_latency"` // of those that were refused
 	Unknowns      Latency             `json:"outcome_unknown_latency"`
 	Waits         Latency             `json:"unsent_waited"`
@@ -36,6 +38,7 @@ type Report struct {
 	Pairs         []PairReport        `json:"pairs"` // the highest p99 first, then the most requests
 	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
+	Machine       *Machine            `json:"machine"` // null: the system does not tell
 	Subscribers   []ChannelReport     `json:"subscribers"`
 	Ramp          *Ramp               `json:"ramp,omitempty"`
 	Verification  *Verification       `json:"verification,omitempty"`
@@ -85,6 +88,12 @@ type Latency struct {
 	Max   float64 `json:"max_ms"`
 }
 
+// Substituted are requests that were sent in place of what the mix asked for.
+type Substituted struct {
+	Cancels uint64 `json:"cancels"` // for orders: an account keeps at most mostOpen open ones
+	Orders  uint64 `json:"orders"`  // for cancels: nothing rested
+}
+
 // A Warmup is the load before the one that is counted.
 type Warmup struct {
 	Seconds  float64 `json:"seconds"`
@@ -109,7 +118,7 @@ type Operation struct {
 type PairReport struct {
 	Pair     string  `json:"pair"`
 	Requests uint64  `json:"requests"`
-	Rate     float64 `json:"rate"`   // done, or too late
+	Rate     float64 `json:"rate"`   // done
 	P50      float64 `json:"p50_ms"` // 0 with more than 500 pairs
 	P99      float64 `json:"p99_ms"`
 }
@@ -174,9 +183,9 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
 		s.refused, s.unknown, s.unsent
 	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
-	r.Rate = perSecond(s.served())
-	r.Latency, r.Refusals, r.Unknowns, r.Waits = latency(s.all), latency(s.refusals),
-		latency(s.unknowns), latency(s.waits)
+	r.Rate, r.Substituted = perSecond(s.done), Substituted{s.cancelsInstead, s.ordersInstead}
+	r.Latency, r.Lates, r.Refusals, r.Unknowns, r.Waits = latency(s.all), latency(s.lates),
+		latency(s.refusals), latency(s.unknowns), latency(s.waits)
 	r.distributions["all"] = distribution(s.all)
 	r.Operations = []Operation{}
 	for op, h := range s.byOperation {
@@ -196,7 +205,7 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.Pairs = []PairReport{}
 	for i, p := range s.byPair {
 		x := PairReport{Pair: t.field.pairs[i].name, Requests: p.requests,
-			Rate: perSecond(p.served)}
+			Rate: perSecond(p.done)}
 		if p.latency != nil {
 			x.P50, x.P99 = milliseconds(p.latency.ValueAtQuantile(50)),
 				milliseconds(p.latency.ValueAtQuantile(99))

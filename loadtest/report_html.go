@@ -28,7 +28,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	rows, stages := r.tableRows(), r.stageRows()
 	return page.Execute(w, map[string]any{"R": r, "Headline": r.headline(),
 		"Open": r.Options.open(), "NotDone": r.notDone(),
-		"Told": r.Server.lines(), "Warmup": r.Warmup.line(),
+		"Remarks": r.remarks(), "Told": r.Server.lines(), "Warmup": r.Warmup.line(),
 		"Latency": r.latencyPlot(), "Rate": rate.svg(), "Timeline": timeline.svg(),
 		"Backlog": backlog.svg(),
 		"ByPair":  pairPlot(r.Pairs), "Server": server,
@@ -80,10 +80,15 @@ func (r *Report) latencyPlot() template.HTML {
 	return p.svg()
 }
 
+// plotted are the seconds that plots show.
+func (r *Report) plotted() []Second {
+	return slices.DeleteFunc(slices.Clone(r.Timeline), func(s Second) bool { return s.Partial })
+}
+
 func (r *Report) ratePlot() plot {
 	rate, errors, asked := series{name: "done"}, series{name: "errors"}, series{name: "asked"}
 	last := 0.0
-	for _, s := range r.Timeline {
+	for _, s := range r.plotted() {
 		rate.add(s.At, s.Rate)
 		asked.add(s.At, s.Asked)
 		errors.add(s.At, float64(s.Errors)/max(s.At-last, 1e-3))
@@ -100,7 +105,7 @@ func (r *Report) ratePlot() plot {
 // backlogPlot returns what was due and not answered, and which part of it was sent.
 func (r *Report) backlogPlot() plot {
 	backlog, sent := series{name: "due and not answered"}, series{name: "in flight"}
-	for _, s := range r.Timeline {
+	for _, s := range r.plotted() {
 		backlog.add(s.At, float64(s.Backlog))
 		sent.add(s.At, float64(s.InFlight))
 	}
@@ -110,7 +115,7 @@ func (r *Report) backlogPlot() plot {
 
 func (r *Report) timelinePlot() plot {
 	p50, p99, longest := series{name: "p50"}, series{name: "p99"}, series{name: "longest"}
-	for _, s := range r.Timeline {
+	for _, s := range r.plotted() {
 		p50.add(s.At, s.P50)
 		p99.add(s.At, s.P99)
 		longest.add(s.At, s.Max)
@@ -148,8 +153,9 @@ func (r *Report) serverPlots() []plot {
 	return []plot{
 		{title: "Memory and disk of the server", xName: "s", yName: "MB", marks: r.Marks,
 			series: memory},
-		{title: "Open orders", xName: "s", marks: r.Marks, series: []series{open}},
-		{title: "Processors in use", xName: "s", marks: r.Marks, series: []series{cpu, own}}}
+		{title: "Open orders", xName: "s", yName: "orders", marks: r.Marks, series: []series{open}},
+		{title: "Processors in use", xName: "s", yName: "cores", marks: r.Marks,
+			series: []series{cpu, own}}}
 }
 
 // WriteSVG draws what happened over time.

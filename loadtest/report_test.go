@@ -56,7 +56,7 @@ func TestTheTextSaysWhatWasSeen(t *testing.T) {
 	r := someReport()
 	worked(t, r.WriteText(&b))
 	for _, say := range []string{"RSS MB", "upload 1000 ms", "banker: 7 deposits",
-		"BROKEN stall: 1 of 2 seconds", "500/s done, 33.3 % refused\n" +
+		"BROKEN stall: 1 of 2 seconds", "500/s done of 750/s asked for, 33.3 % refused\n" +
 			"Not counted: a warmup of 10.0 s with 5,000 requests, 7 refused, 0 without an " +
 			"outcome, 3 due and not sent\n\n", "all done  ",
 		"refused       500     250  60031 ms", "of 2 pairs the slowest",

@@ -49,25 +49,15 @@ func (r *Report) WriteText(out io.Writer) error {
 	if r.Options.open() {
 		fmt.Fprintf(b, ", %s due and not sent", thousands(r.Unsent))
 	}
+	for _, line := range r.remarks() {
+		b.WriteString("\n" + line)
+	}
 	fmt.Fprintf(b, "\nCPU of this program: %.1f us a request, %.1f us with all else that it does\n",
 		r.CPU.Generator, r.CPU.Process)
 	for _, line := range r.Server.lines() {
 		fmt.Fprintln(b, line)
 	}
-	if len(r.Errors) > 0 {
-		b.WriteString("\nerrors\n")
-		for _, k := range r.Errors {
-			fmt.Fprintf(b, "%12s  %s\n", thousands(k.Count), k.Kind)
-		}
-		for _, k := range r.Errors {
-			if strings.HasPrefix(k.Kind, "429 ") {
-				b.WriteString(
-					"The server limits how often requests come: start it with --no-rate-limits, " +
-						"or use more accounts.\n")
-				break
-			}
-		}
-	}
+	r.writeErrors(b)
 	r.writeStages(b)
 	r.writePairs(b)
 	r.writeAddresses(b)
@@ -77,6 +67,25 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeVerification(b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeErrors writes the kinds of errors.
+func (r *Report) writeErrors(b *strings.Builder) {
+	if len(r.Errors) == 0 {
+		return
+	}
+	b.WriteString("\nerrors\n")
+	for _, k := range r.Errors {
+		fmt.Fprintf(b, "%12s  %s\n", thousands(k.Count), k.Kind)
+	}
+	for _, k := range r.Errors {
+		if strings.HasPrefix(k.Kind, "429 ") {
+			b.WriteString(
+				"The server limits how often requests come: start it with --no-rate-limits, " +
+					"or use more accounts.\n")
+			break
+		}
+	}
 }
 
 // line says what the warmup was, in a line of its own; "" if there was none.
@@ -95,12 +104,29 @@ func (w *Warmup) line() string {
 
 // headline says how much was done, and which share was not.
 func (r *Report) headline() string {
-	text := fmt.Sprintf("%s/s done", thousands(uint64(r.Rate+0.5)))
 	of := float64(max(r.Requests+r.Unsent, 1))
+	text := fmt.Sprintf("%s/s done of %s/s asked for", thousands(uint64(r.Rate+0.5)),
+		thousands(uint64(of/max(r.Seconds, 1e-6)+0.5)))
 	for name, l := range r.notDone() {
 		text += fmt.Sprintf(", %.3g %% %s", 100*float64(l.Count)/of, name)
 	}
 	return text
+}
+
+// remarks tell what was sent that the mix did not ask for, and how busy the machine was.
+func (r *Report) remarks() (all []string) {
+	if n := r.Substituted.Cancels; n > 0 {
+		all = append(all, fmt.Sprintf("in place of orders %s cancels were sent: an account keeps "+
+			"at most %s open orders", thousands(n), thousands(mostOpen)))
+	}
+	if n := r.Substituted.Orders; n > 0 {
+		all = append(all, fmt.Sprintf("in place of cancels %s orders were sent: nothing rested",
+			thousands(n)))
+	}
+	if r.Machine != nil {
+		all = append(all, r.Machine.String())
+	}
+	return all
 }
 
 // notDone returns the latencies of requests that were not done, by what became of them.
@@ -109,7 +135,7 @@ func (r *Report) notDone() iter.Seq2[string, *Latency] {
 		for _, x := range []struct {
 			name string
 			l    *Latency
-		}{{"refused", &r.Refusals}, {"without an outcome", &r.Unknowns},
+		}{{"too late", &r.Lates}, {"refused", &r.Refusals}, {"without an outcome", &r.Unknowns},
 			{"due and not sent", &r.Waits}} {
 			if x.l.Count > 0 && !yield(x.name, x.l) {
 				return

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -25,6 +26,7 @@ type rest struct {
 	pool *sync.Pool // of *signer
 	// of all tries of a request to an API: shorter where there are other addresses to ask
 	patience time.Duration
+	silence  *silence
 }
 
 // restTimeout bounds one request, and restPatience all tries of a request that the server is too
@@ -33,7 +35,9 @@ const (
 	restTimeout  = 30 * time.Second
 	auditTimeout = time.Hour
 	restPatience = 2 * time.Minute
-	onePatience  = 10 * time.Second // with one of several addresses
+	usualWait    = time.Minute
+	askAgain     = 200 * time.Millisecond // after no answer
+	onePatience  = 10 * time.Second       // with one of several addresses
 	maxTestBody  = 1 << 30
 )
 
@@ -51,7 +55,7 @@ func newRest(o *Options) *rest {
 		}
 	}
 	r := &rest{o: o, ops: ops, pool: &sync.Pool{New: func() any { return newSigner() }},
-		patience: restPatience}
+		patience: restPatience, silence: newSilence(cmp.Or(o.Wait, usualWait))}
 	if len(o.Addresses) > 1 {
 		r.patience = onePatience
 	}
@@ -95,9 +99,7 @@ func unavailable(err error) bool {
 // do sends a request until it is answered. fill makes it anew for each try.
 func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request),
 	repeat bool, read func(*fasthttp.Response) error) error {
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
+	req, resp := &fasthttp.Request{}, &fasthttp.Response{} // not pooled: see await
 	patience := restPatience
 	if client == r.api {
 		patience = r.patience
@@ -108,20 +110,29 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		if client == r.api {
 			req.Header.SetHost(client.Addr)
 		}
-		err := client.Do(req, resp) // which has its time limits
+		var err error
+		if !repeat { // it may not be sent again, so its answer is needed
+			err = client.Do(req, resp)
+		} else if err = await(ctx, client, req, resp); errors.Is(err, errAbandoned) {
+			return context.Cause(ctx)
+		}
 		wait := time.Duration(0)
 		switch status := resp.StatusCode(); {
 		case err != nil:
 			err = noAnswer{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(),
 				client.Addr, err)}
-			if repeat {
-				wait = 200 * time.Millisecond
+			if repeat && r.silence.lasts(err) {
+				wait = askAgain
 			}
 		case status/100 == 2:
+			r.silence.ends()
 			return read(resp)
 		default:
 			err = &statusError{string(req.Header.Method()), string(req.URI().Path()), status,
 				string(resp.Body())}
+			if status != 503 {
+				r.silence.ends()
+			}
 			later := resp.Header.Peek("Retry-After")
 			if n, e := strconv.Atoi(string(later)); e == nil && (status == 429 || status == 503) {
 				wait = min(max(time.Duration(n)*time.Second, 50*time.Millisecond), 2*time.Second)
@@ -131,17 +142,36 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 			} else if status == 503 && repeat {
 				wait = 100 * time.Millisecond
 			}
+			if status == 503 && !r.silence.lasts(err) {
+				wait = 0
+			}
 		}
 		if wait == 0 || time.Since(began) > patience {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
+			return errors.Join(context.Cause(ctx), err)
 		case <-time.After(wait):
 		}
 	}
 }
+
+// await sends a request, and waits for its answer until ctx ends. Then the answer still comes,
+// within the client's time limits.
+func await(ctx context.Context, client *fasthttp.HostClient, req *fasthttp.Request,
+	resp *fasthttp.Response) error {
+	answered := make(chan error, 1)
+	go func() { answered <- client.Do(req, resp) }()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return errAbandoned
+	}
+}
+
+var errAbandoned = errors.New("its answer is waited for no more")
 
 // get reads a page; of u if it is private.
 func (r *rest) get(ctx context.Context, u *user, path string, read func(body []byte) error) error {
@@ -159,6 +189,24 @@ func (r *rest) getWith(ctx context.Context, u *user, path string,
 			req.Header.Set("X-NONCE", strconv.FormatUint(u.nonce, 10))
 		}
 	}, true, read)
+}
+
+// catchUp lets the nonces of a key that exists go on behind those that other programs used.
+func (r *rest) catchUp(ctx context.Context, u *user) error {
+	ignore := func([]byte) error { return nil }
+	err := r.get(ctx, u, "/api/v1/wallets/", ignore)
+	var status *statusError
+	if !errors.As(err, &status) || status.status != 401 {
+		return err
+	}
+	var refusal struct {
+		Last uint64 `json:"last"`
+	}
+	if json.Unmarshal([]byte(status.body), &refusal) != nil || refusal.Last < u.nonce {
+		return err
+	}
+	u.nonce = refusal.Last
+	return r.get(ctx, u, "/api/v1/wallets/", ignore)
 }
 
 // post sends a signed form that may be sent again.

@@ -42,26 +42,31 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	t := &test{o: &o, rest: newRest(&o), prog: &progress{w: o.Progress, terminal: o.Terminal},
 		base: time.Now()}
+	t.rest.silence.say = t.prog.line
 	t.name = "lt" + strconv.FormatInt(time.Now().UnixMilli(), 36)
 	defer t.prog.clear()
 	var err error
 	t.field, err = prepare(ctx, t.rest, t.prog.say)
-	after := context.WithoutCancel(ctx) // a second signal ends the program
+	after, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
 	if err != nil {
 		if t.field != nil && len(t.field.made) > 0 {
 			err = errors.Join(err, t.field.revoke(after, t.rest, t.prog.say))
 		}
 		return nil, err
 	}
-	report, err := t.load(ctx, after)
+	report, err := t.load(ctx, after, func() { cut(errInterrupted) })
 	if report == nil {
 		return nil, errors.Join(err, t.field.revoke(after, t.rest, t.prog.say))
 	}
 	return report, err
 }
 
-// load connects, sends, and verifies.
-func (t *test) load(ctx, after context.Context) (*Report, error) {
+var errInterrupted = errors.New("interrupted; orders and keys of the test may be left")
+
+// load connects, sends, and verifies. The end of ctx ends the load, or else what comes after it, by
+// cut. Once it has ended, an exchange that answers nothing is waited for no more.
+func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	if err := t.makeSenders(); err != nil {
 		return nil, err
 	}
@@ -76,6 +81,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	}
 	defer stream.end()
 	defer context.AfterFunc(ctx, t.stop)()
+	defer context.AfterFunc(ctx, t.rest.silence.impatient)()
 
 	report := t.newReport()
 	witness := startWitness(after, t)
@@ -87,6 +93,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 		return nil, err
 	}
 	own := processTime()
+	busy, _ := usageNow()
 	watcher, banker := watch(after, t.rest), startBanker(after, t)
 	var sum *stats
 	var took time.Duration
@@ -94,6 +101,9 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 		sum, took, err = t.ramp(ctx, report)
 	} else {
 		sum, took, err = t.phase(t.o.schedule(), t.o.length(), t.stageTitle)
+	}
+	if ctx.Err() == nil {
+		defer context.AfterFunc(ctx, cut)()
 	}
 	watcher.end(after)
 	witness.end()
@@ -103,6 +113,7 @@ func (t *test) load(ctx, after context.Context) (*Report, error) {
 	}
 	t.endRow()
 	report.fill(t, sum, took, processTime()-own)
+	report.Machine = machineSince(busy, took, processTime()-own)
 	report.complete(t, watcher, deposits)
 	report.Interrupted = ctx.Err() != nil
 	alive := t.rest.answering(after)
@@ -224,6 +235,9 @@ func always(title string) func(time.Duration) string {
 	return func(time.Duration) string { return title }
 }
 
+// wholeSecond is the least time of a second that is plotted: a part of one would look like a fall.
+const wholeSecond = 900 * time.Millisecond
+
 // phase sends by a schedule, or as fast as answers come if there is none, and returns its
 // measurements. The progress has the title of each moment.
 func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Duration) string) (
@@ -248,7 +262,6 @@ func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Dur
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last, first := begin, len(t.seconds)
-	var length time.Duration // of the newest second
 	for running := true; running; {
 		select {
 		case <-tick.C:
@@ -258,15 +271,11 @@ func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Dur
 		now := time.Now()
 		x := t.second(now, now.Sub(last))
 		x.Asked = asked(s, last.Sub(begin), now.Sub(begin))
-		switch {
-		case running:
+		if running {
 			t.prog.second(&x, title(last.Sub(begin)), now.Sub(begin), d)
-			fallthrough
-		case len(t.seconds) == first || now.Sub(last) > time.Second/2:
-			t.seconds, length = append(t.seconds, x), now.Sub(last)
-		default: // too short to stand alone
-			t.seconds[len(t.seconds)-1].extend(&x, length, now.Sub(last))
 		}
+		x.Partial = !running && len(t.seconds) > first && now.Sub(last) < wholeSecond
+		t.seconds = append(t.seconds, x)
 		last = now
 	}
 	sum := t.newStats()
@@ -295,7 +304,7 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 		})
 	}
 	s.At = (now.Sub(t.base) - t.began).Seconds()
-	s.Rate = float64(c.served()) / max(d.Seconds(), 1e-3)
+	s.Rate = float64(c.done) / max(d.Seconds(), 1e-3)
 	s.P50, s.P99, s.Max = milliseconds(h.ValueAtQuantile(50)), milliseconds(h.ValueAtQuantile(99)),
 		milliseconds(slowest.Microseconds())
 	s.Errors = c.refused + c.unknown
@@ -311,16 +320,6 @@ func asked(s *generator.Schedule, from, to time.Duration) float64 {
 		return 0
 	}
 	return (s.Integral(to) - s.Integral(from)) / max((to-from).Seconds(), 1e-3)
-}
-
-// extend adds the measurements of a moment after it, by which it is longer.
-func (s *Second) extend(more *Second, length, by time.Duration) {
-	part := by.Seconds() / max((length+by).Seconds(), 1e-6)
-	s.Rate += (more.Rate - s.Rate) * part
-	s.Asked += (more.Asked - s.Asked) * part
-	s.At, s.Max, s.InFlight, s.Waiting = more.At, max(s.Max, more.Max), more.InFlight, more.Waiting
-	s.Backlog = more.Backlog
-	s.Errors += more.Errors
 }
 
 // latency returns a histogram in short, in milliseconds.

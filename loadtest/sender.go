@@ -84,8 +84,16 @@ func (l *sender) choose(c *conn, share int) item {
 			m.Cancel = 100
 		}
 	}
-	if share < m.Read+m.Cancel && c.hasOpen() || len(c.user.open) >= mostOpen {
+	ends := share < m.Read+m.Cancel
+	if ends && c.hasOpen() {
 		return l.end(c.user)
+	}
+	if len(c.user.open) >= mostOpen {
+		l.stats.cancelsInstead++
+		return l.end(c.user)
+	}
+	if ends {
+		l.stats.ordersInstead++
 	}
 	u := c.user
 	w := l.model.next(u.pairs)

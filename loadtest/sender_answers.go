@@ -29,10 +29,10 @@ var (
 
 // Answered notes an answer. Each item of a batch counts as a request would.
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
-	before := l.stats.served()
+	before := l.stats.done
 	rest = l.outcomes(l.conns[number], a, latency)
 	if len(l.o.Stages) > 0 {
-		l.stats.finish(l.phase.Schedule, time.Since(l.phase.Begin), l.stats.served()-before)
+		l.stats.finish(l.phase.Schedule, time.Since(l.phase.Begin), l.stats.done-before)
 	}
 	return rest
 }

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -130,9 +131,38 @@ func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
 			l.answered(c, &item{op: op}, generator.Answer{Status: 400,
 				Body: []byte(`{"order":["Order already done"]}`)}, time.Millisecond)
 		}
-		if s := l.stats; s.late != 2 || s.refused != 1 || s.all.TotalCount() != 2 ||
-			s.kinds["400 order:Order already done"] != 1 {
+		if s := l.stats; s.late != 2 || s.refused != 1 || s.all.TotalCount() != 0 ||
+			s.lates.TotalCount() != 2 || s.kinds["400 order:Order already done"] != 1 {
 			t.Errorf("%+v %v", s.counters, s.kinds)
+		}
+	})
+}
+
+// Where the mix cannot be kept, what is sent in place of it is counted.
+func TestWhatIsSentInPlaceOfTheMixIsCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, x := range []struct {
+			mix             Mix
+			open            int
+			op              operation
+			cancels, orders uint64
+		}{
+			{Mix{Place: 100}, mostOpen - 1, opPlace, 0, 0},
+			{Mix{Place: 100}, mostOpen, opCancel, 1, 0},
+			{Mix{Cancel: 100}, 1, opCancel, 0, 0},
+			{Mix{Cancel: 100}, mostOpen, opCancel, 0, 0},
+			{Mix{Cancel: 100}, 0, opPlace, 0, 1},
+		} {
+			o := good()
+			o.Addresses, o.Mix, o.Accounts, o.Connections = []string{serve(t, nil)}, x.mix, 1, 1
+			_, l := newSender(t, &o)
+			u := l.conns[0].users[0]
+			u.open = slices.Repeat([]openOrder{{7, -1}}, x.open)
+			l.Request(0, 0)
+			if s := l.stats; l.conns[0].items[0].op != x.op || s.cancelsInstead != x.cancels ||
+				s.ordersInstead != x.orders {
+				t.Errorf("%+v: it sends %d: %+v", x, l.conns[0].items[0].op, s.counters)
+			}
 		}
 	})
 }

@@ -152,7 +152,7 @@ func TestRefusalsBreakTheBoundAndAreNoWorkDone(t *testing.T) {
 		}
 		var b strings.Builder
 		if err := r.WriteText(&b); err != nil || !r.Broke() ||
-			!strings.Contains(b.String(), "\n0/s done, ") ||
+			!strings.Contains(b.String(), "\n0/s done of 400/s asked for, 100 % refused\n") ||
 			!strings.Contains(b.String(), "BROKEN refused: ") {
 			t.Errorf("%v %s", err, &b)
 		}

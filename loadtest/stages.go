@@ -168,9 +168,9 @@ func stagesText(stages []generator.Stage) string {
 // stageStats are the requests that were due in one stage.
 type stageStats struct {
 	counters
-	latency *hdrhistogram.Histogram // of what was served; nil: nothing was
+	latency *hdrhistogram.Histogram // of what was done; nil: nothing was
 	longest time.Duration           // whatever became of the request
-	within  uint64                  // requests served in the stage's time, whenever they were due
+	within  uint64                  // requests done in the stage's time, whenever they were due
 }
 
 func (s *stageStats) merge(t *stageStats) {
@@ -182,7 +182,7 @@ func (s *stageStats) merge(t *stageStats) {
 	}
 }
 
-// histogram returns that of what was served. Two digits keep those of 100 stages small.
+// histogram returns that of what was done. Two digits keep those of 100 stages small.
 func (s *stageStats) histogram() *hdrhistogram.Histogram {
 	if s.latency == nil {
 		s.latency = hdrhistogram.New(1, longest, 2)

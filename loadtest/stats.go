@@ -30,6 +30,9 @@ type counters struct {
 	refused  uint64 // other refusals
 	unknown  uint64 // outcomes that the server did not tell
 	unsent   uint64 // due before the end, and not sent
+	// sent in place of what the mix asked for: cancels for orders where an account keeps no more
+	// open ones, and orders for cancels where nothing rests
+	cancelsInstead, ordersInstead uint64
 }
 
 // A result is what the sender knows of a request.
@@ -57,9 +60,6 @@ func (c *counters) count(r result) {
 	}
 }
 
-// served is how many requests were done, or came too late to be.
-func (c *counters) served() uint64 { return c.done + c.late }
-
 func (c *counters) add(d counters) {
 	c.requests += d.requests
 	c.done += d.done
@@ -67,14 +67,17 @@ func (c *counters) add(d counters) {
 	c.refused += d.refused
 	c.unknown += d.unknown
 	c.unsent += d.unsent
+	c.cancelsInstead += d.cancelsInstead
+	c.ordersInstead += d.ordersInstead
 }
 
 // stats are the measurements of one generator, since the phase began and since the last look.
-// Latencies are of what was done or came too late; what was not has histograms of its own.
+// Latencies are of what was done; what was not has histograms of its own.
 type stats struct {
 	counters
-	byOperation [operations]*hdrhistogram.Histogram // nil: none was served
+	byOperation [operations]*hdrhistogram.Histogram // nil: none was done
 	all         *hdrhistogram.Histogram
+	lates       *hdrhistogram.Histogram
 	refusals    *hdrhistogram.Histogram
 	unknowns    *hdrhistogram.Histogram
 	waits       *hdrhistogram.Histogram // of requests that were due and not sent
@@ -97,7 +100,7 @@ type addressStats struct {
 
 type pairStats struct {
 	requests uint64
-	served   uint64
+	done     uint64
 	latency  *hdrhistogram.Histogram // nil: there are too many pairs
 }
 
@@ -105,10 +108,11 @@ type pairStats struct {
 const maxPairHistograms = 500
 
 func newStats(pairs, addresses, stages int) *stats {
-	s := &stats{all: newHistogram(), recent: newHistogram(), refusals: newHistogram(),
-		unknowns: newHistogram(), waits: newHistogram(), kinds: map[string]uint64{},
-		byPair: make([]pairStats, pairs), byAddress: make([]addressStats, addresses),
-		byStage: make([]stageStats, stages)}
+	s := &stats{all: newHistogram(), recent: newHistogram(), lates: newHistogram(),
+		refusals: newHistogram(), unknowns: newHistogram(), waits: newHistogram(),
+		kinds: map[string]uint64{}, byPair: make([]pairStats, pairs),
+		byAddress: make([]addressStats, addresses),
+		byStage:   make([]stageStats, stages)}
 	for i := range s.byAddress {
 		s.byAddress[i].latency = newHistogram()
 	}
@@ -135,17 +139,19 @@ func (s *stats) note(x *item, address int, latency time.Duration, r result) {
 		s.byPair[x.pair.index].requests++
 	}
 	switch r {
+	case isLate:
+		record(s.lates, latency)
 	case isRefused:
 		record(s.refusals, latency)
 	case isUnknown:
 		record(s.unknowns, latency)
-	case isDone, isLate:
-		s.serve(x, at, latency)
+	case isDone:
+		s.noteDone(x, at, latency)
 	}
 }
 
-// serve notes the latency of a request that was served.
-func (s *stats) serve(x *item, at *addressStats, latency time.Duration) {
+// noteDone notes the latency of a request that was done.
+func (s *stats) noteDone(x *item, at *addressStats, latency time.Duration) {
 	h := s.byOperation[x.op]
 	if h == nil {
 		h = newHistogram()
@@ -162,7 +168,7 @@ func (s *stats) serve(x *item, at *addressStats, latency time.Duration) {
 		return
 	}
 	of := &s.byPair[x.pair.index]
-	of.served++
+	of.done++
 	if of.latency != nil {
 		record(of.latency, latency)
 	}
@@ -176,11 +182,11 @@ func (s *stats) stage(number int) *stageStats {
 	return &s.byStage[number]
 }
 
-// finish counts requests that were served at a time of the schedule. Behind its end they are in no
+// finish counts requests that were done at a time of the schedule. Behind its end they are in no
 // stage's time.
-func (s *stats) finish(by *generator.Schedule, at time.Duration, served uint64) {
+func (s *stats) finish(by *generator.Schedule, at time.Duration, done uint64) {
 	if len(s.byStage) > 0 && by != nil && at < by.Length() {
-		s.byStage[by.StageAt(at)].within += served
+		s.byStage[by.StageAt(at)].within += done
 	}
 }
 
@@ -219,12 +225,13 @@ func (s *stats) merge(t *stats) {
 		s.byOperation[op].Merge(h)
 	}
 	s.all.Merge(t.all)
+	s.lates.Merge(t.lates)
 	s.refusals.Merge(t.refusals)
 	s.unknowns.Merge(t.unknowns)
 	s.waits.Merge(t.waits)
 	for i := range t.byPair {
 		s.byPair[i].requests += t.byPair[i].requests
-		s.byPair[i].served += t.byPair[i].served
+		s.byPair[i].done += t.byPair[i].done
 		if s.byPair[i].latency != nil {
 			s.byPair[i].latency.Merge(t.byPair[i].latency)
 		}
@@ -257,7 +264,7 @@ func (s *stats) spend(t *stats) {
 // A Second has the measurements of one second of the load.
 type Second struct {
 	At       float64 `json:"at"`               // seconds since the load began, its end
-	Rate     float64 `json:"rate"`             // done, or too late
+	Rate     float64 `json:"rate"`             // done
 	Asked    float64 `json:"asked_per_second"` // that were due in an open loop; 0: a closed loop
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
@@ -266,6 +273,7 @@ type Second struct {
 	Waiting  uint64  `json:"waiting"` // due, and not sent yet
 	Backlog  uint64  `json:"backlog"` // both: due, and not answered; a batch counts once
 	Errors   uint64  `json:"errors"`  // refused or unknown
+	Partial  bool    `json:"partial"` // shorter than a second, and not plotted
 }
 
 // A Kind is a kind of error and its count.

@@ -33,11 +33,11 @@ of the answer. ACCOUNT is "-" for a request without a signature.
 
 The key is in the file of --key-file: what ` + "`exchange key create ACCOUNT`" + ` printed, with --json or without, of
 one account or of several. Only its owner may read it (umask 077). The newest key of the account is used. No argument
-holds a secret, because all users of a machine see arguments. With --demo it is the key of the demo's account.
+holds a secret, because all users of a machine see arguments. With --demo it is the plain key of the demo's account.
 
 The method is the one that the API has for PATH. If there are two, or none, it is POST with fields, and GET without.
-Fields are the query of a GET and the form of a POST. The nonce is the time in nanoseconds: a client that counts
-its nonces in smaller numbers needs a key of its own.
+Fields are the query of a GET and the form of a POST. The nonce is the time in milliseconds. Where the key has used a
+greater one already, the request goes once more, with the one behind that.
 
   umask 077; exchange key create alice --json > alice.key
   exchange call alice /api/v1/wallets/ --key-file alice.key
@@ -88,7 +88,8 @@ func (p *program) callCommand() *cobra.Command {
 	c.Flags().StringVar(&method, "method", "", "GET or POST (default the one that PATH has)")
 	c.Flags().StringVar(&keyFile, "key-file", "",
 		"file of the account's key and secret (default EXCHANGE_API_KEY_FILE)")
-	c.Flags().BoolVar(&demo, "demo", false, "sign with the public key of the demo's account")
+	c.Flags().BoolVar(&demo, "demo", false,
+		"sign with the public key of the demo's account, demo-ACCOUNT")
 	c.RunE = run(func(ctx context.Context, args []string) error {
 		if args[0] != unsigned {
 			if err := checkAccount(args[0]); err != nil {
@@ -190,7 +191,8 @@ func (p *program) keyOf(account, file string, demo bool) (*keyAnswer, error) {
 		return nil, usage("the demo has no account %q, only %s", account,
 			strings.Join(demoAccounts, " and "))
 	case demo:
-		return &keyAnswer{Key: demoKey(account), Secret: demoSecret(account)}, nil
+		key := demoKey(account)
+		return &keyAnswer{Key: key, Secret: demoSecret(key)}, nil
 	case file == "":
 		return nil, usage("call needs --key-file FILE, which has what `exchange key create %s "+
 			"--json` printed; or --demo, if this is the demo", account)
@@ -294,31 +296,18 @@ func (p *program) publicClient(address string, signs bool) (*client, error) {
 	return c, nil
 }
 
-// call sends a request and prints its answer.
+// call sends a request and prints its answer. After a refusal that names a greater nonce of the key
+// it goes once more: nothing was done. If it names the request's own, a proxy may have sent that
+// twice, so a POST may have been done.
 func (p *program) call(ctx context.Context, server *client, r *apiRequest, key *keyAnswer) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, r.method, server.scheme+"://"+server.address+r.path,
-		strings.NewReader(r.form))
-	if err != nil {
-		return usage("PATH is %q: write a path of the API, such as /api/v1/wallets/", r.path)
-	}
-	if r.method == http.MethodPost {
-		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	if key != nil {
-		q.Header.Set("X-KEY", key.Key)
-		q.Header.Set("X-NONCE", strconv.FormatInt(time.Now().UnixNano(), 10))
-		q.Header.Set("X-SIGN",
-			string(sign.New([]byte(key.Secret)).Sign(nil, []byte(key.Key+r.signed))))
-	}
-	response, err := server.do(q)
-	var text []byte
+	nonce := uint64(time.Now().UnixMilli())
+	a, err := r.send(ctx, server, key, nonce)
 	if err == nil {
-		defer response.Body.Close()
-		if text, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
-			err = unknown("the answer of the exchange at %s broke off: %w", server.address,
-				cause(err))
+		last := a.lastNonce()
+		if last > nonce || last == nonce && r.method == http.MethodGet {
+			a, err = r.send(ctx, server, key, last+1)
 		}
 	}
 	if err != nil {
@@ -327,17 +316,58 @@ func (p *program) call(ctx context.Context, server *client, r *apiRequest, key *
 		}
 		return err
 	}
-	a := &apiAnswer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"),
-		RetryAfter: response.Header.Get("Retry-After"), Body: text}
-	if !json.Valid(text) {
-		if a.Body, err = json.Marshal(string(text)); err != nil {
-			return err
-		}
-	}
 	if err := p.print(a, a.write); err != nil {
 		return err
 	}
 	return a.failure(r.method)
+}
+
+// send sends the request once; without a key it has no signature.
+func (r *apiRequest) send(ctx context.Context, server *client, key *keyAnswer, nonce uint64) (
+	*apiAnswer, error) {
+	q, err := http.NewRequestWithContext(ctx, r.method, server.scheme+"://"+server.address+r.path,
+		strings.NewReader(r.form))
+	if err != nil {
+		return nil, usage("PATH is %q: write a path of the API, such as /api/v1/wallets/", r.path)
+	}
+	if r.method == http.MethodPost {
+		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if key != nil {
+		q.Header.Set("X-KEY", key.Key)
+		q.Header.Set("X-NONCE", strconv.FormatUint(nonce, 10))
+		q.Header.Set("X-SIGN",
+			string(sign.New([]byte(key.Secret)).Sign(nil, []byte(key.Key+r.signed))))
+	}
+	response, err := server.do(q)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, unknown("the answer of the exchange at %s broke off: %w", server.address,
+			cause(err))
+	}
+	a := &apiAnswer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"),
+		RetryAfter: response.Header.Get("Retry-After"), Body: text}
+	if !json.Valid(text) {
+		if a.Body, err = json.Marshal(string(text)); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// lastNonce returns the key's last nonce, which a refusal of a nonce names; 0: it is no such one.
+func (a *apiAnswer) lastNonce() uint64 {
+	var body struct {
+		Last uint64 `json:"last"`
+	}
+	if a.Status != http.StatusUnauthorized || json.Unmarshal(a.Body, &body) != nil {
+		return 0
+	}
+	return body.Last
 }
 
 // lookFirst is the advice after a request of an unknown outcome.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
@@ -26,6 +28,8 @@ type publicFake struct {
 	mu    sync.Mutex // held while a request is answered
 	asked []string   // "METHOD /path form", and whether it was signed
 	nonce uint64
+	// last returns the key's last nonce when a request with a nonce comes; nil: the fake's own
+	last func(nonce uint64) uint64
 }
 
 const (
@@ -57,6 +61,11 @@ func (f *publicFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.verify(key, r, form)
 	}
 	f.asked = append(f.asked, line)
+	if f.last != nil && f.last(f.nonce) >= f.nonce {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"detail":"Wrong Nonce","code":"nonce","last":%d}`, f.last(f.nonce))
+		return
+	}
 	for name, values := range f.header {
 		w.Header()[name] = values
 	}
@@ -121,6 +130,42 @@ func TestACallIsSignedAsTheAccountsClientSignsIt(t *testing.T) {
 		f.wantAsked("GET /api/v1/wallets/ signed",
 			"POST /api/v1/order note=a%20b%26c%3D%28%C3%A9%29&pair=BTC_USDT&type=buy signed",
 			"GET /api/v1/orders/own/?status=1&pair=BTC_USDT signed")
+	}
+}
+
+// A nonce is the time in milliseconds. Where the key has used a greater one, the call goes once
+// more, behind that; but a POST does not, if it may be its own nonce that was used.
+func TestACallGoesOnBehindTheNoncesOfOtherPrograms(t *testing.T) {
+	const nanoseconds, wallets, cancel = 1_900_000_000_000_000_000, "/api/v1/wallets/",
+		"/api/v1/order-cancel-all/ all=1"
+	same := func(nonce uint64) uint64 { return min(nonce, nanoseconds) }
+	always := func(nonce uint64) uint64 { return nonce + 7 }
+	for _, x := range []struct {
+		name, line  string
+		last        func(nonce uint64) uint64
+		asked, code int
+	}{
+		{"no other", wallets, nil, 1, exitDone},
+		{"greater", wallets, func(uint64) uint64 { return nanoseconds }, 2, exitDone},
+		{"greater, a POST", cancel, func(uint64) uint64 { return nanoseconds }, 2, exitDone},
+		{"always greater", wallets, always, 2, exitUsage},
+		{"its own, a POST", cancel, same, 1, exitUsage},
+		{"its own", wallets, same, 2, exitUsage},
+	} {
+		f := newPublicFake(t)
+		f.last = x.last
+		began := uint64(time.Now().UnixMilli())
+		r := runLine(nil, words("call alice "+x.line+" --address "+f.address()+" --key-file "+
+			keyFile(t, newestKey))...)
+		if r.code != x.code || len(f.asked) != x.asked {
+			t.Errorf("%s: asked %q: %+v", x.name, f.asked, r)
+		}
+		switch ended := uint64(time.Now().UnixMilli()); {
+		case x.last == nil && (f.nonce < began || f.nonce > ended):
+			t.Errorf("%s: the nonce is %d, the time %d to %d", x.name, f.nonce, began, ended)
+		case x.code == exitDone && x.last != nil && f.nonce != nanoseconds+1:
+			t.Errorf("%s: the nonce is %d", x.name, f.nonce)
+		}
 	}
 }
 

@@ -42,7 +42,8 @@ latency counts from when a request was due. --ramp finds the highest rate whose 
 
 With --sockets each account logs in and sends its orders over a socket.
 
-Ctrl-C ends the load; what was acknowledged is verified and reported.
+Ctrl-C ends the load; what was acknowledged is verified and reported. Ctrl-C behind the load ends the verification, and
+an exchange that answers nothing is waited for at most for --wait.
 
 With the operator's address the report tells of the server's memory, processors, snapshots and open orders, a row for each minute.
 --open-orders keeps a level of orders, --deposits adds a banker, and --stall and --growth are bounds (make soak uses all of them).
@@ -116,6 +117,8 @@ func (p *program) loadtestCommand() *cobra.Command {
 	loadtestBounds(flags, o)
 	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second,
 		"how long an answer may take; then its outcome is unknown")
+	flags.DurationVar(&o.Wait, "wait", time.Minute,
+		"how long to wait, before and after the load, for an exchange that answers nothing")
 	flags.BoolVar(&o.NoVerify, "no-verify", false,
 		"verify nothing, and keep nothing of orders that are closed")
 	flags.BoolVar(&o.LeaveOrders, "leave-orders", false,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/gateway"
-	"exchange/gateway/sign"
 )
 
 // The demo's accounts have public keys. So the demo serves loopback addresses only, and neither its
@@ -32,28 +30,36 @@ var demoDeposits = []struct {
 // demoOperator is the operator in the log of actions.
 const demoOperator = "the demo"
 
-// demoKey, demoSecret and demoEmail are of one of its accounts.
-func demoKey(name string) string    { return "demo-" + name }
-func demoSecret(name string) string { return demoKey(name) + "-secret" }
-func demoEmail(name string) string  { return name + "@demo.example" }
+// demoKey, demoParallel, demoSecret and demoEmail are of one of its accounts: its plain key, its
+// key for parallel use, the secret of a key, and its address.
+func demoKey(account string) string      { return "demo-" + account }
+func demoParallel(account string) string { return demoKey(account) + "-parallel" }
+func demoSecret(key string) string       { return key + "-secret" }
+func demoEmail(account string) string    { return account + "@demo.example" }
 
-// demoKeys returns all of its keys, for clients to use.
+// demoKeys returns the keys of its pages. Anybody opens these, in several tabs too, so the keys are
+// those for parallel use.
 func demoKeys() (keys []gateway.DemoKey) {
 	for _, name := range demoAccounts {
-		keys = append(keys, gateway.DemoKey{Account: name, Key: demoKey(name),
-			Secret: demoSecret(name)})
+		key := demoParallel(name)
+		keys = append(keys, gateway.DemoKey{Account: name, Key: key, Secret: demoSecret(key)})
 	}
 	return keys
 }
 
-// isDemos reports whether a store is the demo's, by its first account: that has the demo's key,
-// which may have ended, or, if the demo was stopped before it made that, the demo's address.
+// isDemos reports whether a store is the demo's, by its first account: that has the demo's key, or,
+// if the demo was stopped before it made that, the demo's address.
 func isDemos(s *state.State) bool {
 	first, name := s.Accounts()[0], demoAccounts[0]
 	return first.Name == name && (first.Email == demoEmail(name) && first.HeldUs() == 0 ||
-		slices.ContainsFunc(first.Keys, func(number uint32) bool {
-			return s.Keys()[number-1].Key.Key == demoKey(name)
-		}))
+		hasDemoKey(s, first))
+}
+
+// hasDemoKey reports whether an account has, or had, its plain key of the demo.
+func hasDemoKey(s *state.State, account *state.Account) bool {
+	return slices.ContainsFunc(account.Keys, func(number uint32) bool {
+		return s.Keys()[number-1].Key.Key == demoKey(account.Name)
+	})
 }
 
 // demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
@@ -109,11 +115,11 @@ func (d *demo) prepare(o *actors.Options) {
 }
 
 // pastIsOver reports whether a demo has all that it begins with. Its past comes before its keys, of
-// which that of the last account is the last one. So it is over for good, and no client can send
-// anything under a clock that is set back.
+// which the plain one of the last account is the last one. So it is over for good, and no client
+// can send anything under a clock that is set back.
 func pastIsOver(s *state.State) bool {
 	last := s.AccountByName(demoAccounts[len(demoAccounts)-1])
-	return last != nil && len(last.Keys) > 0
+	return last != nil && hasDemoKey(s, last)
 }
 
 // start makes what the demo has, and lets its market trade until stop is called, or ctx or the
@@ -208,63 +214,28 @@ func fillDemo(e *actors.Engine) error {
 				return err
 			}
 		}
-		if key := demoKey(name); e.Key([]byte(key)) == nil {
-			var exists *actors.RequestError
-			// Anybody uses it, and several at once: pages, and programs with nonces of their own.
-			if _, err := e.CreateParallelKey(demoOperator, name, key, demoSecret(name),
-				event.AllPermissions, nil, event.MaxParallel); err != nil &&
-				!errors.As(err, &exists) {
-				return err
-			}
+		if err := openDemoKeys(e, name); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// printDemo shows what there is and a first signed call to copy. hasPages: people may look at it.
-func printDemo(w io.Writer, address string, hasPages bool) {
-	const form = "amount=0.5&pair=BTC_USDT&price=50000&type=buy"
-	signed := func(name, message string) string {
-		return string(sign.New([]byte(demoSecret(name))).Sign(nil, []byte(demoKey(name)+message)))
+// openDemoKeys makes the keys of an account that were not made yet, the plain one last.
+func openDemoKeys(e *actors.Engine, account string) error {
+	parallel, plain := demoParallel(account), demoKey(account)
+	var exists *actors.RequestError // or existed: a key that was revoked is not made again
+	if e.Key([]byte(parallel)) == nil {
+		if _, err := e.CreateParallelKey(demoOperator, account, parallel, demoSecret(parallel),
+			event.AllPermissions, nil, event.MaxParallel); err != nil && !errors.As(err, &exists) {
+			return err
+		}
 	}
-	market, mails := "", "nothing is sent, and no page shows them"
-	if hasPages {
-		market = ": open that address in a browser to see the market"
-		mails = "nothing is sent: http://" + address +
-			"/demo/mails shows them, with the codes of withdraws"
+	if e.Key([]byte(plain)) == nil {
+		if _, err := e.CreateKey(demoOperator, account, plain, demoSecret(plain),
+			event.AllPermissions, nil); err != nil && !errors.As(err, &exists) {
+			return err
+		}
 	}
-	fmt.Fprintf(w, `
-The demo exchange is open at http://%[1]s%[7]s.
-
-  pairs      BTC_USDT, ETH_USDT, ETH_BTC, on which a market maker trades, near 65,000 USDT for a BTC
-  accounts   alice and bob, each with 100 BTC, 1000 ETH and 10,000,000 USDT
-  keys       demo-alice, secret demo-alice-secret
-             demo-bob,   secret demo-bob-secret
-  mails      %[8]s
-
-A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under
-the secret, of the key followed by the sorted form; X-NONCE must grow with each call.
-
-  curl -s http://%[1]s/api/v1/order/ -d '%[2]s' \
-    -H 'X-KEY: demo-alice' -H "X-NONCE: $(date +%%s%%N)" \
-    -H 'X-SIGN: %[3]s'
-
-Bob sells at what others pay now, and both can look at their wallets:
-
-  curl -s http://%[1]s/api/v1/order/ -d '%[4]s' \
-    -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%N)" \
-    -H 'X-SIGN: %[5]s'
-
-  curl -s http://%[1]s/api/v1/wallets/ \
-    -H 'X-KEY: demo-bob' -H "X-NONCE: $(date +%%s%%N)" \
-    -H 'X-SIGN: %[6]s'
-
-The book needs no key:  curl -s http://%[1]s/api/v1/orderbook/BTC_USDT/
-
-Ctrl-C stops the exchange; the next start finds everything as it was.
-
-`, address, form, signed("alice", form), sellForm, signed("bob", sellForm), signed("bob", ""),
-		market, mails)
+	return nil
 }
-
-const sellForm = "amount=0.01&pair=BTC_USDT&price=55000&type=sell"

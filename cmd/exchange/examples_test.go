@@ -70,7 +70,7 @@ func shellWords(line string) []string {
 // it takes.
 func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```")
-	said := regexp.MustCompile(`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|exchange) (.*)$`)
+	said := regexp.MustCompile(`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|(?:bin/)?exchange) (.*)$`)
 	n := 0
 	for where, text := range pages(t) {
 		var parts []string
@@ -119,7 +119,13 @@ func TestExitCodesAreExplained(t *testing.T) {
 	}
 }
 
-// The README is right about limits, the demo and its links.
+// goVersion returns the least version of Go that builds the module, as 1.26.
+func goVersion() string {
+	file := string(must(os.ReadFile("../../go.mod")))
+	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(file)[1]
+}
+
+// The README is right about limits, the demo, Go and its links.
 func TestTheReadmeIsTrue(t *testing.T) {
 	text := pages(t)["../../README.md"]
 	cfg := config.Demo()
@@ -130,9 +136,11 @@ func TestTheReadmeIsTrue(t *testing.T) {
 			"In a second a key may make %d private reads, an account %d orders and %d cancels,"+
 				" and a client address %d public requests; %d of each may come at once.",
 			l.ReadRate, l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
-		fmt.Sprintf("Their keys are `%s` and `%s`, the secrets `%s` and `%s`.",
-			demoKey("alice"), demoKey("bob"), demoSecret("alice"), demoSecret("bob")),
+		fmt.Sprintf("Their keys are `%s` and `%s`, and for parallel use `%s` and `%s`; the secret "+
+			"of each is its name and `-secret`, as `%s`.", demoKey("alice"), demoKey("bob"),
+			demoParallel("alice"), demoParallel("bob"), demoSecret(demoKey("alice"))),
 		"on http://" + cfg.Listen + ",",
+		"Both need Go " + goVersion() + " alone.",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), said) {
 			t.Errorf("it does not say %q", said)
@@ -196,7 +204,7 @@ func installs(script string) (good int, bad []string) {
 		plain := quoted.ReplaceAllString(line, "") // text for people is no command
 		switch command := installing.FindStringIndex(plain); {
 		case command == nil:
-		case strings.HasPrefix(plain[command[0]:], "npm ci --ignore-scripts "):
+		case withoutScripts.MatchString(plain[command[0]:]):
 			good++
 		default:
 			bad = append(bad, line)
@@ -206,6 +214,7 @@ func installs(script string) (good int, bad []string) {
 }
 
 var (
-	quoted     = regexp.MustCompile(`"[^"]*"`)
-	installing = regexp.MustCompile(`\bnpm +(ci|install|i|add)\b|\bnpx\b`)
+	quoted         = regexp.MustCompile(`"[^"]*"`)
+	withoutScripts = regexp.MustCompile(`^npm (ci|install) --ignore-scripts `)
+	installing     = regexp.MustCompile(`\bnpm +(ci|install|i|add)\b|\bnpx\b`)
 )

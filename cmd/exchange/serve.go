@@ -152,7 +152,7 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 	g.SetEngine(engine)
 	open.sayReady(log)
 	if cfg.Demo {
-		printDemo(newLineWriter(os.Stdout), open.public.Addr().String(), !cfg.NoPages)
+		printDemo(newLineWriter(os.Stdout), cfg, open.public.Addr().String())
 	}
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }

@@ -301,7 +301,7 @@ func broken(err error) bool {
 func (n *nodeServer) showDemo() {
 	if n.cfg.Demo && !n.shown {
 		n.shown = true
-		printDemo(os.Stdout, n.open.public.Addr().String(), !n.cfg.NoPages)
+		printDemo(os.Stdout, n.cfg, n.open.public.Addr().String())
 	}
 }
 

@@ -144,18 +144,25 @@ async function follow() {
 	if (resumed) return void shown.resumed++;
 	while (account.snapshots === snapshots && socket.connected) await change();
 	while (account.lastTrade < account.newest) { // trades that were missed, up to the snapshot
-		const headers = { "X-KEY": key, "X-SIGN": sign(key), "X-NONCE": String(BigInt(Date.now()) * 1_000_000n) };
-		const rows = await get(`/api/v1/exchanges/own/?pair=${pair}&after=${account.lastTrade}`, headers);
+		const rows = await get(`/api/v1/exchanges/own/?pair=${pair}&after=${account.lastTrade}`);
 		const missed = rows.filter((trade) => trade.id <= account.newest);
 		if (missed.length === 0) break;
 		account.traded(missed);
 	}
 }
 
-async function get(path, headers = {}) {
+// Reads by REST, signed; once more if another program has used a greater nonce of the key.
+let nonce = 0n;
+async function get(path, again = true) {
+	const now = BigInt(Date.now());
+	nonce = now > nonce ? now : nonce + 1n;
+	const headers = { "X-KEY": key, "X-SIGN": sign(key), "X-NONCE": String(nonce) };
 	const response = await fetch(addresses[0] + path, { headers });
-	if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-	return response.json();
+	if (response.ok) return response.json();
+	const text = await response.text(), last = /"code":"nonce","last":(\d+)/.exec(text)?.[1];
+	if (!last || !again) throw new Error(`${path}: ${response.status} ${text}`);
+	if (BigInt(last) > nonce) nonce = BigInt(last);
+	return get(path, false);
 }
 
 // Ends orders of which no answer came. One that is not found now was never carried out.

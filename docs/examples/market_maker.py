@@ -8,7 +8,7 @@ be several, with commas: of nodes, of which each new connection takes the next. 
 maker's alone. Ctrl-C ends it: it cancels its orders, and sells what it has bought. It needs
 python-socketio and aiohttp (Debian: python3-socketio, python3-aiohttp).
 """
-import asyncio, contextlib, hashlib, hmac, itertools, json, os, signal, sys, time, types, zlib
+import asyncio, contextlib, hashlib, hmac, itertools, json, os, re, signal, sys, time, types, zlib
 from decimal import Decimal as D
 import aiohttp, socketio
 
@@ -95,7 +95,7 @@ class Account:
         return order and (order["status"] != 1 or order["price"] == answer["price"])
 
 class Maker:
-    account, ids, unknown = Account(), itertools.count(time.time_ns()), set()
+    account, ids, unknown, nonce = Account(), itertools.count(time.time_ns()), set(), 0
     earlier, connects, resumed, done, ending = None, 0, 0, False, False
 
     async def run(self):
@@ -197,17 +197,24 @@ class Maker:
 
     async def page(self):
         """Reads trades that were missed: from the last one that is known to the snapshot's."""
-        headers = {"X-KEY": KEY, "X-SIGN": sign(KEY), "X-NONCE": str(time.time_ns())}
         path = f"/api/v1/exchanges/own/?pair={PAIR}&after={self.account.last_trade}"
-        rows = [t for t in await self.get(path, headers) if t["id"] <= self.account.newest]
+        rows = [t for t in await self.get(path) if t["id"] <= self.account.newest]
         self.account.traded(rows)
         return rows
 
-    async def get(self, path, headers=None):
+    async def get(self, path, again=True):
+        """Reads by REST, signed; once more if another program has used a greater nonce."""
+        self.nonce = max(self.nonce + 1, time.time_ns() // 1_000_000)
+        headers = {"X-KEY": KEY, "X-SIGN": sign(KEY), "X-NONCE": str(self.nonce)}
         async with self.http.get(self.address + path, headers=headers) as r:
-            if r.status != 200:
-                raise ConnectionError(f"{path}: {r.status} {await r.text()}")
-            return exact.loads(await r.text())
+            text = await r.text()
+        last = re.search(r'"code":"nonce","last":(\d+)', text) if r.status == 401 else None
+        if last and again:
+            self.nonce = max(self.nonce, int(last[1]))
+            return await self.get(path, again=False)
+        if r.status != 200:
+            raise ConnectionError(f"{path}: {r.status} {text}")
+        return exact.loads(text)
 
     async def resolve(self):
         """Ends orders of which no answer came. One that is not found now was never carried out."""

@@ -169,8 +169,8 @@ var failureAbout = map[*api.Failure]string{
 	api.OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
 }
 
-// lastNonceExample is that of a key whose nonces are moments in nanoseconds.
-const lastNonceExample = 1795241513443573000
+// lastNonceExample is that of a key whose nonces are moments in milliseconds.
+const lastNonceExample = 1795241513443
 
 // failureTable is the whole catalogue, for readers.
 func failureTable() string {

@@ -62,9 +62,9 @@ func security() object {
 		{"nonce",
 			header("X-NONCE",
 				"An integer of 1 to 19 digits, greater than the one of the key's last request, "+
-					"such as the time in nanoseconds. A key for parallel use keeps the N greatest "+
-					"ones that it has used, and takes any other one that is above the least of "+
-					"them, so its requests may overtake each other.")},
+					"such as the time in milliseconds. A key for parallel use keeps the N "+
+					"greatest ones that it has used, and takes any other one that is above the "+
+					"least of them, so its requests may overtake each other.")},
 	}
 }
 

@@ -3,7 +3,7 @@
 // no address has any of it.
 "use strict";
 
-const signing = { secret: null, nonce: 0n };
+const signing = { secret: null, nonces: {} }; // the last nonce of each key
 
 // The parameters of a body, as pairs of a name and the value as it is sent: of a JSON text its characters, of all else
 // the JSON itself.
@@ -65,10 +65,25 @@ async function signRequest(request) {
 	const type = Object.entries(request.headers ?? {}).find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
 	const message = new TextEncoder().encode(messageOf(key, request.body, type));
 	const signature = new Uint8Array(await crypto.subtle.sign("HMAC", signing.secret, message));
-	const now = BigInt(Date.now()) * 1_000_000n;
-	signing.nonce = now > signing.nonce ? now : signing.nonce + 1n;
-	request.headers = { ...request.headers, "X-KEY": key, "X-NONCE": String(signing.nonce), "X-SIGN": [...signature].map((b) => b.toString(16).padStart(2, "0")).join("") };
+	request.headers = { ...request.headers, "X-KEY": key, "X-NONCE": nextNonce(key), "X-SIGN": [...signature].map((b) => b.toString(16).padStart(2, "0")).join("") };
+	request.userFetch = sendSigned;
 	return request;
+}
+
+// The time in milliseconds, or one more than the last nonce.
+function nextNonce(key) {
+	const now = BigInt(Date.now()), last = signing.nonces[key] ?? 0n;
+	signing.nonces[key] = now > last ? now : last + 1n;
+	return String(signing.nonces[key]);
+}
+
+// Sends a signed request. If the key has used a greater nonce already, it goes once more, behind that one.
+async function sendSigned(url, request) {
+	const answer = await fetch(url, request), key = request.headers["X-KEY"];
+	const last = answer.status === 401 && /"code":"nonce","last":(\d+)/.exec(await answer.clone().text())?.[1];
+	if (!last) return answer;
+	if (BigInt(last) > signing.nonces[key]) signing.nonces[key] = BigInt(last);
+	return fetch(url, { ...request, headers: { ...request.headers, "X-NONCE": nextNonce(key) } });
 }
 
 window.addEventListener("DOMContentLoaded", () => {

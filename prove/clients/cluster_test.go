@@ -14,8 +14,7 @@ type use struct {
 	does func(t *testing.T, s *exchangetest.Server)
 }
 
-// uses stand in an order in which each finds what it expects: the first one a new state, and each
-// one nonces that grow.
+// uses stand in an order in which each finds what it expects: the first one a new state.
 var uses = []use{
 	{"ccxt", func(t *testing.T, s *exchangetest.Server) { inCCXT(t, s, "ccxt.mjs", "ccxt") }},
 	{"instructions", func(t *testing.T, s *exchangetest.Server) {

@@ -28,7 +28,7 @@ const window = {
 };
 const document = { getElementById: (id) => elements[id] };
 for (const name of ["cookie"]) Object.defineProperty(document, name, { get: () => fail(`the page reads ${name}`), set: () => fail(`the page writes ${name}`) });
-const context = { window, document, crypto, TextEncoder, URL, URLSearchParams, console };
+const context = { window, document, crypto, fetch, TextEncoder, URL, URLSearchParams, console };
 for (const name of ["localStorage", "sessionStorage", "indexedDB", "history", "navigator"]) context[name] = window[name] = untouched(name);
 runInNewContext(await text("/docs/sign.js"), context);
 loaded();
@@ -44,7 +44,7 @@ async function send(method, path, body, type) {
 	const request = await context.signRequest(asked);
 	if (request.url !== base + path || request.body !== body) fail(`the page changed ${path}`);
 	const signed = "X-SIGN" in request.headers;
-	const response = await fetch(request.url, { method, headers: request.headers, body });
+	const response = await (request.userFetch ?? fetch)(request.url, { method, headers: request.headers, body });
 	return { signed, status: response.status, body: await response.text() };
 }
 async function expect(status, signed, method, path, body, type) {
@@ -61,12 +61,13 @@ await expect(200, true, "GET", "/api/v1/orders/own/?pair=BTC_USDT&limit=5");
 await expect(404, true, "GET", "/api/v1/order/123456/");
 await expect(200, false, "GET", "/api/v1/ticker/");
 await expect(200, false, "GET", "/api/v1/orderbook/BTC_USDT/");
-await expect(201, true, "POST", "/api/v1/order/", '{"type":"sell", "amount" : 0.50,\n"pair":"BTC\\u005fUSDT","price":"50000","post_only":true, "note":"a b!\'()*é&=", "more":{"a":["}",1]}}', json);
-await expect(201, true, "POST", "/api/v1/order/", "type=sell&amount=0.5&pair=BTC_USDT&price=50001&note=a+b%26", form);
-await expect(200, true, "POST", "/api/v1/order-batch/", '{"orders": [ {"do":"place", "pair":"BTC_USDT","type":"sell","amount":1.50,"price":60000}, {"do":"cancel","order":1} ]}', json);
+await expect(201, true, "POST", "/api/v1/order/", '{"type":"sell", "amount" : 0.50,\n"pair":"BTC\\u005fUSDT","price":"90000","post_only":true, "note":"a b!\'()*é&=", "more":{"a":["}",1]}}', json);
+await expect(201, true, "POST", "/api/v1/order/", "type=sell&amount=0.5&pair=BTC_USDT&price=90001&note=a+b%26", form);
+await expect(200, true, "POST", "/api/v1/order-batch/", '{"orders": [ {"do":"place", "pair":"BTC_USDT","type":"sell","amount":1.50,"price":90002}, {"do":"cancel","order":1} ]}', json);
 await expect(200, true, "POST", "/api/v1/order-cancel-all/", "all=1", form);
 await Promise.all(Array.from({ length: 3 }, () => context.signRequest({ url: base + "/api/v1/wallets/", headers: {} }))).then((list) => {
 	if (new Set(list.map((r) => r.headers["X-NONCE"])).size !== 3) fail("a nonce is given twice");
+	if (list.some((r) => Math.abs(r.headers["X-NONCE"] - Date.now()) > 3.6e6 && !process.argv.includes("--ahead"))) fail("a nonce is no time in milliseconds");
 });
 const elsewhere = await context.signRequest({ url: "http://elsewhere.example/api/v1/wallets/", method: "GET", headers: {} });
 if ("X-SIGN" in elsewhere.headers) fail("a request to another host is signed");

@@ -65,10 +65,12 @@ async function send(page) {
  */
 async function crowded(page, exchange, status, form) {
 	let isCrowded = true, sent = 0;
+	const { stdout } = await exchange.operator("key", "create", "alice", "--json", "--parallel", "16");
+	const key = JSON.parse(stdout);
 	const others = Array.from({ length: 2 }, async () => {
 		while (isCrowded) {
 			await exchange.post("alice", "/api/v1/order/", { pair: "ETH_USDT", type: "buy",
-				amount: "1", price: "10", time_in_force: "ioc" }).catch((failed) => {
+				amount: "1", price: "10", time_in_force: "ioc" }, key).catch((failed) => {
 				if (!failed.message.includes(`: ${status} `)) throw failed;
 			});
 		}

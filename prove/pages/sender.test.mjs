@@ -141,6 +141,13 @@ test("signed requests go one by one, and one whose nonce was refused goes once m
 		["POST", "a=1&b=x%20y%26", last + 1n]);
 	assert.equal(sent[2].nonce, last + 2n);
 	assert(session.isShared);
+	session.resume("other", await importSecret("s")); // the nonces of another key are its own
+	for (let i = 0; i < 3; i++) {
+		answers.push({ status: 200, json: "[]" });
+		await session.read("/r/");
+	}
+	const [a, b, c] = sent.slice(3).map((s) => s.nonce);
+	assert(a < b && b < c && Math.abs(Number(c) - Date.now()) < 60_000, `${a} ${b} ${c}`);
 	for (const json of ["<html>", "{}"]) { // a proxy's, so the exchange may have the command
 		answers.push({ status: 502, json });
 		await assert.rejects(session.post("/p/", { a: "1" }));

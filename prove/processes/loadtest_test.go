@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,7 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 	succeeds(t, d.Decode(&r))
 	v := r.Verification
 	if r.Requests == 0 || r.Done+r.Late+r.Refused+r.Unknown != r.Requests ||
-		r.Unknown > 0 || r.Latency.Count != int64(r.Done+r.Late) ||
+		r.Unknown > 0 || r.Latency.Count != int64(r.Done) || r.Lates.Count != int64(r.Late) ||
 		len(r.Timeline) < 2 || len(r.Pairs) != 1 || r.Options.Seed != 3 ||
 		r.Options.Mix != "50,30,20" || r.Interrupted {
 		t.Errorf("%+v", r)
@@ -88,9 +89,9 @@ func TestARunOfTheProgramIsReportedAndVerified(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if sum+r.Refusals.Count != int64(r.Requests) {
-		t.Errorf("operations have %d latencies, refusals %d, and %d requests were made", sum,
-			r.Refusals.Count, r.Requests)
+	if sum+r.Lates.Count+r.Refusals.Count != int64(r.Requests) {
+		t.Errorf("operations have %d latencies, %d were late, %d refused, of %d requests", sum,
+			r.Lates.Count, r.Refusals.Count, r.Requests)
 	}
 	comparedWithItself(t, s, file)
 	html, err := os.ReadFile(page)
@@ -238,6 +239,41 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	}
 	if c := r.Subscribers; len(c) != 1 || c[0].Lost == 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// Killed for good, the server is waited for only so long, which is said, or until a Ctrl-C; what
+// was measured is reported.
+func TestAServerThatIsKilledForGoodEndsTheTest(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"in time": 2 * time.Second,
+		"by Ctrl-C": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := startedForLoad(t)
+			o := testOf(s)
+			o.Wait = wait
+			ctx, end := context.WithCancel(context.Background())
+			defer end()
+			killed, waits := make(chan struct{}), make(chan struct{})
+			loads := &watched{text: "s of 2s: ", seen: killed}
+			waiting := &watched{text: "waiting up to " + wait.String() + " (--wait)", seen: waits}
+			o.Progress = io.MultiWriter(loads, waiting)
+			go func() {
+				<-killed
+				s.Kill()
+				if <-waits; wait == time.Hour {
+					end()
+				}
+			}()
+			began := time.Now()
+			r, err := loadtest.Run(ctx, o)
+			if r == nil || r.Verification == nil || r.Verification.Incomplete == "" ||
+				r.Requests == 0 || r.Differs() {
+				t.Errorf("%v %+v", err, r)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("it ends after %v", took)
+			}
+		})
 	}
 }
 

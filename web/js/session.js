@@ -50,6 +50,13 @@ export class Session {
 		stream.on("login.end", ({ detail }) => this.#end(new Refusal(403, detail)));
 	}
 
+	/** take takes a key. Its nonces have nothing to do with those of another. @param {string} key @param {CryptoKey} secret */
+	#take(key, secret) {
+		this.key = key;
+		this.#secret = secret;
+		this.#nonce = 0n;
+	}
+
 	/** may reports whether the key has a permission. @param {string} permission */
 	may(permission) {
 		return this.state !== "out" && this.permissions.includes(permission);
@@ -62,8 +69,7 @@ export class Session {
 	 * @param {CryptoKey} secret
 	 */
 	async enter(key, secret) {
-		this.key = key;
-		this.#secret = secret;
+		this.#take(key, secret);
 		this.ended = undefined;
 		this.isShared = false;
 		try {
@@ -87,8 +93,7 @@ export class Session {
 	 * @param {CryptoKey} secret
 	 */
 	resume(key, secret) {
-		this.key = key;
-		this.#secret = secret;
+		this.#take(key, secret);
 		this.state = "waiting";
 		this.onChange();
 		if (this.stream.state === "live") this.connected();
@@ -215,13 +220,14 @@ export class Session {
 	 */
 	async #request(path, form, again = false) {
 		if (!this.#secret) throw new Error("not logged in");
-		const now = BigInt(Date.now()) * 1000n;
+		const { key } = this;
+		const now = BigInt(Date.now());
 		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
 		const answer = await request(path, { signal: AbortSignal.timeout(ANSWER),
 			...form && { method: "POST", body: form },
-			headers: { "Content-Type": "application/x-www-form-urlencoded", "X-KEY": this.key, "X-NONCE": String(this.#nonce),
-				"X-SIGN": await sign(this.#secret, this.key + form) } });
-		if (again || answer.body.code !== "nonce") return answer;
+			headers: { "Content-Type": "application/x-www-form-urlencoded", "X-KEY": key, "X-NONCE": String(this.#nonce),
+				"X-SIGN": await sign(this.#secret, key + form) } });
+		if (again || answer.body.code !== "nonce" || key !== this.key) return answer;
 		this.isShared = true;
 		this.onChange();
 		this.#nonce = BigInt(answer.body.last ?? this.#nonce);

@@ -30,6 +30,7 @@ type maker struct {
 	book              Book
 	unknown           map[string]bool // client order ids of which no answer came
 	names             int64
+	nonce             uint64 // the last one: milliseconds
 	earlier           string // id of the last socket that was logged in
 	connects, resumed int
 	ending            chan struct{} // closed by Ctrl-C
@@ -224,28 +225,42 @@ func (m *maker) catchUp() error {
 	return nil
 }
 
-// get reads by REST, with a signature of the key alone.
+// get reads by REST; once more if another program has used a greater nonce of the key.
 func (m *maker) get(path string, to any) error {
-	req, err := http.NewRequest("GET", m.address+"/api/v1/"+path, nil)
-	if err != nil {
-		return err
+	status, b, err := m.read(path)
+	var refusal struct {
+		Last uint64 // of a nonce
 	}
-	req.Header.Set("X-KEY", m.key)
-	req.Header.Set("X-SIGN", m.sign(m.key))
-	req.Header.Set("X-NONCE", strconv.FormatInt(time.Now().UnixNano(), 10))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
+	if status == 401 && json.Unmarshal(b, &refusal) == nil && refusal.Last > 0 {
+		m.nonce = max(m.nonce, refusal.Last)
+		status, b, err = m.read(path)
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != 200 {
-		err = fmt.Errorf("%s: %d %s", path, resp.StatusCode, b)
+	if err == nil && status != 200 {
+		err = fmt.Errorf("%s: %d %s", path, status, b)
 	}
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(b, to)
+}
+
+// read sends a request with a signature of the key alone, and returns its answer.
+func (m *maker) read(path string) (status int, body []byte, err error) {
+	req, err := http.NewRequest("GET", m.address+"/api/v1/"+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	m.nonce = max(m.nonce+1, uint64(time.Now().UnixMilli()))
+	req.Header.Set("X-KEY", m.key)
+	req.Header.Set("X-SIGN", m.sign(m.key))
+	req.Header.Set("X-NONCE", strconv.FormatUint(m.nonce, 10))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
 }
 
 // ask sends a command, and rests if the exchange asks for that.

@@ -56,6 +56,9 @@ function owns(pid, port) {
 	});
 }
 
+/** plain is the plain key of an account of the demo. */
+const plain = (account) => ({ key: `demo-${account}`, secret: `demo-${account}-secret` });
+
 export class Exchange {
 	folder = mkdtempSync(join(tmpdir(), "exchange-web-"));
 	#nonce = 0n;
@@ -117,10 +120,13 @@ export class Exchange {
 		return run(args, this.folder);
 	}
 
-	/** post sends a signed request of alice or bob, and returns its answer. */
-	post(account, path, form) {
+	/**
+	 * post sends a signed request of alice or bob, and returns its answer. Without a key it is that
+	 * of one program, which waits for each answer.
+	 */
+	post(account, path, form, key) {
 		const body = new URLSearchParams(Object.entries(form).sort()).toString();
-		return this.#signed(account, path, { method: "POST", body }, body);
+		return this.#signed(account, path, { method: "POST", body }, body, key);
 	}
 
 	/** get reads a list of alice's or bob's. */
@@ -128,13 +134,13 @@ export class Exchange {
 		return this.#signed(account, path, {}, "");
 	}
 
-	async #signed(account, path, init, body) {
-		const key = `demo-${account}`, now = BigInt(Date.now()) * 1_000_000n;
+	async #signed(account, path, init, body, { key, secret } = plain(account)) {
+		const now = BigInt(Date.now());
 		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
 		const answer = await fetch(this.base + path, { ...init, headers: {
 			"Content-Type": "application/x-www-form-urlencoded", "X-KEY": key,
 			"X-NONCE": String(this.#nonce),
-			"X-SIGN": createHmac("sha256", `${key}-secret`).update(key + body).digest("hex") } });
+			"X-SIGN": createHmac("sha256", secret).update(key + body).digest("hex") } });
 		const result = await answer.json();
 		if (!answer.ok) throw new Error(`${path} ${body}: ${answer.status} ${JSON.stringify(result)}`);
 		return result;

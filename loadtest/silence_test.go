@@ -1,0 +1,69 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// An exchange that answers nothing, or 503 alone, is waited for once, for a time that is told, and
+// not again by each request. The end of the context ends the wait.
+func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const bound = time.Minute
+		never := func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(503) }
+		hangs := func(*fasthttp.RequestCtx) { <-time.After(20 * time.Second) }
+		for name, x := range map[string]struct {
+			handler     fasthttp.RequestHandler // nil: there is none
+			isImpatient bool
+			cut         time.Duration // when the context ends; 0: never
+			from, to    time.Duration
+			says        bool
+		}{
+			"gone":          {nil, false, 0, bound, bound + time.Second, true},
+			"503":           {never, false, 0, bound, bound + time.Second, true},
+			"interrupted":   {nil, true, 0, time.Second, 2 * time.Second, true},
+			"cut":           {nil, false, time.Second, time.Second, time.Second, true},
+			"cut, it hangs": {hangs, false, time.Second, time.Second, time.Second, false},
+		} {
+			o := &Options{Addresses: []string{nowhere()}, Wait: bound}
+			if x.handler != nil {
+				o.Addresses[0] = serve(t, x.handler)
+			}
+			r := newRest(o)
+			var said []string
+			r.silence.say = func(text string) { said = append(said, text) }
+			if x.isImpatient {
+				r.silence.impatient()
+			}
+			ctx, cut := context.WithCancelCause(context.Background())
+			interrupted := errors.New("Ctrl-C")
+			if x.cut > 0 {
+				go func() { <-time.After(x.cut); cut(interrupted) }()
+			}
+			ask := func() (time.Duration, error) {
+				began := time.Now()
+				err := r.get(ctx, nil, "/", func([]byte) error { return nil })
+				return time.Since(began), err
+			}
+			took, err := ask()
+			if err == nil || took < x.from || took > x.to || x.cut > 0 &&
+				!errors.Is(err, interrupted) {
+				t.Errorf("%s: it ends after %v: %v", name, took, err)
+			}
+			if len(said) > 1 || (len(said) > 0) != x.says || x.says &&
+				!strings.HasPrefix(said[0], "waiting up to "+r.silence.bound.String()+
+					" (--wait) for the exchange: ") {
+				t.Errorf("%s: it says %q", name, said)
+			}
+			if again, err := ask(); err == nil || again > time.Second {
+				t.Errorf("%s: the next request waits %v: %v", name, again, err)
+			}
+			cut(nil)
+		}
+	})
+}

@@ -1,0 +1,14 @@
+// Reads and sends a command by REST as the exchange's pages do, with their own code:
+//
+//	node page.mjs ADDRESS KEY SECRET
+import { importSecret } from "../../web/js/keys.js";
+import { Session } from "../../web/js/session.js";
+
+const [base, key, secret] = process.argv.slice(2);
+const { fetch } = globalThis;
+globalThis.fetch = (path, init) => fetch(base + path, init);
+const session = new Session({ on() {}, state: "connecting", ask: async () => ({}) });
+session.resume(key, await importSecret(secret));
+const wallets = await session.read("/api/v1/wallets/");
+const { status } = await session.post("/api/v1/order-cancel-all/", { all: "1" });
+console.log(wallets.length, status);
