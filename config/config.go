@@ -52,7 +52,8 @@ type Config struct {
 	NoRateLimits          bool
 	NoDocs                bool
 	NoPages               bool
-	syntheticPairs        int // pairs for load tests that Finish adds
+	Contact               string // for programmers of clients: an e-mail or https address; "": none
+	syntheticPairs        int    // pairs for load tests that Finish adds
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix
 

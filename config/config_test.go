@@ -27,6 +27,7 @@ var other = map[string]string{
 	"no_rate_limits":          "true",
 	"no_docs":                 "true",
 	"no_pages":                "true",
+	"contact":                 "api@example.org",
 	"accept_redis_durability": "true",
 	"cluster.node":            "a",
 	"cluster.public_url":      "https://a.example.org",

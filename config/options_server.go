@@ -111,6 +111,13 @@ var serverOptions = []Option{
 		at: func(c *Config) any { return &c.NoPages },
 	},
 	{
+		Key: "contact", Flag: true,
+		Brief: "e-mail or https address for programmers of clients, in the OpenAPI document",
+		Help: `Whom programmers of clients may ask: an e-mail address, or an https address of a page. The OpenAPI document and the
+			page at /docs name it. Empty: they name nobody. A change counts from the next start.`,
+		at: func(c *Config) any { return &c.Contact },
+	},
+	{
 		Key: "synthetic_pairs", Flag: true, Default: "0", min: 0, max: maxSynthetic,
 		Brief: "add so many pairs SYN0001_USDT, SYN0002_USDT, ..., for load tests",
 		Help: `Adds so many pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, behind the configured ones, with the currencies

@@ -34,7 +34,7 @@ var reaches = map[reach][]string{
 		"limits.keys_per_account", "limits.accounts", "limits.fold_lag"},
 	byStart: {"listen", "operator", "store", "data", "archive", "operator_token_file",
 		"secret_key_file", "demo", "no_demo_market", "no_rate_limits", "no_docs", "no_pages",
-		"synthetic_pairs", "accept_redis_durability", "trusted_proxies", "tls.cert_file",
+		"contact", "synthetic_pairs", "accept_redis_durability", "trusted_proxies", "tls.cert_file",
 		"tls.key_file", "operator_tls.cert_file", "operator_tls.key_file", "metrics.listen",
 		"metrics.token_file", "metrics.cert_file", "metrics.key_file", "log.format",
 

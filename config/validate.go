@@ -27,6 +27,7 @@ func (c *Config) validate() error {
 	v.files()
 	v.market()
 	v.mail()
+	v.contact()
 	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight",
 		c.Limits.InFlight)
 	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight",
@@ -341,6 +342,17 @@ const (
 	maxCurrencies   = 4_096 // what one wallet can hold in the store
 	maxPairs        = 10_000
 )
+
+// contact checks the address of whom programmers of clients may ask.
+func (v *validator) contact() {
+	c := v.c.Contact
+	page, err := url.Parse(c)
+	isPage := err == nil && page.Scheme == "https" && page.Host != ""
+	a, err := mail.ParseAddress(c)
+	if c != "" && !isPage && (err != nil || a.Address != c) {
+		v.problem("contact", strconv.Quote(c), "write an e-mail address or an https address")
+	}
+}
 
 func (v *validator) market() {
 	c := v.c

@@ -22,11 +22,6 @@ func (r *request) permitted(o *api.Operation) (ok bool) {
 func (r *request) identify(o *api.Operation) bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
-	nonce, ok := api.Integer(h.Peek("X-Nonce"))
-	if !ok || nonce == 0 {
-		r.Fail(api.Unauthenticated, "")
-		return false
-	}
 	key, err := keyOf(r.Commands(), public, signature)
 	switch {
 	case err != nil:
@@ -34,6 +29,10 @@ func (r *request) identify(o *api.Operation) bool {
 		return false
 	case key == nil:
 		r.Fail(api.Unauthenticated, "")
+		return false
+	}
+	nonce, ok := r.nonce()
+	if !ok {
 		return false
 	}
 	if len(key.Allow) > 0 && !listen.Within(key.Allow, r.address()) {
@@ -67,6 +66,21 @@ func (r *request) identify(o *api.Operation) bool {
 	listen.Authenticated(r.ctx.Conn())
 	r.Key, r.Nonce = key, nonce
 	return true
+}
+
+// nonce reads the nonce. False: the request is answered.
+func (r *request) nonce() (nonce uint64, ok bool) {
+	text := r.ctx.Request.Header.Peek("X-Nonce")
+	nonce, ok = api.Digits(text)
+	switch {
+	case len(text) == 0:
+		r.Fail(api.MissingNonce, "")
+	case !ok || nonce == 0:
+		r.Fail(api.MalformedNonce, "")
+	default:
+		return nonce, true
+	}
+	return 0, false
 }
 
 // keyOf returns the key of that name, nil if there is none, or if the signature is malformed. A key
@@ -106,10 +120,13 @@ var hexDigits = func() (is [256]bool) {
 // parseBody reads the parameters of a POST. raw is a form's body as sent, nil for JSON. An empty
 // body of any type is an empty set of parameters.
 func (r *request) parseBody() (raw []byte, ok bool) {
-	if coding := r.ctx.Request.Header.Peek("Content-Encoding"); len(coding) > 0 &&
-		!bytes.EqualFold(coding, []byte("identity")) {
-		r.Fail(api.PackedBody, "")
-		return nil, false
+	for coding := range bytes.SplitSeq(listOf(&r.ctx.Request.Header, "Content-Encoding"),
+		[]byte{','}) {
+		if coding = bytes.TrimSpace(coding); len(coding) > 0 &&
+			!bytes.EqualFold(coding, []byte("identity")) {
+			r.Fail(api.PackedBody, "")
+			return nil, false
+		}
 	}
 	body := r.ctx.PostBody()
 	if len(body) == 0 {

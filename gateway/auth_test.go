@@ -98,6 +98,36 @@ func TestANonceMustGrowForReadsAndCommandsAlike(t *testing.T) {
 	f("9999999999999999999", true, 401)
 }
 
+// detailCode is the body of a failure with a code.
+func detailCode(f *api.Failure) string {
+	return `{"detail":"` + f.Detail + `","code":"` + f.Code + `"}`
+}
+
+func TestANonceThatIsNoneIsSaidToBeTheFault(t *testing.T) {
+	h := traded(t)
+	before := h.hash()
+	f := func(nonce string, headers []string, body string) {
+		t.Helper()
+		for _, method := range []string{"GET", "POST"} {
+			path := map[string]string{"GET": "/api/v1/orders/own/", "POST": "/api/v1/order-cancel/"}
+			a := h.do(method, path[method], "", "", headers...)
+			want(t, method+" with nonce "+nonce, a, 401, body)
+		}
+	}
+	const malformed = `{"detail":"X-NONCE must be 1 to 19 digits, and greater than the last one.",` +
+		`"code":"nonce"}`
+	f("missing", signed("bob", 5, "")[:4], `{"detail":"X-NONCE is missing.","code":"nonce"}`)
+	for _, nonce := range []string{"0", "00000", "1.5", "1e9", "-5", "+5", "0x5", "five", "5 5",
+		"10000000000000000000", "12345678901234567890123"} {
+		s := signed("bob", 5, "")
+		s[5] = nonce
+		f(nonce, s, malformed)
+		f(nonce, append([]string{"X-KEY", "key-nobody"}, s[2:]...), credentials)
+		f(nonce, s[2:], credentials)
+	}
+	h.stillAt(before)
+}
+
 func TestChecksAreMadeInTheirOrder(t *testing.T) {
 	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)

@@ -127,7 +127,7 @@ func (r *request) exists() bool {
 	r.Names.Pair = pair
 	if pk, ok := r.ctx.UserValue("pk").(string); ok {
 		r.Names.Order = pk
-		id, ok := api.Integer([]byte(pk))
+		id, ok := api.Digits([]byte(pk))
 		return ok && id > 0
 	}
 	if frame, ok := r.ctx.UserValue("timeframe").(string); ok {
@@ -170,14 +170,12 @@ func (r *request) acceptable() bool {
 			return false
 		}
 	}
-	accept := r.ctx.Request.Header.Peek("Accept")
-	switch {
-	case len(accept) == 0, string(accept) == "*/*", string(accept) == "application/json",
-		acceptsJSON(string(accept)):
+	switch accept := listOf(&r.ctx.Request.Header, "Accept"); string(accept) {
+	case "", "*/*", "application/json":
 		return true
+	default:
+		return acceptsJSON(string(accept))
 	}
-	lines := r.ctx.Request.Header.PeekAll("Accept") // which are one list
-	return len(lines) > 1 && acceptsJSON(string(bytes.Join(lines, []byte{','})))
 }
 
 func (r *request) preflight(allow string) {
@@ -186,7 +184,8 @@ func (r *request) preflight(allow string) {
 	h.Set("Allow", allow)
 	h.Set("Access-Control-Allow-Methods", allow)
 	headers := "X-KEY, X-SIGN, X-NONCE, Content-Type"
-	if asked := r.ctx.Request.Header.Peek("Access-Control-Request-Headers"); isHeaderList(asked) {
+	asked := listOf(&r.ctx.Request.Header, "Access-Control-Request-Headers")
+	if isHeaderList(asked) {
 		headers = string(asked)
 	}
 	h.Set("Access-Control-Allow-Headers", headers)

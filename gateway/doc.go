@@ -34,6 +34,7 @@
 //	site.go            the pages for people
 //	throttle.go        a request against the limits on requests a second
 //	server.go          a listener's server: times, sizes, and what cannot be read
+//	head.go            a head as HTTP means it
 //	request.go         one request: its call, its answer, its memory
 //	edge.go            what requests of all listeners share
 //	rates.go           limits on requests a second

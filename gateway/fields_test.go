@@ -64,7 +64,7 @@ func quote(s string) string {
 
 // Values that no field takes, and values that one kind of field does not take, as JSON.
 var (
-	noScalars = []string{"true", "false", "null", "{}", "[]", `{"a":1}`, "[1]", `["1"]`,
+	noScalars = []string{"true", "false", "{}", "[]", `{"a":1}`, "[1]", `["1"]`,
 		"[" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "]"}
 	strange = []string{`""`, `" "`, `"\u0000"`, `"\u0661"`, `"\uff11"`, `"\ud83d\ude00"`,
 		quote(strings.Repeat("9", 5000)), `"1 "`, `" 1"`, `"1\n"`}
@@ -75,7 +75,7 @@ var (
 		"92233720368547758.08e9", "1" + strings.Repeat("0", 70)}
 	noAmounts = []string{"0", "0.0", "0e9", `"0"`, "0.000000001", "1e-9", "0.000009",
 		"0.00000999", "1000000.00000001", "1000001", "1e7", "1e19", "1e400", "99999999999999999999"}
-	noIntegers = []string{"0", "-1", "1.0", "1.5", "1e3", "1E3", `"+1"`, "12345678901234567890",
+	noIntegers = []string{"0", "-1", "1.5", "1e-1", "10.01", `"+1"`, "1e19", "12345678901234567890",
 		`"0x1"`, `"one"`, `"1 2"`}
 	noIDs = []string{`"a b"`, `"a.b"`, `"a/b"`, `"\u00e9"`, `"<script>"`,
 		quote(strings.Repeat("a", 37)), "1.5"}
@@ -99,8 +99,11 @@ var noAddresses = []string{`" "`, `"a b"`, `" a"`, `"a "`, `"a\u00a0b"`, `"a\u30
 	`"a\u00adb"`, `"b\u0441a"`, `"\u00e9"`, `"\ud83d\ude00"`, `"a\u007f"`,
 	quote(strings.Repeat("\u00e9", 128))}
 
+// missing are the two ways in which a required field is missing.
+var missing = []string{"", "null"}
+
 // The fields of every POST, with a good value of each, "" for an optional field, and bad values;
-// "": the field is missing.
+// "": the field is missing, as it is if it is null.
 var postFields = []struct {
 	path string
 	good map[string]string
@@ -108,10 +111,10 @@ var postFields = []struct {
 }{
 	{"/api/v1/order/", map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1",
 		"type": `"buy"`, "client_order_id": ""}, map[string][]string{
-		"amount":          slices.Concat(noScalars, strange, noNumbers, noAmounts, []string{""}),
-		"price":           slices.Concat(noScalars, strange, noNumbers, noPrices, []string{""}),
-		"pair":            slices.Concat(noScalars, strange, noPairs, []string{""}),
-		"type":            slices.Concat(noScalars, strange, noSides, []string{""}),
+		"amount":          slices.Concat(noScalars, strange, noNumbers, noAmounts, missing),
+		"price":           slices.Concat(noScalars, strange, noNumbers, noPrices, missing),
+		"pair":            slices.Concat(noScalars, strange, noPairs, missing),
+		"type":            slices.Concat(noScalars, strange, noSides, missing),
 		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/order/", map[string]string{"amount": "1", "pair": `"BTC_USDT"`, "price": "1",
 		"type": `"buy"`, "order_type": "", "timeInForce": "", "post_only": "",
@@ -119,7 +122,7 @@ var postFields = []struct {
 		"amount": noNumbers, "pair": noPairs, "price": noNumbers, "type": noSides,
 		"order_type":  slices.Concat(noScalars, strange, []string{`"stop"`, `"mar\u212aet"`}),
 		"timeInForce": slices.Concat(noScalars, strange, []string{`"day"`, `"gt\u0441"`, "1"}),
-		"post_only": slices.Concat([]string{"null", "{}", "[]", `[1]`}, strange,
+		"post_only": slices.Concat([]string{"{}", "[]", `[1]`}, strange,
 			[]string{"2", "-0", `"yes"`, "1.0", `"\u017flide"`}),
 		"selfTradePrevention": slices.Concat(noScalars, strange, []string{`"all"`, "0"}),
 		"trigger_when":        slices.Concat(noScalars, strange, []string{`"up"`}),
@@ -143,45 +146,45 @@ var postFields = []struct {
 			"display_amount": slices.Concat(noScalars, strange, noNumbers, []string{"0"}),
 			"trigger_price":  slices.Concat(noScalars, strange, noNumbers, []string{"0"}),
 			"expire_time":    slices.Concat(noScalars, strange, noNumbers, []string{"1"}),
-			"post_only":      slices.Concat([]string{"null", "{}"}, strange, []string{"2"})}},
+			"post_only":      slices.Concat([]string{"{}"}, strange, []string{"2"})}},
 	{"/api/v1/trading-settings/", map[string]string{"self_trade": `"none"`},
 		map[string][]string{"self_trade": slices.Concat(noScalars, strange,
-			[]string{`"all"`, "0", ""})}},
+			[]string{`"all"`, "0", "", "null"})}},
 	{"/api/v1/order-cancel-after/", map[string]string{"timeout": "60", "pair": "", "type": "",
 		"client_order_id_prefix": ""}, map[string][]string{
 		"timeout": slices.Concat(noScalars, strange, noNumbers,
-			[]string{"1", "4", "86401", "5.5", "1e1", ""}),
+			[]string{"1", "4", "86401", "5.5", "1e6", "", "null"}),
 		"pair":                   slices.Concat(noScalars, strange, noPairs),
 		"type":                   slices.Concat(noScalars, strange, noSides),
 		"client_order_id_prefix": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/order-cancel/", map[string]string{"order": "1"},
 		map[string][]string{"order": slices.Concat(noScalars, strange, noNumbers, noIntegers,
-			[]string{""})}},
+			missing)}},
 	{"/api/v1/order-cancel/", map[string]string{"client_order_id": `"x"`}, map[string][]string{
 		"client_order_id": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/order-cancel/", map[string]string{"clientOrderId": `"x"`}, map[string][]string{
 		"clientOrderId": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/order-cancel-all/", map[string]string{"all": "1", "pair": "", "type": "",
 		"client_order_id_prefix": ""}, map[string][]string{
-		"all": slices.Concat(noScalars, strange,
-			[]string{"0", "2", "1.0", `"01"`, `"true"`, `"all"`, `""`}),
+		"all": slices.Concat([]string{"{}", "[]", "[1]", "[true]"}, strange,
+			[]string{"2", "1.0", `"01"`, `"all"`, `""`}),
 		"pair":                   slices.Concat(noScalars, strange, noPairs),
 		"type":                   slices.Concat(noScalars, strange, noSides),
 		"client_order_id_prefix": slices.Concat(noScalars, strange, noIDs)}},
 	{"/api/v1/withdraw/", map[string]string{"amount": "1", "currency": `"USDT"`, "address": `"x"`},
 		map[string][]string{
-			"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, []string{""}),
-			"currency": slices.Concat(noScalars, strange, noCurrencies, []string{""}),
+			"amount":   slices.Concat(noScalars, strange, noNumbers, noMoney, missing),
+			"currency": slices.Concat(noScalars, strange, noCurrencies, missing),
 			"address": slices.Concat(noScalars, noTexts, noAddresses,
-				[]string{quote(strings.Repeat("x", 257)), ""})}},
+				[]string{quote(strings.Repeat("x", 257)), "", "null"})}},
 	{"/api/v1/withdraw-confirm/", map[string]string{"withdraw": "1", "code": `"x"`},
 		map[string][]string{
-			"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, []string{""}),
+			"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers, missing),
 			"code": slices.Concat(noScalars, noTexts,
-				[]string{quote(strings.Repeat("1", 65)), ""})}},
+				[]string{quote(strings.Repeat("1", 65)), "", "null"})}},
 	{"/api/v1/withdraw-cancel/", map[string]string{"withdraw": "1"},
 		map[string][]string{"withdraw": slices.Concat(noScalars, strange, noNumbers, noIntegers,
-			[]string{""})}},
+			missing)}},
 }
 
 func TestEachBadFieldOfABodyIsNamed(t *testing.T) {
@@ -382,7 +385,7 @@ func TestWhatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
 
 func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 	h := traded(t)
-	counts := []string{"0", "00", "-1", "1.0", "1e3", "+1", "%201", "", "all",
+	counts := []string{"0", "00", "-1", "1.5", "1e-1", "1e19", "+1", "%201", "", "all",
 		"12345678901234567890", "%D9%A1"}
 	ids := counts
 	afters := slices.DeleteFunc(slices.Clone(counts), func(n string) bool {
@@ -390,11 +393,11 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 	})
 	sides := []string{"", "Buy", "SELL", "1", "buy,sell"}
 	pairs := []string{"", "BTC", "btc_usdt", "BTC_EUR", "%F0%9F%98%80", strings.Repeat("x", 500)}
-	offsets := []string{"-1", "100001", "1e3", "", "x", "12345678901234567890"}
+	offsets := []string{"-1", "100001", "1e6", "0.5", "", "x", "12345678901234567890"}
 	orderings := []string{"", "ID", "--id", "price", "id,-id"}
 	currencies := []string{"", "btc", "EUR", "1", "BTC%00", "%F0%9F%98%80",
 		strings.Repeat("x", 500)}
-	statuses := []string{"", "0", "1", "11", "60", "010", "10.0", "-10", "new", "%D9%A1%D9%A0"}
+	statuses := []string{"", "0", "1", "11", "60", "10.5", "-10", "new", "%D9%A1%D9%A0"}
 	moments := []string{"", "x", "%2B1", "+1", "-", "-1", "-0", "-0.5", "--1", "-+1", "1,5", "1e",
 		".5", "5.", "NaN", "0x10", "1.123456789", "-1.123456789", "-1e11", "1e-9", "%D9%A1", "1%00",
 		strings.Repeat("9", 500)}
@@ -403,7 +406,7 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 			"currency2": currencies})
 		h.namesEach("/api/v1/orderbook/BTC_USDT/", false,
 			map[string][]string{"limit_sell": counts, "limit_buy": counts,
-				"group": {"", "2", "-1", "true", "01"}})
+				"group": {"", "2", "-1", "yes", "01"}})
 		h.namesEach("/api/v1/orderbook/BTC_USDT/", false,
 			map[string][]string{"limit_asks": counts, "limit_bids": counts})
 		h.namesEach("/api/v1/exchanges/", false,
@@ -424,8 +427,8 @@ func TestEachBadParameterOfAQueryIsNamed(t *testing.T) {
 		h.namesEach("/api/v1/wallets/", true, map[string][]string{"currency_id": currencies})
 		h.namesEach("/api/v1/orders/own/", true,
 			map[string][]string{"type": sides, "pair": pairs,
-				"status": {"0", "4", "", "active", "-1", "1.0"}, "limit": counts, "offset": offsets,
-				"before": ids, "waiting": {"", "2", "-1", "01", "true", "%D9%A1"},
+				"status": {"0", "4", "", "active", "-1", "1.5"}, "limit": counts, "offset": offsets,
+				"before": ids, "waiting": {"", "2", "-1", "01", "on", "%D9%A1"},
 				"client_order_id": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})
 		h.namesEach("/api/v1/orders/own/", true,
 			map[string][]string{"clientOrderId": {"", "a%20b", "%C3%A9", strings.Repeat("a", 37)}})

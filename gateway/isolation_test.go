@@ -357,10 +357,14 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 			try("a key that there is not", 401, credentials, may("nobody"))
 			try("a key that has ended", 401, credentials, may("ended"))
 			try("no signature", 401, credentials, may("alice")[:2])
-			try("no nonce", 401, credentials, may("alice")[:4])
+			try("no nonce", 401, detailCode(api.MissingNonce), may("alice")[:4])
 			try("no name of a key", 401, credentials, may("alice")[2:])
 			for _, headers := range misshapen(may("alice")) {
-				try("what is no header of a key", 401, credentials, headers)
+				body := credentials
+				if headers[5] != may("alice")[5] {
+					body = detailCode(api.MalformedNonce)
+				}
+				try("what is no header of a key", 401, body, headers)
 			}
 			try("her key under another's secret", 401, wrongSign,
 				change(may("mallory"), 1, "key-alice"))

@@ -35,7 +35,7 @@ type apiDocumentation struct {
 // they name.
 func documentation(t testing.TB, strict bool) *apiDocumentation {
 	t.Helper()
-	d := newDocumentation(t, openapi.New(true).Text())
+	d := newDocumentation(t, openapi.New(true, "").Text())
 	if strict {
 		for _, s := range d.at("/components/schemas").(map[string]any) {
 			if s := s.(map[string]any); s["properties"] != nil {
@@ -124,6 +124,37 @@ func TestTheDocumentIsValidOpenAPI(t *testing.T) {
 	schema := c.MustCompile("schema.json")
 	checkDocument(t, schema, documentation(t, false))
 	checkDocument(t, schema, newDocumentation(t, operator.Document()))
+}
+
+// Generators make types of schemas: what is required has to be described beside it.
+func TestRequiredMembersAreDescribed(t *testing.T) {
+	for _, d := range []*apiDocumentation{documentation(t, false),
+		newDocumentation(t, operator.Document())} {
+		d.walk(func(pointer string, v any) {
+			schema, _ := v.(map[string]any)
+			required, _ := schema["required"].([]any)
+			properties, _ := schema["properties"].(map[string]any)
+			for _, name := range required {
+				if properties[name.(string)] == nil {
+					t.Errorf("%s requires %v, which it does not describe", pointer, name)
+				}
+			}
+		})
+	}
+}
+
+func TestTheDocumentNamesLicenseAndContact(t *testing.T) {
+	for contact, want := range map[string]any{"": nil,
+		"api@example.org":         map[string]any{"email": "api@example.org"},
+		"https://example.org/api": map[string]any{"url": "https://example.org/api"}} {
+		d := newDocumentation(t, openapi.New(true, contact).Text())
+		if got := d.at("/info/contact"); !reflect.DeepEqual(got, want) {
+			t.Errorf("contact %q is %v", contact, got)
+		}
+		if got := d.at("/info/license/identifier"); got != "Apache-2.0" {
+			t.Errorf("the license is %v", got)
+		}
+	}
 }
 
 // checkDocument holds a document against the schema of OpenAPI, and follows its references.

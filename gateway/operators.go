@@ -203,7 +203,7 @@ func (l *operatorListener) bodyOf(c fasthttp.RequestConfig) int {
 
 // broken answers a request that could not be read to its end.
 func (l *operatorListener) broken(ctx *fasthttp.RequestCtx, err error) {
-	f, about := l.classify(err)
+	f, about := l.classify(&ctx.Request.Header, err)
 	from, h, number := l.peerOf(ctx), &ctx.Request.Header, malformed
 	switch {
 	case from.Socket && !from.Allowed:

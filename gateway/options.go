@@ -59,6 +59,7 @@ type Options struct {
 	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs
 	NoPages        bool           // there are no pages for people
+	Contact        string         // e-mail or https address in the OpenAPI document; "": none
 	RateEntries    int            // most buckets of each kind
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is believed
 	// clock counts for rates: nanoseconds of a clock that never goes back. nil: the process's

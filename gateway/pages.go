@@ -32,9 +32,9 @@ func formOf(p *openapi.Page, accept string) *openapi.Form {
 // sendPage answers with a page, or with 304 if the client has it. The bytes of pages count for the
 // client's address, because a page is thousands of times as large as its request.
 func (r *request) sendPage(p *openapi.Page) {
-	f := formOf(p, string(r.ctx.Request.Header.Peek("Accept-Encoding")))
+	f := formOf(p, string(listOf(&r.ctx.Request.Header, "Accept-Encoding")))
 	h := &r.ctx.Response.Header
-	have := strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), f.Tag)
+	have := strings.Contains(string(listOf(&r.ctx.Request.Header, "If-None-Match")), f.Tag)
 	if !have && !r.ctx.IsHead() && !r.mayLoad(len(f.Body)) {
 		return
 	}

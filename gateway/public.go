@@ -36,7 +36,7 @@ func newPublicListener(e *edge, stream *mount) *publicListener {
 	p.routes = router.New()
 	p.routes.RedirectTrailingSlash, p.routes.RedirectFixedPath = false, false
 	p.routes.HandleMethodNotAllowed, p.routes.HandleOPTIONS = false, false
-	p.endpoints = endpoints(!o.NoDocs)
+	p.endpoints = endpoints(!o.NoDocs, o.Contact)
 	paths := slices.Sorted(maps.Keys(p.endpoints))
 	site := siteRoutes()
 	e.meter = newMeter(public, append(slices.Clone(paths), site...))
@@ -53,8 +53,8 @@ func newPublicListener(e *edge, stream *mount) *publicListener {
 }
 
 // endpoints returns the routes of the public listener by path, with the page at /docs or without.
-// `{x}` stands for one part of a path.
-func endpoints(withDocs bool) map[string]*endpoint {
+// `{x}` stands for one part of a path. The document names the contact.
+func endpoints(withDocs bool, contact string) map[string]*endpoint {
 	all := map[string]*endpoint{}
 	for _, o := range api.Operations {
 		switch at := all[o.Path]; {
@@ -69,7 +69,7 @@ func endpoints(withDocs bool) map[string]*endpoint {
 	for _, o := range openapi.Operations(withDocs) {
 		all[o.Path] = &endpoint{Operation: o, page: docs}
 	}
-	document := openapi.New(withDocs)
+	document := openapi.New(withDocs, contact)
 	all[openapi.Path].page = func(r *request) { r.sendPage(document.Page()) }
 	return all
 }
@@ -142,7 +142,7 @@ func unescaped(path []byte) []byte {
 // method and the headers are known by then, and are checked first. A body in chunks is the
 // exception, because the server has forgotten its head by then.
 func (p *publicListener) broken(ctx *fasthttp.RequestCtx, err error) {
-	f, about := p.classify(err)
+	f, about := p.classify(&ctx.Request.Header, err)
 	if f == api.BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
 		ctx.SetUserValue(tooLarge, about)
 		p.route(ctx)

@@ -63,6 +63,7 @@ var (
 	anyOrigin         = []byte("*")
 	headerExpose      = []byte("Access-Control-Expose-Headers")
 	headerRetryAfter  = []byte("Retry-After") // of failures only
+	headerKeepAlive   = []byte("Keep-Alive")
 
 	headerCacheControl = []byte("Cache-Control")
 	noStore            = []byte("no-store") // of private answers, probes and failures
@@ -140,7 +141,7 @@ func (r *request) pack() bool {
 		return false
 	}
 	r.ctx.Response.Header.Set("Vary", "Accept-Encoding")
-	if !accepts(string(r.ctx.Request.Header.Peek("Accept-Encoding")), "gzip") {
+	if !accepts(string(listOf(&r.ctx.Request.Header, "Accept-Encoding")), "gzip") {
 		return false
 	}
 	r.Pack()

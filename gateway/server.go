@@ -58,8 +58,9 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 			if c := listen.Of(ctx.Conn()); occupied(ctx, c) {
 				h(ctx)
 				endUpgrade(ctx, c)
+				e.tellKeepAlive(ctx)
 			}
-		}, ErrorHandler: refuse,
+		}, ErrorHandler: refuse, HeaderReceived: asMeant,
 		// A client that asks before sending its body is told at once that the body is too long.
 		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
 			if ctx.Request.Header.ContentLength() > limit(&ctx.Request.Header) {
@@ -80,6 +81,19 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 		// or a broken request is logged with its signature or bearer token
 		SecureErrorLogMessage: true,
 	}
+}
+
+// tellKeepAlive says how long the connection may be idle behind the answer, so that a client does
+// not send a request while it is being closed.
+func (e *edge) tellKeepAlive(ctx *fasthttp.RequestCtx) {
+	seconds := int64(e.opts.IdleTimeout / time.Second)
+	if seconds == 0 || ctx.Request.Header.ConnectionClose() || ctx.Response.ConnectionClose() ||
+		ctx.Hijacked() {
+		return
+	}
+	var b [32]byte
+	ctx.Response.Header.SetCanonical(headerKeepAlive,
+		strconv.AppendInt(append(b[:0], "timeout="...), seconds, 10))
 }
 
 // mayWrite renews the write deadline for an answer to a request that was never read. The current
@@ -133,7 +147,9 @@ func lingerAfter(ctx *fasthttp.RequestCtx) {
 // isSpoken reports whether a head has a version of HTTP that the edge speaks.
 func isSpoken(h *fasthttp.RequestHeader) bool { return listen.Speaks(h.Protocol()) }
 
-func (e *edge) classify(err error) (*api.Failure, string) {
+// classify returns the failure of a request that cannot be read, and its about. h is its head, as
+// far as it was read.
+func (e *edge) classify(h *fasthttp.RequestHeader, err error) (*api.Failure, string) {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
@@ -142,6 +158,8 @@ func (e *edge) classify(err error) (*api.Failure, string) {
 		return api.HeaderTooLarge, strconv.Itoa(e.opts.HeaderBytes)
 	case isTimeout(err):
 		return api.RequestTimeout, ""
+	case !isHost(h.Host()):
+		return api.MalformedHost, ""
 	}
 	return api.MalformedRequest, ""
 }

@@ -129,11 +129,11 @@ var forEver = []byte("public, max-age=31536000, immutable")
 func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 	body, tag := f.Plain, f.Tag
 	packed := f.Packed != nil &&
-		accepts(string(r.ctx.Request.Header.Peek("Accept-Encoding")), "gzip")
+		accepts(string(listOf(&r.ctx.Request.Header, "Accept-Encoding")), "gzip")
 	if packed {
 		body, tag = f.Packed, f.PackedTag
 	}
-	have := strings.Contains(string(r.ctx.Request.Header.Peek("If-None-Match")), tag)
+	have := strings.Contains(string(listOf(&r.ctx.Request.Header, "If-None-Match")), tag)
 	bytes := len(body)
 	if have || r.ctx.IsHead() {
 		bytes = 0

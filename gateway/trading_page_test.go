@@ -14,10 +14,12 @@ import (
 const tradingPage = "../docs/trading.md"
 
 // The page for traders has examples: a line with what an account sends, and the answer below it.
-// They follow each other on one exchange. Times stand for other times: pageTime is the page's
-// present. Run with -rewrite to write the answers down anew, and read the difference.
+// They follow each other on one exchange, at pageTime, which is the page's present. Times may
+// differ by less than the page's hours, but not in their unit. Run with -rewrite to write the
+// answers down anew, and read the difference.
 func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(pageTime, 0)))
 		page := must(os.ReadFile(tradingPage))
 		h := newHarness(t, nil)
 		for _, name := range []string{"alice", "bob"} {
@@ -60,9 +62,10 @@ var (
 	pageRequest = regexp.MustCompile(`^(\w+): (GET|POST) (/\S+) ?(\S*)$`)
 	pageAnswer  = regexp.MustCompile(`\n[1-5][0-9]{2} `)
 	pageMoments = regexp.MustCompile(`=17000[0-9]{5}\b`)
-	pageDates   = regexp.MustCompile(`"(date|timestamp|time)":[0-9.]+`)
+	pageSeconds = regexp.MustCompile(`"(date|timestamp|time)":17000[0-9]{5}(\.[0-9]+)?\b`)
+	pageMillis  = regexp.MustCompile(`"(date|timestamp|time)":17000[0-9]{8}\b`)
 	pageEnds    = regexp.MustCompile(`"expire_time":[0-9.]+`)
-	pageDue     = regexp.MustCompile(`"cancel_at":[0-9.]+`)
+	pageDue     = regexp.MustCompile(`"cancel_at":17000[0-9]{5}(\.[0-9]+)?\b`)
 )
 
 // pageExample sends what the page shows, and returns the answer as the page should show it. A read
@@ -87,7 +90,8 @@ func pageExample(h *harness, request, want string, rewrite bool) (got string) {
 			a = h.get(m[1], m[3])
 		}
 		got = fmt.Sprintf("%d %s", a.status, a.body)
-		got = pageDates.ReplaceAllString(got, `"$1":`+fmt.Sprint(pageTime)+".25")
+		got = pageMillis.ReplaceAllString(got, `"$1":`+fmt.Sprint(pageTime)+"250")
+		got = pageSeconds.ReplaceAllString(got, `"$1":`+fmt.Sprint(pageTime)+".25")
 		got = pageDue.ReplaceAllString(got, `"cancel_at":`+fmt.Sprint(pageTime+60)+".25")
 		got = pageEnds.ReplaceAllStringFunc(got, func(end string) string {
 			name, at, _ := strings.Cut(end, ":")

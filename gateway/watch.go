@@ -74,6 +74,6 @@ func (l *metricsListener) mayWatch(ctx *fasthttp.RequestCtx) bool {
 
 // broken answers a request that could not be read to its end.
 func (l *metricsListener) broken(ctx *fasthttp.RequestCtx, err error) {
-	f, about := l.classify(err)
+	f, about := l.classify(&ctx.Request.Header, err)
 	operator.Fail(ctx, f, about)
 }

@@ -408,6 +408,7 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 		WriteTimeout: config.Ms(t.WriteTimeoutMs),
 		Node:         cfg.Cluster.Node,
 		RateEntries:  l.RateEntries, NoDocs: cfg.NoDocs, NoPages: cfg.NoPages,
+		Contact:        cfg.Contact,
 		TrustedProxies: cfg.TrustedProxies,
 		Limits:         gatewayLimits(cfg)}
 	if cfg.Demo {

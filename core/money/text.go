@@ -29,14 +29,30 @@ func ParsePrice[T string | []byte](s T) (Price, error) {
 	return Price(v), err
 }
 
+// ParseWhole reads a whole number below 1e19 from such text: 12, 12.0 and 1.2e1 are one number. No
+// sum of money is one, but ids and counts are written like all other numbers.
+func ParseWhole[T string | []byte](s T) (n uint64, ok bool) {
+	n, err := parseDecimal(s, 0)
+	return n, err == nil && n < pow10[19]
+}
+
 // ParseAmount reads an amount, by the rules of ParsePrice.
 func ParseAmount[T string | []byte](s T) (Amount, error) {
 	v, err := parseFixed(s)
 	return Amount(v), err
 }
 
-// parseFixed reads digits [. digits] [e [sign] digits] into units of 1e-8.
+// parseFixed reads units of 1e-8.
 func parseFixed[T string | []byte](s T) (int64, error) {
+	v, err := parseDecimal(s, FixedDecimals)
+	if v > math.MaxInt64 {
+		return 0, ErrRange
+	}
+	return int64(v), err
+}
+
+// parseDecimal reads digits [. digits] [e [sign] digits] into units of 10^-decimals.
+func parseDecimal[T string | []byte](s T, decimals int) (uint64, error) {
 	if len(s) == 0 || len(s) > maxText {
 		return 0, errSyntax
 	}
@@ -91,19 +107,19 @@ func parseFixed[T string | []byte](s T) (int64, error) {
 	if mantissa == 0 && !tooLong {
 		return 0, nil
 	}
-	// The number is mantissa x 10^(zeros-scale+exp); in units of 1e-8 the exponent is 8 more.
-	shift := zeros - scale + exp + FixedDecimals
+	// The number is mantissa x 10^(zeros-scale+exp); in its units the exponent is greater.
+	shift := zeros - scale + exp + decimals
 	switch {
 	case shift < 0:
-		return 0, errPrecision // the last digit of mantissa is not 0: it cannot be written in 8
+		return 0, errPrecision // the last digit of mantissa is not 0: it has more decimals
 	case tooLong || shift >= len(pow10):
 		return 0, ErrRange
 	}
 	hi, lo := bits.Mul64(mantissa, pow10[shift])
-	if hi != 0 || lo > math.MaxInt64 {
+	if hi != 0 {
 		return 0, ErrRange
 	}
-	return int64(lo), nil
+	return lo, nil
 }
 
 // parseExponent reads e [sign] digits, up to the text's end. An exponent far beyond every bound

@@ -64,7 +64,7 @@ func (c *Call) orderStatus() uint8 {
 	}
 	n, ok := Integer(p.Value)
 	if !ok || n < trading.StatusActive || n > trading.StatusDone {
-		c.bad("status", FieldChoice+" It must be 1, 2 or 3.")
+		c.bad("status", fieldChoice+" It must be 1, 2 or 3.")
 		return 0
 	}
 	return uint8(n)
@@ -72,20 +72,18 @@ func (c *Call) orderStatus() uint8 {
 
 // waiting returns the parameter waiting, 0 without it.
 func (c *Call) waiting() committed.WaitFilter {
-	p, ok := c.Query.Get("waiting")
+	_, given := c.Query.Get("waiting")
 	switch {
-	case !ok:
-		return 0
-	case string(p.Value) == "1":
+	case c.flag(&c.Query, "waiting"):
 		return committed.OnlyWaiting
-	case string(p.Value) != "0":
-		c.bad("waiting", FieldChoice+" It must be 0 or 1.")
+	case given:
+		return committed.NotWaiting
 	}
-	return committed.NotWaiting
+	return 0
 }
 
 func (c *Call) order() {
-	id, _ := Integer([]byte(c.Names.Order)) // the edge has checked that it is one
+	id, _ := Digits([]byte(c.Names.Order)) // the edge has checked that it is one
 	o, found, err := c.public.Order(c.asker(), id)
 	switch {
 	case err != nil:

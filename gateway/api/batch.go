@@ -156,7 +156,7 @@ func (c *Call) prepareItem(closed error) (*step, *actors.Command) {
 	s := stepOf(text)
 	if s == nil {
 		if len(c.fields) == 0 {
-			c.bad(itemKind, FieldChoice+" It must be place, cancel or amend.")
+			c.bad(itemKind, fieldChoice+" It must be place, cancel or amend.")
 		}
 		c.badFields()
 		return nil, nil

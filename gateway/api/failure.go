@@ -21,12 +21,19 @@ type Failure struct {
 	Ours       bool // the exchange has failed: the log has the cause under X-Request-Id
 }
 
+// nonceCode is the code of all that is wrong with a nonce.
+const nonceCode = "nonce"
+
 // The catalogue.
 var (
 	Unauthenticated = &Failure{Name: "Unauthenticated", Status: 401,
 		Detail: "Incorrect authentication credentials."}
+	MissingNonce = &Failure{Name: "MissingNonce", Status: 401, Code: nonceCode,
+		Detail: "X-NONCE is missing."}
+	MalformedNonce = &Failure{Name: "MalformedNonce", Status: 401, Code: nonceCode,
+		Detail: "X-NONCE must be 1 to 19 digits, and greater than the last one."}
 	WrongSignature = &Failure{Name: "WrongSignature", Status: 401, Detail: "Wrong signature"}
-	WrongNonce     = &Failure{Name: "WrongNonce", Status: 401, Code: "nonce",
+	WrongNonce     = &Failure{Name: "WrongNonce", Status: 401, Code: nonceCode,
 		Detail: "Wrong Nonce"}
 
 	AddressNotAllowed = &Failure{Name: "AddressNotAllowed", Status: 403,
@@ -55,6 +62,9 @@ var (
 			"application/x-www-form-urlencoded."}
 	MalformedRequest = &Failure{Name: "MalformedRequest", Status: 400,
 		Detail: "The request is not well-formed HTTP."}
+	MalformedHost = &Failure{Name: "MalformedHost", Status: 400,
+		Detail: "The header Host must be a name or an address, one of IPv6 in brackets, with or " +
+			"without a port."}
 	TooManyOpenOrders = &Failure{Name: "TooManyOpenOrders", Status: 400,
 		Detail: "This account has as many open orders as it may: cancel some first."}
 	TooManyInBook = &Failure{Name: "TooManyInBook", Status: 400,
@@ -119,12 +129,12 @@ var (
 
 // Failures is the catalogue as a list, in order of status.
 var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, MalformedRequest,
-	TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdrawals, NoEmail,
-	Unauthenticated, WrongSignature, WrongNonce, AddressNotAllowed, NotPermitted, AccountFrozen,
-	WithdrawalsHeld, PairHalted, NotFound, MethodNotAllowed, NotAcceptable,
-	RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge, InternalError, Maintenance,
-	Paused, Starting, Following, Stopping, StoreUnavailable, Overloaded, AccountBusy,
-	WithdrawalsClosed, TooManyConnections, OutcomeUnknown}
+	MalformedHost, TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdrawals, NoEmail,
+	Unauthenticated, MissingNonce, MalformedNonce, WrongSignature, WrongNonce, AddressNotAllowed,
+	NotPermitted, AccountFrozen, WithdrawalsHeld, PairHalted, NotFound, MethodNotAllowed,
+	NotAcceptable, RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge,
+	InternalError, Maintenance, Paused, Starting, Following, Stopping, StoreUnavailable,
+	Overloaded, AccountBusy, WithdrawalsClosed, TooManyConnections, OutcomeUnknown}
 
 // About returns the failure's text about one case, which replaces its %s.
 func (f *Failure) About(about string) string { return filled(f.Detail, about) }

@@ -5,13 +5,14 @@ import (
 
 	"exchange/actors/directory"
 	"exchange/core/event"
+	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/gateway/encode"
 	"exchange/gateway/params"
 )
 
-// Integer parses 1 to 19 digits.
-func Integer(b []byte) (n uint64, ok bool) {
+// Digits parses 1 to 19 digits: a nonce, or an id in a path.
+func Digits(b []byte) (n uint64, ok bool) {
 	if len(b) == 0 || len(b) > 19 {
 		return 0, false
 	}
@@ -23,6 +24,10 @@ func Integer(b []byte) (n uint64, ok bool) {
 	}
 	return n, true
 }
+
+// Integer parses a whole number of a body or a query, below 1e19. It may be written as any number
+// there: 12, 12.0 or 1.2e1.
+func Integer(b []byte) (n uint64, ok bool) { return money.ParseWhole(b) }
 
 // PermissionName returns the name of one permission of a key.
 func PermissionName(p uint8) string {
@@ -43,7 +48,8 @@ const (
 	fieldNotScalar  = "A number or a string is required."
 	FieldDuplicate  = "This field appears more than once."
 	FieldPositive   = "A number above 0 is required."
-	FieldChoice     = "Not a valid choice."
+	fieldChoice     = "Not a valid choice."
+	FieldFlag       = fieldChoice + " It must be 1, 0, true or false."
 	FieldPair       = "Unknown pair."
 	FieldNeedsPair  = "Not possible without pair."
 	FieldCurrency   = "Unknown currency."
@@ -144,7 +150,7 @@ func (c *Call) side(name string) trading.Side {
 	}
 	s := sideOf(p.Value)
 	if s == 0 {
-		c.bad(name, FieldChoice+" It must be buy or sell.")
+		c.bad(name, fieldChoice+" It must be buy or sell.")
 	}
 	return s
 }
@@ -216,7 +222,7 @@ func (c *Call) ascending() bool {
 		return false
 	}
 	if string(p.Value) != "id" {
-		c.bad("ordering", FieldChoice+" It must be id or -id.")
+		c.bad("ordering", fieldChoice+" It must be id or -id.")
 	}
 	return true
 }
@@ -268,6 +274,24 @@ func sideOf(text []byte) trading.Side {
 		return trading.Sell
 	}
 	return 0
+}
+
+// flag returns a flag of the query or the body, false without it. It notes a bad one.
+func (c *Call) flag(from *params.Set, name string) (on bool) {
+	p, ok := from.Get(name)
+	if !ok {
+		return false
+	}
+	if on, ok = Flag(p.Value); !ok {
+		c.bad(name, FieldFlag)
+	}
+	return on
+}
+
+// Flag reads a flag: 1, 0, or true or false in either case. A boolean of JSON has the same text.
+func Flag(text []byte) (on, ok bool) {
+	on = isWord(text, "1") || isWord(text, "true")
+	return on, on || isWord(text, "0") || isWord(text, "false")
 }
 
 // isScalar reports whether a value can be a number or a text, and no true, null, object or array.

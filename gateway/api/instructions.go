@@ -17,7 +17,6 @@ type instruction struct {
 	// has one; nil: the value is a number, or the instruction is not offered.
 	words   []string
 	choices string // the words, for a client that sent none of them
-	flag    bool   // true and false of JSON are possible, too
 }
 
 // Numbers of the instructions.
@@ -45,8 +44,8 @@ var instructions = [...]instruction{
 	timeInForce: {name: "time_in_force", aliases: []string{"timeInForce"},
 		words: []string{"gtc", "ioc", "fok", "gtd", "po"}, choices: "gtc, ioc, fok, gtd or po"},
 	expireTime: {name: "expire_time"},
-	postOnly: {name: "post_only", aliases: []string{"postOnly"}, flag: true,
-		words: []string{"0", "false", "1", "true", "slide"}, choices: "1, 0, true, false or slide"},
+	postOnly: {name: "post_only", aliases: []string{"postOnly"},
+		words: []string{"slide"}, choices: "1, 0, true, false or slide"},
 	quoteAmount:   {name: "quote_amount", aliases: []string{"cost"}},
 	displayAmount: {name: "display_amount"},
 	triggerPrice:  {name: "trigger_price", aliases: []string{"triggerPrice", "stopPrice"}},
@@ -136,7 +135,8 @@ func (c *Call) instructed() bool {
 		case "amount", "client_order_id", "pair", "price", "type":
 			continue // nearly all orders have these and no other
 		default:
-			if _, known := instructionOf(name); known {
+			_, known := instructionOf(name)
+			if known && c.Form.All()[i].Kind != params.Null {
 				return true
 			}
 		}
@@ -149,7 +149,7 @@ func (c *Call) readIntent(i *intent) {
 	for k := range c.Form.All() {
 		p := &c.Form.All()[k]
 		n, known := instructionOf(p.Name)
-		if !known || i.has(n) {
+		if !known || i.has(n) || p.Kind == params.Null {
 			continue
 		}
 		i.sent |= 1 << n
@@ -204,8 +204,9 @@ func (c *Call) readInstruction(i *intent, n int, p *params.Param) {
 	case expireTime:
 		i.expireUs = c.expireTime(p)
 	case postOnly:
-		word := c.word(n, p)
-		i.postOnly, i.slide = word > 1, word == 4
+		on, flag := Flag(p.Value)
+		i.slide = !flag && c.word(n, p) == 0
+		i.postOnly = on || i.slide
 	case quoteAmount:
 		i.quote = c.positiveAmount(p)
 	case displayAmount:
@@ -229,14 +230,14 @@ func (c *Call) readInstruction(i *intent, n int, p *params.Param) {
 // none of them, and returns -1.
 func (c *Call) word(n int, p *params.Param) int {
 	x := &instructions[n]
-	if isScalar(p) || x.flag && p.Kind == params.Bool {
+	if isScalar(p) {
 		for i, word := range x.words {
 			if isWord(p.Value, word) {
 				return i
 			}
 		}
 	}
-	c.bad(string(p.Name), FieldChoice+" It must be "+x.choices+".")
+	c.bad(string(p.Name), fieldChoice+" It must be "+x.choices+".")
 	return -1
 }
 

@@ -39,14 +39,8 @@ func (c *Call) orderBook() {
 	}
 	sell, buy := c.bookLimit("limit_sell", "limit_asks"), c.bookLimit("limit_buy", "limit_bids")
 	kind := committed.ViewOrders
-	if p, ok := c.Query.Get("group"); ok {
-		switch string(p.Value) {
-		case "0":
-		case "1":
-			kind = committed.ViewLevels
-		default:
-			c.bad("group", FieldChoice+" It must be 0 or 1.")
-		}
+	if c.flag(&c.Query, "group") {
+		kind = committed.ViewLevels
 	}
 	if c.badFields() {
 		return

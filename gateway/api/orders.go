@@ -135,7 +135,7 @@ func (c *Call) orderRequest() actors.OrderRequest {
 func (c *Call) orderSide() (side trading.Side) {
 	if text, ok := c.field("type"); ok {
 		if side = sideOf(text); side == 0 {
-			c.bad("type", FieldChoice+" It must be buy or sell.")
+			c.bad("type", fieldChoice+" It must be buy or sell.")
 		}
 	}
 	return side
@@ -462,15 +462,10 @@ func (c *Call) cancelAllOrders() {
 // cancelFilter reads which orders are to be cancelled. It notes a bad filter, and that there is
 // none.
 func (c *Call) cancelFilter() actors.CancelFilter {
-	filtered := false
-	for _, name := range [...]string{"pair", "type", clientIDPrefix} {
-		_, given := c.Form.Get(name)
-		filtered = filtered || given
-	}
-	if _, all := c.Form.Get("all"); all || !filtered {
-		if text, ok := c.field("all"); ok && string(text) != "1" {
-			c.bad("all", FieldChoice+" It must be 1.")
-		}
+	filtered := c.given("pair") || c.given("type") || c.given(clientIDPrefix)
+	noted := len(c.fields)
+	if all := c.flag(&c.Form, "all"); !all && !filtered && len(c.fields) == noted {
+		c.bad("all", FieldRequired)
 	}
 	return c.orderFilter()
 }

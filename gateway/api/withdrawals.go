@@ -52,12 +52,11 @@ func (c *Call) withdrawalStatus() uint8 {
 	if !ok {
 		return 0
 	}
-	switch string(p.Value) {
-	case "10", "20", "30", "40", "50":
-		n, _ := Integer(p.Value)
+	switch n, _ := Integer(p.Value); n {
+	case 10, 20, 30, 40, 50:
 		return uint8(n)
 	}
-	c.bad("status", FieldChoice+" It must be 10, 20, 30, 40 or 50.")
+	c.bad("status", fieldChoice+" It must be 10, 20, 30, 40 or 50.")
 	return 0
 }
 

@@ -18,7 +18,9 @@ import (
 // before that line, may end with LF alone, as the standard allows: nothing there says where a
 // request ends.
 //
-// Wrong bytes are not passed on: the server gets the bytes before them, and then an error.
+// Wrong bytes are not passed on: the server gets the bytes before them, and then an error. An empty
+// Host, which the standard has for an address without a name, is passed on as noName, because the
+// server refuses it.
 type boundaries struct {
 	part     uint8
 	chunked  bool   // of the head
@@ -31,6 +33,8 @@ type boundaries struct {
 	size     int    // bytes of the line so far
 	last     byte   // last byte of the line so far
 	beginsBy [48]byte
+	hosts    []int  // indexes of noName in the bytes that were read last
+	behind   []byte // bytes that had no room behind noName, for the next read
 }
 
 // Parts of a request.
@@ -47,6 +51,11 @@ var errBoundary = errors.New("gateway: it is not clear where a request ends")
 
 // read reads from a connection for the server.
 func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
+	if len(b.behind) > 0 {
+		n := copy(p, b.behind)
+		b.behind = b.behind[n:]
+		return n, nil
+	}
 	if b.broken {
 		return 0, errBoundary
 	}
@@ -54,10 +63,34 @@ func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
 	if b.off {
 		return n, err
 	}
+	b.hosts = b.hosts[:0]
 	if n = b.follow(p[:n]); n == 0 && b.broken {
 		return 0, errBoundary
 	}
+	if len(b.hosts) > 0 {
+		n = b.nameHosts(p, n)
+	}
+	if len(b.behind) > 0 {
+		err = nil // it comes again, behind them
+	}
 	return n, err
+}
+
+// noName takes the place of an empty Host. No answer depends on it.
+const noName = '-'
+
+// nameHosts puts noName into the first n bytes of p, and returns how many are there then.
+func (b *boundaries) nameHosts(p []byte, n int) int {
+	var all []byte
+	from := 0
+	for _, at := range b.hosts {
+		all = append(append(all, p[from:at]...), noName)
+		from = at
+	}
+	all = append(all, p[from:n]...)
+	n = copy(p, all)
+	b.behind = all[n:]
+	return n
 }
 
 // follow takes the next bytes, and returns how many of them are good.
@@ -92,6 +125,9 @@ func (b *boundaries) follow(p []byte) (good int) {
 		if b.size += len(line); len(line) > 0 {
 			b.last = line[len(line)-1]
 		}
+		if b.part == inHead && len(line) > 0 && b.isEmptyHost(text) {
+			b.hosts = append(b.hosts, good+len(line)-1)
+		}
 		if good += len(line); end < 0 {
 			return good
 		}
@@ -102,6 +138,16 @@ func (b *boundaries) follow(p []byte) (good int) {
 		b.size, b.last, b.named = 0, 0, false
 	}
 	return len(p)
+}
+
+// isEmptyHost reports whether the line so far is a Host without a value, and its CR.
+func (b *boundaries) isEmptyHost(text []byte) bool {
+	if b.last != '\r' || b.size != len(text) || text[0]|0x20 != 'h' {
+		return false
+	}
+	name, value, _ := bytes.Cut(text[:len(text)-1], []byte{':'})
+	return len(name) == len(hostName) && bytes.EqualFold(name, hostName) &&
+		len(bytes.Trim(value, " \t")) == 0 && len(name) < len(text)-1
 }
 
 // none reports whether no byte of a next request has come.
@@ -137,7 +183,7 @@ func (b *boundaries) next() {
 }
 
 // end goes on after a request.
-func (b *boundaries) end() { *b = boundaries{off: b.upgrade} }
+func (b *boundaries) end() { *b = boundaries{off: b.upgrade, hosts: b.hosts} }
 
 // endOfLine ends a line, and returns false if the line is wrong. text is the line's begin.
 func (b *boundaries) endOfLine(text []byte) bool {
@@ -181,9 +227,20 @@ func (b *boundaries) field(line []byte) bool {
 		b.chunked = bytes.EqualFold(value, chunkedCoding)
 		return b.chunked && b.size <= len(b.beginsBy)
 	case len(name) == len(upgradeName) && bytes.EqualFold(name, upgradeName):
-		b.upgrade = b.upgrade || bytes.EqualFold(value, websocketProtocol)
+		// a long list may name it behind what is kept of the line
+		b.upgrade = b.upgrade || b.size > len(b.beginsBy) || namesWebsocket(value)
 	}
 	return true
+}
+
+// namesWebsocket reports whether a list of protocols has the websocket's.
+func namesWebsocket(list []byte) bool {
+	for protocol := range bytes.SplitSeq(list, []byte{','}) {
+		if bytes.EqualFold(bytes.TrimSpace(protocol), websocketProtocol) {
+			return true
+		}
+	}
+	return false
 }
 
 var (
@@ -191,6 +248,7 @@ var (
 	transferName      = []byte("Transfer-Encoding")
 	chunkedCoding     = []byte("chunked")
 	upgradeName       = []byte("Upgrade")
+	hostName          = []byte("Host")
 	websocketProtocol = []byte("websocket")
 )
 

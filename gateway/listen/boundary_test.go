@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/valyala/fasthttp"
 )
@@ -157,6 +159,34 @@ func TestTheServerFindsTheSameRequests(t *testing.T) {
 	}
 	if found < 10_000 {
 		t.Errorf("the server has found %d requests", found)
+	}
+}
+
+func TestAnEmptyHostIsPassedOnAsAnother(t *testing.T) {
+	const first = "GET / HTTP/1.1\r\nX: y\r\n"
+	for text, want := range map[string]string{
+		"Host:\r\n\r\n":                        "Host:-\r\n\r\n",
+		"hOST: \t\r\nA:\r\n\r\n":               "hOST: \t-\r\nA:\r\n\r\n",
+		"Host: h\r\n\r\n":                      "Host: h\r\n\r\n",
+		"Hosts:\r\n\r\n":                       "Hosts:\r\n\r\n",
+		"Content-Length: 8\r\n\r\nHost:\r\n\r": "Content-Length: 8\r\n\r\nHost:\r\n\r",
+	} {
+		text, want = strings.Repeat(first+text, 20), strings.Repeat(first+want, 20)
+		for _, room := range []int{1, 2, 7, 100, 10_000} {
+			for _, in := range []io.Reader{strings.NewReader(text),
+				iotest.OneByteReader(strings.NewReader(text))} {
+				b, got := &boundaries{}, []byte(nil)
+				for p := make([]byte, room); ; {
+					n, err := b.read(in, p)
+					if got = append(got, p[:n]...); err != nil {
+						break
+					}
+				}
+				if string(got) != want {
+					t.Errorf("%.60q with room for %d is passed on as %.60q", text, room, got)
+				}
+			}
+		}
 	}
 }
 

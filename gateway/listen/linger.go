@@ -10,7 +10,7 @@ import (
 // would be lost. So the server stops sending, reads and drops the client's bytes, and then closes.
 
 // lingerBytes is the most that a lingering close reads from its client.
-const lingerBytes = 1 << 20
+const lingerBytes = 8 << 20
 
 // First steps of Close.
 const (

@@ -64,7 +64,7 @@ func TestLingeringClosesAreFew(t *testing.T) {
 // mostLinger is how many closes may linger: the documentation says it, too.
 func mostLinger(t *testing.T) int {
 	t.Helper()
-	if mostLingering != 256 || lingerTimeout != 2*time.Second || lingerBytes != 1<<20 {
+	if mostLingering != 256 || lingerTimeout != 2*time.Second || lingerBytes != 8<<20 {
 		t.Errorf("%d closes, %v and %d bytes each", mostLingering, lingerTimeout, lingerBytes)
 	}
 	return mostLingering

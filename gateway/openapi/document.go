@@ -64,8 +64,9 @@ type Document struct {
 	page func() *Page
 }
 
-// New describes the public API, and the page at /docs if the edge has it.
-func New(docs bool) *Document {
+// New describes the public API, and the page at /docs if the edge has it. contact is an e-mail or
+// https address of whom programmers may ask; "": nobody.
+func New(docs bool, contact string) *Document {
 	operations := map[string]*api.Operation{}
 	for _, o := range append(slices.Clone(api.Operations), Operations(docs)...) {
 		operations[o.Method+" "+o.Path] = &o
@@ -73,7 +74,7 @@ func New(docs bool) *Document {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(encoded(operations)); err != nil {
+	if err := e.Encode(encoded(operations, contact)); err != nil {
 		panic("BUG: the OpenAPI document cannot be encoded: " + err.Error())
 	}
 	body := bytes.TrimSpace(b.Bytes())
@@ -83,7 +84,7 @@ func New(docs bool) *Document {
 // Page returns the document as a file. It is packed for the first call.
 func (d *Document) Page() *Page { return d.page() }
 
-func encoded(described map[string]*api.Operation) object {
+func encoded(described map[string]*api.Operation, contact string) object {
 	var paths object
 	at := map[string]int{}
 	for _, d := range descriptions() {
@@ -106,8 +107,8 @@ func encoded(described map[string]*api.Operation) object {
 	}
 	return object{
 		{"openapi", "3.1.0"},
-		{"info", object{{"title", "Exchange API"}, {"version", api.Version},
-			{"description", introduction()}}},
+		{"info", append(object{{"title", "Exchange API"}, {"version", api.Version},
+			{"description", introduction()}, license}, contactOf(contact)...)},
 		{"servers", []object{{{"url", "/"},
 			{"description", "The exchange that serves this document."}}}},
 		{"tags", tags()},
@@ -120,6 +121,21 @@ func encoded(described map[string]*api.Operation) object {
 			{"securitySchemes", security()},
 		}},
 	}
+}
+
+// license is that of the program, in the information about a document.
+var license = member{"license", object{{"name", "Apache License 2.0"},
+	{"identifier", "Apache-2.0"}}}
+
+// contactOf returns the contact in the information about the document; nil: there is none.
+func contactOf(address string) object {
+	switch {
+	case address == "":
+		return nil
+	case strings.HasPrefix(address, "https://"):
+		return object{{"contact", object{{"url", address}}}}
+	}
+	return object{{"contact", object{{"email", address}}}}
 }
 
 // documentPath returns the path in the form for clients: paths of version 1 end with a slash. The

@@ -17,8 +17,8 @@ import (
 
 // failuresOf are the failures of the catalogue that an operation can end with.
 func (d *description) failuresOf(e *api.Operation) []*api.Failure {
-	all := []*api.Failure{api.MalformedRequest, api.MethodNotAllowed, api.RequestTimeout,
-		api.BodyTooLarge, api.Throttled,
+	all := []*api.Failure{api.MalformedRequest, api.MalformedHost, api.MethodNotAllowed,
+		api.RequestTimeout, api.BodyTooLarge, api.Throttled,
 		api.HeaderTooLarge, api.InternalError, api.TooManyConnections}
 	add := func(when bool, more ...*api.Failure) {
 		if when {
@@ -31,8 +31,8 @@ func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 	add(!e.Early, api.Starting, api.Following)
 	add(!post, api.MalformedQuery)
 	signed := e.Private || e.Signable
-	add(signed, api.Unauthenticated, api.WrongSignature, api.WrongNonce, api.AddressNotAllowed,
-		api.NotPermitted, api.AccountFrozen, api.AccountBusy)
+	add(signed, api.Unauthenticated, api.MissingNonce, api.MalformedNonce, api.WrongSignature,
+		api.WrongNonce, api.AddressNotAllowed, api.NotPermitted, api.AccountFrozen, api.AccountBusy)
 	add(signed, engineFailures...)
 	add(e.Private && post, api.MalformedBody, api.UnknownContentType, api.PackedBody,
 		api.Maintenance,

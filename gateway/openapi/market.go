@@ -61,7 +61,7 @@ func marketDescriptions() []description {
 			status: 200, success: "The order book.", answer: reference("schemas", "OrderBook"),
 			headers: []string{"X-Update-Id"},
 			refusals: []refusal{{"WrongGroup",
-				fieldsExample("group", api.FieldChoice+" It must be 0 or 1.")}},
+				fieldsExample("group", api.FieldFlag)}},
 			failures: engineFailures},
 		{method: "GET", path: "/api/v1/exchanges", id: "listTrades", tag: tagMarket,
 			summary:    "Trades",

@@ -112,7 +112,8 @@ func OfRoutes(of *Outline) []byte {
 	h := of.Header
 	document := object{
 		{"openapi", "3.1.0"},
-		{"info", object{{"title", of.Title}, {"version", api.Version}, {"description", of.Text}}},
+		{"info", object{{"title", of.Title}, {"version", api.Version}, {"description", of.Text},
+			license}},
 		{"servers", []object{{{"url", "/"},
 			{"description", "The listener that serves this document."}}}},
 		{"tags", tags},

@@ -282,31 +282,25 @@ func newOrderProperties() []property {
 // bodySchemas are the shapes of the bodies that clients POST.
 func bodySchemas() object {
 	return object{
-		{"NewOrder", append(recordSchema("An order. Without instructions, which are the "+
-			"parameters from order_type on, it is a limit order that rests until it is cancelled.",
-			newOrderProperties()...),
-			member{"anyOf", []object{{{"required", []string{"amount"}}},
-				{{"required", []string{"quote_amount"}}}, {{"required", []string{"cost"}}}}})},
-		{"CancelOrder", append(recordSchema("Which order to cancel.",
+		{"NewOrder", recordSchema("An order. Without instructions, which are the "+
+			"parameters from order_type on, it is a limit order that rests until it is cancelled. "+
+			"It has amount or quote_amount.",
+			newOrderProperties()...)},
+		{"CancelOrder", recordSchema("Which order to cancel: order or client_order_id is needed.",
 			property{name: "order", schema: idInputSchema("Id of the order.", 78), optional: true},
 			property{name: "client_order_id",
 				schema:   clientIDSchema("The client's own name for it; ignored beside order."),
-				optional: true}),
-			member{"anyOf", []object{{{"required", []string{"order"}}},
-				{{"required", []string{"client_order_id"}}}}})},
-		{"CancelAllOrders", append(recordSchema("Which orders to cancel.",
-			property{name: "all", schema: object{
-				{"description", "1: all orders that pass the filters."},
-				{"enum", []any{1, "1"}}}, optional: true},
+				optional: true})},
+		{"CancelAllOrders", recordSchema("Which orders to cancel: all, or one of the filters, is "+
+			"needed.",
+			property{name: "all", schema: flagSchema("All orders that pass the filters. If it is " +
+				"off, it counts as absent."), optional: true},
 			property{name: "pair", schema: pairSchema(), optional: true},
 			property{name: "type", schema: sideSchema("Only orders that do this."),
 				optional: true},
 			property{name: "client_order_id_prefix",
 				schema:   clientIDSchema("Only orders whose client_order_id begins so."),
-				optional: true}),
-			member{"anyOf", []object{{{"required", []string{"all"}}},
-				{{"required", []string{"pair"}}}, {{"required", []string{"type"}}},
-				{{"required", []string{"client_order_id_prefix"}}}}})},
+				optional: true})},
 		{"NewWithdraw", recordSchema("What is to leave.",
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: decimalSchema(

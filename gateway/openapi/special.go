@@ -9,7 +9,7 @@ import (
 // Orders with instructions, for the OpenAPI document: their parameters, what is answered about
 // them, and the operations that change or try an order.
 
-// flagSchema is a flag of a body, or one more word.
+// flagSchema is a flag of a body; more are further words.
 func flagSchema(text string, more ...any) object {
 	return object{{"description", text},
 		{"enum", append([]any{true, false, 1, 0, "1", "0", "true", "false"}, more...)}}
@@ -204,9 +204,8 @@ func settingSchema() object {
 // specialBodies are the bodies of these operations, but for a new order.
 func specialBodies() object {
 	return object{
-		{"AmendOrder", append(recordSchema("Which order to change, and how.", amendProperties()...),
-			member{"anyOf", []object{{{"required", []string{"order"}}},
-				{{"required", []string{"client_order_id"}}}}})},
+		{"AmendOrder", recordSchema("Which order to change, and how: order or client_order_id is "+
+			"needed.", amendProperties()...)},
 		{"NewTradingSettings", recordSchema("What is to hold from now on.",
 			property{name: "self_trade", schema: settingSchema()})},
 		{"CancelAfter", recordSchema("When to cancel, and what.",

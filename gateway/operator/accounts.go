@@ -48,7 +48,7 @@ type accountsAnswer struct {
 }
 
 // listAccounts returns a page of the accounts in order of their ids: those above `after`. With
-// `frozen`, which is 1, it leaves out those that are not frozen.
+// `frozen` it leaves out those that are not frozen.
 func listAccounts(c *call) (any, error) {
 	limit, err := c.limit()
 	if err != nil {
@@ -58,12 +58,14 @@ func listAccounts(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch text := string(c.query("frozen")); text {
-	case "":
-	case "1":
-		return c.frozenAccounts(after, limit)
-	default:
-		return nil, &badRequest{"frozen: 1, or nothing"}
+	if text := c.query("frozen"); len(text) > 0 {
+		frozen, ok := api.Flag(text)
+		if !ok {
+			return nil, &badRequest{"frozen: 1, 0, true or false"}
+		}
+		if frozen {
+			return c.frozenAccounts(after, limit)
+		}
 	}
 	q := &committed.Accounts{After: after, Limit: limit}
 	if err := c.read(q); err != nil {

@@ -22,7 +22,7 @@ var refusals = map[string][]example{
 	"GET /operator/v1/accounts": {
 		{`limit=0`, "limit: 1 to 100000"},
 		{`after=x`, "after: the id of an account"},
-		{`frozen=2`, "frozen: 1, or nothing"},
+		{`frozen=2`, "frozen: 1, 0, true or false"},
 	},
 	"POST /operator/v1/accounts": {
 		{`{"name":"Alice"}`,

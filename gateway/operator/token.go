@@ -35,7 +35,8 @@ func (t *Token) IsNone() bool { return t.hash.Load() == nil }
 // Shown reports whether a request carries the token. It compares hashes, in constant time, so that
 // the token's length does not show either.
 func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
-	token, ok := strings.CutPrefix(string(h.Peek("Authorization")), "Bearer ")
+	scheme, token, _ := strings.Cut(string(h.Peek("Authorization")), " ")
+	ok := strings.EqualFold(scheme, "Bearer")
 	got, want := sha256.Sum256([]byte(token)), t.hash.Load()
 	return ok && want != nil && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }

@@ -130,8 +130,9 @@ func compare(t fataler, s *Set, err error, text, before []byte, want map[string]
 		if !utf8.Valid(p.Name) || !utf8.Valid(p.Value) || !bytes.Contains(text, p.raw) {
 			t.Fatalf("%q: bad text in %q", text, p)
 		}
-		if found, ok := s.Get(string(p.Name)); !ok || found != &s.All()[i] {
-			t.Fatalf("%q: Get does not find %q", text, p.Name)
+		found, ok := s.Get(string(p.Name))
+		if ok == (p.Kind == Null) || ok && found != &s.All()[i] {
+			t.Fatalf("%q: Get of %q returns %v, %v", text, p.Name, found, ok)
 		}
 	}
 }

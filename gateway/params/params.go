@@ -53,17 +53,19 @@ func (s *Set) Reset() {
 	s.scratch = s.scratch[:0]
 }
 
-// Get returns the parameter of a name. The caller must not change the Set's Param.
+// Get returns the parameter of a name. One whose value is null is absent. The caller must not
+// change the Set's Param.
 func (s *Set) Get(name string) (*Param, bool) {
 	for i := range s.params {
-		if string(s.params[i].Name) == name {
-			return &s.params[i], true
+		if p := &s.params[i]; string(p.Name) == name && p.Kind != Null {
+			return p, true
 		}
 	}
 	return nil, false
 }
 
-// All returns every parameter, sorted by name. The caller must not change the Set's slice.
+// All returns every parameter, sorted by name, also those with null: they are signed. The caller
+// must not change the Set's slice.
 func (s *Set) All() []Param { return s.params }
 
 // A repeat is the rule for a name that is already in the Set.

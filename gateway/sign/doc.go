@@ -2,9 +2,9 @@
 //
 // The signed message is the API key followed by the request's parameters, sorted by name, each
 // written name=value and percent-encoded, joined with '&'. The values are the literal texts that
-// were sent: the JSON number 0.50 is signed as "0.50", a JSON string as its decoded text, true,
-// false and null as such, an object or an array as its raw text. For the key "demo-alice" and the
-// body
+// were sent: the JSON number 0.50 is signed as "0.50", a JSON string as its decoded text, true and
+// false as such, null as such or left out, an object or an array as its raw text. For the key
+// "demo-alice" and the body
 //
 //	{"type":"buy","pair":"BTC_USD","amount":0.12345678,"price":50000.12}
 //
@@ -28,11 +28,13 @@
 //   - the form body or the query exactly as sent
 //   - a space as '+'
 //   - also !'()* bare, as encodeURIComponent of JavaScript leaves them; a space as %20 or as '+'
+//   - of JSON: each of these without the fields whose value is null, which are absent
 //   - for GET only: the key alone, whatever the query; tried before all others
 //
-// A text equal to one already tried is skipped. Without spaces and without !'()* one HMAC settles a
-// JSON body, and a right signature of a form. maxTries bounds the rest. If a text has more than 4
-// KB, only the first two count.
+// A text equal to one already tried is skipped. Without spaces, !'()* and null one HMAC settles a
+// JSON body, and a right signature of a form. maxTries bounds the rest, for bodies of every length:
+// at 64 KB, the most by default, a wrong signature costs some milliseconds at worst, and the bucket
+// of failures bounds how many of those an address may send.
 //
 // The key alone is never enough for a POST that carries parameters: otherwise the signature of any
 // GET could be put on any order.

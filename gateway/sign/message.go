@@ -2,15 +2,18 @@ package sign
 
 import "exchange/gateway/params"
 
-// A style is a set of bits for the characters that are not percent-encoded although RFC 3986
-// reserves them.
+// A style is a set of bits for what clients write differently: the characters that are not
+// percent-encoded although RFC 3986 reserves them, and absent fields.
 type style uint8
 
 const (
-	strict      style = 0
-	spaceAsPlus style = 1 << 0 // a space is '+', as in forms
-	bareMarks   style = 1 << 1 // !'()* stay as they are, as encodeURIComponent leaves them
-	always      style = 1 << 2 // not a style: a byte that every style encodes
+	strict       style = 0
+	spaceAsPlus  style = 1 << 0 // a space is '+', as in forms
+	bareMarks    style = 1 << 1 // !'()* stay as they are, as encodeURIComponent leaves them
+	withoutNulls style = 1 << 2 // fields with null are left out
+	always       style = 1 << 3 // not a style: a byte that every style encodes
+
+	allStyles = spaceAsPlus | bareMarks | withoutNulls
 )
 
 // encoded has the style of each byte; 0 for unreserved bytes, which no style encodes.
@@ -39,18 +42,24 @@ func AppendMessage(dst []byte, key []byte, p *params.Set, plus bool) []byte {
 	return dst
 }
 
-// appendMessage also returns the kinds of special characters that occurred. A style that differs
-// from s only in other kinds gives the same text.
+// appendMessage also returns the kinds of special characters, and of fields, that occurred. A style
+// that differs from s only in other kinds gives the same text.
 func appendMessage(dst []byte, key []byte, p *params.Set, s style) (text []byte, special style) {
 	dst = append(dst, key...)
 	if p == nil {
 		return dst, 0
 	}
-	all := p.All()
+	all, first := p.All(), true
 	for i := range all {
-		if i > 0 {
+		if all[i].Kind == params.Null {
+			if special |= withoutNulls; s&withoutNulls != 0 {
+				continue
+			}
+		}
+		if !first {
 			dst = append(dst, '&')
 		}
+		first = false
 		var inName, inValue style
 		dst, inName = appendEncoded(dst, all[i].Name, s)
 		dst = append(dst, '=')

@@ -104,6 +104,8 @@ func TestVerify(t *testing.T) {
 	f(asJSON, `{"b":"(x y)*!'"}`, `b=(x%20y)*!'`, 3)
 	f(asJSON, `{"b":"(x y)*!'"}`, `b=(x+y)*!'`, 4)
 	f(asJSON, `{"a b":1,"c":"d e"}`, `a+b=1&c=d+e`, 2)
+	f(asJSON, `{"b":null,"a":"x","c":null}`, `a=x&b=null&c=null`, 1)
+	f(asJSON, `{"b":null,"a":"x","c":null}`, `a=x`, 2)
 
 	f(asJSON, orderJSON, ``, 0)        // the signature of a GET
 	f(asJSON, orderJSON, orderForm, 0) // not sorted
@@ -112,6 +114,7 @@ func TestVerify(t *testing.T) {
 	f(asJSON, `{"price":0.50}`, `price=0.5`, 0)
 	f(asJSON, `{"b":"x y"}`, `b=x y`, 0)
 	f(asJSON, `{"b":"x y z"}`, `b=x+y%20z`, 0)
+	f(asJSON, `{"b":null,"a":"x","c":null}`, `a=x&b=null`, 0)
 	f(asJSON, `{"b":"(x)"}`, `b=(x%29`, 0)
 	f(asJSON, `{"b":"\u00e9"}`, `b=%c3%a9`, 0)
 
@@ -172,9 +175,24 @@ func TestEqualTextsAreTriedOnce(t *testing.T) {
 	f(asForm, `b=(x+y)&a`, 5)
 	f(asQuery, ``, 1)
 	f(asQuery, orderForm, 3)
-	f(asQuery, `b=(x+y)&a`, maxTries)
-	f(asJSON, `{"a b":"(x)`+strings.Repeat("x", longMessage)+`"}`, 1)
-	f(asForm, `b=(x+y)&a=`+strings.Repeat("x", longMessage), 2)
+	f(asQuery, `b=(x+y)&a`, 6)
+	f(asJSON, `{"a b":"(x)","c":null}`, maxTries)
+}
+
+func TestEachEncodingIsAcceptedAtEachLength(t *testing.T) {
+	keyed := New([]byte(demoSecret))
+	var v Verifier
+	for n := 1; n <= 16<<10; n *= 4 {
+		value := strings.Repeat("(x y)*!'", n)
+		p := parsed(t, (*params.Set).ParseJSON, `{"a":"`+value+`","b":null}`)
+		for s := strict; s <= allStyles; s++ {
+			message, _ := appendMessage([]byte(demoKey), nil, p, s)
+			if !keyed.Verify(&v, []byte(demoKey), p, nil,
+				signature(demoSecret, string(message))) {
+				t.Errorf("style %d of %d bytes is refused", s, len(message))
+			}
+		}
+	}
 }
 
 func TestOnlySixtyFourHexDigitsAreLookedAt(t *testing.T) {
@@ -338,15 +356,21 @@ func TestVerifyAllocatesNothing(t *testing.T) {
 // texts returns all messages that fit a request, made with net/url instead of this package's
 // encoder.
 func texts(r string, key string, p *params.Set, raw []byte) []string {
-	var pairs []string
+	var pairs, present []string
 	for _, q := range p.All() {
-		pairs = append(pairs, url.QueryEscape(string(q.Name))+"="+url.QueryEscape(string(q.Value)))
+		pair := url.QueryEscape(string(q.Name)) + "=" + url.QueryEscape(string(q.Value))
+		if pairs = append(pairs, pair); q.Kind != params.Null {
+			present = append(present, pair)
+		}
 	}
-	plus := strings.Join(pairs, "&")
 	marks := strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 	spaces := strings.NewReplacer("+", "%20")
-	all := []string{key + plus, key + spaces.Replace(plus), key + marks.Replace(plus),
-		key + spaces.Replace(marks.Replace(plus))}
+	var all []string
+	for _, list := range [][]string{pairs, present} {
+		plus := strings.Join(list, "&")
+		all = append(all, key+plus, key+spaces.Replace(plus), key+marks.Replace(plus),
+			key+spaces.Replace(marks.Replace(plus)))
+	}
 	if r != "json" && len(raw) > 0 {
 		all = append(all, key+string(raw))
 	}
@@ -363,7 +387,8 @@ func FuzzVerify(f *testing.F) {
 	for _, c := range []struct{ body, message string }{
 		{orderJSON, orderText}, {orderForm, demoKey + orderForm}, {orderForm, demoKey},
 		{``, demoKey},
-		{`{"b":"(x y)*!'","a":null}`, demoKey}, {`b=(x+y)&a=%c3%a9`, demoKey + "a"},
+		{`{"b":"(x y)*!'","a":null}`, demoKey}, {`{"a b":null,"c":1}`, ""},
+		{`b=(x+y)&a=%c3%a9`, demoKey + "a"},
 		{`{"\u00e9":["\n"]}`, ""}, {`a=1&a=2`, ""}, {`&`, demoKey + "&"},
 		{`{"price":0.50,"amount":1e-07,"n":-0,"t":true,"f":false,"z":null}`, "demo-bob"},
 		{`{"a":"x y","b c":"+","d":"-._~","e":"\u00e9\n/&=%","f":[1, {"b":"\n"}]}`, "demo-alic"},

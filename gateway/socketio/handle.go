@@ -210,8 +210,8 @@ func allowOrigin(ctx *fasthttp.RequestCtx) {
 func (s *Server) preflight(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("Access-Control-Allow-Methods", "GET,HEAD,PUT,PATCH,POST,DELETE")
-	if asked := ctx.Request.Header.Peek("Access-Control-Request-Headers"); len(asked) > 0 {
-		h.SetBytesV("Access-Control-Allow-Headers", asked)
+	if asked := ctx.Request.Header.PeekAll("Access-Control-Request-Headers"); len(asked) > 0 {
+		h.SetBytesV("Access-Control-Allow-Headers", bytes.Join(asked, []byte{','}))
 		h.Add("Vary", "Access-Control-Request-Headers")
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
@@ -219,7 +219,17 @@ func (s *Server) preflight(ctx *fasthttp.RequestCtx) {
 
 // isUpgrade reports whether a request asks for a websocket.
 func isUpgrade(ctx *fasthttp.RequestCtx) bool {
-	return ctx.IsGet() && bytes.EqualFold(ctx.Request.Header.Peek("Upgrade"), []byte("websocket"))
+	if !ctx.IsGet() {
+		return false
+	}
+	for _, line := range ctx.Request.Header.PeekAll("Upgrade") {
+		for protocol := range bytes.SplitSeq(line, []byte{','}) {
+			if bytes.EqualFold(bytes.TrimSpace(protocol), []byte("websocket")) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // acceptWebSocket opens a session on a websocket. The session begins after the connection was
@@ -292,7 +302,9 @@ func handshakeHeader(ctx *fasthttp.RequestCtx) http.Header {
 	h := http.Header{}
 	for _, name := range []string{"Connection", "Upgrade", "Sec-Websocket-Version",
 		"Sec-Websocket-Key"} {
-		h.Set(name, string(ctx.Request.Header.Peek(name)))
+		for _, line := range ctx.Request.Header.PeekAll(name) {
+			h.Add(name, string(line))
+		}
 	}
 	return h
 }

@@ -13,7 +13,7 @@ import (
 func chapter(t *testing.T) string {
 	t.Helper()
 	var document struct{ Info struct{ Description string } }
-	worked(t, json.Unmarshal(openapi.New(true).Text(), &document))
+	worked(t, json.Unmarshal(openapi.New(true, "").Text(), &document))
 	_, text, ok := strings.Cut(document.Info.Description, "\n## The stream\n")
 	if !ok {
 		t.Fatal("the page has no chapter about the stream")

@@ -217,7 +217,7 @@ func testOwnNeedsALoginAndThePermissionToRead(t *testing.T) {
 	l.ask("logout")
 	l.in("key-trader-0")
 	for _, bad := range []string{`{"after":-1}`, `{"after":"x"}`, `{"after":1.5}`, `{"after":[]}`,
-		`{"after":1e3}`, `[]`, `"x"`, `{"after":99999999999999999999}`} {
+		`{"after":1e-3}`, `[]`, `"x"`, `{"after":99999999999999999999}`} {
 		if got := l.ask("own.subscribe", json.RawMessage(bad)); got != `{"status":400,"body":{`+
 			`"after":["A valid integer is required."]}}` {
 			t.Errorf("%s: %s", bad, got)
