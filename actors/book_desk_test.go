@@ -374,7 +374,9 @@ func apart(mode trading.SelfTrade) saying {
 
 // own is apart with a mode that differs from the account's setting.
 func own(mode trading.SelfTrade) saying {
-	return func(s *SpecialRequest) { s.SelfTrade, s.SelfTradeGiven, s.SelfTradeOwn = mode, true, true }
+	return func(s *SpecialRequest) {
+		s.SelfTrade, s.SelfTradeGiven, s.SelfTradeOwn = mode, true, true
+	}
 }
 
 func display(amount money.Amount) saying {

@@ -272,7 +272,8 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 			done.Free()
 			placed++
 			q := committed.OpenOrders{Limit: 100}
-			if err := x.Ask(&q, signed(x.key), x.branch.next()); err != nil || len(q.Orders) != placed {
+			err := x.Ask(&q, signed(x.key), x.branch.next())
+			if err != nil || len(q.Orders) != placed {
 				t.Fatalf("%d of %d orders are open: %v", len(q.Orders), placed, err)
 			}
 		}

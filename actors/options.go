@@ -26,7 +26,8 @@ type Options struct {
 	// store, and a start never waits.
 	Identity Identity
 	// Histories remembers which histories the store has had. A start refuses another store with
-	// ErrForeign, and an empty one with ErrAbsent, unless it begins Anew. nil: every store is taken.
+	// ErrForeign, and an empty one with ErrAbsent, unless it begins Anew. nil: every store is
+	// taken.
 	Histories Histories
 	Anew      bool
 	// TakeOver claims the store also from an owner that may live.

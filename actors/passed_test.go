@@ -125,8 +125,9 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		x := v.observe("stolen", nil)
 		h := v.steals(t, x, r)
 		guessed := key.With(&directory.Signed{Text: text, Signature: []byte("guessed")})
-		login := key.With(&directory.Signed{Form: directory.SignedLogin, Signature: []byte("secret"),
-			Text: []byte(strings.Repeat("5e", challengeBytes))})
+		login := key.With(&directory.Signed{Form: directory.SignedLogin,
+			Signature: []byte("secret"),
+			Text:      []byte(strings.Repeat("5e", challengeBytes))})
 		for what, c := range map[string]struct {
 			says func(b []byte) []byte
 			want error
@@ -195,7 +196,8 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 		})
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-		must[Admin](t)(r.CreateKey("op", "ann", "key-that-reads", "secret", event.PermissionRead, nil))
+		must[Admin](t)(r.CreateKey("op", "ann", "key-that-reads", "secret", event.PermissionRead,
+			nil))
 		b := c.branch((r.at + 1) % len(c.nodes))
 		if _, err := b.Commands.Do(b.placed(trading.Sell, 100e8, coin, "")); !errors.Is(err,
 			ErrNotConfirmed) {

@@ -17,8 +17,8 @@ func (r *request) permitted(o *api.Operation) (ok bool) {
 }
 
 // identify finds the key, checks where it may be used from, reads the body, and verifies the
-// signature, or prepares what is passed on where it cannot. False: the request is answered. It reads
-// the nonce and does not use it: the wallet takes the nonce.
+// signature, or prepares what is passed on where it cannot. False: the request is answered. It
+// reads the nonce and does not use it: the wallet takes the nonce.
 func (r *request) identify(o *api.Operation) bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")

@@ -9,8 +9,8 @@ import (
 	"exchange/actors/directory"
 )
 
-// The rows of a pair or a currency that is not configured any more can still be asked for by name, by
-// operators and by clients.
+// The rows of a pair or a currency that is not configured any more can still be asked for by name,
+// by operators and by clients.
 func TestRowsOfWhatIsDelistedAreFoundByName(t *testing.T) {
 	h := withFees(t)
 	h.deposit("alice", "1", "ETH", "of ETH")
@@ -30,7 +30,8 @@ func TestRowsOfWhatIsDelistedAreFoundByName(t *testing.T) {
 	}
 	h.start()
 	ask = asOperator(t, h.gateway)
-	if list, end := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT", "")); len(list) != 3 {
+	if list, end := streamed(t, ask("GET", "/operator/v1/trades?pair=BTC_USDT",
+		"")); len(list) != 3 {
 		t.Errorf("an export has %v, %s", list, end)
 	}
 	if list, end := streamed(t, ask("GET", "/operator/v1/statement?account=alice&currency=ETH",

@@ -64,8 +64,8 @@ var (
 		"Bytes that an observer was sent with these batches, and with its image.")
 )
 
-var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterImpossible, clusterApplied,
-	clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
+var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterImpossible,
+	clusterApplied, clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
 	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterPassed,
 	clusterFedBatches, clusterFedBytes}
 

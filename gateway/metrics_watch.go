@@ -66,8 +66,8 @@ var (
 )
 
 var watchFamilies = []family{backupRight, auditRight, archiveFailures, diskFree, diskSize,
-	logLost, storeMemory, storeMemoryMost, pendingWithdraws, pendingAge, haltedPairs, frozenAccounts,
-	liabilities, pairOrders, pairVolume, unlisted}
+	logLost, storeMemory, storeMemoryMost, pendingWithdraws, pendingAge, haltedPairs,
+	frozenAccounts, liabilities, pairOrders, pairVolume, unlisted}
 
 // A survey is that of an engine.
 type survey struct {

@@ -15,7 +15,9 @@ import (
 // The node that leads holds what an observer passes on against all that it checks for clients of
 // its own. The observer names the client's address, and nothing else.
 func TestTheNodeThatLeadsChecksWhatAnObserverPassesOn(t *testing.T) {
-	h := newHarness(t, func(o *actors.Options) { o.Pairs[0].MinimumOrderValue = money.Amount(1e8).Balance() })
+	h := newHarness(t, func(o *actors.Options) {
+		o.Pairs[0].MinimumOrderValue = money.Amount(1e8).Balance()
+	})
 	h.account("bob")
 	for name, may := range map[string]uint8{"reads": event.PermissionRead,
 		"trades": event.PermissionTrade} {
@@ -58,7 +60,8 @@ func TestTheNodeThatLeadsChecksWhatAnObserverPassesOn(t *testing.T) {
 			false},
 		{"without a field", "trades", "POST", path, "amount=1", "tradesamount=1", "",
 			directory.SignedForm, 400, false},
-		{"as a query", "trades", "POST", path, good, "trades", "", directory.SignedQuery, 401, true},
+		{"as a query", "trades", "POST", path, good, "trades", "", directory.SignedQuery, 401,
+			true},
 		{"of no operation", "trades", "POST", "/api/v1/nothing", good, "trades" + good, "",
 			directory.SignedForm, 404, true},
 		{"of a public one", "trades", "GET", "/api/v1/time", "", "trades", "",

@@ -49,9 +49,9 @@ func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimi
 	return l.commands.take(c, account, 1, at)
 }
 
-// told takes the tokens of a call that the node that leads has permitted, so that its client is told
-// of the limit as far as this process knows. It refuses nothing. Of a batch, commands or cancels are
-// the tokens.
+// told takes the tokens of a call that the node that leads has permitted, so that its client is
+// told of the limit as far as this process knows. It refuses nothing. Of a batch, commands or
+// cancels are the tokens.
 func (l *rateLimits) told(key *directory.Key, o *api.Operation, commands, cancels int,
 	at int64) ratelimit.Answer {
 	n, of, client := 1, &l.commands, uint64(key.Account.ID)

@@ -3,10 +3,10 @@
 //
 // Withdrawal, AddressChange and KeysLost make the texts. SMTP.Send sends a Message; in a demo
 // Files.Send writes it to a folder instead. Both send one message once, and their errors say
-// clearly why they did not. The caller keeps messages and tries again. nil means that the server has taken the
-// message over and is answerable for it. After an error the server may have taken the message over
-// all the same, when its last answer was lost. So a message can arrive twice, with one Message-ID,
-// by which mail programs recognise the repeat. After ErrNever trying again is useless.
+// clearly why they did not. The caller keeps messages and tries again. nil means that the server
+// has taken the message over and is answerable for it. After an error the server may have taken the
+// message over all the same, when its last answer was lost. So a message can arrive twice, with one
+// Message-ID, by which mail programs recognise the repeat. After ErrNever trying again is useless.
 //
 //	s, err := mail.NewSMTP(mail.Options{
 //		Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})

@@ -104,8 +104,8 @@ type Beat struct {
 	// Accepted counts the times that an operator accepted the store's content as complete: with a
 	// claim that insists, or with a restore, also into an emptied store. 0: never.
 	Accepted uint64
-	// Origin is the id of the store itself, that of its first claim: 32 hexadecimal digits. It stays
-	// when another host begins a new history. "": the store has none, or not yet.
+	// Origin is the id of the store itself, that of its first claim: 32 hexadecimal digits. It
+	// stays when another host begins a new history. "": the store has none, or not yet.
 	Origin string
 }
 

@@ -68,9 +68,8 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	if r := runLine(nil, "cluster", "certify", dir, "d"); r.code != exitDone {
 		t.Error(r)
 	}
-	if _, _, err := loadNode(&config.Cluster{Node: "d", Folder: filepath.Join(dir, "d")}); err != nil {
-		t.Error(err)
-	}
+	_, _, err = loadNode(&config.Cluster{Node: "d", Folder: filepath.Join(dir, "d")})
+	worked(t, err)
 	observerHasNoSecret(t, dir)
 	refusesOpenKeys(t, dir)
 }

@@ -38,8 +38,8 @@ docs/operations.md tells how to run three nodes.`
 func (p *program) clusterCommand() *cobra.Command {
 	c := group("cluster", "Make and run a cluster of nodes", p.clusterInitCommand(),
 		p.clusterCertifyCommand(), p.clusterAuthorityCommand(), p.clusterStatusCommand(),
-		p.clusterHashCommand(), p.clusterTransferCommand(), p.clusterAddCommand(), p.clusterReplaceCommand(),
-		p.clusterRemoveCommand(), p.clusterSurviveCommand())
+		p.clusterHashCommand(), p.clusterTransferCommand(), p.clusterAddCommand(),
+		p.clusterReplaceCommand(), p.clusterRemoveCommand(), p.clusterSurviveCommand())
 	c.Long = clusterHelp
 	return c
 }

@@ -29,8 +29,8 @@ func ends(list []replicated.FolderEnd) string {
 			fmt.Fprintf(&b, "\n- %s: %v", f.Folder, f.Fault)
 			continue
 		}
-		fmt.Fprintf(&b, "\n- %s (node %s): term %d, entry %d, sequence %d", f.Folder, f.Node, f.Term,
-			f.Index, f.Seq)
+		fmt.Fprintf(&b, "\n- %s (node %s): term %d, entry %d, sequence %d", f.Folder, f.Node,
+			f.Term, f.Index, f.Seq)
 		if f.Ended != "" {
 			fmt.Fprintf(&b, "; %s", f.Ended)
 		}
@@ -96,7 +96,8 @@ func (p *program) survive(given *sources, folders []string, sure bool, shorter s
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
 	s, err := replicated.Survive(&replicated.Survival{Folder: cfg.Data, Cluster: id,
-		Node: cfg.Cluster.Node, Sure: sure, Others: folders, Shorter: shorter, Fatal: func(err error) {
+		Node: cfg.Cluster.Node, Sure: sure, Others: folders, Shorter: shorter,
+		Fatal: func(err error) {
 			fmt.Fprintf(p.stderr, "exchange: FATAL: the node's log cannot be written: %v\n", err)
 			os.Exit(exitUnavailable)
 		}})

@@ -16,6 +16,7 @@
 // The server:
 //
 //	serve.go            the course from the configuration to an exchange that is ready
+//	serve_known.go      what the data folder knows of its store and its archive
 //	serve_refusals.go   what is wrong with the files that the configuration names
 //	serve_log.go        the log, whose reader may stand still
 //	serve_archive.go, serve_listeners.go, serve_mail.go, serve_operator.go, serve_renew.go

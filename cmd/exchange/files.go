@@ -44,8 +44,8 @@ func mayMakeFolder(dir string) error { return withExit(exitUsage, missingAbove(d
 func missingAbove(dir string) error {
 	above := filepath.Dir(filepath.Clean(dir))
 	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s, in which %s is to be made: make it, or mount its "+
-			"disk; nothing was written", above, filepath.Base(dir))
+		return fmt.Errorf("there is no folder %s, in which %s is to be made: make it, or mount "+
+			"its disk; nothing was written", above, filepath.Base(dir))
 	}
 	return nil
 }

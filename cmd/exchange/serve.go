@@ -41,18 +41,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	build := buildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
 		os.Getpid(), "configuration", cfg.Summary())
-	if err := refusals(cfg); err != nil {
-		return err
-	}
-	if !once.anew {
-		if err := mayServeIn(cfg.Data); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return failf(exitUsage, "the data folder cannot be made: %v", err)
-	}
-	held, err := holdFolder(cfg.Data)
+	held, err := holdData(cfg, once)
 	if err != nil {
 		return err
 	}
@@ -209,7 +198,23 @@ func start(ctx context.Context, o actors.Options) (*actors.Engine, error) {
 	return actors.Start(ctx, o)
 }
 
-// holdFolder takes the data folder for this process.
+// holdData makes the data folder, if the start may, and takes it for this process.
+func holdData(cfg *config.Config, once thisStart) (*folder.Lock, error) {
+	if err := refusals(cfg); err != nil {
+		return nil, err
+	}
+	if !once.anew {
+		if err := mayServeIn(cfg.Data); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return nil, failf(exitUsage, "the data folder cannot be made: %v", err)
+	}
+	return holdFolder(cfg.Data)
+}
+
+// holdFolder takes a data folder for this process.
 func holdFolder(dir string) (*folder.Lock, error) {
 	held, err := folder.Hold(dir)
 	switch {

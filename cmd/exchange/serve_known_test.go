@@ -48,9 +48,7 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	}
 	opens(knows(false), exitUnavailable) // nothing is known, and there is no disk
 	wantOnly(t, above)
-	if err := os.Mkdir(in("disk"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.Mkdir(in("disk"), 0o700))
 	k := knows(false)
 	a, s := opens(k, 0)
 	if !strings.Contains(said.String(), "WARN") {
@@ -71,9 +69,7 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	}
 	opens(knows(false), exitUnavailable)
 	wantNames(t, above, "away", "owner.id")
-	if err := os.MkdirAll(in("disk", "archive"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	worked(t, os.MkdirAll(in("disk", "archive"), 0o700))
 	opens(knows(false), exitUnavailable) // where it is mounted there is an empty folder
 	wantNames(t, in("disk"), "archive")
 	wantOnly(t, in("disk", "archive"))

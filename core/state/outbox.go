@@ -31,7 +31,7 @@ type Told uint8
 const (
 	formerAddress Told = iota // the reader's address is the account's no more
 	NewAddress                // the reader's address is the account's from now on
-	KeysLost                  // no server's key opens the secrets of some API keys: they are revoked
+	KeysLost                  // API keys are revoked, because no server's key opens their secrets
 )
 
 // Account returns the id of the account that a mail is for.

@@ -24,7 +24,8 @@ func drawInstructions(t *rapid.T) Instructions {
 	i := Instructions{Market: set.Draw(t, "market"), IOC: set.Draw(t, "ioc"),
 		FOK: set.Draw(t, "fok"), PostOnly: set.Draw(t, "post only"),
 		SelfTrade:    SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade")),
-		SelfTradeOwn: set.Draw(t, "own"), Cancelled: Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
+		SelfTradeOwn: set.Draw(t, "own"),
+		Cancelled:    Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
 	if set.Draw(t, "gtd") {
 		i.ExpireUs = positive(t, "end")
 	}

@@ -169,8 +169,8 @@ func (c *Call) pair() uint16 {
 	return pair.Number
 }
 
-// everPair returns the number of a pair whose rows are asked for, also when it is not configured any
-// more; 0 without the parameter.
+// everPair returns the number of a pair whose rows are asked for, also when it is not configured
+// any more; 0 without the parameter.
 func (c *Call) everPair() uint16 {
 	p, ok := c.Query.Get("pair")
 	if !ok {

@@ -45,6 +45,7 @@ func (c *Call) testOrder() {
 	if !c.hasPlace(&w, &q.Book, best) {
 		return
 	}
+	_, need = needOf(&w)
 	b := w.Price.Append(append(c.body, `{"valid":true,"price":`...))
 	b = encode.Text(append(b, `,"reserve":{"currency":`...), c.public.CurrencyCode(currency))
 	b = appendBalance(b, "amount", need)

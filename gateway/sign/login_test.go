@@ -16,13 +16,14 @@ func TestALoginIsSignedByKeyAndChallenge(t *testing.T) {
 		t.Error("the signature of a login was refused")
 	}
 	for name, wrong := range map[string][]byte{
-		"of another challenge": signature(demoSecret, "login\n"+demoKey+"\n"+strings.Repeat("5f", 32)),
-		"of another key":       signature(demoSecret, "login\nanother\n"+challenge),
-		"of another secret":    signature("another", "login\n"+demoKey+"\n"+challenge),
-		"of a request":         signature(demoSecret, demoKey+challenge),
-		"that is too short":    right[:len(right)-1],
-		"that is no hex":       append([]byte("x"), right[1:]...),
-		"that is empty":        nil,
+		"of another challenge": signature(demoSecret,
+			"login\n"+demoKey+"\n"+strings.Repeat("5f", 32)),
+		"of another key":    signature(demoSecret, "login\nanother\n"+challenge),
+		"of another secret": signature("another", "login\n"+demoKey+"\n"+challenge),
+		"of a request":      signature(demoSecret, demoKey+challenge),
+		"that is too short": right[:len(right)-1],
+		"that is no hex":    append([]byte("x"), right[1:]...),
+		"that is empty":     nil,
 	} {
 		if keyed.VerifyLogin(&v, demoKey, challenge, wrong) {
 			t.Errorf("a signature %s was taken", name)

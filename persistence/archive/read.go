@@ -61,8 +61,8 @@ func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	return ids, err
 }
 
-// Newest returns the id of the history that the last part was written under, as its head says; false:
-// the archive is empty.
+// Newest returns the id of the history that the last part was written under, as its head says;
+// false: the archive is empty.
 func (a *Archive) Newest() (id persistence.HistoryID, ok bool, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {

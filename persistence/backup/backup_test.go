@@ -375,7 +375,13 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 	}, "a part of")
 	f("more than the checksum", func(s *sink) { whole(s); s.write([]byte{partEnd, 'x'}) },
 		"more behind its end")
-	_, err = Verify(bytes.NewReader(
+	newerBackupsNameTheirVersion(t, whole)
+}
+
+// newerBackupsNameTheirVersion changes a whole backup to one of a newer program.
+func newerBackupsNameTheirVersion(t *testing.T, whole func(*sink)) {
+	t.Helper()
+	_, err := Verify(bytes.NewReader(
 		repacked(t, crafted(t, whole), testKey,
 			func(raw []byte) []byte {
 				return bytes.Replace(raw, []byte("backup 2"),
@@ -388,8 +394,7 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 		s.part('z', nil)
 	}), testKey, func(raw []byte) []byte { return raw })), testKey)
 	fails(t, "a newer kind of part", err, persistence.ErrVersion, "use a newer program")
-	image = state.New().AppendTo(nil)
-	at := 0
+	image, at := state.New().AppendTo(nil), 0
 	for ; at < len(image); at++ {
 		if newer := append(bytes.Clone(image[:at]), 255); state.Readable(newer) != nil {
 			break

@@ -46,8 +46,8 @@ func (m *Memory) Known() ([]persistence.HistoryID, error) {
 	return histories(*m.in(&s))
 }
 
-// Remember makes an id one of the newest two, durably: a store has one of its own beside that of its
-// history.
+// Remember makes an id one of the newest two, durably: a store has one of its own beside that of
+// its history.
 func (m *Memory) Remember(id persistence.HistoryID) error {
 	known, err := m.Known()
 	if newest := known[max(0, len(known)-2):]; err != nil || slices.Contains(newest, id) {

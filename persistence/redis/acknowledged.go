@@ -49,8 +49,8 @@ func (s *Store) whole(ctx context.Context, opts *Options) error {
 	case empty && opts.Anew && s.acknowledged.Acknowledged() != end:
 		return s.acknowledged.Reset(0)
 	case empty && opts.Known && !opts.Anew:
-		return fmt.Errorf("%s: %w, and this data folder knows a store there: bring its files back; "+
-			"serve --new begins a new exchange", s.name, persistence.ErrAbsent)
+		return fmt.Errorf("%s: %w, and this data folder knows a store there: bring its files "+
+			"back; serve --new begins a new exchange", s.name, persistence.ErrAbsent)
 	}
 	return s.atLeast(end)
 }

@@ -172,8 +172,8 @@ func (n *node) possible(m *pb.Message) error {
 	return nil
 }
 
-// mayBeNewer reports whether entries of a message may be of a format that this program does not read:
-// that is written once an entry has said so, which is applied, in the log, or in the message.
+// mayBeNewer reports whether entries of a message may be of a format that this program does not
+// read: that is written once an entry has said so, which is applied, in the log, or in the message.
 func (n *node) mayBeNewer(m *pb.Message) bool {
 	says := func(entry *pb.Entry) bool {
 		e, err := decode(entry, math.MaxUint8)

@@ -43,7 +43,8 @@ func accusations(s, to *simulated) map[string][]byte {
 		})
 	}
 	return map[string][]byte{
-		"removed":                s.forged(frameRemoved, binary.BigEndian.AppendUint64(nil, to.node.id)),
+		"removed": s.forged(frameRemoved,
+			binary.BigEndian.AppendUint64(nil, to.node.id)),
 		"another start":          s.forged(frameSeen, seen),
 		"committed beyond it":    set(pb.MsgHeartbeat, term, last+1),
 		"committed in the next":  set(pb.MsgHeartbeat, term+1, math.MaxUint64),

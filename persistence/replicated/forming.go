@@ -233,5 +233,6 @@ func (f *former) check(d raftlog.Identity) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it is that of node %s of cluster %s; the configuration says node "+
-		"%s of cluster %s: names never change, addresses may", ErrFolder, d.Name, d.Cluster, f.own, f.cluster)
+		"%s of cluster %s: names never change, addresses may", ErrFolder, d.Name, d.Cluster,
+		f.own, f.cluster)
 }

@@ -93,8 +93,8 @@ type node struct {
 	ticks                  uint64            // since the start
 	heard                  map[uint64]uint64 // the tick of each peer's newest frame
 	clocks                 map[uint64]reading
-	unfits                 map[uint64]uint64 // the tick at which each peer last said that it could not serve
-	median                 [2]time.Duration  // of all clocks, less this node's; two of an even number
+	unfits                 map[uint64]uint64 // when each peer last said that it cannot serve, ticks
+	median                 [2]time.Duration  // of all clocks, less this node's; of an even number 2
 	ahead                  time.Duration     // of this node's clock, of the median of all
 	wrong                  bool              // it is too much
 	elections              uint64            // begun here

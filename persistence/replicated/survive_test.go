@@ -133,8 +133,8 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	}
 }
 
-// A folder is opened if its own checksums are whole, whatever others have said of its node. One that
-// is shorter than another, or whose node has ended, is taken by its name alone.
+// A folder is opened if its own checksums are whole, whatever others have said of its node. One
+// that is shorter than another, or whose node has ended, is taken by its name alone.
 func TestAShorterFolderSurvivesByItsNameAlone(t *testing.T) {
 	w := lonely(t)
 	a, b := w.nodes[0].disk, w.nodes[1].disk

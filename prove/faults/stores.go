@@ -156,8 +156,8 @@ var singleFaults = []Fault{
 			`s.write("note a flush", mark, pebble.NoSync); err != nil {`, "persistence/pebble",
 		"TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole"},
 	{"a folder without its MANIFEST begins anew", "persistence/pebble/store.go",
-		"if o.ErrorIfNotExists, err = used(s.fs, path, s.Engine()); «FAULT {\no.ErrorIfNotExists = false\n} else " +
-			"if »err != nil {", "persistence/pebble",
+		"if o.ErrorIfNotExists, err = used(s.fs, path, s.Engine()); " +
+			"«FAULT {\no.ErrorIfNotExists = false\n} else if »err != nil {", "persistence/pebble",
 		"TestAFolderThatDoesNotNameItsListOfTablesIsRefused"},
 	{"a write that failed is passed on to Pebble", "persistence/pebble/guard.go",
 		"if err != nil «&& !FAULT »{\ng.end(", "persistence/pebble",

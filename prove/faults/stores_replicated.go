@@ -223,7 +223,8 @@ var replicatedFaults = []Fault{
 		`case name == "" && f.kind != frameRemoved« && !FAULT»:`, "persistence/replicated",
 		"TestARemovedNodeIsTold"},
 	{"a removed node opens its folder", "persistence/internal/raftlog/state.go",
-		"case f.Removed && !anyway« && !FAULT»:", "persistence/replicated", "TestARemovedNodeIsTold"},
+		"case f.Removed && !anyway« && !FAULT»:", "persistence/replicated",
+		"TestARemovedNodeIsTold"},
 
 	// clocks
 	{"a node with a wrong clock owns the engine", "persistence/replicated/node.go",

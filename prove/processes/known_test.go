@@ -13,8 +13,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A disk that mounts late holds store and archive: starts end with 75 until it is there, and nothing
-// is lost. --new begins others, and what was there is another exchange's from then on.
+// A disk that mounts late holds store and archive: starts end with 75 until it is there, and
+// nothing is lost. --new begins others, and what was there is another exchange's from then on.
 func TestAStartWaitsForADiskThatMountsLate(t *testing.T) {
 	above := t.TempDir()
 	disk, away := filepath.Join(above, "disk"), filepath.Join(above, "away")

@@ -161,8 +161,8 @@ func (c *Credentials) Fits(cluster, name string, observer bool) error {
 	}
 	own := c.Certificate.Leaf
 	if want := identityOf(role, cluster, name); !slices.Contains(own.DNSNames, want) {
-		return fmt.Errorf("the certificate is of %s, and not of %s", strings.Join(own.DNSNames, ", "),
-			want)
+		return fmt.Errorf("the certificate is of %s, and not of %s",
+			strings.Join(own.DNSNames, ", "), want)
 	}
 	if _, err := own.Verify(x509.VerifyOptions{Roots: c.Roots,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {

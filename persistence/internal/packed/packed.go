@@ -181,7 +181,8 @@ func otherMagic(magic, head string) error {
 			"program that wrote it", persistence.ErrVersion, version,
 			ours[strings.LastIndexByte(ours, ' ')+1:])
 	}
-	return fmt.Errorf("it does not begin with %q, which this program reads, but with %q", ours, head)
+	return fmt.Errorf("it does not begin with %q, which this program reads, but with %q", ours,
+		head)
 }
 
 func (r *Reader) Read(p []byte) (int, error) {

@@ -56,8 +56,8 @@ type Options struct {
 	Nonce string
 	// AtNeed lets nothing happen beside the calls, so that a simulation can be repeated.
 	AtNeed bool
-	// Anyway opens a folder also if its node was removed or refused, as far as its own checksums are
-	// whole.
+	// Anyway opens a folder also if its node was removed or refused, as far as its own checksums
+	// are whole.
 	Anyway bool
 }
 
