@@ -65,8 +65,8 @@ var (
 )
 
 var clusterFamilies = []family{clusterLeads, clusterTerm, clusterElections, clusterImpossible,
-	clusterApplied, clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock, clusterLag,
-	clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterPassed,
+	clusterApplied, clusterCommitted, clusterFolded, clusterLog, clusterFault, clusterClock,
+	clusterLag, clusterSilent, clusterLinks, clusterFlying, clusterRequests, clusterPassed,
 	clusterFedBatches, clusterFedBytes}
 
 // cluster gives what a node knows of the cluster.

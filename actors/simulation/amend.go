@@ -107,8 +107,9 @@ func onlyAmended(x *Order, says *trading.Instructions) error {
 	}
 	if was.SelfTradeOwn != is.SelfTradeOwn ||
 		was.SelfTradeOwn && x.Says.SelfTrade != is.SelfTrade || was.Market != is.Market ||
-		was.IOC != is.IOC || was.FOK != is.FOK || was.Quote != is.Quote || was.OCO != is.OCO || x.Says.PostOnly && !is.PostOnly || x.Says.ExpireUs != 0 &&
-		is.ExpireUs == 0 {
+		was.IOC != is.IOC || was.FOK != is.FOK || was.Quote != is.Quote ||
+		was.OCO != is.OCO || x.Says.PostOnly && !is.PostOnly ||
+		x.Says.ExpireUs != 0 && is.ExpireUs == 0 {
 		return fmt.Errorf("order %d is amended from %+v to %+v", x.ID, x.Says, *says)
 	}
 	return nil

@@ -45,8 +45,8 @@ const MaxOrders = 2000
 
 func (c *Call) ownOrders() {
 	q := committed.OrderQuery{Side: c.side("type"), Pair: c.everPair(),
-		ClientID: c.clientID(&c.Query), Before: c.before(), Status: c.orderStatus(), Waiting: c.waiting(), Offset: c.offset(),
-		Limit: c.limit("limit", MaxOrders, MaxOrders)}
+		ClientID: c.clientID(&c.Query), Before: c.before(), Status: c.orderStatus(),
+		Waiting: c.waiting(), Offset: c.offset(), Limit: c.limit("limit", MaxOrders, MaxOrders)}
 	if c.badFields() {
 		return
 	}
