@@ -318,10 +318,17 @@ func (f *forwarded) begin(x *errand, account *directory.Account) {
 	f.mu.Unlock()
 }
 
+// bytesOfSlot is for how many bytes of what a client has signed a request takes one slot more, up to
+// a quarter of all: an observer may be hostile, and what waits here must not fill the memory.
+const bytesOfSlot = 4096
+
 // hasRoom counts the commands of an errand, unless this node's clients have too many in flight.
 // What takes something back may have all slots.
 func (f *forwarded) hasRoom(x *errand) bool {
 	n, most := max(int64(len(x.list)+x.passed.answers), 1), int64(f.opts.Limits.InFlight)
+	if x.passed.Signed != nil {
+		n += min(int64(len(x.passed.Text)/bytesOfSlot), most/4)
+	}
 	if x.passed.answers > 0 && !x.passed.back {
 		most = most * forwardSlots / 4
 	}

@@ -223,3 +223,21 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 		}
 	})
 }
+
+// A long request takes the slots of many commands, and never more than there may be.
+func TestLongRequestsThatArePassedOnTakeManySlots(t *testing.T) {
+	for bytes, want := range map[int]int{0: 75, bytesOfSlot: 37, forwardBody: 2} {
+		f := &forwarded{Engine: &Engine{opts: Options{Limits: Limits{InFlight: 100}}}}
+		n := 0
+		for ; n < 200; n++ {
+			x := new(errand)
+			x.passed.answers, x.passed.Signed = 1, &directory.Signed{Text: make([]byte, bytes)}
+			if !f.hasRoom(x) {
+				break
+			}
+		}
+		if n != want {
+			t.Errorf("%d requests of %d bytes have room, want %d", n, bytes, want)
+		}
+	}
+}
