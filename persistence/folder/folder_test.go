@@ -105,7 +105,8 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		`{"version":5,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":3,"newest":{"id":"` + first.ID + `"}}`,
 		`{"version":0,"newest":{"id":"` + first.ID + `"}}`,
-		`{"version":4}`, `{"version":4,"newest":{},"seen":{},"store":["x"]}`, `{"version":4,"newest":{"id":"x"}}`,
+		`{"version":4}`, `{"version":4,"newest":{},"seen":{},"store":["x"]}`,
+		`{"version":4,"newest":{"id":"x"}}`,
 		`{"version":4,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		succeeds(t, os.WriteFile(file, []byte(text), 0o600))

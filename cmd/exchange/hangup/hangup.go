@@ -1,4 +1,4 @@
-// Package hangup receives SIGHUP from the first moment of `exchange serve` on. Until a Go program
+// Package hangup receives SIGHUP as early as a program can: some milliseconds after its start. Until a Go program
 // asks for that signal, it ends the process. The packages of this program take some 40 ms to
 // initialize, in which a supervisor may ask for a reload already. So this one imports the standard
 // library alone: the runtime then initializes it before nearly all others.
