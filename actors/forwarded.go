@@ -318,8 +318,8 @@ func (f *forwarded) begin(x *errand, account *directory.Account) {
 	f.mu.Unlock()
 }
 
-// bytesOfSlot is for how many bytes of what a client has signed a request takes one slot more, up to
-// a quarter of all: an observer may be hostile, and what waits here must not fill the memory.
+// bytesOfSlot is for how many bytes of what a client has signed a request takes one slot more, up
+// to a quarter of all: an observer may be hostile, and what waits here must not fill the memory.
 const bytesOfSlot = 4096
 
 // hasRoom counts the commands of an errand, unless this node's clients have too many in flight.

@@ -1,7 +1,7 @@
-// Package hangup receives SIGHUP as early as a program can: some milliseconds after its start. Until a Go program
-// asks for that signal, it ends the process. The packages of this program take some 40 ms to
-// initialize, in which a supervisor may ask for a reload already. So this one imports the standard
-// library alone: the runtime then initializes it before nearly all others.
+// Package hangup receives SIGHUP as early as a program can: some milliseconds after its start.
+// Until a Go program asks for that signal, it ends the process. The packages of this program take
+// some 40 ms to initialize, in which a supervisor may ask for a reload already. So this one imports
+// the standard library alone: the runtime then initializes it before nearly all others.
 package hangup
 
 import (
