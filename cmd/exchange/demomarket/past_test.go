@@ -79,15 +79,7 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 		}
 		x.clock.SetRight()
 		m := must(Open(e))
-		ids := past(t, m)
-		for id, n := range ids {
-			if n > 1 {
-				t.Errorf("%s was placed %d times", id, n)
-			}
-		}
-		if len(ids) != pastOrders {
-			t.Errorf("%d orders were placed, want %d", len(ids), pastOrders)
-		}
+		checkPast(t, m)
 		checkDay(t, m, begin)
 		report, err := e.Audit(t.Context(), nil, func(uint64, uint64) {})
 		if err != nil || len(report.Differences) > 0 {
@@ -98,6 +90,20 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 		}
 		x.stop(e)
 	})
+}
+
+// checkPast wants each order of the past, once.
+func checkPast(t *testing.T, m *Market) {
+	t.Helper()
+	ids := past(t, m)
+	for id, n := range ids {
+		if n > 1 {
+			t.Errorf("%s was placed %d times", id, n)
+		}
+	}
+	if len(ids) != pastOrders {
+		t.Errorf("%d orders were placed, want %d", len(ids), pastOrders)
+	}
 }
 
 // begunPast returns an exchange whose past was stopped behind its first step.
@@ -154,6 +160,11 @@ func TestAPastGoesOnAmidAStep(t *testing.T) {
 		if err != nil || played != begun.number || !placed[fmt.Sprint(pastPrefix, played)] {
 			t.Errorf("order %d is the newest, want %d: %v, %v", played, begun.number, placed, err)
 		}
+		if _, err := PlayPast(t.Context(), e, &x.clock); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // m's nonces are higher than those of PlayPast then
+		checkPast(t, m)
 		x.stop(e)
 	})
 }
