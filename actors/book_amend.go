@@ -64,7 +64,7 @@ func (b *book) changeOf(c *Command) (*change, bool) {
 		x.trigger = x.stop.Trigger
 	}
 	if a.Price != 0 {
-		x.price = a.Price
+		x.price, x.is.Derived = a.Price, false
 	}
 	if a.Amount != 0 {
 		x.amount = a.Amount
@@ -128,7 +128,7 @@ func (b *book) amendedInBand(c *Command, x *change) bool {
 				b.inBand(c, x.is.OCO.Price, x.is.OCO.Trigger))
 	case x.price == x.was.Price && x.trigger.Price == was:
 		return true
-	case x.is.Market && c.amend.Price == 0 && x.was.Price == b.pair.StopPrice(side, was):
+	case x.is.Derived:
 		x.price = b.pair.WithinBand(side, x.price, x.trigger.Price)
 		return true
 	}

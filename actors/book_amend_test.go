@@ -28,6 +28,13 @@ func TestBandsOfGivenAndOfDerivedPrices(t *testing.T) {
 		"stop 8: rests 1 at 1260")
 	d.want("whose trigger moves", d.amend(8, AmendRequest{Trigger: 1100}),
 		"lost 8: rests 1 at 1155")
+	rules := *d.b.pair.Rules()
+	rules.PriceBand = money.MaxRate / 100
+	d.b.pair.SetRules(rules)
+	d.want("once more, in another band", d.amend(8, AmendRequest{Trigger: 1101}),
+		"lost 8: rests 1 at 1112")
+	rules.PriceBand = money.MaxRate / 20
+	d.b.pair.SetRules(rules)
 	d.want("which gets a price", d.amend(8, AmendRequest{Price: 1156}), "price_band")
 	d.buy(bob, 1, 1250, rising(1200), marketOrder)
 	d.want("a given one whose trigger moves", d.amend(10, AmendRequest{Trigger: 1100}),

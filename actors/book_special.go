@@ -49,11 +49,11 @@ func (b *book) refusal(c *Command) uint8 {
 	case trigger.When != 0 && b.reached(trigger), isOCO && b.reached(fall):
 		c.bound = b.last
 		return event.RefusedWouldTrigger
-	case !c.special.Derived && !b.inBand(c, w.price, reference),
+	case !i.Derived && !b.inBand(c, w.price, reference),
 		i.OCO.Price != 0 && !b.inBand(c, i.OCO.Price, i.OCO.Trigger):
 		return event.RefusedPriceBand
 	}
-	if c.special.Derived {
+	if i.Derived {
 		w.price = b.pair.WithinBand(w.side, w.price, reference)
 	}
 	if i.PostOnly && trigger.When == 0 {

@@ -60,7 +60,8 @@ func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Com
 		return NewOrder(key, nonce, &OrderRequest{Pair: pair, Side: side, Price: drawPrice(t, 1),
 			Amount: drawAmount(t, 1), ClientID: drawClient(t)})
 	case 1:
-		s := &SpecialRequest{SelfTradeGiven: flag(), Derived: flag()}
+		s := &SpecialRequest{SelfTradeGiven: flag()}
+		s.Derived = flag()
 		s.Market, s.IOC, s.FOK, s.PostOnly = flag(), flag(), flag(), flag()
 		s.ExpireUs, s.Asked, s.Display, s.Quote = us(), drawPrice(t, 0), drawAmount(t, 0),
 			drawAmount(t, 0)

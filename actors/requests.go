@@ -25,8 +25,6 @@ type SpecialRequest struct {
 	trading.Instructions                 // as asked; without Prevented and Cancelled
 	Trigger              trading.Trigger // of an order that waits outside the book; zero: none
 	SelfTradeGiven       bool            // false: the account's setting counts
-	// Derived: its owner gave no price. The book brings the one that it has within the pair's band.
-	Derived bool
 }
 
 // An AmendRequest is a change of an open order. The book of the order holds it against the rules of

@@ -175,7 +175,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	asked := true
 	switch r.Kind {
 	case event.KindOrder, event.KindInstructed, event.KindStop:
-		asked = s.isOrdered(q, r)
+		asked = s.isOrdered(q, seq, r)
 	case event.KindAmended:
 		asked = s.isAmended(q, r)
 	case event.KindSettings:

@@ -38,8 +38,8 @@ func (s *sim) check() {
 func (l *life) check(s *sim) {
 	e := l.engine
 	switch err := e.Err(); {
-	// An engine that gives the store back after its stop may be told so.
-	case err == nil && l.fenced && !l.over:
+	// An engine that gives the store back at the end of its stop may be told so.
+	case err == nil && l.fenced && !l.releases:
 		s.violate("engine %d was told that it is fenced, and goes on", l.number)
 	case err != nil && !errors.Is(err, persistence.ErrFenced) && !errors.Is(err, ErrStalled) &&
 		!errors.Is(err, errKilled) && !l.stopping:

@@ -127,6 +127,7 @@ type life struct {
 	serverKey []byte            // the newest when it began
 	overtaken bool              // another has the store
 	fenced    bool              // it was told so
+	releases  bool              // its stop has given the store back, or tried to
 	acquired  uint64            // where the journal ended when it took the store
 	begins    bool              // a new history begins with it
 	started   uint64            // sequence with which it began

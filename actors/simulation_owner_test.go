@@ -145,7 +145,9 @@ func (k *link) Beat(ctx context.Context) (beat persistence.Beat, err error) {
 }
 
 func (k *link) Release(ctx context.Context, tok persistence.Token) error {
-	return k.call("release", nil, func(m *memory.Store) error { return m.Release(ctx, tok) })
+	err := k.call("release", nil, func(m *memory.Store) error { return m.Release(ctx, tok) })
+	k.l.releases = true
+	return err
 }
 
 // mayTake checks a claim that has landed against the beats that the start has seen. If the owner is

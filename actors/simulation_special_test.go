@@ -44,7 +44,7 @@ func (s *sim) drawSpecial(r *rand.Rand, w *OrderRequest) {
 		x.FOK = true
 	case 2:
 		x.Market, x.FOK = true, r.IntN(3) == 0
-		x.IOC = !x.FOK
+		x.IOC, x.Derived = !x.FOK, r.IntN(2) == 0
 		if w.Side == trading.Buy && r.IntN(3) > 0 {
 			w.Amount, x.Quote = 0, drawQuote(r)
 		}
@@ -175,7 +175,7 @@ func (s *sim) drawAmend(r *rand.Rand, l *life, account uint32) (a AmendRequest) 
 }
 
 // isOrdered reports whether a record is of the order that a client sent.
-func (s *sim) isOrdered(q *played, r *event.Record) bool {
+func (s *sim) isOrdered(q *played, seq uint64, r *event.Record) bool {
 	o, w := &r.Order, &q.wish
 	s.orders = append(s.orders, o.ID)
 	if open, _ := s.model.Open(o.ID); open != nil {
@@ -194,7 +194,7 @@ func (s *sim) isOrdered(q *played, r *event.Record) bool {
 	is.SelfTradeOwn = false
 	return o.Account == q.account && o.Nonce == q.nonce && r.Pair == w.Pair.Number &&
 		o.Side == w.Side && o.ClientID == w.ClientID && r.Trigger == x.Trigger &&
-		(o.Price == w.Price || want.Asked == w.Price) &&
+		(s.isPriced(q, seq-1, o.Price) || want.Asked == w.Price) &&
 		(o.Amount == w.Amount || want.Quote != 0) && reflect.DeepEqual(is, want) &&
 		s.isMode(q, r, used) && s.isOwn(q, o.Rests(), own)
 }
@@ -316,18 +316,35 @@ func reached(t trading.Trigger, last money.Price) bool {
 		t.When == trading.Fall && last <= t.Price)
 }
 
+// isPriced reports whether a new order has its client's price, or the worst within the band if the
+// client gave none, and that of the exchange is beyond.
+func (s *sim) isPriced(q *played, seq uint64, price money.Price) bool {
+	w, p := &q.wish, s.model.Pairs[q.wish.Pair.Number-1]
+	if x := w.Special; x != nil && x.Derived {
+		if reference := s.bandAround(q, seq); p.IsBeyondBand(w.Side, w.Price, reference) {
+			s.outcomes["derived prices brought within the band"]++
+			return p.IsBound(w.Side, price, reference)
+		}
+	}
+	return price == w.Price
+}
+
+// bandAround returns the price that a new order's band is around.
+func (s *sim) bandAround(q *played, seq uint64) money.Price {
+	if x := q.wish.Special; x != nil && x.Trigger.When != 0 {
+		return x.Trigger.Price
+	}
+	return s.model.Pairs[q.wish.Pair.Number-1].At(seq).Last
+}
+
 // isInBand reports whether a new order's prices were within the pair's band, or the bound that its
 // client was told is not that of the band.
 func (s *sim) isInBand(q *played, seq uint64, bound money.Price) bool {
 	w, p := &q.wish, s.model.Pairs[q.wish.Pair.Number-1]
-	reference := p.At(seq).Last
-	if x := w.Special; x != nil && x.Trigger.When != 0 {
-		reference = x.Trigger.Price
-	}
+	reference, x := s.bandAround(q, seq), w.Special
 	if p.IsBeyondBand(w.Side, w.Price, reference) {
-		return !p.IsBound(w.Side, bound, reference)
+		return x != nil && x.Derived || !p.IsBound(w.Side, bound, reference)
 	}
-	x := w.Special
 	return x == nil || x.OCO.Price == 0 || !p.IsBeyondBand(w.Side, x.OCO.Price, x.OCO.Trigger) ||
 		!p.IsBound(w.Side, bound, x.OCO.Trigger)
 }

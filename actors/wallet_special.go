@@ -23,8 +23,9 @@ func (w *wallet) instruct(c *Command) {
 		}
 	}
 	if s := c.special; s != nil {
-		s.SelfTradeOwn = s.SelfTradeGiven && s.SelfTrade != w.setting() &&
-			w.out.reads(persistence.FormatOwnModes)
+		stored := w.out.reads(persistence.FormatOwnModes)
+		s.SelfTradeOwn = s.SelfTradeGiven && s.SelfTrade != w.setting() && stored
+		s.Derived = s.Derived && stored
 	}
 	if s := c.special; s != nil && s.Trigger.When == 0 && s.Instructions.IsZero() {
 		c.special = nil

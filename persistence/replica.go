@@ -42,7 +42,8 @@ const FormatCancels = 8
 const FormatAccounts = 9
 
 // FormatOwnModes is the format from which on an order keeps a self-trade mode of its own
-// (trading.Instructions.SelfTradeOwn), and one that is forwarded says whether its price is derived.
+// (trading.Instructions.SelfTradeOwn), and one that waits or is forwarded says whether its price is
+// derived (trading.Instructions.Derived).
 const FormatOwnModes = 10
 
 // NewestFormat is the newest format of a cluster's log that this program reads.

@@ -24,6 +24,7 @@ func drawInstructions(t *rapid.T, r *Record) {
 	set := rapid.Bool()
 	i := trading.Instructions{Market: set.Draw(t, "market"), IOC: set.Draw(t, "ioc"),
 		FOK: set.Draw(t, "fok"), PostOnly: set.Draw(t, "post only"),
+		Derived:   set.Draw(t, "derived"),
 		SelfTrade: trading.SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade")),
 		Cancelled: trading.Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
 	if set.Draw(t, "gtd") {
@@ -145,7 +146,7 @@ func TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused(t *testing.T) {
 	f("a cancelled rest without a reason", false, order(1, 0x81, numbers(postOnly)...))
 	f("a reason of a rest that is not cancelled", false, order(1, 1, append(numbers(cancelled),
 		1)...))
-	f("an unknown instruction", false, order(1, 1, numbers(1<<12)...))
+	f("an unknown instruction", false, order(1, 1, numbers(1<<13)...))
 	f("an order prevented before a trade that is not there", false, order(1, 1,
 		numbers(prevented, 1, 1, 5, 6, 7, 8)...))
 	f("an order prevented behind the last trade", true, order(1, 1,

@@ -225,8 +225,9 @@ func withPrevented(is trading.Instructions, list []trading.Prevented) trading.In
 func together(o *event.Order, i *trading.Instructions, triggered bool) error {
 	now := atOnce(i)
 	switch {
-	case i.IOC && i.FOK, i.Market && !i.IOC && !i.FOK:
-		return fmt.Errorf("order %d is a market order that may rest, or both ioc and fok", o.ID)
+	case i.IOC && i.FOK, i.Market && !i.IOC && !i.FOK, i.Derived && !i.Market:
+		return fmt.Errorf("order %d is a market order that may rest, both ioc and fok, or one "+
+			"without a price of its owner that is no market order", o.ID)
 	case now && (i.PostOnly || i.Display != 0 || i.ExpireUs != 0):
 		return fmt.Errorf("order %d never rests, but is post-only, an iceberg, or has an end", o.ID)
 	case i.Quote != 0 && (!now || o.Side != trading.Buy):

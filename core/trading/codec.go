@@ -23,8 +23,9 @@ const (
 	hasPrevented // count, and each: before which trade, order, its cancel, price, amount
 	hasOCO       // trigger price, price
 	hasCancelled // reason, a byte
+	hasDerived
 
-	allInstructions = hasCancelled<<1 - 1
+	allInstructions = hasDerived<<1 - 1
 )
 
 const ownMode = 4
@@ -39,7 +40,7 @@ func (i *Instructions) IsZero() bool { return i.flags() == 0 }
 func (i *Instructions) flags() (flags uint64) {
 	for bit, set := range [...]bool{i.Market, i.IOC, i.FOK, i.ExpireUs != 0, i.PostOnly,
 		i.Asked != 0, i.Display != 0, i.Quote != 0, i.SelfTrade != 0 || i.SelfTradeOwn,
-		len(i.Prevented) > 0, i.OCO != OCO{}, i.Cancelled != 0} {
+		len(i.Prevented) > 0, i.OCO != OCO{}, i.Cancelled != 0, i.Derived} {
 		if set {
 			flags |= 1 << bit
 		}
@@ -128,7 +129,8 @@ func (i *Instructions) Decode(b []byte) (rest []byte, ok bool) {
 	r := reader{b: b}
 	flags := r.upTo(allInstructions)
 	*i = Instructions{Market: flags&hasMarket != 0, IOC: flags&hasIOC != 0, FOK: flags&hasFOK != 0,
-		PostOnly: flags&hasPostOnly != 0, Prevented: i.Prevented[:0]}
+		PostOnly: flags&hasPostOnly != 0, Derived: flags&hasDerived != 0,
+		Prevented: i.Prevented[:0]}
 	if flags&hasExpire != 0 {
 		i.ExpireUs = int64(r.positive())
 	}

@@ -5,10 +5,13 @@ import "exchange/core/money"
 // Instructions are what an order says beyond its side, price and amount, and what a record says
 // came of them at once. The zero Instructions are those of a plain limit order.
 type Instructions struct {
-	Market   bool  // it takes at any price up to its own, and never rests
-	IOC      bool  // what it does not take at once is cancelled
-	FOK      bool  // it takes all of its amount at once, or nothing
-	PostOnly bool  // it never takes
+	Market   bool // it takes at any price up to its own, and never rests
+	IOC      bool // what it does not take at once is cancelled
+	FOK      bool // it takes all of its amount at once, or nothing
+	PostOnly bool // it never takes
+	// Derived: its owner gave no price. The book brings that of the order, and of its changes,
+	// within the pair's band.
+	Derived  bool
 	ExpireUs int64 // no trade has this time or a later one, Unix microseconds; 0: no end
 	// Asked is the price that the client asked for, of a post-only order that may slide to a better
 	// one; 0: it may not slide.

@@ -24,8 +24,8 @@ func drawInstructions(t *rapid.T) Instructions {
 	i := Instructions{Market: set.Draw(t, "market"), IOC: set.Draw(t, "ioc"),
 		FOK: set.Draw(t, "fok"), PostOnly: set.Draw(t, "post only"),
 		SelfTrade:    SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade")),
-		SelfTradeOwn: set.Draw(t, "own"),
-		Cancelled:    Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
+		SelfTradeOwn: set.Draw(t, "own"), Derived: set.Draw(t, "derived"),
+		Cancelled: Reason(rapid.Uint8Range(0, 11).Draw(t, "reason"))}
 	if set.Draw(t, "gtd") {
 		i.ExpireUs = positive(t, "end")
 	}
@@ -161,7 +161,7 @@ func everything() Instructions {
 		Asked: 5, Display: 6, Quote: 700, SelfTrade: SelfTradeCancelBoth,
 		Prevented: []Prevented{{Before: 0, Order: 8, Cancel: 9, Price: 10, Amount: 11},
 			{Before: 1, Order: 12, Cancel: 13, Price: 14, Amount: 15}},
-		OCO: OCO{Trigger: 16, Price: 0}, Cancelled: CancelledDisconnect}
+		OCO: OCO{Trigger: 16, Price: 0}, Cancelled: CancelledDisconnect, Derived: true}
 }
 
 // Journals, histories and images hold these bytes for ever.
@@ -179,7 +179,7 @@ func TestTheStoredInstructionsAreStillTheSame(t *testing.T) {
 	}
 	f(Instructions{}, "00")
 	f(Instructions{Market: true, IOC: true, Cancelled: CancelledIOC}, "8310"+"01")
-	f(everything(), "ff1f"+"ac02"+"05"+"06"+"bc05"+"03"+"02"+"0008090a0b"+"010c0d0e0f"+"1000"+"0b")
+	f(everything(), "ff3f"+"ac02"+"05"+"06"+"bc05"+"03"+"02"+"0008090a0b"+"010c0d0e0f"+"1000"+"0b")
 }
 
 func TestThePackedFormIsStillTheSame(t *testing.T) {

@@ -51,8 +51,8 @@ func (c *Call) specialPrice(i *intent, w *actors.OrderRequest) {
 
 // special returns the instructions for the engine, nil for those of a plain order.
 func (i *intent) special(price money.Price) *actors.SpecialRequest {
-	s := &actors.SpecialRequest{SelfTradeGiven: i.has(selfTrade), Derived: i.derived}
-	s.Market = i.market
+	s := &actors.SpecialRequest{SelfTradeGiven: i.has(selfTrade)}
+	s.Market, s.Derived = i.market, i.derived
 	s.FOK = i.force == forceFOK
 	s.IOC = i.force == forceIOC || i.market && !s.FOK
 	s.PostOnly = i.postOnly || i.force == forcePO

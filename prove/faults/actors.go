@@ -15,7 +15,7 @@ var testedFaults = []Fault{
 		"(!x.stop.Rests || x.is.OCO.Price == 0 || «FAULT || »x.is.OCO.Trigger == was ||",
 		"actors", "TestBandsOfGivenAndOfDerivedPrices"},
 	{"a derived price is refused", "actors/book_special.go",
-		"case «(FAULT || »!c.special.Derived«)» && !b.inBand(c, w.price, reference),",
+		"case «(FAULT || »!i.Derived«)» && !b.inBand(c, w.price, reference),",
 		"actors", "TestBandsOfGivenAndOfDerivedPrices"},
 	{"an audit compares no books", "actors/compare.go",
 		"for _, p := range c.Pairs() {«\nif FAULT {\nbreak\n}»", "actors",
