@@ -28,13 +28,6 @@ func TestBandsOfGivenAndOfDerivedPrices(t *testing.T) {
 		"stop 8: rests 1 at 1260")
 	d.want("whose trigger moves", d.amend(8, AmendRequest{Trigger: 1100}),
 		"lost 8: rests 1 at 1155")
-	rules := *d.b.pair.Rules()
-	rules.PriceBand = money.MaxRate / 100
-	d.b.pair.SetRules(rules)
-	d.want("once more, in another band", d.amend(8, AmendRequest{Trigger: 1101}),
-		"lost 8: rests 1 at 1112")
-	rules.PriceBand = money.MaxRate / 20
-	d.b.pair.SetRules(rules)
 	d.want("which gets a price", d.amend(8, AmendRequest{Price: 1156}), "price_band")
 	d.buy(bob, 1, 1250, rising(1200), marketOrder)
 	d.want("a given one whose trigger moves", d.amend(10, AmendRequest{Trigger: 1100}),
@@ -52,6 +45,12 @@ func TestBandsOfGivenAndOfDerivedPrices(t *testing.T) {
 	d.buy(ann, 1, 911)
 	d.want("a derived other half", d.sell(bob, 1, 960),
 		"order 18: 1x960#16 done | triggered 15: cancelled 1 (ioc)")
+	d.buy(bob, 1, 1320, rising(1200), marketOrder, derived)
+	rules := *d.b.pair.Rules()
+	rules.PriceBand, rules.StopCollar = money.MaxRate/100, money.MaxRate/50
+	d.b.pair.SetRules(rules)
+	d.want("another band and collar", d.amend(19, AmendRequest{Trigger: 1100}),
+		"lost 19: rests 1 at 1111")
 }
 
 func TestAmendsOfQueuedStops(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // What a node that follows and the node that leads say to each other. Numbers are varints, texts
@@ -34,7 +34,7 @@ import (
 // through a gate, so they have no nonce, and those of one account go to its wallet in the order in
 // which they come.
 const (
-	forwardVersion = 2
+	forwardVersion = 3
 
 	forwardHello    = 1
 	forwardCommands = 2
@@ -62,17 +62,6 @@ const (
 	forwardOther    = 255 // of a history that did not answer; its text follows
 )
 
-func appendNumbers(b []byte, list ...uint64) []byte {
-	for _, x := range list {
-		b = binary.AppendUvarint(b, x)
-	}
-	return b
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 func appendClientID(b []byte, id event.ClientID) []byte {
 	at := len(b)
 	b = id.Append(append(b, 0))
@@ -87,11 +76,6 @@ func appendFlag(b []byte, flag bool) []byte {
 	return append(b, 0)
 }
 
-func appendBits(b []byte, x money.Balance) []byte {
-	hi, lo := x.Bits()
-	return binary.AppendUvarint(binary.AppendUvarint(b, hi), lo)
-}
-
 // appendError writes why a request has no answer; nil: it has one.
 func appendError(b []byte, err error) []byte {
 	var nonce *committed.NonceError
@@ -99,57 +83,39 @@ func appendError(b []byte, err error) []byte {
 		return binary.AppendUvarint(append(b, forwardNonce), nonce.Last)
 	}
 	if a, ok := errors.AsType[*Answered](err); ok {
-		b = appendNumbers(append(b, forwardAnswered), uint64(a.Status), uint64(a.Wait))
-		return appendText(appendFlag(b, a.Unproven), string(a.Body))
+		b = wire.AppendUints(append(b, forwardAnswered), uint64(a.Status), uint64(a.Wait))
+		return wire.AppendText(appendFlag(b, a.Unproven), string(a.Body))
 	}
 	for place, known := range forwardable {
 		if err == known { //nolint:errorlint // a wrapped one has more to say
 			return append(b, byte(place))
 		}
 	}
-	return appendText(append(b, forwardOther), err.Error())
+	return wire.AppendText(append(b, forwardOther), err.Error())
 }
 
 // A forwardParser reads a message.
-type forwardParser struct{ duplex.Parser }
+type forwardParser struct{ wire.Reader }
 
-func parseForward(message []byte) *forwardParser { return &forwardParser{duplex.Parse(message)} }
+func parseForward(message []byte) *forwardParser { return &forwardParser{wire.Read(message)} }
+
+func (p *forwardParser) fail() { p.Fail("a value that none can have") }
 
 // done returns an error unless all of the message has been read, and makes sense.
 func (p *forwardParser) done() error {
-	if !p.Whole() {
-		p.Fail()
+	if !p.End() {
 		return errForward
 	}
 	return nil
 }
 
-// upTo reads a number that is not above a bound.
-func (p *forwardParser) upTo(most uint64) uint64 {
-	x := p.Number()
-	if x > most {
-		p.Fail()
-		return 0
-	}
-	return x
-}
-
 func (p *forwardParser) price() money.Price {
-	return money.Price(p.upTo(uint64(money.MaxPrice)))
+	return money.Price(p.UpTo(uint64(money.MaxPrice)))
 }
 
 func (p *forwardParser) amount() money.Amount {
-	return money.Amount(p.upTo(uint64(money.MaxAmount)))
+	return money.Amount(p.UpTo(uint64(money.MaxAmount)))
 }
-
-func (p *forwardParser) us() int64 { return int64(p.upTo(math.MaxInt64)) }
-
-func (p *forwardParser) balance() money.Balance {
-	hi := p.Number()
-	return money.BalanceFromBits(hi, p.Number())
-}
-
-func (p *forwardParser) text(most int) string { return string(p.Bytes(most)) }
 
 func (p *forwardParser) clientID() (id event.ClientID) {
 	b := p.Bytes(event.MaxClientID)
@@ -158,7 +124,7 @@ func (p *forwardParser) clientID() (id event.ClientID) {
 	}
 	id, err := event.NewClientID(b)
 	if err != nil {
-		p.Fail()
+		p.fail()
 	}
 	return id
 }
@@ -167,7 +133,7 @@ func (p *forwardParser) clientID() (id event.ClientID) {
 func (p *forwardParser) side(none bool) trading.Side {
 	s := trading.Side(p.Byte())
 	if s != trading.Buy && s != trading.Sell && (s != 0 || !none) {
-		p.Fail()
+		p.fail()
 		return trading.Buy
 	}
 	return s
@@ -177,18 +143,18 @@ func (p *forwardParser) side(none bool) trading.Side {
 func (p *forwardParser) error() error {
 	switch place := p.Byte(); {
 	case place == forwardNonce:
-		return &committed.NonceError{Last: p.Number()}
+		return &committed.NonceError{Last: p.Uint()}
 	case int(place) < len(forwardable):
 		return forwardable[place]
 	case place == forwardAnswered:
-		a := &Answered{Status: int(p.upTo(599)), Wait: int(p.upTo(math.MaxInt32)),
+		a := &Answered{Status: int(p.UpTo(599)), Wait: int(p.UpTo(math.MaxInt32)),
 			Unproven: p.Flag()}
-		a.Body = []byte(p.text(forwardBody))
+		a.Body = []byte(p.Text(forwardBody))
 		return a
 	case place == forwardOther:
-		return committed.NoHistory(errors.New(p.text(forwardText)))
+		return committed.NoHistory(errors.New(p.Text(forwardText)))
 	}
-	p.Fail()
+	p.fail()
 	return nil
 }
 
@@ -234,13 +200,13 @@ func appendCommand(b []byte, c *Command) []byte {
 	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		w := &c.withdrawal
 		b = binary.AppendUvarint(b, uint64(w.currency))
-		b = appendText(binary.AppendUvarint(b, uint64(w.amount)), w.address)
+		b = wire.AppendText(binary.AppendUvarint(b, uint64(w.amount)), w.address)
 		if kind == event.KindNamedWithdrawal {
 			b = appendClientID(b, w.clientID)
 		}
 	case event.KindWithdrawalMoved:
 		w := &c.withdrawal
-		b = appendText(append(binary.AppendUvarint(b, w.id), w.to), w.code)
+		b = wire.AppendText(append(binary.AppendUvarint(b, w.id), w.to), w.code)
 	default:
 		panic(fmt.Sprintf("BUG: a command of kind %d is no client's", c.kind))
 	}
@@ -295,46 +261,46 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 			return NewOrder(key, nonce, &w)
 		}
 	case event.KindCancel:
-		id := p.Number()
+		id := p.Uint()
 		return NewCancel(key, nonce, id, p.clientID())
 	case kindCancelAll:
 		return NewCancelAll(key, nonce, p.filter(of))
 	case event.KindAmended:
-		return NewAmend(key, nonce, &AmendRequest{Order: p.Number(), ClientID: p.clientID(),
+		return NewAmend(key, nonce, &AmendRequest{Order: p.Uint(), ClientID: p.clientID(),
 			Amount: p.amount(), Price: p.price(), Display: p.amount(), Trigger: p.price(),
-			ExpireUs: p.us(), PostOnly: p.Flag(), Slide: p.Flag()})
+			ExpireUs: p.Int63(), PostOnly: p.Flag(), Slide: p.Flag()})
 	case event.KindSettings:
 		return NewSettings(key, nonce, p.selfTrade())
 	case event.KindSwitch:
 		c := NewSwitch(key, nonce, 0, p.filter(of))
-		c.switching.seconds = uint32(p.upTo(event.MaxSwitchSeconds))
-		c.switching.session = p.Number()
-		c.switching.change = sessionChange(p.upTo(uint64(sessionLeaves)))
-		c.switching.instead = p.Number()
+		c.switching.seconds = uint32(p.UpTo(event.MaxSwitchSeconds))
+		c.switching.session = p.Uint()
+		c.switching.change = sessionChange(p.UpTo(uint64(sessionLeaves)))
+		c.switching.instead = p.Uint()
 		return c
 	case event.KindWithdrawal, event.KindNamedWithdrawal:
 		currency := p.currency(of)
 		amount := p.amount()
 		if amount == 0 {
-			p.Fail()
+			p.fail()
 		}
-		c := NewWithdrawal(key, nonce, currency, amount, p.text(forwardText))
+		c := NewWithdrawal(key, nonce, currency, amount, p.Text(forwardText))
 		if kind == event.KindNamedWithdrawal {
 			if c.Named(p.clientID()); c.withdrawal.clientID.IsZero() {
-				p.Fail()
+				p.fail()
 			}
 		}
 		return c
 	case event.KindWithdrawalMoved:
-		id, to := p.Number(), p.Byte()
-		switch code := p.text(forwardText); to {
+		id, to := p.Uint(), p.Byte()
+		switch code := p.Text(forwardText); to {
 		case event.WithdrawalVerified:
 			return NewConfirmation(key, nonce, id, code)
 		case event.WithdrawalCancelled:
 			return NewWithdrawalCancel(key, nonce, id)
 		}
 	}
-	p.Fail()
+	p.fail()
 	return nil
 }
 
@@ -362,22 +328,22 @@ func isPossible(w *OrderRequest) bool {
 
 // pair reads the number of a configured pair, or with none allowed also 0.
 func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair {
-	n := p.upTo(math.MaxUint16)
+	n := p.U16()
 	if n == 0 && none {
 		return nil
 	}
 	pair := of.Known(uint16(n))
 	if pair == nil {
-		p.Fail()
+		p.fail()
 	}
 	return pair
 }
 
 // currency reads the number of a configured currency.
 func (p *forwardParser) currency(of *directory.Catalogue) uint16 {
-	n := uint16(p.upTo(math.MaxUint16))
+	n := p.U16()
 	if of.Currency([]byte(of.CurrencyCode(n))) == nil {
-		p.Fail()
+		p.fail()
 	}
 	return n
 }
@@ -387,7 +353,7 @@ func (p *forwardParser) filter(of *directory.Catalogue) CancelFilter {
 }
 
 func (p *forwardParser) selfTrade() trading.SelfTrade {
-	return trading.SelfTrade(p.upTo(uint64(trading.SelfTradeCancelBoth)))
+	return trading.SelfTrade(p.UpTo(uint64(trading.SelfTradeCancelBoth)))
 }
 
 func (p *forwardParser) special() *SpecialRequest {
@@ -396,16 +362,16 @@ func (p *forwardParser) special() *SpecialRequest {
 		return nil
 	}
 	if flags&1 == 0 || flags >= 1<<7 {
-		p.Fail()
+		p.fail()
 	}
 	s := new(SpecialRequest)
 	s.Market, s.IOC, s.FOK = flags&2 != 0, flags&4 != 0, flags&8 != 0
 	s.PostOnly, s.SelfTradeGiven, s.Derived = flags&16 != 0, flags&32 != 0, flags&64 != 0
-	s.ExpireUs, s.Asked, s.Display, s.Quote = p.us(), p.price(), p.amount(), p.amount()
+	s.ExpireUs, s.Asked, s.Display, s.Quote = p.Int63(), p.price(), p.amount(), p.amount()
 	s.SelfTrade = p.selfTrade()
 	s.OCO = trading.OCO{Trigger: p.price(), Price: p.price()}
 	s.Trigger = trading.Trigger{Price: p.price(),
-		When: trading.Direction(p.upTo(uint64(trading.Fall)))}
+		When: trading.Direction(p.UpTo(uint64(trading.Fall)))}
 	return s
 }
 
@@ -424,7 +390,7 @@ const (
 // appendOutcome writes how a command has ended.
 func appendOutcome(b []byte, c *Command) []byte {
 	b = append(b, byte(c.outcome))
-	b = appendText(b, string(c.encoded))
+	b = wire.AppendText(b, string(c.encoded))
 	var bits byte
 	for i, there := range [...]bool{c.shortfall != reservation{}, c.bound != 0, c.lastNonce != 0,
 		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0,
@@ -435,7 +401,8 @@ func appendOutcome(b []byte, c *Command) []byte {
 	}
 	b = append(b, bits)
 	if bits&outcomeShortfall != 0 {
-		b = appendBits(binary.AppendUvarint(b, uint64(c.shortfall.currency)), c.shortfall.amount)
+		b = binary.AppendUvarint(b, uint64(c.shortfall.currency))
+		b = wire.AppendBalance(b, c.shortfall.amount)
 	}
 	if bits&outcomeBound != 0 {
 		b = binary.AppendUvarint(b, uint64(c.bound))
@@ -449,7 +416,7 @@ func appendOutcome(b []byte, c *Command) []byte {
 	if bits&outcomeFaults != 0 {
 		b = binary.AppendUvarint(b, uint64(len(c.faults)))
 		for _, f := range c.faults {
-			b = appendText(appendText(b, f.Field), f.Text)
+			b = wire.AppendText(wire.AppendText(b, f.Field), f.Text)
 		}
 	}
 	if bits&outcomeCancelled != 0 {
@@ -474,7 +441,7 @@ func appendMoved(b []byte, c *Command) []byte {
 	b = binary.AppendUvarint(b, uint64(w.Currency))
 	b = append(binary.AppendUvarint(b, uint64(w.Amount)), w.Status)
 	b = binary.AppendUvarint(b, uint64(w.TimeUs))
-	b = appendText(appendText(b, w.Address), w.Details)
+	b = wire.AppendText(wire.AppendText(b, w.Address), w.Details)
 	b = binary.AppendUvarint(b, uint64(w.Issue))
 	b = binary.AppendUvarint(b, uint64(w.IssuedUs))
 	b = binary.AppendUvarint(b, uint64(w.Tries))
@@ -486,34 +453,34 @@ func (p *forwardParser) outcome(c *Command) {
 	outcome := Outcome(p.Byte())
 	record := p.Bytes(math.MaxInt32)
 	if outcome != Accepted && outcome != Refused {
-		p.Fail()
+		p.fail()
 	}
 	if len(record) > 0 {
 		if rest, err := c.record.Decode(record); err != nil || len(rest) > 0 {
-			p.Fail()
+			p.fail()
 		}
 	}
 	bits := p.Byte()
 	if bits&outcomeShortfall != 0 {
-		c.shortfall = reservation{uint16(p.upTo(math.MaxUint16)), p.balance()}
+		c.shortfall = reservation{p.U16(), p.Balance()}
 	}
 	if bits&outcomeBound != 0 {
 		c.bound = p.price()
 	}
 	if bits&outcomeLastNonce != 0 {
-		c.lastNonce = p.Number()
+		c.lastNonce = p.Uint()
 	}
 	if bits&outcomeTakenBy != 0 {
-		c.takenBy = p.Number()
+		c.takenBy = p.Uint()
 	}
 	if bits&outcomeFaults != 0 {
-		for n := p.upTo(uint64(p.Left())); n > 0 && !p.Bad(); n-- {
-			c.faults = append(c.faults, Fault{p.text(forwardText), p.text(forwardText)})
+		for n := p.UpTo(uint64(p.Len())); n > 0 && !p.Bad(); n-- {
+			c.faults = append(c.faults, Fault{p.Text(forwardText), p.Text(forwardText)})
 		}
 	}
 	if bits&outcomeCancelled != 0 {
-		for n := p.upTo(uint64(p.Left())); n > 0 && !p.Bad(); n-- {
-			c.cancelled = append(c.cancelled, p.Number())
+		for n := p.UpTo(uint64(p.Len())); n > 0 && !p.Bad(); n-- {
+			c.cancelled = append(c.cancelled, p.Uint())
 		}
 	}
 	if bits&outcomeMoved != 0 {
@@ -521,7 +488,7 @@ func (p *forwardParser) outcome(c *Command) {
 	}
 	if bits&outcomeMovedID != 0 {
 		if c.moved.ClientID = p.clientID(); c.moved.ClientID.IsZero() {
-			p.Fail()
+			p.fail()
 		}
 	}
 	c.outcome = outcome
@@ -529,11 +496,11 @@ func (p *forwardParser) outcome(c *Command) {
 
 func (p *forwardParser) moved(c *Command) {
 	w := &c.moved
-	w.ID, w.Account = p.Number(), uint32(p.upTo(math.MaxUint32))
-	w.Currency = uint16(p.upTo(math.MaxUint16))
-	w.Amount, w.Status, w.TimeUs = p.amount(), p.Byte(), p.us()
-	w.Address, w.Details = p.text(forwardText), p.text(forwardText)
-	w.Issue, w.IssuedUs = uint32(p.upTo(math.MaxUint32)), p.us()
-	w.Tries = uint32(p.upTo(math.MaxUint32))
+	w.ID, w.Account = p.Uint(), p.U32()
+	w.Currency = p.U16()
+	w.Amount, w.Status, w.TimeUs = p.amount(), p.Byte(), p.Int63()
+	w.Address, w.Details = p.Text(forwardText), p.Text(forwardText)
+	w.Issue, w.IssuedUs = p.U32(), p.Int63()
+	w.Tries = p.U32()
 	w.Stale, w.Renewed = p.Flag(), p.Flag()
 }

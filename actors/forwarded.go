@@ -16,6 +16,7 @@ import (
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
+	"exchange/core/wire"
 )
 
 // A forwarded is what a node that leads does for one node that follows: it carries out what the
@@ -137,7 +138,7 @@ func (f *forwarded) run(n *Node) {
 
 // welcome answers a hello. Both sides must hold orders against the same rules.
 func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
-	version, digest := p.Number(), p.Bytes(sha256.Size)
+	version, digest := p.Uint(), p.Bytes(sha256.Size)
 	if kind != forwardHello || p.done() != nil {
 		return errForward
 	}
@@ -151,7 +152,7 @@ func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
 		return fmt.Errorf("node %s has another market part", f.from)
 	}
 	return f.line.Send(func(b []byte) []byte {
-		return appendText(append(b, forwardWelcome), string(f.seed[:]))
+		return wire.AppendText(append(b, forwardWelcome), string(f.seed[:]))
 	})
 }
 
@@ -183,7 +184,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 		}
 		return f.passes(p)
 	case forwardTake:
-		number, key, nonce := p.Number(), p.Bytes(forwardText), p.Number()
+		number, key, nonce := p.Uint(), p.Bytes(forwardText), p.Uint()
 		k, id := f.Key(key), p.clientID()
 		var signed *directory.Signed
 		if f.observer {
@@ -200,7 +201,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			go f.take(number, k, nonce, id, signed)
 		}
 	case forwardFence:
-		x, key := &errand{by: f, number: p.Number()}, f.Key(p.Bytes(forwardText))
+		x, key := &errand{by: f, number: p.Uint()}, f.Key(p.Bytes(forwardText))
 		if err := p.done(); err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			f.begin(x, key.Account)
 		}
 	case forwardLost:
-		key, session := f.Key(p.Bytes(forwardText)), p.upTo(1<<sessionBits-1)
+		key, session := f.Key(p.Bytes(forwardText)), p.UpTo(1<<sessionBits-1)
 		if err := p.done(); err != nil {
 			return err
 		}
@@ -225,15 +226,15 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 
 // parse reads the commands of a message.
 func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
-	x = &errand{by: f, number: p.Number()}
-	key, nonce := f.Key(p.Bytes(forwardText)), p.Number()
+	x = &errand{by: f, number: p.Uint()}
+	key, nonce := f.Key(p.Bytes(forwardText)), p.Uint()
 	gated = p.Flag()
 	if gated != (nonce == 0) {
-		p.Fail()
+		p.fail()
 	}
-	n := p.upTo(uint64(f.opts.Limits.Batch))
+	n := p.UpTo(uint64(f.opts.Limits.Batch))
 	if n == 0 {
-		p.Fail()
+		p.fail()
 	}
 	of := key
 	if x.keyless = key == nil; x.keyless { // the rest must make sense all the same
@@ -529,7 +530,7 @@ func (f *forwarded) answer(gone <-chan struct{}) {
 // append writes the answer to an errand.
 func (x *errand) append(b []byte, released uint64) []byte {
 	b = append(b, forwardOutcomes)
-	b = appendNumbers(b, x.number, released)
+	b = wire.AppendUints(b, x.number, released)
 	b = appendError(b, x.err)
 	if x.err != nil {
 		return b
@@ -593,7 +594,7 @@ func despiteFreeze(err error) error {
 func (f *forwarded) took(number, seq uint64, err error) bool {
 	f.takes.Add(-1)
 	sent := f.line.Send(func(b []byte) []byte {
-		b = appendNumbers(append(b, forwardTaken), number, seq)
+		b = wire.AppendUints(append(b, forwardTaken), number, seq)
 		return appendError(b, err)
 	}) == nil
 	if !sent {

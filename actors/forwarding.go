@@ -15,6 +15,7 @@ import (
 	"exchange/actors/duplex"
 	"exchange/actors/metrics"
 	"exchange/core/event"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -96,8 +97,8 @@ func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) err
 	defer context.AfterFunc(ctx, w.Close)()
 	digest := sha256.Sum256(*f.a.market.Load())
 	err := w.Send(func(b []byte) []byte {
-		b = appendNumbers(append(b, forwardHello), forwardVersion)
-		return appendText(b, string(digest[:]))
+		b = wire.AppendUints(append(b, forwardHello), forwardVersion)
+		return wire.AppendText(b, string(digest[:]))
 	})
 	if err != nil {
 		conn.Close()
@@ -240,7 +241,7 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 	f.number++
 	number := f.number
 	if err := f.to.Send(func(b []byte) []byte {
-		return add(appendNumbers(append(b, kind), number))
+		return add(wire.AppendUints(append(b, kind), number))
 	}); err != nil {
 		f.traffic().Full.Add(1)
 		return ErrBusy
@@ -252,7 +253,7 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 
 // receive takes an answer.
 func (f *forwarding) receive(kind byte, p *forwardParser) error {
-	number, seq := p.Number(), p.Number()
+	number, seq := p.Uint(), p.Uint()
 	f.mu.Lock()
 	x, there := f.asked[number]
 	delete(f.asked, number)
@@ -281,7 +282,7 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 
 // Settle implements Commands.
 func (f *forwarding) Settle(key *directory.Key) error {
-	return f.question(forwardFence, func(b []byte) []byte { return appendText(b, key.Public) })
+	return f.question(forwardFence, func(b []byte) []byte { return wire.AppendText(b, key.Public) })
 }
 
 // question asks for an outcome of no command, and waits for it.
@@ -324,9 +325,9 @@ func (f *forwarding) Verify(key *directory.Key, nonce uint64) error {
 
 // appendPassed writes a request that is passed on as it was signed, of so many commands.
 func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
-	b = appendNumbers(appendText(b, key.Public), nonce)
+	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
 	b = appendFlag(appendFlag(b, key.Signed.Signature == nil), back)
-	return appendSigned(appendNumbers(b, uint64(commands)), key.Signed)
+	return appendSigned(wire.AppendUints(b, uint64(commands)), key.Signed)
 }
 
 // toWallet has the nonce of a read taken by the wallet, which is at the node that leads. A read
@@ -339,7 +340,7 @@ func (f *forwarding) toWallet(r *committed.Read) {
 		key.Signed.Ask()
 	}
 	if err := f.ask(forwardTake, asking{read: r}, func(b []byte) []byte {
-		b = appendClientID(appendNumbers(appendText(b, key.Public), nonce), id)
+		b = appendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
 		if key.Signed != nil {
 			b = appendSigned(b, key.Signed)
 		}
@@ -415,9 +416,9 @@ func (f *forwarding) send(list []*Command) error {
 			return
 		}
 		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
-			b = appendText(b, first.key.Public)
-			b = appendFlag(appendNumbers(b, first.order.nonce), first.gate != nil)
-			b = appendNumbers(b, uint64(len(list)))
+			b = wire.AppendText(b, first.key.Public)
+			b = appendFlag(wire.AppendUints(b, first.order.nonce), first.gate != nil)
+			b = wire.AppendUints(b, uint64(len(list)))
 			for _, c := range list {
 				b = appendCommand(b, c)
 			}
@@ -534,7 +535,7 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 	}
 	// if it cannot be sent, the connection is over, or about to be
 	if f.to.Send(func(b []byte) []byte {
-		return appendNumbers(appendText(append(b, forwardLost), key.Public), session)
+		return wire.AppendUints(wire.AppendText(append(b, forwardLost), key.Public), session)
 	}) != nil {
 		f.to.Close()
 	}

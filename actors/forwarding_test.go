@@ -17,6 +17,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -498,18 +499,18 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		_, market := c.nodes[r.at].store.Market()
 		digest := sha256.Sum256(market)
-		hello := appendText([]byte{forwardHello, forwardVersion}, string(digest[:]))
+		hello := wire.AppendText([]byte{forwardHello, forwardVersion}, string(digest[:]))
 		key := "key-of-ann"
 		order := func(nonce uint64, gated byte, n uint64, rest ...byte) []byte {
-			b := appendNumbers([]byte{forwardCommands}, 1)
-			b = append(appendNumbers(appendText(b, key), nonce), gated)
-			return append(appendNumbers(b, n), rest...)
+			b := wire.AppendUints([]byte{forwardCommands}, 1)
+			b = append(wire.AppendUints(wire.AppendText(b, key), nonce), gated)
+			return append(wire.AppendUints(b, n), rest...)
 		}
 		for name, messages := range map[string][][]byte{
 			"no hello": {order(1, 0, 1)},
-			"an unknown version": {appendText([]byte{forwardHello, 99},
+			"an unknown version": {wire.AppendText([]byte{forwardHello, 99},
 				string(digest[:]))},
-			"another market part": {appendText([]byte{forwardHello, forwardVersion},
+			"another market part": {wire.AppendText([]byte{forwardHello, forwardVersion},
 				"other")},
 			"an unknown kind":             {hello, {77}},
 			"an answer":                   {hello, {forwardOutcomes, 1, 1, 0}},
@@ -522,7 +523,7 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 			"a pair that is not there": {hello, order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1,
 				0, 0)},
 			"a negative amount": {hello, order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1,
-				1}, appendNumbers(nil, 1<<63)...)...)},
+				1}, wire.AppendUints(nil, 1<<63)...)...)},
 			"a withdrawal that is approved": {hello, order(1, 0, 1, byte(event.KindWithdrawalMoved),
 				1, event.WithdrawalApproved, 0)},
 			"something behind the commands": {hello, order(1, 0, 1, append(appendCommand(nil,

@@ -19,7 +19,7 @@ import (
 // another one has the store.
 type cutOff struct {
 	persistence.Store
-	*wire
+	*cable
 	lies *atomic.Bool // about its rhythm: the owner answers reads for longer than its claim says
 }
 
@@ -33,21 +33,21 @@ func (c *cutOff) Acquire(ctx context.Context,
 
 var errCutOff = errors.New("the store cannot be reached")
 
-// A wire to a store may be cut.
-type wire struct {
+// A cable to a store may be cut.
+type cable struct {
 	mu  sync.RWMutex // held by each call that is under way
 	cut bool
 }
 
-// set cuts the wire or mends it, when no call is under way: a call that reached the store after the
-// next claim would tell its owner of that claim.
-func (w *wire) set(cut bool) {
+// set cuts the cable or mends it, when no call is under way: a call that reached the store after
+// the next claim would tell its owner of that claim.
+func (w *cable) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = cut
 }
 
-func (w *wire) through(call func() error) error {
+func (w *cable) through(call func() error) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if w.cut {
@@ -89,7 +89,7 @@ func (m *memoryIdentity) Save(known persistence.Tenures) error { m.known = known
 type twoOwners struct {
 	*recording
 	open func() persistence.Store
-	cut  *wire
+	cut  *cable
 	lies *atomic.Bool
 	o    Options // of the second one
 }
@@ -103,7 +103,7 @@ func newTwoOwners(t *testing.T, open place, seed uint64, stale time.Duration) *t
 // twoOwnersOf is newTwoOwners with a first engine that may lie about its rhythm.
 func twoOwnersOf(t *testing.T, open place, seed uint64, stale time.Duration, lies bool) *twoOwners {
 	t.Helper()
-	w := &twoOwners{open: open, cut: new(wire), lies: new(atomic.Bool)}
+	w := &twoOwners{open: open, cut: new(cable), lies: new(atomic.Bool)}
 	w.lies.Store(lies)
 	at := func() persistence.Store { return &cutOff{open(), w.cut, w.lies} }
 	w.recording = newRecording(t, at, seed, func(o *Options) {

@@ -36,7 +36,7 @@ func (t testEdge) Commands(e *Engine, key *directory.Key, nonce uint64,
 	if err = t.Verify(e, key, s); err != nil {
 		return nil, err
 	}
-	for p := parseForward(s.Text); p.Left() > 0; {
+	for p := parseForward(s.Text); p.Len() > 0; {
 		list = append(list, p.command(e.Catalogue, key, nonce))
 	}
 	return list, nil

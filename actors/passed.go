@@ -10,6 +10,7 @@ import (
 
 	"exchange/actors/directory"
 	"exchange/core/event"
+	"exchange/core/wire"
 )
 
 // An Edge holds a request that an observer has passed on against all that it holds its own clients'
@@ -71,9 +72,9 @@ func (c *challenger) made(text string) bool {
 
 // appendSigned writes what a client has signed.
 func appendSigned(b []byte, s *directory.Signed) []byte {
-	b = appendText(appendText(b, s.Method), s.Path)
-	b = appendText(b, string(s.Address.AsSlice()))
-	return appendText(appendText(append(b, s.Form), string(s.Text)), string(s.Signature))
+	b = wire.AppendText(wire.AppendText(b, s.Method), s.Path)
+	b = wire.AppendText(b, string(s.Address.AsSlice()))
+	return wire.AppendText(wire.AppendText(append(b, s.Form), string(s.Text)), string(s.Signature))
 }
 
 // forwardBody bounds what a client has signed, in bytes; its edge bounds it by its own limit.
@@ -81,18 +82,18 @@ const forwardBody = 16 << 20
 
 // signed reads what appendSigned has written.
 func (p *forwardParser) signed() *directory.Signed {
-	s := &directory.Signed{Method: p.text(forwardText), Path: p.text(forwardText)}
+	s := &directory.Signed{Method: p.Text(forwardText), Path: p.Text(forwardText)}
 	if from := p.Bytes(16); len(from) > 0 {
 		var ok bool
 		if s.Address, ok = netip.AddrFromSlice(from); !ok {
-			p.Fail()
+			p.fail()
 		}
 	}
 	if s.Form = p.Byte(); s.Form > directory.SignedLogin {
-		p.Fail()
+		p.fail()
 	}
-	s.Text = []byte(p.text(forwardBody))
-	if s.Signature = []byte(p.text(forwardText)); len(s.Signature) == 0 {
+	s.Text = []byte(p.Text(forwardBody))
+	if s.Signature = []byte(p.Text(forwardText)); len(s.Signature) == 0 {
 		s.Signature = nil
 	}
 	return s
@@ -110,13 +111,13 @@ type passedOn struct {
 
 // passes begins a request that an observer has passed on.
 func (f *forwarded) passes(p *forwardParser) error {
-	x := &errand{by: f, number: p.Number()}
-	x.passed.key, x.passed.nonce = f.Key(p.Bytes(forwardText)), p.Number()
+	x := &errand{by: f, number: p.Uint()}
+	x.passed.key, x.passed.nonce = f.Key(p.Bytes(forwardText)), p.Uint()
 	x.passed.gated, x.passed.back = p.Flag(), p.Flag()
-	x.passed.answers = int(p.upTo(uint64(f.opts.Limits.Batch)))
+	x.passed.answers = int(p.UpTo(uint64(f.opts.Limits.Batch)))
 	x.passed.Signed = p.signed()
 	if proven := x.passed.Signature != nil; proven == x.passed.gated {
-		p.Fail()
+		p.fail()
 	}
 	if err := p.done(); err != nil {
 		return err

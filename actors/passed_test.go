@@ -13,6 +13,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // What only the server needs does not come to an observer, neither over its connections nor into
@@ -78,7 +79,7 @@ func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
 	_, market := v.stores[r.at].Market()
 	digest := sha256.Sum256(market)
 	h.says(func(b []byte) []byte {
-		return appendText(appendNumbers(append(b, forwardHello), forwardVersion),
+		return wire.AppendText(wire.AppendUints(append(b, forwardHello), forwardVersion),
 			string(digest[:]))
 	})
 	go func() {
@@ -104,8 +105,8 @@ func (h *thief) hears() error {
 	h.Helper()
 	p := parseForward(<-h.answers)
 	p.Byte()
-	p.Number()
-	p.Number()
+	p.Uint()
+	p.Uint()
 	return p.error()
 }
 
@@ -133,24 +134,25 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 			want error
 		}{
 			"a guessed signature": {func(b []byte) []byte {
-				return appendPassed(appendNumbers(append(b, forwardSigned), 1), guessed, 9, false,
-					1)
+				return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), guessed, 9,
+					false, 1)
 			}, new(Answered)},
 			"a socket without a login": {func(b []byte) []byte {
-				return appendPassed(appendNumbers(append(b, forwardSigned), 1),
+				return appendPassed(wire.AppendUints(append(b, forwardSigned), 1),
 					key.With(&directory.Signed{Text: text}), 0, false, 1)
 			}, ErrNotLoggedIn},
 			"a login over another connection": {func(b []byte) []byte {
-				return appendPassed(appendNumbers(append(b, forwardSigned), 1), login, 0, false, 0)
+				return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), login, 0,
+					false, 0)
 			}, ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
-				b = appendText(appendNumbers(append(b, forwardCommands), 1), key.Public)
-				b = appendNumbers(appendFlag(appendNumbers(b, 0), true), 1)
+				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
+				b = wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1)
 				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
 			}, ErrNotLoggedIn},
 			"the nonce of a read": {func(b []byte) []byte {
-				b = appendText(appendNumbers(append(b, forwardTake), 1), key.Public)
-				return appendSigned(append(appendNumbers(b, 1<<62), 0), guessed.Signed)
+				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
+				return appendSigned(append(wire.AppendUints(b, 1<<62), 0), guessed.Signed)
 			}, new(Answered)},
 		} {
 			h.says(c.says)
@@ -162,16 +164,18 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		}
 		for what, says := range map[string]func(b []byte) []byte{
 			"an order of its own words": func(b []byte) []byte {
-				b = appendText(appendNumbers(append(b, forwardCommands), 1), key.Public)
-				return append(appendNumbers(appendFlag(appendNumbers(b, 9), false), 1), text...)
+				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
+				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 9), false), 1),
+					text...)
 			},
 			"an order of a socket": func(b []byte) []byte {
-				b = appendText(appendNumbers(append(b, forwardCommands), 1), key.Public)
-				return append(appendNumbers(appendFlag(appendNumbers(b, 0), true), 1), text...)
+				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
+				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1),
+					text...)
 			},
 			"a read without what was signed": func(b []byte) []byte {
-				b = appendText(appendNumbers(append(b, forwardTake), 1), key.Public)
-				return append(appendNumbers(b, 1<<62), 0)
+				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
+				return append(wire.AppendUints(b, 1<<62), 0)
 			},
 		} {
 			h := v.steals(t, x, r)

@@ -306,7 +306,7 @@ func (s *SMTP) clean(text string) string {
 
 // maxAnswers bounds a server's bytes in one connection, certificates included: a usual dialogue
 // takes less than a hundredth of it.
-const maxAnswers = 1 << 20
+const maxAnswers = 64 << 10
 
 // bounded is a connection through which a server cannot fill the memory. Without the bound go-mail
 // would read an answer of any length to its end.

@@ -444,7 +444,7 @@ func TestAServerThatTalksWithoutEndIsLeft(t *testing.T) {
 		})
 		err := newSMTP(t, o).Send(t.Context(), example)
 		if err == nil || !strings.Contains(err.Error(),
-			"greeting: the server says more than 1048576 bytes") {
+			"greeting: the server says more than 65536 bytes") {
 			t.Errorf("%.200v", err)
 		}
 	}

@@ -6,5 +6,4 @@
 // It knows nothing of what the messages say.
 //
 //	duplex.go  connections
-//	parser.go  numbers and texts in a message
 package duplex

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"exchange/actors/duplex"
 	"exchange/core/money"
+	"exchange/core/wire"
 )
 
 // Values are structs of numbers, texts and lists. They are written field by field: numbers as
@@ -38,7 +38,7 @@ func appendField(dst []byte, v reflect.Value) []byte {
 	case reflect.Int, reflect.Int64:
 		return binary.AppendVarint(dst, v.Int())
 	case reflect.String:
-		return append(binary.AppendUvarint(dst, uint64(v.Len())), v.String()...)
+		return wire.AppendText(dst, v.String())
 	case reflect.Slice:
 		dst = binary.AppendUvarint(dst, uint64(v.Len()))
 		for i := range v.Len() {
@@ -58,25 +58,27 @@ func appendField(dst []byte, v reflect.Value) []byte {
 			}
 			return dst
 		}
-		return binary.AppendUvarint(binary.AppendUvarint(dst, lo), hi)
+		return wire.AppendUints(dst, lo, hi)
 	}
 	panic(fmt.Sprintf("BUG: a %v cannot be sent", v.Type()))
 }
 
 // A parser reads a message.
-type parser struct{ duplex.Parser }
+type parser struct{ wire.Reader }
 
-func parse(message []byte) *parser { return &parser{duplex.Parse(message)} }
+func parse(message []byte) *parser { return &parser{wire.Read(message)} }
 
 // done returns an error unless all of the message was read, and made sense.
 func (p *parser) done() error {
-	if !p.Whole() {
+	if !p.End() {
 		return errSense
 	}
 	return nil
 }
 
-func (p *parser) text() string { return string(p.Bytes(maxText)) }
+func (p *parser) fail() { p.Fail("a value that none can have") }
+
+func (p *parser) text() string { return p.Text(maxText) }
 
 // value reads what v points to.
 func (p *parser) value(v any) { p.field(reflect.ValueOf(v).Elem()) }
@@ -86,16 +88,16 @@ func (p *parser) field(v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(p.Flag())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n := p.Number()
+		n := p.Uint()
 		if v.OverflowUint(n) {
-			p.Fail()
+			p.fail()
 			n = 0
 		}
 		v.SetUint(n)
 	case reflect.Int, reflect.Int64:
-		n := p.Signed()
+		n := p.Int()
 		if v.OverflowInt(n) {
-			p.Fail()
+			p.fail()
 			n = 0
 		}
 		v.SetInt(n)
@@ -113,10 +115,9 @@ func (p *parser) field(v reflect.Value) {
 func (p *parser) record(v reflect.Value) {
 	switch v.Type() {
 	case balanceType:
-		lo, hi := p.Number(), p.Number()
-		v.Set(reflect.ValueOf(money.BalanceFromBits(hi, lo)))
+		v.Set(reflect.ValueOf(p.Balance()))
 	case totalType:
-		lo, hi := p.Number(), p.Number()
+		lo, hi := p.Uint(), p.Uint()
 		v.Set(reflect.ValueOf(money.TotalFromBits(hi, lo)))
 	default:
 		for i := range v.NumField() {
@@ -127,9 +128,9 @@ func (p *parser) record(v reflect.Value) {
 
 // list reads a list, whose memory grows with what is there of it.
 func (p *parser) list(v reflect.Value) {
-	n := p.Number()
-	if n > maxList || n > uint64(p.Left()) { // each entry takes a byte
-		p.Fail()
+	n := p.Uint()
+	if n > maxList || n > uint64(p.Len()) { // each entry takes a byte
+		p.fail()
 		n = 0
 	}
 	v.SetZero()

@@ -413,7 +413,7 @@ func (l *link) reach() error {
 
 // reached takes the answer.
 func (l *link) reached(p *parser) error {
-	outcome, seq, why := p.Byte(), p.Number(), p.text()
+	outcome, seq, why := p.Byte(), p.Uint(), p.text()
 	if err := p.done(); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (l *link) stop(q *query) {
 // receiveRows takes what the member says on rows.
 func (l *link) receiveRows(message []byte) error {
 	p := parse(message)
-	kind, number := p.Byte(), p.Number()
+	kind, number := p.Byte(), p.Uint()
 	answer := page{outcome: p.Byte(), last: p.Byte() == 1, why: p.text()}
 	answer.rows = append([]byte(nil), p.Rest()...)
 	if p.Bad() || kind != rowsPage || answer.outcome != answerGood && !answer.last {
@@ -215,7 +215,7 @@ func pages[T any](ctx context.Context, l *link, q *query, fn func(*T) bool) erro
 		if err := a.err(l.node); err != nil {
 			return err
 		}
-		for p := parse(a.rows); p.Left() > 0; {
+		for p := parse(a.rows); p.Len() > 0; {
 			var row T
 			if p.value(&row); p.Bad() {
 				l.rows.Close()

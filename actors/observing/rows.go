@@ -56,7 +56,7 @@ func (s *Server) rows(conn net.Conn) error {
 // receive begins what an observer asks for. It does not wait.
 func (l *lender) receive(message []byte) error {
 	p := parse(message)
-	kind, number := p.Byte(), p.Number()
+	kind, number := p.Byte(), p.Uint()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.open[number]
@@ -180,7 +180,7 @@ func (l *lender) parse(p *parser, number uint64) (q *loan, run running, err erro
 	case askCandles:
 		run = lend(p, store.Candles, candleHas, nil)
 	default:
-		p.Fail()
+		p.fail()
 	}
 	q.ctx, q.stop = context.WithCancel(l.ctx)
 	return q, run, p.done()

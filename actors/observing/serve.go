@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"exchange/actors/duplex"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -293,6 +294,5 @@ func (t *talker) reach() {
 }
 
 func appendText(dst []byte, text string) []byte {
-	text = text[:min(len(text), 1024)]
-	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	return wire.AppendText(dst, text[:min(len(text), 1024)])
 }

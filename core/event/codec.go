@@ -8,6 +8,7 @@ import (
 
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // Sizes and limits of the encoding.
@@ -246,7 +247,7 @@ func (o *Order) append(dst []byte) []byte {
 		t := &o.Trades[i]
 		dst = uv(uv(uv(dst, t.ID), t.Maker), uint64(t.MakerAccount))
 		dst = amount(amount(amount(dst, money.Amount(t.Price)), t.Amount), t.MakerRemaining)
-		dst = balance(balance(dst, t.TakerFee), t.MakerFee)
+		dst = wire.AppendBalance(wire.AppendBalance(dst, t.TakerFee), t.MakerFee)
 	}
 	return dst
 }
@@ -284,12 +285,6 @@ func side(s trading.Side) byte {
 	return byte(s)
 }
 
-// balance writes the low half first: a fee of 0 takes two bytes.
-func balance(dst []byte, b money.Balance) []byte {
-	hi, lo := b.Bits()
-	return uv(uv(dst, lo), hi)
-}
-
 // Decode reads the first record of b into r and returns what follows it. Strings and byte slices in
 // r are copies; Trades reuses its memory.
 func (r *Record) Decode(b []byte) (rest []byte, err error) {
@@ -303,36 +298,36 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		return nil, fmt.Errorf("%w: a %v record of %d bytes in a batch with %d left", errDamaged,
 			r.Kind, n, len(b))
 	}
-	d := decoder{b: b[:n:n]}
+	d := decoder{wire.Read(b[:n:n])}
 	switch r.Kind {
 	case KindCurrency:
-		r.Currency = Currency{Number: d.u16(), Code: d.text()}
+		r.Currency = Currency{Number: d.U16(), Code: d.text()}
 	case KindPair:
-		r.NewPair = Pair{Number: d.u16(), Name: d.text(), Base: d.u16(), Quote: d.u16()}
+		r.NewPair = Pair{Number: d.U16(), Name: d.text(), Base: d.U16(), Quote: d.U16()}
 	case KindAccount:
-		r.Account = Account{ID: d.u32(), Name: d.text(), Email: d.text()}
+		r.Account = Account{ID: d.U32(), Name: d.text(), Email: d.text()}
 	case KindKey:
 		d.key(&r.Key)
 	case KindParallelKey:
 		d.key(&r.Key)
-		if r.Key.Parallel = d.u16(); r.Key.Parallel == 0 || r.Key.Parallel > MaxParallel {
+		if r.Key.Parallel = d.U16(); r.Key.Parallel == 0 || r.Key.Parallel > MaxParallel {
 			d.fail()
 		}
 	case KindKeyRevoked:
-		n := d.uv()
+		n := d.Uint()
 		r.KeyRevoked = KeyRevoked{Number: uint32(n), Lost: n&keyLost != 0}
 		if n >= 2*keyLost {
 			d.fail()
 		}
 	case KindDeposit:
-		r.Deposit = Deposit{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(),
+		r.Deposit = Deposit{ID: d.Uint(), Account: d.U32(), Currency: d.U16(), Amount: d.Amount(),
 			Reference: d.text()}
 	case KindOrder:
 		d.order(&r.Order)
 	case KindCancel:
 		d.cancel(&r.Cancel)
 	case KindRefusal:
-		r.Refusal = Refusal{Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Reason: d.byte()}
+		r.Refusal = Refusal{Account: d.U32(), Key: d.U32(), Nonce: d.Uint(), Reason: d.Byte()}
 	default:
 		if !d.more(r) {
 			return nil, fmt.Errorf("%w: unknown %v; use a newer program", errDamaged, r.Kind)
@@ -344,11 +339,9 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 			d.fail()
 		}
 	}
-	if d.bad || len(d.b) != 0 {
-		return nil,
-			fmt.Errorf(
-				"%w: the payload of a %v record does not fit its form (%d bytes, %d not read)",
-				errDamaged, r.Kind, n, len(d.b))
+	if !d.End() {
+		return nil, fmt.Errorf("%w: the payload of a %v record, %d bytes: %s", errDamaged, r.Kind,
+			n, d.Fault())
 	}
 	return b[n:], nil
 }
@@ -364,44 +357,44 @@ func (d *decoder) more(r *Record) bool {
 			d.fail()
 		}
 	case KindWithdrawalMoved:
-		r.WithdrawalMoved = WithdrawalMoved{ID: d.uv(), Account: d.u32(), Key: d.u32(),
-			Nonce:    d.uv(),
-			Currency: d.u16(), Amount: d.amount(),
-			To: d.byte(), Details: d.text(), DespiteFreeze: d.flag()}
+		r.WithdrawalMoved = WithdrawalMoved{ID: d.Uint(), Account: d.U32(), Key: d.U32(),
+			Nonce:    d.Uint(),
+			Currency: d.U16(), Amount: d.Amount(),
+			To: d.Byte(), Details: d.text(), DespiteFreeze: d.Flag()}
 	case KindAdjusted:
 		a := &r.Adjusted
-		*a = Adjusted{ID: d.uv(), Account: d.u32(), Currency: d.u16(), Amount: d.amount(),
+		*a = Adjusted{ID: d.Uint(), Account: d.U32(), Currency: d.U16(), Amount: d.Amount(),
 			Reason: d.text()}
 		d.clientID(&a.ClientID)
 	case KindEmail:
-		r.Email = Email{Account: d.u32(), Address: d.text(), HeldUs: int64(d.upTo(1<<63 - 1))}
+		r.Email = Email{Account: d.U32(), Address: d.text(), HeldUs: int64(d.UpTo(1<<63 - 1))}
 	case KindAccountClosed:
-		r.AccountClosed = AccountClosed{Account: d.u32()}
+		r.AccountClosed = AccountClosed{Account: d.U32()}
 	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{Withdrawal: d.uv(), Account: d.u32(), Key: d.u32(),
-			Nonce:   d.uv(),
-			Expired: d.flag(),
-			Tries:   d.u32()}
+		r.CodeRefused = CodeRefused{Withdrawal: d.Uint(), Account: d.U32(), Key: d.U32(),
+			Nonce:   d.Uint(),
+			Expired: d.Flag(),
+			Tries:   d.U32()}
 	case KindMailed:
-		r.Mailed = Mailed{ID: d.uv(), Error: d.text()}
+		r.Mailed = Mailed{ID: d.Uint(), Error: d.text()}
 	case KindHalt:
-		r.Halt = Halt{Halted: d.flag()}
+		r.Halt = Halt{Halted: d.Flag()}
 	case KindFreeze, KindToldFreeze:
-		r.Freeze = Freeze{Account: d.u32(), Frozen: d.flag()}
+		r.Freeze = Freeze{Account: d.U32(), Frozen: d.Flag()}
 	case KindMaintenance:
-		m, ok := MaintenanceOf(d.byte())
+		m, ok := MaintenanceOf(d.Byte())
 		if !ok {
 			d.fail()
 		}
 		m.Message = d.text()
 		r.Maintenance = m
 	case KindFees:
-		r.Fees = Fees{Account: d.u32(), Own: d.flag(), Maker: d.rate(), Taker: d.rate()}
+		r.Fees = Fees{Account: d.U32(), Own: d.Flag(), Maker: d.Rate(), Taker: d.Rate()}
 	case KindHistory:
 		r.History = HistoryID{}
-		copy(r.History[:], d.take(len(r.History)))
+		copy(r.History[:], d.Take(len(r.History)))
 	case KindNote:
-		if r.Note = string(d.bytes(MaxNote)); r.Note == "" {
+		if r.Note = string(d.Bytes(MaxNote)); r.Note == "" {
 			d.fail()
 		}
 	default:
@@ -410,115 +403,45 @@ func (d *decoder) more(r *Record) bool {
 	return true
 }
 
-// A decoder reads a payload. At the first byte that does not fit it turns bad, and reads zeros from
-// then on.
-type decoder struct {
-	b   []byte
-	bad bool
-}
+// A decoder reads a payload.
+type decoder struct{ wire.Reader }
 
-func (d *decoder) fail() { d.bad, d.b = true, nil }
+func (d *decoder) fail() { d.Fail("it has a value that no record has") }
 
-func (d *decoder) uv() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) upTo(most uint64) uint64 {
-	v := d.uv()
-	if v > most {
-		d.fail()
-		return 0
-	}
-	return v
-}
-
-func (d *decoder) u16() uint16          { return uint16(d.upTo(1<<16 - 1)) }
-func (d *decoder) u32() uint32          { return uint32(d.upTo(1<<32 - 1)) }
-func (d *decoder) amount() money.Amount { return money.Amount(d.upTo(1<<63 - 1)) }
-
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.fail()
-		return 0
-	}
-	v := d.b[0]
-	d.b = d.b[1:]
-	return v
-}
-
-func (d *decoder) flag() bool {
-	b := d.byte()
-	if b > 1 {
-		d.fail()
-	}
-	return b == 1
-}
-
-func (d *decoder) rate() money.Rate { return money.Rate(d.upTo(uint64(money.MaxRate))) }
-
-func (d *decoder) bytes(most uint64) []byte { return d.take(int(d.upTo(most))) }
-
-// take reads n bytes.
-func (d *decoder) take(n int) []byte {
-	if n > len(d.b) {
-		d.fail()
-	}
-	if d.bad {
-		return nil
-	}
-	v := d.b[:n]
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) text() string { return string(d.bytes(maxText)) }
+func (d *decoder) text() string { return d.Text(maxText) }
 
 func (d *decoder) side() trading.Side {
-	s := trading.Side(d.byte())
+	s := trading.Side(d.Byte())
 	if s != trading.Buy && s != trading.Sell {
 		d.fail()
 	}
 	return s
 }
 
-func (d *decoder) balance() money.Balance {
-	lo, hi := d.uv(), d.uv()
-	return money.BalanceFromBits(hi, lo)
-}
-
 func (d *decoder) key(k *Key) {
-	*k = Key{Number: d.u32(), Account: d.u32(), Key: d.text(), Permissions: d.byte()}
-	for n := d.upTo(MaxAllow); n > 0 && !d.bad; n-- {
+	*k = Key{Number: d.U32(), Account: d.U32(), Key: d.text(), Permissions: d.Byte()}
+	for n := d.UpTo(MaxAllow); n > 0 && !d.Bad(); n-- {
 		k.Allow = append(k.Allow, d.text())
 	}
-	if len(d.b) < 8 {
-		d.fail()
-		return
+	if by := d.Take(8); by != nil {
+		k.SealedBy = le.Uint64(by)
 	}
-	k.SealedBy = le.Uint64(d.b)
-	d.b = d.b[8:]
-	k.Sealed = append([]byte(nil), d.bytes(maxText)...)
+	k.Sealed = append([]byte(nil), d.Bytes(maxText)...)
 }
 
 func (d *decoder) withdrawal(w *Withdrawal) {
-	*w = Withdrawal{ID: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(), Currency: d.u16(),
-		Amount: d.amount(), Address: d.text()}
+	*w = Withdrawal{ID: d.Uint(), Account: d.U32(), Key: d.U32(), Nonce: d.Uint(),
+		Currency: d.U16(), Amount: d.Amount(), Address: d.text()}
 }
 
 func (d *decoder) cancel(c *Cancel) {
-	*c = Cancel{ID: d.uv(), Order: d.uv(), Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
-		Side: d.side(), Price: money.Price(d.amount()), Remaining: d.amount()}
+	*c = Cancel{ID: d.Uint(), Order: d.Uint(), Account: d.U32(), Key: d.U32(), Nonce: d.Uint(),
+		Side: d.side(), Price: d.Price(), Remaining: d.Amount()}
 }
 
 func (d *decoder) orderStart(o *Order) {
-	o.ID, o.Account, o.Key, o.Nonce = d.uv(), d.u32(), d.u32(), d.uv()
-	flags := d.byte()
+	o.ID, o.Account, o.Key, o.Nonce = d.Uint(), d.U32(), d.U32(), d.Uint()
+	flags := d.Byte()
 	o.RestCancelled, o.Side = flags&cancelledFlag != 0, trading.Side(flags&^cancelledFlag)
 	if o.Side != trading.Buy && o.Side != trading.Sell {
 		d.fail()
@@ -527,22 +450,22 @@ func (d *decoder) orderStart(o *Order) {
 
 func (d *decoder) order(o *Order) {
 	d.orderStart(o)
-	o.Price, o.Amount, o.Remaining, o.FeeAccount = money.Price(d.amount()), d.amount(), d.amount(),
-		d.u32()
+	o.Price, o.Amount, o.Remaining, o.FeeAccount = d.Price(), d.Amount(), d.Amount(),
+		d.U32()
 	d.clientID(&o.ClientID)
 	o.Trades = o.Trades[:0]
-	for n := d.upTo(maxTrades); n > 0 && !d.bad; n-- {
-		o.Trades = append(o.Trades, Trade{ID: d.uv(), Maker: d.uv(), MakerAccount: d.u32(),
-			Price:  money.Price(d.amount()),
-			Amount: d.amount(), MakerRemaining: d.amount(), TakerFee: d.balance(),
-			MakerFee: d.balance()})
+	for n := d.UpTo(maxTrades); n > 0 && !d.Bad(); n-- {
+		o.Trades = append(o.Trades, Trade{ID: d.Uint(), Maker: d.Uint(), MakerAccount: d.U32(),
+			Price:  d.Price(),
+			Amount: d.Amount(), MakerRemaining: d.Amount(), TakerFee: d.Balance(),
+			MakerFee: d.Balance()})
 	}
 }
 
 // clientID reads a client id, or the zero one.
 func (d *decoder) clientID(id *ClientID) {
 	*id = ClientID{}
-	if text := d.bytes(MaxClientID); len(text) > 0 {
+	if text := d.Bytes(MaxClientID); len(text) > 0 {
 		var err error
 		if *id, err = NewClientID(text); err != nil {
 			d.fail()

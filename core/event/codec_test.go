@@ -308,7 +308,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 		le.PutUint32(b[3:], uint32(len(b)-recordHeader))
 		var r Record
 		_, err := r.Decode(b)
-		if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "1 not read") {
+		if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "left over") {
 			t.Errorf("%v with a byte too many: %v", golden[i].record.Kind, err)
 		}
 	}

@@ -144,7 +144,7 @@ func (d *decoder) special(r *Record) bool {
 	case KindStop:
 		o := &r.Order
 		d.orderStart(o)
-		o.Price, o.Amount = money.Price(d.amount()), d.amount()
+		o.Price, o.Amount = d.Price(), d.Amount()
 		d.clientID(&o.ClientID)
 		o.Remaining, o.FeeAccount, o.Trades = o.Amount, 0, o.Trades[:0]
 		r.Trigger = d.trigger(false)
@@ -154,11 +154,11 @@ func (d *decoder) special(r *Record) bool {
 		if r.Order.Key != 0 || r.Order.Nonce != 0 {
 			d.fail()
 		}
-		r.Triggered = Triggered{Was: d.was(), FromBook: d.flag()}
+		r.Triggered = Triggered{Was: d.was(), FromBook: d.Flag()}
 		d.instructions(r)
 	case KindAmended:
 		d.order(&r.Order)
-		r.Amended = Amended{ID: d.uv(), Was: d.was(), Kept: d.flag()}
+		r.Amended = Amended{ID: d.Uint(), Was: d.was(), Kept: d.Flag()}
 		r.Trigger = d.trigger(true)
 		d.instructions(r)
 	case KindExpired:
@@ -166,11 +166,11 @@ func (d *decoder) special(r *Record) bool {
 	case KindSwitch:
 		d.switched(&r.Switch)
 	case KindSettings:
-		r.Settings = Settings{Account: d.u32(), Key: d.u32(), Nonce: d.uv(),
+		r.Settings = Settings{Account: d.U32(), Key: d.U32(), Nonce: d.Uint(),
 			SelfTrade: trading.SelfTrade(d.byteUpTo(byte(trading.SelfTradeCancelBoth)))}
 	case KindSwept:
 		d.cancel(&r.Cancel)
-		r.Cancel.Reason = trading.Reason(d.byte())
+		r.Cancel.Reason = trading.Reason(d.Byte())
 		if r.Cancel.Nonce != 0 || !sweeps(r.Cancel.Reason) {
 			d.fail()
 		}
@@ -181,18 +181,15 @@ func (d *decoder) special(r *Record) bool {
 }
 
 func (d *decoder) instructions(r *Record) {
-	rest, ok := r.Instructions.Decode(d.b)
-	if !ok || !r.instructionsFit() {
+	if r.Instructions.Read(&d.Reader); !r.instructionsFit() {
 		d.fail()
-		return
 	}
-	d.b = rest
 }
 
-func (d *decoder) was() Was { return Was{Price: money.Price(d.amount()), Open: d.amount()} }
+func (d *decoder) was() Was { return Was{Price: d.Price(), Open: d.Amount()} }
 
 func (d *decoder) trigger(optional bool) (t trading.Trigger) {
-	t.Price = money.Price(d.amount())
+	t.Price = d.Price()
 	if t.Price == 0 {
 		if !optional {
 			d.fail()
@@ -207,7 +204,7 @@ func (d *decoder) trigger(optional bool) (t trading.Trigger) {
 }
 
 func (d *decoder) byteUpTo(most byte) byte {
-	b := d.byte()
+	b := d.Byte()
 	if b > most {
 		d.fail()
 	}
@@ -216,21 +213,21 @@ func (d *decoder) byteUpTo(most byte) byte {
 
 func (d *decoder) expired(r *Record) {
 	r.Expired = r.Expired[:0]
-	n := d.upTo(MaxExpired)
+	n := d.UpTo(MaxExpired)
 	if n == 0 {
 		d.fail()
 	}
-	for ; n > 0 && !d.bad; n-- {
-		r.Expired = append(r.Expired, Expired{ID: d.uv(), Order: d.uv(), Account: d.u32(),
-			Side: d.side(), Price: money.Price(d.amount()), Open: d.amount()})
+	for ; n > 0 && !d.Bad(); n-- {
+		r.Expired = append(r.Expired, Expired{ID: d.Uint(), Order: d.Uint(), Account: d.U32(),
+			Side: d.side(), Price: d.Price(), Open: d.Amount()})
 	}
 }
 
 func (d *decoder) switched(s *Switch) {
-	*s = Switch{Account: d.u32(), Key: d.u32(), Nonce: d.uv()}
+	*s = Switch{Account: d.U32(), Key: d.U32(), Nonce: d.Uint()}
 	flags := d.byteUpTo(allSwitchFlags)
 	s.Session, s.Armed = flags&switchSession != 0, flags&switchArmed != 0
-	s.DueUs, s.Seconds = int64(d.amount()), uint32(d.upTo(MaxSwitchSeconds))
-	s.Pair, s.Side = d.u16(), trading.Side(d.byteUpTo(byte(trading.Sell)))
+	s.DueUs, s.Seconds = int64(d.Amount()), uint32(d.UpTo(MaxSwitchSeconds))
+	s.Pair, s.Side = d.U16(), trading.Side(d.byteUpTo(byte(trading.Sell)))
 	d.clientID(&s.Prefix)
 }

@@ -1,12 +1,23 @@
 package market
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
 
 	"exchange/core/money"
+	"exchange/core/wire"
 )
+
+// decode reads a market from the beginning of b.
+func decode(m *Market, b []byte) (rest []byte, err error) {
+	r := wire.Read(b)
+	if m.Read(&r); r.Bad() {
+		return nil, errors.New(r.Fault())
+	}
+	return r.Rest(), nil
+}
 
 func someMarkets() []*Market {
 	gap := marketOf(trade{0, 5, 1}, trade{minuteUs, 7, 2}, trade{1441 * minuteUs, 6, 3})
@@ -42,7 +53,7 @@ func TestAnImageIsTheMarket(t *testing.T) {
 
 func TestDecodeReplacesAll(t *testing.T) {
 	m, image := fullWindow(), marketOf(trade{7, 8, 9}).AppendTo(nil)
-	if _, err := m.Decode(image); err != nil || !slices.Equal(m.AppendTo(nil), image) {
+	if _, err := decode(m, image); err != nil || !slices.Equal(m.AppendTo(nil), image) {
 		t.Errorf("%v", err)
 	}
 }
@@ -52,7 +63,7 @@ func TestAnImageThatIsCutIsRefused(t *testing.T) {
 		image := m.AppendTo(nil)
 		for n := range image {
 			var back Market
-			if rest, err := back.Decode(image[:n]); err == nil {
+			if rest, err := decode(&back, image[:n]); err == nil {
 				t.Errorf("%d bytes of %x are read, %x left over", n, image, rest)
 			}
 		}
@@ -69,11 +80,11 @@ func TestImagesThatNoTradesLeadToAreRefused(t *testing.T) {
 		t.Helper()
 		var b []byte
 		for _, p := range parts {
-			b = appendUints(b, p...)
+			b = wire.AppendUints(b, p...)
 		}
 		m := *marketOf(trade{1, 2, 3})
 		before := string(m.AppendTo(nil))
-		rest, err := m.Decode(b)
+		rest, err := decode(&m, b)
 		switch {
 		case want == "" && (err != nil || len(rest) != 0 || string(m.AppendTo(nil)) != string(b)):
 			t.Errorf("%v: %v", parts, err)
@@ -81,10 +92,9 @@ func TestImagesThatNoTradesLeadToAreRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q", parts, err, want)
 		}
 	}
-	const cut, large, order, impossible = "a number of a market is cut off", "a number of a " +
-		"market is too large",
-		"minutes of trades that do not follow each other", "a minute with an impossible price or " +
-			"without volume"
+	const cut, large, order, impossible = "a number is cut off, or too large",
+		"a number is too large", "minutes of trades that do not follow each other",
+		"a minute with an impossible price or without volume"
 
 	f("", head, []uint64{0})
 	f("", []uint64{math.MaxUint64, math.MaxInt64, math.MaxInt64, 0, math.MaxInt64, 0})
@@ -117,18 +127,18 @@ func TestImagesThatNoTradesLeadToAreRefused(t *testing.T) {
 
 func TestALongerFormOfANumberIsRefused(t *testing.T) {
 	var m Market
-	if _, err := m.Decode([]byte{0x81, 0x00, 0, 0, 0, 0, 0}); err == nil {
+	if _, err := decode(&m, []byte{0x81, 0x00, 0, 0, 0, 0, 0}); err == nil {
 		t.Error("1 in two bytes is read: a state would have two images")
 	}
 }
 
 func TestTheLargestVolumesOfAnImageDoNotOverflow(t *testing.T) {
-	b := appendUints(nil, 0, 0, 0, 0, 0, windowMinutes, 5000*minuteUs, 0)
+	b := wire.AppendUints(nil, 0, 0, 0, 0, 0, windowMinutes, 5000*minuteUs, 0)
 	for age := range uint64(windowMinutes) {
-		b = appendUints(b, windowMinutes-1-age, 5, 5, 5, 5, math.MaxUint64, maxVolumeHi-1)
+		b = wire.AppendUints(b, windowMinutes-1-age, 5, 5, 5, 5, math.MaxUint64, maxVolumeHi-1)
 	}
 	var m Market
-	if _, err := m.Decode(b); err != nil {
+	if _, err := decode(&m, b); err != nil {
 		t.Fatal(err)
 	}
 	for range 1000 {
@@ -144,7 +154,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x81, 0x00, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m Market
-		rest, err := m.Decode(b)
+		rest, err := decode(&m, b)
 		if err != nil {
 			if rest != nil || string(m.AppendTo(nil)) != string(new(Market).AppendTo(nil)) {
 				t.Fatalf("after %v there is %+v", err, m)

@@ -123,7 +123,7 @@ func (p *pairing) best(buy, sell money.Price) {
 func (p *pairing) restart(t rapid.TB) {
 	image := p.market.AppendTo([]byte("before"))[len("before"):]
 	var back Market
-	rest, err := back.Decode(append(slices.Clip(image), "rest"...))
+	rest, err := decode(&back, append(slices.Clip(image), "rest"...))
 	if err != nil || string(rest) != "rest" {
 		t.Fatalf("decoded with %q left over, %v", rest, err)
 	}

@@ -62,8 +62,9 @@ func lasting(id uint64, old *trading.Instructed, i *trading.Instructions) error 
 		was = old.Instructions
 	}
 	if was.Market != i.Market || was.IOC != i.IOC || was.FOK != i.FOK || was.Quote != i.Quote ||
-		was.PostOnly && !i.PostOnly || !was.Derived && i.Derived || was.Display != 0 && i.Display == 0 ||
-		was.SelfTradeOwn != i.SelfTradeOwn || was.SelfTradeOwn && was.SelfTrade != i.SelfTrade ||
+		was.PostOnly && !i.PostOnly || !was.Derived && i.Derived ||
+		was.Display != 0 && i.Display == 0 || was.SelfTradeOwn != i.SelfTradeOwn ||
+		was.SelfTradeOwn && was.SelfTrade != i.SelfTrade ||
 		(was.OCO == trading.OCO{}) != (i.OCO == trading.OCO{}) {
 		return fmt.Errorf("order %d is changed from %+v to %+v", id, was, *i)
 	}

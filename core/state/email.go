@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"exchange/core/event"
@@ -78,21 +77,21 @@ func (s *State) holdsOrCloses() bool {
 
 // heldAndClosed reads until when an account is held, and when it was closed.
 func (r *reader) heldAndClosed(a *Account) {
-	held, closed := int64(r.upTo(math.MaxInt64)), int64(r.upTo(math.MaxInt64))
+	held, closed := r.Int63(), r.Int63()
 	if held == 0 && closed == 0 {
 		return
 	}
 	if a.own().heldUs, a.rare.closedUs = held, closed; held != 0 && a.Email == "" {
-		r.fail("account " + a.Name + " is held, but has no e-mail address")
+		r.Fail("account " + a.Name + " is held, but has no e-mail address")
 	}
 }
 
 // accountChange reads what a mail tells of a change of an account.
 func (r *reader) accountChange(s *State) AccountChange {
-	c := AccountChange{r.u32(), r.text(), Told(r.u8()), int64(r.upTo(math.MaxInt64))}
+	c := AccountChange{r.U32(), r.text(), Told(r.U8()), r.Int63()}
 	if a := s.Account(c.Account); a == nil || c.To == "" || c.What > KeysLost ||
 		(c.HeldUs == 0) != (c.What == KeysLost) || c.HeldUs > a.HeldUs() {
-		r.fail("a mail tells of a change that no account has")
+		r.Fail("a mail tells of a change that no account has")
 	}
 	return c
 }

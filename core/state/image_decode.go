@@ -3,15 +3,13 @@ package state
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"math"
-
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
+	"fmt"
 )
 
 // ErrImage is wrapped by every error of Decode.
@@ -48,11 +46,11 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	r.checkFees(s)
 	r.checkSwitches(s)
 	r.checkWithdrawalIDs(s)
-	if r.err == "" && len(r.b) != 0 {
-		r.fail("bytes are left over behind the state")
+	if !r.Bad() && r.Len() != 0 {
+		r.Fail("bytes are left over behind the state")
 	}
-	if r.err != "" {
-		return nil, fmt.Errorf("%w: %s", ErrImage, r.err)
+	if r.Bad() {
+		return nil, fmt.Errorf("%w: %s", ErrImage, r.Fault())
 	}
 	err = each(len(parts), func(i int) error { return parts[i].open(s) })
 	if err == nil {
@@ -94,13 +92,13 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	if err := Readable(image); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
-	r, s = &reader{b: image[head:], version: image[head-1]}, New()
-	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.uint(), int64(r.uint()), r.uint(), r.uint()
-	s.deposits = r.upTo(s.seq) // each is a record
-	s.lastWithdrawal, s.lastMail, s.trades[0] = r.uint(), r.uint(), r.uint()
-	copy(s.history[:], r.take(len(s.history)))
+	r, s = &reader{Reader: wire.Read(image[head:]), version: image[head-1]}, New()
+	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.Uint(), int64(r.Uint()), r.Uint(), r.Uint()
+	s.deposits = r.UpTo(s.seq) // each is a record
+	s.lastWithdrawal, s.lastMail, s.trades[0] = r.Uint(), r.Uint(), r.Uint()
+	copy(s.history[:], r.Take(len(s.history)))
 	if s.counted = s.seq; r.version > uncountedVersion {
-		s.counted = r.upTo(s.seq)
+		s.counted = r.UpTo(s.seq)
 	}
 	for range r.entries {
 		r.currency(s)
@@ -115,7 +113,7 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	r.withdrawals(s)
 	r.maintenance(s)
 	if r.version > plainVersion {
-		s.maintainedUs = int64(r.uint())
+		s.maintainedUs = int64(r.Uint())
 	}
 	return r, s, nil
 }
@@ -123,49 +121,31 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 // maintenance reads the maintenance. An image of a version for that alone has one in which clients
 // may cancel, and earlier ones have none.
 func (r *reader) maintenance(s *State) {
-	mode := r.take(1)
+	mode := r.Take(1)
 	if len(mode) == 0 {
 		return
 	}
 	m, ok := event.MaintenanceOf(mode[0])
 	if !ok || r.version <= unheldVersion && m.Cancels != (r.version == unheldVersion) {
-		r.fail("its maintenance is none of its version")
+		r.Fail("its maintenance is none of its version")
 		return
 	}
 	m.Message = r.text()
 	s.maintenance = m
 }
 
-// A reader reads an image. At the first fault it keeps the reason, and reads zeros from then on.
+// A reader reads an image.
 type reader struct {
-	b        []byte
-	err      string
+	wire.Reader
 	version  uint8            // of the image
 	holdings []ledger.Holding // of the account that is being read
 }
 
-func (r *reader) fail(why string) {
-	if r.err == "" {
-		r.err = why
-	}
-	r.b = nil
-}
-
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail("its end is missing, within a number")
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
 // count returns the number of entries that follow; each takes at least a byte.
 func (r *reader) count() int {
-	n := r.uint()
-	if n > uint64(len(r.b)) {
-		r.fail("a list has more entries than bytes")
+	n := r.Uint()
+	if n > uint64(r.Len()) {
+		r.Fail("a list has more entries than bytes")
 		return 0
 	}
 	return int(n)
@@ -175,7 +155,7 @@ func (r *reader) count() int {
 // of a few bytes cannot make a state of many entries.
 func (r *reader) entries(yield func(int) bool) {
 	n := r.count()
-	for i := 0; i < n && r.err == "" && yield(i); i++ {
+	for i := 0; i < n && !r.Bad() && yield(i); i++ {
 	}
 }
 
@@ -183,56 +163,24 @@ func (r *reader) entries(yield func(int) bool) {
 // image of a few bytes gets little.
 func (r *reader) room(s *State) {
 	const least = 16
-	n := (&reader{b: r.b}).count()
-	n = min(n, len(r.b)/least)
+	ahead := *r
+	n := ahead.count()
+	n = min(n, r.Len()/least)
 	s.names, s.keyNames = make(map[string]uint32, n), make(map[string]uint32, n)
 	s.accounts, s.keys = make([]*Account, 0, n), make([]*Key, 0, n)
 	s.trades = append(make([]uint64, 0, n+1), s.trades...)
 }
 
-func (r *reader) upTo(most uint64) uint64 {
-	v := r.uint()
-	if v > most {
-		r.fail("a number is too large")
-		return 0
-	}
-	return v
-}
-
-func (r *reader) u8() uint8            { return uint8(r.upTo(math.MaxUint8)) }
-func (r *reader) u16() uint16          { return uint16(r.upTo(math.MaxUint16)) }
-func (r *reader) u32() uint32          { return uint32(r.upTo(math.MaxUint32)) }
-func (r *reader) amount() money.Amount { return money.Amount(r.upTo(math.MaxInt64)) }
-func (r *reader) bool() bool           { return r.upTo(1) == 1 }
-
-func (r *reader) text() string {
-	return string(r.take(r.count()))
-}
-
-// take reads n bytes.
-func (r *reader) take(n int) []byte {
-	if n > len(r.b) {
-		r.fail("its end is missing")
-		return nil
-	}
-	b := r.b[:n]
-	r.b = r.b[n:]
-	return b
-}
-
-func (r *reader) balance() money.Balance {
-	lo, hi := r.uint(), r.uint()
-	return money.BalanceFromBits(hi, lo)
-}
+func (r *reader) text() string { return r.Text(r.Len()) }
 
 func (r *reader) clientID() event.ClientID {
-	b := r.take(r.count())
+	b := r.Take(r.count())
 	if len(b) == 0 {
 		return event.ClientID{}
 	}
 	id, err := event.NewClientID(b)
 	if err != nil {
-		r.fail("a client id has characters that none may have")
+		r.Fail("a client id has characters that none may have")
 	}
 	return id
 }
@@ -240,22 +188,22 @@ func (r *reader) clientID() event.ClientID {
 // must notes an error of the rules that images share with records.
 func (r *reader) must(err error) bool {
 	if err != nil {
-		r.fail(err.Error())
+		r.Fail(err.Error())
 	}
-	return r.err == ""
+	return !r.Bad()
 }
 
 func (r *reader) currency(s *State) {
 	number := uint16(len(s.currencies) + 1)
 	if r.must(s.currency(&event.Currency{Number: number, Code: r.text()})) {
 		c := &s.currencies[number-1]
-		c.Deposited, c.Withdrawn = r.balance(), r.balance()
+		c.Deposited, c.Withdrawn = r.Balance(), r.Balance()
 		if r.version > unadjustedVersion {
-			c.Adjusted = r.balance()
+			c.Adjusted = r.Balance()
 		}
 		if c.Deposited.Cmp(money.MaxSupply) >= 0 || c.Withdrawn.Cmp(c.Deposited) > 0 ||
 			c.Adjusted.Cmp(c.Deposited.Sub(c.Withdrawn)) > 0 {
-			r.fail("more was deposited than can exist, or more has left than was deposited, of " +
+			r.Fail("more was deposited than can exist, or more has left than was deposited, of " +
 				"currency " + c.Code)
 		}
 	}
@@ -270,25 +218,25 @@ func (r *reader) account(s *State) {
 	r.holdings = r.holdings[:0]
 	var last uint16
 	for range r.entries {
-		h := ledger.Holding{Currency: r.u16(), Balance: r.balance(), Reserve: r.balance()}
+		h := ledger.Holding{Currency: r.U16(), Balance: r.Balance(), Reserve: r.Balance()}
 		if h.Currency <= last || int(h.Currency) > len(s.currencies) ||
 			h.Reserve.Cmp(h.Balance) > 0 || h.Balance.Cmp(money.MaxSupply) > 0 {
-			r.fail("impossible balance, reserve or currency of account " + a.Name)
+			r.Fail("impossible balance, reserve or currency of account " + a.Name)
 			return
 		}
 		last = h.Currency
 		r.holdings = append(r.holdings, h)
 	}
 	a.Wallet = ledger.NewWallet(r.holdings)
-	if a.Closed = r.uint(); a.Closed > s.lastOrder {
-		r.fail("more closed orders of account " + a.Name + " than there were orders")
+	if a.Closed = r.Uint(); a.Closed > s.lastOrder {
+		r.Fail("more closed orders of account " + a.Name + " than there were orders")
 	}
 	if r.version > uncountedVersion {
-		if a.lastEvent = r.upTo(s.seq); a.lastEvent != 0 && a.lastEvent <= s.counted {
-			r.fail("account " + a.Name + " has an event from before events were counted")
+		if a.lastEvent = r.UpTo(s.seq); a.lastEvent != 0 && a.lastEvent <= s.counted {
+			r.Fail("account " + a.Name + " has an event from before events were counted")
 		}
 	}
-	a.Frozen = r.bool()
+	a.Frozen = r.Flag()
 	r.fees(a)
 	if r.version > plainVersion {
 		r.trading(a)
@@ -299,19 +247,17 @@ func (r *reader) account(s *State) {
 	if r.version > unheldVersion {
 		r.heldAndClosed(a)
 	}
-	if s.trades[id] = r.uint(); s.trades[id] > s.trades[0] {
-		r.fail("account " + a.Name + " has more trades than all accounts together")
+	if s.trades[id] = r.Uint(); s.trades[id] > s.trades[0] {
+		r.Fail("account " + a.Name + " has more trades than all accounts together")
 	}
 }
-
-func (r *reader) rate() money.Rate { return money.Rate(r.upTo(uint64(money.MaxRate))) }
 
 func (r *reader) fees(a *Account) {
 	var last uint16
 	for range r.entries {
-		pair, rates := r.u16(), FeeRates{r.rate(), r.rate()}
+		pair, rates := r.U16(), FeeRates{r.Rate(), r.Rate()}
 		if pair <= last {
-			r.fail("the fees of account " + a.Name + " are not in order")
+			r.Fail("the fees of account " + a.Name + " are not in order")
 			return
 		}
 		last = pair
@@ -324,19 +270,19 @@ func (r *reader) fees(a *Account) {
 
 // trading reads an account's settings for its orders, and its switches.
 func (r *reader) trading(a *Account) {
-	if mode := trading.SelfTrade(r.upTo(uint64(trading.SelfTradeCancelBoth))); mode != 0 {
+	if mode := trading.SelfTrade(r.UpTo(uint64(trading.SelfTradeCancelBoth))); mode != 0 {
 		a.own().selfTrade = mode
 	}
 	for range r.entries {
-		w := event.Switch{Account: a.ID, Armed: true, Key: r.u32(), Session: r.bool(),
-			DueUs: int64(r.upTo(math.MaxInt64)), Seconds: r.u32(), Pair: r.u16(),
-			Side: trading.Side(r.u8()), Prefix: r.clientID()}
+		w := event.Switch{Account: a.ID, Armed: true, Key: r.U32(), Session: r.Flag(),
+			DueUs: r.Int63(), Seconds: r.U32(), Pair: r.U16(),
+			Side: trading.Side(r.U8()), Prefix: r.clientID()}
 		if !r.must(arms(&w)) {
 			return
 		}
 		if last := a.Switches(); w.Key == 0 ||
 			len(last) > 0 && bySwitch(last[len(last)-1], w) >= 0 {
-			r.fail("the switches of account " + a.Name + " are not in order")
+			r.Fail("the switches of account " + a.Name + " are not in order")
 			return
 		}
 		own := a.own()
@@ -347,7 +293,7 @@ func (r *reader) trading(a *Account) {
 // withdrawalIDs reads the client ids of an account's withdrawals.
 func (r *reader) withdrawalIDs(a *Account) {
 	for range r.entries {
-		n := namedWithdrawal{r.uint(), r.clientID()}
+		n := namedWithdrawal{r.Uint(), r.clientID()}
 		own := a.own()
 		own.withdrawalIDs.list = append(own.withdrawalIDs.list, n)
 	}
@@ -357,17 +303,17 @@ func (r *reader) withdrawalIDs(a *Account) {
 func (r *reader) checkWithdrawalIDs(s *State) {
 	for _, a := range s.accounts {
 		if err := a.WithdrawalIDs().check(s); err != nil {
-			r.fail("account " + a.Name + ": " + err.Error())
+			r.Fail("account " + a.Name + ": " + err.Error())
 		}
 	}
 	if r.version > unheldVersion || s.maintenance.Cancels {
 		return // its version says this, and not the rest
 	}
 	if r.version > namelessVersion && !s.namesWithdrawals() {
-		r.fail("it has no client ids of withdrawals, but is of a version that has them")
+		r.Fail("it has no client ids of withdrawals, but is of a version that has them")
 	}
 	if r.version > unadjustedVersion && !s.isAdjusted() {
-		r.fail("it has no adjustments, but is of a version that has them")
+		r.Fail("it has no adjustments, but is of a version that has them")
 	}
 }
 
@@ -376,7 +322,7 @@ func (r *reader) checkSwitches(s *State) {
 	for _, a := range s.accounts {
 		for _, w := range a.Switches() {
 			if k := s.key(w.Key); k == nil || k.Account != a.ID || int(w.Pair) > len(s.pairs) {
-				r.fail("account " + a.Name + " has a switch of a key or a pair that does not exist")
+				r.Fail("account " + a.Name + " has a switch of a key or a pair that does not exist")
 			}
 		}
 	}
@@ -387,7 +333,7 @@ func (r *reader) checkFees(s *State) {
 	for _, a := range s.accounts {
 		for pair := range a.Fees() {
 			if int(pair) > len(s.pairs) {
-				r.fail("account " + a.Name + " has fees in a pair that does not exist")
+				r.Fail("account " + a.Name + " has fees in a pair that does not exist")
 			}
 		}
 	}
@@ -397,12 +343,12 @@ func (r *reader) withdrawals(s *State) {
 	var last uint64
 	for range r.entries {
 		w := r.withdrawal(s)
-		if r.err != "" || !w.Pending() || w.ID <= last || w.ID > s.lastWithdrawal {
-			r.fail("a withdrawal is not pending, not in order, or above the last id given")
+		if r.Bad() || !w.Pending() || w.ID <= last || w.ID > s.lastWithdrawal {
+			r.Fail("a withdrawal is not pending, not in order, or above the last id given")
 			return
 		}
 		if (w.Stale || w.Renewed) && w.Status != event.WithdrawalNew || w.Stale && w.Renewed {
-			r.fail("a withdrawal that needs no code has one of an earlier history or one made " +
+			r.Fail("a withdrawal that needs no code has one of an earlier history or one made " +
 				"anew, or its code is both")
 			return
 		}
@@ -412,22 +358,22 @@ func (r *reader) withdrawals(s *State) {
 	}
 	last = 0
 	for range r.entries {
-		m := &Mail{ID: r.uint(), TimeUs: int64(r.uint())}
-		if r.version > unheldVersion && r.bool() {
+		m := &Mail{ID: r.Uint(), TimeUs: int64(r.Uint())}
+		if r.version > unheldVersion && r.Flag() {
 			m.Change = r.accountChange(s)
 		} else {
 			m.Withdrawal = r.withdrawal(s)
 		}
-		if r.err != "" || m.ID <= last || m.ID > s.lastMail {
-			r.fail("a mail is not in order, or above the last id given")
+		if r.Bad() || m.ID <= last || m.ID > s.lastMail {
+			r.Fail("a mail is not in order, or above the last id given")
 			return
 		}
 		if w := &m.Withdrawal; m.Change.Account == 0 && (w.Status != event.WithdrawalNew &&
 			w.Status != event.WithdrawalRefused || w.ID > s.lastWithdrawal) {
-			r.fail("a mail is of a withdrawal in a status without mails")
+			r.Fail("a mail is of a withdrawal in a status without mails")
 			return
 		}
-		if r.checkMail(s, m); r.err != "" {
+		if r.checkMail(s, m); r.Bad() {
 			return
 		}
 		last = m.ID
@@ -439,62 +385,62 @@ func (r *reader) withdrawals(s *State) {
 func (r *reader) checkMail(s *State, m *Mail) {
 	if !m.hasCode() {
 		if list, most := s.Account(m.Account()).own().waiting(m); len(*list) >= most {
-			r.fail("an account has more mails of refusals, or of addresses, than are kept")
+			r.Fail("an account has more mails of refusals, or of addresses, than are kept")
 		}
 		return
 	}
 	w := s.withdrawals[m.Withdrawal.ID]
 	if w == nil || w.Status != event.WithdrawalNew || w.Account != m.Withdrawal.Account ||
 		w.Issue != m.Withdrawal.Issue || m.Withdrawal.Stale || s.outbox.codes[w.ID] != 0 {
-		r.fail("a mail has a code that confirms nothing")
+		r.Fail("a mail has a code that confirms nothing")
 	}
 }
 
 func (r *reader) withdrawal(s *State) Withdrawal {
-	w := Withdrawal{ID: r.uint(), Account: r.u32(), Currency: r.u16(), Amount: r.amount(),
-		Status: r.u8(), TimeUs: int64(r.uint()),
-		Address: r.text(), Details: r.text(), Issue: r.u32(), IssuedUs: int64(r.uint()),
-		Tries: r.u32(), Stale: r.bool(), Renewed: r.bool()}
+	w := Withdrawal{ID: r.Uint(), Account: r.U32(), Currency: r.U16(), Amount: r.Amount(),
+		Status: r.U8(), TimeUs: int64(r.Uint()),
+		Address: r.text(), Details: r.text(), Issue: r.U32(), IssuedUs: int64(r.Uint()),
+		Tries: r.U32(), Stale: r.Flag(), Renewed: r.Flag()}
 	if s.Account(w.Account) == nil || w.Currency == 0 || int(w.Currency) > len(s.currencies) ||
 		w.Amount < 1 || w.Issue < 1 {
-		r.fail("a withdrawal has no account, currency, amount or code")
+		r.Fail("a withdrawal has no account, currency, amount or code")
 	}
 	return w
 }
 
 func (r *reader) key(s *State) {
-	k := event.Key{Number: uint32(len(s.keys) + 1), Account: r.u32(), Key: r.text()}
-	if r.bool() {
-		if r.err == "" && r.must(s.newKey(&k)) {
+	k := event.Key{Number: uint32(len(s.keys) + 1), Account: r.U32(), Key: r.text()}
+	if r.Flag() {
+		if !r.Bad() && r.must(s.newKey(&k)) {
 			r.must(s.revoke(k.Number))
 		}
 		return
 	}
-	k.Permissions = r.u8()
+	k.Permissions = r.U8()
 	for range r.entries {
 		if k.Allow = append(k.Allow, r.text()); len(k.Allow) > event.MaxAllow ||
 			k.Allow[len(k.Allow)-1] == "" {
-			r.fail("key " + k.Key + " has an empty address prefix, or too many of them")
+			r.Fail("key " + k.Key + " has an empty address prefix, or too many of them")
 		}
 	}
-	k.SealedBy, k.Sealed = r.uint(), []byte(r.text())
+	k.SealedBy, k.Sealed = r.Uint(), []byte(r.text())
 	if r.version > uncountedVersion {
-		if k.Parallel = r.u16(); k.Parallel > event.MaxParallel {
-			r.fail("key " + k.Key + " keeps too many nonces")
+		if k.Parallel = r.U16(); k.Parallel > event.MaxParallel {
+			r.Fail("key " + k.Key + " keeps too many nonces")
 		}
 	}
-	if r.err != "" || !r.must(s.newKey(&k)) {
+	if r.Bad() || !r.must(s.newKey(&k)) {
 		return
 	}
 	made := s.keys[k.Number-1]
 	if k.Parallel == 0 {
-		made.use(r.uint())
+		made.use(r.Uint())
 		return
 	}
 	for range r.entries {
-		nonce := r.uint()
+		nonce := r.Uint()
 		if nonce <= made.Nonce || made.Used.count() == int(k.Parallel) {
-			r.fail("the nonces of key " + k.Key + " do not ascend, or are too many")
+			r.Fail("the nonces of key " + k.Key + " do not ascend, or are too many")
 			return
 		}
 		made.use(nonce)

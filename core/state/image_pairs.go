@@ -6,8 +6,8 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/matching"
-	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // The open orders are most of an image. They are read in three steps. First the orders of each pair
@@ -35,72 +35,48 @@ type openOrder struct {
 // pair reads a pair without its open orders, and returns the part with these.
 func (r *reader) pair(s *State) *openPart {
 	number := uint16(len(s.pairs) + 1)
-	if !r.must(s.pair(&event.Pair{Number: number, Name: r.text(), Base: r.u16(), Quote: r.u16()})) {
+	if !r.must(s.pair(&event.Pair{Number: number, Name: r.text(), Base: r.U16(), Quote: r.U16()})) {
 		return nil
 	}
 	p := s.pairs[number-1]
-	p.lastOrder, p.lastTrade, p.timeUs = r.uint(), r.uint(), int64(r.uint())
-	p.Halted = r.bool()
-	rest, err := p.Market.Decode(r.b)
-	if !r.must(err) {
-		return nil
-	}
-	r.b = rest
+	p.lastOrder, p.lastTrade, p.timeUs = r.Uint(), r.Uint(), int64(r.Uint())
+	p.Halted = r.Flag()
+	p.Market.Read(&r.Reader)
 	if p.lastOrder > s.lastOrder || p.lastTrade > s.lastTrade || p.timeUs > s.timeUs {
-		r.fail("pair " + p.Name + " is ahead of the state in an id or its time")
+		r.Fail("pair " + p.Name + " is ahead of the state in an id or its time")
 	}
 	part := &openPart{pair: p, orders: r.count()}
-	from := r.b
-	for i := 0; i < part.orders && r.err == ""; i++ {
+	from := r.Reader
+	for i := 0; i < part.orders && !r.Bad(); i++ {
 		if r.skipOrder() {
-			r.skip(1) // the hidden part
+			r.Skip(1) // the hidden part
 		}
 	}
 	if r.version > plainVersion {
 		for range r.entries {
-			if r.upTo(stopQueued|stopRests)&stopRests != 0 {
-				r.skip(1) // the order's id
+			if r.UpTo(stopQueued|stopRests)&stopRests != 0 {
+				r.Skip(1) // the order's id
 			} else {
 				r.skipOrder()
 			}
 		}
 	}
-	if r.err != "" {
+	if r.Bad() {
 		return nil
 	}
-	part.reader = reader{b: from[:len(from)-len(r.b)], version: r.version}
+	part.reader = reader{Reader: wire.Read(from.Take(from.Len() - r.Len())), version: r.version}
 	return part
-}
-
-// skip passes numbers over.
-func (r *reader) skip(numbers int) {
-	i := 0
-	for range numbers {
-		for i < len(r.b) && r.b[i] >= 0x80 {
-			i++
-		}
-		i++
-	}
-	if i > len(r.b) {
-		r.fail("its end is missing, within a number")
-		return
-	}
-	r.b = r.b[i:]
 }
 
 // skipOrder passes an open order over. It reports whether the order has instructions.
 func (r *reader) skipOrder() (instructed bool) {
-	flags := r.u8()
-	r.skip(6) // id, account, price, amounts, time
-	r.take(r.count())
+	flags := r.U8()
+	r.Skip(6) // id, account, price, amounts, time
+	r.Take(r.count())
 	if flags&hasInstructions == 0 {
 		return false
 	}
-	if rest, ok := new(trading.Instructed).Decode(r.b); ok {
-		r.b = rest
-	} else {
-		r.fail("the instructions of an order have another form")
-	}
+	new(trading.Instructed).Read(&r.Reader)
 	return true
 }
 
@@ -117,32 +93,32 @@ func (r *openPart) open(s *State) (err error) {
 	for range r.orders {
 		o, x := r.order(s, p)
 		var ice matching.Iceberg
-		if x != nil && r.err == "" {
+		if x != nil && !r.Bad() {
 			ice = r.iceberg(&o, x)
 		}
-		if r.err != "" {
-			return errors.New(r.err)
+		if r.Bad() {
+			return errors.New(r.Fault())
 		}
 		p.Book.AddIceberg(o, ice)
 	}
 	if r.version > plainVersion {
 		r.stops(s, p)
 	}
-	if r.checkBest(p); r.err != "" {
-		return errors.New(r.err)
+	if r.checkBest(p); r.Bad() {
+		return errors.New(r.Fault())
 	}
 	return nil
 }
 
 // order reads an open order of a pair, with what it says; nil: it is a plain limit order.
 func (r *openPart) order(s *State, p *Pair) (o trading.Order, x *trading.Instructed) {
-	flags := r.u8()
-	o = trading.Order{Side: trading.Side(flags &^ hasInstructions), ID: r.uint(), Account: r.u32(),
-		Price:  money.Price(r.amount()),
-		Amount: r.amount(), Remaining: r.amount(), TimeUs: int64(r.uint())}
-	id := r.take(r.count())
-	if r.err != "" || s.Account(o.Account) == nil || o.ID > p.lastOrder {
-		r.fail("an order of " + p.Name + " has no account, or is above the last id given")
+	flags := r.U8()
+	o = trading.Order{Side: trading.Side(flags &^ hasInstructions), ID: r.Uint(), Account: r.U32(),
+		Price:  r.Price(),
+		Amount: r.Amount(), Remaining: r.Amount(), TimeUs: int64(r.Uint())}
+	id := r.Take(r.count())
+	if r.Bad() || s.Account(o.Account) == nil || o.ID > p.lastOrder {
+		r.Fail("an order of " + p.Name + " has no account, or is above the last id given")
 		return o, nil
 	}
 	r.found = append(r.found, openOrder{o.ID, o.Account, o.Side, o.TimeUs, id})
@@ -224,14 +200,12 @@ func (a *Account) restore(o *openOrder, pair uint16) error {
 // instructed reads what an order says, and what has become of it.
 func (r *reader) instructed(o *trading.Order) *trading.Instructed {
 	x := new(trading.Instructed)
-	rest, ok := x.Decode(r.b)
-	if !ok || r.version == plainVersion || plain(x) || x.Cancelled != 0 ||
+	if x.Read(&r.Reader); r.version == plainVersion || plain(x) || x.Cancelled != 0 ||
 		len(x.Prevented) > trading.KeptPrevented ||
 		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
-		r.fail("the instructions of an order have another form, or say nothing")
+		r.Fail("the instructions of an order have another form, or say nothing")
 		return x
 	}
-	r.b = rest
 	as := event.Order{ID: o.ID, Side: o.Side, Price: o.Price}
 	r.must(together(&as, &x.Instructions, x.Triggered))
 	return x
@@ -239,9 +213,9 @@ func (r *reader) instructed(o *trading.Order) *trading.Instructed {
 
 // iceberg reads the hidden part of an order in the book.
 func (r *reader) iceberg(o *trading.Order, x *trading.Instructed) matching.Iceberg {
-	hidden := r.amount()
+	hidden := r.Amount()
 	if hidden > 0 && x.Display == 0 || atOnce(&x.Instructions) || x.Waits() {
-		r.fail("an order in a book hides a part against its instructions, or cannot rest by them")
+		r.Fail("an order in a book hides a part against its instructions, or cannot rest by them")
 	}
 	if hidden == 0 {
 		return matching.Iceberg{}
@@ -252,26 +226,26 @@ func (r *reader) iceberg(o *trading.Order, x *trading.Instructed) matching.Icebe
 // stops reads the orders of a pair that wait for a trigger.
 func (r *openPart) stops(s *State, p *Pair) {
 	for range r.entries {
-		flags := r.upTo(stopQueued | stopRests)
+		flags := r.UpTo(stopQueued | stopRests)
 		var stop matching.Stop
 		if flags&stopRests != 0 {
-			id := r.uint()
+			id := r.Uint()
 			o, rests := p.Book.Get(id)
 			x := p.Instructed(id)
 			if !rests || x == nil || !twofold(x) {
-				r.fail("an order that rests and waits does not rest, or waits for nothing")
+				r.Fail("an order that rests and waits does not rest, or waits for nothing")
 				return
 			}
 			stop = secondHalf(&o, x)
 		} else {
 			o, x := r.order(s, p)
-			if r.err != "" || x == nil || !x.Waits() ||
+			if r.Bad() || x == nil || !x.Waits() ||
 				x.OCO != (trading.OCO{}) || x.Quote != 0 || o.Remaining != o.Amount {
-				r.fail("an order waits for nothing, or was filled in part")
+				r.Fail("an order waits for nothing, or was filled in part")
 				return
 			}
 			if _, rests := p.Book.Get(o.ID); rests {
-				r.fail("an order waits and rests")
+				r.Fail("an order waits and rests")
 				return
 			}
 			stop = matching.Stop{Order: o, Trigger: x.Trigger}
@@ -286,7 +260,7 @@ func (r *openPart) stops(s *State, p *Pair) {
 func (r *reader) checkTwofold(p *Pair) {
 	for id, x := range p.instructed {
 		if _, waits := p.Stops.Get(id); twofold(x) && !waits {
-			r.fail("the other half of an order does not wait")
+			r.Fail("the other half of an order does not wait")
 		}
 	}
 }
@@ -296,6 +270,6 @@ func (r *reader) checkBest(p *Pair) {
 	buy, _ := p.Book.Best(trading.Buy)
 	sell, _ := p.Book.Best(trading.Sell)
 	if t := p.Market.Ticker(0); t.Buy != buy || t.Sell != sell || t.TimeUs > p.timeUs {
-		r.fail("the market of " + p.Name + " has other best prices than its book, or is ahead")
+		r.Fail("the market of " + p.Name + " has other best prices than its book, or is ahead")
 	}
 }

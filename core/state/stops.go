@@ -149,8 +149,9 @@ func entersAs(r *event.Record, x *trading.Instructed) error {
 // prevention of trades with its own account, which is over when the order has met no other.
 func sameOrder(i, j *trading.Instructions) bool {
 	return i.Market == j.Market && i.IOC == j.IOC && i.FOK == j.FOK && i.ExpireUs == j.ExpireUs &&
-		i.PostOnly == j.PostOnly && i.Derived == j.Derived && i.Asked == j.Asked && i.Display == j.Display &&
-		i.Quote == j.Quote && i.OCO == j.OCO && i.SelfTradeOwn == j.SelfTradeOwn &&
+		i.PostOnly == j.PostOnly && i.Derived == j.Derived && i.Asked == j.Asked &&
+		i.Display == j.Display && i.Quote == j.Quote && i.OCO == j.OCO &&
+		i.SelfTradeOwn == j.SelfTradeOwn &&
 		(i.SelfTrade == j.SelfTrade || i.SelfTrade == 0 && !i.SelfTradeOwn)
 }
 

@@ -14,10 +14,10 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 		return err
 	}
 	w := writer{size: pieceBytes, yield: yield}
-	if r.version >= namelessVersion && r.err == "" {
+	if r.version >= namelessVersion && !r.Bad() {
 		s.withhold()
 		w.begin(s)
-		for rest := r.b; !w.left; {
+		for rest := r.Rest(); !w.left; {
 			n := min(len(rest), pieceBytes)
 			w.buf = append(w.buf, rest[:n]...)
 			if rest = rest[n:]; len(rest) == 0 {

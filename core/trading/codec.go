@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"exchange/core/money"
+	"exchange/core/wire"
 )
 
 // The instructions of an order are stored in three places: its records, its row in the history, and
@@ -48,7 +49,7 @@ func (i *Instructions) flags() (flags uint64) {
 	return flags
 }
 
-// Append writes the instructions behind dst. It panics when Decode would refuse the bytes.
+// Append writes the instructions behind dst. It panics when Read would refuse the bytes.
 func (i *Instructions) Append(dst []byte) []byte {
 	if err := i.check(); err != "" {
 		panic("BUG: instructions are written with " + err)
@@ -123,49 +124,50 @@ func (i *Instructions) check() string {
 	return ""
 }
 
-// Decode reads what Append wrote from the beginning of b, and returns what follows it. Prevented
-// reuses its memory. ok is false for bytes that Append does not write; i is of no use then.
-func (i *Instructions) Decode(b []byte) (rest []byte, ok bool) {
-	r := reader{b: b}
-	flags := r.upTo(allInstructions)
+// Read reads what Append wrote; i is of no use if r turns bad. Prevented reuses its memory.
+func (i *Instructions) Read(r *wire.Reader) {
+	flags := r.UpTo(allInstructions)
 	*i = Instructions{Market: flags&hasMarket != 0, IOC: flags&hasIOC != 0, FOK: flags&hasFOK != 0,
 		PostOnly: flags&hasPostOnly != 0, Derived: flags&hasDerived != 0,
 		Prevented: i.Prevented[:0]}
 	if flags&hasExpire != 0 {
-		i.ExpireUs = int64(r.positive())
+		i.ExpireUs = notZero(r)
 	}
 	if flags&hasAsked != 0 {
-		i.Asked = money.Price(r.positive())
+		i.Asked = money.Price(notZero(r))
 	}
 	if flags&hasDisplay != 0 {
-		i.Display = money.Amount(r.positive())
+		i.Display = money.Amount(notZero(r))
 	}
 	if flags&hasQuote != 0 {
-		i.Quote = money.Amount(r.positive())
+		i.Quote = money.Amount(notZero(r))
 	}
 	if flags&hasSelfTrade != 0 {
-		mode := r.oneOf(ownMode | byte(SelfTradeCancelBoth))
+		mode := oneOf(r, ownMode|byte(SelfTradeCancelBoth))
 		i.SelfTrade, i.SelfTradeOwn = SelfTrade(mode&^ownMode), mode&ownMode != 0
 	}
 	if flags&hasPrevented != 0 {
-		r.prevented(i)
+		i.prevented(r)
 	}
 	if flags&hasOCO != 0 {
-		i.OCO = OCO{Trigger: money.Price(r.positive()), Price: money.Price(r.upTo(most))}
+		i.OCO = OCO{Trigger: money.Price(notZero(r)), Price: r.Price()}
 	}
 	if flags&hasCancelled != 0 {
-		i.Cancelled = Reason(r.oneOf(byte(CancelledDisconnect)))
+		i.Cancelled = Reason(oneOf(r, byte(CancelledDisconnect)))
 	}
-	return r.b, !r.bad
 }
 
-func (r *reader) prevented(i *Instructions) {
-	n, before := r.upTo(maxPrevented), uint32(0)
-	r.bad = r.bad || n == 0
-	for ; n > 0 && !r.bad; n-- {
-		p := Prevented{Before: uint32(r.upTo(1<<32 - 1)), Order: r.uint(), Cancel: r.uint(),
-			Price: money.Price(r.upTo(most)), Amount: money.Amount(r.upTo(most))}
-		r.bad = r.bad || p.Before < before
+func (i *Instructions) prevented(r *wire.Reader) {
+	n, before := r.UpTo(maxPrevented), uint32(0)
+	if n == 0 {
+		r.Fail("no prevented orders are there")
+	}
+	for ; n > 0 && !r.Bad(); n-- {
+		p := Prevented{Before: r.U32(), Order: r.Uint(), Cancel: r.Uint(), Price: r.Price(),
+			Amount: r.Amount()}
+		if p.Before < before {
+			r.Fail("prevented orders are not in order")
+		}
 		before = p.Before
 		i.Prevented = append(i.Prevented, p)
 	}
@@ -195,7 +197,7 @@ func (x *Instructed) Pack() Packed {
 	return Packed(kept.Append(nil))
 }
 
-// Append writes what Decode reads behind dst. It panics when Decode would refuse the bytes.
+// Append writes what Read reads behind dst. It panics when Read would refuse the bytes.
 func (x *Instructed) Append(dst []byte) []byte {
 	t := x.Trigger
 	if t.When > Fall || t.Price < 0 || (t.Price == 0) != (t.When == 0) {
@@ -211,26 +213,21 @@ func (x *Instructed) Append(dst []byte) []byte {
 	if t.When != 0 {
 		dst = binary.AppendUvarint(dst, uint64(t.Price))
 	}
-	hi, lo := x.Value.Bits()
-	return binary.AppendUvarint(binary.AppendUvarint(dst, lo), hi)
+	return wire.AppendBalance(dst, x.Value)
 }
 
-// Decode reads what Append wrote from the beginning of b, and returns what follows it. Prevented
-// reuses its memory. ok is false for bytes that Append does not write; x is of no use then.
-func (x *Instructed) Decode(b []byte) (rest []byte, ok bool) {
-	b, ok = x.Instructions.Decode(b)
-	r := reader{b: b, bad: !ok}
-	flags := r.byteUpTo(wasTriggered | directionMask)
+// Read reads what Append wrote; x is of no use if r turns bad. Prevented reuses its memory.
+func (x *Instructed) Read(r *wire.Reader) {
+	x.Instructions.Read(r)
+	flags := r.Byte()
 	x.Triggered = flags&wasTriggered != 0
 	x.Trigger = Trigger{When: Direction(flags & directionMask)}
-	if x.Trigger.When > Fall {
-		r.bad = true
+	if x.Trigger.When > Fall || flags > wasTriggered|directionMask {
+		r.Fail("a trigger has another direction")
 	} else if x.Trigger.When != 0 {
-		x.Trigger.Price = money.Price(r.positive())
+		x.Trigger.Price = money.Price(notZero(r))
 	}
-	lo, hi := r.uint(), r.uint()
-	x.Value = money.BalanceFromBits(hi, lo)
-	return r.b, !r.bad
+	x.Value = r.Balance()
 }
 
 // Open reads packed instructions, those of a plain limit order from "". ok is false for others than
@@ -242,59 +239,25 @@ func (p Packed) Open() (x Instructed, ok bool) {
 	if len(p) > maxPacked {
 		return x, false
 	}
-	rest, ok := x.Decode([]byte(p))
-	return x, ok && len(rest) == 0 && len(x.Prevented) <= KeptPrevented
+	r := wire.Read([]byte(p))
+	x.Read(&r)
+	return x, r.End() && len(x.Prevented) <= KeptPrevented
 }
 
-// most is the largest price, amount and time.
-const most = 1<<63 - 1
-
-// A reader reads instructions. At the first byte that does not fit it turns bad, and reads zeros
-// from then on.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
+// notZero reads a number that is not 0: a field of 0 is left out.
+func notZero(r *wire.Reader) int64 {
+	v := r.Int63()
+	if v == 0 {
+		r.Fail("a field of 0 is there")
 	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) upTo(limit uint64) uint64 {
-	v := r.uint()
-	if v > limit {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	return v
-}
-
-// positive reads a number that is not 0: a field of 0 is left out.
-func (r *reader) positive() uint64 {
-	v := r.upTo(most)
-	r.bad = r.bad || v == 0
 	return v
 }
 
 // oneOf reads a byte from 1 to the largest.
-func (r *reader) oneOf(largest byte) byte {
-	v := r.byteUpTo(largest)
-	r.bad = r.bad || v == 0
-	return v
-}
-
-func (r *reader) byteUpTo(largest byte) byte {
-	if len(r.b) == 0 || r.b[0] > largest {
-		r.bad, r.b = true, nil
-		return 0
+func oneOf(r *wire.Reader, largest byte) byte {
+	v := r.Byte()
+	if v == 0 || v > largest {
+		r.Fail("a byte is none of those that there are")
 	}
-	v := r.b[0]
-	r.b = r.b[1:]
 	return v
 }

@@ -13,7 +13,14 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/money"
+	"exchange/core/wire"
 )
+
+func decode(x interface{ Read(r *wire.Reader) }, b []byte) (rest []byte, ok bool) {
+	r := wire.Read(b)
+	x.Read(&r)
+	return r.Rest(), !r.Bad()
+}
 
 func positive(t *rapid.T, name string) int64 {
 	return rapid.OneOf(rapid.Int64Range(1, math.MaxInt64), rapid.Int64Range(1, 300)).Draw(t, name)
@@ -63,13 +70,13 @@ func TestInstructionsComeBackAsTheyWereAlsoIntoUsedOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := drawInstructions(t)
 		b := append(i.Append([]byte("before")), "behind"...)
-		rest, ok := used.Decode(b[len("before"):])
+		rest, ok := decode(&used, b[len("before"):])
 		if !ok || string(rest) != "behind" || !same(&used, &i) {
 			t.Fatalf("%+v came back as %+v, with %q behind, %v", i, used, rest, ok)
 		}
 		whole := i.Append(nil)
 		for n := range whole {
-			if _, ok := used.Decode(whole[:n:n]); ok {
+			if _, ok := decode(&used, whole[:n:n]); ok {
 				t.Fatalf("the first %d of %d bytes are read", n, len(whole))
 			}
 		}
@@ -173,7 +180,7 @@ func TestTheStoredInstructionsAreStillTheSame(t *testing.T) {
 		}
 		b, err := hex.DecodeString(want)
 		var back Instructions
-		if rest, ok := back.Decode(b); err != nil || !ok || len(rest) > 0 || !same(&back, &i) {
+		if rest, ok := decode(&back, b); err != nil || !ok || len(rest) > 0 || !same(&back, &i) {
 			t.Errorf("%s is read as %+v", want, back)
 		}
 	}
@@ -201,7 +208,7 @@ func TestInstructionsHaveOneForm(t *testing.T) {
 			b = binary.AppendUvarint(b, v)
 		}
 		var i Instructions
-		if _, ok := i.Decode(b); ok {
+		if _, ok := decode(&i, b); ok {
 			t.Errorf("%s is read as %+v", what, i)
 		}
 	}
@@ -252,7 +259,7 @@ func TestAHugeCountOfPreventedOrdersTakesNoMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for range 100 {
 		var i Instructions
-		if _, ok := i.Decode(b); ok {
+		if _, ok := decode(&i, b); ok {
 			t.Fatal("accepted")
 		}
 	}
@@ -266,10 +273,12 @@ func TestInstructionsAllocateNothing(t *testing.T) {
 	i := everything()
 	b := i.Append(nil)
 	var back Instructions
-	back.Decode(b)
+	r := wire.Read(b)
+	back.Read(&r)
 	if n := testing.AllocsPerRun(100, func() {
 		b = i.Append(b[:0])
-		back.Decode(b)
+		r = wire.Read(b)
+		back.Read(&r)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -317,7 +326,7 @@ func FuzzInstructions(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var i, again Instructions
-		rest, ok := i.Decode(b)
+		rest, ok := decode(&i, b)
 		if !ok {
 			return
 		}
@@ -325,7 +334,7 @@ func FuzzInstructions(f *testing.F) {
 		if len(written) > len(b)-len(rest) {
 			t.Fatalf("%x is written as %x, which is longer", b, written)
 		}
-		if rest, ok = again.Decode(written); !ok || len(rest) > 0 || !same(&again, &i) {
+		if rest, ok = decode(&again, written); !ok || len(rest) > 0 || !same(&again, &i) {
 			t.Fatalf("%+v came back as %+v", i, again)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/state"
+	"exchange/core/wire"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 	"exchange/persistence/memory"
@@ -322,7 +323,7 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 	info, err := json.Marshal(describe(h.s, h.store, image))
 	h.must(err)
 	trades := collect(t, h.store.Trades, persistence.TradeQuery{})
-	trade := codec.AppendTrade(keys(nil, trades[0].ID), &trades[0])
+	trade := codec.AppendTrade(wire.AppendUints(nil, trades[0].ID), &trades[0])
 	f := func(what string, fill func(*sink), words ...string) {
 		t.Helper()
 		_, err := check(crafted(t, fill))
@@ -366,7 +367,8 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 	f("a row that is cut off", func(s *sink) { whole(s); s.part(partTrade, trade[:len(trade)-1]) })
 	f("a row of an account beyond all numbers", func(s *sink) {
 		whole(s)
-		s.part(partDeposit, codec.AppendDeposit(keys(nil, 1<<32+1, 1), &persistence.Deposit{}))
+		s.part(partDeposit, codec.AppendDeposit(wire.AppendUints(nil, 1<<32+1, 1),
+			&persistence.Deposit{}))
 	})
 	f("a row without its key", func(s *sink) { whole(s); s.part(partOrder, nil) })
 	f("a part that is too long", func(s *sink) {
@@ -454,7 +456,8 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 				h.must(r.decode(partDeposit, part))
 				r.deposit.Amount++
 				d := &r.deposit
-				out.part(partDeposit, codec.AppendDeposit(keys(nil, uint64(d.Account), d.ID), d))
+				out.part(partDeposit, codec.AppendDeposit(wire.AppendUints(nil,
+					uint64(d.Account), d.ID), d))
 			})},
 		} {
 			store := to(t, persistence.Retention{})

@@ -1,11 +1,10 @@
 package backup
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 	"strings"
 
+	"exchange/core/wire"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -58,61 +57,40 @@ func (r *rows) check() error {
 	return nil
 }
 
-func keys(b []byte, ks ...uint64) []byte {
-	for _, k := range ks {
-		b = binary.AppendUvarint(b, k)
-	}
-	return b
-}
-
 func (r *rows) decode(kind byte, b []byte) error {
 	r.kind = kind
-	var bad bool
-	next := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			bad = true
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
-	upTo := func(limit uint64) uint64 {
-		v := next()
-		bad = bad || v > limit
-		return v
-	}
+	d := wire.Read(b)
 	var err error
 	switch kind {
 	case partTrade:
-		id := next()
-		err = codec.DecodeTrade(b, id, &r.trade)
+		id := d.Uint()
+		err = codec.DecodeTrade(d.Rest(), id, &r.trade)
 	case partOrder:
-		account, id := upTo(math.MaxUint32), next()
-		err = codec.DecodeOrder(b, uint32(account), id, &r.order)
+		account, id := d.U32(), d.Uint()
+		err = codec.DecodeOrder(d.Rest(), account, id, &r.order)
 	case partDeposit:
-		account, id := upTo(math.MaxUint32), next()
-		err = codec.DecodeDeposit(b, uint32(account), id, &r.deposit)
+		account, id := d.U32(), d.Uint()
+		err = codec.DecodeDeposit(d.Rest(), account, id, &r.deposit)
 	case partWithdrawal:
-		id := next()
-		err = codec.DecodeWithdrawal(b, id, &r.withdrawal)
+		id := d.Uint()
+		err = codec.DecodeWithdrawal(d.Rest(), id, &r.withdrawal)
 	case partCandle:
-		pair, frame, time := upTo(math.MaxUint16), upTo(math.MaxUint8), next()
-		err = codec.DecodeCandle(b, uint16(pair), uint8(frame), time, &r.candle)
+		pair, frame, time := d.U16(), d.U8(), d.Uint()
+		err = codec.DecodeCandle(d.Rest(), pair, frame, time, &r.candle)
 	case partAction:
-		seq := next()
-		err = codec.DecodeAction(b, seq, &r.action)
+		seq := d.Uint()
+		err = codec.DecodeAction(d.Rest(), seq, &r.action)
 	case partNonce:
-		r.nonce.Nonce = next()
-		r.nonce.Key = string(b)
+		r.nonce.Nonce = d.Uint()
+		r.nonce.Key = string(d.Rest())
 	case partInfo, partImage:
 		return fmt.Errorf("a part of kind %q stands among the rows", kind)
 	default:
 		return fmt.Errorf("%w: it has a part of unknown kind %q; use a newer program",
 			persistence.ErrVersion, kind)
 	}
-	if bad {
-		return fmt.Errorf("a row of kind %q is cut off, or has impossible values", kind)
+	if d.Bad() {
+		return fmt.Errorf("a row of kind %q: %s", kind, d.Fault())
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"exchange/core/market"
 	"exchange/core/state"
+	"exchange/core/wire"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -124,7 +125,7 @@ func (w *writer) trades() error {
 			if int(t.Pair) > len(pairs) || t.ID > pairs[t.Pair-1].LastTrade() {
 				return true
 			}
-			return w.row(partTrade, codec.AppendTrade(keys(w.buffer[:0], t.ID), t))
+			return w.row(partTrade, codec.AppendTrade(wire.AppendUints(w.buffer[:0], t.ID), t))
 		})
 }
 
@@ -134,16 +135,16 @@ func (w *writer) accounts() error {
 	for _, a := range w.state.Accounts() {
 		err := w.store.Orders(w.ctx, persistence.OrderQuery{Account: a.ID, MaxSeq: w.state.Seq()},
 			func(o *persistence.Order) bool {
-				return w.row(partOrder, codec.AppendOrder(keys(w.buffer[:0], uint64(a.ID), o.ID),
-					o))
+				return w.row(partOrder, codec.AppendOrder(wire.AppendUints(w.buffer[:0],
+					uint64(a.ID), o.ID), o))
 			})
 		if err := cmp.Or(err, w.out.err); err != nil {
 			return err
 		}
 		err = w.store.Deposits(w.ctx, persistence.DepositQuery{Account: a.ID,
 			Before: lastDeposit + 1}, func(d *persistence.Deposit) bool {
-			return w.row(partDeposit, codec.AppendDeposit(keys(w.buffer[:0], uint64(a.ID), d.ID),
-				d))
+			return w.row(partDeposit, codec.AppendDeposit(wire.AppendUints(w.buffer[:0],
+				uint64(a.ID), d.ID), d))
 		})
 		if err := cmp.Or(err, w.out.err); err != nil {
 			return err
@@ -155,7 +156,8 @@ func (w *writer) accounts() error {
 func (w *writer) withdrawals() error {
 	return w.store.Withdrawals(w.ctx,
 		persistence.WithdrawalQuery{MaxSeq: w.state.Seq()}, func(d *persistence.Withdrawal) bool {
-			return w.row(partWithdrawal, codec.AppendWithdrawal(keys(w.buffer[:0], d.ID), d))
+			return w.row(partWithdrawal, codec.AppendWithdrawal(wire.AppendUints(w.buffer[:0],
+				d.ID), d))
 		})
 }
 
@@ -170,7 +172,7 @@ func (w *writer) candles() error {
 			}
 			add := func(c *persistence.Candle) bool {
 				return w.row(partCandle, codec.AppendCandle(
-					keys(w.buffer[:0], uint64(p.Number), uint64(f), uint64(c.Time)), c))
+					wire.AppendUints(w.buffer[:0], uint64(p.Number), uint64(f), uint64(c.Time)), c))
 			}
 			add(&persistence.Candle{Pair: p.Number, Frame: uint8(f), Time: newest.Time,
 				Open: newest.Open, High: newest.High, Low: newest.Low,
@@ -191,7 +193,7 @@ func (w *writer) candles() error {
 func (w *writer) actions() error {
 	return w.store.Actions(w.ctx, persistence.ActionQuery{Before: w.state.Seq() + 1},
 		func(a *persistence.Action) bool {
-			return w.row(partAction, codec.AppendAction(keys(w.buffer[:0], a.Seq), a))
+			return w.row(partAction, codec.AppendAction(wire.AppendUints(w.buffer[:0], a.Seq), a))
 		})
 }
 
@@ -201,7 +203,7 @@ func (w *writer) actions() error {
 func (w *writer) nonces() error {
 	return w.store.Nonces(w.ctx, func(key string, nonce uint64) {
 		if w.state.KeyByName(key) != nil {
-			w.row(partNonce, append(keys(w.buffer[:0], nonce), key...))
+			w.row(partNonce, append(wire.AppendUints(w.buffer[:0], nonce), key...))
 		}
 	})
 }

@@ -38,13 +38,14 @@ var coreFaults = []Fault{
 	{"a record expires no order", "core/event/instructions_codec.go", "if n == 0 «&& !FAULT »{",
 		"core/event", "TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused"},
 	{"an unknown instruction is skipped", "core/trading/codec.go",
-		"flags := r.upTo(«most)\nif FAULT {\nflags &= »allInstructions«)→\n} else if flags > " +
-			"allInstructions {\nr.bad = true\n}»", "core/trading", "TestInstructionsHaveOneForm"},
+		"flags := r.UpTo(«1<<63 - 1)\nif FAULT {\nflags &= »allInstructions«)→\n} else if " +
+			"flags > allInstructions {\nr.Fail(\"unknown\")\n}»", "core/trading",
+		"TestInstructionsHaveOneForm"},
 	{"an instruction of 0 is read", "core/trading/codec.go",
-		"r.bad = r.bad || v == 0 «&& !FAULT\n»return v\n}\n// oneOf", "core/trading",
+		"if v == 0 «&& !FAULT »{\nr.Fail(\"a field of 0 is there\")", "core/trading",
 		"TestInstructionsHaveOneForm"},
 	{"prevented orders are read in any order", "core/trading/codec.go",
-		"r.bad = r.bad || p.Before < before« && !FAULT»", "core/trading",
+		"if p.Before < before «&& !FAULT »{", "core/trading",
 		"TestInstructionsHaveOneForm"},
 	{"all prevented orders are kept", "core/trading/codec.go",
 		"x.Prevented[:min(len(x.Prevented), KeptPrevented«*map[bool]int{false: 1, true: " +

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -10,14 +11,14 @@ import (
 func AppendAction(dst []byte, a *persistence.Action) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(a.TimeUs))
-	dst = appendText(dst, a.Operator)
-	return appendText(dst, a.What)
+	dst = wire.AppendText(dst, a.Operator)
+	return wire.AppendText(dst, a.What)
 }
 
 // DecodeAction reads what AppendAction wrote.
 func DecodeAction(row []byte, seq uint64, a *persistence.Action) error {
 	d := open(row)
-	*a = persistence.Action{Seq: seq, TimeUs: int64(d.uvarint()),
+	*a = persistence.Action{Seq: seq, TimeUs: int64(d.Uint()),
 		Operator: d.text(), What: d.text()}
 	return d.close("action", seq)
 }

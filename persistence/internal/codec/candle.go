@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"exchange/core/money"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -16,25 +17,24 @@ func AppendCandle(dst []byte, c *persistence.Candle) []byte {
 	dst = binary.AppendVarint(dst, int64(c.Low-c.Open))
 	dst = binary.AppendVarint(dst, int64(c.Close-c.Open))
 	hi, lo := c.Volume.Bits()
-	dst = binary.AppendUvarint(dst, hi)
-	return binary.AppendUvarint(dst, lo)
+	return wire.AppendUints(dst, hi, lo)
 }
 
 // DecodeCandle reads what AppendCandle wrote.
 func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persistence.Candle) error {
 	d := open(row)
-	first := d.upTo(1<<63 - 1)
+	first := d.UpTo(1<<63 - 1)
 	price := func() money.Price {
-		p := int64(first) + d.varint()
+		p := int64(first) + d.Int()
 		if p < 0 {
-			d.bad = true
+			d.Fail("a price below 0")
 		}
 		return money.Price(p)
 	}
 	*c = persistence.Candle{Pair: pair, Frame: frame, Time: int64(time), Open: money.Price(first),
 		High: price(), Low: price(), Close: price()}
-	hi := d.uvarint()
-	c.Volume = money.TotalFromBits(hi, d.uvarint())
+	hi := d.Uint()
+	c.Volume = money.TotalFromBits(hi, d.Uint())
 	return d.close("candle", time)
 }
 

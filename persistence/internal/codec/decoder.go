@@ -1,36 +1,24 @@
 package codec
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"exchange/core/money"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
-func appendText(dst []byte, s string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(s)))
-	return append(dst, s...)
-}
-
-func appendBalance(dst []byte, b money.Balance) []byte {
-	hi, lo := b.Bits()
-	dst = binary.AppendUvarint(dst, hi)
-	return binary.AppendUvarint(dst, lo)
-}
-
-// decoder reads a row; after the first fault it yields zeros and close reports it.
+// decoder reads a row; close reports the first fault.
 type decoder struct {
-	rest    []byte
-	bad     bool
+	wire.Reader
 	version byte
 	more    bool // it has more at its end: one of versionMore
 }
 
 func open(row []byte) decoder {
-	d := decoder{rest: row}
-	if d.version = d.byte(); d.version != Version {
-		d.bad = true
+	d := decoder{Reader: wire.Read(row)}
+	if d.version = d.Byte(); d.version != Version {
+		d.Fail("another version")
 	}
 	return d
 }
@@ -40,62 +28,20 @@ func openMore(row []byte) decoder {
 	if len(row) == 0 || row[0] != versionMore {
 		return open(row)
 	}
-	return decoder{rest: row[1:], version: Version, more: true}
+	return decoder{Reader: wire.Read(row[1:]), version: Version, more: true}
 }
 
-func (d *decoder) byte() byte {
-	if len(d.rest) == 0 {
-		d.bad = true
-		return 0
-	}
-	b := d.rest[0]
-	d.rest = d.rest[1:]
-	return b
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) upTo(limit uint64) uint64 {
-	v := d.uvarint()
-	if v > limit {
-		d.bad = true
-		return 0
-	}
-	return v
-}
+func (d *decoder) text() string { return d.Text(d.Len()) }
 
 func (d *decoder) balance() money.Balance {
-	hi := d.uvarint()
-	return money.BalanceFromBits(hi, d.uvarint())
+	hi, lo := d.Uint(), d.Uint()
+	return money.BalanceFromBits(hi, lo)
 }
 
-func (d *decoder) text() string {
-	n := d.uvarint()
-	if n > uint64(len(d.rest)) {
-		d.bad, d.rest = true, nil
-		return ""
-	}
-	s := string(d.rest[:n])
-	d.rest = d.rest[n:]
-	return s
+// appendBalance writes a balance as rows have it: the high 64 bits first.
+func appendBalance(dst []byte, b money.Balance) []byte {
+	hi, lo := b.Bits()
+	return wire.AppendUints(dst, hi, lo)
 }
 
 // close reports whether the row was read to its end without a fault.
@@ -104,9 +50,9 @@ func (d *decoder) close(kind string, id uint64) error {
 	case d.version != Version:
 		return fmt.Errorf("%w: the row of %s %d: %w", persistence.ErrCorrupt, kind, id,
 			unknownVersion(d.version))
-	case d.bad || len(d.rest) != 0:
-		return fmt.Errorf("%w: the row of %s %d has a wrong length; restore a backup",
-			persistence.ErrCorrupt, kind, id)
+	case !d.End():
+		return fmt.Errorf("%w: the row of %s %d: %s; restore a backup", persistence.ErrCorrupt,
+			kind, id, d.Fault())
 	}
 	return nil
 }

@@ -4,17 +4,15 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"exchange/core/money"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
 // AppendDeposit writes everything of p but its id and its account, which its list knows.
 func AppendDeposit(dst []byte, p *persistence.Deposit) []byte {
 	dst = append(dst, Version)
-	dst = binary.AppendUvarint(dst, uint64(p.Currency))
-	dst = binary.AppendUvarint(dst, uint64(p.Amount))
-	dst = binary.AppendUvarint(dst, uint64(p.TimeUs))
-	return appendText(dst, p.Reference)
+	dst = wire.AppendUints(dst, uint64(p.Currency), uint64(p.Amount), uint64(p.TimeUs))
+	return wire.AppendText(dst, p.Reference)
 }
 
 // DecodeDeposit reads what AppendDeposit wrote.
@@ -23,9 +21,9 @@ func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit
 	*p = persistence.Deposit{
 		ID:        id,
 		Account:   account,
-		Currency:  uint16(d.upTo(1<<16 - 1)),
-		Amount:    money.Amount(d.upTo(1<<63 - 1)),
-		TimeUs:    int64(d.uvarint()),
+		Currency:  d.U16(),
+		Amount:    d.Amount(),
+		TimeUs:    int64(d.Uint()),
 		Reference: d.text(),
 	}
 	return d.close("deposit", id)
@@ -35,25 +33,19 @@ func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit
 // row.
 func AppendReference(dst []byte, p *persistence.Deposit) []byte {
 	dst = append(dst, Version)
-	dst = binary.AppendUvarint(dst, uint64(p.Account))
-	dst = binary.AppendUvarint(dst, p.ID)
+	dst = wire.AppendUints(dst, uint64(p.Account), p.ID)
 	return AppendDeposit(dst, p)
 }
 
 // DecodeReference reads what AppendReference wrote, for the entry of a reference.
 func DecodeReference(entry []byte, reference string, p *persistence.Deposit) error {
-	if len(entry) == 0 || entry[0] != Version {
-		return fmt.Errorf("%w: the entry of reference %q has another version",
-			persistence.ErrCorrupt, reference)
+	d := open(entry)
+	account, id := d.U32(), d.Uint()
+	if d.Bad() {
+		return fmt.Errorf("%w: the entry of reference %q: %s", persistence.ErrCorrupt, reference,
+			d.Fault())
 	}
-	entry = entry[1:]
-	account, n := binary.Uvarint(entry)
-	id, m := binary.Uvarint(entry[max(n, 0):])
-	if n <= 0 || m <= 0 || account > 1<<32-1 {
-		return fmt.Errorf("%w: the entry of reference %q is cut off",
-			persistence.ErrCorrupt, reference)
-	}
-	if err := DecodeDeposit(entry[n+m:], uint32(account), id, p); err != nil {
+	if err := DecodeDeposit(d.Rest(), account, id, p); err != nil {
 		return err
 	}
 	if p.Reference != reference {
@@ -67,11 +59,11 @@ func DecodeReference(entry []byte, reference string, p *persistence.Deposit) err
 func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, w.Seq)
-	dst = appendText(dst, w.Name)
+	dst = wire.AppendText(dst, w.Name)
 	dst = binary.AppendUvarint(dst, uint64(len(w.Holdings)))
 	for i := range w.Holdings {
 		h := &w.Holdings[i]
-		dst = appendText(dst, h.Currency)
+		dst = wire.AppendText(dst, h.Currency)
 		dst = appendBalance(dst, h.Balance)
 		dst = appendBalance(dst, h.Reserve)
 	}
@@ -81,8 +73,8 @@ func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
 // DecodeWallet reads what AppendWallet wrote.
 func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 	d := open(row)
-	*w = persistence.Wallet{Account: account, Seq: d.uvarint(), Name: d.text()}
-	for n := d.upTo(uint64(len(row))); n > 0 && !d.bad; n-- {
+	*w = persistence.Wallet{Account: account, Seq: d.Uint(), Name: d.text()}
+	for n := d.UpTo(uint64(len(row))); n > 0 && !d.Bad(); n-- {
 		w.Holdings = append(w.Holdings,
 			persistence.Holding{Currency: d.text(), Balance: d.balance(), Reserve: d.balance()})
 	}
@@ -96,16 +88,13 @@ func AppendWithdrawal(dst []byte, d *persistence.Withdrawal) []byte {
 		version = versionMore
 	}
 	dst = append(dst, version, d.Status)
-	dst = binary.AppendUvarint(dst, d.ClosedSeq)
-	dst = binary.AppendUvarint(dst, uint64(d.Account))
-	dst = binary.AppendUvarint(dst, uint64(d.Currency))
-	dst = binary.AppendUvarint(dst, uint64(d.Amount))
-	dst = binary.AppendUvarint(dst, uint64(d.TimeUs))
+	dst = wire.AppendUints(dst, d.ClosedSeq, uint64(d.Account), uint64(d.Currency),
+		uint64(d.Amount), uint64(d.TimeUs))
 	dst = binary.AppendVarint(dst, d.ClosedUs-d.TimeUs)
-	dst = appendText(dst, d.Address)
-	dst = appendText(dst, d.Details)
+	dst = wire.AppendText(dst, d.Address)
+	dst = wire.AppendText(dst, d.Details)
 	if d.ClientID != "" {
-		dst = appendText(dst, d.ClientID)
+		dst = wire.AppendText(dst, d.ClientID)
 	}
 	return dst
 }
@@ -115,19 +104,21 @@ func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
 	r := openMore(row)
 	*d = persistence.Withdrawal{
 		ID:        id,
-		Status:    r.byte(),
-		ClosedSeq: r.uvarint(),
-		Account:   uint32(r.upTo(1<<32 - 1)),
-		Currency:  uint16(r.upTo(1<<16 - 1)),
-		Amount:    money.Amount(r.upTo(1<<63 - 1)),
-		TimeUs:    int64(r.uvarint()),
+		Status:    r.Byte(),
+		ClosedSeq: r.Uint(),
+		Account:   r.U32(),
+		Currency:  r.U16(),
+		Amount:    r.Amount(),
+		TimeUs:    int64(r.Uint()),
 	}
-	d.ClosedUs = d.TimeUs + r.varint()
+	d.ClosedUs = d.TimeUs + r.Int()
 	d.Address = r.text()
 	d.Details = r.text()
 	if r.more {
 		d.ClientID = r.text()
-		r.bad = r.bad || d.ClientID == ""
+		if d.ClientID == "" {
+			r.Fail("an empty client id")
+		}
 	}
 	return r.close("withdrawal", id)
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -41,14 +41,8 @@ func AppendTrade(dst []byte, t *persistence.Trade) []byte {
 		flags |= tradeHasFees
 	}
 	dst = append(dst, Version, flags)
-	dst = binary.AppendUvarint(dst, uint64(t.Pair))
-	dst = binary.AppendUvarint(dst, uint64(t.Price))
-	dst = binary.AppendUvarint(dst, uint64(t.Amount))
-	dst = binary.AppendUvarint(dst, uint64(t.TimeUs))
-	dst = binary.AppendUvarint(dst, uint64(t.Taker))
-	dst = binary.AppendUvarint(dst, uint64(t.Maker))
-	dst = binary.AppendUvarint(dst, t.TakerOrder)
-	dst = binary.AppendUvarint(dst, t.MakerOrder)
+	dst = wire.AppendUints(dst, uint64(t.Pair), uint64(t.Price), uint64(t.Amount), uint64(t.TimeUs),
+		uint64(t.Taker), uint64(t.Maker), t.TakerOrder, t.MakerOrder)
 	if fees {
 		dst = appendBalance(dst, t.TakerFee)
 		dst = appendBalance(dst, t.MakerFee)
@@ -80,26 +74,26 @@ func TradeMatches(row []byte, q *persistence.TradeQuery) bool {
 	if q.Pair == 0 && q.MySide == 0 {
 		return true
 	}
-	d := decoder{rest: row[2:]}
-	if pair := d.uvarint(); q.Pair != 0 && pair != uint64(q.Pair) && !d.bad {
+	d := wire.Read(row[2:])
+	if pair := d.Uint(); q.Pair != 0 && pair != uint64(q.Pair) && !d.Bad() {
 		return false
 	}
 	if q.MySide == 0 && q.SinceUs == 0 && q.UntilUs == 0 {
 		return true
 	}
-	d.uvarint() // price
-	d.uvarint() // amount
-	time := int64(d.uvarint())
-	if !d.bad && (q.SinceUs != 0 && time < q.SinceUs || q.UntilUs != 0 && time > q.UntilUs) {
+	d.Uint() // price
+	d.Uint() // amount
+	time := int64(d.Uint())
+	if !d.Bad() && (q.SinceUs != 0 && time < q.SinceUs || q.UntilUs != 0 && time > q.UntilUs) {
 		return false
 	}
 	if q.MySide == 0 {
 		return true
 	}
-	if taker := d.uvarint(); taker != uint64(q.Account) {
+	if taker := d.Uint(); taker != uint64(q.Account) {
 		side = side.Opposite()
 	}
-	return d.bad || side == q.MySide
+	return d.Bad() || side == q.MySide
 }
 
 // TradeTime returns the time of an encoded trade, without decoding the rest. A row is damaged if ok
@@ -108,12 +102,12 @@ func TradeTime(row []byte) (us int64, ok bool) {
 	if len(row) < 2 || row[0] != Version {
 		return 0, false
 	}
-	d := decoder{rest: row[2:]}
-	d.uvarint() // pair
-	d.uvarint() // price
-	d.uvarint() // amount
-	us = int64(d.uvarint())
-	return us, !d.bad
+	d := wire.Read(row[2:])
+	d.Uint() // pair
+	d.Uint() // price
+	d.Uint() // amount
+	us = int64(d.Uint())
+	return us, !d.Bad()
 }
 
 // MarkSize is the length of a mark with its checksum.
@@ -149,18 +143,18 @@ func MarkMatches(mark string, q *persistence.TradeQuery) bool {
 // DecodeTrade reads what AppendTrade wrote.
 func DecodeTrade(row []byte, id uint64, t *persistence.Trade) error {
 	d := open(row)
-	flags := d.byte()
+	flags := d.Byte()
 	*t = persistence.Trade{
 		ID:         id,
 		TakerSide:  trading.Side(flags & sideMask),
-		Pair:       uint16(d.upTo(1<<16 - 1)),
-		Price:      money.Price(d.upTo(1<<63 - 1)),
-		Amount:     money.Amount(d.upTo(1<<63 - 1)),
-		TimeUs:     int64(d.uvarint()),
-		Taker:      uint32(d.upTo(1<<32 - 1)),
-		Maker:      uint32(d.upTo(1<<32 - 1)),
-		TakerOrder: d.uvarint(),
-		MakerOrder: d.uvarint(),
+		Pair:       d.U16(),
+		Price:      d.Price(),
+		Amount:     d.Amount(),
+		TimeUs:     int64(d.Uint()),
+		Taker:      d.U32(),
+		Maker:      d.U32(),
+		TakerOrder: d.Uint(),
+		MakerOrder: d.Uint(),
 	}
 	if flags&tradeHasFees != 0 {
 		t.TakerFee = d.balance()
@@ -180,18 +174,14 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 		version = versionMore
 	}
 	dst = append(dst, version, flags)
-	dst = binary.AppendUvarint(dst, o.ClosedSeq)
-	dst = binary.AppendUvarint(dst, uint64(o.Pair))
-	dst = binary.AppendUvarint(dst, uint64(o.Price))
-	dst = binary.AppendUvarint(dst, uint64(o.Amount))
-	dst = binary.AppendUvarint(dst, uint64(o.Remaining))
-	dst = binary.AppendUvarint(dst, uint64(o.TimeUs))
+	dst = wire.AppendUints(dst, o.ClosedSeq, uint64(o.Pair), uint64(o.Price), uint64(o.Amount),
+		uint64(o.Remaining), uint64(o.TimeUs))
 	dst = binary.AppendVarint(dst, o.ClosedUs-o.TimeUs)
 	if o.ClientID != "" {
-		dst = appendText(dst, o.ClientID)
+		dst = wire.AppendText(dst, o.ClientID)
 	}
 	if o.Instructed != "" {
-		dst = appendText(dst, string(o.Instructed))
+		dst = wire.AppendText(dst, string(o.Instructed))
 	}
 	return dst
 }
@@ -227,27 +217,27 @@ func ClientOrderMatches(o *persistence.Order, q *persistence.OrderQuery) bool {
 // DecodeOrder reads what AppendOrder wrote.
 func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) error {
 	d := openMore(row)
-	flags := d.byte()
+	flags := d.Byte()
 	*o = persistence.Order{
 		ID:        id,
 		Account:   account,
 		Side:      trading.Side(flags & sideMask),
 		Status:    flags >> statusShift & 3,
-		ClosedSeq: d.uvarint(),
-		Pair:      uint16(d.upTo(1<<16 - 1)),
-		Price:     money.Price(d.upTo(1<<63 - 1)),
-		Amount:    money.Amount(d.upTo(1<<63 - 1)),
-		Remaining: money.Amount(d.upTo(1<<63 - 1)),
-		TimeUs:    int64(d.uvarint()),
+		ClosedSeq: d.Uint(),
+		Pair:      d.U16(),
+		Price:     d.Price(),
+		Amount:    d.Amount(),
+		Remaining: d.Amount(),
+		TimeUs:    int64(d.Uint()),
 	}
-	o.ClosedUs = o.TimeUs + d.varint()
+	o.ClosedUs = o.TimeUs + d.Int()
 	if flags&orderHasClient != 0 {
 		o.ClientID = d.text()
 	}
 	if d.more {
 		o.Instructed = trading.Packed(d.text())
 		if _, ok := o.Instructed.Open(); !ok || o.Instructed == "" {
-			d.bad = true
+			d.Fail("impossible instructions")
 		}
 	}
 	return d.close("order", id)
