@@ -27,16 +27,17 @@ type machine struct {
 	root string
 	s    *exchangetest.Server // its program, environment and mails
 	more []string             // further variables of the environment
+
+	stand []string // addresses of pages, each with the one that stands for it
 }
 
 // systemctl stands for systemd: it keeps the unit's process, and knows a drop-in of /run. Its start
-// returns when /readyz answers 200, which is what a reader waits for.
+// returns when /readyz answers 200, which is what a reader waits for. Over ssh it returns at once.
 const systemctl = `#!/bin/sh
 set -eu
 pid=ROOT/run/exchange.pid log=ROOT/log
 alive() { [ -s $pid ] && [ -n "$(readlink /proc/$(cat $pid)/exe)" ]; }
-start() {
-	! alive || return 0
+launch() {
 	command=$(cat ROOT/etc/systemd/system/exchange.service \
 		ROOT/run/systemd/system/exchange.service.d/*.conf 2>/dev/null |
 		sed -n 's/^ExecStart=//p' | tail -n 1)
@@ -45,6 +46,10 @@ start() {
 	[ ! -e ROOT/etc/exchange/environment ] || . ROOT/etc/exchange/environment
 	setsid $command >$log 2>&1 </dev/null &
 	echo $! >$pid
+}
+start() {
+	alive || launch
+	[ -z "${SSH_CONNECTION-}" ] || return 0
 	until curl -fso ROOT/run/ready http://LISTEN/readyz; do
 		alive || { cat $log >&2; exit 1; }
 		sleep 0.05
@@ -60,6 +65,8 @@ start) start ;;
 stop) stop ;;
 restart) stop; start ;;
 reload) kill -HUP $(cat $pid) ;;
+enable) start ;; # --now
+disable) stop ;; # --now
 daemon-reload) ;;
 *) echo "this systemctl knows no $1" >&2; exit 1 ;;
 esac
@@ -88,10 +95,16 @@ func newMachine(t *testing.T, s *exchangetest.Server, more string) *machine {
 	m.write("/etc/systemd/system/exchange.service", m.rooted(string(unit)), 0o600)
 	m.write("/etc/exchange/exchange.yaml", exchangetest.Settings+"listen: "+s.Listen+"\n"+
 		m.rooted(more), 0o600)
-	m.write("/usr/bin/systemctl", strings.NewReplacer("ROOT", root, "LISTEN",
-		s.Listen).Replace(systemctl), 0o700)
-	m.write("/usr/bin/chown", "#!/bin/sh\n", 0o700) // all users are one here
-	for _, folder := range []string{"/var/lib/exchange", "/run", "/safe", "/tmp",
+	asks, err := exec.LookPath("curl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("ROOT", root, "LISTEN", s.Listen, "CURL", asks)
+	for name, text := range map[string]string{"systemctl": systemctl, "ssh": ssh, "scp": scp,
+		"curl": curl, "chown": "#!/bin/sh\n"} { // all users are one here
+		m.write("/usr/bin/"+name, here.Replace(text), 0o700)
+	}
+	for _, folder := range []string{"/var/lib/exchange", "/root", "/run", "/safe", "/tmp",
 		"/usr/local/bin"} {
 		if err := os.MkdirAll(m.path(folder), 0o700); err != nil {
 			t.Fatal(err)
@@ -129,7 +142,8 @@ func (m *machine) rooted(text string) string {
 func (m *machine) sh(commands string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "sh", "-eu", "-c", m.rooted(commands))
+	c := exec.CommandContext(ctx, "sh", "-eu", "-c",
+		strings.NewReplacer(m.stand...).Replace(m.rooted(commands)))
 	c.Dir = m.path("/var/lib/exchange")
 	c.Env = slices.DeleteFunc(slices.Clone(m.s.Env), func(v string) bool {
 		return strings.HasPrefix(v, "EXCHANGE_OPERATOR") // the usual socket
@@ -289,11 +303,12 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		}
 	},
 	"A stolen node.key or ca.key": func(t *testing.T) {
-		office := threeMachines(t)
+		office, nodes := threeMachines(t)
 		office.play("runbook.md", "A stolen node.key or ca.key")
-		office.does("ssh a exchange deposit alice BTC 1 --reference second; ssh b exchange audit")
+		nodes["a"].does("exchange deposit alice BTC 1 --reference second")
+		nodes["b"].does("exchange audit")
 		office.does("scp certs-before/c/node.key certs-before/c/node.crt c:/etc/exchange/cluster/")
-		office.refuses("timeout 10 ssh c systemctl restart exchange", "") // it is never ready
+		nodes["c"].refuses("timeout 10 systemctl restart exchange", "") // it is never ready
 	},
 	"A stolen token of operators": func(t *testing.T) {
 		operator := exchangetest.FreeAddress(t)
@@ -328,13 +343,10 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		m.works("the key", call, true)
 	},
 	"When two disks of three are gone": func(t *testing.T) {
-		office := threeMachines(t)
-		office.does("ssh a systemctl stop exchange; ssh b systemctl stop exchange")
-		root, err := os.Readlink(office.path("/run/c"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &machine{t: t, root: root, s: office.s}
+		_, nodes := threeMachines(t)
+		nodes["a"].does("systemctl stop exchange")
+		nodes["b"].does("systemctl stop exchange")
+		c := nodes["c"]
 		c.play("operations.md", "When two disks of three are gone")
 		c.does("exchange deposit alice BTC 1 --reference second")
 	},
@@ -358,54 +370,73 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 const (
 	ssh = `#!/bin/sh
 set -eu
-node=$1
+root=$(readlink ROOT/run/$1)
 shift
-root=$(readlink ROOT/run/$node)
-cd $root/var/lib/exchange
-PATH=$root/usr/bin:$root/usr/local/bin:$PATH exec "$@"
+cd $root/root
+export SSH_CONNECTION=office PATH=$root/usr/bin:$root/usr/local/bin:$PATH
+exec sh -c "$(printf '%s' "$*" | sed "s|ROOT|$root|g")"
 `
 	scp = `#!/bin/sh
 set -eu
+recursive=
+[ "$1" != -r ] || { recursive=-r; shift; }
 for to; do :; done
 node=${to%%:*} place=${to#*:}
 while [ $# -gt 1 ]; do
-	cp "$1" "$(readlink ROOT/run/$node)${place#ROOT}"
+	cp $recursive "$1" "$(readlink ROOT/run/$node)${place#ROOT}"
 	shift
 done
 `
+	// curl asks the machine's own exchange.
+	curl = `#!/bin/sh
+for a; do
+	shift
+	set -- "$@" "$(printf '%s' "$a" | sed s/127.0.0.1:8080/LISTEN/)"
+done
+exec CURL "$@"
+`
 )
+
+// reaches lets a machine reach another one by its name.
+func (m *machine) reaches(name string, other *machine) {
+	m.t.Helper()
+	if err := os.Symlink(other.root, m.path("/run/"+name)); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// nodes returns machines that are to be nodes of a cluster, by name, and starts none. m reaches them.
+func (m *machine) nodes(names ...string) map[string]*machine {
+	m.t.Helper()
+	all, list := map[string]*machine{}, []string(nil)
+	for i, name := range names {
+		address := exchangetest.FreeAddress(m.t)
+		list = append(list, name+"="+address)
+		m.stand = append(m.stand, fmt.Sprintf("10.0.0.%d:7000", i+1), address)
+	}
+	for _, name := range names {
+		n := newMachine(m.t, exchangetest.New(m.t, ""), "cluster:\n  nodes: "+
+			strings.Join(list, ",")+"\n  folder: /etc/exchange/cluster\n")
+		n.write("/etc/exchange/environment", "EXCHANGE_CLUSTER_NODE="+name+
+			"\nEXCHANGE_CLUSTER_PUBLIC_URL=http://"+n.s.Listen+"\n", 0o600)
+		n.stand = m.stand
+		m.reaches(name, n)
+		all[name] = n
+	}
+	return all
+}
 
 // threeMachines returns the office of a cluster, with the folder of `cluster init`, and the
 // machines of its nodes, which run.
-func threeMachines(t *testing.T) *machine {
+func threeMachines(t *testing.T) (office *machine, nodes map[string]*machine) {
 	t.Helper()
-	office := newMachine(t, exchangetest.New(t, ""), "")
+	office = newMachine(t, exchangetest.New(t, ""), "")
 	office.more = []string{"NODES=a b c"}
-	for name, text := range map[string]string{"ssh": ssh, "scp": scp} {
-		office.write("/usr/bin/"+name, strings.ReplaceAll(text, "ROOT", office.root), 0o700)
-	}
-	names, list := []string{"a", "b", "c"}, []string(nil)
-	for _, name := range names {
-		list = append(list, name+"="+exchangetest.FreeAddress(t))
-	}
-	office.does("exchange cluster init certs " + strings.Join(list, " "))
-	for _, name := range names {
-		m := newMachine(t, exchangetest.New(t, ""), "cluster:\n  nodes: "+strings.Join(list, ",")+
-			"\n  folder: /etc/exchange/cluster\n")
-		m.write("/etc/exchange/environment", "EXCHANGE_CLUSTER_NODE="+name+
-			"\nEXCHANGE_CLUSTER_PUBLIC_URL=http://"+m.s.Listen+"\n", 0o600)
-		err := exec.Command("cp", "-r", office.path("/var/lib/exchange/certs/"+name),
-			m.path("/etc/exchange/cluster")).Run()
-		if err == nil {
-			err = os.Symlink(m.root, office.path("/run/"+name))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	office.does("for node in $NODES; do ssh $node systemctl start exchange & done; wait")
-	office.does("ssh a exchange account create alice")
-	return office
+	nodes = office.nodes("a", "b", "c")
+	office.does(chapters(t, "operations.md")["Three nodes"][0])
+	office.does("for node in $NODES; do ssh $node systemctl start exchange; done")
+	nodes["a"].does("systemctl start exchange; exchange account create alice")
+	return office, nodes
 }
 
 func TestProceduresArePlayedAsTheyAreWritten(t *testing.T) {
