@@ -362,20 +362,22 @@ func (c dyingCluster) Standing() operator.Standing {
 	return c.fakeCluster.Standing()
 }
 
-// The newest member was heard of when the request came, because it has only just ended. It is
-// replaced all the same.
-func TestANewestMemberThatHasJustEndedIsReplaced(t *testing.T) {
-	c := dyingCluster{newFakeCluster()}
-	h := newHarness(t, nil)
-	h.retune(func(o *Options) { o.Cluster = c })
-	c.set(func(s *operator.Standing) {
-		s.Leader, s.Tick = "a", time.Millisecond
-		s.Nodes[2].Newest, s.Nodes[2].Silent = true, 0
-	})
-	a := asOperator(t, h.gateway)("POST", "/operator/v1/cluster/replace",
-		`{"node":"c","address":"h:1","old":"c"}`)
-	if a.status != 200 || !slices.Equal(c.asked, []string{"replace c c h:1"}) {
-		t.Errorf("it asks %q: %d %s", c.asked, a.status, a.body)
+// A member was heard of when the request came, because it has only just ended. It is replaced all
+// the same.
+func TestAMemberThatHasJustEndedIsReplaced(t *testing.T) {
+	for _, newest := range []bool{false, true} {
+		c := dyingCluster{newFakeCluster()}
+		h := newHarness(t, nil)
+		h.retune(func(o *Options) { o.Cluster = c })
+		c.set(func(s *operator.Standing) {
+			s.Leader, s.Tick = "a", time.Millisecond
+			s.Nodes[2].Newest, s.Nodes[2].Silent = newest, 0
+		})
+		a := asOperator(t, h.gateway)("POST", "/operator/v1/cluster/replace",
+			`{"node":"c","address":"h:1","old":"c"}`)
+		if a.status != 200 || !slices.Equal(c.asked, []string{"replace c c h:1"}) {
+			t.Errorf("newest %t: it asks %q: %d %s", newest, c.asked, a.status, a.body)
+		}
 	}
 }
 

@@ -191,15 +191,14 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
 
 var errJoinedLast = errors.New(", and joined last: it is not replaced once more")
 
-// heardOf returns what this node knows of the cluster once it has heard of the newest member, or
-// has not for so long that the member does not live: one that has just ended was heard of lately,
-// and is replaced. It waits for the newest member alone.
+// heardOf returns what this node knows of the cluster once a member has had the time to become
+// silent: one that has just ended was heard of lately, and is replaced.
 func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Standing, error) {
 	look := time.NewTicker(max(now.Tick, time.Millisecond))
 	defer look.Stop()
 	for range alive + 2 {
 		n := now.node(name)
-		if n == nil || !n.Newest || n.Role != Voter || n.Name == now.Node || n.Silent > alive {
+		if n == nil || n.Role != Voter || n.Name == now.Node || n.Silent > alive {
 			break
 		}
 		select {

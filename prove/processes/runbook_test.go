@@ -3,225 +3,16 @@
 package processes
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"exchange/persistence/redistest"
 	"exchange/prove/exchangetest"
 )
 
 // The pages' procedures are played as they are written: each block of commands, by a shell, on a
 // machine of its own that has the documented unit.
-
-// A machine is a folder that stands for the root of one. Absolute paths of a page are below it.
-type machine struct {
-	t    *testing.T
-	root string
-	s    *exchangetest.Server // its program, environment and mails
-	more []string             // further variables of the environment
-}
-
-// systemctl stands for systemd: it keeps the unit's process, and knows a drop-in of /run. Its start
-// returns when /readyz answers 200, which is what a reader waits for.
-const systemctl = `#!/bin/sh
-set -eu
-pid=ROOT/run/exchange.pid log=ROOT/log
-alive() { [ -s $pid ] && [ -n "$(readlink /proc/$(cat $pid)/exe)" ]; }
-start() {
-	! alive || return 0
-	command=$(cat ROOT/etc/systemd/system/exchange.service \
-		ROOT/run/systemd/system/exchange.service.d/*.conf 2>/dev/null |
-		sed -n 's/^ExecStart=//p' | tail -n 1)
-	cd ROOT/var/lib/exchange
-	set -a
-	[ ! -e ROOT/etc/exchange/environment ] || . ROOT/etc/exchange/environment
-	setsid $command >$log 2>&1 </dev/null &
-	echo $! >$pid
-	until curl -fso ROOT/run/ready http://LISTEN/readyz; do
-		alive || { cat $log >&2; exit 1; }
-		sleep 0.05
-	done
-}
-stop() {
-	alive || return 0
-	kill $(cat $pid)
-	while alive; do sleep 0.05; done
-}
-case $1 in
-start) start ;;
-stop) stop ;;
-restart) stop; start ;;
-reload) kill -HUP $(cat $pid) ;;
-daemon-reload) ;;
-*) echo "this systemctl knows no $1" >&2; exit 1 ;;
-esac
-`
-
-// newMachine makes a machine with the unit installed, and starts nothing. more are lines of its
-// configuration.
-func newMachine(t *testing.T, s *exchangetest.Server, more string) *machine {
-	t.Helper()
-	root, err := os.MkdirTemp("", "m") // short, because of the socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &machine{t: t, root: root, s: s}
-	t.Cleanup(func() {
-		if log, err := os.ReadFile(m.path("/log")); t.Failed() && err == nil {
-			t.Logf("the log of %s:\n%s", root, log)
-		}
-		m.sh("systemctl stop exchange")
-		os.RemoveAll(root) //nolint:errcheck // the system removes it
-	})
-	unit, err := os.ReadFile("../../docs/exchange.service")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.write("/etc/systemd/system/exchange.service", m.rooted(string(unit)), 0o600)
-	m.write("/etc/exchange/exchange.yaml", exchangetest.Settings+"listen: "+s.Listen+"\n"+
-		m.rooted(more), 0o600)
-	m.write("/usr/bin/systemctl", strings.NewReplacer("ROOT", root, "LISTEN",
-		s.Listen).Replace(systemctl), 0o700)
-	m.write("/usr/bin/chown", "#!/bin/sh\n", 0o700) // all users are one here
-	for _, folder := range []string{"/var/lib/exchange", "/run", "/safe", "/tmp",
-		"/usr/local/bin"} {
-		if err := os.MkdirAll(m.path(folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(s.Program(), m.path("/usr/local/bin/exchange")); err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
-
-func (m *machine) write(name, text string, mode os.FileMode) {
-	m.t.Helper()
-	name = m.path(name)
-	err := os.MkdirAll(filepath.Dir(name), 0o700)
-	if err == nil {
-		err = os.WriteFile(name, []byte(text), mode)
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// absolute matches the paths of pages.
-var absolute = regexp.MustCompile(`(^|[\s='":>])(/(?:etc|var|usr|run|safe|backups|tmp)\b)`)
-
-// rooted returns a text with its absolute paths below the machine's root.
-func (m *machine) rooted(text string) string {
-	return absolute.ReplaceAllString(text, "${1}"+m.root+"${2}")
-}
-
-// sh runs commands of a page where the exchange runs, and returns what they print and the error.
-func (m *machine) sh(commands string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, "sh", "-eu", "-c", m.rooted(commands))
-	c.Dir = m.path("/var/lib/exchange")
-	c.Env = slices.DeleteFunc(slices.Clone(m.s.Env), func(v string) bool {
-		return strings.HasPrefix(v, "EXCHANGE_OPERATOR") // the usual socket
-	})
-	c.Env = append(append(c.Env, m.more...), "PATH="+m.path("/usr/bin")+":"+
-		m.path("/usr/local/bin")+":"+os.Getenv("PATH"))
-	out, err := c.CombinedOutput()
-	return string(out), err
-}
-
-// does runs commands that must succeed.
-func (m *machine) does(commands string) string {
-	m.t.Helper()
-	out, err := m.sh(commands)
-	if err != nil {
-		m.t.Fatalf("%v:\n%s\nits output:\n%s", err, commands, out)
-	}
-	return out
-}
-
-// refuses runs commands that must fail, and say words.
-func (m *machine) refuses(commands, words string) {
-	m.t.Helper()
-	if out, err := m.sh(commands); err == nil || !strings.Contains(out, words) {
-		m.t.Errorf("%s: %v; %q is not said:\n%s", commands, err, words, out)
-	}
-}
-
-// play runs all blocks of a chapter of a page.
-func (m *machine) play(page, chapter string) {
-	m.t.Helper()
-	list := chapters(m.t, page)[chapter]
-	if len(list) == 0 {
-		m.t.Fatalf("%s has no commands under %q", page, chapter)
-	}
-	for _, commands := range list {
-		m.does(commands)
-	}
-}
-
-// key makes an account, if it has none, and a key of it. call asks for the account's wallets by it.
-func (m *machine) key(account string) (public string, call func() (string, error)) {
-	m.t.Helper()
-	m.sh("exchange account create " + account + " --email " + account + "@example.com")
-	text := m.does("exchange key create " + account + " --json")
-	var key struct{ Key string }
-	if err := json.Unmarshal([]byte(text), &key); err != nil {
-		m.t.Fatal(err, text)
-	}
-	file := "/var/lib/exchange/" + key.Key
-	m.write(file, text, 0o600)
-	return key.Key, func() (string, error) {
-		return m.sh(fmt.Sprintf("exchange call %s /api/v1/wallets/ --key-file %s --address "+
-			"%s", account, file, m.s.Listen))
-	}
-}
-
-// works checks whether a key is taken.
-func (m *machine) works(what string, call func() (string, error), want bool) {
-	m.t.Helper()
-	if out, err := call(); (err == nil) != want {
-		m.t.Errorf("%s: works %t, want %t: %s", what, err == nil, want, out)
-	}
-}
-
-var (
-	heading = regexp.MustCompile(`(?m)^##+ (.*)$`)
-	block   = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$")
-)
-
-// chapters returns the blocks of commands of each chapter of a page.
-func chapters(t *testing.T, page string) map[string][]string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string][]string{}
-	found := heading.FindAllSubmatchIndex(text, -1)
-	for i, h := range found {
-		end := len(text)
-		if i+1 < len(found) {
-			end = found[i+1][0]
-		}
-		for _, b := range block.FindAllSubmatch(text[h[1]:end], -1) {
-			name := string(text[h[2]:h[3]])
-			all[name] = append(all[name], strings.ReplaceAll("\n"+string(b[2]), "\n"+string(b[1]),
-				"\n"))
-		}
-	}
-	return all
-}
 
 // alone returns a machine that runs, with an account, its key, and a backup of both.
 func alone(t *testing.T, more string, env ...string) (m *machine, call func() (string, error)) {
@@ -232,6 +23,20 @@ func alone(t *testing.T, more string, env ...string) (m *machine, call func() (s
 	_, call = m.key("alice")
 	m.does("exchange deposit alice BTC 2 --reference first; exchange backup /backups")
 	return m, call
+}
+
+// lost ends a machine, and returns a fresh one that has the copies of its key and its backups.
+func (m *machine) lost(more string) (fresh *machine) {
+	m.t.Helper()
+	m.does("kill -9 $(cat /run/exchange.pid)")
+	fresh = newMachine(m.t, exchangetest.New(m.t, ""), more)
+	for _, folder := range []string{"/safe", "/backups"} {
+		err := os.CopyFS(fresh.path(folder), os.DirFS(m.path(folder)))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	return fresh
 }
 
 // lostKeyIsVoid plays what there is to do without a copy of the key, and looks at the result.
@@ -289,11 +94,12 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		}
 	},
 	"A stolen node.key or ca.key": func(t *testing.T) {
-		office := threeMachines(t)
+		office, nodes := threeMachines(t)
 		office.play("runbook.md", "A stolen node.key or ca.key")
-		office.does("ssh a exchange deposit alice BTC 1 --reference second; ssh b exchange audit")
+		nodes["a"].does("exchange deposit alice BTC 1 --reference second")
+		nodes["b"].does("exchange audit")
 		office.does("scp certs-before/c/node.key certs-before/c/node.crt c:/etc/exchange/cluster/")
-		office.refuses("timeout 10 ssh c systemctl restart exchange", "") // it is never ready
+		nodes["c"].refuses("timeout 10 systemctl restart exchange", "") // it is never ready
 	},
 	"A stolen token of operators": func(t *testing.T) {
 		operator := exchangetest.FreeAddress(t)
@@ -328,15 +134,87 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		m.works("the key", call, true)
 	},
 	"When two disks of three are gone": func(t *testing.T) {
-		office := threeMachines(t)
-		office.does("ssh a systemctl stop exchange; ssh b systemctl stop exchange")
-		root, err := os.Readlink(office.path("/run/c"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &machine{t: t, root: root, s: office.s}
+		_, nodes := threeMachines(t)
+		nodes["a"].does("systemctl stop exchange")
+		nodes["b"].does("systemctl stop exchange")
+		c := nodes["c"]
 		c.play("operations.md", "When two disks of three are gone")
 		c.does("exchange deposit alice BTC 1 --reference second")
+	},
+	"A standby": func(t *testing.T) {
+		store := "store: " + redistest.Start(t).URL() + "\n"
+		m, call := alone(t, store)
+		standby := newMachine(t, exchangetest.New(t, ""), store)
+		m.reaches("standby", standby)
+		list := chapters(t, "operations.md")["A standby"] // to take over, and to stand by
+		m.does(list[1])
+		exchangetest.Eventually(t, "the standby looks", func() bool {
+			log, err := os.ReadFile(standby.path("/log"))
+			return err == nil && strings.Contains(string(log), "standby")
+		})
+		m.does("kill -9 $(cat /run/exchange.pid)")
+		exchangetest.Eventually(t, "it has taken over", func() bool {
+			return standby.s.Ready() == nil
+		})
+		own := m.s
+		m.s = standby.s
+		m.works("the key at the standby", call, true)
+		m.s = own
+		m.does("SSH_CONNECTION=none systemctl start exchange") // it waits in its turn
+		m.does(list[0])
+		m.works("the key where it was", call, true)
+	},
+	"Backup and restore": func(t *testing.T) {
+		m, call := alone(t, "")
+		list := chapters(t, "operations.md")["Backup and restore"]
+		m.does(list[0])
+		fresh := m.lost("")
+		fresh.does(list[1])
+		m.s = fresh.s
+		m.works("the key", call, true)
+	},
+	"Go on at a fresh host without HEAD": func(t *testing.T) {
+		store := "store: " + redistest.Start(t).URL() + "\n"
+		m, call := alone(t, store)
+		fresh := m.lost(store)
+		fresh.play("operations.md", "Go on at a fresh host without HEAD")
+		m.s = fresh.s
+		m.works("the key", call, true)
+	},
+	"From one machine to three": func(t *testing.T) {
+		m, call := alone(t, "")
+		nodes := m.nodes("a", "b", "c")
+		list := chapters(t, "operations.md")["From one machine to three"]
+		m.does(list[0])
+		nodes["a"].does(list[1])
+		nodes["a"].does(list[2])
+		m.s = nodes["b"].s
+		m.works("the key at another node", call, true)
+	},
+	"Other nodes": func(t *testing.T) {
+		office, nodes := threeMachines(t)
+		d := office.nodes("d")["d"]
+		list := chapters(t, "operations.md")["Other nodes"]
+		nodes["a"].does(list[0])
+		office.does(list[1])
+		nodes["a"].does(list[2])
+		d.does("systemctl start exchange; exchange audit")
+		nodes["b"].refuses("systemctl start exchange", "was removed from its cluster")
+		nodes["a"].does(list[3])
+	},
+	"A cluster": func(t *testing.T) {
+		office, nodes := threeMachines(t)
+		office.does("cp /usr/local/bin/exchange /tmp/exchange")
+		list := chapters(t, "operations.md")["A cluster"] // the upgrade, and the way back
+		office.does(list[0])
+		office.does(list[1])
+		nodes["b"].does("exchange deposit alice BTC 1 --reference behind")
+		office.does(list[2])
+		list = chapters(t, "operations.md")["From one machine to three"]
+		nodes["a"].does(list[1])
+		nodes["a"].does(list[2])
+		nodes["c"].does("systemctl start exchange")
+		nodes["c"].refuses("exchange account show alice | grep BTC", "")
 	},
 	"One machine": func(t *testing.T) {
 		m, call := alone(t, "")
@@ -354,58 +232,17 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 	},
 }}
 
-// ssh and scp stand for what reaches the nodes' machines from the office.
-const (
-	ssh = `#!/bin/sh
-set -eu
-node=$1
-shift
-root=$(readlink ROOT/run/$node)
-cd $root/var/lib/exchange
-PATH=$root/usr/bin:$root/usr/local/bin:$PATH exec "$@"
-`
-	scp = `#!/bin/sh
-set -eu
-for to; do :; done
-node=${to%%:*} place=${to#*:}
-while [ $# -gt 1 ]; do
-	cp "$1" "$(readlink ROOT/run/$node)${place#ROOT}"
-	shift
-done
-`
-)
-
 // threeMachines returns the office of a cluster, with the folder of `cluster init`, and the
 // machines of its nodes, which run.
-func threeMachines(t *testing.T) *machine {
+func threeMachines(t *testing.T) (office *machine, nodes map[string]*machine) {
 	t.Helper()
-	office := newMachine(t, exchangetest.New(t, ""), "")
+	office = newMachine(t, exchangetest.New(t, ""), "")
 	office.more = []string{"NODES=a b c"}
-	for name, text := range map[string]string{"ssh": ssh, "scp": scp} {
-		office.write("/usr/bin/"+name, strings.ReplaceAll(text, "ROOT", office.root), 0o700)
-	}
-	names, list := []string{"a", "b", "c"}, []string(nil)
-	for _, name := range names {
-		list = append(list, name+"="+exchangetest.FreeAddress(t))
-	}
-	office.does("exchange cluster init certs " + strings.Join(list, " "))
-	for _, name := range names {
-		m := newMachine(t, exchangetest.New(t, ""), "cluster:\n  nodes: "+strings.Join(list, ",")+
-			"\n  folder: /etc/exchange/cluster\n")
-		m.write("/etc/exchange/environment", "EXCHANGE_CLUSTER_NODE="+name+
-			"\nEXCHANGE_CLUSTER_PUBLIC_URL=http://"+m.s.Listen+"\n", 0o600)
-		err := exec.Command("cp", "-r", office.path("/var/lib/exchange/certs/"+name),
-			m.path("/etc/exchange/cluster")).Run()
-		if err == nil {
-			err = os.Symlink(m.root, office.path("/run/"+name))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	office.does("for node in $NODES; do ssh $node systemctl start exchange & done; wait")
-	office.does("ssh a exchange account create alice")
-	return office
+	nodes = office.nodes("a", "b", "c")
+	office.does(chapters(t, "operations.md")["Three nodes"][0])
+	office.does("for node in $NODES; do ssh $node systemctl start exchange; done")
+	nodes["a"].does("systemctl start exchange; exchange account create alice")
+	return office, nodes
 }
 
 func TestProceduresArePlayedAsTheyAreWritten(t *testing.T) {
