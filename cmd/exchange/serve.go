@@ -300,6 +300,9 @@ func startFailed(ctx context.Context, err error) error {
 		errors.Is(err, persistence.ErrForeign), errors.Is(err, actors.ErrConfig),
 		errors.Is(err, errConfig), errors.Is(err, replicated.ErrFolder):
 		return failf(exitUsage, "%v", err)
+	case errors.Is(err, persistence.ErrVersion), errors.Is(err, persistence.ErrFormat):
+		return failf(exitBroken, "%v\nNothing was changed and nothing is served. "+
+			"docs/operations.md says how to upgrade and to roll back", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
 			"%v\nNothing was changed and nothing is served. Restore a backup of the store, or "+
@@ -326,6 +329,8 @@ func archiveFailed(err error) error {
 				"archive", err)
 	case errors.Is(err, persistence.ErrAbsent):
 		return failf(exitUnavailable, "%v", err)
+	case errors.Is(err, persistence.ErrVersion):
+		return failf(exitBroken, "the archive: %v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
 			"the archive: %v\nBring what is missing back from a copy of the folder, or start "+
@@ -342,7 +347,7 @@ func engineFailed(err error) error {
 	case errors.Is(err, persistence.ErrRemoved):
 		return failf(exitFenced, "%v", err)
 	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt),
-		errors.Is(err, persistence.ErrInvalid):
+		errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrFormat):
 		return failf(exitBroken, "%v", err)
 	}
 	return failf(exitUnavailable, "%v", err)

@@ -102,8 +102,8 @@ func (d *decoder) text() string {
 func (d *decoder) close(kind string, id uint64) error {
 	switch {
 	case d.version != Version:
-		return fmt.Errorf("%w: the row of %s %d: %w", persistence.ErrCorrupt, kind, id,
-			unknownVersion(d.version))
+		return fmt.Errorf("the row of %s %d: %w", kind, id,
+			persistence.OtherVersion(uint64(d.version), Version))
 	case d.bad || len(d.rest) != 0:
 		return fmt.Errorf("%w: the row of %s %d has a wrong length; restore a backup",
 			persistence.ErrCorrupt, kind, id)
