@@ -380,7 +380,11 @@ func restoreFailed(store persistence.Store, err error) error {
 		return withExit(exitUnavailable, fmt.Errorf(
 			"%w; nothing was written to %s: stop what uses it, or name another store", err, store))
 	}
-	return withExit(exitUnavailable,
+	code := exitUnavailable
+	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, persistence.ErrVersion) {
+		code = exitBroken // it has changed since it was verified
+	}
+	return withExit(code,
 		fmt.Errorf(
 			"%w; %s may be filled by half, and no exchange starts on it then: empty it before "+
 				"the next try", err, store))
