@@ -55,8 +55,8 @@ func withExit(code int, err error) error {
 	return &exitError{code, err}
 }
 
-// systemCode is the code of what the system has refused. Names and permissions are the operator's to
-// mend. A full disk, or an address that this machine does not have yet, may pass.
+// systemCode is the code of what the system has refused. Names and permissions are the operator's
+// to mend. A full disk, or an address that this machine does not have yet, may pass.
 func systemCode(err error) int {
 	for _, passing := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE,
 		syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.ESTALE, syscall.EADDRINUSE,

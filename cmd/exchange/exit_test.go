@@ -33,7 +33,9 @@ func TestEachStartEndsWithTheCodeOfItsReason(t *testing.T) {
 	end()
 	alone := func(err error) error { return startFailed(ctx, fmt.Errorf("opening: %w", err)) }
 	node := func(err error) error { return nodeFailed(ctx, fmt.Errorf("opening: %w", err)) }
-	listens := func(err error) error { return cannotListen("it", &net.OpError{Op: "listen", Err: err}) }
+	listens := func(err error) error {
+		return cannotListen("it", &net.OpError{Op: "listen", Err: err})
+	}
 	file := func(err error) error { return &fs.PathError{Op: "open", Path: "x", Err: err} }
 	for _, x := range []struct {
 		start, what string
