@@ -144,10 +144,10 @@ func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
 	}
 	_, market := n.replica.Market()
 	own := sha256.Sum256(market)
+	other := event.Version(version, forwardVersion)
 	switch {
-	case version != forwardVersion:
-		return fmt.Errorf("node %s forwards by version %d, this one takes %d", f.from, version,
-			forwardVersion)
+	case other != nil:
+		return fmt.Errorf("what node %s forwards: %w", f.from, other)
 	case !bytes.Equal(digest, own[:]):
 		return fmt.Errorf("node %s has another market part", f.from)
 	}

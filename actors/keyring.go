@@ -96,9 +96,9 @@ func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, erro
 	if err == nil {
 		return secret, nil
 	}
-	kind := persistence.ErrCorrupt
+	err = fmt.Errorf("key %s of account %s: %w", k.Key, account, err)
 	if errors.Is(err, seal.ErrOtherKey) {
-		kind = ErrConfig
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return nil, fmt.Errorf("%w: key %s of account %s: %w", kind, k.Key, account, err)
+	return nil, persistence.Unreadable(err)
 }

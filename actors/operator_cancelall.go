@@ -22,7 +22,7 @@ func (e *Engine) OperatorCancelAll(ctx context.Context, operator, account,
 	var p *directory.Pair
 	if pair != "" {
 		if p = e.PairNamed(pair); p == nil {
-			return nil, refusef("there is no pair %.80q", pair)
+			return nil, refusef("%s", e.NoPair(pair))
 		}
 		q.Pair = p.Number
 	} else if account == "" {

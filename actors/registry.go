@@ -332,7 +332,7 @@ func (g *registry) depositable(a *Admin) error {
 	case g.accounts[a.Account] == nil:
 		return refusef("there is no account %.80q", a.Account)
 	case g.catalogue.CurrencyNumber(a.Currency) == 0:
-		return refusef("there is no currency %.80q", a.Currency)
+		return refusef("%s", g.catalogue.NoCurrency(a.Currency))
 	case a.amount <= 0:
 		return refusef("the amount of a deposit is above 0")
 	case a.Reference == "" || len(a.Reference) > MaxReference:

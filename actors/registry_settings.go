@@ -76,7 +76,7 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 	a := &c.admin
 	p := g.catalogue.PairNamed(a.Pair)
 	if p == nil {
-		return false, refusef("there is no pair %.80q", a.Pair)
+		return false, refusef("%s", g.catalogue.NoPair(a.Pair))
 	}
 	c.pair, c.record.Pair = p, p.Number
 	a.Repeated = p.Halted() == a.On
@@ -95,7 +95,7 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	}
 	p := g.catalogue.PairNamed(a.Pair)
 	if p == nil {
-		return false, refusef("there is no pair %.80q", a.Pair)
+		return false, refusef("%s", g.catalogue.NoPair(a.Pair))
 	}
 	a.AccountID = account.ID
 	f := event.Fees{Account: account.ID, Own: a.fees != nil}

@@ -305,7 +305,7 @@ func (s *SMTP) clean(text string) string {
 }
 
 // maxAnswers bounds a server's bytes in one connection, certificates included: a usual dialogue
-// takes less than a hundredth of it.
+// takes less than a tenth of it.
 const maxAnswers = 64 << 10
 
 // bounded is a connection through which a server cannot fill the memory. Without the bound go-mail

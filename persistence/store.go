@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
 
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -47,11 +49,34 @@ var (
 	// ErrForeign: a store has another history than the one that is known to have been there.
 	ErrForeign = errors.New("another history is there")
 	// ErrVersion: a file or a row is of a version that this program does not read, and is not
-	// damaged.
-	ErrVersion = errors.New("written by another version of the program")
+	// damaged. It is an ErrCorrupt, too, for all that goes no further with either.
+	ErrVersion error = versionError{}
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
 )
+
+type versionError struct{}
+
+func (versionError) Error() string { return "written by another version of the program" }
+
+func (versionError) Is(target error) bool { return target == ErrCorrupt }
+
+// Unreadable returns the error of stored data that cannot be decoded: ErrVersion if err wraps that
+// or an event.OtherVersion, otherwise ErrCorrupt.
+func Unreadable(err error) error {
+	if errors.Is(err, ErrVersion) {
+		return err
+	}
+	kind := ErrCorrupt
+	if _, other := errors.AsType[*event.OtherVersion](err); other {
+		kind = ErrVersion
+	}
+	return fmt.Errorf("%w: %w", kind, err)
+}
+
+// OtherVersion returns the ErrVersion of something that is of version found, if this program reads
+// one alone, and another.
+func OtherVersion(found, reads uint64) error { return Unreadable(event.Version(found, reads)) }
 
 // Definite reports whether trying again is useless after an error of Append, Apply or SaveSnapshot:
 // the write did not happen, and never will.

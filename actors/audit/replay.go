@@ -151,7 +151,7 @@ func (r *replay) fold(ctx context.Context, prev, next uint64, data []byte) error
 	}
 	if err != nil {
 		r.final = true
-		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		return persistence.Unreadable(err)
 	}
 	if r.failed != nil {
 		r.final = true
@@ -209,7 +209,7 @@ func (r *replay) note(ctx context.Context, record *event.Record, effects *state.
 	if r.failed == nil &&
 		(record.Kind == event.KindKey || record.Kind == event.KindParallelKey) {
 		if err := r.bound(r.state, &record.Key); err != nil {
-			r.failed = fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+			r.failed = err
 		}
 	}
 	if r.failed == nil {
@@ -246,7 +246,7 @@ func (r *replay) beginning(ctx context.Context) error {
 		err = r.seals(r.state)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s, at sequence %d: %w", persistence.ErrCorrupt, what, seq, err)
+		return persistence.Unreadable(fmt.Errorf("%s, at sequence %d: %w", what, seq, err))
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ func (a *audit) bound(s *state.State, k *event.Key) error {
 	if err == nil || errors.Is(err, seal.ErrOtherKey) {
 		return nil
 	}
-	return fmt.Errorf("%w: key %s of account %s: %w", persistence.ErrCorrupt, k.Key,
-		s.Account(k.Account).Name, err)
+	return persistence.Unreadable(fmt.Errorf("key %s of account %s: %w", k.Key,
+		s.Account(k.Account).Name, err))
 }
 
 // seals opens the seals of all keys of a state that are not revoked.

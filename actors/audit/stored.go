@@ -34,7 +34,7 @@ func Stored(ctx context.Context, store Store, keep persistence.Retention, sealer
 	f := state.Fold{State: s, Note: func(*event.Record, *state.Effects) { keepImage() }}
 	err = store.Read(ctx, s.Seq(), func(prev, next uint64, batch []byte) error {
 		if err := f.Batch(prev, next, batch); err != nil {
-			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+			return persistence.Unreadable(err)
 		}
 		return nil
 	})
@@ -66,7 +66,7 @@ func newestState(ctx context.Context, store Store) (*state.State, error) {
 	var s *state.State
 	if err == nil {
 		if s, err = state.Decode(image); err != nil {
-			err = fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+			err = persistence.Unreadable(err)
 		}
 	}
 	if err != nil {

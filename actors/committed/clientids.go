@@ -300,6 +300,10 @@ func (f *FilterFiller) run(pause func(time.Duration) (goOn bool)) bool {
 			continue
 		case errors.Is(err, errEnded):
 			return false
+		case errors.Is(err, persistence.ErrVersion):
+			f.log.Error("each client order id is looked up in the store, because a row of another "+
+				"version keeps the filter from being filled", "account", account, "error", err)
+			return false
 		case errors.Is(err, persistence.ErrCorrupt):
 			f.log.Error("each client order id is looked up in the store, because a damaged row "+
 				"keeps the filter from being filled: run exchange audit, restore a backup",

@@ -209,7 +209,7 @@ func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+		return persistence.Unreadable(err)
 	}
 	c.refolded += next - before
 	c.histories.pass(c.state)
@@ -337,7 +337,7 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 	err = store.Read(ctx, n.state.Seq(), func(prev, next uint64, data []byte) error {
 		n.sum.Write(data)
 		if err := f.Batch(prev, next, data); err != nil {
-			return fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
+			return persistence.Unreadable(err)
 		}
 		n.histories.pass(n.state)
 		return nil
@@ -387,10 +387,10 @@ func newestImage(ctx context.Context, store persistence.Store, log *slog.Logger,
 			if err = read(image, seq); err == nil {
 				return len(image), nil
 			}
-			if errors.Is(err, state.ErrImageVersion) {
-				return 0, fmt.Errorf("%w: the snapshot at sequence %d: %w", persistence.ErrCorrupt,
-					seq, err)
-			}
+			err = persistence.Unreadable(err)
+		}
+		if errors.Is(err, persistence.ErrVersion) {
+			return 0, fmt.Errorf("the snapshot at sequence %d: %w", seq, err)
 		}
 		damage = fmt.Errorf("the snapshot at sequence %d is damaged: %w", seq, err)
 		log.Error("trying an older snapshot", "error", damage)

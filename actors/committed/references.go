@@ -139,6 +139,11 @@ func (x *Index) look(l *Lookup, deadline time.Time) {
 	case err == nil:
 		l.ID = l.Deposit.ID
 	case errors.Is(err, persistence.ErrNotFound):
+	case errors.Is(err, persistence.ErrVersion):
+		x.meter.Failures[metrics.OperationReference].Add(1)
+		x.log.Error("a deposit was not made, for its reference could not be looked for", "error",
+			err)
+		l.Err = fmt.Errorf("nothing was done: %w", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		x.meter.Failures[metrics.OperationReference].Add(1)
 		x.log.Error(

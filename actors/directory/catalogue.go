@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"fmt"
 	"slices"
 
 	"exchange/core/state"
@@ -110,6 +111,24 @@ func (c *Catalogue) CurrencyNumber(code string) uint16 {
 // any more; 0: there never was one.
 func (c *Catalogue) EverCurrency(code []byte) uint16 {
 	return uint16(slices.Index(c.codes, string(code)) + 1)
+}
+
+// NoPair says why there is no pair of that name.
+func (c *Catalogue) NoPair(name string) string {
+	if c.EverPair([]byte(name)) != 0 {
+		return fmt.Sprintf("pair %s is not configured any more, and has no open orders: put it back "+
+			"into the configuration first", name)
+	}
+	return fmt.Sprintf("there is no pair %.80q", name)
+}
+
+// NoCurrency says why there is no currency of that code.
+func (c *Catalogue) NoCurrency(code string) string {
+	if c.EverCurrency([]byte(code)) != 0 {
+		return fmt.Sprintf("currency %s is not configured any more, and no account holds any of it: "+
+			"put it back into the configuration first", code)
+	}
+	return fmt.Sprintf("there is no currency %.80q", code)
 }
 
 // CurrencyCode is the code of the currency with that number, also when it is not configured any

@@ -3,6 +3,8 @@ package observing
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -509,6 +511,25 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 		s := v.open("a")
 		if s.Link() == 0 {
 			t.Error("it follows no member")
+		}
+	})
+}
+
+// An observer of another version is told by the member which one that reads.
+func TestAnObserverOfAnotherVersionHearsBoth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		v.add("a", memory.Open(memory.NewDisk(), persistence.Retention{}))
+		conn, err := v.dial(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = conn.Write(append([]byte{laneFeed, version + 1}, make([]byte, helloBytes-2)...))
+		said, _ := io.ReadAll(conn)
+		want := fmt.Sprintf("of version %d and this program reads version %d; run the newer program",
+			version+1, version)
+		if err != nil || !strings.Contains(string(said), want) {
+			t.Errorf("%v, and it hears %q", err, said)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"exchange/actors/duplex"
+	"exchange/core/event"
 	"exchange/core/wire"
 	"exchange/persistence"
 )
@@ -89,8 +90,15 @@ func (s *Server) Serve(from string, conn net.Conn) {
 		return
 	}
 	lane := head[0]
-	if head[1] != version || lane < laneFeed || lane > laneCommands {
-		s.disconnected(from, fmt.Errorf("%w: lane %d of version %d", errSense, head[0], head[1]))
+	if err := event.Version(uint64(head[1]), version); err != nil {
+		err = fmt.Errorf("what observer %s says: %w", from, err)
+		s.disconnected(from, err)
+		f := &feed{conn: patient{conn, s.silence}}
+		f.refuse(refusedBusy, err.Error()) //nolint:errcheck // the connection ends
+		return
+	}
+	if lane < laneFeed || lane > laneCommands {
+		s.disconnected(from, fmt.Errorf("%w: lane %d", errSense, lane))
 		return
 	}
 	if lane == laneCommands { // of any process: those of two do not disturb each other

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"exchange/core/event"
 )
 
 // KeyBytes is the length of the server's secret key.
@@ -131,7 +133,7 @@ func (s *Sealer) Seal(secret, bound []byte) []byte {
 }
 
 // Open decrypts bytes that Seal made under the key with that id. It returns ErrOtherKey if there is
-// no such key, ErrChanged if the sealed bytes or bound have changed.
+// no such key, ErrChanged if the sealed bytes or bound have changed, and an event.OtherVersion.
 func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	k := s.key(id)
 	if k == nil {
@@ -141,9 +143,8 @@ func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	if len(sealed) < n {
 		return nil, fmt.Errorf("%w: it is too short", ErrChanged)
 	}
-	if sealed[0] != version {
-		return nil, fmt.Errorf("%w: it is of version %d, and this program knows version %d",
-			ErrChanged, sealed[0], version)
+	if err := event.Version(uint64(sealed[0]), version); err != nil {
+		return nil, fmt.Errorf("a sealed secret: %w", err)
 	}
 	secret, err := k.aead.Open(nil, sealed[1:n], sealed[n:], bound)
 	if err != nil {

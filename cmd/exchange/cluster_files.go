@@ -49,7 +49,7 @@ func newClusterFolder(dir string) (*clusterFolder, error) {
 			"name a folder that is not there yet", dir))
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, withExit(exitUsage, err)
+		return nil, withExit(systemCode(err), err)
 	}
 	c := &clusterFolder{dir: dir, id: persistence.NewID()}
 	var err error
@@ -88,7 +88,7 @@ func (c *clusterFolder) file(name string) string { return filepath.Join(c.dir, n
 func (c *clusterFolder) write(below string, files map[string]string) error {
 	for name, text := range files {
 		if err := seal.WriteSecret(c.file(filepath.Join(below, name)), text); err != nil {
-			return withExit(exitUsage, err)
+			return withExit(systemCode(err), err)
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (p *program) survive(given *sources, folders []string, sure bool, shorter s
 			os.Exit(exitUnavailable)
 		}})
 	switch {
-	case errors.Is(err, persistence.ErrCorrupt):
+	case errors.Is(err, persistence.ErrCorrupt), errors.Is(err, persistence.ErrFormat):
 		return withExit(exitBroken, err)
 	case err != nil:
 		return withExit(exitUsage, err)

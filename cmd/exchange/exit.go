@@ -1,6 +1,10 @@
 package main
 
-import "errors"
+import (
+	"errors"
+	"net"
+	"syscall"
+)
 
 // The exit codes of the program. Those above 1 are of sysexits.h, so that supervisors can tell
 // whether a restart helps.
@@ -13,11 +17,13 @@ const (
 	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing
 	// was done, and the same again fails again.
 	exitUsage = 64
-	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged. Look at the
+	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged, or of a newer
+	// program. Look at the
 	// log before a restart.
 	exitBroken = 70
 	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by
-	// another process, or did not say how the request ended. Or its answer cannot be written, as to
+	// another process, or did not say how the request ended. Or a disk is full or not mounted, or an
+	// address is taken or not there yet. Or its answer cannot be written, as to
 	// a full disk. Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
 	// exitFenced (EX_NOPERM) is one of two things. An exchange on one machine: another process has
@@ -47,6 +53,25 @@ func withExit(code int, err error) error {
 		return err
 	}
 	return &exitError{code, err}
+}
+
+// systemCode is the code of what the system has refused. Names and permissions are the operator's
+// to mend. A full disk, or an address that this machine does not have yet, may pass.
+func systemCode(err error) int {
+	for _, passing := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE,
+		syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.ESTALE, syscall.EADDRINUSE,
+		syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, passing) {
+			return exitUnavailable
+		}
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return exitUnavailable
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && !e.IsNotFound {
+		return exitUnavailable
+	}
+	return exitUsage
 }
 
 // exitCode returns the code of err.

@@ -19,7 +19,7 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 	removeLeftovers(folder, time.Now())
 	f, err := os.CreateTemp(folder, unfinished) // with mode 0600
 	if err != nil {
-		return withExit(exitUsage, fmt.Errorf("nothing can be written in %s: %w",
+		return withExit(systemCode(err), fmt.Errorf("nothing can be written in %s: %w",
 			filepath.Clean(folder), err))
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // the other name of the file, if it got one, stays
@@ -31,7 +31,7 @@ func writeBeside(folder string, write func(*os.File) (name string, err error)) e
 		return withExit(exitUnavailable, err) // such as a full disk
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
-		return withExit(exitUsage, fmt.Errorf("the file cannot get its name: %w", err))
+		return withExit(systemCode(err), fmt.Errorf("the file cannot get its name: %w", err))
 	}
 	return withExit(exitUnavailable, syncFolder(folder))
 }
@@ -59,7 +59,7 @@ func makeFolder(what, dir string) error {
 	if info, e := os.Stat(dir); err == nil || e == nil && info.IsDir() {
 		return nil
 	}
-	return withExit(exitUsage, fmt.Errorf("%s cannot be made: %w", what, err))
+	return withExit(systemCode(err), fmt.Errorf("%s cannot be made: %w", what, err))
 }
 
 // syncFolder makes durable which files a folder has.

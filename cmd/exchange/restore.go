@@ -237,7 +237,7 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	log := newLogger(p.stderr, config.Log{Level: "warn", Format: cfg.Log.Format},
 		new(slog.LevelVar))
 	store, err := openStore(ctx, cfg, redis.Options{Fill: true, Logger: log})
-	if errors.Is(err, persistence.ErrCorrupt) {
+	if errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrVersion) {
 		return withExit(exitUsage, fmt.Errorf(
 			"%w; nothing was written: if the store is what is damaged, name an empty one", err))
 	}
@@ -360,8 +360,11 @@ func boundKeys(s *state.State, keys *seal.Sealer) error {
 		}
 		_, err := keys.Open(k.Sealed, k.SealedBy, k.Bound())
 		if err != nil && !errors.Is(err, seal.ErrOtherKey) {
-			return fmt.Errorf("%w: key %s of account %s: %w", backup.ErrDamaged, k.Key.Key,
-				s.Account(k.Account).Name, err)
+			err = fmt.Errorf("key %s of account %s: %w", k.Key.Key, s.Account(k.Account).Name, err)
+			if other := persistence.Unreadable(err); errors.Is(other, persistence.ErrVersion) {
+				return other
+			}
+			return fmt.Errorf("%w: %w", backup.ErrDamaged, err)
 		}
 	}
 	return nil
@@ -377,7 +380,11 @@ func restoreFailed(store persistence.Store, err error) error {
 		return withExit(exitUnavailable, fmt.Errorf(
 			"%w; nothing was written to %s: stop what uses it, or name another store", err, store))
 	}
-	return withExit(exitUnavailable,
+	code := exitUnavailable
+	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, persistence.ErrVersion) {
+		code = exitBroken // it has changed since it was verified
+	}
+	return withExit(code,
 		fmt.Errorf(
 			"%w; %s may be filled by half, and no exchange starts on it then: empty it before "+
 				"the next try", err, store))

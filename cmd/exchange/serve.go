@@ -49,7 +49,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	known := newKnown(cfg, once.anew, log)
 	secret, err := tokens(cfg)
 	if err != nil {
-		return failf(exitUsage, "%v", err)
+		return failf(systemCode(err), "%v", err)
 	}
 	certified, err := certificates(cfg, log)
 	if err != nil {
@@ -209,7 +209,7 @@ func holdData(cfg *config.Config, once thisStart) (*folder.Lock, error) {
 		}
 	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return nil, failf(exitUsage, "the data folder cannot be made: %v", err)
+		return nil, failf(systemCode(err), "the data folder cannot be made: %v", err)
 	}
 	return holdFolder(cfg.Data)
 }
@@ -221,7 +221,7 @@ func holdFolder(dir string) (*folder.Lock, error) {
 	case errors.Is(err, persistence.ErrLocked):
 		return nil, failf(exitUnavailable, "%v", err)
 	case err != nil:
-		return nil, failf(exitUsage, "%v", err)
+		return nil, failf(systemCode(err), "%v", err)
 	}
 	return held, nil
 }
@@ -229,11 +229,7 @@ func holdFolder(dir string) (*folder.Lock, error) {
 // cannotListen is a listener's error. An address that is taken may be free soon: the one before may
 // still be ending.
 func cannotListen(who string, err error) error {
-	code := exitUsage
-	if errors.Is(err, syscall.EADDRINUSE) {
-		code = exitUnavailable
-	}
-	return failf(code, "%s cannot listen: %v", who, err)
+	return failf(systemCode(err), "%s cannot listen: %v", who, err)
 }
 
 // lastAnswers is the time that answers on their way have at the end.
@@ -283,7 +279,7 @@ func listenerEnded(err error) error {
 	if errors.Is(err, listen.ErrPlain) {
 		return failf(exitUsage, "%v", err)
 	}
-	return failf(exitBroken, "a listener ended: %v", err)
+	return failf(exitUnavailable, "a listener ended: %v", err)
 }
 
 // startFailed gives the error of a start its exit code.
@@ -300,12 +296,33 @@ func startFailed(ctx context.Context, err error) error {
 		errors.Is(err, persistence.ErrForeign), errors.Is(err, actors.ErrConfig),
 		errors.Is(err, errConfig), errors.Is(err, replicated.ErrFolder):
 		return failf(exitUsage, "%v", err)
+	case errors.Is(err, persistence.ErrVersion), errors.Is(err, persistence.ErrFormat):
+		return failf(exitBroken, "%v\nNothing was changed and nothing is served. "+
+			"docs/operations.md says how to upgrade and to roll back", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
 			"%v\nNothing was changed and nothing is served. Restore a backup of the store, or "+
 				"ask for help with a copy of it; see docs/storage.md", err)
 	}
+	for _, lasting := range []error{fs.ErrPermission, fs.ErrInvalid, syscall.ENOTDIR, syscall.EROFS,
+		syscall.ENAMETOOLONG} {
+		if errors.Is(err, lasting) {
+			return failf(exitUsage, "%v", err)
+		}
+	}
 	return engineFailed(err)
+}
+
+// nodeFailed gives the error of the start of a cluster's node its exit code. No backup replaces what
+// a node has acknowledged; the others have it.
+func nodeFailed(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, persistence.ErrCorrupt) &&
+		!errors.Is(err, persistence.ErrVersion) {
+		return failf(exitBroken, "%v\nNothing is served by this node, and the others have what it "+
+			"has acknowledged. Keep a copy of its folder, and replace the node; see "+
+			"docs/operations.md", err)
+	}
+	return startFailed(ctx, err)
 }
 
 // archiveUnfit gives the reason why an archive is not continued from a store its exit code.
@@ -326,12 +343,14 @@ func archiveFailed(err error) error {
 				"archive", err)
 	case errors.Is(err, persistence.ErrAbsent):
 		return failf(exitUnavailable, "%v", err)
+	case errors.Is(err, persistence.ErrVersion):
+		return failf(exitBroken, "the archive: %v", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
 			"the archive: %v\nBring what is missing back from a copy of the folder, or start "+
 				"without archive", err)
 	}
-	return failf(exitUsage, "%v", err)
+	return failf(systemCode(err), "%v", err)
 }
 
 // engineFailed gives the end of an engine its exit code.
@@ -342,7 +361,7 @@ func engineFailed(err error) error {
 	case errors.Is(err, persistence.ErrRemoved):
 		return failf(exitFenced, "%v", err)
 	case errors.Is(err, persistence.ErrGap), errors.Is(err, persistence.ErrCorrupt),
-		errors.Is(err, persistence.ErrInvalid):
+		errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrFormat):
 		return failf(exitBroken, "%v", err)
 	}
 	return failf(exitUnavailable, "%v", err)

@@ -51,7 +51,7 @@ func serveNode(ctx context.Context, known *known, once thisStart, archived *arch
 	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
 	replica, err := n.join(ctx)
 	if err != nil {
-		return startFailed(ctx, err)
+		return nodeFailed(ctx, err)
 	}
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
@@ -74,7 +74,7 @@ func serveNode(ctx context.Context, known *known, once thisStart, archived *arch
 	case ctx.Err() == nil && unfolded(err):
 		return n.voteOn(ctx, replica, err)
 	default:
-		return startFailed(ctx, err)
+		return nodeFailed(ctx, err)
 	}
 	n.joined = &joined{replica: replica, node: node}
 	defer n.alone()

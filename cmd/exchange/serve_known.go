@@ -60,7 +60,7 @@ func (k *known) lookAtFolder() error {
 	}
 	has, err := k.has(k.store)
 	if err != nil {
-		return withExit(exitUsage, err)
+		return withExit(systemCode(err), err)
 	}
 	if !has {
 		return k.mayBegin(dir)
@@ -71,7 +71,7 @@ func (k *known) lookAtFolder() error {
 			"its disk, or bring its files back; serve --new begins a new exchange", dir,
 			persistence.ErrAbsent, k.cfg.Data)
 	}
-	return withExit(exitUsage, err)
+	return withExit(systemCode(err), err)
 }
 
 // openArchive opens the archive of the configuration.
@@ -79,7 +79,7 @@ func (k *known) openArchive() (*archive.Archive, error) {
 	dir := k.cfg.Archive
 	has, err := k.has(k.archive)
 	if err != nil {
-		return nil, withExit(exitUsage, err)
+		return nil, withExit(systemCode(err), err)
 	}
 	if has {
 		a, err := archive.OpenKnown(dir)
@@ -103,7 +103,7 @@ func (k *known) openArchive() (*archive.Archive, error) {
 		k.log.Warn("the archive is empty: a new one begins", "folder", dir)
 		err = k.archive.Forget()
 	}
-	return a, withExit(exitUsage, err)
+	return a, withExit(systemCode(err), err)
 }
 
 // fits remembers an archive that was found to belong to the store.

@@ -51,7 +51,7 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 		return nil, cannotListen("the operator's socket", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil { // it is made so where the program's umask holds
-		return nil, errors.Join(failf(exitUsage, "the operator's socket: %v", err), l.Close())
+		return nil, errors.Join(failf(systemCode(err), "the operator's socket: %v", err), l.Close())
 	}
 	return l, nil
 }
@@ -87,7 +87,7 @@ func removeDeadSocket(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return failf(exitUsage, "the operator's socket: %v", err)
+		return failf(systemCode(err), "the operator's socket: %v", err)
 	case info.Mode().Type() != fs.ModeSocket:
 		return failf(exitUsage,
 			"the operator's socket %s: there is something else under this name; move it away, or "+
@@ -99,10 +99,10 @@ func removeDeadSocket(path string) error {
 			"the operator's socket %s: another process listens there", path), c.Close())
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return failf(exitUsage, "the operator's socket %s: %v", path, err)
+		return failf(systemCode(err), "the operator's socket %s: %v", path, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return failf(exitUsage, "the operator's socket: %v", err)
+		return failf(systemCode(err), "the operator's socket: %v", err)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ var (
 	le         = binary.LittleEndian
 )
 
-// errDamaged is wrapped by every error of decoding. The text names the fault and its place.
+// errDamaged is wrapped by every error of decoding, but for an OtherVersion. The text names the
+// fault and its place.
 var errDamaged = errors.New("damaged journal record")
 
 // A Batch is the head of a batch and its records, still encoded.
@@ -69,11 +70,15 @@ func OpenBatch(b []byte) (Batch, error) {
 			fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x",
 				errDamaged, le.Uint64(b[6:]), got, want)
 	}
-	if b[0] != version || b[1] != 0 {
-		return Batch{},
-			fmt.Errorf(
-				"%w: batch version %d, flags %d: this program reads version %d without flags; "+
-					"use the one that wrote it", errDamaged, b[0], b[1], version)
+	var other *OtherVersion
+	switch {
+	case b[0] != version:
+		other = &OtherVersion{Found: uint64(b[0]), Oldest: version, Newest: version}
+	case b[1] != 0:
+		other = &OtherVersion{Of: "flags", Found: uint64(b[1])}
+	}
+	if other != nil {
+		return Batch{}, fmt.Errorf("the batch after sequence %d: %w", le.Uint64(b[6:]), other)
 	}
 	return Batch{Epoch: le.Uint32(b[2:]), Prev: le.Uint64(b[6:]), Count: le.Uint32(b[14:]),
 		Records: body[batchHeader:]}, nil
@@ -330,7 +335,8 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		r.Refusal = Refusal{Account: d.U32(), Key: d.U32(), Nonce: d.Uint(), Reason: d.Byte()}
 	default:
 		if !d.more(r) {
-			return nil, fmt.Errorf("%w: unknown %v; use a newer program", errDamaged, r.Kind)
+			return nil, fmt.Errorf("a journal record: %w", &OtherVersion{Of: "kind",
+				Found: uint64(r.Kind), Oldest: uint64(KindCurrency), Newest: newestKind})
 		}
 	}
 	r.Operator = ""

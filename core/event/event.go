@@ -75,6 +75,9 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindNamedWithdrawal: "withdraw with a client id", KindToldFreeze: "freeze with an event",
 	KindAdjusted: "adjustment", KindEmail: "e-mail address", KindAccountClosed: "account closed"}
 
+// newestKind is the highest kind that this program reads.
+const newestKind = uint64(len(kindNames) - 1)
+
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
 		return kindNames[k]

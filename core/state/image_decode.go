@@ -12,11 +12,8 @@ import (
 	"fmt"
 )
 
-// ErrImage is wrapped by every error of Decode.
-var ErrImage = errors.New("damaged or unknown snapshot")
-
-// ErrImageVersion is wrapped, beside ErrImage, for an image of an unknown version.
-var ErrImageVersion = errors.New("unknown version")
+// ErrImage is wrapped by every error of Decode, but for an event.OtherVersion.
+var ErrImage = errors.New("damaged snapshot")
 
 // Decode reads a state that AppendTo wrote.
 func Decode(image []byte) (*State, error) {
@@ -69,16 +66,15 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	return s, nil
 }
 
-// Readable returns an error that wraps ErrImageVersion if bytes begin an image of a version that
-// Decode does not read.
+// Readable returns an event.OtherVersion if bytes begin an image of a version that Decode does not
+// read.
 func Readable(begin []byte) error {
 	head := len(imageMagic)
 	if len(begin) <= head || !bytes.HasPrefix(begin, []byte(imageMagic)) {
 		return nil // Decode says what is wrong
 	}
 	if v := begin[head]; v < plainVersion || v > imageVersion {
-		return fmt.Errorf("%w: it is of version %d and this program reads versions %d to %d; run "+
-			"the program that wrote it", ErrImageVersion, v, plainVersion, imageVersion)
+		return &event.OtherVersion{Found: uint64(v), Oldest: plainVersion, Newest: imageVersion}
 	}
 	return nil
 }
@@ -90,7 +86,7 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 		return nil, nil, fmt.Errorf("%w: it does not begin with the mark of a snapshot", ErrImage)
 	}
 	if err := Readable(image); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrImage, err)
+		return nil, nil, err
 	}
 	r, s = &reader{Reader: wire.Read(image[head:]), version: image[head-1]}, New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.Uint(), int64(r.Uint()), r.Uint(), r.Uint()

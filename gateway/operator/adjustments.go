@@ -63,7 +63,7 @@ func (q *adjustment) check(c *call) (err error) {
 	}
 	currency := c.engine.Currency([]byte(q.Currency))
 	if currency == nil {
-		return &badRequest{fmt.Sprintf("there is no currency %.80q", q.Currency)}
+		return &badRequest{c.engine.NoCurrency(q.Currency)}
 	}
 	q.currency = currency.Number
 	q.account, err = c.account(q.Account)

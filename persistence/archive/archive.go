@@ -219,7 +219,7 @@ func (a *Archive) tail(ctx context.Context, by persistence.Authority) (*tail, er
 func (a *Archive) continues(ctx context.Context, journal persistence.Journal, last *tail) error {
 	prev, next, data, err := persistence.First(ctx, journal, last.prev)
 	switch {
-	case errors.Is(err, persistence.ErrCorrupt):
+	case errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrVersion):
 		// the store itself is not damaged
 		why := strings.TrimPrefix(err.Error(), persistence.ErrCorrupt.Error()+": ")
 		return fmt.Errorf(

@@ -132,7 +132,7 @@ func (f *file) damaged(format string, args ...any) error {
 	if errors.Is(err, persistence.ErrNoKey) { // it may be good
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
-	return fmt.Errorf("%w: %s: %w", persistence.ErrCorrupt, f.name, err)
+	return persistence.Unreadable(fmt.Errorf("%s: %w", f.name, err))
 }
 
 // authentic returns nil if the part is authentic, or if by is nil. Nothing of the part is unpacked.

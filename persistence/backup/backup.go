@@ -196,7 +196,7 @@ func (r *reader) image(piece func(b []byte)) error {
 		}
 		if n == int64(len(r.part)) {
 			if err := state.Readable(r.part); err != nil {
-				return fmt.Errorf("%w: its state: %w", persistence.ErrVersion, err)
+				return persistence.Unreadable(fmt.Errorf("its state: %w", err))
 			}
 		}
 	}

@@ -395,7 +395,7 @@ func newerBackupsNameTheirVersion(t *testing.T, whole func(*sink)) {
 		whole(s)
 		s.part('z', nil)
 	}), testKey, func(raw []byte) []byte { return raw })), testKey)
-	fails(t, "a newer kind of part", err, persistence.ErrVersion, "use a newer program")
+	fails(t, "a newer kind of part", err, persistence.ErrVersion, "run the newer program")
 	image, at := state.New().AppendTo(nil), 0
 	for ; at < len(image); at++ {
 		if newer := append(bytes.Clone(image[:at]), 255); state.Readable(newer) != nil {

@@ -86,8 +86,8 @@ func (r *rows) decode(kind byte, b []byte) error {
 	case partInfo, partImage:
 		return fmt.Errorf("a part of kind %q stands among the rows", kind)
 	default:
-		return fmt.Errorf("%w: it has a part of unknown kind %q; use a newer program",
-			persistence.ErrVersion, kind)
+		return fmt.Errorf("%w: it has a part of kind %q, which this program does not read; run "+
+			"the newer program that wrote it", persistence.ErrVersion, kind)
 	}
 	if d.Bad() {
 		return fmt.Errorf("a row of kind %q: %s", kind, d.Fault())

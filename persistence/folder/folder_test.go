@@ -114,7 +114,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		known, err := Of(dir, log).Load()
 		if err != nil || known != (persistence.Tenures{}) ||
 			!strings.Contains(said.String(), file) || strings.Contains(text, `"version":5`) &&
-			!strings.Contains(said.String(), "it is of version 5, and this program reads") {
+			!strings.Contains(said.String(), "it is of version 5 and this program reads") {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"exchange/core/event"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -134,8 +135,7 @@ func parse(b []byte) (s stored, err error) {
 	_, err = histories(slices.Concat(s.Store, s.Archive))
 	switch {
 	case s.Version != identityVersion:
-		return s, fmt.Errorf("it is of version %d, and this program reads version %d", s.Version,
-			identityVersion)
+		return s, event.Version(uint64(max(s.Version, 0)), identityVersion)
 	case !codec.IsUnique(s.Newest.ID) && !unused,
 		s.Before != nil && !codec.IsUnique(s.Before.ID):
 		return s, errors.New("an id in it is not 32 hexadecimal digits")

@@ -48,10 +48,8 @@ func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 		return m, fmt.Errorf("%s: %w: its head cannot be read: %w", s, persistence.ErrCorrupt, err)
 	}
 	if m.Version != metaVersion {
-		return m,
-			fmt.Errorf(
-				"%s: %w: it is of version %d and this program reads version %d; run the program "+
-					"that wrote it", s, persistence.ErrCorrupt, m.Version, metaVersion)
+		return m, fmt.Errorf("%s: %w", s,
+			persistence.OtherVersion(uint64(max(m.Version, 0)), metaVersion))
 	}
 	return m, nil
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -296,6 +298,9 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 		}
 	}()
 	db, err = pebble.Open(path, o)
+	if other := newerFormat(err); other != nil {
+		return nil, fmt.Errorf("%s: open: %w", s, other)
+	}
 	if err != nil && damaged(err) {
 		return nil,
 			fmt.Errorf(
@@ -303,6 +308,20 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 				s, persistence.ErrCorrupt, err)
 	}
 	return db, s.fault("open", err)
+}
+
+// newerFormat returns the ErrVersion of a folder whose format is one that this program's Pebble does
+// not know, which Pebble tells by its text alone.
+func newerFormat(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, found, ok := strings.Cut(err.Error(), "written in unknown format major version ")
+	v, e := strconv.ParseUint(found, 10, 32)
+	if !ok || e != nil {
+		return nil
+	}
+	return persistence.OtherVersion(v, uint64(format))
 }
 
 // openJournal opens the journal's log and its head.

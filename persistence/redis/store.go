@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -221,6 +222,9 @@ func (s *Store) ready(ctx context.Context) error {
 		switch again = redis.HasErrorPrefix(err, "LOADING"); {
 		case again:
 			err = fmt.Errorf("%s still loads its data: %w", s.name, err)
+		case denied(err) != nil:
+			err = fmt.Errorf("%s refuses this exchange: %w: %w; check the user, the password and "+
+				"the number of the database in the URL", s.name, denied(err), err)
 		case err != nil:
 			err = fmt.Errorf(
 				"%s does not answer: %w; check that Redis runs there and that the user and "+
@@ -228,6 +232,21 @@ func (s *Store) ready(ctx context.Context) error {
 		}
 		return again, err
 	})
+}
+
+// denied returns fs.ErrPermission or fs.ErrInvalid if Redis answers that the URL is wrong: trying
+// again is no use.
+func denied(err error) error {
+	for _, prefix := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "AUTH",
+		"invalid password"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return fs.ErrPermission
+		}
+	}
+	if redis.HasErrorPrefix(err, "DB index") {
+		return fs.ErrInvalid
+	}
+	return nil
 }
 
 // prove waits until Redis's append-only file is in effect, and refuses a Redis with wrong settings.

@@ -3,7 +3,9 @@ package replicated
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
+	"exchange/core/event"
 	"exchange/persistence/internal/raftlog"
 )
 
@@ -68,7 +70,10 @@ func (f *frame) begin() []byte {
 
 // parseFrame reads a frame; its payload is part of b.
 func parseFrame(b []byte) (f frame, err error) {
-	if len(b) < 11 || b[0] != frameVersion {
+	if len(b) > 0 && b[0] != frameVersion {
+		return f, fmt.Errorf("the link: %w", event.Version(uint64(b[0]), frameVersion))
+	}
+	if len(b) < 11 {
 		return f, errFrame
 	}
 	f.kind, f.reads, f.id = b[1], b[2], binary.BigEndian.Uint64(b[3:])

@@ -3,6 +3,7 @@ package replicated
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -293,6 +294,16 @@ func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 	must(t, s.node.work())
 	if s.view.leading { // the same without a fault
 		t.Fatalf("the node is %+v", s.view)
+	}
+}
+
+// A peer whose program is another one is named with both versions.
+func TestAFrameOfAnotherVersionNamesBoth(t *testing.T) {
+	_, err := parseFrame([]byte{frameVersion + 1, frameMessage})
+	want := fmt.Sprintf("of version %d and this program reads version %d; run the newer program",
+		frameVersion+1, frameVersion)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -131,6 +131,16 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	if got := s.have(); got != "a1#1 b2#4294967297" {
 		t.Errorf("the members are %s", got)
 	}
+
+	old := w.nodes[2]
+	old.start()
+	for tick := 0; tick < 8*electionTicks && old.node != nil; tick++ {
+		w.pass(1)
+	}
+	if old.node != nil {
+		t.Errorf("two of three say that c is removed, and it goes on: against it are %v",
+			old.node.removals.against)
+	}
 }
 
 // A folder is opened if its own checksums are whole, whatever others have said of its node. One

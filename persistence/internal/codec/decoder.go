@@ -48,8 +48,8 @@ func appendBalance(dst []byte, b money.Balance) []byte {
 func (d *decoder) close(kind string, id uint64) error {
 	switch {
 	case d.version != Version:
-		return fmt.Errorf("%w: the row of %s %d: %w", persistence.ErrCorrupt, kind, id,
-			unknownVersion(d.version))
+		return fmt.Errorf("the row of %s %d: %w", kind, id,
+			persistence.OtherVersion(uint64(d.version), Version))
 	case !d.End():
 		return fmt.Errorf("%w: the row of %s %d: %s; restore a backup", persistence.ErrCorrupt,
 			kind, id, d.Fault())

@@ -44,18 +44,13 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 	}
 	// the checksum covers the version: it was written so, and is not damaged
 	if v := value[0]; v != Version && v != versionMore {
-		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(v))
+		return nil, persistence.OtherVersion(uint64(v), Version)
 	}
 	return value, nil
 }
 
 // Sum returns the checksum at the end of bytes that Seal wrote.
 func Sum(sealed []byte) uint32 { return binary.BigEndian.Uint32(sealed[len(sealed)-SumSize:]) }
-
-func unknownVersion(v byte) error {
-	return fmt.Errorf("%w: it is of version %d and this program reads version %d; run the program "+
-		"that wrote it", persistence.ErrVersion, v, Version)
-}
 
 // Text returns the checksum of a version and a text in that place, as text:
 // "<version>.<8 hexadecimal digits>".
@@ -72,7 +67,7 @@ func (p Place) CheckText(text, sum string) error {
 	}
 	var v byte
 	if n, _ := fmt.Sscanf(sum, "%d.", &v); n == 1 && sum == p.textOf(v, text) {
-		return fmt.Errorf("%w: %w", persistence.ErrCorrupt, unknownVersion(v))
+		return persistence.OtherVersion(uint64(v), Version)
 	}
 	return fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
 }

@@ -103,6 +103,9 @@ func failed(name string, err error) error {
 
 // refused returns the error of a file that is there and cannot be read.
 func refused(name string, err error) error {
+	if errors.Is(err, persistence.ErrVersion) {
+		return fmt.Errorf("the file %s: %w", name, err)
+	}
 	return fmt.Errorf(
 		"%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
 			"read: %w; bring it back from a copy, or remove it to accept that a loss of what was "+
@@ -152,8 +155,7 @@ func decode(b []byte) (Mark, error) {
 		return Mark{}, errors.New("it does not begin as such a file does")
 	}
 	if v := binary.BigEndian.Uint16(b[len(magic):]); v != version {
-		return Mark{}, fmt.Errorf("it is of version %d and this program reads version %d", v,
-			version)
+		return Mark{}, persistence.OtherVersion(uint64(v), version)
 	}
 	if len(b) != size {
 		return Mark{}, fmt.Errorf("it is not %d bytes long", size)

@@ -41,8 +41,12 @@ func wantRefused(t testing.TB, files vfs.FS, name, reason string) {
 		if f != nil || !errors.Is(err, persistence.ErrCorrupt) {
 			t.Fatalf("error is %v, want ErrCorrupt (%s)", err, reason)
 		}
-		for _, want := range []string{name, reason, "up to where the journal was acknowledged",
-			"from a copy", "remove it"} {
+		wanted := []string{name, reason, "up to where the journal was acknowledged", "from a copy",
+			"remove it"}
+		if errors.Is(err, persistence.ErrVersion) {
+			wanted = []string{name, reason, "program that wrote it"}
+		}
+		for _, want := range wanted {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not say %q", err, want)
 			}

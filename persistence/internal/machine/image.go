@@ -46,8 +46,8 @@ func DecodeState(b []byte) (*State, error) {
 	case v > imageVersion && s.format > Newest:
 		return s, nil
 	default:
-		return nil, fmt.Errorf("%w: a state is of version %d and this program reads version %d",
-			persistence.ErrCorrupt, v, imageVersion)
+		return nil, fmt.Errorf("the state at the log's beginning: %w",
+			persistence.OtherVersion(uint64(v), imageVersion))
 	}
 	s.epoch = binary.BigEndian.Uint32(d.take(4))
 	s.lost, s.token, s.owner = d.flag(), persistence.Token(d.text()), d.text()

@@ -176,10 +176,9 @@ func otherMagic(magic, head string) error {
 	ours := strings.TrimSpace(magic)
 	kind, version, _ := strings.Cut(head, ours[:strings.LastIndexByte(ours, ' ')+1])
 	version, _, _ = strings.Cut(version, "\n")
-	if _, err := strconv.ParseUint(version, 10, 32); kind == "" && err == nil {
-		return fmt.Errorf("%w: it is of version %s and this program reads version %s; run the "+
-			"program that wrote it", persistence.ErrVersion, version,
-			ours[strings.LastIndexByte(ours, ' ')+1:])
+	reads, _ := strconv.ParseUint(ours[strings.LastIndexByte(ours, ' ')+1:], 10, 32)
+	if found, err := strconv.ParseUint(version, 10, 32); kind == "" && err == nil {
+		return persistence.OtherVersion(found, reads)
 	}
 	return fmt.Errorf("it does not begin with %q, which this program reads, but with %q", ours,
 		head)

@@ -42,6 +42,10 @@ func readCheckpoint(files vfs.FS, dir string) (b Base, err error) {
 	if err != nil {
 		return Base{}, err
 	}
+	if found, ok := otherCheckpoint(text); ok {
+		return Base{}, fmt.Errorf("%s: %w", name,
+			persistence.OtherVersion(found, uint64(checkpointMagic[7]-'0')))
+	}
 	if len(text) < checkpointHead || len(text) > maxCheckpoint ||
 		string(text[:8]) != checkpointMagic ||
 		binary.BigEndian.Uint64(text[8:]) != xxhash.Sum64(text[16:]) {
@@ -50,6 +54,16 @@ func readCheckpoint(files vfs.FS, dir string) (b Base, err error) {
 	}
 	return Base{Index: binary.BigEndian.Uint64(text[16:]),
 		Term: binary.BigEndian.Uint64(text[24:]), Machine: text[checkpointHead:]}, nil
+}
+
+// otherCheckpoint reports whether a file begins as one of another version does: the magic ends with
+// its digit.
+func otherCheckpoint(text []byte) (version uint64, ok bool) {
+	if len(text) < 8 || string(text[:7]) != checkpointMagic[:7] || text[7] == checkpointMagic[7] ||
+		text[7] < '0' || text[7] > '9' {
+		return 0, false
+	}
+	return uint64(text[7] - '0'), true
 }
 
 func writeCheckpoint(files vfs.FS, dir string, b Base) error {

@@ -96,8 +96,8 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 	}
 	log, err := wal.Open(l.files.PathJoin(l.dir, logFolder),
 		wal.Options{FS: l.files, Begin: l.base.Index, Fatal: o.Fatal, AtNeed: o.AtNeed})
-	if errors.Is(err, persistence.ErrCorrupt) {
-		err = fmt.Errorf("%w; replace this node, unless a newer program wrote that", err)
+	if errors.Is(err, persistence.ErrCorrupt) && !errors.Is(err, persistence.ErrVersion) {
+		err = fmt.Errorf("%w; replace this node", err)
 	}
 	if err != nil {
 		return nil, err

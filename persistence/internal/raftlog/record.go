@@ -41,9 +41,8 @@ func decode(prev, next uint64, b []byte) (entries []*pb.Entry, commit uint64, er
 	broken := fmt.Errorf("%w: the record of the entries %d to %d cannot be read",
 		persistence.ErrCorrupt, prev+1, next)
 	if len(b) > 0 && b[0] != recordVersion { // the log's checksum covers it
-		return nil, 0, fmt.Errorf("%w: the record of the entries %d to %d is of version %d and "+
-			"this program reads version %d; run the program that wrote it", persistence.ErrCorrupt,
-			prev+1, next, b[0], recordVersion)
+		return nil, 0, fmt.Errorf("the record of the entries %d to %d: %w", prev+1, next,
+			persistence.OtherVersion(uint64(b[0]), recordVersion))
 	}
 	if len(b) < recordHead ||
 		uint64(binary.BigEndian.Uint32(b[9:])) != next-prev {

@@ -153,8 +153,8 @@ func openState(files vfs.FS, dir string, anyway bool) (*stateIn, error) {
 	case !found:
 		err = fmt.Errorf("%w: %s cannot be read; replace this node", persistence.ErrCorrupt, name)
 	case f.Version != stateVersion:
-		err = fmt.Errorf("%w: %s is of version %d and this program reads version %d",
-			persistence.ErrCorrupt, name, f.Version, stateVersion)
+		err = fmt.Errorf("%s: %w", name,
+			persistence.OtherVersion(uint64(max(f.Version, 0)), stateVersion))
 	case f.Removed && !anyway:
 		err = persistence.ErrRemoved
 	case f.Refused && !anyway:
@@ -175,7 +175,9 @@ func decodeState(b []byte) (s state, ok bool) {
 	if n > len(b)-12 || binary.BigEndian.Uint64(b[4:]) != xxhash.Sum64(b[12:12+n]) {
 		return s, false
 	}
-	return s, json.Unmarshal(b[12:12+n], &s) == nil
+	err := json.Unmarshal(b[12:12+n], &s)
+	_, form := errors.AsType[*json.UnmarshalTypeError](err)
+	return s, err == nil || form && s.Version > stateVersion // a newer one may have others
 }
 
 // write makes the content durable, one copy after the other.

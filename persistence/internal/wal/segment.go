@@ -90,10 +90,8 @@ func parseHead(b []byte, number uint64) (salt uint64, other bool, err error) {
 		return 0, false, nil
 	}
 	if v := binary.BigEndian.Uint64(b[8:]); v != format {
-		return 0, false,
-			fmt.Errorf(
-				"%w: %s is of version %d and this program reads version %d; run the program that "+
-					"wrote it", persistence.ErrCorrupt, segmentName(number), v, format)
+		return 0, false, fmt.Errorf("%s: %w", segmentName(number),
+			persistence.OtherVersion(v, format))
 	}
 	switch salt = binary.BigEndian.Uint64(b[24:]); {
 	case binary.BigEndian.Uint64(b[32:]) != checksum(salt, b[:32]):

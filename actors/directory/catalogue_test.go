@@ -1,0 +1,21 @@
+package directory
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is not configured any more is told from what there never was.
+func TestADelistedPairOrCurrencySaysWhyItIsRefused(t *testing.T) {
+	c := &Catalogue{ever: map[string]uint16{"AA_BB": 1}, codes: []string{"AA"}}
+	for said, want := range map[string]string{
+		c.NoPair("AA_BB"):  "put it back into the configuration",
+		c.NoCurrency("AA"): "put it back into the configuration",
+		c.NoPair("X_Y"):    "there is no pair",
+		c.NoCurrency("X"):  "there is no currency",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q does not say %q", said, want)
+		}
+	}
+}
