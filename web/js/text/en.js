@@ -254,7 +254,6 @@ export const text = {
 	sound: "Sound when an order fills or ends",
 	notify: "System notification when an order fills or ends",
 	emptyMarket: "No trades yet: the chart begins with the first one.",
-	emptyDepth: "No orders",
 	empty: "Type a number; this field is empty.",
 	isZero: "Type a number above 0.",
 	/** @param {string} one @param {string} other */

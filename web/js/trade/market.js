@@ -299,7 +299,9 @@ export class Depth {
 			draw.fillStyle = colour("--muted");
 			draw.textAlign = "center";
 			draw.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-			if (this.book.updateId !== null) draw.fillText(text.emptyDepth, width / 2, height / 2);
+			const { updateId, sides } = this.book;
+			const isEmpty = updateId !== null && !sides.sell.length && !sides.buy.length;
+			if (isEmpty) draw.fillText(text.emptyBook, width / 2, height / 2);
 			return;
 		}
 		const centre = number(middle);
