@@ -333,7 +333,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await to("[name=address]");
 	await page.keyboard.type("not-an-address");
 	await key("Enter");
-	await says(page, "#wrong-amount", "no separators");
+	await says(page, "#wrong-amount", "could be 1000 or 1:");
 	assert.equal(await page.evaluate(() => document.activeElement.name), "amount");
 	await key("Control+a");
 	await page.keyboard.type("1000");

@@ -80,7 +80,7 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 terminal("what is wrong with a change is told where it is wrong", {}, async (page) => {
 	await place(page, { amount: "1", price: "64000" });
 	await change(page, { price: "1,000" });
-	await says(page, "#wrong-amend-price", "no separators");
+	await says(page, "#wrong-amend-price", "could be 1000 or 1:");
 	assert.equal(await page.evaluate(() => document.activeElement.id), "amend-price");
 	await retype(page, { price: "64000.123" });
 	await says(page, "#wrong-amend-price", "\\w+");

@@ -73,7 +73,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await page.fill("#form-price", price);
 		await page.fill("#form-amount", "0.25");
 		await page.click("#panel-form button.main");
-		await says(page, ".outcome", "Order \\d+\\. Durable after \\d+ ms");
+		await says(page, ".outcome", "Order placed: \\d+\\.");
 		await says(page, "#panel-own .orders", "0\\.25\\s+0\\.00\\s+Open");
 		await says(page, "#panel-book .sell", "64,00\\d\\.50\\s+0\\.25000");
 		await processes[leader].order("bob", "BTC_USDT", "buy", "0.1", price);

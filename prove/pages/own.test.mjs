@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Account } from "../../web/js/account.js";
-import { typed } from "../../web/js/format.js";
+import { number } from "../../web/js/decimal.js";
+import { reader } from "../../web/js/format.js";
 import { found } from "../../web/js/keys.js";
 
 const order = (id, status = "1") => ({ id, pair: "BTC_USDT", type: "sell", status, price: "1",
@@ -42,11 +43,19 @@ test("what is free is rounded down", () => {
 	assert.equal(account.free("ETH"), 0n);
 });
 
-test("typed numbers are exact, and separators are refused", () => {
-	for (const [text, units] of [["1.5", 150_000_000n], [" .00000001 ", 1n], ["2.", 200_000_000n],
-		["123456789", 12_345_678_900_000_000n], ["1,000", null], ["1.000.000", null], ["1e5", null],
-		["-1", null], ["", null], ["0.000000001", null], ["1 000", null]]) {
-		assert.equal(typed(text), units, text);
+test("what a locale writes is read, and what could be two numbers is not", () => {
+	for (const [locale, list] of Object.entries({
+		"en-US": [["1.5", 1.5], [" .00000001 ", 1e-8], ["2.", 2], ["123456789", 123456789],
+			["64,100.00", 64100], ["1,234,567", 1234567], ["1,234", [1234, 1.234]], ["1,50"], ["0,123"],
+			["1,00.5"], ["1.000.000"], ["1e5"], ["-1"], [""], ["0.000000001"], ["1 000"]],
+		"de-DE": [["64.100,00", 64100], ["1,234", 1.234], ["1.234", [1234, 1.234]], ["0.123", 0.123],
+			["1234.567", 1234.567], ["64,100.00"]],
+		"fr-FR": [["64\u202f100,5", 64100.5], ["64 100", 64100]], "de-CH": [["64’100.50", 64100.5]],
+		"en-IN": [["12,34,567.5", 1234567.5]], "ar-EG": [["٦٤٬١٠٠٫٥", 64100.5]] })) {
+		for (const [typed, is = null] of list) {
+			const { n, two } = reader(locale).read(typed);
+			assert.deepEqual(two?.map(number) ?? (n === null ? n : number(n)), is, `${locale} ${typed}`);
+		}
 	}
 });
 

@@ -98,7 +98,7 @@ alice("an order that comes too soon is told when to try again, and is not sent b
 		await page.clock.fastForward(10_000); // each timer that would send it has come
 		await until("the next order is taken", async () => {
 			sent++;
-			return /^Order \d+\./.test(await send(page));
+			return /^Order placed: \d+\./.test(await send(page));
 		});
 		assert.equal(page.orders.length, sent);
 		assert.equal(new Set(page.orders.map((o) => o.client_order_id)).size, sent);
@@ -113,7 +113,7 @@ alice("an order that was not done is tried again under its name, and placed once
 		assert.equal(page.orders.length, sent);
 		assert.equal((await own(client_order_id)).length, 0);
 		await page.click("#panel-own .again");
-		await says(page, ".outcome", "Order \\d+\\. Durable");
+		await says(page, ".outcome", "Order placed: \\d+\\.");
 		await page.waitForSelector('#panel-own tr[data-state="refused"]', { state: "detached" });
 		assert.deepEqual(page.orders.at(-1), page.orders.at(-2));
 		assert.equal((await own(client_order_id)).length, 1);

@@ -7,14 +7,14 @@ import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
  *   client_order_id?: string, order_type?: string, time_in_force?: string, expire_time?: string,
  *   post_only?: boolean | string, display_amount?: string, trigger_price?: string,
  *   price_asked?: string,
- *   triggered?: boolean, oco_trigger_price?: string}} Order
+ *   triggered?: boolean, oco_trigger_price?: string, cancel_reason?: string}} Order
  * @typedef {{id: string, pair: string, my_side: "buy" | "sell", price: string, amount: string,
  *   timestamp: string, fee: string, fee_currency: string, order: string, maker: boolean,
  *   client_order_id?: string}} Trade
  * @typedef {{currency: string, balance: string, reserve: string}} Balance
  * @typedef {{sequence: string, prev: string | null, snapshot?: boolean, part?: string,
  *   parts?: string, orders?: Order[], trades?: Trade[], balances?: Balance[],
- *   orders_complete?: boolean, cause?: string}} Event
+ *   orders_complete?: boolean, cause?: string, cancel_reason?: string}} Event
  */
 
 /** LATER is the pause before a subscription that was put off is tried again, in milliseconds. */
@@ -62,9 +62,13 @@ export class Account {
 
 	/** free returns what an account can spend, rounded down. @param {string} currency */
 	free(currency) {
+		return this.exact(currency) / FINER;
+	}
+
+	/** exact returns what an account can spend, in 1e-16. @param {string} currency */
+	exact(currency) {
 		const b = this.balances.get(currency);
-		if (!b) return 0n;
-		return (parse(b.balance, BALANCE_DIGITS) - parse(b.reserve, BALANCE_DIGITS)) / FINER;
+		return b ? parse(b.balance, BALANCE_DIGITS) - parse(b.reserve, BALANCE_DIGITS) : 0n;
 	}
 
 	/** add adds trades that were read. @param {Trade[]} list */

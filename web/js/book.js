@@ -1,5 +1,5 @@
 // A local order book by the channel depth: docs/stream.md has its rules.
-import { fromNumber, parse } from "./decimal.js";
+import { fromNumber, ONE, parse } from "./decimal.js";
 
 /**
  * @typedef {{price: bigint, amount: bigint, text: string}} Level
@@ -97,6 +97,29 @@ export class Book {
 			} else rows.push({ price, amount: level.amount, total });
 		}
 		return rows;
+	}
+
+	/**
+	 * take returns what an order would get of a side's orders now, best first: its amount, what is
+	 * paid (in 1e-16), the worst price, and whether it takes all of them.
+	 * @param {"sell" | "buy"} side
+	 * @param {{amount?: bigint, value?: bigint, limit?: bigint}} order amount, or what to spend
+	 */
+	take(side, { amount, value = 0n, limit }) {
+		let got = 0n, paid = 0n, worst = 0n, at = 0;
+		const levels = this.sides[side];
+		for (; at < levels.length; at++) {
+			const { price, amount: there } = levels[at];
+			if (limit !== undefined && (side === "sell" ? price > limit : price < limit)) break;
+			const left = amount === undefined ? (value * ONE - paid) / price : amount - got;
+			const part = left < there ? left : there;
+			if (part <= 0n) break;
+			got += part;
+			paid += part * price;
+			worst = price;
+			if (part < there) break;
+		}
+		return { amount: got, paid, worst, isWhole: at === levels.length };
 	}
 
 	/** middle returns the price between the best of both sides; null: a side is empty. */

@@ -2,7 +2,7 @@
 
 export const DIGITS = 8;
 export const BALANCE_DIGITS = 16;
-const ONE = 10n ** BigInt(DIGITS);
+export const ONE = 10n ** BigInt(DIGITS);
 const FORM = /^(-?)(\d+)(?:\.(\d+))?$/;
 
 /**

@@ -1,10 +1,57 @@
 // Numbers and times as the reader's locale writes them.
-import { DIGITS, parse, split } from "./decimal.js";
+import { parse, plain, split } from "./decimal.js";
 
 export const whole = new Intl.NumberFormat();
-/** The sign before decimals. */
-export const sign = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1 }).formatToParts(0.1)
-	.find((part) => part.type === "decimal")?.value ?? ".";
+
+/**
+ * reader returns how a locale writes numbers: the sign before decimals, and what reads them. A
+ * separator counts if it can be nothing else: "1,234" is two numbers, because commas are decimal
+ * signs elsewhere.
+ * @param {string} [locale] without one: the reader's own
+ */
+export function reader(locale) {
+	const writer = new Intl.NumberFormat(locale), parts = writer.formatToParts(1234567.8);
+	/** @param {string} type */
+	const of = (type) => same(parts.find((part) => part.type === type)?.value ?? "");
+	const sign = of("decimal") || ".", group = of("group") || " ";
+	const digits = [...new Intl.NumberFormat(locale, { useGrouping: false }).format(9876543210)];
+	/** @param {string} text @returns {{n: bigint | null, two?: [bigint, bigint]}} */
+	const read = (text) => {
+		const is = [...same(text.trim())].map((c) => (digits.includes(c)
+			? String(9 - digits.indexOf(c)) : c)).join("");
+		const [before, after = "", more] = is.split(sign);
+		const bare = before.replaceAll(group, "");
+		const isGrouped = bare !== before && more === undefined && (/^[1-9]\d{0,2}$/.test(
+			before.split(group)[0]) && before.split(group).slice(1).every((g) => /^\d{3}$/.test(g))
+			|| /^\d{1,18}$/.test(bare) && same(writer.format(BigInt(bare))) === before);
+		const grouped = isGrouped ? exact(`${bare}.${after}`) : null;
+		const pointed = exact(is.replace(sign, "."));
+		if (grouped === null) return { n: pointed };
+		const other = exact(is.replace(",", "."));
+		return other === null ? { n: grouped } : { n: null, two: [grouped, other] };
+	};
+	return { sign, read };
+}
+
+/** same writes signs of one meaning as one. @param {string} text */
+const same = (text) => text.replace(/\s/g, " ").replaceAll("’", "'");
+
+/** exact returns the units of digits around a point; null: they are none. @param {string} text */
+function exact(text) {
+	const is = text.replace(/^\./, "0.").replace(/\.$/, "");
+	return /^\d{1,18}(\.\d{1,8})?$/.test(is) ? parse(is) : null;
+}
+
+export const { sign, read } = reader();
+
+/**
+ * typed returns the units of what a reader has typed; null: it is no number, or could be two.
+ * @param {string} text
+ */
+export const typed = (text) => read(text).n;
+
+/** editable writes units as a field has them. @param {bigint} units */
+export const editable = (units) => plain(units).replace(".", sign);
 
 /**
  * decimal writes units of 1e-8 with separators and so many digits, rounded down.
@@ -15,17 +62,6 @@ export function decimal(units, digits) {
 	const [before, after] = split(units, digits);
 	const minus = units < 0n ? "-" : "";
 	return minus + (before < 1000n ? before.toString() : whole.format(before)) + (after && sign + after);
-}
-
-/**
- * typed returns the units of what a reader has typed: digits, with the sign of the locale or a point
- * before the decimals. Separators are refused, never guessed: null.
- * @param {string} text
- */
-export function typed(text) {
-	const plain = text.trim().replace(sign, ".").replace(/^\./, "0.").replace(/\.$/, "");
-	const isDecimal = /^\d{1,18}(\.\d+)?$/.test(plain);
-	return isDecimal && (plain.split(".")[1] ?? "").length <= DIGITS ? parse(plain) : null;
 }
 
 /** price writes a number of a picture with fixed digits. @param {number} n @param {number} digits */

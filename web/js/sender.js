@@ -13,7 +13,7 @@ import { remember, remembered } from "./keys.js";
  * wasLost: a try had no answer, so the refusal of a later one does not tell of it.
  * @typedef {{id: string, key: string, fields: Record<string, string>, state: State,
  *   wasLost?: boolean}} Pending
- * @typedef {{pending: Pending, answer?: Answer, ms?: number, order?: string}} Outcome
+ * @typedef {{pending: Pending, answer?: Answer, order?: string}} Outcome
  */
 
 /**
@@ -83,7 +83,6 @@ export class Sender {
 	async again(p) {
 		if (this.session.state !== "in" || this.#leaving.has(p.id)) return;
 		this.#become(p, "sending");
-		const from = performance.now();
 		let answer;
 		try {
 			answer = await this.kind.send(this.session, { ...p.fields, [this.kind.name]: p.id });
@@ -104,7 +103,7 @@ export class Sender {
 			this.#become(p, "refused");
 			this.onOutcome({ pending: p, answer });
 		} else if (status >= 500) this.#lose(p);
-		else this.#end({ pending: p, answer, ms: Math.round(performance.now() - from) });
+		else this.#end({ pending: p, answer });
 	}
 
 	/**

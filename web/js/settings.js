@@ -19,7 +19,7 @@ function isOn(name, first) {
 
 /**
  * turn keeps a choice for the next page.
- * @param {"singleKeys" | "confirm" | "onePair"} name
+ * @param {"singleKeys" | "confirm" | "onePair" | "sound" | "notify"} name
  * @param {boolean} is
  */
 export function turn(name, is) {
@@ -33,10 +33,13 @@ export function turn(name, is) {
 
 export const chosen = {
 	singleKeys: isOn("singleKeys", true),
-	/** An order is sent by the second Enter, or click. */
+	/** Each order is asked about before it is sent. */
 	confirm: isOn("confirm", false),
 	/** Of own orders and trades those of the pair that is shown are listed alone. */
 	onePair: isOn("onePair", false),
+	/** Own orders that fill or end are heard, or told by the system. */
+	sound: isOn("sound", false),
+	notify: isOn("notify", false),
 	/** Called when the colours have changed. */
 	onChange: () => {},
 };
@@ -63,11 +66,16 @@ function choose(name, value) {
 	chosen.onChange();
 }
 
-/** open shows a dialog until it is closed. @param {string} title @param {unknown} content */
-export function open(title, content) {
+/**
+ * open shows a dialog until it is closed.
+ * @param {string} title
+ * @param {unknown} content
+ * @param {string} [done] what closes it
+ */
+export function open(title, content, done = text.done) {
 	const dialog = document.createElement("dialog");
 	dialog.setAttribute("aria-label", title);
-	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${text.done}</button></form>`, dialog);
+	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${done}</button></form>`, dialog);
 	dialog.addEventListener("close", () => dialog.remove());
 	dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 	document.body.append(dialog);
@@ -85,11 +93,16 @@ const choice = (name, label, values) => html`<label class="choice"><span>${label
 		${Object.entries(values).map(([value, words]) => html`<option value=${value} ?selected=${root.dataset[name] === value}>${words}</option>`)}
 	</select></label>`;
 
-/** @param {"singleKeys" | "confirm"} name @param {string} label */
+/** @param {"singleKeys" | "confirm" | "sound" | "notify"} name @param {string} label */
 const check = (name, label) => html`<label class="choice"><span>${label}</span>
 	<input type="checkbox" name=${name} ?checked=${chosen[name]}
-		@change=${(/** @type {Event} */ event) => turn(name,
-			/** @type {HTMLInputElement} */ (event.target).checked)}></label>`;
+		@change=${async (/** @type {Event} */ event) => {
+			const box = /** @type {HTMLInputElement} */ (event.target);
+			// the browser asks, too
+			box.checked &&= name !== "notify"
+				|| await Notification.requestPermission() === "granted";
+			turn(name, box.checked);
+		}}></label>`;
 
 /** otherPage leads from the market to the account, and back. */
 const otherPage = () => (location.pathname === "/account"
@@ -101,6 +114,8 @@ export function openSettings() {
 		${choice("palette", text.palette, text.palettes)}
 		${check("singleKeys", text.singleKeys)}
 		${check("confirm", text.confirms)}
+		${check("sound", text.sound)}
+		${"Notification" in window ? check("notify", text.notify) : nothing}
 		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a></p>`);
 }
 

@@ -1,7 +1,7 @@
 // Words for answers, and for rows of an account's lists.
 import { html } from "../vendor/lit-html/lit-html.js";
 import { parse, plain } from "./decimal.js";
-import { decimal } from "./format.js";
+import { decimal, editable, read } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {import("./account.js").Order} Order */
@@ -55,6 +55,14 @@ export function wordsOf({ status, body, retryAfter }, account) {
 	if (status === 429) return text.tooOften(String(retryAfter || ""));
 	if (status === 503) return text.nothingDone(body.detail ?? "");
 	return body.detail ?? text.noAnswer;
+}
+
+/** wrongOf says what is wrong with a number that was typed. @param {string} typed */
+export function wrongOf(typed) {
+	if (!typed.trim()) return text.empty;
+	const { n, two } = read(typed);
+	return two ? text.twoNumbers(editable(two[0]), editable(two[1]))
+		: n === 0n ? text.isZero : text.notANumber(decimal(6_410_050_000_000n, 2));
 }
 
 /** sideOf shows a side, in words and with a sign. @param {string} side */

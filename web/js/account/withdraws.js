@@ -1,7 +1,7 @@
 // Withdrawals: the form that asks for one, its code from the mail, its cancel, and what became of
 // all of them. docs/web.md has the table of answers.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { wordsOf } from "../words.js";
+import { wordsOf, wrongOf } from "../words.js";
 import { plain } from "../decimal.js";
 import { decimal, typed } from "../format.js";
 import { Sender } from "../sender.js";
@@ -75,10 +75,10 @@ export class Withdraws {
 		if (this.#isSending || this.page.session.state !== "in") return;
 		const amount = typed(this.#typed.amount), address = this.#typed.address.trim();
 		this.#wrong = {};
-		if (amount === null) this.#wrong.amount = text.notANumber;
+		if (!amount) this.#wrong.amount = wrongOf(this.#typed.amount);
 		if (!address) this.#wrong.address = words.noAddress;
 		this.#words = "";
-		if (amount !== null && address) {
+		if (amount && address) {
 			const fields = { currency: this.#currency, amount: plain(amount), address };
 			this.#sent = fields;
 			this.#isSending = true;

@@ -216,9 +216,50 @@ export const text = {
 	left: "Free afterwards",
 	/** @param {"buy" | "sell"} side @param {string} currency */
 	send: (side, currency) => `${side === "buy" ? "Buy" : "Sell"} ${currency}`,
+	more: "More",
+	estimated: { prices: "Est. avg. / worst", amount: "Est. amount", total: "Est. total" },
+	/** @param {string} currency */
+	tooLittle: (currency) => `Not enough ${currency}`,
 	/** @param {string} send */
 	confirm: (send) => `Confirm: ${send}`,
-	notANumber: "Type digits, with a point before the decimals and no separators.",
+	warnings: {
+		/** @param {string} share @param {string} price */
+		through: (share, price) => `The price is ${share} worse than the market's, ${price}.`,
+		/** @param {string} share @param {string} price */
+		fromTrigger: (share, price) => `The price is ${share} worse than the trigger, ${price}.`,
+		/** @param {string} share */
+		far: (share) => `The order takes prices up to ${share} worse than the best one.`,
+		/** @param {string} amount */
+		whole: (amount) => `The order takes the whole side of the book: ${amount}.`,
+		noBook: "The order book is not here yet, so what the order would take is unknown.",
+	},
+	/** @param {string} orders @param {string} outcome */
+	meets: (orders, outcome) => `Meets your own order ${orders}: ${outcome}.`,
+	outcomes: {
+		none: "you trade with yourself",
+		cancel_newest: "what is left of the new order is cancelled there",
+		cancel_oldest: "the resting order is cancelled",
+		cancel_both: "both are cancelled",
+	},
+	meetsUnknown: "the account's own setting decides",
+	/** @param {string} pair @param {number} n @param {boolean} isAll */
+	askCancelAll: (pair, n, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}, waiting stops among them.`,
+	/** @param {string} pair */
+	noneToCancel: (pair) => `There are no open orders of ${pair}.`,
+	keep: "Keep them",
+	goBack: "Go back",
+	triggered: "Triggered",
+	filledAll: "Filled completely",
+	dismiss: "Dismiss",
+	sound: "Sound when an order fills or ends",
+	notify: "System notification when an order fills or ends",
+	emptyMarket: "No trades yet: the chart begins with the first one.",
+	empty: "Type a number; this field is empty.",
+	isZero: "Type a number above 0.",
+	/** @param {string} one @param {string} other */
+	twoNumbers: (one, other) => `This could be ${one} or ${other}: type the one that you mean.`,
+	/** @param {string} example */
+	notANumber: (example) => `Type a number such as ${example}, with at most 8 decimals.`,
 	notATime: "Choose date and time.",
 	/** @param {string} amount @param {string} price */
 	filledAt: (amount, price) => `${amount} filled at ${price} on average`,
@@ -237,8 +278,8 @@ export const text = {
 		switch: "by the dead man's switch",
 		disconnect: "the connection was lost",
 	},
-	/** @param {string} id @param {string} done @param {number} ms */
-	placed: (id, done, ms) => `Order ${id}${done && `: ${done}`}. Durable after ${ms} ms.`,
+	/** @param {string} id @param {string} done */
+	placed: (id, done) => `Order placed: ${id}${done && `; ${done}`}.`,
 	/** @param {string} id */
 	isIn: (id) => `The exchange has it: order ${id}.`,
 	neverIn: "The exchange does not have that order.",

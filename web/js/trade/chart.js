@@ -29,6 +29,7 @@ export class Chart {
 	#marked;
 	#isTable = false;
 	#isFailed = false;
+	#isEmpty = false; // there was no trade yet
 	#turn = 0; // of the last load
 
 	/** @param {HTMLElement} place @param {Stream} stream */
@@ -87,6 +88,7 @@ export class Chart {
 		this.#candles = [];
 		this.#isAll = true; // until the newest are there
 		this.#marked = undefined;
+		this.#isEmpty = false;
 		this.#set();
 		this.stream.subscribe(this.#channel());
 		this.#paint();
@@ -120,6 +122,7 @@ export class Chart {
 			const isFirst = this.#candles.length === 0;
 			this.#isAll = list.length < FIRST;
 			this.#candles = filled(list, this.#frame);
+			this.#isEmpty = list.length === 0;
 			this.#set();
 			if (isFirst) this.#window();
 			this.stream.subscribe(this.#channel()); // its state may be newer than what was read
@@ -162,6 +165,7 @@ export class Chart {
 		const from = this.#candles.length;
 		const changed = append(this.#candles, candleOf(event), this.#frame);
 		if (changed < 0) return;
+		this.#isEmpty = false;
 		if (from === 0) this.#set();
 		else for (const c of this.#candles.slice(changed)) {
 			this.candles.update(/** @type {any} */ (c));
@@ -225,6 +229,7 @@ export class Chart {
 			</div>
 			<p class="legend">${this.#legend()}</p>
 			${this.#isFailed ? html`<p role="status">${text.chartFailed}</p>` : nothing}
+			${this.#isEmpty ? html`<p class="muted empty">${text.emptyMarket}</p>` : nothing}
 			<div class="picture" role="img" aria-label=${text.chartOf(pair?.name ?? "")}>${this.canvas}</div>
 			${this.#isTable && pair ? this.#table(pair) : nothing}
 			<p class="foot muted"><span>${text.zone(zone)}</span><a href="https://www.tradingview.com/" target="_blank" rel="noreferrer">${text.chartsBy}</a></p>`, this.place);

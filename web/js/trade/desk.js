@@ -7,6 +7,7 @@ import { Session } from "../session.js";
 import { text } from "../text/en.js";
 import { Amend, Form } from "./form.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
+import { Notices } from "./notices.js";
 import { Own } from "./own.js";
 import { singleKey } from "../settings.js";
 
@@ -31,6 +32,7 @@ export class Desk {
 		this.amend = new Amend(this);
 		this.form = new Form(element("panel-form"), element("sides"), this);
 		this.own = new Own(element("panel-own"), this, pairs);
+		this.notices = new Notices(element("toasts"), pairs, (n) => terminal.header.mark(n));
 		this.session.onChange = () => this.#changed();
 		this.sender.onChange = () => this.own.change();
 		this.sender.onOutcome = (outcome) => this.form.outcome(outcome);
@@ -53,6 +55,23 @@ export class Desk {
 	open() {
 		if (this.session.state !== "out") return openAccount(this.session);
 		openLogin(this.session, this.terminal.demo);
+	}
+
+	/** book tells that the book has changed. */
+	book() {
+		this.form.book();
+	}
+
+	/**
+	 * marketOf returns the price that an order of a side meets: the best one of the pair that is
+	 * shown, else the last one; undefined: there is none.
+	 * @param {Pair} pair
+	 * @param {string} side
+	 */
+	marketOf(pair, side) {
+		const { ladder: { book }, header } = this.terminal;
+		const best = pair === this.#pair && book.sides[side === "buy" ? "sell" : "buy"][0]?.price;
+		return best || header.lastOf(pair.name);
 	}
 
 	/** connection tells that the connection has come or gone. */
@@ -84,6 +103,7 @@ export class Desk {
 		document.body.classList.toggle("account", isIn);
 		if (session.isShared) this.own.say(text.shared);
 		if (!isIn) {
+			this.notices.forget();
 			this.#mark();
 			if (document.body.dataset.tab === "own") terminal.element("tab-chart").click();
 			if (session.ended) openLogin(session, terminal.demo, wordsOf(session.ended));
@@ -99,6 +119,7 @@ export class Desk {
 			if (o.client_order_id) this.sender.seen(o.client_order_id, o.id);
 		}
 		this.amend.told(event.orders ?? []);
+		this.notices.tell(event);
 		if (event.snapshot) this.own.load();
 		this.#mark();
 		this.form.change();

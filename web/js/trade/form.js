@@ -1,25 +1,31 @@
 // The forms of orders: what is typed, what it would cost, and what has become of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { parse, plain } from "../decimal.js";
-import { decimal, typed } from "../format.js";
+import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
+import { decimal, editable, typed } from "../format.js";
 import { inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, sideOf, typeOf, wordsOf } from "../words.js";
+import { doneOf, sideOf, typeOf, wordsOf, wrongOf } from "../words.js";
+import { ask, dangersOf, farFrom, ownMet } from "./ask.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
 /** @typedef {import("../account.js").Order} Order */
 /** @typedef {keyof typeof text.changes} Name a field that may be changed */
 /** @typedef {"limit" | "market" | "stop" | "stopMarket" | "oco"} Type */
+/** @typedef {keyof typeof text.forces} Force */
 /** @typedef {"price" | "amount" | "total" | "trigger" | "second" | "display" | "until"} Field */
 
-const ONE = 10n ** 8n;
+/** The side of the orders that one meets. */
+const OTHER = /** @type {const} */ ({ buy: "sell", sell: "buy" });
+const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
+/** PAUSE is the least time between two estimates, in milliseconds. */
+const PAUSE = 250;
 const TYPES = /** @type {const} */ (["limit", "market", "stop", "stopMarket", "oco"]);
 /**
  * What may be said of how long an order stays.
- * @type {Record<Type, (keyof typeof text.forces)[]>}
+ * @type {Record<Type, Force[]>}
  */
 const FORCES = { limit: ["gtc", "gtd", "ioc", "fok", "post", "slide"], market: ["ioc", "fok"],
 	stop: ["gtc", "gtd", "ioc", "fok", "post", "slide"], stopMarket: ["ioc", "fok"],
@@ -72,6 +78,8 @@ const secondsOf = (is) => new Date(is).getTime() / 1000;
 /** focusWrong brings the focus to the first field that is wrong. @param {HTMLElement} place */
 function focusWrong(place) {
 	const first = place.querySelector("[aria-invalid=true]");
+	const fold = first?.closest("details");
+	if (fold) fold.open = true;
 	if (first instanceof HTMLElement) first.focus();
 }
 
@@ -81,12 +89,17 @@ function focusWrong(place) {
  */
 const PERIOD = 60_000;
 
-/** The fees of the account that is logged in. No event tells of a change, so the page asks. */
+/**
+ * The fees and the setting for self-trades of the account that is logged in. No event tells of a
+ * change, so the page asks.
+ */
 class Fees {
 	/** @type {{pair: string, maker: string, taker: string}[]} */
 	#all = [];
 	#state = "out";
 	#timer = 0; // of the next read
+	/** What the account has set for orders that meet its own; "": it is not known. */
+	selfTrade = "";
 
 	/** @param {import("../session.js").Session} session @param {() => void} change tells of fees */
 	constructor(session, change) {
@@ -110,7 +123,7 @@ class Fees {
 	changed() {
 		const { state } = this.session, was = this.#state;
 		this.#state = state;
-		if (state === "out") this.#all = [];
+		if (state === "out") [this.#all, this.selfTrade] = [[], ""];
 		else if (state === "in" && was !== "in") this.read();
 	}
 
@@ -123,11 +136,14 @@ class Fees {
 		clearTimeout(this.#timer);
 		if (document.hidden || session.state !== "in" || !session.may("trade")
 			|| !session.may("read")) return;
-		const all = await session.read("/api/v1/fees/").catch(() => this.#all);
+		const [all, { self_trade: selfTrade }] = await Promise.all([
+			session.read("/api/v1/fees/").catch(() => this.#all),
+			session.read("/api/v1/trading-settings/").catch(() => ({ self_trade: this.selfTrade }))]);
 		if (session.key !== key) return;
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => this.read(), PERIOD * (1 + Math.random()));
 		this.#all = all;
+		this.selfTrade = selfTrade;
 		this.change();
 	}
 }
@@ -140,8 +156,8 @@ export class Form {
 	#side = "buy";
 	/** @type {Type} */
 	#type = "limit";
-	/** @type {keyof typeof text.forces} */
-	#force = "gtc";
+	/** How long an order stays, of each type: the first at first. @type {Record<Type, Force>} */
+	#forces = { limit: "gtc", market: "ioc", stop: "gtc", stopMarket: "ioc", oco: "gtc" };
 	#isRise = false; // a trigger that is no stop-loss
 	#selfTrade = ""; // what happens when it meets an own order; "": what the account has set
 	/** What is typed. @type {Record<Field, string>} */
@@ -152,7 +168,9 @@ export class Form {
 	#words = "";
 	#isGood = true;
 	#isSending = false;
-	#isAsked = false; // the next Enter sends the order
+	/** The question that is open. @type {ReturnType<typeof ask> | undefined} */
+	#question;
+	#isWaiting = false; // for the next estimate
 	/** Of the order that the form waits for. @type {Record<string, string> | undefined} */
 	#sent;
 	#market = "live";
@@ -184,8 +202,18 @@ export class Form {
 		for (const name of names) this.#typed[name] = "";
 		this.#wrong = {};
 		this.#words = "";
-		this.#isAsked = false;
+		this.#question?.dialog.close();
 		this.change();
+	}
+
+	/** book tells that the book has changed, and with it what an order would do. */
+	book() {
+		if (this.#isWaiting || this.place.hidden) return;
+		this.#isWaiting = true;
+		setTimeout(() => {
+			this.#isWaiting = false;
+			this.change();
+		}, PAUSE);
 	}
 
 	/** market tells whether orders are taken. @param {string} state */
@@ -196,7 +224,7 @@ export class Form {
 
 	/** setPrice takes a price from the book. @param {bigint} price */
 	setPrice(price) {
-		if (FIELDS[this.#type].includes("price")) this.#set("price", plain(price));
+		if (FIELDS[this.#type].includes("price")) this.#set("price", editable(price));
 	}
 
 	/** @param {string} key */
@@ -218,7 +246,7 @@ export class Form {
 	 * outcome says what has become of an order, in words.
 	 * @param {import("../sender.js").Outcome} outcome
 	 */
-	outcome({ pending, answer, ms, order }) {
+	outcome({ pending, answer, order }) {
 		const { status, body } = answer ?? { status: 0, body: {} };
 		const isMine = pending.fields === this.#sent;
 		const isHere = isMine && pending.fields.pair === this.#pair?.name;
@@ -229,7 +257,7 @@ export class Form {
 		else if (pending.state === "unknown" && status >= 401) this.#words = text.stillUnknown;
 		else if (status === 201) {
 			const pair = this.desk.terminal.pairs.get(pending.fields.pair);
-			this.#words = text.placed(body.oid, doneOf(body, /** @type {Pair} */ (pair)), ms ?? 0);
+			this.#words = text.placed(body.oid, doneOf(body, /** @type {Pair} */ (pair)));
 		}
 		else if (status === 200) this.#words = text.cancelled(body.order);
 		else if (status === 400 && body.client_order_id) {
@@ -257,22 +285,34 @@ export class Form {
 		focusWrong(this.place);
 	}
 
-	/** @param {{side?: "buy" | "sell", type?: Type, force?: keyof typeof text.forces}} to */
-	#choose({ side = this.#side, type = this.#type, force = this.#force }) {
+	get #force() {
+		return this.#forces[this.#type];
+	}
+
+	/** @param {{side?: "buy" | "sell", type?: Type, force?: Force}} to */
+	#choose({ side = this.#side, type = this.#type, force }) {
+		const was = this.#type;
 		this.#side = side;
 		// the reserve of a buy would not be known when it is placed
 		this.#type = type === "oco" && side === "buy" ? "limit" : type;
-		this.#force = FORCES[this.#type].includes(force) ? force : FORCES[this.#type][0];
+		if (force) this.#forces[this.#type] = force;
+		if (was !== this.#type) this.#typed.second = ""; // it means another price there
+		if (!this.#shown().includes("total")) this.#byTotal = false;
 		this.#wrong = {};
 		this.#words = "";
-		this.#isAsked = false;
+		this.#balance();
 		this.change();
+	}
+
+	/** shown returns the fields of the order in the form. */
+	#shown() {
+		return FIELDS[this.#type].filter((field) => field !== "total" || this.#type !== "market"
+			|| this.#side === "buy"); // nothing is sold by its price
 	}
 
 	/** @param {Field} field @param {string} value */
 	#set(field, value) {
 		this.#typed[field] = value;
-		this.#isAsked = false;
 		delete this.#wrong[field];
 		if (field === "amount" || field === "total") this.#byTotal = field === "total";
 		this.#balance();
@@ -293,7 +333,7 @@ export class Form {
 			this.#typed[other] = "";
 			return;
 		}
-		this.#typed[other] = plain(this.#byTotal ? given * ONE / price / step * step
+		this.#typed[other] = editable(this.#byTotal ? given * ONE / price / step * step
 			: over(given * price, ONE));
 	}
 
@@ -302,15 +342,15 @@ export class Form {
 		const pair = /** @type {Pair} */ (this.#pair);
 		if (this.#side === "sell") {
 			const amount = this.desk.account.free(pair.base) * percent / 100n;
-			return this.#set("amount", plain(amount / pair.step * pair.step));
+			return this.#set("amount", editable(amount / pair.step * pair.step));
 		}
 		const total = this.desk.account.free(pair.quote) * percent / 100n;
 		if (this.#type === "stopMarket") {
 			const worst = typed(this.#typed.second) ?? typed(this.#typed.trigger);
-			if (worst) this.#set("amount", plain(total * ONE / worst / pair.step * pair.step));
+			if (worst) this.#set("amount", editable(total * ONE / worst / pair.step * pair.step));
 			return;
 		}
-		this.#set("total", plain(total));
+		this.#set("total", editable(total));
 	}
 
 	/**
@@ -325,7 +365,7 @@ export class Form {
 		event.preventDefault();
 		const { tick } = /** @type {Pair} */ (this.#pair);
 		const to = now + way * tick * (event.shiftKey ? 10n : 1n);
-		if (to > 0n) this.#set(field, plain(to));
+		if (to > 0n) this.#set(field, editable(to));
 	}
 
 	/** fields returns the order as the API takes it; undefined: something typed is wrong. */
@@ -338,7 +378,9 @@ export class Form {
 		const take = (field, name, isFree) => {
 			const is = typed(this.#typed[field]);
 			if (is) order[name] = plain(is);
-			else if (this.#typed[field].trim() || !isFree) this.#wrong[field] = text.notANumber;
+			else if (this.#typed[field].trim() || !isFree) {
+				this.#wrong[field] = wrongOf(this.#typed[field]);
+			}
 		};
 		const isSum = type === "market" && side === "buy" && this.#byTotal;
 		if (isSum) take("total", "quote_amount");
@@ -374,6 +416,11 @@ export class Form {
 		}
 	}
 
+	/** isPost reports whether the order takes nothing. */
+	#isPost() {
+		return ["post", "slide"].includes(this.#force);
+	}
+
 	#mayHide() {
 		return FIELDS[this.#type].includes("price") && !["ioc", "fok"].includes(this.#force);
 	}
@@ -384,21 +431,107 @@ export class Form {
 		if (this.#isSending || this.#whyNot()) return;
 		const order = this.#fields();
 		this.#words = "";
-		this.#isAsked = chosen.confirm && !this.#isAsked && order !== undefined;
-		if (order && !this.#isAsked) {
-			this.#isSending = true;
-			this.#sent = order;
-			this.desk.sender.send(order);
-		}
+		if (order && (chosen.confirm || this.#dangers().length)) this.#ask(order);
+		else if (order) this.#send(order);
 		this.#paint();
-		focusWrong(this.place);
+		if (!order) focusWrong(this.place);
 	}
 
-	/** whyNot says why no order can be sent now; "": one can. */
+	/** @param {Record<string, string>} order */
+	#send(order) {
+		if (this.#isSending || this.#whyNot()) return;
+		this.#isSending = true;
+		this.#sent = order;
+		this.desk.sender.send(order);
+		this.#paint();
+	}
+
+	/** @param {Record<string, string>} order */
+	#ask(order) {
+		const yes = text.send(this.#side, /** @type {Pair} */ (this.#pair).base);
+		this.#question = ask({ title: text.confirm(yes), side: this.#side, yes,
+			act: () => this.#send(order), whyNot: () => this.#whyNot(),
+			dangers: () => this.#dangers(), rows: () => this.#summary() });
+		this.#question.dialog.addEventListener("close", () => (this.#question = undefined));
+	}
+
+	/** dangers says what could be a slip. */
+	#dangers() {
+		const pair = /** @type {Pair} */ (this.#pair), type = this.#type, side = this.#side;
+		const isStop = type === "stop" || type === "stopMarket", { book } = this.desk.terminal.ladder;
+		const trigger = typed(this.#typed.trigger), second = typed(this.#typed.second);
+		const { take } = this.#plan();
+		const far = this.#isPost() ? "" : farFrom(this.desk, pair, { side,
+			price: isStop ? this.#price() ?? second : this.#price(), trigger: isStop ? trigger : null });
+		return [far, type === "oco" ? farFrom(this.desk, pair, { side, price: second, trigger }) : "",
+			...type !== "market" ? [] : take
+				? dangersOf(take, side, book.sides[OTHER[side]][0]?.price, pair)
+				: [text.warnings.noBook]].filter(Boolean);
+	}
+
+	/** summary says what is asked about. @returns {[string, unknown][]} */
+	#summary() {
+		const pair = /** @type {Pair} */ (this.#pair);
+		return [[text.type, `${pair.name}, ${text.types[this.#type]}`],
+			...[...this.#shown(), .../** @type {Field[]} */ (this.#mayHide() ? ["display"] : []),
+				.../** @type {Field[]} */ (this.#force === "gtd" ? ["until"] : [])]
+				.filter((field) => this.#typed[field]).map((field) => /** @type {[string, string]} */ (
+					[this.#labelOf(field), `${this.#written(field)} ${this.#unitOf(field)}`])),
+			...this.#type === "stop" || this.#type === "stopMarket" ? /** @type {[string, string][]} */ (
+				[[text.when, text.whens[this.#isRise ? "profit" : "loss"]]]) : [],
+			[text.stays, text.forces[this.#force]], ...this.#estimates(pair)];
+	}
+
+	/** written writes a field's number as the page writes numbers. @param {Field} field */
+	#written(field) {
+		const is = this.#typed[field], n = field === "until" ? null : typed(is);
+		return n === null ? is.replace("T", " ")
+			: decimal(n, Math.max(2, plain(n).split(".")[1]?.length ?? 0));
+	}
+
+	/**
+	 * plan returns what the order in the form would take from the book now, and what it gives and
+	 * gets, in 1e-16; null: it is not known. At least so much has to be free.
+	 */
+	#plan() {
+		const type = this.#type, isBuy = this.#side === "buy", isMarket = type === "market";
+		const { book } = this.desk.terminal.ladder, price = this.#price();
+		const amount = typed(this.#typed.amount), total = typed(this.#typed.total);
+		const worst = isMarket || type === "stopMarket" ? typed(this.#typed.second) : null;
+		const bySum = isMarket && this.#byTotal, given = bySum ? total : amount;
+		const mayTake = isMarket || type !== "stop" && price && !this.#isPost();
+		const take = given && mayTake && book.updateId !== null
+			? book.take(OTHER[this.#side], { ...bySum ? { value: total ?? 0n } : { amount: given },
+				limit: price ?? worst ?? undefined }) : undefined;
+		const value = isMarket ? bySum ? total && total * ONE : take ? take.paid : null
+			: price && amount ? price * amount : null;
+		const size = isMarket && bySum ? take?.amount ?? null : amount;
+		const least = price ?? worst ?? (isMarket ? book.sides.sell[0]?.price
+			: typed(this.#typed.trigger));
+		const sized = size && size * ONE;
+		return { take, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
+			needs: !isBuy ? sized : bySum ? value : least && size ? least * size : null };
+	}
+
+	/** whyNot says why the order cannot be sent now; "": it can. */
 	#whyNot() {
-		const market = this.#market;
+		const market = this.#market, { session, account } = this.desk;
 		if (market === "halted" || market === "maintenance") return text.states[market];
-		return market !== "live" || this.desk.session.state !== "in" ? text.notLive : "";
+		if (market !== "live" || session.state !== "in") return text.notLive;
+		const { needs } = this.#plan(), currency = this.#currency();
+		return needs && this.#isKnown() && needs > account.exact(currency)
+			? text.tooLittle(currency) : "";
+	}
+
+	/** currency returns what an order is paid with. */
+	#currency() {
+		const { base, quote } = /** @type {Pair} */ (this.#pair);
+		return this.#side === "buy" ? quote : base;
+	}
+
+	/** isKnown reports whether the account's balances are known: a key may have no right to them. */
+	#isKnown() {
+		return this.desk.account.sequence !== undefined;
 	}
 
 	/** sheet opens the form of a narrow page. @param {boolean} isOpen */
@@ -408,16 +541,13 @@ export class Form {
 
 	#paint() {
 		const pair = this.#pair, may = this.desk.session.may("trade");
-		const whyNot = this.#whyNot();
 		this.place.hidden = this.sides.hidden = !may || !pair;
-		this.#isAsked &&= !whyNot; // the market, or the account, may be another one then
 		if (!may || !pair) {
 			this.#isSending = false;
+			this.#question?.dialog.close();
 			return this.#sheet(false);
 		}
-		const { base, quote } = pair, words = text.send(this.#side, base);
-		const confirm = this.#isAsked ? text.confirm(words) : "";
-		const currency = this.#side === "buy" ? quote : base;
+		const whyNot = this.#whyNot(), words = text.send(this.#side, pair.base);
 		const types = TYPES.filter((type) => type !== "oco" || this.#side === "sell");
 		const sides = /** @type {const} */ (["buy", "sell"]);
 		render(html`<form class="fields order" data-side=${this.#side} novalidate
@@ -430,8 +560,8 @@ export class Form {
 					@click=${() => this.#sheet(false)}>✕</button></div>
 			${this.#select(text.type, "type", types, text.types, this.#type,
 				(/** @type {any} */ type) => this.#choose({ type }))}
-			${FIELDS[this.#type].map((field) => this.#input(field))}
-			<div class="shares" role="group" aria-label=${text.share(currency)}
+			${this.#shown().map((field) => this.#input(field))}
+			<div class="shares" role="group" aria-label=${text.share(this.#currency())}
 				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
 					@click=${() => this.#share(percent)}>${percent} %</button>`)}</div>
 			${this.#type === "stop" || this.#type === "stopMarket" ? this.#select(text.when, "when",
@@ -441,26 +571,38 @@ export class Form {
 			${this.#select(text.stays, "force", FORCES[this.#type], text.forces, this.#force,
 				(/** @type {any} */ force) => this.#choose({ force }))}
 			${this.#force === "gtd" ? this.#input("until") : nothing}
-			${this.#mayHide() ? this.#input("display") : nothing}
-			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
-				this.#selfTrade, (mode) => {
-					this.#selfTrade = mode;
-				})}
+			${this.#more()}
 			${this.#sums(pair)}
-			<button class="main ${this.#side}" ?disabled=${this.#isSending || whyNot !== ""}
-				>${whyNot || confirm || words}</button>
-			<p role="status" class=${this.#isGood || confirm ? "outcome" : "outcome wrong"}
-				>${confirm || this.#words}</p>
+			<div class="foot-of-form"><button class="main ${this.#side}"
+				?disabled=${this.#isSending || whyNot !== ""}>${whyNot || words}</button>
+			<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}>${this.#words}</p></div>
 		</form>`, this.place);
 		// options that were chosen by hand do not follow their templates any more
-		const force = this.place.querySelector("[name=force]");
-		if (force instanceof HTMLSelectElement) force.value = this.#force;
+		for (const [name, is] of [["type", this.#type], ["force", this.#force]]) {
+			const select = this.place.querySelector(`[name=${name}]`);
+			if (select instanceof HTMLSelectElement) select.value = is;
+		}
 		render(sides.map((side) => html`<button class="main ${side}" @click=${() => {
 			this.#choose({ side });
 			this.#sheet(true);
 			this.#paint();
 			/** @type {HTMLElement} */ (this.place.querySelector(`#form-side-${side}`)).focus();
 		}}>${text[side]}</button>`), this.sides);
+		this.#question?.paint();
+	}
+
+	/** more has what few orders need. What is chosen there can be seen while it is folded. */
+	#more() {
+		const display = this.#mayHide() ? this.#typed.display.trim() : "";
+		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
+		const is = [display && `${text.fields.display} ${display}`, mode && text.selfTrades[mode]];
+		return html`<details class="more"><summary>${[text.more, is.filter(Boolean).join(", ")]
+				.filter(Boolean).join(": ")}</summary><div class="fields">
+			${this.#mayHide() ? this.#input("display") : nothing}
+			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
+				this.#selfTrade, (mode) => {
+					this.#selfTrade = mode;
+				})}</div></details>`;
 	}
 
 	/**
@@ -474,7 +616,6 @@ export class Form {
 	#select(label, name, values, words, chosen, choose) {
 		return html`<label><span>${label}</span><select name=${name} .value=${chosen}
 			@change=${(/** @type {Event} */ event) => {
-				this.#isAsked = false;
 				choose(/** @type {HTMLSelectElement} */ (event.target).value);
 				this.change();
 			}}>${values.map((value) => html`<option value=${value} ?selected=${value === chosen}
@@ -483,34 +624,68 @@ export class Form {
 
 	/** @param {Field} field */
 	#input(field) {
-		const pair = /** @type {Pair} */ (this.#pair), wrong = this.#wrong[field];
-		const unit = field === "until" ? "" : field === "amount" || field === "display" ? pair.base
-			: pair.quote;
-		const label = field === "second" ? this.#type === "oco" ? text.ocoPrice : text.worst
-			: text.fields[field];
-		return input({ id: `form-${field}`, name: field, label, unit, value: this.#typed[field],
-			wrong, type: field === "until" ? "datetime-local" : "text",
+		return input({ id: `form-${field}`, name: field, label: this.#labelOf(field),
+			unit: this.#unitOf(field), value: this.#typed[field], wrong: this.#wrong[field],
+			type: field === "until" ? "datetime-local" : "text",
 			isFree: field === "display" || field === "second",
 			onKey: (event) => this.#step(field, event),
 			onInput: (value) => this.#set(field, value) });
 	}
 
+	/** @param {Field} field */
+	#labelOf(field) {
+		return field === "second" ? this.#type === "oco" ? text.ocoPrice : text.worst
+			: text.fields[field];
+	}
+
+	/** @param {Field} field */
+	#unitOf(field) {
+		const { base, quote } = /** @type {Pair} */ (this.#pair);
+		return field === "until" ? "" : field === "amount" || field === "display" ? base : quote;
+	}
+
+	/** estimates says what the order would do at once, by the book. @param {Pair} pair */
+	#estimates({ name, base, quote, priceDigits, amountDigits }) {
+		const { take } = this.#plan(), { prices, amount, total } = text.estimated;
+		const isMarket = this.#type === "market";
+		if (!isMarket && this.#type !== "limit" && this.#type !== "oco") return [];
+		// rows are there without a number, too, so that the button does not move as the market does
+		const is = take?.amount ? { prices: `${decimal(take.paid / take.amount, priceDigits)} / ${
+			decimal(take.worst, priceDigits)}`,
+		amount: `${decimal(take.amount, amountDigits)} ${base}`,
+		total: `${decimal(take.paid / ONE, Math.max(priceDigits, 2))} ${quote}` } : undefined;
+		/** @type {[string, string][]} */
+		const rows = [[prices, is?.prices ?? text.none]];
+		if (isMarket) {
+			rows.push(this.#byTotal ? [amount, is?.amount ?? text.none] : [total, is?.total ?? text.none]);
+		}
+		if (!take?.amount) return rows;
+		const met = ownMet(this.desk.account, name, this.#side, this.#price() ?? take.worst);
+		const mode = this.#selfTrade || this.fees.selfTrade;
+		if (met.length) {
+			rows.push([text.selfTrade, text.meets(met.join(", "), text.outcomes[
+				/** @type {keyof typeof text.outcomes} */ (mode)] ?? text.meetsUnknown)]);
+		}
+		return rows;
+	}
+
 	/** sums shows what is free, the fee, and what stays. @param {Pair} pair */
-	#sums({ name, base, quote, amountDigits, priceDigits }) {
-		const isBuy = this.#side === "buy", currency = isBuy ? quote : base;
-		const free = this.desk.account.free(currency);
-		const amount = typed(this.#typed.amount), total = typed(this.#typed.total);
-		const needed = isBuy ? total : amount, got = isBuy ? amount : total;
-		/** @param {bigint} n @param {string} of */
-		const sum = (n, of) =>
-			`${decimal(n, of === quote ? Math.max(priceDigits, 2) : amountDigits)} ${of}`;
-		const rate = this.fees.most(name);
-		const fee = got === null || rate === undefined ? null : over(got * rate, ONE);
-		return html`<dl class="sums"><div><dt>${text.free}</dt><dd>${sum(free, currency)}</dd></div>
-			<div><dt>${text.feeAtMost}</dt><dd>${fee === null ? text.none
-				: `${plain(fee)} ${isBuy ? base : quote}`}</dd></div>
-			<div><dt>${text.left}</dt><dd class=${needed !== null && needed > free ? "wrong" : ""}
-				>${needed === null ? text.none : sum(free - needed, currency)}</dd></div></dl>`;
+	#sums(pair) {
+		const { name, base, quote, amountDigits, priceDigits } = pair, isBuy = this.#side === "buy";
+		const currency = this.#currency(), exact = this.desk.account.exact(currency);
+		const { gives, gets } = this.#plan(), rate = this.fees.most(name);
+		/** @param {bigint} n */
+		const sum = (n) => `${decimal(n / FINER, currency === quote ? Math.max(priceDigits, 2)
+			: amountDigits)} ${currency}`;
+		const fee = gets === null || rate === undefined ? null : over(gets * rate, ONE * ONE);
+		/** @type {[string, string][]} */
+		const rows = [[text.free, this.#isKnown() ? sum(exact) : text.none],
+			...this.#estimates(pair),
+			[text.feeAtMost, fee === null ? text.none : `${plain(fee)} ${isBuy ? base : quote}`],
+			[text.left, gives === null || gives > exact || !this.#isKnown() ? text.none
+				: sum(exact - gives)]];
+		return html`<dl class="sums">${rows.map(([label, is]) => html`<div><dt>${label}</dt><dd>${is
+			}</dd></div>`)}</dl>`;
 	}
 }
 
@@ -627,6 +802,9 @@ class Change {
 		this.amend = amend;
 		this.order = order;
 		this.was = valuesOf(order);
+		for (const [name, is] of /** @type {[Name, string][]} */ (Object.entries(this.was))) {
+			if (is && name !== "expire_time") this.was[name] = editable(parse(is));
+		}
 		const { expire_time } = this.was;
 		if (expire_time) this.was.expire_time = timeOf(Number(expire_time));
 		/** What is typed. */
@@ -651,14 +829,31 @@ class Change {
 			if (name === "expire_time") {
 				if (at) fields[name] = String(at);
 				else this.#wrong[name] = text.notATime;
-			} else if (!n) this.#wrong[name] = text.notANumber;
-			else if (n !== parse(was[name] || "0")) fields[name] = plain(n);
+			} else if (!n) this.#wrong[name] = wrongOf(value);
+			else if (n !== (typed(was[name] ?? "") ?? 0n)) fields[name] = plain(n);
 		}
 		const isWrong = Object.keys(this.#wrong).length > 0;
 		if (isWrong) return this.#blame();
 		if (Object.keys(fields).length === 2) this.#words = text.nothingChanged;
-		else this.amend.sender.send(fields);
+		else this.#send(fields);
 		this.paint();
+	}
+
+	/** send sends a change, and asks before it takes a price that could be a slip. */
+	#send(/** @type {Record<string, string>} */ fields) {
+		const { order: o, amend: { desk, sender } } = this, yes = text.amend;
+		const pair = /** @type {Pair} */ (desk.terminal.pairs.get(o.pair));
+		const stop = o.triggered === false && !o.oco_trigger_price
+			? fields.trigger_price ?? o.trigger_price : undefined;
+		const dangers = () => (o.post_only ? [] : [farFrom(desk, pair, { side: o.type,
+			price: fields.price && o.order_type !== "market" ? parse(fields.price) : null,
+			trigger: stop ? parse(stop) : null })].filter(Boolean));
+		const act = () => {
+			sender.send(fields);
+			this.paint();
+		};
+		if (dangers().length) ask({ title: text.amendOrder(o.id), yes, act, dangers });
+		else act();
 	}
 
 	/**

@@ -27,12 +27,15 @@ render(html`
 			<section id="chart" aria-label=${text.chart}></section>
 			<section id="depth" aria-label=${text.depth}></section>
 		</div>
-		<section id="panel-book" aria-label=${text.book}></section>
-		<section id="panel-form" aria-label=${text.order} hidden></section>
-		<section id="panel-trades" aria-label=${text.trades}></section>
+		<div class="right">
+			<section id="panel-book" aria-label=${text.book}></section>
+			<section id="panel-form" aria-label=${text.order} hidden></section>
+			<section id="panel-trades" aria-label=${text.trades}></section>
+		</div>
 		<section id="panel-own" aria-label=${text.account} hidden></section>
 	</main>
-	<div id="sides" hidden></div>`, app);
+	<div id="sides" hidden></div>
+	<div id="toasts" role="status"></div>`, app);
 
 /** @param {string} id */
 const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -56,7 +59,10 @@ const ladder = new Ladder(element("panel-book"), stream);
 const depth = new Depth(element("depth"), ladder.book);
 const trades = new Trades(element("panel-trades"), stream);
 const chart = new Chart(element("chart"), stream);
-ladder.onChange = () => depth.change();
+ladder.onChange = () => {
+	depth.change();
+	desk?.book();
+};
 /** @param {boolean} is */
 const slow = (is) => {
 	status.isSlow = is;

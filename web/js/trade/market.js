@@ -295,7 +295,15 @@ export class Depth {
 		const middle = this.book.middle();
 		const asks = middle === null ? [] : this.#within("sell", middle), bids = middle === null ? [] : this.#within("buy", middle);
 		this.#say(asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n, pair);
-		if (middle === null || asks.length + bids.length === 0) return;
+		if (middle === null || asks.length + bids.length === 0) {
+			draw.fillStyle = colour("--muted");
+			draw.textAlign = "center";
+			draw.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+			const { updateId, sides } = this.book;
+			const isEmpty = updateId !== null && !sides.sell.length && !sides.buy.length;
+			if (isEmpty) draw.fillText(text.emptyBook, width / 2, height / 2);
+			return;
+		}
 		const centre = number(middle);
 		const reach = Math.max(...[...asks, ...bids].map((r) => Math.abs(number(r.price) - centre)), centre / 1e4);
 		const most = Math.max(number(asks.at(-1)?.total ?? 0n), number(bids.at(-1)?.total ?? 0n));
@@ -430,6 +438,7 @@ export class Header {
 	#at = 0; // place of the marked pair in the list
 	#isOpen = false;
 	#account = text.logIn;
+	#unseen = 0;
 
 	/**
 	 * @param {HTMLElement} place
@@ -457,6 +466,19 @@ export class Header {
 	show(pair) {
 		this.#pair = pair;
 		this.#paint();
+	}
+
+	/** mark tells in the title how much has happened unseen. @param {number} n */
+	mark(n) {
+		if (n === this.#unseen) return;
+		this.#unseen = n;
+		this.#paint();
+	}
+
+	/** lastOf returns a pair's last price; undefined: there is none. @param {string} name */
+	lastOf(name) {
+		const last = this.#tickers.get(name)?.last;
+		return last ? fromNumber(last) : undefined;
 	}
 
 	/** @param {keyof typeof text.states} state */
@@ -541,7 +563,8 @@ export class Header {
 		const shown = (n, digits) => (isTraded ? decimal(fromNumber(n), digits) : text.none);
 		const digits = pair?.priceDigits ?? 0;
 		const last = t ? shown(t.last, digits) : text.none;
-		if (pair) document.title = isTraded ? `${last} ${pair.name}` : pair.name;
+		const mark = this.#unseen ? `(${this.#unseen}) ` : "";
+		if (pair) document.title = mark + (isTraded ? `${last} ${pair.name}` : pair.name);
 		render(html`
 			<div class="picker">
 				<button class="pair" aria-haspopup="listbox" aria-expanded=${this.#isOpen}

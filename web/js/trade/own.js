@@ -6,6 +6,7 @@ import { decimal, moment, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { isWaiting, sideOf, typeOf } from "../words.js";
 import { chosen, turn } from "../settings.js";
+import { ask } from "./ask.js";
 import { text } from "../text/en.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -87,7 +88,7 @@ export class Own {
 			return true;
 		}
 		if (key.toLowerCase() !== "c") return false;
-		if (isShift) this.#cancelAll();
+		if (isShift) this.#askCancelAll();
 		else this.#cancel(this.#focused());
 		return true;
 	}
@@ -155,20 +156,35 @@ export class Own {
 		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)) return;
 		this.#cancelling.add(id);
 		this.change();
-		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id));
+		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id), [id]);
 		this.#cancelling.delete(id);
 		this.change();
 	}
 
-	async #cancelAll() {
-		const pair = this.#pair;
-		if (!pair || !this.desk.session.may("trade")) return;
-		const ids = [...this.desk.account.orders.values()].filter((o) => o.pair === pair.name)
+	/** toCancel returns the ids of the pair's open orders. */
+	#toCancel() {
+		return [...this.desk.account.orders.values()].filter((o) => o.pair === this.#pair?.name)
 			.map((o) => o.id);
+	}
+
+	/** askCancelAll asks before all orders of the pair are cancelled. */
+	#askCancelAll() {
+		const pair = this.#pair, { session, account } = this.desk, ids = this.#toCancel();
+		if (!pair || !session.may("trade")) return;
+		const may = session.may("read"); // or the page does not know what is open
+		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(pair.name));
+		ask({ title: text.cancelAll(pair.name), yes: text.cancelAll(pair.name), no: text.keep,
+			words: text.askCancelAll(pair.name, ids.length, may && account.isComplete),
+			act: () => this.#cancelAll(pair) });
+	}
+
+	/** @param {Pair} pair */
+	async #cancelAll(pair) {
+		const ids = this.#toCancel();
 		for (const id of ids) this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel-all", { pair: pair.name },
-			(body) => text.cancelledAll(body.orders.length, pair.name));
+			(body) => text.cancelledAll(body.orders.length, pair.name), ids);
 		for (const id of ids) this.#cancelling.delete(id);
 		this.change();
 	}
@@ -178,15 +194,21 @@ export class Own {
 	 * @param {string} event
 	 * @param {Record<string, unknown>} fields
 	 * @param {(body: any) => string} done
+	 * @param {string[]} ids of the orders
 	 */
-	async #ask(event, fields, done) {
+	async #ask(event, fields, done, ids) {
+		const { mine } = this.desk.notices;
+		for (const id of ids) mine.add(id);
+		let isDone = false;
 		try {
 			const { status, body } = await this.desk.session.command(event, fields);
-			this.say(status === 200 ? done(body)
+			isDone = status === 200;
+			this.say(isDone ? done(body)
 				: body.detail ?? body.error ?? Object.values(body).flat().join(" "));
 		} catch {
 			this.say(text.cancelUnknown);
 		}
+		if (!isDone) for (const id of ids) mine.delete(id);
 	}
 
 	/** more shows and reads more rows as one scrolls. @param {Event} event */
@@ -232,7 +254,7 @@ export class Own {
 					}}>${text.onePair}</button>`}
 				<b class="not-live">${text.notLive}</b>
 				<span role="status" class="told">${this.#words}</span>
-				${isTrader ? html`<button class="all" @click=${() => this.#cancelAll()}
+				${isTrader ? html`<button class="all" @click=${() => this.#askCancelAll()}
 					>${text.cancelAll(pair.name)}</button>` : nothing}
 			</div>
 			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"

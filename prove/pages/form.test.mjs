@@ -1,0 +1,245 @@
+// The form of orders in a browser, against the real program: what stays, what is asked, what fits.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accessible, shows, visit } from "./helpers/browser.mjs";
+import { fill, open, says, send, served, trade } from "./helpers/traders.mjs";
+
+const own = served(), { exchange } = own;
+const question = "dialog[open]";
+
+/** terminal gives an account's terminal to a test, and takes all orders back behind it. */
+const terminal = (name, { account = "alice", ...options }, body) => test(name, async () => {
+	try {
+		await visit(own.browser, `${exchange.base}/trade`, { name, ...options }, async (page) => {
+			await shows(page, "live");
+			await trade(page, account);
+			await body(page);
+		});
+	} finally {
+		for (const each of ["alice", "bob"]) {
+			await exchange.post(each, "/api/v1/order-cancel-all/", { all: 1 });
+		}
+	}
+});
+
+const place = (account, type, amount, price) =>
+	exchange.order(account, "BTC_USDT", type, amount, price);
+const newest = async (account) =>
+	(await exchange.get(account, "/api/v1/orders/own/?limit=1"))[0];
+const type = (page, name) => page.selectOption("[name=type]", name);
+const no = async (page) => {
+	await page.keyboard.press("Escape");
+	await page.waitForSelector("dialog", { state: "detached" });
+};
+
+terminal("each type remembers how long its orders stay, and no price that means another", {},
+	async (page) => {
+		const force = () => page.inputValue("[name=force]");
+		await type(page, "market");
+		assert.equal(await force(), "ioc");
+		await type(page, "limit");
+		assert.equal(await force(), "gtc");
+		await page.selectOption("[name=force]", "post");
+		await type(page, "stopMarket");
+		await page.fill("#form-second", "58000");
+		await type(page, "stop");
+		assert.equal(await force(), "gtc");
+		await type(page, "market");
+		assert.equal(await page.inputValue("#form-second"), "");
+		await type(page, "limit");
+		assert.equal(await force(), "post");
+		await page.click("#form-side-sell");
+		await type(page, "oco");
+		await page.click("#form-side-buy"); // there is none
+		assert.deepEqual([await page.inputValue("[name=type]"), await force()], ["limit", "post"]);
+	});
+
+for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700], [390, 844]]) {
+	terminal(`an order can be sent at ${width}x${height}, whatever the form has`,
+		{ viewport: { width, height } }, async (page) => {
+			await place("bob", "sell", "1", "64000");
+			if (width < 720) await page.click("#sides .sell");
+			for (const name of ["limit", "market", "stop", "stopMarket", "oco"]) {
+				await page.click("#form-side-sell");
+				await type(page, name);
+				await page.$eval(".more", (fold) => (fold.open = true));
+				await page.$eval("#panel-form", (form) => (form.scrollTop = 0));
+				const hit = await page.$eval("#panel-form .main", (button) => {
+					const { left, right, top, bottom } = button.getBoundingClientRect();
+					return [top, bottom - 1].every((y) =>
+						document.elementFromPoint((left + right) / 2, y) === button);
+				});
+				assert(hit, name);
+			}
+			await page.$eval(".more", (fold) => (fold.open = false));
+			await page.fill("#form-price", "70000");
+			await page.focus(".more summary");
+			await page.keyboard.press("Enter");
+			await page.fill("#form-display", "0.1");
+			assert(await page.isVisible("[name=self]"));
+			await says(page, ".more summary", "0\\.1"); // folded, it is still told
+			await accessible(page, `${width}x${height}`);
+		});
+}
+
+terminal("the button is filled, and room goes to orders, not to the depth", {}, async (page) => {
+	const look = (selector) => page.$eval(selector, (e) => ({ height: e.offsetHeight,
+		fill: getComputedStyle(e).backgroundColor, words: getComputedStyle(e).color }));
+	const panel = (await look("#panel-form")).fill;
+	for (const side of ["buy", "sell"]) {
+		await page.click(`#form-side-${side}`);
+		const { fill, words } = await look("#panel-form .main");
+		assert.equal(words, panel);
+		assert.notEqual(fill, panel);
+		assert(!/, 0\)/.test(fill), fill);
+	}
+	assert((await look("#depth")).height <= 110);
+	assert((await look("#panel-own")).height >= 280);
+});
+
+terminal("a limit far through the market, or its trigger, asks", {}, async (page) => {
+	await place("bob", "sell", "1", "64000");
+	await says(page, "#panel-book .sell", "64,000");
+	await fill(page, "buy", "67201", "0.1");
+	await page.press("#form-amount", "Enter");
+	await says(page, question, "5\\.01% worse than the market's, 64,000\\.00");
+	await says(page, question, "Amount\\s+0\\.10 BTC.*worst\\s+64,000\\.00 / 64,000\\.00");
+	assert.equal(await page.evaluate(() => document.activeElement.className), "done");
+	await accessible(page, "a dangerous order");
+	await no(page);
+	await page.selectOption("[name=force]", "post"); // takes nothing
+	await send(page);
+	await says(page, ".outcome", "post-only");
+	await page.selectOption("[name=force]", "gtc");
+	await fill(page, "buy", "67200", "0.1"); // no more than 5 %
+	await send(page);
+	await says(page, ".outcome", "Order placed: \\d+; 0\\.1.* filled at 64,000");
+	await type(page, "stop");
+	await page.fill("#form-trigger", "65000");
+	await fill(page, "buy", "650000", "0.1");
+	await send(page);
+	await says(page, question, "900\\.00% worse than the trigger, 65,000\\.00");
+	await page.click(`${question} .yes`);
+	await says(page, ".outcome", "Order placed");
+	await page.click("#panel-own .amend");
+	await page.fill("dialog [name=trigger_price]", "66000");
+	await page.fill("dialog [name=price]", "70000");
+	await page.click("dialog .main");
+	await says(page, "dialog:last-of-type", "6\\.07% worse than the trigger, 66,000\\.00");
+	await page.click("dialog .yes");
+	await says(page, "#panel-own .told", "is changed: price 70000");
+});
+
+terminal("a market order shows what it would do, and asks when it goes far", { account: "bob" },
+	async (page) => {
+		await place("alice", "sell", "0.1", "64000");
+		await place("alice", "sell", "0.1", "64700");
+		await place("alice", "sell", "0.1", "65000");
+		await says(page, "#panel-book .sell", "65,000.*64,000");
+		await type(page, "market");
+		await page.fill("#form-amount", "0.15");
+		await says(page, ".sums", "worst\\s+64,233\\.33 / 64,700.*total\\s+9,635");
+		await send(page);
+		await says(page, question, "up to 1\\.10% worse");
+		await place("alice", "sell", "0.2", "64000"); // it says what is so now
+		await page.waitForFunction(() => !document.querySelector("dialog li"));
+		await no(page);
+		await page.fill("#form-total", "30000");
+		await says(page, ".sums", "amount\\s+0\\.4");
+		await page.fill("#form-total", "40000");
+		await send(page);
+		await says(page, question, "whole side of the book: 0\\.5");
+		await no(page);
+		await page.fill("#form-amount", "0.1");
+		await send(page);
+		await says(page, ".outcome", "0\\.1.* filled at 64,000");
+		assert.equal((await newest("bob")).order_type, "market");
+		await page.click("#form-side-sell");
+		assert.equal(await page.$("#form-total"), null, "nothing is sold by its price");
+	});
+
+terminal("an order that would meet an own one says what becomes of it", {}, async (page) => {
+	const { oid } = await place("alice", "sell", "0.5", "64000");
+	await says(page, "#panel-book .sell", "64,000");
+	await fill(page, "buy", "64000", "0.2");
+	await says(page, ".sums", `your own order ${oid}: you trade with yourself`);
+	await page.click(".more summary");
+	await page.selectOption("[name=self]", "cancel_newest");
+	await says(page, ".sums", "what is left of the new order is cancelled");
+	await page.selectOption("[name=force]", "post");
+	await page.waitForFunction(() => !/own order/.test(document.querySelector(".sums").innerText));
+});
+
+terminal("too little money disables the button, and no amount is negative", { account: "bob" },
+	async (page) => {
+		await place("alice", "sell", "1", "64000");
+		await fill(page, "buy", "60000", "1000");
+		await says(page, "#panel-form .main", "^Not enough USDT$");
+		assert(await page.isDisabled("#panel-form .main"));
+		assert(!/[-−]\d/.test(await page.innerText(".sums")));
+		await accessible(page, "too little money");
+		await page.press("#form-amount", "Enter");
+		await page.click(".shares button:last-child"); // all of it is enough
+		await says(page, "#panel-form .main", "^Buy BTC$");
+		await type(page, "market");
+		await page.fill("#form-amount", "1000");
+		await says(page, "#panel-form .main", "^Not enough USDT$");
+		await page.click("#form-side-sell");
+		await says(page, "#panel-form .main", "^Not enough BTC$");
+		await page.fill("#form-amount", "0.1");
+		await says(page, "#panel-form .main", "^Sell BTC$");
+	});
+
+terminal("all orders are cancelled only after a question", {}, async (page) => {
+	await page.keyboard.press("Shift+C");
+	await says(page, "#panel-own .told", "There are no open orders of BTC_USDT");
+	await place("alice", "buy", "0.1", "60000");
+	await place("alice", "buy", "0.1", "61000");
+	await open(page, 2);
+	await page.keyboard.press("Shift+C");
+	await says(page, question, "Cancels 2 open orders of BTC_USDT");
+	await accessible(page, "a question");
+	await no(page);
+	await page.click("#panel-own .all");
+	await says(page, question, "Cancels 2 open orders");
+	assert.equal((await exchange.get("alice", "/api/v1/orders/own/?status=1")).length, 2);
+	await page.keyboard.press("Enter");
+	await says(page, "#panel-own .told", "2 orders of BTC_USDT cancelled");
+	await open(page, 0);
+});
+
+terminal("numbers are taken as the page shows them, and what could be two asks", {},
+	async (page) => {
+		await fill(page, "buy", "60,100.00", "0.1");
+		await says(page, ".sums", "Free afterwards\\s+\\d");
+		await send(page);
+		await says(page, ".outcome", "Order placed");
+		assert.equal((await newest("alice")).price, 60100);
+		const wrong = async (field, is, form) => {
+			await page.fill(`#form-${field}`, is);
+			await send(page);
+			await says(page, `#wrong-form-${field}`, form);
+		};
+		await wrong("amount", "1,234", "could be 1234 or 1\\.234");
+		await wrong("amount", "", "this field is empty");
+		await wrong("amount", "0", "above 0");
+		await wrong("price", "abc", "such as 64,100\\.50");
+		await page.click("#panel-own .amend");
+		await page.fill("dialog [name=price]", "60,200.5");
+		await page.click("dialog .main");
+		await says(page, "#panel-own .told", "price 60200\\.5");
+	});
+
+terminal("a page in German writes what it reads itself", { locale: "de-DE", account: "bob" },
+	async (page) => {
+		await place("bob", "sell", "0.1", "64000.5");
+		await page.waitForFunction(() => document.querySelector("#panel-book .sell [data-id]"));
+		await page.click("#panel-book .sell [data-id]");
+		assert.equal(await page.inputValue("#form-price"), "64000,5");
+		await page.fill("#form-price", "2.000,5");
+		await page.fill("#form-amount", "0,5");
+		assert.equal(await page.inputValue("#form-total"), "1000,25");
+		await page.fill("#form-price", "1.234");
+		await send(page);
+		await says(page, "#wrong-form-price", "could be 1234 or 1,234");
+	});

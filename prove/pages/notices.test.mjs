@@ -1,0 +1,116 @@
+// What the terminal says of own orders that rested: fills, triggers, ends.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accessible, shows, visit } from "./helpers/browser.mjs";
+import { until } from "./helpers/exchange.mjs";
+import { fill, open, says, send, served, trade, unreachable } from "./helpers/traders.mjs";
+
+const own = served(), { exchange, relay } = own;
+const toasts = (page) => page.innerText("#toasts");
+const told = (page, form) => says(page, "#toasts", form);
+
+const terminal = (name, options, body) => test(name, async () => {
+	try {
+		await visit(own.browser, `${(options.base ?? (() => exchange.base))()}/trade`,
+			{ name, ...options, base: undefined }, async (page) => {
+				await shows(page, "live");
+				await trade(page, "alice");
+				await body(page);
+			});
+	} finally {
+		for (const each of ["alice", "bob"]) {
+			await exchange.post(each, "/api/v1/order-cancel-all/", { all: 1 });
+		}
+	}
+});
+
+const place = async (fields, account = "alice") => (await exchange.post(account,
+	"/api/v1/order/", { pair: "BTC_USDT", ...fields })).oid;
+
+/** hide hides the page, or shows it again, as a browser does with a tab. */
+const hide = (page, hidden) => page.evaluate((hidden) => {
+	Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+	document.dispatchEvent(new Event("visibilitychange"));
+}, hidden);
+
+terminal("a fill, a trigger, an expiry and a cancel of a resting order are told", {},
+	async (page) => {
+		const sell = await place({ type: "sell", amount: "0.3", price: "64000" });
+		const stop = await place({ type: "buy", amount: "0.1", price: "62000", trigger_price: "65000",
+			time_in_force: "gtd", expire_time: Math.floor(Date.now() / 1000) + 300 });
+		await open(page, 1);
+		assert.equal(await toasts(page), "");
+		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
+		await told(page, `Order ${sell}, Sell BTC_USDT, Limit: Filled: 0\\.1 of 0\\.3; `
+			+ "0\\.1.* filled at 64,000\\.00 on average");
+		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
+		await told(page, `Order ${sell}, .*: Filled completely; 0\\.2.* filled at 64,000`);
+		assert.equal((await toasts(page)).match(/Order \d+/g).length, 1, "one for each order");
+		await accessible(page, "a toast");
+		await exchange.order("bob", "BTC_USDT", "sell", "0.1", "65000");
+		await place({ type: "buy", amount: "0.1", price: "65000" });
+		await told(page, `Order ${stop}, Buy BTC_USDT, Stop-limit.*: Triggered`);
+		const plain = await place({ type: "buy", amount: "0.1", price: "59000" });
+		for (const id of [stop, plain]) {
+			await exchange.operator("order", "cancel", String(id));
+			await told(page, `Order ${id}, .*: the rest is cancelled: by the operator`);
+		}
+		const due = await place({ type: "buy", amount: "0.1", price: "60000", time_in_force: "gtd",
+			expire_time: Math.floor(Date.now() / 1000) + 3 });
+		await told(page, `Order ${due}, .*: the rest is cancelled: its time was over`);
+		await page.click("#toasts p:last-child button");
+		await page.waitForFunction((id) =>
+			!document.querySelector("#toasts").innerText.includes(id), String(due));
+		await fill(page, "buy", "61000", "0.1");
+		await send(page);
+		await says(page, ".outcome", "^Order placed: \\d+\\.$");
+		const before = await toasts(page);
+		await open(page, 1);
+		await page.click("#panel-own .cancel"); // said beside the table
+		await says(page, "#panel-own .told", "is cancelled");
+		await open(page, 0);
+		assert.equal(await toasts(page), before);
+	});
+
+terminal("what happens while the page is hidden is in its title, and may be heard", {
+	permissions: ["notifications"], init: (page) => page.addInitScript(() => {
+		window.said = [];
+		const { start } = OscillatorNode.prototype;
+		OscillatorNode.prototype.start = function () {
+			window.said.push("sound");
+			start.call(this);
+		};
+		window.Notification = class {
+			static requestPermission = async () => "granted";
+			constructor(title, { body }) {
+				window.said.push(body);
+			}
+		};
+	}) }, async (page) => {
+	await page.click(".settings");
+	for (const name of ["sound", "notify"]) {
+		assert(!await page.isChecked(`dialog [name=${name}]`));
+		await page.check(`dialog [name=${name}]`);
+	}
+	await page.click(".done");
+	await place({ type: "sell", amount: "0.2", price: "64000" });
+	await open(page, 1);
+	await hide(page, true);
+	await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
+	await until("a mark", async () => /^\(1\) .*BTC_USDT/.test(await page.title()));
+	const [sound, body] = await page.evaluate(() => window.said);
+	assert.equal(sound, "sound");
+	assert.match(body, /^Order \d+, .*Filled completely/);
+	await hide(page, false);
+	await until("no mark", async () => !/^\(/.test(await page.title()));
+});
+
+terminal("what happened while there was no connection is told, too",
+	{ base: () => relay.base, allowed: unreachable }, async (page) => {
+		const id = await place({ type: "sell", amount: "0.2", price: "64000" });
+		await open(page, 1);
+		relay.down = relay.up = false;
+		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
+		relay.cut();
+		await told(page, `Order ${id}, .*Filled completely`);
+	});
