@@ -215,6 +215,22 @@ terminal("a clock that is right is not told", {}, async (page) => {
 	assert(!await page.isVisible("#notice"));
 });
 
+terminal("a page that comes back by Back, or was kept for it, reads anew", {}, async (page) => {
+	await page.goto(`${exchange.base}/licenses`);
+	await page.goBack();
+	await shows(page, "live");
+	await page.waitForSelector("#panel-trades tbody tr");
+	const cached = await page.evaluate(() => performance.getEntriesByType("resource")
+		.filter((e) => e.name.includes("/api/") && e.transferSize === 0).map((e) => e.name));
+	assert.deepEqual(cached, []);
+	await page.evaluate(() => {
+		window.isOld = true;
+		dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+	});
+	await page.waitForFunction(() => !window.isOld);
+	await shows(page, "live");
+});
+
 terminal("the candles that are shown are also a table", {}, async (page) => {
 	await page.click(".frames button:first-child");
 	await page.click(".as-table");
