@@ -392,9 +392,7 @@ account("a withdraw without an answer is found, once",
 		await page.waitForSelector('.pending[data-state="unseen"]');
 		assert.equal(await count(), 1, "nothing is sent again by itself");
 		await page.unroute("**/api/v1/withdraw/");
-		await page.reload();
-		await shows(page, "live");
-		await enter(page, "bob"); // it is known over a reload
+		await page.reload(); // over which it is known
 		await page.waitForSelector('.pending[data-state="unseen"]');
 		await accessible(page, "a withdraw that was not seen");
 		await page.click(".pending .again");

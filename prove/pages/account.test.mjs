@@ -83,6 +83,55 @@ terminal("a key logs in, and nothing has the text of its secret", { allowed: ref
 	assert(!await page.isVisible("#panel-own") && !await page.isVisible("#panel-form"));
 });
 
+terminal("a log-in is of all tabs and both pages, until the last one closes or it is ended", {},
+	async (page) => {
+		const context = page.context(), of = (p) => p.innerText("#header > .account");
+		const in_ = (p, key) => says(p, "#header > .account", `^${key}$`);
+		const visit = async (path) => {
+			const other = await context.newPage();
+			await other.goto(exchange.base + path);
+			await shows(other, "live");
+			return other;
+		};
+		const early = await visit("/trade"); // before there is a session
+		await trade(page, "alice");
+		const key = await of(page);
+		await in_(early, key);
+		await page.reload();
+		await page.waitForSelector("body.trader");
+		const account = await visit("/account");
+		await in_(account, key);
+		// a key whose nonces grow is read by all of them at once
+		const plain = await newKey();
+		await page.click("#header > .account");
+		await page.click("dialog .leave");
+		for (const p of [page, early, account]) await in_(p, "Log in");
+		await enter(page, plain.key, plain.secret);
+		for (const p of [page, early, account]) await in_(p, plain.key);
+		const refused = [];
+		for (const p of [page, early, account]) {
+			p.on("response", (answer) => answer.status() === 401 && refused.push(answer.url()));
+		}
+		for (let i = 0; i < 2; i++) {
+			await Promise.all([page, early, account].map(async (p) => {
+				await p.reload();
+				await in_(p, plain.key);
+			}));
+		}
+		await says(account, ".history", "Deposit 1");
+		assert.deepEqual(refused, []);
+		assert.doesNotMatch(await page.innerText("#panel-own"), /refused a nonce/);
+		for (const p of [early, account]) await p.close();
+		await page.goto(`${exchange.base}/account`);
+		await in_(page, plain.key);
+		const last = await context.newPage();
+		await page.close(); // so there is no tab of the exchange
+		await last.goto(`${exchange.base}/trade`);
+		await shows(last, "live");
+		await last.waitForFunction(async () => (await indexedDB.databases()).length === 0);
+		assert.equal(await of(last), "Log in");
+	});
+
 terminal("a pasted text logs in, a key that ends is told, and so is a frozen account", {},
 	async (page) => {
 	const { key, secret } = await newKey();
@@ -269,8 +318,7 @@ terminal("with confirmation on, the second Enter sends, and a change between the
 		const [order] = await exchange.get("alice", "/api/v1/orders/own/?status=1");
 		assert.deepEqual([order.amount, order.post_only], [0.25, true]);
 		await page.reload();
-		await shows(page, "live");
-		await trade(page, "alice");
+		await page.waitForSelector("body.trader");
 		await fill(page, "sell", "65000", "0.1");
 		await send(page);
 		await asks(); // it is remembered
@@ -362,8 +410,7 @@ terminal("own orders and trades are of all pairs or of one, and the choice is ke
 		await page.keyboard.press("Enter");
 		await until("the other pair", async () => String(await pairs()) === "ETH_BTC");
 		await page.reload();
-		await shows(page, "live");
-		await trade(page, "alice");
+		await page.waitForSelector("body.trader");
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
 		assert.equal(await page.getAttribute("#panel-own .one", "aria-pressed"), "true");
 		await page.click("#panel-own .one");
@@ -484,9 +531,7 @@ terminal("an order without an answer is found, once",
 		relay.cut();
 		await says(page, ".outcome", "unknown");
 		await page.waitForSelector('#panel-own tr[data-state="unseen"]');
-		await page.reload();
-		await shows(page, "live");
-		await trade(page, "alice"); // it is known over a reload
+		await page.reload(); // over which it is known
 		await page.waitForSelector('#panel-own tr[data-state="unseen"]');
 		await accessible(page, "an order that was not seen");
 		await page.click("#panel-own .again");
