@@ -218,7 +218,7 @@ terminal("what is wrong is told where it is wrong", {}, async (page) => {
 	assert.equal(await page.getAttribute("#form-price", "aria-invalid"), "true");
 	await fill(page, "buy", "60000", "1000");
 	await send(page);
-	await says(page, ".outcome", "Not enough USDT: free \\d+.*, needed 60000000");
+	await says(page, ".outcome", "Not enough USDT: free \\d+.*, needed 60,000,000");
 	await accessible(page, "a refused order");
 	await page.selectOption("[name=type]", "market");
 	await page.fill("#form-amount", "0.1");
@@ -246,14 +246,14 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.fill("#form-price", "65100");
 	await page.fill("#form-amount", "0.2");
 	order = await outcome("stop", "Order \\d+\\. Durable");
-	await says(page, "#panel-own .orders", "Stop-limit 65000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger ≥ 65,000.*Waiting");
 	assert.deepEqual([order.trigger_price, order.price, order.triggered], [65000, 65100, false]);
 	await page.selectOption("[name=type]", "limit");
 	await fill(page, "buy", "63000", "1");
 	await page.selectOption("[name=force]", "post");
 	await page.fill("#form-display", "0.1");
 	order = await outcome("post-only", "Order \\d+\\. Durable");
-	await says(page, "#panel-own .orders", "Limit, Post-only");
+	await says(page, "#panel-own .orders", "Limit, iceberg showing 0\\.1, Post-only");
 	assert.deepEqual([order.post_only, order.display_amount], [true, 0.1]);
 	await page.fill("#form-display", "");
 	await page.selectOption("[name=force]", "fok");

@@ -18,6 +18,18 @@ export function decimal(units, digits) {
 }
 
 /**
+ * exactly writes a decimal's text with separators, and with all its digits. What is no decimal stays
+ * as it is.
+ * @param {string} text
+ */
+export function exactly(text) {
+	const parts = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text);
+	if (!parts) return text;
+	const [, minus, before, after] = parts;
+	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
+}
+
+/**
  * typed returns the units of what a reader has typed: digits, with the sign of the locale or a point
  * before the decimals. Separators are refused, never guessed: null.
  * @param {string} text

@@ -3,12 +3,12 @@
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { wordsOf } from "../words.js";
 import { plain } from "../decimal.js";
-import { decimal, typed } from "../format.js";
+import { decimal, exactly, typed } from "../format.js";
 import { Sender } from "../sender.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { exactly, instant } from "./exact.js";
+import { instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 import { WITHDRAWALS } from "./sending.js";

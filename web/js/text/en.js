@@ -178,6 +178,15 @@ export const text = {
 	sendAgain: "Send again",
 
 	types: { limit: "Limit", market: "Market", stop: "Stop-limit", stopMarket: "Stop-market", oco: "One cancels the other" },
+	/** @param {string} sign @param {string} price */
+	triggerAt: (sign, price) => `trigger ${sign} ${price}`,
+	/** @param {string} trigger @param {string} price "": at the market */
+	otherLeg: (trigger, price) => `stop ≤ ${trigger} at ${price || "market"}`,
+	/** @param {string} amount */
+	shows: (amount) => `iceberg showing ${amount}`,
+	/** @param {string} time */
+	untilTime: (time) => `until ${time}`,
+	average: "Average",
 	forces: {
 		gtc: "Until cancelled",
 		gtd: "Until a time",

@@ -2,9 +2,9 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
-import { decimal, moment, time } from "../format.js";
+import { decimal, exactly, moment, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
-import { isWaiting, sideOf, typeOf } from "../words.js";
+import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { chosen, turn } from "../settings.js";
 import { text } from "../text/en.js";
 
@@ -273,7 +273,8 @@ export class Own {
 		return html`<tr data-id=${o.id} data-state=${isLeaving ? state : change?.state ?? state}>
 			<td>${at(Number(o.date) / 1000)}</td><td>${o.pair}</td><td>${sideOf(o.type)}</td>
 			<td>${typeOf(o)}</td>
-			<td>${decimal(parse(o.price), pair?.priceDigits ?? DIGITS)}</td>
+			<td>${o.order_type === "market" ? priceOf(o)
+				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS)}</td>
 			<td>${decimal(parse(o.amount), digits)}</td>
 			<td>${decimal(parse(o.amount_filled), digits)}</td>
 			<td>${change && !isLeaving ? text.amendStates[change.state] : text.orderStates[state]}</td>
@@ -304,8 +305,8 @@ export class Own {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr data-id=${p.id} data-state=${p.state}>
 			<td>${text.none}</td><td>${fields.pair}</td><td>${sideOf(fields.type)}</td>
-			<td>${typeOf(fields)}</td><td>${fields.price ?? text.none}</td>
-			<td>${fields.amount ?? text.none}</td><td>${text.none}</td>
+			<td>${typeOf(fields)}</td><td>${priceOf(fields)}</td>
+			<td>${exactly(fields.amount ?? text.none)}</td><td>${text.none}</td>
 			<td>${text.orderStates[p.state]}</td>
 			<td>${this.#again(sender, p)}
 				${p.state === "sending" ? nothing : html`<button @click=${async () => {
@@ -332,7 +333,7 @@ export class Own {
 				<td>${at(Number(t.timestamp))}</td><td>${t.pair}</td><td>${sideOf(t.my_side)}</td>
 				<td>${decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS)}</td>
 				<td>${decimal(parse(t.amount), digits)}</td>
-				<td>${t.fee} ${t.fee_currency}</td>
+				<td>${exactly(t.fee)} ${t.fee_currency}</td>
 				<td>${t.maker ? text.maker : text.taker}</td><td>${t.order}</td></tr>`)}
 			</tbody></table>`;
 	}
