@@ -200,7 +200,7 @@ account("orders look like what they are, with what they were filled at, here and
 		await page.selectOption("[name=pair]", "BTC_USDT");
 		await page.click(".show");
 		const said = "Limit\\s+65,000\\s+65,000\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC.*" +
-			"Market, IOC\\s+Market\\s+64,500\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC";
+			"Market\\s+Market\\s+64,500\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC";
 		await says(page, ".orders tbody", said);
 		for (const form of ["Limit, iceberg showing 0\\.5\\s+66,000\\s+–",
 			"Stop-limit, trigger ≤ 60,000\\s+59,000", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+–",

@@ -1,5 +1,6 @@
 // What a reader has chosen: colours, in cookies, so that a page comes in them; keys and lists.
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { backCloses } from "./frame.js";
 import { text } from "./text/en.js";
 
 const root = document.documentElement;
@@ -68,7 +69,11 @@ export function open(title, content) {
 	const dialog = document.createElement("dialog");
 	dialog.setAttribute("aria-label", title);
 	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${text.done}</button></form>`, dialog);
-	dialog.addEventListener("close", () => dialog.remove());
+	const closed = backCloses(() => dialog.close());
+	dialog.addEventListener("close", () => {
+		dialog.remove();
+		closed();
+	});
 	dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 	document.body.append(dialog);
 	dialog.showModal();

@@ -76,7 +76,7 @@ export function typeOf(o) {
 	const force = o.post_only ? text.forces.post
 		: o.time_in_force === "gtd" && o.expire_time
 			? text.untilTime(moment(Number(o.expire_time), false))
-			: o.time_in_force && !["gtc", "gtd"].includes(o.time_in_force)
+			: o.time_in_force === "fok" || o.time_in_force === "ioc" && !isMarket
 				? o.time_in_force.toUpperCase() : "";
 	return [kind, at && text.triggerAt(isRise ? "≥" : "≤", exactly(at)),
 		leg && text.otherLeg(exactly(leg), second ? exactly(second) : ""),
