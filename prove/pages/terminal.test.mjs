@@ -281,7 +281,7 @@ test("the page of the API works in its sandbox, and reaches nothing of the other
 		await shows(page, "live");
 		await page.evaluate(() => localStorage.setItem("secret", "of the terminal"));
 		await page.goto(`${exchange.base}/docs`);
-		await page.waitForSelector(".opblock");
+		await page.waitForSelector(".opblock", { timeout: 60_000 }); // it is large
 		assert.equal(await page.evaluate(() => self.origin), "null");
 		assert.equal(await page.evaluate(() => fetch("/api/v1/time/").then((answer) => answer.status)), 200);
 		assert.equal(await page.evaluate(() => {
@@ -293,6 +293,32 @@ test("the page of the API works in its sandbox, and reaches nothing of the other
 		}), "SecurityError");
 		assert.equal(await page.evaluate(() => fetch("/trade").then(() => "read", () => "refused")), "refused");
 	}));
+
+for (const theme of ["dark", "light"]) {
+	terminal(`the page of the API is in the pages' colours, and fits a phone, ${theme}`,
+		{ cookies: { theme }, viewport: { width: 390, height: 844 } }, async (page) => {
+			await page.click("#header .settings");
+			await page.click('dialog a[href="/docs"]');
+			await page.waitForSelector(".opblock", { timeout: 60_000 }); // it is large
+			const fits = async () => {
+				const [is, may] = await page.evaluate(() =>
+					[document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+				assert(is <= may && may <= 390, `${is} px of ${may}`);
+			};
+			await fits();
+			for (const path of ["/api/v1/order/", "/api/v1/exchange-info/"]) {
+				await page.click(`.opblock-summary:has([data-path="${path}"]) button`);
+			}
+			await page.waitForSelector(".opblock-body .responses-table");
+			await fits();
+			assert.deepEqual(await page.evaluate(() => ["body", ".info p", ".opblock-body p"].map((s) =>
+				getComputedStyle(document.querySelector(s))[s === "body" ? "backgroundColor" : "color"])),
+			theme === "dark" ? ["rgb(10, 13, 18)", "rgb(232, 236, 243)", "rgb(232, 236, 243)"]
+				: ["rgb(238, 241, 245)", "rgb(19, 24, 34)", "rgb(19, 24, 34)"]);
+			await page.click('.top a[href="/trade"]');
+			await shows(page, "live");
+		});
+}
 
 terminal("an exchange that is killed and starts again is told, and the page goes on without a reload", { allowed: unreachable }, async (page) => {
 	await page.evaluate(() => (window.same = true));

@@ -100,13 +100,17 @@ const check = (name, label) => html`<label class="choice"><span>${label}</span>
 const otherPage = () => (location.pathname === "/account"
 	? html`<a href="/trade">${text.market}</a>` : html`<a href="/account">${text.accountPage}</a>`);
 
-export function openSettings() {
-	open(text.settings, html`
+export async function openSettings() {
+	const dialog = open(text.settings, html`
 		${choice("theme", text.theme, text.themes)}
 		${choice("palette", text.palette, text.palettes)}
 		${check("singleKeys", text.singleKeys)}
 		${check("confirm", text.confirms)}
-		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a></p>`);
+		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a>
+			<span class="docs" hidden>· <a href="/docs">${text.docs}</a></span></p>`);
+	// an exchange may be without them
+	const { ok } = await fetch("/docs", { method: "HEAD" }).catch(() => ({ ok: false }));
+	/** @type {HTMLElement} */ (dialog.querySelector(".docs")).hidden = !ok;
 }
 
 export const settingsButton = html`<button class="settings" title=${text.settings}

@@ -284,5 +284,6 @@ export const text = {
 	],
 	keysOff: "Shortcuts of a single key are switched off in the settings.",
 	licenses: "Licences",
+	docs: "API documentation",
 	panels: "Panels",
 };
