@@ -325,7 +325,7 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await page.fill(`#code-${id}`, await codeOf(id));
 	await page.press(`#code-${id}`, "Enter");
 	await says(page, ".outcome", "is confirmed");
-	await says(page, row, "Waits for the operator");
+	await says(page, row, "Verified: waits for the operator");
 	await go(page, "balances");
 	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.5\\s");
 	await exchange.operator("withdraw", "approve", String(id));
@@ -335,7 +335,7 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await says(page, row, "Approved");
 	assert.equal(await page.$(`${row} .cancel`), null);
 	await ask(page, "0.25");
-	await says(page, ".withdraws tbody tr", "0\\.25.*Waits for the code");
+	await says(page, ".withdraws tbody tr", "0\\.25.*New: waits for the code");
 	await exchange.operator("withdraw", "refuse", String((await withdraws("alice"))[0].id),
 		"--details", script);
 	await says(page, ".withdraws tbody tr", "Refused: <img");
@@ -396,7 +396,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await to(".cancel");
 	await key("Enter");
 	await says(page, ".outcome", "Withdraw \\d+ is cancelled");
-	await says(page, ".withdraws tbody tr", "0\\.125.*Cancelled");
+	await says(page, ".withdraws tbody tr", "0\\.125.*Canceled");
 	assert.equal((await withdraws("bob"))[0].status, 50);
 });
 

@@ -86,11 +86,11 @@ export const words = {
 	/** @param {string} id */
 	moveUnknown: (id) => `There was no answer, so what became of withdraw ${id} is unknown. The list shows it as soon as it can be read.`,
 	withdrawStates: {
-		10: "Waits for the code from the mail",
-		20: "Waits for the operator",
+		10: "New: waits for the code from the mail",
+		20: "Verified: waits for the operator",
 		30: "Approved",
 		40: "Refused",
-		50: "Cancelled",
+		50: "Canceled",
 	},
 	adjusted: "Taken by the operator, as a correction",
 	code: "Code",
