@@ -48,7 +48,8 @@ Was it not you? Then do not use the code and give it to nobody: without it nothi
 your account. Please cancel the withdrawal on your account page, and ask our support to revoke
 all your API keys and to give you new ones: somebody else may have one of them.
 
-%s`, line(w.Exchange, maxName), w.table("new: waits for your code"), line(code, maxValue), spoken(validFor), w.farewell())
+%s`, line(w.Exchange, maxName), w.table("new: waits for your code"),
+		line(code, maxValue), spoken(validFor), w.farewell())
 }
 
 // Refused returns the mail that says that the withdrawal was refused, and details why; details may
