@@ -57,7 +57,7 @@ func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 	allow := to.allow()
 	return func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(e, ctx)
-		r.route, r.private, r.probe = to.route, to.Private || to.Probe, to.Probe
+		r.route, r.private, r.probe = to.route, to.Private || to.Probe || to.Now, to.Probe
 		defer r.recover()
 		missing, o := variable && !r.exists(), to.operation(ctx)
 		switch {

@@ -43,6 +43,9 @@ func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
 		}
 		files = nil
 		for _, m := range linked.FindAllStringSubmatch(page, -1) {
+			if m[1] == "/trade" || m[1] == "/account" {
+				continue
+			}
 			name, ok := strings.CutPrefix(m[1], "/docs/")
 			if !ok {
 				t.Errorf("%s: the page links to %s", path, m[1])
@@ -126,12 +129,15 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 	do := bare(Options{})
 	for _, path := range []string{"/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
 		"/api/openapi.json"} {
-		plain := do("GET", path)
+		plain, vary := do("GET", path), "Accept-Encoding"
+		if path == "/docs" {
+			vary += ", Cookie" // for the theme
+		}
 		for accept, coding := range map[string]string{"gzip, deflate, br": "br", "gzip": "gzip",
 			"br;q=0, gzip": "gzip", "*": "br", "deflate": "", "gzip;q=0": ""} {
 			a := do("GET", path, "Accept-Encoding", accept)
 			if got := string(a.Header.ContentEncoding()); got != coding ||
-				string(a.Header.Peek("Vary")) != "Accept-Encoding" ||
+				string(a.Header.Peek("Vary")) != vary ||
 				string(a.Header.Peek("Cache-Control")) != "no-cache" {
 				t.Errorf("%s for %q is in %q, want %q\n%s", path, accept, got, coding, &a.Header)
 			}
@@ -145,6 +151,22 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 				coding != "" && len(a.Body())*2 > len(body) {
 				t.Errorf("%s in %q: %d bytes of %d, %v", path, coding,
 					len(a.Body()), len(body), err)
+			}
+		}
+	}
+}
+
+// The page comes in the colours that the other pages have, and leads to them if there are any.
+func TestThePageOfTheAPIIsLikeTheOthers(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		do := bare(Options{NoPages: without})
+		for theme, want := range map[string]string{"dark": "dark", "light": "light", "x": "",
+			`"><script>`: ""} {
+			page := string(do("GET", "/docs", "Cookie", "theme="+theme).Body())
+			if !strings.Contains(page, `<html data-theme="`+want+`" lang="en">`) ||
+				!strings.Contains(page, `<meta name="viewport"`) ||
+				strings.Contains(page, `href="/trade"`) == without {
+				t.Errorf("%q, without pages %v:\n%s", theme, without, page)
 			}
 		}
 	}

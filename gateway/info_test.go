@@ -61,7 +61,7 @@ func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
 	h.key("alice", "trader", event.PermissionTrade)
 	const path = "/api/v1/exchange-info"
 	if a := h.do("GET", path, "", ""); a.status != 200 || strings.Contains(a.body, "deposit") ||
-		string(a.header.Peek("Cache-Control")) != "no-cache" {
+		string(a.header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("without a key: %s", a.body)
 	}
 	a := h.get("alice", path)

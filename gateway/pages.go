@@ -6,17 +6,22 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/openapi"
+	"exchange/web"
 )
 
 // docs serves the page at /docs and its files. A slash at the end and a query mean nothing here.
 func docs(r *request) {
 	name, _ := r.ctx.UserValue("file").(string)
 	h := &r.ctx.Response.Header
-	if name == "" {
-		h.Set("Content-Security-Policy", openapi.DocsPolicy)
-	}
 	h.Set("X-Content-Type-Options", "nosniff")
-	r.sendPage(openapi.Docs(name))
+	if name != "" {
+		r.sendPage(openapi.Docs(name), "Accept-Encoding")
+		return
+	}
+	h.Set("Content-Security-Policy", openapi.DocsPolicy)
+	look := web.LookOf(r.ctx.Request.Header.Cookie(web.ThemeCookie), nil)
+	r.sendPage(openapi.DocsPage(openapi.DocsLook{Theme: look.Theme(), Pages: !r.edge.opts.NoPages}),
+		"Accept-Encoding, Cookie")
 }
 
 // formOf returns the best form of a page that a client takes.
@@ -31,14 +36,14 @@ func formOf(p *openapi.Page, accept string) *openapi.Form {
 
 // sendPage answers with a page, or with 304 if the client has it. The bytes of pages count for the
 // client's address, because a page is thousands of times as large as its request.
-func (r *request) sendPage(p *openapi.Page) {
+func (r *request) sendPage(p *openapi.Page, vary string) {
 	f := formOf(p, string(listOf(&r.ctx.Request.Header, "Accept-Encoding")))
 	h := &r.ctx.Response.Header
 	have := strings.Contains(string(listOf(&r.ctx.Request.Header, "If-None-Match")), f.Tag)
 	if !have && !r.ctx.IsHead() && !r.mayLoad(len(f.Body)) {
 		return
 	}
-	h.Set("Vary", "Accept-Encoding")
+	h.Set("Vary", vary)
 	h.Set("ETag", f.Tag)
 	if r.written = true; have {
 		r.Status = fasthttp.StatusNotModified

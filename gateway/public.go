@@ -70,7 +70,9 @@ func endpoints(withDocs bool, contact string) map[string]*endpoint {
 		all[o.Path] = &endpoint{Operation: o, page: docs}
 	}
 	document := openapi.New(withDocs, contact)
-	all[openapi.Path].page = func(r *request) { r.sendPage(document.Page()) }
+	all[openapi.Path].page = func(r *request) {
+		r.sendPage(document.Page(), "Accept-Encoding")
+	}
 	return all
 }
 

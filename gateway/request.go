@@ -66,7 +66,8 @@ var (
 	headerKeepAlive   = []byte("Keep-Alive")
 
 	headerCacheControl = []byte("Cache-Control")
-	noStore            = []byte("no-store") // of private answers, probes and failures
+	// of private answers, probes, failures and what is of a moment
+	noStore = []byte("no-store")
 	// of answers that every client may see: ask again each time
 	noCache = []byte("no-cache")
 

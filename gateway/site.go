@@ -59,11 +59,11 @@ func (r *request) site(route, path string) {
 	default:
 		h := &r.ctx.Request.Header
 		look := web.LookOf(h.Cookie(web.ThemeCookie), h.Cookie(web.PaletteCookie))
-		f := web.Page(path, look)
+		f, keep := web.Page(path, look), noCache
 		if route == web.MailsAddress {
-			f = r.demoMails(look)
+			f, keep = r.demoMails(look), noStore
 		}
-		if f != nil && r.sendFile(f, "Accept-Encoding, Cookie", noCache) {
+		if f != nil && r.sendFile(f, "Accept-Encoding, Cookie", keep) {
 			r.guardPage()
 		}
 	}

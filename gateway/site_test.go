@@ -325,6 +325,7 @@ func TestTheDemoAloneShowsItsMails(t *testing.T) {
 		a := do("GET", web.MailsAddress, "Cookie", "theme=dark")
 		if a.StatusCode() != 200 || !bytes.Contains(a.Body(), []byte(want)) ||
 			!bytes.Contains(a.Body(), []byte(`data-theme="dark"`)) ||
+			headerOf(a, "Cache-Control") != "no-store" ||
 			headerOf(a, "Content-Security-Policy") != pagePolicy {
 			t.Errorf("%d %s\n%s", a.StatusCode(), a.Header.String(), a.Body())
 		}

@@ -45,9 +45,11 @@ and it is valid for %s. Please look at the amount and the address once more befo
 use it: a withdrawal that was sent cannot be taken back.
 
 Was it not you? Then do not use the code and give it to nobody: without it nothing leaves
-your account. Please cancel the withdrawal and replace your API keys.
+your account. Please cancel the withdrawal on your account page, and ask our support to revoke
+all your API keys and to give you new ones: somebody else may have one of them.
 
-%s`, line(w.Exchange, maxName), w.table(), line(code, maxValue), spoken(validFor), w.farewell())
+%s`, line(w.Exchange, maxName), w.table("new: waits for your code"),
+		line(code, maxValue), spoken(validFor), w.farewell())
 }
 
 // Refused returns the mail that says that the withdrawal was refused, and details why; details may
@@ -67,7 +69,7 @@ we are sorry: a withdrawal from your account at %s was refused.
 The amount is available in your account again. If the reason leaves you with questions,
 please ask our support and name the number of the withdrawal.
 
-%s`, line(w.Exchange, maxName), w.table(), reason, w.farewell())
+%s`, line(w.Exchange, maxName), w.table("refused"), reason, w.farewell())
 }
 
 // AddressChange has the facts of a mail about another e-mail address of an account. The address
@@ -133,9 +135,10 @@ Please ask our support for new keys, and give them to your programs.
 %s`, line(k.Account, maxName), exchange, closing(exchange, k.To))
 }
 
-func (w Withdrawal) table() string {
-	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n",
-		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace))
+// table shows the withdrawal. Its state has the name that page and program have for it.
+func (w Withdrawal) table(state string) string {
+	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n  State       %s\n",
+		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace), state)
 }
 
 func (w Withdrawal) farewell() string { return closing(line(w.Exchange, maxName), w.To) }

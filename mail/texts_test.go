@@ -24,6 +24,7 @@ a withdrawal from your account at Example Exchange waits for you to confirm it:
   Withdrawal  123
   Amount      0.5 BTC
   To          bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq
+  State       new: waits for your code
 
 Your code is
 
@@ -33,7 +34,8 @@ and it is valid for 30 minutes. Please look at the amount and the address once m
 use it: a withdrawal that was sent cannot be taken back.
 
 Was it not you? Then do not use the code and give it to nobody: without it nothing leaves
-your account. Please cancel the withdrawal and replace your API keys.
+your account. Please cancel the withdrawal on your account page, and ask our support to revoke
+all your API keys and to give you new ones: somebody else may have one of them.
 
 Kind regards
 Example Exchange
@@ -58,6 +60,7 @@ we are sorry: a withdrawal from your account at Example Exchange was refused.
   Withdrawal  123
   Amount      0.5 BTC
   To          bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq
+  State       refused
   Reason      The address is on the list of Bcc: x@y the tribunal; schönen Gruß
 
 The amount is available in your account again. If the reason leaves you with questions,

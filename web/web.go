@@ -57,6 +57,9 @@ func LookOf(theme, palette []byte) (l Look) {
 	return l
 }
 
+// Theme returns dark or light, or "" for what the browser prefers.
+func (l Look) Theme() string { return l.theme }
+
 // Pages has the files of the pages by address.
 var pages = map[string]string{"/trade": "trade.html", "/account": "account.html",
 	"/licenses": "licenses.html"}

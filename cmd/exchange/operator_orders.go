@@ -80,12 +80,7 @@ func (p *program) orderListCommand() *cobra.Command {
 		Long: "Lists the open orders of an account, newest first. Without ACCOUNT it lists those " +
 			"of all accounts, account by account. Orders that change meanwhile may be missing, " +
 			"or be as they were.",
-	}
-	c.Args = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return takes("ACCOUNT")(c, args)
+		Args: mayTake("ACCOUNT"),
 	}
 	c.Flags().StringVar(&pair, "pair", "", "only orders in this pair")
 	limitFlag(c, &limit, maxList)

@@ -146,8 +146,8 @@ func (a *statusAnswer) write(w *tabwriter.Writer) {
 	if a.Ended != "" {
 		row("closed accounts", "%s", a.Ended)
 	}
-	row("pending withdraws", "%s to be approved, %s to be confirmed%s", a.Pending.Verified,
-		a.Pending.New, at("; the oldest is of ", a.Pending.Oldest))
+	row("pending withdraws", "%s verified, to be approved; %s new, to be confirmed%s",
+		a.Pending.Verified, a.Pending.New, at("; the oldest is of ", a.Pending.Oldest))
 	row("armed switches", "%s", a.Switches)
 	row("open orders", "%s", a.Open)
 	row("waiting mails", "%s", a.Mails)

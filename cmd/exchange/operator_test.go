@@ -201,6 +201,14 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 				"   -\n\nThere may be more: give a larger --limit.\n", "",
 		},
 		{
+			"withdraw list alice --limit 1", `{"withdraws":[` + withdrawal7 + `]}`,
+			`GET /operator/v1/withdraws?account=alice&limit=1`,
+			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
+				"DETAILS\n" +
+				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
+				"   -\n\nThere may be more: give a larger --limit.\n", "",
+		},
+		{
 			"withdraw approve 7 --reference tx-7f --despite-freeze", frozen7,
 			`POST /operator/v1/withdraws/approve {"despite_freeze":true,"reference":"tx-7f","withdraw":7}`,
 			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   " +
@@ -340,6 +348,8 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"order cancel-all alice --pair btc", `the pair "btc" must be`},
 
 		{"withdraw list --account ''", `the account name "" must be`},
+		{"withdraw list alice --account alice", "the account twice"},
+		{"withdraw list alice bob", `"bob" is one argument too many`},
 		{"withdraw list --limit 0", "--limit is 0: write 1 to 100000"},
 		{"withdraw list --limit 100001", "--limit is 100001"},
 		{"withdraw list --limit many", `invalid argument "many" for "--limit"`},

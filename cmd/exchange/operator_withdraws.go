@@ -60,20 +60,28 @@ func (p *program) withdrawalListCommand() *cobra.Command {
 	var account string
 	var limit int
 	c := &cobra.Command{
-		Use:   "list",
+		Use:   "list [ACCOUNT]",
 		Short: "List the pending withdraws of all accounts, or all of one account",
 		Long: "Lists the withdraws that are pending, of all accounts, newest first. With " +
-			"--account it lists all of that account: " +
-			"the pending ones, and then those that came to their end.",
-		Args: takes(),
+			"ACCOUNT, or --account, it lists all of that account: " +
+			"the pending ones, and then those that came to their end. One that is new waits for " +
+			"the code that was mailed to its owner; one that is verified waits for you.",
+		Args: mayTake("ACCOUNT"),
 	}
 	c.Flags().StringVar(&account, "account", "",
 		"list all withdraws of this account (default the pending ones of all accounts)")
 	limitFlag(c, &limit, 1000)
-	c.RunE = run(func(ctx context.Context, _ []string) error {
+	c.RunE = run(func(ctx context.Context, args []string) error {
 		query := url.Values{"limit": {strconv.Itoa(limit)}}
 		var err error
-		if c.Flags().Changed("account") {
+		isNamed := c.Flags().Changed("account")
+		if len(args) == 1 {
+			if isNamed {
+				return usage("withdraw list has the account twice: leave out --account")
+			}
+			account, isNamed = args[0], true
+		}
+		if isNamed {
 			query.Set("account", account)
 			err = checkAccount(account)
 		}

@@ -19,15 +19,16 @@ type Operation struct {
 	// tokens that a call takes of the limit of commands and of that of cancels; nil: one of its own
 	Tokens func(*Call) (commands, cancels int)
 	Probe  bool // it tells the state of the service, and has a limit of its own
+	Now    bool // it tells of this moment: a page that comes back must not show an older one
 	Early  bool // it answers before there is an API, too
 	leads  bool // only the process that leads answers it
 }
 
 // Operations is the table of all operations. A path has at most one of each method.
 var Operations = []Operation{
-	{Method: "GET", Path: "/api/v1/time", Run: (*Call).time},
-	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo, Signable: true,
-		Permission: event.PermissionRead},
+	{Method: "GET", Path: "/api/v1/time", Run: (*Call).time, Now: true},
+	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo, Now: true,
+		Signable: true, Permission: event.PermissionRead},
 	{Method: "GET", Path: "/api/v1/currencies", Run: (*Call).currencies},
 	{Method: "GET", Path: "/api/v1/pairs", Run: (*Call).pairs},
 	{Method: "GET", Path: "/api/v1/orderbook/{pair}", Run: (*Call).orderBook},

@@ -1,8 +1,9 @@
 package openapi
 
 import (
+	"bytes"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,33 +33,37 @@ func Operations(docs bool) []api.Operation {
 	return []api.Operation{get(Path), get(docsPath), get(docsPath + "/{file}")}
 }
 
-// signScript is the page's own file, which signs private requests; signForm has its fields. A
-// browser keeps what is typed into a password field, and into a field without autocomplete="off".
+// The page's own files: one signs private requests, one has its colours. signForm has the fields of
+// the first. A browser keeps what is typed into a password field, and into a field without
+// autocomplete="off".
 const (
 	signScript = "sign.js"
-	signForm   = `<section style="max-width:1460px;margin:1em auto;padding:0 20px;` +
-		`font-family:sans-serif;font-size:14px">
+	docsStyle  = "docs.css"
+	links      = `<a href="/trade">Market</a><a href="/account">Account page</a>`
+	docsHead   = `<meta name="viewport" content="width=device-width, initial-scale=1">` +
+		`<link rel="stylesheet" href="/docs/` + docsStyle + `">` +
+		`<script src="/docs/` + signScript + `"></script>`
+	signForm = `<header class="top"><b>Exchange API</b>` + links + `</header><section class="sign">
 <b>Signing</b>
-<label>key <input id="sign-key" size="36" autocomplete="off" spellcheck="false"></label>
-<label>secret <input id="sign-secret" size="36" autocomplete="off" spellcheck="false" ` +
-		`style="-webkit-text-security:disc"></label>
+<label>key <input id="sign-key" autocomplete="off" spellcheck="false"></label>
+<label>secret <input id="sign-secret" autocomplete="off" spellcheck="false"></label>
 <span id="sign-state">Both stay in the memory of this page, and are gone when it is left.</span>
 </section>`
 )
 
-//go:embed sign.js
-var signing []byte
+//go:embed sign.js docs.css
+var docsOwn embed.FS
 
 // docsFiles are the files that the page needs; Swagger UI has more.
 var docsFiles = []string{"swagger-ui.css", "swagger-ui-bundle.js",
-	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png", signScript}
+	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png", signScript, docsStyle}
 
 var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(swgui.Config{
 	Title: "Exchange API", SwaggerJSON: "/api/openapi.json", BasePath: "/docs/",
 	// list the schemas, below the operations
 	SettingsUI: map[string]string{"defaultModelsExpandDepth": "0",
 		"requestInterceptor": "signRequest"},
-	AppendHead:  `<script src="/docs/` + signScript + `"></script>`,
+	AppendHead:  docsHead,
 	PrependHTML: signForm,
 }))
 
@@ -74,22 +79,55 @@ const DocsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style
 // HasDocs reports whether the page at /docs has a file with a name.
 func HasDocs(name string) bool { return slices.Contains(docsFiles, name) }
 
-// Docs returns a file of the page at /docs that HasDocs knows, or the page itself for "".
+// Docs returns a file of the page at /docs that HasDocs knows.
 func Docs(name string) *Page { return docsContent[name]() }
+
+// A DocsLook is what the page at /docs depends on.
+type DocsLook struct {
+	Theme string // dark or light; "": what the browser prefers
+	Pages bool   // there are pages for people, to which it links
+}
+
+// DocsPage returns the page at /docs itself.
+func DocsPage(l DocsLook) *Page {
+	if p, ok := docsPages.Load(l); ok {
+		return p.(*Page)
+	}
+	_, plain := swaggerFile("")
+	plain = bytes.Replace(plain, []byte("<html "), []byte(`<html data-theme="`+l.Theme+`" `), 1)
+	if !l.Pages {
+		plain = bytes.Replace(plain, []byte(links), nil, 1)
+	}
+	p, _ := docsPages.LoadOrStore(l, newPage("text/html; charset=utf-8", plain))
+	return p.(*Page)
+}
+
+// docsPages has the page in each look that a client has asked for.
+var docsPages sync.Map
 
 // docsContent has the files below /docs by name. Each is made when a client first asks for it.
 var docsContent = func() map[string]func() *Page {
 	content := make(map[string]func() *Page)
-	for _, name := range append([]string{""}, docsFiles...) {
+	for _, name := range docsFiles {
 		content[name] = sync.OnceValue(func() *Page { return newDocsPage(name) })
 	}
 	return content
 }()
 
 func newDocsPage(name string) *Page {
-	if name == signScript {
-		return newPage("text/javascript; charset=utf-8", signing)
+	if own, err := docsOwn.ReadFile(name); err == nil {
+		kind := "text/css; charset=utf-8"
+		if name == signScript {
+			kind = "text/javascript; charset=utf-8"
+		}
+		return newPage(kind, own)
 	}
+	kind, plain := swaggerFile(name)
+	return newPage(kind, plain)
+}
+
+// swaggerFile returns a file of Swagger UI, its page for "".
+func swaggerFile(name string) (contentType string, content []byte) {
 	var request fasthttp.Request
 	request.SetRequestURI("http://exchange/docs/" + name)
 	ctx := new(fasthttp.RequestCtx)
@@ -99,11 +137,7 @@ func newDocsPage(name string) *Page {
 	if answer.StatusCode() != fasthttp.StatusOK || len(answer.Header.ContentEncoding()) > 0 {
 		panic(fmt.Sprintf("BUG: Swagger UI answers %d for %q", answer.StatusCode(), name))
 	}
-	contentType := string(answer.Header.ContentType())
-	if name == "" {
-		contentType = "text/html; charset=utf-8"
-	}
-	return newPage(contentType, slices.Clone(answer.Body()))
+	return string(answer.Header.ContentType()), slices.Clone(answer.Body())
 }
 
 // A Page is a file in memory, in each coding that makes it smaller.

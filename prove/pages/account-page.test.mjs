@@ -147,9 +147,9 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "ETH_BTC", type: "sell",
 		amount: "1.5", price: "0.061234", client_order_id: "-1-x" });
 	await says(page, `tr[data-id="${oid}"]`,
-		"ETH_BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+1\\.5\\s+0\\s+Open");
+		"ETH_BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.5\\s+0\\s+–\\s+Open");
 	await exchange.order("alice", "ETH_BTC", "buy", "0.5", "0.061234");
-	await says(page, `tr[data-id="${oid}"]`, "1\\.5\\s+0\\.5\\s+Open");
+	await says(page, `tr[data-id="${oid}"]`, "0\\.061234\\s+0\\.061234\\s+1\\.5\\s+0\\.5\\s+0 BTC\\s+Open");
 	assert.equal((await rows(page, "orders")).length, first + 1);
 	await page.fill("[name=from]", local(before));
 	await page.click(".show");
@@ -163,7 +163,7 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	assert.equal(name, "orders.csv");
 	assert.match(titles, /^time,id,client_order_id,pair,side,/);
 	assert.match(row, new RegExp("^20..-..-..T..:..:..\\.\\d{3}Z," +
-		`${oid},'-1-x,ETH_BTC,sell,limit,gtc,0\\.061234,,1\\.5,0\\.5,active,$`));
+		`${oid},'-1-x,ETH_BTC,sell,limit,gtc,0\\.061234,0\\.061234,,1\\.5,0\\.5,0,BTC,,,,active,$`));
 	assert.equal(rest.length, 0);
 	await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
 	await says(page, "#main", "There is nothing");
@@ -176,6 +176,49 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	await page.click(".show");
 	await says(page, `tr[data-id="${oid}"]`, "Cancelled");
 });
+
+account("orders look like what they are, with what they were filled at, here and in the file", {},
+	async (page) => {
+		const place = (account, fields) => exchange.post(account, "/api/v1/order/",
+			{ pair: "BTC_USDT", ...fields });
+		await exchange.operator("fees", "set", "alice", "BTC_USDT", "--maker", "0.001", "--taker", "0.002");
+		for (const [price, amount] of [["64000", "0.25"], ["65000", "0.75"]]) {
+			await place("bob", { type: "sell", price, amount });
+		}
+		await place("alice", { type: "buy", order_type: "market", amount: "0.5" });
+		await place("alice", { type: "buy", price: "65000", amount: "0.5" });
+		await place("alice", { type: "sell", price: "66000", amount: "5", display_amount: "0.5" });
+		await place("alice", { type: "sell", price: "59000", amount: "1", trigger_price: "60000" });
+		await place("alice", { type: "buy", order_type: "market", amount: "0.01",
+			trigger_price: "70000" });
+		await place("alice", { type: "sell", price: "71000", amount: "1", oco_trigger_price: "58000",
+			oco_price: "57000" });
+		await place("alice", { type: "sell", price: "72000", amount: "1", time_in_force: "gtd",
+			expire_time: String(Math.floor(Date.now() / 1000) + 86_400) });
+		await enter(page, "alice");
+		await go(page, "orders");
+		await page.selectOption("[name=pair]", "BTC_USDT");
+		await page.click(".show");
+		const said = "Limit\\s+65,000\\s+65,000\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC.*" +
+			"Market\\s+Market\\s+64,500\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC";
+		await says(page, ".orders tbody", said);
+		for (const form of ["Limit, iceberg showing 0\\.5\\s+66,000\\s+–",
+			"Stop-limit, trigger ≤ 60,000\\s+59,000", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+–",
+			"stop ≤ 58,000 at 57,000\\s+71,000",
+			"Limit, until \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
+		const [, titles, ...lines] = await csv(page);
+		const [, oco, , , iceberg, , market] = lines.map((line) =>
+			Object.fromEntries(titles.split(",").map((t, i) => [t, line.split(",")[i]])));
+		assert.deepEqual([oco.price, oco.oco_trigger_price, oco.oco_price], ["71000", "58000", "57000"]);
+		assert.equal(iceberg.visible_amount, "0.5");
+		assert.deepEqual([market.price, market.average_price, market.filled, market.fee,
+			market.fee_currency], ["", "64500", "0.5", "0.001", "BTC"]);
+		await page.goto(`${exchange.base}/trade`);
+		await says(page, "#panel-own .orders", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+0\\.01");
+		for (const name of ["alice", "bob"]) {
+			await exchange.post(name, "/api/v1/order-cancel-all/", { all: 1 });
+		}
+	});
 
 account("trades are paged to the oldest, and their file has every digit", {}, async (page) => {
 	const pair = "ETH_USDT", type = "buy";
@@ -282,7 +325,7 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await page.fill(`#code-${id}`, await codeOf(id));
 	await page.press(`#code-${id}`, "Enter");
 	await says(page, ".outcome", "is confirmed");
-	await says(page, row, "Waits for the operator");
+	await says(page, row, "Verified: waits for the operator");
 	await go(page, "balances");
 	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.5\\s");
 	await exchange.operator("withdraw", "approve", String(id));
@@ -292,7 +335,7 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await says(page, row, "Approved");
 	assert.equal(await page.$(`${row} .cancel`), null);
 	await ask(page, "0.25");
-	await says(page, ".withdraws tbody tr", "0\\.25.*Waits for the code");
+	await says(page, ".withdraws tbody tr", "0\\.25.*New: waits for the code");
 	await exchange.operator("withdraw", "refuse", String((await withdraws("alice"))[0].id),
 		"--details", script);
 	await says(page, ".withdraws tbody tr", "Refused: <img");
@@ -344,7 +387,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await key("Control+a");
 	await page.keyboard.type(BTC);
 	await key("Enter");
-	await says(page, ".outcome", "Not enough BTC: free \\S+, needed 1000");
+	await says(page, ".outcome", "Not enough BTC: free \\S+, needed 1,000");
 	await page.focus("[name=address]");
 	await key("Shift+Tab", "Control+a");
 	await page.keyboard.type("0.125");
@@ -353,7 +396,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await to(".cancel");
 	await key("Enter");
 	await says(page, ".outcome", "Withdraw \\d+ is cancelled");
-	await says(page, ".withdraws tbody tr", "0\\.125.*Cancelled");
+	await says(page, ".withdraws tbody tr", "0\\.125.*Canceled");
 	assert.equal((await withdraws("bob"))[0].status, 50);
 });
 
@@ -392,9 +435,7 @@ account("a withdraw without an answer is found, once",
 		await page.waitForSelector('.pending[data-state="unseen"]');
 		assert.equal(await count(), 1, "nothing is sent again by itself");
 		await page.unroute("**/api/v1/withdraw/");
-		await page.reload();
-		await shows(page, "live");
-		await enter(page, "bob"); // it is known over a reload
+		await page.reload(); // over which it is known
 		await page.waitForSelector('.pending[data-state="unseen"]');
 		await accessible(page, "a withdraw that was not seen");
 		await page.click(".pending .again");

@@ -83,6 +83,55 @@ terminal("a key logs in, and nothing has the text of its secret", { allowed: ref
 	assert(!await page.isVisible("#panel-own") && !await page.isVisible("#panel-form"));
 });
 
+terminal("a log-in is of all tabs and both pages, until the last one closes or it is ended", {},
+	async (page) => {
+		const context = page.context(), of = (p) => p.innerText("#header > .account");
+		const in_ = (p, key) => says(p, "#header > .account", `^${key}$`);
+		const visit = async (path) => {
+			const other = await context.newPage();
+			await other.goto(exchange.base + path);
+			await shows(other, "live");
+			return other;
+		};
+		const early = await visit("/trade"); // before there is a session
+		await trade(page, "alice");
+		const key = await of(page);
+		await in_(early, key);
+		await page.reload();
+		await page.waitForSelector("body.trader");
+		const account = await visit("/account");
+		await in_(account, key);
+		// a key whose nonces grow is read by all of them at once
+		const plain = await newKey();
+		await page.click("#header > .account");
+		await page.click("dialog .leave");
+		for (const p of [page, early, account]) await in_(p, "Log in");
+		await enter(page, plain.key, plain.secret);
+		for (const p of [page, early, account]) await in_(p, plain.key);
+		const refused = [];
+		for (const p of [page, early, account]) {
+			p.on("response", (answer) => answer.status() === 401 && refused.push(answer.url()));
+		}
+		for (let i = 0; i < 2; i++) {
+			await Promise.all([page, early, account].map(async (p) => {
+				await p.reload();
+				await in_(p, plain.key);
+			}));
+		}
+		await says(account, ".history", "Deposit 1");
+		assert.deepEqual(refused, []);
+		assert.doesNotMatch(await page.innerText("#panel-own"), /refused a nonce/);
+		for (const p of [early, account]) await p.close();
+		await page.goto(`${exchange.base}/account`);
+		await in_(page, plain.key);
+		const last = await context.newPage();
+		await page.close(); // so there is no tab of the exchange
+		await last.goto(`${exchange.base}/trade`);
+		await shows(last, "live");
+		await last.waitForFunction(async () => (await indexedDB.databases()).length === 0);
+		assert.equal(await of(last), "Log in");
+	});
+
 terminal("a pasted text logs in, a key that ends is told, and so is a frozen account", {},
 	async (page) => {
 	const { key, secret } = await newKey();
@@ -197,7 +246,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.fill("#form-price", "65100");
 	await page.fill("#form-amount", "0.2");
 	order = await outcome("stop", "Order placed: \\d+\\.");
-	await says(page, "#panel-own .orders", "Stop-limit 65000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger ≥ 65,000.*Waiting");
 	assert.deepEqual([order.trigger_price, order.price, order.triggered], [65000, 65100, false]);
 	await page.selectOption("[name=type]", "limit");
 	await fill(page, "buy", "63000", "1");
@@ -205,7 +254,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.click(".more summary");
 	await page.fill("#form-display", "0.1");
 	order = await outcome("post-only", "Order placed: \\d+\\.");
-	await says(page, "#panel-own .orders", "Limit, Post-only");
+	await says(page, "#panel-own .orders", "Limit, iceberg showing 0\\.1, Post-only");
 	assert.deepEqual([order.post_only, order.display_amount], [true, 0.1]);
 	await page.fill("#form-display", "");
 	await page.selectOption("[name=force]", "fok");
@@ -264,8 +313,7 @@ terminal("with confirmation on, each order is asked about, with a summary", {},
 		const [order] = await exchange.get("alice", "/api/v1/orders/own/?status=1");
 		assert.deepEqual([order.amount, order.post_only], [0.25, true]);
 		await page.reload();
-		await shows(page, "live");
-		await trade(page, "alice");
+		await page.waitForSelector("body.trader");
 		await fill(page, "sell", "65000", "0.1");
 		await send(page);
 		await asks(""); // it is remembered
@@ -358,8 +406,7 @@ terminal("own orders and trades are of all pairs or of one, and the choice is ke
 		await page.keyboard.press("Enter");
 		await until("the other pair", async () => String(await pairs()) === "ETH_BTC");
 		await page.reload();
-		await shows(page, "live");
-		await trade(page, "alice");
+		await page.waitForSelector("body.trader");
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
 		assert.equal(await page.getAttribute("#panel-own .one", "aria-pressed"), "true");
 		await page.click("#panel-own .one");
@@ -480,9 +527,7 @@ terminal("an order without an answer is found, once",
 		relay.cut();
 		await says(page, ".outcome", "unknown");
 		await page.waitForSelector('#panel-own tr[data-state="unseen"]');
-		await page.reload();
-		await shows(page, "live");
-		await trade(page, "alice"); // it is known over a reload
+		await page.reload(); // over which it is known
 		await page.waitForSelector('#panel-own tr[data-state="unseen"]');
 		await accessible(page, "an order that was not seen");
 		await page.click("#panel-own .again");
@@ -578,6 +623,71 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 			});
 	}
 }
+
+terminal("on a phone tables fit, say the type and can cancel, and Back closes what is open",
+	{ viewport: { width: 390, height: 844 } }, async (page) => {
+		const place = (fields) => exchange.post("alice", "/api/v1/order/",
+			{ pair: "BTC_USDT", type: "sell", amount: "1.23456789", ...fields });
+		await exchange.order("bob", "BTC_USDT", "buy", "0.00012345", "62000");
+		await exchange.order("alice", "BTC_USDT", "sell", "0.00012345", "62000");
+		await place({ price: "98765.43", display_amount: "0.5" });
+		await place({ price: "71000.01", oco_trigger_price: "58000.01", oco_price: "57000.01" });
+		await page.click(".account");
+		await page.click('dialog .demo button:has-text("alice")');
+		await page.waitForSelector("body.trader");
+		await page.click("#tab-own");
+		await open(page, 2);
+		const overflows = (selector) => page.$$eval(selector, (list) =>
+			list.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.className));
+		for (const tab of ["My trades", "Balances", "Open orders"]) {
+			await page.click(`#panel-own button:has-text("${tab}")`);
+			await page.waitForSelector("#panel-own tbody tr");
+			assert.deepEqual(await overflows("#panel-own .list"), [], tab);
+		}
+		for (const tab of ["chart", "book", "trades"]) {
+			await page.click(`#tab-${tab}`);
+			if (tab === "chart") await page.click(".as-table");
+			assert.deepEqual(await overflows(".candles, .table"), [], tab);
+		}
+		await page.click("#tab-own");
+		await accessible(page, "own orders on a phone");
+		for (const type of ["iceberg showing", "58,000\\.01 at 57,000\\.01"]) {
+			await says(page, "#panel-own .orders", type);
+		}
+		for (let n = 1; n >= 0; n--) {
+			const button = await page.$("#panel-own .cancel"), box = await button.boundingBox();
+			assert(box.x >= 0 && box.x + box.width <= 390 && box.height >= 44, JSON.stringify(box));
+			await button.click();
+			await open(page, n);
+		}
+		const at = page.url(), sheet = "#panel-form.open";
+		const gone = (selector) => page.waitForSelector(selector, { state: "detached" });
+		const back = () => page.evaluate(() => history.back());
+		await page.click("#sides .sell");
+		await page.waitForSelector(sheet);
+		await back();
+		await gone(sheet);
+		await page.click("#sides .buy");
+		await page.click("#panel-form .close");
+		await gone(sheet);
+		await page.click("#header .settings");
+		await page.waitForSelector("dialog");
+		await back();
+		await gone("dialog");
+		await page.click("#sides .buy"); // one opens as soon as another is closed
+		await page.evaluate(() => {
+			document.querySelector("#panel-form .close").click();
+			document.querySelector("#header .settings").click();
+		});
+		await page.waitForFunction(() => history.state?.opened === 1);
+		await page.waitForSelector("dialog[open]");
+		await back();
+		await gone("dialog");
+		assert.equal(page.url(), at);
+		await page.waitForFunction(() => !history.state?.opened);
+		await page.goBack(); // nothing is open
+		await page.waitForURL("about:blank");
+	});
 
 test("the terminal with an account keeps its budget of bytes", () => {
 	const asked = new Set();

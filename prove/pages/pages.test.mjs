@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cell, csv, utc } from "../../web/js/account/csv.js";
-import { exactly } from "../../web/js/account/exact.js";
+import { exactly } from "../../web/js/format.js";
 import { changesOf, History } from "../../web/js/account/history.js";
 import { Pages } from "../../web/js/account/pages.js";
 import { plain } from "../../web/js/decimal.js";

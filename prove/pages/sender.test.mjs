@@ -119,6 +119,11 @@ test("a withdrawal that is sent again under its name is found as the one that it
 	mock.timers.reset();
 });
 
+// Node has no locks of tabs, and nothing that is kept.
+let last = Promise.resolve();
+Object.defineProperty(globalThis, "navigator", { configurable: true, value: { locks: {
+	request: (_, run) => (last = last.then(run, run)) } } });
+
 test("signed requests go one by one, and one whose nonce was refused goes once more", async () => {
 	const sent = [], answers = [];
 	mock.method(globalThis, "fetch", async (path, { method, body, headers }) => {

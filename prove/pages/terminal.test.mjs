@@ -216,6 +216,22 @@ terminal("a clock that is right is not told", {}, async (page) => {
 	assert(!await page.isVisible("#notice"));
 });
 
+terminal("a page that comes back by Back, or was kept for it, reads anew", {}, async (page) => {
+	await page.goto(`${exchange.base}/licenses`);
+	await page.goBack();
+	await shows(page, "live");
+	await page.waitForSelector("#panel-trades tbody tr");
+	const cached = await page.evaluate(() => performance.getEntriesByType("resource")
+		.filter((e) => e.name.includes("/api/") && e.transferSize === 0).map((e) => e.name));
+	assert.deepEqual(cached, []);
+	await page.evaluate(() => {
+		window.isOld = true;
+		dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+	});
+	await page.waitForFunction(() => !window.isOld);
+	await shows(page, "live");
+});
+
 terminal("the candles that are shown are also a table", {}, async (page) => {
 	await page.click(".frames button:first-child");
 	await page.click(".as-table");
@@ -266,7 +282,7 @@ test("the page of the API works in its sandbox, and reaches nothing of the other
 		await shows(page, "live");
 		await page.evaluate(() => localStorage.setItem("secret", "of the terminal"));
 		await page.goto(`${exchange.base}/docs`);
-		await page.waitForSelector(".opblock");
+		await page.waitForSelector(".opblock", { timeout: 60_000 }); // it is large
 		assert.equal(await page.evaluate(() => self.origin), "null");
 		assert.equal(await page.evaluate(() => fetch("/api/v1/time/").then((answer) => answer.status)), 200);
 		assert.equal(await page.evaluate(() => {
@@ -278,6 +294,32 @@ test("the page of the API works in its sandbox, and reaches nothing of the other
 		}), "SecurityError");
 		assert.equal(await page.evaluate(() => fetch("/trade").then(() => "read", () => "refused")), "refused");
 	}));
+
+for (const theme of ["dark", "light"]) {
+	terminal(`the page of the API is in the pages' colours, and fits a phone, ${theme}`,
+		{ cookies: { theme }, viewport: { width: 390, height: 844 } }, async (page) => {
+			await page.click("#header .settings");
+			await page.click('dialog a[href="/docs"]');
+			await page.waitForSelector(".opblock", { timeout: 60_000 }); // it is large
+			const fits = async () => {
+				const [is, may] = await page.evaluate(() =>
+					[document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+				assert(is <= may && may <= 390, `${is} px of ${may}`);
+			};
+			await fits();
+			for (const path of ["/api/v1/order/", "/api/v1/exchange-info/"]) {
+				await page.click(`.opblock-summary:has([data-path="${path}"]) button`);
+			}
+			await page.waitForSelector(".opblock-body .responses-table");
+			await fits();
+			assert.deepEqual(await page.evaluate(() => ["body", ".info p", ".opblock-body p"].map((s) =>
+				getComputedStyle(document.querySelector(s))[s === "body" ? "backgroundColor" : "color"])),
+			theme === "dark" ? ["rgb(10, 13, 18)", "rgb(232, 236, 243)", "rgb(232, 236, 243)"]
+				: ["rgb(238, 241, 245)", "rgb(19, 24, 34)", "rgb(19, 24, 34)"]);
+			await page.click('.top a[href="/trade"]');
+			await shows(page, "live");
+		});
+}
 
 terminal("an exchange that is killed and starts again is told, and the page goes on without a reload", { allowed: unreachable }, async (page) => {
 	await page.evaluate(() => (window.same = true));

@@ -43,7 +43,7 @@ halted pairs  1: BTC_USDT since TIME
 frozen accounts  1: bob
 held withdraws  none
 closed accounts  0
-pending withdraws  0 to be approved, 1 to be confirmed; the oldest is of TIME
+pending withdraws  0 verified, to be approved; 1 new, to be confirmed; the oldest is of TIME
 armed switches  0
 open orders  1
 waiting mails  N

@@ -6,8 +6,8 @@ import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
  *   amount: string, amount_filled: string, amount_original: string, date: string,
  *   client_order_id?: string, order_type?: string, time_in_force?: string, expire_time?: string,
  *   post_only?: boolean | string, display_amount?: string, trigger_price?: string,
- *   price_asked?: string,
- *   triggered?: boolean, oco_trigger_price?: string, cancel_reason?: string}} Order
+ *   price_asked?: string, trigger_when?: string, average_price?: string, cancel_reason?: string,
+ *   triggered?: boolean, oco_trigger_price?: string, oco_price?: string}} Order
  * @typedef {{id: string, pair: string, my_side: "buy" | "sell", price: string, amount: string,
  *   timestamp: string, fee: string, fee_currency: string, order: string, maker: boolean,
  *   client_order_id?: string}} Trade

@@ -38,12 +38,12 @@ export const exact = (json) =>
 
 /**
  * request sends a request, and returns the answer to it, whatever its status. It throws what fetch
- * throws without an answer.
+ * throws without an answer. No cache answers: one would, however old, after Back and Forward.
  * @param {string} path
  * @param {RequestInit} init
  */
 export async function request(path, init) {
-	const response = await fetch(path, init);
+	const response = await fetch(path, { cache: "no-store", ...init });
 	const text = await response.text();
 	let body;
 	try {

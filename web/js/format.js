@@ -64,6 +64,18 @@ export function decimal(units, digits) {
 	return minus + (before < 1000n ? before.toString() : whole.format(before)) + (after && sign + after);
 }
 
+/**
+ * exactly writes a decimal's text with separators, and with all its digits. What is no decimal stays
+ * as it is.
+ * @param {string} text
+ */
+export function exactly(text) {
+	const parts = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text);
+	if (!parts) return text;
+	const [, minus, before, after] = parts;
+	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
+}
+
 /** price writes a number of a picture with fixed digits. @param {number} n @param {number} digits */
 export const fixed = (n, digits) =>
 	n.toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -16,6 +16,41 @@ export function inFrame(paint) {
 	};
 }
 
+/** What closes each thing that is open, in the order in which they were opened. @type {(() => void)[]} */
+const opened = [];
+let isOurs = false; // the step back that is on its way is not the reader's
+
+/**
+ * backCloses lets Back close what was opened, and stay on the page. It returns what is to be called
+ * when that is closed, by Back or otherwise.
+ * @param {() => void} close
+ */
+export function backCloses(close) {
+	addEventListener("popstate", stepped); // once, however often it is asked for
+	opened.push(close);
+	if (!isOurs) settle();
+	return () => {
+		const at = opened.indexOf(close);
+		if (at >= 0) opened.splice(at, 1);
+		if (!isOurs) settle();
+	};
+}
+
+/** depth is how much was open at this place of the browser's history. */
+const depth = () => history.state?.opened ?? 0;
+
+/** settle has one place in the browser's history for each thing that is open. */
+function settle() {
+	isOurs = depth() > opened.length;
+	if (isOurs) history.back();
+	else if (depth() < opened.length) history.pushState({ opened: opened.length }, "");
+}
+
+function stepped() {
+	while (!isOurs && opened.length > depth()) opened.pop()?.();
+	settle();
+}
+
 /** stopsOf returns what can have the focus in a row: itself, and its buttons. @param {HTMLElement} row */
 const stopsOf = (row) => [row, .../** @type {NodeListOf<HTMLElement>} */ (
 	row.querySelectorAll("button:not(:disabled)"))];

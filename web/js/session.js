@@ -1,12 +1,15 @@
 // The log-in with one key, over the one connection, and what is asked for in its name.
 import { bodyOf, Refusal, request } from "./api.js";
-import { keep, kept, remember, remembered, sign } from "./keys.js";
+import { begin, end, join, keep, kept, remember, remembered, sign } from "./keys.js";
 
 /** @typedef {import("./stream.js").Stream} Stream */
 /** @typedef {{status: number, body: any, retryAfter: number}} Answer */
 
 /** What the tab remembers: see hasLeft, and the connection that was logged in. */
 const LEFT = "left", SOCKET = "socket";
+
+/** NONCE is where the tabs of one key share the newest nonce. */
+const NONCE = "nonce";
 
 /** hasLeft reports whether the tab's user has logged out: then a kept key does not log in. */
 const hasLeft = () => remembered(LEFT) !== "";
@@ -41,8 +44,6 @@ export class Session {
 	#socket = isReload() ? remembered(SOCKET) : ""; // the connection that was logged in
 	#timer = 0; // of the next try
 	#round = 0; // of log-ins: an older one's answer does not count
-	/** The newest signed request: they go one by one, so that nonces arrive in their order. */
-	#requests = Promise.resolve();
 
 	/** @param {Stream} stream */
 	constructor(stream) {
@@ -80,6 +81,13 @@ export class Session {
 			throw failed;
 		}
 		remember(LEFT, "");
+		await this.#begin();
+	}
+
+	/** begin has other tabs, and the next page of this one, log in with this key, too. */
+	async #begin() {
+		const { key } = this, secret = /** @type {CryptoKey} */ (this.#secret);
+		await begin({ key, secret }, this.#leave).catch(() => {}); // where a browser keeps nothing
 	}
 
 	/** drop ends a log-in at the exchange of which the page does not know. */
@@ -99,11 +107,15 @@ export class Session {
 		if (this.stream.state === "live") this.connected();
 	}
 
-	/** resumeKept logs in with the key that is kept on this device. */
+	/** resumeKept logs in with the key of the session, or with the one kept on this device. */
 	async resumeKept() {
-		if (hasLeft()) return;
-		const key = await kept().catch(() => undefined); // where a browser lets pages keep nothing
-		if (key && this.state === "out") this.resume(key.key, key.secret);
+		if (this.state !== "out") return;
+		// where a browser lets pages keep nothing there is none
+		const joined = await join(this.#leave).catch(() => undefined);
+		const key = joined ?? (hasLeft() ? undefined : await kept().catch(() => undefined));
+		if (!key || this.state !== "out") return;
+		this.resume(key.key, key.secret);
+		if (!joined) await this.#begin();
 	}
 
 	/** keep keeps the key on this device. */
@@ -111,12 +123,18 @@ export class Session {
 		if (this.#secret) await keep({ key: this.key, secret: this.#secret });
 	}
 
-	/** leave logs out. */
+	/** leave logs out, in all tabs. */
 	leave() {
+		end(true).catch(() => {});
+		remember(NONCE, "", "localStorage");
+		this.#leave();
+	}
+
+	#leave = () => {
 		remember(LEFT, "1");
 		this.#drop();
 		this.#end(undefined);
-	}
+	};
 
 	/** connected logs in again after the connection was lost, as often as it takes. */
 	async connected() {
@@ -163,6 +181,7 @@ export class Session {
 	/** @param {Refusal | undefined} why */
 	#end(why) {
 		if (!this.key) return;
+		if (why) end(false).catch(() => {}); // other tabs are told by the exchange
 		this.#round++;
 		this.state = "out";
 		this.ended = why;
@@ -206,11 +225,24 @@ export class Session {
 		return { status, body, retryAfter };
 	}
 
-	/** inTurn sends a signed request behind all others. @param {string} path @param {string} form */
+	/**
+	 * inTurn sends a signed request behind all others of its key, those of other tabs included, so
+	 * that nonces arrive in their order.
+	 * @param {string} path
+	 * @param {string} form
+	 */
 	#inTurn(path, form) {
-		const answer = this.#requests.then(() => this.#request(path, form));
-		this.#requests = answer.then(() => {}, () => {});
-		return answer;
+		return navigator.locks.request(`${NONCE} ${this.key}`, () => this.#request(path, form));
+	}
+
+	/** next takes the next nonce of a key, above those of all tabs. @param {string} key */
+	#next(key) {
+		const [of, last] = remembered(NONCE, "localStorage").split(" ");
+		const told = of === key && /^\d+$/.test(last) ? BigInt(last) : 0n;
+		this.#nonce = [BigInt(Date.now()), told + 1n, this.#nonce + 1n].reduce((a, b) =>
+			(a > b ? a : b));
+		remember(NONCE, `${key} ${this.#nonce}`, "localStorage");
+		return String(this.#nonce);
 	}
 
 	/**
@@ -221,12 +253,10 @@ export class Session {
 	async #request(path, form, again = false) {
 		if (!this.#secret) throw new Error("not logged in");
 		const { key } = this;
-		const now = BigInt(Date.now());
-		this.#nonce = now > this.#nonce ? now : this.#nonce + 1n;
 		const answer = await request(path, { signal: AbortSignal.timeout(ANSWER),
 			...form && { method: "POST", body: form },
-			headers: { "Content-Type": "application/x-www-form-urlencoded", "X-KEY": key, "X-NONCE": String(this.#nonce),
-				"X-SIGN": await sign(this.#secret, key + form) } });
+			headers: { "Content-Type": "application/x-www-form-urlencoded", "X-KEY": key,
+				"X-NONCE": this.#next(key), "X-SIGN": await sign(this.#secret, key + form) } });
 		if (again || answer.body.code !== "nonce" || key !== this.key) return answer;
 		this.isShared = true;
 		this.onChange();

@@ -1,5 +1,6 @@
 // What a reader has chosen: colours, in cookies, so that a page comes in them; keys and lists.
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { backCloses } from "./frame.js";
 import { text } from "./text/en.js";
 
 const root = document.documentElement;
@@ -76,7 +77,11 @@ export function open(title, content, done = text.done) {
 	const dialog = document.createElement("dialog");
 	dialog.setAttribute("aria-label", title);
 	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${done}</button></form>`, dialog);
-	dialog.addEventListener("close", () => dialog.remove());
+	const closed = backCloses(() => dialog.close());
+	dialog.addEventListener("close", () => {
+		dialog.remove();
+		closed();
+	});
 	dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 	document.body.append(dialog);
 	dialog.showModal();
@@ -108,15 +113,19 @@ const check = (name, label) => html`<label class="choice"><span>${label}</span>
 const otherPage = () => (location.pathname === "/account"
 	? html`<a href="/trade">${text.market}</a>` : html`<a href="/account">${text.accountPage}</a>`);
 
-export function openSettings() {
-	open(text.settings, html`
+export async function openSettings() {
+	const dialog = open(text.settings, html`
 		${choice("theme", text.theme, text.themes)}
 		${choice("palette", text.palette, text.palettes)}
 		${check("singleKeys", text.singleKeys)}
 		${check("confirm", text.confirms)}
 		${check("sound", text.sound)}
 		${"Notification" in window ? check("notify", text.notify) : nothing}
-		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a></p>`);
+		<p>${otherPage()} · <a href="/licenses">${text.licenses}</a>
+			<span class="docs" hidden>· <a href="/docs">${text.docs}</a></span></p>`);
+	// an exchange may be without them
+	const { ok } = await fetch("/docs", { method: "HEAD" }).catch(() => ({ ok: false }));
+	/** @type {HTMLElement} */ (dialog.querySelector(".docs")).hidden = !ok;
 }
 
 export const settingsButton = html`<button class="settings" title=${text.settings}

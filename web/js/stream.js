@@ -68,6 +68,8 @@ export class Stream {
 	#socket;
 
 	constructor() {
+		// the browser may have kept the page as it was, for Back and Forward
+		addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 		this.#socket = io({ path: "/socket.v2/", transports: ["websocket", "polling"],
 			tryAllTransports: true, reconnectionDelay: 200, reconnectionDelayMax: 2000,
 			timeout: 10000, autoConnect: false, parser });

@@ -1,7 +1,7 @@
 // Words for answers, and for rows of an account's lists.
 import { html } from "../vendor/lit-html/lit-html.js";
 import { parse, plain } from "./decimal.js";
-import { decimal, editable, read } from "./format.js";
+import { decimal, editable, exactly, moment, read } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {import("./account.js").Order} Order */
@@ -16,7 +16,7 @@ function refused(error, account) {
 	if (!missing) return error;
 	const free = account.free(currency);
 	const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
-	return text.notEnough(currency, plain(free), plain(needed));
+	return text.notEnough(currency, exactly(plain(free)), exactly(plain(needed)));
 }
 
 /**
@@ -34,7 +34,7 @@ export function doneOf({ trades, prevented, cancel_reason: why }, { amountDigits
 		decimal(value / filled, priceDigits))];
 	if (prevented) {
 		said.push(text.prevented(prevented.map((/** @type {Record<string, string>} */ p) =>
-			`${p.o_id} (${p.amount})`).join(", ")));
+			`${p.o_id} (${exactly(p.amount)})`).join(", ")));
 	}
 	if (why) {
 		said.push(text.restCancelled(
@@ -70,15 +70,25 @@ export const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down
 	><span aria-hidden="true">${side === "buy" ? "▲" : "▼"}</span> ${
 	side === "buy" ? text.buy : text.sell}</span>`;
 
-/** typeOf says which order it is. @param {Partial<Order>} o */
+/** priceOf shows the limit of an order; one at the market has none, but a worst price. @param {Partial<Order>} o */
+export const priceOf = (o) => (o.order_type === "market" ? text.types.market
+	: o.price ? exactly(o.price) : text.none);
+
+/** typeOf says which order it is: what it waits for, what it shows, and how long it stays. @param {Partial<Order>} o */
 export function typeOf(o) {
-	const kind = o.oco_trigger_price ? text.types.oco
-		: o.trigger_price ? text.types[o.order_type === "market" ? "stopMarket" : "stop"]
-		: text.types[o.order_type === "market" ? "market" : "limit"];
+	const { trigger_price: at, oco_trigger_price: leg, oco_price: second, display_amount } = o;
+	const isMarket = o.order_type === "market";
+	const kind = leg ? text.types.oco : at ? text.types[isMarket ? "stopMarket" : "stop"]
+		: text.types[isMarket ? "market" : "limit"];
+	const isRise = (o.trigger_when ?? (o.type === "buy" ? "rise" : "fall")) === "rise";
 	const force = o.post_only ? text.forces.post
-		: o.time_in_force && o.time_in_force !== "gtc" ? o.time_in_force.toUpperCase() : "";
-	const stop = o.trigger_price ?? o.oco_trigger_price;
-	return `${kind}${stop ? ` ${stop}` : ""}${force ? `, ${force}` : ""}`;
+		: o.time_in_force === "gtd" && o.expire_time
+			? text.untilTime(moment(Number(o.expire_time), false))
+			: o.time_in_force === "fok" || o.time_in_force === "ioc" && !isMarket
+				? o.time_in_force.toUpperCase() : "";
+	return [kind, at && text.triggerAt(isRise ? "≥" : "≤", exactly(at)),
+		leg && text.otherLeg(exactly(leg), second ? exactly(second) : ""),
+		display_amount && text.shows(exactly(display_amount)), force].filter(Boolean).join(", ");
 }
 
 /** isWaiting reports whether a stop was not triggered yet. @param {Partial<Order>} o */

@@ -1,10 +1,11 @@
 // Balances, and what has changed them.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
+import { exactly } from "../format.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 import { utc } from "./csv.js";
-import { exactly, instant } from "./exact.js";
+import { instant } from "./exact.js";
 import { History } from "./history.js";
 import { List } from "./list.js";
 

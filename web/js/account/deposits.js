@@ -1,9 +1,10 @@
 // Deposits, and how the operator takes them.
 import { html } from "../../vendor/lit-html/lit-html.js";
 import { words } from "../text/account.en.js";
+import { exactly } from "../format.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { exactly, instant } from "./exact.js";
+import { instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 

@@ -8,10 +8,11 @@ import { PAGE } from "./pages.js";
 
 /**
  * @typedef {{rows: any[], isDone: boolean, more: (size?: number) => Promise<unknown>,
- *   fresh: () => Promise<unknown>, put?: (row: any) => Promise<unknown>}} Source
+ *   fresh: () => Promise<unknown>, put?: (row: any) => Promise<unknown>,
+ *   ready?: () => Promise<unknown>}} Source
  */
 /**
- * columns: titles and cells. csv: titles and texts.
+ * columns: titles and cells. csv: titles and texts. ready reads what a file has beside the rows.
  * @typedef {{name: string, title: string, columns: [string, (row: any) => unknown][],
  *   csv: [string, (row: any) => string][], open: () => Source}} Kind
  */
@@ -121,6 +122,10 @@ export class List {
 				await this.#patiently(() => source.more(LONG));
 				if (this.#saving !== mine) return;
 			}
+			for (let isReady = !source.ready; !isReady;) {
+				isReady = await this.#patiently(() => source.ready?.());
+				if (this.#saving !== mine) return;
+			}
 			const rows = source.rows.slice(0, MOST);
 			save(`${kind.name}.csv`, csv([kind.csv.map(([title]) => title),
 				...rows.map((row) => kind.csv.map(([, of]) => of(row)))]));
@@ -144,15 +149,17 @@ export class List {
 	}
 
 	/**
-	 * patiently waits when the exchange is asked too often.
-	 * @param {() => Promise<unknown>} ask
+	 * patiently waits when the exchange is asked too often. False: it was.
+	 * @param {() => Promise<unknown> | undefined} ask
 	 */
 	async #patiently(ask) {
 		try {
 			await ask();
+			return true;
 		} catch (failed) {
 			if (!(failed instanceof Refusal && failed.status === 429)) throw failed;
 			await new Promise((again) => setTimeout(again, AGAIN));
+			return false;
 		}
 	}
 

@@ -87,7 +87,8 @@ export class Page {
 		this.stream.subscribe("status");
 		this.stream.open();
 		this.change();
-		await this.session.resumeKept();
+		this.session.resumeKept();
+		addEventListener("storage", ({ key }) => key === "session" && this.session.resumeKept());
 	}
 
 	/** The name of the section that the address asks for. */

@@ -1,16 +1,18 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { isWaiting, sideOf, typeOf } from "../words.js";
+import { exactly } from "../format.js";
+import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { exactly, instant } from "./exact.js";
+import { instant } from "./exact.js";
+import { Fills, Orders } from "./fills.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 
 /** @typedef {import("./main.js").Page} Page */
-/** @typedef {import("../account.js").Order & {cancel_reason?: string, average_price?: string}} Order */
+/** @typedef {import("../account.js").Order} Order */
 /** @typedef {import("../account.js").Trade} Trade */
 /**
  * pair, status: "" is all. from, to: as they were typed, local times; "": none.
@@ -35,6 +37,8 @@ export class Trading {
 	/** @type {Filter} */
 	#filter = { pair: "", status: "", from: "", to: "" };
 	#wrong = "";
+	/** Of the orders that are listed. */
+	fills = new Fills();
 
 	/** @param {Page} page @param {What} what */
 	constructor(page, what) {
@@ -54,17 +58,26 @@ export class Trading {
 		if (status) query.set("status", status);
 		if (from && !hasStatus) query.set("since", String(since)); // orders have no such parameters
 		if (to && !hasStatus) query.set("until", String(until));
-		return new Pages({ path: `${path}?${query}`, most,
+		/** @type {import("./pages.js").Origin<any>} */
+		const origin = { path: `${path}?${query}`, most,
 			read: (asked) => this.page.session.read(asked),
 			accepts: (/** @type {any} */ row) => (!pair || row.pair === pair) && (!status || row.status === status)
 				&& at(row) >= since && at(row) <= until,
-			isPast: (row) => at(row) < since });
+			isPast: (row) => at(row) < since };
+		if (!hasStatus) return new Pages(origin);
+		const of = `/api/v1/exchanges/own/?${pair && `pair=${pair}&`}`;
+		this.fills = new Fills();
+		return new Orders(origin, this.fills, (asked) => this.page.session.read(of + asked),
+			() => this.page.change());
 	}
 
 	/** @param {import("../account.js").Event} event */
 	event(event) {
 		if (event.snapshot) this.list.again();
-		else this.list.put(this.what.rowsOf(event) ?? []);
+		else {
+			this.fills.add(event.trades ?? []);
+			this.list.put(this.what.rowsOf(event) ?? []);
+		}
 	}
 
 	/** @param {SubmitEvent} event */
@@ -121,21 +134,38 @@ function stateOf(o) {
 const valueOf = (t) => plain(parse(t.price) * parse(t.amount), BALANCE_DIGITS);
 
 /** ordersOf makes the section of orders. @param {Page} page */
-export const ordersOf = (page) => new Trading(page, { path: "/api/v1/orders/own/", most: 2000,
-	hasStatus: true, secondsOf: (o) => Number(o.date) / 1000, rowsOf: (event) => event.orders,
-	kind: { name: "orders", title: words.sections.orders,
-		columns: [[text.time, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
-			[text.pair, (o) => o.pair], [text.side, (o) => sideOf(o.type)], [text.type, typeOf],
-			[text.price, (o) => exactly(o.price)], [text.amount, (o) => exactly(o.amount_original)],
-			[text.filled, (o) => exactly(o.amount_filled)], [text.state, stateOf]],
-		csv: [["time", (o) => new Date(Number(o.date)).toISOString()], ["id", (o) => o.id],
-			["client_order_id", (o) => o.client_order_id ?? ""], ["pair", (o) => o.pair],
-			["side", (o) => o.type], ["order_type", (o) => o.order_type ?? "limit"],
-			["time_in_force", (o) => o.time_in_force ?? "gtc"], ["price", (o) => o.price],
-			["trigger_price", (o) => o.trigger_price ?? o.oco_trigger_price ?? ""],
-			["amount", (o) => o.amount_original], ["filled", (o) => o.amount_filled],
-			["status", (o) => STATUSES[o.status] ?? o.status],
-			["cancel_reason", (o) => o.cancel_reason ?? ""]] } });
+export function ordersOf(page) {
+	/** @param {Order} o */
+	const of = (o) => section.fills.of(o);
+	/** @param {Order} o */
+	const feeOf = (o) => (of(o).fee ? `${exactly(of(o).fee)} ${of(o).currency}` : text.none);
+	/** @type {Trading} */
+	const section = new Trading(page, { path: "/api/v1/orders/own/", most: 2000,
+		hasStatus: true, secondsOf: (o) => Number(o.date) / 1000, rowsOf: (event) => event.orders,
+		kind: { name: "orders", title: words.sections.orders,
+			columns: [[text.time, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
+				[text.pair, (o) => o.pair], [text.side, (o) => sideOf(o.type)],
+				[text.type, typeOf], [text.price, priceOf],
+				[text.average, (o) => exactly(of(o).average) || text.none],
+				[text.amount, (o) => exactly(o.amount_original)],
+				[text.filled, (o) => exactly(o.amount_filled)], [text.fee, feeOf],
+				[text.state, stateOf]],
+			csv: [["time", (o) => new Date(Number(o.date)).toISOString()], ["id", (o) => o.id],
+				["client_order_id", (o) => o.client_order_id ?? ""], ["pair", (o) => o.pair],
+				["side", (o) => o.type], ["order_type", (o) => o.order_type ?? "limit"],
+				["time_in_force", (o) => o.time_in_force ?? "gtc"],
+				["price", (o) => (o.order_type === "market" ? "" : o.price)],
+				["average_price", (o) => of(o).average],
+				["trigger_price", (o) => o.trigger_price ?? ""],
+				["amount", (o) => o.amount_original], ["filled", (o) => o.amount_filled],
+				["fee", (o) => of(o).fee], ["fee_currency", (o) => of(o).currency],
+				["visible_amount", (o) => o.display_amount ?? ""],
+				["oco_trigger_price", (o) => o.oco_trigger_price ?? ""],
+				["oco_price", (o) => o.oco_price ?? ""],
+				["status", (o) => STATUSES[o.status] ?? o.status],
+				["cancel_reason", (o) => o.cancel_reason ?? ""]] } });
+	return section;
+}
 
 /** In files, which programs read. @type {Record<string, string>} */
 const STATUSES = { 1: "active", 2: "cancelled", 3: "done" };

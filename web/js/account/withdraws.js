@@ -3,12 +3,12 @@
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { wordsOf, wrongOf } from "../words.js";
 import { plain } from "../decimal.js";
-import { decimal, typed } from "../format.js";
+import { decimal, exactly, typed } from "../format.js";
 import { Sender } from "../sender.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { exactly, instant } from "./exact.js";
+import { instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 import { WITHDRAWALS } from "./sending.js";
@@ -22,8 +22,8 @@ import { WITHDRAWALS } from "./sending.js";
 /** States in which the owner may still cancel. */
 const NEW = "10", VERIFIED = "20";
 
-/** In files, which programs read. @type {Record<string, string>} */
-const STATUSES = { 10: "new", 20: "verified", 30: "approved", 40: "refused", 50: "cancelled" };
+/** In files, which programs read: as the exchange's own programs name them. @type {Record<string, string>} */
+const STATUSES = { 10: "new", 20: "verified", 30: "approved", 40: "refused", 50: "canceled" };
 
 export class Withdraws {
 	/** What is typed. */

@@ -86,11 +86,11 @@ export const words = {
 	/** @param {string} id */
 	moveUnknown: (id) => `There was no answer, so what became of withdraw ${id} is unknown. The list shows it as soon as it can be read.`,
 	withdrawStates: {
-		10: "Waits for the code from the mail",
-		20: "Waits for the operator",
+		10: "New: waits for the code from the mail",
+		20: "Verified: waits for the operator",
 		30: "Approved",
 		40: "Refused",
-		50: "Cancelled",
+		50: "Canceled",
 	},
 	adjusted: "Taken by the operator, as a correction",
 	code: "Code",
@@ -117,10 +117,10 @@ export const words = {
 	rate: (perSecond, burst) => `${perSecond} a second, ${burst} at once`,
 	noRate: "no limit",
 	parallel: "Parallel use",
-	aboutParallel: "Each signed request has a number, and an ordinary key takes growing numbers alone. Two tabs or programs that use it take each other's turns. A key that the operator has made for parallel use takes each number once, in any order, and works in many places.",
+	aboutParallel: "Each signed request has a number, and an ordinary key takes growing numbers alone. Two browsers or programs that use it take each other's turns. A key that the operator has made for parallel use takes each number once, in any order, and works in many places.",
 	device: "This device",
 	kept: "The key is remembered on this device: the next visit logs in by itself.",
-	notKept: "The key is not remembered on this device: it is gone when this tab is closed or reloaded.",
+	notKept: "The key is not remembered on this device: it is gone when the last tab of the exchange is closed.",
 	remember: "Remember on this device",
 	notRemembered: "This browser lets pages keep nothing.",
 };

@@ -89,7 +89,7 @@ export const text = {
 	noKeyInFile: "No key and secret were found in it.",
 	keyAndSecret: "Type both the key and its secret.",
 	remember: "Remember on this device",
-	aboutKeys: "The secret stays in this browser, where no script can read it. If this key is not made for parallel use, use it here alone.",
+	aboutKeys: "The secret stays in this browser, where no script can read it. You stay logged in until you log out or close the last tab of the exchange. If this key is not made for parallel use, use it here alone.",
 	notSecure: "A log-in needs a secure connection: open this page by https, or on the exchange's own machine by localhost.",
 	demo: "This is a demo. Its accounts are for everybody:",
 	/** @param {string} account */
@@ -100,10 +100,10 @@ export const text = {
 	/** @param {string} seconds */
 	tooOften: (seconds) => `Too many requests. Try again ${seconds ? `in ${seconds} s` : "later"}.`,
 	permissions: "It may",
-	alone: "If this key is not made for parallel use, use it here alone: in one tab, and by no other program.",
-	shared: "The exchange has refused a nonce of this key, because another tab or program uses it, too. Use it here alone, or have a key made for parallel use.",
+	alone: "If this key is not made for parallel use, use it here alone: in one browser, and by no other program.",
+	shared: "The exchange has refused a nonce of this key, because another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
-	aboutForget: "“Forget” removes the key from this device. The key itself goes on: only the operator can end it.",
+	aboutForget: "“Log out” does so in all tabs. “Forget” also removes the key from this device. The key itself goes on: only the operator can end it.",
 	notLoaded: "A part of this page could not be loaded. Try again, or reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
@@ -178,6 +178,15 @@ export const text = {
 	sendAgain: "Send again",
 
 	types: { limit: "Limit", market: "Market", stop: "Stop-limit", stopMarket: "Stop-market", oco: "One cancels the other" },
+	/** @param {string} sign @param {string} price */
+	triggerAt: (sign, price) => `trigger ${sign} ${price}`,
+	/** @param {string} trigger @param {string} price "": at the market */
+	otherLeg: (trigger, price) => `stop ≤ ${trigger} at ${price || "market"}`,
+	/** @param {string} amount */
+	shows: (amount) => `iceberg showing ${amount}`,
+	/** @param {string} time */
+	untilTime: (time) => `until ${time}`,
+	average: "Average",
 	forces: {
 		gtc: "Until cancelled",
 		gtd: "Until a time",
@@ -316,5 +325,6 @@ export const text = {
 	],
 	keysOff: "Shortcuts of a single key are switched off in the settings.",
 	licenses: "Licences",
+	docs: "API documentation",
 	panels: "Panels",
 };

@@ -2,7 +2,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
 import { decimal, editable, typed } from "../format.js";
-import { inFrame } from "../frame.js";
+import { backCloses, inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
@@ -534,9 +534,15 @@ export class Form {
 		return this.desk.account.sequence !== undefined;
 	}
 
+	#closed = () => {}; // tells that the sheet was closed
+
 	/** sheet opens the form of a narrow page. @param {boolean} isOpen */
 	#sheet(isOpen) {
-		this.place.classList.toggle("open", isOpen);
+		const { classList } = this.place;
+		if (classList.contains("open") === isOpen) return;
+		classList.toggle("open", isOpen);
+		if (isOpen) this.#closed = backCloses(() => this.#sheet(false));
+		else this.#closed();
 	}
 
 	#paint() {

@@ -145,6 +145,12 @@ async function start() {
 	stream.subscribe("ticker", "status");
 	stream.open();
 	choose(asked(), false);
+	enter();
+	addEventListener("storage", ({ key }) => key === "session" && enter());
+}
+
+/** enter logs in with the key of another tab, or of this device. */
+async function enter() {
 	if (await isKept()) (await openDesk())?.session.resumeKept();
 }
 

@@ -2,9 +2,9 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
-import { decimal, moment, time } from "../format.js";
+import { decimal, exactly, moment, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
-import { isWaiting, sideOf, typeOf } from "../words.js";
+import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { chosen, turn } from "../settings.js";
 import { ask } from "./ask.js";
 import { text } from "../text/en.js";
@@ -25,6 +25,19 @@ const at = (seconds) => (Date.now() / 1000 - seconds < 43_200 ? time(seconds)
  * @param {string[]} column
  */
 const digitsOf = (column) => Math.max(2, ...column.map((n) => n.split(".")[1]?.length ?? 0));
+
+/** headOf titles a table. @param {string[]} titles */
+const headOf = (titles) => html`<tr role="row">${titles.map((t) =>
+	html`<th role="columnheader">${t}</th>`)}</tr>`;
+
+/**
+ * cell is one of a row, with its title for a narrow page, where rows are no columns.
+ * @param {string} title
+ * @param {unknown} shown
+ * @param {string} [exact]
+ */
+const cell = (title, shown, exact) => html`<td role="gridcell" data-title=${title}
+	title=${exact ?? nothing}>${shown}</td>`;
 
 export class Own {
 	/** @type {(typeof TABS)[number]} */
@@ -278,7 +291,7 @@ export class Own {
 		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
 			text.filled, text.state, text.cancel];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
-			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
+			<thead>${headOf(titles)}</thead>
 			<tbody>
 				${mine.map((p) => this.#pending(p))}
 				${shown.map((o) => this.#order(o, isTrader, digits))}
@@ -292,21 +305,24 @@ export class Own {
 		const isLeaving = this.#cancelling.has(o.id);
 		const { amend } = this.desk, change = amend.of(o.id);
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
-		return html`<tr data-id=${o.id} data-state=${isLeaving ? state : change?.state ?? state}>
-			<td>${at(Number(o.date) / 1000)}</td><td>${o.pair}</td><td>${sideOf(o.type)}</td>
-			<td>${typeOf(o)}</td>
-			<td>${decimal(parse(o.price), pair?.priceDigits ?? DIGITS)}</td>
-			<td>${decimal(parse(o.amount), digits)}</td>
-			<td>${decimal(parse(o.amount_filled), digits)}</td>
-			<td>${change && !isLeaving ? text.amendStates[change.state] : text.orderStates[state]}</td>
-			<td>${isTrader ? html`${change ? this.#again(amend.sender, change)
+		return html`<tr role="row" data-id=${o.id}
+				data-state=${isLeaving ? state : change?.state ?? state}>
+			${cell(text.time, at(Number(o.date) / 1000))}${cell(text.pair, o.pair)}
+			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
+			${cell(text.price, o.order_type === "market" ? priceOf(o)
+				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
+			${cell(text.amount, decimal(parse(o.amount), digits))}
+			${cell(text.filled, decimal(parse(o.amount_filled), digits))}
+			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
+				: text.orderStates[state])}
+			${cell("", isTrader ? html`${change ? this.#again(amend.sender, change)
 				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
 					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
 				${change && ["refused", "unseen"].includes(change.state) ? html`<button
 					class="drop" @click=${() => amend.sender.drop(change)}>${text.drop}</button>`
 				: nothing}<button class="cancel" ?disabled=${isLeaving}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
-				>${text.cancel}</button>` : nothing}</td></tr>`;
+				>${text.cancel}</button>` : nothing)}</tr>`;
 	}
 
 	/**
@@ -324,19 +340,20 @@ export class Own {
 	/** @param {import("../sender.js").Pending} p */
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
-		return html`<tr data-id=${p.id} data-state=${p.state}>
-			<td>${text.none}</td><td>${fields.pair}</td><td>${sideOf(fields.type)}</td>
-			<td>${typeOf(fields)}</td><td>${fields.price ?? text.none}</td>
-			<td>${fields.amount ?? text.none}</td><td>${text.none}</td>
-			<td>${text.orderStates[p.state]}</td>
-			<td>${this.#again(sender, p)}
+		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
+			${cell(text.time, text.none)}${cell(text.pair, fields.pair)}
+			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
+			${cell(text.price, priceOf(fields))}
+			${cell(text.amount, exactly(fields.amount ?? text.none))}
+			${cell(text.filled, text.none)}${cell(text.state, text.orderStates[p.state])}
+			${cell("", html`${this.#again(sender, p)}
 				${p.state === "sending" ? nothing : html`<button @click=${async () => {
 					try {
 						await sender.cancel(p);
 					} catch {
 						this.say(text.cancelUnknown);
 					}
-				}}>${text.cancel}</button>`}</td></tr>`;
+				}}>${text.cancel}</button>`}`)}</tr>`;
 	}
 
 	#trades() {
@@ -349,29 +366,30 @@ export class Own {
 		const titles = [text.time, text.pair, text.side, text.price, text.amount, text.fee, text.role,
 			text.order];
 		return html`<table role="grid" aria-label=${text.own.trades} class="trades">
-			<thead><tr>${titles.map((t) => html`<th>${t}</th>`)}</tr></thead>
-			<tbody>${shown.map((t) => html`<tr data-id="trade-${t.id}">
-				<td>${at(Number(t.timestamp))}</td><td>${t.pair}</td><td>${sideOf(t.my_side)}</td>
-				<td>${decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS)}</td>
-				<td>${decimal(parse(t.amount), digits)}</td>
-				<td>${t.fee} ${t.fee_currency}</td>
-				<td>${t.maker ? text.maker : text.taker}</td><td>${t.order}</td></tr>`)}
+			<thead>${headOf(titles)}</thead>
+			<tbody>${shown.map((t) => html`<tr role="row" data-id="trade-${t.id}">
+				${cell(text.time, at(Number(t.timestamp)))}${cell(text.pair, t.pair)}
+				${cell(text.side, sideOf(t.my_side))}${cell(text.price,
+					decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS))}
+				${cell(text.amount, decimal(parse(t.amount), digits))}
+				${cell(text.fee, `${exactly(t.fee)} ${t.fee_currency}`)}
+				${cell(text.role, t.maker ? text.maker : text.taker)}
+				${cell(text.order, t.order)}</tr>`)}
 			</tbody></table>`;
 	}
 
 	#balances() {
 		const { account } = this.desk, finer = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
-		/** @param {string} exact */
-		const shown = (exact) => html`<td title=${exact}
-			>${decimal(parse(exact, BALANCE_DIGITS) / finer, DIGITS)}</td>`;
-		return html`<table role="grid" aria-label=${text.own.balances} class="balances"><thead><tr>
-			<th>${text.currency}</th><th>${text.total}</th>
-			<th>${text.reserved}</th><th>${text.free}</th></tr></thead><tbody>
-			${[...account.balances.values()].map((b) => html`<tr data-id="of-${b.currency}">
-				<td>${b.currency}</td>
-				${shown(b.balance)}${shown(b.reserve)}
-				<td title=${plain(account.free(b.currency))}
-					>${decimal(account.free(b.currency), DIGITS)}</td></tr>`)}
+		/** @param {string} title @param {string} exact */
+		const shown = (title, exact) => cell(title,
+			decimal(parse(exact, BALANCE_DIGITS) / finer, DIGITS), exact);
+		const titles = [text.currency, text.total, text.reserved, text.free];
+		return html`<table role="grid" aria-label=${text.own.balances} class="balances">
+			<thead>${headOf(titles)}</thead><tbody>
+			${[...account.balances.values()].map((b) => html`<tr role="row"
+				data-id="of-${b.currency}">${cell(text.currency, b.currency)}
+				${shown(text.total, b.balance)}${shown(text.reserved, b.reserve)}
+				${shown(text.free, plain(account.free(b.currency)))}</tr>`)}
 			</tbody></table>`;
 	}
 }
