@@ -107,7 +107,7 @@ func TestAnObserverOperatesNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
 			cancel()
-			const commands = "\x04\x02" // the lane, and its version
+			const commands = "\x04\x03" // the lane, and its version
 			//nolint:errcheck // what comes is read
 			io.WriteString(conn, commands+"8 bytes."+string(callOperators))
 			if b, _ := io.ReadAll(conn); len(b) > 0 {

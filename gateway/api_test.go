@@ -173,8 +173,9 @@ func talk(t testing.TB, c net.Conn, method, text string) answer {
 
 // traded is an exchange where bob has bought 1 of alice's 1.5 BTC and bids next to nothing for
 // more.
-func traded(t *testing.T) *harness {
-	h := newHarness(t, nil)
+func traded(t *testing.T) *harness { return trades(t, newHarness(t, nil)) }
+
+func trades(t *testing.T, h *harness) *harness {
 	h.account("alice")
 	h.account("bob")
 	for _, d := range [][3]string{{"alice", "2", "BTC"}, {"bob", "1000", "USDT"}} {

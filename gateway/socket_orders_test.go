@@ -35,46 +35,54 @@ func jsonOf(form string) string {
 	return string(b)
 }
 
-// So it is in a maintenance with cancels, in which a socket may cancel, also in a batch.
+// So it is at an observer, and in a maintenance with cancels, in which a socket may cancel, also in
+// a batch.
 func TestASocketIsAnsweredAsARequestIs(t *testing.T) {
 	h := traded(t)
-	p := h.loggedIn("bob")
 	for _, maintenance := range []bool{false, true} {
 		on := event.Maintenance{On: maintenance, Cancels: maintenance}
 		h.done(h.engine.SetMaintenance(t.Context(), "test", on))
-		for _, c := range [][2]string{
-			{"order", order("buy", "BTC_USDT", "1", "7")},
-			{"order", order("buy", "BTC_USDT", "1", "7") + "&time_in_force=fok"},
-			{"order", order("buy", "BTC_USDT", "x", "7")},
-			{"order", order("buy", "BTC_USDT", "1000", "1000000")},
-			{"order", ""},
-			{"order-test", order("buy", "BTC_USDT", "1", "7")},
-			{"order-test", "type=buy"},
-			{"order-amend", "order=999&price=1"},
-			{"order-cancel", "order=999"},
-			{"order-cancel", "client_order_id=none"},
-			{"order-cancel-all", ""},
-			{"order-cancel-all", "all=1"},
-			{"order-cancel-after", "timeout=0"},
-			{"order-cancel-after", "timeout=1"},
-			{"order-batch", `orders=[{"do":"cancel","order":999},{"do":"place"}]`},
-			{"order-batch", ""},
-		} {
-			args := "," + jsonOf(c[1])
-			if c[1] == "" {
-				args = ""
-			}
-			rest := h.post("bob", "/api/v1/"+c[0]+"/", c[1])
-			want := fmt.Sprintf(`{"status":%d,"body":%s`, rest.status, masked(rest.body))
-			if c[0] == "order-cancel-all" && c[1] == "all=1" {
-				want = `{"status":200,"body":{"orders":[]}`
-			}
-			if retry := rest.header.Peek("Retry-After"); len(retry) > 0 {
-				want += `,"retry_after":` + string(retry)
-			}
-			if got := masked(p.asks(c[0], args)); got != want+"}" {
-				t.Errorf("%s %s:\n%s, by a request\n%s", c[0], c[1], got, want)
-			}
+		socketAnswers(t, h)
+	}
+	socketAnswers(t, trades(t, newHarnessOf(t, true, nil)))
+}
+
+// socketAnswers compares the answers to bob's commands over a socket with those to requests.
+func socketAnswers(t *testing.T, h *harness) {
+	t.Helper()
+	p := h.loggedIn("bob")
+	for _, c := range [][2]string{
+		{"order", order("buy", "BTC_USDT", "1", "7")},
+		{"order", order("buy", "BTC_USDT", "1", "7") + "&time_in_force=fok"},
+		{"order", order("buy", "BTC_USDT", "x", "7")},
+		{"order", order("buy", "BTC_USDT", "1000", "1000000")},
+		{"order", ""},
+		{"order-test", order("buy", "BTC_USDT", "1", "7")},
+		{"order-test", "type=buy"},
+		{"order-amend", "order=999&price=1"},
+		{"order-cancel", "order=999"},
+		{"order-cancel", "client_order_id=none"},
+		{"order-cancel-all", ""},
+		{"order-cancel-all", "all=1"},
+		{"order-cancel-after", "timeout=0"},
+		{"order-cancel-after", "timeout=1"},
+		{"order-batch", `orders=[{"do":"cancel","order":999},{"do":"place"}]`},
+		{"order-batch", ""},
+	} {
+		args := "," + jsonOf(c[1])
+		if c[1] == "" {
+			args = ""
+		}
+		rest := h.post("bob", "/api/v1/"+c[0]+"/", c[1])
+		want := fmt.Sprintf(`{"status":%d,"body":%s`, rest.status, masked(rest.body))
+		if c[0] == "order-cancel-all" && c[1] == "all=1" {
+			want = `{"status":200,"body":{"orders":[]}`
+		}
+		if retry := rest.header.Peek("Retry-After"); len(retry) > 0 {
+			want += `,"retry_after":` + string(retry)
+		}
+		if got := masked(p.asks(c[0], args)); got != want+"}" {
+			t.Errorf("%s %s:\n%s, by a request\n%s", c[0], c[1], got, want)
 		}
 	}
 }
