@@ -429,11 +429,11 @@ func (a *applicant) waits() {
 	}
 	a.waited, a.named = true, owner
 	a.o.seen = nil // it grows old, and takes memory
+	a.standsBy(owner)
 	a.o.Log.Warn(
 		"standby: another exchange owns the store, and this one takes over when that one has "+
 			"stopped, or shows no sign of life; --take-over insists",
 		"store", a.o.Store.String(), "owner", owner, "after", a.vigil.Needed())
-	a.standsBy(owner)
 }
 
 func (a *applicant) standsBy(owner string) {
