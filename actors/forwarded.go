@@ -144,7 +144,7 @@ func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
 	}
 	_, market := n.replica.Market()
 	own := sha256.Sum256(market)
-	other := event.Version(version, forwardVersion)
+	other := wire.Version(version, forwardVersion)
 	switch {
 	case other != nil:
 		return fmt.Errorf("what node %s forwards: %w", f.from, other)

@@ -137,8 +137,9 @@ Please ask our support for new keys, and give them to your programs.
 
 // table shows the withdrawal. Its state has the name that page and program have for it.
 func (w Withdrawal) table(state string) string {
-	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n  State       %s\n",
-		w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue), line(w.Address, maxPlace), state)
+	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n"+
+		"  State       %s\n", w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue),
+		line(w.Address, maxPlace), state)
 }
 
 func (w Withdrawal) farewell() string { return closing(line(w.Exchange, maxName), w.To) }

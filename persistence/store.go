@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // The answers of a store. Every error of Append that is not Definite means "unknown: retry the same
@@ -62,13 +62,13 @@ func (versionError) Error() string { return "written by another version of the p
 func (versionError) Is(target error) bool { return target == ErrCorrupt }
 
 // Unreadable returns the error of stored data that cannot be decoded: ErrVersion if err wraps that
-// or an event.OtherVersion, otherwise ErrCorrupt.
+// or an wire.OtherVersion, otherwise ErrCorrupt.
 func Unreadable(err error) error {
 	if errors.Is(err, ErrVersion) {
 		return err
 	}
 	kind := ErrCorrupt
-	if _, other := errors.AsType[*event.OtherVersion](err); other {
+	if _, other := errors.AsType[*wire.OtherVersion](err); other {
 		kind = ErrVersion
 	}
 	return fmt.Errorf("%w: %w", kind, err)
@@ -76,7 +76,7 @@ func Unreadable(err error) error {
 
 // OtherVersion returns the ErrVersion of something that is of version found, if this program reads
 // one alone, and another.
-func OtherVersion(found, reads uint64) error { return Unreadable(event.Version(found, reads)) }
+func OtherVersion(found, reads uint64) error { return Unreadable(wire.Version(found, reads)) }
 
 // Definite reports whether trying again is useless after an error of Append, Apply or SaveSnapshot:
 // the write did not happen, and never will.

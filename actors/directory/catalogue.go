@@ -116,8 +116,8 @@ func (c *Catalogue) EverCurrency(code []byte) uint16 {
 // NoPair says why there is no pair of that name.
 func (c *Catalogue) NoPair(name string) string {
 	if c.EverPair([]byte(name)) != 0 {
-		return fmt.Sprintf("pair %s is not configured any more, and has no open orders: put it back "+
-			"into the configuration first", name)
+		return fmt.Sprintf("pair %s is not configured any more, and has no open orders: put it "+
+			"back into the configuration first", name)
 	}
 	return fmt.Sprintf("there is no pair %.80q", name)
 }
@@ -125,8 +125,8 @@ func (c *Catalogue) NoPair(name string) string {
 // NoCurrency says why there is no currency of that code.
 func (c *Catalogue) NoCurrency(code string) string {
 	if c.EverCurrency([]byte(code)) != 0 {
-		return fmt.Sprintf("currency %s is not configured any more, and no account holds any of it: "+
-			"put it back into the configuration first", code)
+		return fmt.Sprintf("currency %s is not configured any more, and no account holds any of "+
+			"it: put it back into the configuration first", code)
 	}
 	return fmt.Sprintf("there is no currency %.80q", code)
 }

@@ -526,8 +526,8 @@ func TestAnObserverOfAnotherVersionHearsBoth(t *testing.T) {
 		}
 		_, err = conn.Write(append([]byte{laneFeed, version + 1}, make([]byte, helloBytes-2)...))
 		said, _ := io.ReadAll(conn)
-		want := fmt.Sprintf("of version %d and this program reads version %d; run the newer program",
-			version+1, version)
+		want := fmt.Sprintf("of version %d and this program reads version %d; run the newer "+
+			"program", version+1, version)
 		if err != nil || !strings.Contains(string(said), want) {
 			t.Errorf("%v, and it hears %q", err, said)
 		}

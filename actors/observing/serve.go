@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"exchange/actors/duplex"
-	"exchange/core/event"
 	"exchange/core/wire"
 	"exchange/persistence"
 )
@@ -90,7 +89,7 @@ func (s *Server) Serve(from string, conn net.Conn) {
 		return
 	}
 	lane := head[0]
-	if err := event.Version(uint64(head[1]), version); err != nil {
+	if err := wire.Version(uint64(head[1]), version); err != nil {
 		err = fmt.Errorf("what observer %s says: %w", from, err)
 		s.disconnected(from, err)
 		f := &feed{conn: patient{conn, s.silence}}

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"exchange/core/event"
+	"exchange/core/wire"
 )
 
 // KeyBytes is the length of the server's secret key.
@@ -133,7 +133,7 @@ func (s *Sealer) Seal(secret, bound []byte) []byte {
 }
 
 // Open decrypts bytes that Seal made under the key with that id. It returns ErrOtherKey if there is
-// no such key, ErrChanged if the sealed bytes or bound have changed, and an event.OtherVersion.
+// no such key, ErrChanged if the sealed bytes or bound have changed, and an wire.OtherVersion.
 func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	k := s.key(id)
 	if k == nil {
@@ -143,7 +143,7 @@ func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	if len(sealed) < n {
 		return nil, fmt.Errorf("%w: it is too short", ErrChanged)
 	}
-	if err := event.Version(uint64(sealed[0]), version); err != nil {
+	if err := wire.Version(uint64(sealed[0]), version); err != nil {
 		return nil, fmt.Errorf("a sealed secret: %w", err)
 	}
 	secret, err := k.aead.Open(nil, sealed[1:n], sealed[n:], bound)

@@ -17,14 +17,13 @@ const (
 	// exitUsage (EX_USAGE): the command line, the configuration or the request is wrong. Nothing
 	// was done, and the same again fails again.
 	exitUsage = 64
-	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged, or of a newer
-	// program. Look at the
-	// log before a restart.
+	// exitBroken (EX_SOFTWARE): an invariant does not hold, or stored data is damaged, or of a
+	// newer program. Look at the log before a restart.
 	exitBroken = 70
 	// exitUnavailable (EX_TEMPFAIL): the store or the server cannot be reached, is locked by
-	// another process, or did not say how the request ended. Or a disk is full or not mounted, or an
-	// address is taken or not there yet. Or its answer cannot be written, as to
-	// a full disk. Trying again later is right; deposits are repeated with the same reference.
+	// another process, or did not say how the request ended. Or a disk is full or not mounted,
+	// or an address is taken or not there yet. Or its answer cannot be written, as to a full
+	// disk. Trying again later is right; deposits are repeated with the same reference.
 	exitUnavailable = 75
 	// exitFenced (EX_NOPERM) is one of two things. An exchange on one machine: another process has
 	// taken over the store. A restart is right: the process is a standby then, and leaves the one

@@ -44,7 +44,8 @@ func TestEachStartEndsWithTheCodeOfItsReason(t *testing.T) {
 		again       bool
 	}{
 		{"alone", "another server's key", alone(seal.ErrOtherKey), exitUsage, false},
-		{"alone", "a Redis that may lose writes", alone(persistence.ErrNotDurable), exitUsage, false},
+		{"alone", "a Redis that may lose writes", alone(persistence.ErrNotDurable),
+			exitUsage, false},
 		{"alone", "an old Redis", alone(persistence.ErrUnsupported), exitUsage, false},
 		{"alone", "another history", alone(persistence.ErrForeign), exitUsage, false},
 		{"alone", "a pair is missing", alone(actors.ErrConfig), exitUsage, false},

@@ -313,8 +313,8 @@ func startFailed(ctx context.Context, err error) error {
 	return engineFailed(err)
 }
 
-// nodeFailed gives the error of the start of a cluster's node its exit code. No backup replaces what
-// a node has acknowledged; the others have it.
+// nodeFailed gives the error of the start of a cluster's node its exit code. No backup replaces
+// what a node has acknowledged; the others have it.
 func nodeFailed(ctx context.Context, err error) error {
 	if ctx.Err() == nil && errors.Is(err, persistence.ErrCorrupt) &&
 		!errors.Is(err, persistence.ErrVersion) {

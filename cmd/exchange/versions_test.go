@@ -69,8 +69,8 @@ func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 				folder := filepath.Join(dir, "raft", "log")
 				worked(t, os.MkdirAll(folder, 0o700))
 				worked(t, os.WriteFile(filepath.Join(folder, "00000001.journal"),
-					append([]byte("exchange\x00\x00\x00\x00\x00\x00\x00\x02"), make([]byte, 1<<16)...),
-					0o600))
+					append([]byte("exchange\x00\x00\x00\x00\x00\x00\x00\x02"),
+						make([]byte, 1<<16)...), 0o600))
 			})},
 		{"a cluster's format", "format 99 is applied, and this program reads formats up to 10",
 			func(t *testing.T) error {
@@ -140,7 +140,8 @@ func journalWith(at int, to byte) func(*testing.T) error {
 		body := len(b) - crc32.Size
 		binary.LittleEndian.PutUint32(b[body:],
 			crc32.Checksum(b[:body], crc32.MakeTable(crc32.Castagnoli)))
-		return looked(t, func(ctx context.Context, s persistence.Store, tok persistence.Token) error {
+		return looked(t, func(ctx context.Context, s persistence.Store,
+			tok persistence.Token) error {
 			return s.Append(ctx, tok, 0, 1, b)
 		})
 	}
@@ -153,7 +154,8 @@ func imageOf(version byte) func(*testing.T) error {
 		for ; state.Readable(append(bytes.Clone(image[:at]), 255)) == nil; at++ {
 		}
 		image[at] = version
-		return looked(t, func(ctx context.Context, s persistence.Store, tok persistence.Token) error {
+		return looked(t, func(ctx context.Context, s persistence.Store,
+			tok persistence.Token) error {
 			return s.SaveSnapshot(ctx, tok, 0, bytes.NewReader(image))
 		})
 	}

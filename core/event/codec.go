@@ -70,12 +70,12 @@ func OpenBatch(b []byte) (Batch, error) {
 			fmt.Errorf("%w: checksum of the batch after sequence %d is %08x, stored is %08x",
 				errDamaged, le.Uint64(b[6:]), got, want)
 	}
-	var other *OtherVersion
+	var other *wire.OtherVersion
 	switch {
 	case b[0] != version:
-		other = &OtherVersion{Found: uint64(b[0]), Oldest: version, Newest: version}
+		other = &wire.OtherVersion{Found: uint64(b[0]), Oldest: version, Newest: version}
 	case b[1] != 0:
-		other = &OtherVersion{Of: "flags", Found: uint64(b[1])}
+		other = &wire.OtherVersion{Of: "flags", Found: uint64(b[1])}
 	}
 	if other != nil {
 		return Batch{}, fmt.Errorf("the batch after sequence %d: %w", le.Uint64(b[6:]), other)
@@ -335,7 +335,7 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		r.Refusal = Refusal{Account: d.U32(), Key: d.U32(), Nonce: d.Uint(), Reason: d.Byte()}
 	default:
 		if !d.more(r) {
-			return nil, fmt.Errorf("a journal record: %w", &OtherVersion{Of: "kind",
+			return nil, fmt.Errorf("a journal record: %w", &wire.OtherVersion{Of: "kind",
 				Found: uint64(r.Kind), Oldest: uint64(KindCurrency), Newest: newestKind})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// ErrImage is wrapped by every error of Decode, but for an event.OtherVersion.
+// ErrImage is wrapped by every error of Decode, but for an wire.OtherVersion.
 var ErrImage = errors.New("damaged snapshot")
 
 // Decode reads a state that AppendTo wrote.
@@ -66,7 +66,7 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	return s, nil
 }
 
-// Readable returns an event.OtherVersion if bytes begin an image of a version that Decode does not
+// Readable returns an wire.OtherVersion if bytes begin an image of a version that Decode does not
 // read.
 func Readable(begin []byte) error {
 	head := len(imageMagic)
@@ -74,7 +74,7 @@ func Readable(begin []byte) error {
 		return nil // Decode says what is wrong
 	}
 	if v := begin[head]; v < plainVersion || v > imageVersion {
-		return &event.OtherVersion{Found: uint64(v), Oldest: plainVersion, Newest: imageVersion}
+		return &wire.OtherVersion{Found: uint64(v), Oldest: plainVersion, Newest: imageVersion}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // oneOfEach returns small with a revoked key, another one and a cancel: every field of an image is
@@ -271,7 +272,7 @@ func usable(t *testing.T, image []byte) {
 	t.Helper()
 	s, err := Decode(image)
 	if err != nil {
-		_, other := errors.AsType[*event.OtherVersion](err)
+		_, other := errors.AsType[*wire.OtherVersion](err)
 		if !other && !errors.Is(err, ErrImage) || s != nil {
 			t.Fatalf("%v, %v", s, err)
 		}

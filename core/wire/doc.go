@@ -9,4 +9,7 @@
 //	if !r.End() {
 //		return fmt.Errorf("damaged: %s", r.Fault())
 //	}
+//
+//	reader.go   the reader, and what writes what it reads
+//	version.go  the error of bytes that another version of the program has written
 package wire

@@ -56,7 +56,8 @@ var docsOwn embed.FS
 
 // docsFiles are the files that the page needs; Swagger UI has more.
 var docsFiles = []string{"swagger-ui.css", "swagger-ui-bundle.js",
-	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png", signScript, docsStyle}
+	"swagger-ui-standalone-preset.js", "favicon-16x16.png", "favicon-32x32.png", signScript,
+	docsStyle}
 
 var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(swgui.Config{
 	Title: "Exchange API", SwaggerJSON: "/api/openapi.json", BasePath: "/docs/",

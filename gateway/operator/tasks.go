@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"exchange/actors"
-	"exchange/core/event"
+	"exchange/core/wire"
 )
 
 // Backups and audits are those of the node that leads. It remembers the newest ones, behind its own
@@ -73,7 +73,7 @@ func (t *tasks) remember(m Memory, log *slog.Logger) {
 	err := json.Unmarshal(m.Text, &kept)
 	form := (*json.UnmarshalTypeError)(nil) // a newer one may have others
 	if (err == nil || errors.As(err, &form)) && kept.Version != memoryVersion {
-		err = event.Version(uint64(max(kept.Version, 0)), memoryVersion)
+		err = wire.Version(uint64(max(kept.Version, 0)), memoryVersion)
 	}
 	if err != nil {
 		log.Warn("what is kept of the last backup and the last audit cannot be read: this node "+

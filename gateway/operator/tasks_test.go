@@ -55,8 +55,9 @@ func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 			Memory: Memory{Text: []byte(text)}})
 		backup, _ := s.TasksRight()
 		newer := strings.Contains(text, `:2,`)
-		if backup.IsZero() == readable || (log.Len() == 0) != readable || newer && !strings.Contains(
-			log.String(), "of version 2 and this program reads version 1; run the newer program") {
+		if backup.IsZero() == readable || (log.Len() == 0) != readable || newer &&
+			!strings.Contains(log.String(),
+				"of version 2 and this program reads version 1; run the newer program") {
 			t.Errorf("%s: %v, log %q", text, backup, log.String())
 		}
 	}

@@ -169,7 +169,7 @@ func (o *order) use(guard Guard, call *api.Call) {
 	case o.login.key.Revoked():
 		call.Fail(api.Unauthenticated, "")
 	default:
-		if call.Key.Material == nil { // before Permit reads the items of a batch, which keep the key
+		if call.Key.Material == nil { // before Permit reads a batch's items, which keep the key
 			call.Key = call.Key.With(&directory.Signed{Method: o.operation.Method,
 				Path: o.operation.Path, Form: directory.SignedJSON,
 				Address: o.lane.client.socket.Address(), Text: fields})

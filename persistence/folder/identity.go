@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"exchange/core/event"
+	"exchange/core/wire"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -135,7 +135,7 @@ func parse(b []byte) (s stored, err error) {
 	_, err = histories(slices.Concat(s.Store, s.Archive))
 	switch {
 	case s.Version != identityVersion:
-		return s, event.Version(uint64(max(s.Version, 0)), identityVersion)
+		return s, wire.Version(uint64(max(s.Version, 0)), identityVersion)
 	case !codec.IsUnique(s.Newest.ID) && !unused,
 		s.Before != nil && !codec.IsUnique(s.Before.ID):
 		return s, errors.New("an id in it is not 32 hexadecimal digits")

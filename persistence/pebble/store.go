@@ -310,8 +310,8 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 	return db, s.fault("open", err)
 }
 
-// newerFormat returns the ErrVersion of a folder whose format is one that this program's Pebble does
-// not know, which Pebble tells by its text alone.
+// newerFormat returns the ErrVersion of a folder whose format is one that this program's Pebble
+// does not know, which Pebble tells by its text alone.
 func newerFormat(err error) error {
 	if err == nil {
 		return nil

@@ -15,15 +15,15 @@ func (answer) RedisError()     {}
 // What Redis says of a wrong URL is told from a Redis that is away: to try again is no use.
 func TestAWrongURLIsToldFromARedisThatIsAway(t *testing.T) {
 	for text, want := range map[string]error{
-		"WRONGPASS invalid username-password pair or user is disabled.":                    fs.ErrPermission,
-		"NOAUTH Authentication required.":                                                  fs.ErrPermission,
-		"NOPERM this user has no permissions to run the 'ping' command":                    fs.ErrPermission,
-		"DENIED Redis is running in protected mode":                                        fs.ErrPermission,
-		"ERR AUTH <password> called without any password configured":                       fs.ErrPermission,
-		"ERR DB index is out of range":                                                     fs.ErrInvalid,
-		"LOADING Redis is loading the dataset in memory":                                   nil,
-		"ERR max number of clients reached":                                                nil,
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.": nil,
+		"WRONGPASS invalid username-password pair":                      fs.ErrPermission,
+		"NOAUTH Authentication required.":                               fs.ErrPermission,
+		"NOPERM this user has no permissions to run the 'ping' command": fs.ErrPermission,
+		"DENIED Redis is running in protected mode":                     fs.ErrPermission,
+		"ERR AUTH <password> called without any password configured":    fs.ErrPermission,
+		"ERR DB index is out of range":                                  fs.ErrInvalid,
+		"LOADING Redis is loading the dataset in memory":                nil,
+		"ERR max number of clients reached":                             nil,
+		"MASTERDOWN Link with MASTER is down":                           nil,
 	} {
 		if err := denied(fmt.Errorf("connecting: %w", answer(text))); err != want {
 			t.Errorf("%s: %v, want %v", text, err, want)

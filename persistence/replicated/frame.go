@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"exchange/core/event"
+	"exchange/core/wire"
 	"exchange/persistence/internal/raftlog"
 )
 
@@ -71,7 +71,7 @@ func (f *frame) begin() []byte {
 // parseFrame reads a frame; its payload is part of b.
 func parseFrame(b []byte) (f frame, err error) {
 	if len(b) > 0 && b[0] != frameVersion {
-		return f, fmt.Errorf("the link: %w", event.Version(uint64(b[0]), frameVersion))
+		return f, fmt.Errorf("the link: %w", wire.Version(uint64(b[0]), frameVersion))
 	}
 	if len(b) < 11 {
 		return f, errFrame

@@ -15,25 +15,25 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A wire is how a node reaches the others: the realm's network in the place of a link.
-type wire struct{ l *nodeLife }
+// A cable is how a node reaches the others: the realm's network in the place of a link.
+type cable struct{ l *nodeLife }
 
 // Send implements transport.
-func (w wire) Send(to string, frame []byte) {
+func (w cable) Send(to string, frame []byte) {
 	w.l.r.send(w.l, w.l.at, slices.Index(nodeNames, to), frame)
 }
 
 // Check implements transport: each node can be reached.
-func (w wire) Check(link.Peer) error { return nil }
+func (w cable) Check(link.Peer) error { return nil }
 
 // Set implements transport.
-func (w wire) Set([]link.Peer) error { return nil }
+func (w cable) Set([]link.Peer) error { return nil }
 
 // Close implements transport.
-func (w wire) Close() error { return nil }
+func (w cable) Close() error { return nil }
 
 // Fetch implements transport. The copy may break off.
-func (w wire) Fetch(ctx context.Context, from string, q link.Want) (io.ReadCloser, error) {
+func (w cable) Fetch(ctx context.Context, from string, q link.Want) (io.ReadCloser, error) {
 	r, at := w.l.r, slices.Index(nodeNames, from)
 	if err := w.l.pause(ctx); err != nil {
 		return nil, err

@@ -190,7 +190,7 @@ func (n *reigning) start() {
 			if !l.dead.Load() {
 				r.Error("fatal:", err)
 			}
-		}}, frames: make(chan received, maxFrames), link: wire{l}}
+		}}, frames: make(chan received, maxFrames), link: cable{l}}
 	w.adapt = func(o *options) {
 		o.random, o.reads, o.least = r.draw, n.reads, 64
 		o.now = func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }

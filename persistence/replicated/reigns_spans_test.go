@@ -31,7 +31,7 @@ type span struct {
 }
 
 // Dial implements transport.
-func (w wire) Dial(ctx context.Context, name string) (net.Conn, error) {
+func (w cable) Dial(ctx context.Context, name string) (net.Conn, error) {
 	r, at := w.l.r, slices.Index(nodeNames, name)
 	if err := w.l.pause(ctx); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (w wire) Dial(ctx context.Context, name string) (net.Conn, error) {
 }
 
 // Drop implements transport.
-func (w wire) Drop(name string) {
+func (w cable) Drop(name string) {
 	w.l.r.breakSpans(func(s *span) bool {
 		return s.ends[0] == w.l && nodeNames[s.ends[1].at] == name ||
 			s.ends[1] == w.l && nodeNames[s.ends[0].at] == name
