@@ -127,7 +127,7 @@ terminal("a limit far through the market, or its trigger, asks", {}, async (page
 	await page.click("dialog .main");
 	await says(page, "dialog:last-of-type", "6\\.07% worse than the trigger, 66,000\\.00");
 	await page.click("dialog .yes");
-	await says(page, "#panel-own .told", "is changed: price 70000");
+	await says(page, "#panel-own .told", "amended: price 70,000");
 });
 
 terminal("a market order shows what it would do, and asks when it goes far", { account: "bob" },
@@ -192,26 +192,26 @@ terminal("too little money disables the button, and no amount is negative", { ac
 
 terminal("all orders are cancelled only after a question", {}, async (page) => {
 	await page.keyboard.press("Shift+C");
-	await says(page, "#panel-own .told", "There are no open orders of BTC_USDT");
+	await says(page, "#panel-own .told", "There are no open orders of BTC/USDT");
 	await place("alice", "buy", "0.1", "60000");
 	await place("alice", "buy", "0.1", "61000");
 	await open(page, 2);
 	await page.keyboard.press("Shift+C");
-	await says(page, question, "Cancels 2 open orders of BTC_USDT");
+	await says(page, question, "Cancels 2 open orders of BTC/USDT");
 	await accessible(page, "a question");
 	await no(page);
 	await page.click("#panel-own .all");
 	await says(page, question, "Cancels 2 open orders");
 	assert.equal((await exchange.get("alice", "/api/v1/orders/own/?status=1")).length, 2);
 	await page.keyboard.press("Enter");
-	await says(page, "#panel-own .told", "2 orders of BTC_USDT cancelled");
+	await says(page, "#panel-own .told", "2 orders of BTC/USDT cancelled");
 	await open(page, 0);
 });
 
 terminal("numbers are taken as the page shows them, and what could be two asks", {},
 	async (page) => {
 		await fill(page, "buy", "60,100.00", "0.1");
-		await says(page, ".sums", "Free afterwards\\s+\\d");
+		await says(page, ".sums", "After order\\s+\\d");
 		await send(page);
 		await says(page, ".outcome", "Order placed");
 		assert.equal((await newest("alice")).price, 60100);
