@@ -212,7 +212,9 @@ func tight(code []byte) (b []byte) {
 			}
 		case len(depths) > 0 && rest[0] == '{':
 			depths[len(depths)-1]++
-		case len(depths) > 0 && rest[0] == '}':
+		case rest[0] == '}' && len(depths) == 0:
+			b = bytes.TrimSuffix(b, []byte(";"))
+		case rest[0] == '}':
 			if last := len(depths) - 1; depths[last] == 0 {
 				depths, inText = depths[:last], true
 			} else {

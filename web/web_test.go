@@ -174,7 +174,7 @@ func TestWhatIsSentHasAllButTheComments(t *testing.T) {
 		"`a , ${b , `c ; ${{ d: 1 } } ;`} , $ { `":      "`a , ${b,`c ; ${{d:1}} ;`} , $ { `",
 		"if (/[/\"`] = \\/ ;/.test(a)) b = c / d / e":   "if(/[/\"`] = \\/ ;/.test(a))b=c/d/e",
 		"class A {\n\t#b = 1;\n\tget #c() {\n\t\treturn /,  /g;\n\t}\n}\nd": "class A{#b=1;" +
-			"get #c(){return/,  /g;}}\nd",
+			"get #c(){return/,  /g}}\nd",
 	} {
 		if got := string(withoutComments("js/a.js", []byte(code))); got != want {
 			t.Errorf("of %q stays %q", code, got)

@@ -147,7 +147,7 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "ETH_BTC", type: "sell",
 		amount: "1.5", price: "0.061234", client_order_id: "-1-x" });
 	await says(page, `tr[data-id="${oid}"]`,
-		"ETH_BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.5\\s+0\\s+–\\s+Open");
+		"ETH/BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.5\\s+0\\s+–\\s+Open");
 	await exchange.order("alice", "ETH_BTC", "buy", "0.5", "0.061234");
 	await says(page, `tr[data-id="${oid}"]`, "0\\.061234\\s+0\\.061234\\s+1\\.5\\s+0\\.5\\s+0 BTC\\s+Open");
 	assert.equal((await rows(page, "orders")).length, first + 1);
@@ -205,7 +205,7 @@ account("orders look like what they are, with what they were filled at, here and
 		for (const form of ["Limit, iceberg: visible 0\\.5\\s+66,000\\s+–",
 			"Stop-limit, trigger ≤ 60,000\\s+59,000", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+–",
 			"stop ≤ 58,000 at 57,000\\s+71,000",
-			"Limit, until \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
+			"Limit, good till \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
 		const [, titles, ...lines] = await csv(page);
 		const [, oco, , , iceberg, , market] = lines.map((line) =>
 			Object.fromEntries(titles.split(",").map((t, i) => [t, line.split(",")[i]])));
@@ -324,7 +324,7 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await accessible(page, "a wrong code");
 	await page.fill(`#code-${id}`, await codeOf(id));
 	await page.press(`#code-${id}`, "Enter");
-	await says(page, ".outcome", "is confirmed");
+	await says(page, ".outcome", "Withdrawal \\d+ confirmed");
 	await says(page, row, "Verified: waits for the operator");
 	await go(page, "balances");
 	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.5\\s");

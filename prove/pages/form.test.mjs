@@ -243,3 +243,34 @@ terminal("a page in German writes what it reads itself", { locale: "de-DE", acco
 		await send(page);
 		await says(page, "#wrong-form-price", "could be 1234 or 1,234");
 	});
+
+terminal("words are a trader's, pairs are BTC/USDT, and what does nothing is not there",
+	{ account: "bob" }, async (page) => {
+		assert.equal(await page.innerText("#header > .account"), "bob");
+		await says(page, "#panel-own", "No open orders");
+		assert.equal(await page.$("#panel-own .all"), null);
+		const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "BTC_USDT",
+			type: "sell", amount: "1", price: "90000", display_amount: "0.1" });
+		await says(page, "#panel-own .orders", "BTC/USDT.*Limit, iceberg: visible 0\\.1");
+		await says(page, "#panel-own .all", "Cancel all of BTC/USDT");
+		assert.equal(await page.innerText("#panel-own thead tr > :last-child"), "");
+		const one = page.getByRole("switch", { name: "This pair only" });
+		for (const is of ["true", "false"]) {
+			await one.click();
+			await page.waitForSelector(`.one[aria-checked=${is}]`);
+		}
+		await page.click("#form-side-sell");
+		await page.click(".more summary");
+		for (const type of ["limit", "market", "stop", "stopMarket", "oco"]) {
+			await page.selectOption("[name=type]", type);
+			const said = await page.innerText("body");
+			assert.doesNotMatch(said, /[A-Z]_[A-Z]|Stays|Meets own|\bFree\b|Show only|As a$/m, type);
+			assert.match(said, /Time in force.*Self-trade\s+prevention.*Available.*After order/s, type);
+		}
+		await page.selectOption("[name=force]", "slide");
+		await page.click(".amend");
+		await says(page, "dialog", "BTC/USDT, .*Limit, iceberg: visible 0\\.1.*queue position");
+		await page.click("dialog .done");
+		await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
+		await page.waitForSelector("#panel-own .all", { state: "detached" });
+	});
