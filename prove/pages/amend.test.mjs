@@ -104,7 +104,7 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 	await says(page, form, "would trigger the order at once");
 	await retype(page, { trigger_price: "61000" });
 	await closed(page);
-	await says(page, "#panel-own .orders", "Stop-limit 61000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger ≤ 61,000.*Waiting");
 	assert.equal((await order(id)).trigger_price, 61000);
 	await page.click("#panel-own .cancel");
 	await open(page, 0);
@@ -221,7 +221,7 @@ terminal("a change of an order that is closed already is told", { init: between(
 		held.holds = true; // the answer comes before the event
 		await exchange.order("bob", "BTC_USDT", "buy", "1", "64000");
 		await change(page, { price: "65000" });
-		await says(page, told, `Order ${id} was not changed, because it is not open: Order already`);
+		await says(page, told, `Order ${id} was not amended, because it is not open: Order already`);
 	});
 
 terminal("a change without an answer is found, and is sent again only by hand",

@@ -227,7 +227,7 @@ terminal("numbers are taken as the page shows them, and what could be two asks",
 		await page.click("#panel-own .amend");
 		await page.fill("dialog [name=price]", "60,200.5");
 		await page.click("dialog .main");
-		await says(page, "#panel-own .told", "price 60200\\.5");
+		await says(page, "#panel-own .told", "price 60,200\\.5");
 	});
 
 terminal("a page in German writes what it reads itself", { locale: "de-DE", account: "bob" },
