@@ -401,11 +401,11 @@ terminal("own orders and trades are of all pairs or of one, and the choice is ke
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
 		const pairs = () => page.$$eval("#panel-own .trades td:nth-child(2)",
 			(list) => [...new Set(list.map((cell) => cell.innerText))]);
-		await until("one pair", async () => String(await pairs()) === "BTC_USDT");
+		await until("one pair", async () => String(await pairs()) === "BTC/USDT");
 		await page.keyboard.press("/");
 		await page.keyboard.type("ethb");
 		await page.keyboard.press("Enter");
-		await until("the other pair", async () => String(await pairs()) === "ETH_BTC");
+		await until("the other pair", async () => String(await pairs()) === "ETH/BTC");
 		await page.reload();
 		await page.waitForSelector("body.trader");
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
