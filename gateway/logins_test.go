@@ -53,7 +53,8 @@ func TestALoginIsCheckedAsASignedRequest(t *testing.T) {
 		{"key-frozen", "wrong", `{"status":401,"body":{"detail":"Wrong signature"}}`},
 		{"key-frozen", "secret-frozen", `{"status":403,"body":{"detail":"The account is ` +
 			`frozen."}}`},
-		{"key-reader", "secret-reader", `{"status":200,"body":{"permissions":["read"]}}`},
+		{"key-reader", "secret-reader", `{"status":200,"body":{"permissions":["read"],` +
+			`"account":"alice"}}`},
 	} {
 		if got := p.logsIn(c.key, c.secret); got != c.want {
 			t.Errorf("%s: %s", c.key, got)
@@ -95,7 +96,7 @@ func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 		"X-NONCE", "1").is(t, 429)
 	for i := range 3 {
 		got, want := p.logsIn("key-alice", "secret-alice"),
-			`{"status":200,"body":{"permissions":["read","trade","withdraw"]}}`
+			`{"status":200,"body":{"permissions":["read","trade","withdraw"],"account":"alice"}}`
 		if i == 2 {
 			want = throttled(1) // a login counts as a cancel
 		}

@@ -183,16 +183,79 @@ func withoutComments(name string, content []byte) []byte {
 	}
 	content = comments.ReplaceAll(content, nil)
 	if path.Ext(name) == ".css" {
-		return spaces.ReplaceAll(braces.ReplaceAll(content, []byte("$1")), []byte("$1"))
+		return spaces.ReplaceAll(braces.ReplaceAll(content, []byte("$1$2")), []byte("$1"))
 	}
-	return ends.ReplaceAll(content, []byte("$1"))
+	return tight(content)
 }
 
-// Spaces and ends of lines that a file does not need. No text of a page has a line that ends in one
-// of these signs, and no text in a style has one of them.
+// tight leaves out spaces and ends of lines of a module that mean nothing. Texts, the text of
+// templates and regular expressions stay as they are.
+func tight(code []byte) (b []byte) {
+	var depths []int // of braces, in each expression of a template that is open
+	inText := false  // of a template
+	for i := 0; i < len(code); {
+		n := 1
+		switch rest := code[i:]; {
+		case inText:
+			n = len(templateText.Find(rest))
+			if inText = false; rest[n-1] == '{' {
+				depths = append(depths, 0)
+			}
+		case rest[0] == '`':
+			inText = true
+		case rest[0] == '"' || rest[0] == '\'' || rest[0] == '/' && startsRegexp(b):
+			n = len(literals.Find(rest))
+		case rest[0] == ' ' || rest[0] == '\n':
+			n = len(rest) - len(bytes.TrimLeft(rest, " \n"))
+			if n == len(rest) || len(b) == 0 || isFree(b[len(b)-1], rest[:n], rest[n]) {
+				i, n = i+n, 0
+			}
+		case len(depths) > 0 && rest[0] == '{':
+			depths[len(depths)-1]++
+		case rest[0] == '}' && len(depths) == 0:
+			b = bytes.TrimSuffix(b, []byte(";"))
+		case rest[0] == '}':
+			if last := len(depths) - 1; depths[last] == 0 {
+				depths, inText = depths[:last], true
+			} else {
+				depths[last]--
+			}
+		}
+		b = append(b, code[i:i+n]...)
+		i += n
+	}
+	return b
+}
+
+// isFree reports whether the space between two signs of code can go. An end of a line can if the
+// statement goes on, or ends anyway.
+func isFree(before byte, space []byte, after byte) bool {
+	const words = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$#"
+	if bytes.IndexByte(space, '\n') >= 0 {
+		return strings.IndexByte("{([,;=>?:&|", before) >= 0 ||
+			strings.IndexByte(")].?:&|=}", after) >= 0
+	}
+	return (strings.IndexByte(words, before) < 0 || strings.IndexByte(words, after) < 0) &&
+		(before != after || strings.IndexByte("+-", before) < 0)
+}
+
+// startsRegexp reports whether a slash behind code begins a regular expression, or divides.
+func startsRegexp(code []byte) bool {
+	code = bytes.TrimRight(code, " \n")
+	return len(code) == 0 || strings.IndexByte("(,=:[!&|?{};>", code[len(code)-1]) >= 0 ||
+		bytes.HasSuffix(code, []byte("return"))
+}
+
 var (
-	ends   = regexp.MustCompile(`([{(,;])\n`)
-	braces = regexp.MustCompile(`\s*([{};])\s*`)
+	// up to the next expression within the template, or to its end
+	templateText = regexp.MustCompile("(?s)^(?:[^`\\\\$]|\\\\.|\\$+[^{`$])*(?:`|\\$+\\{|\\$+`|$)")
+	literals     = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` +
+		`/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\]|\\.)*\])+/)`)
+)
+
+// Spaces that a style does not need. No text in a style has one of these signs.
+var (
+	braces = regexp.MustCompile(`\s*(?:;?\s*(\})|([{;]))\s*`)
 	spaces = regexp.MustCompile(`([:,]) `)
 )
 

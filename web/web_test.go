@@ -164,13 +164,25 @@ func TestEachFileIsMadeInEachForm(t *testing.T) {
 func TestWhatIsSentHasAllButTheComments(t *testing.T) {
 	const file = "// one\nlet a = 1; // two\n\t/** three\n\t * @type {x} */\n\tb(`//c`);\n" +
 		"/* d */\n/** e */ (f);\n/* g */\n  h(/** @type {i} */ (j)); // k\n"
-	want := "let a = 1;b(`//c`);(f);h((j));"
+	want := "let a=1;b(`//c`);(f);h((j));"
 	if got := string(withoutComments("js/a.js", []byte(file))); got != want {
 		t.Errorf("it is %q", got)
 	}
+	for code, want := range map[string]string{
+		"a = b ? c\n\t: (d) => e;\nreturn f + +g - -h;": "a=b?c:(d)=>e;return f+ +g- -h;",
+		"a()\nb = \"c => d, e\" + ' f '":                "a()\nb=\"c => d, e\"+' f '",
+		"`a , ${b , `c ; ${{ d: 1 } } ;`} , $ { `":      "`a , ${b,`c ; ${{d:1}} ;`} , $ { `",
+		"if (/[/\"`] = \\/ ;/.test(a)) b = c / d / e":   "if(/[/\"`] = \\/ ;/.test(a))b=c/d/e",
+		"class A {\n\t#b = 1;\n\tget #c() {\n\t\treturn /,  /g;\n\t}\n}\nd": "class A{#b=1;" +
+			"get #c(){return/,  /g}}\nd",
+	} {
+		if got := string(withoutComments("js/a.js", []byte(code))); got != want {
+			t.Errorf("of %q stays %q", code, got)
+		}
+	}
 	const style = "/* a */\na, b:is(c, d) > e {\n\tf: g(1px + 2px, 3px) h;\n}\n" +
 		"@media (i: 1px) {\n\tj {}\n}\n"
-	want = "a,b:is(c,d) > e{f:g(1px + 2px,3px) h;}@media (i:1px){j{}}"
+	want = "a,b:is(c,d) > e{f:g(1px + 2px,3px) h}@media (i:1px){j{}}"
 	if got := string(withoutComments("css/a.css", []byte(style))); got != want {
 		t.Errorf("a style is %q", got)
 	}

@@ -24,8 +24,8 @@ var (
 		Detail: "Another socket of the key has ended this one."}
 )
 
-// LoggedInAs answers with the rights of a key, which a socket has from now on, and with the seconds
-// from its end to the cancels, if it has a session.
+// LoggedInAs answers with the rights of a key, which a socket has from now on, with the name of its
+// account, and with the seconds from its end to the cancels, if it has a session.
 func (c *Call) LoggedInAs(key *directory.Key, s *actors.Session) {
 	b := append(c.body[:0], `{"permissions":[`...)
 	first := true
@@ -39,7 +39,7 @@ func (c *Call) LoggedInAs(key *directory.Key, s *actors.Session) {
 		first = false
 		b = encode.Text(b, PermissionName(p))
 	}
-	b = append(b, ']')
+	b = encode.Text(append(b, `],"account":`...), key.Account.Name)
 	if s != nil {
 		b = strconv.AppendUint(append(b, `,"cancel_on_disconnect":`...), uint64(s.Seconds), 10)
 	}

@@ -79,7 +79,7 @@ account("balances are exact and live, and each change of them is told", {}, asyn
 	await says(page, ".balances", "USDT\\s+9,992,098\\.7648454322\\s");
 	await page.waitForFunction(() => document.querySelectorAll(".history tbody tr").length === 5);
 	const [got, paid] = await rows(page, "history");
-	assert.match(got, /\|Trade 1\|BTC\|\+0\.12345678\|BTC_USDT, order \d+, at 64,000\.01$/);
+	assert.match(got, /\|Trade 1\|BTC\|\+0\.12345678\|BTC\/USDT, order \d+, at 64,000\.01$/);
 	assert.match(paid, /\|Trade 1\|USDT\|-7,901\.2351545678\|/);
 	await exchange.operator("deposit", "alice", "ETH", "0.5");
 	await says(page, ".history tbody tr", "Deposit \\d+\\s+ETH\\s+\\+0\\.5");
@@ -92,16 +92,16 @@ account("a key is told what it may, and is remembered and forgotten", {}, async 
 	const key = await newKey("alice", "--permissions", "read");
 	await enterWith(page, key);
 	await go(page, "key");
-	await says(page, "#main", "Read the account.*not remembered.*Orders and withdraws\\s+100 a second");
+	await says(page, "#main", "Read the account.*not remembered.*Orders and withdrawals\\s+100 a second");
 	assert.equal(await page.innerText(".facts li"), "Read the account");
 	await page.click(".keep");
 	await says(page, "#main", "The key is remembered");
 	await accessible(page, "the key");
 	await page.reload();
-	await says(page, "#header > .account", key.key);
+	await says(page, "#header > .account", "alice");
 	await says(page, "#main", "The key is remembered");
 	await page.goto(`${exchange.base}/trade`); // the same key is remembered there
-	await says(page, "#header > .account", key.key);
+	await says(page, "#header > .account", "alice");
 	await page.goBack();
 	await page.click(".forget");
 	await page.waitForFunction(async () => (await indexedDB.databases()).length === 0);
@@ -111,13 +111,13 @@ account("a key is told what it may, and is remembered and forgotten", {}, async 
 account("sections have addresses, and a lost connection is told and found again",
 	{ at: "#key", allowed: unreachable }, async (page) => {
 		await enter(page, "alice");
-		await says(page, "h2", "Key");
+		await says(page, "h2", "API key");
 		await go(page, "balances");
 		await says(page, "h2", "Balances");
 		assert.equal(new URL(page.url()).hash, "#balances");
 		await says(page, ".history", "Deposit 1");
 		await page.goBack();
-		await says(page, "h2", "Key");
+		await says(page, "h2", "API key");
 		await page.goForward();
 		await exchange.kill();
 		await shows(page, "reconnecting");
@@ -147,7 +147,7 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "ETH_BTC", type: "sell",
 		amount: "1.5", price: "0.061234", client_order_id: "-1-x" });
 	await says(page, `tr[data-id="${oid}"]`,
-		"ETH_BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.5\\s+0\\s+–\\s+Open");
+		"ETH/BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.5\\s+0\\s+–\\s+Open");
 	await exchange.order("alice", "ETH_BTC", "buy", "0.5", "0.061234");
 	await says(page, `tr[data-id="${oid}"]`, "0\\.061234\\s+0\\.061234\\s+1\\.5\\s+0\\.5\\s+0 BTC\\s+Open");
 	assert.equal((await rows(page, "orders")).length, first + 1);
@@ -166,12 +166,12 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 		`${oid},'-1-x,ETH_BTC,sell,limit,gtc,0\\.061234,0\\.061234,,1\\.5,0\\.5,0,BTC,,,,active,$`));
 	assert.equal(rest.length, 0);
 	await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
-	await says(page, "#main", "There is nothing");
+	await says(page, "#main", "Nothing yet");
 	await page.fill("[name=from]", "");
 	await page.fill("[name=to]", local(before));
 	await page.selectOption("[name=status]", "2");
 	await page.click(".show");
-	await says(page, "#main", "There is nothing");
+	await says(page, "#main", "Nothing yet");
 	await page.fill("[name=to]", "");
 	await page.click(".show");
 	await says(page, `tr[data-id="${oid}"]`, "Cancelled");
@@ -202,10 +202,10 @@ account("orders look like what they are, with what they were filled at, here and
 		const said = "Limit\\s+65,000\\s+65,000\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC.*" +
 			"Market\\s+Market\\s+64,500\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC";
 		await says(page, ".orders tbody", said);
-		for (const form of ["Limit, iceberg showing 0\\.5\\s+66,000\\s+–",
+		for (const form of ["Limit, iceberg: visible 0\\.5\\s+66,000\\s+–",
 			"Stop-limit, trigger ≤ 60,000\\s+59,000", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+–",
 			"stop ≤ 58,000 at 57,000\\s+71,000",
-			"Limit, until \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
+			"Limit, good till \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
 		const [, titles, ...lines] = await csv(page);
 		const [, oco, , , iceberg, , market] = lines.map((line) =>
 			Object.fromEntries(titles.split(",").map((t, i) => [t, line.split(",")[i]])));
@@ -309,9 +309,9 @@ const codeOf = (id) => until(`the code of withdraw ${id} is mailed`, async () =>
 account("a withdraw goes from the form to the operator's approval, live", { allowed: refused }, async (page) => {
 	await enter(page, "alice");
 	await go(page, "withdraws");
-	await says(page, ".withdraw", "Free: \\d+.*BTC");
+	await says(page, ".withdraw", "Available: \\d+.*BTC");
 	await ask(page, "0.5");
-	await says(page, ".outcome", "Withdraw \\d+ is asked for");
+	await says(page, ".outcome", "Withdrawal \\d+ requested");
 	await page.waitForFunction(() => document.activeElement?.id.startsWith("code-"));
 	const [{ id, status, amount }] = await withdraws("alice");
 	assert.deepEqual([status, amount], [10, 0.5]);
@@ -324,13 +324,13 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await accessible(page, "a wrong code");
 	await page.fill(`#code-${id}`, await codeOf(id));
 	await page.press(`#code-${id}`, "Enter");
-	await says(page, ".outcome", "is confirmed");
+	await says(page, ".outcome", "Withdrawal \\d+ confirmed");
 	await says(page, row, "Verified: waits for the operator");
 	await go(page, "balances");
 	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.5\\s");
 	await exchange.operator("withdraw", "approve", String(id));
 	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\s");
-	await says(page, ".history", `Withdraw ${id}\\s+BTC\\s+-0\\.5\\s+to ${BTC}`);
+	await says(page, ".history", `Withdrawal ${id}\\s+BTC\\s+-0\\.5\\s+to ${BTC}`);
 	await go(page, "withdraws");
 	await says(page, row, "Approved");
 	assert.equal(await page.$(`${row} .cancel`), null);
@@ -363,7 +363,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await enter(page, "bob");
 	await page.focus('#sections a[href="#withdraws"]');
 	await key("Enter");
-	await says(page, "h2", "Withdraws");
+	await says(page, "h2", "Withdrawals");
 	await page.waitForSelector(".withdraws .muted, table.withdraws");
 	const to = async (selector) => until(`the focus is on ${selector}`, async () => {
 		await key("Tab");
@@ -387,7 +387,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await key("Control+a");
 	await page.keyboard.type(BTC);
 	await key("Enter");
-	await says(page, ".outcome", "Not enough BTC: free \\S+, needed 1,000");
+	await says(page, ".outcome", "Not enough BTC: available \\S+, needed 1,000");
 	await page.focus("[name=address]");
 	await key("Shift+Tab", "Control+a");
 	await page.keyboard.type("0.125");
@@ -395,7 +395,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await page.waitForFunction(() => document.activeElement?.id.startsWith("code-"));
 	await to(".cancel");
 	await key("Enter");
-	await says(page, ".outcome", "Withdraw \\d+ is cancelled");
+	await says(page, ".outcome", "Withdrawal \\d+ cancelled");
 	await says(page, ".withdraws tbody tr", "0\\.125.*Canceled");
 	assert.equal((await withdraws("bob"))[0].status, 50);
 });
@@ -411,7 +411,7 @@ account("a withdraw without an answer is found, once",
 	{ base: () => relay.base, allowed: unreachable }, async (page) => {
 		await enter(page, "bob");
 		await go(page, "withdraws");
-		await says(page, ".withdraw", "Free: \\d+.*BTC");
+		await says(page, ".withdraw", "Available: \\d+.*BTC");
 		const before = (await withdraws("bob")).length;
 		const count = async () => (await withdraws("bob")).length - before;
 		let lost; // it arrives, its answer does not
@@ -425,7 +425,7 @@ account("a withdraw without an answer is found, once",
 		assert.equal(await count(), 1);
 		await lost();
 		relay.cut();
-		await says(page, ".outcome", "The exchange has it: withdraw \\d+");
+		await says(page, ".outcome", "Withdrawal \\d+ requested\\.$");
 		await page.waitForFunction(() => sessionStorage.getItem("withdraws") === "[]");
 		await shows(page, "live");
 		await says(page, ".ask", "Withdraw BTC");
@@ -439,7 +439,7 @@ account("a withdraw without an answer is found, once",
 		await page.waitForSelector('.pending[data-state="unseen"]');
 		await accessible(page, "a withdraw that was not seen");
 		await page.click(".pending .again");
-		await says(page, ".outcome", "Withdraw \\d+ is asked for");
+		await says(page, ".outcome", "Withdrawal \\d+ requested");
 		const [newest, older] = await withdraws("bob");
 		assert.equal(await count(), 2);
 		for (const w of [newest, older]) assert.match(w.client_id, /^web-[\w-]{22}$/);

@@ -54,7 +54,7 @@ terminal("a key logs in, and nothing has the text of its secret", { allowed: ref
 	await page.check("[name=keep]");
 	await enter(page, key, secret);
 	await page.waitForSelector("body.trader");
-	assert.equal(await page.innerText("#header > .account"), key);
+	assert.equal(await page.innerText("#header > .account"), "alice");
 	const kept = () => page.evaluate(async () => {
 		const request = indexedDB.open("key");
 		await new Promise((done) => (request.onsuccess = done));
@@ -96,6 +96,7 @@ terminal("a log-in is of all tabs and both pages, until the last one closes or i
 		const early = await visit("/trade"); // before there is a session
 		await trade(page, "alice");
 		const key = await of(page);
+		assert.equal(key, "alice", "the account's name, and not a key");
 		await in_(early, key);
 		await page.reload();
 		await page.waitForSelector("body.trader");
@@ -107,7 +108,7 @@ terminal("a log-in is of all tabs and both pages, until the last one closes or i
 		await page.click("dialog .leave");
 		for (const p of [page, early, account]) await in_(p, "Log in");
 		await enter(page, plain.key, plain.secret);
-		for (const p of [page, early, account]) await in_(p, plain.key);
+		for (const p of [page, early, account]) await in_(p, "alice");
 		const refused = [];
 		for (const p of [page, early, account]) {
 			p.on("response", (answer) => answer.status() === 401 && refused.push(answer.url()));
@@ -115,7 +116,7 @@ terminal("a log-in is of all tabs and both pages, until the last one closes or i
 		for (let i = 0; i < 2; i++) {
 			await Promise.all([page, early, account].map(async (p) => {
 				await p.reload();
-				await in_(p, plain.key);
+				await in_(p, "alice");
 			}));
 		}
 		await says(account, ".history", "Deposit 1");
@@ -123,7 +124,7 @@ terminal("a log-in is of all tabs and both pages, until the last one closes or i
 		assert.doesNotMatch(await page.innerText("#panel-own"), /refused a nonce/);
 		for (const p of [early, account]) await p.close();
 		await page.goto(`${exchange.base}/account`);
-		await in_(page, plain.key);
+		await in_(page, "alice");
 		const last = await context.newPage();
 		await page.close(); // so there is no tab of the exchange
 		await last.goto(`${exchange.base}/trade`);
@@ -149,7 +150,7 @@ terminal("a pasted text logs in, a key that ends is told, and so is a frozen acc
 	await exchange.operator("key", "revoke", key);
 	await says(page, ".login .wrong", "\\w+");
 	await enter(page, key, secret);
-	await says(page, ".login .wrong", "has ended");
+	await says(page, ".login .wrong", "was revoked");
 	await page.click("dialog .done");
 	await trade(page, "bob");
 	await exchange.operator("account", "freeze", "bob");
@@ -185,7 +186,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 	await says(page, ".outcome", "Order placed: \\d+\\.");
 	await open(page, 1);
 	assert.match((await rows(page))[0],
-		/\|BTC_USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Amend\s+Cancel$/);
+		/\|BTC\/USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Amend\s+Cancel$/);
 	await page.waitForSelector("#panel-book .sell .mark:not([hidden])");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.12345678", "64000.5");
 	await says(page, "#panel-own .orders", "0\\.17654322\\s+0\\.12345678\\s+Open");
@@ -197,7 +198,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 		"BTC\\s+99\\.87654322\\s+0\\.17654322\\s+99\\.70000000");
 	await page.click('button:has-text("Open orders")');
 	await page.click("#panel-own tbody .cancel");
-	await says(page, "#panel-own .told", "is cancelled");
+	await says(page, "#panel-own .told", "Order \\d+ cancelled");
 	await open(page, 0);
 	await exchange.order("bob", "BTC_USDT", "buy", "0.05", "63000");
 	await fill(page, "sell", "63000", "0.02");
@@ -223,7 +224,7 @@ terminal("what is wrong is told where it is wrong", {}, async (page) => {
 	await page.selectOption("[name=type]", "market");
 	await page.fill("#form-amount", "0.1");
 	await send(page);
-	await says(page, ".outcome", "Nothing to trade with on BTC_USDT");
+	await says(page, ".outcome", "Nothing to trade with on BTC/USDT");
 	assert.equal((await exchange.get("bob", "/api/v1/orders/own/?status=1")).length, 0);
 });
 
@@ -254,7 +255,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.click(".more summary");
 	await page.fill("#form-display", "0.1");
 	order = await outcome("post-only", "Order placed: \\d+\\.");
-	await says(page, "#panel-own .orders", "Limit, iceberg showing 0\\.1, Post-only");
+	await says(page, "#panel-own .orders", "Limit, iceberg: visible 0\\.1, Post-only");
 	assert.deepEqual([order.post_only, order.display_amount], [true, 0.1]);
 	await page.fill("#form-display", "");
 	await page.selectOption("[name=force]", "fok");
@@ -276,7 +277,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	assert.equal(order.oco_trigger_price, 60000);
 	await page.click("#panel-own .all");
 	await page.click("dialog .yes");
-	await says(page, "#panel-own .told", "4 orders of BTC_USDT cancelled");
+	await says(page, "#panel-own .told", "4 orders of BTC/USDT cancelled");
 	await open(page, 0);
 	await cancelAll("alice");
 });
@@ -332,7 +333,7 @@ terminal("self-trade prevention is chosen, and what it has cancelled is told", {
 		await says(page, ".outcome", form);
 		return (await exchange.get("alice", "/api/v1/orders/own/?limit=1"))[0];
 	};
-	let order = await buys("cancel_newest", "the rest is cancelled: it met your own order");
+	let order = await buys("cancel_newest", "the rest is cancelled: self-trade prevention");
 	assert.deepEqual([order.self_trade, order.status], ["cancel_newest", 2]);
 	order = await buys("", "0\\.20000000 filled at 64,000");
 	assert.equal(order.self_trade, undefined);
@@ -395,20 +396,20 @@ terminal("own orders and trades are of all pairs or of one, and the choice is ke
 		await trade(page, "alice");
 		await says(page, "#panel-own .bar", "Open orders \\(2\\)");
 		await page.click('button:has-text("My trades")');
-		await says(page, "#panel-own .trades", "ETH_BTC.*BTC_USDT");
+		await says(page, "#panel-own .trades", "ETH/BTC.*BTC/USDT");
 		await page.click("#panel-own .one");
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
 		const pairs = () => page.$$eval("#panel-own .trades td:nth-child(2)",
 			(list) => [...new Set(list.map((cell) => cell.innerText))]);
-		await until("one pair", async () => String(await pairs()) === "BTC_USDT");
+		await until("one pair", async () => String(await pairs()) === "BTC/USDT");
 		await page.keyboard.press("/");
 		await page.keyboard.type("ethb");
 		await page.keyboard.press("Enter");
-		await until("the other pair", async () => String(await pairs()) === "ETH_BTC");
+		await until("the other pair", async () => String(await pairs()) === "ETH/BTC");
 		await page.reload();
 		await page.waitForSelector("body.trader");
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
-		assert.equal(await page.getAttribute("#panel-own .one", "aria-pressed"), "true");
+		assert.equal(await page.getAttribute("#panel-own .one", "aria-checked"), "true");
 		await page.click("#panel-own .one");
 		await says(page, "#panel-own .bar", "Open orders \\(2\\)");
 		await cancelAll("alice");
@@ -515,7 +516,7 @@ terminal("an order without an answer is found, once",
 		await page.waitForSelector('#panel-own tr[data-state="sending"]');
 		await until("the order is in", async () => (await own()).length === 1);
 		relay.cut();
-		await says(page, ".outcome", "The exchange has it: order \\d+");
+		await says(page, ".outcome", "Order placed: \\d+");
 		await open(page, 1);
 		await page.waitForFunction(() => sessionStorage.getItem("orders") === "[]");
 		await shows(page, "live");
@@ -591,7 +592,7 @@ terminal("from the log-in to a cancelled order by keyboard alone", {}, async (pa
 	await key("Escape", "c", "C"); // of no order, and by caps lock
 	await key("o", "c");
 	await open(page, 0);
-	await says(page, "#panel-own .told", "^Order \\d+ is cancelled");
+	await says(page, "#panel-own .told", "^Order \\d+ cancelled");
 });
 
 for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
@@ -651,7 +652,7 @@ terminal("on a phone tables fit, say the type and can cancel, and Back closes wh
 		}
 		await page.click("#tab-own");
 		await accessible(page, "own orders on a phone");
-		for (const type of ["iceberg showing", "58,000\\.01 at 57,000\\.01"]) {
+		for (const type of ["iceberg: visible", "58,000\\.01 at 57,000\\.01"]) {
 			await says(page, "#panel-own .orders", type);
 		}
 		for (let n = 1; n >= 0; n--) {

@@ -62,7 +62,7 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.fill(`${form} [name=amount]`, "0.4");
 	await page.press(`${form} [name=amount]`, "Enter");
 	await closed(page);
-	await says(page, told, `^Order ${id} is changed: price 64000.5, amount 0.4. Its place is kept`);
+	await says(page, told, `^Order ${id} amended: price 64,000.5, amount 0.4. Queue position kept`);
 	await says(page, "#panel-own .orders", "64,000\\.50\\s+0\\.40\\s+0\\.00\\s+Open");
 	await page.keyboard.press("o");
 	await page.keyboard.press("e");
@@ -70,10 +70,10 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.keyboard.press("ControlOrMeta+A");
 	await page.keyboard.type("63000");
 	await page.keyboard.press("Enter");
-	await says(page, told, "Its place is lost\\. 0\\.10000000 filled at 63,000\\.00 on average");
+	await says(page, told, "Queue position lost\\. 0\\.10000000 filled at 63,000\\.00 on average");
 	await says(page, "#panel-own .orders", "63,000\\.00\\s+0\\.30\\s+0\\.10\\s+Open");
 	await change(page, { amount: "0.1" });
-	await says(page, told, `Order ${id} is changed.*the rest is cancelled: changed to what was`);
+	await says(page, told, `Order ${id} amended.*the rest is cancelled: amended to what was`);
 	await open(page, 0);
 });
 
@@ -86,7 +86,7 @@ terminal("what is wrong with a change is told where it is wrong", {}, async (pag
 	await says(page, "#wrong-amend-price", "\\w+");
 	await accessible(page, "a refused change");
 	await retype(page, { price: "64000", amount: "1000" });
-	await says(page, form, "Not enough BTC: free 9[\\d.]+, needed 999");
+	await says(page, form, "Not enough BTC: available 9[\\d.]+, needed 999");
 	await retype(page, { amount: "1.00000001", display_amount: "0.00000001" });
 	await says(page, "#wrong-amend-display_amount", "\\w+");
 	await page.keyboard.press("Escape");
@@ -104,7 +104,7 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 	await says(page, form, "would trigger the order at once");
 	await retype(page, { trigger_price: "61000" });
 	await closed(page);
-	await says(page, "#panel-own .orders", "Stop-limit 61000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger ≤ 61,000.*Waiting");
 	assert.equal((await order(id)).trigger_price, 61000);
 	await page.click("#panel-own .cancel");
 	await open(page, 0);
@@ -113,7 +113,7 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 		oco_trigger_price: "60000", oco_price: "59000" });
 	await change(page, { trigger_price: "61500", display_amount: "0.2" });
 	await closed(page);
-	await says(page, told, `Order ${id} is changed`);
+	await says(page, told, `Order ${id} amended`);
 	const { oco_trigger_price, display_amount } = await order(id);
 	assert.deepEqual([oco_trigger_price, display_amount], [61500, 0.2]);
 });
@@ -137,7 +137,7 @@ terminal("the end of an order is changed, in the reader's own time", { timezoneI
 		await accessible(page, "a refused end");
 		await retype(page, { expire_time: written(day + 7 * 86400) });
 		await closed(page);
-		await says(page, told, `^Order ${id} is changed`);
+		await says(page, told, `^Order ${id} amended`);
 		assert.equal((await order(id)).expire_time, day + 7 * 86400);
 	});
 
@@ -147,7 +147,7 @@ terminal("an order that is filled while its form is open says so", {}, async (pa
 	await exchange.order("bob", "BTC_USDT", "buy", "0.25", "64000");
 	await says(page, form, "Filled: 0\\.25 of 1");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.75", "64000");
-	await says(page, form, "is not open any more");
+	await says(page, form, "is no longer open");
 	assert(await page.isDisabled(`${form} .main`));
 });
 
@@ -175,7 +175,7 @@ const mocked = {};
 terminal("each answer to a change is told", { init: between(mocked) }, async (page) => {
 	const id = await place(page, { amount: "1", price: "64000" });
 	const answers = [[429, { detail: "Throttled" }, "Too many requests. Try again in 3 s"],
-		[401, { detail: "Unknown key" }, "The key has ended"],
+		[401, { detail: "Unknown key" }, "Key revoked"],
 		[403, { detail: "The account is frozen." }, "The account is frozen"],
 		[400, { error: "The order would trade at once, and is post-only" }, "would trade at once"]];
 	for (const [status, body, words] of answers) {
@@ -192,19 +192,19 @@ terminal("each answer to a change is told", { init: between(mocked) }, async (pa
 	await accessible(page, "a change that was not done");
 	mocked.answer = undefined;
 	await page.click("#panel-own .again");
-	await says(page, told, `Order ${id} is changed: price 64000, amount 0.9`);
+	await says(page, told, `Order ${id} amended: price 64,000, amount 0.9`);
 
 	const unknown = { status: 503, body: { detail: "No answer", code: "outcome_unknown" } };
 	Object.assign(mocked, { answer: unknown, passes: true, holds: true });
 	await change(page, { amount: "0.8" });
-	await says(page, told, `The exchange has the change of order ${id}`); // asked by REST
+	await says(page, told, `Order ${id} amended`); // asked by REST
 	await page.waitForFunction(() => sessionStorage.getItem("amends") === "[]");
 	assert.equal((await order(id)).amount_original, 0.8);
 
 	Object.assign(mocked, { passes: false, holds: false });
 	await change(page, { amount: "0.7" });
 	await row(page, "unknown");
-	await says(page, told, "whether order \\d+ is changed is unknown");
+	await says(page, told, "whether order \\d+ was amended is unknown");
 	await row(page, "unseen");
 	mocked.answer = { status: 429, body: {}, retry_after: 1 }; // does not tell of the first
 	await page.click("#panel-own .again");
@@ -221,7 +221,7 @@ terminal("a change of an order that is closed already is told", { init: between(
 		held.holds = true; // the answer comes before the event
 		await exchange.order("bob", "BTC_USDT", "buy", "1", "64000");
 		await change(page, { price: "65000" });
-		await says(page, told, `Order ${id} was not changed, because it is not open: Order already`);
+		await says(page, told, `Order ${id} was not amended, because it is not open: Order already`);
 	});
 
 terminal("a change without an answer is found, and is sent again only by hand",
@@ -233,7 +233,7 @@ terminal("a change without an answer is found, and is sent again only by hand",
 		await says(page, "#panel-own .orders", "64,000\\.00.*Amending");
 		await until("the order is changed", async () => (await order(id)).price === 65000);
 		relay.cut();
-		await says(page, told, `The exchange has the change of order ${id}`);
+		await says(page, told, `Order ${id} amended`);
 		await says(page, "#panel-own .orders", "65,000\\.00.*Open");
 		await page.waitForFunction(() =>
 			!document.querySelector("#panel-form .main").disabled);
@@ -246,11 +246,11 @@ terminal("a change without an answer is found, and is sent again only by hand",
 		await row(page, "unseen");
 		assert.equal((await order(id)).price, 65000);
 		await page.click("#panel-own .again");
-		await says(page, told, `Order ${id} is changed: price 66000`);
+		await says(page, told, `Order ${id} amended: price 66,000`);
 		relay.up = false;
 		await change(page, { price: "67000" });
 		await row(page, "sending");
 		await exchange.order("bob", "BTC_USDT", "buy", "1", "66000");
 		relay.cut();
-		await says(page, told, `Order ${id} is not open any more; 1 of 1 were filled`);
+		await says(page, told, `Order ${id} is no longer open; 1 of 1 were filled`);
 	});

@@ -67,7 +67,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await page.click(".account");
 		await page.click('dialog .demo button:has-text("alice")');
 		await page.waitForSelector("body.trader");
-		await says(page, ".sums", "Free.*\\d");
+		await says(page, ".sums", "Available.*\\d");
 		const price = who === "an observer" ? "64000.5" : "64001.5";
 		await page.click("#form-side-sell");
 		await page.fill("#form-price", price);
@@ -82,7 +82,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await says(page, "#panel-own .trades", "Sell\\s+64,00\\d\\.50\\s+0\\.10");
 		await page.click('button:has-text("Open orders")');
 		await page.click('#panel-own tbody button:has-text("Cancel")');
-		await says(page, "#panel-own .told", "is cancelled");
+		await says(page, "#panel-own .told", "Order \\d+ cancelled");
 		await page.goto(`${at.base}/account`);
 		await shows(page, "live");
 		await page.click(".enter");
@@ -93,7 +93,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await processes[leader].operator("deposit", "alice", "ETH", "0.5");
 		await says(page, ".history tbody tr", "Deposit \\d+\\s+ETH\\s+\\+0\\.5");
 		await page.click('#sections a[href="#orders"]');
-		await says(page, "#main", "BTC_USDT.*Cancelled");
+		await says(page, "#main", "BTC/USDT.*Cancelled");
 		await page.click('#sections a[href="#withdraws"]');
 		await page.click('#sections a[href="#key"]');
 		await says(page, "#main", "Read the account");

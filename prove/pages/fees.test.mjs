@@ -60,7 +60,7 @@ async function enter(page, account) {
 }
 
 /** costs waits until the form says what a trade costs at most. */
-const costs = (page, fee) => says(page, ".sums", `Fee, at most\\s+${fee} BTC`);
+const costs = (page, fee) => says(page, ".sums", `Max\\. fee\\s+${fee} BTC`);
 
 /** LONG is longer than any timer but that of fees, in milliseconds. */
 const LONG = 50_000;
@@ -141,7 +141,7 @@ test("a key that may not read is shown no fee, and asks for none", () => visit(b
 		await enter(page, "carol");
 		await page.waitForSelector("body.trader");
 		await fill(page, "buy", "50", "1");
-		await says(page, ".sums", "Fee, at most\\s+–\\s");
+		await says(page, ".sums", "Max\\. fee\\s+–\\s");
 		assert.equal(page.reads, 0);
 	}));
 
@@ -183,7 +183,7 @@ terminal("fees are asked for after a lost connection, and are those of the accou
 		await enter(page, "bob");
 		await page.waitForSelector("body.trader");
 		await until("fees are asked for", () => pass);
-		await says(page, ".sums", "Fee, at most\\s+–\\s"); // none of another account's
+		await says(page, ".sums", "Max\\. fee\\s+–\\s"); // none of another account's
 		await pass();
 		await costs(page, "0.001");
 		await usual();

@@ -127,7 +127,7 @@ terminal("a limit far through the market, or its trigger, asks", {}, async (page
 	await page.click("dialog .main");
 	await says(page, "dialog:last-of-type", "6\\.07% worse than the trigger, 66,000\\.00");
 	await page.click("dialog .yes");
-	await says(page, "#panel-own .told", "is changed: price 70000");
+	await says(page, "#panel-own .told", "amended: price 70,000");
 });
 
 terminal("a market order shows what it would do, and asks when it goes far", { account: "bob" },
@@ -192,26 +192,26 @@ terminal("too little money disables the button, and no amount is negative", { ac
 
 terminal("all orders are cancelled only after a question", {}, async (page) => {
 	await page.keyboard.press("Shift+C");
-	await says(page, "#panel-own .told", "There are no open orders of BTC_USDT");
+	await says(page, "#panel-own .told", "There are no open orders of BTC/USDT");
 	await place("alice", "buy", "0.1", "60000");
 	await place("alice", "buy", "0.1", "61000");
 	await open(page, 2);
 	await page.keyboard.press("Shift+C");
-	await says(page, question, "Cancels 2 open orders of BTC_USDT");
+	await says(page, question, "Cancels 2 open orders of BTC/USDT");
 	await accessible(page, "a question");
 	await no(page);
 	await page.click("#panel-own .all");
 	await says(page, question, "Cancels 2 open orders");
 	assert.equal((await exchange.get("alice", "/api/v1/orders/own/?status=1")).length, 2);
 	await page.keyboard.press("Enter");
-	await says(page, "#panel-own .told", "2 orders of BTC_USDT cancelled");
+	await says(page, "#panel-own .told", "2 orders of BTC/USDT cancelled");
 	await open(page, 0);
 });
 
 terminal("numbers are taken as the page shows them, and what could be two asks", {},
 	async (page) => {
 		await fill(page, "buy", "60,100.00", "0.1");
-		await says(page, ".sums", "Free afterwards\\s+\\d");
+		await says(page, ".sums", "After order\\s+\\d");
 		await send(page);
 		await says(page, ".outcome", "Order placed");
 		assert.equal((await newest("alice")).price, 60100);
@@ -227,7 +227,7 @@ terminal("numbers are taken as the page shows them, and what could be two asks",
 		await page.click("#panel-own .amend");
 		await page.fill("dialog [name=price]", "60,200.5");
 		await page.click("dialog .main");
-		await says(page, "#panel-own .told", "price 60200\\.5");
+		await says(page, "#panel-own .told", "price 60,200\\.5");
 	});
 
 terminal("a page in German writes what it reads itself", { locale: "de-DE", account: "bob" },
@@ -242,4 +242,35 @@ terminal("a page in German writes what it reads itself", { locale: "de-DE", acco
 		await page.fill("#form-price", "1.234");
 		await send(page);
 		await says(page, "#wrong-form-price", "could be 1234 or 1,234");
+	});
+
+terminal("words are a trader's, pairs are BTC/USDT, and what does nothing is not there",
+	{ account: "bob" }, async (page) => {
+		assert.equal(await page.innerText("#header > .account"), "bob");
+		await says(page, "#panel-own", "No open orders");
+		assert.equal(await page.$("#panel-own .all"), null);
+		const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "BTC_USDT",
+			type: "sell", amount: "1", price: "90000", display_amount: "0.1" });
+		await says(page, "#panel-own .orders", "BTC/USDT.*Limit, iceberg: visible 0\\.1");
+		await says(page, "#panel-own .all", "Cancel all of BTC/USDT");
+		assert.equal(await page.innerText("#panel-own thead tr > :last-child"), "");
+		const one = page.getByRole("switch", { name: "This pair only" });
+		for (const is of ["true", "false"]) {
+			await one.click();
+			await page.waitForSelector(`.one[aria-checked=${is}]`);
+		}
+		await page.click("#form-side-sell");
+		await page.click(".more summary");
+		for (const type of ["limit", "market", "stop", "stopMarket", "oco"]) {
+			await page.selectOption("[name=type]", type);
+			const said = await page.innerText("body");
+			assert.doesNotMatch(said, /[A-Z]_[A-Z]|Stays|Meets own|\bFree\b|Show only|As a$/m, type);
+			assert.match(said, /Time in force.*Self-trade\s+prevention.*Available.*After order/s, type);
+		}
+		await page.selectOption("[name=force]", "slide");
+		await page.click(".amend");
+		await says(page, "dialog", "BTC/USDT, .*Limit, iceberg: visible 0\\.1.*queue position");
+		await page.click("dialog .done");
+		await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
+		await page.waitForSelector("#panel-own .all", { state: "detached" });
 	});

@@ -41,7 +41,7 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		await open(page, 1);
 		assert.equal(await toasts(page), "");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
-		await told(page, `Order ${sell}, Sell BTC_USDT, Limit: Filled: 0\\.1 of 0\\.3; `
+		await told(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3; `
 			+ "0\\.1.* filled at 64,000\\.00 on average");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
 		await told(page, `Order ${sell}, .*: Filled completely; 0\\.2.* filled at 64,000`);
@@ -49,7 +49,7 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		await accessible(page, "a toast");
 		await exchange.order("bob", "BTC_USDT", "sell", "0.1", "65000");
 		await place({ type: "buy", amount: "0.1", price: "65000" });
-		await told(page, `Order ${stop}, Buy BTC_USDT, Stop-limit.*: Triggered`);
+		await told(page, `Order ${stop}, Buy BTC/USDT, Stop-limit.*: Triggered`);
 		const plain = await place({ type: "buy", amount: "0.1", price: "59000" });
 		for (const id of [stop, plain]) {
 			await exchange.operator("order", "cancel", String(id));
@@ -57,7 +57,7 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		}
 		const due = await place({ type: "buy", amount: "0.1", price: "60000", time_in_force: "gtd",
 			expire_time: Math.floor(Date.now() / 1000) + 3 });
-		await told(page, `Order ${due}, .*: the rest is cancelled: its time was over`);
+		await told(page, `Order ${due}, .*: the rest is cancelled: expired`);
 		await page.click("#toasts p:last-child button");
 		await page.waitForFunction((id) =>
 			!document.querySelector("#toasts").innerText.includes(id), String(due));
@@ -67,7 +67,7 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		const before = await toasts(page);
 		await open(page, 1);
 		await page.click("#panel-own .cancel"); // said beside the table
-		await says(page, "#panel-own .told", "is cancelled");
+		await says(page, "#panel-own .told", "Order \\d+ cancelled");
 		await open(page, 0);
 		assert.equal(await toasts(page), before);
 	});
@@ -97,7 +97,7 @@ terminal("what happens while the page is hidden is in its title, and may be hear
 	await open(page, 1);
 	await hide(page, true);
 	await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
-	await until("a mark", async () => /^\(1\) .*BTC_USDT/.test(await page.title()));
+	await until("a mark", async () => /^\(1\) .*BTC\/USDT/.test(await page.title()));
 	const [sound, body] = await page.evaluate(() => window.said);
 	assert.equal(sound, "sound");
 	assert.match(body, /^Order \d+, .*Filled completely/);

@@ -45,7 +45,7 @@ const alice = (name, exchange, init, body) => test(name, () =>
 		await page.click('dialog .demo button:has-text("alice")');
 		await page.waitForSelector("body.trader");
 		await page.waitForSelector("dialog", { state: "detached" });
-		await says(page, ".sums", "Free.*\\d");
+		await says(page, ".sums", "Available.*\\d");
 		await body(page);
 	}));
 
@@ -153,7 +153,7 @@ for (const [form, ...flags] of [["text"], ["JSON", "--json"]]) {
 			assert.equal(await page.inputValue("[name=secret]"), "");
 			await page.click(".login .main");
 			await page.waitForSelector("body.trader");
-			assert.equal(await page.innerText("#header > .account"), key);
+			assert.equal(await page.innerText("#header > .account"), "bob");
 		}));
 }
 

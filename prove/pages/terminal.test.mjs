@@ -40,7 +40,7 @@ terminal("a visitor sees the market without a key", {}, async (page) => {
 	await page.waitForFunction(() => document.querySelectorAll("#panel-trades tbody tr").length === 3);
 	assert.match((await texts(page, "#panel-trades tbody tr"))[0], /^▼\s*Sell\s+63,990\.00\s+0\.00500\s+\d\d:\d\d:\d\d$/);
 	await page.waitForFunction(() => document.querySelector(".day .last dd").textContent === "63,990.00");
-	assert.equal(await page.title(), "63,990.00 BTC_USDT");
+	assert.equal(await page.title(), "63,990.00 BTC/USDT");
 	await page.waitForFunction(() => /\d/.test(document.querySelector("#panel-book .buy [role=row]")?.innerText) && /[1-9]/.test(document.querySelector("#depth .words")?.textContent.replace("1%", "")));
 	const rows = await texts(page, "#panel-book .buy [role=row]");
 	assert.equal(rows[0].replace(/\s+/g, " "), "63,990.00 0.00500 0.00500");
@@ -100,7 +100,7 @@ terminal("the local book is the exchange's under the same update id", {}, async 
 terminal("halts and maintenance are seen live, and a message is text", {}, async (page) => {
 	await exchange.operator("pair", "halt", "BTC_USDT");
 	await shows(page, "halted");
-	assert.match(await page.textContent("#notice"), /BTC_USDT is halted/);
+	assert.match(await page.textContent("#notice"), /BTC\/USDT is halted/);
 	await accessible(page, "halted");
 	await exchange.operator("pair", "resume", "BTC_USDT");
 	await shows(page, "live");

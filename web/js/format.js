@@ -80,6 +80,9 @@ export function exactly(text) {
 export const fixed = (n, digits) =>
 	n.toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
+/** pairOf writes the names of pairs within a text as readers know them. @param {string} text */
+export const pairOf = (text) => text.replace(/\b([A-Z\d]+)_([A-Z\d]+)\b/g, "$1/$2");
+
 /** percent writes a share with its sign. @param {number} n */
 export const percent = (n) =>
 	n.toLocaleString(undefined, { style: "percent", signDisplay: "exceptZero", minimumFractionDigits: 2, maximumFractionDigits: 2 });

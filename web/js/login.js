@@ -137,7 +137,8 @@ export function openAccount(session) {
 		dialog.close();
 	};
 	render(html`
-		<dl class="keys"><div><dt>${text.key}</dt><dd>${session.key}</dd></div>
+		<dl class="keys"><div><dt>${text.account}</dt><dd>${session.account}</dd></div>
+			<div><dt>${text.key}</dt><dd>${session.key}</dd></div>
 			<div><dt>${text.permissions}</dt><dd>${session.permissions.join(", ")}</dd></div></dl>
 		<p class="muted">${session.isShared ? text.shared : text.alone}</p>
 		<p class="demo"><button type="button" class="leave" @click=${leave}>${text.logOut}</button>

@@ -1,6 +1,7 @@
 // The log-in with one key, over the one connection, and what is asked for in its name.
 import { bodyOf, Refusal, request } from "./api.js";
 import { begin, end, join, keep, kept, remember, remembered, sign } from "./keys.js";
+import { text } from "./text/en.js";
 
 /** @typedef {import("./stream.js").Stream} Stream */
 /** @typedef {{status: number, body: any, retryAfter: number}} Answer */
@@ -31,6 +32,8 @@ export class Session {
 	 */
 	state = "out";
 	key = "";
+	/** The account's name; a node of a program before tells none. */
+	account = "";
 	/** @type {string[]} */
 	permissions = [];
 	/** Why the last log-in has ended, in the exchange's words. @type {Refusal | undefined} */
@@ -49,6 +52,11 @@ export class Session {
 	constructor(stream) {
 		this.stream = stream;
 		stream.on("login.end", ({ detail }) => this.#end(new Refusal(403, detail)));
+	}
+
+	/** The account's name, or before it is known what a log-in has. */
+	get name() {
+		return this.account || text.account;
 	}
 
 	/** take takes a key. Its nonces have nothing to do with those of another. @param {string} key @param {CryptoKey} secret */
@@ -174,6 +182,7 @@ export class Session {
 		this.#socket = this.stream.id;
 		remember(SOCKET, this.#socket);
 		this.permissions = answer.body.permissions;
+		this.account = answer.body.account ?? "";
 		this.state = "in";
 		this.onChange();
 	}
@@ -187,6 +196,7 @@ export class Session {
 		this.ended = why;
 		this.key = "";
 		this.#secret = undefined;
+		this.account = "";
 		this.permissions = [];
 		this.onChange();
 	}

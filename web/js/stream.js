@@ -2,6 +2,7 @@
 import { html, render } from "../vendor/lit-html/lit-html.js";
 import { io } from "../vendor/socket.io-client/socket.io.esm.min.js";
 import { exact, get, isCurrent, Refusal } from "./api.js";
+import { pairOf } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {"connecting" | "live" | "reconnecting" | "starting"} State */
@@ -225,7 +226,7 @@ export class Status {
 			: shown === "reconnecting" ? text.reconnecting
 			: shown === "starting" ? text.starting
 			: shown === "maintenance" ? text.maintenance(this.maintenance?.message ?? "")
-			: shown === "halted" ? text.halted(pair)
+			: shown === "halted" ? text.halted(pairOf(pair))
 			: this.#isOld ? text.newVersion
 			: Math.abs(this.away) >= 2 ? text.clock(this.away) : "";
 		this.notice.hidden = words === "";

@@ -1,7 +1,7 @@
 // Words for answers, and for rows of an account's lists.
 import { html } from "../vendor/lit-html/lit-html.js";
 import { parse, plain } from "./decimal.js";
-import { decimal, editable, exactly, moment, read } from "./format.js";
+import { decimal, editable, exactly, moment, pairOf, read } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {import("./account.js").Order} Order */
@@ -13,7 +13,7 @@ import { text } from "./text/en.js";
  */
 function refused(error, account) {
 	const [, missing, currency] = /^Out of balance -?([\d.]+) (\w+)$/.exec(error) ?? [];
-	if (!missing) return error;
+	if (!missing) return pairOf(error);
 	const free = account.free(currency);
 	const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
 	return text.notEnough(currency, exactly(plain(free)), exactly(plain(needed)));
@@ -50,7 +50,7 @@ export function doneOf({ trades, prevented, cancel_reason: why }, { amountDigits
  */
 export function wordsOf({ status, body, retryAfter }, account) {
 	if (status === 400 && body.error) return refused(body.error, account);
-	if (status === 400 && !body.detail) return Object.values(body).flat().join(" ");
+	if (status === 400 && !body.detail) return pairOf(Object.values(body).flat().join(" "));
 	if (status === 401) return text.keyEnded;
 	if (status === 429) return text.tooOften(String(retryAfter || ""));
 	if (status === 503) return text.nothingDone(body.detail ?? "");
@@ -81,7 +81,7 @@ export function typeOf(o) {
 	const kind = leg ? text.types.oco : at ? text.types[isMarket ? "stopMarket" : "stop"]
 		: text.types[isMarket ? "market" : "limit"];
 	const isRise = (o.trigger_when ?? (o.type === "buy" ? "rise" : "fall")) === "rise";
-	const force = o.post_only ? text.forces.post
+	const force = o.post_only ? text.postOnly
 		: o.time_in_force === "gtd" && o.expire_time
 			? text.untilTime(moment(Number(o.expire_time), false))
 			: o.time_in_force === "fok" || o.time_in_force === "ioc" && !isMarket

@@ -38,7 +38,7 @@ export async function trade(page, account) {
 	await page.click(`dialog .demo button:has-text("${account}")`);
 	await page.waitForSelector("body.trader");
 	await page.waitForSelector("dialog", { state: "detached" });
-	await says(page, ".sums", "Free.*\\d");
+	await says(page, ".sums", "Available.*\\d");
 }
 
 /** fill types a limit order. */

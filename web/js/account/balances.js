@@ -1,7 +1,7 @@
 // Balances, and what has changed them.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { exactly } from "../format.js";
+import { exactly, pairOf } from "../format.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 import { utc } from "./csv.js";
@@ -26,7 +26,7 @@ function about({ source, row, currency }) {
 	if (source === "withdraws") return words.toAddress(row.address);
 	const fee = currency === row.fee_currency && row.fee !== "0"
 		? words.feeOf(exactly(row.fee), currency) : "";
-	return words.tradeOf(row.pair, row.order, exactly(row.price)) + fee;
+	return words.tradeOf(pairOf(row.pair), row.order, exactly(row.price)) + fee;
 }
 
 export class Balances {

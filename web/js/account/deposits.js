@@ -58,6 +58,6 @@ export class Deposits {
 					this.#words(currency)}</dd></div>`)}</dl>
 			${this.#hasFailed ? html`<button type="button" @click=${() => this.enter()}
 				>${text.tryAgain}</button>` : ""}
-			<h3>${words.soFar}</h3>${this.list.view()}`;
+			<h3>${words.history}</h3>${this.list.view()}`;
 	}
 }

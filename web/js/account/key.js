@@ -46,7 +46,7 @@ export class Key {
 		const { session, info } = this.page, isKept = this.#keptKey === session.key;
 		const kinds = /** @type {const} */ (["public", "reads", "commands", "cancels"]);
 		return html`<dl class="facts"><div><dt>${text.key}</dt><dd>${session.key}</dd></div>
-				<div><dt>${words.may}</dt><dd><ul>${session.permissions.map((p) => html`<li>${
+				<div><dt>${text.permissions}</dt><dd><ul>${session.permissions.map((p) => html`<li>${
 					words.permissions[/** @type {Permission} */ (p)] ?? p}</li>`)}</ul></dd></div>
 			</dl>
 			<p class="muted">${words.aboutKey}</p>

@@ -173,7 +173,7 @@ export class List {
 				${this.#saving ? html`<button type="button" class="stop"
 					@click=${() => this.#stop(words.stopped)}>${words.stop}</button>`
 				: html`<button type="button" class="csv" ?disabled=${!rows.length}
-					aria-label=${words.csv(kind.title)} @click=${() => this.#save()}>CSV</button>`}
+					aria-label=${words.csvOf(kind.title)} @click=${() => this.#save()}>${words.csv}</button>`}
 			</div>
 			${rows.length ? html`<table role="table" class=${kind.name}><thead><tr role="row">
 				${kind.columns.map(([title]) => html`<th role="columnheader">${title}</th>`)}</tr>

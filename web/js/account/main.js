@@ -131,7 +131,7 @@ export class Page {
 		render(html`<a class="market" href="/trade">${text.market}</a>
 			<h1>${words.title}</h1>${stateLine(state)}
 			<button class="account" @click=${this.#logIn}
-				>${isOut ? text.logIn : session.key}</button>${settingsButton}`, element("header"));
+				>${isOut ? text.logIn : session.name}</button>${settingsButton}`, element("header"));
 		render(Object.keys(this.#sections).map((is) => html`<a href="#${is}"
 			aria-current=${is === name ? "page" : nothing}>${
 			words.sections[/** @type {keyof typeof words.sections} */ (is)]}</a>`),

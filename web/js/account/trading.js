@@ -1,7 +1,7 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { exactly } from "../format.js";
+import { exactly, pairOf } from "../format.js";
 import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
@@ -108,7 +108,7 @@ export class Trading {
 					aria-describedby=${wrong ? "wrong-pair" : nothing}>
 					${option("", pair, words.allPairs)}
 					${[...this.page.info?.pairs.keys() ?? []].map((name) =>
-						option(name, pair, name))}</select></label>
+						option(name, pair, pairOf(name)))}</select></label>
 				${this.what.hasStatus ? html`<label><span>${text.state}</span><select name="status">
 					${option("", status, words.all)}${Object.entries(words.statuses).map(
 						([value, shown]) => option(value, status, shown))}</select></label>`
@@ -144,7 +144,7 @@ export function ordersOf(page) {
 		hasStatus: true, secondsOf: (o) => Number(o.date) / 1000, rowsOf: (event) => event.orders,
 		kind: { name: "orders", title: words.sections.orders,
 			columns: [[text.time, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
-				[text.pair, (o) => o.pair], [text.side, (o) => sideOf(o.type)],
+				[text.pair, (o) => pairOf(o.pair)], [text.side, (o) => sideOf(o.type)],
 				[text.type, typeOf], [text.price, priceOf],
 				[text.average, (o) => exactly(of(o).average) || text.none],
 				[text.amount, (o) => exactly(o.amount_original)],
@@ -175,7 +175,7 @@ export const tradesOf = (page) => new Trading(page, { path: "/api/v1/exchanges/o
 	hasStatus: false, secondsOf: (t) => Number(t.timestamp), rowsOf: (event) => event.trades,
 	kind: { name: "trades", title: words.sections.trades,
 		columns: [[text.time, (t) => instant(Number(t.timestamp))], [words.tradeId, (t) => t.id],
-			[text.pair, (t) => t.pair], [text.side, (t) => sideOf(t.my_side)],
+			[text.pair, (t) => pairOf(t.pair)], [text.side, (t) => sideOf(t.my_side)],
 			[text.price, (t) => exactly(t.price)], [text.amount, (t) => exactly(t.amount)],
 			[text.total, (t) => exactly(valueOf(t))],
 			[text.fee, (t) => `${exactly(t.fee)} ${t.fee_currency}`],

@@ -272,7 +272,7 @@ export class Withdraws {
 			${p.state === "refused" || p.state === "unseen" ? html`
 				<button type="button" class="again" @click=${() => sender.again(p)}
 					>${p.state === "refused" ? text.tryAgain : text.sendAgain}</button>
-				<button type="button" @click=${() => sender.drop(p)}>${words.drop}</button>`
+				<button type="button" @click=${() => sender.drop(p)}>${text.dismiss}</button>`
 			: nothing}</p>`);
 	}
 
@@ -285,6 +285,6 @@ export class Withdraws {
 				<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}
 					>${this.#words}</p>`
 			: html`<p>${words.mayNot.withdraw}</p>`}
-			<h3>${words.soFar}</h3>${this.list.view()}`;
+			<h3>${words.history}</h3>${this.list.view()}`;
 	}
 }

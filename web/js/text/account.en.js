@@ -7,11 +7,11 @@ export const words = {
 		orders: "Orders",
 		trades: "Trades",
 		deposits: "Deposits",
-		withdraws: "Withdraws",
-		key: "Key",
+		withdraws: "Withdrawals",
+		key: "API key",
 	},
 	sectionsLabel: "Sections",
-	whatItIs: "Balances and what has changed them, orders, trades, deposits and withdraws: what the exchange keeps for your account.",
+	whatItIs: "Balances and what has changed them, orders, trades, deposits and withdrawals: what the exchange keeps for your account.",
 	howToEnter: "There are no user names and passwords. You log in with an API key and its secret, which the exchange's operator gives you. The secret stays in this browser.",
 	mayNot: {
 		read: "This key may not read the account.",
@@ -25,10 +25,11 @@ export const words = {
 	more: "More",
 	/** @param {number} n @param {boolean} isAll */
 	count: (n, isAll) => `${n.toLocaleString()} ${n === 1 ? "row" : "rows"}${isAll ? "" : " or more"}`,
-	empty: "There is nothing.",
+	empty: "Nothing yet",
 	failed: "The list could not be read.",
 	/** @param {string} list */
-	csv: (list) => `${list} as CSV`,
+	csvOf: (list) => `${list} as CSV`,
+	csv: "CSV",
 	/** @param {number} n */
 	reading: (n) => `${n.toLocaleString()} rows are read`,
 	stop: "Cancel",
@@ -39,14 +40,14 @@ export const words = {
 	cut: (n) => `The newest ${n.toLocaleString()} rows are in the file, because it has no more of them. Choose a range of time for the older ones.`,
 
 	history: "History",
-	aboutHistory: "Made of deposits, approved withdraws, the operator's corrections and own trades, each at the time when it was made or asked for. A trade with yourself stands there as that of its taker.",
+	aboutHistory: "Deposits, approved withdrawals, the operator's corrections and own trades, each at the time when it was made or requested. A trade with yourself is listed as its taker's.",
 	what: "What",
 	change: "Change",
 	about: "About",
 	/** @param {string} id */
 	deposit: (id) => `Deposit ${id}`,
 	/** @param {string} id */
-	withdraw: (id) => `Withdraw ${id}`,
+	withdraw: (id) => `Withdrawal ${id}`,
 	/** @param {string} id */
 	adjustment: (id) => `Correction ${id}`,
 	/** @param {string} id */
@@ -62,29 +63,28 @@ export const words = {
 	to: "To",
 	show: "Show",
 	needsPair: "Choose a pair for a range of time.",
-	statuses: { 1: "Open", 2: "Cancelled", 3: "Done" },
+	statuses: { 1: "Open", 2: "Cancelled", 3: "Filled" },
 	tradeId: "Trade",
 
 	depositId: "Deposit",
-	soFar: "So far",
 	/** @param {string} currency */
 	uninstructed: (currency) => `The operator gives no instructions for ${currency}.`,
 	noInstructions: "The operator's instructions could not be read.",
 
-	withdrawId: "Withdraw",
+	withdrawId: "Withdrawal",
 	address: "Address",
 	noAddress: "Type the address to which the money goes.",
-	aboutWithdraws: "You ask for a withdraw, confirm it with the code that comes by mail, and the operator approves or refuses it. Until then you can cancel it. Its amount is reserved from the beginning.",
+	aboutWithdraws: "Request a withdrawal and confirm it with the code that comes by mail; then the operator approves or refuses it. Until then you can cancel it. Its amount is reserved as soon as it is requested.",
 	demoMails: "The demo sends no mails: read them here, with their codes.",
 	/** @param {string} currency */
 	ask: (currency) => `Withdraw ${currency}`,
 	/** @param {string} id */
-	asked: (id) => `Withdraw ${id} is asked for. A code was mailed to the account's owner: type it below.`,
+	asked: (id) => `Withdrawal ${id} requested. A code was mailed to the account's owner: type it below.`,
 	/** @param {string} id */
-	withdrawIsIn: (id) => `The exchange has it: withdraw ${id}.`,
-	withdrawUnknown: "There is no answer, so whether the withdraw is in is unknown. The page is finding out.",
+	withdrawIsIn: (id) => `Withdrawal ${id} requested.`,
+	withdrawUnknown: "There is no answer, so whether the withdrawal was requested is unknown. The page is finding out.",
 	/** @param {string} id */
-	moveUnknown: (id) => `There was no answer, so what became of withdraw ${id} is unknown. The list shows it as soon as it can be read.`,
+	moveUnknown: (id) => `There was no answer, so what became of withdrawal ${id} is unknown. The list shows it as soon as it can be read.`,
 	withdrawStates: {
 		10: "New: waits for the code from the mail",
 		20: "Verified: waits for the operator",
@@ -95,24 +95,22 @@ export const words = {
 	adjusted: "Taken by the operator, as a correction",
 	code: "Code",
 	/** @param {string} id */
-	codeOf: (id) => `Code of withdraw ${id}`,
+	codeOf: (id) => `Code of withdrawal ${id}`,
 	confirm: "Confirm",
 	/** @param {string} id */
-	confirmOf: (id) => `Confirm withdraw ${id}`,
+	confirmOf: (id) => `Confirm withdrawal ${id}`,
 	/** @param {string} id */
-	cancelOf: (id) => `Cancel withdraw ${id}`,
+	cancelOf: (id) => `Cancel withdrawal ${id}`,
 	/** @param {string} id */
-	confirmed: (id) => `Withdraw ${id} is confirmed. It waits for the operator.`,
+	confirmed: (id) => `Withdrawal ${id} confirmed. It waits for the operator.`,
 	/** @param {string} id */
-	cancelled: (id) => `Withdraw ${id} is cancelled.`,
-	drop: "Dismiss",
+	cancelled: (id) => `Withdrawal ${id} cancelled.`,
 
 	aboutKey: "You are logged in with this key. Its secret is in this browser, where no script can read it.",
-	permissions: { read: "Read the account", trade: "Place, change and cancel orders", withdraw: "Ask for withdraws, confirm and cancel them" },
-	may: "It may",
-	rates: "Requests",
-	aboutRates: "The exchange takes so many of each kind, and answers more of them with “too many requests”. Orders and cancels count for the account, reads for the key, public requests for the address.",
-	rateKinds: { public: "Public requests", reads: "Reads", commands: "Orders and withdraws", cancels: "Cancels" },
+	permissions: { read: "Read the account", trade: "Place, amend and cancel orders", withdraw: "Request, confirm and cancel withdrawals" },
+	rates: "Request limits",
+	aboutRates: "The exchange accepts so many of each kind, and answers more with “too many requests”. Orders and cancels count for the account, reads for the key, public requests for the address.",
+	rateKinds: { public: "Public requests", reads: "Reads", commands: "Orders and withdrawals", cancels: "Cancels" },
 	/** @param {string} perSecond @param {string} burst */
 	rate: (perSecond, burst) => `${perSecond} a second, ${burst} at once`,
 	noRate: "no limit",

@@ -95,15 +95,15 @@ export const text = {
 	/** @param {string} account */
 	tradeAs: (account) => `Trade as ${account}`,
 	wrongSecret: "This is not the secret of that key.",
-	unknownKey: "The exchange does not know this key, or the key has ended.",
+	unknownKey: "The exchange does not know this key, or the key was revoked.",
 	noAnswer: "The exchange does not answer. Try again.",
 	/** @param {string} seconds */
 	tooOften: (seconds) => `Too many requests. Try again ${seconds ? `in ${seconds} s` : "later"}.`,
-	permissions: "It may",
+	permissions: "Permissions",
 	alone: "If this key is not made for parallel use, use it here alone: in one browser, and by no other program.",
 	shared: "The exchange has refused a nonce of this key, because another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
-	aboutForget: "“Log out” does so in all tabs. “Forget” also removes the key from this device. The key itself goes on: only the operator can end it.",
+	aboutForget: "“Log out” does so in all tabs. “Forget” also removes the key from this device. The key itself stays valid: only the operator can revoke it.",
 	notLoaded: "A part of this page could not be loaded. Try again, or reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
@@ -120,47 +120,46 @@ export const text = {
 	taker: "Taker",
 	currency: "Currency",
 	reserved: "Reserved",
-	free: "Free",
+	free: "Available",
 	cancel: "Cancel",
 	/** @param {string} id */
 	cancelOrder: (id) => `Cancel order ${id}`,
 	/** @param {string} pair */
 	cancelAll: (pair) => `Cancel all of ${pair}`,
 	/** @param {string} id */
-	cancelled: (id) => `Order ${id} is cancelled.`,
+	cancelled: (id) => `Order ${id} cancelled.`,
 	/** @param {number} n @param {string} pair */
 	cancelledAll: (n, pair) => `${n} ${n === 1 ? "order" : "orders"} of ${pair} cancelled.`,
-	cancelUnknown: "There was no answer to the cancel. What is open is shown here.",
+	cancelUnknown: "There was no answer to the cancel. The list shows what is open.",
 
 	amend: "Amend",
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
-	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger", display_amount: "Show only",
-		expire_time: "Until" },
-	aboutAmend: "The amount counts what is filled. The same price and no larger amount keep the order's place.",
+	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger price",
+		display_amount: "Iceberg: visible amount", expire_time: "Good till" },
+	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price stays and the amount does not grow.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
-	isOver: (id) => `Order ${id} is not open any more.`,
+	isOver: (id) => `Order ${id} is no longer open.`,
 	/** @param {string} id @param {string} filled @param {string} of */
-	isClosed: (id, filled, of) => `Order ${id} is not open any more; ${filled} of ${of} were filled.`,
+	isClosed: (id, filled, of) => `Order ${id} is no longer open; ${filled} of ${of} were filled.`,
 	nothingChanged: "Nothing is changed yet.",
-	/** @param {{oid: string, price: string, amount_original: string, priority: string}} order @param {string} done */
-	amended: ({ oid, price, amount_original, priority }, done) =>
-		`Order ${oid} is changed: price ${price}, amount ${amount_original}. Its place is ${priority}.${done && ` ${done}.`}`,
+	/** @param {string} id @param {string} price @param {string} amount @param {string} priority @param {string} done */
+	amended: (id, price, amount, priority, done) =>
+		`Order ${id} amended: price ${price}, amount ${amount}. Queue position ${priority}.${done && ` ${done}.`}`,
 	/** @param {string} id */
-	isAmended: (id) => `The exchange has the change of order ${id}.`,
+	isAmended: (id) => `Order ${id} amended.`,
 	/** @param {string} id @param {string} why */
-	notAmended: (id, why) => `Order ${id} was not changed, because it is not open: ${why}.`,
+	notAmended: (id, why) => `Order ${id} was not amended, because it is not open: ${why}.`,
 	/** @param {string} id */
-	amendUnknown: (id) => `There is no answer, so whether order ${id} is changed is unknown. The page is finding out.`,
+	amendUnknown: (id) => `There is no answer, so whether order ${id} was amended is unknown. The page is finding out.`,
 	amendStates: {
 		sending: "Amending",
-		refused: "Not changed",
-		unknown: "Change unknown",
-		unseen: "Change not seen yet",
+		refused: "Not amended",
+		unknown: "Amend unknown",
+		unseen: "Amend not seen yet",
 	},
-	drop: "Leave it",
 
 	noOrders: "No open orders",
 	moreOrders: "There are older open orders, too.",
@@ -177,52 +176,54 @@ export const text = {
 	tryAgain: "Try again",
 	sendAgain: "Send again",
 
-	types: { limit: "Limit", market: "Market", stop: "Stop-limit", stopMarket: "Stop-market", oco: "One cancels the other" },
+	types: { limit: "Limit", market: "Market", stop: "Stop-limit", stopMarket: "Stop-market", oco: "OCO" },
 	/** @param {string} sign @param {string} price */
 	triggerAt: (sign, price) => `trigger ${sign} ${price}`,
 	/** @param {string} trigger @param {string} price "": at the market */
 	otherLeg: (trigger, price) => `stop ≤ ${trigger} at ${price || "market"}`,
 	/** @param {string} amount */
-	shows: (amount) => `iceberg showing ${amount}`,
+	shows: (amount) => `iceberg: visible ${amount}`,
 	/** @param {string} time */
-	untilTime: (time) => `until ${time}`,
+	untilTime: (time) => `good till ${time}`,
 	average: "Average",
 	forces: {
-		gtc: "Until cancelled",
-		gtd: "Until a time",
+		gtc: "Good till cancelled",
+		gtd: "Good till date",
 		ioc: "Immediate or cancel",
 		fok: "Fill or kill",
-		post: "Post-only",
-		slide: "Post-only, slides",
+		post: "Post-only: add to book only",
+		slide: "Post-only: price slides",
 	},
-	stays: "Stays",
-	selfTrade: "Meets own",
+	postOnly: "Post-only",
+	timeInForce: "Time in force",
+	selfTrade: "Self-trade prevention",
 	selfTrades: {
-		"": "As the account says",
-		none: "Trades with it",
-		cancel_newest: "Cancels this order",
-		cancel_oldest: "Cancels the older one",
-		cancel_both: "Cancels both",
+		"": "Account default",
+		none: "Allow",
+		cancel_newest: "Cancel new",
+		cancel_oldest: "Cancel resting",
+		cancel_both: "Cancel both",
 	},
+	ownMet: "Self-trade",
 	/** @param {string} orders */
 	prevented: (orders) => `self-trade prevention has cancelled your order ${orders}`,
-	when: "As a",
+	when: "Trigger type",
 	whens: { loss: "Stop-loss", profit: "Take-profit" },
 	fields: {
 		price: "Price",
 		amount: "Amount",
 		total: "Total",
-		trigger: "Trigger",
-		display: "Show only",
-		until: "Until",
+		trigger: "Trigger price",
+		display: "Iceberg: visible amount",
+		until: "Good till",
 	},
-	worst: "Worst price",
-	ocoPrice: "Stop price",
+	worst: "Price limit",
+	ocoPrice: "Stop-limit price",
 	optional: "Optional",
 	/** @param {string} currency */
-	share: (currency) => `Share of the free ${currency}`,
-	feeAtMost: "Fee, at most",
-	left: "Free afterwards",
+	share: (currency) => `Share of the available ${currency}`,
+	feeAtMost: "Max. fee",
+	left: "After order",
 	/** @param {"buy" | "sell"} side @param {string} currency */
 	send: (side, currency) => `${side === "buy" ? "Buy" : "Sell"} ${currency}`,
 	more: "More",
@@ -277,11 +278,11 @@ export const text = {
 	reasons: {
 		ioc: "not filled at once",
 		fok: "not filled at once as a whole",
-		max_fills: "it met too many orders",
-		self_trade: "it met your own order",
-		post_only: "it would have traded at once",
-		expired: "its time was over",
-		amended: "changed to what was filled",
+		max_fills: "too many fills for one order",
+		self_trade: "self-trade prevention",
+		post_only: "post-only, and it would have traded at once",
+		expired: "expired",
+		amended: "amended to what was filled",
 		owner: "by you",
 		operator: "by the operator",
 		switch: "by the dead man's switch",
@@ -289,23 +290,21 @@ export const text = {
 	},
 	/** @param {string} id @param {string} done */
 	placed: (id, done) => `Order placed: ${id}${done && `; ${done}`}.`,
-	/** @param {string} id */
-	isIn: (id) => `The exchange has it: order ${id}.`,
 	neverIn: "The exchange does not have that order.",
 	stillUnknown: "This try was refused. Whether an earlier one came through is not known yet.",
 	/** @param {string} currency @param {string} free @param {string} needed */
-	notEnough: (currency, free, needed) => `Not enough ${currency}: free ${free}, needed ${needed}.`,
-	keyEnded: "The key has ended. Log in again.",
+	notEnough: (currency, free, needed) => `Not enough ${currency}: available ${free}, needed ${needed}.`,
+	keyEnded: "Key revoked. Log in again.",
 	/** @param {string} why */
 	nothingDone: (why) => `${why} Nothing was done: try again.`,
-	unknown: "There is no answer, so whether the order is in is unknown. The page is finding out.",
+	unknown: "There is no answer, so whether the order was placed is unknown. The page is finding out.",
 
 	settings: "Settings",
 	theme: "Theme",
 	themes: { "": "As the system", dark: "Dark", light: "Light" },
 	palette: "Colours of up and down",
 	palettes: { "": "Green and red", blue: "Blue and orange" },
-	singleKeys: "Shortcuts of a single key",
+	singleKeys: "Single-key shortcuts",
 	confirms: "Confirm orders",
 	help: "Keyboard",
 	done: "Close",
@@ -314,7 +313,7 @@ export const text = {
 		["b  s", "Buy, sell"],
 		["p  a", "Type a price, an amount"],
 		["↑ ↓", "Move a price by a tick, with Shift by ten"],
-		["Enter", "Send the order"],
+		["Enter", "Place the order"],
 		["o", "Go to the newest open order"],
 		["↑ ↓ ← →", "Move in the book or a table; Enter takes a price, or amends"],
 		["e", "Amend the order whose row has the focus"],
@@ -323,7 +322,7 @@ export const text = {
 		["?", "Show this list"],
 		["Esc", "Close what is open"],
 	],
-	keysOff: "Shortcuts of a single key are switched off in the settings.",
+	keysOff: "Single-key shortcuts are switched off in the settings.",
 	licenses: "Licences",
 	docs: "API documentation",
 	panels: "Panels",

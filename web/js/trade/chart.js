@@ -4,7 +4,7 @@ import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/li
 import { AGAIN, get } from "../api.js";
 import { append, filled } from "../candles.js";
 import { number } from "../decimal.js";
-import { fixed, moment, tick, zone } from "../format.js";
+import { fixed, moment, pairOf, tick, zone } from "../format.js";
 import { text } from "../text/en.js";
 import { colour } from "../settings.js";
 
@@ -230,7 +230,7 @@ export class Chart {
 			<p class="legend">${this.#legend()}</p>
 			${this.#isFailed ? html`<p role="status">${text.chartFailed}</p>` : nothing}
 			${this.#isEmpty ? html`<p class="muted empty">${text.emptyMarket}</p>` : nothing}
-			<div class="picture" role="img" aria-label=${text.chartOf(pair?.name ?? "")}>${this.canvas}</div>
+			<div class="picture" role="img" aria-label=${text.chartOf(pairOf(pair?.name ?? ""))}>${this.canvas}</div>
 			${this.#isTable && pair ? this.#table(pair) : nothing}
 			<p class="foot muted"><span>${text.zone(zone)}</span><a href="https://www.tradingview.com/" target="_blank" rel="noreferrer">${text.chartsBy}</a></p>`, this.place);
 	}

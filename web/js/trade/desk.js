@@ -97,7 +97,7 @@ export class Desk {
 		const { session, terminal } = this, isIn = session.state !== "out";
 		this.live.changed();
 		this.form.fees.changed();
-		terminal.header.account(isIn ? session.key : text.logIn);
+		terminal.header.account(isIn ? session.name : text.logIn);
 		terminal.element("panel-own").hidden = terminal.element("tab-own").hidden = !isIn;
 		document.body.classList.toggle("trader", session.may("trade"));
 		document.body.classList.toggle("account", isIn);

@@ -1,7 +1,7 @@
 // The forms of orders: what is typed, what it would cost, and what has become of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
-import { decimal, editable, typed } from "../format.js";
+import { decimal, editable, exactly, pairOf, typed } from "../format.js";
 import { backCloses, inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
@@ -252,7 +252,7 @@ export class Form {
 		const isHere = isMine && pending.fields.pair === this.#pair?.name;
 		if (isMine) this.#isSending = false;
 		this.#isGood = status === 201 || status === 200 || order !== undefined;
-		if (order) this.#words = text.isIn(order);
+		if (order) this.#words = text.placed(order, "");
 		else if (!answer) this.#words = pending.state === "unknown" ? text.unknown : "";
 		else if (pending.state === "unknown" && status >= 401) this.#words = text.stillUnknown;
 		else if (status === 201) {
@@ -472,14 +472,14 @@ export class Form {
 	/** summary says what is asked about. @returns {[string, unknown][]} */
 	#summary() {
 		const pair = /** @type {Pair} */ (this.#pair);
-		return [[text.type, `${pair.name}, ${text.types[this.#type]}`],
+		return [[text.type, `${pairOf(pair.name)}, ${text.types[this.#type]}`],
 			...[...this.#shown(), .../** @type {Field[]} */ (this.#mayHide() ? ["display"] : []),
 				.../** @type {Field[]} */ (this.#force === "gtd" ? ["until"] : [])]
 				.filter((field) => this.#typed[field]).map((field) => /** @type {[string, string]} */ (
 					[this.#labelOf(field), `${this.#written(field)} ${this.#unitOf(field)}`])),
 			...this.#type === "stop" || this.#type === "stopMarket" ? /** @type {[string, string][]} */ (
 				[[text.when, text.whens[this.#isRise ? "profit" : "loss"]]]) : [],
-			[text.stays, text.forces[this.#force]], ...this.#estimates(pair)];
+			[text.timeInForce, text.forces[this.#force]], ...this.#estimates(pair)];
 	}
 
 	/** written writes a field's number as the page writes numbers. @param {Field} field */
@@ -569,12 +569,12 @@ export class Form {
 			${this.#shown().map((field) => this.#input(field))}
 			<div class="shares" role="group" aria-label=${text.share(this.#currency())}
 				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
-					@click=${() => this.#share(percent)}>${percent} %</button>`)}</div>
+					@click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
 			${this.#type === "stop" || this.#type === "stopMarket" ? this.#select(text.when, "when",
 				["loss", "profit"], text.whens, this.#isRise ? "profit" : "loss", (when) => {
 					this.#isRise = when === "profit";
 				}) : nothing}
-			${this.#select(text.stays, "force", FORCES[this.#type], text.forces, this.#force,
+			${this.#select(text.timeInForce, "force", FORCES[this.#type], text.forces, this.#force,
 				(/** @type {any} */ force) => this.#choose({ force }))}
 			${this.#force === "gtd" ? this.#input("until") : nothing}
 			${this.#more()}
@@ -601,7 +601,7 @@ export class Form {
 	#more() {
 		const display = this.#mayHide() ? this.#typed.display.trim() : "";
 		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
-		const is = [display && `${text.fields.display} ${display}`, mode && text.selfTrades[mode]];
+		const is = [display && `${text.fields.display} ${display}`, mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
 		return html`<details class="more"><summary>${[text.more, is.filter(Boolean).join(", ")]
 				.filter(Boolean).join(": ")}</summary><div class="fields">
 			${this.#mayHide() ? this.#input("display") : nothing}
@@ -669,7 +669,7 @@ export class Form {
 		const met = ownMet(this.desk.account, name, this.#side, this.#price() ?? take.worst);
 		const mode = this.#selfTrade || this.fees.selfTrade;
 		if (met.length) {
-			rows.push([text.selfTrade, text.meets(met.join(", "), text.outcomes[
+			rows.push([text.ownMet, text.meets(met.join(", "), text.outcomes[
 				/** @type {keyof typeof text.outcomes} */ (mode)] ?? text.meetsUnknown)]);
 		}
 		return rows;
@@ -725,7 +725,7 @@ function became(o, fields) {
 	const isOpen = o.status === "1";
 	if (!isAsked && isOpen) return undefined;
 	return `${isAsked ? text.isAmended(o.id) : ""} ${
-		isOpen ? "" : text.isClosed(o.id, o.amount_filled, o.amount_original)}`.trim();
+		isOpen ? "" : text.isClosed(o.id, exactly(o.amount_filled), exactly(o.amount_original))}`.trim();
 }
 
 /**
@@ -791,7 +791,8 @@ export class Amend {
 		own.say(found ? found
 			: !answer ? p.state === "unknown" ? text.amendUnknown(id) : ""
 			: p.state === "unknown" ? text.stillUnknown
-			: status === 200 ? text.amended(body, doneOf(body, pair))
+			: status === 200 ? text.amended(body.oid, exactly(body.price), exactly(body.amount_original),
+				body.priority, doneOf(body, pair))
 			: body.order ? text.notAmended(id, [body.order].flat().join(" "))
 			: wordsOf(answer, account));
 	}
@@ -888,8 +889,8 @@ class Change {
 		const names = /** @type {Name[]} */ (Object.keys(this.is));
 		render(html`<form class="fields amend" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>
-			<p>${o.pair}, ${sideOf(o.type)}, ${typeOf(o)}. ${now
-				? text.filledOf(now.amount_filled, now.amount_original) : text.isOver(o.id)}</p>
+			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o)}. ${now
+				? text.filledOf(exactly(now.amount_filled), exactly(now.amount_original)) : text.isOver(o.id)}</p>
 			${names.map((name) => input({ id: `amend-${name}`, name, label: text.changes[name],
 				value: this.is[name], wrong: this.#wrong[name], isFree: name === "display_amount",
 				unit: name.endsWith("amount") ? pair?.base : name.endsWith("price") ? pair?.quote : "",

@@ -3,7 +3,7 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
 import { fromNumber, number, parse, plain } from "../decimal.js";
-import { decimal, fixed, percent, time } from "../format.js";
+import { decimal, fixed, pairOf, percent, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
@@ -564,7 +564,8 @@ export class Header {
 		const digits = pair?.priceDigits ?? 0;
 		const last = t ? shown(t.last, digits) : text.none;
 		const mark = this.#unseen ? `(${this.#unseen}) ` : "";
-		if (pair) document.title = mark + (isTraded ? `${last} ${pair.name}` : pair.name);
+		const name = pairOf(pair?.name ?? "");
+		if (pair) document.title = mark + (isTraded ? `${last} ${name}` : name);
 		render(html`
 			<div class="picker">
 				<button class="pair" aria-haspopup="listbox" aria-expanded=${this.#isOpen}

@@ -1,5 +1,6 @@
 // What has become of own orders that rested: toasts, a mark in the title, a sound, the system.
 import { html, render } from "../../vendor/lit-html/lit-html.js";
+import { exactly, pairOf } from "../format.js";
 import { chosen } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, typeOf } from "../words.js";
@@ -66,7 +67,7 @@ export class Notices {
 			const words = was && whatOf(was, o, trades, pair, why);
 			if (words) {
 				this.#add(o.id,
-					`${text.order} ${o.id}, ${text[o.type]} ${o.pair}, ${typeOf(o)}: ${words}.`);
+					`${text.order} ${o.id}, ${text[o.type]} ${pairOf(o.pair)}, ${typeOf(o)}: ${words}.`);
 			}
 		}
 		if (!snapshot || event.parts && part !== event.parts) return;
@@ -141,7 +142,7 @@ function whatOf(was, is, trades, pair, why) {
 	const said = was.triggered === false && is.triggered ? [text.triggered] : [];
 	if (is.amount_filled !== was.amount_filled) {
 		said.push(is.status === "3" ? text.filledAll
-			: text.filledOf(is.amount_filled, is.amount_original).replace(/\.$/, ""));
+			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original)).replace(/\.$/, ""));
 	}
 	said.push(doneOf({ trades: trades.filter((t) => t.order === is.id),
 		cancel_reason: why }, pair));

@@ -2,7 +2,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
-import { decimal, exactly, moment, time } from "../format.js";
+import { decimal, exactly, moment, pairOf, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { chosen, turn } from "../settings.js";
@@ -27,8 +27,8 @@ const at = (seconds) => (Date.now() / 1000 - seconds < 43_200 ? time(seconds)
 const digitsOf = (column) => Math.max(2, ...column.map((n) => n.split(".")[1]?.length ?? 0));
 
 /** headOf titles a table. @param {string[]} titles */
-const headOf = (titles) => html`<tr role="row">${titles.map((t) =>
-	html`<th role="columnheader">${t}</th>`)}</tr>`;
+const headOf = (titles) => html`<tr role="row">${titles.map((t) => (t
+	? html`<th role="columnheader">${t}</th>` : html`<td role="gridcell"></td>`))}</tr>`;
 
 /**
  * cell is one of a row, with its title for a narrow page, where rows are no columns.
@@ -185,9 +185,9 @@ export class Own {
 		const pair = this.#pair, { session, account } = this.desk, ids = this.#toCancel();
 		if (!pair || !session.may("trade")) return;
 		const may = session.may("read"); // or the page does not know what is open
-		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(pair.name));
-		ask({ title: text.cancelAll(pair.name), yes: text.cancelAll(pair.name), no: text.keep,
-			words: text.askCancelAll(pair.name, ids.length, may && account.isComplete),
+		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(pairOf(pair.name)));
+		ask({ title: text.cancelAll(pairOf(pair.name)), yes: text.cancelAll(pairOf(pair.name)), no: text.keep,
+			words: text.askCancelAll(pairOf(pair.name), ids.length, may && account.isComplete),
 			act: () => this.#cancelAll(pair) });
 	}
 
@@ -197,7 +197,7 @@ export class Own {
 		for (const id of ids) this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel-all", { pair: pair.name },
-			(body) => text.cancelledAll(body.orders.length, pair.name), ids);
+			(body) => text.cancelledAll(body.orders.length, pairOf(pair.name)), ids);
 		for (const id of ids) this.#cancelling.delete(id);
 		this.change();
 	}
@@ -217,7 +217,7 @@ export class Own {
 			const { status, body } = await this.desk.session.command(event, fields);
 			isDone = status === 200;
 			this.say(isDone ? done(body)
-				: body.detail ?? body.error ?? Object.values(body).flat().join(" "));
+				: pairOf(body.detail ?? body.error ?? Object.values(body).flat().join(" ")));
 		} catch {
 			this.say(text.cancelUnknown);
 		}
@@ -259,16 +259,17 @@ export class Own {
 					>${TABS.map((tab) => html`
 					<button aria-pressed=${tab === this.#tab} @click=${() => this.#choose(tab)}
 						>${text.own[tab]}${tab === "orders" ? ` (${count})` : ""}</button>`)}</div>
-				${this.#tab === "balances" ? nothing : html`<button class="one"
-					aria-pressed=${chosen.onePair} @click=${() => {
+				${this.#tab === "balances" ? nothing : html`<button class="one" role="switch"
+					aria-checked=${chosen.onePair} @click=${() => {
 						turn("onePair", !chosen.onePair);
 						this.#most = PAGE;
 						this.#begin();
 					}}>${text.onePair}</button>`}
 				<b class="not-live">${text.notLive}</b>
 				<span role="status" class="told">${this.#words}</span>
-				${isTrader ? html`<button class="all" @click=${() => this.#askCancelAll()}
-					>${text.cancelAll(pair.name)}</button>` : nothing}
+				${isTrader && this.#tab === "orders" && this.#toCancel().length
+					? html`<button class="all" @click=${() => this.#askCancelAll()}
+					>${text.cancelAll(pairOf(pair.name))}</button>` : nothing}
 			</div>
 			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"
 				aria-label=${text.own[this.#tab]}>${session.may("read") ? nothing
@@ -289,7 +290,7 @@ export class Own {
 		}
 		const digits = digitsOf(shown.flatMap((o) => [o.amount, o.amount_filled]));
 		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
-			text.filled, text.state, text.cancel];
+			text.filled, text.state, ...isTrader ? [""] : []];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead>${headOf(titles)}</thead>
 			<tbody>
@@ -307,7 +308,7 @@ export class Own {
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
-			${cell(text.time, at(Number(o.date) / 1000))}${cell(text.pair, o.pair)}
+			${cell(text.time, at(Number(o.date) / 1000))}${cell(text.pair, pairOf(o.pair))}
 			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
 			${cell(text.price, o.order_type === "market" ? priceOf(o)
 				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
@@ -315,14 +316,14 @@ export class Own {
 			${cell(text.filled, decimal(parse(o.amount_filled), digits))}
 			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
 				: text.orderStates[state])}
-			${cell("", isTrader ? html`${change ? this.#again(amend.sender, change)
+			${isTrader ? cell("", html`${change ? this.#again(amend.sender, change)
 				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
 					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
 				${change && ["refused", "unseen"].includes(change.state) ? html`<button
-					class="drop" @click=${() => amend.sender.drop(change)}>${text.drop}</button>`
+					class="drop" @click=${() => amend.sender.drop(change)}>${text.dismiss}</button>`
 				: nothing}<button class="cancel" ?disabled=${isLeaving}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
-				>${text.cancel}</button>` : nothing)}</tr>`;
+				>${text.cancel}</button>`) : nothing}</tr>`;
 	}
 
 	/**
@@ -341,7 +342,7 @@ export class Own {
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
-			${cell(text.time, text.none)}${cell(text.pair, fields.pair)}
+			${cell(text.time, text.none)}${cell(text.pair, pairOf(fields.pair))}
 			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
 			${cell(text.price, priceOf(fields))}
 			${cell(text.amount, exactly(fields.amount ?? text.none))}
@@ -368,7 +369,7 @@ export class Own {
 		return html`<table role="grid" aria-label=${text.own.trades} class="trades">
 			<thead>${headOf(titles)}</thead>
 			<tbody>${shown.map((t) => html`<tr role="row" data-id="trade-${t.id}">
-				${cell(text.time, at(Number(t.timestamp)))}${cell(text.pair, t.pair)}
+				${cell(text.time, at(Number(t.timestamp)))}${cell(text.pair, pairOf(t.pair))}
 				${cell(text.side, sideOf(t.my_side))}${cell(text.price,
 					decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS))}
 				${cell(text.amount, decimal(parse(t.amount), digits))}
