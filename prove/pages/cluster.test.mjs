@@ -85,9 +85,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await says(page, "#panel-own .told", "Order \\d+ cancelled");
 		await page.goto(`${at.base}/account`);
 		await shows(page, "live");
-		await page.click(".enter");
-		await page.click('dialog .demo button:has-text("alice")');
-		await says(page, "#header > .account", "alice");
+		await says(page, "#header > .account", "alice"); // a log-in is of both pages
 		await says(page, ".balances", "BTC\\s+99\\.[89]\\s+0\\s");
 		await says(page, ".history", "Trade \\d+\\s+BTC\\s+-0\\.1.*Deposit 1");
 		await processes[leader].operator("deposit", "alice", "ETH", "0.5");
