@@ -63,7 +63,7 @@ bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
 	scripts/profile
 
-pictures: ## draw the README's picture of a report anew, from a load on this machine
+pictures: ## draw the README's picture of a report, from a load on this machine
 	scripts/pictures
 
 lint: ## check the form of the code: gofmt, go vet, staticcheck, scripts/tidy

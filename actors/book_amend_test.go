@@ -126,7 +126,7 @@ func TestAmendsPreventTradesOfTheirAccount(t *testing.T) {
 }
 
 // A resting order keeps the self-trade mode that is its own, also none. Any other is the account's
-// setting, which each change reads anew.
+// setting, which each change reads again.
 func TestAnAmendGoesByTheOrdersOwnSelfTradeMode(t *testing.T) {
 	const none, newest, oldest = trading.SelfTradeNone, trading.SelfTradeCancelNewest,
 		trading.SelfTradeCancelOldest

@@ -82,12 +82,12 @@ func TestAStartBeginsNoExchangeInThePlaceOfAKnownOne(t *testing.T) {
 		if again := must[persistence.HistoryID](t)(host.on(t, disk, own)); again != first {
 			t.Errorf("when the disk is there, the history is %x, not %x", again, first)
 		}
-		anew := must[persistence.HistoryID](t)(host.on(t, empty, func(o *Options) {
+		fresh := must[persistence.HistoryID](t)(host.on(t, empty, func(o *Options) {
 			own(o)
 			o.Anew = true
 		}))
-		if !slices.Equal(host.ids, []persistence.HistoryID{anew}) {
-			t.Errorf("the host knows %x, the new history is %x", host.ids, anew)
+		if !slices.Equal(host.ids, []persistence.HistoryID{fresh}) {
+			t.Errorf("the host knows %x, the new history is %x", host.ids, fresh)
 		}
 		if _, err := host.on(t, disk, own); !errors.Is(err, persistence.ErrForeign) {
 			t.Errorf("a store of another history is answered with %v", err)

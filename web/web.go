@@ -60,6 +60,16 @@ func LookOf(theme, palette []byte) (l Look) {
 // Theme returns dark or light, or "" for what the browser prefers.
 func (l Look) Theme() string { return l.theme }
 
+// Colours returns the styles that give the colours of both themes and palettes, for a page that has
+// the rest of its styles elsewhere.
+func Colours() []byte {
+	colours, _, found := bytes.Cut(contents()["css/base.css"], []byte("\n* {"))
+	if !found {
+		panic("BUG: the colours of css/base.css have no end")
+	}
+	return colours
+}
+
 // Pages has the files of the pages by address.
 var pages = map[string]string{"/trade": "trade.html", "/account": "account.html",
 	"/licenses": "licenses.html"}

@@ -91,7 +91,6 @@ func (c *Call) readItems() {
 func (c *Call) addItem(element []byte) {
 	item := items.Get().(*Call)
 	item.Begin(c.api)
-	item.Key, item.Nonce, item.Address = c.Key, c.Nonce, c.Address
 	if !item.Parsed(item.Form.ParseJSON(element)) {
 		item.Form.Reset()
 	}
@@ -120,6 +119,7 @@ func (c *Call) orderBatch() {
 	prepared := make([]preparedItem, 0, len(c.batch))
 	list := make([]*actors.Command, 0, len(c.batch))
 	for _, item := range c.batch {
+		item.Key, item.Nonce, item.Address = c.Key, c.Nonce, c.Address
 		if s, cmd := item.prepareItem(closed); cmd != nil {
 			prepared = append(prepared, preparedItem{item, s})
 			list = append(list, cmd)

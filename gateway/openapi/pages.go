@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"exchange/gateway/api"
+	"exchange/web"
 )
 
 // Paths of the document and of the page that shows it to people.
@@ -117,11 +118,10 @@ var docsContent = func() map[string]func() *Page {
 
 func newDocsPage(name string) *Page {
 	if own, err := docsOwn.ReadFile(name); err == nil {
-		kind := "text/css; charset=utf-8"
-		if name == signScript {
-			kind = "text/javascript; charset=utf-8"
+		if name == docsStyle {
+			return newPage("text/css; charset=utf-8", slices.Concat(web.Colours(), own))
 		}
-		return newPage(kind, own)
+		return newPage("text/javascript; charset=utf-8", own)
 	}
 	kind, plain := swaggerFile(name)
 	return newPage(kind, plain)

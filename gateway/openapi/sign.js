@@ -65,7 +65,8 @@ async function signRequest(request) {
 	const type = Object.entries(request.headers ?? {}).find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
 	const message = new TextEncoder().encode(messageOf(key, request.body, type));
 	const signature = new Uint8Array(await crypto.subtle.sign("HMAC", signing.secret, message));
-	request.headers = { ...request.headers, "X-KEY": key, "X-NONCE": nextNonce(key), "X-SIGN": [...signature].map((b) => b.toString(16).padStart(2, "0")).join("") };
+	request.headers = { ...request.headers, "X-KEY": key, "X-NONCE": nextNonce(key),
+		"X-SIGN": [...signature].map((b) => b.toString(16).padStart(2, "0")).join("") };
 	request.userFetch = sendSigned;
 	return request;
 }
@@ -77,10 +78,11 @@ function nextNonce(key) {
 	return String(signing.nonces[key]);
 }
 
-// Sends a signed request. If the key has used a greater nonce already, it goes once more, behind that one.
+// Sends a signed request. If the key has used a greater nonce already, it goes once more, above it.
 async function sendSigned(url, request) {
 	const answer = await fetch(url, request), key = request.headers["X-KEY"];
-	const last = answer.status === 401 && /"code":"nonce","last":(\d+)/.exec(await answer.clone().text())?.[1];
+	const last = answer.status === 401 &&
+		/"code":"nonce","last":(\d+)/.exec(await answer.clone().text())?.[1];
 	if (!last) return answer;
 	if (BigInt(last) > signing.nonces[key]) signing.nonces[key] = BigInt(last);
 	return fetch(url, { ...request, headers: { ...request.headers, "X-NONCE": nextNonce(key) } });

@@ -168,17 +168,15 @@ func (o *order) use(guard Guard, call *api.Call) {
 	case !call.Parsed(call.Form.ParseJSON(fields)):
 	case o.login.key.Revoked():
 		call.Fail(api.Unauthenticated, "")
-	default:
-		if call.Key.Material == nil { // before Permit reads a batch's items, which keep the key
+	case guard.Permit(call, o.operation):
+		// its account's rates have counted it, and are its bounds
+		o.lane.client.socket.GiveBack(len(fields) + len(o.event.Name))
+		if call.Key.Material == nil {
 			call.Key = call.Key.With(&directory.Signed{Method: o.operation.Method,
 				Path: o.operation.Path, Form: directory.SignedJSON,
 				Address: o.lane.client.socket.Address(), Text: fields})
 		}
-		if guard.Permit(call, o.operation) {
-			// its account's rates have counted it, and are its bounds
-			o.lane.client.socket.GiveBack(len(fields) + len(o.event.Name))
-			o.operation.Run(call)
-		}
+		o.operation.Run(call)
 	}
 }
 

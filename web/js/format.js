@@ -65,8 +65,8 @@ export function decimal(units, digits) {
 }
 
 /**
- * exactly writes a decimal's text with separators, and with all its digits. What is no decimal stays
- * as it is.
+ * exactly writes a decimal's text with separators, and with all its digits. What is no decimal
+ * stays as it is.
  * @param {string} text
  */
 export function exactly(text) {

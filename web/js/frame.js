@@ -16,7 +16,10 @@ export function inFrame(paint) {
 	};
 }
 
-/** What closes each thing that is open, in the order in which they were opened. @type {(() => void)[]} */
+/**
+ * What closes each thing that is open, in the order in which they were opened.
+ * @type {(() => void)[]}
+ */
 const opened = [];
 let isOurs = false; // the step back that is on its way is not the reader's
 

@@ -1,8 +1,9 @@
 // What a browser keeps: API keys for the device and for a session, and texts. A secret is held as a
-// key of WebCrypto that signs and that no script can read, so it cannot be taken out of the browser.
+// key of WebCrypto that signs and that no script can read, so it cannot be taken out of the
+// browser.
 //
-// A session is a log-in of all tabs. Its key is in the database under its id, which each of its tabs
-// remembers. Each also holds a shared lock of that name: a session that no tab holds is over.
+// A session is a log-in of all tabs. Its key is in the database under its id, which each of its
+// tabs remembers. Each also holds a shared lock of that name: a session that no tab holds is over.
 
 /** @typedef {{key: string, secret: CryptoKey}} Kept */
 
@@ -88,7 +89,11 @@ async function hold(id, onEnd) {
 	remember(SESSION, id);
 }
 
-/** begin begins a session with a key, and tells other tabs. @param {Kept} kept @param {() => void} onEnd */
+/**
+ * begin begins a session with a key, and tells other tabs.
+ * @param {Kept} kept
+ * @param {() => void} onEnd
+ */
 export async function begin(kept, onEnd) {
 	const id = `${SESSION}-${Date.now()}-${crypto.randomUUID()}`;
 	await hold(id, onEnd);
@@ -143,7 +148,12 @@ export function found(text) {
 
 /** @typedef {"sessionStorage" | "localStorage"} Place of this tab, or of all */
 
-/** remember keeps a text; "" forgets it. @param {string} name @param {string} is @param {Place} place */
+/**
+ * remember keeps a text; "" forgets it.
+ * @param {string} name
+ * @param {string} is
+ * @param {Place} place
+ */
 export function remember(name, is, place = "sessionStorage") {
 	try {
 		if (is) globalThis[place].setItem(name, is);

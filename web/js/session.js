@@ -59,7 +59,11 @@ export class Session {
 		return this.account || text.account;
 	}
 
-	/** take takes a key. Its nonces have nothing to do with those of another. @param {string} key @param {CryptoKey} secret */
+	/**
+	 * take takes a key. Its nonces have nothing to do with those of another.
+	 * @param {string} key
+	 * @param {CryptoKey} secret
+	 */
 	#take(key, secret) {
 		this.key = key;
 		this.#secret = secret;

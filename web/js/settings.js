@@ -76,7 +76,8 @@ function choose(name, value) {
 export function open(title, content, done = text.done) {
 	const dialog = document.createElement("dialog");
 	dialog.setAttribute("aria-label", title);
-	render(html`<h2>${title}</h2>${content}<form method="dialog"><button class="done">${done}</button></form>`, dialog);
+	render(html`<h2>${title}</h2>${content}<form method="dialog"><button
+		class="done">${done}</button></form>`, dialog);
 	const closed = backCloses(() => dialog.close());
 	dialog.addEventListener("close", () => {
 		dialog.remove();

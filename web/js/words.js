@@ -70,11 +70,17 @@ export const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down
 	><span aria-hidden="true">${side === "buy" ? "▲" : "▼"}</span> ${
 	side === "buy" ? text.buy : text.sell}</span>`;
 
-/** priceOf shows the limit of an order; one at the market has none, but a worst price. @param {Partial<Order>} o */
+/**
+ * priceOf shows the limit of an order; one at the market has none, but a worst price.
+ * @param {Partial<Order>} o
+ */
 export const priceOf = (o) => (o.order_type === "market" ? text.types.market
 	: o.price ? exactly(o.price) : text.none);
 
-/** typeOf says which order it is: what it waits for, what it shows, and how long it stays. @param {Partial<Order>} o */
+/**
+ * typeOf says which order it is: what it waits for, what it shows, and how long it stays.
+ * @param {Partial<Order>} o
+ */
 export function typeOf(o) {
 	const { trigger_price: at, oco_trigger_price: leg, oco_price: second, display_amount } = o;
 	const isMarket = o.order_type === "market";

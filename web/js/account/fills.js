@@ -32,7 +32,7 @@ export class Fills {
 	}
 
 	/**
-	 * of returns average price and fee of an order; "": it has none, or its trades are not all here.
+	 * of returns average price and fee of an order; "": it has none, or not all its trades are here.
 	 * @param {Order} o
 	 */
 	of(o) {

@@ -22,7 +22,10 @@ import { WITHDRAWALS } from "./sending.js";
 /** States in which the owner may still cancel. */
 const NEW = "10", VERIFIED = "20";
 
-/** In files, which programs read: as the exchange's own programs name them. @type {Record<string, string>} */
+/**
+ * In files, which programs read: as the exchange's own programs name them.
+ * @type {Record<string, string>}
+ */
 const STATUSES = { 10: "new", 20: "verified", 30: "approved", 40: "refused", 50: "canceled" };
 
 export class Withdraws {

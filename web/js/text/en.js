@@ -145,7 +145,13 @@ export const text = {
 	/** @param {string} id @param {string} filled @param {string} of */
 	isClosed: (id, filled, of) => `Order ${id} is no longer open; ${filled} of ${of} were filled.`,
 	nothingChanged: "Nothing is changed yet.",
-	/** @param {string} id @param {string} price @param {string} amount @param {string} priority @param {string} done */
+	/**
+	 * @param {string} id
+	 * @param {string} price
+	 * @param {string} amount
+	 * @param {string} priority
+	 * @param {string} done
+	 */
 	amended: (id, price, amount, priority, done) =>
 		`Order ${id} amended: price ${price}, amount ${amount}. Queue position ${priority}.${done && ` ${done}.`}`,
 	/** @param {string} id */

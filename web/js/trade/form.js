@@ -274,7 +274,7 @@ export class Form {
 	 * @param {Record<string, string[]>} body
 	 */
 	#blame(body) {
-		const isStop = this.#type === "stop" || this.#type === "stopMarket";
+		const isStop = this.#isStop();
 		/** @type {Record<string, Field>} */
 		const fields = { price: FIELDS[this.#type].includes("price") ? "price" : "second",
 			amount: "amount", quote_amount: "total", trigger_price: "trigger",
@@ -390,7 +390,7 @@ export class Form {
 			take("trigger", "oco_trigger_price");
 			take("second", "oco_price", true);
 		} else if (FIELDS[type].includes("second")) take("second", "price", true);
-		if (type === "stop" || type === "stopMarket") {
+		if (this.#isStop()) {
 			take("trigger", "trigger_price");
 			if (this.#isRise) order.trigger_when = side === "sell" ? "rise" : "fall";
 		}
@@ -458,11 +458,11 @@ export class Form {
 	/** dangers says what could be a slip. */
 	#dangers() {
 		const pair = /** @type {Pair} */ (this.#pair), type = this.#type, side = this.#side;
-		const isStop = type === "stop" || type === "stopMarket", { book } = this.desk.terminal.ladder;
+		const { book } = this.desk.terminal.ladder, isStop = this.#isStop();
 		const trigger = typed(this.#typed.trigger), second = typed(this.#typed.second);
 		const { take } = this.#plan();
 		const far = this.#isPost() ? "" : farFrom(this.desk, pair, { side,
-			price: isStop ? this.#price() ?? second : this.#price(), trigger: isStop ? trigger : null });
+			price: this.#price() ?? (isStop ? second : null), trigger: isStop ? trigger : null });
 		return [far, type === "oco" ? farFrom(this.desk, pair, { side, price: second, trigger }) : "",
 			...type !== "market" ? [] : take
 				? dangersOf(take, side, book.sides[OTHER[side]][0]?.price, pair)
@@ -477,7 +477,7 @@ export class Form {
 				.../** @type {Field[]} */ (this.#force === "gtd" ? ["until"] : [])]
 				.filter((field) => this.#typed[field]).map((field) => /** @type {[string, string]} */ (
 					[this.#labelOf(field), `${this.#written(field)} ${this.#unitOf(field)}`])),
-			...this.#type === "stop" || this.#type === "stopMarket" ? /** @type {[string, string][]} */ (
+			...this.#isStop() ? /** @type {[string, string][]} */ (
 				[[text.when, text.whens[this.#isRise ? "profit" : "loss"]]]) : [],
 			[text.timeInForce, text.forces[this.#force]], ...this.#estimates(pair)];
 	}
@@ -529,7 +529,9 @@ export class Form {
 		return this.#side === "buy" ? quote : base;
 	}
 
-	/** isKnown reports whether the account's balances are known: a key may have no right to them. */
+	#isStop() { return this.#type === "stop" || this.#type === "stopMarket"; }
+
+	/** isKnown reports whether the account's balances are known: a key may not read them. */
 	#isKnown() {
 		return this.desk.account.sequence !== undefined;
 	}
@@ -570,7 +572,7 @@ export class Form {
 			<div class="shares" role="group" aria-label=${text.share(this.#currency())}
 				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
 					@click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
-			${this.#type === "stop" || this.#type === "stopMarket" ? this.#select(text.when, "when",
+			${this.#isStop() ? this.#select(text.when, "when",
 				["loss", "profit"], text.whens, this.#isRise ? "profit" : "loss", (when) => {
 					this.#isRise = when === "profit";
 				}) : nothing}
@@ -601,7 +603,8 @@ export class Form {
 	#more() {
 		const display = this.#mayHide() ? this.#typed.display.trim() : "";
 		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
-		const is = [display && `${text.fields.display} ${display}`, mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
+		const is = [display && `${text.fields.display} ${display}`,
+			mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
 		return html`<details class="more"><summary>${[text.more, is.filter(Boolean).join(", ")]
 				.filter(Boolean).join(": ")}</summary><div class="fields">
 			${this.#mayHide() ? this.#input("display") : nothing}
@@ -663,7 +666,8 @@ export class Form {
 		/** @type {[string, string][]} */
 		const rows = [[prices, is?.prices ?? text.none]];
 		if (isMarket) {
-			rows.push(this.#byTotal ? [amount, is?.amount ?? text.none] : [total, is?.total ?? text.none]);
+			rows.push(this.#byTotal ? [amount, is?.amount ?? text.none]
+				: [total, is?.total ?? text.none]);
 		}
 		if (!take?.amount) return rows;
 		const met = ownMet(this.desk.account, name, this.#side, this.#price() ?? take.worst);
@@ -791,8 +795,8 @@ export class Amend {
 		own.say(found ? found
 			: !answer ? p.state === "unknown" ? text.amendUnknown(id) : ""
 			: p.state === "unknown" ? text.stillUnknown
-			: status === 200 ? text.amended(body.oid, exactly(body.price), exactly(body.amount_original),
-				body.priority, doneOf(body, pair))
+			: status === 200 ? text.amended(body.oid, exactly(body.price),
+				exactly(body.amount_original), body.priority, doneOf(body, pair))
 			: body.order ? text.notAmended(id, [body.order].flat().join(" "))
 			: wordsOf(answer, account));
 	}

@@ -142,7 +142,8 @@ function whatOf(was, is, trades, pair, why) {
 	const said = was.triggered === false && is.triggered ? [text.triggered] : [];
 	if (is.amount_filled !== was.amount_filled) {
 		said.push(is.status === "3" ? text.filledAll
-			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original)).replace(/\.$/, ""));
+			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original))
+				.replace(/\.$/, ""));
 	}
 	said.push(doneOf({ trades: trades.filter((t) => t.order === is.id),
 		cancel_reason: why }, pair));

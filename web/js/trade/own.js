@@ -185,9 +185,10 @@ export class Own {
 		const pair = this.#pair, { session, account } = this.desk, ids = this.#toCancel();
 		if (!pair || !session.may("trade")) return;
 		const may = session.may("read"); // or the page does not know what is open
-		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(pairOf(pair.name)));
-		ask({ title: text.cancelAll(pairOf(pair.name)), yes: text.cancelAll(pairOf(pair.name)), no: text.keep,
-			words: text.askCancelAll(pairOf(pair.name), ids.length, may && account.isComplete),
+		const name = pairOf(pair.name), title = text.cancelAll(name);
+		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(name));
+		ask({ title, yes: title, no: text.keep,
+			words: text.askCancelAll(name, ids.length, may && account.isComplete),
 			act: () => this.#cancelAll(pair) });
 	}
 
