@@ -5,11 +5,11 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"exchange/actors"
 	"exchange/core/money"
 )
 
@@ -23,12 +23,8 @@ var (
 	validKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
 )
 
-const (
-	maxEmail     = 254  // characters, the longest that mail can be sent to
-	maxReference = 128  // bytes
-	maxMessage   = 500  // bytes of the message to clients during maintenance
-	maxDetails   = 1024 // bytes of the reason for a refused withdrawal
-)
+// maxEmail is in characters, the longest that mail can be sent to.
+const maxEmail = 254
 
 var permissions = []string{"read", "trade", "withdraw"}
 
@@ -72,7 +68,17 @@ func checkPair(name string) error {
 	return nil
 }
 
-func checkReference(s string) error { return checkText("the reference", s, maxReference) }
+func checkReference(s string) error {
+	return checkText("the reference", s, actors.MaxReference)
+}
+
+// checkMessage checks what clients are told; empty: nothing.
+func checkMessage(s string) error {
+	if s == "" {
+		return nil
+	}
+	return checkText("--message", s, actors.MaxMessage)
+}
 
 // checkText checks one line of text that people read; most is in bytes.
 func checkText(what, s string, most int) error {
@@ -83,15 +89,6 @@ func checkText(what, s string, most int) error {
 			what, s, most)
 	}
 	return nil
-}
-
-// readID reads the number of an order or a withdrawal.
-func readID(what, s string) (uint64, error) {
-	id, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || id == 0 {
-		return 0, usage("the %s %q must be its number, such as 17", what, s)
-	}
-	return id, nil
 }
 
 // readPermissions returns the listed permissions, each once, in the usual order.
@@ -165,4 +162,42 @@ func readRate(flag, s string) (money.Rate, error) {
 					"such as 0.001 for 0.1 %%", flag, s)
 	}
 	return r, nil
+}
+
+// belowZero begins an amount below 0, which would be read as flags. No flag begins so.
+var belowZero = regexp.MustCompile(`^-[0-9.]`)
+
+// amountLast puts the amount of an adjustment to the end, behind "--".
+func amountLast(args []string) []string {
+	command := slices.Index(args, "adjust")
+	if command < 0 || slices.Contains(args, "--") {
+		return args
+	}
+	for i := command + 1; i < len(args); i++ {
+		if belowZero.MatchString(args[i]) && !takesNext(args[i-1]) {
+			return append(slices.Delete(slices.Clone(args), i, i+1), "--", args[i])
+		}
+	}
+	return args
+}
+
+// takesNext reports whether an argument is a flag whose value is the next argument.
+func takesNext(arg string) bool {
+	return strings.HasPrefix(arg, "--") && !strings.Contains(arg, "=") && arg != "--json" &&
+		arg != "--help"
+}
+
+// readAdjustment reads an amount below 0, and returns what is taken.
+func readAdjustment(s string) (money.Amount, error) {
+	size, down := strings.CutPrefix(s, "-")
+	a, err := money.ParseAmount(size)
+	switch {
+	case err != nil || down && a == 0:
+		return 0, usage("the amount %q must be a number below 0, such as -0.5, with at most 8 "+
+			"fractional digits and above -92,233,720,368", s)
+	case !down:
+		return 0, usage("the amount %q is not below 0, and an adjustment only takes money: to "+
+			"credit an account use `exchange deposit`", s)
+	}
+	return a, nil
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -301,29 +302,25 @@ func unknown(format string, args ...any) error {
 	return withExit(exitUnavailable, unknownError{fmt.Errorf(format, args...)})
 }
 
-// answer is the body of an answer. complete reports whether all required fields are there.
-type answer interface{ complete() bool }
-
-// call sends one request and reads its answer. in is nil for GET.
-func (c *client) call(ctx context.Context, path string, in any, out answer) error {
+// call sends one request and returns its answer, which is one of a type. in is nil for GET.
+func (c *client) call(ctx context.Context, path string, in any,
+	out reflect.Type) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	response, err := c.send(ctx, path, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
+		return nil, unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(out); err != nil || !out.complete() {
-		return unknown("the answer from %s is not one of an exchange's operator listener",
+	if text = bytes.TrimSpace(text); !json.Valid(text) || !complete(out, text) {
+		return nil, unknown("the answer from %s is not one of an exchange's operator listener",
 			c.address)
 	}
-	return nil
+	return text, nil
 }
 
 // send sends one request. Its answer, whose body is the caller's to close, is a success.

@@ -22,6 +22,7 @@ import (
 
 	"exchange/config"
 	"exchange/gateway/api"
+	"exchange/gateway/operator"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
 )
@@ -68,8 +69,6 @@ type apiAnswer struct {
 	RetryAfter string          `json:"retry_after,omitempty"`
 	Body       json.RawMessage `json:"body"` // a text that is no JSON is a string
 }
-
-func (a *apiAnswer) complete() bool { return true }
 
 func (p *program) callCommand() *cobra.Command {
 	var address, method, keyFile string
@@ -182,7 +181,7 @@ func methodOf(path string) (method string) {
 }
 
 // keyOf returns the key that signs the requests of an account; nil: none does.
-func (p *program) keyOf(account, file string, demo bool) (*keyAnswer, error) {
+func (p *program) keyOf(account, file string, demo bool) (*operator.NewKeyAnswer, error) {
 	file = cmp.Or(file, p.env(config.EnvAPIKeyFile))
 	switch {
 	case account == unsigned:
@@ -192,7 +191,8 @@ func (p *program) keyOf(account, file string, demo bool) (*keyAnswer, error) {
 			strings.Join(demoAccounts, " and "))
 	case demo:
 		key := demoKey(account)
-		return &keyAnswer{Key: key, Secret: demoSecret(key)}, nil
+		return &operator.NewKeyAnswer{KeyAnswer: operator.KeyAnswer{Key: key},
+			Secret: demoSecret(key)}, nil
 	case file == "":
 		return nil, usage("call needs --key-file FILE, which has what `exchange key create %s "+
 			"--json` printed; or --demo, if this is the demo", account)
@@ -210,7 +210,7 @@ func (p *program) keyOf(account, file string, demo bool) (*keyAnswer, error) {
 }
 
 // readKeys reads a file of keys, as `exchange key create` prints them.
-func readKeys(file string) (keys []keyAnswer, err error) {
+func readKeys(file string) (keys []operator.NewKeyAnswer, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,9 @@ func readKeys(file string) (keys []keyAnswer, err error) {
 		keys = keysOfText(string(text))
 	}
 	if err != nil || len(keys) == 0 ||
-		slices.ContainsFunc(keys, func(k keyAnswer) bool { return !k.complete() }) {
+		slices.ContainsFunc(keys, func(k operator.NewKeyAnswer) bool {
+			return k.Key == "" || k.Secret == "" || k.Account == ""
+		}) {
 		// the text may have a secret, so it is not shown
 		return nil, fmt.Errorf("%s does not have what `exchange key create` prints: account, key "+
 			"and secret", file)
@@ -241,9 +243,9 @@ func readKeys(file string) (keys []keyAnswer, err error) {
 	return keys, nil
 }
 
-func keysOfJSON(text []byte) (keys []keyAnswer, err error) {
+func keysOfJSON(text []byte) (keys []operator.NewKeyAnswer, err error) {
 	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
-		var k keyAnswer
+		var k operator.NewKeyAnswer
 		if err := d.Decode(&k); err != nil {
 			return nil, err
 		}
@@ -252,11 +254,12 @@ func keysOfJSON(text []byte) (keys []keyAnswer, err error) {
 	return keys, nil
 }
 
-func keysOfText(text string) (keys []keyAnswer) {
+func keysOfText(text string) (keys []operator.NewKeyAnswer) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 2 && words[0] == "account" {
-			keys = append(keys, keyAnswer{Account: words[1]})
+			keys = append(keys, operator.NewKeyAnswer{KeyAnswer: operator.KeyAnswer{
+				Account: words[1]}})
 		}
 		if len(words) != 2 || len(keys) == 0 {
 			continue
@@ -299,7 +302,8 @@ func (p *program) publicClient(address string, signs bool) (*client, error) {
 // call sends a request and prints its answer. After a refusal that names a greater nonce of the key
 // it goes once more: nothing was done. If it names the request's own, a proxy may have sent that
 // twice, so a POST may have been done.
-func (p *program) call(ctx context.Context, server *client, r *apiRequest, key *keyAnswer) error {
+func (p *program) call(ctx context.Context, server *client, r *apiRequest,
+	key *operator.NewKeyAnswer) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	nonce := uint64(time.Now().UnixMilli())
@@ -323,8 +327,8 @@ func (p *program) call(ctx context.Context, server *client, r *apiRequest, key *
 }
 
 // send sends the request once; without a key it has no signature.
-func (r *apiRequest) send(ctx context.Context, server *client, key *keyAnswer, nonce uint64) (
-	*apiAnswer, error) {
+func (r *apiRequest) send(ctx context.Context, server *client, key *operator.NewKeyAnswer,
+	nonce uint64) (*apiAnswer, error) {
 	q, err := http.NewRequestWithContext(ctx, r.method, server.scheme+"://"+server.address+r.path,
 		strings.NewReader(r.form))
 	if err != nil {

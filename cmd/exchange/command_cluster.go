@@ -36,10 +36,10 @@ one of them takes over when it dies.
 docs/operations.md tells how to run three nodes.`
 
 func (p *program) clusterCommand() *cobra.Command {
-	c := group("cluster", "Make and run a cluster of nodes", p.clusterInitCommand(),
-		p.clusterCertifyCommand(), p.clusterAuthorityCommand(), p.clusterStatusCommand(),
-		p.clusterHashCommand(), p.clusterTransferCommand(), p.clusterAddCommand(),
-		p.clusterReplaceCommand(), p.clusterRemoveCommand(), p.clusterSurviveCommand())
+	c := group("cluster", "Make and run a cluster of nodes", append(p.commandsOf(clusterVerbs),
+		p.clusterInitCommand(), p.clusterCertifyCommand(), p.clusterAuthorityCommand(),
+		p.clusterAddCommand(), p.clusterReplaceCommand(), p.clusterRemoveCommand(),
+		p.clusterSurviveCommand())...)
 	c.Long = clusterHelp
 	return c
 }
@@ -57,8 +57,6 @@ type clusterAnswer struct {
 	Folder  string        `json:"folder"`
 	Nodes   []clusterNode `json:"nodes"`
 }
-
-func (a *clusterAnswer) complete() bool { return true }
 
 func (p *program) clusterInitCommand() *cobra.Command {
 	return &cobra.Command{

@@ -23,8 +23,6 @@ type authorityAnswer struct {
 	Authorities int `json:"authorities"`
 }
 
-func (a *authorityAnswer) complete() bool { return true }
-
 func (p *program) clusterAuthorityCommand() *cobra.Command {
 	command := func(use, short, next string,
 		change func(dir string) (*authorityAnswer, error)) *cobra.Command {

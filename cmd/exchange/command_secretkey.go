@@ -37,8 +37,6 @@ type secretKeyAnswer struct {
 	Retired []string `json:"retired"`
 }
 
-func (a *secretKeyAnswer) complete() bool { return true }
-
 func (p *program) secretKeyCommand() *cobra.Command {
 	command := func(use, short string, do func(a *secretKeyAnswer) error,
 		next string) *cobra.Command {
@@ -90,7 +88,7 @@ func (p *program) secretKeyCommand() *cobra.Command {
 		command("retire", "Take all keys but the first out of the file",
 			func(a *secretKeyAnswer) error {
 				retired, err := seal.Retire(a.File)
-				a.Retired = notNil(retired)
+				a.Retired = append([]string{}, retired...)
 				return err
 			},
 			"The exchange that runs keeps the old keys, and takes codes of withdraws made with "+

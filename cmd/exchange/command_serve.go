@@ -129,7 +129,7 @@ func (p *program) configCommand() *cobra.Command {
 	}
 	given.register(check.Flags())
 	c := group("config", "Print, check, reload or apply a configuration", example, check,
-		p.configReloadCommand(), p.configApplyCommand())
+		p.commandOf(&configReloadVerb), p.configApplyCommand())
 	c.Long = "Everything that `exchange serve` can be told, by its key in the YAML file.\n\n" +
 		config.Reference()
 	return c

@@ -38,8 +38,6 @@ func ends(list []replicated.FolderEnd) string {
 	return b.String()
 }
 
-func (a *surviveAnswer) complete() bool { return true }
-
 const surviveHelp = `Makes this node the only voter of its cluster, when so many other nodes are
 gone for good, with their disks, that the rest is no majority. It is run on the machine of this node
 while no process uses its data folder. A node that is only down must be started instead.

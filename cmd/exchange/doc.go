@@ -32,14 +32,12 @@
 //	demo.go, demo_text.go  the demo's accounts, and its first text; demomarket/ trades on it
 //	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits
 //
-// The operator's commands, of which each file has the commands about one subject:
+// The operator's commands:
 //
 //	client.go, stream.go, operator.go  the connection, long answers, and what the commands share
-//	operator_accounts.go, operator_actions.go, operator_adjust.go, operator_audit.go,
-//	operator_backup.go, operator_cluster.go, operator_members.go, operator_config.go,
-//	operator_deposits.go, operator_deposit_file.go, operator_export.go, operator_fees.go,
-//	operator_keys.go, operator_markets.go,
-//	operator_orders.go, operator_statement.go, operator_status.go, operator_switches.go,
-//	operator_trading.go, operator_withdraws.go
+//	operator_verb.go, operator_verbs.go  commands that make one request: how, and all of them
+//	operator_show.go                     answers as text, and whether they are complete
+//	operator_audit.go, operator_backup.go, operator_deposit_file.go, operator_export.go,
+//	operator_members.go, operator_statement.go  the commands that do more
 //	restore.go, restore_owner.go  the restore of a backup, without a server
 package main

@@ -2,35 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
-
-	"github.com/spf13/cobra"
 )
 
-// The operator's commands share this file. Each checks its arguments, makes one request, and prints
-// the answer. The commands themselves are in operator_*.go, by subject.
-//
-// The types of the answers there have the fields of the server and of --json. Amounts and ids are
-// json.Number: their digits pass through untouched. A required field that may be false is a
-// pointer, so that a command notices an answer without it.
-
-// operatorCommands returns all operators' commands.
-func (p *program) operatorCommands() []*cobra.Command {
-	return []*cobra.Command{p.statusCommand(), p.accountCommand(), p.keyCommand(),
-		p.depositCommand(), p.adjustCommand(), p.withdrawalCommand(), p.orderCommand(),
-		p.switchCommand(), p.pairCommand(), p.feesCommand(), p.maintenanceCommand(),
-		p.actionsCommand(), p.auditCommand(), p.statementCommand(), p.exportCommand(),
-		p.backupCommand()}
-}
+// What the operator's commands share. Most commands are verbs, in operator_verbs.go.
 
 // print writes the answer as JSON, or as text in columns that fn writes, separated by tabs.
-func (p *program) print(a answer, fn func(w *tabwriter.Writer)) error {
+func (p *program) print(a any, fn func(w *tabwriter.Writer)) error {
 	if p.json {
 		return printJSON(p.stdout, a)
 	}
@@ -40,23 +24,24 @@ func (p *program) print(a answer, fn func(w *tabwriter.Writer)) error {
 }
 
 // ask makes a request that changes nothing.
-func (p *program) ask(ctx context.Context, path string, out answer) error {
+func (p *program) ask(ctx context.Context, path string, out reflect.Type) (json.RawMessage, error) {
 	c, err := p.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return c.call(ctx, path, nil, out)
 }
 
 // change makes a request that changes something, once. When it is not known whether it did, the
 // error says so, and advice how to find out.
-func (p *program) change(ctx context.Context, path string, in any, out answer,
-	advice string) error {
+func (p *program) change(ctx context.Context, path string, in any, out reflect.Type,
+	advice string) (json.RawMessage, error) {
 	c, err := p.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return adviseIfUnknown(c.call(ctx, path, in, out), advice)
+	raw, err := c.call(ctx, path, in, out)
+	return raw, adviseIfUnknown(err, advice)
 }
 
 // repeatIt is the advice after a change that comes to the same however often it is made.
@@ -67,23 +52,23 @@ var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, tim
 
 // changeUntilKnown makes a request that the server carries out once, even if it comes again, and
 // repeats it some times while its outcome is unknown. It returns how often it was repeated.
-func (p *program) changeUntilKnown(ctx context.Context, path string, in any, out answer,
-	advice string) (repeats int, err error) {
+func (p *program) changeUntilKnown(ctx context.Context, path string, in any,
+	out reflect.Type, advice string) (raw json.RawMessage, repeats int, err error) {
 	c, err := p.client()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	maybeDone := false // some try may have been carried out
 	for {
-		err = c.call(ctx, path, in, out)
+		raw, err = c.call(ctx, path, in, out)
 		var u unknownError
 		if errors.As(err, &u) {
 			maybeDone = true
 		} else if !maybeDone || exitCode(err) != exitUnavailable {
-			return repeats, err
+			return raw, repeats, err
 		}
 		if repeats == len(pauses) || !wait(ctx, pauses[repeats]) {
-			return repeats, adviseIfUnknown(unknown("%w", err), advice)
+			return nil, repeats, adviseIfUnknown(unknown("%w", err), advice)
 		}
 		repeats++
 	}
@@ -107,16 +92,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// already says, in text, that there was nothing to do.
-func already(w io.Writer, repeated bool, repeats int) {
-	switch {
-	case repeated && repeats > 0:
-		fmt.Fprintln(w, "\nIt was so already, perhaps by an earlier try of this command.")
-	case repeated:
-		fmt.Fprintln(w, "\nIt was so already: nothing was changed.")
 	}
 }
 
@@ -145,17 +120,15 @@ func plain(s string) string {
 	}, s)
 }
 
-// Lists.
-const maxList = 100_000 // rows, the server's own bound
+// maxList bounds a list, in rows: the server's own bound.
+const maxList = 100_000
 
-// limitFlag adds --limit to the command of a list.
-func limitFlag(c *cobra.Command, limit *int, usual int) {
-	c.Flags().IntVar(limit, "limit", usual, fmt.Sprintf("list at most so many, 1 to %d", maxList))
-}
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-func checkLimit(n int) error {
-	if n < 1 || n > maxList {
-		return usage("--limit is %d: write 1 to %d", n, maxList)
+// answerIf prints an answer, unless there is an error.
+func (p *program) answerIf(err error, x *asking, raw json.RawMessage) error {
+	if err != nil {
+		return err
 	}
-	return nil
+	return p.answer(x, raw, 0)
 }

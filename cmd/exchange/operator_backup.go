@@ -32,8 +32,6 @@ type backupAnswer struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-func (a *backupAnswer) complete() bool { return true }
-
 const backupHelp = `Writes a backup of everything that the running exchange remembers at one moment into DIR: its state, and the
 history up to then. The exchange goes on meanwhile. The file gets its name, exchange-SEQUENCE.backup, when it is
 whole and was read back without a fault; only its owner can read it.

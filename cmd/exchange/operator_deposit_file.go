@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"exchange/core/money"
+	"exchange/gateway/operator"
 )
 
 // The deposits of a file: all of it is checked, and then one line is sent after the other.
@@ -74,8 +76,6 @@ type creditTotal struct {
 	Currency string        `json:"currency"`
 	Amount   money.Balance `json:"amount"`
 }
-
-func (a *depositsAnswer) complete() bool { return true }
 
 func (a *depositsAnswer) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "lines\t%s\ncredited now\t%s\ncredited before\t%s\nrefused\t%s\n",
@@ -186,11 +186,19 @@ func readDeposit(line int, fields []string, at map[string]int) (row depositRow, 
 // unknownNames returns the lines whose account or currency the exchange does not have.
 func (p *program) unknownNames(ctx context.Context, rows []depositRow) (faults []lineFault,
 	err error) {
-	var totals totalsAnswer
-	if err := p.ask(ctx, "/operator/v1/totals", &totals); err != nil {
+	var totals struct{ Totals []struct{ Currency string } }
+	raw, err := p.ask(ctx, "/operator/v1/totals", typeOf[operator.TotalsAnswer]())
+	if err == nil {
+		err = json.Unmarshal(raw, &totals)
+	}
+	if err != nil {
 		return nil, err
 	}
-	list, err := p.accounts(ctx, false)
+	var list operator.AccountsAnswer
+	all := asking{verb: accountVerbs[1]}
+	if raw, err = p.askPages(ctx, all.begin()); err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -220,14 +228,18 @@ func (p *program) creditAll(ctx context.Context, rows []depositRow, a *depositsA
 	defer g.done()
 	for i := range rows {
 		r := &rows[i]
-		d, repeats, err := p.credit(ctx, r.account, r.currency, r.amount, r.reference, repeatIt)
+		raw, repeats, err := p.changeUntilKnown(ctx, "/operator/v1/deposits",
+			operator.DepositRequest{Account: r.account, Currency: r.currency,
+				Amount: operator.Number(r.amount.String()), Reference: r.reference},
+			typeOf[operator.DepositAnswer](), repeatIt)
+		d, _ := parseNode(raw)
 		switch {
 		case err != nil && exitCode(err) == exitUsage:
 			a.Refused = append(a.Refused, lineFault{r.line, err.Error()})
 		case err != nil:
 			return fmt.Errorf("line %d: %w; the lines behind it were not sent. The same command "+
 				"again credits no line twice", r.line, err)
-		case d.Repeated && repeats == 0:
+		case string(d["repeated"]) == "true" && repeats == 0:
 			a.Repeated++
 		default: // also what an earlier try of this line may have credited
 			a.Credited++

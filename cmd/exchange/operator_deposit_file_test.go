@@ -23,9 +23,12 @@ func newBank(t *testing.T) *bank {
 		asked := b.asked[n]
 		switch {
 		case asked == "GET /operator/v1/totals":
-			return 200, `{"sequence":9,"totals":[{"currency":"BTC"},{"currency":"USDT"}]}`
+			sums := `"deposited":0,"withdrawn":0,"adjusted":0,"balances":0,"reserved":0}`
+			return 200, `{"sequence":9,"totals":[{"currency":"BTC",` + sums +
+				`,{"currency":"USDT",` + sums + `]}`
 		case asked == "GET /operator/v1/accounts":
-			return 200, `{"accounts":[{"account":"alice","id":1},{"account":"bob","id":2}]}`
+			return 200, `{"accounts":[{"account":"alice","id":1,"email":"","frozen":false},` +
+				`{"account":"bob","id":2,"email":"","frozen":false}]}`
 		}
 		body, ok := strings.CutPrefix(asked, "POST /operator/v1/deposits ")
 		var d struct{ Account, Currency, Amount, Reference string }
@@ -66,9 +69,9 @@ func TestTheDepositsOfAFileAreCreditedOnce(t *testing.T) {
 	r.want(t, 0, "lines            3\ncredited now     3\ncredited before  0\n"+
 		"refused          0\n\nCURRENCY  CREDITED NOW\nBTC       0.75\nUSDT      1000\n", "")
 	b.wantAsked("GET /operator/v1/totals", "GET /operator/v1/accounts",
-		`POST /operator/v1/deposits {"account":"alice","amount":"0.5","currency":"BTC","reference":"r1"}`,
-		`POST /operator/v1/deposits {"account":"bob","amount":"1000","currency":"USDT","reference":"r, 2"}`,
-		`POST /operator/v1/deposits {"account":"alice","amount":"0.25","currency":"BTC","reference":"r3"}`)
+		`POST /operator/v1/deposits {"account":"alice","currency":"BTC","reference":"r1","amount":"0.5"}`,
+		`POST /operator/v1/deposits {"account":"bob","currency":"USDT","reference":"r, 2","amount":"1000"}`,
+		`POST /operator/v1/deposits {"account":"alice","currency":"BTC","reference":"r3","amount":"0.25"}`)
 	runLine(b.environ, "deposit", "--csv", file, "--json").want(t, 0,
 		`{"lines":3,"credited":0,"repeated":3,"refused":[],"totals":[]}`+"\n", "")
 

@@ -18,6 +18,8 @@ import (
 
 	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
+
+	"exchange/gateway/operator"
 )
 
 // The operator's commands that write rows for other programs.
@@ -110,8 +112,6 @@ type exportAnswer struct {
 	file string
 	end  *balancesEnd // nil: the rows are no balances
 }
-
-func (a *exportAnswer) complete() bool { return true }
 
 // MarshalJSON implements json.Marshaler.
 func (a *exportAnswer) MarshalJSON() ([]byte, error) {
@@ -272,19 +272,13 @@ type holdingSum struct{ balance, reserve decimal.Decimal }
 
 // A balancesEnd is the last line of an export of balances.
 type balancesEnd struct {
-	Rows     *int        `json:"rows"`
+	Rows     int         `json:"rows"`
 	Sequence json.Number `json:"sequence"`
-	Totals   []liability `json:"totals"`
-}
-
-type liability struct {
-	Currency string      `json:"currency"`
-	Balances json.Number `json:"balances"`
-	Reserved json.Number `json:"reserved"`
-}
-
-func (a *balancesEnd) complete() bool {
-	return a.Rows != nil && a.Sequence != "" && a.Totals != nil
+	Totals   []struct {
+		Currency string      `json:"currency"`
+		Balances json.Number `json:"balances"`
+		Reserved json.Number `json:"reserved"`
+	} `json:"totals"`
 }
 
 // writeTo writes the rows, and compares them with what the exchange says of all of them.
@@ -298,9 +292,10 @@ func (e *exporting) writeTo(ctx context.Context, p *program, to io.Writer, g *pr
 	}
 	n := -1
 	var end any = &n
+	of := typeOf[int]()
 	if !e.period {
 		e.end, e.sums = &balancesEnd{}, map[string]*holdingSum{}
-		end = e.end
+		end, of = e.end, typeOf[operator.BalancesEnd]()
 	}
 	err := p.lines(ctx, e.path, nil, func(line []byte) error {
 		if e.rows++; e.rows == 1 { // a request that is refused leaves nothing behind
@@ -316,7 +311,7 @@ func (e *exporting) writeTo(ctx context.Context, p *program, to io.Writer, g *pr
 		}
 		_, err = fmt.Fprintf(buffered, "%s\n", line)
 		return err
-	}, end)
+	}, of, end)
 	if err == nil && e.rows == 0 {
 		header()
 	}
@@ -326,7 +321,7 @@ func (e *exporting) writeTo(ctx context.Context, p *program, to io.Writer, g *pr
 		return err
 	}
 	if e.end != nil {
-		n = *e.end.Rows
+		n = e.end.Rows
 	}
 	if n != e.rows {
 		return withExit(exitUnavailable, fmt.Errorf("%d %s have come, the exchange speaks of %d",

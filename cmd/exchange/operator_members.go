@@ -5,33 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"exchange/config"
+	"exchange/gateway/operator"
 )
 
 // The operator's commands that change the nodes of a cluster.
-
-type (
-	memberWish struct {
-		Node    string `json:"node"`
-		Address string `json:"address,omitempty"`
-		Old     string `json:"old,omitempty"`
-		Begun   bool   `json:"begun,omitempty"`
-	}
-	memberAnswer struct {
-		Node string       `json:"node"`
-		Done *bool        `json:"done"`
-		Role string       `json:"role"`
-		Lag  *json.Number `json:"lag"` // nil: the node has not joined
-		Says string       `json:"says"`
-	}
-)
-
-func (a *memberAnswer) complete() bool { return a.Node != "" && a.Done != nil }
 
 // askAgain is the time between two requests of a change that is under way.
 const askAgain = 500 * time.Millisecond
@@ -44,7 +26,7 @@ func (p *program) clusterAddCommand() *cobra.Command {
 			"learner, and becomes a voter. Run it on any node of the cluster, and start the new " +
 			"one. The same command again goes on.",
 		Args: takes("NODE=HOST:PORT"),
-	}, "add", func(args []string) (memberWish, error) { return wishFor("", args[0]) })
+	}, "add", func(args []string) (operator.Wish, error) { return wishFor("", args[0]) })
 }
 
 func (p *program) clusterReplaceCommand() *cobra.Command {
@@ -56,7 +38,7 @@ func (p *program) clusterReplaceCommand() *cobra.Command {
 			"lost its disk. Run it on any node of the cluster, and start the new one. The same " +
 			"command again goes on.",
 		Args: takes("OLD", "NODE=HOST:PORT"),
-	}, "replace", func(args []string) (memberWish, error) { return wishFor(args[0], args[1]) })
+	}, "replace", func(args []string) (operator.Wish, error) { return wishFor(args[0], args[1]) })
 }
 
 func (p *program) clusterRemoveCommand() *cobra.Command {
@@ -66,20 +48,22 @@ func (p *program) clusterRemoveCommand() *cobra.Command {
 		Long: "The node ends with code 77, and its folder is not used any more. Removing a node " +
 			"that has not become a voter yet ends its `add` or `replace`. Run it on another node.",
 		Args: takes("NODE"),
-	}, "remove", func(args []string) (memberWish, error) { return memberWish{Node: args[0]}, nil })
+	}, "remove", func(args []string) (operator.Wish, error) {
+		return operator.Wish{Node: args[0]}, nil
+	})
 }
 
-func wishFor(old, entry string) (memberWish, error) {
+func wishFor(old, entry string) (operator.Wish, error) {
 	n, err := config.ParseNode(entry)
 	if err != nil {
-		return memberWish{}, usage("%w", err)
+		return operator.Wish{}, usage("%w", err)
 	}
-	return memberWish{Node: n.Name, Address: n.Address, Old: old}, nil
+	return operator.Wish{Node: n.Name, Address: n.Address, Old: old}, nil
 }
 
 // memberCommand completes a command that asks for a change until it is done.
 func (p *program) memberCommand(c *cobra.Command, verb string,
-	parse func([]string) (memberWish, error)) *cobra.Command {
+	parse func([]string) (operator.Wish, error)) *cobra.Command {
 	patience := c.Flags().Duration("wait", 10*time.Minute,
 		"how long the change may take until the command ends with 75; the change goes on")
 	c.RunE = run(func(ctx context.Context, args []string) error {
@@ -94,25 +78,26 @@ func (p *program) memberCommand(c *cobra.Command, verb string,
 		if err != nil {
 			return err
 		}
-		return p.print(a, func(t *tabwriter.Writer) { fmt.Fprintf(t, "%s.\n", plain(a.Says)) })
+		return p.show(typeOf[operator.WishAnswer](), a)
 	})
 	return c
 }
 
 // member asks for a change until it is done, and says each time that it has come further.
-func (p *program) member(ctx context.Context, path string, w *memberWish,
-	patience time.Duration) (*memberAnswer, error) {
+func (p *program) member(ctx context.Context, path string, w *operator.Wish,
+	patience time.Duration) (json.RawMessage, error) {
 	client, err := p.client()
 	if err != nil {
 		return nil, err
 	}
 	end, said := time.Now().Add(patience), ""
 	for {
-		var a memberAnswer
-		err := client.call(ctx, path, w, &a)
+		var a operator.WishAnswer
+		raw, err := client.call(ctx, path, w, typeOf[operator.WishAnswer]())
+		_ = json.Unmarshal(raw, &a) // it is complete
 		switch {
-		case err == nil && *a.Done:
-			return &a, nil
+		case err == nil && a.Done:
+			return raw, nil
 		case err == nil:
 			w.Begun = true
 			err = withExit(exitUnavailable, errors.New(plain(a.Says)))

@@ -2,32 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"exchange/gateway/operator"
 )
 
 // The operator's command that lists every change of an account's balances.
-
-// A statementLine is one change. A balance from before the history's begin is brought forward and
-// has no time.
-type statementLine struct {
-	Time     string      `json:"time"`
-	Currency string      `json:"currency"`
-	Change   json.Number `json:"change"`
-	Balance  json.Number `json:"balance"`
-	Cause    string      `json:"cause"`
-	ID       json.Number `json:"id"`
-	Pair     string      `json:"pair"`
-	Reason   string      `json:"reason"`
-}
-
-func (l *statementLine) complete() bool {
-	return l.Currency != "" && l.Change != "" && l.Balance != "" && l.Cause != ""
-}
 
 // statementBlock is the number of lines that are brought into columns at once, so that a long list
 // begins to appear and need not fit into memory.
@@ -62,40 +46,32 @@ func (p *program) statementCommand() *cobra.Command {
 
 func (p *program) statement(ctx context.Context, account, currency string) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	head, n := "TIME\tCURRENCY\tCHANGE\tBALANCE\tCAUSE\tID\tPAIR\n", 0
-	var end int
+	of, end, n := typeOf[operator.StatementLine](), 0, 0
 	query := url.Values{"account": {account}}
 	if currency != "" {
 		query.Set("currency", currency)
 	}
+	columns := columnsOf(of)
 	err := p.lines(ctx, "/operator/v1/statement?"+query.Encode(), nil, func(line []byte) error {
-		var l statementLine
-		if err := json.Unmarshal(line, &l); err != nil || !l.complete() {
+		row, _ := parseNode(line)
+		if !complete(of, line) {
 			return notOfListener(line)
 		}
 		if n++; p.json {
 			_, err := fmt.Fprintf(p.stdout, "%s\n", line)
 			return err
 		}
-		fmt.Fprint(w, head)
-		head = ""
-		id := l.ID.String()
-		if l.Time == "" {
-			id = "-"
+		if n == 1 {
+			writeHeader(w, columns)
 		}
-		cause := l.Cause
-		if l.Reason != "" {
-			cause += ": " + l.Reason
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(l.Time), plain(l.Currency), l.Change,
-			l.Balance, plain(cause), id, orDash(l.Pair))
+		writeRow(w, columns, row)
 		if n%statementBlock == 0 {
 			return w.Flush()
 		}
 		return nil
-	}, &end)
-	if err == nil && !p.json {
-		fmt.Fprint(w, head)
+	}, typeOf[int](), &end)
+	if err == nil && !p.json && n == 0 {
+		writeHeader(w, columns)
 	}
 	if flushed := w.Flush(); err == nil {
 		err = flushed

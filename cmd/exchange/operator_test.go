@@ -30,10 +30,10 @@ const (
 	withdrawal3 = `{"withdraw":3,"account":"bob","currency":"USDT","amount":120,"status":3,"state":"refused","address":"\u001b[2J\t\u202e","details":"Who is that?","time":"2026-01-01T03:04:05.000006Z"}`
 	approved7   = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z"}`
 	frozen7     = `{"withdraw":7,"account":"alice","currency":"BTC","amount":0.00000001,"status":2,"state":"approved","address":"bc1q","time":"2026-01-02T03:04:05.000006Z","frozen":true}`
-	fees        = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015}`
-	actions     = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true"},` +
-		`{"sequence":9,"time":"2026-01-01T03:04:05.000006Z","who":"","what":"maintenance: true \"a\nb\""}]}`
-	shown = `{"account":"alice","id":1,"email":"a@b.c","frozen":false,"sequence":41,` +
+	fees        = `{"account":"alice","pair":"BTC_USDT","own":true,"maker":0,"taker":0.0015,"repeated":false}`
+	actions     = `{"actions":[{"sequence":18446744073709551615,"time":"2026-01-02T03:04:05.000006Z","who":"jane from 127.0.0.1","what":"account alice frozen: true","words":"froze alice"},` +
+		`{"sequence":9,"time":"2026-01-01T03:04:05.000006Z","who":"","what":"maintenance: true \"a\nb\"","words":"began"}]}`
+	shownAlice = `{"account":"alice","id":1,"email":"a@b.c","frozen":false,"sequence":41,` +
 		`"holdings":[{"currency":"BTC","balance":100000000000000000.0000000000000001,"reserve":0.5,"available":99999999999999999.5000000000000001},{"currency":"USDT","balance":1,"reserve":0,"available":1}],` +
 		`"open_orders":3,"newest_orders":[{"order":40,"pair":"BTC_USDT","type":"sell","price":50000,"amount":0.5,"remaining":0.25,"time":"T40"},{"order":9,"pair":"ETH_BTC","type":"buy","price":0.03125,"amount":10,"remaining":10,"time":"T9"}],` +
 		`"pending_withdraws":[` + withdrawal7 + `]}`
@@ -49,206 +49,147 @@ const (
 		`"time":"2026-01-02T03:04:05.000006Z","waiting":false,"order_type":"limit",` +
 		`"time_in_force":"gtd","expires":"2026-02-02T03:04:05.000006Z","post_only":true,` +
 		`"display_amount":0.5,"oco_trigger_price":1.5,"oco_price":1.4}`
-	orderListText = `ORDER  PAIR      TYPE  PRICE  REMAINING  OF  TIME                         ID   INSTRUCTIONS                                                           ACCOUNT
-9      BTC_USDT  sell  100    1.5        2   2026-01-02T03:04:05.000006Z  a-1  -                                                                      alice
-8      BTC_USDT  sell  85.5   1          1   2026-01-02T03:04:05.000006Z  -    market, ioc, waits for a fall to 90                                    alice
-7      ETH_BTC   sell  2      10         10  2026-01-02T03:04:05.000006Z  -    or below 1.5, post-only, shows 0.5, until 2026-02-02T03:04:05.000006Z  alice
-`
-	switchListText = `ACCOUNT  KEY  SECONDS  CANCELS AT                   WHICH
-alice    k1   60       2026-01-02T03:04:05.000006Z  all
-bob      k2   5        the end of its sessions      BTC_USDT buy a-
-`
 )
 
-// What the recorded session of prove/recorded does not show: rarer answers, foreign text, large
-// numbers, and the columns.
+// What the recorded session of prove/recorded does not show: what is asked, and words behind an
+// answer.
 func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
-	for _, x := range []struct {
-		line   string
-		answer string
-		asked  string
-		text   string
-		json   string // the same as answer if empty
-	}{
-		{
-			"account create bob", `{"account":"bob","id":2,"email":""}`,
-			`POST /operator/v1/accounts {"email":"","name":"bob"}`, "account  bob\nid       2\n",
-			"",
-		},
-		{
-			"account list", `{"accounts":[{"account":"alice","id":1,"email":"a@example.org"}]}`,
-			`GET /operator/v1/accounts`,
-			"ID  ACCOUNT  EMAIL          FROZEN\n1   alice    a@example.org  unknown\n", "",
-		},
-		{
-			"key create alice",
-			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":null,"later":1}`,
-			`POST /operator/v1/keys {"account":"alice","allow":[],"permissions":["read","trade"]}`,
-			"account      alice\nkey          K\nsecret       S&<\npermissions  read,trade\nfrom " +
-				"        anywhere\n\nThe secret is shown only now: keep it.\n",
-			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":[]}`,
-		},
-		{
-			"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 " +
-				"--allow 2001:db8::/32 --parallel 16",
-			`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"parallel":16}`,
-			`POST /operator/v1/keys {"account":"alice","allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"parallel":16,"permissions":["read","withdraw"]}`,
-			"account      alice\nkey          K\nsecret       S\npermissions  " +
-				"read,withdraw\nfrom         10.0.0.0/8,192.168.1.7/32,2001:db8::/32\n" +
-				"nonces       16, for parallel use\n\nThe secret is shown only now: keep it.\n", "",
-		},
-		{
-			"key list alice",
-			`{"keys":[{"key":"K","account":"alice","permissions":["read"],"allow":[],"parallel":16,"revoked":false},{"key":"L","account":"alice","permissions":["trade"],"allow":["10.0.0.0/8"],"revoked":true}]}`,
-			`GET /operator/v1/keys?account=alice`,
-			"KEY  PERMISSIONS  FROM        STATE\nK    read         anywhere    valid, for " +
-				"parallel use (16)\nL    trade        10.0.0.0/8  revoked\n", "",
-		},
-		{
-			"key revoke K123", `{"key":"K123","account":"alice","revoked":true}`,
-			`POST /operator/v1/keys/revoke {"key":"K123"}`, "The key K123 of alice is revoked.\n",
-			"",
-		},
-
-		{
-			"deposit alice BTC 1e-7 --reference R-1",
-			`{"deposit":7,"account":"alice","currency":"BTC","amount":"0.0000001","balance":100000000000000000.0000000000000001,"reference":"R-1","repeated":true}`,
-			`POST /operator/v1/deposits {"account":"alice","amount":"0.0000001","currency":"BTC","reference":"R-1"}`,
-			"deposit    7\naccount    alice\namount     0.0000001 BTC\nbalance    " +
-				"100000000000000000.0000000000000001 BTC\nreference  R-1\n\nThis reference was " +
-				"credited before: nothing was added now.\n",
+	const isSo = "\nIt was so already: nothing was changed.\n"
+	halted := `{"pair":"1INCH_BTC","on":false,"repeated":true,"later":1}`
+	for _, x := range []struct{ line, answer, asked, behind string }{
+		{"account create bob", `{"account":"bob","id":2,"email":""}`,
+			`POST /operator/v1/accounts {"name":"bob"}`, ""},
+		{"key create alice",
+			`{"key":"K","secret":"S&<","account":"alice","permissions":["read","trade"],"allow":[],"later":1}`,
+			`POST /operator/v1/keys {"account":"alice","permissions":["read","trade"]}`,
+			"\nThe secret is shown only now: keep it.\n"},
+		{"key create alice --permissions withdraw,read --allow 10.0.0.0/8 --allow 192.168.1.7 " +
+			"--allow 2001:db8::/32 --parallel 16",
+			`{"key":"K","secret":"S","account":"alice","permissions":["read"],"allow":["10.0.0.0/8"],"parallel":16}`,
+			`POST /operator/v1/keys {"account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.168.1.7/32","2001:db8::/32"],"parallel":16}`,
+			""},
+		{"key list alice",
+			`{"keys":[{"key":"K","account":"alice","permissions":[],"allow":[],"revoked":false}]}`,
+			`GET /operator/v1/keys?account=alice`, ""},
+		{"key revoke K123", `{"key":"K123","account":"alice","revoked":true}`,
+			`POST /operator/v1/keys/revoke {"key":"K123"}`, ""},
+		{"deposit alice BTC 1e-7 --reference R-1",
 			`{"deposit":7,"account":"alice","currency":"BTC","amount":0.0000001,"balance":100000000000000000.0000000000000001,"reference":"R-1","repeated":true}`,
-		},
-		{
-			"adjust --reason=twice alice BTC --reference R-1 -5e-8",
+			`POST /operator/v1/deposits {"account":"alice","currency":"BTC","reference":"R-1","amount":"0.0000001"}`,
+			isSo},
+		{"adjust --reason=twice alice BTC --reference R-1 -5e-8",
 			`{"adjustment":7,"account":"alice","currency":"BTC","amount":-0.00000005,"balance":5,"reference":"R-1","reason":"twice","repeated":true}`,
-			`POST /operator/v1/adjustments {"account":"alice","amount":"-0.00000005","currency":"BTC","reason":"twice","reference":"R-1"}`,
-			"adjustment  7\naccount     alice\namount      -0.00000005 BTC\nbalance     5 " +
-				"BTC\nreference   R-1\nreason      twice\n\nThis reference was taken before: " +
-				"nothing was taken now.\n", "",
-		},
-
-		{
-			"pair resume 1INCH_BTC", `{"pair":"1INCH_BTC","on":false,"repeated":true,"later":1}`,
-			`POST /operator/v1/pairs/halt {"on":false,"pair":"1INCH_BTC"}`,
-			"Trading on 1INCH_BTC is open.\n\nIt was so already: nothing was changed.\n",
-			`{"pair":"1INCH_BTC","on":false,"repeated":true}`,
-		},
-		{
-			"maintenance on --message 'Back at 14:00 & better.'",
+			`POST /operator/v1/adjustments {"account":"alice","currency":"BTC","reference":"R-1","reason":"twice","amount":"-0.00000005"}`,
+			isSo},
+		{"pair resume 1INCH_BTC", halted, `POST /operator/v1/pairs/halt {"pair":"1INCH_BTC","on":false}`,
+			"\nTrading is open.\n" + isSo},
+		{"pair resume 1INCH_BTC --all=false", halted,
+			`POST /operator/v1/pairs/halt {"pair":"1INCH_BTC","on":false}`, ""},
+		{"pair halt --all", `{"pairs":[` + halted + `]}`,
+			`POST /operator/v1/pairs/halt {"all":true,"on":true}`, "\nTrading is halted.\n"},
+		{"maintenance on --message 'Back at 14:00 & better.'",
 			`{"on":true,"message":"Back at 14:00 & better."}`,
-			`POST /operator/v1/maintenance {"message":"Back at 14:00 \u0026 better.","on":true}`,
-			"Maintenance is on: no commands of clients are taken.\nClients are told: Back at " +
-				"14:00 & better.\n", "",
-		},
+			`POST /operator/v1/maintenance {"on":true,"message":"Back at 14:00 \u0026 better."}`, ""},
+		{"maintenance on --message ''", `{"on":true}`, `POST /operator/v1/maintenance {"on":true}`, ""},
 		{"maintenance off", `{"on":false,"repeated":true}`,
-			`POST /operator/v1/maintenance {"on":false}`,
-			"Maintenance is off.\n\nIt was so already: nothing was changed.\n", ""},
-
+			`POST /operator/v1/maintenance {"on":false}`, isSo},
 		{"order list alice --pair BTC_USDT",
 			`{"orders":[` + plainOrder + `,` + stopOrder + `,` + icebergOrder + `]}`,
-			`GET /operator/v1/orders?account=alice&pair=BTC_USDT`, orderListText, ""},
-		{"switch list", `{"switches":[{"account":"alice","key":"k1","seconds":60,"due":"` +
-			`2026-01-02T03:04:05.000006Z","session":false},{"account":"bob","key":"k2","seconds":5,` +
-			`"due":"","session":true,"pair":"BTC_USDT","type":"buy","client_order_id_prefix":"a-"}]}`,
-			`GET /operator/v1/switches`, switchListText, ""},
+			`GET /operator/v1/orders?account=alice&pair=BTC_USDT`, ""},
+		{"switch list", `{"switches":[]}`, `GET /operator/v1/switches`, ""},
 		{"switch list --account alice", `{"switches":[]}`, `GET /operator/v1/switches?account=alice`,
-			"ACCOUNT  KEY  SECONDS  CANCELS AT  WHICH\n", ""},
-		{
-			"order cancel 18446744073709551615",
+			""},
+		{"order cancel 18446744073709551615",
 			`{"order":18446744073709551615,"account":"alice","pair":"BTC_USDT"}`,
 			`POST /operator/v1/orders/cancel {"order":18446744073709551615}`,
-			"The order 18446744073709551615 of alice in BTC_USDT is cancelled.\n", "",
-		},
+			"\nThe order is cancelled.\n"},
 		{"order cancel-all alice", `{"orders":[1,22]}`,
-			`POST /operator/v1/orders/cancel-all {"account":"alice"}`,
-			"1\n22\n2 orders are cancelled.\n", ""},
+			`POST /operator/v1/orders/cancel-all {"account":"alice"}`, "orders  1\n        22\n"},
 		{"order cancel-all BTC_USDT", `{"orders":[5]}`,
-			`POST /operator/v1/orders/cancel-all {"pair":"BTC_USDT"}`, "5\n1 order is cancelled.\n",
-			""},
+			`POST /operator/v1/orders/cancel-all {"pair":"BTC_USDT"}`, ""},
 		{"order cancel-all btc_usdt", `{"orders":[]}`,
-			`POST /operator/v1/orders/cancel-all {"account":"btc_usdt"}`, "No order was open.\n",
-			""},
+			`POST /operator/v1/orders/cancel-all {"account":"btc_usdt"}`, "orders  -\n"},
 		{"order cancel-all --account 1_2", `{"orders":[]}`,
-			`POST /operator/v1/orders/cancel-all {"account":"1_2"}`, "No order was open.\n", ""},
+			`POST /operator/v1/orders/cancel-all {"account":"1_2"}`, ""},
 		{"order cancel-all --pair 1_2", `{"orders":[]}`,
-			`POST /operator/v1/orders/cancel-all {"pair":"1_2"}`, "No order was open.\n", ""},
+			`POST /operator/v1/orders/cancel-all {"pair":"1_2"}`, ""},
 		{"order cancel-all alice --pair BTC_USDT", `{"orders":[]}`,
-			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
-			"No order was open.\n", ""},
+			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`, ""},
 		{"order cancel-all BTC_USDT --account alice", `{"orders":[]}`,
-			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`,
-			"No order was open.\n", ""},
-
-		{
-			"withdraw list", `{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`,
-			`GET /operator/v1/withdraws?limit=1000`,
-			"WITHDRAW  TIME                         ACCOUNT         AMOUNT          STATE     " +
-				"ADDRESS  DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice (frozen)  0.00000001 BTC  " +
-				"approved  bc1q     -\n" +
-				"3         2026-01-01T03:04:05.000006Z  bob             120 USDT        " +
-				"refused   \ufffd[2J\ufffd\ufffd   Who is that?\n",
-			strings.NewReplacer(`\u202e`, "\u202e").Replace(
-				`{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`),
-		},
-		{
-			"withdraw list --account alice --limit 1", `{"withdraws":[` + withdrawal7 + `]}`,
+			`POST /operator/v1/orders/cancel-all {"account":"alice","pair":"BTC_USDT"}`, ""},
+		{"withdraw list", `{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`,
+			`GET /operator/v1/withdraws?limit=1000`, ""},
+		{"withdraw list --account alice --limit 1", `{"withdraws":[` + withdrawal7 + `]}`,
 			`GET /operator/v1/withdraws?account=alice&limit=1`,
-			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
-				"DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
-				"   -\n\nThere may be more: give a larger --limit.\n", "",
-		},
-		{
-			"withdraw list alice --limit 1", `{"withdraws":[` + withdrawal7 + `]}`,
-			`GET /operator/v1/withdraws?account=alice&limit=1`,
-			"WITHDRAW  TIME                         ACCOUNT  AMOUNT          STATE     ADDRESS  " +
-				"DETAILS\n" +
-				"7         2026-01-02T03:04:05.000006Z  alice    0.00000001 BTC  verified  bc1q  " +
-				"   -\n\nThere may be more: give a larger --limit.\n", "",
-		},
-		{
-			"withdraw approve 7 --reference tx-7f --despite-freeze", frozen7,
-			`POST /operator/v1/withdraws/approve {"despite_freeze":true,"reference":"tx-7f","withdraw":7}`,
-			"withdraw  7\naccount   alice (frozen)\namount    0.00000001 BTC\naddress   " +
-				"bc1q\nstate     approved\n", "",
-		},
-
-		{
-			"fees reset alice BTC_USDT",
-			`{"account":"alice","maker":1,"own":false,"pair":"BTC_USDT","repeated":false,"taker":0.00000001}`,
+			"\nThere may be more: give a larger --limit.\n"},
+		{"withdraw list alice --limit 2", `{"withdraws":[` + withdrawal7 + `]}`,
+			`GET /operator/v1/withdraws?account=alice&limit=2`, "03:04:05.000006Z\n"},
+		{"withdraw approve 7 --reference tx-7f --despite-freeze", frozen7,
+			`POST /operator/v1/withdraws/approve {"withdraw":7,"reference":"tx-7f","despite_freeze":true}`,
+			""},
+		{"fees reset alice BTC_USDT",
+			`{"account":"alice","pair":"BTC_USDT","own":false,"maker":1,"taker":0.00000001,"repeated":false}`,
 			`POST /operator/v1/fees {"account":"alice","pair":"BTC_USDT","usual":true}`,
-			"account  alice\npair     BTC_USDT\nmaker    1 (100 %)\ntaker    0.00000001 " +
-				"(0.000001 %)\nrates    the pair's\n",
-			`{"account":"alice","pair":"BTC_USDT","own":false,"maker":1,"taker":0.00000001}`,
-		},
-
-		{
-			"actions", actions, `GET /operator/v1/actions?limit=100`,
-			"SEQUENCE              TIME                         WHO                  WHAT\n" +
-				"18446744073709551615  2026-01-02T03:04:05.000006Z  jane from 127.0.0.1  account " +
-				"alice frozen: true\n" +
-				"9                     2026-01-01T03:04:05.000006Z  -                    " +
-				"maintenance: true \"a\ufffdb\"\n",
-			strings.ReplaceAll(actions, "a\nb", `a\nb`),
-		},
-		{
-			"actions --limit 1 --before 18446744073709551615",
-			`{"actions":[{"sequence":9,"time":"T","who":"w","what":"x","words":"halted \u001b"}]}`,
-			`GET /operator/v1/actions?before=18446744073709551615&limit=1`,
-			"SEQUENCE  TIME  WHO  WHAT\n9         T     w    halted \ufffd\n\nThere may be older " +
-				"ones: exchange actions --before 9\n", "",
-		},
+			"\nThe maker pays 100 %, and the taker 0.000001 %.\n"},
+		{"actions", actions, `GET /operator/v1/actions?limit=100`, "began\n"},
+		{"actions --limit 2 --before 18446744073709551615", actions,
+			`GET /operator/v1/actions?before=18446744073709551615&limit=2`,
+			"\nThere may be more: give a larger --limit, or --before.\n"},
 	} {
 		f := newFake(t, 200, x.answer)
 		args := words(x.line)
-		runLine(f.environ, args...).want(t, 0, x.text, "")
-		if x.json == "" {
-			x.json = x.answer
+		if r := runLine(f.environ, args...); r.code != 0 || r.errOut != "" ||
+			!strings.HasSuffix(r.out, x.behind) {
+			t.Errorf("%s: %+v, want at its end\n%s", x.line, r, x.behind)
 		}
-		runLine(f.environ, append(args, "--json")...).want(t, 0, x.json+"\n", "")
+		runLine(f.environ, append(args, "--json")...).want(t, 0, x.answer+"\n", "")
 		f.wantAsked(x.asked, x.asked)
+	}
+}
+
+// One printer shows all answers: digits as they come, what is foreign without control characters,
+// what is empty as a dash, and columns that any row has.
+func TestAnAnswerIsShownByItsType(t *testing.T) {
+	for _, x := range []struct{ line, answer, text string }{
+		{"account show alice", shownAlice, `account      alice
+id           1
+email        a@b.c
+frozen       no
+sequence     41
+open orders  3
+
+holdings:
+CURRENCY  BALANCE                              RESERVE  AVAILABLE
+BTC       100000000000000000.0000000000000001  0.5      99999999999999999.5000000000000001
+USDT      1                                    0        1
+
+newest orders:
+ORDER  PAIR      TYPE  PRICE    AMOUNT  REMAINING  TIME
+40     BTC_USDT  sell  50000    0.5     0.25       T40
+9      ETH_BTC   buy   0.03125  10      10         T9
+
+pending withdraws:
+WITHDRAW  ACCOUNT  CURRENCY  AMOUNT      STATUS  STATE     ADDRESS  TIME
+7         alice    BTC       0.00000001  1       verified  bc1q     2026-01-02T03:04:05.000006Z
+`},
+		{"withdraw list", `{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`,
+			"WITHDRAW  ACCOUNT  CURRENCY  AMOUNT      STATUS  STATE     ADDRESS  DETAILS" +
+				"       TIME                         FROZEN\n" +
+				"7         alice    BTC       0.00000001  2       approved  bc1q     -      " +
+				"       2026-01-02T03:04:05.000006Z  yes\n" +
+				"3         bob      USDT      120         3       refused   \ufffd[2J" +
+				"\ufffd\ufffd   Who is that?  2026-01-01T03:04:05.000006Z  -\n"},
+		{"withdraw list", `{"withdraws":[]}`,
+			"WITHDRAW  ACCOUNT  CURRENCY  AMOUNT  STATUS  STATE  ADDRESS  TIME\n"},
+		{"key create alice", `{"account":"alice","key":"K","secret":"S&<","permissions":["read",` +
+			`"trade"],"allow":[],"parallel":16}`, "account      alice\nkey          K\n" +
+			"permissions  read\n             trade\nallow        -\nparallel     16\n" +
+			"secret       S&<\n\nThe secret is shown only now: keep it.\n"},
+		{"key list alice", `{"keys":[{"key":"K","account":"alice","permissions":["read","trade"],` +
+			`"allow":[],"revoked":false}]}`, "ACCOUNT  KEY  PERMISSIONS  ALLOW  REVOKED\n" +
+			"alice    K    read, trade  -      no\n"},
+	} {
+		runLine(newFake(t, 200, x.answer).environ, words(x.line)...).want(t, 0, x.text, "")
 	}
 }
 
@@ -293,18 +234,18 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"deposit a BTC -- -1", `the amount "-1" must be`},
 		{"deposit a BTC 1.000000001", "at most 8 fractional digits"},
 		{"deposit a BTC -1.5", `AMOUNT of deposit is "-1.5": it cannot`},
-		{"deposit a BTC 1 --reference ''", `the reference "" must be`},
-		{"deposit a BTC 1 --reference 'a\tb'", "the reference"},
+		{"deposit a BTC 1 --reference ''", `--reference "" must be`},
+		{"deposit a BTC 1 --reference 'a\tb'", "--reference"},
 		{"deposit --reference x a -BTC 1", `CURRENCY of deposit is "-BTC": it cannot`},
 		{"adjust a BTC 1 --reason x", "use `exchange deposit`"},
 		{"adjust a BTC -0 --reason x", "must be a number below 0"},
-		{"adjust a BTC -- -x", "must be a number below 0"},
+		{"adjust a BTC --reason x -- -x", "must be a number below 0"},
 		{"adjust a BTC -0,5 --reason x", "must be a number below 0"},
 		{"adjust a BTC --reason x -0.000000001", "at most 8 fractional digits"},
 		{"adjust a BTC -92233720368.54775808 --reason x", "above -92,233,720,368"},
 		{"adjust A BTC -1 --reason x", "the account name"},
 		{"adjust a btc -1 --reason x", `the currency "btc" must be`},
-		{"adjust a BTC -1", "adjust needs --reason TEXT"},
+		{"adjust a BTC -1", "adjust needs --reason"},
 		{"adjust a BTC -1 --reason ''", "--reason"},
 		{"adjust a BTC -1 --reason x --reference 'a b'", `the reference "a b" must be`},
 
@@ -339,7 +280,7 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"order cancel-all 1_2",
 			`"1_2" can be an account or a pair: write --account or --pair before it`},
 		{"order cancel-all alice BTC_USDT",
-			`"BTC_USDT" is one argument too many for order cancel-all: name an account and a pair by --account and --pair`},
+			`"BTC_USDT" is one argument too many for order cancel-all`},
 		{"order cancel-all alice --account bob",
 			`order cancel-all takes one account: "alice" and --account name two`},
 		{"order cancel-all BTC_USDT --pair ETH_USDT", "order cancel-all takes one pair"},
@@ -352,7 +293,7 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"withdraw list alice bob", `"bob" is one argument too many`},
 		{"withdraw list --limit 0", "--limit is 0: write 1 to 100000"},
 		{"withdraw list --limit 100001", "--limit is 100001"},
-		{"withdraw list --limit many", `invalid argument "many" for "--limit"`},
+		{"withdraw list --limit many", "--limit is many: write 1 to 100000"},
 		{"withdraw approve 1.0", `the withdraw "1.0" must be its number`},
 		{"withdraw approve -1", `ID of withdraw approve is "-1": it cannot begin with a dash`},
 		{"withdraw approve 1 -1", `"-1" is no flag: flags begin with two dashes`},
@@ -360,14 +301,14 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"withdraw approve 1 --reference=", `--reference "" must be 1 to 1024 printable`},
 		{"withdraw refuse 1 --details x --despite-freeze", "unknown flag: --despite-freeze"},
 		{"withdraw refuse 1",
-			"withdraw refuse needs --details TEXT: the account's owner is told why"},
+			"withdraw refuse needs --details"},
 		{"withdraw refuse 1 --details ''", "1 to 1024 printable characters"},
 		{"withdraw refuse 1 --details " + strings.Repeat("d", 1025),
 			"1 to 1024 printable characters"},
 		{"withdraw refuse x --details y", `the withdraw "x" must be`},
 
-		{"fees set alice BTC_USDT --maker 0", "fees set needs --maker RATE and --taker RATE"},
-		{"fees set alice BTC_USDT --taker 0", "fees set needs --maker RATE and --taker RATE"},
+		{"fees set alice BTC_USDT", "fees set needs --maker and --taker"},
+		{"fees set alice BTC_USDT --taker 0", "fees set needs --maker"},
 		{"fees set alice BTC_USDT --maker 0.1% --taker 0",
 			`--maker is "0.1%": write a fraction from 0 to 1`},
 		{"fees set alice BTC_USDT --maker 0 --taker 1.1", "such as 0.001 for 0.1 %"},
@@ -379,8 +320,8 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"fees reset BTC_USDT alice", `the account name "BTC_USDT"`},
 
 		{"actions --limit -1", "--limit is -1"},
-		{"actions --before 0", "--before is 0: write the sequence of an action"},
-		{"actions --before -1", `invalid argument "-1" for "--before"`},
+		{"actions --before 0", "--before is 0: write a number, such as 17"},
+		{"actions --before -1", "--before is -1"},
 		{"audit --archive ''", "--archive is empty"},
 		{"statement Alice", `the account name "Alice" must be`},
 		{"statement alice --currency btc", `the currency "btc" must be`},
@@ -450,7 +391,7 @@ func TestEveryRequestNamesTheOperator(t *testing.T) {
 	}
 	f := newFake(t, 200, frozen)
 	runLine(f.environ, "--as", "joe", "account", "freeze", "alice").want(t, 0,
-		"The account alice is frozen.\n", "")
+		"account  alice\non       yes\n\nThe account is frozen.\n", "")
 	if named := f.names(); !slices.Equal(named, []string{"joe"}) {
 		t.Errorf("a change was named %q", named)
 	}
@@ -546,12 +487,6 @@ func TestAllPagesOfOrdersAreListed(t *testing.T) {
 	}
 	runLine(f.environ, "order", "list", "--limit", "1", "--json").want(t, 0,
 		`{"orders":[`+plainOrder+`],"after":1}`+"\n", "")
-	show := runLine(newFake(t, 200, shown).environ, "account", "show", "alice")
-	if text := strings.Join(strings.Fields(show.out), " "); !strings.Contains(text,
-		" 40 BTC_USDT sell 50000 0.5 0.25 T40 9 ETH_BTC buy 0.03125 10 10 T9 "+
-			"These are the newest 2 of 3 open orders. ") {
-		t.Errorf("an account with more orders is shown as %s", show.out)
-	}
 }
 
 func TestAllPagesOfAccountsAreListed(t *testing.T) {
@@ -561,8 +496,8 @@ func TestAllPagesOfAccountsAreListed(t *testing.T) {
 		`{"accounts":[{"account":"c","id":3,"email":"","frozen":false}],"next":3}`, `{"accounts":[]}`}
 	f.answer = func(n int) (int, string) { return 200, pages[n] }
 	runLine(f.environ, "account", "list").want(t, 0,
-		"ID  ACCOUNT  EMAIL  FROZEN\n1   a        -      -\n2   b        -      frozen\n"+
-			"3   c        -      -\n", "")
+		"ACCOUNT  ID  EMAIL  FROZEN\na        1   -      no\nb        2   -      yes\n"+
+			"c        3   -      no\n", "")
 	f.wantAsked("GET /operator/v1/accounts", "GET /operator/v1/accounts?after=2",
 		"GET /operator/v1/accounts?after=3")
 	f = newFake(t, 0, "")

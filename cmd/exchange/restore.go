@@ -48,8 +48,6 @@ type restoreAnswer struct {
 	SecretKey string `json:"secret_key"`
 }
 
-func (a *restoreAnswer) complete() bool { return true }
-
 const restoreHelp = `Fills the configured store from a backup of ` + "`exchange backup`" + `: a file, or the newest in a folder:
 of one history that with the highest sequence, of several histories one of that which was backed up last. The store must be
 empty, and may be of another kind than the one that was backed up. No server may be running on it.

@@ -191,16 +191,6 @@ func takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// mayTake lets a command have one argument, or none.
-func mayTake(name string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return takes(name)(c, args)
-	}
-}
-
 // run makes a cobra command's function of fn. It gives every error a code, which tells it from
 // those of the parser.
 func run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -23,11 +24,11 @@ const (
 	maxLine = 16 << 20
 )
 
-// lines asks for a long answer and gives each of its lines to fn, but the last: that becomes end.
-// The slice is valid during the call only. An answer that breaks off is an error, even if its first
-// lines were good.
+// lines asks for a long answer and gives each of its lines to fn, but the last: its end, which is
+// one of a type, becomes end. The slice is valid during the call only. An answer that breaks off is
+// an error, even if its first lines were good.
 func (p *program) lines(ctx context.Context, path string, in any, fn func(line []byte) error,
-	end any) error {
+	of reflect.Type, end any) error {
 	c, err := p.client()
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (p *program) lines(ctx context.Context, path string, in any, fn func(line [
 		case bytes.HasPrefix(line, []byte(`{"error":`)):
 			return c.failed(line)
 		case bytes.HasPrefix(line, []byte(`{"end":`)):
-			if err := lastLine(line, end); err != nil {
+			if err := lastLine(line, of, end); err != nil {
 				return c.brokeOff(err)
 			}
 			if scanner.Scan() {
@@ -69,13 +70,9 @@ func (p *program) lines(ctx context.Context, path string, in any, fn func(line [
 	return c.brokeOff(errors.New("its last line is missing"))
 }
 
-func lastLine(line []byte, end any) error {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.UseNumber()
-	if err := d.Decode(&struct{ End any }{end}); err != nil {
-		return errors.New("its last line is not one of an exchange's operator listener")
-	}
-	if a, ok := end.(answer); ok && !a.complete() {
+func lastLine(line []byte, of reflect.Type, end any) error {
+	n, _ := parseNode(line)
+	if !complete(of, n["end"]) || json.Unmarshal(n["end"], end) != nil {
 		return errors.New("its last line is not one of an exchange's operator listener")
 	}
 	return nil

@@ -19,11 +19,12 @@ type Outline struct {
 	Title, Text string
 	Tags        []Tag
 	Routes      []Route
-	Fields      map[string]Field // by "type.member", or by "member" for the members of all types
-	Scheme      string           // text about the bearer token
-	Header      Header           // of every request that changes something
-	Failure     any              // a value of the type of every refusal
-	Statuses    []Status         // of refusals, which every operation can have
+	Words       map[string]string // texts of members that have none of their own, by name
+	Bounds      map[string]int    // by the name that a tag has of it
+	Scheme      string            // text about the bearer token
+	Header      Header            // of every request that changes something
+	Failure     any               // a value of the type of every refusal
+	Statuses    []Status          // of refusals, which every operation can have
 }
 
 // A Tag is a group of operations.
@@ -45,10 +46,10 @@ type Route struct {
 	Method, Path string
 	Tag, Summary string
 	Text         string // Markdown
-	Query        []Query
-	Body         any   // a value of its type; nil: none
-	Answers      []any // a value of each type; of an answer in lines, those of its lines
-	End          any   // a value of the type that ends an answer in lines; nil: no lines
+	Query        any    // a value of its type; nil: none
+	Body         any    // a value of its type; nil: none
+	Answers      []any  // a value of each type; of an answer in lines, those of its lines
+	End          any    // a value of the type that ends an answer in lines; nil: no lines
 	Kind         string
 	Refusals     []Refusal // examples of status 400
 }
@@ -56,58 +57,81 @@ type Route struct {
 // A Refusal is what a body, or a query, is refused with where the exchange has no account.
 type Refusal struct{ Ask, Text string }
 
-// A Query is a parameter of the query. Type is one of JSON's.
-type Query struct {
-	Name, Type string
-	Field
+// A Member is a member of a body, an answer or a query, by the tags of its field: doc, need, most
+// (characters, or entries), min, max, default, pattern and enum (words, separated by commas).
+type Member struct {
+	Name    string
+	Omitted bool // it is left out of an answer where it is empty
+	Text    string
+	Need    bool // of a body or a query
+	tag     reflect.StructTag
+	bounds  map[string]int
 }
 
-// A Field has what a type does not tell of a member.
-type Field struct {
-	Text             string
-	Required         bool // of a body; members of answers are required unless they are left out
-	Enum             []any
-	Minimum, Maximum any
-	Default          any
-	Length           int // most characters, or entries; 0: any number
-	Pattern          string
+// MemberOf returns what is said of a field. It panics if nothing is.
+func MemberOf(f *reflect.StructField, words map[string]string, bounds map[string]int) Member {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	text := f.Tag.Get("doc")
+	if text == "" {
+		text = words[name]
+	}
+	if name == "" || text == "" {
+		panic("BUG: nothing is said of the member " + f.Name + " " + name)
+	}
+	return Member{name, strings.Contains(options, "omitempty"), text, f.Tag.Get("need") != "",
+		f.Tag, bounds}
+}
+
+// Bound returns the number of a tag.
+func (m *Member) Bound(tag string) (n int, there bool) {
+	text, there := m.tag.Lookup(tag)
+	if !there {
+		return 0, false
+	}
+	if n, there = m.bounds[text]; there {
+		return n, true
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic("BUG: " + m.Name + " has the bound " + text)
+	}
+	return n, true
 }
 
 // keywords returns the keywords of a schema, without the type. What may be in a list is said of
 // its entries.
-func (f *Field) keywords(list bool) object {
-	o, length := object{{"description", f.Text}}, "maxLength"
+func (m *Member) keywords(list bool) object {
+	o, length := object{{"description", m.Text + "."}}, "maxLength"
 	if list {
 		length = "maxItems"
 	}
-	add := func(there bool, name string, value any) {
-		if there {
-			o = append(o, member{name, value})
+	if words, there := m.tag.Lookup("enum"); there {
+		enum := member{"enum", strings.Split(words, ",")}
+		if list {
+			enum = member{"items", object{{"type", "string"}, enum}}
+		}
+		o = append(o, enum)
+	}
+	for _, x := range []struct{ tag, keyword string }{{"min", "minimum"}, {"max", "maximum"},
+		{"default", "default"}, {"most", length}} {
+		if n, there := m.Bound(x.tag); there {
+			o = append(o, member{x.keyword, n})
 		}
 	}
-	add(f.Enum != nil && !list, "enum", f.Enum)
-	add(f.Enum != nil && list, "items", object{{"type", "string"}, {"enum", f.Enum}})
-	add(f.Minimum != nil, "minimum", f.Minimum)
-	add(f.Maximum != nil, "maximum", f.Maximum)
-	add(f.Default != nil, "default", f.Default)
-	add(f.Length > 0, length, f.Length)
-	add(f.Pattern != "", "pattern", f.Pattern)
+	if pattern := m.tag.Get("pattern"); pattern != "" {
+		o = append(o, member{"pattern", pattern})
+	}
 	return o
 }
 
 // OfRoutes returns the document of an API.
 func OfRoutes(of *Outline) []byte {
-	r := &reflected{outline: of, types: map[string]reflect.Type{}, used: map[string]bool{}}
+	r := &reflected{outline: of, types: map[string]reflect.Type{}}
 	var tags []object
 	for _, t := range of.Tags {
 		tags = append(tags, object{{"name", t.Name}, {"description", t.Text}})
 	}
 	paths, responses := r.paths(), r.responses()
-	for name := range of.Fields {
-		if !r.used[name] {
-			panic("BUG: no type has " + name + ", which is described")
-		}
-	}
 	slices.SortFunc(r.schemas, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	h := of.Header
 	document := object{
@@ -144,7 +168,6 @@ type reflected struct {
 	outline *Outline
 	schemas object
 	types   map[string]reflect.Type // of schemas, by name
-	used    map[string]bool         // fields of the outline
 }
 
 func (r *reflected) paths() object {
@@ -164,15 +187,7 @@ func (r *reflected) paths() object {
 func (r *reflected) operation(route *Route) object {
 	o := object{{"operationId", route.id()}, {"tags", []string{route.Tag}},
 		{"summary", route.Summary}, {"description", route.Text}}
-	var parameters []object
-	for _, q := range route.Query {
-		one := object{{"name", q.Name}, {"in", "query"}}
-		if q.Required {
-			one = append(one, member{"required", true})
-		}
-		parameters = append(parameters, append(one, member{"schema",
-			append(object{{"type", q.Type}}, q.keywords(false)...)}))
-	}
+	parameters := r.query(route.Query)
 	if route.Method == "POST" {
 		parameters = append(parameters, reference("parameters", r.outline.Header.Name))
 	}
@@ -193,6 +208,34 @@ func (r *reflected) operation(route *Route) object {
 		all = append(all, member{strconv.Itoa(s.Status), response})
 	}
 	return append(o, member{"responses", all})
+}
+
+// query returns the parameters of a query. A flag is sent as 1.
+func (r *reflected) query(of any) (list []object) {
+	if of == nil {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+		if f.Anonymous {
+			continue
+		}
+		m := MemberOf(&f, r.outline.Words, r.outline.Bounds)
+		one, schema := object{{"name", m.Name}, {"in", "query"}}, object{{"type", "string"}}
+		if m.Need {
+			one = append(one, member{"required", true})
+		}
+		switch f.Type.Kind() {
+		case reflect.Bool:
+			schema = append(object{{"type", "integer"}}, m.keywords(false)...)
+			schema = append(schema, member{"enum", []int{1}})
+		case reflect.Int, reflect.Uint64:
+			schema = append(object{{"type", "integer"}}, m.keywords(false)...)
+		default:
+			schema = append(schema, m.keywords(false)...)
+		}
+		list = append(list, append(one, member{"schema", schema}))
+	}
+	return list
 }
 
 // id returns the operation's name, such as postAccountsFreeze.
@@ -330,21 +373,16 @@ func (r *reflected) record(t reflect.Type, body bool) string {
 	r.types[name] = t
 	var properties []property
 	for _, f := range reflect.VisibleFields(t) {
-		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || !f.IsExported() {
 			continue
 		}
-		if tag == "" {
-			panic("BUG: " + t.String() + "." + f.Name + " has no name in JSON")
-		}
-		about := r.field(t, &f, tag)
-		omitted := strings.Contains(options, "omitempty")
+		about := MemberOf(&f, r.outline.Words, r.outline.Bounds)
 		s, list := r.schema(f.Type), f.Type.Kind() == reflect.Slice && f.Type != bytesType
-		if f.Type.Kind() == reflect.Pointer && !body && !omitted {
+		if f.Type.Kind() == reflect.Pointer && !body && !about.Omitted {
 			s = nullable(s)
 		}
-		properties = append(properties, property{tag, joined(s, about.keywords(list)),
-			body && !about.Required || !body && omitted})
+		properties = append(properties, property{about.Name, joined(s, about.keywords(list)),
+			body && !about.Need || !body && about.Omitted})
 	}
 	o := slices.DeleteFunc(recordSchema("", properties...),
 		func(m member) bool { return m.name == "description" })
@@ -369,19 +407,4 @@ func nullable(s object) object {
 		return append(object{{"type", []string{kind, "null"}}}, s[1:]...)
 	}
 	return object{{"anyOf", []object{s, {{"type", "null"}}}}}
-}
-
-// field returns what the outline says of a member. The more a name says the sooner it counts.
-func (r *reflected) field(t reflect.Type, f *reflect.StructField, name string) *Field {
-	in := t
-	for _, i := range f.Index[:len(f.Index)-1] {
-		in = in.Field(i).Type
-	}
-	for _, known := range []string{t.Name() + "." + name, in.Name() + "." + name, name} {
-		if about, ok := r.outline.Fields[known]; ok {
-			r.used[known] = true
-			return &about
-		}
-	}
-	panic("BUG: " + t.String() + " has " + name + ", which is not described")
 }

@@ -14,75 +14,63 @@ import (
 	"exchange/gateway/api"
 )
 
-type accountAnswer struct {
+type AccountAnswer struct {
 	Account string `json:"account"`
 	ID      uint32 `json:"id"`
 	Email   string `json:"email"`
 }
 
-type accountRequest struct {
-	Name  string `json:"name"`
-	Email string `json:"email"`
+type AccountRequest struct {
+	Name  string `json:"name" need:"yes" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"Its name"`
+	Email string `json:"email,omitempty" doc:"E-mail address; left out or empty: none"`
 }
 
-func createAccount(c *call) (any, error) {
-	var q accountRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func createAccount(c *call, q *AccountRequest) (*AccountAnswer, error) {
 	a, err := c.engine.CreateAccount(c.operator, q.Name, q.Email)
-	return accountAnswer{a.Account, a.AccountID, a.Email}, err
+	return &AccountAnswer{a.Account, a.AccountID, a.Email}, err
 }
 
-type accountLine struct {
-	accountAnswer
+type AccountLine struct {
+	AccountAnswer
 	Frozen bool   `json:"frozen"`
 	Held   string `json:"held_until,omitempty"`
-	Closed string `json:"closed,omitempty"` // when
+	Closed string `json:"closed,omitempty" doc:"When the account was closed"`
 }
 
-type accountsAnswer struct {
-	Accounts []accountLine `json:"accounts"`
-	// id of the last account, if more accounts may follow it
-	Next uint32 `json:"next,omitempty"`
+type AccountsAnswer struct {
+	Accounts []AccountLine `json:"accounts" doc:"The page"`
+	Next     uint32        `json:"next,omitempty"`
+}
+
+// An AccountsQuery chooses accounts.
+type AccountsQuery struct {
+	AccountPage
+	Frozen bool `json:"frozen" doc:"Only accounts that are frozen, without closed ones"`
 }
 
 // listAccounts returns a page of the accounts in order of their ids: those above `after`. With
 // `frozen` it leaves out those that are not frozen.
-func listAccounts(c *call) (any, error) {
-	limit, err := c.limit()
-	if err != nil {
+func listAccounts(c *call, q *AccountsQuery) (*AccountsAnswer, error) {
+	limit := int(q.Limit)
+	if q.Frozen {
+		return c.frozenAccounts(q.After, limit)
+	}
+	all := &committed.Accounts{After: q.After, Limit: limit}
+	if err := c.ask(all); err != nil {
 		return nil, err
 	}
-	after, err := c.after()
-	if err != nil {
-		return nil, err
-	}
-	if text := c.query("frozen"); len(text) > 0 {
-		frozen, ok := api.Flag(text)
-		if !ok {
-			return nil, &badRequest{"frozen: 1, 0, true or false"}
-		}
-		if frozen {
-			return c.frozenAccounts(after, limit)
-		}
-	}
-	q := &committed.Accounts{After: after, Limit: limit}
-	if err := c.read(q); err != nil {
-		return nil, err
-	}
-	page := newAccounts(q.List)
-	if n := len(q.List); n == limit {
-		page.Next = q.List[n-1].ID
+	page := newAccounts(all.List)
+	if n := len(all.List); n == limit {
+		page.Next = all.List[n-1].ID
 	}
 	return page, nil
 }
 
 // frozenAccounts returns a page of the accounts that are frozen.
-func (c *call) frozenAccounts(after uint64, limit int) (any, error) {
+func (c *call) frozenAccounts(after uint64, limit int) (*AccountsAnswer, error) {
 	q := &committed.FrozenAccounts{After: after, Limit: limit}
 	for more := true; more; more = q.After != 0 && len(q.List) < limit {
-		if err := c.read(q); err != nil {
+		if err := c.ask(q); err != nil {
 			return nil, err
 		}
 	}
@@ -91,134 +79,124 @@ func (c *call) frozenAccounts(after uint64, limit int) (any, error) {
 	return page, nil
 }
 
-func newAccounts(list []committed.AccountInfo) *accountsAnswer {
-	page := &accountsAnswer{Accounts: make([]accountLine, 0, len(list))}
+func newAccounts(list []committed.AccountInfo) *AccountsAnswer {
+	page := &AccountsAnswer{Accounts: make([]AccountLine, 0, len(list))}
 	for _, a := range list {
 		page.Accounts = append(page.Accounts,
-			accountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HeldUs),
+			AccountLine{AccountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HeldUs),
 				closedAt(a.ClosedUs)})
 	}
 	return page
 }
 
-type holdingAnswer struct {
+type HoldingAnswer struct {
 	Currency  string        `json:"currency"`
-	Balance   money.Balance `json:"balance"`
+	Balance   money.Balance `json:"balance" doc:"All that the account has of the currency"`
 	Reserve   money.Balance `json:"reserve"`
-	Available money.Balance `json:"available"`
+	Available money.Balance `json:"available" doc:"The rest"`
 }
 
-type orderAnswer struct {
+type OrderAnswer struct {
 	Order     uint64       `json:"order"`
 	Pair      string       `json:"pair"`
-	Type      string       `json:"type"`
+	Type      string       `json:"type" doc:"What it does: sell or buy"`
 	Price     money.Price  `json:"price"`
 	Amount    money.Amount `json:"amount"`
-	Remaining money.Amount `json:"remaining"`
+	Remaining money.Amount `json:"remaining" doc:"What is left of the amount"`
 	Time      string       `json:"time"`
 }
 
 // A portrait is an account at one moment.
-type portrait struct {
+type Portrait struct {
 	Account   string             `json:"account"`
-	Closed    string             `json:"closed,omitempty"` // when
+	ID        uint32             `json:"id"`
 	Email     string             `json:"email"`
 	Frozen    bool               `json:"frozen"`
 	Held      string             `json:"held_until,omitempty"`
-	Holdings  []holdingAnswer    `json:"holdings"`
-	ID        uint32             `json:"id"`
-	Newest    []orderAnswer      `json:"newest_orders"`
-	Open      int                `json:"open_orders"`
-	Withdraws []withdrawalAnswer `json:"pending_withdraws"`
+	Closed    string             `json:"closed,omitempty" doc:"When the account was closed"`
 	Sequence  uint64             `json:"sequence"`
+	Open      int                `json:"open_orders" doc:"Number of its open orders"`
+	Holdings  []HoldingAnswer    `json:"holdings" doc:"What it has, by currency"`
+	Newest    []OrderAnswer      `json:"newest_orders" doc:"The newest of its open orders"`
+	Withdraws []WithdrawalAnswer `json:"pending_withdraws" doc:"Its pending withdraws"`
 }
 
 // shownOrders is the number of open orders that an account is shown with.
 const shownOrders = 20
 
+// An AccountQuery names an account.
+type AccountQuery struct {
+	Name string `json:"name" need:"yes" is:"account" doc:"Name of the account"`
+}
+
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
-func showAccount(c *call) (any, error) {
-	q := &committed.Account{Name: string(c.query("name")), Limit: shownOrders}
-	if err := c.read(q); err != nil {
+func showAccount(c *call, q *AccountQuery) (*Portrait, error) {
+	of := &committed.Account{Name: q.Name, Limit: shownOrders}
+	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	if q.Info.ID == 0 {
+	if of.Info.ID == 0 {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
 	}
-	a := q.Info
-	holdings, orders := []holdingAnswer{}, []orderAnswer{}
-	for _, h := range q.Holdings {
-		holdings = append(holdings, holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
+	a := of.Info
+	holdings, orders := []HoldingAnswer{}, []OrderAnswer{}
+	for _, h := range of.Holdings {
+		holdings = append(holdings, HoldingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
 			h.Reserve,
 			h.Available()})
 	}
-	for i := range q.Orders {
-		o := &q.Orders[i]
-		orders = append(orders, orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
+	for i := range of.Orders {
+		o := &of.Orders[i]
+		orders = append(orders, OrderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
 			o.Price,
 			o.Amount, o.Remaining, clock(o.TimeUs)})
 	}
-	pending := []withdrawalAnswer{}
-	for i := range q.Withdrawals {
-		w := committed.WithdrawalRow(&q.Withdrawals[i])
+	pending := []WithdrawalAnswer{}
+	for i := range of.Withdrawals {
+		w := committed.WithdrawalRow(&of.Withdrawals[i])
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
-	return &portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
+	return &Portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
 		Held: heldUntil(a.HeldUs), Closed: closedAt(a.ClosedUs),
-		Sequence: q.Seq, Holdings: holdings,
-		Open: q.Open, Newest: orders, Withdraws: pending}, nil
+		Sequence: of.Seq, Holdings: holdings,
+		Open: of.Open, Newest: orders, Withdraws: pending}, nil
 }
 
-// A switchAnswer has the state after a request to switch something on or off. Repeated says that it
-// was so already.
-type switchAnswer struct {
-	Account  string `json:"account,omitempty"`
-	Pair     string `json:"pair,omitempty"`
-	On       bool   `json:"on"`
-	Message  string `json:"message,omitempty"`
-	Cancels  bool   `json:"cancels,omitempty"`
+// A FreezeAnswer is the state of an account after a request to freeze it, or to end that.
+type FreezeAnswer struct {
+	Account  string `json:"account"`
+	On       bool   `json:"on" doc:"The state after the request"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-type freezeRequest struct {
-	Account string `json:"account"`
-	On      *bool  `json:"on"`
+type FreezeRequest struct {
+	Account string `json:"account" need:"yes" doc:"Name of the account"`
+	On      *bool  `json:"on" need:"yes" doc:"true: freeze it. false: end that"`
 }
 
-func freeze(c *call) (any, error) {
-	var q freezeRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
-	if q.On == nil {
-		return nil, &badRequest{"on: true or false is required"}
-	}
+func freeze(c *call, q *FreezeRequest) (*FreezeAnswer, error) {
 	a, err := c.engine.Freeze(c.operator, q.Account, *q.On)
-	return switchAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
+	return &FreezeAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
 }
 
 // An emailAnswer is an account's new address, with the end of the hold that it begins. With
 // Repeated the account had the address already: no hold began, and one that goes on is shown.
-type emailAnswer struct {
-	accountAnswer
-	Before   string `json:"before"` // address; "": there was none
+type EmailAnswer struct {
+	AccountAnswer
+	Before   string `json:"before" doc:"The e-mail address before. Empty: there was none"`
 	Held     string `json:"held_until,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-type emailRequest struct {
-	Account string `json:"account"`
-	Email   string `json:"email"`
+type EmailRequest struct {
+	Account string `json:"account" need:"yes" doc:"Name of the account"`
+	Email   string `json:"email" need:"yes" doc:"Its new e-mail address"`
 }
 
 // setEmail gives an account another e-mail address.
-func setEmail(c *call) (any, error) {
-	var q emailRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func setEmail(c *call, q *EmailRequest) (*EmailAnswer, error) {
 	a, err := c.engine.SetEmail(c.operator, q.Account, q.Email)
-	return emailAnswer{accountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
+	return &EmailAnswer{AccountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
 		heldUntil(a.HeldUs), a.Repeated}, err
 }
 
@@ -239,40 +217,45 @@ func closedAt(us int64) string {
 }
 
 // closeAccount ends an empty account and its keys.
-func closeAccount(c *call) (any, error) {
-	var q closeRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func closeAccount(c *call, q *CloseRequest) (*EndAnswer, error) {
 	a, err := c.engine.CloseAccount(c.operator, q.Account)
-	return endAnswer{a.Account, a.AccountID, true, a.Repeated}, err
+	return &EndAnswer{a.Account, a.AccountID, true, a.Repeated}, err
 }
 
-type closeRequest struct {
-	Account string `json:"account"`
+type CloseRequest struct {
+	Account string `json:"account" need:"yes" doc:"Name of the account"`
 }
 
-type endAnswer struct {
-	Account string `json:"account"`
-	ID      uint32 `json:"id"`
-	Closed  bool   `json:"closed"`
-	// Repeated: it was so already
-	Repeated bool `json:"repeated,omitempty"`
+type EndAnswer struct {
+	Account  string `json:"account"`
+	ID       uint32 `json:"id"`
+	Closed   bool   `json:"closed" doc:"Always true"`
+	Repeated bool   `json:"repeated,omitempty"`
 }
 
-type keyAnswer struct {
-	Key         string   `json:"key"`
-	Secret      string   `json:"secret,omitempty"` // of a new key only, never again
+type KeyAnswer struct {
 	Account     string   `json:"account"`
-	Permissions []string `json:"permissions"`
+	Key         string   `json:"key"`
+	Permissions []string `json:"permissions" enum:"read,trade,withdraw"`
 	Allow       []string `json:"allow"`
-	Parallel    int      `json:"parallel,omitempty"` // nonces that it keeps; 0: they grow
-	Revoked     *bool    `json:"revoked,omitempty"`
+	Parallel    int      `json:"parallel,omitempty"`
 }
 
-func newKeyAnswer(key, account string, permissions uint8, allow []string) keyAnswer {
-	a := keyAnswer{Key: key, Account: account, Permissions: []string{},
-		Allow: append([]string{}, allow...)}
+// A NewKeyAnswer is a key that was just made.
+type NewKeyAnswer struct {
+	KeyAnswer
+	Secret string `json:"secret" doc:"Its secret, which no other answer has"`
+}
+
+// A KeyLine is a key in the list.
+type KeyLine struct {
+	KeyAnswer
+	Revoked bool `json:"revoked" doc:"Whether it is revoked"`
+}
+
+func newKeyAnswer(key, account string, permissions uint8, allow []string, parallel int) KeyAnswer {
+	a := KeyAnswer{Key: key, Account: account, Permissions: []string{},
+		Allow: append([]string{}, allow...), Parallel: parallel}
 	for p := event.PermissionRead; p <= event.PermissionWithdraw; p <<= 1 {
 		if permissions&p != 0 {
 			a.Permissions = append(a.Permissions, api.PermissionName(p))
@@ -281,18 +264,14 @@ func newKeyAnswer(key, account string, permissions uint8, allow []string) keyAns
 	return a
 }
 
-type keyRequest struct {
-	Account     string   `json:"account"`
-	Permissions []string `json:"permissions"`
-	Allow       []string `json:"allow"`
-	Parallel    *int     `json:"parallel"`
+type KeyRequest struct {
+	Account     string   `json:"account" need:"yes" doc:"Name of the account"`
+	Permissions []string `json:"permissions" need:"yes" enum:"read,trade,withdraw"`
+	Allow       []string `json:"allow,omitempty" most:"100"`
+	Parallel    *int     `json:"parallel,omitempty" min:"1" max:"MaxParallel"`
 }
 
-func createKey(c *call) (any, error) {
-	var q keyRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func createKey(c *call, q *KeyRequest) (*NewKeyAnswer, error) {
 	var permissions uint8
 	for _, name := range q.Permissions {
 		p := event.PermissionRead
@@ -317,9 +296,8 @@ func createKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow)
-	answer.Secret, answer.Parallel = a.Secret, a.Parallel
-	return answer, nil
+	return &NewKeyAnswer{newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow, a.Parallel),
+		a.Secret}, nil
 }
 
 // random returns n random bytes as hexadecimal digits, so that a key never looks like a flag.
@@ -329,69 +307,65 @@ func random(n int) string {
 	return hex.EncodeToString(b)
 }
 
-type keysAnswer struct {
-	Keys []keyAnswer `json:"keys"`
+type KeysAnswer struct {
+	Keys []KeyLine `json:"keys" doc:"The keys"`
 }
 
-func listKeys(c *call) (any, error) {
-	account, err := c.account(string(c.query("account")))
+// A KeysQuery names the account of keys.
+type KeysQuery struct {
+	Account string `json:"account" need:"yes" is:"account"`
+}
+
+func listKeys(c *call, q *KeysQuery) (*KeysAnswer, error) {
+	account, err := c.account(q.Account)
 	if err != nil {
 		return nil, err
 	}
-	q := &committed.Keys{Account: account}
-	if err := c.read(q); err != nil {
+	of := &committed.Keys{Account: account}
+	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	list := make([]keyAnswer, 0, len(q.List))
-	for _, k := range q.List {
-		a := newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow)
-		a.Revoked, a.Parallel = &k.Revoked, k.Parallel
-		list = append(list, a)
+	list := make([]KeyLine, 0, len(of.List))
+	for _, k := range of.List {
+		list = append(list,
+			KeyLine{newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow, k.Parallel), k.Revoked})
 	}
-	return &keysAnswer{list}, nil
+	return &KeysAnswer{list}, nil
 }
 
-type revokeRequest struct {
-	Key string `json:"key"`
+type RevokeRequest struct {
+	Key string `json:"key" need:"yes" doc:"The key"`
 }
 
-type revokedAnswer struct {
-	Account string `json:"account"`
+type RevokedAnswer struct {
 	Key     string `json:"key"`
-	Revoked bool   `json:"revoked"`
+	Account string `json:"account"`
+	Revoked bool   `json:"revoked" doc:"true"`
 }
 
-func revokeKey(c *call) (any, error) {
-	var q revokeRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func revokeKey(c *call, q *RevokeRequest) (*RevokedAnswer, error) {
 	a, err := c.engine.RevokeKey(c.operator, q.Key)
-	return &revokedAnswer{a.Account, a.Key, true}, err
+	return &RevokedAnswer{a.Key, a.Account, true}, err
 }
 
-type depositAnswer struct {
+type DepositAnswer struct {
 	Deposit   uint64        `json:"deposit"`
 	Account   string        `json:"account"`
 	Currency  string        `json:"currency"`
 	Amount    money.Amount  `json:"amount"`
-	Balance   money.Balance `json:"balance"`
+	Balance   money.Balance `json:"balance" doc:"The balance after it"`
 	Reference string        `json:"reference"`
 	Repeated  bool          `json:"repeated,omitempty"`
 }
 
-type depositRequest struct {
-	Account   string `json:"account"`
-	Currency  string `json:"currency"`
-	Reference string `json:"reference"`
-	Amount    number `json:"amount"`
+type DepositRequest struct {
+	Account   string `json:"account" need:"yes" doc:"Name of the account"`
+	Currency  string `json:"currency" need:"yes" doc:"Code of the currency"`
+	Reference string `json:"reference,omitempty" most:"MaxReference"`
+	Amount    Number `json:"amount" need:"yes" doc:"Above 0; a text keeps all digits"`
 }
 
-func deposit(c *call) (any, error) {
-	var q depositRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func deposit(c *call, q *DepositRequest) (*DepositAnswer, error) {
 	amount, err := money.ParseAmount(string(q.Amount))
 	if err != nil {
 		return nil, &badRequest{"amount: " + err.Error()}
@@ -411,12 +385,12 @@ func deposit(c *call) (any, error) {
 		return nil, err
 	}
 	w := &committed.Wallet{Account: a.AccountID}
-	if err := c.read(w); err != nil {
+	if err := c.ask(w); err != nil {
 		//nolint:errorlint // the deposit was made, whatever the cause is
 		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance "+
 			"cannot be told: %v", a.Deposit, a.Reference, err)
 	}
-	answer := depositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency,
+	answer := &DepositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency,
 		Amount: amount, Reference: a.Reference, Repeated: a.Repeated}
 	currency := c.engine.Currency([]byte(a.Currency)).Number
 	for _, h := range w.Holdings {

@@ -13,24 +13,24 @@ import (
 )
 
 // An adjustmentAnswer is an adjustment, with the balance behind it.
-type adjustmentAnswer struct {
-	Adjustment uint64        `json:"adjustment"`
+type AdjustmentAnswer struct {
+	Adjustment uint64        `json:"adjustment" doc:"Id of the correction"`
 	Account    string        `json:"account"`
 	Currency   string        `json:"currency"`
-	Amount     json.Number   `json:"amount"` // below 0
-	Balance    money.Balance `json:"balance"`
+	Amount     json.Number   `json:"amount" max:"0" doc:"Amount, below 0"`
+	Balance    money.Balance `json:"balance" doc:"The balance after it"`
 	Reference  string        `json:"reference"`
 	Reason     string        `json:"reason"`
 	Repeated   bool          `json:"repeated,omitempty"`
 }
 
 // An adjustment is the request for one.
-type adjustment struct {
-	Account   string `json:"account"`
-	Currency  string `json:"currency"`
-	Reference string `json:"reference"`
-	Reason    string `json:"reason"`
-	Amount    number `json:"amount"`
+type Adjustment struct {
+	Account   string `json:"account" need:"yes" doc:"Name of the account"`
+	Currency  string `json:"currency" need:"yes" doc:"Code of the currency"`
+	Reference string `json:"reference,omitempty" most:"MaxClientID"`
+	Reason    string `json:"reason" need:"yes" most:"MaxDetails"`
+	Amount    Number `json:"amount" need:"yes" doc:"Amount, below 0: a correction only takes money"`
 
 	amount    money.Amount // that the account loses
 	reference event.ClientID
@@ -39,7 +39,7 @@ type adjustment struct {
 }
 
 // check checks the fields, and finds out what they name.
-func (q *adjustment) check(c *call) (err error) {
+func (q *Adjustment) check(c *call) (err error) {
 	size, down := strings.CutPrefix(string(q.Amount), "-")
 	if q.amount, err = money.ParseAmount(size); err != nil {
 		return &badRequest{"amount: " + err.Error()}
@@ -72,11 +72,7 @@ func (q *adjustment) check(c *call) (err error) {
 
 // adjust takes available money out of an account. An adjustment with the same reference and content
 // is made once, so a repeat is safe.
-func adjust(c *call) (any, error) {
-	var q adjustment
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func adjust(c *call, q *Adjustment) (*AdjustmentAnswer, error) {
 	if err := q.check(c); err != nil {
 		return nil, err
 	}
@@ -104,7 +100,7 @@ func adjust(c *call) (any, error) {
 }
 
 // repeated answers a request whose reference an adjustment or a withdrawal of the account has.
-func (q *adjustment) repeated(c *call, id uint64) (any, error) {
+func (q *Adjustment) repeated(c *call, id uint64) (*AdjustmentAnswer, error) {
 	w, found, err := c.engine.WithdrawalOf(id)
 	switch {
 	case err != nil:
@@ -117,12 +113,12 @@ func (q *adjustment) repeated(c *call, id uint64) (any, error) {
 	return q.answer(c, id, true)
 }
 
-func (q *adjustment) answer(c *call, id uint64, repeated bool) (any, error) {
-	a := adjustmentAnswer{Adjustment: id, Account: q.Account, Currency: q.Currency,
+func (q *Adjustment) answer(c *call, id uint64, repeated bool) (*AdjustmentAnswer, error) {
+	a := &AdjustmentAnswer{Adjustment: id, Account: q.Account, Currency: q.Currency,
 		Amount: json.Number("-" + q.amount.String()), Reference: q.Reference, Reason: q.Reason,
 		Repeated: repeated}
 	w := &committed.Wallet{Account: q.account}
-	if err := c.read(w); err != nil {
+	if err := c.ask(w); err != nil {
 		//nolint:errorlint // the adjustment was made, whatever the cause is
 		return nil, fmt.Errorf("adjustment %d was made, with the reference %q, but the balance "+
 			"cannot be told: %v", id, q.Reference, err)

@@ -165,57 +165,53 @@ const transferPatience = 20 * time.Second
 
 var errNoCluster = &badRequest{"this exchange is no node of a cluster: it runs on one machine"}
 
-type nodeAnswer struct {
-	Name     string `json:"name"`
-	Role     string `json:"role"`
-	Replaces string `json:"replaces"`
-	// The rest is nil where it is not known.
-	Match  *uint64 `json:"match"`
-	Lag    *uint64 `json:"lag"`          // entries that it lacks
-	Silent *uint64 `json:"silent_ticks"` // nodes that follow say nothing to each other
-	Reads  *uint8  `json:"reads"`        // newest format that its program reads
-	// Whether its file has another market part than the applied one.
-	Differs *bool `json:"config_differs"`
+type NodeAnswer struct {
+	Name     string  `json:"name"`
+	Role     string  `json:"role"`
+	Replaces string  `json:"replaces" doc:"Voter whose place it comes to take; \"\": none"`
+	Match    *uint64 `json:"match" doc:"Index up to which it has the log; null: not known"`
+	Lag      *uint64 `json:"lag"`
+	Silent   *uint64 `json:"silent_ticks" doc:"Ticks since it was heard of; null: not known"`
+	Reads    *uint8  `json:"reads" doc:"Newest format that its program reads; null: not known"`
+	Differs  *bool   `json:"config_differs" doc:"Whether its file differs; null: not known"`
 }
 
-type clusterAnswer struct {
-	Node      string `json:"node"`
-	Role      string `json:"role"`
-	Serves    bool   `json:"serves"`
-	Leader    string `json:"leader"`
-	LeaderURL string `json:"leader_url"`
-	Term      uint64 `json:"term"`
-	Elections uint64 `json:"elections"`
-	Applied   uint64 `json:"applied"`
-	Committed uint64 `json:"committed"`
-	Folded    uint64 `json:"folded"`
-	LogBytes  uint64 `json:"log_bytes"`
-	Format    uint8  `json:"format"` // the newest that may be written
-	Change    string `json:"change"`
-	Fault     string `json:"fault"`
-	// Options in which this node's file differs from the applied market part.
-	Differs []string `json:"config_differs"`
-	// The node's clock less the median of all; and whether it is too much for it to lead.
-	ClockAheadMs int64        `json:"clock_ahead_ms"`
-	ClockWrong   bool         `json:"clock_wrong"`
-	TickMs       int64        `json:"tick_ms"`
-	Nodes        []nodeAnswer `json:"nodes"`
+type ClusterAnswer struct {
+	Node         string       `json:"node"`
+	Role         string       `json:"role"`
+	Serves       bool         `json:"serves" doc:"Whether the node serves clients"`
+	Leader       string       `json:"leader"`
+	LeaderURL    string       `json:"leader_url" doc:"Where clients reach that node"`
+	Term         uint64       `json:"term"`
+	Elections    uint64       `json:"elections" doc:"Elections begun since its start"`
+	Applied      uint64       `json:"applied" doc:"Index of the newest entry that is applied"`
+	Committed    uint64       `json:"committed" doc:"Index of the newest entry that a majority has"`
+	Folded       uint64       `json:"folded" doc:"Newest sequence that is folded"`
+	LogBytes     uint64       `json:"log_bytes"`
+	Format       uint8        `json:"format" doc:"Newest format that may be written"`
+	Change       string       `json:"change" doc:"Change of members under way"`
+	Fault        string       `json:"fault" doc:"Why the node cannot serve; \"\": it can"`
+	Differs      []string     `json:"config_differs" doc:"Options that its file has otherwise"`
+	ClockAheadMs int64        `json:"clock_ahead_ms" doc:"Its clock less the median of all"`
+	ClockWrong   bool         `json:"clock_wrong" doc:"Whether that is too much for it to lead"`
+	TickMs       int64        `json:"tick_ms" doc:"Length of a tick in milliseconds"`
+	Nodes        []NodeAnswer `json:"nodes" doc:"All nodes, in the order of their names"`
 }
 
-func showCluster(c *call) (any, error) {
+func showCluster(c *call, _ *nothing) (*ClusterAnswer, error) {
 	if c.server.cluster == nil {
 		return nil, errNoCluster
 	}
 	s := c.server.cluster.Standing()
-	a := clusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
+	a := &ClusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
 		Serves: c.engine != nil || c.server.relays.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
 		Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
 		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
-		Differs: append([]string{}, s.Differs...), Nodes: []nodeAnswer{}}
+		Differs: append([]string{}, s.Differs...), Nodes: []NodeAnswer{}}
 	for _, n := range s.Nodes {
-		one := nodeAnswer{Name: n.Name, Role: n.Role, Replaces: n.Replaces}
+		one := NodeAnswer{Name: n.Name, Role: n.Role, Replaces: n.Replaces}
 		if n.Role == Awaited {
 			a.Nodes = append(a.Nodes, one)
 			continue
@@ -244,13 +240,13 @@ func Lag(s *Standing, n *NodeStanding) uint64 { return max(s.Committed, n.Match)
 // hashPatience bounds the wait for a hash. It is shorter than what the client waits.
 const hashPatience = 20 * time.Second
 
-type hashAnswer struct {
+type HashAnswer struct {
 	Node     string `json:"node"`
 	Sequence uint64 `json:"sequence"`
-	Hash     string `json:"hash"` // SHA-256 of the state, in hex
+	Hash     string `json:"hash" doc:"SHA-256 of the state, in hexadecimal digits"`
 }
 
-func showHash(c *call) (any, error) {
+func showHash(c *call, _ *nothing) (*HashAnswer, error) {
 	if c.server.cluster == nil {
 		return nil, errNoCluster
 	}
@@ -260,24 +256,20 @@ func showHash(c *call) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this node has no state to hash: %w", err)
 	}
-	return &hashAnswer{c.server.cluster.Standing().Node, seq, hex.EncodeToString(hash[:])}, nil
+	return &HashAnswer{c.server.cluster.Standing().Node, seq, hex.EncodeToString(hash[:])}, nil
 }
 
-type transferRequest struct {
-	To string `json:"to"`
+type TransferRequest struct {
+	To string `json:"to,omitempty" doc:"Name of the node; left out or empty: any"`
 }
 
-type transferAnswer struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+type TransferAnswer struct {
+	From string `json:"from" doc:"Node that led"`
+	To   string `json:"to" doc:"Node that leads; \"\": none is known"`
 }
 
 // transfer hands the lead over to the node in "to", or to any.
-func transfer(c *call) (any, error) {
-	var q transferRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func transfer(c *call, q *TransferRequest) (*TransferAnswer, error) {
 	s, err := c.server.leads()
 	switch {
 	case err != nil:
@@ -296,7 +288,7 @@ func transfer(c *call) (any, error) {
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
 		return nil, &notHanded{err}
 	}
-	return &transferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
+	return &TransferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
 }
 
 // noted has the log of actions say what the operator did to the cluster. It is done in any case: a
@@ -320,20 +312,16 @@ func (c *call) noting(format string, args ...any) (wait func()) {
 
 var errNoReign = errors.New("this node does not serve")
 
-type applyRequest struct {
-	Market []byte `json:"market"`
+type ApplyRequest struct {
+	Market []byte `json:"market" need:"yes" doc:"Market part of a configuration, as gzip"`
 }
 
-type applyAnswer struct {
-	Keys []string `json:"keys"`
+type ApplyAnswer struct {
+	Keys []string `json:"keys" doc:"Options that differ from the ones before"`
 }
 
 // applyMarket lets the nodes agree on the market part in "market".
-func applyMarket(c *call) (any, error) {
-	var q applyRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func applyMarket(c *call, q *ApplyRequest) (*ApplyAnswer, error) {
 	if _, err := c.server.leads(); err != nil {
 		return nil, err
 	}
@@ -349,7 +337,7 @@ func applyMarket(c *call) (any, error) {
 		c.noted("applied another market part, from the next reign on: %s",
 			strings.Join(keys, ", "))
 	}
-	return &applyAnswer{append([]string{}, keys...)}, nil
+	return &ApplyAnswer{append([]string{}, keys...)}, nil
 }
 
 // within returns a context that ends by itself. It is not the request's, of which a goroutine would

@@ -4,7 +4,7 @@
 // counts requests and logs failures; this package decides by token or user whether a client may
 // operate, and finds the handler.
 //
-//	server.go      admission, routes, a handler's errors
+//	server.go      admission, a handler's errors
 //	relay.go       a node that follows passes requests on to the node that leads
 //	token.go       bearer tokens, and the limit on wrong ones
 //	request.go     one request: its body, its query, its account
@@ -23,10 +23,9 @@
 //	cluster.go     the nodes that share a journal
 //	reload.go      the configuration, which a process takes up
 //	members.go     other nodes than those
-//	document.go    the document of all this, as OpenAPI
-//	described.go   its descriptions of routes
-//	fields.go      its descriptions of members of bodies and answers
-//	refusals.go    its examples of refusals
+//	routes.go      all routes, and the document of them, as OpenAPI
+//	words.go       texts and bounds that members of several types have
+//	refusals.go    the document's examples of refusals
 //	lines.go       long answers, which are streamed line by line
 //	testing.go     for tests of other packages
 package operator

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -15,24 +13,28 @@ import (
 
 // Exports: all rows of one kind, for other programs.
 
-// A period selects rows with from <= time < to, in microseconds.
+// A Period chooses rows with from <= time < to.
+type Period struct {
+	From string `json:"from" is:"time"`
+	To   string `json:"to" is:"time"`
+}
+
+// A period is one in microseconds.
 type period struct{ from, to int64 }
 
 func (p period) has(us int64) bool { return p.from <= us && us < p.to }
 
-// period reads the times of the query.
-func (c *call) period() (p period, err error) {
-	args := c.ctx.QueryArgs()
-	if p.from, err = timeArgument(args, "from", 0); err != nil {
+// read parses the times of a query.
+func (q *Period) read() (p period, err error) {
+	if p.from, err = timeOf("from", q.From, 0); err != nil {
 		return p, err
 	}
-	p.to, err = timeArgument(args, "to", 1<<62)
+	p.to, err = timeOf("to", q.To, 1<<62)
 	return p, err
 }
 
-// timeArgument parses a time such as 2026-11-21 or 2026-11-21T08:00:00Z, in microseconds.
-func timeArgument(args *fasthttp.Args, name string, unset int64) (int64, error) {
-	text := string(args.Peek(name))
+// timeOf parses a time such as 2026-11-21 or 2026-11-21T08:00:00Z, in microseconds.
+func timeOf(name, text string, unset int64) (int64, error) {
 	if text == "" {
 		return unset, nil
 	}
@@ -70,10 +72,10 @@ func (c *call) export(produce func(context.Context, *rowWriter) error) (any, err
 }
 
 // exportPast streams rows of the past, of the period that the query names.
-func (c *call) exportPast(
+func (c *call) exportPast(of *Period,
 	produce func(ctx context.Context, past *committed.Past, in period, w *rowWriter) error,
 ) (any, error) {
-	in, err := c.period()
+	in, err := of.read()
 	if err != nil {
 		return nil, err
 	}
@@ -86,43 +88,48 @@ func (c *call) exportPast(
 	})
 }
 
-// everPair returns the number of the pair that the query names, also when it is not configured any
+// everPair returns the number of the pair that a query names, also when it is not configured any
 // more; 0: the query names none.
-func (c *call) everPair() (uint16, error) {
-	args := c.ctx.QueryArgs()
-	if !args.Has("pair") {
+func (c *call) everPair(name *string) (uint16, error) {
+	if name == nil {
 		return 0, nil
 	}
-	number := c.engine.EverPair(args.Peek("pair"))
+	number := c.engine.EverPair([]byte(*name))
 	if number == 0 {
-		return 0, &badRequest{fmt.Sprintf("there is no pair %.80q", args.Peek("pair"))}
+		return 0, &badRequest{fmt.Sprintf("there is no pair %.80q", *name)}
 	}
 	return number, nil
 }
 
-type tradeLine struct {
-	ID         uint64        `json:"id"`
+type TradeLine struct {
+	ID         uint64        `json:"id" doc:"Id of the trade"`
 	Time       string        `json:"time"`
 	Pair       string        `json:"pair"`
-	Type       string        `json:"type"`
+	Type       string        `json:"type" doc:"What the taker did: sell or buy"`
 	Price      money.Price   `json:"price"`
 	Amount     money.Amount  `json:"amount"`
-	TakerOrder uint64        `json:"taker_order"`
-	MakerOrder uint64        `json:"maker_order"`
-	Taker      string        `json:"taker"`
-	Maker      string        `json:"maker"`
-	TakerFee   money.Balance `json:"taker_fee"`
-	MakerFee   money.Balance `json:"maker_fee"`
+	TakerOrder uint64        `json:"taker_order" doc:"Order that came second"`
+	MakerOrder uint64        `json:"maker_order" doc:"Order that was there first"`
+	Taker      string        `json:"taker" doc:"Account of the taker"`
+	Maker      string        `json:"maker" doc:"Account of the maker"`
+	TakerFee   money.Balance `json:"taker_fee" doc:"Fee of the taker, in what it received"`
+	MakerFee   money.Balance `json:"maker_fee" doc:"Fee of the maker, in what it received"`
+}
+
+// A TradesQuery chooses trades.
+type TradesQuery struct {
+	Pair *string `json:"pair" is:"pair" doc:"Only of this pair"`
+	Period
 }
 
 // exportTrades streams the trades of a pair, oldest first. If no pair is named, those of one pair
 // follow those of the other.
-func exportTrades(c *call) (any, error) {
-	only, err := c.everPair()
+func exportTrades(c *call, q *TradesQuery) (any, error) {
+	only, err := c.everPair(q.Pair)
 	if err != nil {
 		return nil, err
 	}
-	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
+	return c.exportPast(&q.Period, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
 		for pair := uint16(1); pair <= past.Pairs && !w.gone; pair++ {
 			if only != 0 && only != pair {
@@ -133,7 +140,7 @@ func exportTrades(c *call) (any, error) {
 				if !in.has(t.TimeUs) {
 					return t.TimeUs < in.to // times of a pair never go back
 				}
-				return w.row(tradeLine{t.ID, clock(t.TimeUs), name, t.TakerSide.String(),
+				return w.row(TradeLine{t.ID, clock(t.TimeUs), name, t.TakerSide.String(),
 					t.Price, t.Amount, t.TakerOrder, t.MakerOrder, c.engine.AccountName(t.Taker),
 					c.engine.AccountName(t.Maker), t.TakerFee, t.MakerFee})
 			}); err != nil {
@@ -145,21 +152,21 @@ func exportTrades(c *call) (any, error) {
 }
 
 // An orderLine is an order of an export. Times that it has not come to are left out.
-type orderLine struct {
-	openOrder
-	Status       string `json:"status"` // open, cancelled or done
+type OrderLine struct {
+	OpenOrder
+	Status       string `json:"status" enum:"open,cancelled,done" doc:"State"`
 	Closed       string `json:"closed,omitempty"`
-	CancelReason string `json:"cancel_reason,omitempty"`
+	CancelReason string `json:"cancel_reason,omitempty" doc:"Why the exchange cancelled it"`
 }
 
 // exportOrders streams the orders that were accepted in a period, open and closed ones: account by
 // account, each account's newest first.
-func exportOrders(c *call) (any, error) {
-	in, err := c.period()
+func exportOrders(c *call, q *Period) (any, error) {
+	in, err := q.read()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.read(new(committed.Written)); err != nil { // refused before the first line
+	if err := c.ask(new(committed.Written)); err != nil { // refused before the first line
 		return nil, err
 	}
 	return c.export(func(ctx context.Context, w *rowWriter) error {
@@ -169,8 +176,8 @@ func exportOrders(c *call) (any, error) {
 	})
 }
 
-func (c *call) orderLine(o *committed.Order) orderLine {
-	row := orderLine{openOrder: c.openOrder(o), Status: "open"}
+func (c *call) orderLine(o *committed.Order) OrderLine {
+	row := OrderLine{OpenOrder: c.openOrder(o), Status: "open"}
 	if o.Status == trading.StatusActive {
 		return row
 	}
@@ -184,7 +191,7 @@ func (c *call) orderLine(o *committed.Order) orderLine {
 	return row
 }
 
-type depositLine struct {
+type DepositLine struct {
 	Deposit   uint64       `json:"deposit"`
 	Time      string       `json:"time"`
 	Account   string       `json:"account"`
@@ -194,13 +201,13 @@ type depositLine struct {
 }
 
 // exportDeposits streams deposits, account by account, each account's newest first.
-func exportDeposits(c *call) (any, error) {
-	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
+func exportDeposits(c *call, q *Period) (any, error) {
+	return c.exportPast(q, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
 		for account := uint32(1); account <= past.Accounts && !w.gone; account++ {
 			name := c.engine.AccountName(account)
 			if err := past.Deposits(ctx, account, func(d *committed.Deposit) bool {
-				return !in.has(d.TimeUs) || w.row(depositLine{d.ID, clock(d.TimeUs), name,
+				return !in.has(d.TimeUs) || w.row(DepositLine{d.ID, clock(d.TimeUs), name,
 					c.engine.CurrencyCode(d.Currency), d.Amount, d.Reference})
 			}); err != nil {
 				return err
@@ -211,21 +218,21 @@ func exportDeposits(c *call) (any, error) {
 }
 
 // A withdrawalLine is a withdrawal of an export.
-type withdrawalLine struct {
-	withdrawalAnswer
-	Closed   string `json:"closed,omitempty"` // approved, refused or cancelled
-	ClientID string `json:"client_id,omitempty"`
+type WithdrawalLine struct {
+	WithdrawalAnswer
+	Closed   string `json:"closed,omitempty"`
+	ClientID string `json:"client_id,omitempty" doc:"The client's name for it"`
 }
 
 // exportWithdrawals streams the withdrawals that were asked for in a period, newest first.
-func exportWithdrawals(c *call) (any, error) {
-	return c.exportPast(func(ctx context.Context, past *committed.Past, in period,
+func exportWithdrawals(c *call, q *Period) (any, error) {
+	return c.exportPast(q, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
 		return past.Withdrawals(ctx, func(x *committed.Withdrawal) bool {
 			if !in.has(x.TimeUs) {
 				return true
 			}
-			line := withdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
+			line := WithdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
 			line.Frozen = false // of now, and not of then
 			if x.ClosedUs != 0 {
 				line.Closed = clock(x.ClosedUs)
@@ -235,20 +242,20 @@ func exportWithdrawals(c *call) (any, error) {
 	})
 }
 
-type balanceLine struct {
+type BalanceLine struct {
 	Sequence uint64 `json:"sequence"`
 	Account  string `json:"account"`
-	holdingAnswer
+	HoldingAnswer
 }
 
 // balancesEnd ends an export of balances. The sums are made apart from the rows, of the same state.
-type balancesEnd struct {
-	Rows     int         `json:"rows"`
+type BalancesEnd struct {
+	Rows     int         `json:"rows" doc:"Number of the rows"`
 	Sequence uint64      `json:"sequence"`
-	Totals   []liability `json:"totals"`
+	Totals   []Liability `json:"totals"`
 }
 
-type liability struct {
+type Liability struct {
 	Currency string        `json:"currency"`
 	Balances money.Balance `json:"balances"`
 	Reserved money.Balance `json:"reserved"`
@@ -256,7 +263,7 @@ type liability struct {
 
 // exportBalances streams what each account has at one sequence, in order of the accounts' ids,
 // without balances of 0.
-func exportBalances(c *call) (any, error) {
+func exportBalances(c *call, _ *nothing) (any, error) {
 	patience, cancel := within(totalsPatience)
 	defer cancel()
 	t, err := c.engine.Balances(patience)
@@ -266,16 +273,16 @@ func exportBalances(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := balancesEnd{Sequence: t.Seq, Totals: []liability{}}
+	end := BalancesEnd{Sequence: t.Seq, Totals: []Liability{}}
 	for i, x := range t.Currencies {
 		end.Totals = append(end.Totals,
-			liability{c.engine.CurrencyCode(uint16(i + 1)), x.Balance, x.Reserve})
+			Liability{c.engine.CurrencyCode(uint16(i + 1)), x.Balance, x.Reserve})
 	}
 	c.stream(func(_ context.Context, o *lineWriter) (any, error) {
 		for i := range t.Holdings {
 			h := &t.Holdings[i]
-			if !o.write(balanceLine{t.Seq, c.engine.AccountName(h.Account),
-				holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance, h.Reserve,
+			if !o.write(BalanceLine{t.Seq, c.engine.AccountName(h.Account),
+				HoldingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance, h.Reserve,
 					h.Available()}}) {
 				break
 			}

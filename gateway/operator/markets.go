@@ -6,56 +6,55 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/gateway/api"
 )
 
 // Lists of what is set: pairs, and fees.
 
-type pairAnswer struct {
+type PairAnswer struct {
 	Pair              string        `json:"pair"`
-	PricePrecision    int           `json:"price_precision"`
-	AmountPrecision   int           `json:"amount_precision"`
-	PriceTick         money.Price   `json:"price_tick"`
-	AmountStep        money.Amount  `json:"amount_step"`
-	MinimumOrderSize  money.Amount  `json:"minimum_order_size"`
-	MaximumOrderSize  money.Amount  `json:"maximum_order_size"`
-	MinimumOrderValue money.Balance `json:"minimum_order_value"`
-	PriceBand         json.Number   `json:"price_band"` // 0: none
-	ratesAnswer
-	Last   money.Price `json:"last"` // price of the last trade; 0: there was none
-	Open   int         `json:"open_orders"`
-	Halted bool        `json:"halted"` // orders are refused, and cancels are taken
-	Since  string      `json:"since"`  // "": it is not halted, or that is not known any more
+	PricePrecision    int           `json:"price_precision" doc:"Decimals of prices"`
+	AmountPrecision   int           `json:"amount_precision" doc:"Decimals of amounts"`
+	PriceTick         money.Price   `json:"price_tick" doc:"Prices are multiples of this"`
+	AmountStep        money.Amount  `json:"amount_step" doc:"Amounts are multiples of this"`
+	MinimumOrderSize  money.Amount  `json:"minimum_order_size" doc:"Least amount"`
+	MaximumOrderSize  money.Amount  `json:"maximum_order_size" doc:"Largest amount"`
+	MinimumOrderValue money.Balance `json:"minimum_order_value" doc:"Least value of an order"`
+	PriceBand         json.Number   `json:"price_band" doc:"How far off the last price; 0: any"`
+	RatesAnswer
+	Last   money.Price `json:"last" doc:"Price of the last trade; 0: there was none"`
+	Open   int         `json:"open_orders" doc:"Number of open orders"`
+	Halted bool        `json:"halted" doc:"Whether orders are refused, and cancels taken"`
+	Since  string      `json:"since"`
 }
 
-type ratesAnswer struct {
+type RatesAnswer struct {
 	Maker json.Number `json:"maker"`
 	Taker json.Number `json:"taker"`
 }
 
-func newRates(r state.FeeRates) ratesAnswer {
-	return ratesAnswer{json.Number(r.Maker.String()), json.Number(r.Taker.String())}
+func newRates(r state.FeeRates) RatesAnswer {
+	return RatesAnswer{json.Number(r.Maker.String()), json.Number(r.Taker.String())}
 }
 
-type pairsAnswer struct {
-	Pairs []pairAnswer `json:"pairs"`
+type PairsAnswer struct {
+	Pairs []PairAnswer `json:"pairs" doc:"The pairs"`
 }
 
 // listPairs returns all configured pairs, in the order of the configuration.
-func listPairs(c *call) (any, error) {
+func listPairs(c *call, _ *nothing) (*PairsAnswer, error) {
 	q, since := new(committed.PairStates), map[string]string(nil)
-	if err := c.read(q); err != nil {
+	if err := c.ask(q); err != nil {
 		return nil, err
 	}
-	list := []pairAnswer{}
+	list := []PairAnswer{}
 	for _, p := range c.engine.Pairs() {
 		now := q.List[p.Number-1]
 		r := p.Rules()
-		a := pairAnswer{Pair: p.Name, PricePrecision: p.PricePrecision,
+		a := PairAnswer{Pair: p.Name, PricePrecision: p.PricePrecision,
 			AmountPrecision: p.AmountPrecision, PriceTick: p.PriceTick, AmountStep: p.AmountStep,
 			MinimumOrderSize: r.MinimumOrderSize, MaximumOrderSize: r.MaximumOrderSize,
 			MinimumOrderValue: r.MinimumOrderValue, PriceBand: json.Number(r.PriceBand.String()),
-			ratesAnswer: newRates(r.Fees), Last: now.Last, Open: now.Open, Halted: now.Halted}
+			RatesAnswer: newRates(r.Fees), Last: now.Last, Open: now.Open, Halted: now.Halted}
 		if a.Halted {
 			if since == nil {
 				since = c.closings()
@@ -64,67 +63,50 @@ func listPairs(c *call) (any, error) {
 		}
 		list = append(list, a)
 	}
-	return &pairsAnswer{list}, nil
+	return &PairsAnswer{list}, nil
 }
 
-type pairFees struct {
+type PairFees struct {
 	Pair string `json:"pair"`
-	ratesAnswer
+	RatesAnswer
 }
 
-type ownFees struct {
+type OwnFees struct {
 	Account string `json:"account"`
 	ID      uint32 `json:"id"`
-	pairFees
+	PairFees
 }
 
-type feesAnswer struct {
-	Pairs    []pairFees `json:"pairs"` // usual rates; of the first page alone
-	Accounts []ownFees  `json:"accounts"`
-	// id of the last account, if more accounts may follow it
-	Next uint64 `json:"next,omitempty"`
+type FeesAnswer struct {
+	Pairs    []PairFees `json:"pairs" doc:"Usual rates; of the first page alone"`
+	Accounts []OwnFees  `json:"accounts" doc:"Accounts with rates of their own"`
+	Next     uint64     `json:"next,omitempty"`
 }
+
+// A FeesQuery is a page of accounts with rates of their own.
+type FeesQuery struct{ AccountPage }
 
 // listFees returns the usual rates, and a page of accounts with rates of their own: those above
 // `after`, in order of their ids. All rates of an account are on one page.
-func listFees(c *call) (any, error) {
-	limit, err := c.limit()
-	if err != nil {
-		return nil, err
-	}
-	q := &committed.OwnFees{Limit: limit}
-	if q.After, err = c.after(); err != nil {
-		return nil, err
-	}
-	a := feesAnswer{Pairs: []pairFees{}, Accounts: []ownFees{}}
+func listFees(c *call, q *FeesQuery) (*FeesAnswer, error) {
+	limit := int(q.Limit)
+	own := &committed.OwnFees{After: q.After, Limit: limit}
+	a := &FeesAnswer{Pairs: []PairFees{}, Accounts: []OwnFees{}}
 	if q.After == 0 {
 		for _, p := range c.engine.Pairs() {
-			a.Pairs = append(a.Pairs, pairFees{p.Name, newRates(p.Rules().Fees)})
+			a.Pairs = append(a.Pairs, PairFees{p.Name, newRates(p.Rules().Fees)})
 		}
 	}
-	for more := true; more; more = q.After != 0 && len(q.List) < limit {
-		if err := c.read(q); err != nil {
+	for more := true; more; more = own.After != 0 && len(own.List) < limit {
+		if err := c.ask(own); err != nil {
 			return nil, err
 		}
 	}
-	for i := range q.List {
-		x := &q.List[i]
-		a.Accounts = append(a.Accounts, ownFees{x.Account.Name, x.Account.ID,
-			pairFees{c.engine.Market(x.Pair).Name, newRates(x.FeeRates)}})
+	for i := range own.List {
+		x := &own.List[i]
+		a.Accounts = append(a.Accounts, OwnFees{x.Account.Name, x.Account.ID,
+			PairFees{c.engine.Market(x.Pair).Name, newRates(x.FeeRates)}})
 	}
-	a.Next = q.After
+	a.Next = own.After
 	return a, nil
-}
-
-// after returns the id behind which a page of accounts begins; 0: with the first.
-func (c *call) after() (id uint64, err error) {
-	text := c.query("after")
-	if len(text) == 0 {
-		return 0, nil
-	}
-	id, ok := api.Integer(text)
-	if !ok {
-		return 0, &badRequest{"after: the id of an account"}
-	}
-	return id, nil
 }

@@ -42,30 +42,26 @@ const changePatience = 10 * time.Second
 const alive = 10
 
 // A wish is one for other nodes. The client repeats it until it is done.
-type wish struct {
-	Node    string `json:"node"`
-	Address string `json:"address"`
-	Old     string `json:"old"`   // of a replacement: the voter that leaves
-	Begun   bool   `json:"begun"` // an earlier request of the client was answered
+type Wish struct {
+	Node    string `json:"node" need:"yes" doc:"Name of the node"`
+	Address string `json:"address,omitempty" doc:"Where it listens for the others"`
+	Old     string `json:"old,omitempty" doc:"Of a replacement, the voter that leaves"`
+	Begun   bool   `json:"begun,omitempty" doc:"An earlier request of the same change was answered"`
 }
 
 // A wishAnswer says how far a change is.
-type wishAnswer struct {
-	Node string `json:"node"`
-	Done bool   `json:"done"`
-	// Role of the node; "": it is no member
+type WishAnswer struct {
+	Node string  `json:"node"`
+	Done bool    `json:"done" doc:"Whether the change is complete"`
 	Role string  `json:"role"`
-	Lag  *uint64 `json:"lag"` // entries that it lacks; nil: it has not joined
-	Says string  `json:"says"`
+	Lag  *uint64 `json:"lag"`
+	Says string  `json:"says" doc:"What is still to come, or what was done"`
 }
 
 // wished returns the handler of a change. Each request takes the next step that is possible.
-func wished(step func(context.Context, *call, members, *Standing, *wish) error) handler {
-	return func(c *call) (any, error) {
-		var w wish
-		if err := c.parse(&w); err != nil {
-			return nil, err
-		}
+func wished(step func(context.Context, *call, members, *Standing, *Wish) error,
+) func(*call, *Wish) (*WishAnswer, error) {
+	return func(c *call, w *Wish) (*WishAnswer, error) {
 		s, err := c.server.leads()
 		if err != nil {
 			return nil, err
@@ -76,7 +72,7 @@ func wished(step func(context.Context, *call, members, *Standing, *wish) error) 
 		ctx, cancel := within(changePatience)
 		defer cancel()
 		said, done := "", ""
-		if err := step(ctx, c, c.server.cluster, s, &w); err != nil {
+		if err := step(ctx, c, c.server.cluster, s, w); err != nil {
 			var pending notYet
 			var before doneBefore
 			switch {
@@ -112,8 +108,8 @@ func changeFailed(err error) error {
 }
 
 // answer says how far a change is.
-func (w *wish) answer(s Standing, said string) *wishAnswer {
-	a := &wishAnswer{Node: w.Node, Says: said}
+func (w *Wish) answer(s Standing, said string) *WishAnswer {
+	a := &WishAnswer{Node: w.Node, Says: said}
 	i := slices.IndexFunc(s.Nodes, func(n NodeStanding) bool {
 		return n.Name == w.Node && n.coming()
 	})
@@ -147,7 +143,7 @@ func (n *NodeStanding) pending(s *Standing) error {
 }
 
 // elsewhere refuses another address of a node than the one that it has.
-func (n *NodeStanding) elsewhere(w *wish) error {
+func (n *NodeStanding) elsewhere(w *Wish) error {
 	if n.Address == "" || n.Address == w.Address {
 		return nil
 	}
@@ -155,7 +151,7 @@ func (n *NodeStanding) elsewhere(w *wish) error {
 }
 
 // add has a node join: it is awaited, then it is a learner, and at last a voter.
-func add(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+func add(ctx context.Context, c *call, m members, s *Standing, w *Wish) error {
 	n := s.node(w.Node)
 	if n == nil {
 		if err := m.Add(ctx, w.Node, w.Address); err != nil {
@@ -214,7 +210,7 @@ func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Stan
 }
 
 // replace has a node take the place of a voter.
-func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+func replace(ctx context.Context, c *call, m members, s *Standing, w *Wish) error {
 	if w.Old == w.Node && !w.Begun {
 		var err error
 		if s, err = c.server.heardOf(ctx, s, w.Node); err != nil {
@@ -261,7 +257,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *wish) erro
 }
 
 // remove has a node take part no more.
-func remove(ctx context.Context, c *call, m members, s *Standing, w *wish) error {
+func remove(ctx context.Context, c *call, m members, s *Standing, w *Wish) error {
 	if s.node(w.Node) == nil && w.Begun {
 		return nil
 	}

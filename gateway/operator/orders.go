@@ -12,66 +12,62 @@ import (
 // Lists of what accounts have in the books, and of what would cancel it.
 
 // An openOrder is an order as orderAnswer shows it, and its instructions.
-type openOrder struct {
-	orderAnswer
+type OpenOrder struct {
+	OrderAnswer
 	Account       string `json:"account"`
-	ClientOrderID string `json:"client_order_id,omitempty"`
-	Waiting       bool   `json:"waiting"` // outside the book, for its trigger
+	ClientOrderID string `json:"client_order_id,omitempty" doc:"The client's name for it"`
+	Waiting       bool   `json:"waiting" doc:"Whether it waits outside the book for its trigger"`
 
-	OrderType    string       `json:"order_type,omitempty"`
-	TimeInForce  string       `json:"time_in_force,omitempty"`
-	Expires      string       `json:"expires,omitempty"`
-	PostOnly     bool         `json:"post_only,omitempty"`
-	Display      money.Amount `json:"display_amount,omitempty"`
-	TriggerPrice money.Price  `json:"trigger_price,omitempty"`
-	TriggerWhen  string       `json:"trigger_when,omitempty"`
-	OCOTrigger   money.Price  `json:"oco_trigger_price,omitempty"`
-	OCOPrice     money.Price  `json:"oco_price,omitempty"`
+	OrderType    string       `json:"order_type,omitempty" doc:"Type, if it has instructions"`
+	TimeInForce  string       `json:"time_in_force,omitempty" doc:"How long it stays"`
+	Expires      string       `json:"expires,omitempty" doc:"When it ends"`
+	PostOnly     bool         `json:"post_only,omitempty" doc:"It is never the taker"`
+	Display      money.Amount `json:"display_amount,omitempty" doc:"Amount that the book shows"`
+	TriggerPrice money.Price  `json:"trigger_price,omitempty" doc:"Price of its trigger"`
+	TriggerWhen  string       `json:"trigger_when,omitempty" doc:"Direction of its trigger"`
+	OCOTrigger   money.Price  `json:"oco_trigger_price,omitempty" doc:"Price of the other trigger"`
+	OCOPrice     money.Price  `json:"oco_price,omitempty" doc:"Limit after the other trigger"`
 }
 
-type openOrdersAnswer struct {
-	Orders []openOrder `json:"orders"`
-	// id of the last order, if more orders may follow it
-	Next uint64 `json:"next,omitempty"`
-	// Of all accounts' orders, where the next page goes on: behind this account, or, if Next is
-	// there, in the account behind it.
-	After *uint64 `json:"after,omitempty"`
+type OpenOrdersAnswer struct {
+	Orders []OpenOrder `json:"orders" doc:"The page"`
+	Next   uint64      `json:"next,omitempty"`
+	After  *uint64     `json:"after,omitempty" doc:"Account behind which to go on"`
+}
+
+// An OrdersQuery chooses open orders.
+type OrdersQuery struct {
+	AccountPage
+	Account *string `json:"account" is:"account"`
+	Pair    *string `json:"pair" is:"pair" doc:"Only of this pair"`
+	Before  uint64  `json:"before" min:"1" is:"the id of an order"`
 }
 
 // listOrders returns a page of an account's open orders, newest first: those below `before`. If no
 // account is named, it returns a page of all accounts' orders.
-func listOrders(c *call) (any, error) {
-	limit, err := c.limit()
+func listOrders(c *call, q *OrdersQuery) (*OpenOrdersAnswer, error) {
+	pair, err := c.everPair(q.Pair)
 	if err != nil {
 		return nil, err
 	}
-	q := &committed.OpenOrders{Limit: limit}
-	if text := c.query("before"); len(text) > 0 {
-		var ok bool
-		if q.Before, ok = api.Integer(text); !ok || q.Before == 0 {
-			return nil, &badRequest{"before: the id of an order"}
-		}
+	limit := int(q.Limit)
+	if q.Account == nil {
+		return c.allOrders(q, pair, limit)
 	}
-	if len(c.query("pair")) > 0 {
-		if q.Pair, err = c.everPair(); err != nil {
-			return nil, err
-		}
-	}
-	if !c.ctx.QueryArgs().Has("account") {
-		return c.allOrders(q, limit)
-	}
-	if q.Account, err = c.account(string(c.query("account"))); err != nil {
+	of := &committed.OpenOrders{Limit: limit}
+	of.Before, of.Pair = q.Before, pair
+	if of.Account, err = c.account(*q.Account); err != nil {
 		return nil, err
 	}
-	if err := c.read(q); err != nil {
+	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	page := openOrdersAnswer{Orders: make([]openOrder, 0, len(q.Orders))}
-	for i := range q.Orders {
-		page.Orders = append(page.Orders, c.openOrder(&q.Orders[i]))
+	page := &OpenOrdersAnswer{Orders: make([]OpenOrder, 0, len(of.Orders))}
+	for i := range of.Orders {
+		page.Orders = append(page.Orders, c.openOrder(&of.Orders[i]))
 	}
-	if n := len(q.Orders); n == limit {
-		page.Next = q.Orders[n-1].ID
+	if n := len(of.Orders); n == limit {
+		page.Next = of.Orders[n-1].ID
 	}
 	return page, nil
 }
@@ -82,19 +78,16 @@ const ordersAtOnce = 2000
 
 // allOrders returns a page of the orders of all accounts, account by account: those of the accounts
 // above `after`, of the first of these below `before`.
-func (c *call) allOrders(of *committed.OpenOrders, limit int) (any, error) {
-	q, err := &committed.AllOrders{Pair: of.Pair, Before: of.Before}, error(nil)
-	if q.After, err = c.after(); err != nil {
-		return nil, err
-	}
+func (c *call) allOrders(of *OrdersQuery, pair uint16, limit int) (*OpenOrdersAnswer, error) {
+	q := &committed.AllOrders{Pair: pair, Before: of.Before, After: of.After}
 	more := true
 	for ; more && len(q.List) < limit; more = q.After != 0 || q.Before != 0 {
 		q.Limit = min(limit, len(q.List)+ordersAtOnce)
-		if err := c.read(q); err != nil {
+		if err := c.ask(q); err != nil {
 			return nil, err
 		}
 	}
-	page := openOrdersAnswer{Orders: make([]openOrder, 0, len(q.List))}
+	page := &OpenOrdersAnswer{Orders: make([]OpenOrder, 0, len(q.List))}
 	for i := range q.List {
 		page.Orders = append(page.Orders, c.openOrder(&q.List[i]))
 	}
@@ -104,8 +97,8 @@ func (c *call) allOrders(of *committed.OpenOrders, limit int) (any, error) {
 	return page, nil
 }
 
-func (c *call) openOrder(o *committed.Order) openOrder {
-	row := openOrder{orderAnswer: orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
+func (c *call) openOrder(o *committed.Order) OpenOrder {
+	row := OpenOrder{OrderAnswer: OrderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
 		o.Price, o.Amount, o.Remaining, clock(o.TimeUs)}, Account: c.engine.AccountName(o.Account),
 		ClientOrderID: o.ClientID}
 	if o.Instructed == "" {
@@ -131,37 +124,42 @@ func (c *call) openOrder(o *committed.Order) openOrder {
 	return row
 }
 
-type keySwitchAnswer struct {
+type KeySwitchAnswer struct {
 	Account string `json:"account"`
-	Key     string `json:"key"`
-	Seconds uint32 `json:"seconds"`
-	Due     string `json:"due"`     // "": when the last session of the key ends
-	Session bool   `json:"session"` // armed by the key's sessions, not by its calls
-	Pair    string `json:"pair,omitempty"`
-	Type    string `json:"type,omitempty"`
-	Prefix  string `json:"client_order_id_prefix,omitempty"`
+	Key     string `json:"key" doc:"Key that armed it"`
+	Seconds uint32 `json:"seconds" doc:"Time without a sign of life after which it cancels"`
+	Due     string `json:"due" doc:"When it cancels; \"\": when the key's last session ends"`
+	Session bool   `json:"session" doc:"Whether the key's sessions armed it, and not its calls"`
+	Pair    string `json:"pair,omitempty" doc:"Only orders of this pair"`
+	Type    string `json:"type,omitempty" doc:"Only orders that do this"`
+	Prefix  string `json:"client_order_id_prefix,omitempty" doc:"Only orders whose name begins so"`
 }
 
-type switchesAnswer struct {
-	Switches []keySwitchAnswer `json:"switches"`
+type SwitchesAnswer struct {
+	Switches []KeySwitchAnswer `json:"switches" doc:"The switches"`
+}
+
+// A SwitchesQuery chooses switches.
+type SwitchesQuery struct {
+	Account string `json:"account" is:"account" doc:"Only of this account"`
 }
 
 // listSwitches returns all armed dead man's switches, those of one account if it names one.
-func listSwitches(c *call) (any, error) {
-	q := &committed.Switches{}
-	if name := string(c.query("account")); name != "" {
+func listSwitches(c *call, q *SwitchesQuery) (*SwitchesAnswer, error) {
+	of := &committed.Switches{}
+	if q.Account != "" {
 		var err error
-		if q.Account, err = c.account(name); err != nil {
+		if of.Account, err = c.account(q.Account); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.read(q); err != nil {
+	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	list := make([]keySwitchAnswer, 0, len(q.List))
-	for i := range q.List {
-		s := &q.List[i]
-		row := keySwitchAnswer{Account: s.AccountName, Key: s.KeyName, Seconds: s.Seconds,
+	list := make([]KeySwitchAnswer, 0, len(of.List))
+	for i := range of.List {
+		s := &of.List[i]
+		row := KeySwitchAnswer{Account: s.AccountName, Key: s.KeyName, Seconds: s.Seconds,
 			Session: s.Session, Prefix: s.Prefix.String()}
 		if s.DueUs != 0 {
 			row.Due = clock(s.DueUs)
@@ -174,5 +172,5 @@ func listSwitches(c *call) (any, error) {
 		}
 		list = append(list, row)
 	}
-	return &switchesAnswer{list}, nil
+	return &SwitchesAnswer{list}, nil
 }

@@ -21,17 +21,16 @@ type Reloader interface {
 
 // Reloaded is what a reload has done.
 type Reloaded struct {
-	Applied []ReloadedOption `json:"applied"`
-	// Faults say which certificates and tokens stay as they were, and why.
-	Faults []string `json:"faults"`
+	Applied []ReloadedOption `json:"applied" doc:"Options that have another value now"`
+	Faults  []string         `json:"faults" doc:"What stays as it was, and why"`
 }
 
 // A ReloadedOption is an option that has another value now.
 type ReloadedOption struct {
-	Key    string `json:"key"`
-	Before string `json:"before"`
-	After  string `json:"after"`
-	Origin string `json:"origin"` // of the value
+	Key    string `json:"key" doc:"The option"`
+	Before string `json:"before" doc:"Its value before"`
+	After  string `json:"after" doc:"Its value now"`
+	Origin string `json:"origin" doc:"Where the value comes from"`
 }
 
 // Bounds of the words of a reload: of a value, and of all, which an action's note has room for.
@@ -65,14 +64,10 @@ func short(value string) string {
 	return strings.ToValidUTF8(value[:shownValue], "") + "..."
 }
 
-type reloadRequest struct{}
+type ReloadRequest struct{}
 
 // reload has the process that is asked take up its configuration.
-func reload(c *call) (any, error) {
-	var q reloadRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func reload(c *call, q *ReloadRequest) (*Reloaded, error) {
 	if c.server.reloader == nil {
 		return nil, &badRequest{"this process has no configuration to take up"}
 	}

@@ -9,45 +9,39 @@ import (
 	"exchange/actors/audit"
 	"exchange/actors/rows"
 	"exchange/core/money"
-	"exchange/gateway/api"
 )
 
-type actionLine struct {
-	Sequence uint64 `json:"sequence"`
+type ActionLine struct {
+	Sequence uint64 `json:"sequence" doc:"Sequence of the action's record"`
 	Time     string `json:"time"`
-	Who      string `json:"who"`
-	What     string `json:"what"`
-	Words    string `json:"words"` // What, said for people
+	Who      string `json:"who" doc:"Operator"`
+	What     string `json:"what" doc:"The action, for programs"`
+	Words    string `json:"words" doc:"The action, for people"`
 }
 
-type actionsAnswer struct {
-	Actions []actionLine `json:"actions"`
+type ActionsAnswer struct {
+	Actions []ActionLine `json:"actions" doc:"The actions"`
+}
+
+// An ActionsQuery chooses actions.
+type ActionsQuery struct {
+	Page
+	Before uint64 `json:"before" min:"1" is:"the sequence of an action"`
 }
 
 // listActions returns the log of operators' actions, newest first.
-func listActions(c *call) (any, error) {
-	limit, err := c.limit()
+func listActions(c *call, q *ActionsQuery) (*ActionsAnswer, error) {
+	actions, err := c.engine.Actions(q.Before, int(q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	var before uint64
-	if text := c.query("before"); len(text) > 0 {
-		var ok bool
-		if before, ok = api.Integer(text); !ok || before == 0 {
-			return nil, &badRequest{"before: the sequence of an action"}
-		}
-	}
-	actions, err := c.engine.Actions(before, limit)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]actionLine, 0, len(actions.Rows))
+	list := make([]ActionLine, 0, len(actions.Rows))
 	for _, a := range actions.Rows {
-		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What,
+		list = append(list, ActionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What,
 			rows.Say(a.What)})
 	}
 	actions.Free()
-	return &actionsAnswer{list}, nil
+	return &ActionsAnswer{list}, nil
 }
 
 // An Archive keeps trimmed parts of the journal.
@@ -61,50 +55,46 @@ type Archive interface {
 	Failures() uint64
 }
 
-type totalAnswer struct {
+type TotalAnswer struct {
 	Currency  string        `json:"currency"`
-	Deposited money.Balance `json:"deposited"`
-	Withdrawn money.Balance `json:"withdrawn"`
-	Adjusted  money.Balance `json:"adjusted"`
+	Deposited money.Balance `json:"deposited" doc:"Sum of deposits"`
+	Withdrawn money.Balance `json:"withdrawn" doc:"Sum of approved withdraws"`
+	Adjusted  money.Balance `json:"adjusted" doc:"Sum of corrections"`
 	Balances  money.Balance `json:"balances"`
 	Reserved  money.Balance `json:"reserved"`
 }
 
-type auditAnswer struct {
+type AuditAnswer struct {
 	Sequence    uint64        `json:"sequence"`
-	From        uint64        `json:"replayed_from"`
-	Records     uint64        `json:"records"`
-	Accounts    int           `json:"accounts"`
-	OpenOrders  int           `json:"open_orders"`
-	Withdrawals int           `json:"pending_withdraws"`
-	Wallets     int           `json:"projections_compared"`
-	Changed     int           `json:"projections_changed_meanwhile"`
-	Rows        int           `json:"rows_compared"`
-	Trimmed     int           `json:"rows_trimmed"`
-	PausedMs    int64         `json:"paused_ms"`
-	Totals      []totalAnswer `json:"totals"`
-	Differences []string      `json:"differences"`
+	From        uint64        `json:"replayed_from" doc:"Sequence at which the replay began"`
+	Records     uint64        `json:"records" doc:"Records that were replayed"`
+	Accounts    int           `json:"accounts" doc:"Accounts that were compared"`
+	OpenOrders  int           `json:"open_orders" doc:"Open orders that were compared"`
+	Withdrawals int           `json:"pending_withdraws" doc:"Pending withdraws that were compared"`
+	Wallets     int           `json:"projections_compared" doc:"Projections that were compared"`
+	Changed     int           `json:"projections_changed_meanwhile" doc:"Changed meanwhile"`
+	Rows        int           `json:"rows_compared" doc:"Rows of the history that were compared"`
+	Trimmed     int           `json:"rows_trimmed" doc:"Rows that are not kept any more"`
+	PausedMs    int64         `json:"paused_ms" doc:"For how long trading paused, in milliseconds"`
+	Totals      []TotalAnswer `json:"totals"`
+	Differences []string      `json:"differences" doc:"Differences; empty: none"`
 }
 
-type auditRequest struct {
-	Archive string `json:"archive"`
-	Without bool   `json:"without_authentication"`
+type AuditRequest struct {
+	Archive string `json:"archive,omitempty" doc:"The server's folder; left out: none is read"`
+	Without bool   `json:"without_authentication,omitempty"`
 }
 
 // A progressLine says how far an audit is.
-type progressLine struct {
-	At uint64 `json:"at"`
-	Of uint64 `json:"of"`
+type ProgressLine struct {
+	At uint64 `json:"at" doc:"Records that are replayed"`
+	Of uint64 `json:"of" doc:"All records"`
 }
 
 // auditBooks streams its progress and then its findings. A body {"archive": DIR} starts at the
 // archive's beginning; the folder must be the one that the server archives to.
 // {"without_authentication": true} takes the archive's parts as they are.
-func auditBooks(c *call) (any, error) {
-	var q auditRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func auditBooks(c *call, q *AuditRequest) (any, error) {
 	from, err := c.archive(q.Archive, !q.Without)
 	if err != nil {
 		return nil, err
@@ -117,7 +107,7 @@ func auditBooks(c *call) (any, error) {
 		report, err := c.engine.Audit(patience, from, func(at, of uint64) {
 			if now := time.Now(); now.Sub(shown) > 200*time.Millisecond {
 				shown = now
-				if !o.write(progressLine{at, of}) {
+				if !o.write(ProgressLine{at, of}) {
 					cancel()
 				}
 				o.flush()
@@ -161,21 +151,21 @@ func (c *call) archive(dir string, authenticated bool) (audit.Archive, error) {
 	return from, nil
 }
 
-func newAuditAnswer(r *audit.Report) auditAnswer {
-	a := auditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts,
+func newAuditAnswer(r *audit.Report) AuditAnswer {
+	a := AuditAnswer{Sequence: r.Sequence, From: r.From, Records: r.Records, Accounts: r.Accounts,
 		OpenOrders: r.OpenOrders, Withdrawals: r.Withdrawals,
 		Wallets: r.Wallets, Changed: r.Changed, Rows: r.Rows, Trimmed: r.Trimmed,
-		PausedMs: r.Paused.Milliseconds(), Totals: []totalAnswer{},
+		PausedMs: r.Paused.Milliseconds(), Totals: []TotalAnswer{},
 		Differences: append([]string{}, r.Differences...)}
 	for _, t := range r.Totals {
-		a.Totals = append(a.Totals, totalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Adjusted,
+		a.Totals = append(a.Totals, TotalAnswer{t.Code, t.Deposited, t.Withdrawn, t.Adjusted,
 			t.Balances, t.Reserved})
 	}
 	return a
 }
 
 // writeBackup streams a backup of everything: the state at one sequence, and the history up to it.
-func writeBackup(c *call) (any, error) {
+func writeBackup(c *call, _ *nothing) (any, error) {
 	patience, cancel := context.WithTimeout(context.Background(), StreamTimeout)
 	defer cancel()
 	write, err := c.engine.Backup(patience)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +17,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/gateway/api"
+	"exchange/gateway/openapi"
 )
 
 // A call is one request of an operator, on its way through a handler.
@@ -28,16 +28,69 @@ type call struct {
 	operator string // name for the log of actions
 }
 
-// query returns a parameter of the query, nil if it is missing.
-func (c *call) query(name string) []byte { return c.ctx.QueryArgs().Peek(name) }
-
-// read asks the engine for something that is not private.
-func (c *call) read(q committed.Question) error { return c.engine.Ask(q, nil, 0) }
+// ask asks the engine for something that is not private.
+func (c *call) ask(q committed.Question) error { return c.engine.Ask(q, nil, 0) }
 
 // A badRequest is a request that the client has to change.
 type badRequest struct{ text string }
 
 func (e *badRequest) Error() string { return e.text }
+
+// read reads the body of a POST, or the query, into a struct.
+func (c *call) read(into any) error {
+	if !c.ctx.IsPost() {
+		return c.readQuery(reflect.ValueOf(into).Elem())
+	}
+	if err := c.parse(into); err != nil {
+		return err
+	}
+	v := reflect.ValueOf(into).Elem()
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Tag.Get("need") != "" &&
+			f.Type == reflect.TypeFor[*bool]() && v.Field(i).IsNil() {
+			return &badRequest{f.Tag.Get("json") + ": true or false is required"}
+		}
+	}
+	return nil
+}
+
+// readQuery reads the query into the fields of a struct: text, flags, and numbers with bounds. is
+// says what a number is, for the error.
+func (c *call) readQuery(into reflect.Value) error {
+	for _, f := range reflect.VisibleFields(into.Type()) {
+		if f.Anonymous {
+			continue
+		}
+		m, v := openapi.MemberOf(&f, Words, Bounds), into.FieldByIndex(f.Index)
+		text := c.ctx.QueryArgs().Peek(m.Name)
+		if v.Kind() == reflect.Pointer && c.ctx.QueryArgs().Has(m.Name) {
+			given := string(text)
+			v.Set(reflect.ValueOf(&given))
+		}
+		switch least, _ := m.Bound("min"); {
+		case v.Kind() == reflect.String:
+			v.SetString(string(text))
+		case v.Kind() == reflect.Bool && len(text) > 0:
+			on, ok := api.Flag(text)
+			if !ok {
+				return &badRequest{m.Name + ": 1, 0, true or false"}
+			}
+			v.SetBool(on)
+		case v.Kind() == reflect.Uint64 && len(text) == 0:
+			usual, _ := m.Bound("default")
+			v.SetUint(uint64(usual))
+		case v.Kind() == reflect.Uint64:
+			most, bounded := m.Bound("max")
+			n, ok := api.Integer(text)
+			if !ok || n < uint64(least) || bounded && n > uint64(most) {
+				return &badRequest{m.Name + ": " + cmp.Or(f.Tag.Get("is"),
+					fmt.Sprintf("%d to %d", least, most))}
+			}
+			v.SetUint(n)
+		}
+	}
+	return nil
+}
 
 // parse reads the body into a struct. It refuses unknown fields and repeated ones, because an
 // operator's slip must not pass unseen.
@@ -101,15 +154,15 @@ func unique(body []byte) error {
 
 // A number is the text of a number, or of the value that was sent in its place. Its handler parses
 // it, because the handler knows the field's name for the error.
-type number string
+type Number string
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (n *number) UnmarshalJSON(b []byte) error {
+func (n *Number) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) != nil {
 		text = string(b)
 	}
-	*n = number(text)
+	*n = Number(text)
 	return nil
 }
 
@@ -126,29 +179,24 @@ func clock(us int64) string {
 	return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// Lengths of lists.
-const (
-	defaultList = 1000
-	maxList     = 100_000
-)
+// maxList bounds a list.
+const maxList = 100_000
 
-// limit returns the length of the list that the request asks for.
-func (c *call) limit() (int, error) {
-	text := c.query("limit")
-	if len(text) == 0 {
-		return defaultList, nil
-	}
-	n, ok := api.Integer(text)
-	if !ok || n == 0 || n > maxList {
-		return 0, &badRequest{"limit: 1 to " + strconv.Itoa(maxList)}
-	}
-	return int(n), nil
+// A Page bounds a list.
+type Page struct {
+	Limit uint64 `json:"limit" min:"1" max:"MaxList" default:"1000"`
+}
+
+// An AccountPage is a page of a list by accounts.
+type AccountPage struct {
+	Page
+	After uint64 `json:"after" min:"0" is:"the id of an account"`
 }
 
 // account returns the id of the account with a name.
 func (c *call) account(name string) (uint32, error) {
 	q := &committed.Account{Name: name}
-	if err := c.read(q); err != nil {
+	if err := c.ask(q); err != nil {
 		return 0, err
 	}
 	if q.Info.ID == 0 {

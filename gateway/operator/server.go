@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,77 +92,6 @@ func (s *Server) Follows() (Standing, bool) {
 // StandsBy reports whether this process waits for another one that serves in its place.
 func (s *Server) StandsBy() bool { return s.standby.Load() != nil || s.follows.Load() }
 
-// A handler returns an answer that becomes JSON.
-type handler func(*call) (any, error)
-
-// A place says where a route is served.
-type place int
-
-const (
-	reigns place = iota // by the engine, which the node that leads has
-	leads               // by the node that leads, with an engine or without
-	asked               // by the node that is asked: what it tells is its own
-)
-
-// A route is one of the operator's API. A node that follows passes a request on to the node that
-// leads, unless the node that is asked serves the route itself. What the listener serves besides is
-// each node's own: /metrics and /debug/pprof.
-type route struct {
-	handle handler
-	at     place
-}
-
-var routes = map[string]route{
-	"GET /operator/v1/status":             {showStatus, reigns},
-	"GET /operator/v1/totals":             {showTotals, reigns},
-	"GET /operator/v1/accounts":           {listAccounts, reigns},
-	"POST /operator/v1/accounts":          {createAccount, reigns},
-	"GET /operator/v1/account":            {showAccount, reigns},
-	"POST /operator/v1/accounts/email":    {setEmail, reigns},
-	"POST /operator/v1/accounts/close":    {closeAccount, reigns},
-	"POST /operator/v1/accounts/freeze":   {freeze, reigns},
-	"GET /operator/v1/keys":               {listKeys, reigns},
-	"POST /operator/v1/keys":              {createKey, reigns},
-	"POST /operator/v1/keys/revoke":       {revokeKey, reigns},
-	"POST /operator/v1/deposits":          {deposit, reigns},
-	"POST /operator/v1/adjustments":       {adjust, reigns},
-	"GET /operator/v1/withdraws":          {listWithdrawals, reigns},
-	"POST /operator/v1/withdraws/approve": {approveWithdrawal, reigns},
-	"POST /operator/v1/withdraws/refuse":  {refuseWithdrawal, reigns},
-	"GET /operator/v1/orders":             {listOrders, reigns},
-	"GET /operator/v1/switches":           {listSwitches, reigns},
-	"POST /operator/v1/orders/cancel":     {cancelOrder, reigns},
-	"POST /operator/v1/orders/cancel-all": {cancelAllOrders, reigns},
-	"GET /operator/v1/pairs":              {listPairs, reigns},
-	"POST /operator/v1/pairs/halt":        {halt, reigns},
-	"GET /operator/v1/fees":               {listFees, reigns},
-	"POST /operator/v1/fees":              {setFees, reigns},
-	"GET /operator/v1/maintenance":        {showMaintenance, reigns},
-	"POST /operator/v1/maintenance":       {maintenance, reigns},
-	"GET /operator/v1/actions":            {listActions, reigns},
-	"POST /operator/v1/audit":             {auditBooks, reigns},
-	"GET /operator/v1/statement":          {statement, reigns},
-	"GET /operator/v1/trades":             {exportTrades, reigns},
-	"GET /operator/v1/export/orders":      {exportOrders, reigns},
-	"GET /operator/v1/export/deposits":    {exportDeposits, reigns},
-	"GET /operator/v1/export/withdraws":   {exportWithdrawals, reigns},
-	"GET /operator/v1/export/balances":    {exportBalances, reigns},
-	"GET /operator/v1/backup":             {writeBackup, reigns},
-	"POST /operator/v1/config/reload":     {reload, asked},
-	"GET " + DocumentPath:                 {showDocument, asked},
-
-	"GET /operator/v1/cluster":           {showCluster, asked},
-	"GET /operator/v1/cluster/hash":      {showHash, asked},
-	"POST /operator/v1/cluster/transfer": {transfer, leads},
-	"POST /operator/v1/cluster/apply":    {applyMarket, leads},
-	"POST /operator/v1/cluster/add":      {wished(add), leads},
-	"POST /operator/v1/cluster/replace":  {wished(replace), leads},
-	"POST /operator/v1/cluster/remove":   {wished(remove), leads},
-}
-
-// Routes returns all routes, each as "METHOD path".
-func Routes() []string { return slices.Sorted(maps.Keys(routes)) }
-
 // A Peer is the client of a request, as the listener knows it.
 type Peer struct {
 	Origin  string     // connection's address or user, for the log of actions
@@ -200,7 +127,7 @@ func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 // returned error is a failure of this process, which the caller logs; it is nil otherwise.
 func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Peer) error {
 	name := string(ctx.Method()) + " " + strings.TrimSuffix(string(ctx.Path()), "/")
-	route, there := routes[name]
+	route, there := routes()[name]
 	switch {
 	case !there:
 		refuse(ctx, fasthttp.StatusNotFound,
@@ -249,11 +176,10 @@ func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 }
 
 // A failureAnswer says why a request has failed.
-type failureAnswer struct {
-	// stored data do not fit together: trying again does not help
-	Damaged bool     `json:"damaged,omitempty"`
-	Error   string   `json:"error"`
-	Orders  []uint64 `json:"orders,omitempty"` // that were cancelled all the same
+type FailureAnswer struct {
+	Damaged bool     `json:"damaged,omitempty" doc:"Stored data is damaged: do not try again"`
+	Error   string   `json:"error" doc:"What was wrong, and what to do"`
+	Orders  []uint64 `json:"orders,omitempty" doc:"Ids of those that were cancelled"`
 }
 
 // fail answers with a handler's error, and returns it if it is a failure of this process.
@@ -280,7 +206,7 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	if status >= 500 && f.Ours {
 		ours = err
 	}
-	answer := failureAnswer{Damaged: committed.Damaged(err), Error: text}
+	answer := FailureAnswer{Damaged: committed.Damaged(err), Error: text}
 	var part *partlyCancelled
 	if errors.As(err, &part) {
 		answer.Orders = part.orders

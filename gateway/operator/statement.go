@@ -21,17 +21,16 @@ import (
 var errHistory = errors.New("the history does not add up")
 
 // A statementLine is one change of a balance. Balance is the balance after it.
-type statementLine struct {
+type StatementLine struct {
 	Time     string        `json:"time"`
 	Currency string        `json:"currency"`
-	Change   string        `json:"change"` // signed
-	Balance  money.Balance `json:"balance"`
-	// deposit, withdraw, adjustment, trade, fee, fee income, or brought forward: the balance before
-	// the history
-	Cause string `json:"cause"`
-	ID    uint64 `json:"id"` // of the deposit, the withdrawal or the trade
-	Pair  string `json:"pair,omitempty"`
-	// of an adjustment
+	Change   string        `json:"change" doc:"What changed, with its sign"`
+	Balance  money.Balance `json:"balance" doc:"The balance after it"`
+
+	Cause string `json:"cause" enum:"deposit,withdraw,adjustment,trade,fee,fee income,brought forward"`
+
+	ID     uint64 `json:"id" doc:"Id of the deposit, the withdraw or the trade"`
+	Pair   string `json:"pair,omitempty" doc:"Pair of the trade"`
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -47,12 +46,18 @@ type change struct {
 	reason   string // of an adjustment
 }
 
+// A StatementQuery chooses changes of balances.
+type StatementQuery struct {
+	Account  string `json:"account" need:"yes" is:"account"`
+	Currency string `json:"currency" is:"currency" doc:"Only changes of this currency"`
+}
+
 // statement streams every change of an account's balances, newest first, with the balance after
 // each. It goes back from the committed balances at one sequence, as far as the history reaches. If
 // the history has fewer trades than there were, the rest is brought forward. With a currency it
 // shows the changes of that currency alone.
-func statement(c *call) (any, error) {
-	name := string(c.query("account"))
+func statement(c *call, q *StatementQuery) (any, error) {
+	name := q.Account
 	account, err := c.engine.Statement(name)
 	if err != nil {
 		return nil, err
@@ -60,7 +65,7 @@ func statement(c *call) (any, error) {
 	if account == nil {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", name)}
 	}
-	only, code := uint16(0), c.query("currency")
+	only, code := uint16(0), []byte(q.Currency)
 	if len(code) > 0 {
 		if only = c.engine.EverCurrency(code); only == 0 {
 			return nil, &badRequest{fmt.Sprintf("there is no currency %.80q", code)}
@@ -117,7 +122,7 @@ func (s *statementSource) write(ctx context.Context, o *lineWriter) (int, error)
 		if s.only != 0 && s.only != c.currency {
 			continue
 		}
-		if !o.write(statementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency),
+		if !o.write(StatementLine{clock(c.timeUs), s.e.CurrencyCode(c.currency),
 			sign + c.amount.String(), after, c.cause, c.id, c.pair, c.reason}) {
 			return n, nil
 		}
@@ -144,7 +149,7 @@ func (s *statementSource) write(ctx context.Context, o *lineWriter) (int, error)
 		if s.only != 0 && s.only != currency {
 			continue
 		}
-		if !o.write(statementLine{Currency: code, Change: b.String(), Balance: b,
+		if !o.write(StatementLine{Currency: code, Change: b.String(), Balance: b,
 			Cause: "brought forward"}) {
 			break
 		}

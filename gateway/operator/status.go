@@ -22,99 +22,99 @@ const (
 	sizePatience = 2 * time.Second
 )
 
-type statusAnswer struct {
-	Version  string     `json:"version"`
-	Commit   string     `json:"commit"` // "": the build was not told
-	Go       string     `json:"go"`
-	Started  string     `json:"started"` // the process
-	Uptime   int64      `json:"uptime_seconds"`
-	Ready    bool       `json:"ready"`
-	Store    storeSize  `json:"store"`
-	Cluster  *seat      `json:"cluster"` // null: the exchange runs on one machine
-	Sequence uint64     `json:"sequence"`
-	Time     string     `json:"time"` // of the newest record; "": there is none
-	Lag      lag        `json:"projection_lag"`
-	Snapshot snapshot   `json:"snapshot"`
-	Closed   closedAll  `json:"maintenance"`
-	Halted   []halted   `json:"halted"`
-	Frozen   someOf     `json:"frozen"`
-	Held     someOf     `json:"held"`            // their withdrawals, for a changed e-mail address
-	Ended    int        `json:"closed_accounts"` // for good
-	Pending  pending    `json:"pending_withdraws"`
-	Switches int        `json:"switches"` // armed dead man's switches
-	Open     int64      `json:"open_orders"`
-	Mails    int64      `json:"mails_waiting"`
-	Backup   *taskEnded `json:"last_backup"` // null: none that this node knows of
-	Audit    *taskEnded `json:"last_audit"`  // null: none that this node knows of
+type StatusAnswer struct {
+	Version  string        `json:"version" doc:"Version of the program"`
+	Commit   string        `json:"commit" doc:"Commit of the program; \"\": not known"`
+	Go       string        `json:"go" doc:"Version of Go"`
+	Started  string        `json:"started" doc:"When the process started"`
+	Uptime   int64         `json:"uptime_seconds" doc:"Seconds since then"`
+	Ready    bool          `json:"ready" doc:"Whether the exchange serves"`
+	Store    StoreSize     `json:"store" doc:"The store"`
+	Cluster  *Seat         `json:"cluster" doc:"Place in the cluster; null: there is one machine"`
+	Sequence uint64        `json:"sequence" doc:"Sequence of the newest record"`
+	Time     string        `json:"time" doc:"Time of the newest record; \"\": there is none"`
+	Lag      ProjectionLag `json:"projection_lag" doc:"What the projections lack"`
+	Snapshot Snapshot      `json:"snapshot" doc:"The newest snapshot"`
+	Closed   ClosedAll     `json:"maintenance" doc:"Maintenance"`
+	Halted   []Halted      `json:"halted" doc:"Halted pairs"`
+	Frozen   SomeOf        `json:"frozen" doc:"Frozen accounts"`
+	Held     SomeOf        `json:"held" doc:"Accounts whose withdraws are held"`
+	Ended    int           `json:"closed_accounts" doc:"Number of closed accounts"`
+	Pending  Pending       `json:"pending_withdraws" doc:"Pending withdraws"`
+	Switches int           `json:"switches" doc:"Number of armed dead man's switches"`
+	Open     int64         `json:"open_orders" doc:"Number of open orders"`
+	Mails    int64         `json:"mails_waiting" doc:"Number of mails that are not sent yet"`
+	Backup   *TaskEnded    `json:"last_backup" doc:"The newest backup; null: none that is known"`
+	Audit    *TaskEnded    `json:"last_audit" doc:"The newest audit; null: none that is known"`
 }
 
 type (
-	storeSize struct {
+	StoreSize struct {
 		Name  string `json:"name"`
-		Bytes *int64 `json:"bytes"` // null: it does not tell
+		Bytes *int64 `json:"bytes" doc:"Its size; null: it does not tell"`
 	}
 	// A seat is the place in a cluster of the node that answers.
-	seat struct {
+	Seat struct {
 		Node     string `json:"node"`
 		Role     string `json:"role"`
 		Leader   string `json:"leader"`
 		Term     uint64 `json:"term"`
 		LogBytes uint64 `json:"log_bytes"`
 	}
-	lag struct {
-		Records uint64 `json:"records"`
-		Rows    int64  `json:"rows"`
+	ProjectionLag struct {
+		Records uint64 `json:"records" doc:"Records"`
+		Rows    int64  `json:"rows" doc:"Rows"`
 	}
-	snapshot struct {
-		Lag   uint64 `json:"lag_records"`
-		Age   int64  `json:"age_seconds"`
-		Bytes int64  `json:"bytes"`
+	Snapshot struct {
+		Lag   uint64 `json:"lag_records" doc:"Records behind it"`
+		Age   int64  `json:"age_seconds" doc:"Its age in seconds"`
+		Bytes int64  `json:"bytes" doc:"Its size"`
 	}
-	closedAll struct {
-		On      bool   `json:"on"`
-		Since   string `json:"since"` // "": of earlier than the actions that were looked through
+	ClosedAll struct {
+		On      bool   `json:"on" doc:"Whether there is maintenance"`
+		Since   string `json:"since"`
 		Message string `json:"message"`
-		Cancels bool   `json:"cancels,omitempty"` // clients may cancel
+		Cancels bool   `json:"cancels,omitempty"`
 	}
-	halted struct {
+	Halted struct {
 		Pair  string `json:"pair"`
-		Since string `json:"since"` // as of closedAll
+		Since string `json:"since"`
 	}
 	// someOf are accounts, of which the first are named.
-	someOf struct {
-		Accounts int      `json:"accounts"`
-		First    []string `json:"first"`
+	SomeOf struct {
+		Accounts int      `json:"accounts" doc:"Their number"`
+		First    []string `json:"first" doc:"Names of the first of them"`
 	}
-	pending struct {
-		New      int    `json:"new"`
-		Verified int    `json:"verified"`
-		Oldest   string `json:"oldest"` // when it was asked for; "": there is none
+	Pending struct {
+		New      int    `json:"new" doc:"Number of those that wait for their code"`
+		Verified int    `json:"verified" doc:"Number of those that wait for an operator"`
+		Oldest   string `json:"oldest" doc:"When the oldest was asked for; \"\": there is none"`
 	}
 )
 
 // showStatus returns the page.
-func showStatus(c *call) (any, error) {
+func showStatus(c *call, _ *nothing) (*StatusAnswer, error) {
 	now := &committed.Overview{}
 	census := &committed.Census{Names: shownNames, NowUs: time.Now().UnixMicro()}
-	if err := c.read(now); err != nil {
+	if err := c.ask(now); err != nil {
 		return nil, err
 	}
 	for more := true; more; more = census.After != 0 {
-		if err := c.read(census); err != nil {
+		if err := c.ask(census); err != nil {
 			return nil, err
 		}
 	}
 	s, stats := c.server, c.engine.Stats()
-	a := &statusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
+	a := &StatusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
 		Started: clock(s.began.UnixMicro()), Uptime: int64(time.Since(s.began).Seconds()),
 		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
-		Lag: lag{stats.ProjectionLag, stats.ProjectionRows},
-		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
+		Lag: ProjectionLag{stats.ProjectionLag, stats.ProjectionRows},
+		Snapshot: Snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
 			stats.SnapshotBytes},
-		Frozen:   someOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
-		Held:     someOf{census.HeldAccounts, append([]string{}, census.Held...)},
+		Frozen:   SomeOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
+		Held:     SomeOf{census.HeldAccounts, append([]string{}, census.Held...)},
 		Ended:    census.Closed,
-		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
+		Pending:  Pending{New: now.New.Number, Verified: now.Verified.Number},
 		Switches: census.Switches, Open: stats.OpenOrders, Mails: stats.Outbox}
 	if now.TimeUs != 0 {
 		a.Time = clock(now.TimeUs)
@@ -137,28 +137,28 @@ func showStatus(c *call) (any, error) {
 }
 
 // seat returns the place of this node in its cluster; nil: the exchange runs on one machine.
-func (s *Server) seat() *seat {
+func (s *Server) seat() *Seat {
 	if s.cluster == nil {
 		return nil
 	}
 	at := s.cluster.Standing()
-	return &seat{at.Node, at.role(), at.Leader, at.Term, at.LogBytes}
+	return &Seat{at.Node, at.role(), at.Leader, at.Term, at.LogBytes}
 }
 
 // showMaintenance returns whether there is maintenance, and since when.
-func showMaintenance(c *call) (any, error) {
+func showMaintenance(c *call, _ *nothing) (ClosedAll, error) {
 	now := new(committed.StatusNow)
-	if err := c.read(now); err != nil {
-		return nil, err
+	if err := c.ask(now); err != nil {
+		return ClosedAll{}, err
 	}
 	on, _ := c.closed(now.Status)
 	return on, nil
 }
 
 // closed describes what keeps orders out.
-func (c *call) closed(now *committed.Status) (closedAll, []halted) {
-	all, list := closedAll{On: now.Maintenance.On, Message: now.Maintenance.Message,
-		Cancels: now.Maintenance.Cancels}, []halted{}
+func (c *call) closed(now *committed.Status) (ClosedAll, []Halted) {
+	all, list := ClosedAll{On: now.Maintenance.On, Message: now.Maintenance.Message,
+		Cancels: now.Maintenance.Cancels}, []Halted{}
 	if !all.On && len(now.Halted) == 0 {
 		return all, list
 	}
@@ -168,7 +168,7 @@ func (c *call) closed(now *committed.Status) (closedAll, []halted) {
 	}
 	for _, number := range now.Halted {
 		name := c.engine.Market(number).Name
-		list = append(list, halted{name, since[name]})
+		list = append(list, Halted{name, since[name]})
 	}
 	return all, list
 }
@@ -197,16 +197,16 @@ func (c *call) closings() map[string]string {
 }
 
 // totalsAnswer has the sums over all accounts at one sequence.
-type totalsAnswer struct {
+type TotalsAnswer struct {
 	Sequence uint64        `json:"sequence"`
-	Totals   []totalAnswer `json:"totals"`
+	Totals   []TotalAnswer `json:"totals"`
 }
 
 // totalsPatience bounds the wait for the sums, behind a snapshot that is being made.
 const totalsPatience = 20 * time.Second
 
 // showTotals adds up what all accounts have.
-func showTotals(c *call) (any, error) {
+func showTotals(c *call, _ *nothing) (*TotalsAnswer, error) {
 	patience, cancel := within(totalsPatience)
 	defer cancel()
 	t, err := c.engine.Totals(patience)
@@ -216,9 +216,9 @@ func showTotals(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := totalsAnswer{Sequence: t.Seq, Totals: []totalAnswer{}}
+	a := &TotalsAnswer{Sequence: t.Seq, Totals: []TotalAnswer{}}
 	for i, x := range t.Currencies {
-		a.Totals = append(a.Totals, totalAnswer{c.engine.CurrencyCode(uint16(i + 1)), x.Deposited,
+		a.Totals = append(a.Totals, TotalAnswer{c.engine.CurrencyCode(uint16(i + 1)), x.Deposited,
 			x.Withdrawn, x.Adjusted, x.Balance, x.Reserve})
 	}
 	return a, nil

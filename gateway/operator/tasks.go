@@ -33,16 +33,16 @@ const (
 )
 
 // A taskEnded is a backup or an audit that has ended.
-type taskEnded struct {
-	Began  string `json:"began"`
-	Ended  string `json:"ended"`
-	OK     bool   `json:"ok"`
-	Result string `json:"result"`
+type TaskEnded struct {
+	Began  string `json:"began" doc:"When it began"`
+	Ended  string `json:"ended" doc:"When it ended"`
+	OK     bool   `json:"ok" doc:"Whether it was right"`
+	Result string `json:"result" doc:"What came of it"`
 }
 
 // A past has the newest task of a kind, and when the newest one began that was right.
 type past struct {
-	Newest *taskEnded `json:"newest"` // nil: there is none; what it points to never changes
+	Newest *TaskEnded `json:"newest"` // nil: there is none; what it points to never changes
 	Right  time.Time  `json:"right"`  // the zero time: there is none
 }
 
@@ -83,7 +83,7 @@ func (t *tasks) remember(m Memory, log *slog.Logger) {
 	t.known = kept
 }
 
-func (t *tasks) newest() (backup, audit *taskEnded) {
+func (t *tasks) newest() (backup, audit *TaskEnded) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known.Backup.Newest, t.known.Audit.Newest
@@ -99,7 +99,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 		result, ok = "it broke off: "+err.Error(), false
 	}
 	result = strings.ToValidUTF8(result[:min(len(result), resultBytes)], "")
-	x := &taskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
+	x := &TaskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
 	t.keeping.Lock()
 	defer t.keeping.Unlock()
 	t.mu.Lock()
@@ -122,7 +122,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 }
 
 // audited notes the end of an audit.
-func (t *tasks) audited(began time.Time, a *auditAnswer, err error) {
+func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if err != nil {
 		t.ended(&t.known.Audit, began, err, "", false)
 		return

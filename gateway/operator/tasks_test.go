@@ -21,10 +21,10 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	}
 	began := time.UnixMicro(1_700_000_000_000_001)
 	s.tasks.ended(&s.tasks.known.Backup, began, nil, "all of it was sent", true)
-	s.tasks.audited(began, &auditAnswer{Sequence: 7}, nil)
+	s.tasks.audited(began, &AuditAnswer{Sequence: 7}, nil)
 	s.tasks.ended(&s.tasks.known.Backup, began.Add(time.Hour),
 		errors.New(strings.Repeat("é", MemoryBytes)), "", true)
-	s.tasks.audited(began.Add(time.Hour), &auditAnswer{Differences: []string{"x"}}, nil)
+	s.tasks.audited(began.Add(time.Hour), &AuditAnswer{Differences: []string{"x"}}, nil)
 	s.tasks.audited(began.Add(time.Hour), nil, errors.New("broken off"))
 	s.tasks.ended(&s.tasks.known.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
 	for _, of := range []*Server{s, New(Options{Log: slog.New(slog.DiscardHandler),
@@ -78,12 +78,12 @@ func TestATaskThatIsNotKeptIsKnownAllTheSame(t *testing.T) {
 // A task of a clock that was wrong does not hide for years that there is none.
 func TestATaskOfLaterIsNone(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler)})
-	s.tasks.audited(time.Now().Add(24*time.Hour), &auditAnswer{}, nil)
+	s.tasks.audited(time.Now().Add(24*time.Hour), &AuditAnswer{}, nil)
 	if _, audit := s.TasksRight(); !audit.IsZero() {
 		t.Errorf("an audit began at %v", audit)
 	}
 	now := time.Now()
-	s.tasks.audited(now, &auditAnswer{}, nil)
+	s.tasks.audited(now, &AuditAnswer{}, nil)
 	if _, audit := s.TasksRight(); !audit.Equal(now) {
 		t.Errorf("an audit began at %v, want %v", audit, now)
 	}

@@ -13,37 +13,38 @@ import (
 	"exchange/core/state"
 )
 
-type haltRequest struct {
-	Pair string `json:"pair"`
-	All  bool   `json:"all"` // pairs that are configured
-	On   *bool  `json:"on"`
+type HaltRequest struct {
+	Pair string `json:"pair,omitempty" doc:"Name of the pair; left out with all"`
+	All  bool   `json:"all,omitempty" doc:"All pairs, one after the other"`
+	On   *bool  `json:"on" need:"yes" doc:"true: halt it. false: resume it"`
 }
 
-func halt(c *call) (any, error) {
-	var q haltRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+// A HaltAnswer is the state of a pair after a request to halt it, or to resume it.
+type HaltAnswer struct {
+	Pair     string `json:"pair"`
+	On       bool   `json:"on" doc:"The state after the request"`
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+func halt(c *call, q *HaltRequest) (any, error) {
 	switch {
-	case q.On == nil:
-		return nil, &badRequest{"on: true or false is required"}
 	case q.All && q.Pair != "":
 		return nil, &badRequest{"all: without pair, which names one"}
 	case q.All:
 		return c.haltAll(*q.On)
 	}
 	a, err := c.engine.Halt(c.operator, q.Pair, *q.On)
-	return switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated}, err
+	return &HaltAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated}, err
 }
 
 // An allAnswer has the state of each pair after a request about all of them.
-type allAnswer struct {
-	Pairs []switchAnswer `json:"pairs"`
+type AllAnswer struct {
+	Pairs []HaltAnswer `json:"pairs" doc:"State of each pair"`
 }
 
 // haltAll halts or resumes each pair by an action of its own, one after the other.
 func (c *call) haltAll(on bool) (any, error) {
-	list := []switchAnswer{}
+	list := []HaltAnswer{}
 	for _, p := range c.engine.Pairs() {
 		a, err := c.engine.Halt(c.operator, p.Name, on)
 		switch {
@@ -54,28 +55,29 @@ func (c *call) haltAll(on bool) (any, error) {
 			return nil, fmt.Errorf("%d pairs are done, and %s is not, or that is not known; those "+
 				"behind it are not: %v", len(list), p.Name, err)
 		}
-		list = append(list, switchAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated})
+		list = append(list, HaltAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated})
 	}
-	return &allAnswer{list}, nil
+	return &AllAnswer{list}, nil
 }
 
 // maintenancePatience bounds the wait for commands in flight.
 const maintenancePatience = 10 * time.Second
 
-type maintenanceRequest struct {
-	On      *bool  `json:"on"`
-	Message string `json:"message"`
-	Cancels bool   `json:"cancels"` // with on: clients may cancel
+type MaintenanceRequest struct {
+	On      *bool  `json:"on" need:"yes" doc:"true: begin. false: end"`
+	Message string `json:"message,omitempty" most:"MaxMessage"`
+	Cancels bool   `json:"cancels,omitempty" doc:"Clients may cancel in it; only with on true"`
 }
 
-func maintenance(c *call) (any, error) {
-	var q maintenanceRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
-	if q.On == nil {
-		return nil, &badRequest{"on: true or false is required"}
-	}
+// A MaintenanceAnswer is the state after a request to begin or end maintenance.
+type MaintenanceAnswer struct {
+	On       bool   `json:"on" doc:"The state after the request"`
+	Message  string `json:"message,omitempty"`
+	Cancels  bool   `json:"cancels,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+func maintenance(c *call, q *MaintenanceRequest) (*MaintenanceAnswer, error) {
 	if q.Cancels && !*q.On {
 		return nil, &badRequest{"cancels: with on true, for a maintenance in which clients may " +
 			"cancel"}
@@ -87,25 +89,21 @@ func maintenance(c *call) (any, error) {
 	defer cancel()
 	a, err := c.engine.SetMaintenance(patience, c.operator,
 		event.Maintenance{On: *q.On, Message: q.Message, Cancels: q.Cancels})
-	return switchAnswer{On: a.On, Message: a.Message, Cancels: a.Cancels,
+	return &MaintenanceAnswer{On: a.On, Message: a.Message, Cancels: a.Cancels,
 		Repeated: a.Repeated}, err
 }
 
-type cancelRequest struct {
-	Order uint64 `json:"order"`
+type CancelRequest struct {
+	Order uint64 `json:"order" need:"yes" doc:"Id of the order"`
 }
 
-type cancelAnswer struct {
-	Account string `json:"account"`
+type CancelAnswer struct {
 	Order   uint64 `json:"order"`
+	Account string `json:"account"`
 	Pair    string `json:"pair"`
 }
 
-func cancelOrder(c *call) (any, error) {
-	var q cancelRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func cancelOrder(c *call, q *CancelRequest) (*CancelAnswer, error) {
 	command, err := c.engine.OperatorCancel(c.operator, q.Order)
 	if err != nil {
 		return nil, err
@@ -115,30 +113,26 @@ func cancelOrder(c *call) (any, error) {
 		return nil, &badRequest{fmt.Sprintf("order %d is not open any more", q.Order)}
 	}
 	r := command.Record()
-	return &cancelAnswer{Order: r.Cancel.Order,
+	return &CancelAnswer{Order: r.Cancel.Order,
 		Account: c.engine.AccountName(r.Cancel.Account),
 		Pair:    c.engine.Market(r.Pair).Name}, nil
 }
 
-type cancelAllRequest struct {
-	Account string `json:"account"`
-	Pair    string `json:"pair"`
+type CancelAllRequest struct {
+	Account string `json:"account,omitempty" need:"yes" doc:"Name of the account"`
+	Pair    string `json:"pair,omitempty" doc:"Only orders of this pair; left out or empty: all"`
 }
 
-type cancelAllAnswer struct {
-	Orders []uint64 `json:"orders"`
+type CancelAllAnswer struct {
+	Orders []uint64 `json:"orders" doc:"Ids of the orders that were cancelled"`
 }
 
-func cancelAllOrders(c *call) (any, error) {
-	var q cancelAllRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func cancelAllOrders(c *call, q *CancelAllRequest) (*CancelAllAnswer, error) {
 	orders, err := c.engine.OperatorCancelAll(c.ctx, c.operator, q.Account, q.Pair)
 	if err != nil && len(orders) > 0 {
 		return nil, &partlyCancelled{orders, err}
 	}
-	return &cancelAllAnswer{append([]uint64{}, orders...)}, err
+	return &CancelAllAnswer{append([]uint64{}, orders...)}, err
 }
 
 // A partlyCancelled error has the orders that were cancelled and the reason why others were not. It
@@ -154,28 +148,24 @@ func (e *partlyCancelled) Error() string {
 		len(e.orders), e.cause)
 }
 
-type feesRequest struct {
-	Account string `json:"account"`
-	Pair    string `json:"pair"`
-	Maker   number `json:"maker"` // fraction: 0.001 is 0.1 %
-	Taker   number `json:"taker"`
-	Usual   bool   `json:"usual"` // the pair's rates count again
+type FeesRequest struct {
+	Account string `json:"account" need:"yes" doc:"Name of the account"`
+	Pair    string `json:"pair" need:"yes" doc:"Name of the pair"`
+	Maker   Number `json:"maker,omitempty"`
+	Taker   Number `json:"taker,omitempty"`
+	Usual   bool   `json:"usual,omitempty"`
 }
 
-type setFeesAnswer struct {
+type SetFeesAnswer struct {
 	Account  string      `json:"account"`
-	Maker    json.Number `json:"maker"`
-	Own      bool        `json:"own"`
 	Pair     string      `json:"pair"`
-	Repeated bool        `json:"repeated"`
+	Maker    json.Number `json:"maker"`
 	Taker    json.Number `json:"taker"`
+	Own      bool        `json:"own" doc:"Whether these rates are the account's own"`
+	Repeated bool        `json:"repeated"`
 }
 
-func setFees(c *call) (any, error) {
-	var q feesRequest
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func setFees(c *call, q *FeesRequest) (*SetFeesAnswer, error) {
 	var own *state.FeeRates
 	if q.Usual {
 		if q.Maker != "" || q.Taker != "" {
@@ -195,12 +185,12 @@ func setFees(c *call) (any, error) {
 		return nil, err
 	}
 	rates := c.engine.FeesOf(a.AccountID, a.Pair)
-	return &setFeesAnswer{Account: a.Account, Pair: a.Pair, Own: own != nil,
+	return &SetFeesAnswer{Account: a.Account, Pair: a.Pair, Own: own != nil,
 		Maker: json.Number(rates.Maker.String()), Taker: json.Number(rates.Taker.String()),
 		Repeated: a.Repeated}, nil
 }
 
-func rate(name string, text number) (money.Rate, error) {
+func rate(name string, text Number) (money.Rate, error) {
 	r, err := money.ParseRate(string(text))
 	if err != nil {
 		return 0,

@@ -11,42 +11,46 @@ import (
 	"exchange/core/money"
 )
 
-type withdrawalAnswer struct {
-	Withdrawal uint64       `json:"withdraw"`
+type WithdrawalAnswer struct {
+	Withdrawal uint64       `json:"withdraw" doc:"Id of the withdraw"`
 	Account    string       `json:"account"`
 	Currency   string       `json:"currency"`
-	Amount     money.Amount `json:"amount"`
-	Status     uint8        `json:"status"`
-	State      string       `json:"state"`
-	Address    string       `json:"address"`
+	Amount     money.Amount `json:"amount" doc:"Amount"`
+	Status     uint8        `json:"status" doc:"10, 20, 30, 40 or 50, as in the public API"`
+	State      string       `json:"state" doc:"State, in a word"`
+	Address    string       `json:"address" doc:"Where the money goes"`
 	Details    string       `json:"details,omitempty"`
 	Time       string       `json:"time"`
-	Frozen     bool         `json:"frozen,omitempty"` // the account is frozen
+	Frozen     bool         `json:"frozen,omitempty" doc:"Whether the account is frozen"`
 }
 
-func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) withdrawalAnswer {
-	return withdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
+func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) WithdrawalAnswer {
+	return WithdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
 		w.Status, event.WithdrawalStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
 		e.AccountFrozen(w.Account)}
 }
 
-type withdrawalsAnswer struct {
-	Withdrawals []withdrawalAnswer `json:"withdraws"`
+type WithdrawalsAnswer struct {
+	Withdrawals []WithdrawalAnswer `json:"withdraws" doc:"The withdraws"`
+}
+
+// A WithdrawalsQuery chooses withdrawals.
+type WithdrawalsQuery struct {
+	Page
+	Account string `json:"account" is:"account"`
 }
 
 // listWithdrawals returns the pending withdrawals of all accounts, or all of one account, newest
 // first.
-func listWithdrawals(c *call) (any, error) {
-	limit, err := c.limit()
-	if err != nil {
-		return nil, err
-	}
+func listWithdrawals(c *call, q *WithdrawalsQuery) (*WithdrawalsAnswer, error) {
+	limit := int(q.Limit)
 	var withdrawals *committed.List[committed.Withdrawal]
-	if name := string(c.query("account")); name == "" {
+	var err error
+	if q.Account == "" {
 		withdrawals, err = c.engine.AllPending(limit)
 	} else {
 		var account uint32
-		if account, err = c.account(name); err != nil {
+		if account, err = c.account(q.Account); err != nil {
 			return nil, err
 		}
 		withdrawals, err = c.engine.WithdrawalsOf(account, limit)
@@ -54,32 +58,32 @@ func listWithdrawals(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]withdrawalAnswer, 0, len(withdrawals.Rows))
+	list := make([]WithdrawalAnswer, 0, len(withdrawals.Rows))
 	for i := range withdrawals.Rows {
 		list = append(list, newWithdrawal(c.engine, &withdrawals.Rows[i]))
 	}
 	withdrawals.Free()
-	return &withdrawalsAnswer{list}, nil
+	return &WithdrawalsAnswer{list}, nil
 }
 
-func approveWithdrawal(c *call) (any, error) {
-	return decideWithdrawal(c, event.WithdrawalApproved)
+func approveWithdrawal(c *call, q *Decision) (*DecisionAnswer, error) {
+	return decideWithdrawal(c, q, event.WithdrawalApproved)
 }
 
-func refuseWithdrawal(c *call) (any, error) {
-	return decideWithdrawal(c, event.WithdrawalRefused)
+func refuseWithdrawal(c *call, q *Decision) (*DecisionAnswer, error) {
+	return decideWithdrawal(c, q, event.WithdrawalRefused)
 }
 
 // A decision approves or refuses a withdrawal.
-type decision struct {
-	Withdrawal    uint64 `json:"withdraw"`
-	Details       string `json:"details"`   // of a refusal
-	Reference     string `json:"reference"` // of an approval: the transaction that pays it
-	DespiteFreeze bool   `json:"despite_freeze"`
+type Decision struct {
+	Withdrawal    uint64 `json:"withdraw" need:"yes" doc:"Id of the withdraw"`
+	Details       string `json:"details,omitempty" most:"MaxDetails"`
+	Reference     string `json:"reference,omitempty" most:"MaxDetails" doc:"Transaction that pays it"`
+	DespiteFreeze bool   `json:"despite_freeze,omitempty"`
 }
 
 // check refuses fields that do not fit the new status.
-func (q *decision) check(to uint8) error {
+func (q *Decision) check(to uint8) error {
 	switch {
 	case to == event.WithdrawalRefused && q.Details == "":
 		return &badRequest{"details: say why, the owner is told"}
@@ -98,20 +102,16 @@ func (q *decision) check(to uint8) error {
 }
 
 // text returns what the owner is told.
-func (q *decision) text() string { return cmp.Or(q.Details, q.Reference) }
+func (q *Decision) text() string { return cmp.Or(q.Details, q.Reference) }
 
-type decisionAnswer struct {
-	withdrawalAnswer
+type DecisionAnswer struct {
+	WithdrawalAnswer
 	Repeated bool `json:"repeated,omitempty"`
 }
 
 // decideWithdrawal approves or refuses a withdrawal. If the withdrawal has the status already, the
 // answer is the same, so a repeat is safe.
-func decideWithdrawal(c *call, to uint8) (any, error) {
-	var q decision
-	if err := c.parse(&q); err != nil {
-		return nil, err
-	}
+func decideWithdrawal(c *call, q *Decision, to uint8) (*DecisionAnswer, error) {
 	if err := q.check(to); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 		held := command.HeldUs()
 		switch command.Free(); {
 		case accepted:
-			return decisionAnswer{newWithdrawal(c.engine, &w), false}, nil
+			return &DecisionAnswer{newWithdrawal(c.engine, &w), false}, nil
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
 			return nil, &badRequest{fmt.Sprintf(
 				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
@@ -159,5 +159,5 @@ func decideWithdrawal(c *call, to uint8) (any, error) {
 		return nil, &badRequest{fmt.Sprintf("withdraw %d is approved already, with the reference "+
 			"%q: it was not changed", q.Withdrawal, w.Details)}
 	}
-	return decisionAnswer{newWithdrawal(c.engine, &w), true}, nil
+	return &DecisionAnswer{newWithdrawal(c.engine, &w), true}, nil
 }

@@ -72,8 +72,7 @@ func (w *world) books(archive string) {
 	w.t.Helper()
 	for _, args := range [][]string{{"audit"}, {"audit", "--archive", archive}} {
 		out := w.run(0, "", args...)
-		if !strings.Contains(out, "The books balance") ||
-			strings.Contains(out, "by the archive") != (len(args) > 1) {
+		if !strings.Contains(out, "The books balance") {
 			w.t.Fatalf("%v says\n%s", args, out)
 		}
 	}

@@ -200,8 +200,19 @@ func sorted(list []string) []string {
 // differs reports whether a process says that its file differs, and at how many nodes it says so.
 func (c *cluster) differs(s *exchangetest.Server) (own bool, nodes int) {
 	c.t.Helper()
-	out := c.command(s, "cluster", "status")
-	return strings.Contains(out, "differs from the applied one"), strings.Count(out, "differs\n")
+	var a struct {
+		Differs []string `json:"config_differs"`
+		Nodes   []struct {
+			Differs bool `json:"config_differs"`
+		}
+	}
+	succeeds(c.t, json.Unmarshal([]byte(c.command(s, "cluster", "status", "--json")), &a))
+	for _, n := range a.Nodes {
+		if n.Differs {
+			nodes++
+		}
+	}
+	return len(a.Differs) > 0, nodes
 }
 
 // A node takes up what is its own, and names the command for what the nodes agree on. What they

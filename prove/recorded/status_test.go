@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,40 +15,14 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// statusMasks take the place of what differs from process to process and from store to store.
-var statusMasks = []struct {
-	what *regexp.Regexp
-	mask string
-}{
-	{regexp.MustCompile(`(?m)^(store +)\S+, \d+\.\d MB$`), "${1}STORE, SIZE MB"},
-	{regexp.MustCompile(`(?m)^(version +)` + regexp.QuoteMeta(api.Version) + `( \(\S+\))?$`),
-		"${1}VERSION"},
-	{regexp.MustCompile(`(?m)^(up +|snapshot .*MB, )[0-9hms]+`), "${1}N"},
-	{regexp.MustCompile(`(?m)^(snapshot +)\S+ MB`), "${1}SIZE MB"},
-	{regexp.MustCompile(`\d+( records|$)`), "N$1"},
-	{regexp.MustCompile(`(?m)^(history +lacks).*$`), "$1 N"},
-	{regexp.MustCompile(`(?m)^(waiting mails +).*$`), "${1}N"},
-}
-
-const statusText = `version  VERSION
-up  N, since TIME
-takes commands  yes
-store  STORE, SIZE MB
-sequence  N, at TIME
-history  lacks N
-snapshot  SIZE MB, N old, lacks N records
-maintenance  on since TIME; clients are told: At 9.
-halted pairs  1: BTC_USDT since TIME
-frozen accounts  1: bob
-held withdraws  none
-closed accounts  0
-pending withdraws  0 verified, to be approved; 1 new, to be confirmed; the oldest is of TIME
-armed switches  0
-open orders  1
-waiting mails  N
-last backup  TIME: all of it was sent
-last audit  TIME: no difference up to sequence N
-`
+// statusLines are what the page has of what operators set, whatever the store is.
+var statusLines = []string{"version  " + api.Version, "ready  yes", "cluster  -",
+	"maintenance on  yes", "maintenance since  TIME", "maintenance message  At 9.",
+	"frozen accounts  1", "frozen first  bob", "held accounts  0", "held first  -",
+	"closed accounts  0", "pending withdraws new  1", "pending withdraws verified  0",
+	"pending withdraws oldest  TIME", "switches  0", "open orders  1", "last backup ok  yes",
+	"last backup result  all of it was sent", "last audit ok  yes",
+	"halted:\nPAIR  SINCE\nBTC_USDT  TIME"}
 
 func TestOperatorsSeeWhatTheySet(t *testing.T) {
 	server := redistest.Start(t)
@@ -70,11 +43,10 @@ $audit
 			t.Fatalf("status ends with %d: %s", code, errOut)
 		}
 		text := masked(out)
-		for _, m := range statusMasks {
-			text = m.what.ReplaceAllString(text, m.mask)
-		}
-		if text != statusText {
-			t.Errorf("%s\n%s", out, difference(statusText, text))
+		for _, line := range statusLines {
+			if !strings.Contains("\n"+text, "\n"+line+"\n") {
+				t.Errorf("%s\nlacks %s", text, line)
+			}
 		}
 		var a map[string]any
 		out, _, code = s.s.Command("status", "--json")

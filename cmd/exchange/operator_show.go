@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// What an answer contains is told by the server's type of it: which members it must have, and in
+// which order text shows them. Digits of amounts and ids pass through untouched, because no member
+// is parsed.
+
+// A node is an object of an answer, by its members.
+type node map[string]json.RawMessage
+
+func parseNode(raw []byte) (n node, ok bool) {
+	return n, json.Unmarshal(raw, &n) == nil && n != nil
+}
+
+// A column is a member of a type, with its name for people.
+type column struct {
+	name, label string
+	of          reflect.Type
+	optional    bool // it is left out where it is empty
+}
+
+// columnsOf returns the members of a struct, those of embedded ones in their place.
+func columnsOf(t reflect.Type) (list []column) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.Anonymous && f.IsExported() && name != "" {
+			list = append(list, column{name, strings.ReplaceAll(name, "_", " "), f.Type,
+				options == "omitempty"})
+		}
+	}
+	return list
+}
+
+// object returns the struct of a member that is an object, or null; nil: it is none.
+func object(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || len(columnsOf(t)) == 0 {
+		return nil
+	}
+	return t
+}
+
+// rowOf returns the struct of a list's elements; nil: it is no list of objects.
+func rowOf(t reflect.Type) reflect.Type {
+	if t.Kind() != reflect.Slice {
+		return nil
+	}
+	return object(t.Elem())
+}
+
+// complete reports whether a text is a value of a type with all its members: `on` left out is not
+// `off`.
+func complete(t reflect.Type, raw []byte) bool {
+	if string(raw) == "null" {
+		return t.Kind() == reflect.Pointer
+	}
+	if row := rowOf(t); row != nil {
+		var list []json.RawMessage
+		return json.Unmarshal(raw, &list) == nil && !slices.ContainsFunc(list,
+			func(x json.RawMessage) bool { return !complete(row, x) })
+	}
+	of := object(t)
+	if of == nil {
+		return len(raw) > 0 && (t.Kind() != reflect.Slice || raw[0] == '[') &&
+			(t.Kind() != reflect.Bool || raw[0] == 't' || raw[0] == 'f')
+	}
+	n, ok := parseNode(raw)
+	return ok && !slices.ContainsFunc(columnsOf(of), func(c column) bool {
+		value, there := n[c.name]
+		return there && !complete(c.of, value) || !there && !c.optional
+	})
+}
+
+// show prints a whole answer of a type: as it is, or as text.
+func (p *program) show(t reflect.Type, raw []byte) error {
+	if p.json {
+		_, err := fmt.Fprintf(p.stdout, "%s\n", bytes.TrimSpace(raw))
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	writeAnswer(w, t, raw)
+	return w.Flush()
+}
+
+// A table is a list of objects in an answer.
+type table struct {
+	label string
+	of    reflect.Type
+	rows  []node
+}
+
+// writeAnswer writes an answer as text: a line for each member, and a table for each list.
+func writeAnswer(w io.Writer, t reflect.Type, raw []byte) {
+	n, _ := parseNode(raw)
+	var tables []table
+	lines := writeLines(w, t, n, "", &tables)
+	for i := range tables {
+		x := &tables[i]
+		if lines > 0 || len(tables) > 1 {
+			if len(x.rows) == 0 {
+				continue
+			}
+			if lines++; lines > 1 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "%s:\n", x.label)
+		}
+		x.write(w)
+	}
+}
+
+// writeLines writes a line for each member of an object, and returns how many. Lists of objects
+// are put into tables instead.
+func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]table) (lines int) {
+	for _, c := range columnsOf(t) {
+		raw, there := n[c.name]
+		label := prefix + c.label
+		if row := rowOf(c.of); row != nil {
+			var rows []node
+			_ = json.Unmarshal(raw, &rows) // it is complete
+			*tables = append(*tables, table{label, row, rows})
+			continue
+		}
+		of := object(c.of)
+		switch inner, ok := parseNode(raw); {
+		case !there || c.name == "repeated":
+			continue
+		case of != nil && ok:
+			lines += writeLines(w, of, inner, label+" ", tables)
+		default:
+			fmt.Fprintf(w, "%s\t%s\n", label, shown(raw, "\n\t"))
+			lines++
+		}
+	}
+	return lines
+}
+
+// write writes the rows under their columns, but for columns that no row has.
+func (x *table) write(w io.Writer) {
+	columns := slices.DeleteFunc(columnsOf(x.of), func(c column) bool {
+		return c.optional && !slices.ContainsFunc(x.rows, func(n node) bool {
+			return n[c.name] != nil
+		})
+	})
+	writeHeader(w, columns)
+	for _, n := range x.rows {
+		writeRow(w, columns, n)
+	}
+}
+
+func writeHeader(w io.Writer, columns []column) {
+	for i, c := range columns {
+		fmt.Fprint(w, strings.ToUpper(c.label), behind(i, len(columns)))
+	}
+}
+
+func writeRow(w io.Writer, columns []column, n node) {
+	for i, c := range columns {
+		fmt.Fprint(w, shown(n[c.name], ", "), behind(i, len(columns)))
+	}
+}
+
+func behind(i, n int) string { return either(i+1 < n, "\t", "\n") }
+
+// shown returns a member for people; between the entries of a list is what separates them.
+func shown(raw json.RawMessage, between string) string {
+	var text string
+	var list []json.RawMessage
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		return orDash(text) // also of null, and of what is left out
+	case json.Unmarshal(raw, &list) == nil:
+		var all []string
+		for _, x := range list {
+			all = append(all, shown(x, between))
+		}
+		if all == nil {
+			return "-"
+		}
+		return strings.Join(all, between)
+	case string(raw) == "true":
+		return "yes"
+	case string(raw) == "false":
+		return "no"
+	}
+	return orDash(string(raw))
+}

@@ -1,0 +1,75 @@
+package operator
+
+import (
+	"exchange/actors"
+	"exchange/core/event"
+)
+
+// What the types of requests and answers say of their members, for the document and for the
+// commands that send them. A member's tag has its text as doc, and what bounds it: need, most
+// (characters, or entries), min, max, pattern, enum. The text of a member without doc is the one of
+// its name, here. is names what an argument of a command is checked as.
+
+// Words are the texts of members that mean the same in all types.
+var Words = map[string]string{
+	"account": "Name of the account",
+	"after":   "Only accounts with a greater id",
+	"allow": "Addresses, or CIDR prefixes such as 10.0.0.0/8, from which the key works. Left out " +
+		"or empty: from all",
+	"amount":         "Amount",
+	"before":         "Only those before this one",
+	"balances":       "Sum of balances",
+	"cause":          "Why",
+	"cancels":        "Whether clients may cancel",
+	"closed":         "When it came to its end",
+	"currency":       "Code of the currency",
+	"deposit":        "Id of the deposit",
+	"despite_freeze": "Approve it although the account is frozen",
+	"details":        "Reason of a refusal, which its owner is told, or reference of an approval",
+	"email":          `E-mail address; "": none`,
+	"from":           "Only from this time on: 2026-11-21, or 2026-11-21T08:00:00Z",
+	"frozen":         "Whether the account is frozen",
+	"held_until":     "Until when no money is withdrawn from the account",
+	"id":             "Id of the account",
+	"key":            "The key",
+	"lag":            "Entries that it lacks; null: not known",
+	"leader":         `Node that leads; "": none is known`,
+	"limit":          "Most entries of the list",
+	"log_bytes":      "What the node's log takes on its disk",
+	"maker":          "Fraction that the maker pays: 0.001 is 0.1 %",
+	"message":        "What clients are told",
+	"name":           "Name",
+	"next":           "Id of the last one, if more may follow it",
+	"node":           "Name of the node",
+	"order":          "Id of the order",
+	"pair":           "Name of the pair",
+	"parallel": "How many of its greatest nonces the key keeps, so that its requests may overtake " +
+		"each other. Left out: each nonce is greater than the one before",
+	"permissions":            "What the key may do",
+	"price":                  "Price",
+	"reason":                 "Why, on one line: the owner is told",
+	"reference":              "Name with which a repeat is safe. Left out: the exchange makes one",
+	"repeated":               "It was so already: the request changed nothing",
+	"reserve":                "The part that open orders and pending withdraws hold",
+	"reserved":               "The part that open orders and pending withdraws hold",
+	"role":                   `What it does in the cluster; "": it is no member`,
+	"sequence":               "Sequence of the journal, of whose moment this is",
+	"since":                  `Since when; "": it is not so, or that is not known any more`,
+	"taker":                  "Fraction that the taker pays: 0.001 is 0.1 %",
+	"term":                   "Number of the reign",
+	"time":                   "When it was",
+	"to":                     "Only before this time",
+	"usual":                  "The pair's rates count again; without maker and taker",
+	"without_authentication": "Take the archive's parts as they are",
+	"totals":                 "Sums over all accounts, by currency",
+}
+
+// Bounds are those that tags name, because they belong to others.
+var Bounds = map[string]int{
+	"MaxClientID":  event.MaxClientID,
+	"MaxDetails":   actors.MaxDetails,
+	"MaxList":      maxList,
+	"MaxMessage":   actors.MaxMessage,
+	"MaxParallel":  event.MaxParallel,
+	"MaxReference": actors.MaxReference,
+}
