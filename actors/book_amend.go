@@ -161,6 +161,13 @@ func (b *book) checkReserve(c *Command, x *change) {
 	}
 }
 
+// read lets an order without a self-trade mode of its own go by what the account's setting is now.
+func (x *change) read(a *amendRequest) {
+	if !x.is.SelfTradeOwn {
+		x.is.SelfTrade = a.selfTrade
+	}
+}
+
 // beginAmend begins the record of a change, with the order as it is to be.
 func (b *book) beginAmend(c *Command, x *change) *event.Record {
 	o, r := &x.was, c.begin(event.KindAmended, b.pair.Number)
@@ -193,6 +200,7 @@ func (b *book) endByAmend(c *Command, x *change, reason trading.Reason) {
 
 // amendStop changes an order that waits outside the book, and waits on.
 func (b *book) amendStop(c *Command, x *change) {
+	x.read(c.amend)
 	r := b.beginAmend(c, x)
 	o := open(r, x.was.TimeUs)
 	b.stops.Amend(o.ID, o.Price, o.Amount, o.Remaining)
@@ -206,6 +214,9 @@ func (b *book) amendStop(c *Command, x *change) {
 
 // amendInPlace changes a resting order that keeps its place.
 func (b *book) amendInPlace(c *Command, x *change) {
+	if x.is.waitsForOCO() {
+		x.read(c.amend)
+	}
 	b.beginAmend(c, x)
 	b.orders.Amend(x.was.ID, x.amount, x.is.Display)
 	if x.stop.Rests && !x.stop.Queued && x.is.OCO.Trigger != x.stop.Trigger.Price {
@@ -229,11 +240,8 @@ func (b *book) restand(x *change) {
 
 // amendAnew changes a resting order that loses its place: it meets the book again.
 func (b *book) amendAnew(c *Command, x *change) {
+	x.read(c.amend)
 	r := b.beginAmend(c, x)
-	i := &r.Instructions
-	if !i.SelfTradeOwn {
-		i.SelfTrade = c.amend.selfTrade
-	}
 	b.takeOut(x.was.ID)
 	b.forget(x.was.ID)
 	b.enter(r, entering{account: c.account, placedUs: x.was.TimeUs, triggered: x.is.triggered})

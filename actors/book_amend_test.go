@@ -159,6 +159,61 @@ func TestAnAmendGoesByTheOrdersOwnSelfTradeMode(t *testing.T) {
 	}
 }
 
+// What waits for its trigger goes by the setting that its newest change found, because its book
+// knows no other when it enters: a stop, and the other half of an order that rests.
+func TestWhatWaitsGoesByTheSettingOfItsNewestChange(t *testing.T) {
+	const none, newest = trading.SelfTradeNone, trading.SelfTradeCancelNewest
+	smaller, dearer := []AmendRequest{{Amount: 1}}, []AmendRequest{{Price: 131}, {Amount: 1}}
+	for name, x := range map[string]struct {
+		twofold bool
+		says    saying
+		changes []AmendRequest
+		setting trading.SelfTrade // then
+		trades  bool
+	}{
+		"a stop":                            {false, apart(newest), nil, none, false},
+		"a stop that is changed":            {false, apart(none), smaller, newest, false},
+		"a stop that is freed":              {false, apart(newest), smaller, none, true},
+		"a stop with its own mode":          {false, own(newest), smaller, none, false},
+		"a stop whose own is none":          {false, own(none), smaller, newest, true},
+		"another half":                      {true, apart(newest), nil, none, false},
+		"another half that is changed":      {true, apart(none), smaller, newest, false},
+		"another half that is freed":        {true, apart(newest), smaller, none, true},
+		"another half that enters anew":     {true, apart(none), dearer[:1], newest, false},
+		"another half of both changes":      {true, apart(newest), dearer, none, true},
+		"another half with its own mode":    {true, own(newest), dearer, none, false},
+		"another half whose own is none":    {true, own(none), dearer, newest, true},
+		"another half that rests untouched": {true, apart(none), nil, newest, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, nil)
+			d.last(100)
+			price, want := money.Price(110), "triggered 4: 1x120#3 "
+			if x.twofold {
+				price, want = 90, "triggered 4: 1x85#3 "
+				d.buy(ann, 1, 85)
+				d.sell(ann, 2, 130, x.says, oco(90, 80))
+			} else {
+				d.sell(ann, 1, 120)
+				d.buy(ann, 2, 120, x.says, rising(110))
+			}
+			for _, a := range x.changes {
+				c := d.amending(4, a)
+				c.amend.selfTrade = x.setting
+				d.send(c)
+			}
+			d.compare(newBook(d.b.pair, d.s, d.b.bookShares))
+			if !x.trades {
+				want = "triggered 4: cancelled "
+			}
+			d.sell(cid, 1, price)
+			if got := d.buy(bob, 1, price); !strings.Contains(got, want) {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // What an order prevented by the account's setting stays with it, and the setting does not.
 func TestAnAmendReadsTheSettingAnewBehindWhatItPrevented(t *testing.T) {
 	d := newDesk(t, nil)

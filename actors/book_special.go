@@ -108,7 +108,7 @@ func (b *book) enter(r *event.Record, x entering) {
 	b.leave(r)
 	if r.Kind == event.KindInstructed {
 		simplify(r)
-	} else if r.Kind == event.KindAmended && !i.SelfTradeOwn && !prevented(i) {
+	} else if r.Kind == event.KindAmended && !keepsMode(r, x.triggered) && !prevented(i) {
 		i.SelfTrade = trading.SelfTradeNone
 	}
 	b.fees.charge(b.pair, x.account, o)
@@ -212,7 +212,7 @@ func simplify(r *event.Record) {
 	if prevented(&i) {
 		return
 	}
-	if !i.SelfTradeOwn && rests {
+	if rests && !keepsMode(r, false) {
 		r.Instructions.SelfTrade = trading.SelfTradeNone
 	}
 	if !i.SelfTradeOwn || !rests {
@@ -224,6 +224,13 @@ func simplify(r *event.Record) {
 	if i.IsZero() {
 		r.Kind, r.Instructions = event.KindOrder, trading.Instructions{}
 	}
+}
+
+// keepsMode reports whether an order keeps its self-trade mode while it rests: its own, or the
+// account's for its other half.
+func keepsMode(r *event.Record, triggered bool) bool {
+	i := &r.Instructions
+	return i.SelfTradeOwn || r.Order.Rests() && i.OCO != trading.OCO{} && !triggered
 }
 
 // prevented reports whether an order's self-trade mode met an order of its own account.

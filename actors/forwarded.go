@@ -561,7 +561,10 @@ func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id eve
 	var seq uint64
 	var err error
 	if key != nil && signed != nil {
-		err = f.counted(f.verify(key, signed))
+		if err = f.proves(key, nonce, signed); err == nil {
+			err = f.verify(key, signed)
+		}
+		err = f.counted(err)
 	}
 	switch {
 	case err != nil:

@@ -134,11 +134,12 @@ func (f *forwarded) passes(p *forwardParser) error {
 // derive verifies what an observer has passed on, and makes the commands that it asks for.
 func (f *forwarded) derive(x *errand) error {
 	s := &x.passed
+	if err := f.proves(s.key, s.nonce, s.Signed); err != nil {
+		return err
+	}
 	switch {
 	case s.Form == directory.SignedLogin:
 		return f.logIn(s)
-	case s.Signature == nil && !f.hasLogin(s.key):
-		return ErrNotLoggedIn
 	case s.answers == 0 || f.opts.Edge == nil:
 		return f.verify(s.key, s.Signed)
 	}
@@ -162,6 +163,21 @@ func (f *forwarded) derive(x *errand) error {
 	return nil
 }
 
+// proves returns nil for what can be a client's. A request without a signature is of a socket that
+// has logged in over this connection, a login answers a challenge of it, and a nonce is that of a
+// signed request alone.
+func (f *forwarded) proves(key *directory.Key, nonce uint64, s *directory.Signed) error {
+	login := s.Form == directory.SignedLogin
+	switch {
+	case login && !f.seed.made(string(s.Text)):
+	case !login && s.Signature == nil && !f.hasLogin(key):
+	case (nonce == 0) != (login || s.Signature == nil):
+	default:
+		return nil
+	}
+	return ErrNotLoggedIn
+}
+
 // verify returns nil for what a key has signed.
 func (f *forwarded) verify(key *directory.Key, s *directory.Signed) error {
 	if f.opts.Edge == nil {
@@ -183,9 +199,6 @@ func (f *forwarded) counted(err error) error {
 // logIn verifies the login of a socket: from then on that observer may send its key's commands,
 // over this connection.
 func (f *forwarded) logIn(s *passedOn) error {
-	if !f.seed.made(string(s.Text)) {
-		return ErrNotLoggedIn
-	}
 	err := f.verify(s.key, s.Signed)
 	if err == nil {
 		f.mu.Lock()
@@ -220,19 +233,27 @@ func (f *forwarded) checkForwarded(x *errand) error {
 		case x.keyless:
 		case c.key.Permissions&c.needs() == 0:
 			return errForward
-		case c.kind == event.KindOrder && c.special == nil &&
-			c.pair.ValueFault(c.order.price, c.order.amount) != "":
+		case c.kind == event.KindOrder && c.isBelowMinimum():
 			return ErrNotConfirmed // it has other rules by now, or did not check them
 		}
 	}
 	return nil
 }
 
+// isBelowMinimum reports whether an order, or the sum that it spends, is below the pair's minimum
+// value. An amend is held against it by its book.
+func (c *Command) isBelowMinimum() bool {
+	if c.special != nil && c.special.Quote != 0 {
+		return c.special.Quote.Balance().Cmp(c.pair.Rules().MinimumOrderValue) < 0
+	}
+	return c.pair.ValueFault(c.order.price, c.order.amount) != ""
+}
+
 // mayAsk returns why an observer must not send commands of its own words; nil: they begin or end
 // sessions of a key that has logged in. All other commands follow from what a client has sent.
 func (f *forwarded) mayAsk(x *errand) error {
 	for _, c := range x.list {
-		if c.kind != event.KindSwitch || c.switching.session == 0 {
+		if c.kind != event.KindSwitch || c.switching.session == 0 || c.order.nonce != 0 {
 			return errForward
 		}
 		if !x.keyless && (!f.hasLogin(c.key) || c.key.Permissions&event.PermissionTrade == 0) {

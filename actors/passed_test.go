@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -63,6 +64,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 type thief struct {
 	*testing.T
 	line    *duplex.Line
+	seed    challenger  // of its own challenges
 	answers chan []byte // kind and message
 	ended   chan error
 }
@@ -88,9 +90,11 @@ func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
 			return nil
 		})
 	}()
-	if m := <-h.answers; m[0] != forwardWelcome {
+	m := <-h.answers
+	if m[0] != forwardWelcome {
 		t.Fatalf("%x", m)
 	}
+	copy(h.seed[:], m[len(m)-len(h.seed):])
 	t.Cleanup(h.line.Close)
 	return h
 }
@@ -108,6 +112,22 @@ func (h *thief) hears() error {
 	p.Uint()
 	p.Uint()
 	return p.error()
+}
+
+// passing is what passes a request of a key on, of so many commands.
+func passing(key *directory.Key, nonce uint64, commands int) func(b []byte) []byte {
+	return func(b []byte) []byte {
+		return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), key, nonce, false,
+			commands)
+	}
+}
+
+// taking is what has the nonce of a read taken.
+func taking(key *directory.Key, nonce uint64) func(b []byte) []byte {
+	return func(b []byte) []byte {
+		b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
+		return appendSigned(append(wire.AppendUints(b, nonce), 0), key.Signed)
+	}
 }
 
 // An observer's certificate sends no command and takes no nonce of a key whose signature it has
@@ -129,31 +149,23 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		login := key.With(&directory.Signed{Form: directory.SignedLogin,
 			Signature: []byte("secret"),
 			Text:      []byte(strings.Repeat("5e", challengeBytes))})
+		unsigned := key.With(&directory.Signed{Text: text})
 		for what, c := range map[string]struct {
 			says func(b []byte) []byte
 			want error
 		}{
-			"a guessed signature": {func(b []byte) []byte {
-				return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), guessed, 9,
-					false, 1)
-			}, new(Answered)},
-			"a socket without a login": {func(b []byte) []byte {
-				return appendPassed(wire.AppendUints(append(b, forwardSigned), 1),
-					key.With(&directory.Signed{Text: text}), 0, false, 1)
-			}, ErrNotLoggedIn},
-			"a login over another connection": {func(b []byte) []byte {
-				return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), login, 0,
-					false, 0)
-			}, ErrNotLoggedIn},
+			"a guessed signature":             {passing(guessed, 9, 1), new(Answered)},
+			"a socket without a login":        {passing(unsigned, 0, 1), ErrNotLoggedIn},
+			"a login over another connection": {passing(login, 0, 0), ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
 				b = wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1)
 				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
 			}, ErrNotLoggedIn},
-			"the nonce of a read": {func(b []byte) []byte {
-				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
-				return appendSigned(append(wire.AppendUints(b, 1<<62), 0), guessed.Signed)
-			}, new(Answered)},
+			"the nonce of a read":                     {taking(guessed, 1<<62), new(Answered)},
+			"that of one without a signature":         {taking(unsigned, 1<<62), ErrNotLoggedIn},
+			"that of a login of another connection":   {taking(login, 1<<62), ErrNotLoggedIn},
+			"none, and a login of another connection": {taking(login, 0), ErrNotLoggedIn},
 		} {
 			h.says(c.says)
 			err := h.hears()
@@ -173,6 +185,11 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1),
 					text...)
 			},
+			"the nonce of a session": func(b []byte) []byte {
+				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
+				b = wire.AppendUints(appendFlag(wire.AppendUints(b, 1<<62), false), 1)
+				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
+			},
 			"a read without what was signed": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
 				return append(wire.AppendUints(b, 1<<62), 0)
@@ -180,7 +197,48 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		} {
 			h := v.steals(t, x, r)
 			h.says(says)
-			if err := <-h.ended; err == nil || len(h.answers) > 0 {
+			select {
+			case err := <-h.ended:
+				if err == nil || len(h.answers) > 0 {
+					t.Errorf("%s: %v", what, err)
+				}
+			case m := <-h.answers:
+				t.Errorf("%s: it is answered %x", what, m)
+			}
+		}
+		q := committed.OpenOrders{Limit: 9}
+		if err := r.Ask(&q, key, 1); err != nil || len(q.Orders) > 0 {
+			t.Errorf("orders %+v, %v", q.Orders, err)
+		}
+	})
+}
+
+// A client that logs in through a thief lends it its commands, and no nonce: neither are nonces
+// taken without a signature, nor is a signed request taken again without one.
+func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		v := newObservatory(t, nil)
+		r := v.next()
+		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
+		key := r.Key([]byte("key-of-ann"))
+		order := NewOrder(key, 9, &OrderRequest{Pair: r.Pairs()[0], Side: trading.Sell,
+			Price: 100e8, Amount: coin})
+		h := v.steals(t, v.observe("stolen", nil), r)
+		login := key.With(&directory.Signed{Form: directory.SignedLogin,
+			Signature: []byte("secret"), Text: []byte(h.seed.challenge(1))})
+		h.says(passing(login, 0, 0))
+		succeeds(t, h.hears())
+		unsigned := key.With(&directory.Signed{Text: appendCommand(nil, order)})
+		for what, says := range map[string]func(b []byte) []byte{
+			"a read":                   taking(unsigned, 1<<62),
+			"a read, by its login":     taking(login, 1<<62),
+			"an order":                 passing(unsigned, 1<<62, 1),
+			"a login":                  passing(login, 1<<62, 0),
+			"no nonce, what is signed": passing(signed(key, order), 0, 1),
+			"no nonce, a signed read":  taking(signed(key), 0),
+		} {
+			h.says(says)
+			if err := h.hears(); !errors.Is(err, ErrNotLoggedIn) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -206,6 +264,28 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 		if _, err := b.Commands.Do(b.placed(trading.Sell, 100e8, coin, "")); !errors.Is(err,
 			ErrNotConfirmed) {
 			t.Errorf("an order below the minimum: %v", err)
+		}
+		for what, s := range map[string]SpecialRequest{
+			"a post-only":     {Instructions: trading.Instructions{PostOnly: true}},
+			"an own mode":     {SelfTradeGiven: true},
+			"one with an end": {Instructions: trading.Instructions{ExpireUs: math.MaxInt64}},
+			"one that waits":  {Trigger: trading.Trigger{Price: 110e8, When: trading.Rise}},
+			"one of two halves": {Instructions: trading.Instructions{
+				OCO: trading.OCO{Trigger: 90e8, Price: 80e8}}},
+			"a market": {Instructions: trading.Instructions{Market: true, IOC: true}},
+			"a sum": {Instructions: trading.Instructions{Market: true, IOC: true,
+				Quote: 100 * coin}},
+		} {
+			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin,
+				Special: &s}
+			if s.Quote != 0 {
+				w.Side, w.Amount = trading.Buy, 0
+			}
+			_, err := b.Commands.Do(NewOrder(b.key, b.next(), w))
+			if !errors.Is(err, ErrNotConfirmed) {
+				t.Errorf("%s order below the minimum: %v", what, err)
+			}
+			b.connected()
 		}
 		b.does(b.placed(trading.Sell, 102e8, coin, "")).Free()
 		for _, x := range []func(*directory.Key) *Command{

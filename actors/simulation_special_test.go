@@ -255,6 +255,9 @@ func (s *sim) isAmended(q *played, r *event.Record) bool {
 		modes = map[trading.SelfTrade]bool{is.SelfTrade: true}
 	}
 	s.apart(q, r, modes)
+	if r.Trigger.When != 0 && !modes[is.SelfTrade] {
+		return false // it waits with a mode that its account had before
+	}
 	s.outcomes[map[bool]string{true: "amends that keep the place",
 		false: "amends that lose the place"}[r.Amended.Kept]]++
 	trigger := r.Trigger.Price

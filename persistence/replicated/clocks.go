@@ -75,7 +75,7 @@ func (n *node) nearest(clock time.Duration) time.Duration {
 // clock takes a question, which it answers with the same and this node's clock, or an answer.
 func (n *node) clock(from string, f frame) error {
 	now := n.now()
-	if len(f.payload) != 16 && len(f.payload) != 32 {
+	if len(f.payload) != 16 && len(f.payload) != 40 {
 		return nil
 	}
 	n.markets[f.id] = binary.BigEndian.Uint64(f.payload)
@@ -88,10 +88,11 @@ func (n *node) clock(from string, f frame) error {
 			return err
 		}
 		b = binary.BigEndian.AppendUint64(append(b, payload...), uint64(now.UnixMicro()))
-		n.send(from, binary.BigEndian.AppendUint64(b, last))
-	case 24:
-		last := binary.BigEndian.Uint64(payload[16:])
-		if err := n.defended(from, f.id, last); err != nil {
+		b = binary.BigEndian.AppendUint64(b, last)
+		n.send(from, binary.BigEndian.AppendUint64(b, n.raw.BasicStatus().Lead))
+	case 32:
+		last, lead := binary.BigEndian.Uint64(payload[16:]), binary.BigEndian.Uint64(payload[24:])
+		if err := n.defended(from, f.id, last, lead); err != nil {
 			return err
 		}
 		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(payload)))

@@ -87,7 +87,7 @@ func TestASlowLinkMakesNoClockWrong(t *testing.T) {
 		w.clocks[0] = x.took
 		b := binary.BigEndian.AppendUint64(make([]byte, 8), uint64(asked.UnixMicro()))
 		b = binary.BigEndian.AppendUint64(b, uint64(asked.Add(x.its).UnixMicro()))
-		b = binary.BigEndian.AppendUint64(b, 0) // its last entry
+		b = append(b, make([]byte, 16)...) // its last entry, and the one that leads
 		must(t, s.node.clock("b", frame{kind: frameClock, id: 2, payload: b}))
 		if got := s.node.clocks[2].ahead; got != x.want {
 			t.Errorf("%+v: %s", x, got)

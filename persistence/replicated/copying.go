@@ -222,20 +222,23 @@ func (n *node) tellBehind() {
 // this node is: a node that joins may have its log from above the entry that raft tries first. This
 // node tells that it has what is applied here. Otherwise it cannot get what it lacks. It votes on:
 // what it has acknowledged is there. Only a node without a log gets a copy, because nothing is
-// expected of it.
-func (n *node) isBehind(payload []byte) {
+// expected of it. The word of a node that does not lead is dropped.
+func (n *node) isBehind(from uint64, payload []byte) {
 	last, err := n.log.LastIndex()
-	if len(payload) != 8 || err != nil {
+	s := n.raw.BasicStatus()
+	if len(payload) != 8 || err != nil || s.Lead != from {
 		return
 	}
 	first := binary.BigEndian.Uint64(payload)
-	if s := n.raw.BasicStatus(); last+1 >= first {
-		if s.Lead != 0 && s.Lead != n.id {
-			n.deliver(&pb.Message{Type: pb.MsgAppResp.Enum(), From: new(n.id), To: new(s.Lead),
-				Term: new(s.GetTerm()), Index: new(n.applied)})
-		}
+	if last+1 >= first {
+		n.deliver(&pb.Message{Type: pb.MsgAppResp.Enum(), From: new(n.id), To: new(s.Lead),
+			Term: new(s.GetTerm()), Index: new(n.applied)})
 		return
 	}
+	if n.ticks < n.saysBehind {
+		return
+	}
+	n.saysBehind = n.ticks + sayTicks/2
 	what := "stop it, replace it by itself, empty its folders, and start it: exchange cluster " +
 		"replace NODE NODE=HOST:PORT"
 	if slices.ContainsFunc(n.machine.Members(), func(m machine.Member) bool {

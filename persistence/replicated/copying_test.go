@@ -355,11 +355,16 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	refused(t, s.change(machine.Remove, "b", ""), "too far behind")
 	var lines bytes.Buffer
 	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
-	c.node.isBehind(binary.BigEndian.AppendUint64(nil, 1))
+	s = w.nodes[0]
+	says := func(first uint64) {
+		must(t, c.node.receive("a", s.forged(frameBehind,
+			binary.BigEndian.AppendUint64(nil, first))))
+	}
+	says(1)
 	if lines.Len() > 0 {
 		t.Errorf("it has all, and says %s", lines.String())
 	}
-	c.node.isBehind(binary.BigEndian.AppendUint64(nil, floor))
+	says(floor)
 	if !strings.Contains(lines.String(), "exchange cluster replace") {
 		t.Errorf("it lacks entries, and says %q", lines.String())
 	}
@@ -498,7 +503,8 @@ func TestANodeThatIsRemovedWhileItFillsEnds(t *testing.T) {
 }
 
 // A node that leads no more, and does not know it yet, may say that a node is not to join. That
-// counts only if it is said for longer than such a node believes that it leads.
+// counts only if it is said for longer than such a node believes that it leads, and if another node
+// says the same.
 func TestAFewWordsRemoveNoNode(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	f := newFormer(cluster, names, "a", "own", empty, func(string, []byte) {}, quiet)
@@ -511,23 +517,31 @@ func TestAFewWordsRemoveNoNode(t *testing.T) {
 		return f.removedBy()
 	}
 	for _, by := range []string{
+		says("c", false, false, manyWords),                              // it does not lead
 		says("b", true, false, manyWords-1), says("b", false, false, 1), // it leads no more
-		says("b", true, false, manyWords-1), says("c", true, true, 1), // another one leads
-		says("b", true, false, manyWords-1), says("c", false, false, 1),
+		says("b", true, false, manyWords-2), says("b", true, true, 1), // it awaits it now
+		says("c", false, true, 1), says("b", true, false, 2*manyWords), // another one awaits it
 	} {
 		if by != "" {
 			t.Errorf("node %s has removed it", by)
 		}
 	}
-	if by := says("b", true, false, 1); by != "b" {
+	if by := says("c", false, false, 1); by != "b" {
 		t.Errorf("it is removed by %q", by)
 	}
-	f.unwanted = unwanted{}
-	for _, id := range []uint64{6, 7} {
-		removed := frame{kind: frameRemoved}
-		f.receive("c", binary.BigEndian.AppendUint64(removed.begin(), id))
-		if by := f.removedBy(); (by == "c") != (id == f.offer.id) {
-			t.Errorf("ID %d was removed, and that of the node is 7: %q", id, by)
+	for _, c := range []struct {
+		id     uint64
+		by     []string
+		counts bool
+	}{{6, []string{"b", "c"}, false}, {7, []string{"c", "c"}, false},
+		{7, []string{"b", "c"}, true}} {
+		f.unwanted = map[string]int{}
+		for _, from := range c.by {
+			removed := frame{kind: frameRemoved}
+			f.receive(from, binary.BigEndian.AppendUint64(removed.begin(), c.id))
+		}
+		if by := f.removedBy(); (by != "") != c.counts {
+			t.Errorf("%v say that ID %d was removed, and that of the node is 7: %q", c.by, c.id, by)
 		}
 	}
 }

@@ -17,12 +17,17 @@ import (
 // it has acknowledged. While there is a doubt of the last two kinds it sends no messages of raft,
 // so it neither votes nor acknowledges, and it asks the others. A majority, with the node itself,
 // that knows nothing of it ends the doubt, and the peer that was wrong is cut off.
+//
+// A node that leads is believed in what it appends, because raft has no proof of an election. Two
+// entries are not: that another one goes on alone, which an operator writes into the log of that
+// one, and a format that no other member reads.
 
 // A doubt is what voters say of this node, by their names, which their certificates prove: a peer
 // may say more than one ID.
 type doubt struct {
 	why     error
 	index   uint64 // entry that the node would lack; 0: the doubt is about its start
+	leads   uint64 // the one that says so, as the one that leads: it alone knows
 	against map[string]bool
 	refuted map[string]bool // what they say of this counts no more
 }
@@ -37,7 +42,12 @@ const (
 
 var (
 	errImpossible = errors.New("it cannot be true: the peer is cut off for a while")
-	errOneSays    = errors.New("a majority of the voters has to say so")
+	errAlone      = errors.New("an entry by which another member goes on alone, and this one is " +
+		"none any more")
+	errNoneReads = errors.New("an entry by which a format is written that no other member reads")
+	errNoneHeard = errors.New("an entry by which a format is written that no other member reads, " +
+		"of those that were heard of")
+	errOneSays = errors.New("a majority of the voters has to say so")
 )
 
 // majority returns how many voters one is, as far as is applied here.
@@ -81,9 +91,11 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 // muted reports whether this node may be one that must not vote.
 func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) > 0 }
 
-// defended takes the answer of a peer, which knows of no newer start of this node, and has the log
-// up to an entry.
-func (n *node) defended(peer string, id, last uint64) error {
+// defended takes the answer of a peer, which knows of no newer start of this node, has the log up
+// to an entry, and knows the one that leads; 0: none. That this node has acknowledged an entry is
+// what the one that leads knows, and a peer bears it out that has the entry and follows that one. A
+// peer that follows another one does not: those that elected that one have all that counts.
+func (n *node) defended(peer string, id, last, lead uint64) error {
 	if !n.isVoter(id) {
 		return nil
 	}
@@ -92,7 +104,8 @@ func (n *node) defended(peer string, id, last uint64) error {
 	}
 	switch d := &n.short; {
 	case len(d.against) == 0 || d.against[peer]:
-	case last >= d.index:
+	case last >= d.index && lead == 0: // it is asked again
+	case last >= d.index && lead == d.leads:
 		if n.accuse(d, peer, id, d.why) {
 			return n.refuse(d.why)
 		}
@@ -122,7 +135,7 @@ func (d *doubt) clear(n *node, peer string) {
 		n.cutOff(name, d.why)
 	}
 	clear(d.against)
-	d.index = 0
+	d.index, d.leads = 0, 0
 }
 
 // cutOff takes nothing from a peer for a while.
@@ -162,32 +175,66 @@ func (n *node) possible(m *pb.Message) error {
 		return fmt.Errorf("it has entry %d, and this node, which leads, has %d",
 			max(m.GetIndex(), m.GetRejectHint()), last)
 	case kind == pb.MsgApp:
-		for _, e := range m.Entries {
-			_, err := decode(e, n.reads)
-			if err != nil && (errors.Is(err, persistence.ErrCorrupt) || !n.mayBeNewer(m)) {
+		for i, entry := range m.Entries {
+			e, err := decode(entry, n.reads)
+			switch {
+			case err != nil && (errors.Is(err, persistence.ErrCorrupt) || !n.mayBeNewer(m, i)):
 				return err
+			case e == nil, entry.GetIndex() <= status.GetCommit(): // it is there already
+			default:
+				if err := n.believes(e, from); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// mayBeNewer reports whether entries of a message may be of a format that this program does not
-// read: that is written once an entry has said so, which is applied, in the log, or in the message.
-func (n *node) mayBeNewer(m *pb.Message) bool {
+// believes returns why an entry is not believed, whoever leads.
+func (n *node) believes(e *machine.Entry, leads uint64) error {
+	switch {
+	case e.Kind == machine.Survive && n.id <= n.machine.NextEpoch():
+		return errAlone // one that joins behind it has a higher ID
+	case e.Kind != machine.Format || e.Next <= uint64(n.reads):
+		return nil
+	}
+	others, why := 0, errNoneReads
+	for _, m := range n.machine.Members() {
+		if m.ID == 0 || m.ID == n.id || m.ID == leads {
+			continue
+		}
+		others++
+		switch reads, heard := n.told[m.ID]; {
+		case !heard:
+			why = errNoneHeard
+		case uint64(reads) >= e.Next:
+			return nil
+		}
+	}
+	if others == 0 {
+		return nil
+	}
+	return why
+}
+
+// mayBeNewer reports whether an entry of a message may be of a format that this program does not
+// read: that is written behind an entry which says so, in what is applied, the log or the message.
+func (n *node) mayBeNewer(m *pb.Message, place int) bool {
 	says := func(entry *pb.Entry) bool {
-		e, err := decode(entry, math.MaxUint8)
+		e, err := decode(entry, n.reads)
 		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.reads)
 	}
-	newer := n.unread != nil || slices.ContainsFunc(m.Entries, says)
-	if last, err := n.log.LastIndex(); err == nil && !newer {
-		err = n.log.Read(n.applied, last, func(entry *pb.Entry) error {
-			newer = newer || says(entry)
-			return nil
-		})
+	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], says)
+	last, err := n.log.LastIndex()
+	if last = min(last, m.GetIndex()); err != nil || newer || last <= n.applied {
 		return newer || err != nil
 	}
-	return newer
+	err = n.log.Read(n.applied, last, func(entry *pb.Entry) error {
+		newer = newer || says(entry)
+		return nil
+	})
+	return newer || err != nil
 }
 
 // forgetLater forgets an ID that a peer has said before it was given, and that was given to another

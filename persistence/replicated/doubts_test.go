@@ -1,10 +1,13 @@
 package replicated
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -42,7 +45,33 @@ func accusations(s, to *simulated) map[string][]byte {
 			m.Type, m.Term, m.Index, m.Commit = kind.Enum(), new(term), new(index), new(index)
 		})
 	}
+	// an entry that could be, behind the log's end, and committed
+	entry := func(kind pb.EntryType, list ...machine.Entry) []byte {
+		return s.lie(to, func(m *pb.Message) {
+			logTerm, _ := to.log.Term(last)
+			m.Type, m.Term, m.Commit = pb.MsgApp.Enum(), new(term+1), new(uint64(math.MaxUint64))
+			m.Index, m.LogTerm = new(last), new(logTerm)
+			for i := range list {
+				data := list[i].Encode()
+				if kind == pb.EntryConfChangeV2 {
+					data, _ = proto.Marshal(&pb.ConfChangeV2{Context: data})
+				}
+				m.Entries = append(m.Entries, &pb.Entry{Type: kind.Enum(), Data: data,
+					Index: new(last + 1 + uint64(i)), Term: new(term + 1)})
+			}
+		})
+	}
+	alone := machine.Entry{Kind: machine.Survive, Name: s.name()}
 	return map[string][]byte{
+		"it survives alone":  entry(pb.EntryConfChangeV2, alone),
+		"it survives, plain": entry(pb.EntryNormal, alone),
+		"a format of no program": entry(pb.EntryNormal,
+			machine.Entry{Kind: machine.Format, Next: 200}),
+		"in that format": entry(pb.EntryNormal,
+			machine.Entry{Kind: machine.Format, Format: 200, Next: 200}),
+		"before that format": entry(pb.EntryNormal,
+			machine.Entry{Kind: machine.Check, Format: 200},
+			machine.Entry{Kind: machine.Format, Next: 200}),
 		"removed": s.forged(frameRemoved,
 			binary.BigEndian.AppendUint64(nil, to.node.id)),
 		"another start":          s.forged(frameSeen, seen),
@@ -81,11 +110,13 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 			says := accusations(b, to)[what]
 			for range 3 {
 				must(t, to.node.receive("b", says))
+				must(t, to.node.receive("b", accusations(b, to)["removed"]))
 				must(t, to.node.work())
 				w.pass(1)
 			}
 			w.pass(3 * electionTicks)
-			if to.node == nil || to.node.muted() {
+			if to.node == nil || to.node.muted() || to.node.unread != nil ||
+				to.have() != "a1#1 b1#2 c1#3" {
 				t.Fatalf("%s: node %s is no node any more", what, to.name())
 			}
 			if what != "removed" && to.node.impossible == 0 {
@@ -106,6 +137,53 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 			}
 			to.crash()
 			to.start()
+		}
+	}
+}
+
+// A peer that has an entry which a node lacks does not bear out that the node has acknowledged it,
+// unless it follows the one that says so.
+func TestAPeerThatIsAheadBearsNothingOut(t *testing.T) {
+	w := newWorld(t, 1)
+	s, b, c := w.lead(0), w.nodes[1], w.nodes[2]
+	tok := w.own(s, 1).Token
+	last, err := c.log.LastIndex()
+	must(t, err)
+	says := b.lie(c, func(m *pb.Message) {
+		m.Term, m.Commit = new(m.GetTerm()+1), new(last+1)
+	})
+	w.cut[0][2] = true
+	answer := s.ask(appendOf(tok, 0, "at a and b"))
+	w.settle()
+	must(t, told(t, answer).err)
+	must(t, c.node.receive("b", says))
+	must(t, c.node.work())
+	w.pass(1)
+	if c.node == nil || !c.node.muted() {
+		t.Fatal("there is no doubt before another node is asked")
+	}
+	w.cut = [places][places]bool{}
+	w.pass(2)
+	if c.node == nil || c.node.muted() || !c.node.isCut("b") {
+		t.Error("node c ends, or does not know that b has lied")
+	}
+}
+
+// What the one that leads has forgotten is its own to say, and it says so as often as it likes.
+func TestOnlyTheOneThatLeadsTellsWhatIsForgotten(t *testing.T) {
+	w := newWorld(t, 1)
+	w.lead(0)
+	c := w.nodes[2]
+	var lines bytes.Buffer
+	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
+	for i, want := range []int{1, 0} { // of the one that leads, and of one that follows
+		lines.Reset()
+		says := w.nodes[i].forged(frameBehind, binary.BigEndian.AppendUint64(nil, math.MaxUint64))
+		for range 3 {
+			must(t, c.node.receive(nodeNames[i], says))
+		}
+		if n := strings.Count(lines.String(), "exchange cluster replace"); n != want {
+			t.Errorf("node %s says it three times, and the log %d times", nodeNames[i], n)
 		}
 	}
 }
@@ -175,14 +253,16 @@ func (w *world) forge() {
 	if all := accusations(s, to); w.forges.IntN(2) == 0 {
 		names := []string{"removed", "another start", "committed beyond it",
 			"committed in the next", "the last term", "an acknowledgement", "a vote in a term",
-			"an entry that is none", "an entry of no format", "half a message"}
+			"an entry that is none", "an entry of no format", "half a message",
+			"it survives alone", "it survives, plain", "a format of no program"}
 		says = all[names[w.forges.IntN(len(names))]]
 	} else {
 		f := s.node.frame(byte(w.forges.IntN(12)))
 		if w.forges.IntN(4) == 0 {
 			f.id = edge()
 		}
-		if w.forges.IntN(4) == 0 {
+		// a first start that it makes up would keep nobody out but itself
+		if w.forges.IntN(4) == 0 && to.log.Seen(s.node.id).Boot != 0 {
 			f.start.Boot = edge()
 		}
 		says = f.begin()
@@ -191,6 +271,12 @@ func (w *world) forge() {
 		}
 	}
 	w.counts["hostile frames"]++
+	for _, x := range w.nodes { // what the one that leads says of another one's log counts
+		if x.node != nil && x.node.raw.BasicStatus().Lead == s.node.id &&
+			bytes.Equal(says, accusations(s, to)["committed beyond it"]) {
+			return
+		}
+	}
 	before := to.node.impossible
 	err := to.node.receive(s.name(), says)
 	if to.node.impossible > before {

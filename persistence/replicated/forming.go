@@ -37,7 +37,7 @@ const (
 // A former lets the nodes of a new cluster wait for each other. A node makes its log once it knows
 // that each other one has none, or has one that was made at this very forming. It takes part once
 // it knows that each has one. So a node without a log finds a node that takes part only if its own
-// log is gone: it is refused, and never votes.
+// log is gone: it is refused, once two nodes say so, and never votes.
 //
 // What a node says counts if it is an answer to this start, because an earlier word may be older
 // than the loss of a log. The former has no clock, goroutine or network, like a node.
@@ -55,13 +55,9 @@ type former struct {
 	heard  map[string]word   // newest of each peer that answers this start
 	offer  *offer            // nil: none has come for this start
 
-	unwanted unwanted
-}
-
-// unwanted counts the words in a row by which the node that leads does not let this one join.
-type unwanted struct {
-	by    string // "": none
-	words int
+	// words in a row by which a node that takes part does not let this one join; of one that does
+	// not lead they count as one
+	unwanted map[string]int
 }
 
 // manyWords are said in more time than a node believes that it leads when no other one hears it.
@@ -90,7 +86,7 @@ func newFormer(cluster string, names []string, own, nonce string, at stage,
 	send func(to string, frame []byte), logger *slog.Logger) *former {
 	return &former{cluster: cluster, names: names, own: own, nonce: nonce, stage: at, send: send,
 		reads: machine.Newest, logger: logger, nonces: map[string]string{},
-		heard: map[string]word{}}
+		heard: map[string]word{}, unwanted: map[string]int{}}
 }
 
 // form makes the log of this node: with what it was offered, or as one of a new cluster.
@@ -144,7 +140,7 @@ func (f *former) receive(from string, b []byte) {
 	}
 	if err == nil && frame.kind == frameRemoved && f.offer != nil && len(frame.payload) == 8 &&
 		binary.BigEndian.Uint64(frame.payload) == f.offer.id {
-		f.unwanted = unwanted{from, manyWords} // it counts at once: no ID is given twice
+		f.unwanted[from] = manyWords // it counts at once: no ID is given twice
 		return
 	}
 	if err != nil || frame.kind != frameForming || len(frame.payload) > maxWord || from == f.own ||
@@ -165,24 +161,63 @@ func (f *former) receive(from string, b []byte) {
 
 // count counts the words of unwanted.
 func (f *former) count(from string, w word) {
-	u := &f.unwanted
-	switch leads := w.Stage == begun && w.Leads; {
-	case leads && !w.Awaited && u.by == from:
-		u.words++
-	case leads && !w.Awaited:
-		*u = unwanted{from, 1}
-	case leads || u.by == from:
-		*u = unwanted{}
+	switch {
+	case w.Stage != begun || w.Awaited:
+		delete(f.unwanted, from)
+	case w.Leads:
+		f.unwanted[from]++
+	default:
+		f.unwanted[from] = 1
 	}
 }
 
+// enough is how many nodes must say what would end this one: it believes no node alone, unless
+// there is no other one.
+func (f *former) enough() int { return min(2, len(f.names)-1) }
+
 // removedBy returns the node by whose words this one, which was to join, is a member no more; "":
-// there is none.
-func (f *former) removedBy() string {
-	if f.unwanted.words < manyWords {
+// there is none, or no other one says the same.
+func (f *former) removedBy() (by string) {
+	for name, words := range f.unwanted {
+		if words >= manyWords {
+			by = max(by, name)
+		}
+	}
+	if len(f.unwanted) < f.enough() {
 		return ""
 	}
-	return f.unwanted.by
+	return by
+}
+
+// refusal returns why the nodes of a cluster that has begun do not take this one, which has no log;
+// nil: they do, or too few have said so.
+func (f *former) refusal() error {
+	without, newer := 0, 0
+	var leads, has string
+	for name, w := range f.heard {
+		if w.Cluster != f.cluster || w.Stage != begun {
+			continue
+		}
+		if !w.Awaited {
+			without++
+		}
+		if !w.Awaited && w.Leads {
+			leads = name
+		}
+		if w.Format > f.reads {
+			newer++
+			has = name
+		}
+	}
+	switch {
+	case f.stage != empty:
+	case without >= f.enough() && leads != "":
+		return fmt.Errorf("%w (node %s)", errReplaced, leads)
+	case newer >= f.enough() && has != "":
+		return fmt.Errorf("%w: format %d is applied at node %s, and this program reads formats up "+
+			"to %d", persistence.ErrFormat, f.heard[has].Format, has, f.reads)
+	}
+	return nil
 }
 
 // has reports whether an offer is no newer than what this node has: a node that leads no more may
@@ -197,6 +232,9 @@ func (f *former) next() (may bool, why string, err error) {
 	if f.offer != nil && f.stage == empty {
 		return true, "", nil
 	}
+	if err := f.refusal(); err != nil {
+		return false, "", err
+	}
 	may = true
 	var lacks []string
 	for _, name := range f.names {
@@ -210,11 +248,6 @@ func (f *former) next() (may bool, why string, err error) {
 		case w.Cluster != f.cluster || w.Stage != begun && !slices.Equal(w.Names, f.names):
 			may, lacks = false, append(lacks, fmt.Sprintf("%s (it names the nodes %.200q of "+
 				"cluster %.64q)", name, w.Names, w.Cluster))
-		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:
-			return false, "", fmt.Errorf("%w (node %s)", errReplaced, name)
-		case w.Stage == begun && f.stage == empty && w.Format > f.reads:
-			return false, "", fmt.Errorf("%w: format %d is applied at node %s, and this program "+
-				"reads formats up to %d", persistence.ErrFormat, w.Format, name, f.reads)
 		case w.Stage == begun && f.stage == empty:
 			may, lacks = false, append(lacks, name+" (the cluster has begun: this node waits for "+
 				"the one that leads)")

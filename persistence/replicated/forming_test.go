@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/persistence"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
@@ -65,7 +66,18 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 		"an old word": {at: empty, b: word{Stage: empty, Echo: "old"},
 			why: "b (not heard of), c"},
 		"one takes part": {at: empty, b: word{Stage: begun}, why: "b (the cluster has begun"},
-		"one leads":      {at: empty, b: word{Stage: begun, Leads: true}, err: errReplaced},
+		"one leads": {at: empty, b: word{Stage: begun, Leads: true},
+			why: "b (the cluster has begun"},
+		"one leads, and another one follows": {at: empty, b: word{Stage: begun},
+			c: word{Stage: begun, Leads: true}, err: errReplaced},
+		"both follow": {at: empty, b: word{Stage: begun}, c: word{Stage: begun},
+			why: "b (the cluster has begun"},
+		"the other one awaits it": {at: empty, b: word{Stage: begun, Leads: true},
+			c: word{Stage: begun, Awaited: true}, why: "b (the cluster has begun"},
+		"one has a newer format": {at: empty, b: word{Stage: begun, Awaited: true, Format: 99},
+			c: word{Stage: begun, Awaited: true}, why: "b (the cluster has begun"},
+		"both have it": {at: empty, b: word{Stage: begun, Awaited: true, Format: 99},
+			c: word{Stage: begun, Awaited: true, Format: 98}, err: persistence.ErrFormat},
 		"this node is awaited": {at: empty, b: word{Stage: begun, Leads: true, Awaited: true},
 			why: "b (the cluster has begun"},
 		"other names": {at: empty, b: word{Names: names[:2], Stage: formed},

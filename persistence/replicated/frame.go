@@ -37,7 +37,7 @@ const (
 	frameFollows = 6
 	// frameClock asks for the receiver's clock, and is the answer: the payload is the digest of the
 	// market part of the sender's file, the asker's clock in microseconds, and in the answer the
-	// other's behind it, and the index of its last entry.
+	// other's behind it, the index of its last entry, and the ID of the one that leads; 0: none.
 	frameClock = 7
 	// frameBehind: the payload is the index of the first entry that the one that leads has.
 	frameBehind = 8

@@ -81,9 +81,10 @@ type node struct {
 	// appliedTerm is the term of the newest applied entry; 0: none since the start.
 	appliedTerm uint64
 
-	silent   int // ticks since a leader was heard
-	patience int // ticks until this node campaigns, if it could serve
-	refused  error
+	silent     int    // ticks since a leader was heard
+	patience   int    // ticks until this node campaigns, if it could serve
+	saysBehind uint64 // the tick from which it may log again that it is behind
+	refused    error
 	// see doubt
 	removals, older, short doubt
 	defends                map[string]uint64 // the tick at which a peer last knew nothing of it

@@ -62,7 +62,7 @@ func (n *node) receive(from string, b []byte) error {
 			return n.removed()
 		}
 	case frameBehind:
-		n.isBehind(f.payload)
+		n.isBehind(f.id, f.payload)
 	case frameUnfit:
 		n.unfits[f.id] = n.ticks
 	}
@@ -129,7 +129,11 @@ func (n *node) message(name string, from uint64, b []byte) error {
 			cmp.Or(err, errOtherMessage)))
 		return nil
 	}
-	if why := n.possible(m); why != nil {
+	switch why := n.possible(m); {
+	case errors.Is(why, errNoneHeard): // it is sent again
+		n.dropped.Warn(n.logger, "a message is dropped", name, why, "node", name)
+		return nil
+	case why != nil:
 		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(), why))
 		return nil
 	}
@@ -141,7 +145,7 @@ func (n *node) message(name string, from uint64, b []byte) error {
 	if m.GetType() == pb.MsgHeartbeat && m.GetTerm() >= n.raw.BasicStatus().GetTerm() &&
 		(err != nil || m.GetCommit() > last) {
 		why := fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(), last)
-		n.short.index = max(n.short.index, m.GetCommit())
+		n.short.index, n.short.leads = max(n.short.index, m.GetCommit()), from
 		if n.accuse(&n.short, name, from, why) {
 			return n.refuse(why)
 		}

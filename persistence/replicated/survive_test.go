@@ -137,6 +137,9 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	for tick := 0; tick < 8*electionTicks && old.node != nil; tick++ {
 		w.pass(1)
 	}
+	if b.node == nil || b.have() != s.have() {
+		t.Error("a node that joins behind it does not get the entry by which one survived")
+	}
 	if old.node != nil {
 		t.Errorf("two of three say that c is removed, and it goes on: against it are %v",
 			old.node.removals.against)

@@ -191,6 +191,9 @@ func (s *State) remove(e *Entry) Outcome {
 // epochIDs is how many IDs an epoch of the membership has: more than are ever given in one.
 const epochIDs = 1 << 32
 
+// NextEpoch returns the ID above which those are that are given once one voter has survived.
+func (s *State) NextEpoch() uint64 { return (s.given/epochIDs + 1) * epochIDs }
+
 // survive leaves one voter, and begins another epoch of the membership: its IDs are above all that
 // the members that are gone may have given without this log's knowing.
 func (s *State) survive(e *Entry) Outcome {
@@ -199,7 +202,7 @@ func (s *State) survive(e *Entry) Outcome {
 		return unknown
 	}
 	s.members = s.members[i : i+1]
-	s.given = (s.given/epochIDs + 1) * epochIDs
+	s.given = s.NextEpoch()
 	s.lost = true
 	return Done
 }
