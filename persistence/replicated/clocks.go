@@ -91,7 +91,7 @@ func (n *node) clock(from string, f frame) error {
 		n.send(from, binary.BigEndian.AppendUint64(b, last))
 	case 24:
 		last := binary.BigEndian.Uint64(payload[16:])
-		if err := n.defended(from, f.id, last); err != nil {
+		if err := n.hasUpTo(from, f.id, last); err != nil {
 			return err
 		}
 		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(payload)))

@@ -12,11 +12,12 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// A node believes nothing about itself from one peer. What would end it is a doubt until a majority
-// of the voters says so: that it is removed, that its folder is an older copy, that it lacks what
-// it has acknowledged. While there is a doubt of the last two kinds it sends no messages of raft,
-// so it neither votes nor acknowledges, and it asks the others. A majority, with the node itself,
-// that knows nothing of it ends the doubt, and the peer that was wrong is cut off.
+// One peer ends no node. What would end it is a doubt until a majority of the voters says so: that
+// it is removed, that its folder is an older copy, that it lacks what it has acknowledged. While
+// there is a doubt of the last two kinds it sends no messages of raft, so it neither votes nor
+// acknowledges, and it asks the others. Others that know nothing of it do not end such a doubt: of
+// three nodes the one that lags knows nothing of what the two others have acknowledged. So a peer
+// that lies can silence a node until that one is started again, and no more.
 
 // A doubt is what voters say of this node, by their names, which their certificates prove: a peer
 // may say more than one ID.
@@ -24,7 +25,6 @@ type doubt struct {
 	why     error
 	index   uint64 // entry that the node would lack; 0: the doubt is about its start
 	against map[string]bool
-	refuted map[string]bool // what they say of this counts no more
 }
 
 const (
@@ -59,11 +59,11 @@ func (n *node) isVoter(id uint64) bool {
 
 // accuse notes what a peer says of this node. It reports whether a majority of the voters says so.
 func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
-	if !n.isVoter(id) || d.refuted[peer] {
+	if !n.isVoter(id) {
 		return false
 	}
 	if d.against == nil {
-		d.against, d.refuted = map[string]bool{}, map[string]bool{}
+		d.against = map[string]bool{}
 	}
 	first := !d.against[peer]
 	d.against[peer], d.why = true, why
@@ -81,48 +81,14 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 // muted reports whether this node may be one that must not vote.
 func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) > 0 }
 
-// defended takes the answer of a peer, which knows of no newer start of this node, and has the log
-// up to an entry.
-func (n *node) defended(peer string, id, last uint64) error {
-	if !n.isVoter(id) {
-		return nil
-	}
-	if len(n.older.against) > 0 && !n.older.against[peer] {
-		n.older.clear(n, peer)
-	}
-	switch d := &n.short; {
-	case len(d.against) == 0 || d.against[peer]:
-	case last >= d.index:
-		if n.accuse(d, peer, id, d.why) {
-			return n.refuse(d.why)
-		}
-	default:
-		d.clear(n, peer)
+// hasUpTo takes the answer of a peer, which has the log up to an entry: it knows of what this node
+// would lack.
+func (n *node) hasUpTo(peer string, id, last uint64) error {
+	if d := &n.short; n.isVoter(id) && len(d.against) > 0 && !d.against[peer] &&
+		last >= d.index && n.accuse(d, peer, id, d.why) {
+		return n.refuse(d.why)
 	}
 	return nil
-}
-
-// clear notes that a peer knows nothing of it. With a majority the doubt is over.
-func (d *doubt) clear(n *node, peer string) {
-	n.defends[peer] = n.ticks
-	say := 0
-	if n.isVoter(n.id) {
-		say++
-	}
-	for name, at := range n.defends {
-		if !d.against[name] && n.ticks-at <= electionTicks {
-			say++
-		}
-	}
-	if say < n.majority() {
-		return
-	}
-	for name := range d.against {
-		d.refuted[name] = true
-		n.cutOff(name, d.why)
-	}
-	clear(d.against)
-	d.index = 0
 }
 
 // cutOff takes nothing from a peer for a while.
