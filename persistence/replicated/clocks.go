@@ -92,7 +92,7 @@ func (n *node) clock(from string, f frame) error {
 		n.send(from, binary.BigEndian.AppendUint64(b, n.raw.BasicStatus().Lead))
 	case 32:
 		last, lead := binary.BigEndian.Uint64(payload[16:]), binary.BigEndian.Uint64(payload[24:])
-		if err := n.defended(from, f.id, last, lead); err != nil {
+		if err := n.bearsOut(from, f.id, last, lead); err != nil {
 			return err
 		}
 		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(payload)))

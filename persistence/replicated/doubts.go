@@ -12,11 +12,12 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// A node believes nothing about itself from one peer. What would end it is a doubt until a majority
-// of the voters says so: that it is removed, that its folder is an older copy, that it lacks what
-// it has acknowledged. While there is a doubt of the last two kinds it sends no messages of raft,
-// so it neither votes nor acknowledges, and it asks the others. A majority, with the node itself,
-// that knows nothing of it ends the doubt, and the peer that was wrong is cut off.
+// One peer ends no node. What would end it is a doubt until a majority of the voters says so: that
+// it is removed, that its folder is an older copy, that it lacks what it has acknowledged. While
+// there is a doubt of the last two kinds it sends no messages of raft, so it neither votes nor
+// acknowledges, and it asks the others. Others that know nothing of it do not end such a doubt: of
+// three nodes the one that lags knows nothing of what the two others have acknowledged. So a peer
+// that lies can silence a node until that one is started again, and no more.
 //
 // A node that leads is believed in what it appends, because raft has no proof of an election. Two
 // entries are not: that another one goes on alone, which an operator writes into the log of that
@@ -29,7 +30,6 @@ type doubt struct {
 	index   uint64 // entry that the node would lack; 0: the doubt is about its start
 	leads   uint64 // the one that says so, as the one that leads: it alone knows
 	against map[string]bool
-	refuted map[string]bool // what they say of this counts no more
 }
 
 const (
@@ -69,11 +69,11 @@ func (n *node) isVoter(id uint64) bool {
 
 // accuse notes what a peer says of this node. It reports whether a majority of the voters says so.
 func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
-	if !n.isVoter(id) || d.refuted[peer] {
+	if !n.isVoter(id) {
 		return false
 	}
 	if d.against == nil {
-		d.against, d.refuted = map[string]bool{}, map[string]bool{}
+		d.against = map[string]bool{}
 	}
 	first := !d.against[peer]
 	d.against[peer], d.why = true, why
@@ -91,51 +91,15 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 // muted reports whether this node may be one that must not vote.
 func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) > 0 }
 
-// defended takes the answer of a peer, which knows of no newer start of this node, has the log up
-// to an entry, and knows the one that leads; 0: none. That this node has acknowledged an entry is
-// what the one that leads knows, and a peer bears it out that has the entry and follows that one. A
-// peer that follows another one does not: those that elected that one have all that counts.
-func (n *node) defended(peer string, id, last, lead uint64) error {
-	if !n.isVoter(id) {
-		return nil
-	}
-	if len(n.older.against) > 0 && !n.older.against[peer] {
-		n.older.clear(n, peer)
-	}
-	switch d := &n.short; {
-	case len(d.against) == 0 || d.against[peer]:
-	case last >= d.index && lead == 0: // it is asked again
-	case last >= d.index && lead == d.leads:
-		if n.accuse(d, peer, id, d.why) {
-			return n.refuse(d.why)
-		}
-	default:
-		d.clear(n, peer)
+// bearsOut takes the answer of a peer, which has the log up to an entry, and knows the one that
+// leads; 0: none. That this node has acknowledged an entry is what the one that leads knows, and a
+// peer bears it out that has the entry and follows that one.
+func (n *node) bearsOut(peer string, id, last, lead uint64) error {
+	if d := &n.short; n.isVoter(id) && len(d.against) > 0 && !d.against[peer] &&
+		last >= d.index && lead == d.leads && n.accuse(d, peer, id, d.why) {
+		return n.refuse(d.why)
 	}
 	return nil
-}
-
-// clear notes that a peer knows nothing of it. With a majority the doubt is over.
-func (d *doubt) clear(n *node, peer string) {
-	n.defends[peer] = n.ticks
-	say := 0
-	if n.isVoter(n.id) {
-		say++
-	}
-	for name, at := range n.defends {
-		if !d.against[name] && n.ticks-at <= electionTicks {
-			say++
-		}
-	}
-	if say < n.majority() {
-		return
-	}
-	for name := range d.against {
-		d.refuted[name] = true
-		n.cutOff(name, d.why)
-	}
-	clear(d.against)
-	d.index, d.leads = 0, 0
 }
 
 // cutOff takes nothing from a peer for a while.

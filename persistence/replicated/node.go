@@ -87,7 +87,6 @@ type node struct {
 	refused    error
 	// see doubt
 	removals, older, short doubt
-	defends                map[string]uint64 // the tick at which a peer last knew nothing of it
 	cuts                   map[string]uint64 // the tick until which a peer is cut off
 	cut                    func(name string)
 	impossible             uint64            // what peers have said since the start, and cannot be
@@ -161,7 +160,7 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		offered: map[uint64]uint64{}, told: map[uint64]uint8{},
 		reads: cmp.Or(s.reads, machine.Newest), markets: map[uint64]uint64{}, own: s.market,
 		agreed: s.agreed, unfit: s.unfit, cut: s.cut,
-		defends: map[string]uint64{}, cuts: map[string]uint64{}}
+		cuts: map[string]uint64{}}
 	if n.cut == nil {
 		n.cut = func(string) {}
 	}

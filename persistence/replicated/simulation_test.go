@@ -831,6 +831,9 @@ func (w *world) recover() {
 		if s.node != nil {
 			clear(s.node.cuts)
 		}
+		if w.forges != nil && s.node != nil && s.node.muted() {
+			s.crash() // its operator starts it again
+		}
 		if w.mixed && s.reads < newer {
 			if s.reads = newer; s.node != nil || s.former != nil {
 				s.crash()
