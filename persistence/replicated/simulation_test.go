@@ -820,6 +820,22 @@ func (s *simulated) heard(o *owner, e *machine.Entry, r result) {
 	}
 }
 
+// operateSilent has operators start a node again that a hostile one has silenced, and replace one
+// that the others are right about.
+func (w *world) operateSilent() {
+	for _, s := range w.nodes {
+		switch {
+		case s.node == nil || !s.node.muted():
+		case w.forges != nil:
+			s.crash()
+			s.start()
+		case s.unfit || s.again:
+			w.counts["refused folders"]++
+			s.lose()
+		}
+	}
+}
+
 // recover ends all faults, and lets the nodes come to one end.
 func (w *world) recover() {
 	w.cut, w.clocks = [places][places]bool{}, [places]time.Duration{}
@@ -830,9 +846,6 @@ func (w *world) recover() {
 		s.disk.left, s.stuck = -1, 0
 		if s.node != nil {
 			clear(s.node.cuts)
-		}
-		if w.forges != nil && s.node != nil && s.node.muted() {
-			s.crash() // its operator starts it again
 		}
 		if w.mixed && s.reads < newer {
 			if s.reads = newer; s.node != nil || s.former != nil {
@@ -845,6 +858,7 @@ func (w *world) recover() {
 	}
 	before := len(w.acked)
 	for range 40 {
+		w.operateSilent()
 		for range 500 {
 			w.step(false)
 		}
