@@ -106,6 +106,8 @@ func TestVerify(t *testing.T) {
 	f(asJSON, `{"a b":1,"c":"d e"}`, `a+b=1&c=d+e`, 2)
 	f(asJSON, `{"b":null,"a":"x","c":null}`, `a=x&b=null&c=null`, 1)
 	f(asJSON, `{"b":null,"a":"x","c":null}`, `a=x`, 2)
+	f(asJSON, `{"b":null}`, `b=null`, 1)
+	f(asJSON, `{"b":null,"(c d)":null}`, ``, 5)
 
 	f(asJSON, orderJSON, ``, 0)        // the signature of a GET
 	f(asJSON, orderJSON, orderForm, 0) // not sorted
@@ -177,6 +179,7 @@ func TestEqualTextsAreTriedOnce(t *testing.T) {
 	f(asQuery, orderForm, 3)
 	f(asQuery, `b=(x+y)&a`, 6)
 	f(asJSON, `{"a b":"(x)","c":null}`, maxTries)
+	f(asJSON, `{"c":null}`, 2)
 }
 
 func TestEachEncodingIsAcceptedAtEachLength(t *testing.T) {
