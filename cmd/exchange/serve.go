@@ -117,12 +117,12 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 		return startFailed(ctx, err)
 	}
 	defer closeStore(store, log)
-	d := &demo{cfg: cfg}
+	d := newDemo(cfg)
 	var waited atomic.Bool // for another process that served
 	engine, err := startEngine(ctx, known, once, store, archived, func(owner string) {
 		waited.Store(waited.Load() || owner != "")
 		g.SetStandby(owner)
-	}, d)
+	}, &d)
 	if err != nil || engine == nil {
 		return err
 	}
@@ -140,9 +140,7 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 	}
 	g.SetEngine(engine)
 	open.sayReady(log)
-	if cfg.Demo {
-		printDemo(newLineWriter(os.Stdout), cfg, open.public.Addr().String())
-	}
+	d.show(open.public.Addr().String())
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
 
