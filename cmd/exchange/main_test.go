@@ -391,6 +391,53 @@ func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
 	}
 }
 
+// The same of folders, names and addresses. What a disk that is mounted late can mend is 75.
+func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file, none := filepath.Join(dir, "file"), filepath.Join(dir, "none")
+	worked(t, os.WriteFile(file, nil, 0o600))
+	example := filepath.Join(t.TempDir(), "example.yaml")
+	worked(t, os.WriteFile(example, []byte(config.Example()), 0o600))
+	const noFolder = "there is no folder "
+	for given, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"ARCHIVE=" + file:                             {exitUsage, "mkdir " + file + ": not a directory"},
+		"ARCHIVE=" + file + "/a":                      {exitUsage, "not a directory"},
+		"STORE=pebble:" + file:                        {exitUsage, "mkdir " + file + ": not a directory"},
+		"STORE=pebble:/dev/null":                      {exitUsage, "not a directory"},
+		"DATA=" + file:                                {exitUsage, "mkdir " + file + ": not a directory"},
+		"OPERATOR=unix:" + file:                       {exitUsage, "something else under this name"},
+		"OPERATOR=unix:" + none + "/s":                {exitUsage, "the operator's socket cannot listen: "},
+		"CONFIG=" + example + " LISTEN=a..b:80":       {exitUsage, "the API cannot listen: listen tcp: "},
+		"DATA=" + none + "/d":                         {exitUnavailable, noFolder + none},
+		"STORE=pebble:" + none + "/s":                 {exitUnavailable, noFolder + none},
+		"ARCHIVE=" + none + "/a":                      {exitUnavailable, noFolder + none},
+		"SECRET_KEY_FILE=" + none + "/k":              {exitUnavailable, noFolder + none},
+		"ARCHIVE=" + none + "/a STORE=pebble:" + file: {exitUsage, noFolder + none},
+	} {
+		environ := []string{"EXCHANGE_DATA=" + filepath.Join(dir, "data")}
+		if !strings.HasPrefix(given, "CONFIG=") {
+			environ = append(environ, "EXCHANGE_DEMO=1", "EXCHANGE_LISTEN=127.0.0.1:0")
+		}
+		for _, x := range strings.Fields(given) {
+			environ = append(environ, "EXCHANGE_"+x)
+		}
+		var said [2]string
+		for i, command := range [][]string{{"config", "check"}, {"serve"}} {
+			r := runLine(environ, append(command, "--log-level", "error")...)
+			if said[i] = r.errOut; r.code != want.code || !strings.Contains(r.errOut, want.text) {
+				t.Errorf("%s %s: code %d, %s; want %v", command, given, r.code, r.errOut, want)
+			}
+		}
+		if said[0] != said[1] {
+			t.Errorf("config check says %q, and serve %q", said[0], said[1])
+		}
+		wantNames(t, dir, "file")
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") ||
 		strings.Count(r.out, "\n") != 1 {

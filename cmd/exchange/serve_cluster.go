@@ -147,7 +147,7 @@ func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why erro
 // clusterKey returns the server's key, which no node makes: all of them need the same.
 func clusterKey(cfg *config.Config) (*seal.Sealer, error) {
 	s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, false)
-	if err != nil {
+	if err = keyOnDisk(cfg, err); err != nil {
 		return nil, fmt.Errorf("%w: %w; all nodes of a cluster have the same secret key, which "+
 			"`exchange cluster init` makes", errConfig, err)
 	}
