@@ -398,24 +398,25 @@ func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
 	worked(t, os.WriteFile(file, nil, 0o600))
 	example := filepath.Join(t.TempDir(), "example.yaml")
 	worked(t, os.WriteFile(example, []byte(config.Example()), 0o600))
-	const noFolder = "there is no folder "
+	isFile, noFolder := "mkdir "+file+": not a directory", "there is no folder "+none
 	for given, want := range map[string]struct {
 		code int
 		text string
 	}{
-		"ARCHIVE=" + file:                             {exitUsage, "mkdir " + file + ": not a directory"},
-		"ARCHIVE=" + file + "/a":                      {exitUsage, "not a directory"},
-		"STORE=pebble:" + file:                        {exitUsage, "mkdir " + file + ": not a directory"},
-		"STORE=pebble:/dev/null":                      {exitUsage, "not a directory"},
-		"DATA=" + file:                                {exitUsage, "mkdir " + file + ": not a directory"},
-		"OPERATOR=unix:" + file:                       {exitUsage, "something else under this name"},
-		"OPERATOR=unix:" + none + "/s":                {exitUsage, "the operator's socket cannot listen: "},
-		"CONFIG=" + example + " LISTEN=a..b:80":       {exitUsage, "the API cannot listen: listen tcp: "},
-		"DATA=" + none + "/d":                         {exitUnavailable, noFolder + none},
-		"STORE=pebble:" + none + "/s":                 {exitUnavailable, noFolder + none},
-		"ARCHIVE=" + none + "/a":                      {exitUnavailable, noFolder + none},
-		"SECRET_KEY_FILE=" + none + "/k":              {exitUnavailable, noFolder + none},
-		"ARCHIVE=" + none + "/a STORE=pebble:" + file: {exitUsage, noFolder + none},
+		"ARCHIVE=" + file:                       {64, isFile},
+		"ARCHIVE=" + file + "/a":                {64, "not a directory"},
+		"STORE=pebble:" + file:                  {64, isFile},
+		"STORE=pebble:/dev/null":                {64, "not a directory"},
+		"DATA=" + file:                          {64, isFile},
+		"OPERATOR=unix:" + file:                 {64, "something else under this name"},
+		"OPERATOR=unix:" + none + "/s":          {64, "the operator's socket cannot listen: "},
+		"CONFIG=" + example + " LISTEN=a..b:80": {64, "the API cannot listen: listen tcp: "},
+		"DATA=" + none + "/d":                   {75, noFolder},
+		"STORE=pebble:" + none + "/s":           {75, noFolder},
+		"ARCHIVE=" + none + "/a":                {75, noFolder},
+		"SECRET_KEY_FILE=" + none + "/k":        {75, noFolder},
+
+		"ARCHIVE=" + none + "/a STORE=pebble:" + file: {64, noFolder},
 	} {
 		environ := []string{"EXCHANGE_DATA=" + filepath.Join(dir, "data")}
 		if !strings.HasPrefix(given, "CONFIG=") {

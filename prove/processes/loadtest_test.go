@@ -243,8 +243,8 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	}
 }
 
-// Killed for good, or standing still, the server is waited for only so long, which is said, or until
-// a Ctrl-C; what was measured is reported.
+// Killed for good, or standing still, the server is waited for only so long, which is said, or
+// until a Ctrl-C; what was measured is reported.
 func TestAServerThatDoesNotComeBackEndsTheTest(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"in time": 2 * time.Second,
 		"by Ctrl-C": time.Hour, "stopped": 2 * time.Second, "stopped, by Ctrl-C": time.Hour} {
