@@ -158,13 +158,19 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 // is waited for no more still comes, within the client's time limits.
 func (r *rest) await(ctx context.Context, client *fasthttp.HostClient, repeat bool,
 	req *fasthttp.Request) (*fasthttp.Response, error) {
-	resp, answered, sent := &fasthttp.Response{}, make(chan error, 1), time.Now()
-	hanging := fmt.Errorf("%s at %s is not answered", req.URI().Path(), client.Addr)
-	go func() { answered <- client.Do(req, resp) }()
-	ended := ctx.Done()
+	sent, ended := time.Now(), ctx.Done()
 	if !repeat {
 		ended = nil
 	}
+	hanging := fmt.Errorf("%s at %s is not answered", req.URI().Path(), client.Addr)
+	return send(client, req, ended, func() bool { return r.silence.hangs(sent, hanging) })
+}
+
+// send sends a request, and waits for its answer until ended is closed or hangs is true.
+func send(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan struct{},
+	hangs func() bool) (*fasthttp.Response, error) {
+	resp, answered := &fasthttp.Response{}, make(chan error, 1)
+	go func() { answered <- client.Do(req, resp) }()
 	look := time.NewTicker(askAgain)
 	defer look.Stop()
 	for {
@@ -175,7 +181,7 @@ func (r *rest) await(ctx context.Context, client *fasthttp.HostClient, repeat bo
 			return nil, errAbandoned
 		case <-look.C:
 		}
-		if r.silence.hangs(sent, hanging) {
+		if hangs() {
 			return nil, errSilent
 		}
 	}
