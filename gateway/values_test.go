@@ -86,6 +86,12 @@ func TestNullOfAnOptionalFieldIsAbsent(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c[0], c[1], a.status, a.body)
 		}
 	}
+	for _, name := range []string{"all", "self_trade", "timeout"} { // signed with it left out
+		path := map[string]string{"all": "order-cancel-all", "self_trade": "trading-settings",
+			"timeout": "order-cancel-after"}[name]
+		headers := signedJSON("bob", h.nextNonce("bob"), "{}")
+		h.do("POST", "/api/v1/"+path+"/", jsonType, `{"`+name+`":null}`, headers...).is(t, 400)
+	}
 	h.verify()
 }
 

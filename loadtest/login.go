@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -11,9 +12,13 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// dialStream opens a websocket of the event stream. A handshake that comes too soon is tried again.
+// dialStream opens a websocket of the event stream. A handshake that comes too soon is tried again,
+// until ctx ends.
 func dialStream(ctx context.Context, address, path string) (*websocket.Conn, error) {
-	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, ReadBufferSize: 32 << 10}
+	dialer := websocket.Dialer{ReadBufferSize: 32 << 10,
+		NetDialContext: func(_ context.Context, network, address string) (net.Conn, error) {
+			return dial(network, address, dialTimeout)
+		}}
 	for {
 		conn, resp, err := dialer.DialContext(ctx,
 			"ws://"+address+path+"?EIO=4&transport=websocket", nil)
@@ -34,27 +39,34 @@ func dialStream(ctx context.Context, address, path string) (*websocket.Conn, err
 
 const streamPath = "/socket.v2/"
 
-// dialPatience bounds the making of a socket with its login.
-const dialPatience = 30 * time.Second
+// mostDialPatience bounds the making of a socket with its login.
+const mostDialPatience = 30 * time.Second
+
+// forSocket returns a context that ends when a socket with its login is waited for no more.
+func (o *Options) forSocket(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, min(mostDialPatience, cmp.Or(o.Wait, usualWait)))
+}
 
 // dialOrders opens a socket that is logged in, for the generator. The websocket has nothing in its
 // buffer then, because the server says no more until it is asked, or a ping is due.
-func dialOrders(address string, u *user) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+func dialOrders(ctx context.Context, o *Options, address string, u *user) (net.Conn, error) {
+	ctx, cancel := o.forSocket(ctx)
 	defer cancel()
 	conn, err := dialStream(ctx, address, streamPath)
 	if err != nil {
 		return nil, err
 	}
-	if err := logIn(conn, u); err != nil {
+	if err := logIn(ctx, conn, u); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn.NetConn(), conn.NetConn().SetDeadline(time.Time{})
 }
 
-// logIn joins the stream on a new websocket, and logs in with the user's key.
-func logIn(conn *websocket.Conn, u *user) error {
+// logIn joins the stream on a new websocket, and logs in with the user's key. The end of ctx closes
+// the websocket.
+func logIn(ctx context.Context, conn *websocket.Conn, u *user) error {
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := conn.WriteMessage(websocket.TextMessage, []byte("40")); err != nil {
 		return err
 	}
@@ -92,10 +104,6 @@ func granted(answer []byte) bool { return bytes.HasPrefix(answer, []byte(`{"stat
 
 // ask sends an event that is acknowledged by 0, and returns the acknowledgement's argument.
 func ask(conn *websocket.Conn, event []byte) ([]byte, error) {
-	deadline := time.Now().Add(dialPatience)
-	if err := conn.SetReadDeadline(deadline); err != nil {
-		return nil, err
-	}
 	if err := conn.WriteMessage(websocket.TextMessage, event); err != nil {
 		return nil, err
 	}
@@ -105,7 +113,7 @@ func ask(conn *websocket.Conn, event []byte) ([]byte, error) {
 			return nil, err
 		}
 		if answer, ok := bytes.CutPrefix(b, []byte("430[")); ok {
-			return bytes.TrimSuffix(answer, []byte("]")), conn.SetReadDeadline(time.Time{})
+			return bytes.TrimSuffix(answer, []byte("]")), nil
 		}
 	}
 }

@@ -109,7 +109,7 @@ func newSender(t *testing.T, o *Options) (*test, *sender) {
 		newUser(a, i, Key{fmt.Sprintf("key-%d", i), "secret"}, 0)
 		x.field.accounts = append(x.field.accounts, a)
 	}
-	worked(t, x.makeSenders())
+	worked(t, x.makeSenders(t.Context()))
 	for _, l := range x.senders {
 		t.Cleanup(l.generator.Close)
 	}

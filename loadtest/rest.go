@@ -99,37 +99,33 @@ func unavailable(err error) bool {
 // do sends a request until it is answered. fill makes it anew for each try.
 func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request),
 	repeat bool, read func(*fasthttp.Response) error) error {
-	req, resp := &fasthttp.Request{}, &fasthttp.Response{} // not pooled: see await
 	patience := restPatience
 	if client == r.api {
 		patience = r.patience
 	}
 	for began := time.Now(); ; {
-		req.Reset()
+		req := &fasthttp.Request{} // not pooled, and not used again: see await
 		fill(req)
 		if client == r.api {
 			req.Header.SetHost(client.Addr)
 		}
-		var err error
-		if !repeat { // it may not be sent again, so its answer is needed
-			err = client.Do(req, resp)
-		} else if err = await(ctx, client, req, resp); errors.Is(err, errAbandoned) {
+		method, path := string(req.Header.Method()), string(req.URI().Path())
+		wait, sent := time.Duration(0), time.Now()
+		resp, err := r.await(ctx, client, repeat, req)
+		switch {
+		case errors.Is(err, errAbandoned):
 			return context.Cause(ctx)
-		}
-		wait := time.Duration(0)
-		switch status := resp.StatusCode(); {
 		case err != nil:
-			err = noAnswer{fmt.Errorf("%s at %s was not answered: %w", req.URI().Path(),
-				client.Addr, err)}
-			if repeat && r.silence.lasts(err) {
+			err = noAnswer{fmt.Errorf("%s at %s was not answered: %w", path, client.Addr, err)}
+			if repeat && r.silence.lasts(sent, err) {
 				wait = askAgain
 			}
-		case status/100 == 2:
+		case resp.StatusCode()/100 == 2:
 			r.silence.ends()
 			return read(resp)
 		default:
-			err = &statusError{string(req.Header.Method()), string(req.URI().Path()), status,
-				string(resp.Body())}
+			status := resp.StatusCode()
+			err = &statusError{method, path, status, string(resp.Body())}
 			if status != 503 {
 				r.silence.ends()
 			}
@@ -142,7 +138,7 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 			} else if status == 503 && repeat {
 				wait = 100 * time.Millisecond
 			}
-			if status == 503 && !r.silence.lasts(err) {
+			if status == 503 && !r.silence.lasts(sent, err) {
 				wait = 0
 			}
 		}
@@ -157,21 +153,44 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 	}
 }
 
-// await sends a request, and waits for its answer until ctx ends. Then the answer still comes,
-// within the client's time limits.
-func await(ctx context.Context, client *fasthttp.HostClient, req *fasthttp.Request,
-	resp *fasthttp.Response) error {
-	answered := make(chan error, 1)
+// await sends a request, and waits for its answer until the silence has lasted too long, or ctx has
+// ended. One that may not be sent again outlasts ctx, because its answer is needed. An answer that
+// is waited for no more still comes, within the client's time limits.
+func (r *rest) await(ctx context.Context, client *fasthttp.HostClient, repeat bool,
+	req *fasthttp.Request) (*fasthttp.Response, error) {
+	sent, ended := time.Now(), ctx.Done()
+	if !repeat {
+		ended = nil
+	}
+	hanging := fmt.Errorf("%s at %s is not answered", req.URI().Path(), client.Addr)
+	return send(client, req, ended, func() bool { return r.silence.hangs(sent, hanging) })
+}
+
+// send sends a request, and waits for its answer until ended is closed or hangs is true.
+func send(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan struct{},
+	hangs func() bool) (*fasthttp.Response, error) {
+	resp, answered := &fasthttp.Response{}, make(chan error, 1)
 	go func() { answered <- client.Do(req, resp) }()
-	select {
-	case err := <-answered:
-		return err
-	case <-ctx.Done():
-		return errAbandoned
+	look := time.NewTicker(askAgain)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-answered:
+			return resp, err
+		case <-ended:
+			return nil, errAbandoned
+		case <-look.C:
+		}
+		if hangs() {
+			return nil, errSilent
+		}
 	}
 }
 
-var errAbandoned = errors.New("its answer is waited for no more")
+var (
+	errAbandoned = errors.New("its answer is waited for no more")
+	errSilent    = errors.New("the exchange stands still")
+)
 
 // get reads a page; of u if it is private.
 func (r *rest) get(ctx context.Context, u *user, path string, read func(body []byte) error) error {
@@ -247,6 +266,9 @@ func (r *rest) operate(ctx context.Context, path string, in, out any, repeat boo
 		return err
 	}
 	return r.do(ctx, r.ops, func(req *fasthttp.Request) {
+		if path != "audit" {
+			req.SetTimeout(restTimeout)
+		}
 		req.SetRequestURI("/operator/v1/" + path)
 		req.Header.SetMethod("POST")
 		req.Header.SetContentType("application/json")

@@ -43,6 +43,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	t := &test{o: &o, rest: newRest(&o), prog: &progress{w: o.Progress, terminal: o.Terminal},
 		base: time.Now()}
 	t.rest.silence.say = t.prog.line
+	defer context.AfterFunc(ctx, t.rest.silence.impatient)()
 	t.name = "lt" + strconv.FormatInt(time.Now().UnixMilli(), 36)
 	defer t.prog.clear()
 	var err error
@@ -67,7 +68,7 @@ var errInterrupted = errors.New("interrupted; orders and keys of the test may be
 // load connects, sends, and verifies. The end of ctx ends the load, or else what comes after it, by
 // cut. Once it has ended, an exchange that answers nothing is waited for no more.
 func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
-	if err := t.makeSenders(); err != nil {
+	if err := t.makeSenders(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -81,7 +82,6 @@ func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	}
 	defer stream.end()
 	defer context.AfterFunc(ctx, t.stop)()
-	defer context.AfterFunc(ctx, t.rest.silence.impatient)()
 
 	report := t.newReport()
 	witness := startWitness(after, t)
@@ -157,7 +157,7 @@ func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 
 // makeSenders shares connections and users among the generator's threads: an account is of one
 // thread, a key of one connection.
-func (t *test) makeSenders() error {
+func (t *test) makeSenders(ctx context.Context) error {
 	o, n := t.o, len(t.field.accounts)
 	// of connections that share accounts, or accounts that share a connection
 	groups := min(o.Connections, n)
@@ -190,7 +190,7 @@ func (t *test) makeSenders() error {
 			l.conns[i] = &conn{users: l.conns[i].users, at: l.conns[i].at}
 		}
 		var err error
-		if l.generator, err = newGenerator(l, t.generatorOptions(l)); err != nil {
+		if l.generator, err = newGenerator(l, t.generatorOptions(ctx, l)); err != nil {
 			return err
 		}
 		if err := l.generator.Connect(); err != nil {
@@ -207,12 +207,12 @@ var (
 	dialRest     fasthttp.DialFunc // nil: the usual one
 )
 
-func (t *test) generatorOptions(l *sender) generator.Options {
+func (t *test) generatorOptions(ctx context.Context, l *sender) generator.Options {
 	return generator.Options{Connections: len(l.sockets), Timeout: t.o.Timeout,
 		Depth: t.o.depth(), Dial: func(i int) (net.Conn, error) {
 			address := t.o.Addresses[l.sockets[i].at]
 			if t.o.Sockets > 0 {
-				return dialOrders(address, l.sockets[i].users[0])
+				return dialOrders(ctx, t.o, address, l.sockets[i].users[0])
 			}
 			return dial("tcp", address, dialTimeout)
 		}}

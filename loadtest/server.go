@@ -65,6 +65,14 @@ func (r *rest) status(ctx context.Context) (s status, err error) {
 	return s, err
 }
 
+// listen asks the server now and then, until ctx ends: while it answers, a long answer of it is no
+// silence.
+func (r *rest) listen(ctx context.Context) {
+	for pause(ctx, watchEvery) {
+		_, _ = r.status(ctx) // an answer ends the silence
+	}
+}
+
 // server returns what the server told, by samples that have their places in the load.
 func (w *watcher) server(samples []Sample) *Server {
 	s := &Server{Version: w.status.Version, Commit: w.status.Commit}

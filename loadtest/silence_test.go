@@ -67,3 +67,66 @@ func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
 		}
 	})
 }
+
+// An exchange that takes requests and answers none is waited for as one that is gone is: whatever
+// is asked, by --wait and not by the time that such an answer may take.
+func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const bound = 5 * time.Second
+		ctx, keys := context.Background(), map[string]string{"key": "a"}
+		for name, ask := range map[string]func(r *rest) error{
+			"a page": func(r *rest) error { return r.get(ctx, nil, "/", nil) },
+			"an operator's request": func(r *rest) error {
+				return r.operate(ctx, "keys/revoke", keys, nil, true)
+			},
+			"one that is not sent again": func(r *rest) error {
+				return r.operate(ctx, "keys", keys, nil, false)
+			},
+			"an audit": func(r *rest) error {
+				v := newVerifier(ctx, r, &field{}, "lt0", nil)
+				v.audit()
+				return errors.New(v.result.Incomplete)
+			},
+			"a log-in": func(r *rest) error {
+				_, err := dialOrders(ctx, r.o, r.o.Addresses[0], &user{})
+				return errors.Join(err, r.get(ctx, nil, "/", nil))
+			},
+		} {
+			goesOn := make(chan struct{})
+			address := serve(t, func(*fasthttp.RequestCtx) { <-goesOn })
+			t.Cleanup(func() { close(goesOn) })
+			r := newRest(&Options{Addresses: []string{address}, Operator: address, Wait: bound})
+			said := 0
+			r.silence.say = func(string) { said++ }
+			began := time.Now()
+			err := ask(r)
+			if took := time.Since(began); err == nil || took < bound || took > 2*bound+time.Second {
+				t.Errorf("%s: it ends after %v: %v", name, took, err)
+			}
+			began = time.Now()
+			err = r.operate(ctx, "keys/revoke", keys, nil, true)
+			if took := time.Since(began); err == nil || took > time.Second || said != 1 {
+				t.Errorf("%s: the next request waits %v, told %d times: %v", name, took, said, err)
+			}
+		}
+	})
+}
+
+// A long audit is waited for, as long as the exchange answers.
+func TestALongAuditIsNoSilence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		address := serve(t, func(ctx *fasthttp.RequestCtx) {
+			if ctx.IsPost() {
+				time.Sleep(30 * time.Minute)
+				ctx.SetBodyString(`{"end":{"differences":[]}}`)
+				return
+			}
+			ctx.SetBodyString("{}")
+		})
+		r := newRest(&Options{Addresses: []string{address}, Operator: address, Wait: time.Minute})
+		v := newVerifier(t.Context(), r, &field{}, "lt0", nil)
+		if v.audit(); v.result.Audit != "clean" {
+			t.Error(v.result.Incomplete)
+		}
+	})
+}

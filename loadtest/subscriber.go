@@ -20,6 +20,7 @@ var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book", ownC
 
 // A subscriber is a socket of the event stream. It connects again after a lost connection.
 type subscriber struct {
+	o       *Options
 	channel string
 	address string
 	at      int   // the address's number
@@ -69,7 +70,7 @@ func subscribe(ctx context.Context, o *Options, accounts []*account,
 	for _, channel := range Channels {
 		for i := range o.Subscribers[channel] {
 			n := len(o.Addresses)
-			x := &subscriber{channel: channel, keeps: channel == "diff" && i < n, at: i % n,
+			x := &subscriber{o: o, channel: channel, keeps: channel == "diff" && i < n, at: i % n,
 				books: map[string]*localBook{}, last: map[string]uint64{}}
 			if channel == ownChannel { // not where the account's orders are sent to
 				x.user = accounts[i].users[0]
@@ -116,6 +117,8 @@ func (s *subscriber) connect(ctx context.Context) error {
 	if s.channel == "book" {
 		path = "/socket.io/" // a client that subscribes to nothing there gets book_ of all pairs
 	}
+	ctx, cancel := s.o.forSocket(ctx)
+	defer cancel()
 	conn, err := dialStream(ctx, s.address, path)
 	if err != nil {
 		return err
@@ -127,7 +130,7 @@ func (s *subscriber) connect(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if s.channel == ownChannel {
-		err = logIn(conn, s.user)
+		err = logIn(ctx, conn, s.user)
 	} else {
 		err = s.say("40")
 	}

@@ -159,6 +159,9 @@ func (v *verifier) audit() {
 
 // askAudit asks for one audit. The line is there, too, if it says why the audit did not end.
 func (v *verifier) askAudit() (a audited, err error) {
+	asking, answered := context.WithCancel(v.ctx)
+	defer answered()
+	go v.rest.listen(asking)
 	var line lastLine
 	if err = v.rest.operate(v.ctx, "audit", map[string]string{}, &line, true); err == nil {
 		err = json.Unmarshal(line, &a)

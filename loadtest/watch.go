@@ -89,20 +89,20 @@ func watch(ctx context.Context, r *rest) *watcher {
 	if !r.o.operated() {
 		return nil
 	}
-	ctx, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	w := &watcher{rest: r, disk: r.o.Disk, stop: stop}
 	w.status, _ = r.status(ctx) // it is asked again at the end
 	w.wait.Go(func() {
 		tick := time.NewTicker(max(min(watchEvery, r.o.Every/4), time.Millisecond))
 		defer tick.Stop()
-		for ctx.Err() == nil {
-			w.sample()
+		for running.Err() == nil {
+			w.sample(ctx)
 			select {
-			case <-ctx.Done():
+			case <-running.Done():
 			case <-tick.C:
 			}
 		}
-		w.sample()
+		w.sample(ctx)
 	})
 	return w
 }
@@ -121,9 +121,9 @@ func (w *watcher) end(ctx context.Context) {
 }
 
 // sample asks once. A server that stands still is asked again in the next second.
-func (w *watcher) sample() {
+func (w *watcher) sample(ctx context.Context) {
 	s := Sample{taken: time.Now(), Own: processTime().Seconds(), Disk: folderSize(w.disk)}
-	text, err := w.rest.metrics()
+	text, err := w.rest.metrics(ctx)
 	if err == nil && !s.read(text) {
 		err = errors.New("/metrics is not of an exchange")
 	}
@@ -135,14 +135,13 @@ func (w *watcher) sample() {
 }
 
 // metrics asks the operator's listener for the server's metrics.
-func (r *rest) metrics() (string, error) {
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
+func (r *rest) metrics(ctx context.Context) (string, error) {
+	req := &fasthttp.Request{} // not pooled: see await
 	req.SetRequestURI("/metrics")
 	r.toOperator(req)
 	req.SetTimeout(watchTimeout)
-	if err := r.ops.Do(req, resp); err != nil {
+	resp, err := send(r.ops, req, ctx.Done(), func() bool { return false })
+	if err != nil {
 		return "", err
 	}
 	if resp.StatusCode() != fasthttp.StatusOK {

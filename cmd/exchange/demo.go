@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -93,6 +95,21 @@ type demo struct {
 	cfg   *config.Config
 	clock demomarket.Clock // of the engines
 	due   bool             // the newest engine is to play the past, or the rest of it
+	out   io.Writer        // for people; it may stand still
+	shown bool
+}
+
+func newDemo(cfg *config.Config) demo { return demo{cfg: cfg, out: os.Stdout} }
+
+// show prints the demo's first steps, once. Nobody may read them.
+func (d *demo) show(address string) {
+	if !d.cfg.Demo || d.shown {
+		return
+	}
+	d.shown = true
+	w := newLineWriter(d.out)
+	defer close(w.lines)
+	printDemo(w, d.cfg, address)
 }
 
 // errPast is why nothing of a demo is shown.

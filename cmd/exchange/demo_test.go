@@ -2,10 +2,14 @@ package main
 
 import (
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"exchange/actors/committed"
 	"exchange/config"
@@ -40,6 +44,33 @@ func TestThePlainKeysOfTheDemoTakeGrowingNoncesAlone(t *testing.T) {
 		if name := demoAccounts[i]; k.Account != name || k.Key != "demo-"+name+"-parallel" ||
 			k.Secret != k.Key+"-secret" {
 			t.Errorf("the pages have the key %+v", k)
+		}
+	}
+}
+
+// A first text that nobody reads keeps no exchange from serving.
+func TestAFirstTextThatNobodyReadsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		defer r.Close()
+		d, began := newDemo(config.Demo()), time.Now()
+		d.out = w
+		d.show("127.0.0.1:8080")
+		d.show("127.0.0.1:8080")
+		if took := time.Since(began); took != logPatience {
+			t.Errorf("it is waited for %v", took)
+		}
+	})
+}
+
+// Only main and what is bounded write to the standard streams, which may stand still.
+func TestTheStandardStreamsAreWrittenInOnePlaceEach(t *testing.T) {
+	for _, name := range must(filepath.Glob("*.go")) {
+		for _, stream := range []string{"os.Stdout", "os.Stderr", "fmt.Print"} {
+			if text := must(os.ReadFile(name)); !strings.HasSuffix(name, "_test.go") &&
+				name != "main.go" && name != "demo.go" && strings.Contains(string(text), stream) {
+				t.Errorf("%s names %s", name, stream)
+			}
 		}
 	}
 }

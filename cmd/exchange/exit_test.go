@@ -124,7 +124,7 @@ func TestStartsOnRealFoldersEndWithTheCodeOfTheirReason(t *testing.T) {
 		return cfg
 	}
 	holds := func(cfg *config.Config) int {
-		held, err := holdData(cfg, thisStart{})
+		held, err := holdData(newKnown(cfg, false, slog.Default()))
 		if err == nil {
 			err = held.Release()
 		}

@@ -391,6 +391,54 @@ func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
 	}
 }
 
+// The same of folders, names and addresses. What a disk that is mounted late can mend is 75.
+func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file, none := filepath.Join(dir, "file"), filepath.Join(dir, "none")
+	worked(t, os.WriteFile(file, nil, 0o600))
+	example := filepath.Join(t.TempDir(), "example.yaml")
+	worked(t, os.WriteFile(example, []byte(config.Example()), 0o600))
+	isFile, noFolder := "mkdir "+file+": not a directory", "there is no folder "+none
+	for given, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"ARCHIVE=" + file:                       {64, isFile},
+		"ARCHIVE=" + file + "/a":                {64, "not a directory"},
+		"STORE=pebble:" + file:                  {64, isFile},
+		"STORE=pebble:/dev/null":                {64, "not a directory"},
+		"DATA=" + file:                          {64, isFile},
+		"OPERATOR=unix:" + file:                 {64, "something else under this name"},
+		"OPERATOR=unix:" + none + "/s":          {64, "the operator's socket cannot listen: "},
+		"CONFIG=" + example + " LISTEN=a..b:80": {64, "the API cannot listen: listen tcp: "},
+		"DATA=" + none + "/d":                   {75, noFolder},
+		"STORE=pebble:" + none + "/s":           {75, noFolder},
+		"ARCHIVE=" + none + "/a":                {75, noFolder},
+		"SECRET_KEY_FILE=" + none + "/k":        {75, noFolder},
+
+		"ARCHIVE=" + none + "/a STORE=pebble:" + file: {64, noFolder},
+	} {
+		environ := []string{"EXCHANGE_DATA=" + filepath.Join(dir, "data")}
+		if !strings.HasPrefix(given, "CONFIG=") {
+			environ = append(environ, "EXCHANGE_DEMO=1", "EXCHANGE_LISTEN=127.0.0.1:0")
+		}
+		for _, x := range strings.Fields(given) {
+			environ = append(environ, "EXCHANGE_"+x)
+		}
+		var said [2]string
+		for i, command := range [][]string{{"config", "check"}, {"serve"}} {
+			r := runLine(environ, append(command, "--log-level", "error")...)
+			if said[i] = r.errOut; r.code != want.code || !strings.Contains(r.errOut, want.text) {
+				t.Errorf("%s %s: code %d, %s; want %v", command, given, r.code, r.errOut, want)
+			}
+		}
+		if said[0] != said[1] {
+			t.Errorf("config check says %q, and serve %q", said[0], said[1])
+		}
+		wantNames(t, dir, "file")
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if r := runLine(nil, "version"); r.code != 0 || !strings.HasPrefix(r.out, "exchange ") ||
 		strings.Count(r.out, "\n") != 1 {

@@ -41,12 +41,12 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	build := buildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
 		os.Getpid(), "configuration", cfg.Summary())
-	held, err := holdData(cfg, once)
+	known := newKnown(cfg, once.anew, log)
+	held, err := holdData(known)
 	if err != nil {
 		return err
 	}
 	defer held.Release() //nolint:errcheck // the process's end frees it, too
-	known := newKnown(cfg, once.anew, log)
 	secret, err := tokens(cfg)
 	if err != nil {
 		return failf(systemCode(err), "%v", err)
@@ -78,9 +78,6 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics
 	o.Certificate, o.OperatorCertificate, o.MetricsCertificate =
 		certified.public, certified.operator, certified.metrics
-	if err := known.lookAtFolder(); err != nil && !cfg.Cluster.Observer {
-		return err
-	}
 	var archived *archive.Archive
 	if cfg.Archive != "" {
 		if archived, err = known.openArchive(); err != nil {
@@ -117,12 +114,12 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 		return startFailed(ctx, err)
 	}
 	defer closeStore(store, log)
-	d := &demo{cfg: cfg}
+	d := newDemo(cfg)
 	var waited atomic.Bool // for another process that served
 	engine, err := startEngine(ctx, known, once, store, archived, func(owner string) {
 		waited.Store(waited.Load() || owner != "")
 		g.SetStandby(owner)
-	}, d)
+	}, &d)
 	if err != nil || engine == nil {
 		return err
 	}
@@ -140,9 +137,7 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 	}
 	g.SetEngine(engine)
 	open.sayReady(log)
-	if cfg.Demo {
-		printDemo(newLineWriter(os.Stdout), cfg, open.public.Addr().String())
-	}
+	d.show(open.public.Addr().String())
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
 
@@ -199,19 +194,14 @@ func start(ctx context.Context, o actors.Options) (*actors.Engine, error) {
 }
 
 // holdData makes the data folder, if the start may, and takes it for this process.
-func holdData(cfg *config.Config, once thisStart) (*folder.Lock, error) {
-	if err := refusals(cfg); err != nil {
+func holdData(k *known) (*folder.Lock, error) {
+	if err := refusals(k); err != nil {
 		return nil, err
 	}
-	if !once.anew {
-		if err := mayServeIn(cfg.Data); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+	if err := os.MkdirAll(k.cfg.Data, 0o700); err != nil {
 		return nil, failf(systemCode(err), "the data folder cannot be made: %v", err)
 	}
-	return holdFolder(cfg.Data)
+	return holdFolder(k.cfg.Data)
 }
 
 // holdFolder takes a data folder for this process.
@@ -225,6 +215,14 @@ func holdFolder(dir string) (*folder.Lock, error) {
 	}
 	return held, nil
 }
+
+// What listens, for people.
+const (
+	publicListener   = "the API"
+	operatorListener = "the operator's listener"
+	operatorSocket   = "the operator's socket"
+	metricsListener  = "the metrics' listener"
+)
 
 // cannotListen is a listener's error. An address that is taken may be free soon: the one before may
 // still be ending.
@@ -284,7 +282,10 @@ func listenerEnded(err error) error {
 
 // startFailed gives the error of a start its exit code.
 func startFailed(ctx context.Context, err error) error {
+	var coded *exitError
 	switch {
+	case errors.As(err, &coded) && ctx.Err() == nil:
+		return err
 	case errors.Is(err, actors.ErrStandby):
 		slog.Info("stopped: this was a standby, and has changed nothing")
 		return nil
@@ -509,7 +510,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 					lostKeyHelp)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%w: %w", errConfig, err)
+				return nil, fmt.Errorf("%w: %w", errConfig, keyOnDisk(cfg, err))
 			}
 			return s, nil
 		},

@@ -27,7 +27,6 @@ type nodeServer struct {
 	open    *listeners
 	demo    demo // of the reigns
 	*joined
-	shown bool // the demo's first steps were printed
 
 	unattend context.CancelFunc // ends attend; nil: it does not run
 	attended chan struct{}      // closed when attend has ended
@@ -36,7 +35,7 @@ type nodeServer struct {
 func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
 	open *listeners) *nodeServer {
 	return &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open,
-		demo: demo{cfg: cfg}}
+		demo: newDemo(cfg)}
 }
 
 // serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
@@ -148,7 +147,7 @@ func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why erro
 // clusterKey returns the server's key, which no node makes: all of them need the same.
 func clusterKey(cfg *config.Config) (*seal.Sealer, error) {
 	s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, false)
-	if err != nil {
+	if err = keyOnDisk(cfg, err); err != nil {
 		return nil, fmt.Errorf("%w: %w; all nodes of a cluster have the same secret key, which "+
 			"`exchange cluster init` makes", errConfig, err)
 	}
@@ -297,14 +296,6 @@ func broken(err error) bool {
 		errors.Is(err, persistence.ErrInvalid)
 }
 
-// showDemo prints the demo's first steps, once.
-func (n *nodeServer) showDemo() {
-	if n.cfg.Demo && !n.shown {
-		n.shown = true
-		printDemo(os.Stdout, n.cfg, n.open.public.Addr().String())
-	}
-}
-
 // serve serves one reign, and returns why it ended. One that cannot fill the demo's accounts hands
 // the lead over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
@@ -324,7 +315,7 @@ func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 	n.place.market.serve(engine.Agreed())
 	n.gateway.SetEngine(engine)
 	n.open.sayReady(n.log)
-	n.showDemo()
+	n.demo.show(n.open.public.Addr().String())
 	return n.reign(ctx, engine)
 }
 

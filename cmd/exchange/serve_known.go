@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -33,16 +36,49 @@ func (k *known) has(m *folder.Memory) (bool, error) {
 	return len(ids) > 0 && !k.anew, err
 }
 
-// mayBegin returns why a folder may not be made in which a store or an archive begins.
-func (k *known) mayBegin(dir string) error {
-	if k.anew {
-		return nil
+// waits returns all for which a start waits: folders that are missing, mostly because their disks
+// are not mounted. It makes nothing.
+func (k *known) waits() []error {
+	all := []error{k.mayMake(k.cfg.Data)}
+	if info, err := os.Stat(k.cfg.Data); err == nil && !info.IsDir() {
+		return all // nothing can be in it
 	}
-	return mayServeIn(dir)
+	if !k.cfg.Cluster.Observer {
+		all = append(all, k.mayHaveKey(), k.lookAtFolder(), k.lookAtArchive())
+	}
+	return all
 }
 
-// mayServeIn returns why a start may not make a folder: the one above it is missing. What is below
-// the default data folder is made with all above it.
+// mayMake returns why a start may not make a folder, or a file: the folder above it is missing. The
+// data folder is made before all that is in it.
+func (k *known) mayMake(path string) error {
+	if k.anew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
+		return nil
+	}
+	return mayServeIn(path)
+}
+
+// mayHaveKey refuses a missing folder of the secret key: in it a store's key may be, and no other
+// one begins elsewhere.
+func (k *known) mayHaveKey() error {
+	if os.Getenv(config.EnvSecretKey) != "" {
+		return nil
+	}
+	return k.mayMake(k.cfg.SecretKeyFile)
+}
+
+// keyOnDisk gives the error of a key that is missing its code: where its folder is empty, too, a
+// disk is mostly not mounted.
+func keyOnDisk(cfg *config.Config, err error) error {
+	dir := filepath.Dir(cfg.SecretKeyFile)
+	if names, e := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) || e != nil || len(names) > 0 {
+		return err
+	}
+	return failf(exitUnavailable, "%w; the folder %s is empty: mount its disk", err, dir)
+}
+
+// mayServeIn returns why a start may not make a folder, or a file: the folder above it is missing.
+// What is below the default data folder is made with all above it.
 func mayServeIn(dir string) error {
 	if below, err := filepath.Rel(config.UsualData, dir); err == nil && below != ".." &&
 		!strings.HasPrefix(below, ".."+string(filepath.Separator)) {
@@ -63,7 +99,7 @@ func (k *known) lookAtFolder() error {
 		return withExit(systemCode(err), err)
 	}
 	if !has {
-		return k.mayBegin(dir)
+		return k.mayMake(dir)
 	}
 	absent, err := pebble.Absent(dir)
 	if absent && err == nil {
@@ -72,6 +108,25 @@ func (k *known) lookAtFolder() error {
 			persistence.ErrAbsent, k.cfg.Data)
 	}
 	return withExit(systemCode(err), err)
+}
+
+// lookAtArchive refuses the archive's folder, if it has no archive and may not get one.
+func (k *known) lookAtArchive() error {
+	dir := k.cfg.Archive
+	if dir == "" {
+		return nil
+	}
+	has, err := k.has(k.archive)
+	if err != nil {
+		return withExit(systemCode(err), err)
+	}
+	if !has {
+		return k.mayMake(dir)
+	}
+	if _, err := archive.OpenKnown(dir); errors.Is(err, persistence.ErrAbsent) {
+		return archiveFailed(err)
+	}
+	return nil // what else is wrong with it, its use finds
 }
 
 // openArchive opens the archive of the configuration.
@@ -87,9 +142,6 @@ func (k *known) openArchive() (*archive.Archive, error) {
 			return nil, archiveFailed(err)
 		}
 		return a, nil
-	}
-	if err := k.mayBegin(dir); err != nil {
-		return nil, err
 	}
 	a, err := archive.Open(dir)
 	if err != nil {

@@ -32,14 +32,14 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	}
 	opens := func(k *known, code int) (*archive.Archive, persistence.Store) {
 		t.Helper()
-		a, err1 := k.openArchive()
-		err2 := k.lookAtFolder()
+		err1, err2 := k.lookAtArchive(), k.lookAtFolder()
 		if exitCode(err1) != code || exitCode(err2) != code {
 			t.Fatalf("an archive: %v; a store: %v; want %d", err1, err2, code)
 		}
 		if code != 0 {
 			return nil, nil
 		}
+		a := must(k.openArchive())
 		s, err := k.openStore(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -84,6 +84,32 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	_, s = opens(knows(false), 0)
 	if err := s.Close(); err != nil || said.Len() > 0 {
 		t.Errorf("%v, and of what is there is said %q", err, said.String())
+	}
+}
+
+// So does one that waits for the disk of its secret key. No other key begins in its place.
+func TestAStartWaitsForTheDiskOfItsKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	cfg := config.Demo()
+	cfg.Data, cfg.SecretKeyFile = t.TempDir(), filepath.Join(dir, "exchange.key")
+	worked(t, cfg.Finish())
+	key := engineOptions(cfg, nil, slog.Default()).Sealer
+	holds := func(anew bool) int { return exitCode(refusals(newKnown(cfg, anew, slog.Default()))) }
+	if code := holds(false); code != exitUnavailable || holds(true) != exitDone {
+		t.Errorf("without its folder: %d, --new: %d", code, holds(true))
+	}
+	worked(t, os.Mkdir(dir, 0o700))
+	_, empty := key(true)
+	worked(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
+	_, lost := key(true)
+	for err, code := range map[error]int{empty: exitUnavailable, lost: exitUsage} {
+		if got := startFailed(t.Context(), err); exitCode(got) != code ||
+			!strings.Contains(got.Error(), "sealed API secrets in the store") {
+			t.Errorf("%v, want %d", got, code)
+		}
+	}
+	if _, err := key(false); err != nil || holds(false) != exitDone {
+		t.Errorf("a new store: %v, %d", err, holds(false))
 	}
 }
 

@@ -19,7 +19,7 @@ func openListeners(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 	l := &listeners{}
 	var err error
 	if l.public, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, cannotListen("the API", err)
+		return nil, cannotListen(publicListener, err)
 	}
 	if l.operator, err = listenForOperators(cfg, log); err == nil {
 		l.metrics, err = listenForMetrics(cfg)

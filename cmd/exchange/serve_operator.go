@@ -30,7 +30,7 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 	if path == "" {
 		l, err := net.Listen("tcp", cfg.Operator)
 		if err != nil {
-			return nil, cannotListen("the operator's listener", err)
+			return nil, cannotListen(operatorListener, err)
 		}
 		if !cfg.OperatorTLS.On() {
 			log.Warn(
@@ -48,7 +48,7 @@ func listenForOperators(cfg *config.Config, log *slog.Logger) (net.Listener, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, cannotListen("the operator's socket", err)
+		return nil, cannotListen(operatorSocket, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil { // it is made so where the program's umask holds
 		return nil, errors.Join(failf(systemCode(err), "the operator's socket: %v", err), l.Close())
@@ -79,19 +79,27 @@ func mayHaveSocket(path string, user int) error {
 	return nil
 }
 
-// removeDeadSocket removes the socket of a process that was killed. A socket that a process listens
-// on stays, and so does a file that is no socket.
-func removeDeadSocket(path string) error {
+// isSocket reports whether a socket has this name. What else has it is an error.
+func isSocket(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return false, nil
 	case err != nil:
-		return failf(systemCode(err), "the operator's socket: %v", err)
+		return false, failf(systemCode(err), "the operator's socket: %v", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return failf(exitUsage,
+		return false, failf(exitUsage,
 			"the operator's socket %s: there is something else under this name; move it away, or "+
 				"name another socket", path)
+	}
+	return true, nil
+}
+
+// removeDeadSocket removes the socket of a process that was killed. A socket that a process listens
+// on stays, and so does a file that is no socket.
+func removeDeadSocket(path string) error {
+	if there, err := isSocket(path); err != nil || !there {
+		return err
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
@@ -114,7 +122,7 @@ func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", cfg.Metrics.Listen)
 	if err != nil {
-		return nil, cannotListen("the metrics' listener", err)
+		return nil, cannotListen(metricsListener, err)
 	}
 	return l, nil
 }

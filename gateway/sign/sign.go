@@ -171,12 +171,13 @@ func (k *Keyed) VerifyGet(v *Verifier, key []byte, p *params.Set, rawQuery []byt
 // fitsParams tries every text that stands for the parameters. It tries raw only if raw is not
 // empty, because the key alone would be the signature of a GET.
 func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) bool {
+	isRaw := func() bool { return len(raw) > 0 && string(v.message[len(key):]) == string(raw) }
 	var special style
 	v.message, special = appendMessage(v.message[:0], key, p, strict)
 	if k.fits(v) {
 		return true
 	}
-	if len(raw) > 0 && string(v.message[len(key):]) != string(raw) {
+	if len(raw) > 0 && !isRaw() {
 		v.message = append(append(v.message[:0], key...), raw...)
 		if k.fits(v) {
 			return true
@@ -188,7 +189,7 @@ func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) b
 		}
 		var left style // in the fields that are not left out
 		v.message, left = appendMessage(v.message[:0], key, p, s)
-		if s&^left == 0 && string(v.message[len(key):]) != string(raw) && k.fits(v) {
+		if s&^left == 0 && !isRaw() && k.fits(v) {
 			return true
 		}
 	}

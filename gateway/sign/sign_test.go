@@ -146,6 +146,14 @@ func TestVerify(t *testing.T) {
 	f(asQuery, orderForm, `type=buy`, 0)
 }
 
+func TestAFieldThatIsNullAloneMayBeLeftOut(t *testing.T) {
+	body := parsed(t, (*params.Set).ParseJSON, `{"b":null,"(c d)":null}`)
+	if !New([]byte(demoSecret)).Verify(new(Verifier), []byte(demoKey), body, nil,
+		signature(demoSecret, demoKey)) {
+		t.Error("the key alone does not fit")
+	}
+}
+
 func TestEqualTextsAreTriedOnce(t *testing.T) {
 	keyed := New([]byte(demoSecret))
 	var v Verifier
@@ -177,6 +185,7 @@ func TestEqualTextsAreTriedOnce(t *testing.T) {
 	f(asQuery, orderForm, 3)
 	f(asQuery, `b=(x+y)&a`, 6)
 	f(asJSON, `{"a b":"(x)","c":null}`, maxTries)
+	f(asJSON, `{"c":null}`, 2)
 }
 
 func TestEachEncodingIsAcceptedAtEachLength(t *testing.T) {

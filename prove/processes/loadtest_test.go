@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,15 +243,15 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	}
 }
 
-// Killed for good, the server is waited for only so long, which is said, or until a Ctrl-C; what
-// was measured is reported.
-func TestAServerThatIsKilledForGoodEndsTheTest(t *testing.T) {
+// Killed for good, or standing still, the server is waited for only so long, which is said, or
+// until a Ctrl-C; what was measured is reported.
+func TestAServerThatDoesNotComeBackEndsTheTest(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"in time": 2 * time.Second,
-		"by Ctrl-C": time.Hour} {
+		"by Ctrl-C": time.Hour, "stopped": 2 * time.Second, "stopped, by Ctrl-C": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			s := startedForLoad(t)
 			o := testOf(s)
-			o.Wait = wait
+			o.Wait, o.Timeout = wait, 3*time.Second
 			ctx, end := context.WithCancel(context.Background())
 			defer end()
 			killed, waits := make(chan struct{}), make(chan struct{})
@@ -259,7 +260,11 @@ func TestAServerThatIsKilledForGoodEndsTheTest(t *testing.T) {
 			o.Progress = io.MultiWriter(loads, waiting)
 			go func() {
 				<-killed
-				s.Kill()
+				if strings.HasPrefix(name, "stopped") {
+					s.Signal(syscall.SIGSTOP)
+				} else {
+					s.Kill()
+				}
 				if <-waits; wait == time.Hour {
 					end()
 				}

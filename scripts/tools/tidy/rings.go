@@ -17,16 +17,27 @@ import (
 //go:embed listeners.txt
 var listenersText string
 
-// real are the functions by which a test sleeps, waits for the real clock, starts a process or
-// listens, by package.
+// real are the functions by which a test sleeps, waits for the real clock, starts a process,
+// listens or connects, by package, or by a type of one. They are found where code names them: a
+// call through a method of an interface, of the standard library or of a package's own, is out of
+// reach, and so is a wait that asks for the time again and again.
 var real = map[string][]string{
-	"time":                {"Sleep", "After", "NewTimer", "NewTicker", "Tick", "AfterFunc"},
-	"context":             {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
-	"os":                  {"StartProcess"},
-	"os/exec":             {"Command", "CommandContext"},
-	"net":                 {"Listen", "ListenTCP", "ListenUDP", "ListenUnix", "ListenPacket"},
-	"net/http/httptest":   {"NewServer", "NewTLSServer", "NewUnstartedServer"},
-	"(*net.ListenConfig)": {"Listen", "ListenPacket"},
+	"time":           {"Sleep", "After", "NewTimer", "NewTicker", "Tick", "AfterFunc"},
+	"context":        {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
+	"os":             {"StartProcess"},
+	"syscall":        {"ForkExec", "StartProcess", "Exec"},
+	"os/exec":        {"Command", "CommandContext"},
+	"(*os/exec.Cmd)": {"Run", "Start", "Output", "CombinedOutput"},
+	"net": {"Listen", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram", "ListenIP",
+		"ListenMulticastUDP", "ListenPacket", "FileListener", "FilePacketConn", "Dial",
+		"DialTimeout", "DialTCP", "DialUDP", "DialUnix", "DialIP"},
+	"(*net.ListenConfig)":  {"Listen", "ListenPacket"},
+	"(*net.Dialer)":        {"Dial", "DialContext", "DialTCP", "DialUDP", "DialUnix", "DialIP"},
+	"crypto/tls":           {"Listen", "Dial", "DialWithDialer"},
+	"(*crypto/tls.Dialer)": {"Dial", "DialContext"},
+	"net/http":             {"ListenAndServe", "ListenAndServeTLS"},
+	"(*net/http.Server)":   {"ListenAndServe", "ListenAndServeTLS"},
+	"net/http/httptest":    {"NewServer", "NewTLSServer", "NewUnstartedServer"},
 }
 
 // A ringCheck follows the tests of the gate through the code that only tests use, and finds those
@@ -258,6 +269,6 @@ func isReal(name string, bubble, listens bool) bool {
 	case bubble && (pkg == "time" || pkg == "context"):
 		return false
 	default:
-		return !listens || !strings.Contains(pkg, "net")
+		return !listens || !strings.Contains(pkg, "net") && !strings.Contains(pkg, "crypto/tls")
 	}
 }

@@ -255,6 +255,30 @@ func started(t *testing.T, f func(t *testing.T)) { bubble(t, func(t *testing.T) 
 		"b/b_test.go": "package b\n\nimport (\n\t\"net\"\n\t\"testing\"\n\t\"time\"\n)\n\n" +
 			"func TestListen(t *testing.T) { net.Listen(\"tcp\", \":0\") }\n" +
 			"func TestSleep(t *testing.T) { time.Sleep(1) }\n",
+		"c/c_test.go": `package c
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+func TestRun(t *testing.T)    { (&exec.Cmd{Path: "true"}).Run() }
+func TestStart(t *testing.T)  { f := new(exec.Cmd).Start; f() }
+func TestFork(t *testing.T)   { syscall.ForkExec("true", nil, nil) }
+func TestOS(t *testing.T)     { os.StartProcess("true", nil, nil) }
+func TestHTTP(t *testing.T)   { http.ListenAndServe(":0", nil) }
+func TestServer(t *testing.T) { new(http.Server).ListenAndServe() }
+func TestTLS(t *testing.T)    { tls.Listen("tcp", ":0", nil) }
+func TestGram(t *testing.T)   { net.ListenUnixgram("unixgram", nil) }
+func TestDial(t *testing.T)   { net.Dial("tcp", ":1") }
+func TestDialer(t *testing.T) { new(net.Dialer).DialContext(t.Context(), "tcp", ":1") }
+func TestServe(t *testing.T)  { http.Serve(nil, nil) }
+`,
 		"helptest/help.go": "package helptest\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\n" +
 			"func Start(t *testing.T) { exec.Command(\"true\") }\n",
 	})
@@ -274,7 +298,17 @@ func started(t *testing.T, f func(t *testing.T)) { bubble(t, func(t *testing.T) 
 		"a/a_test.go:22: a.TestReal -> a.wait -> time.Sleep"+rule,
 		"a/a_test.go:23: a.TestTable -> a.table -> a.wait -> time.Sleep"+rule,
 		"a/a_test.go:25: a.TestRealIn -> exec.Command"+rule,
-		"b/b_test.go:10: b.TestSleep -> time.Sleep"+rule)
+		"b/b_test.go:10: b.TestSleep -> time.Sleep"+rule,
+		"c/c_test.go:13: c.TestRun -> exec.Cmd).Run"+rule,
+		"c/c_test.go:14: c.TestStart -> exec.Cmd).Start"+rule,
+		"c/c_test.go:15: c.TestFork -> syscall.ForkExec"+rule,
+		"c/c_test.go:16: c.TestOS -> os.StartProcess"+rule,
+		"c/c_test.go:17: c.TestHTTP -> http.ListenAndServe"+rule,
+		"c/c_test.go:18: c.TestServer -> http.Server).ListenAndServe"+rule,
+		"c/c_test.go:19: c.TestTLS -> tls.Listen"+rule,
+		"c/c_test.go:20: c.TestGram -> net.ListenUnixgram"+rule,
+		"c/c_test.go:21: c.TestDial -> net.Dial"+rule,
+		"c/c_test.go:22: c.TestDialer -> (*net.Dialer).DialContext"+rule)
 	if _, err := newRingCheck(root, "b\n"); err == nil {
 		t.Error("a package may listen without a reason")
 	}
