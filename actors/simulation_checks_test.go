@@ -9,7 +9,6 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/market"
@@ -17,6 +16,7 @@ import (
 	"exchange/core/state"
 	"exchange/core/trading"
 	"exchange/persistence"
+	"exchange/prove/spec"
 )
 
 // check holds after every step.
@@ -104,17 +104,17 @@ func (s *sim) sameWallet(l *life, w *wallet, before uint64, known bool) error {
 	return sameFunds(w.committed.Holdings(), a.At(w.applied))
 }
 
-func sameFunds(got []ledger.Holding, want simulation.Funds) error {
+func sameFunds(got []ledger.Holding, want spec.Funds) error {
 	for i, f := range want {
 		at := slices.IndexFunc(got, func(h ledger.Holding) bool { return int(h.Currency) == i+1 })
 		var h ledger.Holding
 		if at >= 0 {
 			h = got[at]
 		}
-		if simulation.Units(h.Balance).Cmp(f.Balance) != 0 ||
-			simulation.Units(h.Reserve).Cmp(f.Reserve) != 0 {
+		if spec.Units(h.Balance).Cmp(f.Balance) != 0 ||
+			spec.Units(h.Reserve).Cmp(f.Reserve) != 0 {
 			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v",
-				simulation.Units(h.Balance), i+1, simulation.Units(h.Reserve), f.Balance, f.Reserve)
+				spec.Units(h.Balance), i+1, spec.Units(h.Reserve), f.Balance, f.Reserve)
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (s *sim) sameState(c *state.State) error {
 }
 
 // sameLevels compares a side of a book, or its best part, with the expected levels.
-func sameLevels(got []trading.Level, want []simulation.Level) error {
+func sameLevels(got []trading.Level, want []spec.Level) error {
 	if len(got) > len(want) {
 		return fmt.Errorf("a side has %d levels, not %d", len(got), len(want))
 	}
@@ -272,7 +272,7 @@ func (h *listener) update(u *committed.BookUpdate) error {
 
 // sameChanges checks that an update tells each price whose amount has changed, once, and each with
 // the amount that it has now.
-func sameChanges(u *committed.BookUpdate, want *simulation.BookUpdate) error {
+func sameChanges(u *committed.BookUpdate, want *spec.BookUpdate) error {
 	told := map[trading.Side]map[money.Price]bool{trading.Buy: {}, trading.Sell: {}}
 	for _, l := range u.Levels {
 		_, low := l.Amount.Bits()

@@ -20,11 +20,11 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/prove/spec"
 )
 
 // A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which
@@ -64,7 +64,7 @@ type turnState struct {
 	head   memory.Head // of an embedded store, in its folder
 	kept   *keptBackup // the newest; nil: there is none
 	server bool        // the store is a server: it outlives engines, and engines may be many
-	model  *simulation.Model
+	model  *spec.Exchange
 	lives  []*life
 	begun  int // lives so far
 	hosts  []*host
@@ -75,7 +75,7 @@ type turnState struct {
 	// bytes of a durable record -> sequences that no client was told yet
 	records   map[string][]uint64
 	equal     map[string][]uint64 // and all of them
-	byNonce   map[simulation.KeyNonce]int
+	byNonce   map[spec.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
 	damaged   map[uint64]bool // sequences of snapshots that were damaged
 	restored  bool            // the journal begins behind a backup
@@ -145,7 +145,7 @@ type life struct {
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
 	taken map[uint32]uint64
 	// nonces of keys for parallel use that were answered as taken
-	tookOnce  map[simulation.KeyNonce]bool
+	tookOnce  map[spec.KeyNonce]bool
 	admitted  []*played // that may have no answer yet
 	changing  bool      // an operator changes maintenance
 	confirmed time.Time // when the store was asked that last said that it owns it

@@ -1,4 +1,4 @@
-package simulation
+package spec
 
 import "slices"
 
@@ -10,10 +10,10 @@ type version struct {
 	pending int              // withdrawals
 }
 
-func (m *Model) open(a *Account) map[uint64]Order {
+func (m *Exchange) open(a *Account) map[uint64]Order {
 	open := map[uint64]Order{}
 	for _, p := range m.Pairs {
-		for _, o := range p.open() {
+		for _, o := range p.Open() {
 			if o.Account == a.ID {
 				open[o.ID] = *o
 			}
@@ -22,7 +22,7 @@ func (m *Model) open(a *Account) map[uint64]Order {
 	return open
 }
 
-func (m *Model) pending(a *Account) (n int) {
+func (m *Exchange) pending(a *Account) (n int) {
 	for _, w := range m.Withdrawals {
 		if w.Account == a.ID && w.Pending() {
 			n++

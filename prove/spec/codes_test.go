@@ -1,4 +1,4 @@
-package simulation
+package spec
 
 import (
 	"testing"
@@ -11,9 +11,9 @@ import (
 const coin = money.Amount(1e8)
 
 // begun returns an exchange of one account, which has a key and 10 BTC.
-func begun(t *testing.T) *Model {
+func begun(t *testing.T) *Exchange {
 	t.Helper()
-	m := NewModel(10, nil)
+	m := New(10, nil)
 	for _, r := range []event.Record{
 		{Kind: event.KindCurrency, Currency: event.Currency{Number: 1, Code: "BTC"}},
 		{Kind: event.KindAccount, Account: event.Account{ID: 1, Name: "ann"}},

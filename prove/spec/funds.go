@@ -1,14 +1,14 @@
-package simulation
+package spec
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // Money is in units of 1e-16, as big integers: nothing overflows, and nothing is rounded.
@@ -21,6 +21,12 @@ func Units(b money.Balance) *big.Int {
 	hi, lo := b.Bits()
 	n := new(big.Int).Lsh(new(big.Int).SetUint64(hi), 64)
 	return n.Or(n, new(big.Int).SetUint64(lo))
+}
+
+// balance returns units as a balance.
+func balance(units *big.Int) money.Balance {
+	low := new(big.Int).And(units, new(big.Int).SetUint64(math.MaxUint64))
+	return money.BalanceFromBits(new(big.Int).Rsh(units, 64).Uint64(), low.Uint64())
 }
 
 func ofAmount(a money.Amount) *big.Int { return new(big.Int).Mul(big.NewInt(int64(a)), perAmount) }
@@ -57,7 +63,7 @@ func (p *Pair) needs(side trading.Side, price money.Price, amount money.Amount) 
 }
 
 // Need returns the money that an order would reserve, and its currency.
-func (m *Model) Need(pair uint16, side trading.Side, price money.Price,
+func (m *Exchange) Need(pair uint16, side trading.Side, price money.Price,
 	amount money.Amount) (currency uint16, held *big.Int) {
 	return m.Pairs[pair-1].needs(side, price, amount)
 }
@@ -73,27 +79,23 @@ func (a *Account) credit(currency uint16, n *big.Int) {
 
 func (a *Account) debit(currency uint16, n *big.Int) { a.credit(currency, new(big.Int).Neg(n)) }
 
-func (m *Model) applyDeposit(r *event.Record) error {
-	d := r.Deposit
-	if _, taken := m.Deposits[d.Reference]; taken || d.ID != uint64(len(m.Deposits)+1) ||
+func (m *Exchange) applyDeposit(r *event.Record) error {
+	d := &r.Deposit
+	if _, taken := m.Deposits[d.Reference]; taken || !says(m, &d.ID, uint64(len(m.Deposits)+1)) ||
 		d.Amount <= 0 {
 		return fmt.Errorf("deposit %d of %v, reference %q, after %d others", d.ID, d.Amount,
 			d.Reference, len(m.Deposits))
 	}
-	m.Deposits[d.Reference] = d
+	m.Deposits[d.Reference] = Deposit{*d, m.Seq, r.TimeUs}
 	n := ofAmount(d.Amount)
 	m.Accounts[d.Account-1].credit(d.Currency, n)
 	m.supply[d.Currency-1].Add(m.supply[d.Currency-1], n)
 	m.touched = append(m.touched, d.Account)
-	m.Rows.Deposits = append(m.Rows.Deposits,
-		Row[persistence.Deposit]{m.Seq,
-			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
-				Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference}})
 	return nil
 }
 
 // funds adds up an account's balances and reserves anew.
-func (m *Model) funds(a *Account) Funds {
+func (m *Exchange) funds(a *Account) Funds {
 	f := make(Funds, len(m.Currencies))
 	for i := range f {
 		f[i].Balance, f[i].Reserve = new(big.Int), new(big.Int)
@@ -102,7 +104,7 @@ func (m *Model) funds(a *Account) Funds {
 		}
 	}
 	for _, p := range m.Pairs {
-		for _, o := range p.open() {
+		for _, o := range p.Open() {
 			if o.Account == a.ID {
 				currency, held := p.needs(o.Side, o.Price, o.Remaining)
 				f[currency-1].Reserve.Add(f[currency-1].Reserve, held)
@@ -119,7 +121,7 @@ func (m *Model) funds(a *Account) Funds {
 
 // checkFunds adds a version of each account that a record touched, and checks that money is
 // conserved.
-func (m *Model) checkFunds(accounts []uint32) error {
+func (m *Exchange) checkFunds(accounts []uint32) error {
 	slices.Sort(accounts)
 	for _, id := range slices.Compact(accounts) {
 		a := m.Accounts[id-1]
