@@ -255,7 +255,9 @@ func (b *Book) Match(t Taker) Taking {
 		}
 		b.fill(m, n, &k)
 	}
-	if k.End = NoMaker; k.Rest == 0 || k.Money != nil && len(k.Trades) > 0 && wants() == 0 {
+	switch k.End = NoMaker; {
+	case k.Money == nil && k.Rest == 0,
+		k.Money != nil && len(k.Trades) > 0 && k.Rest > 0 && wants() == 0: // it buys no step more
 		k.End = Filled
 	}
 	return k
