@@ -70,7 +70,7 @@ func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
 			s.Counted() != uint64(counted) {
 			t.Fatalf("they differ, counted after %d", s.Counted())
 		}
-		if what := d.world.differs(s); what != "" {
+		if what := differs(s, d.x); what != "" {
 			t.Fatal(what)
 		}
 	})

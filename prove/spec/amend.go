@@ -31,6 +31,9 @@ func (m *Exchange) applyAmended(r *event.Record) error {
 	m.touched = append(m.touched, o.Account)
 	if m.deciding {
 		m.decideEnd(r, x)
+		if slid, ok := p.slide(x.Side, is.Asked, max(p.Tick, 1)); ok && is.Asked != 0 && !x.Waits {
+			o.Price = slid
+		}
 	}
 	before := p.display()
 	if reason := r.Instructions.Cancelled; o.RestCancelled && len(o.Trades) == 0 &&
@@ -67,8 +70,6 @@ func (m *Exchange) applyAmended(r *event.Record) error {
 		return m.amendInPlace(p, r, x, &is, before)
 	case p.Halted(m.Seq):
 		return fmt.Errorf("order %d loses its place in a halt", o.ID)
-	case is.PostOnly && is.Asked == 0 && p.Meets(x.Side, o.Price):
-		return fmt.Errorf("order %d is post-only, and takes by its change", o.ID)
 	}
 	p.Market.Cancel(x)
 	x.Price, x.Amount, x.Remaining, x.Says = asked, o.Amount, o.Amount-filled, is

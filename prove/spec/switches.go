@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exchange/core/event"
@@ -43,17 +45,17 @@ func (m *Exchange) OverdueSwitch(timeUs int64) string {
 }
 
 // concerns reports whether a switch cancels an order.
-func (s *armed) concerns(o *Order) bool {
+func concerns(s *event.Switch, o *Order) bool {
 	return o.Account == s.Account && (s.Pair == 0 || s.Pair == o.Pair) &&
 		(s.Side == 0 || s.Side == o.Side) &&
 		strings.HasPrefix(o.ClientID.String(), s.Prefix.String())
 }
 
-// openOf returns the open orders that a switch cancels.
-func (m *Exchange) openOf(s *armed) (ids []uint64) {
+// OpenOf returns the open orders that a switch cancels.
+func (m *Exchange) OpenOf(s *event.Switch) (ids []uint64) {
 	for _, p := range m.Pairs {
 		for _, o := range p.Open() {
-			if s.concerns(o) {
+			if concerns(s, o) {
 				ids = append(ids, o.ID)
 			}
 		}
@@ -93,7 +95,7 @@ func (m *Exchange) applySwitch(r *event.Record) error {
 
 func (m *Exchange) arm(s *event.Switch) {
 	next := &armed{Switch: *s, seq: m.Seq}
-	next.toEnd = m.openOf(next)
+	next.toEnd = m.OpenOf(s)
 	m.switches[switchOf{s.Key, s.Session}] = next
 }
 
@@ -131,6 +133,18 @@ func (m *Exchange) applySession(r *event.Record, now *armed) error {
 	}
 	m.arm(s)
 	return nil
+}
+
+// Switches returns what is armed, by account, key and kind.
+func (m *Exchange) Switches() (list []event.Switch) {
+	for _, s := range m.switches {
+		list = append(list, s.Switch)
+	}
+	slices.SortFunc(list, func(a, b event.Switch) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Key, b.Key),
+			map[bool]int{true: 1, false: -1}[a.Session])
+	})
+	return list
 }
 
 // SessionsSwitch returns the switch of a key's sessions, if it is armed.
@@ -188,7 +202,7 @@ func (m *Exchange) applySwept(r *event.Record) error {
 	if err := m.mayFire(r, s); err != nil {
 		return fmt.Errorf("order %d of key %d: %w", c.Order, c.Key, err)
 	}
-	if o, _ := m.Open(c.Order); o != nil && !s.concerns(o) {
+	if o, _ := m.Open(c.Order); o != nil && !concerns(&s.Switch, o) {
 		return fmt.Errorf("the switch %+v cancels order %+v", s.Switch, *o)
 	}
 	s.firing = true
@@ -216,6 +230,14 @@ func (m *Exchange) applySettings(r *event.Record) error {
 type mode struct {
 	seq  uint64
 	mode trading.SelfTrade
+}
+
+// SelfTrade returns the mode of the account's orders that name none.
+func (a *Account) SelfTrade() trading.SelfTrade {
+	if len(a.modes) == 0 {
+		return trading.SelfTradeNone
+	}
+	return a.modes[len(a.modes)-1].mode
 }
 
 // ModesBetween returns the modes that an account's setting may have been between two sequences. A

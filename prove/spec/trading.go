@@ -101,11 +101,7 @@ func (m *Exchange) applyOrder(r *event.Record) error {
 	if err := possible(x); err != nil {
 		return err
 	}
-	switch {
-	case expires:
-	case x.Says.PostOnly && x.Says.Asked == 0 && p.Meets(x.Side, x.Price):
-		return fmt.Errorf("order %d is post-only, and takes", o.ID)
-	case p.HasReached(oco):
+	if !expires && p.HasReached(oco) {
 		return fmt.Errorf("the other half of order %d waits for %+v, which the last price %v has "+
 			"reached", o.ID, oco, p.Last)
 	}
@@ -177,6 +173,9 @@ func (m *Exchange) enter(p *Pair, r *event.Record, x *Order, before display) err
 			due.ID)
 	}
 	k, reason := p.Enter(x, r.TimeUs)
+	if reason == trading.CancelledPostOnly && r.Kind != event.KindTriggered {
+		return fmt.Errorf("order %d is post-only, and would take", x.ID)
+	}
 	if !says(m, &o.Price, x.Price) || !says(m, &o.Amount, x.Amount) ||
 		!says(m, &o.Remaining, x.Remaining) || !says(m, &o.RestCancelled, reason != 0) ||
 		r.Kind != event.KindOrder && !says(m, &r.Instructions.Cancelled, reason) {
@@ -268,9 +267,8 @@ func (m *Exchange) takeTrades(p *Pair, r *event.Record, want []event.Trade) erro
 			return fmt.Errorf("trade %d is %+v, not %+v", i+1, *t, want[i])
 		}
 		if m.deciding {
-			for _, p := range m.Pairs {
-				t.ID = max(t.ID, p.lastTrade+1)
-			}
+			_, last := m.LastIDs()
+			t.ID = last + 1
 		}
 		if m.usedTrades[t.ID] || t.ID <= p.lastTrade {
 			return fmt.Errorf("trade %d, after trade %d of %s, or its id is used twice", t.ID,
@@ -304,8 +302,10 @@ func (m *Exchange) applyStop(r *event.Record) error {
 		reason = trading.CancelledExpired
 	}
 	switch {
-	case len(r.Instructions.Prevented) > 0 || x.Says.OCO != (trading.OCO{}):
-		return fmt.Errorf("stop %d has met orders, or is an OCO: %+v", o.ID, r.Instructions)
+	case len(r.Instructions.Prevented) > 0 || x.Says.OCO != (trading.OCO{}) ||
+		!says(m, &o.Remaining, o.Amount):
+		return fmt.Errorf("stop %d of %v, %v remaining, has met orders, or is an OCO: %+v", o.ID,
+			o.Amount, o.Remaining, r.Instructions)
 	case !says(m, &r.Instructions.Cancelled, reason) || !says(m, &o.RestCancelled, reason != 0):
 		return fmt.Errorf("stop %d is cancelled (%v), not %v", o.ID, r.Instructions.Cancelled,
 			reason)
@@ -430,15 +430,22 @@ func (p *Pair) takeTime(timeUs int64) error {
 // the ids of a pair grow.
 func (m *Exchange) takeID(p *Pair, id *uint64, timeUs int64) error {
 	if m.deciding {
-		for _, p := range m.Pairs {
-			*id = max(*id, p.lastOrder+1)
-		}
+		last, _ := m.LastIDs()
+		*id = last + 1
 	}
 	if m.usedIDs[*id] || *id <= p.lastOrder {
 		return fmt.Errorf("id %d, after id %d of %s, or it is used twice", *id, p.lastOrder, p.Name)
 	}
 	m.usedIDs[*id], p.lastOrder = true, *id
 	return p.takeTime(timeUs)
+}
+
+// LastIDs returns the highest ids of all pairs: of an order, a cancel or a change, and of a trade.
+func (m *Exchange) LastIDs() (order, trade uint64) {
+	for _, p := range m.Pairs {
+		order, trade = max(order, p.lastOrder), max(trade, p.lastTrade)
+	}
+	return order, trade
 }
 
 // countUpdate adds a record that trades, or that changes what the book displays: an amount, or the
@@ -499,12 +506,12 @@ func (m *Exchange) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 // change counts from its release on. So the rate just before the newest one fits, too.
 func (m *Exchange) isFee(p *Pair, a *Account, received *big.Int, fee *money.Balance,
 	which func(Rates) money.Rate) bool {
+	if m.deciding && m.feeAccount != nil {
+		*fee = balance(feeOn(received, which(a.Rates(p))))
+	}
 	list := a.rates[p.Number]
 	if len(list) < ratesInFlight {
 		list = append([]Rates{p.Usual}, list...)
-	}
-	if m.deciding && m.feeAccount != nil {
-		*fee = balance(feeOn(received, which(list[len(list)-1])))
 	}
 	for _, r := range list[max(0, len(list)-ratesInFlight):] {
 		if feeOn(received, which(r)).Cmp(Units(*fee)) == 0 {
@@ -512,6 +519,12 @@ func (m *Exchange) isFee(p *Pair, a *Account, received *big.Int, fee *money.Bala
 		}
 	}
 	return false
+}
+
+// Rates returns the account's fees in a pair.
+func (a *Account) Rates(p *Pair) Rates {
+	list := append([]Rates{p.Usual}, a.rates[p.Number]...)
+	return list[len(list)-1]
 }
 
 // ratesInFlight is the number of an account's newest rates that may count.

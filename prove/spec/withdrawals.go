@@ -176,7 +176,7 @@ func (m *Exchange) applyRefusedCode(r *event.Record) error {
 			c.Withdrawal, w.IssuedUs, r.TimeUs, c.Expired, expired)
 	}
 	if c.Expired {
-		m.renewCode(w, r.TimeUs)
+		m.renewCode(w, r.TimeUs, false)
 	} else {
 		w.Tries++
 	}
@@ -194,9 +194,9 @@ func (m *Exchange) IsExpired(w *Withdrawal, timeUs int64) bool {
 }
 
 // renewCode gives a withdrawal a new code, which is to be mailed.
-func (m *Exchange) renewCode(w *Withdrawal, timeUs int64) {
+func (m *Exchange) renewCode(w *Withdrawal, timeUs int64, byHistory bool) {
 	w.Issue++
-	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, false
+	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, byHistory
 	m.sendCode(w, timeUs)
 }
 
@@ -217,8 +217,7 @@ func (m *Exchange) applyHistory(r *event.Record) error {
 		if mail.About == Code {
 			m.Renewed++
 			w := m.Withdrawals[mail.Withdrawal.ID]
-			m.renewCode(w, r.TimeUs)
-			w.Renewed = true
+			m.renewCode(w, r.TimeUs, true)
 		}
 	}
 	return nil
