@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -301,7 +300,7 @@ func (d *differential) compareTops() error {
 		return fmt.Errorf("%d orders, want %d", got, want)
 	}
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		want := levelsOf(&d.slow, side, 5)
+		want := d.slow.Levels(side, 5)
 		d.levels = d.fast.AppendLevels(d.levels[:0], side, 5)
 		if !slices.Equal(d.levels, want) {
 			return fmt.Errorf("top of %v is %+v, want %+v", side, d.levels, want)
@@ -322,7 +321,7 @@ func (d *differential) compareAll() error {
 // sameBook compares a whole book with that of the specification, and checks its own invariants.
 func sameBook(name string, b *Book, slow *spec.Book) error {
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		levels := levelsOf(slow, side, -1)
+		levels := slow.Levels(side, -1)
 		if got := b.AppendLevels(nil, side, -1); !slices.Equal(got, levels) ||
 			b.LevelCount(side) != len(levels) {
 			return fmt.Errorf("%s has %d levels of %v: %+v\nwant %+v", name, b.LevelCount(side),
@@ -416,13 +415,4 @@ func fillsOf(trades []event.Trade) (fills []Fill) {
 			Amount: t.Amount, MakerRemaining: t.MakerRemaining})
 	}
 	return fills
-}
-
-func levelsOf(b *spec.Book, s trading.Side, most int) (levels []trading.Level) {
-	for _, l := range b.Levels(s, most) {
-		low := new(big.Int).And(l.Amount, new(big.Int).SetUint64(math.MaxUint64))
-		levels = append(levels, trading.Level{Price: l.Price, Orders: l.Orders,
-			Amount: money.TotalFromBits(l.Amount.Rsh(l.Amount, 64).Uint64(), low.Uint64())})
-	}
-	return levels
 }

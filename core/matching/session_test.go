@@ -269,23 +269,21 @@ func (d *specified) amend(o, x *spec.Order) outcome {
 	return d.enter(x)
 }
 
-// A session plays wishes to both deciders, and their outcomes to a book that replays them.
+// A session plays wishes to both deciders. What replays their outcomes is the fold, of core/state.
 type session struct {
-	draw    func(n int) int // 0 to n-1
-	fast    decider
-	slow    specified
-	replay  *Book
-	replays *Stops
-	asked   map[uint64]*wish
-	scale   money.Amount // of amounts
-	ids     []uint64
-	step    int
-	seen    map[string]int
+	draw  func(n int) int // 0 to n-1
+	fast  decider
+	slow  specified
+	asked map[uint64]*wish
+	scale money.Amount // of amounts
+	ids   []uint64
+	step  int
+	seen  map[string]int
 }
 
 func newSession(draw func(n int) int) *session {
-	s := &session{draw: draw, asked: map[uint64]*wish{}, replay: New(), replays: NewStops(),
-		fast: decider{book: New(), stops: NewStops()}, scale: 1, seen: map[string]int{}}
+	s := &session{draw: draw, asked: map[uint64]*wish{}, scale: 1, seen: map[string]int{},
+		fast: decider{book: New(), stops: NewStops()}}
 	s.slow.Rules, s.slow.MaxFills = sessionRules, sessionFills
 	if s.one(50) { // so that sums of money buy a part of what there is
 		s.scale = 1e6
@@ -389,9 +387,6 @@ func (s *session) play() error {
 	if err := s.check(w, w.Amount, &got, &want); err != nil {
 		return fmt.Errorf("%+v: %w", *w, err)
 	}
-	if err := s.apply(w, &got); err != nil {
-		return fmt.Errorf("%+v: replay: %w", *w, err)
-	}
 	if !w.cancel && got.refused == "" && !got.gone {
 		asked := *w
 		if asked.amend = false; got.price > 0 {
@@ -409,18 +404,16 @@ func (s *session) play() error {
 	}
 	s.step++
 	if s.step%50 == 25 {
-		s.replay, s.fast.book = cloned(s.replay), cloned(s.fast.book)
+		s.fast.book = cloned(s.fast.book)
 	}
 	if s.step%50 == 0 {
-		s.replay, s.replays = restored(s.replay), restoredStops(s.replays)
 		s.fast.book, s.fast.stops = restored(s.fast.book), restoredStops(s.fast.stops)
 	}
 	if s.step%5 != 0 && s.step > 20 {
 		return nil
 	}
-	return errors.Join(sameStops(s.fast.stops, &s.slow.Market), sameStops(s.replays, &s.slow.Market),
-		sameBook("the book", s.fast.book, &s.slow.Book),
-		sameBook("the replaying book", s.replay, &s.slow.Book))
+	return errors.Join(sameStops(s.fast.stops, &s.slow.Market),
+		sameBook("the book", s.fast.book, &s.slow.Book))
 }
 
 // runOne executes the head of the queue.
@@ -434,21 +427,11 @@ func (s *session) runOne() error {
 		return nil
 	}
 	s.seen["triggered"]++
-	if first, _ := s.replays.Head(); first != head {
-		return fmt.Errorf("replay of stop %+v: the head is %+v", head, first)
-	}
 	x := s.slow.Release()
 	w, open := wish{Order: *x}, x.Remaining
 	want, got := s.slow.enter(x), s.fast.run(head, &w)
-	s.replays.Remove(w.ID)
-	if head.Rests {
-		s.replay.Cancel(w.ID)
-	}
 	if err := s.check(&w, open, &got, &want); err != nil {
 		return fmt.Errorf("triggered %+v: %w", w, err)
-	}
-	if err := s.apply(&w, &got); err != nil {
-		return fmt.Errorf("triggered %+v: replay: %w", w, err)
 	}
 	if got.price > 0 {
 		w.Price = got.price
@@ -503,61 +486,6 @@ func (s *session) count(w *wish, got *outcome) {
 			return g.Maker == f.Maker
 		}))
 	}
-}
-
-// apply replays an outcome: it decides nothing.
-func (s *session) apply(w *wish, out *outcome) error {
-	switch {
-	case out.refused != "" || out.killed:
-		return nil
-	case out.gone:
-		s.replays.Remove(w.ID)
-		s.replay.Cancel(w.ID)
-		return nil
-	case out.inPlace:
-		s.replay.Amend(w.ID, w.Amount, w.Says.Display)
-		return nil
-	case w.cancel:
-		return nil
-	case w.waits():
-		s.replays.Remove(w.ID)
-		s.replays.Add(w.stop())
-		return nil
-	case w.amend:
-		s.replays.Remove(w.ID)
-		s.replay.Cancel(w.ID)
-	}
-	prevented := out.Prevented
-	for i := 0; ; i++ {
-		for ; len(prevented) > 0 && prevented[0].Before == i; prevented = prevented[1:] {
-			if next, _ := s.replay.Next(w.Side.Opposite()); next != prevented[0].Order {
-				return fmt.Errorf("prevented was %+v, next is %+v", prevented[0], next)
-			}
-			s.replay.Cancel(prevented[0].Order.ID)
-			s.replays.Remove(prevented[0].Order.ID)
-		}
-		if i == len(out.Fills) {
-			break
-		}
-		f := out.Fills[i]
-		after, err := s.replay.Fill(f.Maker, f.Price, f.Amount)
-		if err != nil || after.Remaining != f.MakerRemaining || after.ID != f.Maker {
-			return fmt.Errorf("fill %+v leaves %+v, %w", f, after, err)
-		}
-		if after.Remaining == 0 {
-			s.replays.Remove(f.Maker)
-		}
-	}
-	if low, high := out.span(); high > 0 {
-		s.replays.Trade(low, high, w.Side)
-	}
-	if out.rests {
-		s.replay.AddIceberg(w.rests(out.price, out.Rest))
-		if stop, waits := w.second(); waits {
-			s.replays.Add(stop)
-		}
-	}
-	return nil
 }
 
 // sessionMust is what all sessions together must have had.

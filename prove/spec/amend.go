@@ -72,7 +72,8 @@ func (m *Exchange) applyAmended(r *event.Record) error {
 		return fmt.Errorf("order %d loses its place in a halt", o.ID)
 	}
 	p.Market.Cancel(x)
-	x.Price, x.Amount, x.Remaining, x.Says = asked, o.Amount, o.Amount-filled, is
+	x.Price, x.Amount, x.Remaining = asked, o.Amount, o.Amount-filled
+	x.instruct(&is)
 	return m.enter(p, r, x, before)
 }
 

@@ -54,9 +54,17 @@ func (o *Order) Packed() trading.Packed {
 	}
 	x := trading.Instructed{Instructions: o.Says, Trigger: o.Trigger, Triggered: o.Triggered}
 	if o.value != nil {
-		x.Value = balance(o.value)
+		x.Value = money.BalanceFromBits(bits(o.value))
 	}
 	return x.Pack()
+}
+
+// instruct gives an order other instructions. One that has become plain forgets the sum of its
+// trades.
+func (o *Order) instruct(is *trading.Instructions) {
+	if o.Says = *is; o.isPlain() && o.value != nil {
+		o.value, o.unsummed = nil, true
+	}
 }
 
 // ends notes why an order with instructions was cancelled. Of a plain one nothing says so.
@@ -77,13 +85,6 @@ func (o *Order) spends(p money.Price, n money.Amount) {
 		sum.Add(sum, o.value)
 	}
 	o.value = sum
-}
-
-// A Level is the amount that rests at one price, without what the book hides.
-type Level struct {
-	Price  money.Price
-	Amount *big.Int // units of 1e-8
-	Orders int
 }
 
 // A Book has the resting orders of one pair. On each side the order that trades next is first.
@@ -144,17 +145,20 @@ func (b *Book) Remove(o *Order) {
 	*list = slices.DeleteFunc(*list, func(other *Order) bool { return other == o })
 }
 
-// Levels returns the best prices of a side, best first, at most so many; -1: all.
-func (b *Book) Levels(s trading.Side, most int) (list []Level) {
+// Levels returns the best prices of a side, best first, at most so many, -1: all. A level is the
+// amount that rests at one price, without what the book hides.
+func (b *Book) Levels(s trading.Side, most int) (list []trading.Level) {
+	sum := new(big.Int)
 	for _, o := range *b.side(s) {
 		if n := len(list); n == 0 || list[n-1].Price != o.Price {
 			if n == most {
 				break
 			}
-			list = append(list, Level{Price: o.Price, Amount: new(big.Int)})
+			list = append(list, trading.Level{Price: o.Price})
+			sum.SetInt64(0)
 		}
 		l := &list[len(list)-1]
-		l.Amount.Add(l.Amount, big.NewInt(int64(o.Shown)))
+		l.Amount = money.TotalFromBits(bits(sum.Add(sum, big.NewInt(int64(o.Shown)))))
 		l.Orders++
 	}
 	return list
@@ -199,7 +203,7 @@ type Taking struct {
 	Trades    []event.Trade       // as their records must read, but for ids and fees
 	Prevented []trading.Prevented // as their records must read, but for the cancels' ids
 	Rest      money.Amount        // of the taker's amount
-	Money     *big.Int            // what is left of the taker's
+	Money     *big.Int            // what is left of the taker's; nil: it had none
 	End       End
 	// Gone are the orders that have left the book, in their order. What remains of one is 0, but of
 	// the account's own that were taken out.
@@ -311,7 +315,7 @@ func (b *Book) slide(side trading.Side, price, tick money.Price) (slid money.Pri
 
 // A display is what a book shows: its levels, and its orders by their places.
 type display struct {
-	levels [2][]Level
+	levels [2][]trading.Level
 	orders [2][]shownOrder
 }
 
@@ -332,21 +336,21 @@ func (b *Book) display() (d display) {
 }
 
 // changes returns the prices of a side with another amount than before.
-func changes(side trading.Side, before, after []Level) (list []Change) {
-	has := func(levels []Level, l Level) bool {
-		return slices.ContainsFunc(levels, func(o Level) bool {
-			return o.Price == l.Price && o.Amount.Cmp(l.Amount) == 0
-		})
-	}
-	for _, l := range after {
-		if !has(before, l) {
-			list = append(list, Change{side, l.Price, l.Amount})
-		}
-	}
-	for _, l := range before {
-		if !slices.ContainsFunc(after, func(o Level) bool { return o.Price == l.Price }) {
-			list = append(list, Change{side, l.Price, new(big.Int)})
+func changes(side trading.Side, before, after []trading.Level) (list []Change) {
+	for _, l := range slices.Concat(before, after) {
+		was, is := amountAt(before, l.Price), amountAt(after, l.Price)
+		if c := (Change{side, l.Price, is}); was != is && !slices.Contains(list, c) {
+			list = append(list, c)
 		}
 	}
 	return list
+}
+
+func amountAt(levels []trading.Level, p money.Price) (amount money.Total) {
+	for _, l := range levels {
+		if l.Price == p {
+			amount = l.Amount
+		}
+	}
+	return amount
 }

@@ -23,10 +23,10 @@ func Units(b money.Balance) *big.Int {
 	return n.Or(n, new(big.Int).SetUint64(lo))
 }
 
-// balance returns units as a balance.
-func balance(units *big.Int) money.Balance {
-	low := new(big.Int).And(units, new(big.Int).SetUint64(math.MaxUint64))
-	return money.BalanceFromBits(new(big.Int).Rsh(units, 64).Uint64(), low.Uint64())
+// bits returns the halves of a number.
+func bits(n *big.Int) (high, low uint64) {
+	return new(big.Int).Rsh(n, 64).Uint64(),
+		new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
 }
 
 func ofAmount(a money.Amount) *big.Int { return new(big.Int).Mul(big.NewInt(int64(a)), perAmount) }

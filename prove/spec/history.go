@@ -76,9 +76,7 @@ func Candles(trades []Trade, seconds int64) (list []Candle) {
 		c := &list[len(list)-1]
 		volume.Add(volume, big.NewInt(int64(t.Amount)))
 		c.High, c.Low, c.Close = max(c.High, t.Price), min(c.Low, t.Price), t.Price
-		high, low := new(big.Int).Rsh(volume, 64),
-			new(big.Int).And(volume, new(big.Int).SetUint64(^uint64(0)))
-		c.Volume = money.TotalFromBits(high.Uint64(), low.Uint64())
+		c.Volume = money.TotalFromBits(bits(volume))
 	}
 	return list
 }

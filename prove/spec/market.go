@@ -197,7 +197,8 @@ func (k *Market) Release() *Order {
 // amount comes out of what the book hides first.
 func (k *Market) Lower(x *Order, amount money.Amount, says *trading.Instructions) {
 	x.Remaining -= x.Amount - amount
-	x.Amount, x.Shown, x.Says = amount, min(x.Shown, x.Remaining), *says
+	x.Amount, x.Shown = amount, min(x.Shown, x.Remaining)
+	x.instruct(says)
 }
 
 // waitsFor returns the trigger that an open order waits for; the zero Trigger: none.

@@ -55,24 +55,19 @@ type BookUpdate struct {
 	Remaining money.Amount // what rests, or rested, as far as the book shows it
 	Trades    []event.Trade
 	Changed   []Change
-	Sides     [2][]Level // the whole depth after the record
+	Sides     [2][]trading.Level // the whole depth after the record
 }
 
 // A Change is the amount at a price after an update.
 type Change struct {
 	Side   trading.Side
 	Price  money.Price
-	amount *big.Int
+	amount money.Total
 }
 
 // AmountAt returns the amount at a price after the update.
-func (u *BookUpdate) AmountAt(s trading.Side, p money.Price) *big.Int {
-	for _, l := range u.Sides[s-1] {
-		if l.Price == p {
-			return l.Amount
-		}
-	}
-	return new(big.Int)
+func (u *BookUpdate) AmountAt(s trading.Side, p money.Price) money.Total {
+	return amountAt(u.Sides[s-1], p)
 }
 
 // Open returns an open order with its pair, or nil.
@@ -280,9 +275,6 @@ func (m *Exchange) takeTrades(p *Pair, r *event.Record, want []event.Trade) erro
 		}
 		m.Trades = append(m.Trades, Trade{m.Seq, r.TimeUs, p.Number, o.Side, o.Account, o.ID, *t})
 		m.touched = append(m.touched, t.MakerAccount)
-	}
-	if o.FeeAccount != 0 {
-		m.touched = append(m.touched, o.FeeAccount)
 	}
 	return nil
 }
@@ -498,6 +490,7 @@ func (m *Exchange) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 		}
 		fee.of.debit(fee.currency, fee.n)
 		m.feeAccount.credit(fee.currency, fee.n)
+		m.touched = append(m.touched, o.FeeAccount)
 	}
 	return nil
 }
@@ -507,7 +500,7 @@ func (m *Exchange) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 func (m *Exchange) isFee(p *Pair, a *Account, received *big.Int, fee *money.Balance,
 	which func(Rates) money.Rate) bool {
 	if m.deciding && m.feeAccount != nil {
-		*fee = balance(feeOn(received, which(a.Rates(p))))
+		*fee = money.BalanceFromBits(bits(feeOn(received, which(a.Rates(p)))))
 	}
 	list := a.rates[p.Number]
 	if len(list) < ratesInFlight {
