@@ -31,23 +31,6 @@ const sessionFills = 12
 // waits reports whether the order is to wait for its trigger outside the book.
 func (w *wish) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
 
-// rests returns what rests of the order, with what the book hides of it at first.
-func (w *wish) rests(price money.Price, rest money.Amount) (trading.Order, Iceberg) {
-	o := orderOf(&w.Order)
-	o.Price, o.Remaining = price, rest
-	if display := w.Says.Display; display > 0 && display < rest {
-		return o, Iceberg{display, rest - display}
-	}
-	return o, Iceberg{}
-}
-
-// second returns the stop of a one-cancels-other order.
-func (w *wish) second() (stop Stop, waits bool) {
-	return Stop{Order: trading.Order{ID: w.ID, Account: w.Account, Side: w.Side},
-		Trigger: trading.Trigger{Price: w.Says.OCO.Trigger, When: trading.Fall},
-		Rests:   true}, w.Says.OCO != (trading.OCO{}) && !w.Triggered
-}
-
 func (w *wish) stop() Stop {
 	o := orderOf(&w.Order)
 	o.Remaining = o.Amount
@@ -135,9 +118,14 @@ func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
 		d.stops.Trade(low, high, w.Side)
 	}
 	if out.rests = out.End == EndNoMaker && !i.IOC && !i.FOK; out.rests {
-		d.book.AddIceberg(w.rests(out.price, out.Rest))
-		if stop, waits := w.second(); waits {
-			d.stops.Add(stop)
+		o, ice := orderOf(&w.Order), Iceberg{Display: i.Display}
+		o.Price, o.Remaining = out.price, out.Rest
+		if ice.Display > 0 {
+			ice.Hidden = max(0, o.Remaining-ice.Display)
+		}
+		d.book.AddIceberg(o, ice)
+		if i.OCO != (trading.OCO{}) && !w.Triggered {
+			d.stops.Add(stopOf(&w.Order)) // its other half
 		}
 	}
 	return out

@@ -29,14 +29,19 @@ type decider struct {
 }
 
 func newDecider(s *State, pick func(n int) int) *decider {
-	usual := spec.Rules{Usual: spec.Rates{Maker: 100_000, Taker: 200_001}, StopCollar: 10_000_000}
-	d := &decider{s: s, pick: pick, timeUs: 1000, newest: map[uint32]uint64{},
-		x: spec.New(1, map[string]spec.Rules{"BTC_USD": usual, "ETH_USD": usual})}
-	d.x.CodeValid = 30 * time.Microsecond
-	if d.pick(4) > 0 {
-		d.x.FeeAccount = "house"
+	x := specification(1 + pick(5))
+	if pick(4) == 3 {
+		x.FeeAccount = ""
 	}
-	return d
+	return &decider{s: s, x: x, pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
+}
+
+// specification returns the exchange of the histories that are drawn, before its first record.
+func specification(maxFills int) *spec.Exchange {
+	usual := spec.Rules{Usual: spec.Rates{Maker: 100_000, Taker: 200_001}, StopCollar: 10_000_000}
+	x := spec.New(maxFills, map[string]spec.Rules{"BTC_USD": usual, "ETH_USD": usual})
+	x.CodeValid, x.FeeAccount = 30*time.Microsecond, "house"
+	return x
 }
 
 // founding returns the records that every history begins with: three currencies, two pairs, three
@@ -66,9 +71,6 @@ func (d *decider) next() event.Record {
 	d.timeUs += int64(d.pick(3))
 	if d.pick(15) == 14 {
 		d.timeUs += 6e6 // switches count in seconds
-	}
-	for _, p := range d.x.Pairs {
-		p.MaxFills = 1 + d.pick(5)
 	}
 	r := event.Record{TimeUs: d.timeUs}
 	if d.due(&r) && d.x.Decide(&r) == nil {

@@ -153,10 +153,15 @@ func inText(e Effects) string {
 
 func TestEqualHistoriesHaveEqualImagesAndEveryRecordChangesThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		records := drawHistory(t, 30, nil)
+		records, d := drawDecider(t, 30, nil)
 		a, b := New(), New()
 		last := a.Hash()
+		x := specification(d.x.MaxFills)
+		x.FeeAccount = d.x.FeeAccount
 		for _, r := range records {
+			if err := x.Apply(&r); err != nil {
+				t.Fatalf("what the specification decides is refused by it: %v", err)
+			}
 			apply(t, a, r)
 			if a.Hash() == last {
 				t.Fatalf("%+v leaves no trace", r)
