@@ -105,19 +105,14 @@ func (s *sim) sameWallet(l *life, w *wallet, before uint64, known bool) error {
 }
 
 func sameFunds(got []ledger.Holding, want spec.Funds) error {
-	for i, f := range want {
-		at := slices.IndexFunc(got, func(h ledger.Holding) bool { return int(h.Currency) == i+1 })
-		var h ledger.Holding
-		if at >= 0 {
-			h = got[at]
-		}
-		if spec.Units(h.Balance).Cmp(f.Balance) != 0 ||
-			spec.Units(h.Reserve).Cmp(f.Reserve) != 0 {
-			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v",
-				spec.Units(h.Balance), i+1, spec.Units(h.Reserve), f.Balance, f.Reserve)
-		}
+	var w ledger.Wallet
+	for _, h := range got {
+		w.Put(h)
 	}
-	return nil
+	return want.Same(func(currency uint16) (balance, reserve money.Balance) {
+		h := w.Get(currency)
+		return h.Balance, h.Reserve
+	})
 }
 
 // sameState compares a fold with the model at its sequence.

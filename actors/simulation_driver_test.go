@@ -588,40 +588,15 @@ func (j *journal) waiting() bool {
 
 // durable is told of each batch that has become durable: the model follows.
 func (s *sim) durable(prev, next uint64, data []byte) {
-	if prev != s.model.Seq {
-		s.violate("the journal goes on at %d, after record %d", prev, s.model.Seq)
-		return
-	}
 	s.batches = append(s.batches, durableBatch{prev, next, data})
-	b, err := event.OpenBatch(data)
-	if err != nil {
-		s.violate("batch (%d, %d]: %v", prev, next, err)
-		return
-	}
-	if b.Prev != prev || b.Prev+uint64(b.Count) != next {
-		s.violate("a batch says it is (%d, %d], and is stored as (%d, %d]", b.Prev,
-			b.Prev+uint64(b.Count), prev, next)
-		return
-	}
-	for rest := b.Records; len(rest) > 0; {
-		var r event.Record // one that the model may keep
-		before := rest
-		if rest, err = r.Decode(rest); err == nil {
-			err = s.model.Apply(&r)
-		}
-		if err != nil {
-			s.violate("%v", err)
-			return
-		}
-		record := string(before[:len(before)-len(rest)])
+	if err := s.model.ApplyBatch(prev, next, data, func(r *event.Record, record string) {
 		s.records[record] = append(s.records[record], s.model.Seq)
 		s.equal[record] = append(s.equal[record], s.model.Seq)
 		s.unnamed = s.unnamed && r.Kind != event.KindHistory
-		s.recorded(&r)
+		s.recorded(r)
 		s.withinLimits()
-	}
-	if s.model.Seq != next {
-		s.violate("batch (%d, %d] ends at %d", prev, next, s.model.Seq)
+	}); err != nil {
+		s.violate("%v", err)
 	}
 }
 

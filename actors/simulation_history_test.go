@@ -223,14 +223,7 @@ func (s *sim) rewind(seq uint64) {
 		s.model.ReadNonces
 	s.model = m
 	for _, b := range s.batches {
-		opened, err := event.OpenBatch(b.data)
-		for rest := opened.Records; err == nil && len(rest) > 0; {
-			var r event.Record
-			if rest, err = r.Decode(rest); err == nil {
-				err = m.Apply(&r)
-			}
-		}
-		if err != nil {
+		if err := m.ApplyBatch(b.prev, b.next, b.data, func(*event.Record, string) {}); err != nil {
 			s.violate("the records up to the backup at %d: %w", seq, err)
 			return
 		}

@@ -197,7 +197,8 @@ func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint
 			return errors.Join(fmt.Errorf("the history is at %d", at), err)
 		}
 	case *committed.NewestTrades:
-		want := slices.DeleteFunc(s.tradesUpTo(q.Seq), func(t persistence.Trade) bool { return t.Pair != q.Pair })
+		want := slices.DeleteFunc(s.tradesUpTo(q.Seq),
+			func(t persistence.Trade) bool { return t.Pair != q.Pair })
 		slices.Reverse(want)
 		if q.Complete && !slices.Equal(q.Trades, want) {
 			return fmt.Errorf("trades %v are not %v", q.Trades, want)

@@ -69,12 +69,12 @@ var (
 
 const differentialMessages = 20_000
 
-// TestBookAgreesWithNaive plays the same messages to three books: that of the
-// specification, the book, and a second book that replays: it applies the fills and rests of the first. After every message it
-// compares the message's results, best prices, the top five levels of both sides, the counts of
-// orders and levels, and the order concerned. After every 500th it compares all levels, all orders
-// and the replaying book, and checks the books' own invariants. After every 5,000th a book that is
-// restored from Orders replaces the replaying one.
+// TestBookAgreesWithNaive plays the same messages to three books: that of the specification, the
+// book, and a second book that replays: it applies the fills and rests of the first. After every
+// message it compares the message's results, best prices, the top five levels of both sides, the
+// counts of orders and levels, and the order concerned. After every 500th it compares all levels,
+// all orders and the replaying book, and checks the books' own invariants. After every 5,000th a
+// book that is restored from Orders replaces the replaying one.
 //
 // MATCHING_SEED=n plays seed n alone; any number is a seed.
 func TestBookAgreesWithNaive(t *testing.T) {

@@ -85,12 +85,11 @@ func differsInMoney(s *State, x *spec.Exchange) string {
 		}
 	}
 	for i, a := range s.Accounts() {
-		for n, f := range x.Accounts[i].At(x.Seq) {
-			h := a.Wallet.Get(uint16(n + 1))
-			if spec.Units(h.Balance).Cmp(f.Balance) != 0 ||
-				spec.Units(h.Reserve).Cmp(f.Reserve) != 0 {
-				return fmt.Sprintf("account %s has %+v of currency %d, want %v", a.Name, h, n+1, f)
-			}
+		if err := x.Accounts[i].At(x.Seq).Same(func(n uint16) (balance, reserve money.Balance) {
+			h := a.Wallet.Get(n)
+			return h.Balance, h.Reserve
+		}); err != nil {
+			return fmt.Sprintf("account %s: %v", a.Name, err)
 		}
 	}
 	return ""

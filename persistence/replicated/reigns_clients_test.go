@@ -291,20 +291,14 @@ func (c *client) see(d *desk, key *directory.Key) (err error) {
 }
 
 func sameFunds(got []ledger.Holding, want spec.Funds) error {
-	for i, f := range want {
-		var h ledger.Holding
-		for _, g := range got {
-			if int(g.Currency) == i+1 {
-				h = g
-			}
-		}
-		if spec.Units(h.Balance).Cmp(f.Balance) != 0 ||
-			spec.Units(h.Reserve).Cmp(f.Reserve) != 0 {
-			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v", h.Balance,
-				i+1, h.Reserve, f.Balance, f.Reserve)
-		}
+	var w ledger.Wallet
+	for _, h := range got {
+		w.Put(h)
 	}
-	return nil
+	return want.Same(func(currency uint16) (balance, reserve money.Balance) {
+		h := w.Get(currency)
+		return h.Balance, h.Reserve
+	})
 }
 
 func sameOrders(got []committed.Order, want map[uint64]spec.Order) error {

@@ -76,26 +76,10 @@ func (j *judge) top() uint64 {
 }
 
 func (j *judge) batch(e *machine.Entry) {
-	b, err := event.OpenBatch(e.Batch)
-	if err != nil {
-		j.fail("batch (%d, %d]: %v", e.Prev, e.Next, err)
-		return
-	}
-	for rest := b.Records; len(rest) > 0; {
-		var r event.Record // one that the model may keep
-		before := rest
-		if rest, err = r.Decode(rest); err == nil {
-			err = j.model.Apply(&r)
-		}
-		if err != nil {
-			j.fail("%v", err)
-			return
-		}
-		record := string(before[:len(before)-len(rest)])
+	if err := j.model.ApplyBatch(e.Prev, e.Next, e.Batch, func(_ *event.Record, record string) {
 		j.records[record] = append(j.records[record], j.model.Seq)
-	}
-	if j.model.Seq != e.Next {
-		j.fail("batch (%d, %d] ends at %d", e.Prev, e.Next, j.model.Seq)
+	}); err != nil {
+		j.fail("%v", err)
 	}
 }
 

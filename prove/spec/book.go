@@ -2,6 +2,7 @@ package spec
 
 import (
 	"math/big"
+	"math/bits"
 	"slices"
 
 	"exchange/core/event"
@@ -54,7 +55,7 @@ func (o *Order) Packed() trading.Packed {
 	}
 	x := trading.Instructed{Instructions: o.Says, Trigger: o.Trigger, Triggered: o.Triggered}
 	if o.value != nil {
-		x.Value = money.BalanceFromBits(bits(o.value))
+		x.Value = money.BalanceFromBits(halves(o.value))
 	}
 	return x.Pack()
 }
@@ -148,17 +149,19 @@ func (b *Book) Remove(o *Order) {
 // Levels returns the best prices of a side, best first, at most so many, -1: all. A level is the
 // amount that rests at one price, without what the book hides.
 func (b *Book) Levels(s trading.Side, most int) (list []trading.Level) {
-	sum := new(big.Int)
+	var high, low, carry uint64 // of the sum at a price
 	for _, o := range *b.side(s) {
 		if n := len(list); n == 0 || list[n-1].Price != o.Price {
 			if n == most {
 				break
 			}
 			list = append(list, trading.Level{Price: o.Price})
-			sum.SetInt64(0)
+			high, low = 0, 0
 		}
+		low, carry = bits.Add64(low, uint64(o.Shown), 0)
+		high += carry
 		l := &list[len(list)-1]
-		l.Amount = money.TotalFromBits(bits(sum.Add(sum, big.NewInt(int64(o.Shown)))))
+		l.Amount = money.TotalFromBits(high, low)
 		l.Orders++
 	}
 	return list

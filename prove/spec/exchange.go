@@ -168,6 +168,35 @@ func (m *Exchange) Apply(r *event.Record) error {
 	return nil
 }
 
+// ApplyBatch takes the next batch of the journal, as it is stored, and tells of each of its records
+// and that record's bytes, once it is applied.
+func (m *Exchange) ApplyBatch(prev, next uint64, batch []byte,
+	tell func(r *event.Record, stored string)) error {
+	b, err := event.OpenBatch(batch)
+	switch {
+	case err != nil:
+		return fmt.Errorf("batch (%d, %d]: %w", prev, next, err)
+	case prev != m.Seq || b.Prev != prev || b.Prev+uint64(b.Count) != next:
+		return fmt.Errorf("a batch says it is (%d, %d], and is stored as (%d, %d] after record %d",
+			b.Prev, b.Prev+uint64(b.Count), prev, next, m.Seq)
+	}
+	for rest := b.Records; len(rest) > 0; {
+		var r event.Record // one that the exchange may keep
+		before := rest
+		if rest, err = r.Decode(rest); err == nil {
+			err = m.Apply(&r)
+		}
+		if err != nil {
+			return err
+		}
+		tell(&r, string(before[:len(before)-len(rest)]))
+	}
+	if m.Seq != next {
+		return fmt.Errorf("batch (%d, %d] ends at %d", prev, next, m.Seq)
+	}
+	return nil
+}
+
 func (m *Exchange) apply(r *event.Record) error {
 	switch r.Kind {
 	case event.KindCurrency:

@@ -23,8 +23,8 @@ func Units(b money.Balance) *big.Int {
 	return n.Or(n, new(big.Int).SetUint64(lo))
 }
 
-// bits returns the halves of a number.
-func bits(n *big.Int) (high, low uint64) {
+// halves returns the halves of a number.
+func halves(n *big.Int) (high, low uint64) {
 	return new(big.Int).Rsh(n, 64).Uint64(),
 		new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
 }
@@ -51,6 +51,18 @@ func (f Funds) String() string {
 		s += fmt.Sprintf("%d: %v/%v ", i+1, h.Balance, h.Reserve)
 	}
 	return s
+}
+
+// Same returns an error if an account does not have this money. has tells what it has.
+func (f Funds) Same(has func(currency uint16) (balance, reserve money.Balance)) error {
+	for i, want := range f {
+		balance, reserve := has(uint16(i + 1))
+		if Units(balance).Cmp(want.Balance) != 0 || Units(reserve).Cmp(want.Reserve) != 0 {
+			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v",
+				Units(balance), i+1, Units(reserve), want.Balance, want.Reserve)
+		}
+	}
+	return nil
 }
 
 // needs returns the money that an order reserves, and its currency.

@@ -76,7 +76,7 @@ func Candles(trades []Trade, seconds int64) (list []Candle) {
 		c := &list[len(list)-1]
 		volume.Add(volume, big.NewInt(int64(t.Amount)))
 		c.High, c.Low, c.Close = max(c.High, t.Price), min(c.Low, t.Price), t.Price
-		c.Volume = money.TotalFromBits(bits(volume))
+		c.Volume = money.TotalFromBits(halves(volume))
 	}
 	return list
 }

@@ -25,22 +25,27 @@ const (
 	KeysLost
 )
 
-// mostMails are how many mails wait for one account at most, of a refusal and of changes.
+// mostRefusals and mostChanges are how many mails about refusals, and about changes of it, wait for
+// one account at most.
 const mostRefusals, mostChanges = 100, 20
 
-// send adds a mail. If there are too many of its kind, the oldest goes.
+// send adds a mail. If too many of its kind wait, the oldest goes.
 func (m *Exchange) send(x Mail) {
 	m.LastMail++
 	x.ID = m.LastMail
 	m.Mails = append(m.Mails, x)
-	var same []Mail
+	kind, most := func(o Mail) Subject { return min(o.About, FormerAddress) }, mostChanges
+	if x.About == Refusal {
+		most = mostRefusals
+	}
+	var same []uint64
 	for _, o := range m.Mails {
-		if o.Account == x.Account && o.About != Code && (o.About > Refusal) == (x.About > Refusal) {
-			same = append(same, o)
+		if o.Account == x.Account && kind(o) == kind(x) {
+			same = append(same, o.ID)
 		}
 	}
-	if x.About == Refusal && len(same) > mostRefusals || x.About > Refusal && len(same) > mostChanges {
-		m.dropMails(func(o *Mail) bool { return o.ID == same[0].ID })
+	if x.About != Code && len(same) > most {
+		m.dropMails(func(o *Mail) bool { return o.ID == same[0] })
 	}
 }
 

@@ -500,7 +500,7 @@ func (m *Exchange) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 func (m *Exchange) isFee(p *Pair, a *Account, received *big.Int, fee *money.Balance,
 	which func(Rates) money.Rate) bool {
 	if m.deciding && m.feeAccount != nil {
-		*fee = money.BalanceFromBits(bits(feeOn(received, which(a.Rates(p)))))
+		*fee = money.BalanceFromBits(halves(feeOn(received, which(a.Rates(p)))))
 	}
 	list := a.rates[p.Number]
 	if len(list) < ratesInFlight {
