@@ -120,6 +120,19 @@ func restoredStops(s *Stops) *Stops {
 	return r
 }
 
+// waitIn lets a stop wait in the specification, too.
+func waitIn(k *spec.Market, w *Stop) {
+	o := &spec.Order{ID: w.Order.ID, Account: 1, Side: w.Order.Side, Price: 5, Amount: 2,
+		Remaining: 2}
+	if w.Rests {
+		o.Says.OCO.Trigger = w.Trigger.Price
+		k.Rest(o)
+	} else {
+		o.Trigger = w.Trigger
+		k.Wait(o)
+	}
+}
+
 // TestStopsAgreeWithALoopOverAll plays random stops, removals and trades, and compares the stops
 // with a list that is searched as a whole. Now and then the stops are restored from themselves.
 func TestStopsAgreeWithALoopOverAll(t *testing.T) {
@@ -143,16 +156,11 @@ func TestStopsAgreeWithALoopOverAll(t *testing.T) {
 					id = 1<<40 - uint64(step)
 				}
 				w := stop(id, trading.Rise+trading.Direction(rng.IntN(2)), price())
-				o := &spec.Order{ID: id, Account: 1, Side: w.Order.Side, Price: 5, Amount: 2,
-					Remaining: 2, Trigger: w.Trigger}
 				if w.Rests = rng.IntN(5) == 0; w.Rests {
 					w.Order = trading.Order{ID: id, Account: 1, Side: trading.Sell}
-					w.Trigger.When, o.Side = trading.Fall, trading.Sell
-					o.Trigger, o.Says.OCO.Trigger = trading.Trigger{}, w.Trigger.Price
-					slow.Rest(o)
-				} else {
-					slow.Wait(o)
+					w.Trigger.When = trading.Fall
 				}
+				waitIn(slow, &w)
 				s.Add(w)
 			case k < 17:
 				id := uint64(rng.IntN(step + 1))

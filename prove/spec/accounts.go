@@ -153,9 +153,9 @@ func (m *Exchange) applyRevoked(e *event.KeyRevoked, timeUs int64) error {
 	k.Revoked = true
 	a := m.Accounts[k.Account-1]
 	if e.Lost && a.Email != "" && !slices.ContainsFunc(m.Mails, func(x Mail) bool {
-		return x.Account == a.ID && x.About == KeysLost
+		return x.Account == a.ID && x.About == keysLost
 	}) {
-		m.send(Mail{TimeUs: timeUs, Account: a.ID, About: KeysLost, To: a.Email})
+		m.send(Mail{TimeUs: timeUs, Account: a.ID, About: keysLost, To: a.Email})
 	}
 	return nil
 }

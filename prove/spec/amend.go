@@ -55,9 +55,9 @@ func (m *Exchange) applyAmended(r *event.Record) error {
 	}
 	filled := x.Amount - x.Remaining
 	switch kept := o.Price == x.Price && o.Amount <= x.Amount; {
-	case !x.Queued && !x.Triggered && p.HasReached(is.OCO):
+	case !x.Queued && !x.Triggered && p.hasReached(is.OCO):
 		return fmt.Errorf("the other half of order %d is amended to %+v, which the last price %v "+
-			"has reached", o.ID, is.OCO, p.Last)
+			"has reached", o.ID, is.OCO, p.last)
 	case o.Amount <= filled:
 		return fmt.Errorf("order %d is amended to %v, and %v of it is filled", o.ID, o.Amount,
 			filled)
@@ -95,7 +95,7 @@ func (m *Exchange) decideEnd(r *event.Record, x *Order) {
 // amendedInBand returns an error if a change moves a price, or the reference of one, so that it is
 // beyond the pair's band.
 func (m *Exchange) amendedInBand(p *Pair, r *event.Record, x *Order, asked money.Price) error {
-	price, reference, oco := asked, p.Last, r.Instructions.OCO
+	price, reference, oco := asked, p.last, r.Instructions.OCO
 	switch {
 	case x.Waits && (r.Order.Price != x.Price || r.Trigger != x.Trigger):
 		price, reference = r.Order.Price, r.Trigger.Price
@@ -156,9 +156,9 @@ func (m *Exchange) amendWaiting(p *Pair, r *event.Record, x *Order,
 		return fmt.Errorf("stop %d is amended to %+v", o.ID, o)
 	case r.Trigger.When != x.Trigger.When:
 		return fmt.Errorf("stop %d is amended from %+v to %+v", o.ID, x.Trigger, r.Trigger)
-	case !x.Queued && reaches(r.Trigger, p.Last):
+	case !x.Queued && reaches(r.Trigger, p.last):
 		return fmt.Errorf("stop %d is amended to wait for %+v, which the last price %v has reached",
-			o.ID, r.Trigger, p.Last)
+			o.ID, r.Trigger, p.last)
 	}
 	x.Price, x.Amount, x.Remaining, x.Says, x.Trigger = o.Price, o.Amount, o.Amount, *is,
 		r.Trigger

@@ -180,14 +180,15 @@ func (b *Book) Meets(side trading.Side, limit money.Price) bool {
 
 // A Taker is an order that enters its book.
 type Taker struct {
-	Account   uint32
-	Side      trading.Side
-	Limit     money.Price
-	Amount    money.Amount // most that it takes
-	SelfTrade trading.SelfTrade
-	Money     *big.Int     // that it may spend; nil: its amount alone bounds it
-	Step      money.Amount // of which each amount that it buys for its money is a multiple
-	Most      int          // trades and preventions together
+	Side   trading.Side
+	Limit  money.Price
+	Amount money.Amount // most that it takes
+	Most   int          // trades and preventions together
+
+	account   uint32
+	selfTrade trading.SelfTrade
+	money     *big.Int     // that it may spend; nil: its amount alone bounds it
+	step      money.Amount // of which each amount that it buys for its money is a multiple
 }
 
 // An End says why a taker takes no more.
@@ -213,8 +214,8 @@ type Taking struct {
 	Gone []*Order
 }
 
-// Bought returns the amount that the taker has taken.
-func (k *Taking) Bought() (n money.Amount) {
+// bought returns the amount that the taker has taken.
+func (k *Taking) bought() (n money.Amount) {
 	for _, t := range k.Trades {
 		n += t.Amount
 	}
@@ -223,13 +224,13 @@ func (k *Taking) Bought() (n money.Amount) {
 
 // Match fills an order from the other side, one resting order after the other.
 func (b *Book) Match(t Taker) Taking {
-	k := Taking{Rest: t.Amount, Money: t.Money}
+	k := Taking{Rest: t.Amount, Money: t.money}
 	var last money.Price // of the order that it met last
 	wants := func() money.Amount {
 		if k.Money == nil {
 			return k.Rest
 		}
-		return min(k.Rest, buys(k.Money, last, t.Step))
+		return min(k.Rest, buys(k.Money, last, t.step))
 	}
 	makers := b.side(t.Side.Opposite())
 	for k.Rest > 0 && len(*makers) > 0 && crosses(t.Side, t.Limit, (*makers)[0].Price) {
@@ -243,14 +244,14 @@ func (b *Book) Match(t Taker) Taking {
 			k.End = MaxFills
 			return k
 		}
-		if t.SelfTrade != trading.SelfTradeNone && m.Account == t.Account {
-			if t.SelfTrade != trading.SelfTradeCancelNewest {
+		if t.selfTrade != trading.SelfTradeNone && m.Account == t.account {
+			if t.selfTrade != trading.SelfTradeCancelNewest {
 				k.Prevented = append(k.Prevented, trading.Prevented{Before: uint32(len(k.Trades)),
 					Order: m.ID, Price: m.Price, Amount: m.Remaining})
 				b.Remove(m)
 				k.Gone = append(k.Gone, m)
 			}
-			if t.SelfTrade != trading.SelfTradeCancelOldest {
+			if t.selfTrade != trading.SelfTradeCancelOldest {
 				k.End = SelfTrade
 				return k
 			}

@@ -17,6 +17,6 @@
 //	funds.go        balances, reserves, deposits; money is conserved
 //	withdrawals.go  withdrawals and their codes    mails.go  the mails to be sent
 //	tending.go      e-mail addresses, and accounts that are closed
-//	versions.go     what each account and each pair was after each record
+//	versions.go     accounts and pairs after each record
 //	history.go      trades, closed orders, candles
 package spec

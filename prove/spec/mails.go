@@ -21,8 +21,8 @@ const (
 	Code Subject = iota
 	Refusal
 	FormerAddress
-	NewAddress
-	KeysLost
+	newAddress
+	keysLost
 )
 
 // mostRefusals and mostChanges are how many mails about refusals, and about changes of it, wait for

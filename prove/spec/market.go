@@ -25,8 +25,8 @@ type Rules struct {
 type Market struct {
 	Rules
 	Book
-	Last     money.Price // of the newest trade; 0: there was none
 	MaxFills int         // trades that one order may have
+	last     money.Price // of the newest trade; 0: there was none
 	waiting  []*Order    // outside the book, in any order
 	queue    []uint64    // orders whose trigger was reached, the next one first
 }
@@ -106,13 +106,13 @@ func (k *Market) Enter(x *Order, timeUs int64) (took Taking, reason trading.Reas
 	took, reason = k.take(x, timeUs)
 	for _, t := range took.Trades {
 		x.spends(t.Price, t.Amount)
-		k.Last = t.Price
+		k.last = t.Price
 	}
 	for _, o := range took.Gone {
 		k.unqueue(o)
 	}
 	if x.Remaining = took.Rest; x.Says.Quote != 0 {
-		x.Amount, x.Remaining = took.Bought(), 0
+		x.Amount, x.Remaining = took.bought(), 0
 	}
 	if x.Remaining > 0 && reason == 0 {
 		k.Rest(x)
@@ -133,11 +133,11 @@ func (k *Market) take(x *Order, timeUs int64) (took Taking, reason trading.Reaso
 		}
 		return nothing, reason
 	}
-	t := Taker{Account: x.Account, Side: x.Side, Limit: x.Price, Amount: x.Remaining,
-		SelfTrade: i.SelfTrade, Most: k.MaxFills}
+	t := Taker{Side: x.Side, Limit: x.Price, Amount: x.Remaining, Most: k.MaxFills,
+		account: x.Account, selfTrade: i.SelfTrade}
 	if i.Quote != 0 {
-		t.Amount, t.Money, t.Step = money.MaxAmount, ofAmount(i.Quote), max(k.Step, 1)
-		nothing.Money = t.Money
+		t.Amount, t.money, t.step = money.MaxAmount, ofAmount(i.Quote), max(k.Step, 1)
+		nothing.Money = t.money
 	}
 	if i.FOK {
 		whole := k.Book.clone()
@@ -220,10 +220,10 @@ func reaches(t trading.Trigger, price money.Price) bool {
 		t.When == trading.Fall && price <= t.Price)
 }
 
-// HasReached reports whether the last price would trigger the other half of an order at once.
-func (k *Market) HasReached(oco trading.OCO) bool {
+// hasReached reports whether the last price would trigger the other half of an order at once.
+func (k *Market) hasReached(oco trading.OCO) bool {
 	return oco != (trading.OCO{}) &&
-		reaches(trading.Trigger{Price: oco.Trigger, When: trading.Fall}, k.Last)
+		reaches(trading.Trigger{Price: oco.Trigger, When: trading.Fall}, k.last)
 }
 
 // Trade puts the orders whose triggers the trades of one record have reached at the end of the

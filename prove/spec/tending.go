@@ -33,7 +33,7 @@ func (m *Exchange) applyEmail(r *event.Record) error {
 		m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: FormerAddress, To: a.Email,
 			HeldUs: k.HeldUs})
 	}
-	m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: NewAddress, To: k.Address,
+	m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: newAddress, To: k.Address,
 		HeldUs: k.HeldUs})
 	a.Email, a.HeldUs = k.Address, k.HeldUs
 	a.changes = append(a.changes, k.HeldUs)

@@ -88,7 +88,7 @@ func (m *Exchange) applyOrder(r *event.Record) error {
 		x.Price = x.Says.Asked
 	}
 	oco, expires := x.Says.OCO, x.expires(r.TimeUs)
-	beyond := p.IsBeyondBand(o.Side, x.Price, p.Last) ||
+	beyond := p.IsBeyondBand(o.Side, x.Price, p.last) ||
 		oco.Price != 0 && p.IsBeyondBand(o.Side, oco.Price, oco.Trigger)
 	if err := m.takePlace(r, x, beyond && !expires); err != nil {
 		return err
@@ -96,9 +96,9 @@ func (m *Exchange) applyOrder(r *event.Record) error {
 	if err := possible(x); err != nil {
 		return err
 	}
-	if !expires && p.HasReached(oco) {
+	if !expires && p.hasReached(oco) {
 		return fmt.Errorf("the other half of order %d waits for %+v, which the last price %v has "+
-			"reached", o.ID, oco, p.Last)
+			"reached", o.ID, oco, p.last)
 	}
 	return m.enter(p, r, x, p.display())
 }
@@ -304,9 +304,9 @@ func (m *Exchange) applyStop(r *event.Record) error {
 	case expires:
 		x.Says.Cancelled = reason
 		m.close(x, trading.StatusCancelled, r.TimeUs)
-	case reaches(t, p.Last):
+	case reaches(t, p.last):
 		return fmt.Errorf("stop %d waits for %+v, which the last price %v has reached", o.ID, t,
-			p.Last)
+			p.last)
 	default:
 		p.Wait(x)
 	}

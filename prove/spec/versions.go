@@ -91,7 +91,7 @@ type Moment struct {
 
 // note keeps what the pair is after the record.
 func (m *Exchange) note(p *Pair) {
-	n := Moment{seq: m.Seq, Last: p.Last}
+	n := Moment{seq: m.Seq, Last: p.last}
 	for _, o := range p.Open() {
 		n.Open++
 		if o.IsStop() {

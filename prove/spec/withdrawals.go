@@ -110,7 +110,7 @@ func (m *Exchange) applyMove(r *event.Record) error {
 			return err
 		}
 	}
-	if k.To == event.WithdrawalVerified && m.IsExpired(w, r.TimeUs) {
+	if k.To == event.WithdrawalVerified && m.isExpired(w, r.TimeUs) {
 		return fmt.Errorf("withdrawal %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs,
 			w.IssuedUs)
 	}
@@ -171,7 +171,7 @@ func (m *Exchange) applyRefusedCode(r *event.Record) error {
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawalNew {
 		return fmt.Errorf("a code for withdrawal %d, which is %+v", c.Withdrawal, w)
 	}
-	if expired := m.IsExpired(w, r.TimeUs) || w.Renewed; !says(m, &c.Expired, expired) {
+	if expired := m.isExpired(w, r.TimeUs) || w.Renewed; !says(m, &c.Expired, expired) {
 		return fmt.Errorf("the code of withdrawal %d, of %d us, has expired at %d us: %v, not %v",
 			c.Withdrawal, w.IssuedUs, r.TimeUs, c.Expired, expired)
 	}
@@ -188,8 +188,8 @@ func (m *Exchange) applyRefusedCode(r *event.Record) error {
 	return nil
 }
 
-// IsExpired reports whether a withdrawal's code is too old or of an earlier history.
-func (m *Exchange) IsExpired(w *Withdrawal, timeUs int64) bool {
+// isExpired reports whether a withdrawal's code is too old or of an earlier history.
+func (m *Exchange) isExpired(w *Withdrawal, timeUs int64) bool {
 	return w.Stale || timeUs-w.IssuedUs > m.CodeValid.Microseconds()
 }
 
