@@ -11,8 +11,8 @@
 //	exchange.go     the exchange, one record after the other, checked or decided
 //	accounts.go     accounts, keys and their nonces
 //	book.go         one pair's book: price-time priority, and what a taker takes of it
-//	market.go       a book with its triggers, its last price and its band: what becomes of an order
-//	trading.go      records of orders, cancels, trades and fees    amend.go  changes of open orders
+//	market.go       a book with triggers, last price and band: what becomes of an order
+//	trading.go      records of orders, cancels, trades, fees    amend.go  changes of open orders
 //	switches.go     dead man's switches, and accounts' settings
 //	funds.go        balances, reserves, deposits; money is conserved
 //	withdrawals.go  withdrawals and their codes    mails.go  the mails to be sent
