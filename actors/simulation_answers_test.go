@@ -9,8 +9,8 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
+	"exchange/prove/spec"
 )
 
 // answered checks an answer: the record that it tells must be durable, and no other answer may have
@@ -90,7 +90,7 @@ func (s *sim) notAnswered(q *played, err error) {
 		s.outcomes["turned away: "+err.Error()]++
 		q.l.open[q.account]--
 		if q.key != nil {
-			at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
+			at := spec.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
 			s.sent[at]--
 			s.checkSent(at)
 		}
@@ -127,7 +127,7 @@ func (s *sim) tookNonce(q *played) {
 // readTookNonce is tookNonce for a read. again: a command of the same batch has taken it.
 func (s *sim) readTookNonce(l *life, key *directory.Key, nonce, before uint64, again bool) {
 	if key.Parallel > 0 {
-		at := simulation.KeyNonce{Key: key.Number, Nonce: nonce}
+		at := spec.KeyNonce{Key: key.Number, Nonce: nonce}
 		if l.tookOnce[at] && !again {
 			s.violate("engine %d takes nonce %d of %s twice", l.number, nonce, key.Public)
 		}
@@ -236,14 +236,14 @@ func kindOf(f CancelFilter) string {
 }
 
 // passes reports whether a cancel of all concerns an order.
-func passes(o *simulation.Order, f CancelFilter) bool {
+func passes(o *spec.Order, f CancelFilter) bool {
 	return (f.Pair == nil || f.Pair.Number == o.Pair) && (f.Side == 0 || f.Side == o.Side) &&
 		strings.HasPrefix(o.ClientID.String(), f.Prefix.String())
 }
 
 // cancelledAll checks a cancel of all orders: the orders that it tells rest no more, and pass its
 // filter. Of the orders that rested when it began, those that pass the filter rest no more.
-func (s *sim) cancelledAll(l *life, a *simulation.Account, f CancelFilter, since uint64,
+func (s *sim) cancelledAll(l *life, a *spec.Account, f CancelFilter, since uint64,
 	orders []uint64) {
 	for _, id := range orders {
 		if o, _ := s.model.Open(id); o != nil {
@@ -370,7 +370,7 @@ func (s *sim) wasOpen(q *played, seq uint64) bool {
 
 // isKnown reports whether the model has the state that a refusal was decided on: the account's
 // wallet knew all of the account when the command began, and no record of the account came since.
-func (s *sim) isKnown(q *played, a *simulation.Account, seq uint64) bool {
+func (s *sim) isKnown(q *played, a *spec.Account, seq uint64) bool {
 	return q.quiet && a.Touched(seq-1) == q.touched
 }
 
@@ -396,15 +396,15 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 
 // hasFunds reports whether an account that was refused for funds had enough. It also checks the
 // shortfall that the answer tells.
-func (s *sim) hasFunds(q *played, a *simulation.Account, seq uint64, c *Command) bool {
-	currency, need := q.number, simulation.Units(q.amount.Balance())
+func (s *sim) hasFunds(q *played, a *spec.Account, seq uint64, c *Command) bool {
+	currency, need := q.number, spec.Units(q.amount.Balance())
 	switch x := q.wish.Special; {
 	case q.amend != nil:
 		// What it needs depends on what is filled meanwhile, but it is first told its faults.
 		return s.breaksRules(q, seq)
 	case x != nil && x.Quote != 0:
 		currency, _ = s.model.Need(q.wish.Pair.Number, q.wish.Side, 1, 1)
-		need = simulation.Units(x.Quote.Balance())
+		need = spec.Units(x.Quote.Balance())
 	case q.wish.Pair != nil:
 		currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
 	}
@@ -424,7 +424,7 @@ func (s *sim) hasFunds(q *played, a *simulation.Account, seq uint64, c *Command)
 func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks *big.Int,
 	exact bool) {
 	of, missing := c.Shortfall()
-	said := simulation.Units(missing)
+	said := spec.Units(missing)
 	if of != currency || said.Sign() <= 0 || said.Cmp(need) > 0 || exact && said.Cmp(lacks) != 0 {
 		s.violate(
 			"%s: it is told that %v of currency %d are missing, and %v of %v of currency %d are",
@@ -443,7 +443,7 @@ func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 
 // inBook returns the number of open orders in a pair, and how many of them wait for a trigger and
 // expire.
-func inBook(open map[uint64]simulation.Order, pair uint16) (n, stops, gtd int) {
+func inBook(open map[uint64]spec.Order, pair uint16) (n, stops, gtd int) {
 	for _, o := range open {
 		if o.Pair != pair {
 			continue
@@ -524,35 +524,38 @@ func (l *life) checkInFlight(s *sim) {
 // were sent with it.
 func (s *sim) recorded(r *event.Record) {
 	s.noteSpecial(r)
-	var at simulation.KeyNonce
+	if r.Kind == event.KindFreeze {
+		s.violate("record %d is a freeze that its account is not told", s.model.Seq)
+	}
+	var at spec.KeyNonce
 	switch r.Kind {
 	case event.KindOrder, event.KindInstructed, event.KindStop:
-		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
+		at = spec.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
 		if s.missing[namedOrder{r.Order.Account, r.Order.ClientID, at}] {
 			s.violate(
 				"order %d (%v) is in, and after it was sent its client was told that there is "+
 					"none of its client order id", r.Order.ID, r.Order.ClientID)
 		}
 	case event.KindAmended:
-		at = simulation.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
+		at = spec.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
 	case event.KindSettings:
-		at = simulation.KeyNonce{Key: r.Settings.Key, Nonce: r.Settings.Nonce}
+		at = spec.KeyNonce{Key: r.Settings.Key, Nonce: r.Settings.Nonce}
 	case event.KindSwitch:
 		if r.Switch.Nonce != 0 { // it has not fired, and is of no session
-			at = simulation.KeyNonce{Key: r.Switch.Key, Nonce: r.Switch.Nonce}
+			at = spec.KeyNonce{Key: r.Switch.Key, Nonce: r.Switch.Nonce}
 		}
 	case event.KindCancel:
-		at = simulation.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
+		at = spec.KeyNonce{Key: r.Cancel.Key, Nonce: r.Cancel.Nonce}
 	case event.KindRefusal:
 		if r.Refusal.Nonce != 0 { // it refuses no session
-			at = simulation.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
+			at = spec.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
 		}
 	case event.KindWithdrawal, event.KindNamedWithdrawal:
-		at = simulation.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
+		at = spec.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
 	case event.KindWithdrawalMoved:
-		at = simulation.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}
+		at = spec.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}
 	case event.KindCodeRefused:
-		at = simulation.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
+		at = spec.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
 	case event.KindDeposit:
 		s.checkDeposit(r.Deposit.Reference)
 	case event.KindHistory:
@@ -564,7 +567,7 @@ func (s *sim) recorded(r *event.Record) {
 	}
 }
 
-func (s *sim) checkSent(at simulation.KeyNonce) {
+func (s *sim) checkSent(at spec.KeyNonce) {
 	if s.byNonce[at] > s.sent[at] && !s.model.CancelAlls[at] {
 		s.violate(
 			"%d records have nonce %d of key number %d, and %d commands with it were not "+

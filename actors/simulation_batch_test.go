@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
+	"exchange/prove/spec"
 )
 
 // Batches: several commands of one nonce, which their wallet decides together.
@@ -32,7 +32,7 @@ func (s *sim) sendBatch(r *rand.Rand, l *life, key *directory.Key, nonce uint64)
 		for _, q := range batch {
 			s.begin(q)
 		}
-		at := simulation.KeyNonce{Key: key.Number, Nonce: nonce}
+		at := spec.KeyNonce{Key: key.Number, Nonce: nonce}
 		s.model.Batches[at] = max(s.model.Batches[at], len(batch))
 		errs := make([]error, len(list))
 		if err := l.engine.DoAll(list, errs); err != nil {

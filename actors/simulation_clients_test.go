@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 // clients are all that send commands and read, and their knowledge from answers.
@@ -28,7 +28,7 @@ type clients struct {
 	unknownIDs    map[namedWithdrawal]bool
 	codes         map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
 	messages      map[string]Mail         // that were sent, by Message-ID
-	sent          map[simulation.KeyNonce]int
+	sent          map[spec.KeyNonce]int
 	deposits      map[string]int  // that were sent and not turned away, by reference
 	credits       []credit        // that were sent
 	barred        map[string]*bar // accounts that are frozen and keys that are revoked, by name
@@ -46,7 +46,7 @@ type bar struct {
 
 func newClients() clients {
 	return clients{nonces: map[string]uint64{}, codes: map[uint64][]mailedCode{},
-		messages: map[string]Mail{}, sent: map[simulation.KeyNonce]int{},
+		messages: map[string]Mail{}, sent: map[spec.KeyNonce]int{},
 		withdrawalIDs: map[uint32][]event.ClientID{}, unknownIDs: map[namedWithdrawal]bool{},
 		deposits: map[string]int{}, barred: map[string]*bar{}, restedBy: map[uint64]int{},
 		outcomes: map[string]int{}}
@@ -477,7 +477,7 @@ func (s *sim) drawWithdrawalID(r *rand.Rand, account uint32) (id event.ClientID)
 type namedOrder struct {
 	account uint32
 	id      event.ClientID
-	at      simulation.KeyNonce
+	at      spec.KeyNonce
 }
 
 // begin notes a command just before it is sent.
@@ -489,7 +489,7 @@ func (s *sim) begin(q *played) {
 	s.look(q, q.account)
 	q.l.open[q.account]++
 	if q.key != nil {
-		at := simulation.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
+		at := spec.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
 		s.sent[at]++
 		q.taken = q.l.taken[q.key.Number]
 		if id := q.wish.ClientID; !id.IsZero() {

@@ -20,11 +20,11 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/prove/spec"
 )
 
 // A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which
@@ -64,7 +64,7 @@ type turnState struct {
 	head   memory.Head // of an embedded store, in its folder
 	kept   *keptBackup // the newest; nil: there is none
 	server bool        // the store is a server: it outlives engines, and engines may be many
-	model  *simulation.Model
+	model  *spec.Exchange
 	lives  []*life
 	begun  int // lives so far
 	hosts  []*host
@@ -75,7 +75,7 @@ type turnState struct {
 	// bytes of a durable record -> sequences that no client was told yet
 	records   map[string][]uint64
 	equal     map[string][]uint64 // and all of them
-	byNonce   map[simulation.KeyNonce]int
+	byNonce   map[spec.KeyNonce]int
 	reference *state.State    // a fold of what is durable, for snapshots
 	damaged   map[uint64]bool // sequences of snapshots that were damaged
 	restored  bool            // the journal begins behind a backup
@@ -145,7 +145,7 @@ type life struct {
 	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
 	taken map[uint32]uint64
 	// nonces of keys for parallel use that were answered as taken
-	tookOnce  map[simulation.KeyNonce]bool
+	tookOnce  map[spec.KeyNonce]bool
 	admitted  []*played // that may have no answer yet
 	changing  bool      // an operator changes maintenance
 	confirmed time.Time // when the store was asked that last said that it owns it
@@ -588,40 +588,15 @@ func (j *journal) waiting() bool {
 
 // durable is told of each batch that has become durable: the model follows.
 func (s *sim) durable(prev, next uint64, data []byte) {
-	if prev != s.model.Seq {
-		s.violate("the journal goes on at %d, after record %d", prev, s.model.Seq)
-		return
-	}
 	s.batches = append(s.batches, durableBatch{prev, next, data})
-	b, err := event.OpenBatch(data)
-	if err != nil {
-		s.violate("batch (%d, %d]: %v", prev, next, err)
-		return
-	}
-	if b.Prev != prev || b.Prev+uint64(b.Count) != next {
-		s.violate("a batch says it is (%d, %d], and is stored as (%d, %d]", b.Prev,
-			b.Prev+uint64(b.Count), prev, next)
-		return
-	}
-	for rest := b.Records; len(rest) > 0; {
-		var r event.Record // one that the model may keep
-		before := rest
-		if rest, err = r.Decode(rest); err == nil {
-			err = s.model.Apply(&r)
-		}
-		if err != nil {
-			s.violate("%v", err)
-			return
-		}
-		record := string(before[:len(before)-len(rest)])
+	if err := s.model.ApplyBatch(prev, next, data, func(r *event.Record, record string) {
 		s.records[record] = append(s.records[record], s.model.Seq)
 		s.equal[record] = append(s.equal[record], s.model.Seq)
 		s.unnamed = s.unnamed && r.Kind != event.KindHistory
-		s.recorded(&r)
+		s.recorded(r)
 		s.withinLimits()
-	}
-	if s.model.Seq != next {
-		s.violate("batch (%d, %d] ends at %d", prev, next, s.model.Seq)
+	}); err != nil {
+		s.violate("%v", err)
 	}
 }
 

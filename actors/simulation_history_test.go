@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"exchange/actors/seal"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/backup"
 	"exchange/persistence/memory"
+	"exchange/prove/spec"
 )
 
 // A simulation has several histories. After the restore of a backup the exchange gives the ids that
@@ -127,15 +127,15 @@ func (s *sim) cutHeads() {
 }
 
 // newModel returns the exchange before its first record.
-func (s *sim) newModel() *simulation.Model {
-	rules := map[string]simulation.Rules{}
+func (s *sim) newModel() *spec.Exchange {
+	rules := map[string]spec.Rules{}
 	for _, p := range s.options.Pairs {
-		rules[p.Name] = simulation.Rules{
-			Usual: simulation.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}, Tick: p.PriceTick,
+		rules[p.Name] = spec.Rules{
+			Usual: spec.Rates{Maker: p.Fees.Maker, Taker: p.Fees.Taker}, Tick: p.PriceTick,
 			Step: p.AmountStep, Band: p.PriceBand, LeastValue: p.MinimumOrderValue,
 			StopCollar: p.StopCollar}
 	}
-	m := simulation.NewModel(s.options.Limits.MaxFills, rules)
+	m := spec.New(s.options.Limits.MaxFills, rules)
 	m.CodeValid = s.options.Withdrawal.CodeValid
 	m.ClientIDHold = s.options.Limits.ClientIDHold
 	m.SwitchGrace = s.options.Timing.SwitchGrace
@@ -223,14 +223,7 @@ func (s *sim) rewind(seq uint64) {
 		s.model.ReadNonces
 	s.model = m
 	for _, b := range s.batches {
-		opened, err := event.OpenBatch(b.data)
-		for rest := opened.Records; err == nil && len(rest) > 0; {
-			var r event.Record
-			if rest, err = r.Decode(rest); err == nil {
-				err = m.Apply(&r)
-			}
-		}
-		if err != nil {
+		if err := m.ApplyBatch(b.prev, b.next, b.data, func(*event.Record, string) {}); err != nil {
 			s.violate("the records up to the backup at %d: %w", seq, err)
 			return
 		}

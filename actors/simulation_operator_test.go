@@ -10,10 +10,10 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/prove/spec"
 )
 
 // operator sends an operator's command at random.
@@ -110,7 +110,7 @@ func (s *sim) halt(l *life, pair *directory.Pair, on bool) {
 	s.administer(l, fmt.Sprintf("halt %s %v", pair.Name, on), func() string {
 		_, err := l.engine.Halt("op", pair.Name, on)
 		was := slices.ContainsFunc(s.model.Pairs[pair.Number-1].Halts,
-			func(h simulation.Halt) bool { return h.On == on })
+			func(h spec.Halt) bool { return h.On == on })
 		return s.administered(err, was || !on, false)
 	})
 }
@@ -128,7 +128,7 @@ func (s *sim) isClosed(name string) bool {
 	return a != nil && a.ClosedUs != 0
 }
 
-func (s *sim) cancelAllOf(l *life, a *simulation.Account) {
+func (s *sim) cancelAllOf(l *life, a *spec.Account) {
 	s.administer(l, "cancel all of "+a.Name, func() string {
 		since := s.model.Seq
 		orders, err := l.engine.cancelAllOfAccount(context.Background(), "op", a.ID, nil)

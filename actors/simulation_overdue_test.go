@@ -19,7 +19,7 @@ func (s *sim) overdue() string {
 		if next := p.Next(); next != 0 && !p.Halted(s.model.Seq) {
 			return fmt.Sprintf("order %d of %s was triggered, and waits", next, p.Name)
 		}
-		if o := p.Due(nowUs); o != nil {
+		if o := p.Due(nowUs, 0); o != nil {
 			return fmt.Sprintf("the time of order %d of %s was up at %d us", o.ID, p.Name,
 				o.Says.ExpireUs)
 		}

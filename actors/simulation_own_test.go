@@ -12,7 +12,6 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
@@ -237,20 +236,18 @@ func (s *sim) sameHistory(x *committed.OwnEvent) error {
 		return o.Status == trading.StatusActive
 	})
 	slices.SortFunc(closed, func(a, b committed.Order) int { return int(a.ID) - int(b.ID) })
-	want := slices.DeleteFunc(simulation.UpTo(s.model.Rows.Orders, x.Seq,
-		func(o *persistence.Order) uint64 { return o.ID }), func(o persistence.Order) bool {
+	want := slices.DeleteFunc(s.ordersUpTo(x.Seq), func(o persistence.Order) bool {
 		return o.ClosedSeq != x.Seq || o.Account != x.Account
 	})
 	if !slices.Equal(closed, want) {
 		return fmt.Errorf("it closes %+v, and its record %+v", closed, want)
 	}
-	id := func(t *persistence.Trade) uint64 { return t.ID }
-	before := simulation.UpTo(s.model.Rows.Trades, x.Seq-1, id)
+	before := s.tradesUpTo(x.Seq - 1)
 	var trades, made []persistence.Trade
 	for _, t := range x.Trades {
 		trades = append(trades, t.Trade)
 	}
-	for _, t := range simulation.UpTo(s.model.Rows.Trades, x.Seq, id) {
+	for _, t := range s.tradesUpTo(x.Seq) {
 		if (t.Taker == x.Account || t.Maker == x.Account) && !slices.Contains(before, t) {
 			made = append(made, t)
 		}
@@ -264,11 +261,13 @@ func (s *sim) sameHistory(x *committed.OwnEvent) error {
 // sameFunds compares the deposits of an event, and the withdrawals that it ends, with the rows of
 // its record.
 func (s *sim) sameFunds(x *committed.OwnEvent) error {
-	deposits := simulation.Of(s.model.Rows.Deposits, x.Seq)
+	deposits := s.depositsUpTo(x.Seq)[len(s.depositsUpTo(x.Seq-1)):]
 	if !slices.Equal(x.Deposits, deposits) {
 		return fmt.Errorf("it has the deposits %+v, and its record %+v", x.Deposits, deposits)
 	}
-	ended := simulation.Of(s.model.Rows.Withdrawals, x.Seq)
+	ended := slices.DeleteFunc(s.withdrawalsUpTo(x.Seq), func(w persistence.Withdrawal) bool {
+		return w.ClosedSeq != x.Seq
+	})
 	for i := range ended {
 		ended[i].ClosedUs, ended[i].ClosedSeq = 0, 0 // no answer shows them
 	}

@@ -10,11 +10,11 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/prove/spec"
 )
 
 // A playedRead is a read on its way.
@@ -22,7 +22,7 @@ type playedRead struct {
 	l     *life
 	kind  string
 	q     committed.Question
-	owner *simulation.Account
+	owner *spec.Account
 	key   *directory.Key // nil: the read is not signed
 	nonce uint64
 
@@ -43,7 +43,7 @@ func (s *sim) read(r *rand.Rand, l *life) {
 		func() { s.runRead(x) })
 }
 
-func (s *sim) drawRead(r *rand.Rand, l *life, account *simulation.Account) *playedRead {
+func (s *sim) drawRead(r *rand.Rand, l *life, account *spec.Account) *playedRead {
 	kind := pick(r, []string{"wallet", "wallet", "orders", "history", "trades",
 		"levels", "hash"})
 	var id event.ClientID
@@ -119,7 +119,7 @@ func (s *sim) readAnswered(x *playedRead) {
 	}
 	if x.key != nil {
 		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
-		if at := (simulation.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.Taken(at) {
+		if at := (spec.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.Taken(at) {
 			s.violate("engine %d takes nonce %d of %s for a read, and a command has used it",
 				l.number, x.nonce, x.key.Public)
 		}
@@ -179,7 +179,7 @@ func seqOf(q committed.Question) uint64 {
 
 // checkRead checks an answer: it shows all that was answered before the read began, and nothing
 // that is not durable.
-func (s *sim) checkRead(question committed.Question, a *simulation.Account, after uint64) error {
+func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint64) error {
 	if seq := seqOf(question); seq > s.model.Seq || seq < after {
 		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after,
 			s.model.Seq)
@@ -197,9 +197,8 @@ func (s *sim) checkRead(question committed.Question, a *simulation.Account, afte
 			return errors.Join(fmt.Errorf("the history is at %d", at), err)
 		}
 	case *committed.NewestTrades:
-		want := simulation.UpTo(s.model.Rows.Trades,
-			q.Seq, func(t *persistence.Trade) uint64 { return t.ID })
-		want = slices.DeleteFunc(want, func(t persistence.Trade) bool { return t.Pair != q.Pair })
+		want := slices.DeleteFunc(s.tradesUpTo(q.Seq),
+			func(t persistence.Trade) bool { return t.Pair != q.Pair })
 		slices.Reverse(want)
 		if q.Complete && !slices.Equal(q.Trades, want) {
 			return fmt.Errorf("trades %v are not %v", q.Trades, want)
@@ -246,22 +245,18 @@ func (s *sim) stored(q *committed.NamedOrder) (list []persistence.Order) {
 }
 
 // checkNamedOrder checks the orders of a client order id: the open one, and all that have closed.
-func (s *sim) checkNamedOrder(q *committed.NamedOrder, a *simulation.Account) error {
+func (s *sim) checkNamedOrder(q *committed.NamedOrder, a *spec.Account) error {
 	if !s.hasProjected(q.Stored) {
 		return nil
 	}
 	got := append(slices.Clone(q.Orders), s.stored(q)...)
-	want := simulation.UpTo(s.model.Rows.Orders, q.Seq,
-		func(o *persistence.Order) uint64 { return o.ID })
-	want = slices.DeleteFunc(want, func(o persistence.Order) bool {
+	want := slices.DeleteFunc(s.ordersUpTo(q.Seq), func(o persistence.Order) bool {
 		return o.Account != a.ID || o.ClientID != q.ClientID.String()
 	})
 	for _, o := range a.OpenAt(q.Seq) {
 		if o.ClientID == q.ClientID {
-			want = append(want, persistence.Order{ID: o.ID, Account: a.ID, Pair: o.Pair,
-				Side: o.Side, Status: trading.StatusActive, Price: o.Price, Amount: o.Amount,
-				Remaining: o.Remaining, TimeUs: o.TimeUs, ClientID: o.ClientID.String(),
-				Instructed: o.Packed()})
+			want = append(want, orderRow(&o))
+			want[len(want)-1].Status = trading.StatusActive
 		}
 	}
 	slices.Reverse(want)
@@ -271,7 +266,7 @@ func (s *sim) checkNamedOrder(q *committed.NamedOrder, a *simulation.Account) er
 	return nil
 }
 
-func checkOpenOrders(q *committed.OpenOrders, a *simulation.Account) error {
+func checkOpenOrders(q *committed.OpenOrders, a *spec.Account) error {
 	want := a.OpenAt(q.Seq)
 	for _, o := range q.Orders {
 		if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price ||

@@ -12,7 +12,6 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/rows"
 	"exchange/actors/seal"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/market"
@@ -129,8 +128,7 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 // sameRecent compares the newest trades and candles in memory with the model's: all of them, unless
 // the store is said to have older ones.
 func (s *sim) sameRecent(c *committed.Side) error {
-	trades := simulation.UpTo(s.model.Rows.Trades,
-		s.model.Seq, func(t *persistence.Trade) uint64 { return t.ID })
+	trades := s.tradesUpTo(s.model.Seq)
 	var errs []error
 	for pair := range uint16(len(s.model.Pairs) + 1) {
 		kept, older := committed.RecentTrades(c, pair)
@@ -147,7 +145,7 @@ func (s *sim) sameRecent(c *committed.Side) error {
 			for at := range list {
 				candles = append(candles, rows.Candle(uint16(i+1), market.Frame(f), &list[at]))
 			}
-			want := s.model.Candles(uint16(i+1), market.Frame(f), s.model.Seq)
+			want := s.candlesUpTo(uint16(i+1), market.Frame(f), s.model.Seq)
 			errs = append(errs, sameNewest(fmt.Sprintf("the newest candles %d of pair %d", f, i+1),
 				candles, want, older))
 		}
@@ -308,19 +306,13 @@ func (s *sim) checkLists(ctx context.Context, store persistence.Store, at uint64
 		}
 		actions[i] = persistence.Action{Seq: a.Seq, TimeUs: a.TimeUs, Operator: a.Operator}
 	}
-	rows, idOfDeposit := &s.model.Rows, func(d *persistence.Deposit) uint64 { return d.ID }
 	return errors.Join(append(errs,
-		sameRows("trades", trades,
-			simulation.UpTo(rows.Trades, at, func(t *persistence.Trade) uint64 { return t.ID })),
-		sameRows("closed orders", orders,
-			simulation.UpTo(rows.Orders, at, func(o *persistence.Order) uint64 { return o.ID })),
-		sameRows("deposits", deposits, simulation.UpTo(rows.Deposits, at, idOfDeposit)),
-		sameRows("the index of references", referred,
-			simulation.UpTo(rows.Deposits, at, idOfDeposit)),
-		sameRows("withdrawals", withdrawals, simulation.UpTo(rows.Withdrawals, at,
-			func(w *persistence.Withdrawal) uint64 { return w.ID })),
-		sameRows("actions", actions, simulation.UpTo(rows.Actions, at,
-			func(a *persistence.Action) uint64 { return a.Seq })))...)
+		sameRows("trades", trades, s.tradesUpTo(at)),
+		sameRows("closed orders", orders, s.ordersUpTo(at)),
+		sameRows("deposits", deposits, s.depositsUpTo(at)),
+		sameRows("the index of references", referred, s.depositsUpTo(at)),
+		sameRows("withdrawals", withdrawals, s.withdrawalsUpTo(at)),
+		sameRows("actions", actions, s.actionsUpTo(at)))...)
 }
 
 func (s *sim) checkCandles(ctx context.Context, store persistence.Store, at uint64) error {
@@ -333,7 +325,7 @@ func (s *sim) checkCandles(ctx context.Context, store persistence.Store, at uint
 			})
 			slices.Reverse(candles)
 			errs = append(errs, sameRows(fmt.Sprintf("candles %v of %s", frame, p.Name), candles,
-				s.model.Candles(p.Number, frame, at)))
+				s.candlesUpTo(p.Number, frame, at)))
 		}
 	}
 	return errors.Join(errs...)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 // Orders with instructions, amends, settings and switches, as a gateway lets them through.
@@ -112,7 +112,7 @@ func drawDisplay(r *rand.Rand, p *directory.Pair, of money.Amount) money.Amount 
 }
 
 // openOrder returns mostly an open order of the account; zero: it has none.
-func (s *sim) openOrder(r *rand.Rand, account uint32) (o simulation.Order) {
+func (s *sim) openOrder(r *rand.Rand, account uint32) (o spec.Order) {
 	open := s.model.Accounts[account-1].OpenAt(s.model.Seq)
 	var ids, special []uint64
 	for id, one := range open {
@@ -412,7 +412,7 @@ func (s *sim) noteSpecial(r *event.Record) {
 		{r.Kind == event.KindTriggered && r.Triggered.FromBook,
 			"other halves of an OCO, triggered"},
 		{r.Kind == event.KindTriggered && !r.Triggered.FromBook, "stops, triggered"},
-		{r.Kind == event.KindTriggered && s.model.Triggering(r.Pair),
+		{r.Kind == event.KindTriggered && s.model.Pairs[r.Pair-1].Next() != 0,
 			"triggered by the triggered"},
 		{r.Kind == event.KindExpired, "orders, expired"},
 		{r.Kind == event.KindSwept, "orders, cancelled by a switch"},

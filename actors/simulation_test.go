@@ -19,12 +19,13 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/persistence"
 	"exchange/persistence/memory"
+	"exchange/prove/shrink"
+	"exchange/prove/spec"
 )
 
 var (
@@ -70,7 +71,7 @@ func play(t *testing.T, seed uint64, actions script) (result run) {
 		cryptotest.SetGlobalRandom(t, seed)
 		s := newSim(seed)
 		s.play(actions)
-		s.outcomes["trades"] = len(s.model.Rows.Trades)
+		s.outcomes["trades"] = len(s.model.Trades)
 		result = run{s.failed(), s.hash(), s.lines, s.lastLogs, s.steps, s.model.Seq, s.outcomes}
 	})
 	return result
@@ -86,7 +87,7 @@ func newSim(seed uint64) *sim {
 	s := &sim{turnState: &turnState{rng: r, disk: memory.NewDisk(), server: r.IntN(2) == 0,
 		records: map[string][]uint64{}, equal: map[string][]uint64{},
 		damaged: map[uint64]bool{},
-		byNonce: map[simulation.KeyNonce]int{}, missing: map[namedOrder]bool{},
+		byNonce: map[spec.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}}
 	if seed%4 == 1 { // as a demo begins, which has a past
 		s.skew = -24 * time.Hour
@@ -152,7 +153,7 @@ func (s *sim) start() {
 		open: map[uint32]int{},
 		keys: map[string]*directory.Key{}, own: map[uint32]*ownClient{},
 		tries: map[string]try{}, taken: map[uint32]uint64{},
-		tookOnce: map[simulation.KeyNonce]bool{}}
+		tookOnce: map[spec.KeyNonce]bool{}}
 	k := &link{Store: s.openStore(), s: s, l: l}
 	k.Store.BeforeSync, k.Store.BeforeHead = k.at("sync"), k.at("head")
 	o := s.options
@@ -693,9 +694,9 @@ func report(t *testing.T, seed uint64, r run) {
 		t.Errorf("seed %d is not the same when it is played again: %v, then %v", seed, r.err,
 			again.err)
 	}
-	least := simulation.Shrink(scriptOf(seed),
+	least := shrink.Shrink(scriptOf(seed),
 		*simShrink, func(actions script) bool {
-			return simulation.SameFailure(play(t, seed, actions).err, r.err)
+			return shrink.SameFailure(play(t, seed, actions).err, r.err)
 		})
 	short := play(t, seed, least)
 	t.Errorf(

@@ -4,7 +4,7 @@
 // there. Check asks whether there is an order of all operations that keeps those apart that did not
 // overlap, and in which each result is what one exchange, doing one operation after the other,
 // would have answered. The search for that order is porcupine's. The package shares no code with
-// the exchange that it judges.
+// the exchange that it judges. Its books are those of the specification, prove/spec.
 //
 //	history.go      the operations, their results, and the history that notes them
 //	check.go        the search, for each object

@@ -3,6 +3,8 @@ package lineartest
 import (
 	"cmp"
 	"slices"
+
+	"exchange/core/trading"
 )
 
 // A market is the state of the sequential exchange: both books and all wallets. The search visits
@@ -115,9 +117,10 @@ func (s *market) step(p *part) bool {
 	case ReadOpen:
 		return s.showsOpen(o, r)
 	case ReadBook:
+		b := s.book(o.Pair)
 		return r.UpdateID == s.updates[o.Pair] &&
-			slices.Equal(r.Levels[0], s.levels(o.Pair, true)) &&
-			slices.Equal(r.Levels[1], s.levels(o.Pair, false))
+			slices.Equal(r.Levels[0], levels(b, trading.Buy)) &&
+			slices.Equal(r.Levels[1], levels(b, trading.Sell))
 	case ReadWallet:
 		return s.wallets[o.Account] == r.Funds
 	case ReadPending:

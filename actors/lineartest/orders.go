@@ -2,7 +2,12 @@ package lineartest
 
 import (
 	"cmp"
+	"math"
 	"slices"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 // order returns the order of a number, or nil.
@@ -61,10 +66,7 @@ func (s *market) place(p *part) bool {
 // compares its trades and remains with the result. The update id counts an order that has traded or
 // rests.
 func (s *market) enter(p *part, taker *order) bool {
-	var trades []Trade
-	if p.o.Force != FOK || s.available(taker) >= taker.remains {
-		trades = s.match(p, taker)
-	}
+	trades := s.match(p, taker)
 	if p.o.Force != Rests && taker.remains > 0 {
 		s.release(p, taker)
 		taker.status = Cancelled
@@ -83,17 +85,6 @@ func (s *market) enter(p *part, taker *order) bool {
 				(told.Maker == 0 || told.Maker == want.Maker) &&
 				s.takeTradeID(taker.pair, told.ID)
 		})
-}
-
-// available returns the amount that an order could trade at once.
-func (s *market) available(taker *order) (amount int64) {
-	for _, m := range s.orders {
-		if m.status == Open && m.pair == taker.pair && m.buy != taker.buy &&
-			(taker.buy && m.price <= taker.price || !taker.buy && m.price >= taker.price) {
-			amount += m.remains
-		}
-	}
-	return amount
 }
 
 // amend changes the price of an open order, or makes its amount larger: it enters its book anew.
@@ -164,15 +155,40 @@ func (s *market) takeTradeID(pair int, id uint64) bool {
 	return ok
 }
 
-// match fills the taker from the resting orders, each at the resting order's price.
-func (s *market) match(p *part, taker *order) (trades []Trade) {
-	for taker.remains > 0 {
-		best := s.bestFor(taker)
-		if best == nil {
-			return trades
+// book returns the open orders of a pair by their priority.
+func (s *market) book(pair int) *spec.Book {
+	var open []*order
+	for _, o := range s.orders {
+		if o.status == Open && o.pair == pair {
+			open = append(open, o)
 		}
-		maker := *best
-		amount := min(maker.remains, taker.remains)
+	}
+	slices.SortFunc(open, func(a, b *order) int { return cmp.Compare(a.turn, b.turn) })
+	b := new(spec.Book)
+	for _, o := range open {
+		b.Rest(&spec.Order{ID: uint64(o.number), Side: sideOf(o.buy), Price: money.Price(o.price),
+			Remaining: money.Amount(o.remains)})
+	}
+	return b
+}
+
+func sideOf(buy bool) trading.Side {
+	if buy {
+		return trading.Buy
+	}
+	return trading.Sell
+}
+
+// match fills the taker from the resting orders, each at the resting order's price; one that wants
+// all or nothing from none, unless they fill it.
+func (s *market) match(p *part, taker *order) (trades []Trade) {
+	took := s.book(taker.pair).Match(spec.Taker{Side: sideOf(taker.buy),
+		Limit: money.Price(taker.price), Amount: money.Amount(taker.remains), Most: math.MaxInt})
+	if p.o.Force == FOK && took.End != spec.Filled {
+		return nil
+	}
+	for _, t := range took.Trades {
+		maker, amount := *s.order(int(t.Maker)), int64(t.Amount)
 		s.settle(p, &maker, taker, amount)
 		s.last.trades = append(s.last.trades, trade{taker: taker.account, maker: maker.account,
 			takes: taker.number, makes: maker.number, price: maker.price, amount: amount})
@@ -185,28 +201,6 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 		trades = append(trades, Trade{Maker: maker.number, Price: maker.price, Amount: amount})
 	}
 	return trades
-}
-
-// bestFor returns the resting order that the taker meets first: that of the best price, and of one
-// price the oldest. It is nil if no price suits the taker.
-func (s *market) bestFor(taker *order) (best *order) {
-	better := func(a, b int64) bool { // of two makers' prices
-		if taker.buy {
-			return a < b
-		}
-		return a > b
-	}
-	for _, m := range s.orders {
-		if m.status != Open || m.pair != taker.pair || m.buy == taker.buy ||
-			better(taker.price, m.price) {
-			continue
-		}
-		if best == nil || better(m.price, best.price) ||
-			m.price == best.price && m.turn < best.turn {
-			best = m
-		}
-	}
-	return best
 }
 
 // settle moves the money of one trade, at the maker's price. A buyer gets back what it had reserved
@@ -312,21 +306,10 @@ func (s *market) showsOpen(o *Operation, r *Result) bool {
 }
 
 // levels returns one side of a book, best price first.
-func (s *market) levels(pair int, buy bool) (levels []Level) {
-	for _, o := range s.orders {
-		if o.status != Open || o.buy != buy || o.pair != pair {
-			continue
-		}
-		at, found := slices.BinarySearchFunc(levels, o.price, func(l Level, price int64) int {
-			if buy {
-				return cmp.Compare(price, l.Price)
-			}
-			return cmp.Compare(l.Price, price)
-		})
-		if !found {
-			levels = slices.Insert(levels, at, Level{Price: o.price})
-		}
-		levels[at].Amount += o.remains
+func levels(b *spec.Book, side trading.Side) (levels []Level) {
+	for _, l := range b.Levels(side, -1) {
+		_, amount := l.Amount.Bits()
+		levels = append(levels, Level{int64(l.Price), int64(amount)})
 	}
 	return levels
 }

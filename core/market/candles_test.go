@@ -134,6 +134,12 @@ func TestTradeAllocatesNothingOnceTheWindowIsFull(t *testing.T) {
 	}
 }
 
+type trade struct {
+	us     int64
+	price  money.Price
+	amount money.Amount
+}
+
 func marketOf(trades ...trade) *Market {
 	var m Market
 	for _, t := range trades {

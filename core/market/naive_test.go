@@ -5,23 +5,20 @@ import (
 	"testing"
 	"time"
 
-	"exchange/core/money"
 	"pgregory.net/rapid"
+
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/prove/spec"
 )
 
 const minuteUs = 60_000_000
 
 // A naive keeps everything that ever happened, and answers from all of it each time.
 type naive struct {
-	trades    []trade
+	trades    []spec.Trade
 	buy, sell money.Price
 	bestUs    int64
-}
-
-type trade struct {
-	us     int64
-	price  money.Price
-	amount money.Amount
 }
 
 // start returns the begin of the period of d that a moment is in, by the calendar of package time.
@@ -33,21 +30,8 @@ var lengths = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute,
 // candles returns all of one frame, by their times.
 func (n *naive) candles(length time.Duration) map[int64]Candle {
 	all := map[int64]Candle{}
-	for _, t := range n.trades {
-		at := start(t.us, length).Unix()
-		c, ok := all[at]
-		if !ok {
-			c = Candle{Time: at, Open: t.price, High: t.price, Low: t.price}
-		}
-		if t.price > c.High {
-			c.High = t.price
-		}
-		if t.price < c.Low {
-			c.Low = t.price
-		}
-		c.Close = t.price
-		c.Volume = c.Volume.Add(t.amount)
-		all[at] = c
+	for _, c := range spec.Candles(n.trades, int64(length/time.Second)) {
+		all[c.Time] = Candle(c)
 	}
 	return all
 }
@@ -55,33 +39,33 @@ func (n *naive) candles(length time.Duration) map[int64]Candle {
 func (n *naive) ticker(now int64) Ticker {
 	t := Ticker{Buy: n.buy, Sell: n.sell, TimeUs: n.bestUs}
 	if len(n.trades) > 0 {
-		t.TimeUs = max(t.TimeUs, n.trades[len(n.trades)-1].us)
-		t.Last = n.trades[len(n.trades)-1].price
+		t.TimeUs = max(t.TimeUs, n.trades[len(n.trades)-1].TimeUs)
+		t.Last = n.trades[len(n.trades)-1].Price
 	}
 	minute := start(max(now, t.TimeUs), time.Minute)
 	t.TimeUs = max(t.TimeUs, minute.UnixMicro())
 	from, end := minute.Add(-1439*time.Minute).UnixMicro(), minute.Add(time.Minute).UnixMicro()
-	var in []trade
+	var in []spec.Trade
 	before := money.Price(0)
 	for _, x := range n.trades {
 		switch {
-		case x.us >= end:
+		case x.TimeUs >= end:
 			panic("a trade after the window")
-		case x.us >= from:
+		case x.TimeUs >= from:
 			in = append(in, x)
 		default:
-			before = x.price
+			before = x.Price
 		}
 	}
 	for i, x := range in {
 		if i == 0 && before == 0 {
-			before = x.price
+			before = x.Price
 		}
-		if i == 0 || x.price < t.Low {
-			t.Low = x.price
+		if i == 0 || x.Price < t.Low {
+			t.Low = x.Price
 		}
-		t.High = max(t.High, x.price)
-		t.Volume = t.Volume.Add(x.amount)
+		t.High = max(t.High, x.Price)
+		t.Volume = t.Volume.Add(x.Amount)
 	}
 	t.Diff = int64(t.Last) - int64(before)
 	return t
@@ -105,7 +89,8 @@ func newPairing(now int64) *pairing {
 
 func (p *pairing) trade(price money.Price, amount money.Amount) {
 	p.market.Trade(p.now, price, amount)
-	p.naive.trades = append(p.naive.trades, trade{p.now, price, amount})
+	p.naive.trades = append(p.naive.trades,
+		spec.Trade{TimeUs: p.now, Trade: event.Trade{Price: price, Amount: amount}})
 	for f := range p.seen {
 		c, _ := p.market.Candle(Frame(f))
 		p.seen[f][c.Time] = c
@@ -145,7 +130,7 @@ func (p *pairing) checkCandles(t rapid.TB) {
 		all := p.naive.candles(length)
 		c, ok := p.market.Candle(Frame(f))
 		if ok != (len(p.naive.trades) > 0) || ok && all[c.Time] != c ||
-			ok && c.Time != start(p.naive.trades[len(p.naive.trades)-1].us, length).Unix() {
+			ok && c.Time != start(p.naive.trades[len(p.naive.trades)-1].TimeUs, length).Unix() {
 			t.Fatalf("newest candle of %v is %+v %v, want %+v", length, c, ok, all[c.Time])
 		}
 		if len(p.seen[f]) != len(all) {
@@ -175,7 +160,7 @@ func (p *pairing) drawTime(t *rapid.T) int64 {
 		at = start(p.now, length).Add(length).UnixMicro() + edge
 	case 4, 5:
 		if len(p.naive.trades) > 0 {
-			leaves := rapid.SampledFrom(p.naive.trades).Draw(t, "leaves").us
+			leaves := rapid.SampledFrom(p.naive.trades).Draw(t, "leaves").TimeUs
 			at = start(leaves, time.Minute).Add(1440*time.Minute).UnixMicro() + edge
 		}
 	case 6:

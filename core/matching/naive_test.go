@@ -10,131 +10,11 @@ import (
 	"strconv"
 	"testing"
 
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
-
-// A naive book is the obvious implementation. Each side is a slice of orders, best first and oldest
-// first at a price, with plain loops over it.
-type naive struct{ buys, sells []kept }
-
-// A kept order has what it displays as its remaining amount.
-type kept struct {
-	trading.Order
-	hidden, display money.Amount
-}
-
-// whole returns the order with its hidden part.
-func (k *kept) whole() trading.Order {
-	o := k.Order
-	o.Remaining += k.hidden
-	return o
-}
-
-func (b *naive) side(s trading.Side) *[]kept {
-	if s == trading.Buy {
-		return &b.buys
-	}
-	return &b.sells
-}
-
-// better reports whether price p of side s trades before q.
-func better(s trading.Side, p, q money.Price) bool {
-	if s == trading.Buy {
-		return p > q
-	}
-	return p < q
-}
-
-func (b *naive) match(side trading.Side, limit money.Price, amount money.Amount,
-	maxFills int) (fills []Fill, rest money.Amount, cut bool) {
-	makers := b.side(side.Opposite())
-	for amount > 0 && len(*makers) > 0 && !better(side.Opposite(), limit, (*makers)[0].Price) {
-		if len(fills) == maxFills {
-			return fills, amount, true
-		}
-		taken := min(amount, (*makers)[0].Remaining)
-		amount -= taken
-		fills = append(fills, b.trade(side.Opposite(), taken))
-	}
-	return fills, amount, false
-}
-
-// trade takes an amount of the first order of a side.
-func (b *naive) trade(side trading.Side, taken money.Amount) Fill {
-	own := b.side(side)
-	o := (*own)[0]
-	o.Remaining -= taken
-	f := Fill{Maker: o.ID, MakerAccount: o.Account, Price: o.Price, Amount: taken,
-		MakerRemaining: o.Remaining + o.hidden}
-	if o.Remaining > 0 {
-		(*own)[0] = o
-		return f
-	}
-	*own = slices.Delete(*own, 0, 1)
-	if o.hidden > 0 {
-		o.Remaining = min(o.display, o.hidden)
-		o.hidden -= o.Remaining
-		b.insert(o)
-	}
-	return f
-}
-
-func (b *naive) add(o trading.Order) { b.insert(kept{Order: o}) }
-
-// insert puts an order behind all others at its price.
-func (b *naive) insert(o kept) {
-	own := b.side(o.Side)
-	i := 0
-	for i < len(*own) && !better(o.Side, o.Price, (*own)[i].Price) {
-		i++
-	}
-	*own = slices.Insert(*own, i, o)
-}
-
-func (b *naive) get(id uint64) (trading.Order, bool) {
-	if k := b.find(id); k != nil {
-		return k.whole(), true
-	}
-	return trading.Order{}, false
-}
-
-func (b *naive) find(id uint64) *kept {
-	for _, own := range [...][]kept{b.buys, b.sells} {
-		for i := range own {
-			if own[i].ID == id {
-				return &own[i]
-			}
-		}
-	}
-	return nil
-}
-
-func (b *naive) cancel(id uint64) (trading.Order, bool) {
-	o, ok := b.get(id)
-	if ok {
-		own := b.side(o.Side)
-		*own = slices.DeleteFunc(*own, func(o kept) bool { return o.ID == id })
-	}
-	return o, ok
-}
-
-// levels returns the best n levels of a side, all of them when n < 0.
-func (b *naive) levels(s trading.Side, n int) (levels []trading.Level) {
-	for _, o := range *b.side(s) {
-		last := len(levels) - 1
-		if last < 0 || levels[last].Price != o.Price {
-			if len(levels) == n {
-				break
-			}
-			levels = append(levels, trading.Level{Price: o.Price})
-			last++
-		}
-		levels[last].Amount = levels[last].Amount.Add(o.Remaining)
-		levels[last].Orders++
-	}
-	return levels
-}
 
 // A mix is a kind of traffic. Of 100 messages, those that neither cancel nor cross are orders near
 // the mid price.
@@ -189,12 +69,12 @@ var (
 
 const differentialMessages = 20_000
 
-// TestBookAgreesWithNaive plays the same messages to three books: the naive one, the book, and a
-// second book that replays: it applies the fills and rests of the first. After every message it
-// compares the message's results, best prices, the top five levels of both sides, the counts of
-// orders and levels, and the order concerned. After every 500th it compares all levels, all orders
-// and the replaying book, and checks the books' own invariants. After every 5,000th a book that is
-// restored from Orders replaces the replaying one.
+// TestBookAgreesWithNaive plays the same messages to three books: that of the specification, the
+// book, and a second book that replays: it applies the fills and rests of the first. After every
+// message it compares the message's results, best prices, the top five levels of both sides, the
+// counts of orders and levels, and the order concerned. After every 500th it compares all levels,
+// all orders and the replaying book, and checks the books' own invariants. After every 5,000th a
+// book that is restored from Orders replaces the replaying one.
 //
 // MATCHING_SEED=n plays seed n alone; any number is a seed.
 func TestBookAgreesWithNaive(t *testing.T) {
@@ -232,7 +112,7 @@ func TestBookAgreesWithNaive(t *testing.T) {
 // TestBookAgreesWithNaiveInMarkets does the same with the markets of the benchmark.
 func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
 	for seed, s := range markets(marketMessages / 2) {
-		s.resting = min(s.resting, 300) // the naive book looks at all of them
+		s.resting = min(s.resting, 300) // the specification looks at all of them
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			d := &differential{mix: &mix{maxFills: 10}, fast: New(), replay: New()}
@@ -259,7 +139,7 @@ func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
 type differential struct {
 	*mix
 	rng          *rand.Rand
-	slow         naive
+	slow         spec.Book
 	fast, replay *Book
 	ids          []uint64 // that have rested; some are gone
 	id           uint64
@@ -273,7 +153,7 @@ type differential struct {
 // message returns a random order, or a cancel: an order that has only an id.
 func (d *differential) message() trading.Order {
 	kind := d.rng.IntN(100)
-	if len(d.ids) > 0 && (kind < d.mix.cancel || len(d.slow.buys)+len(d.slow.sells) > d.resting) {
+	if len(d.ids) > 0 && (kind < d.mix.cancel || resting(&d.slow) > d.resting) {
 		return trading.Order{ID: d.anyID()}
 	}
 	return d.order(kind < d.mix.cancel+d.cross)
@@ -321,7 +201,10 @@ func (d *differential) anyID() uint64 {
 }
 
 func (d *differential) cancel(id uint64) error {
-	want, wantOK := d.slow.cancel(id)
+	want, wantOK := found(&d.slow, id)
+	if o := d.slow.Find(id); o != nil {
+		d.slow.Remove(o)
+	}
 	got, ok := d.fast.Cancel(id)
 	if got != want || ok != wantOK {
 		return fmt.Errorf("cancelled %+v, %v; want %+v, %v", got, ok, want, wantOK)
@@ -340,13 +223,13 @@ func (d *differential) place(o trading.Order) error {
 	if o.ID%16 == 0 {
 		most = int(o.ID/16) % 3
 	}
-	want, wantRest, wantCut := d.slow.match(o.Side, o.Price, o.Amount, most)
+	want := d.slow.Match(spec.Taker{Side: o.Side, Limit: o.Price, Amount: o.Amount, Most: most})
 	d.buf = append(d.buf[:0], ahead)
 	fills, rest, cut := d.fast.Match(o.Side, o.Price, o.Amount, most, d.buf)
 	d.buf, fills = fills, fills[1:]
-	if d.buf[0] != ahead || !slices.Equal(fills, want) || rest != wantRest || cut != wantCut {
-		return fmt.Errorf("matched %+v, %d, %v; want %+v, %d, %v", fills, rest, cut, want, wantRest,
-			wantCut)
+	if d.buf[0] != ahead || !slices.Equal(fills, fillsOf(want.Trades)) || rest != want.Rest ||
+		cut != (want.End == spec.MaxFills) {
+		return fmt.Errorf("matched %+v, %d, %v; want %+v", fills, rest, cut, want)
 	}
 	for _, f := range fills {
 		after, err := d.replay.Fill(f.Maker, f.Price, f.Amount)
@@ -362,7 +245,8 @@ func (d *differential) place(o trading.Order) error {
 		return d.compareOrder(o.ID)
 	}
 	o.Remaining = rest
-	d.slow.add(o)
+	d.slow.Rest(&spec.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: rest, TimeUs: o.TimeUs})
 	d.fast.Add(o)
 	d.replay.Add(o)
 	d.ids = append(d.ids, o.ID)
@@ -404,7 +288,7 @@ func (d *differential) order(through bool) trading.Order {
 
 func (d *differential) compareOrder(id uint64) error {
 	got, ok := d.fast.Get(id)
-	want, wantOK := d.slow.get(id)
+	want, wantOK := found(&d.slow, id)
 	if got != want || ok != wantOK {
 		return fmt.Errorf("order %d is %+v, %v; want %+v, %v", id, got, ok, want, wantOK)
 	}
@@ -412,11 +296,11 @@ func (d *differential) compareOrder(id uint64) error {
 }
 
 func (d *differential) compareTops() error {
-	if got, want := d.fast.Len(), len(d.slow.buys)+len(d.slow.sells); got != want {
+	if got, want := d.fast.Len(), resting(&d.slow); got != want {
 		return fmt.Errorf("%d orders, want %d", got, want)
 	}
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		want := d.slow.levels(side, 5)
+		want := d.slow.Levels(side, 5)
 		d.levels = d.fast.AppendLevels(d.levels[:0], side, 5)
 		if !slices.Equal(d.levels, want) {
 			return fmt.Errorf("top of %v is %+v, want %+v", side, d.levels, want)
@@ -434,10 +318,10 @@ func (d *differential) compareAll() error {
 		sameBook("the replaying book", d.replay, &d.slow))
 }
 
-// sameBook compares a whole book with the naive one, and checks its own invariants.
-func sameBook(name string, b *Book, slow *naive) error {
+// sameBook compares a whole book with that of the specification, and checks its own invariants.
+func sameBook(name string, b *Book, slow *spec.Book) error {
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		levels := slow.levels(side, -1)
+		levels := slow.Levels(side, -1)
 		if got := b.AppendLevels(nil, side, -1); !slices.Equal(got, levels) ||
 			b.LevelCount(side) != len(levels) {
 			return fmt.Errorf("%s has %d levels of %v: %+v\nwant %+v", name, b.LevelCount(side),
@@ -454,26 +338,23 @@ func sameBook(name string, b *Book, slow *naive) error {
 		if got, ok := b.At(side, 0); ok {
 			return fmt.Errorf("%s has at no price: %+v", name, got)
 		}
-		var displayed []trading.Order
-		var all, got []kept
-		for _, k := range *slow.side(side) {
-			displayed = append(displayed, k.Order)
-			if k.hidden == 0 {
-				k.display = 0
-			}
-			all = append(all, k)
+		var displayed, all, got []trading.Order
+		orders := slow.Orders(side)
+		for _, o := range orders {
+			whole, shown := orderOf(o), orderOf(o)
+			shown.Remaining = o.Shown
+			displayed, all = append(displayed, shown), append(all, whole)
 		}
 		if got := b.AppendOrders(nil, side, -1); !slices.Equal(got, displayed) ||
 			!slices.Equal(slices.Collect(b.Orders(side)), displayed) {
 			return fmt.Errorf("%s displays of %v: %+v\nwant %+v", name, side, got, displayed)
 		}
 		for o, i := range b.Open(side) {
-			o.Remaining -= i.Hidden
-			got = append(got, kept{o, i.Hidden, i.Display})
-			if b.Iceberg(o.ID) != i {
-				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, b.Iceberg(o.ID), o.ID,
-					i)
+			if n := len(got); n < len(orders) && (i != icebergOf(orders[n]) ||
+				b.Iceberg(o.ID) != i) {
+				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, i, o.ID, orders[n])
 			}
+			got = append(got, o)
 		}
 		if !slices.Equal(got, all) {
 			return fmt.Errorf("%s has of %v: %+v\nwant %+v", name, side, got, all)
@@ -504,4 +385,34 @@ func restored(b *Book) *Book {
 		}
 	}
 	return r
+}
+
+// orderOf returns an order of the specification.
+func orderOf(o *spec.Order) trading.Order {
+	return trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
+		Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs}
+}
+
+func icebergOf(o *spec.Order) (i Iceberg) {
+	if i.Hidden = o.Remaining - o.Shown; i.Hidden > 0 {
+		i.Display = o.Says.Display
+	}
+	return i
+}
+
+func found(b *spec.Book, id uint64) (trading.Order, bool) {
+	if o := b.Find(id); o != nil {
+		return orderOf(o), true
+	}
+	return trading.Order{}, false
+}
+
+func resting(b *spec.Book) int { return len(b.Orders(trading.Buy)) + len(b.Orders(trading.Sell)) }
+
+func fillsOf(trades []event.Trade) (fills []Fill) {
+	for _, t := range trades {
+		fills = append(fills, Fill{Maker: t.Maker, MakerAccount: t.MakerAccount, Price: t.Price,
+			Amount: t.Amount, MakerRemaining: t.MakerRemaining})
+	}
+	return fills
 }

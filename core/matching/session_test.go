@@ -13,34 +13,28 @@ import (
 
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 // A wish is what a client of a session asks for: an order with all instructions that concern a
 // book, or a change of one.
 type wish struct {
-	trading.Order // amount, not remaining
-	ioc, fok      bool
-	postOnly      bool
-	slide         bool
-	display       money.Amount
-	selfTrade     trading.SelfTrade
-	money         money.Balance
-	trigger       trading.Trigger // it waits
-	oco           trading.OCO
-
+	spec.Order
 	cancel, amend bool // of the order with this id
 }
 
-// The pair's rules of a session.
-const (
-	sessionTick  = 2
-	sessionStep  = 3
-	sessionFills = 12
-)
+// sessionRules are the pair's.
+var sessionRules = spec.Rules{Tick: 2, Step: 3, StopCollar: money.MaxRate}
 
-func (w *wish) taker(open money.Amount) Taker {
-	return Taker{Side: w.Side, Limit: w.Price, Amount: open, Account: w.Account,
-		SelfTrade: w.selfTrade, Money: w.money, Step: sessionStep, MaxFills: sessionFills}
+const sessionFills = 12
+
+// waits reports whether the order is to wait for its trigger outside the book.
+func (w *wish) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
+
+func (w *wish) stop() Stop {
+	o := orderOf(&w.Order)
+	o.Remaining = o.Amount
+	return Stop{Order: o, Trigger: w.Trigger}
 }
 
 // An outcome is what a wish did: the record of a session.
@@ -74,22 +68,23 @@ func (o *outcome) span() (low, high money.Price) {
 type decider struct {
 	book  *Book
 	stops *Stops
-	asked map[uint64]*wish // of open orders
 	buf   Result
 }
 
 // enter matches an order that is not in the book, with what is open of it.
 func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
-	o := *w
-	if out.price = w.Price; w.postOnly && d.book.Crosses(w.Side, w.Price) {
-		slid, ok := d.book.Slide(w.Side, w.Price, sessionTick)
-		if !w.slide || !ok {
+	i := &w.Says
+	if out.price = w.Price; i.PostOnly && d.book.Crosses(w.Side, w.Price) {
+		slid, ok := d.book.Slide(w.Side, w.Price, sessionRules.Tick)
+		if i.Asked == 0 || !ok {
 			return outcome{refused: "would trade"}
 		}
-		out.price, o.Price = slid, slid
+		out.price = slid
 	}
-	t := o.taker(open)
-	if w.fok {
+	t := Taker{Side: w.Side, Limit: out.price, Amount: open, Account: w.Account,
+		SelfTrade: i.SelfTrade, Money: i.Quote.Balance(), Step: sessionRules.Step,
+		MaxFills: sessionFills}
+	if i.FOK {
 		if end := d.book.Fillable(&t); end != EndDone {
 			out.Result, out.killed = Result{Rest: open, Money: t.Money, End: end}, true
 			return out
@@ -122,34 +117,18 @@ func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
 	if low, high := out.span(); high > 0 {
 		d.stops.Trade(low, high, w.Side)
 	}
-	if out.rests = out.End == EndNoMaker && !w.ioc && !w.fok && w.money.IsZero(); out.rests {
-		o.Remaining = out.Rest
-		d.book.AddIceberg(o.Order, Iceberg{w.display, o.hidden()})
-		if w.oco != (trading.OCO{}) {
-			d.stops.Add(o.second())
+	if out.rests = out.End == EndNoMaker && !i.IOC && !i.FOK; out.rests {
+		o, ice := orderOf(&w.Order), Iceberg{Display: i.Display}
+		o.Price, o.Remaining = out.price, out.Rest
+		if ice.Display > 0 {
+			ice.Hidden = max(0, o.Remaining-ice.Display)
+		}
+		d.book.AddIceberg(o, ice)
+		if i.OCO != (trading.OCO{}) && !w.Triggered {
+			d.stops.Add(stopOf(&w.Order)) // its other half
 		}
 	}
 	return out
-}
-
-// hidden returns how much of the rest is hidden when it begins to rest.
-func (w *wish) hidden() money.Amount {
-	if w.display == 0 {
-		return 0
-	}
-	return max(0, w.Remaining-w.display)
-}
-
-// second returns the stop of a one-cancels-other order.
-func (w *wish) second() Stop {
-	return Stop{Order: trading.Order{ID: w.ID, Account: w.Account, Side: w.Side},
-		Trigger: trading.Trigger{Price: w.oco.Trigger, When: trading.Fall}, Rests: true}
-}
-
-func (w *wish) stop() Stop {
-	o := w.Order
-	o.Remaining = o.Amount
-	return Stop{Order: o, Trigger: w.trigger}
 }
 
 func (d *decider) play(w *wish) outcome {
@@ -160,7 +139,7 @@ func (d *decider) play(w *wish) outcome {
 		return outcome{gone: waited || rested}
 	case w.amend:
 		return d.amend(w)
-	case w.trigger != (trading.Trigger{}):
+	case w.waits():
 		d.stops.Add(w.stop())
 		return outcome{}
 	}
@@ -186,9 +165,9 @@ func (d *decider) amend(w *wish) outcome {
 		d.book.Cancel(w.ID)
 		return outcome{gone: true}
 	case w.Price == o.Price && w.Amount <= o.Amount:
-		d.book.Amend(w.ID, w.Amount, w.display)
+		d.book.Amend(w.ID, w.Amount, w.Says.Display)
 		return outcome{inPlace: true}
-	case w.postOnly && !w.slide && d.book.Crosses(w.Side, w.Price):
+	case w.Says.PostOnly && w.Says.Asked == 0 && d.book.Crosses(w.Side, w.Price):
 		return outcome{refused: "would trade"}
 	}
 	d.stops.Remove(w.ID)
@@ -196,238 +175,108 @@ func (d *decider) amend(w *wish) outcome {
 	return d.enter(w, w.Amount-filled)
 }
 
-// run executes the head of the queue; false when there is none.
-func (d *decider) run() (head Stop, out outcome, ok bool) {
-	if head, ok = d.stops.Head(); !ok {
-		return head, out, false
-	}
-	d.stops.Remove(head.Order.ID)
-	w := *d.asked[head.Order.ID]
+// run executes the head of the queue, as what enters the book by it.
+func (d *decider) run(head Stop, w *wish) outcome {
 	open := w.Amount
-	if head.Rests {
+	if d.stops.Remove(head.Order.ID); head.Rests {
 		o, _ := d.book.Cancel(w.ID)
-		w, open = *w.after(o), o.Remaining
+		open = o.Remaining
 	}
-	return head, d.enter(&w, open), true
+	return d.enter(w, open)
 }
 
-// after returns the order that enters when the second half of a one-cancels-other was triggered.
-func (w *wish) after(o trading.Order) *wish {
-	second := wish{Order: o, selfTrade: w.selfTrade, ioc: w.oco.Price == 0}
-	if second.Price = w.oco.Price; second.ioc {
-		second.Price = 1
-	}
-	return &second
-}
+// A specified decider plays wishes with the specification.
+type specified struct{ spec.Market }
 
-// A naiveDecider does the same with plain loops.
-type naiveDecider struct {
-	book  naive
-	stops naiveStops
-	asked map[uint64]*wish
-}
-
-// matchWith takes what a taker takes.
-func (b *naive) matchWith(t *Taker) (r Result) {
-	other := t.Side.Opposite()
-	hi, lo := t.Money.Bits()
-	left := new(big.Int).Or(new(big.Int).Lsh(new(big.Int).SetUint64(hi), 64),
-		new(big.Int).SetUint64(lo))
-	wanted := func(p money.Price) money.Amount {
-		if t.Money.IsZero() {
-			return r.Rest
-		}
-		n := new(big.Int).Div(left, big.NewInt(int64(p)))
-		n.Sub(n, new(big.Int).Mod(n, big.NewInt(int64(t.Step))))
-		if n.Cmp(big.NewInt(int64(r.Rest))) >= 0 {
-			return r.Rest
-		}
-		return money.Amount(n.Int64())
+func (d *specified) enter(x *spec.Order) (out outcome) {
+	took, reason := d.Enter(x, 0)
+	if reason == trading.CancelledPostOnly {
+		return outcome{refused: "would trade"}
 	}
-	r.Rest, r.Money, r.End = t.Amount, t.Money, EndNoMaker
-	var last money.Price
-	for len(*b.side(other)) > 0 && !better(other, t.Limit, (*b.side(other))[0].Price) {
-		maker := (*b.side(other))[0]
-		last = maker.Price
-		if wanted(last) == 0 {
-			break
-		}
-		if len(r.Fills)+len(r.Prevented) == t.MaxFills {
-			r.End = EndMaxFills
-			return r
-		}
-		if t.SelfTrade != trading.SelfTradeNone && maker.Account == t.Account {
-			if t.SelfTrade != trading.SelfTradeCancelNewest {
-				b.cancel(maker.ID)
-				r.Prevented = append(r.Prevented, Prevented{len(r.Fills), maker.whole()})
-			}
-			if t.SelfTrade != trading.SelfTradeCancelOldest {
-				r.End = EndSelfTrade
-				return r
-			}
-			continue
-		}
-		taken := min(wanted(last), maker.Remaining)
-		r.Fills = append(r.Fills, b.trade(other, taken))
-		r.Rest -= taken
-		if !t.Money.IsZero() {
-			left.Sub(left, new(big.Int).Mul(big.NewInt(int64(last)), big.NewInt(int64(taken))))
-			r.Money = r.Money.Sub(last.Times(taken).Balance())
-		}
+	out.price, out.killed = x.Price, x.Says.FOK && reason != 0
+	out.rests = x.Remaining > 0 && reason == 0
+	out.Fills, out.Rest, out.End = fillsOf(took.Trades), took.Rest, ends[took.End]
+	if took.Money != nil {
+		low := new(big.Int).And(took.Money, new(big.Int).SetUint64(math.MaxUint64))
+		out.Money = money.BalanceFromBits(new(big.Int).Rsh(took.Money, 64).Uint64(), low.Uint64())
 	}
-	if len(r.Fills) > 0 && wanted(last) == 0 && (t.Money.IsZero() || r.Rest > 0) {
-		r.End = EndDone
-	}
-	return r
-}
-
-func (d *naiveDecider) enter(w *wish, open money.Amount) (out outcome) {
-	o := *w
-	opposite := *d.book.side(w.Side.Opposite())
-	crosses := len(opposite) > 0 && !better(w.Side.Opposite(), w.Price, opposite[0].Price)
-	if out.price = w.Price; crosses && w.postOnly {
-		if !w.slide {
-			return outcome{refused: "would trade"}
+	for _, own := range took.Gone {
+		if own.Remaining > 0 {
+			before := int(took.Prevented[len(out.Prevented)].Before)
+			out.Prevented = append(out.Prevented, Prevented{before, orderOf(own)})
 		}
-		best := opposite[0].Price
-		step := money.Price(-1)
-		if w.Side == trading.Sell {
-			step = 1
-		}
-		p := best + step
-		for p > 0 && p%sessionTick != 0 {
-			p += step
-		}
-		if p <= 0 { // beyond the last price, too
-			return outcome{refused: "would trade"}
-		}
-		out.price, o.Price = p, p
-	}
-	t := o.taker(open)
-	if w.fok {
-		trial := naive{slices.Clone(d.book.buys), slices.Clone(d.book.sells)}
-		if r := trial.matchWith(&t); r.End != EndDone {
-			out.Result, out.killed = Result{Rest: open, Money: t.Money, End: r.End}, true
-			return out
-		}
-	}
-	out.Result = d.book.matchWith(&t)
-	for _, f := range out.Fills {
-		if d.book.find(f.Maker) == nil {
-			d.stops.remove(f.Maker)
-		}
-	}
-	for _, p := range out.Prevented {
-		d.stops.remove(p.Order.ID)
-	}
-	if low, high := out.span(); high > 0 {
-		d.stops.trade(low, high, w.Side)
-	}
-	if w.ioc || w.fok || !w.money.IsZero() || out.End != EndNoMaker {
-		return out
-	}
-	out.rests = true
-	k := kept{Order: o.Order, display: w.display}
-	if k.Remaining = out.Rest; w.display > 0 && out.Rest > w.display {
-		k.Remaining, k.hidden = w.display, out.Rest-w.display
-	}
-	d.book.insert(k)
-	if w.oco != (trading.OCO{}) {
-		d.stops.add(o.second())
 	}
 	return out
 }
 
-func (d *naiveDecider) play(w *wish) outcome {
+var ends = map[spec.End]End{spec.Filled: EndDone, spec.NoMaker: EndNoMaker,
+	spec.MaxFills: EndMaxFills, spec.SelfTrade: EndSelfTrade}
+
+func (d *specified) play(w *wish) outcome {
+	x, o := w.Order, d.Find(w.ID)
 	switch {
 	case w.cancel:
-		_, waited := d.stops.remove(w.ID)
-		_, rested := d.book.cancel(w.ID)
-		return outcome{gone: waited || rested}
+		if o != nil {
+			d.Cancel(o)
+		}
+		return outcome{gone: o != nil}
+	case w.amend && o == nil:
+		return outcome{refused: "not open"}
+	case w.amend && o.Waits && o.Queued:
+		return outcome{refused: "queued"}
+	case w.amend && o.Waits:
+		o.Price, o.Amount, o.Remaining, o.Says, o.Trigger = x.Price, x.Amount, x.Amount, x.Says,
+			x.Trigger
+		return outcome{}
 	case w.amend:
-		return d.amend(w)
-	case w.trigger != (trading.Trigger{}):
-		d.stops.add(w.stop())
+		return d.amend(o, &x)
+	case w.waits():
+		x.Remaining = x.Amount
+		d.Wait(&x)
 		return outcome{}
 	}
-	return d.enter(w, w.Amount)
+	x.Remaining = x.Amount
+	return d.enter(&x)
 }
 
-func (d *naiveDecider) amend(w *wish) outcome {
-	for i, s := range d.stops.waiting {
-		if s.Order.ID == w.ID && !s.Rests {
-			d.stops.waiting[i] = w.stop()
-			return outcome{}
-		}
-	}
-	for _, s := range d.stops.queue {
-		if s.Order.ID == w.ID && !s.Rests {
-			return outcome{refused: "queued"}
-		}
-	}
-	k := d.book.find(w.ID)
-	if k == nil {
-		return outcome{refused: "not open"}
-	}
-	filled := k.Amount - k.Remaining - k.hidden
-	if w.Amount <= filled {
-		d.stops.remove(w.ID)
-		d.book.cancel(w.ID)
+// amend changes a resting order.
+func (d *specified) amend(o, x *spec.Order) outcome {
+	filled := o.Amount - o.Remaining
+	switch {
+	case x.Amount <= filled:
+		d.Cancel(o)
 		return outcome{gone: true}
-	}
-	if w.Price == k.Price && w.Amount <= k.Amount {
-		k.hidden -= k.Amount - w.Amount
-		if k.hidden < 0 {
-			k.Remaining, k.hidden = k.Remaining+k.hidden, 0
-		}
-		if k.Amount = w.Amount; w.display > 0 {
-			k.display = w.display
-		}
+	case x.Price == o.Price && x.Amount <= o.Amount:
+		d.Lower(o, x.Amount, &x.Says)
 		return outcome{inPlace: true}
-	}
-	opposite := *d.book.side(w.Side.Opposite())
-	if w.postOnly && !w.slide && len(opposite) > 0 &&
-		!better(w.Side.Opposite(), w.Price, opposite[0].Price) {
+	case x.Says.PostOnly && x.Says.Asked == 0 && d.Meets(x.Side, x.Price):
 		return outcome{refused: "would trade"}
 	}
-	d.stops.remove(w.ID)
-	d.book.cancel(w.ID)
-	return d.enter(w, w.Amount-filled)
+	d.Cancel(o)
+	x.Remaining = x.Amount - filled
+	return d.enter(x)
 }
 
-func (d *naiveDecider) run() (head Stop, out outcome, ok bool) {
-	if len(d.stops.queue) == 0 {
-		return head, out, false
-	}
-	head = d.stops.queue[0]
-	d.stops.queue = d.stops.queue[1:]
-	w := *d.asked[head.Order.ID]
-	open := w.Amount
-	if head.Rests {
-		o, _ := d.book.cancel(w.ID)
-		w, open = *w.after(o), o.Remaining
-	}
-	return head, d.enter(&w, open), true
-}
-
-// A session plays wishes to both deciders, and their outcomes to a book that replays them.
+// A session plays wishes to both deciders. What replays their outcomes is the fold, of core/state.
 type session struct {
-	draw    func(n int) int // 0 to n-1
-	fast    decider
-	slow    naiveDecider
-	replay  *Book
-	replays *Stops
-	asked   map[uint64]*wish
-	ids     []uint64
-	step    int
-	seen    map[string]int
+	draw  func(n int) int // 0 to n-1
+	fast  decider
+	slow  specified
+	asked map[uint64]*wish
+	scale money.Amount // of amounts
+	ids   []uint64
+	step  int
+	seen  map[string]int
 }
 
 func newSession(draw func(n int) int) *session {
-	asked := map[uint64]*wish{}
-	return &session{draw: draw, asked: asked, replay: New(), replays: NewStops(),
-		fast: decider{book: New(), stops: NewStops(), asked: asked},
-		slow: naiveDecider{asked: asked}, seen: map[string]int{}}
+	s := &session{draw: draw, asked: map[uint64]*wish{}, scale: 1, seen: map[string]int{},
+		fast: decider{book: New(), stops: NewStops()}}
+	s.slow.Rules, s.slow.MaxFills = sessionRules, sessionFills
+	if s.one(50) { // so that sums of money buy a part of what there is
+		s.scale = 1e6
+	}
+	return s
 }
 
 func (s *session) one(percent int) bool { return s.draw(100) < percent }
@@ -446,7 +295,7 @@ func (s *session) amount() money.Amount {
 	if s.one(3) {
 		return money.MaxAmount - money.Amount(s.draw(3))
 	}
-	return money.Amount(1 + s.draw(60))
+	return money.Amount(1+s.draw(60))*s.scale + money.Amount(s.draw(3))*(s.scale/1e6)
 }
 
 // next returns a random wish.
@@ -459,37 +308,42 @@ func (s *session) next() *wish {
 		}
 		return &w
 	}
-	w := &wish{Order: trading.Order{ID: uint64(s.step + 1), Account: uint32(1 + s.draw(3)),
+	w := &wish{Order: spec.Order{ID: uint64(s.step + 1), Account: uint32(1 + s.draw(3)),
 		Side: trading.Buy + trading.Side(s.draw(2)), Price: s.price(), Amount: s.amount(),
 		TimeUs: int64(s.step)}}
-	w.selfTrade = trading.SelfTrade(s.draw(4)) * trading.SelfTrade(s.draw(2))
+	i := &w.Says
+	i.SelfTrade = trading.SelfTrade(s.draw(4)) * trading.SelfTrade(s.draw(2))
 	switch s.draw(9) {
 	case 0:
-		w.ioc = true
+		i.IOC = true
 	case 1:
-		w.fok = true
+		i.FOK = true
 	case 2:
-		w.postOnly, w.slide = true, s.one(50)
+		if i.PostOnly = true; s.one(50) {
+			i.Asked = w.Price
+		}
 	case 3, 4:
-		if w.display = (w.Amount-1)/money.Amount(2+s.draw(19)) + 1; w.display == w.Amount {
-			w.display = 0
+		if i.Display = (w.Amount-1)/money.Amount(2+s.draw(19)) + 1; i.Display == w.Amount {
+			i.Display = 0
 		}
 	case 5:
 		if w.Side == trading.Sell && w.Price > 1 {
-			w.oco.Trigger = 1 + money.Price(s.draw(int(min(w.Price, 1000))-1))
-			w.oco.Price = w.oco.Trigger * money.Price(s.draw(2))
+			i.OCO.Trigger = 1 + money.Price(s.draw(int(min(w.Price, 1000))-1))
+			i.OCO.Price = i.OCO.Trigger * money.Price(s.draw(2))
 		}
 	case 6:
 		if w.Side == trading.Buy {
-			w.ioc, w.fok, w.Amount = true, s.one(30), money.MaxAmount
-			w.money = s.price().Times(s.amount()).Balance()
+			i.IOC, w.Amount, i.Quote = true, money.MaxAmount, money.Amount(1+s.draw(200))
+			if s.one(30) {
+				i.IOC, i.FOK = false, true
+			}
 			if s.one(5) {
-				w.money = money.MaxSupply.Sub(money.Amount(1).Balance())
+				i.Quote = money.MaxAmount
 			}
 		}
 	}
-	if w.oco == (trading.OCO{}) && w.money.IsZero() && s.one(15) {
-		w.trigger = trading.Trigger{Price: s.price(),
+	if i.OCO == (trading.OCO{}) && i.Quote == 0 && s.one(15) {
+		w.Trigger = trading.Trigger{Price: s.price(),
 			When: trading.Rise + trading.Direction(s.draw(2))}
 	}
 	return w
@@ -501,14 +355,16 @@ func (s *session) change(w *wish) {
 	if s.one(50) {
 		w.Amount = s.amount()
 	}
-	if s.one(30) && w.oco == (trading.OCO{}) {
-		w.Price = s.price()
+	if s.one(30) && w.Says.OCO == (trading.OCO{}) {
+		if w.Price = s.price(); w.Says.Asked != 0 {
+			w.Says.Asked = w.Price
+		}
 	}
-	if w.display > 0 {
-		w.display = (w.Amount-1)/money.Amount(1+s.draw(20)) + 1
+	if w.Says.Display > 0 {
+		w.Says.Display = (w.Amount-1)/money.Amount(1+s.draw(20)) + 1
 	}
-	if w.trigger.When != 0 && s.one(50) {
-		w.trigger.Price = s.price()
+	if w.Trigger.When != 0 && s.one(50) {
+		w.Trigger.Price = s.price()
 	}
 }
 
@@ -518,9 +374,6 @@ func (s *session) play() error {
 	want, got := s.slow.play(w), s.fast.play(w)
 	if err := s.check(w, w.Amount, &got, &want); err != nil {
 		return fmt.Errorf("%+v: %w", *w, err)
-	}
-	if err := s.apply(w, &got); err != nil {
-		return fmt.Errorf("%+v: replay: %w", *w, err)
 	}
 	if !w.cancel && got.refused == "" && !got.gone {
 		asked := *w
@@ -539,47 +392,34 @@ func (s *session) play() error {
 	}
 	s.step++
 	if s.step%50 == 25 {
-		s.replay, s.fast.book = cloned(s.replay), cloned(s.fast.book)
+		s.fast.book = cloned(s.fast.book)
 	}
 	if s.step%50 == 0 {
-		s.replay, s.replays = restored(s.replay), restoredStops(s.replays)
 		s.fast.book, s.fast.stops = restored(s.fast.book), restoredStops(s.fast.stops)
 	}
 	if s.step%5 != 0 && s.step > 20 {
 		return nil
 	}
-	return errors.Join(s.slow.stops.compare(s.fast.stops), s.slow.stops.compare(s.replays),
-		sameBook("the book", s.fast.book, &s.slow.book),
-		sameBook("the replaying book", s.replay, &s.slow.book))
+	return errors.Join(sameStops(s.fast.stops, &s.slow.Market),
+		sameBook("the book", s.fast.book, &s.slow.Book))
 }
 
 // runOne executes the head of the queue.
 func (s *session) runOne() error {
-	wantHead, want, wantOK := s.slow.run()
-	head, got, ok := s.fast.run()
-	if head != wantHead || ok != wantOK {
-		return fmt.Errorf("the head is %+v, %v; want %+v, %v", head, ok, wantHead, wantOK)
+	head, ok := s.fast.stops.Head()
+	if next := s.slow.Next(); ok != (next != 0) || ok && head != stopOf(s.slow.Find(next)) {
+		return fmt.Errorf("the head is %+v, %v; want order %d of %v", head, ok, next,
+			s.slow.Queue())
 	}
 	if !ok {
 		return nil
 	}
 	s.seen["triggered"]++
-	w := *s.asked[head.Order.ID]
-	w.trigger = trading.Trigger{}
-	open := w.Amount
-	if first, _ := s.replays.Head(); first != head {
-		return fmt.Errorf("replay of stop %+v: the head is %+v", head, first)
-	}
-	s.replays.Remove(w.ID)
-	if head.Rests {
-		o, _ := s.replay.Cancel(w.ID)
-		w, open = *w.after(o), o.Remaining
-	}
+	x := s.slow.Release()
+	w, open := wish{Order: *x}, x.Remaining
+	want, got := s.slow.enter(x), s.fast.run(head, &w)
 	if err := s.check(&w, open, &got, &want); err != nil {
 		return fmt.Errorf("triggered %+v: %w", w, err)
-	}
-	if err := s.apply(&w, &got); err != nil {
-		return fmt.Errorf("triggered %+v: replay: %w", w, err)
 	}
 	if got.price > 0 {
 		w.Price = got.price
@@ -596,14 +436,14 @@ func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
 	var filled money.Amount
 	for _, f := range got.Fills {
 		filled += f.Amount
-		if f.MakerAccount == w.Account && w.selfTrade != trading.SelfTradeNone {
+		if f.MakerAccount == w.Account && w.Says.SelfTrade != trading.SelfTradeNone {
 			return fmt.Errorf("the account trades with itself: %+v", f)
 		}
 	}
-	if w.fok && w.money.IsZero() && len(got.Fills) > 0 && filled != open {
+	if w.Says.FOK && w.Says.Quote == 0 && len(got.Fills) > 0 && filled != open {
 		return fmt.Errorf("%d of %d of an all-or-nothing order are filled", filled, open)
 	}
-	if w.postOnly && len(got.Fills) > 0 {
+	if w.Says.PostOnly && len(got.Fills) > 0 {
 		return errors.New("a post-only order takes")
 	}
 	s.count(w, got)
@@ -623,9 +463,9 @@ func (s *session) count(w *wish, got *outcome) {
 	note("slid", got.price != 0 && got.price != w.Price)
 	note("refused as post-only", got.refused == "would trade")
 	note("killed", got.killed)
-	note("filled or killed", w.fok && got.End == EndDone)
-	note("money spent", !w.money.IsZero() && got.End == EndDone)
-	note("money left", !w.money.IsZero() && got.End != EndDone && len(got.Fills) > 0)
+	note("filled or killed", w.Says.FOK && got.End == EndDone)
+	note("money spent", w.Says.Quote != 0 && got.End == EndDone)
+	note("money left", w.Says.Quote != 0 && got.End != EndDone && len(got.Fills) > 0)
 	note("amended in place", got.inPlace)
 	note("amended and matched", w.amend && len(got.Fills) > 0)
 	note("amended to its end", w.amend && got.gone)
@@ -634,63 +474,6 @@ func (s *session) count(w *wish, got *outcome) {
 			return g.Maker == f.Maker
 		}))
 	}
-}
-
-// apply replays an outcome: it decides nothing.
-func (s *session) apply(w *wish, out *outcome) error {
-	switch {
-	case out.refused != "" || out.killed:
-		return nil
-	case out.gone:
-		s.replays.Remove(w.ID)
-		s.replay.Cancel(w.ID)
-		return nil
-	case out.inPlace:
-		s.replay.Amend(w.ID, w.Amount, w.display)
-		return nil
-	case w.cancel:
-		return nil
-	case w.trigger != (trading.Trigger{}):
-		s.replays.Remove(w.ID)
-		s.replays.Add(w.stop())
-		return nil
-	case w.amend:
-		s.replays.Remove(w.ID)
-		s.replay.Cancel(w.ID)
-	}
-	prevented := out.Prevented
-	for i := 0; ; i++ {
-		for ; len(prevented) > 0 && prevented[0].Before == i; prevented = prevented[1:] {
-			if next, _ := s.replay.Next(w.Side.Opposite()); next != prevented[0].Order {
-				return fmt.Errorf("prevented was %+v, next is %+v", prevented[0], next)
-			}
-			s.replay.Cancel(prevented[0].Order.ID)
-			s.replays.Remove(prevented[0].Order.ID)
-		}
-		if i == len(out.Fills) {
-			break
-		}
-		f := out.Fills[i]
-		after, err := s.replay.Fill(f.Maker, f.Price, f.Amount)
-		if err != nil || after.Remaining != f.MakerRemaining || after.ID != f.Maker {
-			return fmt.Errorf("fill %+v leaves %+v, %w", f, after, err)
-		}
-		if after.Remaining == 0 {
-			s.replays.Remove(f.Maker)
-		}
-	}
-	if low, high := out.span(); high > 0 {
-		s.replays.Trade(low, high, w.Side)
-	}
-	if out.rests {
-		o := *w
-		o.Price, o.Remaining = out.price, out.Rest
-		s.replay.AddIceberg(o.Order, Iceberg{w.display, o.hidden()})
-		if w.oco != (trading.OCO{}) {
-			s.replays.Add(o.second())
-		}
-	}
-	return nil
 }
 
 // sessionMust is what all sessions together must have had.

@@ -1,7 +1,6 @@
 package matching
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 // stop returns an order that waits for a price.
@@ -71,83 +72,41 @@ func TestStopsThatCannotBeAreRefused(t *testing.T) {
 	f("rests: true", func(s *Stop) { s.Rests = true })
 }
 
-// naiveStops are the obvious implementation: a list of all stops, and one of those queued.
-type naiveStops struct{ waiting, queue []Stop }
-
-func (n *naiveStops) add(s Stop) { n.waiting = append(n.waiting, s) }
-
-func (n *naiveStops) remove(id uint64) (removed Stop, ok bool) {
-	for _, list := range [...]*[]Stop{&n.waiting, &n.queue} {
-		*list = slices.DeleteFunc(*list, func(s Stop) bool {
-			if s.Order.ID != id {
-				return false
-			}
-			removed, ok = s, true
-			return true
-		})
+// stopOf returns the stop that an open order of the specification is.
+func stopOf(o *spec.Order) Stop {
+	if o.Waits {
+		return Stop{Order: orderOf(o), Trigger: o.Trigger, Queued: o.Queued}
 	}
-	return removed, ok
+	return Stop{Order: trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
+		Trigger: trading.Trigger{Price: o.Says.OCO.Trigger, When: trading.Fall},
+		Rests:   true, Queued: o.Queued}
 }
 
-// trade looks at all stops.
-func (n *naiveStops) trade(low, high money.Price, taker trading.Side) {
-	var rising, falling, rest []Stop
-	for _, s := range n.waiting {
-		switch {
-		case s.Trigger.When == trading.Rise && high >= s.Trigger.Price:
-			rising = append(rising, s)
-		case s.Trigger.When == trading.Fall && low <= s.Trigger.Price:
-			falling = append(falling, s)
-		default:
-			rest = append(rest, s)
+// sameStops compares stops with those of the specification, as sets and in the order of their
+// queues.
+func sameStops(s *Stops, k *spec.Market) error {
+	var queue, ids []uint64
+	open := map[uint64]*spec.Order{}
+	for _, o := range k.Open() {
+		open[o.ID] = o
+	}
+	for got := range s.All() {
+		o := open[got.Order.ID]
+		if again, ok := s.Get(got.Order.ID); !ok || again != got || o == nil || stopOf(o) != got {
+			return fmt.Errorf("stop %+v is %+v, %v; want %+v", got, again, ok, o)
+		}
+		if ids = append(ids, o.ID); got.Queued {
+			queue = append(queue, o.ID)
 		}
 	}
-	n.waiting = rest
-	slices.SortFunc(rising, func(a, b Stop) int {
-		return cmp.Or(cmp.Compare(a.Trigger.Price, b.Trigger.Price),
-			cmp.Compare(a.Order.ID, b.Order.ID))
-	})
-	slices.SortFunc(falling, func(a, b Stop) int {
-		return cmp.Or(cmp.Compare(b.Trigger.Price, a.Trigger.Price),
-			cmp.Compare(a.Order.ID, b.Order.ID))
-	})
-	triggered := slices.Concat(rising, falling)
-	if taker == trading.Sell {
-		triggered = slices.Concat(falling, rising)
+	if !slices.Equal(queue, k.Queue()) {
+		return fmt.Errorf("the queue is %v, want %v", queue, k.Queue())
 	}
-	for _, s := range triggered {
-		s.Queued = true
-		n.queue = append(n.queue, s)
-	}
-}
-
-// compare compares stops with the naive ones, as sets and in the order of their queues.
-func (n *naiveStops) compare(s *Stops) error {
-	var waiting, queue []Stop
-	for w := range s.All() {
-		if got, ok := s.Get(w.Order.ID); !ok || got != w {
-			return fmt.Errorf("stop %d is %+v, %v; listed was %+v", w.Order.ID, got, ok, w)
-		}
-		if w.Queued {
-			queue = append(queue, w)
-		} else {
-			waiting = append(waiting, w)
-		}
-	}
-	byID := func(list []Stop) []Stop {
-		return slices.SortedFunc(slices.Values(list), func(a, b Stop) int {
-			return cmp.Compare(a.Order.ID, b.Order.ID)
-		})
-	}
-	if !slices.Equal(byID(waiting), byID(n.waiting)) {
-		return fmt.Errorf("waiting are %+v\nwant %+v", byID(waiting), byID(n.waiting))
-	}
-	if !slices.Equal(queue, n.queue) {
-		return fmt.Errorf("the queue is %+v\nwant %+v", queue, n.queue)
-	}
-	if s.Len() != len(waiting)+len(queue) || s.Queued() != len(queue) {
-		return fmt.Errorf("%d stops, %d queued; want %d and %d", s.Len(), s.Queued(),
-			len(waiting)+len(queue), len(queue))
+	slices.Sort(ids)
+	if want := k.StopIDs(); !slices.Equal(ids, want) || s.Len() != len(ids) ||
+		s.Queued() != len(queue) {
+		return fmt.Errorf("%d stops, %d queued, are %v; want %v, %v", s.Len(), s.Queued(), ids,
+			want, k.Queue())
 	}
 	return nil
 }
@@ -161,12 +120,25 @@ func restoredStops(s *Stops) *Stops {
 	return r
 }
 
+// waitIn lets a stop wait in the specification, too.
+func waitIn(k *spec.Market, w *Stop) {
+	o := &spec.Order{ID: w.Order.ID, Account: 1, Side: w.Order.Side, Price: 5, Amount: 2,
+		Remaining: 2}
+	if w.Rests {
+		o.Says.OCO.Trigger = w.Trigger.Price
+		k.Rest(o)
+	} else {
+		o.Trigger = w.Trigger
+		k.Wait(o)
+	}
+}
+
 // TestStopsAgreeWithALoopOverAll plays random stops, removals and trades, and compares the stops
 // with a list that is searched as a whole. Now and then the stops are restored from themselves.
 func TestStopsAgreeWithALoopOverAll(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		s, slow := NewStops(), naiveStops{}
+		s, slow := NewStops(), &spec.Market{}
 		price := func() int64 {
 			switch rng.IntN(20) {
 			case 0:
@@ -179,21 +151,26 @@ func TestStopsAgreeWithALoopOverAll(t *testing.T) {
 		for step := range 3000 {
 			switch k := rng.IntN(20); {
 			case k < 13:
-				id := uint64(step)
+				id := uint64(step + 1)
 				if rng.IntN(10) == 0 {
 					id = 1<<40 - uint64(step)
 				}
 				w := stop(id, trading.Rise+trading.Direction(rng.IntN(2)), price())
 				if w.Rests = rng.IntN(5) == 0; w.Rests {
 					w.Order = trading.Order{ID: id, Account: 1, Side: trading.Sell}
+					w.Trigger.When = trading.Fall
 				}
+				waitIn(slow, &w)
 				s.Add(w)
-				slow.add(w)
 			case k < 17:
 				id := uint64(rng.IntN(step + 1))
 				got, ok := s.Remove(id)
-				if want, wantOK := slow.remove(id); got != want || ok != wantOK {
-					t.Fatalf("removed %+v, %v; want %+v, %v", got, ok, want, wantOK)
+				want := slow.Find(id)
+				if ok != (want != nil) || ok && got != stopOf(want) {
+					t.Fatalf("removed %+v, %v; want %+v", got, ok, want)
+				}
+				if ok {
+					slow.Cancel(want)
 				}
 			case k < 19:
 				low := money.Price(price())
@@ -203,20 +180,22 @@ func TestStopsAgreeWithALoopOverAll(t *testing.T) {
 				}
 				taker := trading.Buy + trading.Side(rng.IntN(2))
 				s.Trade(low, high, taker)
-				slow.trade(low, high, taker)
+				slow.Trade([]event.Trade{{Price: low}, {Price: high}}, taker)
 			default:
 				head, ok := s.Head()
-				if ok != (len(slow.queue) > 0) || ok && head != slow.queue[0] {
-					t.Fatalf("the head is %+v, %v; want %+v", head, ok, slow.queue)
+				if next := slow.Next(); ok != (next != 0) ||
+					ok && head != stopOf(slow.Find(next)) {
+					t.Fatalf("the head is %+v, %v; want %+v", head, ok, slow.Queue())
 				}
-				s.Remove(head.Order.ID)
-				slow.remove(head.Order.ID)
+				if s.Remove(head.Order.ID); ok {
+					slow.Cancel(slow.Find(head.Order.ID))
+				}
 			}
 			if step%500 == 499 {
 				s = restoredStops(s)
 			}
 			if step%50 == 49 {
-				if err := slow.compare(s); err != nil {
+				if err := sameStops(s, slow); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)
 				}
 			}

@@ -2,29 +2,26 @@ package state
 
 import (
 	"fmt"
+	"maps"
+	"math/big"
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
-// A decider is the obvious deciding side. It has books and a world of its own, looks at the state
-// for available money, and makes the records of a valid history one by one.
+// A decider draws what is asked for, and has the specification decide on it: so it makes the
+// records of a valid history one by one.
 type decider struct {
-	s      *State
-	books  []*matching.Book
-	stops  []*matching.Stops
-	told   map[uint64]*told          // of open orders
-	ended  map[uint64]trading.Packed // of orders that the newest record closes
-	world  *world
+	s      *State // by the same records
+	x      *spec.Exchange
 	pick   func(n int) int // 0 ... n-1
 	timeUs int64
-	ids    uint64
-	trades uint64
 	names  int
 	drawn  uint64            // the newest id of a withdrawal
 	behind []uint64          // ids of withdrawals whose records come later than those of higher ids
@@ -32,8 +29,19 @@ type decider struct {
 }
 
 func newDecider(s *State, pick func(n int) int) *decider {
-	return &decider{s: s, world: newWorld(), pick: pick, timeUs: 1000, newest: map[uint32]uint64{},
-		told: map[uint64]*told{}}
+	x := specification(1 + pick(5))
+	if pick(4) == 3 {
+		x.FeeAccount = ""
+	}
+	return &decider{s: s, x: x, pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
+}
+
+// specification returns the exchange of the histories that are drawn, before its first record.
+func specification(maxFills int) *spec.Exchange {
+	usual := spec.Rules{Usual: spec.Rates{Maker: 100_000, Taker: 200_001}, StopCollar: 10_000_000}
+	x := spec.New(maxFills, map[string]spec.Rules{"BTC_USD": usual, "ETH_USD": usual})
+	x.CodeValid, x.FeeAccount = 30*time.Microsecond, "house"
+	return x
 }
 
 // founding returns the records that every history begins with: three currencies, two pairs, three
@@ -58,177 +66,218 @@ func founding() []event.Record {
 	}
 }
 
+// next returns the next record, which the specification has applied.
 func (d *decider) next() event.Record {
 	d.timeUs += int64(d.pick(3))
-	for len(d.books) < len(d.s.pairs) {
-		d.books = append(d.books, matching.New())
-		d.stops = append(d.stops, matching.NewStops())
+	if d.pick(15) == 14 {
+		d.timeUs += 6e6 // switches count in seconds
 	}
-	d.ended = map[uint64]trading.Packed{}
 	r := event.Record{TimeUs: d.timeUs}
-	if d.pick(8) == 7 {
-		r.Operator = "operator"
-	}
-	if r, happens := d.due(r); happens {
+	if d.due(&r) && d.x.Decide(&r) == nil {
 		return r
 	}
-	switch n := d.pick(60); {
-	case n >= 40:
-		return d.special(r, n%12)
-	case n < 2:
-		return d.deposit(r, d.account(), d.currency(), money.Amount(1+d.pick(100)*100_000_000))
-	case n < 3:
-		n := uint32(len(d.s.keys) + 1)
-		r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n),
-			Permissions: event.PermissionTrade}
-		if d.pick(2) == 0 {
-			r.Key.Parallel = uint16(1 + d.pick(4))
+	for range 10 { // what may not be is drawn again
+		r := event.Record{TimeUs: d.timeUs}
+		if d.pick(8) == 7 {
+			r.Operator = "operator"
 		}
-		// one that is there is sealed anew
-		if known := d.s.keys[d.pick(len(d.s.keys))]; !known.Revoked && d.pick(3) == 2 {
-			r.Key = known.Key
-			r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1,
-				[]byte(fmt.Sprint("seal-", r.Key.SealedBy))
+		if d.draw(&r); d.x.Decide(&r) == nil {
+			return r
 		}
-		r.Kind = r.Key.RecordKind()
-	case n < 4:
-		k := d.s.keys[d.pick(len(d.s.keys))]
-		if k.Revoked {
-			return d.refusal(r)
-		}
-		r.Kind, r.KeyRevoked = event.KindKeyRevoked, event.KeyRevoked{Number: k.Number,
-			Lost: d.pick(2) == 0}
-	case n < 5:
-		return d.refusal(r)
-	case n < 9:
-		return d.cancel(r)
-	case n < 12:
-		r = d.withdrawal(r)
-		if w := &r.Withdrawal; r.Kind == event.KindNamedWithdrawal && d.pick(2) == 0 {
-			r.Kind, r.Adjusted = event.KindAdjusted, event.Adjusted{ID: w.ID, Account: w.Account,
-				Currency: w.Currency, Amount: w.Amount, ClientID: w.ClientID, Reason: "twice"}
-		}
-		return r
-	case n < 16:
-		return d.move(r)
-	case n < 17:
-		return d.code(r)
-	case n < 19:
-		return d.mailed(r)
-	case n < 23:
-		if n == 19 {
-			return d.tend(r)
-		}
-		return d.operate(r)
-	case n < 24:
-		r.Kind, r.History = event.KindHistory,
-			event.HistoryID{byte(d.s.deposits), 1: d.s.History()[1] + 1}
-	default:
-		return d.order(r)
+	}
+	r = event.Record{TimeUs: d.timeUs, Kind: event.KindRefusal,
+		Refusal: event.Refusal{Account: d.account(), Reason: event.RefusedFunds}}
+	if err := d.x.Decide(&r); err != nil {
+		panic(err)
 	}
 	return r
+}
+
+// due makes a record of what happens by itself, if something does and is chosen: an end, a
+// triggered order, or a switch.
+func (d *decider) due(r *event.Record) bool {
+	for _, p := range d.x.Pairs {
+		for _, o := range p.Open() {
+			if o.Says.ExpireUs != 0 && o.Says.ExpireUs <= d.timeUs {
+				r.Expired = append(r.Expired, event.Expired{Order: o.ID})
+			}
+		}
+		if r.Kind, r.Pair = event.KindExpired, p.Number; len(r.Expired) > 0 {
+			slices.SortFunc(r.Expired, func(a, b event.Expired) int {
+				return int(a.Order) - int(b.Order)
+			})
+			return true
+		}
+	}
+	for _, p := range d.x.Pairs {
+		r.Kind, r.Pair, r.Order.ID = event.KindTriggered, p.Number, p.Next()
+		if r.Order.ID != 0 && d.pick(3) > 0 {
+			return true
+		}
+	}
+	for _, w := range d.x.Switches() {
+		if w.DueUs != 0 && w.DueUs <= d.timeUs && d.pick(3) > 0 {
+			d.fire(r, w)
+			return true
+		}
+	}
+	return false
+}
+
+// fire makes a cancel by a switch that is due, or its end when it has no more to cancel.
+func (d *decider) fire(r *event.Record, w event.Switch) {
+	orders := d.x.OpenOf(&w)
+	if len(orders) == 0 {
+		r.Kind, r.Pair, r.Switch = event.KindSwitch, 0, event.Switch{Account: w.Account,
+			Key: w.Key, Session: w.Session, DueUs: w.DueUs}
+		return
+	}
+	_, p := d.x.Open(orders[0])
+	r.Kind, r.Pair = event.KindSwept, p.Number
+	r.Cancel = event.Cancel{Order: orders[0], Account: w.Account, Key: w.Key,
+		Reason: trading.CancelledSwitch}
+	if w.Session {
+		r.Cancel.Reason = trading.CancelledDisconnect
+	}
+}
+
+// draw draws what is asked for. It may be what cannot be.
+func (d *decider) draw(r *event.Record) {
+	switch n := d.pick(60); {
+	case n >= 40:
+		d.special(r, n%12)
+	case n < 2:
+		d.deposit(r, d.account(), d.currency(), money.Amount(1+d.pick(100)*100_000_000))
+	case n < 4:
+		d.drawKey(r, n < 3)
+	case n < 5:
+		r.Kind, r.Refusal = event.KindRefusal,
+			event.Refusal{Account: d.account(), Reason: event.RefusedFunds}
+		r.Refusal.Key, r.Refusal.Nonce = d.key(r.Refusal.Account)
+	case n < 9:
+		if o := d.openOrder(); o != nil {
+			r.Kind, r.Pair, r.Cancel = event.KindCancel, o.Pair,
+				event.Cancel{Order: o.ID, Account: o.Account}
+			r.Cancel.Key, r.Cancel.Nonce = d.key(o.Account)
+		}
+	case n < 12:
+		d.withdrawal(r)
+		if w := &r.Withdrawal; r.Kind == event.KindNamedWithdrawal && d.pick(2) == 0 {
+			r.Kind, r.Operator, r.Adjusted = event.KindAdjusted, "operator", event.Adjusted{
+				ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
+				ClientID: w.ClientID, Reason: "twice"}
+		}
+	case n < 17:
+		d.move(r, n == 16)
+	case n < 19:
+		// an older one may be tried again, or one that was sent, is of no use, or never was
+		r.Kind, r.Mailed = event.KindMailed, event.Mailed{ID: uint64(d.pick(int(d.x.LastMail) + 2)),
+			Error: []string{"", "no such mailbox"}[d.pick(2)]}
+		if n := len(d.x.Mails); n > 0 && d.pick(3) > 0 {
+			r.Mailed.ID = d.x.Mails[d.pick(n)].ID
+		}
+	case n == 19:
+		d.tend(r)
+	case n < 23:
+		d.operate(r)
+	case n < 24:
+		r.Kind, r.History = event.KindHistory,
+			event.HistoryID{byte(len(d.x.Deposits)), 1: d.x.History[1] + 1}
+	default:
+		d.order(r, event.KindOrder)
+		d.mayOrder(r)
+	}
 }
 
 // account returns one that is not closed.
 func (d *decider) account() uint32 {
 	var open []uint32
-	for _, a := range d.s.accounts {
-		if d.world.closed[a.ID] == 0 {
+	for _, a := range d.x.Accounts {
+		if a.ClosedUs == 0 {
 			open = append(open, a.ID)
 		}
 	}
 	return open[d.pick(len(open))]
 }
 
-func (d *decider) currency() uint16 { return uint16(1 + d.pick(len(d.s.currencies))) }
-func (d *decider) pair() *Pair      { return d.s.pairs[d.pick(len(d.s.pairs))] }
+func (d *decider) currency() uint16 { return uint16(1 + d.pick(len(d.x.Currencies))) }
 
-// key returns one of the account's keys, 0 if it has none, and a nonce that need not be above its
-// last.
+// key returns one of the account's keys, 0 if it has none or in maintenance, and a nonce that need
+// not be above its last.
 func (d *decider) key(account uint32) (key uint32, nonce uint64) {
-	if keys := d.s.Account(account).Keys; len(keys) > 0 {
-		return keys[d.pick(len(keys))], uint64(d.pick(1000))
+	var keys []uint32
+	for _, k := range d.x.Keys {
+		if k.Account == account && !k.Revoked && !d.x.Maintenance.On {
+			keys = append(keys, k.Number)
+		}
 	}
-	return 0, 0
+	if len(keys) == 0 {
+		return 0, 0
+	}
+	return keys[d.pick(len(keys))], uint64(d.pick(1000))
 }
 
-func (d *decider) deposit(r event.Record, account uint32, currency uint16,
-	amount money.Amount) event.Record {
+// openOrder returns an open order of any account, nil if an account that it chooses has none.
+func (d *decider) openOrder() *spec.Order {
+	var list []*spec.Order
+	for _, id := range d.x.OpenOf(&event.Switch{Account: d.account()}) {
+		o, _ := d.x.Open(id)
+		list = append(list, o)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[d.pick(len(list))]
+}
+
+func (d *decider) deposit(r *event.Record, account uint32, currency uint16, amount money.Amount) {
 	d.names++
-	r.Kind, r.Deposit = event.KindDeposit,
-		event.Deposit{ID: d.s.deposits + 1, Account: account, Currency: currency,
-			Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
-	return r
+	r.Kind, r.Deposit = event.KindDeposit, event.Deposit{Account: account, Currency: currency,
+		Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
 }
 
-func (d *decider) refusal(r event.Record) event.Record {
-	r.Kind, r.Refusal = event.KindRefusal,
-		event.Refusal{Account: d.account(), Reason: event.RefusedFunds}
-	r.Refusal.Key, r.Refusal.Nonce = d.key(r.Refusal.Account)
-	return r
-}
-
-func (d *decider) cancel(r event.Record) event.Record {
-	a := d.s.Account(d.account())
-	open := slices.Collect(a.Open.Newest())
-	if len(open) == 0 {
-		return d.refusal(r)
+// drawKey makes a key, or seals one anew, or ends one.
+func (d *decider) drawKey(r *event.Record, makes bool) {
+	known := d.s.keys[d.pick(len(d.s.keys))]
+	if !makes {
+		r.Kind, r.KeyRevoked = event.KindKeyRevoked, event.KeyRevoked{Number: known.Key.Number,
+			Lost: d.pick(2) == 0}
+		return
 	}
-	which := open[d.pick(len(open))]
-	o := d.takeOut(which.Pair, which.ID)
-	d.forget(o.ID, trading.CancelledOwner)
-	if r.Operator != "" && d.ended[o.ID] != "" {
-		d.ended[o.ID] = reasoned(d.ended[o.ID], trading.CancelledOperator)
+	n := uint32(len(d.x.Keys) + 1)
+	r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n),
+		Permissions: event.PermissionTrade}
+	if d.pick(2) == 0 {
+		r.Key.Parallel = uint16(1 + d.pick(4))
 	}
-	d.ids++
-	r.Kind, r.Pair = event.KindCancel, which.Pair
-	r.Cancel = event.Cancel{ID: d.ids, Order: o.ID, Account: a.ID, Side: o.Side, Price: o.Price,
-		Remaining: o.Remaining}
-	r.Cancel.Key, r.Cancel.Nonce = d.key(a.ID)
-	return r
+	if !known.Revoked && d.pick(3) == 2 {
+		r.Key = known.Key
+		r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1,
+			[]byte(fmt.Sprint("seal-", r.Key.SealedBy))
+	}
+	r.Kind = r.Key.RecordKind()
 }
 
-// order returns a plain order of any account, also of a frozen one: the order was on its way at the
-// freeze.
-func (d *decider) order(r event.Record) event.Record {
-	refusal := r
-	r = d.draw(r, event.KindOrder)
-	if r.Operator = refusal.Operator; !d.accept(&r) {
-		return d.refusal(refusal)
+func (d *decider) available(account uint32, currency uint16) *big.Int {
+	n := new(big.Int)
+	if funds := d.x.Accounts[account-1].At(d.x.Seq); funds != nil {
+		n.Sub(funds[currency-1].Balance, funds[currency-1].Reserve)
 	}
-	d.enter(&r, &told{pair: r.Pair, clientID: r.Order.ClientID}, r.TimeUs)
-	r.Instructions = trading.Instructions{}
-	return r
+	return n
 }
 
-func (d *decider) charge(pair uint16, o *event.Order, t *event.Trade) {
-	// money that each side receives
-	taker, maker := t.Amount.Balance(), t.Price.Times(t.Amount).Balance()
-	if o.Side == trading.Sell {
-		taker, maker = maker, taker
-	}
-	t.TakerFee = d.world.rates(o.Account, pair).Taker.FeeRoundedUp(taker)
-	t.MakerFee = d.world.rates(t.MakerAccount, pair).Maker.FeeRoundedUp(maker)
-}
-
-func (d *decider) withdrawal(r event.Record) event.Record {
+func (d *decider) withdrawal(r *event.Record) {
 	account, currency := d.account(), d.currency()
-	most, err := money.AmountFromDecimal(
-		d.s.Account(account).Wallet.Get(currency).Available().Decimal().Truncate(
-			money.FixedDecimals))
-	if err != nil || most == 0 || r.TimeUs < d.world.held[account] {
-		return d.refusal(r)
-	}
-	amount := []money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)]
+	n := d.available(account, currency)
+	most := money.Amount(n.Div(n, big.NewInt(100_000_000)).Int64())
 	r.Withdrawal = event.Withdrawal{ID: d.drawID(account), Account: account, Currency: currency,
-		Amount: min(amount, most), Address: fmt.Sprint("address ", d.pick(3))}
-	if id := clientID(fmt.Sprint("withdraw-", d.pick(9))); d.pick(2) == 0 &&
-		d.world.named[account][id] == 0 {
-		r.Withdrawal.ClientID = id
+		Amount:  min([]money.Amount{1, most, 1 + most/10, 1 + most/3}[d.pick(4)], most),
+		Address: fmt.Sprint("address ", d.pick(3))}
+	if d.pick(2) == 0 {
+		r.Withdrawal.ClientID = clientID(fmt.Sprint("withdraw-", d.pick(9)))
 	}
 	r.Kind = r.Withdrawal.RecordKind()
 	r.Withdrawal.Key, r.Withdrawal.Nonce = d.key(account)
-	return r
 }
 
 // drawID returns an id that grows within the account: of two accounts' neighbours, the higher may
@@ -248,122 +297,84 @@ func (d *decider) drawID(account uint32) (id uint64) {
 	return id
 }
 
-// move returns the next step of any pending withdrawal.
-func (d *decider) move(r event.Record) event.Record {
-	if len(d.world.withdrawals) == 0 {
-		return d.withdrawal(r)
+// move makes the next step of any pending withdrawal, or a wrong code for it.
+func (d *decider) move(r *event.Record, code bool) {
+	var pending []*spec.Withdrawal
+	for _, id := range slices.Sorted(maps.Keys(d.x.Withdrawals)) {
+		if w := d.x.Withdrawals[id]; w.Pending() {
+			pending = append(pending, w)
+		}
 	}
-	w := d.world.withdrawals[d.pick(len(d.world.withdrawals))]
-	to := []uint8{event.WithdrawalVerified, event.WithdrawalVerified, event.WithdrawalCancelled,
-		event.WithdrawalRefused}
-	switch {
-	case w.Stale, r.TimeUs < d.world.held[w.Account]:
-		to = to[2:]
-	case w.Status == event.WithdrawalVerified:
-		to = []uint8{event.WithdrawalApproved, event.WithdrawalRefused, event.WithdrawalCancelled}
+	if len(pending) == 0 {
+		d.withdrawal(r)
+		return
+	}
+	w := pending[d.pick(len(pending))]
+	if code {
+		r.Kind, r.CodeRefused = event.KindCodeRefused,
+			event.CodeRefused{Withdrawal: w.ID, Account: w.Account}
+		r.CodeRefused.Key, r.CodeRefused.Nonce = d.key(w.Account)
+		return
+	}
+	to := []uint8{event.WithdrawalVerified, event.WithdrawalCancelled, event.WithdrawalRefused}
+	if w.Status == event.WithdrawalVerified {
+		to[0] = event.WithdrawalApproved
 	}
 	r.Kind = event.KindWithdrawalMoved
 	r.WithdrawalMoved = event.WithdrawalMoved{ID: w.ID, Account: w.Account, Currency: w.Currency,
-		Amount: w.Amount, To: to[d.pick(len(to))]}
+		Amount: w.Amount, To: to[max(0, d.pick(4)-1)]}
 	switch m := &r.WithdrawalMoved; m.To {
-	case event.WithdrawalApproved:
-		m.DespiteFreeze = d.world.frozen[w.Account]
 	case event.WithdrawalRefused:
 		m.Details = fmt.Sprint("reason ", d.pick(3))
 	case event.WithdrawalVerified, event.WithdrawalCancelled:
 		m.Key, m.Nonce = d.key(w.Account)
 	}
-	return r
 }
 
-// code returns a wrong or an old one, for any withdrawal that is to be confirmed.
-func (d *decider) code(r event.Record) event.Record {
-	var list []Withdrawal
-	for _, w := range d.world.withdrawals {
-		if w.Status == event.WithdrawalNew {
-			list = append(list, w)
-		}
-	}
-	if len(list) == 0 {
-		return d.withdrawal(r)
-	}
-	w := list[d.pick(len(list))]
-	r.Kind, r.CodeRefused = event.KindCodeRefused,
-		event.CodeRefused{Withdrawal: w.ID, Account: w.Account,
-			Expired: d.pick(2) == 1 || w.Stale || w.Renewed, Tries: w.Tries}
-	if !r.CodeRefused.Expired {
-		r.CodeRefused.Tries++
-	}
-	r.CodeRefused.Key, r.CodeRefused.Nonce = d.key(w.Account)
-	return r
-}
-
-// mailed returns any mail of the outbox, as an older one may be tried again; or one that was sent,
-// is of no use any more, or never was.
-func (d *decider) mailed(r event.Record) event.Record {
-	if len(d.world.mails) == 0 {
-		return d.withdrawal(r)
-	}
-	r.Kind, r.Mailed = event.KindMailed,
-		event.Mailed{ID: d.world.mails[d.pick(len(d.world.mails))].ID,
-			Error: []string{"", "no such mailbox"}[d.pick(2)]}
-	if d.pick(3) == 0 {
-		r.Mailed.ID = uint64(d.pick(int(d.world.lastMail) + 2))
-	}
-	return r
-}
-
-// operate returns an operator's decision.
-func (d *decider) operate(r event.Record) event.Record {
+// operate draws an operator's decision.
+func (d *decider) operate(r *event.Record) {
+	p := d.x.Pairs[d.pick(len(d.x.Pairs))]
 	switch d.pick(4) {
 	case 0:
-		p := d.pair()
 		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number,
-			event.Halt{Halted: !d.world.halted[p.Number]}
+			event.Halt{Halted: !p.Halted(d.x.Seq)}
 	case 1:
 		a := d.account()
 		r.Kind = []event.Kind{event.KindFreeze, event.KindToldFreeze}[d.pick(2)]
-		r.Freeze = event.Freeze{Account: a, Frozen: !d.world.frozen[a]}
+		r.Freeze = event.Freeze{Account: a, Frozen: !d.x.Accounts[a-1].Frozen}
 	case 2:
 		r.Kind, r.Maintenance = event.KindMaintenance,
 			event.Maintenance{On: d.pick(4) == 0, Message: []string{"", "back at noon"}[d.pick(2)]}
 		r.Maintenance.Cancels = r.Maintenance.On && d.pick(2) == 0
 	case 3:
 		rates := [...]money.Rate{0, 1, 150_000, money.MaxRate}
-		r.Kind, r.Pair, r.Fees = event.KindFees, d.pair().Number,
+		r.Kind, r.Pair, r.Fees = event.KindFees, p.Number,
 			event.Fees{Account: d.account(), Own: d.pick(3) > 0}
 		if r.Fees.Own {
 			r.Fees.Maker, r.Fees.Taker = rates[d.pick(len(rates))], rates[d.pick(len(rates))]
 		}
 	}
-	return r
 }
 
 // tend opens and closes accounts, and changes their e-mail addresses.
-func (d *decider) tend(r event.Record) event.Record {
+func (d *decider) tend(r *event.Record) {
 	d.names++
-	switch n := uint32(len(d.s.accounts) + 1); d.pick(4) {
+	n := uint32(len(d.x.Accounts) + 1)
+	switch id := d.account(); d.pick(4) {
 	case 0:
 		if n < 8 {
 			r.Kind, r.Account = event.KindAccount, event.Account{ID: n,
 				Name: fmt.Sprint("more-", n), Email: []string{"", "more@home.example"}[d.pick(2)]}
-			return r
 		}
 	case 1:
-		for id := n - 1; id > 3; id-- { // the first three trade, the third gets the fees
-			a := d.s.Account(id)
-			if d.world.closed[id] == 0 && a.Open.Len() == 0 && len(a.Withdrawals()) == 0 &&
-				len(a.Switches()) == 0 && len(a.Wallet.Holdings()) == 0 {
-				r.Kind, r.AccountClosed = event.KindAccountClosed, event.AccountClosed{Account: id}
-				return r
-			}
+		if id > 3 { // the first three trade, the third gets the fees
+			r.Kind, r.AccountClosed = event.KindAccountClosed, event.AccountClosed{Account: id}
 		}
+	default:
+		r.Kind, r.Email = event.KindEmail, event.Email{Account: id,
+			Address: fmt.Sprintf("%d@home.example", d.names),
+			HeldUs:  max(d.x.Accounts[id-1].HeldUs, r.TimeUs+1+int64(d.pick(4)))}
 	}
-	id := d.account()
-	r.Kind, r.Email = event.KindEmail, event.Email{Account: id,
-		Address: fmt.Sprintf("%d@home.example", d.names),
-		HeldUs:  max(d.world.held[id], r.TimeUs+1+int64(d.pick(4)))}
-	return r
 }
 
 type tester interface {
@@ -401,26 +412,29 @@ func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Rec
 	apply(t, s, records...)
 	d := newDecider(s, func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") })
 	for i := range records {
-		d.world.note(&records[i])
-	}
-	add := func(r event.Record) (e Effects) {
-		e = apply(t, s, r)
-		d.world.note(&r)
-		records = append(records, r)
-		return e
+		if err := d.x.Apply(&records[i]); err != nil {
+			t.Fatalf("%v", err)
+		}
 	}
 	most := []money.Amount{20 * 100_000_000, money.MaxAmount}[d.pick(2)]
+	add := func(r event.Record) {
+		e := apply(t, s, r)
+		if records = append(records, r); each != nil && len(records) > len(founding())+9 {
+			each(s, d, &r, &e)
+		}
+	}
 	for a := range uint32(3) { // something to begin with
 		for c := range uint16(3) {
-			add(d.deposit(event.Record{TimeUs: 20}, a+1, c+1, most))
+			r := event.Record{TimeUs: 20}
+			d.deposit(&r, a+1, c+1, most)
+			if err := d.x.Decide(&r); err != nil {
+				t.Fatalf("%v", err)
+			}
+			add(r)
 		}
 	}
 	for range n {
-		r := d.next()
-		e := add(r)
-		if each != nil {
-			each(s, d, &r, &e)
-		}
+		add(d.next())
 	}
 	return records, d
 }

@@ -8,16 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
-	"exchange/core/matching"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seq := uint64(len(founding()) + 9)
-		depth := map[uint16]string{}
-		updates := map[uint16]uint64{}
 		drawHistory(t, 80, func(s *State, d *decider, r *event.Record, e *Effects) {
 			if err := s.Check(); err != nil {
 				t.Fatalf("%+v: %v", r, err)
@@ -25,101 +23,27 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 			if seq++; s.Seq() != seq || s.TimeUs() != r.TimeUs {
 				t.Fatalf("sequence %d at %d, want %d at %d", s.Seq(), s.TimeUs(), seq, r.TimeUs)
 			}
-			if order, trade, _ := s.LastIDs(); order != d.ids || trade != d.trades {
-				t.Fatalf("last ids %d and %d, given were %d and %d", order, trade, d.ids, d.trades)
-			}
-			if what := d.world.differs(s); what != "" {
+			if what := differs(s, d.x); what != "" {
 				t.Fatalf("after %+v: %s", r, what)
 			}
-			if ended := d.world.ended; (e.Withdrawal == nil) != (ended == nil) ||
-				ended != nil && *e.Withdrawal != *ended {
-				t.Fatalf("ended is %+v, want %+v", e.Withdrawal, ended)
+			for _, w := range d.x.Withdrawals {
+				if ended := w.Moved == seq && !w.Pending(); ended && (e.Withdrawal == nil ||
+					*e.Withdrawal != withdrawalOf(w)) {
+					t.Fatalf("ended is %+v, want %+v", e.Withdrawal, w)
+				}
 			}
-			if what := d.differs(s); what != "" {
-				t.Fatalf("after %+v: %s", r, what)
+			if w := e.Withdrawal; w != nil && d.x.Withdrawals[w.ID].Moved != seq {
+				t.Fatalf("ended is %+v by %+v", w, r)
 			}
 			checkClosed(t, s, d, r, e)
-			for i, book := range d.books {
-				p := s.pairs[i]
-				now := displays(book)
-				if r.Pair == p.Number && (now != depth[p.Number] || trades(r)) {
-					updates[p.Number]++
-				}
-				if depth[p.Number] = now; p.Market.UpdateID != updates[p.Number] {
-					t.Fatalf("after %+v: update id %d of %s, want %d", r, p.Market.UpdateID, p.Name,
-						updates[p.Number])
-				}
-			}
 		})
 	})
 }
 
-// differs returns the first difference between the state's books and the decider's, "" if there is
-// none.
-func (d *decider) differs(s *State) string {
-	for i, book := range d.books {
-		p := s.pairs[i]
-		for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-			want := openOf(book, side)
-			if got := openOf(p.Book, side); got != want {
-				return fmt.Sprintf("%v orders are %s, want %s", side, got, want)
-			}
-		}
-		got, want := slices.Collect(p.Stops.All()), slices.Collect(d.stops[i].All())
-		if !slices.Equal(got, want) {
-			return fmt.Sprintf("stops are %+v, want %+v", got, want)
-		}
-		if n := book.Len() + len(slices.DeleteFunc(want, func(s matching.Stop) bool {
-			return s.Rests
-		})); n != p.OpenOrders() {
-			return fmt.Sprintf("%d open orders, want %d", p.OpenOrders(), n)
-		}
-	}
-	says := 0
-	for id, t := range d.told {
-		x := s.Pair(t.pair).Instructed(id)
-		if says++; x == nil || x.Pack() != t.Pack() {
-			return fmt.Sprintf("order %d says %+v, want %+v", id, x, t.Instructed)
-		}
-	}
-	for _, p := range s.pairs {
-		says -= len(p.instructed)
-	}
-	if says != 0 {
-		return fmt.Sprintf("%d orders more say something", -says)
-	}
-	return ""
-}
-
-func openOf(b *matching.Book, side trading.Side) (text string) {
-	for o, ice := range b.Open(side) {
-		text += fmt.Sprintf("%+v %+v;", o, ice)
-	}
-	return text
-}
-
-// displays returns what a book displays, order by order.
-func displays(b *matching.Book) (text string) {
-	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		for o := range b.Orders(side) {
-			text += fmt.Sprint(side, o.ID, o.Price, o.Remaining, ";")
-		}
-	}
-	return text
-}
-
-// trades reports whether a record has trades.
-func trades(r *event.Record) bool {
-	switch r.Kind {
-	case event.KindOrder, event.KindInstructed, event.KindTriggered, event.KindAmended:
-		return len(r.Order.Trades) > 0
-	}
-	return false
-}
-
 // checkClosed compares the orders that a record has closed with those that it should have.
 func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) {
-	closed := closedBy(r)
+	closed := slices.DeleteFunc(slices.Clone(d.x.ClosedOrders),
+		func(c spec.Closed) bool { return c.Seq != s.Seq() })
 	if len(e.Closed) != len(closed) {
 		t.Fatalf("%+v: closed are %+v, want %+v", r, e.Closed, closed)
 	}
@@ -137,18 +61,17 @@ func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) 
 			t.Fatalf("order %d closed, and settled is that of account %d", c.ID, account)
 		}
 		delete(settled, c.ID)
-		if c.ID != w.ID || c.Remaining != w.Remaining || c.Cancelled != w.Cancelled ||
-			c.Pair != r.Pair || c.ClosedUs != r.TimeUs ||
-			!w.ClientID.IsZero() && c.ClientID != w.ClientID {
+		if c.Order != orderOf(&w.Order) || c.Cancelled != (w.Status == trading.StatusCancelled) ||
+			c.Pair != w.Pair || c.ClosedUs != w.ClosedUs || c.ClientID != w.ClientID {
 			t.Fatalf("closed is %+v, want %+v", c, w)
 		}
 		says := trading.Packed("")
 		if c.Instructed != nil {
 			says = c.Instructed.Pack()
 		}
-		if says != d.ended[c.ID] {
+		if want := w.Packed(); says != want {
 			t.Fatalf("order %d closed and says %+v (%x), want %x", c.ID, c.Instructed,
-				string(says), string(d.ended[c.ID]))
+				string(says), string(want))
 		}
 		if s.accounts[c.Account-1].Open.Pair(c.ID) != 0 {
 			t.Fatalf("order %d closed and is open", c.ID)
@@ -160,48 +83,6 @@ func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) 
 	if len(settled) > 0 {
 		t.Fatalf("%+v closes also %v", r, settled)
 	}
-}
-
-// closedBy returns the orders that a record closes.
-func closedBy(r *event.Record) (closed []ClosedOrder) {
-	ends := func(id uint64, remaining money.Amount, cancelled bool) {
-		closed = append(closed, ClosedOrder{
-			Order: trading.Order{ID: id, Remaining: remaining}, Cancelled: cancelled})
-	}
-	switch r.Kind {
-	case event.KindOrder, event.KindInstructed, event.KindTriggered, event.KindAmended,
-		event.KindStop:
-		prevented := r.Instructions.Prevented
-		for k := 0; ; k++ {
-			for ; len(prevented) > 0 && int(prevented[0].Before) == k; prevented = prevented[1:] {
-				ends(prevented[0].Order, prevented[0].Amount, true)
-			}
-			if k == len(r.Order.Trades) {
-				break
-			}
-			if tr := r.Order.Trades[k]; tr.MakerRemaining == 0 {
-				ends(tr.Maker, 0, false)
-			}
-		}
-		if !r.Order.Rests() {
-			ends(r.Order.ID, r.Order.Remaining, r.Order.RestCancelled)
-			closed[len(closed)-1].ClientID = r.Order.ClientID
-		}
-	case event.KindCancel, event.KindSwept:
-		ends(r.Cancel.Order, r.Cancel.Remaining, true)
-	case event.KindExpired:
-		for _, x := range r.Expired {
-			ends(x.Order, x.Open, true)
-		}
-	}
-	return closed
-}
-
-// reasoned returns what an order said with another reason of its end.
-func reasoned(says trading.Packed, why trading.Reason) trading.Packed {
-	x, _ := says.Open()
-	x.Cancelled = why
-	return x.Pack()
 }
 
 func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
@@ -244,7 +125,7 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 				t.Fatalf("key %+v is %+v", k, b)
 			}
 		}
-		if what := d.world.differs(back); what != "" {
+		if what := differs(back, d.x); what != "" {
 			t.Fatal(what)
 		}
 		if err := back.Check(); err != nil {
@@ -272,10 +153,15 @@ func inText(e Effects) string {
 
 func TestEqualHistoriesHaveEqualImagesAndEveryRecordChangesThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		records := drawHistory(t, 30, nil)
+		records, d := drawDecider(t, 30, nil)
 		a, b := New(), New()
 		last := a.Hash()
+		x := specification(d.x.MaxFills)
+		x.FeeAccount = d.x.FeeAccount
 		for _, r := range records {
+			if err := x.Apply(&r); err != nil {
+				t.Fatalf("what the specification decides is refused by it: %v", err)
+			}
 			apply(t, a, r)
 			if a.Hash() == last {
 				t.Fatalf("%+v leaves no trace", r)

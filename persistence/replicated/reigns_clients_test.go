@@ -11,11 +11,11 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/prove/spec"
 )
 
 // A client is an account that sends one request after the other, to any node that reigns.
@@ -290,24 +290,18 @@ func (c *client) see(d *desk, key *directory.Key) (err error) {
 	return nil
 }
 
-func sameFunds(got []ledger.Holding, want simulation.Funds) error {
-	for i, f := range want {
-		var h ledger.Holding
-		for _, g := range got {
-			if int(g.Currency) == i+1 {
-				h = g
-			}
-		}
-		if simulation.Units(h.Balance).Cmp(f.Balance) != 0 ||
-			simulation.Units(h.Reserve).Cmp(f.Reserve) != 0 {
-			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v", h.Balance,
-				i+1, h.Reserve, f.Balance, f.Reserve)
-		}
+func sameFunds(got []ledger.Holding, want spec.Funds) error {
+	var w ledger.Wallet
+	for _, h := range got {
+		w.Put(h)
 	}
-	return nil
+	return want.Same(func(currency uint16) (balance, reserve money.Balance) {
+		h := w.Get(currency)
+		return h.Balance, h.Reserve
+	})
 }
 
-func sameOrders(got []committed.Order, want map[uint64]simulation.Order) error {
+func sameOrders(got []committed.Order, want map[uint64]spec.Order) error {
 	for _, o := range got {
 		if w, open := want[o.ID]; !open || o.Remaining != w.Remaining || o.Price != w.Price {
 			return fmt.Errorf("order %+v is shown, not %+v", o, w)
@@ -329,7 +323,7 @@ func (c *client) atRest() {
 	defer j.Unlock()
 	key := j.model.Key(c.key()).Number
 	for _, nonce := range c.away {
-		if j.model.Taken(simulation.KeyNonce{Key: key, Nonce: nonce}) {
+		if j.model.Taken(spec.KeyNonce{Key: key, Nonce: nonce}) {
 			c.r.Errorf("nonce %d of %s was turned away, and its command is done", nonce, c.name)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/persistence/internal/machine"
+	"exchange/prove/spec"
 )
 
 // A judge knows what the nodes have applied, and what clients were told. It checks each record when
@@ -22,7 +22,7 @@ type judge struct {
 	sync.Mutex
 	entries map[uint64]string // what each index was and did
 	highest uint64
-	model   *simulation.Model
+	model   *spec.Exchange
 	records map[string][]uint64 // sequences of records that no client was told yet
 	told    uint64              // newest sequence that a client has seen
 	notes   []string            // of what clients were told
@@ -30,10 +30,10 @@ type judge struct {
 }
 
 func newJudge(fail func(string, ...any), maxFills int,
-	rules map[string]simulation.Rules) *judge {
+	rules map[string]spec.Rules) *judge {
 	return &judge{fail: fail, began: time.Now(), entries: map[uint64]string{},
 		records: map[string][]uint64{}, reads: map[string]uint64{},
-		model: simulation.NewModel(maxFills, rules)}
+		model: spec.New(maxFills, rules)}
 }
 
 // saw takes an entry that a node has applied. The first node's counts; all others must do the same.
@@ -76,26 +76,10 @@ func (j *judge) top() uint64 {
 }
 
 func (j *judge) batch(e *machine.Entry) {
-	b, err := event.OpenBatch(e.Batch)
-	if err != nil {
-		j.fail("batch (%d, %d]: %v", e.Prev, e.Next, err)
-		return
-	}
-	for rest := b.Records; len(rest) > 0; {
-		var r event.Record // one that the model may keep
-		before := rest
-		if rest, err = r.Decode(rest); err == nil {
-			err = j.model.Apply(&r)
-		}
-		if err != nil {
-			j.fail("%v", err)
-			return
-		}
-		record := string(before[:len(before)-len(rest)])
+	if err := j.model.ApplyBatch(e.Prev, e.Next, e.Batch, func(_ *event.Record, record string) {
 		j.records[record] = append(j.records[record], j.model.Seq)
-	}
-	if j.model.Seq != e.Next {
-		j.fail("batch (%d, %d] ends at %d", e.Prev, e.Next, j.model.Seq)
+	}); err != nil {
+		j.fail("%v", err)
 	}
 }
 
@@ -136,7 +120,7 @@ func (j *judge) seen() uint64 {
 
 // show takes the sequence of an answer to a read that began when from was seen, and returns the
 // account as it is at the answer. The caller holds the lock.
-func (j *judge) show(who string, at int, seq, from uint64) *simulation.Account {
+func (j *judge) show(who string, at int, seq, from uint64) *spec.Account {
 	j.note("node %d shows %s the state at %d; %d was seen when it asked", at, who, seq, from)
 	if seq < from || seq > j.model.Seq {
 		j.fail("%s is shown the state at %d; %d was seen before, and %d records are applied", who,

@@ -16,10 +16,10 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/committed"
-	"exchange/actors/simulation"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/persistence/internal/machine"
+	"exchange/prove/spec"
 )
 
 var reignSeeds = flag.Int("reigns", 15, "how many exchanges of three nodes are played")
@@ -218,7 +218,7 @@ func newRealm(t *testing.T, seed uint64) *realm {
 		late: 2 * time.Millisecond, counts: map[string]int{}}
 	r.judge = newJudge(func(format string, v ...any) { r.Errorf(format, v...) },
 		actors.DefaultLimits.MaxFills,
-		map[string]simulation.Rules{realmPair.Name: {}})
+		map[string]spec.Rules{realmPair.Name: {}})
 	r.judge.model.CodeValid = actors.DefaultWithdrawal.CodeValid
 	r.judge.model.ClientIDHold = actors.DefaultLimits.ClientIDHold
 	for i := range r.nodes {

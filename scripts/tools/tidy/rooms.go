@@ -85,16 +85,20 @@ func parseArrows(text string) (arrowList, error) {
 }
 
 // An importCheck finds imports that are not in the list, and lines of the list that no package
-// needs. Tests may import all packages.
+// needs. Tests may import all packages. Of prove/ other code may import only if it is a package
+// that tests alone use: no program, and imported by none.
 type importCheck struct {
 	root   string
 	list   arrowList
 	unused map[string]bool // "package -> package" that no build has needed
 	found  map[finding]bool
+	proves map[string]finding // packages outside of prove/ that import of it
+	inCode map[string]bool    // programs, and what is imported by code outside of prove/
 }
 
 func newImportCheck(root string, list arrowList) *importCheck {
-	c := &importCheck{root: root, list: list, unused: map[string]bool{}, found: map[finding]bool{}}
+	c := &importCheck{root: root, list: list, unused: map[string]bool{}, found: map[finding]bool{},
+		proves: map[string]finding{}, inCode: map[string]bool{}}
 	for from, to := range list {
 		for t := range to {
 			c.unused[from+" -> "+t] = true
@@ -121,9 +125,18 @@ func (c *importCheck) add(loaded []*packages.Package) {
 					continue
 				}
 				delete(c.unused, from+" -> "+to)
+				at := finding{relative(c.root, name), p.Fset.Position(i.Pos()).Line,
+					fmt.Sprintf("%s may not import %s: see %s", from, to, arrowsFile)}
 				if !c.list[from][to] {
-					c.found[finding{relative(c.root, name), p.Fset.Position(i.Pos()).Line,
-						fmt.Sprintf("%s may not import %s: see %s", from, to, arrowsFile)}] = true
+					c.found[at] = true
+				}
+				if strings.HasPrefix(from, "prove/") {
+					continue
+				}
+				c.inCode[to], c.inCode[from] = true, c.inCode[from] || p.Name == "main"
+				if strings.HasPrefix(to, "prove/") {
+					at.text = fmt.Sprintf("%s imports %s, and is not for tests alone", from, to)
+					c.proves[from] = at
 				}
 			}
 		}
@@ -132,6 +145,11 @@ func (c *importCheck) add(loaded []*packages.Package) {
 
 func (c *importCheck) findings() []finding {
 	list := slices.Collect(maps.Keys(c.found))
+	for from, at := range c.proves {
+		if c.inCode[from] {
+			list = append(list, at)
+		}
+	}
 	for arrow := range c.unused {
 		list = append(list, finding{arrowsFile, 1, "no package needs " + arrow + " any more"})
 	}

@@ -122,6 +122,15 @@ func TestImportsOffTheListAreFound(t *testing.T) {
 	}, "low -> # nothing\nother ->\nmid -> low\nhigh -> low\n",
 		"mid/m_windows.go:3: mid may not import other: see "+arrowsFile,
 		arrowsFile+":1: no package needs high -> low any more")
+	uses(t, map[string]string{
+		"prove/spec/spec.go": "package spec\n",
+		"fine/fine.go":       "package fine\n\nimport _ \"house/prove/spec\"\n",
+		"fine/fine_test.go":  "package fine\n\nimport _ \"house/bad\"\n",
+		"bad/bad.go":         "package bad\n\nimport _ \"house/prove/spec\"\n",
+		"prove/it/it.go":     "package it\n\nimport _ \"house/fine\"\n",
+		"main/main.go":       "package main\n\nimport _ \"house/bad\"\n\nfunc main() {}\n",
+	}, "prove/spec ->\nfine -> prove/spec\nbad -> prove/spec\nprove/it -> fine\nmain -> bad\n",
+		"bad/bad.go:3: bad imports prove/spec, and is not for tests alone")
 	for _, wrong := range []string{"a", "-> b", "a ->\na ->", "a -> b\nb ->"} {
 		if _, err := parseArrows(wrong); err == nil {
 			t.Errorf("%q is taken for a list", wrong)

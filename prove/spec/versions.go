@@ -1,6 +1,11 @@
-package simulation
+package spec
 
-import "slices"
+import (
+	"slices"
+
+	"exchange/core/money"
+	"exchange/core/trading"
+)
 
 // A version is an account after a record.
 type version struct {
@@ -10,10 +15,10 @@ type version struct {
 	pending int              // withdrawals
 }
 
-func (m *Model) open(a *Account) map[uint64]Order {
+func (m *Exchange) open(a *Account) map[uint64]Order {
 	open := map[uint64]Order{}
 	for _, p := range m.Pairs {
-		for _, o := range p.open() {
+		for _, o := range p.Open() {
 			if o.Account == a.ID {
 				open[o.ID] = *o
 			}
@@ -22,7 +27,7 @@ func (m *Model) open(a *Account) map[uint64]Order {
 	return open
 }
 
-func (m *Model) pending(a *Account) (n int) {
+func (m *Exchange) pending(a *Account) (n int) {
 	for _, w := range m.Withdrawals {
 		if w.Account == a.ID && w.Pending() {
 			n++
@@ -72,4 +77,50 @@ func (a *Account) MostPending(from, to uint64) (most int) {
 		}
 	}
 	return most
+}
+
+// A Moment is what a pair was after a record.
+type Moment struct {
+	seq   uint64
+	Last  money.Price    // of the newest trade, 0: there was none
+	best  [2]money.Price // of the buys and of the sells, 0: there are none
+	Open  int            // orders, those that wait included
+	Stops int            // orders that wait for a trigger, an OCO included
+	GTD   int            // orders that expire
+}
+
+// note keeps what the pair is after the record.
+func (m *Exchange) note(p *Pair) {
+	n := Moment{seq: m.Seq, Last: p.last}
+	for _, o := range p.Open() {
+		n.Open++
+		if o.IsStop() {
+			n.Stops++
+		}
+		if o.Says.ExpireUs != 0 {
+			n.GTD++
+		}
+	}
+	for i, side := range p.sides {
+		if len(side) > 0 {
+			n.best[i] = side[0].Price
+		}
+	}
+	p.moments = append(p.moments, n)
+}
+
+// Meets reports whether an order would trade at once.
+func (n Moment) Meets(side trading.Side, limit money.Price) bool {
+	best := n.best[side.Opposite()-1]
+	return best != 0 && crosses(side, limit, best)
+}
+
+// At returns what the pair was after the newest of its records up to a sequence.
+func (p *Pair) At(seq uint64) Moment {
+	for _, n := range slices.Backward(p.moments) {
+		if n.seq <= seq {
+			return n
+		}
+	}
+	return Moment{}
 }

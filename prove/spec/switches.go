@@ -1,7 +1,9 @@
-package simulation
+package spec
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exchange/core/event"
@@ -26,14 +28,14 @@ type armed struct {
 }
 
 // OverdueSwitch says which switch should have fired by a time; "": none.
-func (m *Model) OverdueSwitch(timeUs int64) string {
+func (m *Exchange) OverdueSwitch(timeUs int64) string {
 	for _, k := range m.Keys {
 		for _, session := range []bool{false, true} {
 			s := m.switches[switchOf{k.Number, session}]
 			if s == nil {
 				continue
 			}
-			due := max(s.DueUs, m.maintenanceEndUs+m.SwitchGrace.Microseconds())
+			due := max(s.DueUs, m.MaintainedUs+m.SwitchGrace.Microseconds())
 			if s.DueUs != 0 && due <= timeUs {
 				return fmt.Sprintf("a switch of key %s was due at %d us", k.Name, due)
 			}
@@ -43,17 +45,17 @@ func (m *Model) OverdueSwitch(timeUs int64) string {
 }
 
 // concerns reports whether a switch cancels an order.
-func (s *armed) concerns(o *Order) bool {
+func concerns(s *event.Switch, o *Order) bool {
 	return o.Account == s.Account && (s.Pair == 0 || s.Pair == o.Pair) &&
 		(s.Side == 0 || s.Side == o.Side) &&
 		strings.HasPrefix(o.ClientID.String(), s.Prefix.String())
 }
 
-// openOf returns the open orders that a switch cancels.
-func (m *Model) openOf(s *armed) (ids []uint64) {
+// OpenOf returns the open orders that a switch cancels.
+func (m *Exchange) OpenOf(s *event.Switch) (ids []uint64) {
 	for _, p := range m.Pairs {
-		for _, o := range p.open() {
-			if s.concerns(o) {
+		for _, o := range p.Open() {
+			if concerns(s, o) {
 				ids = append(ids, o.ID)
 			}
 		}
@@ -62,7 +64,7 @@ func (m *Model) openOf(s *armed) (ids []uint64) {
 }
 
 // applySwitch arms a switch, takes it back, or ends one that has fired.
-func (m *Model) applySwitch(r *event.Record) error {
+func (m *Exchange) applySwitch(r *event.Record) error {
 	s := &r.Switch
 	of := switchOf{s.Key, s.Session}
 	now := m.switches[of]
@@ -91,14 +93,14 @@ func (m *Model) applySwitch(r *event.Record) error {
 	return nil
 }
 
-func (m *Model) arm(s *event.Switch) {
+func (m *Exchange) arm(s *event.Switch) {
 	next := &armed{Switch: *s, seq: m.Seq}
-	next.toEnd = m.openOf(next)
+	next.toEnd = m.OpenOf(s)
 	m.switches[switchOf{s.Key, s.Session}] = next
 }
 
 // applySession arms the switch of a key's sessions, gives it its time, or disarms it.
-func (m *Model) applySession(r *event.Record, now *armed) error {
+func (m *Exchange) applySession(r *event.Record, now *armed) error {
 	s := &r.Switch
 	lives := now != nil && now.DueUs == 0 && !now.before
 	if s.DueUs == 0 { // a client wants it
@@ -133,8 +135,20 @@ func (m *Model) applySession(r *event.Record, now *armed) error {
 	return nil
 }
 
+// Switches returns what is armed, by account, key and kind.
+func (m *Exchange) Switches() (list []event.Switch) {
+	for _, s := range m.switches {
+		list = append(list, s.Switch)
+	}
+	slices.SortFunc(list, func(a, b event.Switch) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Key, b.Key),
+			map[bool]int{true: 1, false: -1}[a.Session])
+	})
+	return list
+}
+
 // SessionsSwitch returns the switch of a key's sessions, if it is armed.
-func (m *Model) SessionsSwitch(key uint32) (s event.Switch, armed bool) {
+func (m *Exchange) SessionsSwitch(key uint32) (s event.Switch, armed bool) {
 	if now := m.switches[switchOf{key, true}]; now != nil {
 		return now.Switch, true
 	}
@@ -142,14 +156,14 @@ func (m *Model) SessionsSwitch(key uint32) (s event.Switch, armed bool) {
 }
 
 // applyFired ends a switch that has cancelled what it concerns.
-func (m *Model) applyFired(r *event.Record, now *armed) error {
+func (m *Exchange) applyFired(r *event.Record, now *armed) error {
 	s := &r.Switch
 	if err := m.mayFire(r, now); err != nil {
 		return err
 	}
 	// A clock that is behind the end has the grace counted otherwise. The cancels before may bear
 	// a later time, of their pairs.
-	if end := m.maintenanceEndUs; end != 0 && r.TimeUs >= end &&
+	if end := m.MaintainedUs; end != 0 && r.TimeUs >= end &&
 		r.TimeUs < end+m.SwitchGrace.Microseconds() {
 		return fmt.Errorf("the switch of key %d fires at %d us, too soon after the end of "+
 			"maintenance at %d us", s.Key, r.TimeUs, end)
@@ -168,7 +182,7 @@ func (m *Model) applyFired(r *event.Record, now *armed) error {
 }
 
 // mayFire returns an error if a switch must not cancel orders at the time of a record.
-func (m *Model) mayFire(r *event.Record, s *armed) error {
+func (m *Exchange) mayFire(r *event.Record, s *armed) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("a switch fires that is not armed")
@@ -182,13 +196,13 @@ func (m *Model) mayFire(r *event.Record, s *armed) error {
 }
 
 // applySwept cancels an order by a switch that is due.
-func (m *Model) applySwept(r *event.Record) error {
+func (m *Exchange) applySwept(r *event.Record) error {
 	c := &r.Cancel
 	s := m.switches[switchOf{c.Key, c.Reason == trading.CancelledDisconnect}]
 	if err := m.mayFire(r, s); err != nil {
 		return fmt.Errorf("order %d of key %d: %w", c.Order, c.Key, err)
 	}
-	if o, _ := m.Open(c.Order); o != nil && !s.concerns(o) {
+	if o, _ := m.Open(c.Order); o != nil && !concerns(&s.Switch, o) {
 		return fmt.Errorf("the switch %+v cancels order %+v", s.Switch, *o)
 	}
 	s.firing = true
@@ -197,14 +211,14 @@ func (m *Model) applySwept(r *event.Record) error {
 
 // refire notes that an engine has started: a switch that was firing fires again, and knows the
 // orders that are open then.
-func (m *Model) refire() {
+func (m *Exchange) refire() {
 	for _, s := range m.switches {
 		s.firing, s.before = false, true
 	}
 }
 
 // applySettings sets the mode of an account's orders that name none.
-func (m *Model) applySettings(r *event.Record) error {
+func (m *Exchange) applySettings(r *event.Record) error {
 	t := &r.Settings
 	a := m.Accounts[t.Account-1]
 	m.touched = append(m.touched, t.Account)
@@ -216,6 +230,14 @@ func (m *Model) applySettings(r *event.Record) error {
 type mode struct {
 	seq  uint64
 	mode trading.SelfTrade
+}
+
+// SelfTrade returns the mode of the account's orders that name none.
+func (a *Account) SelfTrade() trading.SelfTrade {
+	if len(a.modes) == 0 {
+		return trading.SelfTradeNone
+	}
+	return a.modes[len(a.modes)-1].mode
 }
 
 // ModesBetween returns the modes that an account's setting may have been between two sequences. A

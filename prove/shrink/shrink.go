@@ -1,4 +1,6 @@
-package simulation
+// Package shrink finds the shortest list of actions that still fails as a longer one did. Tests use
+// it.
+package shrink
 
 import (
 	"regexp"

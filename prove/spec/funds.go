@@ -1,14 +1,14 @@
-package simulation
+package spec
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // Money is in units of 1e-16, as big integers: nothing overflows, and nothing is rounded.
@@ -21,6 +21,12 @@ func Units(b money.Balance) *big.Int {
 	hi, lo := b.Bits()
 	n := new(big.Int).Lsh(new(big.Int).SetUint64(hi), 64)
 	return n.Or(n, new(big.Int).SetUint64(lo))
+}
+
+// halves returns the halves of a number.
+func halves(n *big.Int) (high, low uint64) {
+	return new(big.Int).Rsh(n, 64).Uint64(),
+		new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
 }
 
 func ofAmount(a money.Amount) *big.Int { return new(big.Int).Mul(big.NewInt(int64(a)), perAmount) }
@@ -47,6 +53,18 @@ func (f Funds) String() string {
 	return s
 }
 
+// Same returns an error if an account does not have this money. has tells what it has.
+func (f Funds) Same(has func(currency uint16) (balance, reserve money.Balance)) error {
+	for i, want := range f {
+		balance, reserve := has(uint16(i + 1))
+		if Units(balance).Cmp(want.Balance) != 0 || Units(reserve).Cmp(want.Reserve) != 0 {
+			return fmt.Errorf("it has %v of currency %d and %v reserved, not %v and %v",
+				Units(balance), i+1, Units(reserve), want.Balance, want.Reserve)
+		}
+	}
+	return nil
+}
+
 // needs returns the money that an order reserves, and its currency.
 func (p *Pair) needs(side trading.Side, price money.Price, amount money.Amount) (currency uint16,
 	held *big.Int) {
@@ -57,7 +75,7 @@ func (p *Pair) needs(side trading.Side, price money.Price, amount money.Amount) 
 }
 
 // Need returns the money that an order would reserve, and its currency.
-func (m *Model) Need(pair uint16, side trading.Side, price money.Price,
+func (m *Exchange) Need(pair uint16, side trading.Side, price money.Price,
 	amount money.Amount) (currency uint16, held *big.Int) {
 	return m.Pairs[pair-1].needs(side, price, amount)
 }
@@ -73,27 +91,23 @@ func (a *Account) credit(currency uint16, n *big.Int) {
 
 func (a *Account) debit(currency uint16, n *big.Int) { a.credit(currency, new(big.Int).Neg(n)) }
 
-func (m *Model) applyDeposit(r *event.Record) error {
-	d := r.Deposit
-	if _, taken := m.Deposits[d.Reference]; taken || d.ID != uint64(len(m.Deposits)+1) ||
+func (m *Exchange) applyDeposit(r *event.Record) error {
+	d := &r.Deposit
+	if _, taken := m.Deposits[d.Reference]; taken || !says(m, &d.ID, uint64(len(m.Deposits)+1)) ||
 		d.Amount <= 0 {
 		return fmt.Errorf("deposit %d of %v, reference %q, after %d others", d.ID, d.Amount,
 			d.Reference, len(m.Deposits))
 	}
-	m.Deposits[d.Reference] = d
+	m.Deposits[d.Reference] = Deposit{*d, m.Seq, r.TimeUs}
 	n := ofAmount(d.Amount)
 	m.Accounts[d.Account-1].credit(d.Currency, n)
 	m.supply[d.Currency-1].Add(m.supply[d.Currency-1], n)
 	m.touched = append(m.touched, d.Account)
-	m.Rows.Deposits = append(m.Rows.Deposits,
-		Row[persistence.Deposit]{m.Seq,
-			persistence.Deposit{ID: d.ID, Account: d.Account, Currency: d.Currency,
-				Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference}})
 	return nil
 }
 
 // funds adds up an account's balances and reserves anew.
-func (m *Model) funds(a *Account) Funds {
+func (m *Exchange) funds(a *Account) Funds {
 	f := make(Funds, len(m.Currencies))
 	for i := range f {
 		f[i].Balance, f[i].Reserve = new(big.Int), new(big.Int)
@@ -102,7 +116,7 @@ func (m *Model) funds(a *Account) Funds {
 		}
 	}
 	for _, p := range m.Pairs {
-		for _, o := range p.open() {
+		for _, o := range p.Open() {
 			if o.Account == a.ID {
 				currency, held := p.needs(o.Side, o.Price, o.Remaining)
 				f[currency-1].Reserve.Add(f[currency-1].Reserve, held)
@@ -119,7 +133,7 @@ func (m *Model) funds(a *Account) Funds {
 
 // checkFunds adds a version of each account that a record touched, and checks that money is
 // conserved.
-func (m *Model) checkFunds(accounts []uint32) error {
+func (m *Exchange) checkFunds(accounts []uint32) error {
 	slices.Sort(accounts)
 	for _, id := range slices.Compact(accounts) {
 		a := m.Accounts[id-1]

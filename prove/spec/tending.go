@@ -1,4 +1,4 @@
-package simulation
+package spec
 
 import (
 	"fmt"
@@ -14,26 +14,28 @@ const hold = 48 * time.Hour
 
 // applyEmail gives an account another e-mail address: both addresses are told, and all codes that
 // were mailed before are void.
-func (m *Model) applyEmail(r *event.Record) error {
+func (m *Exchange) applyEmail(r *event.Record) error {
 	k := &r.Email
 	a := m.Accounts[k.Account-1]
 	// the hold goes by the operator's clock, which may be behind that of an earlier record
 	if until := max(a.HeldUs, r.TimeUs+hold.Microseconds()); a.ClosedUs != 0 ||
-		k.Address == "" || k.Address == a.email || k.HeldUs < a.HeldUs || k.HeldUs > until {
+		k.Address == "" || k.Address == a.Email || k.HeldUs < a.HeldUs || k.HeldUs > until {
 		return fmt.Errorf("%s, of %q, closed at %d, gets %q and is held until %d, not %d", a.Name,
-			a.email, a.ClosedUs, k.Address, k.HeldUs, until)
+			a.Email, a.ClosedUs, k.Address, k.HeldUs, until)
 	}
 	for _, w := range m.Withdrawals {
 		if w.Account == a.ID && w.Status == event.WithdrawalNew {
-			w.stale, w.renewed = true, false
-			m.dropMail(w)
+			w.Stale, w.Renewed = true, false
+			m.dropCode(w)
 		}
 	}
-	if a.email != "" {
-		m.lastMail++
+	if a.Email != "" {
+		m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: FormerAddress, To: a.Email,
+			HeldUs: k.HeldUs})
 	}
-	m.lastMail++
-	a.email, a.HeldUs = k.Address, k.HeldUs
+	m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: newAddress, To: k.Address,
+		HeldUs: k.HeldUs})
+	a.Email, a.HeldUs = k.Address, k.HeldUs
 	a.changes = append(a.changes, k.HeldUs)
 	return nil
 }
@@ -42,7 +44,7 @@ func (m *Model) applyEmail(r *event.Record) error {
 func (a *Account) HeldOnce(untilUs int64) bool { return slices.Contains(a.changes, untilUs) }
 
 // mayLeave returns an error for a record that withdraws an account's money during a hold.
-func (m *Model) mayLeave(account uint32, timeUs int64) error {
+func (m *Exchange) mayLeave(account uint32, timeUs int64) error {
 	if a := m.Accounts[account-1]; timeUs < a.HeldUs {
 		return fmt.Errorf("money of %s leaves at %d us, and is held until %d us", a.Name, timeUs,
 			a.HeldUs)
@@ -51,9 +53,9 @@ func (m *Model) mayLeave(account uint32, timeUs int64) error {
 }
 
 // applyClosed ends an account and its keys.
-func (m *Model) applyClosed(r *event.Record) error {
+func (m *Exchange) applyClosed(r *event.Record) error {
 	a := m.Accounts[r.AccountClosed.Account-1]
-	if a.ClosedUs != 0 || a.Name == "fees" || m.pending(a) > 0 || len(m.open(a)) > 0 ||
+	if a.ClosedUs != 0 || a.Name == m.FeeAccount || m.pending(a) > 0 || len(m.open(a)) > 0 ||
 		m.funds(a).any() {
 		return fmt.Errorf("%s is closed: at %d us before, with %d pending withdrawals, %d open "+
 			"orders, and %v", a.Name, a.ClosedUs, m.pending(a), len(m.open(a)), m.funds(a))
@@ -63,7 +65,7 @@ func (m *Model) applyClosed(r *event.Record) error {
 			return fmt.Errorf("%s is closed with a switch", a.Name)
 		}
 	}
-	a.ClosedUs, a.Frozen = r.TimeUs, true
+	a.ClosedUs, a.Frozen, a.rates = r.TimeUs, true, nil
 	a.Freezes++
 	for _, k := range m.Keys {
 		if k.Account == a.ID {

@@ -1,4 +1,4 @@
-package simulation
+package spec
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"exchange/core/event"
-	"exchange/persistence"
 )
 
 // A Withdrawal is an owner's request for money.
@@ -22,9 +21,11 @@ type Withdrawal struct {
 
 	FirstIssue int // number of the first code that is good in the newest history
 
-	issuedUs int64 // time of its newest code
-	stale    bool  // its code is of an earlier history
-	renewed  bool  // the history made its code anew, while the mail was still to be sent
+	IssuedUs int64 // time of its newest code
+	Stale    bool  // its code is of an earlier history, or of an earlier e-mail address
+	Renewed  bool  // the history made its code anew, while the mail was still to be sent
+	ClosedUs int64 // when it came to its end; 0: it is pending
+	Details  string
 }
 
 // Pending reports whether its money is reserved.
@@ -45,7 +46,7 @@ var follows = map[[2]uint8]bool{
 // MayMove reports whether a withdrawal may get a status next.
 func (w *Withdrawal) MayMove(to uint8) bool { return follows[[2]uint8{w.Status, to}] }
 
-func (m *Model) applyWithdrawal(r *event.Record) error {
+func (m *Exchange) applyWithdrawal(r *event.Record) error {
 	w := r.Withdrawal
 	a := m.Accounts[w.Account-1]
 	if err := m.takeNonce(r.Kind, w.Key, w.Account, w.Nonce); err != nil {
@@ -67,16 +68,15 @@ func (m *Model) applyWithdrawal(r *event.Record) error {
 	}
 	a.lastWithdrawal = w.ID
 	m.Withdrawals[w.ID] = &Withdrawal{Withdrawal: w, Seq: m.Seq, Status: event.WithdrawalNew,
-		Issue:  1,
-		TimeUs: r.TimeUs, issuedUs: r.TimeUs}
-	m.sendCode(m.Withdrawals[w.ID])
+		Issue: 1, TimeUs: r.TimeUs, IssuedUs: r.TimeUs}
+	m.sendCode(m.Withdrawals[w.ID], r.TimeUs)
 	m.touched = append(m.touched, w.Account)
 	return nil
 }
 
 // WithdrawalNamed returns the withdrawal that has a client id for itself: among the account's
 // pending ones, and the newest 1,000 with an id. 0: there is none.
-func (m *Model) WithdrawalNamed(a *Account, id event.ClientID) uint64 {
+func (m *Exchange) WithdrawalNamed(a *Account, id event.ClientID) uint64 {
 	kept := 1000
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(m.Withdrawals))) {
 		w := m.Withdrawals[number]
@@ -90,7 +90,7 @@ func (m *Model) WithdrawalNamed(a *Account, id event.ClientID) uint64 {
 	return 0
 }
 
-func (m *Model) applyMove(r *event.Record) error {
+func (m *Exchange) applyMove(r *event.Record) error {
 	k := &r.WithdrawalMoved
 	if err := m.takeNonce(r.Kind, k.Key, k.Account, k.Nonce); err != nil {
 		return err
@@ -112,18 +112,19 @@ func (m *Model) applyMove(r *event.Record) error {
 	}
 	if k.To == event.WithdrawalVerified && m.isExpired(w, r.TimeUs) {
 		return fmt.Errorf("withdrawal %d is verified at %d us, by a code of %d us", k.ID, r.TimeUs,
-			w.issuedUs)
+			w.IssuedUs)
 	}
-	if frozen := m.Accounts[w.Account-1].Frozen; k.DespiteFreeze !=
-		(frozen && k.To == event.WithdrawalApproved) {
+	if frozen := m.Accounts[w.Account-1].Frozen; !says(m, &k.DespiteFreeze,
+		frozen && k.To == event.WithdrawalApproved) {
 		return fmt.Errorf(
 			"withdrawal %d goes to status %d, despite a freeze: %v; its account is frozen: %v",
 			k.ID, k.To, k.DespiteFreeze, frozen)
 	}
-	w.Was, w.Status, w.Moved = w.Status, k.To, m.Seq
-	m.dropMail(w)
+	w.Was, w.Status, w.Moved, w.Details = w.Status, k.To, m.Seq, k.Details
+	w.Stale, w.Renewed = false, false
+	m.dropCode(w)
 	if k.To == event.WithdrawalRefused {
-		m.lastMail++ // its owner is told
+		m.send(Mail{TimeUs: r.TimeUs, Account: w.Account, About: Refusal, Withdrawal: *w})
 	}
 	if k.To == event.WithdrawalApproved {
 		n := ofAmount(w.Amount)
@@ -131,19 +132,14 @@ func (m *Model) applyMove(r *event.Record) error {
 		m.supply[w.Currency-1].Sub(m.supply[w.Currency-1], n)
 	}
 	if !w.Pending() {
-		m.Rows.Withdrawals = append(m.Rows.Withdrawals,
-			Row[persistence.Withdrawal]{m.Seq,
-				persistence.Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency,
-					Amount: w.Amount, Status: k.To, TimeUs: w.TimeUs, ClosedUs: r.TimeUs,
-					ClosedSeq: m.Seq, Address: w.Address, Details: k.Details,
-					ClientID: w.ClientID.String()}})
+		w.ClosedUs = r.TimeUs
 	}
 	m.touched = append(m.touched, k.Account)
 	return nil
 }
 
 // applyAdjusted takes money out of an account, which then has the adjustment among its withdrawals.
-func (m *Model) applyAdjusted(r *event.Record) error {
+func (m *Exchange) applyAdjusted(r *event.Record) error {
 	j := r.Adjusted
 	a := m.Accounts[j.Account-1]
 	if m.Withdrawals[j.ID] != nil || j.ID <= a.lastWithdrawal || j.Amount <= 0 ||
@@ -157,21 +153,16 @@ func (m *Model) applyAdjusted(r *event.Record) error {
 	}
 	a.lastWithdrawal = j.ID
 	m.Withdrawals[j.ID] = &Withdrawal{Withdrawal: event.Withdrawal{ID: j.ID, Account: j.Account,
-		Currency: j.Currency, Amount: j.Amount, ClientID: j.ClientID}, Seq: m.Seq,
-		Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs}
+		Currency: j.Currency, Amount: j.Amount, ClientID: j.ClientID}, Seq: m.Seq, Moved: m.Seq,
+		Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs, ClosedUs: r.TimeUs, Details: j.Reason}
 	n := ofAmount(j.Amount)
 	a.debit(j.Currency, n)
 	m.supply[j.Currency-1].Sub(m.supply[j.Currency-1], n)
-	m.Rows.Withdrawals = append(m.Rows.Withdrawals, Row[persistence.Withdrawal]{m.Seq,
-		persistence.Withdrawal{ID: j.ID, Account: j.Account, Currency: j.Currency,
-			Amount: j.Amount, Status: event.WithdrawalAdjusted, TimeUs: r.TimeUs,
-			ClosedUs: r.TimeUs, ClosedSeq: m.Seq, Details: j.Reason,
-			ClientID: j.ClientID.String()}})
 	m.touched = append(m.touched, j.Account)
 	return nil
 }
 
-func (m *Model) applyRefusedCode(r *event.Record) error {
+func (m *Exchange) applyRefusedCode(r *event.Record) error {
 	c := &r.CodeRefused
 	if err := m.takeNonce(event.KindCodeRefused, c.Key, c.Account, c.Nonce); err != nil {
 		return err
@@ -180,16 +171,16 @@ func (m *Model) applyRefusedCode(r *event.Record) error {
 	if w == nil || w.Account != c.Account || w.Status != event.WithdrawalNew {
 		return fmt.Errorf("a code for withdrawal %d, which is %+v", c.Withdrawal, w)
 	}
-	if expired := m.isExpired(w, r.TimeUs) || w.renewed; c.Expired != expired {
+	if expired := m.isExpired(w, r.TimeUs) || w.Renewed; !says(m, &c.Expired, expired) {
 		return fmt.Errorf("the code of withdrawal %d, of %d us, has expired at %d us: %v, not %v",
-			c.Withdrawal, w.issuedUs, r.TimeUs, c.Expired, expired)
+			c.Withdrawal, w.IssuedUs, r.TimeUs, c.Expired, expired)
 	}
 	if c.Expired {
-		m.renewCode(w, r.TimeUs)
+		m.renewCode(w, r.TimeUs, false)
 	} else {
 		w.Tries++
 	}
-	if int(c.Tries) != w.Tries {
+	if !says(m, &c.Tries, uint32(w.Tries)) {
 		return fmt.Errorf("withdrawal %d has had %d wrong codes, and the record counts %d", w.ID,
 			w.Tries, c.Tries)
 	}
@@ -198,46 +189,36 @@ func (m *Model) applyRefusedCode(r *event.Record) error {
 }
 
 // isExpired reports whether a withdrawal's code is too old or of an earlier history.
-func (m *Model) isExpired(w *Withdrawal, timeUs int64) bool {
-	return w.stale || timeUs-w.issuedUs > m.CodeValid.Microseconds()
-}
-
-// sendCode puts a withdrawal's newest code among the mails to be sent, in the place of the one
-// before.
-func (m *Model) sendCode(w *Withdrawal) {
-	m.dropMail(w)
-	m.lastMail++
-	m.mails[m.lastMail] = w.ID
-}
-
-func (m *Model) dropMail(w *Withdrawal) {
-	maps.DeleteFunc(m.mails, func(_, withdrawal uint64) bool { return withdrawal == w.ID })
+func (m *Exchange) isExpired(w *Withdrawal, timeUs int64) bool {
+	return w.Stale || timeUs-w.IssuedUs > m.CodeValid.Microseconds()
 }
 
 // renewCode gives a withdrawal a new code, which is to be mailed.
-func (m *Model) renewCode(w *Withdrawal, timeUs int64) {
+func (m *Exchange) renewCode(w *Withdrawal, timeUs int64, byHistory bool) {
 	w.Issue++
-	w.issuedUs, w.stale, w.renewed = timeUs, false, false
-	m.sendCode(w)
+	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, byHistory
+	m.sendCode(w, timeUs)
 }
 
 // applyHistory begins a history. The codes of the one before have expired, and those whose mails
 // are still to be sent are made anew.
-func (m *Model) applyHistory(r *event.Record) error {
+func (m *Exchange) applyHistory(r *event.Record) error {
 	id := r.History
 	if id.IsZero() || id == m.History {
 		return fmt.Errorf("history %v begins after %v", id, m.History)
 	}
 	m.History, m.HistorySeq = id, m.Seq
 	for _, w := range m.Withdrawals {
-		w.stale, w.renewed = w.Status == event.WithdrawalNew, false
+		w.Stale, w.Renewed = w.Status == event.WithdrawalNew, false
 		w.FirstIssue = w.Issue + 1
 	}
-	m.Renewed = len(m.mails)
-	for _, mail := range slices.Sorted(maps.Keys(m.mails)) {
-		w := m.Withdrawals[m.mails[mail]]
-		m.renewCode(w, r.TimeUs)
-		w.renewed = true
+	m.Renewed = 0
+	for _, mail := range slices.Clone(m.Mails) {
+		if mail.About == Code {
+			m.Renewed++
+			w := m.Withdrawals[mail.Withdrawal.ID]
+			m.renewCode(w, r.TimeUs, true)
+		}
 	}
 	return nil
 }

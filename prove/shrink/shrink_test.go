@@ -1,4 +1,4 @@
-package simulation
+package shrink
 
 import (
 	"errors"

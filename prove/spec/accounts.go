@@ -1,4 +1,4 @@
-package simulation
+package spec
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ type Account struct {
 	Name    string
 	Frozen  bool
 	Freezes int // how often it was frozen
-	email   string
+	Email   string
 	HeldUs  int64 // until when no money leaves it
 	// ClosedUs is when it was closed; 0: it is open.
 	ClosedUs int64
@@ -38,7 +38,7 @@ type named struct {
 
 // IsTaken reports whether a client order id of an account was taken at a time: by an order that was
 // open at a sequence or was placed since, or by one that was placed not long ago.
-func (m *Model) IsTaken(a *Account, id event.ClientID, since uint64, timeUs int64) bool {
+func (m *Exchange) IsTaken(a *Account, id event.ClientID, since uint64, timeUs int64) bool {
 	list := a.clientIDs[id]
 	if len(list) == 0 {
 		return false
@@ -51,10 +51,10 @@ func (m *Model) IsTaken(a *Account, id event.ClientID, since uint64, timeUs int6
 
 // StoredIDs returns the client order ids of an account, sorted, that only a closed order has, which
 // closed up to a sequence. They are taken at a time.
-func (m *Model) StoredIDs(a *Account, upTo uint64, timeUs int64) (ids []event.ClientID) {
+func (m *Exchange) StoredIDs(a *Account, upTo uint64, timeUs int64) (ids []event.ClientID) {
 	for id, list := range a.clientIDs {
-		c, done := m.closed[list[len(list)-1].id]
-		if done && c.seq <= upTo && m.IsTaken(a, id, m.Seq, timeUs) {
+		c, done := m.Closed(list[len(list)-1].id)
+		if done && c.Seq <= upTo && m.IsTaken(a, id, m.Seq, timeUs) {
 			ids = append(ids, id)
 		}
 	}
@@ -95,7 +95,7 @@ type KeyNonce struct {
 }
 
 // Account returns the account of a name, or nil.
-func (m *Model) Account(name string) *Account {
+func (m *Exchange) Account(name string) *Account {
 	for _, a := range m.Accounts {
 		if a.Name == name {
 			return a
@@ -105,7 +105,7 @@ func (m *Model) Account(name string) *Account {
 }
 
 // Key returns the key of a name, or nil.
-func (m *Model) Key(name string) *Key {
+func (m *Exchange) Key(name string) *Key {
 	for _, k := range m.Keys {
 		if k.Name == name {
 			return k
@@ -114,20 +114,20 @@ func (m *Model) Key(name string) *Key {
 	return nil
 }
 
-func (m *Model) applyAccount(a *event.Account) error {
+func (m *Exchange) applyAccount(a *event.Account) error {
 	if int(a.ID) != len(m.Accounts)+1 ||
 		slices.ContainsFunc(m.Accounts, func(o *Account) bool { return o.Name == a.Name }) {
 		return fmt.Errorf("account %d, %s, after %d others", a.ID, a.Name, len(m.Accounts))
 	}
 	m.Accounts = append(m.Accounts,
-		&Account{ID: a.ID, Name: a.Name, email: a.Email, clientIDs: map[event.ClientID][]named{}})
-	if a.Name == "fees" {
+		&Account{ID: a.ID, Name: a.Name, Email: a.Email, clientIDs: map[event.ClientID][]named{}})
+	if a.Name == m.FeeAccount {
 		m.feeAccount = m.Accounts[a.ID-1]
 	}
 	return nil
 }
 
-func (m *Model) applyKey(k *event.Key) error {
+func (m *Exchange) applyKey(k *event.Key) error {
 	if known := m.Key(k.Key); known != nil && known.Number == k.Number &&
 		known.Account == k.Account && known.Parallel == int(k.Parallel) &&
 		known.sealedBy != k.SealedBy {
@@ -144,9 +144,25 @@ func (m *Model) applyKey(k *event.Key) error {
 	return nil
 }
 
+// applyRevoked ends a key. An account is told if keys of it are lost, unless that mail waits still.
+func (m *Exchange) applyRevoked(e *event.KeyRevoked, timeUs int64) error {
+	k := m.Keys[e.Number-1]
+	if k.Revoked {
+		return fmt.Errorf("key %s is revoked twice", k.Name)
+	}
+	k.Revoked = true
+	a := m.Accounts[k.Account-1]
+	if e.Lost && a.Email != "" && !slices.ContainsFunc(m.Mails, func(x Mail) bool {
+		return x.Account == a.ID && x.About == keysLost
+	}) {
+		m.send(Mail{TimeUs: timeUs, Account: a.ID, About: keysLost, To: a.Email})
+	}
+	return nil
+}
+
 // takeNonce takes the nonce of a command that left a record. A nonce is good for one command, and
 // must be above all that the engine found when it started, but for keys for parallel use.
-func (m *Model) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
+func (m *Exchange) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
 	if key == 0 || kind == event.KindSwept {
 		return nil
 	}
@@ -201,14 +217,14 @@ func (k *Key) MayRefuse(nonce uint64, reads []uint64) bool {
 }
 
 // Taken reports whether a record of a command has a nonce.
-func (m *Model) Taken(at KeyNonce) bool {
+func (m *Exchange) Taken(at KeyNonce) bool {
 	_, taken := m.usedNonces[at]
 	return taken
 }
 
 // applyRefusal takes the nonce of a rejected command. A command that is rejected for its nonce, or
 // before the wallet looks at its nonce, may have one that a command or a read has used.
-func (m *Model) applyRefusal(f *event.Refusal) error {
+func (m *Exchange) applyRefusal(f *event.Refusal) error {
 	if f.Nonce == 0 && f.Key != 0 { // of a session
 		return m.mayCommand(m.Keys[f.Key-1], mayRefuseCancel(f.Reason))
 	}
@@ -243,7 +259,7 @@ func mayRefuseCancel(reason uint8) bool {
 
 // mayCommand returns an error during maintenance, which begins when no client's command is in
 // flight, unless the command may be a cancel, and clients may cancel.
-func (m *Model) mayCommand(k *Key, cancels bool) error {
+func (m *Exchange) mayCommand(k *Key, cancels bool) error {
 	if m.Maintenance.On && !(cancels && m.Maintenance.Cancels) {
 		return fmt.Errorf("a command of key %s during maintenance, in which clients may "+
 			"cancel: %v", k.Name, m.Maintenance.Cancels)
