@@ -467,13 +467,16 @@ func sameBook(name string, b *Book, slow *naive) error {
 			!slices.Equal(slices.Collect(b.Orders(side)), displayed) {
 			return fmt.Errorf("%s displays of %v: %+v\nwant %+v", name, side, got, displayed)
 		}
-		for o, i := range b.Open(side) {
-			o.Remaining -= i.Hidden
-			got = append(got, kept{o, i.Hidden, i.Display})
-			if b.Iceberg(o.ID) != i {
-				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, b.Iceberg(o.ID), o.ID,
-					i)
+		for o := range b.Open(nil) {
+			if o.Side != side {
+				continue
 			}
+			if b.Iceberg(o.ID) != o.Iceberg {
+				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, b.Iceberg(o.ID), o.ID,
+					o.Iceberg)
+			}
+			o.Remaining -= o.Hidden
+			got = append(got, kept{o.Order, o.Hidden, o.Display})
 		}
 		if !slices.Equal(got, all) {
 			return fmt.Errorf("%s has of %v: %+v\nwant %+v", name, side, got, all)
@@ -498,10 +501,8 @@ func cloned(b *Book) *Book {
 // restored returns a new book made of the orders of another.
 func restored(b *Book) *Book {
 	r := New()
-	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		for o, i := range b.Open(side) {
-			r.AddIceberg(o, i)
-		}
+	for o := range b.Open(nil) {
+		r.AddIceberg(o.Order, o.Iceberg)
 	}
 	return r
 }
