@@ -45,7 +45,12 @@ func (s *sim) atRest(l *life) error {
 	for _, a := range c.State().Accounts() {
 		entry := e.dir.Account(a.ID)
 		if w := l.wallets[a.ID]; w != nil {
-			for v := (&visit{account: entry}); wallets.wallet(w, v, true) == partly; {
+			v, is := &visit{account: entry}, partly
+			for is == partly {
+				is = wallets.wallet(w, v, true)
+			}
+			if is == later {
+				errs = append(errs, fmt.Errorf("account %s: its wallet is ahead", a.Name))
 			}
 		}
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {

@@ -110,12 +110,13 @@ func showStatus(c *call) (any, error) {
 		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
 		Lag: lag{stats.ProjectionLag, stats.ProjectionRows},
 		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
-			stats.SnapshotBytes},
+			stats.Meter.SnapshotBytes.Load()},
 		Frozen:   someOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
 		Held:     someOf{census.HeldAccounts, append([]string{}, census.Held...)},
 		Ended:    census.Closed,
 		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
-		Switches: census.Switches, Open: stats.OpenOrders, Mails: stats.Outbox}
+		Switches: census.Switches, Open: stats.Meter.Open.Load(),
+		Mails: stats.Meter.Outbox.Load()}
 	if now.TimeUs != 0 {
 		a.Time = clock(now.TimeUs)
 	}
