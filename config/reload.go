@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A reach says what takes an option, or a field of a currency or a pair, up. While the exchange runs
+// A reach says what takes up an option, or a field of a currency or a pair. While the exchange runs
 // it can take up some of a changed configuration, and no others.
 type reach uint8
 

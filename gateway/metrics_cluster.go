@@ -39,14 +39,7 @@ func (s sink) cluster(c *operator.Standing) {
 		"This node's clock less the median of the clocks of all nodes. Beyond 0.5 either way the "+
 			"node hands the lead over, and does not lead.").gauge(c.ClockAhead.Seconds())
 	if c.Links != nil {
-		s.link("to", &c.Links.To)
-		s.link("from", &c.Links.From)
-		passed := s.metric("cluster_observer_requests_total",
-			"Requests and logins that observers have passed on as they were signed, by outcome: "+
-				"verified, or refused for a signature, an address, a permission, a rate or a field.",
-			"outcome")
-		passed.counter(c.Links.Verified.Load(), "verified")
-		passed.counter(c.Links.Refused.Load(), "refused")
+		s.links(c.Links)
 	}
 	if c.Observer {
 		s.metric("cluster_feed_batches_total",
@@ -76,6 +69,18 @@ func (s sink) cluster(c *operator.Standing) {
 			silent.gauge(float64(n.Silent)*c.Tick.Seconds(), n.Name)
 		}
 	}
+}
+
+// links gives what nodes do for each other.
+func (s sink) links(l *metrics.Links) {
+	s.link("to", &l.To)
+	s.link("from", &l.From)
+	passed := s.metric("cluster_observer_requests_total",
+		"Requests and logins that observers have passed on as they were signed, by outcome: "+
+			"verified, or refused for a signature, an address, a permission, a rate or a field.",
+		"outcome")
+	passed.counter(l.Verified.Load(), "verified")
+	passed.counter(l.Refused.Load(), "refused")
 }
 
 // link gives what goes over the connections of one direction.

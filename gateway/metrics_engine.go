@@ -88,7 +88,8 @@ func (s sink) commands(e *actors.Stats) {
 func (s sink) store(e *actors.Stats) {
 	s.metric("store_append_duration_seconds",
 		"Until a batch was durable, all tries included: the floor of an order's latency. Watch "+
-			"the 99th percentile; seconds are a sick disk or Redis.").histogram(e.Append, nanoseconds)
+			"the 99th percentile; seconds are a sick disk or Redis.").
+		histogram(e.Append, nanoseconds)
 	s.metric("store_apply_duration_seconds",
 		"Until the store had taken a step of projections, all tries included. It is behind the "+
 			"journal and in nobody's way until exchange_projection_lag_rows nears its limit.").
@@ -158,7 +159,8 @@ func (s sink) state(e *actors.Stats) {
 			"with. Those of two snapshots are usual; beyond that the journal is not archived, or "+
 			"not trimmed, and the store grows.").gauge(float64(e.JournalKept))
 	s.metric("snapshot_bytes",
-		"Size of the newest snapshot; 0 if there is none.").gauge(float64(e.Meter.SnapshotBytes.Load()))
+		"Size of the newest snapshot; 0 if there is none.").
+		gauge(float64(e.Meter.SnapshotBytes.Load()))
 	begin, end := e.Meter.Snapshotting.Times()
 	s.metric("snapshot_begin_timestamp_seconds",
 		"When the newest snapshot began, in Unix time; 0 if none has since the start.").
@@ -184,7 +186,9 @@ func (s sink) state(e *actors.Stats) {
 		"1 while Redis rewrites its append-only file, as seen once a second; 0 of other stores.").
 		yes(e.Rewriting)
 	s.metric("recovery_duration_seconds",
-		"How long the last start took, until commands were taken.").gauge(time.Duration(e.Meter.RecoveryNs).Seconds())
+		"How long the last start took, until commands were taken.").
+		gauge(time.Duration(e.Meter.RecoveryNs).Seconds())
 	s.metric("recovery_records",
-		"Records that the last start folded from the journal.").gauge(float64(e.Meter.RecoveryRecords))
+		"Records that the last start folded from the journal.").
+		gauge(float64(e.Meter.RecoveryRecords))
 }

@@ -105,8 +105,9 @@ func (c *collector) survey(out sink, e *actors.Engine) {
 			"Memory that Redis uses, as it counts for maxmemory; 0 of other stores.").
 			gauge(float64(s.Memory))
 		out.metric("store_memory_limit_bytes",
-			"maxmemory of Redis, or without one the memory of its machine; 0 of other stores. At it "+
-				"Redis takes no writes, and no order is taken.").gauge(float64(s.MemoryMost))
+			"maxmemory of Redis, or without one the memory of its machine; 0 of other stores. "+
+				"At it Redis takes no writes, and no order is taken.").
+			gauge(float64(s.MemoryMost))
 	}
 	withdrawals := out.metric("pending_withdraws",
 		"Withdraws that wait, by status: new ones for their owner's code, verified ones for an "+
