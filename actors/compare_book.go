@@ -58,7 +58,8 @@ func (b *bookPart) with(s *state.State) (done bool, err error) {
 		}
 		return nil
 	})
-	left, differ := 0, (*compare.Difference)(nil)
+	var left int
+	var differ *compare.Difference
 	if b.onStops {
 		left, differ = b.stops.With(stops)
 	} else {
