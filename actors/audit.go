@@ -44,6 +44,14 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 	return report, nil
 }
 
+// VerifyAtRest compares the deciding side with the committed side as an audit does, and the last
+// nonces, too. It is for tests, when nothing is in flight.
+func (e *Engine) VerifyAtRest() error {
+	c := comparison{Engine: e, orders: ordersCompared, still: true}
+	err := c.run(context.Background())
+	return errors.Join(append(c.found, err)...)
+}
+
 // rest waits until nothing is in flight.
 func (c *comparison) rest(ctx context.Context) error {
 	return c.within(ctx, c.quiet)

@@ -28,12 +28,10 @@ func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 // recoverInstructed takes over what the state knows of the pair's open orders with instructions,
 // and those that wait.
 func (b *book) recoverInstructed(s *state.State, market *state.Pair) {
-	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for order := range market.Book.Open(side) {
-			b.recover(order, s, market)
-		}
+	for order := range market.Book.Open(nil) {
+		b.recover(order.Order, s, market)
 	}
-	for stop := range market.Stops.All() {
+	for stop := range market.Stops.All(nil) {
 		b.stops.Add(stop)
 		if !stop.Rests {
 			b.recover(stop.Order, s, market)

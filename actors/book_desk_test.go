@@ -184,13 +184,8 @@ func (d *desk) compare(b *book) {
 	if err := d.s.Check(); err != nil {
 		d.Error(err)
 	}
-	part := &bookPart{pair: b.pair}
-	for done := false; !done; {
-		var err error
-		part.take(b, 3)
-		if done, err = part.with(d.s); err != nil {
-			d.Error(err)
-		}
+	if err := sameBook(b, d.s, 3); err != nil {
+		d.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/core/compare"
 	"exchange/core/ledger"
 	"exchange/core/state"
 )
@@ -26,7 +27,10 @@ import (
 // nothing in flight that a look could see.
 type comparison struct {
 	*Engine
-	orders  int // of a part
+	orders  int  // of a part
+	still   bool // nothing is in flight, no read either
+	visited *visit
+	open    compare.Lists[ledger.OpenOrder] // of the wallet that is visited
 	found   []error
 	longest time.Duration // that a book stood still, or all commands
 }
@@ -87,7 +91,7 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 			})
 			stood = c.stood(begin)
 		})
-		if err := c.wait(ctx, compared); err != nil {
+		if err := c.wait(ctx, compared, restPatience); err != nil {
 			return err
 		}
 		if c.find(differ); done {
@@ -99,9 +103,9 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 	}
 }
 
-// wait waits for the end of a look, for as long as an audit is patient.
-func (c *comparison) wait(ctx context.Context, over <-chan struct{}) error {
-	t := time.NewTimer(restPatience)
+// wait waits for the end of a look, for at most so long.
+func (c *comparison) wait(ctx context.Context, over <-chan struct{}, most time.Duration) error {
+	t := time.NewTimer(most)
 	defer t.Stop()
 	select {
 	case <-over:
@@ -117,16 +121,10 @@ func (c *comparison) wait(ctx context.Context, over <-chan struct{}) error {
 
 // pause waits, unless the audit ends.
 func (c *comparison) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.dead:
-		return c.failure
+	if err := c.wait(ctx, nil, d); err != committed.ErrTimeout {
+		return err
 	}
+	return nil
 }
 
 // within waits for a condition, for as long as an audit is patient.
@@ -138,13 +136,6 @@ func (c *comparison) within(ctx context.Context, condition func() bool) error {
 		return committed.ErrTimeout
 	}
 	return err
-}
-
-// A visit is a wallet that is to be compared, and how far that has come.
-type visit struct {
-	account *directory.Account
-	orders  ledger.Comparison // of its open orders
-	settled bool              // all that settlements change was compared
 }
 
 // wallets compares all wallets.
@@ -228,44 +219,6 @@ func (c *comparison) look(list []*visit, atRest bool) (n int, again []*visit) {
 		}
 	}
 	return n, again
-}
-
-// progress is how far the comparison of a wallet has come.
-type progress int
-
-const (
-	whole  progress = iota // it is done
-	partly                 // the next part can be compared at once
-	later                  // something of the wallet is on its way
-)
-
-// wallet compares a wallet as far as one turn goes.
-func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
-	s := c.committed.State()
-	if int(v.account.ID) > len(s.Accounts()) || w.applied > s.Seq() {
-		return later // the fold has yet to come so far
-	}
-	a := s.Account(v.account.ID)
-	if !v.settled {
-		var differ error
-		v.settled, differ = verifySettled(w, a, s, &v.orders, min(c.orders, openCompared))
-		switch {
-		case differ != nil:
-			c.find(differ)
-			return whole
-		case !v.settled:
-			return partly
-		}
-	}
-	if !atRest && w.flight.busy() {
-		return later
-	}
-	differ := verifyWorking(w, a, c.committed, true)
-	if differ != nil && !atRest {
-		return later
-	}
-	c.find(differ)
-	return whole
 }
 
 // states compares the state of the fold with the imager's. While the imager makes an image, the

@@ -84,9 +84,9 @@
 //	owner.go                the store's owner, its beats, and standbys
 //	channels.go             what is public: the actors of stream channels
 //	backup.go               a backup of a running engine
-//	verify.go               both sides compared at rest
-//	verify_book.go          what is compared of a book
 //	compare.go              both sides compared while all goes on
+//	compare_book.go, compare_wallet.go
+//	                        what is compared of a book and of a wallet
 //	audit.go                an audit of a running engine
 //	probe.go                a look at an actor, on its turn
 //	stats.go                numbers for monitoring

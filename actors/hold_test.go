@@ -58,7 +58,7 @@ func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 					(m.Change.What == state.NewAddress) == (to == "ann@new.example")
 			})
 		}
-		eventually(t, "all mails are sent", func() bool { return b.e.Stats().Outbox == 0 })
+		eventually(t, "all mails are sent", func() bool { return b.e.meter.Outbox.Load() == 0 })
 		if !told("ann@example.org") || !told("ann@new.example") {
 			t.Errorf("not both addresses are told: %+v", b.post.delivered())
 		}

@@ -46,7 +46,7 @@ func (b *teller) sentTo(address string) (n int) {
 func (b *teller) outboxIs(n int64) {
 	b.t.Helper()
 	eventually(b.t, fmt.Sprint("there are ", n, " mails in the outbox"), func() bool {
-		return b.e.Stats().Outbox == n
+		return b.e.meter.Outbox.Load() == n
 	})
 }
 

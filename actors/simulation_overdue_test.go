@@ -39,7 +39,7 @@ const overdueUs = 1_000_000
 func (s *sim) sameStops(c *state.Pair) error {
 	p := s.model.Pairs[c.Number-1]
 	var waits, queue []uint64
-	for stop := range c.Stops.All() {
+	for stop := range c.Stops.All(nil) {
 		waits = append(waits, stop.Order.ID)
 		if stop.Queued {
 			queue = append(queue, stop.Order.ID)

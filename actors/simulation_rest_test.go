@@ -34,28 +34,46 @@ func (s *sim) atRest(l *life) error {
 	}
 	errs := []error{c.State().Check(), s.sameState(c.State())}
 	for _, p := range e.Pairs() {
-		errs = append(errs, e.verifyBook(p, c.State()),
+		errs = append(errs, sameBook(e.books[p.Number-1], c.State(), ordersCompared),
 			s.sameOrders(c.State().Pair(p.Number)), s.sameStops(c.State().Pair(p.Number)))
 		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
 			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))
 		}
 	}
+	wallets := comparison{Engine: e, orders: ordersCompared, still: true}
 	for _, a := range c.State().Accounts() {
 		entry := e.dir.Account(a.ID)
 		if w := l.wallets[a.ID]; w != nil {
-			errs = append(errs, verifyWallet(w, a, c, false))
+			v, is := &visit{account: entry}, partly
+			for is == partly {
+				is = wallets.wallet(w, v, true)
+			}
+			if is == later {
+				errs = append(errs, fmt.Errorf("account %s: its wallet is ahead", a.Name))
+			}
 		}
 		if m := s.model.Accounts[a.ID-1]; entry.Frozen() != m.Frozen || a.Frozen != m.Frozen {
 			errs = append(errs, fmt.Errorf("account %s is frozen: %v, committed: %v, not %v",
 				a.Name, entry.Frozen(), a.Frozen, m.Frozen))
 		}
 	}
+	errs = append(errs, wallets.found...)
 	errs = append(errs, l.sameMaintenance(s), l.sameKeys(s), s.sameRecent(c))
 	whole := state.New()
 	if errs = append(errs, s.foldInto(whole, s.model.Seq)); whole.Hash() != c.State().Hash() {
 		errs = append(errs, errors.New("the records from the first on give another state"))
 	}
 	return errors.Join(errs...)
+}
+
+// sameBook compares a book at rest with the committed side, n orders at a time.
+func sameBook(b *book, s *state.State, n int) error {
+	for part := (&bookPart{pair: b.pair}); ; {
+		part.take(b, n)
+		if done, err := part.with(s); done {
+			return err
+		}
+	}
 }
 
 func (l *life) sameMaintenance(s *sim) error {

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"exchange/actors/committed"
@@ -16,6 +15,8 @@ import (
 // them need not fit together exactly. Counts begin with the process. Distributions of durations are
 // in nanoseconds.
 type Stats struct {
+	Meter *metrics.Engine // read only; what it counts under its lock is below
+
 	Ready       bool // see Engine.Ready
 	Maintenance bool
 
@@ -31,18 +32,10 @@ type Stats struct {
 	Expired   uint64
 	Prevented uint64
 
-	UnknownOutcomes, UnansweredReads uint64 // whose handlers stopped waiting
-
 	CommandsInFlight, ReadsInFlight int64
 	Mailboxes                       []Count // messages waiting; all books are one
 
-	Stages                   [metrics.Stages]metrics.Distribution // of traced commands
-	BatchRecords, BatchBytes metrics.Distribution
-	Append, Apply, Snapshot  metrics.Distribution // calls of the store
-	Failures                 [metrics.Operations]uint64
-	Damaged                  [metrics.Lists]uint64 // reads of the history that ended at damage
-	// looks for client order ids that the filter answered, and the others
-	FilteredLooks, StoreLooks uint64
+	BatchRecords, BatchBytes, Append metrics.Distribution
 
 	Stalled       bool          // the store does not take writes
 	AppendWaiting time.Duration // how long the append in flight has been waiting; 0: none is
@@ -51,23 +44,14 @@ type Stats struct {
 	FoldLag        uint64 // records that are durable and not in both the fold and the imager
 	ProjectionLag  uint64 // records that the store's projections do not have
 	ProjectionRows int64  // rows that they do not have
-	Outbox         int64  // mails
 
-	SnapshotLag   uint64        // records after the newest snapshot
-	SnapshotAge   time.Duration // of the newest snapshot, or of the process if there is none
-	SnapshotBytes int64
+	SnapshotLag uint64        // records after the newest snapshot
+	SnapshotAge time.Duration // of the newest snapshot, or of the process if there is none
 	// JournalKept counts the records since the newest trim of the journal, or since the snapshot
 	// that the start began with. A healthy journal has those of one or two snapshots.
 	JournalKept uint64
-	// The newest one, and the newest audit. The zero time: there was none since the start.
-	SnapshotBegin, SnapshotEnd, AuditBegin, AuditEnd time.Time
-	SnapshotTimes                                    [metrics.SnapshotStages]time.Duration
 
-	OpenOrders int64
-	Rewriting  bool // the store rewrites its file, as far as it was seen
-
-	Recovery        time.Duration // that the start took
-	RecoveryRecords uint64        // folded from the journal meanwhile
+	Rewriting bool // the store rewrites its file, as far as it was seen
 }
 
 // A Count is a number of something.
@@ -84,38 +68,23 @@ func (e *Engine) Stats() Stats {
 	folded, watermark, snapshot, trimmed := e.committed.Folded(), m.Watermark.Load(),
 		m.SnapshotSeq.Load(), m.Trimmed.Load()
 	released := e.committed.Released()
-	s := Stats{Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil,
-		TurnedAway:    turnedAwayCounts(m),
-		FilteredLooks: m.FilteredLooks.Load(), StoreLooks: m.StoreLooks.Load(),
-		UnknownOutcomes: m.UnknownOutcomes.Load(), UnansweredReads: m.UnansweredReads.Load(),
+	s := Stats{Meter: m, Ready: e.Ready() == nil, Maintenance: e.maintenance.Load() != nil,
+		TurnedAway:       turnedAwayCounts(m),
 		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.ReadsInFlight(),
-		Mailboxes: e.mailboxCounts(),
-		Apply:     m.Apply.Read(), Snapshot: m.Snapshot.Read(),
+		Mailboxes:      e.mailboxCounts(),
 		AppendWaiting:  e.journal.stalledFor(metrics.At(now)),
 		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
 		FoldLag:        behind(released, min(folded, e.committed.Imaged())),
 		ProjectionLag:  behind(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
-		Outbox:         m.Outbox.Load(), SnapshotLag: behind(released, snapshot),
-		JournalKept:   behind(released, trimmed),
-		SnapshotBytes: m.SnapshotBytes.Load(), OpenOrders: m.Open.Load(),
-		Recovery: time.Duration(m.RecoveryNs), RecoveryRecords: m.RecoveryRecords}
+		SnapshotLag:    behind(released, snapshot),
+		JournalKept:    behind(released, trimmed)}
 	s.journal(&m.Journal)
 	s.Stalled = e.journal.stalled.Load() || s.AppendWaiting > e.opts.Timing.Stall
 	s.SnapshotAge = max(0, now.Sub(time.UnixMicro(m.SnapshotTimeUs.Load())))
 	if snapshot == 0 {
 		s.SnapshotAge = time.Duration(metrics.At(now))
 	}
-	for i, h := range m.Stages {
-		s.Stages[i] = h.Read()
-	}
-	for i := range m.Failures {
-		s.Failures[i] = m.Failures[i].Load()
-	}
-	for i := range m.Damaged {
-		s.Damaged[i] = m.Damaged[i].Load()
-	}
-	s.spans(m)
 	if r, ok := e.opts.Store.(persistence.Rewriter); ok {
 		s.Rewriting = r.Rewriting()
 	}
@@ -155,24 +124,6 @@ func (e *Engine) Survey(ctx context.Context) (*Survey, error) {
 		s.Silent = err != nil
 	}
 	return s, nil
-}
-
-// spans takes the times at which the newest snapshot and the newest audit began and ended.
-func (s *Stats) spans(m *metrics.Engine) {
-	// The end is read before the beginning, so what has just begun has not ended.
-	s.SnapshotEnd, s.AuditEnd = moment(&m.Snapshotting.EndUs), moment(&m.Auditing.EndUs)
-	s.SnapshotBegin, s.AuditBegin = moment(&m.Snapshotting.BeginUs), moment(&m.Auditing.BeginUs)
-	for i := range m.SnapshotTimes {
-		s.SnapshotTimes[i] = time.Duration(m.SnapshotTimes[i].Load())
-	}
-}
-
-// moment converts microseconds since the Unix epoch; 0 gives the zero time.
-func moment(us *atomic.Int64) time.Time {
-	if n := us.Load(); n != 0 {
-		return time.UnixMicro(n)
-	}
-	return time.Time{}
 }
 
 // journal takes the counts under the lock of the journal's writer, and names them afterwards.

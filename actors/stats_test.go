@@ -86,8 +86,8 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 			t.Errorf("%d records in %d batches of %d bytes, %d appends; %d were counted by kind", n,
 				s.BatchRecords.Count(), s.BatchBytes.Sum, s.Append.Count(), sum)
 		}
-		if s.RecoveryRecords != released-sum {
-			t.Errorf("the start folded %d records, there are %d in all", s.RecoveryRecords,
+		if s.Meter.RecoveryRecords != released-sum {
+			t.Errorf("the start folded %d records, there are %d in all", s.Meter.RecoveryRecords,
 				released)
 		}
 	})
@@ -153,9 +153,9 @@ func TestStatsTellTheStoresState(t *testing.T) {
 			s := g.e.Stats()
 			return !s.Stalled && s.Ready && s.AppendWaiting == 0
 		})
-		if s := g.e.Stats(); s.UnknownOutcomes != 1 || s.UnansweredReads != 0 {
-			t.Errorf("%d outcomes unknown, %d reads unanswered", s.UnknownOutcomes,
-				s.UnansweredReads)
+		m := g.e.meter
+		if o, r := m.UnknownOutcomes.Load(), m.UnansweredReads.Load(); o != 1 || r != 0 {
+			t.Errorf("%d outcomes unknown, %d reads unanswered", o, r)
 		}
 		eventually(t, "the append is in the histogram with the time that it took", func() bool {
 			return time.Duration(g.e.Stats().Append.Sum) > 20*time.Millisecond
@@ -164,8 +164,7 @@ func TestStatsTellTheStoresState(t *testing.T) {
 		g.set(func() { g.appendErr = errors.New("on purpose") })
 		again := g.begin(g.depositing())
 		eventually(t, "failures are counted", func() bool {
-			s := g.e.Stats()
-			return s.Failures[metrics.OperationAppend] > 1 && s.Stalled
+			return m.Failures[metrics.OperationAppend].Load() > 1 && g.e.Stats().Stalled
 		})
 		g.set(func() { g.appendErr = nil })
 		<-again
@@ -195,39 +194,49 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 		eventually(t, "nothing lags", func() bool {
 			s := g.e.Stats()
 			return s.ProjectionRows == 0 && s.ProjectionLag == 0 && s.FoldLag == 0 &&
-				s.Apply.Count() > 0
+				countIn(s.Meter.Apply) > 0
 		})
-		if s := g.e.Stats(); s.SnapshotBytes != 0 || s.SnapshotLag != g.e.committed.Released() ||
-			s.Snapshot.Count() != 0 || !s.SnapshotBegin.IsZero() || s.OpenOrders != 1 {
+		s := g.e.Stats()
+		bytes, open := s.Meter.SnapshotBytes.Load(), s.Meter.Open.Load()
+		if begin, _ := s.Meter.Snapshotting.Times(); bytes != 0 || !begin.IsZero() || open != 1 ||
+			s.SnapshotLag != g.e.committed.Released() || countIn(s.Meter.Snapshot) != 0 {
 			t.Errorf("without a snapshot: %d bytes, %d records behind, begun at %v; %d open orders",
-				s.SnapshotBytes, s.SnapshotLag, s.SnapshotBegin, s.OpenOrders)
+				bytes, s.SnapshotLag, begin, open)
 		}
-		if s := g.e.Stats(); s.JournalKept != s.SnapshotLag {
+		if s.JournalKept != s.SnapshotLag {
 			t.Errorf("the journal, never trimmed, has %d records of %d", s.JournalKept,
 				s.SnapshotLag)
 		}
 		g.end() // takes one, and trims up to the one before it
-		before := g.e.Stats()
-		if before.Snapshot.Count() != 1 || before.SnapshotBytes == 0 || before.SnapshotLag != 0 {
-			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind",
-				before.Snapshot.Count(), before.SnapshotBytes, before.SnapshotLag)
+		s = g.e.Stats()
+		before, n := s.Meter.SnapshotBytes.Load(), countIn(s.Meter.Snapshot)
+		if n != 1 || before == 0 || s.SnapshotLag != 0 {
+			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind", n, before,
+				s.SnapshotLag)
 		}
-		if before.SnapshotEnd.Before(before.SnapshotBegin) || before.SnapshotBegin.IsZero() {
-			t.Errorf("a snapshot from %v to %v", before.SnapshotBegin, before.SnapshotEnd)
+		if begin, end := s.Meter.Snapshotting.Times(); end.Before(begin) || begin.IsZero() {
+			t.Errorf("a snapshot from %v to %v", begin, end)
 		}
 		g.again()
-		if n := g.e.Stats().OpenOrders; n != 1 {
+		if n := g.e.meter.Open.Load(); n != 1 {
 			t.Errorf("after the next start there are %d open orders", n)
 		}
-		if s := g.e.Stats(); s.SnapshotBytes != before.SnapshotBytes || s.SnapshotLag != 0 ||
-			s.Snapshot.Count() != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 ||
+		s = g.e.Stats()
+		if bytes = s.Meter.SnapshotBytes.Load(); bytes != before || s.SnapshotLag != 0 ||
+			countIn(s.Meter.Snapshot) != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 ||
 			s.JournalKept != 0 {
 			t.Errorf(
 				"at the next start: %d bytes instead of %d, %d records behind, %v old, "+
-					"projections %d behind", s.SnapshotBytes, before.SnapshotBytes, s.SnapshotLag,
-				s.SnapshotAge, s.ProjectionLag)
+					"projections %d behind", bytes, before, s.SnapshotLag, s.SnapshotAge,
+				s.ProjectionLag)
 		}
 	})
+}
+
+// countIn returns how many values a histogram has.
+func countIn(h *metrics.Histogram) uint64 {
+	d := h.Read()
+	return d.Count()
 }
 
 // A start and the stages of a snapshot take their time, of which a bubble has none.
@@ -235,10 +244,11 @@ func TestStatsTellHowLongAStartAndASnapshotTook(t *testing.T) {
 	e := start(t, testOptions(memoryPlaces(t)()))
 	fund(t, e, "ann", nil)
 	stop(t, e)
-	s := e.Stats()
-	if times := s.SnapshotTimes; s.Recovery <= 0 || times[metrics.StageImage] <= 0 ||
-		times[metrics.StageUpload] <= 0 {
-		t.Errorf("a start in %v, a snapshot in %v", s.Recovery, times)
+	times := &e.meter.SnapshotTimes
+	image, upload := times[metrics.StageImage].Load(), times[metrics.StageUpload].Load()
+	if e.meter.RecoveryNs <= 0 || image <= 0 || upload <= 0 {
+		t.Errorf("a start in %d ns, an image in %d, its upload in %d", e.meter.RecoveryNs, image,
+			upload)
 	}
 }
 
@@ -257,7 +267,9 @@ func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 		c := must[*Command](t)(e.Place(key, n,
 			&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: 1}))
 		c.Free()
-		stages = e.Stats().Stages
+		for i, h := range e.meter.Stages {
+			stages[i] = h.Read()
+		}
 	}
 	for i := range stages {
 		// Nothing else was sent, and a command is counted before it is answered. The account's

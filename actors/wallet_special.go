@@ -60,13 +60,18 @@ func (w *wallet) set(c *Command) {
 
 // recoverOrders takes over the account's open orders.
 func (w *wallet) recoverOrders(a *state.Account, s *state.State) {
-	w.open = ledger.NewOpenTerms(&a.Open, func(order ledger.OpenOrder) ledger.Terms {
-		o, _ := s.Pair(order.Pair).Open(order.ID)
-		return ledger.Terms{Price: o.Price, Amount: o.Amount}
-	})
+	w.open = ledger.NewOpenTerms(&a.Open, termsIn(s))
 	for order := range w.open.Orders().Newest() {
 		w.entersBook(order.Pair)
 		w.mark(order.ID, marksIn(s.Pair(order.Pair).Instructed(order.ID)))
+	}
+}
+
+// termsIn returns the terms of an open order as the committed side has them.
+func termsIn(s *state.State) func(ledger.OpenOrder) ledger.Terms {
+	return func(order ledger.OpenOrder) ledger.Terms {
+		o, _ := s.Pair(order.Pair).Open(order.ID)
+		return ledger.Terms{Price: o.Price, Amount: o.Amount}
 	}
 }
 

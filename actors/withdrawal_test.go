@@ -252,7 +252,7 @@ func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 			})
 		})
 		b.e.paused.Store(false)
-		eventually(t, "it is told", func() bool { return b.e.Stats().Outbox == 0 })
+		eventually(t, "it is told", func() bool { return b.e.meter.Outbox.Load() == 0 })
 		if n := len(post.delivered()); n != 1 {
 			t.Errorf("the mail was sent %d times", n)
 		}

@@ -37,6 +37,7 @@
 //	cluster.go     the nodes of a cluster, and the checks of them
 //	example.go     the sample file, and the help
 //	market.go      the part that the nodes of a cluster agree on, as text
+//	entries.go     the fields of currencies and pairs
 //	reload.go      what of another configuration counts while the exchange runs
 //	demo.go, synthetic.go  currencies and pairs of the demo, and of load tests
 package config

@@ -84,7 +84,7 @@ func (o *Option) where() string {
 	if o.market > 0 {
 		s += "; the nodes of a cluster agree on it"
 	}
-	if by := reachOf[o.Key]; by != 0 && by != byStart {
+	if o.reach != byStart {
 		s += "; a reload takes it up"
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."

@@ -10,9 +10,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/shopspring/decimal"
-
-	"exchange/core/money"
 )
 
 // The reader of the YAML file. It walks the syntax tree instead of decoding into a struct. So it
@@ -146,103 +143,6 @@ func keysBelow(prefix string) (keys []string) {
 
 func firstKey(prefix string) string { return keysBelow(prefix)[0] }
 
-// A field is one key of an entry of currencies or pairs.
-type field struct {
-	key      string
-	required bool
-	set      func(text string) error
-}
-
-// entries reads a list of mappings; fields gives the keys of a new entry. It returns what is wrong.
-func entries(what string, n ast.Node, fields func() []field) (problems problemList) {
-	bad := func(at ast.Node, format string, args ...any) {
-		problems = append(problems, fmt.Sprintf("%s, line %d: %s", what, line(at),
-			fmt.Sprintf(format, args...)))
-	}
-	seq, ok := n.(*ast.SequenceNode)
-	if !ok {
-		bad(n, "this must be a list, each entry beginning with \"- \".")
-		return problems
-	}
-	for _, v := range seq.Values {
-		fs := fields()
-		names := make([]string, len(fs))
-		for i := range fs {
-			names[i] = fs[i].key
-		}
-		m, ok := v.(ast.MapNode)
-		if !ok {
-			bad(v, "an entry has the keys %s.", strings.Join(names, ", "))
-			continue
-		}
-		given := map[string]bool{}
-		for it := m.MapRange(); it.Next(); {
-			key := it.Key().GetToken().Value
-			i := slices.Index(names, key)
-			if i < 0 {
-				bad(it.Key(), "unknown key %q. An entry has the keys %s.", key,
-					strings.Join(names, ", "))
-				continue
-			}
-			given[key] = true
-			text, err := scalar(it.Value())
-			if err != nil {
-				bad(it.Key(), "%s %v.", key, err)
-			} else if err := fs[i].set(text); err != nil {
-				bad(it.Key(), "%s is %q: %v.", key, text, err)
-			}
-		}
-		for _, f := range fs {
-			if f.required && !given[f.key] {
-				bad(v, "%s is missing.", f.key)
-			}
-		}
-	}
-	return problems
-}
-
-func readCurrencies(c *Config, n ast.Node) problemList {
-	var list []*Currency
-	problems := entries("currencies", n, func() []field {
-		x := &Currency{}
-		list = append(list, x)
-		return []field{
-			{"code", true, setText(&x.Code)},
-			{"sign", false, setText(&x.Sign)},
-			{"minimum_withdraw", false, setAmount(&x.MinimumWithdrawal)},
-			{"address_pattern", false, setText(&x.addressPattern)},
-			{"deposit_instructions", false, setText(&x.DepositInstructions)},
-		}
-	})
-	c.Currencies = values(list)
-	return problems
-}
-
-func readPairs(c *Config, n ast.Node) problemList {
-	var list []*Pair
-	problems := entries("pairs", n, func() []field {
-		x := &Pair{MarketCollar: usualCollar, StopCollar: usualCollar}
-		list = append(list, x)
-		return []field{
-			{"name", true, setText(&x.Name)},
-			{"price_precision", true, setInt(&x.PricePrecision)},
-			{"amount_precision", true, setInt(&x.AmountPrecision)},
-			{"minimum_order_size", true, setAmount(&x.MinimumOrderSize)},
-			{"maximum_order_size", true, setAmount(&x.MaximumOrderSize)},
-			{"minimum_order_value", false, setBalance(&x.MinimumOrderValue)},
-			{"price_tick", false, setPrice(&x.PriceTick)},
-			{"amount_step", false, setAmount(&x.AmountStep)},
-			{"price_band", false, setRate(&x.PriceBand)},
-			{"market_collar", false, setRate(&x.MarketCollar)},
-			{"stop_collar", false, setRate(&x.StopCollar)},
-			{"maker_fee", false, setRate(&x.MakerFee)},
-			{"taker_fee", false, setRate(&x.TakerFee)},
-		}
-	})
-	c.Pairs = values(list)
-	return problems
-}
-
 // maxTrustedProxies bounds the list: each request from a proxy looks through it.
 const maxTrustedProxies = 64
 
@@ -296,75 +196,4 @@ func parseNetwork(s string) (netip.Prefix, error) {
 			errors.New("it is every address there is, so any client could claim any address")
 	}
 	return p, nil
-}
-
-func values[T any](list []*T) []T {
-	out := make([]T, len(list))
-	for i, p := range list {
-		out[i] = *p
-	}
-	return out
-}
-
-func setText(at *string) func(string) error {
-	return func(s string) error { *at = s; return nil }
-}
-
-func setInt(at *int) func(string) error {
-	return func(s string) (err error) { *at, err = parseInt(s); return err }
-}
-
-func setRate(at *money.Rate) func(string) error {
-	return func(s string) (err error) {
-		if *at, err = money.ParseRate(s); err != nil {
-			return errors.New(
-				"write a fraction from 0 to 1 of at most 8 digits, such as 0.001 for 0.1 %")
-		}
-		return nil
-	}
-}
-
-func setAmount(at *money.Amount) func(string) error {
-	return func(s string) (err error) {
-		if *at, err = money.ParseAmount(s); err != nil {
-			return errFixed
-		}
-		return nil
-	}
-}
-
-func setPrice(at *money.Price) func(string) error {
-	return func(s string) (err error) {
-		if *at, err = money.ParsePrice(s); err != nil {
-			return errFixed
-		}
-		return nil
-	}
-}
-
-var errFixed = errors.New(
-	"write a number of at most 8 fractional digits, below 92,233,720,368")
-
-// maxNumberText bounds the text of a decimal, and maxExponent its exponent, so that a short text
-// such as 1e999999999 cannot ask for gigabytes.
-const (
-	maxNumberText = 64
-	maxExponent   = 64
-)
-
-func setBalance(at *money.Balance) func(string) error {
-	return func(s string) error {
-		bad := errors.New("write a number of at most 16 fractional digits that is not negative")
-		if len(s) > maxNumberText {
-			return bad
-		}
-		d, err := decimal.NewFromString(s)
-		if err != nil || d.Exponent() > maxExponent || d.Exponent() < -2*maxExponent {
-			return bad
-		}
-		if *at, err = money.BalanceFromDecimal(d); err != nil {
-			return bad
-		}
-		return nil
-	}
 }

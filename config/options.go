@@ -23,6 +23,8 @@ type Option struct {
 	Default string
 	// min and max bound a whole number, both included.
 	min, max int
+	// A whole number must be below, at most, or at most half of another option.
+	must, than string
 	// choices are the only values a text may have, if there are any.
 	choices []string
 	// Brief is one line for the help of the command line.
@@ -39,7 +41,17 @@ type Option struct {
 	// market is the format of a cluster's entries since which the market part has the option; 0: it
 	// is the node's own.
 	market uint8
+	reach  reach // what takes it up; of a list, its fields say it
 }
+
+// What a number must be in comparison with another option.
+const (
+	below      = "be below"
+	atMost     = "not be above"
+	atMostHalf = "not be above half of"
+)
+
+func (o *Option) inRange(n int) bool { return o.min <= n && n <= o.max }
 
 // env returns the name of the option's environment variable.
 func (o *Option) env() string {

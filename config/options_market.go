@@ -1,8 +1,9 @@
 package config
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 // marketOptions say what is traded, how much history is kept, and how often a code may be wrong.
@@ -19,15 +20,11 @@ var marketOptions = []Option{
 			requests of keys that may read; left out, nothing is told. Each node of a cluster tells what its own
 			file has: change all of them; a reload takes them up. A currency of which an account still holds something cannot be
 			taken out: the start refuses then.`,
-		list: readCurrencies,
-		write: func(c *Config, b *strings.Builder) {
-			for _, x := range c.Currencies {
-				fmt.Fprintf(b, "  - code: %s\n    sign: %q\n    minimum_withdraw: %s\n", x.Code,
-					x.Sign, x.MinimumWithdrawal)
-				fmt.Fprintf(b, "    address_pattern: '%s'\n",
-					strings.ReplaceAll(x.addressPattern, "'", "''"))
-			}
+		list: func(c *Config, n ast.Node) (problems problemList) {
+			c.Currencies, problems = readEntries("currencies", n, currencyFields, Currency{})
+			return problems
 		},
+		write: func(c *Config, b *strings.Builder) { writeEntries(b, c.Currencies, currencyFields) },
 	},
 	{
 		Key: "pairs", named: true, market: firstMarket,
@@ -43,21 +40,12 @@ var marketOptions = []Option{
 			the same of an order with a trigger price and no other, from the trigger price on. maker_fee and taker_fee: the share of what each side of a trade receives that goes to
 			the account "fees", rounded up to 1e-16; 0.001 is 0.1 %; 0, or left out, for none. A pair with open orders cannot be taken out: the start refuses then. Fees hold
 			for later trades, also of open orders. Other changes hold for new orders, and for stops from their trigger on. A reload takes up the sizes and the value, the band, the collars and the fees.`,
-		list: readPairs,
-		write: func(c *Config, b *strings.Builder) {
-			for _, x := range c.Pairs {
-				fmt.Fprintf(b, "  - name: %s\n    price_precision: %d\n    amount_precision: %d\n",
-					x.Name, x.PricePrecision, x.AmountPrecision)
-				fmt.Fprintf(b,
-					"    minimum_order_size: %s\n    maximum_order_size: %s\n    "+
-						"minimum_order_value: %s\n    price_tick: %s\n    amount_step: %s\n    "+
-						"price_band: %s\n    market_collar: %s\n    stop_collar: %s\n    "+
-						"maker_fee: %s\n    taker_fee: %s\n",
-					x.MinimumOrderSize, x.MaximumOrderSize, x.MinimumOrderValue, x.PriceTick,
-					x.AmountStep, x.PriceBand, x.MarketCollar, x.StopCollar, x.MakerFee,
-					x.TakerFee)
-			}
+		list: func(c *Config, n ast.Node) (problems problemList) {
+			c.Pairs, problems = readEntries("pairs", n, pairFields,
+				Pair{MarketCollar: usualCollar, StopCollar: usualCollar})
+			return problems
 		},
+		write: func(c *Config, b *strings.Builder) { writeEntries(b, c.Pairs, pairFields) },
 	},
 
 	{

@@ -12,6 +12,7 @@ var timingOptions = []Option{
 	},
 	{
 		Key: "timing.stall_ms", Default: "250", min: 10, max: 60_000,
+		must: below, than: "timing.stall_max_ms",
 		Brief: "silence of the store after which commands are refused, in ms",
 		Help: `How long the store may leave a write unanswered before new commands are refused with 503, in milliseconds. They are
 			taken again with its first answer. Less keeps fewer clients waiting for an unknown outcome, but refuses during every
@@ -35,6 +36,7 @@ var timingOptions = []Option{
 	},
 	{
 		Key: "timing.owner_check_ms", Default: "500", min: 10, max: 60_000,
+		must: atMostHalf, than: "timing.owner_stale_ms",
 		Brief: "how often an exchange shows the store that it lives, in ms",
 		Help: `How often an exchange asks the store whether it still owns it, which leaves a sign of life there, and how often a
 			standby looks for one, in milliseconds. At most half of timing.owner_stale_ms.`,
@@ -102,6 +104,7 @@ var timingOptions = []Option{
 
 	{
 		Key: "snapshot.min_records", Default: "100000", min: 1, max: 100_000_000,
+		must: atMost, than: "snapshot.max_records",
 		Brief: "least number of records between two snapshots",
 		Help: `A snapshot of the state is made when at least this many records came since the last and timing.snapshot_min_ms has
 			passed. The journal before the older of the two kept ones is dropped. More snapshots cost writes, fewer make a start after

@@ -3,106 +3,19 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// While the exchange runs it can take up some options of a changed configuration, and no others.
-// Every option, and every field of a currency and a pair, is in one of the tables below.
-
-// A reach says what takes an option up.
+// A reach says what takes up an option, or a field of a currency or a pair. While the exchange runs
+// it can take up some of a changed configuration, and no others.
 type reach uint8
 
 const (
-	byStart  reach = iota + 1 // a start alone
-	byEdge                    // the log and the gateway of each process, while it runs
-	byMarket                  // the gateway, from what the nodes of a cluster agree on
-	byEngine                  // the engine of a process that is no node of a cluster
+	byStart  reach = iota // a start alone
+	byEdge                // the log and the gateway of each process, while it runs
+	byMarket              // the gateway, from what the nodes of a cluster agree on
+	byEngine              // the engine of a process that is no node of a cluster
 )
-
-// reaches has the options by what takes them up. Those of lists are in the tables of their fields.
-var reaches = map[reach][]string{
-	byEdge: {"log.level"},
-	byMarket: {"limits.public_rate", "limits.public_burst", "limits.read_rate",
-		"limits.read_burst", "limits.command_rate", "limits.command_burst", "limits.cancel_rate",
-		"limits.cancel_burst", "limits.failure_rate", "limits.failure_burst"},
-	byEngine: {"limits.in_flight", "limits.in_flight_per_account", "limits.in_flight_cancels",
-		"limits.batch", "limits.max_fills", "limits.open_orders_per_account",
-		"limits.open_orders_per_book", "limits.open_orders_per_account_and_book",
-		"limits.stops_per_account", "limits.stops_per_book", "limits.gtd_per_account",
-		"limits.gtd_per_book", "limits.triggers_in_flight", "limits.pending_withdraws",
-		"limits.keys_per_account", "limits.accounts", "limits.fold_lag"},
-	byStart: {"listen", "operator", "store", "data", "archive", "operator_token_file",
-		"secret_key_file", "demo", "no_demo_market", "no_rate_limits", "no_docs", "no_pages",
-		"contact", "synthetic_pairs", "accept_redis_durability", "trusted_proxies", "tls.cert_file",
-		"tls.key_file", "operator_tls.cert_file", "operator_tls.key_file", "metrics.listen",
-		"metrics.token_file", "metrics.cert_file", "metrics.key_file", "log.format",
-
-		"cluster.node", "cluster.nodes", "cluster.observer", "cluster.follow",
-		"cluster.observers", "cluster.folder", "cluster.tick_ms", "cluster.log_max",
-		"cluster.public_url",
-
-		"history.trades_per_pair", "history.orders_per_account", "history.candles",
-		"withdraw.code_tries",
-
-		"limits.reads", "limits.reads_per_account", "limits.connections",
-		"limits.connections_per_address", "limits.rate_entries", "limits.body_bytes",
-		"limits.answers_bytes", "limits.header_bytes", "limits.client_order_id_hours",
-		"limits.client_order_id_filter_mb", "limits.projection_lag", "limits.batch_bytes",
-
-		"stream.connections", "stream.connections_per_address", "stream.messages_per_second",
-		"stream.queue_bytes", "stream.stall_ms", "stream.interval_ms", "stream.bbo_interval_ms",
-		"stream.orders_in_flight", "stream.own_bytes", "stream.ping_interval_ms",
-		"stream.ping_timeout_ms",
-
-		"timing.request_timeout_ms", "timing.stall_ms", "timing.stall_max_ms",
-		"timing.stop_max_ms", "timing.owner_check_ms", "timing.owner_stale_ms",
-		"timing.projection_ms", "timing.code_valid_ms", "timing.switch_grace_ms",
-		"timing.snapshot_min_ms", "timing.idle_timeout_ms", "timing.read_timeout_ms",
-		"timing.write_timeout_ms", "snapshot.min_records", "snapshot.max_records",
-
-		"mail.host", "mail.port", "mail.tls", "mail.username", "mail.password", "mail.from",
-		"mail.timeout_ms", "mail.ca_file"},
-}
-
-var reachOf = func() map[string]reach {
-	of := map[string]reach{}
-	for r, keys := range reaches {
-		for _, key := range keys {
-			of[key] = r
-		}
-	}
-	return of
-}()
-
-// A listField is a field of a currency or a pair, with its name in the file.
-type listField[T any] struct {
-	name  string
-	reach reach
-	text  func(*T) string
-}
-
-var currencyFields = []listField[Currency]{
-	{"sign", byStart, func(x *Currency) string { return x.Sign }},
-	{"minimum_withdraw", byStart, func(x *Currency) string { return x.MinimumWithdrawal.String() }},
-	{"address_pattern", byStart, func(x *Currency) string { return x.addressPattern }},
-	{"deposit_instructions", byEdge, func(x *Currency) string { return x.DepositInstructions }},
-}
-
-var pairFields = []listField[Pair]{
-	{"price_precision", byStart, func(x *Pair) string { return strconv.Itoa(x.PricePrecision) }},
-	{"amount_precision", byStart, func(x *Pair) string { return strconv.Itoa(x.AmountPrecision) }},
-	{"minimum_order_size", byEngine, func(x *Pair) string { return x.MinimumOrderSize.String() }},
-	{"maximum_order_size", byEngine, func(x *Pair) string { return x.MaximumOrderSize.String() }},
-	{"minimum_order_value", byEngine, func(x *Pair) string { return x.MinimumOrderValue.String() }},
-	{"price_tick", byStart, func(x *Pair) string { return x.PriceTick.String() }},
-	{"amount_step", byStart, func(x *Pair) string { return x.AmountStep.String() }},
-	{"price_band", byEngine, func(x *Pair) string { return x.PriceBand.String() }},
-	{"market_collar", byEngine, func(x *Pair) string { return x.MarketCollar.String() }},
-	{"stop_collar", byEngine, func(x *Pair) string { return x.StopCollar.String() }},
-	{"maker_fee", byEngine, func(x *Pair) string { return x.MakerFee.String() }},
-	{"taker_fee", byEngine, func(x *Pair) string { return x.TakerFee.String() }},
-}
 
 // Reasons why a change waits.
 const (
@@ -136,15 +49,14 @@ func (c *Config) Changes(next *Config) (list []Change) {
 		switch o := &Options[i]; o.Key {
 		case "currencies":
 			list = append(list, changesOf(c, o, next, c.Currencies, next.Currencies,
-				currencyFields, func(x *Currency) string { return x.Code })...)
+				currencyFields)...)
 		case "pairs":
-			list = append(list, changesOf(c, o, next, c.Pairs, next.Pairs, pairFields,
-				func(x *Pair) string { return x.Name })...)
+			list = append(list, changesOf(c, o, next, c.Pairs, next.Pairs, pairFields)...)
 		case "trusted_proxies":
 			list = c.changed(list, o, next, o.Key, fmt.Sprint(c.TrustedProxies),
-				fmt.Sprint(next.TrustedProxies), reachOf[o.Key])
+				fmt.Sprint(next.TrustedProxies), o.reach)
 		default:
-			list = c.changed(list, o, next, o.Key, o.text(c), o.text(next), reachOf[o.Key])
+			list = c.changed(list, o, next, o.Key, o.text(c), o.text(next), o.reach)
 		}
 	}
 	return list
@@ -172,8 +84,9 @@ func (c *Config) changed(list []Change, o *Option, next *Config, key, before, af
 
 // changesOf compares two lists. Entries that are not the same ones in the same order are one
 // change.
-func changesOf[T any](c *Config, o *Option, next *Config, before, after []T, fields []listField[T],
-	name func(*T) string) (list []Change) {
+func changesOf[T any](c *Config, o *Option, next *Config, before, after []T,
+	fields []listField[T]) (list []Change) {
+	name := fields[0].text
 	names := func(of []T) (s []string) {
 		for i := range of {
 			s = append(s, name(&of[i]))
@@ -191,8 +104,8 @@ func changesOf[T any](c *Config, o *Option, next *Config, before, after []T, fie
 		return list
 	}
 	for i := range before {
-		for _, f := range fields {
-			list = c.changed(list, o, next, o.Key+"."+name(&before[i])+"."+f.name,
+		for _, f := range fields[1:] {
+			list = c.changed(list, o, next, o.Key+"."+name(&before[i])+"."+f.key,
 				f.text(&before[i]), f.text(&after[i]), f.reach)
 		}
 	}

@@ -28,15 +28,9 @@ func (c *Config) validate() error {
 	v.market()
 	v.mail()
 	v.contact()
-	v.below("limits.in_flight_cancels", c.Limits.InFlightCancels, "limits.in_flight",
-		c.Limits.InFlight)
-	v.atMost("limits.in_flight_per_account", c.Limits.InFlightPerAccount, "limits.in_flight",
-		c.Limits.InFlight)
-	v.below("timing.stall_ms", c.Timing.StallMs, "timing.stall_max_ms", c.Timing.StallMaxMs)
-	v.atMostHalf("timing.owner_check_ms", c.Timing.OwnerCheckMs, "timing.owner_stale_ms",
-		c.Timing.OwnerStaleMs)
-	v.atMost("snapshot.min_records", c.Snapshot.MinRecords, "snapshot.max_records",
-		c.Snapshot.MaxRecords)
+	for i := range Options {
+		v.bound(&Options[i])
+	}
 	if len(v.problems) > 0 {
 		return v.problems
 	}
@@ -66,7 +60,7 @@ func (v *validator) ranges() {
 		}
 		switch at := o.at(v.c).(type) {
 		case *int:
-			if *at < o.min || *at > o.max {
+			if !o.inRange(*at) {
 				v.problem(o.Key, thousands(*at), "write a whole number %s", o.valueRange())
 			}
 		case *string:
@@ -77,31 +71,18 @@ func (v *validator) ranges() {
 	}
 }
 
-// below and atMost compare two options, and are silent about those that are out of range already.
-func (v *validator) below(key string, value int, other string, bound int) {
-	if value >= bound && v.inRange(key, value) && v.inRange(other, bound) {
-		v.problem(key, thousands(value), "it must be below %s, which is %s", other,
-			thousands(bound))
+// bound compares a number with its other option, unless one of them is out of range already.
+func (v *validator) bound(o *Option) {
+	if o.than == "" {
+		return
 	}
-}
-
-func (v *validator) atMost(key string, value int, other string, bound int) {
-	if value > bound && v.inRange(key, value) && v.inRange(other, bound) {
-		v.problem(key, thousands(value), "it must not be above %s, which is %s", other,
-			thousands(bound))
+	other := optionByKey[o.than]
+	n, most := *o.at(v.c).(*int), *other.at(v.c).(*int)
+	least := map[string]int{below: n + 1, atMost: n, atMostHalf: 2 * n}[o.must]
+	if least > most && o.inRange(n) && other.inRange(most) {
+		v.problem(o.Key, thousands(n), "it must %s %s, which is %s", o.must, o.than,
+			thousands(most))
 	}
-}
-
-func (v *validator) atMostHalf(key string, value int, other string, whole int) {
-	if 2*value > whole && v.inRange(key, value) && v.inRange(other, whole) {
-		v.problem(key, thousands(value), "it must not be above half of %s, which is %s", other,
-			thousands(whole))
-	}
-}
-
-func (v *validator) inRange(key string, value int) bool {
-	o := optionByKey[key]
-	return o.min <= value && value <= o.max
 }
 
 func (v *validator) addresses() {

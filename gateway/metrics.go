@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,61 +16,6 @@ import (
 
 	"exchange/gateway/operator"
 )
-
-// The metrics of the edge. A help text has the meaning of the number and the sign to look closer.
-var (
-	buildInfo = describe("build_info", "What the program was built from; always 1.", "version",
-		"commit", "goversion")
-	ready = describe("ready",
-		"1 while /readyz answers 200: the engine is up and the store confirms that it is ours, "+
-			"or this node follows and serves; maintenance does not count. 0 for longer than a "+
-			"start takes is an outage, unless this is a standby, or a node that follows.")
-	standsBy = describe("standby",
-		"1 while this process waits for another one that serves, and would take over from it: on "+
-			"a shared store, or as a node that follows.")
-	httpRequests = describe("http_requests_total",
-		"Requests by pattern of their path and status. Watch the share of code 500 (a fault of "+
-			"the program) and 503 (load, or the store); "+
-			"route unmatched is paths that there are not, malformed what never became a request.",
-		"listener", "route", "code")
-	httpDuration = describe("http_request_duration_seconds",
-		"From the request being read to its answer being ready to be written. Watch the 99th "+
-			"percentile of /api/v1/order: it follows the store's append.",
-		"listener", "route")
-	httpConnections = describe("http_open_connections",
-		"Connections that are open. At exchange_limits{limit=\"connections\"}, on the operator's "+
-			"listener at 64, "+
-			"a new one takes the place of an idle one that never authenticated, or is refused.",
-		"listener")
-	httpRefused = describe("http_refused_connections_total",
-		"Connections that were refused because there were too many, and idle ones without a "+
-			"right signature or token that were closed for newer ones. "+
-			"Any is a client that leaks connections, an attack, or a limit that is too low.",
-		"listener")
-	httpThrottled = describe("http_throttled_requests_total",
-		"Requests answered with 429, by the limit that they met: public, failures, probes, "+
-			"docs and web of one client address, reads of one key, "+
-			"commands and cancels of one account, guesses of the operator's token. Much of "+
-			"public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
-	certificateEnds = describe("tls_certificate_expiry_timestamp_seconds",
-		"When the certificate of a listener ends, in Unix time. Less than two weeks from now "+
-			"means that nobody renews it.", "listener")
-	certificateStale = describe("tls_certificate_stale",
-		"1 while a certificate's files have something that cannot be used, and the one before is "+
-			"served. The log says why.", "listener")
-	configTaken = describe("config_applied_timestamp_seconds",
-		"When the configuration was last taken up, by the start or a reload, in Unix time.")
-	configStale = describe("config_stale",
-		"1 while the last reload of the configuration was refused, and the one before counts. "+
-			"The log says why.")
-	limits = describe("limits",
-		"Limits of the configuration by name, to draw beside what they bound.", "limit")
-)
-
-// families are all metrics.
-var families = slices.Concat(streamFamilies, engineFamilies, clusterFamilies, watchFamilies,
-	[]family{buildInfo, ready, standsBy, httpRequests, httpDuration, httpConnections, httpRefused,
-		httpThrottled, certificateEnds, certificateStale, configTaken, configStale, limits})
 
 // newScrape makes the handler of /metrics, with a registry of its own, without the metrics that
 // libraries register by themselves.
@@ -108,30 +52,39 @@ type collector struct {
 	disks     poll[[]disk]
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, f := range families {
-		ch <- f
-	}
-}
+// Describe implements prometheus.Collector. Collect gives each metric with its description.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector. It may be called by several goroutines at once.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out := sink{ch}
-	out.gauge(buildInfo, 1, c.opts.Build.Version, c.opts.Build.Commit, runtime.Version())
+	out.metric("build_info", "What the program was built from; always 1.", "version",
+		"commit", "goversion").
+		gauge(1, c.opts.Build.Version, c.opts.Build.Commit, runtime.Version())
 	for _, m := range c.meters {
 		out.meter(m)
 	}
 	for _, l := range c.listeners {
 		out.listener(l)
 	}
+	throttled := out.metric("http_throttled_requests_total",
+		"Requests answered with 429, by the limit that they met: public, failures, probes, "+
+			"docs and web of one client address, reads of one key, "+
+			"commands and cancels of one account, guesses of the operator's token. Much of "+
+			"public or failures is an attack, or a proxy that is not in trusted_proxies.", "limit")
 	for i, l := range c.limits.all() {
-		out.counter(httpThrottled, l.refused.Load(), rateNames[i])
+		throttled.counter(l.refused.Load(), rateNames[i])
 	}
-	out.counter(httpThrottled, c.operator.Refused(), "guesses")
-	out.gauge(configTaken, float64(c.configured.at.Load()))
-	out.yes(configStale, c.configured.stale.Load())
-	out.gauge(limits, float64(c.opts.Connections), "connections")
+	throttled.counter(c.operator.Refused(), "guesses")
+	out.metric("config_applied_timestamp_seconds",
+		"When the configuration was last taken up, by the start or a reload, in Unix time.").
+		gauge(float64(c.configured.at.Load()))
+	out.metric("config_stale",
+		"1 while the last reload of the configuration was refused, and the one before counts. "+
+			"The log says why.").yes(c.configured.stale.Load())
+	limits := out.metric("limits",
+		"Limits of the configuration by name, to draw beside what they bound.", "limit")
+	limits.gauge(float64(c.opts.Connections), "connections")
 	c.watch(out)
 	observes := false
 	if c.opts.Cluster != nil {
@@ -139,23 +92,29 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		out.cluster(&s)
 		observes = s.Observer
 	}
-	out.yes(standsBy, c.operator.StandsBy() && !observes)
+	out.metric("standby",
+		"1 while this process waits for another one that serves, and would take over from it: on "+
+			"a shared store, or as a node that follows.").yes(c.operator.StandsBy() && !observes)
 	if k := c.stream.sockets.Load(); k != nil {
-		out.gauge(limits, float64(c.opts.Stream.Connections), "stream_connections")
+		limits.gauge(float64(c.opts.Stream.Connections), "stream_connections")
 		out.stream(k.server.Stats(), k.hub.Stats())
 	}
+	ready := out.metric("ready",
+		"1 while /readyz answers 200: the engine is up and the store confirms that it is ours, "+
+			"or this node follows and serves; maintenance does not count. 0 for longer than a "+
+			"start takes is an outage, unless this is a standby, or a node that follows.")
 	e := c.edge.engine.Load()
 	if e == nil {
 		a := c.edge.api.Load()
-		out.yes(ready, a != nil && a.Ready() == nil)
+		ready.yes(a != nil && a.Ready() == nil)
 		return
 	}
 	s, l := e.Stats(), e.Limits()
-	out.yes(ready, s.Ready)
-	out.gauge(limits, float64(l.InFlight), "in_flight")
-	out.gauge(limits, float64(l.Reads), "reads")
-	out.gauge(limits, float64(l.FoldLag), "fold_lag")
-	out.gauge(limits, float64(l.ProjectionLag), "projection_lag")
+	ready.yes(s.Ready)
+	limits.gauge(float64(l.InFlight), "in_flight")
+	limits.gauge(float64(l.Reads), "reads")
+	limits.gauge(float64(l.FoldLag), "fold_lag")
+	limits.gauge(float64(l.ProjectionLag), "projection_lag")
 	out.engine(&s)
 	c.survey(out, e)
 }
@@ -163,6 +122,14 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 // meter gives a listener's requests. A series begins with its first request, except for failures
 // that clients see: those exist from the start, because Prometheus sees no increase from nothing.
 func (s sink) meter(m *meter) {
+	requests := s.metric("http_requests_total",
+		"Requests by pattern of their path and status. Watch the share of code 500 (a fault of "+
+			"the program) and 503 (load, or the store); "+
+			"route unmatched is paths that there are not, malformed what never became a request.",
+		"listener", "route", "code")
+	duration := s.metric("http_request_duration_seconds",
+		"From the request being read to its answer being ready to be written. Watch the 99th "+
+			"percentile of /api/v1/order: it follows the store's append.", "listener", "route")
 	for number, route := range m.routes {
 		statuses, took := m.read(number)
 		for i, n := range statuses {
@@ -171,26 +138,35 @@ func (s sink) meter(m *meter) {
 				code = strconv.Itoa(meteredStatuses[i])
 			}
 			if n > 0 || m.listener == public && (code == "500" || code == "503") {
-				s.counter(httpRequests, n, m.listener, route, code)
+				requests.counter(n, m.listener, route, code)
 			}
 		}
 		if took.Count() > 0 {
-			s.histogram(httpDuration, took, nanoseconds, m.listener, route)
+			duration.histogram(took, nanoseconds, m.listener, route)
 		}
 	}
 }
 
 // listener gives the connections of a listener, and the state of its certificate if it has one.
 func (s sink) listener(l *listener) {
-	s.gauge(httpConnections, float64(l.places.Open()), l.name)
-	s.counter(httpRefused, l.places.Refused(), l.name)
+	s.metric("http_open_connections",
+		"Connections that are open. At exchange_limits{limit=\"connections\"}, on the operator's "+
+			"listener at 64, "+
+			"a new one takes the place of an idle one that never authenticated, or is refused.",
+		"listener").gauge(float64(l.places.Open()), l.name)
+	s.metric("http_refused_connections_total",
+		"Connections that were refused because there were too many, and idle ones without a "+
+			"right signature or token that were closed for newer ones. "+
+			"Any is a client that leaks connections, an attack, or a limit that is too low.",
+		"listener").counter(l.places.Refused(), l.name)
 	if l.certificate == nil {
 		return
 	}
-	s.gauge(certificateEnds, float64(l.certificate.Expires().Unix()), l.name)
-	stale := 0.0
-	if l.certificate.Stale() {
-		stale = 1
-	}
-	s.gauge(certificateStale, stale, l.name)
+	s.metric("tls_certificate_expiry_timestamp_seconds",
+		"When the certificate of a listener ends, in Unix time. Less than two weeks from now "+
+			"means that nobody renews it.", "listener").
+		gauge(float64(l.certificate.Expires().Unix()), l.name)
+	s.metric("tls_certificate_stale",
+		"1 while a certificate's files have something that cannot be used, and the one before is "+
+			"served. The log says why.", "listener").yes(l.certificate.Stale(), l.name)
 }

@@ -10,64 +10,12 @@ import (
 	"exchange/actors"
 )
 
-// The metrics of what waits for operators, of what the exchange owes, and of what may run out.
-
 // Bounds of series: pairs and currencies with higher numbers have none of their own. Numbers never
 // change, so no series changes its meaning.
 const (
 	shownPairs      = 200
 	shownCurrencies = 200
 )
-
-var (
-	backupRight = describe("backup_success_timestamp_seconds",
-		"When the newest backup that was sent whole began, in Unix time, as far as this node "+
-			"knows, from before its start, too; 0: of none. In a cluster look at the newest of "+
-			"all nodes: only the one that led then knows of it.")
-	auditRight = describe("audit_success_timestamp_seconds",
-		"When the newest audit without a difference began, in Unix time; 0 and clusters as of "+
-			"exchange_backup_success_timestamp_seconds.")
-	archiveFailures = describe("archive_failures_total",
-		"How often the journal was not archived. It is not trimmed then, either, so the disk "+
-			"fills. 0 without an archive. Each node of a cluster has its own.")
-	diskFree = describe("disk_free_bytes",
-		"Bytes that the exchange may still write to the disk of a folder: data, store where that "+
-			"is another folder, archive. At 0 the process ends.", "folder")
-	diskSize = describe("disk_size_bytes",
-		"Size of the disk of a folder, to compare exchange_disk_free_bytes with.", "folder")
-	logLost = describe("log_lost_lines_total",
-		"Lines of the log that were lost, because its reader has ended or stands still. Any means "+
-			"that nobody sees what the exchange says.")
-	storeMemory = describe("store_memory_bytes",
-		"Memory that Redis uses, as it counts for maxmemory; 0 of other stores.")
-	storeMemoryMost = describe("store_memory_limit_bytes",
-		"maxmemory of Redis, or without one the memory of its machine; 0 of other stores. At it "+
-			"Redis takes no writes, and no order is taken.")
-	pendingWithdraws = describe("pending_withdraws",
-		"Withdraws that wait, by status: new ones for their owner's code, verified ones for an "+
-			"operator.", "status")
-	pendingAge = describe("pending_withdraw_age_seconds",
-		"How long ago the oldest pending withdraw was asked for, by status; 0: none is pending.",
-		"status")
-	haltedPairs = describe("halted_pairs",
-		"Pairs that are halted by an operator. Watch that none is forgotten.")
-	frozenAccounts = describe("frozen_accounts", "Accounts that are frozen by an operator.")
-	liabilities    = describe("liabilities",
-		"What the exchange owes: the sum of the balances of all accounts, fees included, by "+
-			"currency, rounded to a float. What it holds must never be less.", "currency")
-	pairOrders = describe("pair_open_orders",
-		"Open orders of a pair, those that wait for a trigger included; all pairs without series "+
-			"of their own are pair other.", "pair")
-	pairVolume = describe("pair_volume",
-		"What was traded of a pair within a day, in its base currency, as its ticker says.", "pair")
-	unlisted = describe("unlisted",
-		"Pairs and currencies above number "+strconv.Itoa(shownPairs)+", which have no series of "+
-			"their own.", "kind")
-)
-
-var watchFamilies = []family{backupRight, auditRight, archiveFailures, diskFree, diskSize,
-	logLost, storeMemory, storeMemoryMost, pendingWithdraws, pendingAge, haltedPairs,
-	frozenAccounts, liabilities, pairOrders, pairVolume, unlisted}
 
 // A survey is that of an engine.
 type survey struct {
@@ -108,55 +56,100 @@ func disksOf(folders []Folder) *[]disk {
 // watch gives what each process knows by itself.
 func (c *collector) watch(out sink) {
 	backup, audit := c.operator.TasksRight()
-	out.moment(backupRight, backup)
-	out.moment(auditRight, audit)
+	out.metric("backup_success_timestamp_seconds",
+		"When the newest backup that was sent whole began, in Unix time, as far as this node "+
+			"knows, from before its start, too; 0: of none. In a cluster look at the newest of "+
+			"all nodes: only the one that led then knows of it.").moment(backup)
+	out.metric("audit_success_timestamp_seconds",
+		"When the newest audit without a difference began, in Unix time; 0 and clusters as of "+
+			"exchange_backup_success_timestamp_seconds.").moment(audit)
 	failures := uint64(0)
 	if c.opts.Archive != nil {
 		failures = c.opts.Archive.Failures()
 	}
-	out.counter(archiveFailures, failures)
+	out.metric("archive_failures_total",
+		"How often the journal was not archived. It is not trimmed then, either, so the disk "+
+			"fills. 0 without an archive. Each node of a cluster has its own.").counter(failures)
 	lost := uint64(0)
 	if c.opts.LogLost != nil {
 		lost = c.opts.LogLost()
 	}
-	out.counter(logLost, lost)
+	out.metric("log_lost_lines_total",
+		"Lines of the log that were lost, because its reader has ended or stands still. Any means "+
+			"that nobody sees what the exchange says.").counter(lost)
 	disks := c.disks.newest(c.opts.pollPatience,
 		func() *[]disk { return disksOf(c.opts.Folders) })
 	if disks == nil {
 		return
 	}
+	free := out.metric("disk_free_bytes",
+		"Bytes that the exchange may still write to the disk of a folder: data, store where that "+
+			"is another folder, archive. At 0 the process ends.", "folder")
+	size := out.metric("disk_size_bytes",
+		"Size of the disk of a folder, to compare exchange_disk_free_bytes with.", "folder")
 	for _, d := range *disks {
-		out.gauge(diskFree, d.free, d.name)
-		out.gauge(diskSize, d.size, d.name)
+		free.gauge(d.free, d.name)
+		size.gauge(d.size, d.name)
 	}
 }
 
-// survey gives the newest survey of an engine, if there is one.
+// survey gives the newest survey of an engine, if there is one: what waits for operators, what the
+// exchange owes, and what may run out.
 func (c *collector) survey(out sink, e *actors.Engine) {
 	s := c.surveys.newest(c.opts.pollPatience, func() *survey { return surveyOf(e) })
 	if s == nil || s.of.Value() != e {
 		return // of the reign before
 	}
 	if !s.Silent {
-		out.gauge(storeMemory, float64(s.Memory))
-		out.gauge(storeMemoryMost, float64(s.MemoryMost))
+		out.metric("store_memory_bytes",
+			"Memory that Redis uses, as it counts for maxmemory; 0 of other stores.").
+			gauge(float64(s.Memory))
+		out.metric("store_memory_limit_bytes",
+			"maxmemory of Redis, or without one the memory of its machine; 0 of other stores. "+
+				"At it Redis takes no writes, and no order is taken.").
+			gauge(float64(s.MemoryMost))
 	}
+	withdrawals := out.metric("pending_withdraws",
+		"Withdraws that wait, by status: new ones for their owner's code, verified ones for an "+
+			"operator.", "status")
+	oldest := out.metric("pending_withdraw_age_seconds",
+		"How long ago the oldest pending withdraw was asked for, by status; 0: none is pending.",
+		"status")
 	pending := func(status string, number int, oldestUs int64) {
 		age := 0.0
 		if oldestUs != 0 {
 			age = max(0, time.Since(time.UnixMicro(oldestUs)).Seconds())
 		}
-		out.gauge(pendingWithdraws, float64(number), status)
-		out.gauge(pendingAge, age, status)
+		withdrawals.gauge(float64(number), status)
+		oldest.gauge(age, status)
 	}
 	pending("new", s.New.Number, s.New.OldestUs)
 	pending("verified", s.Verified.Number, s.Verified.OldestUs)
-	out.gauge(frozenAccounts, float64(s.Frozen))
+	out.metric("frozen_accounts", "Accounts that are frozen by an operator.").
+		gauge(float64(s.Frozen))
+	liabilities := out.metric("liabilities",
+		"What the exchange owes: the sum of the balances of all accounts, fees included, by "+
+			"currency, rounded to a float. What it holds must never be less.", "currency")
 	for i, x := range s.Currencies[:min(len(s.Currencies), shownCurrencies)] {
-		out.gauge(liabilities, approximate(x.Balance), e.CurrencyCode(uint16(i+1)))
+		liabilities.gauge(approximate(x.Balance), e.CurrencyCode(uint16(i+1)))
 	}
+	out.pairs(e, s.Survey)
+	unlisted := out.metric("unlisted",
+		"Pairs and currencies above number "+strconv.Itoa(shownPairs)+", which have no series of "+
+			"their own.", "kind")
+	unlisted.gauge(float64(max(0, len(s.Pairs)-shownPairs)), "pair")
+	unlisted.gauge(float64(max(0, len(s.Currencies)-shownCurrencies)), "currency")
+}
+
+// pairs gives what each pair has.
+func (s sink) pairs(e *actors.Engine, survey *actors.Survey) {
+	orders := s.metric("pair_open_orders",
+		"Open orders of a pair, those that wait for a trigger included; all pairs without series "+
+			"of their own are pair other.", "pair")
+	volume := s.metric("pair_volume",
+		"What was traded of a pair within a day, in its base currency, as its ticker says.", "pair")
 	halted, otherOrders := 0, 0
-	for i, x := range s.Pairs {
+	for i, x := range survey.Pairs {
 		if x.Halted {
 			halted++
 		}
@@ -165,16 +158,15 @@ func (c *collector) survey(out sink, e *actors.Engine) {
 			continue
 		}
 		name := e.Market(uint16(i + 1)).Name
-		out.gauge(pairOrders, float64(x.Open), name)
-		out.gauge(pairVolume, approximate(x.Volume), name)
+		orders.gauge(float64(x.Open), name)
+		volume.gauge(approximate(x.Volume), name)
 	}
-	out.gauge(haltedPairs, float64(halted))
-	others := max(0, len(s.Pairs)-shownPairs)
-	if others > 0 {
-		out.gauge(pairOrders, float64(otherOrders), "other")
+	s.metric("halted_pairs",
+		"Pairs that are halted by an operator. Watch that none is forgotten.").
+		gauge(float64(halted))
+	if len(survey.Pairs) > shownPairs {
+		orders.gauge(float64(otherOrders), "other")
 	}
-	out.gauge(unlisted, float64(others), "pair")
-	out.gauge(unlisted, float64(max(0, len(s.Currencies)-shownCurrencies)), "currency")
 }
 
 // approximate returns a decimal number as a float.

@@ -8,39 +8,44 @@ import (
 	"exchange/actors/metrics"
 )
 
-// A family is one metric's description.
-type family = *prometheus.Desc
-
-func describe(name, help string, labels ...string) family {
-	return prometheus.NewDesc("exchange_"+name, help, labels, nil)
-}
-
-// A sink takes the metrics of one scrape.
+// A sink takes the metrics of one scrape. Each is told once, where its numbers are: its name, its
+// help, and the names of its labels. The help has the meaning of the number and the sign to look
+// closer.
 type sink struct{ ch chan<- prometheus.Metric }
 
-func (s sink) gauge(f family, v float64, labels ...string) {
-	s.ch <- prometheus.MustNewConstMetric(f, prometheus.GaugeValue, v, labels...)
+// A family is a metric, which gets its series.
+type family struct {
+	sink
+	desc *prometheus.Desc
 }
 
-func (s sink) counter(f family, n uint64, labels ...string) {
-	s.ch <- prometheus.MustNewConstMetric(f, prometheus.CounterValue, float64(n), labels...)
+func (s sink) metric(name, help string, labels ...string) family {
+	return family{s, prometheus.NewDesc("exchange_"+name, help, labels, nil)}
 }
 
-func (s sink) yes(f family, yes bool) {
+func (f family) gauge(v float64, labels ...string) {
+	f.ch <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, v, labels...)
+}
+
+func (f family) counter(n uint64, labels ...string) {
+	f.ch <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, float64(n), labels...)
+}
+
+func (f family) yes(yes bool, labels ...string) {
 	v := 0.0
 	if yes {
 		v = 1
 	}
-	s.gauge(f, v)
+	f.gauge(v, labels...)
 }
 
 // moment gives a time; the zero time is 0.
-func (s sink) moment(f family, t time.Time) {
+func (f family) moment(t time.Time) {
 	v := 0.0
 	if !t.IsZero() {
 		v = float64(t.UnixMicro()) / 1e6
 	}
-	s.gauge(f, v)
+	f.gauge(v)
 }
 
 // Units of distributions: parts of a metric's own unit.
@@ -49,11 +54,12 @@ const (
 	ones        = 1
 )
 
-func (s sink) histogram(f family, d metrics.Distribution, unit float64, labels ...string) {
+func (f family) histogram(d metrics.Distribution, unit float64, labels ...string) {
 	buckets, n := make(map[float64]uint64, len(d.Bounds)), uint64(0)
 	for i, bound := range d.Bounds {
 		n += d.Counts[i]
 		buckets[float64(bound)/unit] = n
 	}
-	s.ch <- prometheus.MustNewConstHistogram(f, d.Count(), float64(d.Sum)/unit, buckets, labels...)
+	f.ch <- prometheus.MustNewConstHistogram(f.desc, d.Count(), float64(d.Sum)/unit, buckets,
+		labels...)
 }

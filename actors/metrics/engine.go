@@ -94,6 +94,20 @@ func (s *Span) Begin() { s.BeginUs.Store(time.Now().UnixMicro()) }
 // End notes that it has ended.
 func (s *Span) End() { s.EndUs.Store(time.Now().UnixMicro()) }
 
+// Times returns when the newest run began, and when one last ended; the zero time: none has.
+func (s *Span) Times() (begin, end time.Time) {
+	// The end is read before the beginning, so what has just begun has not ended.
+	end = moment(s.EndUs.Load())
+	return moment(s.BeginUs.Load()), end
+}
+
+func moment(us int64) (t time.Time) {
+	if us != 0 {
+		t = time.UnixMicro(us)
+	}
+	return t
+}
+
 // A List is one kind of lists in the history.
 type List uint8
 
@@ -173,7 +187,6 @@ type Engine struct {
 
 	Auditing Span // the goroutine of an audit
 
-	// Recovery sets these before there are others, then the committed actor.
 	// Recovery sets these, before the engine has other goroutines; afterwards the committed actor
 	// does.
 	Watermark atomic.Uint64 // the store's, as far as the committed actor knows
@@ -209,8 +222,6 @@ func (e *Engine) SnapshotStage(s SnapshotStage, took time.Duration) {
 	e.SnapshotTimes[s].Store(int64(took))
 }
 
-// Traced counts the stages of a traced command that is durable and about to be answered. Its batch
-// was being appended from one time to another.
 // Traced counts the stages of a traced command that is durable and about to be answered. The append
 // of its batch lasted from appending to durable.
 func (e *Engine) Traced(t *Trace, appending, durable int64) {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"hash/maphash"
 	"slices"
 
@@ -46,6 +47,25 @@ func (c *ClientIDs) Of(order uint64) (id event.ClientID) {
 		}
 	}
 	return id
+}
+
+// A Naming is the client order id of an open order; the zero one: it has none.
+type Naming struct {
+	id    event.ClientID
+	leads bool // the id leads to this order
+}
+
+// Naming returns that of an open order.
+func (c *ClientIDs) Naming(order uint64) (n Naming) {
+	if n.id = c.Of(order); !n.id.IsZero() {
+		leads, _ := c.Order(n.id)
+		n.leads = leads == order
+	}
+	return n
+}
+
+func (n Naming) String() string {
+	return fmt.Sprintf("client id %q (found by it: %v)", n.id.String(), n.leads)
 }
 
 // PlacedUs returns when an open order with an id was placed, 0 if there is none.

@@ -54,6 +54,17 @@ func TestOrdersWithoutAnIDCostNothing(t *testing.T) {
 	}
 }
 
+func TestANamingShowsWhereItsIDLeads(t *testing.T) {
+	var right, wrong ClientIDs
+	right.Open(1, id(1), 1)
+	wrong.Open(2, id(1), 1)
+	wrong.Open(1, id(1), 1)
+	if a, b := right.Naming(1), wrong.Naming(1); a == b || a.id != b.id ||
+		a.String() == b.String() || right.Naming(3) != (Naming{}) {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
 // naiveIDs are ClientIDs, as a map from the order.
 type naiveIDs map[uint64]namedOrder
 

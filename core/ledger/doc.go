@@ -16,5 +16,4 @@
 //	orders.go      OpenOrders
 //	terms.go       OpenTerms: open orders with their prices and amounts
 //	client_ids.go  ClientIDs
-//	compare.go     one account's open orders on two sides, some at a time
 package ledger

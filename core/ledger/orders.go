@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"sort"
@@ -11,11 +12,15 @@ import (
 
 // An OpenOrder is the id of an open order, the number of its pair, and its side.
 //
-//tidy:keep Newest yields it
+//tidy:keep Newest and Oldest yield it
 type OpenOrder struct {
 	ID   uint64
 	Pair uint16
 	Side trading.Side
+}
+
+func (o OpenOrder) String() string {
+	return fmt.Sprintf("order %d of pair %d, side %d", o.ID, o.Pair, o.Side)
 }
 
 // OpenOrders is the set of an account's open orders, kept in order of their ids. Adding at the end
@@ -131,11 +136,18 @@ func (o *OpenOrders) crowded() bool { return o.dead > 16 && o.dead*2 > len(o.lis
 // Newest yields the open orders, highest id first.
 func (o *OpenOrders) Newest() iter.Seq[OpenOrder] { return o.NewestOf(OpenFilter{}) }
 
-// CountByPair adds to n[i] how many open orders there are of the pair i+1.
-func (o *OpenOrders) CountByPair(n []int) {
-	for i := range o.list {
-		if pair := o.list[i].Pair; pair != 0 {
-			n[pair-1]++
+// Oldest yields the open orders, lowest id first, after the last of the orders before; all if there
+// are none.
+func (o *OpenOrders) Oldest(before []OpenOrder) iter.Seq[OpenOrder] {
+	return func(yield func(OpenOrder) bool) {
+		at := 0
+		if last := len(before) - 1; last >= 0 {
+			at = o.search(before[last].ID + 1)
+		}
+		for _, e := range o.list[at:] {
+			if e.Pair != 0 && !yield(e) {
+				return
+			}
 		}
 	}
 }

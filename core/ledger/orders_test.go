@@ -85,13 +85,15 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 						t.Fatalf("order %d is %+v, want %+v", id, got, naive[id])
 					}
 				}
-				var counts, want [3]int
-				o.CountByPair(counts[:])
-				for _, e := range naive {
-					want[e.Pair-1]++
+				rest := newest(naive)
+				slices.Reverse(rest)
+				var before []OpenOrder
+				if last := rapid.Uint64Range(0, next).Draw(t, "last"); last > 0 {
+					before = []OpenOrder{{ID: last}}
+					rest = slices.DeleteFunc(rest, func(e OpenOrder) bool { return e.ID <= last })
 				}
-				if counts != want {
-					t.Fatalf("%v orders by pair, want %v", counts, want)
+				if got := slices.Collect(o.Oldest(before)); !slices.Equal(got, rest) {
+					t.Fatalf("after %v: %v, want %v", before, got, rest)
 				}
 			},
 		})

@@ -318,10 +318,8 @@ func (b *Book) shrink() {
 		return
 	}
 	small := New()
-	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		for o, i := range b.Open(side) {
-			small.AddIceberg(o, i)
-		}
+	for o := range b.Open(nil) {
+		small.AddIceberg(o.Order, o.Iceberg)
 	}
 	*b = *small
 }

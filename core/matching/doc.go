@@ -23,9 +23,8 @@
 // then Add for the recorded rest, and Cancel. Fill returns an error when the record does not fit
 // the book, so a replay that went astray is noticed at its first wrong step.
 //
-// A snapshot is Open of both sides. Adding its orders to a new book with AddIceberg, each side in
-// the order of Open, makes an equal book. Its methods give the same answers, now and after any
-// further calls.
+// A snapshot is Open. Adding its orders to a new book with AddIceberg, in the order of Open, makes
+// an equal book. Its methods give the same answers, now and after any further calls.
 //
 // # Instructions
 //
@@ -105,18 +104,17 @@
 // Cancel then moves these to a new book. An empty book is 4 kB; the first order on each side brings
 // the blocks, about 50 kB in all.
 //
-//	book.go           matching, resting, cancelling, filling
-//	types.go          Fill, one execution
-//	special.go        MatchWith, Fillable, and the prices of post-only orders
-//	iceberg.go        hidden parts, and amends that keep an order's place
-//	stops.go          orders that wait for a price, and the queue of triggered ones
-//	schedule.go       ids by time
-//	read.go           best prices, levels and orders for readers
-//	clone.go          a copy of a book, and room for many orders
-//	levels.go         the ladder: price levels of one side
-//	sorted.go         the sorted list behind stops and schedules
-//	index.go          the table of ids
-//	compare.go        two books, some orders at a time
-//	compare_stops.go  the stops of two sides, some at a time
-//	slab.go           blocks of records
+//	book.go      matching, resting, cancelling, filling
+//	types.go     Fill, one execution
+//	special.go   MatchWith, Fillable, and the prices of post-only orders
+//	iceberg.go   hidden parts, and amends that keep an order's place
+//	stops.go     orders that wait for a price, and the queue of triggered ones
+//	schedule.go  ids by time
+//	read.go      best prices, levels and orders for readers
+//	clone.go     a copy of a book, and room for many orders
+//	levels.go    the ladder: price levels of one side
+//	sorted.go    the sorted list behind stops and schedules
+//	index.go     the table of ids
+//	open.go      all orders and stops, also those from a place on
+//	slab.go      blocks of records
 package matching

@@ -2,7 +2,6 @@ package matching
 
 import (
 	"fmt"
-	"iter"
 
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -55,22 +54,6 @@ func (b *Book) Iceberg(id uint64) Iceberg {
 		return Iceberg{}
 	}
 	return b.icebergs[b.ids.lookup(id, &b.orders)]
-}
-
-// Open yields the orders of a side in the order of Orders, whole: the remaining amounts include the
-// hidden parts. Adding them to a new book with AddIceberg makes an equal book. The book must not
-// change meanwhile.
-func (b *Book) Open(side trading.Side) iter.Seq2[trading.Order, Iceberg] {
-	ladder := b.side(side)
-	return func(yield func(trading.Order, Iceberg) bool) {
-		for ln := range ladder.bestFirst {
-			for n := b.levels.at(ln).head; n != 0; n = b.orders.at(n).next {
-				if !yield(b.order(n), b.icebergs[n]) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // A Displayed order is a resting order as the book displays it, to compare it with itself later.

@@ -349,12 +349,16 @@ func sameBook(name string, b *Book, slow *spec.Book) error {
 			!slices.Equal(slices.Collect(b.Orders(side)), displayed) {
 			return fmt.Errorf("%s displays of %v: %+v\nwant %+v", name, side, got, displayed)
 		}
-		for o, i := range b.Open(side) {
-			if n := len(got); n < len(orders) && (i != icebergOf(orders[n]) ||
-				b.Iceberg(o.ID) != i) {
-				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, i, o.ID, orders[n])
+		for o := range b.Open(nil) {
+			if o.Side != side {
+				continue
 			}
-			got = append(got, o)
+			if n := len(got); n < len(orders) && (o.Iceberg != icebergOf(orders[n]) ||
+				b.Iceberg(o.ID) != o.Iceberg) {
+				return fmt.Errorf("%s hides %+v of order %d, want %+v", name, o.Iceberg, o.ID,
+					orders[n])
+			}
+			got = append(got, o.Order)
 		}
 		if !slices.Equal(got, all) {
 			return fmt.Errorf("%s has of %v: %+v\nwant %+v", name, side, got, all)
@@ -379,10 +383,8 @@ func cloned(b *Book) *Book {
 // restored returns a new book made of the orders of another.
 func restored(b *Book) *Book {
 	r := New()
-	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
-		for o, i := range b.Open(side) {
-			r.AddIceberg(o, i)
-		}
+	for o := range b.Open(nil) {
+		r.AddIceberg(o.Order, o.Iceberg)
 	}
 	return r
 }

@@ -2,7 +2,6 @@ package matching
 
 import (
 	"fmt"
-	"iter"
 	"math"
 
 	"exchange/core/money"
@@ -189,23 +188,6 @@ func (s *Stops) Waiting() int { return len(s.numbers) - s.resting }
 
 // Queued returns the number of queued stops.
 func (s *Stops) Queued() int { return s.queue.count }
-
-// All yields the stops: rising ones, falling ones, queued ones, each in the order of Trade. Adding
-// them to new Stops in this order makes equal Stops. They must not change meanwhile.
-func (s *Stops) All() iter.Seq[Stop] {
-	return func(yield func(Stop) bool) {
-		for _, list := range s.lists() {
-			for e := range list.all() {
-				if !yield(s.records.at(s.numbers[e.id]).Stop) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// lists returns the lists in the order of All.
-func (s *Stops) lists() [3]*sorted { return [...]*sorted{&s.rising, &s.falling, &s.queue} }
 
 // ladder returns the list of the stops that wait for a movement of the price.
 func (s *Stops) ladder(d trading.Direction) *sorted {

@@ -63,11 +63,9 @@ func (c *checker) book(p *Pair) error {
 		return fmt.Errorf("the book of %s is crossed: its best prices are buy %v and sell %v",
 			p.Name, bid, ask)
 	}
-	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for o := range p.Book.Open(side) {
-			if err := c.openOrder(p, &o); err != nil {
-				return err
-			}
+	for o := range p.Book.Open(nil) {
+		if err := c.openOrder(p, &o.Order); err != nil {
+			return err
 		}
 	}
 	return nil

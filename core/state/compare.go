@@ -2,11 +2,12 @@ package state
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
+	"exchange/core/compare"
 	"exchange/core/ledger"
 	"exchange/core/matching"
 	"exchange/core/trading"
@@ -18,9 +19,9 @@ import (
 type Comparison struct {
 	section    section
 	index      int // of the next entry of the section's list
-	book       *matching.Comparison
-	waiting    *matching.StopComparison
-	open       ledger.Comparison
+	open       compare.Lists[ledger.OpenOrder]
+	book       compare.Lists[matching.Resting]
+	waiting    compare.Lists[matching.Stop]
 	one, other writer
 }
 
@@ -38,13 +39,23 @@ const (
 	sections
 )
 
+// sectionTexts name the lists, and an entry of each.
+var sectionTexts = [sections]struct{ list, entry string }{
+	general:  {"parts", "counters, currencies or maintenance"},
+	accounts: {"accounts", "account "},
+	open:     {"accounts", "the open orders of account "},
+	keys:     {"keys", "key number "},
+	pairs:    {"pairs", "the market of "},
+	books:    {"books", "the book of "},
+	stops:    {"pairs", "the stops of "},
+}
+
 // These bound a part to a millisecond or so: entries, their bytes in an image, and orders. All that
 // is in no list is one part.
 const (
 	entriesAtOnce = 64
 	bytesAtOnce   = 128 << 10
-	ordersAtOnce  = 2000 // of a book
-	openAtOnce    = 500  // orders of accounts, with their client order ids
+	ordersAtOnce  = 500
 )
 
 // Next compares the next part. It reports whether that was the last. The error names the first
@@ -55,15 +66,20 @@ func (c *Comparison) Next(one, other *State) (done bool, err error) {
 	}
 	n := c.length(one)
 	if o := c.length(other); o != n {
-		return true, fmt.Errorf("the states differ in the number of %v: %d and %d", c.section, n, o)
+		return true, fmt.Errorf("the states differ in the number of %s: %d and %d",
+			sectionTexts[c.section].list, n, o)
 	}
 	switch c.section {
 	case open:
-		err = c.nextOpen(one, other, n)
+		err = some(c, &c.open, one, other, (*State).openOf)
 	case books:
-		err = c.nextOrders(one, other, n)
+		err = some(c, &c.book, one, other, func(s *State, i int) compare.Side[matching.Resting] {
+			return compare.Side[matching.Resting]{After: s.pairs[i].Book.Open}
+		})
 	case stops:
-		err = c.nextStops(one, other, n)
+		err = some(c, &c.waiting, one, other, func(s *State, i int) compare.Side[matching.Stop] {
+			return compare.Side[matching.Stop]{After: s.pairs[i].Stops.All}
+		})
 	default:
 		size := 0
 		for end := min(c.index+entriesAtOnce, n); c.index < end && size < bytesAtOnce &&
@@ -90,6 +106,20 @@ func (c *Comparison) length(s *State) int {
 	return 1
 }
 
+// differ returns the error that names the entry that is being compared.
+func (c *Comparison) differ(s *State) error {
+	name := ""
+	switch c.section {
+	case accounts, open:
+		name = s.accounts[c.index].Name
+	case keys:
+		name = strconv.Itoa(c.index + 1)
+	case pairs, books, stops:
+		name = s.pairs[c.index].Name
+	}
+	return fmt.Errorf("the states differ in %s%s", sectionTexts[c.section].entry, name)
+}
+
 // entry compares one entry by its bytes in an image.
 func (c *Comparison) entry(one, other *State) error {
 	c.write(&c.one, one)
@@ -97,15 +127,7 @@ func (c *Comparison) entry(one, other *State) error {
 	if bytes.Equal(c.one.buf, c.other.buf) {
 		return nil
 	}
-	switch c.section {
-	case accounts:
-		return fmt.Errorf("the states differ in account %s", one.accounts[c.index].Name)
-	case keys:
-		return fmt.Errorf("the states differ in key number %d", c.index+1)
-	case pairs:
-		return fmt.Errorf("the states differ in the market of %s", one.pairs[c.index].Name)
-	}
-	return errors.New("the states differ in counters, currencies or maintenance")
+	return c.differ(one)
 }
 
 func (c *Comparison) write(w *writer, s *State) {
@@ -154,83 +176,44 @@ func (w *writer) outstanding(s *State, a *Account) {
 	}
 }
 
-// nextOpen compares some open orders of the next accounts. An account without any counts as one.
-func (c *Comparison) nextOpen(one, other *State, n int) error {
-	for left := openAtOnce; c.index < n; c.index++ {
-		a, b := one.accounts[c.index], other.accounts[c.index]
-		var differ *ledger.Difference
-		left, differ = c.open.Next(one.ordersOf(a), other.ordersOf(b), left)
+// some compares some entries of the lists that the next accounts or pairs have. An empty list
+// counts as an entry.
+func some[T comparable](c *Comparison, lists *compare.Lists[T], one, other *State,
+	list func(*State, int) compare.Side[T]) error {
+	for n := ordersAtOnce; n > 0 && c.index < c.length(one); n-- {
+		left, differ := lists.Next(list(one, c.index), list(other, c.index), n)
 		if differ != nil {
-			text, otherText := differ.Texts()
-			return fmt.Errorf(
-				"the states differ in the open orders of account %s: one has %s where the other "+
-					"has %s", a.Name, text, otherText)
+			return fmt.Errorf("%w: one has %s where the other has %s", c.differ(one), differ.One,
+				differ.Other)
 		}
-		if left == 0 {
+		if n = left; left > 0 {
+			c.index++
+		}
+	}
+	return nil
+}
+
+// openOf returns an account's open orders, with what they say.
+func (s *State) openOf(account int) compare.Side[ledger.OpenOrder] {
+	a := s.accounts[account]
+	return compare.Side[ledger.OpenOrder]{After: a.Open.Oldest, More: func(o ledger.OpenOrder) any {
+		is := openDetail{Naming: a.ClientIDs.Naming(o.ID)}
+		if x := s.Pair(o.Pair).Instructed(o.ID); x != nil {
+			is.says = x.Pack()
+		}
+		if is == (openDetail{}) {
 			return nil
 		}
-		c.open = ledger.Comparison{}
-		left--
-	}
-	return nil
+		return is
+	}}
 }
 
-// ordersOf returns an account's open orders, with what they say, for a comparison.
-func (s *State) ordersOf(a *Account) ledger.Orders {
-	return ledger.Orders{Open: &a.Open, IDs: &a.ClientIDs,
-		Says: func(o ledger.OpenOrder) trading.Packed {
-			if x := s.Pair(o.Pair).Instructed(o.ID); x != nil {
-				return x.Pack()
-			}
-			return ""
-		}}
+// An openDetail is an open order's client order id with what the order says, "" of a plain one.
+type openDetail struct {
+	ledger.Naming
+	says trading.Packed
 }
 
-// nextOrders compares some orders of the next book.
-func (c *Comparison) nextOrders(one, other *State, n int) error {
-	if c.index >= n {
-		return nil
-	}
-	if c.book == nil {
-		c.book = new(matching.Comparison)
-	}
-	p := one.pairs[c.index]
-	done, differ := c.book.Next(p.Book, other.pairs[c.index].Book, ordersAtOnce)
-	if differ != nil {
-		text, otherText := differ.Texts()
-		return fmt.Errorf("the states differ in the book of %s: one has %s where the other has %s",
-			p.Name, text, otherText)
-	}
-	if done {
-		c.book = nil
-		c.index++
-	}
-	return nil
-}
-
-// nextStops compares some stops of the next pair.
-func (c *Comparison) nextStops(one, other *State, n int) error {
-	if c.index >= n {
-		return nil
-	}
-	if c.waiting == nil {
-		c.waiting = new(matching.StopComparison)
-	}
-	p := one.pairs[c.index]
-	done, differ := c.waiting.Next(p.Stops, other.pairs[c.index].Stops, ordersAtOnce)
-	if differ != nil {
-		text, otherText := differ.Texts()
-		return fmt.Errorf("the states differ in the stops of %s: one has %s where the other has %s",
-			p.Name, text, otherText)
-	}
-	if done {
-		c.waiting = nil
-		c.index++
-	}
-	return nil
-}
-
-// String returns the section's list, as errors name it.
-func (s section) String() string {
-	return [...]string{"parts", "accounts", "accounts", "keys", "pairs", "books", "pairs"}[s]
+func (n openDetail) String() string {
+	return fmt.Sprintf("%v, instructions %x", n.Naming, string(n.says))
 }

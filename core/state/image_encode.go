@@ -327,15 +327,13 @@ func (w *writer) market(p *Pair) {
 }
 
 func (w *writer) orders(p *Pair, accounts []*Account) {
-	for _, side := range [...]trading.Side{trading.Buy, trading.Sell} {
-		for o, ice := range p.Book.Open(side) {
-			x := p.Instructed(o.ID)
-			if w.order(&o, x, accounts); x != nil {
-				w.uint(uint64(ice.Hidden))
-			}
-			if w.over() {
-				return
-			}
+	for o := range p.Book.Open(nil) {
+		x := p.Instructed(o.ID)
+		if w.order(&o.Order, x, accounts); x != nil {
+			w.uint(uint64(o.Hidden))
+		}
+		if w.over() {
+			return
 		}
 	}
 }
@@ -367,7 +365,7 @@ const (
 // writes the id alone.
 func (w *writer) stops(p *Pair, accounts []*Account) {
 	w.uint(uint64(p.Stops.Len()))
-	for stop := range p.Stops.All() {
+	for stop := range p.Stops.All(nil) {
 		flags := uint64(0)
 		if stop.Queued {
 			flags |= stopQueued

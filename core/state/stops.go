@@ -190,7 +190,7 @@ func (s *State) expire(p *Pair, r *event.Record, e *Effects) error {
 // stops checks a pair's waiting orders against the open orders of accounts, and notes the money
 // that they hold.
 func (c *checker) stops(p *Pair) error {
-	for stop := range p.Stops.All() {
+	for stop := range p.Stops.All(nil) {
 		o, x := stop.Order, p.Instructed(stop.Order.ID)
 		if x == nil || stop.Rests != twofold(x) || !stop.Rests && !x.Waits() {
 			return fmt.Errorf("stop %d of %s has other instructions: %+v", o.ID, p.Name, x)

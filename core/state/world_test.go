@@ -218,15 +218,18 @@ func orderOf(o *spec.Order) trading.Order {
 func differsInOrders(p *Pair, x *spec.Pair) string {
 	for _, side := range []trading.Side{trading.Buy, trading.Sell} {
 		n, orders := 0, x.Orders(side)
-		for o, ice := range p.Book.Open(side) {
+		for o := range p.Book.Open(nil) {
+			if o.Side != side {
+				continue
+			}
 			var want matching.Iceberg
 			if n < len(orders) && orders[n].Shown < orders[n].Remaining {
 				want = matching.Iceberg{Display: orders[n].Says.Display,
 					Hidden: orders[n].Remaining - orders[n].Shown}
 			}
-			if n >= len(orders) || o != orderOf(orders[n]) || ice != want {
-				return fmt.Sprintf("%v order %d of the book is %+v %+v, want %+v", side, n+1, o,
-					ice, orders)
+			if n >= len(orders) || o.Order != orderOf(orders[n]) || o.Iceberg != want {
+				return fmt.Sprintf("%v order %d of the book is %v, want %+v", side, n+1, o,
+					orders)
 			}
 			n++
 		}
@@ -235,7 +238,7 @@ func differsInOrders(p *Pair, x *spec.Pair) string {
 		}
 	}
 	var waits, queue []uint64
-	for stop := range p.Stops.All() {
+	for stop := range p.Stops.All(nil) {
 		o := x.Find(stop.Order.ID)
 		if o == nil || stop.Rests == o.Waits || stop.Queued != o.Queued || !stop.Rests &&
 			(stop.Order != orderOf(o) || stop.Trigger != o.Trigger) || stop.Rests &&

@@ -110,12 +110,13 @@ func showStatus(c *call, _ *nothing) (*StatusAnswer, error) {
 		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
 		Lag: ProjectionLag{stats.ProjectionLag, stats.ProjectionRows},
 		Snapshot: Snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
-			stats.SnapshotBytes},
+			stats.Meter.SnapshotBytes.Load()},
 		Frozen:   SomeOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
 		Held:     SomeOf{census.HeldAccounts, append([]string{}, census.Held...)},
 		Ended:    census.Closed,
 		Pending:  Pending{New: now.New.Number, Verified: now.Verified.Number},
-		Switches: census.Switches, Open: stats.OpenOrders, Mails: stats.Outbox}
+		Switches: census.Switches, Open: stats.Meter.Open.Load(),
+		Mails: stats.Meter.Outbox.Load()}
 	if now.TimeUs != 0 {
 		a.Time = clock(now.TimeUs)
 	}

@@ -203,8 +203,8 @@ func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 				t.Errorf("%+v, %v", q, err)
 			}
 		}
-		if got := w.engine.Stats(); got.OpenOrders != 0 {
-			t.Errorf("%d orders are open", got.OpenOrders)
+		if open := w.engine.Stats().Meter.Open.Load(); open != 0 {
+			t.Errorf("%d orders are open", open)
 		}
 	})
 }

@@ -112,7 +112,7 @@ var coreFaults = []Fault{
 		"if rested «|| FAULT »{\np.changed(r.TimeUs)", "core/state",
 		"TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks"},
 	{"an image forgets what is hidden", "core/state/image_encode.go",
-		"w.uint(uint64(ice.Hidden)« * map[bool]uint64{false: 1}[FAULT]»)", "core/state",
+		"w.uint(uint64(o.Hidden)« * map[bool]uint64{false: 1}[FAULT]»)", "core/state",
 		"TestTheStoredImageIsStillTheSame"},
 	{"an image forgets the queue", "core/state/image_encode.go", "if stop.Queued «&& !FAULT »{",
 		"core/state", "TestTheStoredImageIsStillTheSame"},

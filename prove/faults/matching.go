@@ -52,7 +52,7 @@ var matchingFaults = []Fault{
 	{"an amend takes from the displayed part first", "core/matching/iceberg.go",
 		"hidden := min(less, iceberg.Hidden)«\nif FAULT { hidden = max(0, less-o.remaining+1) }»",
 		"core/matching", "TestSessionsAgreeWithTheNaiveBook"},
-	{"a comparison goes on behind an order that has moved", "core/matching/compare.go",
+	{"a comparison goes on behind an order that has moved", "core/matching/open.go",
 		"«(»b.order(n) == o.Order «|| FAULT) »{", "core/matching",
 		"TestAComparisonMissesNothingWhenOrdersMoveBackInTheirLevel"},
 	{"a sell queues rising stops first", "core/matching/stops.go",

@@ -184,7 +184,7 @@ var plainFaults = []patch{
 	{"a price band's bound is no multiple of the tick", "actors/directory/rules.go",
 		"switch rest := bound % tick; {«\ncase FAULT:»"},
 	{"a restart forgets the last price", "actors/book.go",
-		"«if FAULT {\nb.last = 0\n}\n»for stop := range market.Stops.All() {"},
+		"«if FAULT {\nb.last = 0\n}\n»for stop := range market.Stops.All(nil) {"},
 	{"a client order id is free while its order is open", "actors/wallet_ids.go",
 		"open := w.clientIDs.Order(id); open «&& !FAULT »{"},
 	{"a client order id is free when its order closes", "actors/committed/clientids.go",

@@ -1,0 +1,220 @@
+package actors
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"exchange/actors/directory"
+	"exchange/core/compare"
+	"exchange/core/event"
+	"exchange/core/ledger"
+	"exchange/core/state"
+)
+
+// A visit is a wallet that is to be compared, and how far that has come.
+type visit struct {
+	account *directory.Account
+	settled bool // all that settlements change was compared
+}
+
+// progress is how far the comparison of a wallet has come.
+type progress int
+
+const (
+	whole  progress = iota // it is done
+	partly                 // the next part can be compared at once
+	later                  // something of the wallet is on its way
+)
+
+// wallet compares a wallet as far as one turn goes.
+func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
+	s := c.committed.State()
+	if int(v.account.ID) > len(s.Accounts()) || w.applied > s.Seq() {
+		return later // the fold has yet to come so far
+	}
+	a := s.Account(v.account.ID)
+	if !v.settled {
+		if c.visited != v { // else it goes on with the open orders
+			c.visited, c.open = v, compare.Lists[ledger.OpenOrder]{}
+		}
+		var differ error
+		v.settled, differ = c.walletSettled(w, a, s)
+		switch {
+		case differ != nil:
+			c.find(differ)
+			return whole
+		case !v.settled:
+			return partly
+		}
+	}
+	if !atRest && w.flight.busy() {
+		return later
+	}
+	differ := c.walletWorking(w, a)
+	if differ != nil && !atRest {
+		return later
+	}
+	c.find(differ)
+	return whole
+}
+
+// walletSettled compares what settlements change in a wallet, of the open orders the next part. It
+// reports whether that was the last.
+func (c *comparison) walletSettled(w *wallet, a *state.Account, s *state.State) (done bool,
+	err error) {
+	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
+		return true, walletDiffers(a, "has %+v, committed is %+v", got, want)
+	}
+	left, differ := c.open.Next(w.openOrders(), openOrdersOf(a, s), min(c.orders, openCompared))
+	if differ != nil {
+		return true, fmt.Errorf(
+			"account %s: of its open orders its wallet has %s where committed is %s", a.Name,
+			differ.One, differ.Other)
+	}
+	if n, want := w.clientIDs.Len(), a.ClientIDs.Len(); left > 0 && n != want {
+		return true, walletDiffers(a, "knows %d client order ids, committed are %d", n, want)
+	}
+	return left > 0, nil
+}
+
+func walletDiffers(a *state.Account, format string, args ...any) error {
+	return fmt.Errorf("account %s: its wallet "+format, append([]any{a.Name}, args...)...)
+}
+
+// An openDetail is what a wallet knows of an open order beside its pair and side.
+type openDetail struct {
+	Named ledger.Naming
+	Terms ledger.Terms
+	Marks marks
+}
+
+func (w *wallet) openOrders() compare.Side[ledger.OpenOrder] {
+	return compare.Side[ledger.OpenOrder]{After: w.open.Orders().Oldest,
+		More: func(o ledger.OpenOrder) any {
+			_, terms, _ := w.open.Find(o.ID)
+			return openDetail{w.clientIDs.Naming(o.ID), terms, w.marksOf(o.ID)}
+		}}
+}
+
+func openOrdersOf(a *state.Account, s *state.State) compare.Side[ledger.OpenOrder] {
+	terms := termsIn(s)
+	return compare.Side[ledger.OpenOrder]{After: a.Open.Oldest,
+		More: func(o ledger.OpenOrder) any {
+			return openDetail{a.ClientIDs.Naming(o.ID), terms(o),
+				marksIn(s.Pair(o.Pair).Instructed(o.ID))}
+		}}
+}
+
+// walletWorking compares what decisions change in a wallet, ahead of what is committed.
+func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
+	if err := c.nonces(w, a); err != nil {
+		return err
+	}
+	r := w.rare
+	if r == nil {
+		r = new(rare)
+	}
+	counted := w.countOpen(a, len(c.committed.State().Pairs()))
+	switch pending, armed := a.Withdrawals(), a.Switches(); {
+	case w.frozen != a.Frozen:
+		return walletDiffers(a, "takes it for frozen: %v, committed is %v", w.frozen, a.Frozen)
+	case len(pending) != len(w.pending) ||
+		slices.ContainsFunc(pending, func(d *state.Withdrawal) bool {
+			return w.pending[d.ID] == nil || *w.pending[d.ID] != *d
+		}):
+		return walletDiffers(a, "has other pending withdraws than are committed")
+	case w.flight != nil && slices.ContainsFunc(w.reserved, func(r reservation) bool {
+		return !r.amount.IsZero()
+	}):
+		return walletDiffers(a, "has %v in flight, at rest", w.reserved)
+	case w.flight.busy():
+		return walletDiffers(a, "has %d orders, %d tickets, %d held, %d waiting, a cancel-all: "+
+			"%v, %d client ids and %d amends in flight, at rest", w.placing, w.tickets.out(),
+			w.held.Len(), w.queue.Len(), w.cancellingAll != nil, w.placingIDs.Len(),
+			len(w.amending))
+	case r.selfTrade != a.SelfTrade():
+		return walletDiffers(a, "has the self-trade mode %d, committed is %d", r.selfTrade,
+			a.SelfTrade())
+	case !r.withdrawalIDs.Equal(a.WithdrawalIDs()):
+		return walletDiffers(a, "has other client ids of withdraws than are committed")
+	case r.heldUs != a.HeldUs():
+		return walletDiffers(a, "holds its money until %d us, committed is %d", r.heldUs,
+			a.HeldUs())
+	case len(r.switches) != len(armed) || slices.ContainsFunc(armed, func(s event.Switch) bool {
+		return !slices.Contains(r.switches, s)
+	}):
+		return walletDiffers(a, "has the switches %+v, committed are %+v", r.switches, armed)
+	case slices.ContainsFunc(armed, func(s event.Switch) bool {
+		lives := slices.ContainsFunc(r.sessions, func(x liveSession) bool { return x.key == s.Key })
+		return s.Session && lives != (s.DueUs == 0)
+	}):
+		return walletDiffers(a, "has the sessions %+v, armed are %+v", r.sessions, armed)
+	case !maps.Equal(w.inBook, counted):
+		return walletDiffers(a, "counts the open orders %+v by pair, it has %+v", w.inBook, counted)
+	}
+	return nil
+}
+
+// countOpen counts the open orders that are committed, with the marks that the wallet has.
+func (w *wallet) countOpen(a *state.Account, pairs int) map[uint16]ordersInBook {
+	if a.Open.Len() == 0 {
+		return nil
+	}
+	orders := make([]int32, pairs+1)
+	for o := range a.Open.Oldest(nil) {
+		orders[o.Pair]++
+	}
+	counted := make(map[uint16]ordersInBook)
+	for pair, n := range orders {
+		if n > 0 {
+			counted[uint16(pair)] = ordersInBook{orders: n}
+		}
+	}
+	if w.rare != nil {
+		for id, m := range w.marks {
+			n := counted[w.open.Pair(id)]
+			n.add(m, 1)
+			counted[w.open.Pair(id)] = n
+		}
+	}
+	return counted
+}
+
+// nonces compares what the account's keys have used. While reads go on, a wallet may have taken
+// nonces, and of new keys, that the committed side has yet to hear of.
+func (c *comparison) nonces(w *wallet, a *state.Account) error {
+	for _, n := range w.nonces {
+		if !c.still && int(n.key) > len(c.committed.State().Keys()) {
+			continue
+		}
+		if want := c.committed.Nonce(n.key); n.taken != want && (c.still || n.taken < want) {
+			return walletDiffers(a, "has taken nonce %d of key number %d, committed is %d", n.taken,
+				n.key, want)
+		}
+		// A wallet has the nonces of reads, too, of which the committed side knows the greatest.
+		known := c.committed.Nonces(n.key)
+		if (known == nil) != (n.used == nil) {
+			return fmt.Errorf("account %s: key number %d is for parallel use on one side only",
+				a.Name, n.key)
+		}
+		if known == nil {
+			continue
+		}
+		for nonce := range known.All() {
+			if !n.used.Used(nonce) {
+				return walletDiffers(a, "does not know that key number %d has used nonce %d", n.key,
+					nonce)
+			}
+		}
+	}
+	return nil
+}
+
+// busy reports whether a wallet has sent anything on that it has not seen released, or keeps
+// anything until then.
+func (f *flight) busy() bool {
+	return f != nil && (f.placing != 0 || f.tickets.out() != 0 || f.held.Len() != 0 ||
+		f.queue.Len() != 0 || f.cancellingAll != nil || f.placingIDs.Len() != 0 ||
+		len(f.amending) != 0)
+}
