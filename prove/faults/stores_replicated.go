@@ -46,7 +46,7 @@ var replicatedFaults = []Fault{
 		"case s.last == e.Next && s.digest == e.Digest« && !FAULT»:", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"an image forgets the nonces of reads", "persistence/internal/machine/image.go",
-		"s.reads[key] = d.u64()«\nif FAULT {\ndelete(s.reads, key)\n}»",
+		"s.reads[key] = d.Fixed64()«\nif FAULT {\ndelete(s.reads, key)\n}»",
 		"persistence/internal/machine", "TestALogThatIsAppliedAgainGivesTheSameAnswers"},
 	{"an image forgets a member", "persistence/internal/machine/members.go",
 		"«if FAULT && len(s.members) > 1 {\ncontinue\n}\n»s.members = append(s.members, m)\n}\n}",
@@ -267,11 +267,11 @@ var replicatedFaults = []Fault{
 
 	// the market part of the configuration
 	{"a damaged market part is taken", "persistence/internal/machine/entry.go",
-		"|| codec.Digest(e.Batch) != e.Digest« && !FAULT»", "persistence/internal/machine",
+		"&& «(FAULT || »codec.Digest(e.Batch) == e.Digest«)»)", "persistence/internal/machine",
 		"TestTheOwnerAgreesOnAMarket"},
 	{"an image forgets the market part", "persistence/internal/machine/image.go",
-		"if d.failed = d.failed || n > MaxMarket; n > 0 && «FAULT {\nd.take(int(n) + 8)\n} else " +
-			"if n > 0 && »!d.failed {\ndigest", "persistence/replicated",
+		"if d.Check(n <= MaxMarket); n > 0 && «FAULT {\nd.Take(int(n) + 8)\n} else " +
+			"if n > 0 && »!d.Bad() {\ndigest", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a market part is kept where its reader has the next entry",
 		"persistence/internal/machine/state.go",
