@@ -16,9 +16,9 @@ import (
 )
 
 // What a node that follows and the node that leads say to each other. Numbers are varints, texts
-// have their length before them. The node that follows begins:
+// have their length before them. The greeting has the digest of the market part, and its answer the
+// seed of the challenges that logins sign. The node that follows begins:
 //
-//	hello    version, digest of the market part         -> welcome
 //	commands number, key, nonce, gated, commands        -> outcomes
 //	take     number, key, nonce, client order id or ""  -> taken
 //	fence    number, key                                -> outcomes, of no command
@@ -28,22 +28,20 @@ import (
 //
 // An observer sends no commands but those that begin and end sessions. It passes on what a client
 // has signed, and the node that leads makes the commands; behind a take there is what was signed,
-// too. A welcome has the seed of the challenges that logins sign.
+// too.
 //
 // The commands of one message travel together, as those of Engine.DoAll. gated commands came
 // through a gate, so they have no nonce, and those of one account go to its wallet in the order in
 // which they come.
 const (
-	forwardVersion = 3
+	forwardVersion = 4
 
-	forwardHello    = 1
 	forwardCommands = 2
 	forwardTake     = 3
 	forwardLost     = 4
 	forwardFence    = 5
 	forwardSigned   = 6
 
-	forwardWelcome  = 101
 	forwardOutcomes = 102
 	forwardTaken    = 103
 )

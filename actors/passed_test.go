@@ -2,18 +2,20 @@ package actors
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/core/wire"
+	"exchange/persistence/line"
 )
 
 // What only the server needs does not come to an observer, neither over its connections nor into
@@ -62,7 +64,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 // A thief has an observer's certificate, and nothing else.
 type thief struct {
 	*testing.T
-	line    *duplex.Line
+	line    *line.Line
 	answers chan []byte // kind and message
 	ended   chan error
 }
@@ -70,27 +72,20 @@ type thief struct {
 // steals opens a connection for commands with an observer's certificate.
 func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
 	t.Helper()
-	conn, err := x.store.Dial(t.Context(), v.list[r.at].Name)
-	succeeds(t, err)
-	_, err = conn.Write([]byte{callCommands})
-	succeeds(t, err)
-	h := &thief{T: t, line: duplex.New(conn, lineOptions(&r.opts.Timing)),
-		answers: make(chan []byte, 9), ended: make(chan error, 1)}
 	_, market := v.stores[r.at].Market()
 	digest := sha256.Sum256(market)
-	h.says(func(b []byte) []byte {
-		return wire.AppendText(wire.AppendUints(append(b, forwardHello), forwardVersion),
-			string(digest[:]))
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, _, err := openTo(ctx, x.store, v.list[r.at].Name, callCommands, digest[:])
+	succeeds(t, err)
+	h := &thief{T: t, line: line.New(conn, lineOptions(&r.opts.Timing)),
+		answers: make(chan []byte, 9), ended: make(chan error, 1)}
 	go func() {
 		h.ended <- h.line.Run(func(m []byte) error {
 			h.answers <- bytes.Clone(m)
 			return nil
 		})
 	}()
-	if m := <-h.answers; m[0] != forwardWelcome {
-		t.Fatalf("%x", m)
-	}
 	t.Cleanup(h.line.Close)
 	return h
 }

@@ -361,17 +361,19 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 	if target != v.led {
 		return list
 	}
-	const nonsense = "what forwards commands was disconnected|from="
+	const useless = "a connection of another node is of no use|node="
 	calls := framed("exCALL1 " + name)
 	return append(list,
-		attack{"a node", "a purpose that is none", says(calls, []byte("x and more")),
-			"a connection of another node is of no use|node=" + v.name(as), 0},
-		attack{"a node", "an operator's request of 1 GB", says(calls, []byte(
-			"oPOST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+
+		attack{"a node", "a purpose that is none", says(calls, framed("x\x01 and more")),
+			useless + v.name(as), 0},
+		attack{"a node", "an operator's request of 1 GB", says(calls, framed("o\x01"), []byte(
+			"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+
 				"Content-Length: 1073741824\r\n\r\n")), "", 0},
-		attack{"a node", "commands that are none", says(calls, []byte("c\x00\x00\x00\x02\xff\xff")),
-			nonsense, 0},
-		attack{"a node", "commands of 1 GB", says(calls, []byte("c\x40\x00\x00\x00")), nonsense, 0})
+		attack{"a node", "commands of another version", says(calls, framed("c\x63")),
+			useless + "|version 99", 0},
+		attack{"a node", "commands under other rules", says(calls, framed("c\x04other rules")), "", 0},
+		attack{"a node", "a greeting of 1 GB", says(calls, []byte{64, 0, 0, 0}),
+			useless + "|of 107", 0})
 }
 
 // talks is an attack on a plain listener, which answers with some words or none.

@@ -1,18 +1,19 @@
-package observing
+package wire
 
 import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"exchange/core/money"
-	"exchange/core/wire"
 )
 
-// Values are structs of numbers, texts and lists. They are written field by field: numbers as
-// varints, texts and lists behind their length. Both sides have the same types; version says so.
+// Values are structs of numbers, texts, bytes and lists, for rare messages: reflection finds their
+// fields. They are written field by field: numbers as varints, texts and lists behind their length.
+// Both sides have the same types; the version of what they say does.
 
-// maxText bounds a text in a value, and maxList a list.
+// maxText bounds a text in a value, and maxList a list; bytes are bounded by their message.
 const (
 	maxText = 64 << 10
 	maxList = 64 << 10
@@ -21,10 +22,11 @@ const (
 var (
 	balanceType = reflect.TypeFor[money.Balance]()
 	totalType   = reflect.TypeFor[money.Total]()
+	bytesType   = reflect.TypeFor[[]byte]()
 )
 
-// appendValue writes what v points to.
-func appendValue(dst []byte, v any) []byte { return appendField(dst, reflect.ValueOf(v).Elem()) }
+// AppendValue writes what v points to.
+func AppendValue(dst []byte, v any) []byte { return appendField(dst, reflect.ValueOf(v).Elem()) }
 
 func appendField(dst []byte, v reflect.Value) []byte {
 	switch v.Kind() {
@@ -38,8 +40,11 @@ func appendField(dst []byte, v reflect.Value) []byte {
 	case reflect.Int, reflect.Int64:
 		return binary.AppendVarint(dst, v.Int())
 	case reflect.String:
-		return wire.AppendText(dst, v.String())
+		return AppendText(dst, v.String())
 	case reflect.Slice:
+		if v.Type() == bytesType {
+			return AppendText(dst, string(v.Bytes()))
+		}
 		dst = binary.AppendUvarint(dst, uint64(v.Len()))
 		for i := range v.Len() {
 			dst = appendField(dst, v.Index(i))
@@ -58,85 +63,65 @@ func appendField(dst []byte, v reflect.Value) []byte {
 			}
 			return dst
 		}
-		return wire.AppendUints(dst, lo, hi)
+		return AppendUints(dst, lo, hi)
 	}
 	panic(fmt.Sprintf("BUG: a %v cannot be sent", v.Type()))
 }
 
-// A parser reads a message.
-type parser struct{ wire.Reader }
+// Value reads what v points to. A list or bytes of no length are nil.
+func (r *Reader) Value(v any) { r.field(reflect.ValueOf(v).Elem()) }
 
-func parse(message []byte) *parser { return &parser{wire.Read(message)} }
-
-// done returns an error unless all of the message was read, and made sense.
-func (p *parser) done() error {
-	if !p.End() {
-		return errSense
-	}
-	return nil
-}
-
-func (p *parser) fail() { p.Fail("a value that none can have") }
-
-func (p *parser) text() string { return p.Text(maxText) }
-
-// value reads what v points to.
-func (p *parser) value(v any) { p.field(reflect.ValueOf(v).Elem()) }
-
-func (p *parser) field(v reflect.Value) {
+func (r *Reader) field(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
-		v.SetBool(p.Flag())
+		v.SetBool(r.Flag())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n := p.Uint()
-		if v.OverflowUint(n) {
-			p.fail()
-			n = 0
-		}
+		n := r.Uint()
+		r.Check(!v.OverflowUint(n))
 		v.SetUint(n)
 	case reflect.Int, reflect.Int64:
-		n := p.Int()
-		if v.OverflowInt(n) {
-			p.fail()
-			n = 0
-		}
+		n := r.Int()
+		r.Check(!v.OverflowInt(n))
 		v.SetInt(n)
 	case reflect.String:
-		v.SetString(p.text())
+		v.SetString(r.Text(maxText))
 	case reflect.Slice:
-		p.list(v)
+		r.list(v)
 	case reflect.Struct:
-		p.record(v)
+		r.record(v)
 	default:
 		panic(fmt.Sprintf("BUG: a %v cannot be received", v.Type()))
 	}
 }
 
-func (p *parser) record(v reflect.Value) {
+func (r *Reader) record(v reflect.Value) {
 	switch v.Type() {
 	case balanceType:
-		v.Set(reflect.ValueOf(p.Balance()))
+		v.Set(reflect.ValueOf(r.Balance()))
 	case totalType:
-		lo, hi := p.Uint(), p.Uint()
+		lo, hi := r.Uint(), r.Uint()
 		v.Set(reflect.ValueOf(money.TotalFromBits(hi, lo)))
 	default:
 		for i := range v.NumField() {
-			p.field(v.Field(i))
+			r.field(v.Field(i))
 		}
 	}
 }
 
 // list reads a list, whose memory grows with what is there of it.
-func (p *parser) list(v reflect.Value) {
-	n := p.Uint()
-	if n > maxList || n > uint64(p.Len()) { // each entry takes a byte
-		p.fail()
-		n = 0
-	}
+func (r *Reader) list(v reflect.Value) {
 	v.SetZero()
-	for ; n > 0 && !p.Bad(); n-- {
+	n := r.UpTo(uint64(r.Len())) // each entry takes a byte
+	if v.Type() == bytesType {
+		if n > 0 {
+			v.SetBytes(slices.Clone(r.Take(int(n))))
+		}
+		return
+	}
+	r.Check(n <= maxList)
+	for ; n > 0 && !r.Bad(); n-- {
 		entry := reflect.New(v.Type().Elem()).Elem()
-		p.field(entry)
+		r.field(entry)
 		v.Set(reflect.Append(v, entry))
 	}
 }
