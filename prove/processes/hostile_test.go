@@ -353,7 +353,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 			"the connection of a node was ended|a frame of 107", 0},
 	}
 	for _, text := range []string{"", "exLINK2 " + name, "exCOPY1 " + name, "garbage\x00\xff",
-		"exLINK1 ..", "exCOPY2 nonce 0 x y " + name, "exLINK1 " + v.name(as) + ".voter.x.exchange",
+		"exLINK1 ..", "exCOPY2 " + name, "exLINK1 " + v.name(as) + ".voter.x.exchange",
 		strings.Repeat("x", 256)} {
 		list = append(list, attack{"a node", fmt.Sprintf("%.20q", text), greets(own, framed(text)),
 			refused + "|it is not a node of this cluster", 0})

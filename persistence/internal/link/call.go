@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"exchange/persistence/line"
 )
 
 const (
@@ -122,27 +124,26 @@ func (p *peer) forget(c *call) {
 	p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 }
 
-// take answers a peer that wants a connection, and lets Accept have it.
-func (l *Link) take(c *call) {
-	if err := l.answer(c); err != nil {
+// take answers a peer that wants a connection of a kind, and lets Accept have it.
+func (l *Link) take(c *call, kind string) {
+	accept, admit := l.callers(c.peer, kind)
+	if err := c.answer(accept != nil, admit); err != nil {
 		l.o.Logger.Debug("a connection of a peer is not taken", "node", c.peer.Name, "error", err)
 		c.Close() //nolint:errcheck // the other error counts
 		return
 	}
-	accept, _ := l.callers(c.peer)
 	accept(c.peer.Name, c)
 }
 
 // answer tells the peer whether its connection is taken, and returns why not.
-func (l *Link) answer(c *call) error {
+func (c *call) answer(accepts bool, admit func(string) error) error {
 	if err := c.guard(); err != nil {
 		return err
 	}
 	c.peer.keep(c)
-	accept, admit := l.callers(c.peer)
 	var reason error
 	switch {
-	case accept == nil:
+	case !accepts:
 		reason = errNoCalls
 	case admit != nil:
 		reason = admit(c.peer.Name)
@@ -173,6 +174,11 @@ func (c *call) say(word byte, reason string) error {
 // link is closed, when Set ends the peer, and some seconds after the peer's machine has gone, but
 // not while the peer's process stands still: the caller bounds that. ctx ends the wait alone.
 func (l *Link) Dial(ctx context.Context, name string) (net.Conn, error) {
+	return l.call(ctx, name, l.callsAs())
+}
+
+// call is Dial for a connection with a first frame.
+func (l *Link) call(ctx context.Context, name, first string) (net.Conn, error) {
 	p := l.peer(name)
 	if p == nil {
 		return nil, fmt.Errorf("node %s is not a node of this cluster", name)
@@ -190,7 +196,7 @@ func (l *Link) Dial(ctx context.Context, name string) (net.Conn, error) {
 	}
 	c := &call{Conn: conn, r: conn, peer: p, dialed: true}
 	p.keep(c)
-	if err := c.greet(ctx); err != nil {
+	if err := c.greet(ctx, first); err != nil {
 		c.Close() //nolint:errcheck // the other error counts
 		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
@@ -198,9 +204,8 @@ func (l *Link) Dial(ctx context.Context, name string) (net.Conn, error) {
 }
 
 // greet asks the peer to take the connection.
-func (c *call) greet(ctx context.Context) error {
+func (c *call) greet(ctx context.Context, first string) error {
 	stop := context.AfterFunc(ctx, c.cut)
-	first := c.peer.link.callsAs()
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
 	err := c.guard()
 	if err == nil {
@@ -217,7 +222,7 @@ func (c *call) greet(ctx context.Context) error {
 
 // taken waits for the answer.
 func (c *call) taken() error {
-	answer, err := readFrame(c, 1+maxReason)
+	answer, err := line.ReadFrame(c, 1+maxReason)
 	switch {
 	case err != nil:
 		return err

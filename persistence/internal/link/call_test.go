@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"exchange/persistence/line"
 )
 
 // both plays a test with certificates, and on the loopback without.
@@ -129,7 +131,7 @@ func refuses(t *testing.T, l *Link, name, why string) {
 // A node that takes no connection says so, and why.
 func TestDialTellsARefusal(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
-		refuses(t, joiner(t, source(t, 0, nil)), "b", "takes no connections")
+		refuses(t, joiner(t, source(t, nil)), "b", "takes no connections")
 		a, b := pair(t, ca.voter)
 		refuses(t, a.Link, "c", "node c is not a node of this cluster")
 		why := "not now" + strings.Repeat("!", 2*maxReason)
@@ -178,7 +180,7 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 			{"\x00\x00\x00\x01x", "no answer to a connection"},
 			{"\x00\x00\x00\x02tt", "no answer to a connection"},
 			{"\x00\x00\x00\x00", "no answer to a connection"},
-			{"\x40\x00\x00\x00t", "a frame of 1073741824 bytes"},
+			{"\x40\x00\x00\x00t", "a message of 1073741824 bytes"},
 			{"\x00\x00", "unexpected EOF"},
 			{"", "EOF"},
 			{"silence", ""},
@@ -195,7 +197,7 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 					if err != nil {
 						return
 					}
-					b, err := readFrame(conn, maxHello)
+					b, err := line.ReadFrame(conn, maxHello)
 					switch {
 					case err != nil || !bytes.HasPrefix(b, []byte(callHello)):
 					case x.says == "silence":

@@ -2,11 +2,9 @@ package link
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // A Peer is another node.
@@ -39,7 +38,7 @@ type Options struct {
 	// called by several goroutines.
 	Receive func(from string, frame []byte)
 	// Copy writes what a peer asks for with Fetch. One call is made at a time. The peer is told of
-	// an error that comes before the first byte. nil: there is none.
+	// its error. nil: there is none.
 	Copy func(ctx context.Context, to string, q Want, w io.Writer) error
 	// Accept takes a connection that a peer has opened with Dial. It is called on the connection's
 	// own goroutine, and may return before the connection ends: Accept, or what it hands it to,
@@ -62,7 +61,6 @@ type Options struct {
 	// Dial opens a connection to a peer's address; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	beat   time.Duration // between two copyComes; 0: copyBeat
 	within time.Duration // until a connection is known; 0: handshake
 	frame  time.Duration // until a frame that has begun is there; 0: frameWithin
 }
@@ -75,14 +73,10 @@ const (
 	// frameWithin is the longest time that a frame takes to come. Its sender has writeWithin.
 	frameWithin = 2 * writeWithin
 	// maxHello bounds the bytes of the first frame.
-	maxHello = 256
-	// growBytes is how much of a frame is believed to come at once: memory grows with what does.
-	growBytes = 1 << 20
+	maxHello  = 256
 	bufferAll = 64 << 10
 	// hello begins the first frame.
 	hello = "exLINK1 "
-	// copyHello begins that of a connection on which the peer wants a copy, and nothing else.
-	copyHello = "exCOPY2 "
 )
 
 // A Link is a node's connections. Its methods may be called from any goroutine.
@@ -245,18 +239,14 @@ func (l *Link) serve(conn net.Conn) {
 	if !l.arriving.leave(conn) && err != nil {
 		err = errCrowd
 	}
-	if err == nil && (k.kind == callHello || k.kind == observeHello) {
-		l.take(&call{Conn: k.conn, r: k.r, peer: p})
+	if err == nil && k.kind != hello {
+		l.take(&call{Conn: k.conn, r: k.r, peer: p}, k.kind)
 		return
 	}
 	defer l.free(conn)
 	if err != nil {
 		l.refused.Warn(l.o.Logger, "a connection is refused", hostOf(conn), err, "from",
 			conn.RemoteAddr().String())
-		return
-	}
-	if k.kind == copyHello {
-		l.copy(p, k)
 		return
 	}
 	p.replace(conn)
@@ -278,7 +268,7 @@ func (l *Link) next(k *known) ([]byte, error) {
 	if err := k.conn.SetReadDeadline(time.Now().Add(l.o.frame)); err != nil {
 		return nil, err
 	}
-	frame, err := readFrame(k.r, maxFrame)
+	frame, err := line.ReadFrame(k.r, maxFrame)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +277,7 @@ func (l *Link) next(k *known) ([]byte, error) {
 
 // endedBy logs why the frames of a peer have ended.
 func (l *Link) endedBy(p *peer, err error) {
-	_, long := errors.AsType[longFrame](err)
+	_, long := errors.AsType[line.LongMessage](err)
 	switch {
 	case l.ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
 	case long || errors.Is(err, os.ErrDeadlineExceeded):
@@ -303,7 +293,6 @@ type known struct {
 	conn net.Conn
 	r    *bufio.Reader // conn, behind its first frame
 	kind string        // hello, copyHello, callHello or observeHello
-	want Want          // of copyHello
 }
 
 // know finds out which peer has dialled.
@@ -320,7 +309,7 @@ func (l *Link) know(conn net.Conn) (*peer, *known, error) {
 		conn = secure
 	}
 	r := bufio.NewReaderSize(conn, bufferAll)
-	b, err := readFrame(r, maxHello)
+	b, err := line.ReadFrame(r, maxHello)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -365,9 +354,6 @@ func (l *Link) greeted(first string) (name string, k *known, err error) {
 			break
 		}
 	}
-	if ok && k.kind == copyHello {
-		name, ok = k.want.cut(name)
-	}
 	if ok {
 		name, ok = strings.CutSuffix(name, identityOf(k.role(), l.o.Cluster, ""))
 	}
@@ -389,36 +375,6 @@ func (l *Link) callsAs() string {
 		return observeHello + identityOf(roleObserver, l.o.Cluster, l.o.Name)
 	}
 	return l.identified(callHello)
-}
-
-// readFrame reads the length of a frame, and then the frame.
-func readFrame(r io.Reader, most uint32) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(head[:])
-	if n > most {
-		return nil, longFrame{n, most}
-	}
-	if n <= growBytes {
-		b := make([]byte, n)
-		_, err := io.ReadFull(r, b)
-		return b, err
-	}
-	var b bytes.Buffer
-	b.Grow(growBytes)
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-// A longFrame is the error of a frame that has too many bytes.
-type longFrame struct{ bytes, most uint32 }
-
-func (f longFrame) Error() string {
-	return fmt.Sprintf("a frame of %d bytes: at most %d are possible", f.bytes, f.most)
 }
 
 // Close ends all connections.

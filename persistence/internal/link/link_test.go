@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/persistence/line"
 	"exchange/prove/memnet"
 )
 
@@ -146,7 +147,7 @@ func TestFramesOfEverySizeComeInOrder(t *testing.T) {
 		a, b := pair(t, ca.voter)
 		reach(t, a, b, "b")
 		reach(t, b, a, "a")
-		sizes := []int{0, 1, 100, bufferAll, growBytes, growBytes + 1, 9 << 20}
+		sizes := []int{0, 1, 100, bufferAll, 1 << 20, 1<<20 + 1, 9 << 20}
 		for i, n := range sizes {
 			a.Send("b", bytes.Repeat([]byte{byte('0' + i)}, n))
 		}
@@ -214,7 +215,7 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 			if c.own != nil {
 				config.Certificates = []tls.Certificate{c.own.Certificate}
 			}
-			for _, kind := range []string{hello, copyHello + "start 0 ", callHello} {
+			for _, kind := range []string{hello, copyHello, callHello} {
 				conn := tls.Client(dial(t, address), config)
 				if err := conn.Handshake(); err != nil {
 					t.Fatalf("%s: %v", c.what, err)
@@ -261,7 +262,7 @@ func (n *node) hears(t *testing.T, kind, frame string) {
 		from, text = r.from, r.frame
 	case callHello:
 		c := <-n.took
-		b, err := readFrame(c, maxHello)
+		b, err := line.ReadFrame(c, maxHello)
 		if err != nil {
 			t.Error(err)
 		}
