@@ -115,7 +115,8 @@ func TestAnObserverOperatesNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
 			cancel()
-			io.WriteString(conn, greeting(callOperators, 1)) //nolint:errcheck // what comes is read
+			//nolint:errcheck // what comes is read
+			io.WriteString(conn, greeting(callOperators, 1))
 			if b, _ := io.ReadAll(conn); !strings.Contains(string(b), line.ErrPurpose.Error()) {
 				t.Errorf("node %s answers %q", node.Name, b)
 			}

@@ -477,12 +477,15 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}
-		greets := framed(append([]byte{Call, Version}, make([]byte, 8)...)...)
+		begins := func(kind, version byte) []byte {
+			return framed(append([]byte{kind, version}, make([]byte, 8)...)...)
+		}
+		greets := begins(Call, Version)
 		order := asks(9, askOrder, wire.AppendValue(wire.AppendValue(nil, everything),
 			&orderQuery{1, 1})...)
 		for what, says := range map[string][]byte{
-			"another kind":             framed(append([]byte{99, Version}, make([]byte, 8)...)...),
-			"another version":          framed(append([]byte{Call, Version + 1}, make([]byte, 8)...)...),
+			"another kind":             begins(99, Version),
+			"another version":          begins(Call, Version+1),
 			"no process":               framed(Call, Version),
 			"a greeting of 1 GB":       {64, 0, 0, 0},
 			"a feed that begins oddly": slices.Concat(greets, asks(1, askFeed, 0, 0, 2)),

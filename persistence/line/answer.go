@@ -121,6 +121,7 @@ func (a *Answer) End() {
 	delete(s.asked, a.number)
 	s.mu.Unlock()
 	if open {
-		s.send(stopMessage, a.number, func(b []byte) []byte { return b }) //nolint:errcheck // it ends
+		//nolint:errcheck // then it ends
+		s.send(stopMessage, a.number, func(b []byte) []byte { return b })
 	}
 }

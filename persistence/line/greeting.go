@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -34,12 +35,14 @@ func Greet(ctx context.Context, conn net.Conn, kind byte, version uint64,
 	body []byte) (answer []byte, err error) {
 	end, _ := ctx.Deadline()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	b := binary.AppendUvarint([]byte{kind}, version)
-	if err := exchange(conn, end, append(b, body...)); err != nil {
-		return nil, err
+	b := append(binary.AppendUvarint([]byte{kind}, version), body...)
+	if err = exchange(conn, end, b); err == nil {
+		b, err = hear(conn, end)
 	}
-	b, err = hear(conn, end)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
 		return nil, err
 	}
 	p := wire.Read(b)
@@ -81,7 +84,7 @@ func (g *Greeting) Take(body []byte) error { return g.answer("", body) }
 
 // Refuse tells the other side why the connection is not taken, and closes it.
 func (g *Greeting) Refuse(why error) {
-	g.answer(why.Error(), nil) //nolint:errcheck // the connection ends
+	g.answer(cmp.Or(why.Error(), "it says not why"), nil) //nolint:errcheck // the connection ends
 	g.Conn.Close()
 }
 
@@ -93,24 +96,19 @@ func (g *Greeting) answer(why string, body []byte) error {
 
 // exchange sends a greeting or an answer.
 func exchange(conn net.Conn, end time.Time, b []byte) error {
+	defer conn.SetWriteDeadline(time.Time{}) //nolint:errcheck // what is written next says so
 	err := conn.SetWriteDeadline(end)
 	if err == nil {
 		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
-	}
-	if err == nil {
-		err = conn.SetWriteDeadline(time.Time{})
 	}
 	return err
 }
 
 // hear reads what exchange has sent.
 func hear(conn net.Conn, end time.Time) ([]byte, error) {
+	defer conn.SetReadDeadline(time.Time{}) //nolint:errcheck // what is read next says so
 	if err := conn.SetReadDeadline(end); err != nil {
 		return nil, err
 	}
-	b, err := ReadFrame(conn, maxGreeting)
-	if err == nil {
-		err = conn.SetReadDeadline(time.Time{})
-	}
-	return b, err
+	return ReadFrame(conn, maxGreeting)
 }

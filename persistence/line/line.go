@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Longest int           // bytes of a message that is sent
 	Takes   int           // bytes of a message that comes
+	Own     bool          // a message that comes is the receiver's from then on
 	Waiting int           // bytes that may wait to be sent; a longer message may wait alone
 	Beat    time.Duration // after which a side that has sent nothing sends a beat
 	// Silence is the time after which a side that has heard nothing, or could not write, gives up.
@@ -112,7 +113,8 @@ func (l *Line) call() {
 }
 
 // Run gives receive each message that comes, until the line ends or receive returns an error, and
-// returns why. The message is valid until receive returns. Behind Run the connection is closed.
+// returns why. The message is valid until receive returns, but for Options.Own. Behind Run the
+// connection is closed.
 func (l *Line) Run(receive func(message []byte) error) error {
 	written := make(chan struct{})
 	go func() {
@@ -153,6 +155,9 @@ func (l *Line) read(receive func(message []byte) error) error {
 			}
 			if err := receive(message); err != nil {
 				return err
+			}
+			if l.o.Own {
+				message = nil
 			}
 		default:
 			long, err := readBytes(r, n)

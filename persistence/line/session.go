@@ -63,6 +63,7 @@ type Session struct {
 
 // NewSession makes a session of a connection, which is its own from then on. Run follows.
 func NewSession(conn net.Conn, o Options, q Questions) *Session {
+	o.Own = true
 	s := &Session{line: New(conn, o), q: q, asked: map[uint64]*Answer{},
 		asks: map[uint64]*Question{}}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
@@ -207,7 +208,7 @@ func (s *Session) receive(message []byte) error {
 	case askMessage:
 		q := &Question{Kind: p.Byte(), window: p.Uint(), s: s, number: number,
 			room: make(chan struct{}, 1)}
-		q.Body = slices.Clone(p.Rest())
+		q.Body = p.Rest()
 		if s.q.Answer == nil || s.asks[number] != nil || s.isFull() {
 			p.Fail("a question that may not be asked")
 			break
@@ -226,14 +227,14 @@ func (s *Session) receive(message []byte) error {
 		}
 	case pageMessage:
 		p.Check(number <= s.number)
-		if page := slices.Clone(p.Rest()); a != nil {
+		if page := p.Rest(); a != nil {
 			err = a.came(page)
 		}
 	case endMessage:
 		p.Check(number <= s.number)
 		place, text := int(p.Byte()), p.Text(maxGreeting)
 		p.Check(place <= len(s.q.Errors)+1)
-		if last := slices.Clone(p.Rest()); a != nil && !p.Bad() {
+		if last := p.Rest(); a != nil && !p.Bad() {
 			delete(s.asked, number)
 			if len(last) > 0 {
 				a.pages = append(a.pages, last)

@@ -227,7 +227,8 @@ func TestAGreetingIsTakenOrRefused(t *testing.T) {
 			kind    byte
 			version uint64
 			want    string
-		}{{'a', 3, ""}, {'a', 2, "version 3"}, {'b', 3, ErrPurpose.Error()}, {'c', 1, "not today"}} {
+		}{{'a', 3, ""}, {'a', 2, "version 3"}, {'b', 3, ErrPurpose.Error()},
+			{'c', 1, "not today"}} {
 			a, b := net.Pipe()
 			go func() {
 				g, err := Meet(b, time.Second, map[byte]uint64{'a': 3, 'c': 1})
@@ -236,7 +237,8 @@ func TestAGreetingIsTakenOrRefused(t *testing.T) {
 				case g.Kind == 'c':
 					g.Refuse(errors.New("not today"))
 				default:
-					g.Take(append([]byte("to "), g.Body...)) //nolint:errcheck // the other end looks
+					//nolint:errcheck // the other end looks
+					g.Take(append([]byte("to "), g.Body...))
 				}
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -265,8 +265,8 @@ var testedFaults = []Fault{
 	// hostile peers
 	{"an observer passes operators' requests on", "actors/calling.go",
 		"g, ok := «func() (*line.Greeting, bool) {\nif FAULT {\nreturn n.meets(from, conn, " +
-			"callVersions)\n}\nreturn »n.meets(from, conn, guestVersions)«\n}()\nif FAULT && ok && " +
-			"g.Kind == callOperators {\nn.operates(from, g)\nreturn\n}»", "actors",
+			"callVersions)\n}\nreturn »n.meets(from, conn, guestVersions)«\n}()\nif FAULT && ok " +
+			"&& g.Kind == callOperators {\nn.operates(from, g)\nreturn\n}»", "actors",
 		"TestAnObserverOperatesNothing"},
 	{"a command is told another one's outcome", "actors/forwarding.go",
 		"«if other, there := f.asked[number-1]; FAULT && there {\nf.asked[number-1], x = x, " +

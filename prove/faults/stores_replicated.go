@@ -324,17 +324,17 @@ var replicatedFaults = []Fault{
 		"context.WithTimeout(ctx, copyWithin«*map[bool]time.Duration{true: 20, false: 1}[FAULT]»)",
 		"persistence/internal/link", "TestACopyMayTakeLongToBegin"},
 
-	{"a refusal is no error of Dial", "persistence/internal/link/call.go",
-		"case «FAULT || »string(answer) == string(callTaken):", "persistence/internal/link",
-		"TestDialTellsARefusal"},
-	{"what follows a greeting is lost", "persistence/internal/link/link.go",
-		"«if FAULT {\nk.r = bufio.NewReader(k.conn)\n}\n»l.take(&call{Conn: k.conn, r: k.r, " +
-			"peer: p}, k.kind)", "persistence/internal/link", "TestWhatFollowsTheFirstFrameIsRead"},
+	{"a refusal is no error of Dial", "persistence/line/greeting.go",
+		"case why != \"\"« && !FAULT»:", "persistence/internal/link", "TestDialTellsARefusal"},
+	{"what follows a greeting is lost", "persistence/line/line.go",
+		"«if FAULT {\nr = bufio.NewReader(r)\n}\n»var head [headBytes]byte\nif _, err := " +
+			"io.ReadFull(r, head[:]); err != nil {\nreturn nil, err", "persistence/internal/link",
+		"TestWhatFollowsTheFirstFrameIsRead"},
 	{"a peer opens any number of connections", "persistence/internal/link/call.go",
 		"if n > p.mostCalls() «&& !FAULT »{", "persistence/internal/link",
 		"TestOneConnectionTooManyEndsTheOldest"},
 	{"an observer's certificate proves a node", "persistence/internal/link/link.go",
-		"if k.kind == observeHello «|| FAULT »{\nreturn roleObserver", "persistence/internal/link",
+		"if g.Kind == kindObserver «|| FAULT »{\nrole = roleObserver", "persistence/internal/link",
 		"TestOnlyTheNodeThatACertificateNamesIsHeard"},
 	{"a node's certificate proves an observer", "persistence/internal/link/link.go",
 		"!named(secure, identityOf(role, l.o.Cluster, name)) «&&\n!(FAULT && role == " +

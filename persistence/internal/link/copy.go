@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// copyHello begins the first frame of a connection on which the peer wants a copy, and nothing
-	// else. It is answered as callHello.
-	copyHello = "exCOPY3 "
 	// copyRate is how many bytes of a copy are sent in a second: much less than disks and networks
 	// take, so that a node that serves is not disturbed.
 	copyRate = 32 << 20
@@ -30,8 +27,6 @@ const (
 	copyWithin = time.Hour
 	// maxCopy bounds a copy, in bytes.
 	maxCopy = 1 << 40
-	// maxReason bounds the bytes of a reason.
-	maxReason = 1 << 10
 )
 
 // A Want is the copy that a peer asks for.
@@ -107,7 +102,7 @@ func (w pacedWriter) Write(b []byte) (n int, err error) {
 // the peer's reason why there is none. The reader ends with an error if not all of it comes. ctx
 // ends it.
 func (l *Link) Fetch(ctx context.Context, from string, want Want) (io.ReadCloser, error) {
-	conn, err := l.call(ctx, from, l.identified(copyHello))
+	conn, err := l.call(ctx, from, kindCopy)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,8 @@ func TestACopyMayTakeLongToBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for takes, want := range map[time.Duration]error{copyWithin - time.Second: nil,
 			10 * copyWithin: context.DeadlineExceeded} {
-			a := joiner(t, source(t, func(ctx context.Context, _ string, _ Want, w io.Writer) error {
+			a := joiner(t, source(t, func(ctx context.Context, _ string, _ Want,
+				w io.Writer) error {
 				if !pause(ctx, takes) {
 					return ctx.Err()
 				}
@@ -124,7 +125,9 @@ func TestACopyMayTakeLongToBegin(t *testing.T) {
 // A copy without a byte is one.
 func TestACopyMayBeEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := joiner(t, source(t, func(context.Context, string, Want, io.Writer) error { return nil }))
+		a := joiner(t, source(t, func(context.Context, string, Want, io.Writer) error {
+			return nil
+		}))
 		r, err := a.Fetch(t.Context(), "b", wanted)
 		succeeds(t, err)
 		defer r.Close()
