@@ -210,13 +210,8 @@ func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
 	x = &errand{by: f, number: p.Uint()}
 	key, nonce := f.Key(p.Bytes(forwardText)), p.Uint()
 	gated = p.Flag()
-	if gated != (nonce == 0) {
-		p.fail()
-	}
 	n := p.UpTo(uint64(f.opts.Limits.Batch))
-	if n == 0 {
-		p.fail()
-	}
+	p.Check(gated == (nonce == 0) && n > 0)
 	of := key
 	if x.keyless = key == nil; x.keyless { // the rest must make sense all the same
 		of = &directory.Key{Account: new(directory.Account)}

@@ -303,7 +303,7 @@ func (f *forwarding) Verify(key *directory.Key, nonce uint64) error {
 // appendPassed writes a request that is passed on as it was signed, of so many commands.
 func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
 	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
-	b = appendFlag(appendFlag(b, key.Signed.Signature == nil), back)
+	b = wire.AppendFlag(wire.AppendFlag(b, key.Signed.Signature == nil), back)
 	return appendSigned(wire.AppendUints(b, uint64(commands)), key.Signed)
 }
 
@@ -394,7 +394,7 @@ func (f *forwarding) send(list []*Command) error {
 		}
 		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
 			b = wire.AppendText(b, first.key.Public)
-			b = appendFlag(wire.AppendUints(b, first.order.nonce), first.gate != nil)
+			b = wire.AppendFlag(wire.AppendUints(b, first.order.nonce), first.gate != nil)
 			b = wire.AppendUints(b, uint64(len(list)))
 			for _, c := range list {
 				b = appendCommand(b, c)

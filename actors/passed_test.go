@@ -142,7 +142,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 			}, ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				b = wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1)
+				b = wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 0), true), 1)
 				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
 			}, ErrNotLoggedIn},
 			"the nonce of a read": {func(b []byte) []byte {
@@ -160,12 +160,12 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		for what, says := range map[string]func(b []byte) []byte{
 			"an order of its own words": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 9), false), 1),
+				return append(wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 9), false), 1),
 					text...)
 			},
 			"an order of a socket": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1),
+				return append(wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 0), true), 1),
 					text...)
 			},
 			"a read without what was signed": func(b []byte) []byte {

@@ -124,12 +124,7 @@ func (l *link) end() (followed bool) {
 func (l *link) feed(ctx context.Context) error {
 	s := l.s
 	s.mu.Lock()
-	body := wire.AppendUints(nil, s.end, s.digest)
-	if s.began {
-		body = append(body, 1)
-	} else {
-		body = append(body, 0)
-	}
+	body := wire.AppendFlag(wire.AppendUints(nil, s.end, s.digest), s.began)
 	s.mu.Unlock()
 	answer, err := l.session.Ask(askFeed, feedWindow, body)
 	f := feeding{link: l}

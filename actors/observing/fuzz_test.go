@@ -18,7 +18,8 @@ func FuzzValue(f *testing.F) {
 		TakerFee: money.BalanceFromBits(1, 2), TimeUs: -1}))
 	f.Add(wire.AppendValue(nil, &persistence.Candle{Pair: 1, Volume: money.TotalFromBits(3, 4)}))
 	f.Add(wire.AppendValue(nil, &persistence.Horizon{Seq: 9, Trades: []uint64{1, 2}}))
-	f.Add(wire.AppendValue(nil, &status{Leader: "a", Peers: []peer{{"a", "b", "c"}}}))
+	f.Add(wire.AppendValue(nil, &status{Standing: persistence.Standing{Leader: "a",
+		Peers: []persistence.Peer{{Name: "a", Address: "b", Role: "c"}}}}))
 	f.Add(wire.AppendValue(nil, &persistence.TradeQuery{Pair: 1, Offset: 3, Ascending: true}))
 	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -64,7 +65,7 @@ func FuzzQuery(f *testing.F) {
 // Whatever a member says of the cluster, and on its feed, an observer goes on, or takes the
 // connection for broken.
 func FuzzMemberSays(f *testing.F) {
-	f.Add(wire.AppendValue(nil, &status{Leader: "a"}), false)
+	f.Add(wire.AppendValue(nil, &status{Standing: persistence.Standing{Leader: "a"}}), false)
 	f.Add(wire.AppendValue(wire.AppendValue(nil, &status{}), &market{Next: []byte{7}}), false)
 	f.Add([]byte{feedBegin, 0, 1, 1, feedPiece, 1, 7, feedImage}, true)
 	f.Add([]byte{feedBegin, 0, 0, 0, feedImage, feedBatch, 0, 1, 1, 1, 7}, true)

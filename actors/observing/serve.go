@@ -228,9 +228,10 @@ func (x *guest) talk(q *line.Question) error {
 // status is what the member tells of itself.
 func (x *guest) status() status {
 	at := x.store.Standing()
-	s := status{Watermark: x.host.Watermark(), Leader: at.Leader, Term: at.Term, Format: at.Format}
+	s := status{x.host.Watermark(), persistence.Standing{Leader: at.Leader, Term: at.Term,
+		Format: at.Format}}
 	for _, p := range at.Peers {
-		s.Peers = append(s.Peers, peer{p.Name, p.Address, string(p.Role)})
+		s.Peers = append(s.Peers, persistence.Peer{Name: p.Name, Address: p.Address, Role: p.Role})
 	}
 	return s
 }

@@ -328,12 +328,8 @@ func (s *Store) Fed() (batches, bytes uint64) { return s.batches.Load(), s.fed.L
 func (s *Store) Standing() persistence.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := persistence.Standing{Node: s.o.Name, Leader: s.standing.Leader, Term: s.standing.Term,
-		Format: s.standing.Format}
-	for _, p := range s.standing.Peers {
-		t.Peers = append(t.Peers, persistence.Peer{Name: p.Name, Address: p.Address,
-			Role: persistence.Role(p.Role)})
-	}
+	t := s.standing.Standing
+	t.Node = s.o.Name
 	return t
 }
 

@@ -36,13 +36,8 @@ const (
 // A status is what a member tells of the cluster, and of itself.
 type status struct {
 	Watermark uint64 // of its rows
-	Leader    string // "": none is known
-	Term      uint64
-	Format    uint8
-	Peers     []peer
+	persistence.Standing
 }
-
-type peer struct{ Name, Address, Role string }
 
 // A market has the market parts of Replica.Market; nil: there is none.
 type market struct{ Next, Reigning []byte }

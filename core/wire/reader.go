@@ -190,6 +190,14 @@ func AppendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// AppendFlag writes a byte that is 0 or 1.
+func AppendFlag(b []byte, flag bool) []byte {
+	if flag {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
 // AppendBalance writes a balance: the low 64 bits of its units, then the high ones.
 func AppendBalance(b []byte, x money.Balance) []byte {
 	hi, lo := x.Bits()

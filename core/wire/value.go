@@ -25,16 +25,19 @@ var (
 	bytesType   = reflect.TypeFor[[]byte]()
 )
 
+// A Texter is a struct that is written as a text.
+type Texter interface {
+	Append(b []byte) []byte
+	Set(text []byte) error // makes it what a text says; "": nothing
+}
+
 // AppendValue writes what v points to.
 func AppendValue(dst []byte, v any) []byte { return appendField(dst, reflect.ValueOf(v).Elem()) }
 
 func appendField(dst []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
-		if v.Bool() {
-			return append(dst, 1)
-		}
-		return append(dst, 0)
+		return AppendFlag(dst, v.Bool())
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return binary.AppendUvarint(dst, v.Uint())
 	case reflect.Int, reflect.Int64:
@@ -51,6 +54,9 @@ func appendField(dst []byte, v reflect.Value) []byte {
 		}
 		return dst
 	case reflect.Struct:
+		if t, ok := v.Addr().Interface().(Texter); ok {
+			return AppendText(dst, string(t.Append(nil)))
+		}
 		var hi, lo uint64
 		switch v.Type() {
 		case balanceType:
@@ -95,6 +101,10 @@ func (r *Reader) field(v reflect.Value) {
 }
 
 func (r *Reader) record(v reflect.Value) {
+	if t, ok := v.Addr().Interface().(Texter); ok {
+		r.Check(t.Set(r.Bytes(maxText)) == nil)
+		return
+	}
 	switch v.Type() {
 	case balanceType:
 		v.Set(reflect.ValueOf(r.Balance()))

@@ -283,8 +283,9 @@ func (l *Link) endedBy(p *peer, err error) {
 // know finds out which peer has dialled, and for what.
 func (l *Link) know(conn net.Conn) (*peer, *line.Greeting, error) {
 	var secure *tls.Conn
+	end := time.Now().Add(l.o.within)
 	if c := l.o.Credentials; c != nil {
-		if err := conn.SetDeadline(time.Now().Add(l.o.within)); err != nil {
+		if err := conn.SetDeadline(end); err != nil {
 			return nil, nil, err
 		}
 		secure = tls.Server(conn, c.config(""))
@@ -293,7 +294,7 @@ func (l *Link) know(conn net.Conn) (*peer, *line.Greeting, error) {
 		}
 		conn = secure
 	}
-	g, err := line.Meet(conn, l.o.within, versions)
+	g, err := line.Meet(conn, time.Until(end), versions)
 	if err != nil {
 		return nil, nil, err
 	}
