@@ -262,20 +262,21 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 func (n *node) hears(t *testing.T, kind byte, frame string) {
 	t.Helper()
 	var from, text string
-	switch kind {
-	case kindFrames:
-		r := <-n.got
+	if kind == kindCopy {
+		return
+	}
+	select {
+	case r := <-n.got:
 		from, text = r.from, r.frame
-	case kindCall:
-		c := <-n.took
+	case c := <-n.took:
 		b, err := line.ReadFrame(c, 100)
 		if err != nil {
 			t.Error(err)
 		}
 		from, text = c.from, string(b)
 		c.Close()
-	default: // a copy
-		return
+	case <-time.After(time.Minute):
+		t.Fatalf("nothing comes on a connection of kind %c", kind)
 	}
 	if from != "a" || text != frame {
 		t.Errorf("%q comes from node %q, want %q", text, from, frame)
