@@ -62,10 +62,9 @@ type (
 
 // Bounds of what is said, in bytes.
 const (
-	longest      = 64 << 20 // a batch, and what is around it
+	longest      = 66 << 20 // the largest batch, and a page of what is before it
 	longestQuery = 1 << 20
-	feedWindow   = 1 << 20 // of the feed that are on their way
-	pieceBytes   = 64 << 10
+	feedWindow   = 1 << 20   // of the feed that are on their way
 	pageBytes    = 256 << 10 // from which on a page has no more rows
 	pageRows     = 200
 )
