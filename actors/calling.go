@@ -4,68 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
-	"time"
 
+	"exchange/actors/observing"
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
-// The first byte of a connection that a node opens to another one says what it is for.
+// Kinds of connections that a node opens to another one. Those of observers are observing.Call, and
+// callCommands.
 const (
 	callCommands  = 'c' // clients' commands: see forwarding
-	callOperators = 'o' // one request of an operator, which follows once callTaken has come
+	callOperators = 'o' // one request of an operator
+)
 
-	callTaken = 't'
+// callVersions are those of the kinds of connections that members take of members, and of
+// observers.
+var (
+	callVersions  = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
+	guestVersions = map[byte]uint64{callCommands: forwardVersion, observing.Call: observing.Version}
 )
 
 // OperatorsAtOnce is how many operators' requests one node has answered by another at a time. The
 // slots of clients' commands are others.
 const OperatorsAtOnce = 8
 
-// openTo opens a connection to another node. ctx, which must have a deadline, bounds the wait.
-func openTo(ctx context.Context, r persistence.Replica, node string,
-	purpose byte) (net.Conn, error) {
+// openTo opens a connection of a kind to another node, and returns it with the answer to its
+// greeting. ctx, which must have a deadline, bounds the wait.
+func openTo(ctx context.Context, r persistence.Replica, node string, kind byte,
+	greeting []byte) (net.Conn, []byte, error) {
 	conn, err := r.Dial(ctx, node)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	end, _ := ctx.Deadline()
-	if err = conn.SetDeadline(end); err == nil {
-		_, err = conn.Write([]byte{purpose})
-	}
-	if err == nil && purpose == callOperators {
-		err = taken(conn)
-	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
+	answer, err := line.Greet(ctx, conn, kind, callVersions[kind], greeting)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, nil, errors.Join(err, conn.Close())
 	}
-	return conn, nil
-}
-
-// taken waits until the other node has taken a connection.
-func taken(conn net.Conn) error {
-	var answer [1]byte
-	switch _, err := io.ReadFull(conn, answer[:]); {
-	case errors.Is(err, io.EOF):
-		return errors.New("it takes no more requests of operators for now")
-	case err != nil:
-		return err
-	case answer[0] != callTaken:
-		return fmt.Errorf("it answers an operator's connection with %d", answer[0])
-	}
-	return nil
+	return conn, answer, nil
 }
 
 // DialOperators opens a connection for one request of an operator to the node with that name, and
 // returns it once that node has taken it. An error means that no part of the request was sent. ctx,
 // which must have a deadline, bounds the wait. The caller closes the connection.
 func DialOperators(ctx context.Context, r persistence.Replica, node string) (net.Conn, error) {
-	conn, err := openTo(ctx, r, node, callOperators)
+	conn, _, err := openTo(ctx, r, node, callOperators, nil)
 	if err != nil {
 		return nil, fmt.Errorf("node %s takes no operator's request from this one: %w", node, err)
 	}
@@ -74,56 +58,60 @@ func DialOperators(ctx context.Context, r persistence.Replica, node string) (net
 
 // accept takes a connection of another member. It returns when the connection is over.
 func (n *Node) accept(from string, conn net.Conn) {
-	switch purpose := n.purpose(conn); {
-	case purpose == callCommands:
-		n.forwards(from, conn, false)
-	case purpose == callOperators && n.opts.Operators != nil:
-		n.operates(from, conn)
+	g, ok := n.meets(from, conn, callVersions)
+	switch {
+	case !ok:
+	case g.Kind == callCommands:
+		n.forwards(from, g, false)
+	case n.opts.Operators == nil:
+		g.Refuse(line.ErrPurpose)
 	default:
-		n.useless.Warn(n.opts.Log, "a connection of another node is of no use", from, errPurpose,
-			"node", from, "purpose", purpose)
-		conn.Close()
+		n.operates(from, g)
 	}
 }
 
-// errPurpose: see callCommands and callOperators.
-var errPurpose = errors.New("it is not for anything that is done here for its other end")
-
-// purpose returns what a connection is for; 0: the other side does not say.
-func (n *Node) purpose(conn net.Conn) byte {
-	var purpose [1]byte
-	err := conn.SetReadDeadline(time.Now().Add(n.opts.Timing.OwnerStale))
-	if err == nil {
-		_, err = io.ReadFull(conn, purpose[:])
+// acceptObserver takes a connection of an observer: it passes on what clients have signed, and no
+// operator's request.
+func (n *Node) acceptObserver(from string, conn net.Conn) {
+	g, ok := n.meets(from, conn, guestVersions)
+	switch {
+	case !ok:
+	case g.Kind == callCommands:
+		n.forwards(from, g, true)
+	default:
+		n.observers.Serve(from, g)
 	}
-	if err == nil {
-		err = conn.SetReadDeadline(time.Time{})
-	}
-	if err != nil {
-		return 0
-	}
-	return purpose[0]
 }
+
+// meets hears what a connection is for.
+func (n *Node) meets(from string, conn net.Conn, versions map[byte]uint64) (*line.Greeting, bool) {
+	g, err := line.Meet(conn, n.opts.Timing.OwnerStale, versions)
+	if err == nil {
+		return g, true
+	}
+	if _, long := errors.AsType[line.LongMessage](err); long || g != nil {
+		n.useless.Warn(n.opts.Log, "a connection of another node is of no use", from, err, "node",
+			from)
+	}
+	conn.Close()
+	return nil, false
+}
+
+// errOperators refuses one request of an operator too many.
+var errOperators = errors.New("it takes no more requests of operators for now")
 
 // operates has an operator's request answered that another node passes on.
-func (n *Node) operates(from string, conn net.Conn) {
+func (n *Node) operates(from string, g *line.Greeting) {
 	if !n.operating.enter(from) {
-		conn.Close()
+		g.Refuse(errOperators)
 		return
 	}
 	defer n.operating.leave(from)
-	err := conn.SetWriteDeadline(time.Now().Add(n.opts.Timing.OwnerStale))
-	if err == nil {
-		_, err = conn.Write([]byte{callTaken})
-	}
-	if err == nil {
-		err = conn.SetWriteDeadline(time.Time{})
-	}
-	if err != nil {
-		conn.Close()
+	if g.Take(nil) != nil {
+		g.Conn.Close()
 		return
 	}
-	n.opts.Operators(from, conn)
+	n.opts.Operators(from, g.Conn)
 }
 
 // operating counts the operators' requests that other nodes have passed on, by node.

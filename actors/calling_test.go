@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // Operators' connections go to a node that takes them, a few at a time, beside the one of clients'
@@ -68,6 +69,11 @@ func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
 	})
 }
 
+// greeting is how a connection of a kind begins.
+func greeting(kind byte, version byte) string {
+	return string([]byte{0, 0, 0, 2, kind, version})
+}
+
 // A connection that is for nothing known, or does not say what it is for, ends.
 func TestAConnectionForNothingEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -75,14 +81,16 @@ func TestAConnectionForNothingEnds(t *testing.T) {
 		r := c.next()
 		at := (r.at + 1) % len(c.nodes)
 		var replica persistence.Replica = c.nodes[at].replica
-		for what, says := range map[string]string{"silence": "", "another purpose": "x",
-			"operators that are not taken": string(callOperators), "nonsense": "\x00\x00\x00\x00"} {
+		for what, says := range map[string]string{"silence": "", "another purpose": greeting('x', 1),
+			"operators that are not taken": greeting(callOperators, 1),
+			"nonsense":                     "\x00\x00\x00\x00"} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn := must[net.Conn](t)(replica.Dial(ctx, c.list[r.at].Name))
 			cancel()
 			io.WriteString(conn, says) //nolint:errcheck // it may have ended
 			succeeds(t, conn.SetReadDeadline(time.Now().Add(time.Hour)))
-			if b, err := io.ReadAll(conn); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			if b, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) ||
+				(what != "silence" && !strings.Contains(string(b), line.ErrPurpose.Error())) {
 				t.Errorf("%s is answered: %q, %v", what, b, err)
 			}
 			conn.Close()
@@ -107,10 +115,9 @@ func TestAnObserverOperatesNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
 			cancel()
-			const commands = "\x04\x03" // the lane, and its version
 			//nolint:errcheck // what comes is read
-			io.WriteString(conn, commands+"8 bytes."+string(callOperators))
-			if b, _ := io.ReadAll(conn); len(b) > 0 {
+			io.WriteString(conn, greeting(callOperators, 1))
+			if b, _ := io.ReadAll(conn); !strings.Contains(string(b), line.ErrPurpose.Error()) {
 				t.Errorf("node %s answers %q", node.Name, b)
 			}
 			conn.Close()

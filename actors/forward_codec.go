@@ -16,9 +16,9 @@ import (
 )
 
 // What a node that follows and the node that leads say to each other. Numbers are varints, texts
-// have their length before them. The node that follows begins:
+// have their length before them. The greeting has the digest of the market part, and its answer the
+// seed of the challenges that logins sign. The node that follows begins:
 //
-//	hello    version, digest of the market part         -> welcome
 //	commands number, key, nonce, gated, commands        -> outcomes
 //	take     number, key, nonce, client order id or ""  -> taken
 //	fence    number, key                                -> outcomes, of no command
@@ -28,22 +28,20 @@ import (
 //
 // An observer sends no commands but those that begin and end sessions. It passes on what a client
 // has signed, and the node that leads makes the commands; behind a take there is what was signed,
-// too. A welcome has the seed of the challenges that logins sign.
+// too.
 //
 // The commands of one message travel together, as those of Engine.DoAll. gated commands came
 // through a gate, so they have no nonce, and those of one account go to its wallet in the order in
 // which they come.
 const (
-	forwardVersion = 3
+	forwardVersion = 4
 
-	forwardHello    = 1
 	forwardCommands = 2
 	forwardTake     = 3
 	forwardLost     = 4
 	forwardFence    = 5
 	forwardSigned   = 6
 
-	forwardWelcome  = 101
 	forwardOutcomes = 102
 	forwardTaken    = 103
 )
@@ -69,13 +67,6 @@ func appendClientID(b []byte, id event.ClientID) []byte {
 	return b
 }
 
-func appendFlag(b []byte, flag bool) []byte {
-	if flag {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
 // appendError writes why a request has no answer; nil: it has one.
 func appendError(b []byte, err error) []byte {
 	var nonce *committed.NonceError
@@ -83,8 +74,7 @@ func appendError(b []byte, err error) []byte {
 		return binary.AppendUvarint(append(b, forwardNonce), nonce.Last)
 	}
 	if a, ok := errors.AsType[*Answered](err); ok {
-		b = wire.AppendUints(append(b, forwardAnswered), uint64(a.Status), uint64(a.Wait))
-		return wire.AppendText(appendFlag(b, a.Unproven), string(a.Body))
+		return wire.AppendValue(append(b, forwardAnswered), a)
 	}
 	for place, known := range forwardable {
 		if err == known { //nolint:errorlint // a wrapped one has more to say
@@ -98,8 +88,6 @@ func appendError(b []byte, err error) []byte {
 type forwardParser struct{ wire.Reader }
 
 func parseForward(message []byte) *forwardParser { return &forwardParser{wire.Read(message)} }
-
-func (p *forwardParser) fail() { p.Fail("a value that none can have") }
 
 // done returns an error unless all of the message has been read, and makes sense.
 func (p *forwardParser) done() error {
@@ -123,9 +111,7 @@ func (p *forwardParser) clientID() (id event.ClientID) {
 		return id
 	}
 	id, err := event.NewClientID(b)
-	if err != nil {
-		p.fail()
-	}
+	p.Check(err == nil)
 	return id
 }
 
@@ -133,7 +119,7 @@ func (p *forwardParser) clientID() (id event.ClientID) {
 func (p *forwardParser) side(none bool) trading.Side {
 	s := trading.Side(p.Byte())
 	if s != trading.Buy && s != trading.Sell && (s != 0 || !none) {
-		p.fail()
+		p.Check(false)
 		return trading.Buy
 	}
 	return s
@@ -147,29 +133,36 @@ func (p *forwardParser) error() error {
 	case int(place) < len(forwardable):
 		return forwardable[place]
 	case place == forwardAnswered:
-		a := &Answered{Status: int(p.UpTo(599)), Wait: int(p.UpTo(math.MaxInt32)),
-			Unproven: p.Flag()}
-		a.Body = []byte(p.Text(forwardBody))
+		a := new(Answered)
+		p.Value(a)
+		p.Check(a.Status >= 0 && a.Status <= 599 && a.Wait >= 0)
 		return a
 	case place == forwardOther:
 		return committed.NoHistory(errors.New(p.Text(forwardText)))
 	}
-	p.fail()
+	p.Check(false)
 	return nil
 }
 
 // forwardText bounds a text in bytes: an address, the reason of a refusal, an error.
 const forwardText = 1 << 12
 
+// A transfer is what a client asks for about its withdrawals, as it travels.
+type transfer struct {
+	Currency uint16
+	Amount   money.Amount
+	Address  string
+	ClientID event.ClientID
+	ID       uint64 // of one that there is, which goes to the status To
+	To       uint8
+	Code     string
+}
+
 // appendCommand writes a client's command, but for its key and nonce.
 func appendCommand(b []byte, c *Command) []byte {
 	o := &c.order
-	kind := c.kind
-	if kind == event.KindWithdrawal && !c.withdrawal.clientID.IsZero() {
-		kind = event.KindNamedWithdrawal
-	}
-	b = append(b, byte(kind))
-	switch kind {
+	b = append(b, byte(c.kind))
+	switch c.kind {
 	case event.KindOrder:
 		b = appendPair(b, c.pair)
 		b = append(b, byte(o.side))
@@ -189,7 +182,7 @@ func appendCommand(b []byte, c *Command) []byte {
 		b = binary.AppendUvarint(b, uint64(a.Display))
 		b = binary.AppendUvarint(b, uint64(a.Trigger))
 		b = binary.AppendUvarint(b, uint64(a.ExpireUs))
-		b = appendFlag(appendFlag(b, a.PostOnly), a.Slide)
+		b = wire.AppendFlag(wire.AppendFlag(b, a.PostOnly), a.Slide)
 	case event.KindSettings:
 		b = binary.AppendUvarint(b, uint64(c.setting))
 	case event.KindSwitch:
@@ -197,16 +190,10 @@ func appendCommand(b []byte, c *Command) []byte {
 		b = binary.AppendUvarint(appendFilter(b, c), uint64(s.seconds))
 		b = binary.AppendUvarint(binary.AppendUvarint(b, s.session), uint64(s.change))
 		b = binary.AppendUvarint(b, s.instead)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal, event.KindWithdrawalMoved:
 		w := &c.withdrawal
-		b = binary.AppendUvarint(b, uint64(w.currency))
-		b = wire.AppendText(binary.AppendUvarint(b, uint64(w.amount)), w.address)
-		if kind == event.KindNamedWithdrawal {
-			b = appendClientID(b, w.clientID)
-		}
-	case event.KindWithdrawalMoved:
-		w := &c.withdrawal
-		b = wire.AppendText(append(binary.AppendUvarint(b, w.id), w.to), w.code)
+		b = wire.AppendValue(b, &transfer{w.currency, w.amount, w.address, w.clientID, w.id, w.to,
+			w.code})
 	default:
 		panic(fmt.Sprintf("BUG: a command of kind %d is no client's", c.kind))
 	}
@@ -278,29 +265,22 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 		c.switching.change = sessionChange(p.UpTo(uint64(sessionLeaves)))
 		c.switching.instead = p.Uint()
 		return c
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
-		currency := p.currency(of)
-		amount := p.amount()
-		if amount == 0 {
-			p.fail()
-		}
-		c := NewWithdrawal(key, nonce, currency, amount, p.Text(forwardText))
-		if kind == event.KindNamedWithdrawal {
-			if c.Named(p.clientID()); c.withdrawal.clientID.IsZero() {
-				p.fail()
-			}
-		}
-		return c
-	case event.KindWithdrawalMoved:
-		id, to := p.Uint(), p.Byte()
-		switch code := p.Text(forwardText); to {
-		case event.WithdrawalVerified:
-			return NewConfirmation(key, nonce, id, code)
-		case event.WithdrawalCancelled:
-			return NewWithdrawalCancel(key, nonce, id)
+	case event.KindWithdrawal, event.KindWithdrawalMoved:
+		var w transfer
+		p.Value(&w)
+		p.Check(len(w.Address) <= forwardText && len(w.Code) <= forwardText)
+		switch {
+		case kind == event.KindWithdrawal:
+			p.Check(w.Amount > 0 && w.Amount <= money.MaxAmount &&
+				of.Currency([]byte(of.CurrencyCode(w.Currency))) != nil)
+			return NewWithdrawal(key, nonce, w.Currency, w.Amount, w.Address).Named(w.ClientID)
+		case w.To == event.WithdrawalVerified:
+			return NewConfirmation(key, nonce, w.ID, w.Code)
+		case w.To == event.WithdrawalCancelled:
+			return NewWithdrawalCancel(key, nonce, w.ID)
 		}
 	}
-	p.fail()
+	p.Check(false)
 	return nil
 }
 
@@ -333,19 +313,8 @@ func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair
 		return nil
 	}
 	pair := of.Known(uint16(n))
-	if pair == nil {
-		p.fail()
-	}
+	p.Check(pair != nil)
 	return pair
-}
-
-// currency reads the number of a configured currency.
-func (p *forwardParser) currency(of *directory.Catalogue) uint16 {
-	n := p.U16()
-	if of.Currency([]byte(of.CurrencyCode(n))) == nil {
-		p.fail()
-	}
-	return n
 }
 
 func (p *forwardParser) filter(of *directory.Catalogue) CancelFilter {
@@ -361,9 +330,7 @@ func (p *forwardParser) special() *SpecialRequest {
 	if flags == 0 {
 		return nil
 	}
-	if flags&1 == 0 || flags >= 1<<7 {
-		p.fail()
-	}
+	p.Check(flags&1 == 1 && flags < 1<<7)
 	s := new(SpecialRequest)
 	s.Market, s.IOC, s.FOK = flags&2 != 0, flags&4 != 0, flags&8 != 0
 	s.PostOnly, s.SelfTradeGiven, s.Derived = flags&16 != 0, flags&32 != 0, flags&64 != 0
@@ -384,7 +351,6 @@ const (
 	outcomeFaults
 	outcomeCancelled
 	outcomeMoved
-	outcomeMovedID // its client id, behind the rest of it
 )
 
 // appendOutcome writes how a command has ended.
@@ -393,8 +359,7 @@ func appendOutcome(b []byte, c *Command) []byte {
 	b = wire.AppendText(b, string(c.encoded))
 	var bits byte
 	for i, there := range [...]bool{c.shortfall != reservation{}, c.bound != 0, c.lastNonce != 0,
-		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0,
-		!c.moved.ClientID.IsZero()} {
+		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0} {
 		if there {
 			bits |= 1 << i
 		}
@@ -414,10 +379,7 @@ func appendOutcome(b []byte, c *Command) []byte {
 		b = binary.AppendUvarint(b, c.takenBy)
 	}
 	if bits&outcomeFaults != 0 {
-		b = binary.AppendUvarint(b, uint64(len(c.faults)))
-		for _, f := range c.faults {
-			b = wire.AppendText(wire.AppendText(b, f.Field), f.Text)
-		}
+		b = wire.AppendValue(b, &c.faults)
 	}
 	if bits&outcomeCancelled != 0 {
 		b = binary.AppendUvarint(b, uint64(len(c.cancelled)))
@@ -426,39 +388,19 @@ func appendOutcome(b []byte, c *Command) []byte {
 		}
 	}
 	if bits&outcomeMoved != 0 {
-		b = appendMoved(b, c)
-	}
-	if bits&outcomeMovedID != 0 {
-		b = appendClientID(b, c.moved.ClientID)
+		b = wire.AppendValue(b, &c.moved)
 	}
 	return b
-}
-
-func appendMoved(b []byte, c *Command) []byte {
-	w := &c.moved
-	b = binary.AppendUvarint(b, w.ID)
-	b = binary.AppendUvarint(b, uint64(w.Account))
-	b = binary.AppendUvarint(b, uint64(w.Currency))
-	b = append(binary.AppendUvarint(b, uint64(w.Amount)), w.Status)
-	b = binary.AppendUvarint(b, uint64(w.TimeUs))
-	b = wire.AppendText(wire.AppendText(b, w.Address), w.Details)
-	b = binary.AppendUvarint(b, uint64(w.Issue))
-	b = binary.AppendUvarint(b, uint64(w.IssuedUs))
-	b = binary.AppendUvarint(b, uint64(w.Tries))
-	return appendFlag(appendFlag(b, w.Stale), w.Renewed)
 }
 
 // outcome reads what appendOutcome has written into the command.
 func (p *forwardParser) outcome(c *Command) {
 	outcome := Outcome(p.Byte())
 	record := p.Bytes(math.MaxInt32)
-	if outcome != Accepted && outcome != Refused {
-		p.fail()
-	}
+	p.Check(outcome == Accepted || outcome == Refused)
 	if len(record) > 0 {
-		if rest, err := c.record.Decode(record); err != nil || len(rest) > 0 {
-			p.fail()
-		}
+		rest, err := c.record.Decode(record)
+		p.Check(err == nil && len(rest) == 0)
 	}
 	bits := p.Byte()
 	if bits&outcomeShortfall != 0 {
@@ -474,9 +416,7 @@ func (p *forwardParser) outcome(c *Command) {
 		c.takenBy = p.Uint()
 	}
 	if bits&outcomeFaults != 0 {
-		for n := p.UpTo(uint64(p.Len())); n > 0 && !p.Bad(); n-- {
-			c.faults = append(c.faults, Fault{p.Text(forwardText), p.Text(forwardText)})
-		}
+		p.Value(&c.faults)
 	}
 	if bits&outcomeCancelled != 0 {
 		for n := p.UpTo(uint64(p.Len())); n > 0 && !p.Bad(); n-- {
@@ -484,23 +424,7 @@ func (p *forwardParser) outcome(c *Command) {
 		}
 	}
 	if bits&outcomeMoved != 0 {
-		p.moved(c)
-	}
-	if bits&outcomeMovedID != 0 {
-		if c.moved.ClientID = p.clientID(); c.moved.ClientID.IsZero() {
-			p.fail()
-		}
+		p.Value(&c.moved)
 	}
 	c.outcome = outcome
-}
-
-func (p *forwardParser) moved(c *Command) {
-	w := &c.moved
-	w.ID, w.Account = p.Uint(), p.U32()
-	w.Currency = p.U16()
-	w.Amount, w.Status, w.TimeUs = p.amount(), p.Byte(), p.Int63()
-	w.Address, w.Details = p.Text(forwardText), p.Text(forwardText)
-	w.Issue, w.IssuedUs = p.U32(), p.Int63()
-	w.Tries = p.U32()
-	w.Stale, w.Renewed = p.Flag(), p.Flag()
 }

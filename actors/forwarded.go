@@ -6,17 +6,16 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/wire"
+	"exchange/persistence/line"
 )
 
 // A forwarded is what a node that leads does for one node that follows: it carries out what the
@@ -26,7 +25,7 @@ type forwarded struct {
 	from string // name of the node
 	// it is an observer: it cannot verify signatures, and is not believed to have done so
 	observer bool
-	line     *duplex.Line
+	line     *line.Line
 	does     *metrics.Link // counts what it does
 	// counts what an observer has passed on
 	counts *metrics.Passed
@@ -76,25 +75,37 @@ type errand struct {
 const forwardSlots = 3
 
 // lineOptions are those of connections that forward.
-func lineOptions(t *Timing) duplex.Options {
-	return duplex.Options{Longest: 32 << 20, Waiting: 64 << 20, Beat: t.OwnerCheck / 2,
-		Silence: t.OwnerStale / 2}
+func lineOptions(t *Timing) line.Options {
+	return line.Options{Longest: 32 << 20, Takes: 32 << 20, Waiting: 64 << 20,
+		Beat: t.OwnerCheck / 2, Silence: t.OwnerStale / 2}
 }
 
-// forwards takes a connection of a node that follows. It returns when the connection is over.
-func (n *Node) forwards(from string, conn net.Conn, observer bool) {
+// errNoReign refuses what forwards.
+var errNoReign = errors.New("it does not lead, or is about to end")
+
+// forwards takes a connection of a node that follows. Both sides must hold orders against the same
+// rules. It returns when the connection is over.
+func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
 	e := n.reign.Load()
 	if e == nil || e.stopping.Load() || e.Err() != nil {
-		conn.Close()
+		g.Refuse(errNoReign)
+		return
+	}
+	_, market := n.replica.Market()
+	if own := sha256.Sum256(market); !bytes.Equal(g.Body, own[:]) {
+		g.Refuse(fmt.Errorf("node %s has another market part", from))
 		return
 	}
 	f := &forwarded{Engine: e, from: from, observer: observer, does: &n.traffic.From,
-		counts: &n.traffic.Passed,
-		line:   duplex.New(conn, lineOptions(&e.opts.Timing)),
-		base:   n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
+		counts: &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&e.opts.Timing)),
+		base: n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
 		lives: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
 		answers: make(chan struct{}, 1)}
 	rand.Read(f.seed[:]) //nolint:errcheck // it never fails
+	if g.Take(f.seed[:]) != nil {
+		g.Conn.Close()
+		return
+	}
 	f.run(n)
 }
 
@@ -109,51 +120,21 @@ func (f *forwarded) run(n *Node) {
 		defer close(answered)
 		f.answer(gone)
 	}()
-	welcome := false
+	f.does.Up.Add(1)
 	err := f.line.Run(func(message []byte) error {
 		p := parseForward(message)
-		kind := p.Byte()
-		if !welcome {
-			err := f.welcome(n, kind, p)
-			if welcome = err == nil; welcome {
-				f.does.Up.Add(1)
-			}
-			return err
-		}
-		return f.receive(kind, p)
+		return f.receive(p.Byte(), p)
 	})
 	close(gone)
 	<-answered
 	f.loseSessions()
-	if welcome {
-		f.does.Up.Add(-1)
-	}
-	if _, long := errors.AsType[duplex.LongMessage](err); long || errors.Is(err, errForward) {
+	f.does.Up.Add(-1)
+	if _, long := errors.AsType[line.LongMessage](err); long || errors.Is(err, errForward) {
 		n.useless.Warn(f.log, "what forwards commands was disconnected", f.from, err, "from",
 			f.from)
 		return
 	}
 	f.log.Debug("a node forwards no more", "node", f.from, "error", err)
-}
-
-// welcome answers a hello. Both sides must hold orders against the same rules.
-func (f *forwarded) welcome(n *Node, kind byte, p *forwardParser) error {
-	version, digest := p.Uint(), p.Bytes(sha256.Size)
-	if kind != forwardHello || p.done() != nil {
-		return errForward
-	}
-	_, market := n.replica.Market()
-	own := sha256.Sum256(market)
-	other := wire.Version(version, forwardVersion)
-	switch {
-	case other != nil:
-		return fmt.Errorf("what node %s forwards: %w", f.from, other)
-	case !bytes.Equal(digest, own[:]):
-		return fmt.Errorf("node %s has another market part", f.from)
-	}
-	return f.line.Send(func(b []byte) []byte {
-		return wire.AppendText(append(b, forwardWelcome), string(f.seed[:]))
-	})
 }
 
 // receive begins what a message asks for. It does not wait.
@@ -229,13 +210,8 @@ func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
 	x = &errand{by: f, number: p.Uint()}
 	key, nonce := f.Key(p.Bytes(forwardText)), p.Uint()
 	gated = p.Flag()
-	if gated != (nonce == 0) {
-		p.fail()
-	}
 	n := p.UpTo(uint64(f.opts.Limits.Batch))
-	if n == 0 {
-		p.fail()
-	}
+	p.Check(gated == (nonce == 0) && n > 0)
 	of := key
 	if x.keyless = key == nil; x.keyless { // the rest must make sense all the same
 		of = &directory.Key{Account: new(directory.Account)}

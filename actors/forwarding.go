@@ -5,18 +5,17 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/wire"
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // A forwarding takes what clients of a node that follows send to the node that leads, and brings
@@ -27,7 +26,7 @@ type forwarding struct {
 	newest atomic.Uint64 // sequence that the node that leads had released with an answer
 
 	mu       sync.Mutex
-	to       *duplex.Line        // nil: there is no connection; guarded by mu
+	to       *line.Line          // nil: there is no connection; guarded by mu
 	seed     challenger          // of the connection; guarded by mu
 	asks     uint64              // challenges so far; guarded by mu
 	asked    map[uint64]asking   // by number; guarded by mu
@@ -83,53 +82,31 @@ var (
 // connect sends to one node, until that ends, and returns why.
 func (f *forwarding) connect(ctx context.Context, leader string) error {
 	patience, cancel := context.WithTimeout(ctx, f.a.opts.Timing.OwnerStale)
-	conn, err := openTo(patience, f.a.node.replica, leader, callCommands)
+	digest := sha256.Sum256(*f.a.market.Load())
+	conn, seed, err := openTo(patience, f.a.node.replica, leader, callCommands, digest[:])
 	cancel()
 	if err != nil {
-		return err
+		return fmt.Errorf("the node that leads takes no commands from this one: %w", err)
 	}
-	return f.over(ctx, conn, leader)
-}
-
-// over sends over a connection.
-func (f *forwarding) over(ctx context.Context, conn net.Conn, leader string) error {
-	w := duplex.New(conn, lineOptions(&f.a.opts.Timing))
-	defer context.AfterFunc(ctx, w.Close)()
-	digest := sha256.Sum256(*f.a.market.Load())
-	err := w.Send(func(b []byte) []byte {
-		b = wire.AppendUints(append(b, forwardHello), forwardVersion)
-		return wire.AppendText(b, string(digest[:]))
-	})
-	if err != nil {
+	if len(seed) != len(f.seed) {
 		conn.Close()
-		return err
+		return errForward
 	}
+	w := line.New(conn, lineOptions(&f.a.opts.Timing))
+	defer context.AfterFunc(ctx, w.Close)()
 	defer f.leaves(w, leader)()
-	welcome := false
+	f.begin(w, challenger(seed))
+	f.a.opts.Log.Debug("commands go to the node that leads", "leader", leader)
 	err = w.Run(func(message []byte) error {
 		p := parseForward(message)
-		kind := p.Byte()
-		if !welcome {
-			seed := p.Bytes(len(f.seed))
-			if kind != forwardWelcome || len(seed) != len(f.seed) || p.done() != nil {
-				return errForward
-			}
-			welcome = true
-			f.begin(w, challenger(seed))
-			f.a.opts.Log.Debug("commands go to the node that leads", "leader", leader)
-			return nil
-		}
-		return f.receive(kind, p)
+		return f.receive(p.Byte(), p)
 	})
 	f.end()
-	if welcome {
-		return fmt.Errorf("the connection to the node that leads has ended: %w", err)
-	}
-	return fmt.Errorf("the node that leads takes no commands from this one: %w", err)
+	return fmt.Errorf("the connection to the node that leads has ended: %w", err)
 }
 
 // leaves has a connection end when another node leads. The function that it returns ends that.
-func (f *forwarding) leaves(w *duplex.Line, leader string) (stop func()) {
+func (f *forwarding) leaves(w *line.Line, leader string) (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		look := time.NewTicker(f.a.opts.Timing.OwnerCheck)
@@ -150,7 +127,7 @@ func (f *forwarding) leaves(w *duplex.Line, leader string) (stop func()) {
 }
 
 // begin lets commands go over a connection.
-func (f *forwarding) begin(w *duplex.Line, seed challenger) {
+func (f *forwarding) begin(w *line.Line, seed challenger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.to, f.seed = w, seed
@@ -326,7 +303,7 @@ func (f *forwarding) Verify(key *directory.Key, nonce uint64) error {
 // appendPassed writes a request that is passed on as it was signed, of so many commands.
 func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
 	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
-	b = appendFlag(appendFlag(b, key.Signed.Signature == nil), back)
+	b = wire.AppendFlag(wire.AppendFlag(b, key.Signed.Signature == nil), back)
 	return appendSigned(wire.AppendUints(b, uint64(commands)), key.Signed)
 }
 
@@ -417,7 +394,7 @@ func (f *forwarding) send(list []*Command) error {
 		}
 		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
 			b = wire.AppendText(b, first.key.Public)
-			b = appendFlag(wire.AppendUints(b, first.order.nonce), first.gate != nil)
+			b = wire.AppendFlag(wire.AppendUints(b, first.order.nonce), first.gate != nil)
 			b = wire.AppendUints(b, uint64(len(list)))
 			for _, c := range list {
 				b = appendCommand(b, c)

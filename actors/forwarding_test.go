@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,12 +14,12 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/core/wire"
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // A branch is a node that follows, and a client of it.
@@ -497,62 +498,52 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-		_, market := c.nodes[r.at].store.Market()
-		digest := sha256.Sum256(market)
-		hello := wire.AppendText([]byte{forwardHello, forwardVersion}, string(digest[:]))
+		_, part := c.nodes[r.at].store.Market()
+		digest := sha256.Sum256(part)
 		key := "key-of-ann"
 		order := func(nonce uint64, gated byte, n uint64, rest ...byte) []byte {
 			b := wire.AppendUints([]byte{forwardCommands}, 1)
 			b = append(wire.AppendUints(wire.AppendText(b, key), nonce), gated)
 			return append(wire.AppendUints(b, n), rest...)
 		}
-		for name, messages := range map[string][][]byte{
-			"no hello": {order(1, 0, 1)},
-			"an unknown version": {wire.AppendText([]byte{forwardHello, 99},
-				string(digest[:]))},
-			"another market part": {wire.AppendText([]byte{forwardHello, forwardVersion},
-				"other")},
-			"an unknown kind":             {hello, {77}},
-			"an answer":                   {hello, {forwardOutcomes, 1, 1, 0}},
-			"no commands":                 {hello, order(1, 0, 0)},
-			"very many commands":          {hello, order(1, 0, 1<<40)},
-			"commands that are not there": {hello, order(1, 0, 5)},
-			"a nonce and a gate": {hello, order(1, 1, 1, appendCommand(nil, NewCancel(keyOfNobody,
-				1, 1, event.ClientID{}))...)},
-			"an operator's kind": {hello, order(1, 0, 1, byte(event.KindDeposit), 1, 1, 1)},
-			"a pair that is not there": {hello, order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1,
-				0, 0)},
-			"a negative amount": {hello, order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1,
-				1}, wire.AppendUints(nil, 1<<63)...)...)},
-			"a withdrawal that is approved": {hello, order(1, 0, 1, byte(event.KindWithdrawalMoved),
-				1, event.WithdrawalApproved, 0)},
-			"something behind the commands": {hello, order(1, 0, 1, append(appendCommand(nil,
-				NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...)},
+		for name, message := range map[string][]byte{
+			"an unknown kind":             {77},
+			"an answer":                   {forwardOutcomes, 1, 1, 0},
+			"no commands":                 order(1, 0, 0),
+			"very many commands":          order(1, 0, 1<<40),
+			"commands that are not there": order(1, 0, 5),
+			"a nonce and a gate": order(1, 1, 1, appendCommand(nil, NewCancel(keyOfNobody,
+				1, 1, event.ClientID{}))...),
+			"an operator's kind": order(1, 0, 1, byte(event.KindDeposit), 1, 1, 1),
+			"a pair that is not there": order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1,
+				0, 0),
+			"a negative amount": order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1,
+				1}, wire.AppendUints(nil, 1<<63)...)...),
+			"a withdrawal that is approved": order(1, 0, 1, wire.AppendValue([]byte{byte(
+				event.KindWithdrawalMoved)}, &transfer{ID: 1, To: event.WithdrawalApproved})...),
+			"something behind the commands": order(1, 0, 1, append(appendCommand(nil,
+				NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...),
 		} {
-			here, there := net.Pipe()
-			line := duplex.New(there, lineOptions(&DefaultTiming))
-			for _, m := range messages {
-				if err := line.Send(func(b []byte) []byte { return append(b, m...) }); err != nil {
-					t.Fatal(name, err)
-				}
+			conn, err := c.strange(t, r, forwardVersion, digest[:])
+			succeeds(t, err)
+			l := line.New(conn, lineOptions(&DefaultTiming))
+			if err := l.Send(func(b []byte) []byte { return append(b, message...) }); err != nil {
+				t.Fatal(name, err)
 			}
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				c.nodes[r.at].forwards("stranger", here, false)
-			}()
-			err := line.Run(func(m []byte) error {
-				if len(m) == 0 || m[0] != forwardWelcome {
-					return fmt.Errorf("it is answered: %v", m)
-				}
-				return nil
-			})
-			<-over
-			if err == nil || err.Error() == "it is answered" {
+			answered := errors.New("it is answered")
+			if err := l.Run(func([]byte) error { return answered }); err == nil || err == answered {
 				t.Error(name, err)
 			}
 			if err := r.Err(); err != nil {
 				t.Fatal(name, err)
+			}
+		}
+		_, version := c.strange(t, r, 99, digest[:])
+		_, market := c.strange(t, r, forwardVersion, []byte("other"))
+		for want, err := range map[string]error{"another market part": market,
+			"version 4 and this program reads version 99": version} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("a greeting that is to be refused for %q: %v", want, err)
 			}
 		}
 		orders := &committed.OpenOrders{Account: 1, Limit: 10}
@@ -560,6 +551,18 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 			t.Error(orders.Orders, err)
 		}
 	})
+}
+
+// strange opens a connection for commands as a stranger.
+func (c *cluster) strange(t *testing.T, r *reigning, version uint64,
+	digest []byte) (net.Conn, error) {
+	t.Helper()
+	here, there := net.Pipe()
+	go c.nodes[r.at].accept("stranger", here)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := line.Greet(ctx, there, callCommands, version, digest)
+	return there, err
 }
 
 // keyOfNobody is a key that no exchange has.

@@ -50,6 +50,7 @@ type Node struct {
 
 	links     atomic.Uint64 // connections that forwarded something to a reign of this node
 	operating operating
+	observers *observing.Server
 	traffic   metrics.Links
 	useless   persistence.Seldom
 	lead      chan struct{} // follow gives the turn to a Reign
@@ -189,8 +190,8 @@ func (n *Node) run() error {
 		return err
 	}
 	n.replica.Accept(n.accept)
-	n.replica.AcceptObservers(
-		observing.NewServer(n.replica, observed{n}, o.Log, o.Timing.OwnerStale).Serve)
+	n.observers = observing.NewServer(n.replica, observed{n}, o.Log, o.Timing.OwnerStale)
+	n.replica.AcceptObservers(n.acceptObserver)
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
 	n.folding.run(o.Scheduler.Start)

@@ -12,13 +12,13 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/actors/observing"
 	"exchange/actors/seal"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // A testEdge takes what is signed with the secret itself: commands as they travel.
@@ -293,7 +293,7 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 }
 
 // line is the connection that commands take; nil: there is none.
-func (x *observer) line() *duplex.Line {
+func (x *observer) line() *line.Line {
 	f := x.Commands.(*forwarding)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -85,13 +85,11 @@ func (p *forwardParser) signed() *directory.Signed {
 	s := &directory.Signed{Method: p.Text(forwardText), Path: p.Text(forwardText)}
 	if from := p.Bytes(16); len(from) > 0 {
 		var ok bool
-		if s.Address, ok = netip.AddrFromSlice(from); !ok {
-			p.fail()
-		}
+		s.Address, ok = netip.AddrFromSlice(from)
+		p.Check(ok)
 	}
-	if s.Form = p.Byte(); s.Form > directory.SignedLogin {
-		p.fail()
-	}
+	s.Form = p.Byte()
+	p.Check(s.Form <= directory.SignedLogin)
 	s.Text = []byte(p.Text(forwardBody))
 	if s.Signature = []byte(p.Text(forwardText)); len(s.Signature) == 0 {
 		s.Signature = nil
@@ -116,9 +114,7 @@ func (f *forwarded) passes(p *forwardParser) error {
 	x.passed.gated, x.passed.back = p.Flag(), p.Flag()
 	x.passed.answers = int(p.UpTo(uint64(f.opts.Limits.Batch)))
 	x.passed.Signed = p.signed()
-	if proven := x.passed.Signature != nil; proven == x.passed.gated {
-		p.fail()
-	}
+	p.Check((x.passed.Signature != nil) != x.passed.gated)
 	if err := p.done(); err != nil {
 		return err
 	}

@@ -2,19 +2,21 @@ package actors
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
-	"exchange/actors/duplex"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/core/wire"
+	"exchange/persistence/line"
 )
 
 // What only the server needs does not come to an observer, neither over its connections nor into
@@ -63,7 +65,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 // A thief has an observer's certificate, and nothing else.
 type thief struct {
 	*testing.T
-	line    *duplex.Line
+	line    *line.Line
 	seed    challenger  // of its own challenges
 	answers chan []byte // kind and message
 	ended   chan error
@@ -72,29 +74,20 @@ type thief struct {
 // steals opens a connection for commands with an observer's certificate.
 func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
 	t.Helper()
-	conn, err := x.store.Dial(t.Context(), v.list[r.at].Name)
-	succeeds(t, err)
-	_, err = conn.Write([]byte{callCommands})
-	succeeds(t, err)
-	h := &thief{T: t, line: duplex.New(conn, lineOptions(&r.opts.Timing)),
-		answers: make(chan []byte, 9), ended: make(chan error, 1)}
 	_, market := v.stores[r.at].Market()
 	digest := sha256.Sum256(market)
-	h.says(func(b []byte) []byte {
-		return wire.AppendText(wire.AppendUints(append(b, forwardHello), forwardVersion),
-			string(digest[:]))
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, seed, err := openTo(ctx, x.store, v.list[r.at].Name, callCommands, digest[:])
+	succeeds(t, err)
+	h := &thief{T: t, line: line.New(conn, lineOptions(&r.opts.Timing)), seed: challenger(seed),
+		answers: make(chan []byte, 9), ended: make(chan error, 1)}
 	go func() {
 		h.ended <- h.line.Run(func(m []byte) error {
 			h.answers <- bytes.Clone(m)
 			return nil
 		})
 	}()
-	m := <-h.answers
-	if m[0] != forwardWelcome {
-		t.Fatalf("%x", m)
-	}
-	copy(h.seed[:], m[len(m)-len(h.seed):])
 	t.Cleanup(h.line.Close)
 	return h
 }
@@ -159,7 +152,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 			"a login over another connection": {passing(login, 0, 0), ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				b = wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1)
+				b = wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 0), true), 1)
 				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
 			}, ErrNotLoggedIn},
 			"the nonce of a read":                     {taking(guessed, 1<<62), new(Answered)},
@@ -177,17 +170,17 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		for what, says := range map[string]func(b []byte) []byte{
 			"an order of its own words": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 9), false), 1),
+				return append(wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 9), false), 1),
 					text...)
 			},
 			"an order of a socket": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				return append(wire.AppendUints(appendFlag(wire.AppendUints(b, 0), true), 1),
+				return append(wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 0), true), 1),
 					text...)
 			},
 			"the nonce of a session": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
-				b = wire.AppendUints(appendFlag(wire.AppendUints(b, 1<<62), false), 1)
+				b = wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 1<<62), false), 1)
 				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
 			},
 			"a read without what was signed": func(b []byte) []byte {

@@ -3,15 +3,17 @@
 // cluster.
 //
 // An observer's Store is a persistence.Replica. It follows one member at a time: another one when
-// that ends, falls silent or refuses. Both sides open what they say with the name of a lane; each
-// lane is a connection of its own, so that none holds up another:
+// that ends, falls silent or refuses. It has one session with the member (persistence/line), on
+// which it asks, and each answer goes on as fast as the observer takes it:
 //
-//	feed      the newest image of the member's state, and each batch behind it, as applied there;
-//	          without what only the server needs (core/event/withhold.go)
-//	talk      what the member knows of the cluster, and how far its rows are; it is asked for the
-//	          sequence that a read needs (Reach)
-//	rows      queries of the history, with the reader's horizon; rows come a page at a time
-//	commands  what clients have signed, to the node that leads: forwarding of package actors
+//	feed   the newest image of the member's state, and each batch behind it, as applied there;
+//	       without what only the server needs (core/event/withhold.go)
+//	talk   what the member knows of the cluster, and how far its rows are
+//	reach  the sequence that a read needs
+//	rows   queries of the history, with the reader's horizon
+//
+// What clients have signed goes to the node that leads, over a connection of its own: forwarding of
+// package actors.
 //
 // The rows are the member's, and what the observer's fold makes of rows is dropped as soon as the
 // member has them. The member may be ahead: it leaves out rows from behind the reader's horizon. It
@@ -22,12 +24,11 @@
 // some seconds, asks too much at once, or says what makes no sense, is disconnected. An observer
 // that the journal of no member reaches any more has to begin anew: see errStartOver.
 //
-//	lanes.go    what both sides say first, bounds
-//	codec.go    messages as bytes
+//	talk.go     what both sides say, and bounds
 //	store.go    the observer's store
 //	follow.go   how it follows a member
 //	history.go  how it asks for rows
-//	serve.go    a member's side: talk
+//	serve.go    a member's side
 //	feed.go     a member's feed
 //	rows.go     a member's rows
 package observing

@@ -6,69 +6,57 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"time"
 
 	"exchange/core/event"
 	"exchange/core/state"
+	"exchange/core/wire"
 	"exchange/persistence"
+	"exchange/persistence/line"
+)
+
+// What a feed has, one behind the other; a page has some.
+const (
+	feedBegin = iota + 1 // whether it resumes, sequence, digest: what follows
+	feedPiece            // bytes of an image
+	feedImage            // the image is complete
+	feedBatch            // prev, next, digest, batch
 )
 
 // A feed is sent to one observer.
 type feed struct {
-	*Server
-	from string
-	conn patient
-	ctx  context.Context // until the connection is over
-	at   uint64          // sequence up to which batches were sent
-	out  []byte          // frames that gather
-	kept []byte          // memory of batches
+	*guest
+	q    *line.Question
+	at   uint64 // sequence up to which batches were sent
+	out  []byte // what gathers
+	kept []byte // memory of batches
 }
 
 // feed sends an observer an image, unless it has one, and each batch behind what it has.
-func (s *Server) feed(from string, conn net.Conn) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	f := &feed{Server: s, from: from, conn: patient{conn, s.silence}, ctx: ctx}
-	var head [17]byte
-	if _, err := io.ReadFull(f.conn, head[:]); err != nil {
-		return err
+func (x *guest) feed(q *line.Question, p *wire.Reader) error {
+	f := &feed{guest: x, q: q}
+	seq, digest, resumes := p.Uint(), p.Uint(), p.Flag()
+	if !p.End() {
+		return fmt.Errorf("%w: a feed begins with %x", line.ErrMalformed, q.Body)
 	}
-	p := fixed{b: head[:]}
-	seq, digest := p.uint(), p.uint()
-	resumes := p.byte()
-	if resumes > 1 {
-		return fmt.Errorf("%w: a feed begins with %d", errSense, resumes)
-	}
-	go func() { // an observer has nothing more to say here
-		defer cancel()
-		if err := conn.SetReadDeadline(time.Time{}); err == nil {
-			io.CopyN(io.Discard, conn, 1) //nolint:errcheck // it ends with the connection
-		}
-		conn.Close()
-	}()
 	err := error(nil)
-	if resumes == 1 {
+	if resumes {
 		err = f.resume(seq, digest)
 	} else {
 		err = f.image()
 	}
-	for err == nil {
+	for err == nil && q.Ctx.Err() == nil {
 		err = f.next()
 	}
 	return err
 }
 
-// refuse tells the observer why there is no feed.
-func (f *feed) refuse(why byte, text string) error {
-	f.out = append(append(appendFrame(f.out, feedRefused, 1+len(text)), why), text...)
-	return errors.Join(f.flush(), errors.New(text))
-}
-
 // flush sends what has gathered.
 func (f *feed) flush() error {
-	_, err := f.conn.Write(f.out)
+	if len(f.out) == 0 {
+		return nil
+	}
+	err := f.q.Send(f.out)
 	if f.out = f.out[:0]; cap(f.out) > 4*chunkBytes {
 		f.out = nil
 	}
@@ -78,9 +66,7 @@ func (f *feed) flush() error {
 // begin tells behind what batches follow.
 func (f *feed) begin(resumed byte, seq, digest uint64) {
 	f.at = seq
-	f.out = append(appendFrame(f.out, feedBegin, 17), resumed)
-	f.out = binary.BigEndian.AppendUint64(f.out, seq)
-	f.out = binary.BigEndian.AppendUint64(f.out, digest)
+	f.out = wire.AppendUints(append(f.out, feedBegin, resumed), seq, digest)
 }
 
 // digestOf tells a batch from each other one.
@@ -92,15 +78,14 @@ func digestOf(batch []byte) uint64 {
 // resume goes on behind a batch that the observer has.
 func (f *feed) resume(seq, digest uint64) error {
 	if end, _ := f.store.Known(); seq > end {
-		return f.refuse(f.lacks(seq), fmt.Sprintf("its journal ends at sequence %d", end))
+		return f.lacks(seq, end)
 	}
 	has, err := f.digest(seq)
 	switch {
 	case err != nil || has == 0:
-		return f.refuse(refusedGone, fmt.Sprintf("its journal has no batch to sequence %d", seq))
+		return fmt.Errorf("%w: its journal has no batch to sequence %d", errStartOver, seq)
 	case has != digest:
-		return f.refuse(refusedGone,
-			fmt.Sprintf("its journal has another batch to sequence %d", seq))
+		return fmt.Errorf("%w: its journal has another batch to sequence %d", errStartOver, seq)
 	}
 	f.begin(1, seq, digest)
 	return f.flush()
@@ -108,13 +93,14 @@ func (f *feed) resume(seq, digest uint64) error {
 
 // lacks tells what it means that the journal does not have an observer's sequence: that this member
 // is behind, or that no member has it any more, because the cluster goes on without what was lost.
-func (f *feed) lacks(seq uint64) byte {
-	ctx, cancel := context.WithTimeout(f.ctx, f.silence/4)
+func (f *feed) lacks(seq, end uint64) error {
+	ctx, cancel := context.WithTimeout(f.q.Ctx, f.silence/4)
 	defer cancel()
+	why := fmt.Errorf("its journal ends at sequence %d", end)
 	if reached, err := f.store.Reach(ctx); err == nil && reached < seq {
-		return refusedGone
+		return fmt.Errorf("%w: %w", errStartOver, why)
 	}
-	return refusedFuture
+	return why
 }
 
 // digest returns the digest of the batch that ends at a sequence; 0: the journal has none.
@@ -122,7 +108,7 @@ func (f *feed) digest(seq uint64) (uint64, error) {
 	if seq == 0 {
 		return 1, nil // of the beginning
 	}
-	_, next, batch, err := persistence.First(f.ctx, f.store, seq-1)
+	_, next, batch, err := persistence.First(f.q.Ctx, f.store, seq-1)
 	if err != nil || next != seq {
 		return 0, err
 	}
@@ -133,10 +119,10 @@ func (f *feed) digest(seq uint64) (uint64, error) {
 func (f *feed) image() error {
 	own, err := f.takesImage()
 	if err != nil {
-		return f.refuse(refusedBusy, err.Error())
+		return err
 	}
 	defer f.endImage(own)
-	image, seq, err := persistence.ReadSnapshot(f.ctx, f.store, 0)
+	image, seq, err := persistence.ReadSnapshot(f.q.Ctx, f.store, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
 		image, seq, err = nil, 0, nil
 	}
@@ -154,7 +140,7 @@ func (f *feed) image() error {
 	if image != nil {
 		var failed error
 		err := state.WithholdImage(image, func(piece []byte) bool {
-			f.out = append(appendFrame(f.out, feedPiece, len(piece)), piece...)
+			f.out = wire.AppendText(append(f.out, feedPiece), string(piece))
 			failed = f.flush()
 			f.mu.Lock()
 			own.sent += len(piece)
@@ -168,7 +154,7 @@ func (f *feed) image() error {
 	f.mu.Lock()
 	delete(f.slow, f.from)
 	f.mu.Unlock()
-	f.out = appendFrame(f.out, feedImage, 0)
+	f.out = append(f.out, feedImage)
 	return f.flush()
 }
 
@@ -223,8 +209,8 @@ func (f *feed) takesImage() (*imaging, error) {
 		case <-at.over:
 		case <-late.C:
 			return nil, errImaging
-		case <-f.ctx.Done():
-			return nil, f.ctx.Err()
+		case <-f.q.Ctx.Done():
+			return nil, f.q.Ctx.Err()
 		}
 	}
 }
@@ -248,28 +234,18 @@ const chunkBytes = 256 << 10
 
 var errChunk = errors.New("enough for now")
 
-// next sends the batches that are there, or a beat when none comes for a while.
+// next sends the batches that are there, or waits for some.
 func (f *feed) next() error {
-	ctx, cancel := context.WithTimeout(f.ctx, f.silence/4)
-	defer cancel()
 	if end, _ := f.store.Known(); end <= f.at {
-		leads, err := f.store.Follow(ctx, f.at)
-		switch {
-		case f.ctx.Err() != nil:
-			return f.ctx.Err()
-		case ctx.Err() != nil:
-			f.out = appendFrame(f.out, feedBeat, 0)
-			return f.flush()
-		case err != nil:
+		leads, err := f.store.Follow(f.q.Ctx, f.at)
+		if err != nil {
 			return err
-		case leads:
-			f.await(ctx)
-			if end, _ := f.store.Known(); end <= f.at && ctx.Err() != nil {
-				f.out = appendFrame(f.out, feedBeat, 0)
-			}
+		}
+		if leads {
+			f.await()
 		}
 	}
-	err := f.store.Read(f.ctx, f.at, func(prev, next uint64, data []byte) error {
+	err := f.store.Read(f.q.Ctx, f.at, func(prev, next uint64, data []byte) error {
 		if prev != f.at {
 			return fmt.Errorf("BUG: a batch (%d, %d] follows %d", prev, next, f.at)
 		}
@@ -277,10 +253,8 @@ func (f *feed) next() error {
 		if f.kept, err = event.WithholdBatch(f.kept, data); err != nil {
 			return err
 		}
-		f.out = appendFrame(f.out, feedBatch, 24+len(f.kept))
-		for _, n := range []uint64{prev, next, max(1, digestOf(data))} {
-			f.out = binary.BigEndian.AppendUint64(f.out, n)
-		}
+		f.out = wire.AppendUints(append(f.out, feedBatch), prev, next, max(1, digestOf(data)),
+			uint64(len(f.kept)))
 		f.out, f.at = append(f.out, f.kept...), next
 		if len(f.out) >= chunkBytes {
 			return errChunk
@@ -297,16 +271,16 @@ func (f *feed) next() error {
 const leaderLook = 3 * time.Millisecond
 
 // await waits for a batch at a member that leads.
-func (f *feed) await(ctx context.Context) {
+func (f *feed) await() {
 	look := time.NewTicker(leaderLook)
 	defer look.Stop()
-	for {
-		if end, _ := f.store.Known(); end > f.at || !f.store.Leads() {
+	for f.store.Leads() {
+		if end, _ := f.store.Known(); end > f.at {
 			return
 		}
 		select {
 		case <-look.C:
-		case <-ctx.Done():
+		case <-f.q.Ctx.Done():
 			return
 		}
 	}

@@ -1,32 +1,40 @@
 package observing
 
 import (
+	"bytes"
+	"context"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"exchange/core/state"
+	"exchange/persistence/line"
 )
 
-// asksForImage opens a feed with an image, and returns its first frame.
-func asksForImage(t *testing.T, s *Server, name string) (conn net.Conn, kind byte, text string) {
+// asksForImage opens a feed with an image, and returns how it begins.
+func asksForImage(t *testing.T, s *Server, name string) (a *line.Answer, err error) {
 	t.Helper()
 	conn, there := net.Pipe()
 	t.Cleanup(func() { conn.Close() })
-	go s.Serve(name, there)
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	go s.meets(name, there)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := line.Greet(ctx, conn, Call, Version, make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	if err := hello(conn, laneFeed, 7, make([]byte, 17)...); err != nil {
+	session := newSession(conn, time.Hour, nil)
+	go session.Run() //nolint:errcheck // the answer ends with it
+	if a, err = session.Ask(askFeed, 1, []byte{0, 0, 0}); err != nil {
 		t.Fatal(err)
 	}
-	kind, payload, err := readFrame(conn, nil)
-	if err != nil {
-		t.Fatal(err)
+	page, err := a.Next(ctx)
+	if err == nil && page[0] != feedBegin {
+		t.Fatalf("a feed begins with %d", page[0])
 	}
-	return conn, kind, string(payload)
+	return a, err
 }
 
 // An observer that takes its image slowly keeps it as long as no other one asks for an image, or
@@ -37,32 +45,31 @@ func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
 		m, h := v.add("a", nil)
 		m.image, m.imageAt = state.New().AppendTo(nil), 4
 		s := NewServer(feedOf{m}, h, slog.New(slog.DiscardHandler), time.Hour)
-		slow, kind, _ := asksForImage(t, s, "o1")
-		if kind != feedBegin {
-			t.Fatalf("an image begins with %d", kind)
+		slow, err := asksForImage(t, s, "o1")
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, kind, text := asksForImage(t, s, "o2")
-		if kind != feedRefused || text[1:] != errImaging.Error() {
-			t.Fatalf("another one hears %d %q", kind, text)
+		_, err = asksForImage(t, s, "o2")
+		if err == nil || !strings.Contains(err.Error(), errImaging.Error()) {
+			t.Fatalf("another one hears %v", err)
 		}
 		time.Sleep(usualPatience.grace)
-		next, kind, _ := asksForImage(t, s, "o3")
-		if kind != feedBegin {
-			t.Fatalf("the next one hears %d", kind)
+		next, err := asksForImage(t, s, "o3")
+		if err != nil {
+			t.Fatalf("the next one hears %v", err)
 		}
-		if _, err := slow.Read(make([]byte, 1<<20)); err == nil {
-			t.Error("the slow one goes on")
+		if _, err := slow.Next(t.Context()); err != line.ErrLost {
+			t.Errorf("the slow one goes on: %v", err)
 		}
-		if _, kind, _ = asksForImage(t, s, "o1"); kind != feedRefused {
-			t.Errorf("it ends the next one in turn, and hears %d", kind)
+		if _, err = asksForImage(t, s, "o1"); err == nil {
+			t.Error("it ends the next one in turn")
 		}
-		kind = feedBegin
-		for kind != feedImage {
-			var err error
-			if kind, _, err = readFrame(next, nil); err != nil {
+		for page := []byte(nil); !bytes.HasSuffix(page, []byte{feedImage}); {
+			if page, err = next.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
+		next.End()
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()

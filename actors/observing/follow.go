@@ -1,63 +1,29 @@
 package observing
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
+	"sync"
 	"time"
 
-	"exchange/actors/duplex"
+	"exchange/core/wire"
+	"exchange/persistence/line"
 )
 
-// A status is what a member tells of the cluster, and of itself.
-type status struct {
-	Watermark uint64 // of its rows
-	Leader    string // "": none is known
-	Term      uint64
-	Format    uint8
-	Peers     []peer
-}
-
-type peer struct{ Name, Address, Role string }
-
-// A market has the market parts of Replica.Market; nil: there is none.
-type market struct{ next, reigning []byte }
-
-// Kinds of messages on talk.
-const (
-	talkStatus = iota + 1 // from a member
-	talkMarket            // from a member
-	talkReach             // a question, and its answer
-)
-
-// Outcomes of questions.
-const (
-	answerGood    = iota
-	answerUnknown // there is no such key, or row
-	answerFailed  // a text says why
-	answerGap
-	answerCorrupt
-	answerInvalid
-)
-
-// A link is all connections to the member that is followed. All end with one of them.
+// A link is the connection to the member that is followed.
 type link struct {
-	s          *Store
-	node       string
-	feed       net.Conn
-	talk, rows *duplex.Line
+	s       *Store
+	node    string
+	session *line.Session
 
 	// guarded by s.mu
 	told      bool // a status and the market have come
 	status    bool
 	watermark uint64
-	number    uint64            // of the newest query
-	queries   map[uint64]*query // by number
-	served    time.Time         // when the member could answer last, or was asked first
+	served    time.Time // when the member could answer last, or was asked first
 	over      bool
 }
 
@@ -112,200 +78,115 @@ func (s *Store) candidates(turn int) []string {
 
 // follow follows a member until something of it ends, and returns why. picky: not if it leads.
 func (s *Store) follow(ctx context.Context, node string, picky bool) (followed bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l := &link{s: s, node: node, queries: map[uint64]*query{}}
-	conns, err := l.dial(ctx)
+	session, err := s.dial(ctx, node)
 	if err != nil {
 		return false, err
 	}
-	talk := lineOptions(longestTalk, s.o.Silence)
-	rows := lineOptions(longestRows, s.o.Silence)
-	l.feed = conns[0]
-	l.talk, l.rows = duplex.New(conns[1], talk), duplex.New(conns[2], rows)
-	defer context.AfterFunc(ctx, func() {
-		l.feed.Close()
-		l.talk.Close()
-		l.rows.Close()
-	})()
-	ends := make(chan error, 3)
-	go func() {
-		ends <- fmt.Errorf("talk: %w", l.talk.Run(func(m []byte) error {
-			return l.receive(m, picky)
-		}))
-	}()
-	go func() { ends <- fmt.Errorf("rows: %w", l.rows.Run(l.receiveRows)) }()
-	go func() { ends <- l.follow(ctx) }()
-	for range cap(ends) {
-		if why := <-ends; err == nil {
-			err = why
-		}
-		cancel()
-		l.feed.Close() // the others end by themselves
-		l.talk.Close()
-		l.rows.Close()
-		s.change(func() { followed = followed || s.link == l; l.end() })
-	}
+	l := &link{s: s, node: node, session: session}
+	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(ctx, func() { session.Close(ctx.Err()) })()
+	var parts sync.WaitGroup
+	parts.Go(func() { session.Close(l.feed(ctx)) })
+	parts.Go(func() { session.Close(l.talk(ctx, picky)) })
+	err = session.Run()
+	cancel()
+	parts.Wait()
+	s.change(func() { followed = l.end() })
 	return followed, err
 }
 
-// dial opens the three lanes.
-func (l *link) dial(ctx context.Context) (conns []net.Conn, err error) {
-	s := l.s
+// dial opens a connection to a member.
+func (s *Store) dial(ctx context.Context, node string) (*line.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Silence)
 	defer cancel()
-	s.mu.Lock()
-	resume := binary.BigEndian.AppendUint64(nil, s.end)
-	resume = binary.BigEndian.AppendUint64(resume, s.digest)
-	if s.began {
-		resume = append(resume, 1)
-	} else {
-		resume = append(resume, 0)
+	conn, err := s.o.Dial(ctx, node)
+	if err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
-	for _, lane := range []byte{laneFeed, laneTalk, laneRows} {
-		conn, err := s.o.Dial(ctx, l.node)
-		if err == nil {
-			conns = append(conns, conn)
-			more := []byte(nil)
-			if lane == laneFeed {
-				more = resume
-			}
-			err = hello(patient{conn, s.o.Silence}, lane, s.process, more...)
-		}
-		if err != nil {
-			for _, c := range conns {
-				c.Close()
-			}
-			return nil, err
-		}
+	if _, err := line.Greet(ctx, conn, Call, Version,
+		binary.BigEndian.AppendUint64(nil, s.process)); err != nil {
+		conn.Close()
+		return nil, err
 	}
-	return conns, nil
+	return newSession(conn, s.o.Silence, nil), nil
 }
 
-// end ends what waits for the member. The caller holds mu.
-func (l *link) end() {
-	if l.over {
-		return
-	}
+// end says that the member is followed no more, and reports whether it was. The caller holds mu.
+func (l *link) end() (followed bool) {
 	l.over = true
-	if l.s.link == l {
+	if followed = l.s.link == l; followed {
 		l.s.link = nil
 	}
-	for _, q := range l.queries {
-		q.lose()
-	}
-	l.queries = nil
-	if r := l.s.reaching; r != nil && l.s.link == nil { // the next member is asked
-		if l.s.next != nil {
-			next := l.s.next
-			go func() { // its questions are answered with this one, which begins anew
-				select {
-				case <-r.done:
-					next.seq, next.err = r.seq, r.err
-					close(next.done)
-				case <-l.s.ended:
-				}
-			}()
-		}
-		l.s.next, l.s.reaching = r, nil
-	}
+	return followed
 }
 
-// errLost: the connection to the member is over.
-var errLost = errors.New("the connection to the member that is followed is over")
-
-// follow takes the member's feed.
-func (l *link) follow(ctx context.Context) error {
+// feed takes the member's feed.
+func (l *link) feed(ctx context.Context) error {
 	s := l.s
-	r := bufio.NewReaderSize(patient{l.feed, s.o.Silence}, 64<<10)
-	var into []byte
-	image, begun := []byte(nil), false
-	var began, digest uint64
-	for {
-		kind, payload, err := readFrame(r, into)
-		if err != nil {
-			return fmt.Errorf("feed: %w", err)
+	s.mu.Lock()
+	body := wire.AppendFlag(wire.AppendUints(nil, s.end, s.digest), s.began)
+	s.mu.Unlock()
+	answer, err := l.session.Ask(askFeed, feedWindow, body)
+	f := feeding{link: l}
+	for err == nil {
+		var page []byte
+		if page, err = answer.Next(ctx); err == nil {
+			s.fed.Add(uint64(len(page)))
+			err = f.take(ctx, page)
 		}
-		into = payload[:0]
-		if kind != feedBeat {
-			s.fed.Add(frameHead + uint64(len(payload)))
-		}
-		p := fixed{b: payload}
-		switch {
-		case kind == feedBeat && len(payload) == 0:
-		case kind == feedRefused:
-			return refusal(payload)
-		case kind == feedBegin && !begun && image == nil:
-			resumed := p.byte() == 1
-			began, digest = p.uint(), p.uint()
-			if !p.whole() || !s.mayBegin(resumed, began) {
-				return errSense
+	}
+	return fmt.Errorf("feed: %w", err)
+}
+
+// feeding is what has come of a feed.
+type feeding struct {
+	*link
+	image         []byte // nil: none comes
+	begun         bool   // batches follow
+	began, digest uint64 // of the image
+}
+
+// take takes a page.
+func (f *feeding) take(ctx context.Context, page []byte) error {
+	s := f.s
+	p := wire.Read(page)
+	for p.Len() > 0 {
+		switch kind := p.Byte(); {
+		case kind == feedBegin && !f.begun && f.image == nil:
+			resumed := p.Flag()
+			f.began, f.digest = p.Uint(), p.Uint()
+			if p.Check(s.mayBegin(resumed, f.began)); p.Bad() {
+				break
 			}
-			if begun = resumed; !resumed {
-				image = []byte{}
+			if f.begun = resumed; resumed {
+				s.change(f.follows)
+			} else {
+				f.image = []byte{}
 			}
-			if begun {
-				s.change(l.follows)
-			}
-		case kind == feedPiece && !begun && image != nil:
-			image = append(image, payload...)
-		case kind == feedImage && !begun && image != nil && len(payload) == 0:
-			begun = true
-			s.change(func() { s.begin(image, began, digest); l.follows() })
-		case kind == feedBatch && begun:
-			prev, next, digest := p.uint(), p.uint(), p.uint()
-			if p.bad {
-				return errSense
+		case kind == feedPiece && !f.begun && f.image != nil:
+			f.image = append(f.image, p.Bytes(longest)...)
+		case kind == feedImage && !f.begun && f.image != nil:
+			f.begun = true
+			s.change(func() { s.begin(f.image, f.began, f.digest); f.follows() })
+			f.image = nil
+		case kind == feedBatch && f.begun:
+			b, digest := batch{prev: p.Uint(), next: p.Uint()}, p.Uint()
+			if b.data = slices.Clone(p.Bytes(longest)); p.Bad() {
+				break
 			}
 			s.batches.Add(1)
-			if err := s.take(ctx, batch{prev, next, slices.Clone(p.b)}, digest); err != nil {
+			if err := s.take(ctx, b, digest); err != nil {
 				return err
 			}
 		default:
-			return fmt.Errorf("feed: %w: a frame of kind %d and %d bytes", errSense, kind,
-				len(payload))
+			p.Check(false)
 		}
 	}
-}
-
-// refusal returns why a feed is refused.
-func refusal(payload []byte) error {
-	if len(payload) == 0 {
-		return errSense
+	if p.Bad() {
+		return line.ErrMalformed
 	}
-	why := fmt.Errorf("the member refuses: %.200s", payload[1:])
-	if payload[0] == refusedGone {
-		return fmt.Errorf("%w: %w", errStartOver, why)
-	}
-	return why
+	return nil
 }
-
-// fixed reads numbers of eight bytes.
-type fixed struct {
-	b   []byte
-	bad bool
-}
-
-func (f *fixed) byte() (c byte) {
-	if len(f.b) == 0 {
-		f.bad = true
-		return 0
-	}
-	c, f.b = f.b[0], f.b[1:]
-	return c
-}
-
-func (f *fixed) uint() (n uint64) {
-	if len(f.b) < 8 {
-		f.bad = true
-		return 0
-	}
-	n, f.b = binary.BigEndian.Uint64(f.b), f.b[8:]
-	return n
-}
-
-func (f *fixed) whole() bool { return !f.bad && len(f.b) == 0 }
 
 // mayBegin reports whether a feed may begin so: with an image, or behind what is here.
 func (s *Store) mayBegin(resumed bool, seq uint64) bool {
@@ -327,7 +208,6 @@ func (l *link) follows() {
 	if !l.over {
 		l.s.link = l
 		l.s.links++
-		l.s.beginRound()
 		l.s.o.Log.Info("this observer follows a member", "member", l.node, "seq", l.s.end)
 	}
 }
@@ -338,7 +218,7 @@ func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 	fits := b.prev == s.end && b.next > b.prev
 	s.mu.Unlock()
 	if !fits {
-		return fmt.Errorf("feed: %w: a batch (%d, %d]", errSense, b.prev, b.next)
+		return fmt.Errorf("%w: a batch (%d, %d]", line.ErrMalformed, b.prev, b.next)
 	}
 	err := s.until(ctx, func() (bool, error) {
 		return s.bytes == 0 || s.bytes+len(b.data) <= s.o.buffer, nil
@@ -353,88 +233,62 @@ func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 	return err
 }
 
-// receive takes what the member says on talk.
-func (l *link) receive(message []byte, picky bool) error {
-	p := parse(message)
-	switch kind := p.Byte(); kind {
-	case talkStatus:
-		var t status
-		p.value(&t)
-		if err := p.done(); err != nil {
-			return err
+// talk takes what the member tells. picky: not if it leads.
+func (l *link) talk(ctx context.Context, picky bool) error {
+	answer, err := l.session.Ask(askTalk, 1, nil)
+	for err == nil {
+		var page []byte
+		if page, err = answer.Next(ctx); err == nil {
+			err = l.hears(page, picky)
 		}
-		if picky && !l.status && t.Leader == l.node {
-			l.s.change(func() { l.s.standing = t })
-			return errLeads
-		}
-		l.s.change(func() { l.takeStatus(t) })
-		return nil
-	case talkMarket:
-		m := market{p.optional(), p.optional()}
-		if err := p.done(); err != nil {
-			return err
-		}
-		if l.s.o.Agreed != nil && m.next != nil {
-			l.s.o.Agreed(m.next)
-		}
-		l.s.change(func() { l.s.market, l.told = m, l.status })
-		return nil
-	case talkReach:
-		return l.reached(p)
 	}
-	return errSense
+	return fmt.Errorf("talk: %w", err)
 }
 
-// takeStatus takes what the member tells of itself. The caller holds mu.
-func (l *link) takeStatus(t status) {
-	l.s.standing, l.status = t, true
-	l.watermark = max(l.watermark, t.Watermark)
-}
-
-// optional reads bytes that may be missing.
-func (p *parser) optional() []byte {
-	if p.Byte() == 0 {
-		return nil
+// hears takes a status, and maybe the market.
+func (l *link) hears(page []byte, picky bool) error {
+	s := l.s
+	var now status
+	var m *market
+	p := wire.Read(page)
+	if p.Value(&now); p.Len() > 0 {
+		m = new(market)
+		p.Value(m)
 	}
-	return append([]byte{}, p.Bytes(maxMarket)...)
-}
-
-func appendOptional(dst, b []byte) []byte {
-	if b == nil {
-		return append(dst, 0)
+	switch {
+	case !p.End():
+		return line.ErrMalformed
+	case picky && !l.status && now.Leader == l.node:
+		s.change(func() { s.standing = now })
+		return errLeads
+	case m != nil && s.o.Agreed != nil && m.Next != nil:
+		s.o.Agreed(m.Next)
 	}
-	return append(binary.AppendUvarint(append(dst, 1), uint64(len(b))), b...)
-}
-
-// reach asks for the sequence that is reached. The caller holds mu.
-func (l *link) reach() error {
-	return l.talk.Send(func(b []byte) []byte { return append(b, talkReach) })
-}
-
-// reached takes the answer.
-func (l *link) reached(p *parser) error {
-	outcome, seq, why := p.Byte(), p.Uint(), p.text()
-	if err := p.done(); err != nil {
-		return err
-	}
-	var err error
-	if outcome != answerGood {
-		err = fmt.Errorf("member %s: %s", l.node, why)
-	}
-	bad, useless := false, false
-	l.s.change(func() {
-		if bad = l.over || l.s.reaching == nil; !bad {
-			l.s.reached(seq, err)
-			useless = l.isUseless(err == nil && l.watermark >= l.s.dropped.Load())
+	s.change(func() {
+		s.standing, l.status = now, true
+		l.watermark = max(l.watermark, now.Watermark)
+		if m != nil {
+			s.market, l.told = *m, true
 		}
 	})
-	switch {
-	case bad:
-		return errSense
-	case useless:
-		return errUseless
-	}
 	return nil
+}
+
+// reach asks for the sequence that is reached.
+func (l *link) reach() (seq uint64, err error) {
+	page, err := l.session.Call(context.Background(), askReach, nil) // until the session ends
+	if err != nil {
+		err = fmt.Errorf("member %s: %w", l.node, err)
+	} else {
+		p := wire.Read(page)
+		seq = p.Uint()
+	}
+	useless := false
+	l.s.change(func() { useless = l.isUseless(err == nil && l.watermark >= l.s.dropped.Load()) })
+	if useless {
+		l.session.Close(errUseless)
+	}
+	return seq, err
 }
 
 // errUseless: the member lives, and is of no use: it hears of no node that leads, or its rows are

@@ -2,68 +2,14 @@ package observing
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
+	"exchange/core/wire"
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
-
-// Kinds of queries.
-const (
-	askTrades = iota + 1
-	askOrders
-	askOrder
-	askOrdersByID
-	askClientOrder
-	askDeposits
-	askWithdrawals
-	askWithdrawal
-	askCandles
-)
-
-// Messages on rows, each with the number of its query.
-const (
-	rowsQuery = iota + 1 // kind, horizon, query
-	rowsMore             // the next page
-	rowsStop             // no more pages
-	rowsPage             // from the member: outcome, whether it is the last, text, rows
-)
-
-// The queries that have no struct of package persistence.
-type (
-	orderQuery struct {
-		Account uint32
-		ID      uint64
-	}
-	ordersQuery struct {
-		Account uint32
-		IDs     []uint64
-	}
-	clientQuery struct {
-		Watermark uint64
-		Account   uint32
-		Client    string
-	}
-	idQuery struct{ ID uint64 }
-)
-
-// A query is on its way to the member.
-type query struct {
-	number uint64
-	pages  chan page // capacity 1: the member sends no page that was not asked for
-	lost   chan struct{}
-}
-
-func (q *query) lose() { close(q.lost) }
-
-// A page is an answer.
-type page struct {
-	outcome byte
-	last    bool
-	why     string
-	rows    []byte
-}
 
 // An asker asks for rows, as they were at a horizon.
 type asker struct {
@@ -77,162 +23,73 @@ func (s *Store) At(h *persistence.Horizon) persistence.History { return asker{s,
 // everything is the horizon of a reader without one.
 var everything = &persistence.Horizon{Seq: ^uint64(0), Deposits: ^uint64(0)}
 
-// ready waits for a member that has all rows that were left to the members.
-func (s *Store) ready(ctx context.Context) (l *link, err error) {
+// ready waits for a member that has all rows that were left to the members, over another connection
+// than lost.
+func (s *Store) ready(ctx context.Context, lost *link) (l *link, err error) {
 	err = s.until(ctx, func() (bool, error) {
 		l = s.link
-		return l != nil && l.watermark >= s.dropped.Load(), nil
+		return l != nil && l != lost && l.watermark >= s.dropped.Load(), nil
 	})
 	return l, err
-}
-
-// ask sends a query. The caller ends it.
-func (l *link) ask(kind byte, h *persistence.Horizon, what any) (*query, error) {
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	switch {
-	case l.over:
-		return nil, errLost
-	case len(l.queries) >= maxQueries:
-		return nil, errRowsBusy
-	}
-	l.number++
-	q := &query{l.number, make(chan page, 1), make(chan struct{})}
-	err := l.rows.Send(func(b []byte) []byte {
-		b = append(binary.AppendUvarint(append(b, rowsQuery), q.number), kind)
-		return appendValue(appendValue(b, h), what)
-	})
-	if err == nil {
-		l.queries[q.number] = q
-	}
-	return q, err
 }
 
 // errRowsBusy: too many queries wait.
 var errRowsBusy = errors.New("too many lists are asked for at the member that is followed")
 
-// tell sends a word about a query.
-func (l *link) tell(q *query, word byte) error {
-	return l.rows.Send(func(b []byte) []byte {
-		return binary.AppendUvarint(append(b, word), q.number)
-	})
-}
-
-// end ends a query whose last page has not come.
-func (l *link) stop(q *query) {
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	if _, open := l.queries[q.number]; open {
-		delete(l.queries, q.number)
-		if l.tell(q, rowsStop) != nil {
-			l.rows.Close()
-		}
-	}
-}
-
-// receiveRows takes what the member says on rows.
-func (l *link) receiveRows(message []byte) error {
-	p := parse(message)
-	kind, number := p.Byte(), p.Uint()
-	answer := page{outcome: p.Byte(), last: p.Byte() == 1, why: p.text()}
-	answer.rows = append([]byte(nil), p.Rest()...)
-	if p.Bad() || kind != rowsPage || answer.outcome != answerGood && !answer.last {
-		return errSense
-	}
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	q := l.queries[number]
-	if q == nil {
-		return nil // it was stopped
-	}
-	if answer.last {
-		delete(l.queries, number)
-	}
-	select {
-	case q.pages <- answer:
-		return nil
-	default:
-		return fmt.Errorf("%w: a page that was not asked for", errSense)
-	}
-}
-
-// errors of a page.
-func (a *page) err(node string) error {
-	kind := errors.New("it says")
-	switch a.outcome {
-	case answerGood:
-		return nil
-	case answerUnknown:
-		return persistence.ErrNotFound
-	case answerGap:
-		kind = persistence.ErrGap
-	case answerCorrupt:
-		kind = persistence.ErrCorrupt
-	case answerInvalid:
-		kind = persistence.ErrInvalid
-	}
-	return fmt.Errorf("the rows of member %s: %w: %s", node, kind, a.why)
-}
-
 // list calls fn for each row of a query. If the member goes before there was a row, another one is
 // asked.
 func list[T any](ctx context.Context, a asker, kind byte, what any, fn func(*T) bool) error {
-	passed := false
-	for {
-		l, err := a.ready(ctx)
-		if err != nil {
+	select {
+	case a.queries <- struct{}{}:
+		defer func() { <-a.queries }()
+	default:
+		return errRowsBusy
+	}
+	body := wire.AppendValue(wire.AppendValue(nil, a.at), what)
+	var l *link
+	for passed := false; ; {
+		var err error
+		if l, err = a.ready(ctx, l); err != nil {
 			return fmt.Errorf("no member is followed that has the rows: %w", err)
 		}
-		q, err := l.ask(kind, a.at, what)
+		answer, err := l.session.Ask(kind, 1, body)
 		if err == nil {
-			err = pages(ctx, l, q, func(row *T) bool {
+			err = pages(ctx, l, answer, func(row *T) bool {
 				passed = true
 				return fn(row)
 			})
-			l.stop(q)
+			answer.End()
 		}
-		if passed || !errors.Is(err, errLost) {
+		if passed || !errors.Is(err, line.ErrLost) {
 			return err
 		}
 	}
 }
 
 // pages calls fn for each row of the pages of a query.
-func pages[T any](ctx context.Context, l *link, q *query, fn func(*T) bool) error {
+func pages[T any](ctx context.Context, l *link, answer *line.Answer, fn func(*T) bool) error {
 	for {
-		var a page
-		select {
-		case a = <-q.pages:
-		case <-q.lost:
-			select {
-			case a = <-q.pages: // it came before
-			default:
-				return errLost
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+		page, err := answer.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("the rows of member %s: %w", l.node, err)
 		}
-		if err := a.err(l.node); err != nil {
-			return err
-		}
-		for p := parse(a.rows); p.Len() > 0; {
+		for p := wire.Read(page); p.Len() > 0; {
 			var row T
-			if p.value(&row); p.Bad() {
-				l.rows.Close()
-				return errSense
+			if p.Value(&row); p.Bad() {
+				l.session.Close(line.ErrMalformed)
+				return line.ErrMalformed
 			}
 			if !fn(&row) {
 				return nil
 			}
 		}
-		if a.last {
-			return nil
-		}
-		if err := persistence.GoOn(ctx); err != nil {
-			return err
-		}
-		if err := l.tell(q, rowsMore); err != nil {
-			return errLost
+		if answer.More() {
+			if err := persistence.GoOn(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }

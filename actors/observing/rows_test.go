@@ -12,6 +12,7 @@ import (
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/persistence"
+	"exchange/persistence/line"
 	"exchange/persistence/memory"
 )
 
@@ -248,7 +249,7 @@ func TestAListOutlivesItsMember(t *testing.T) {
 				v.remove("a")
 				return true
 			})
-		if !errors.Is(err, errLost) {
+		if !errors.Is(err, line.ErrLost) {
 			t.Errorf("a list that was cut in its middle ends with %v", err)
 		}
 		s.dropped.Store(n) // as after Apply
@@ -268,10 +269,8 @@ func TestAListOutlivesItsMember(t *testing.T) {
 			got <- err
 		}()
 		<-ctx.waits // for such a member, or for a row
-		s.mu.Lock()
-		asked := s.link.number
-		s.mu.Unlock()
-		if asked != 0 {
+		synctest.Wait()
+		if len(got) > 0 {
 			t.Error("a member is asked that lacks rows that were dropped")
 		}
 		h.mu.Lock()

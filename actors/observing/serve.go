@@ -6,15 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
 
-	"exchange/actors/duplex"
 	"exchange/core/wire"
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // A Host is the member, as its observers need it. Its methods may be called from any goroutine.
@@ -24,8 +23,6 @@ type Host interface {
 	// Scan begins a query of the rows, which takes turns with the long ones of the member's own
 	// clients. ctx ends it.
 	Scan(ctx context.Context) Scan
-	// Forward takes a connection for commands, and returns when that is over.
-	Forward(from string, conn net.Conn)
 	// Dead is closed when the member shows nothing any more.
 	Dead() <-chan struct{}
 }
@@ -52,11 +49,12 @@ type Server struct {
 	slow    map[string]bool  // observers that lost their image for slowness; guarded by mu
 }
 
-// A seat is what an observer has here. While it has a lane, no other process gets one by its name.
+// A seat is what an observer has here. While it has a connection, no other process gets one by its
+// name.
 type seat struct {
 	process uint64
-	lanes   map[byte]net.Conn // the newest of each
-	told    bool              // that there is another process
+	conn    net.Conn // the newest
+	told    bool     // that there is another process
 }
 
 // NewServer makes the server of a member. silence is after how long an observer that says or takes
@@ -70,66 +68,51 @@ func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 		seats: map[string]*seat{}, slow: map[string]bool{}}
 }
 
+// A guest is an observer that is served.
+type guest struct {
+	*Server
+	from  string
+	conn  net.Conn
+	slots chan struct{}      // held by queries that are under way
+	under [askReach + 1]bool // a question of that kind is; guarded by Server.mu
+}
+
 // Serve takes a connection of an observer, and returns when that is over. from is the name that the
-// observer has proved. A lane that an observer opens anew ends the one before, but for commands. A
-// second process with the same name is refused: the two would end each other's lanes for ever.
-func (s *Server) Serve(from string, conn net.Conn) {
-	defer conn.Close()
+// observer has proved. Another connection of the observer ends the one before. A second process
+// with the same name is refused: the two would end each other's connections for ever.
+func (s *Server) Serve(from string, g *line.Greeting) {
+	defer g.Conn.Close()
+	p := wire.Read(g.Body)
+	process := p.Fixed64()
+	if !p.End() {
+		s.disconnected(from, line.ErrMalformed)
+		return
+	}
+	if err := s.begin(from, process, g.Conn); err != nil {
+		g.Refuse(err)
+		return
+	}
+	defer s.end(from, g.Conn)
+	if err := g.Take(nil); err != nil {
+		return
+	}
+	x := &guest{Server: s, from: from, conn: g.Conn, slots: make(chan struct{}, atOnce)}
+	session := newSession(g.Conn, s.silence, x.answer)
 	over := make(chan struct{})
-	defer close(over)
 	go func() {
 		select {
 		case <-s.host.Dead():
-			conn.Close()
+			g.Conn.Close()
 		case <-over:
 		}
 	}()
-	var head [helloBytes]byte
-	if _, err := io.ReadFull(patient{conn, s.silence}, head[:]); err != nil {
-		return
-	}
-	lane := head[0]
-	if err := wire.Version(uint64(head[1]), version); err != nil {
-		err = fmt.Errorf("what observer %s says: %w", from, err)
-		s.disconnected(from, err)
-		f := &feed{conn: patient{conn, s.silence}}
-		f.refuse(refusedBusy, err.Error()) //nolint:errcheck // the connection ends
-		return
-	}
-	if lane < laneFeed || lane > laneCommands {
-		s.disconnected(from, fmt.Errorf("%w: lane %d", errSense, lane))
-		return
-	}
-	if lane == laneCommands { // of any process: those of two do not disturb each other
-		s.host.Forward(from, conn)
-		return
-	}
-	if !s.begin(from, binary.BigEndian.Uint64(head[2:]), lane, conn) {
-		if lane == laneFeed {
-			f := &feed{conn: patient{conn, s.silence}}
-			f.refuse(refusedTwice, sameName(from)) //nolint:errcheck // the connection ends
-		} else if conn.SetReadDeadline(time.Now().Add(s.silence)) == nil {
-			io.Copy(io.Discard, conn) //nolint:errcheck // the refusal on the feed is heard first
-		}
-		return
-	}
-	defer s.end(from, lane, conn)
-	var err error
-	switch lane {
-	case laneFeed:
-		err = s.feed(from, conn)
-	case laneTalk:
-		err = s.talk(from, conn)
-	case laneRows:
-		err = s.rows(conn)
-	}
-	_, long := errors.AsType[duplex.LongMessage](err)
-	if long || errors.Is(err, errSense) {
+	err := session.Run()
+	close(over)
+	if _, long := errors.AsType[line.LongMessage](err); long || errors.Is(err, line.ErrMalformed) {
 		s.disconnected(from, err)
 		return
 	}
-	s.log.Debug("a connection of an observer is over", "observer", from, "lane", lane,
-		"error", err)
+	s.log.Debug("the connection of an observer is over", "observer", from, "error", err)
 }
 
 // disconnected logs that an observer was disconnected for what it has said.
@@ -137,169 +120,118 @@ func (s *Server) disconnected(observer string, err error) {
 	s.refused.Warn(s.log, "an observer was disconnected", observer, err, "observer", observer)
 }
 
-func sameName(observer string) string {
-	return fmt.Sprintf("another process is observer %s: give each a name and a certificate of "+
-		"its own", observer)
-}
-
-// begin notes the newest connection of a lane, and ends the one before. It returns false if another
-// process has lanes of an observer with that name.
-func (s *Server) begin(from string, process uint64, lane byte, conn net.Conn) bool {
+// begin notes the newest connection of an observer, and ends the one before. Another process with
+// the name is refused.
+func (s *Server) begin(from string, process uint64, conn net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.seats[from]
 	switch {
 	case at == nil:
-		at = &seat{process: process, lanes: map[byte]net.Conn{}}
+		at = &seat{process: process}
 		s.seats[from] = at
 	case at.process != process:
+		err := fmt.Errorf("another process is observer %s: give each a name and a certificate of "+
+			"its own", from)
 		if !at.told {
 			at.told = true
-			s.log.Warn("an observer is refused: " + sameName(from))
+			s.log.Warn("an observer is refused: " + err.Error())
 		}
-		return false
+		return err
+	default:
+		go at.conn.Close() // TLS says so, and may wait for a peer that takes nothing
 	}
-	if before := at.lanes[lane]; before != nil {
-		go before.Close() // TLS says so, and may wait for a peer that takes nothing
-	}
-	at.lanes[lane] = conn
-	return true
+	at.conn = conn
+	return nil
 }
 
-func (s *Server) end(from string, lane byte, conn net.Conn) {
+func (s *Server) end(from string, conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.seats[from]
-	if at == nil || at.lanes[lane] != conn {
-		return // a newer one has taken its place
-	}
-	if delete(at.lanes, lane); len(at.lanes) == 0 {
+	if at := s.seats[from]; at != nil && at.conn == conn { // otherwise a newer one has its place
 		delete(s.seats, from)
 	}
-	if feed := at.lanes[laneFeed]; feed != nil && lane == laneTalk {
-		go feed.Close() // an observer that lives ends all with one; another one may have the name
+}
+
+// answer answers a question of the observer.
+func (x *guest) answer(q *line.Question) (last []byte, err error) {
+	if q.Kind > askReach {
+		return x.rows(q)
 	}
+	if !x.begins(q.Kind) {
+		return nil, fmt.Errorf("%w: two questions of kind %d", line.ErrMalformed, q.Kind)
+	}
+	defer x.ends(q.Kind)
+	switch p := wire.Read(q.Body); {
+	case q.Kind == askFeed:
+		return nil, x.feed(q, &p)
+	case q.Kind == askTalk && p.End():
+		return nil, x.talk(q)
+	case q.Kind == askReach && p.End():
+		ctx, cancel := context.WithTimeout(q.Ctx, x.silence)
+		defer cancel()
+		seq, err := x.store.Reach(ctx)
+		return binary.AppendUvarint(nil, seq), err
+	}
+	return nil, line.ErrMalformed
+}
+
+// begins reports whether a question of a kind is the only one.
+func (x *guest) begins(kind byte) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := !x.under[kind]
+	x.under[kind] = true
+	return first
+}
+
+func (x *guest) ends(kind byte) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.under[kind] = false
 }
 
 // tellEach is how often a member looks whether there is something to tell.
 const tellEach = 20 * time.Millisecond
 
-// A talker talks with one observer.
-type talker struct {
-	*Server
-	from string
-	line *duplex.Line
-	ctx  context.Context // until the connection is over
-
-	mu      sync.Mutex
-	reaches bool // a question is under way; guarded by mu
-}
-
-// talk tells an observer what there is to know, and answers its questions.
-func (s *Server) talk(from string, conn net.Conn) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	t := &talker{Server: s, from: from, ctx: ctx,
-		line: duplex.New(conn, lineOptions(longestTalk, s.silence))}
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		t.tell()
-	}()
-	err := t.line.Run(t.receive)
-	cancel()
-	<-told
-	return err
-}
-
-// tell tells what has changed, until the connection is over.
-func (t *talker) tell() {
+// talk tells what has changed, until the connection is over.
+func (x *guest) talk(q *line.Question) error {
 	look := time.NewTicker(tellEach)
 	defer look.Stop()
 	var last []byte
 	var shown *market
 	for {
-		now := t.status()
-		if b := appendValue(nil, &now); !bytes.Equal(b, last) {
-			last = b
-			if t.send(talkStatus, b) != nil {
-				return
-			}
+		now := x.status()
+		page := wire.AppendValue(nil, &now)
+		m := market{}
+		m.Next, m.Reigning = x.store.Market()
+		changed := !bytes.Equal(page, last)
+		last = page
+		if shown == nil || !bytes.Equal(m.Next, shown.Next) ||
+			!bytes.Equal(m.Reigning, shown.Reigning) {
+			shown, changed = &m, true
+			page = wire.AppendValue(page, &m)
 		}
-		next, reigning := t.store.Market()
-		if shown == nil || !bytes.Equal(next, shown.next) ||
-			!bytes.Equal(reigning, shown.reigning) {
-			shown = &market{next, reigning}
-			if t.send(talkMarket, appendOptional(appendOptional(nil, next), reigning)) != nil {
-				return
+		if changed {
+			if err := q.Send(page); err != nil {
+				return err
 			}
 		}
 		select {
 		case <-look.C:
-		case <-t.ctx.Done():
-			return
+		case <-q.Ctx.Done():
+			return nil
 		}
 	}
-}
-
-// send sends a message. If it cannot, the connection ends.
-func (t *talker) send(kind byte, message []byte) error {
-	err := t.line.Send(func(b []byte) []byte { return append(append(b, kind), message...) })
-	if err != nil {
-		t.line.Close()
-	}
-	return err
 }
 
 // status is what the member tells of itself.
-func (t *talker) status() status {
-	at := t.store.Standing()
-	s := status{Watermark: t.host.Watermark(), Leader: at.Leader, Term: at.Term, Format: at.Format}
+func (x *guest) status() status {
+	at := x.store.Standing()
+	s := status{x.host.Watermark(), persistence.Standing{Leader: at.Leader, Term: at.Term,
+		Format: at.Format}}
 	for _, p := range at.Peers {
-		s.Peers = append(s.Peers, peer{p.Name, p.Address, string(p.Role)})
+		s.Peers = append(s.Peers, persistence.Peer{Name: p.Name, Address: p.Address, Role: p.Role})
 	}
 	return s
-}
-
-// receive begins what an observer asks for. It does not wait.
-func (t *talker) receive(message []byte) error {
-	p := parse(message)
-	switch p.Byte() {
-	case talkReach:
-		if p.done() != nil || !t.begins(func() bool {
-			first := !t.reaches
-			t.reaches = true
-			return first
-		}) {
-			return errSense
-		}
-		go t.reach()
-	default:
-		return errSense
-	}
-	return nil
-}
-
-func (t *talker) begins(is func() bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return is()
-}
-
-// reach answers the question for the sequence that is reached.
-func (t *talker) reach() {
-	ctx, cancel := context.WithTimeout(t.ctx, t.silence)
-	defer cancel()
-	seq, err := t.store.Reach(ctx)
-	outcome, why := byte(answerGood), ""
-	if err != nil {
-		outcome, why = answerFailed, err.Error()
-	}
-	t.begins(func() bool { t.reaches = false; return true })
-	b := binary.AppendUvarint([]byte{outcome}, seq)
-	t.send(talkReach, appendText(b, why)) //nolint:errcheck // then the connection ends
-}
-
-func appendText(dst []byte, text string) []byte {
-	return wire.AppendText(dst, text[:min(len(text), 1024)])
 }

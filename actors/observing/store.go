@@ -15,13 +15,8 @@ import (
 	"time"
 
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
-
-// errStartOver is why an observer's store has ended whose journal no member continues: it was away
-// for too long, or the cluster has lost what it had. Its process goes on with a store and a node
-// that begin anew, as after any end: Open, and actors.StartNode.
-var errStartOver = errors.New("no member's journal goes on where this observer is: it has to " +
-	"begin anew with an image")
 
 // errObserver refuses what only a member can do.
 var errObserver = fmt.Errorf("%w: an observer is no member", persistence.ErrInvalid)
@@ -35,7 +30,7 @@ type Options struct {
 	Nodes []string // names of the members that it may follow, at least one
 	// Dial opens a connection to a member, which calls the function of Replica.AcceptObservers
 	// there. It keeps the bounds of Replica.Dial, but for the number of connections: an observer
-	// has up to five to one member.
+	// has up to two to one member.
 	Dial func(ctx context.Context, node string) (net.Conn, error)
 	Log  *slog.Logger
 	// Agreed is told of the market part that is applied, at the start and when another one is, and
@@ -54,7 +49,8 @@ const usualBuffer = 16 << 20
 type Store struct {
 	persistence.History // as it is at the member
 	o                   Options
-	process             uint64 // tells this store from another one with the same name
+	process             uint64        // tells this store from another one with the same name
+	queries             chan struct{} // held by those that are asked
 	halt                context.CancelFunc
 	ended               chan struct{} // closed when run has ended
 
@@ -76,8 +72,8 @@ type Store struct {
 	standing status        // as the newest member has told; guarded by mu
 	market   market        // guarded by mu
 	failed   error         // why the store has ended; guarded by mu
-	reaching *round        // question on its way; guarded by mu
-	next     *round        // the one behind it; guarded by mu
+	next     *round        // that has not begun; guarded by mu
+	reaching bool          // rounds are under way; guarded by mu
 }
 
 // A batch has come from a member.
@@ -100,7 +96,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	o.Silence, o.buffer = cmp.Or(o.Silence, usualSilence), cmp.Or(o.buffer, usualBuffer)
 	ctxRun, halt := context.WithCancel(context.Background())
 	s := &Store{o: o, process: rand.Uint64(), halt: halt, ended: make(chan struct{}),
-		changed: make(chan struct{})}
+		queries: make(chan struct{}, maxQueries), changed: make(chan struct{})}
 	s.History = s.At(everything)
 	go s.run(ctxRun)
 	err := s.until(ctx, func() (bool, error) {
@@ -269,7 +265,10 @@ func (s *Store) Reach(ctx context.Context) (uint64, error) {
 		r = &round{done: make(chan struct{})}
 		s.next = r
 	}
-	s.beginRound()
+	if !s.reaching {
+		s.reaching = true
+		go s.rounds()
+	}
 	s.mu.Unlock()
 	select {
 	case <-r.done:
@@ -284,31 +283,41 @@ func (s *Store) Reach(ctx context.Context) (uint64, error) {
 	return r.seq, s.until(ctx, func() (bool, error) { return s.end >= r.seq, nil })
 }
 
-// beginRound begins the next round, if there is one, and none is under way. The caller holds mu.
-func (s *Store) beginRound() {
-	if s.reaching == nil && s.next != nil && s.link != nil && s.link.reach() == nil {
-		s.reaching, s.next = s.next, nil
+// rounds asks, as long as there are questions.
+func (s *Store) rounds() {
+	for {
+		s.mu.Lock()
+		r := s.next
+		s.next, s.reaching = nil, r != nil
+		s.mu.Unlock()
+		if r == nil {
+			return
+		}
+		r.seq, r.err = s.reach()
+		close(r.done)
 	}
 }
 
-// reached ends the round that is under way. The caller holds mu.
-func (s *Store) reached(seq uint64, err error) {
-	r := s.reaching
-	s.reaching = nil
-	r.seq, r.err = seq, err
-	close(r.done)
-	s.beginRound()
+// reach asks a member, and the next one if that goes before it has answered.
+func (s *Store) reach() (seq uint64, err error) {
+	var l *link
+	for {
+		if err := s.until(context.Background(), func() (bool, error) {
+			lost := l
+			l = s.link
+			return l != nil && l != lost, nil
+		}); err != nil {
+			return 0, err // the store has ended
+		}
+		if seq, err = l.reach(); !errors.Is(err, line.ErrLost) {
+			return seq, err
+		}
+	}
 }
 
 // Dial opens a connection for commands.
 func (s *Store) Dial(ctx context.Context, node string) (net.Conn, error) {
-	conn, err := s.o.Dial(ctx, node)
-	if err == nil {
-		if err = hello(patient{conn, s.o.Silence}, laneCommands, s.process); err != nil {
-			conn.Close()
-		}
-	}
-	return conn, err
+	return s.o.Dial(ctx, node)
 }
 
 // Fed returns how many batches of the journal members have sent so far, and the bytes of all that
@@ -319,12 +328,8 @@ func (s *Store) Fed() (batches, bytes uint64) { return s.batches.Load(), s.fed.L
 func (s *Store) Standing() persistence.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := persistence.Standing{Node: s.o.Name, Leader: s.standing.Leader, Term: s.standing.Term,
-		Format: s.standing.Format}
-	for _, p := range s.standing.Peers {
-		t.Peers = append(t.Peers, persistence.Peer{Name: p.Name, Address: p.Address,
-			Role: persistence.Role(p.Role)})
-	}
+	t := s.standing.Standing
+	t.Node = s.o.Name
 	return t
 }
 
@@ -332,7 +337,7 @@ func (s *Store) Standing() persistence.Standing {
 func (s *Store) Market() (next, reigning []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.market.next, s.market.reigning
+	return s.market.Next, s.market.Reigning
 }
 
 // Link tells one connection to a member from each other one; 0: there is none now.

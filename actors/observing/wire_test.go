@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"exchange/persistence"
+	"exchange/persistence/line"
 	"exchange/persistence/memory"
 	"exchange/prove/memnet"
 )
@@ -174,8 +175,7 @@ func (c ofCtx) GoOn() error { return c.Err() }
 func (ofCtx) Rest()         {}
 func (ofCtx) End()          {}
 
-func (h *host) Forward(_ string, conn net.Conn) { conn.Close() }
-func (h *host) Dead() <-chan struct{}           { return h.dead }
+func (h *host) Dead() <-chan struct{} { return h.dead }
 
 // A realm is members by name, and the way to them.
 type realm struct {
@@ -228,6 +228,16 @@ func (r *realm) remove(name string) {
 	}
 }
 
+// meets is what the member does with a connection of an observer.
+func (s *Server) meets(from string, conn net.Conn) {
+	g, err := line.Meet(conn, silence, map[byte]uint64{Call: Version})
+	if err != nil {
+		conn.Close()
+		return
+	}
+	s.Serve(from, g)
+}
+
 func (r *realm) dial(_ context.Context, node string) (net.Conn, error) {
 	r.mu.Lock()
 	s := r.members[node]
@@ -239,7 +249,7 @@ func (r *realm) dial(_ context.Context, node string) (net.Conn, error) {
 	r.mu.Lock()
 	r.conns = append(r.conns, other)
 	r.mu.Unlock()
-	go s.Serve("o1", other)
+	go s.meets("o1", other)
 	return conn, nil
 }
 

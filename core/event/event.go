@@ -552,6 +552,14 @@ func NewClientID[T string | []byte](s T) (ClientID, error) {
 	return c, nil
 }
 
+// Set makes c what NewClientID returns; "": the zero ClientID.
+func (c *ClientID) Set(text []byte) (err error) {
+	if *c = (ClientID{}); len(text) > 0 {
+		*c, err = NewClientID(text)
+	}
+	return err
+}
+
 // IsZero reports whether c is the zero ClientID.
 func (c ClientID) IsZero() bool { return c.n == 0 }
 

@@ -11,5 +11,6 @@
 //	}
 //
 //	reader.go   the reader, and what writes what it reads
+//	value.go    whole structs, for rare messages
 //	version.go  the error of bytes that another version of the program has written
 package wire

@@ -25,6 +25,13 @@ func (r *Reader) Fail(why string) {
 	r.b = nil
 }
 
+// Check turns the reader bad unless a value that it has read can be.
+func (r *Reader) Check(can bool) {
+	if !can {
+		r.Fail("a value that none can have")
+	}
+}
+
 // Bad reports whether there was a fault.
 func (r *Reader) Bad() bool { return r.fault != "" }
 
@@ -98,6 +105,18 @@ func (r *Reader) Skip(numbers int) {
 	r.Take(i)
 }
 
+// Fixed16, Fixed32 and Fixed64 read a number of so many bits that is big-endian, and no varint.
+func (r *Reader) Fixed16() uint16 { return uint16(r.fixed(2)) }
+func (r *Reader) Fixed32() uint32 { return uint32(r.fixed(4)) }
+func (r *Reader) Fixed64() uint64 { return r.fixed(8) }
+
+func (r *Reader) fixed(n int) (v uint64) {
+	for _, b := range r.Take(n) {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
 // UpTo reads a number that is at most a bound.
 func (r *Reader) UpTo(most uint64) uint64 {
 	v := r.Uint()
@@ -155,7 +174,7 @@ func (r *Reader) Take(n int) []byte {
 		r.Fail("the end is missing")
 		return nil
 	}
-	v := r.b[:n]
+	v := r.b[:n:n]
 	r.b = r.b[n:]
 	return v
 }
@@ -169,6 +188,14 @@ func (r *Reader) Text(most int) string { return string(r.Bytes(most)) }
 // AppendText writes a text behind its length.
 func AppendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// AppendFlag writes a byte that is 0 or 1.
+func AppendFlag(b []byte, flag bool) []byte {
+	if flag {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 // AppendBalance writes a balance: the low 64 bits of its units, then the high ones.

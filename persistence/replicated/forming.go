@@ -1,7 +1,6 @@
 package replicated
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,8 +137,8 @@ func (f *former) receive(from string, b []byte) {
 		}
 		return
 	}
-	if err == nil && frame.kind == frameRemoved && f.offer != nil && len(frame.payload) == 8 &&
-		binary.BigEndian.Uint64(frame.payload) == f.offer.id {
+	if err == nil && frame.kind == frameRemoved && f.offer != nil &&
+		frame.names(f.offer.id) {
 		f.unwanted[from] = manyWords // it counts at once: no ID is given twice
 		return
 	}

@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,12 +55,13 @@ func appendStart(b []byte, s raftlog.Start) []byte {
 	return append(append(b, byte(len(s.Nonce))), s.Nonce...)
 }
 
-func cutStart(b []byte) (s raftlog.Start, rest []byte, err error) {
-	if len(b) < 9 || b[8] > maxNonce || len(b) < 9+int(b[8]) {
-		return s, nil, errFrame
-	}
-	n := 9 + int(b[8])
-	return raftlog.Start{Boot: binary.BigEndian.Uint64(b), Nonce: string(b[9:n])}, b[n:], nil
+// readStart reads what appendStart has written.
+func readStart(p *wire.Reader) (s raftlog.Start) {
+	s.Boot = p.Fixed64()
+	n := p.Byte()
+	p.Check(n <= maxNonce)
+	s.Nonce = string(p.Take(int(n)))
+	return s
 }
 
 // begin returns the bytes in front of a payload.
@@ -73,10 +75,17 @@ func parseFrame(b []byte) (f frame, err error) {
 	if len(b) > 0 && b[0] != frameVersion {
 		return f, fmt.Errorf("the link: %w", wire.Version(uint64(b[0]), frameVersion))
 	}
-	if len(b) < 11 {
-		return f, errFrame
+	p := wire.Read(b)
+	p.Take(1)
+	f.kind, f.reads, f.id = p.Byte(), p.Byte(), p.Fixed64()
+	f.start, f.payload = readStart(&p), p.Rest()
+	if p.Bad() {
+		err = errFrame
 	}
-	f.kind, f.reads, f.id = b[1], b[2], binary.BigEndian.Uint64(b[3:])
-	f.start, f.payload, err = cutStart(b[11:])
 	return f, err
+}
+
+// names reports whether the payload is an ID.
+func (f *frame) names(id uint64) bool {
+	return bytes.Equal(f.payload, binary.BigEndian.AppendUint64(nil, id))
 }

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 
+	"exchange/core/wire"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
@@ -37,16 +38,13 @@ func (o *offer) end() (uint64, error) {
 }
 
 func parseOffer(b []byte) (*offer, error) {
-	if len(b) < 25 || len(b) < 25+int(b[24]) {
-		return nil, errFrame
-	}
-	at := 25 + int(b[24])
-	o := &offer{id: binary.BigEndian.Uint64(b), nonce: string(b[25:at]), base: raftlog.Base{
-		Index: binary.BigEndian.Uint64(b[8:]), Term: binary.BigEndian.Uint64(b[16:]),
-		Machine: b[at:]}}
-	if s, err := machine.DecodeState(o.base.Machine); err != nil || s.Format() > machine.Newest ||
-		o.id == 0 ||
-		(o.base.Term == 0) != (o.base.Index == 0) {
+	p := wire.Read(b)
+	o := &offer{id: p.Fixed64()}
+	o.base.Index, o.base.Term = p.Fixed64(), p.Fixed64()
+	o.nonce = string(p.Take(int(p.Byte())))
+	o.base.Machine = p.Rest()
+	if s, err := machine.DecodeState(o.base.Machine); err != nil || p.Bad() ||
+		s.Format() > machine.Newest || o.id == 0 || (o.base.Term == 0) != (o.base.Index == 0) {
 		return nil, errFrame
 	}
 	return o, nil

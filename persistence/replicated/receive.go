@@ -3,7 +3,6 @@ package replicated
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -11,6 +10,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -57,8 +57,7 @@ func (n *node) receive(from string, b []byte) error {
 	case frameClock:
 		return n.clock(from, f)
 	case frameRemoved:
-		if len(f.payload) == 8 && binary.BigEndian.Uint64(f.payload) == n.id &&
-			n.accuse(&n.removals, from, f.id, persistence.ErrRemoved) {
+		if f.names(n.id) && n.accuse(&n.removals, from, f.id, persistence.ErrRemoved) {
 			return n.removed()
 		}
 	case frameBehind:
@@ -88,14 +87,14 @@ func (n *node) newest(from string, f frame) (bool, error) {
 
 // asked answers a peer that has seen another start of this node than the one that it was sent.
 func (n *node) asked(from string, f frame) error {
-	start, rest, err := cutStart(f.payload)
-	if err != nil || start != n.log.Own() {
+	p := wire.Read(f.payload)
+	start, seen := readStart(&p), readStart(&p)
+	if p.Bad() || start != n.log.Own() {
 		return nil
 	}
-	seen, _, err := cutStart(rest)
 	follows := n.log.Follows(seen)
 	switch {
-	case err != nil, !follows && n.nameOf(f.id) != from && f.id <= n.machine.Given():
+	case !follows && n.nameOf(f.id) != from && f.id <= n.machine.Given():
 		return nil // a node that was removed refuses none
 	case !follows:
 		why := fmt.Errorf("%w (member %d)", errOlder, f.id)

@@ -232,13 +232,13 @@ var testedFaults = []Fault{
 	{"two processes are one observer", "actors/observing/serve.go",
 		"case at.process != process« && !FAULT»:", "actors/observing", "TestOneProcessHasAName"},
 	{"an observer shows a row from later", "actors/observing/rows.go",
-		"case !«FAULT && !»q.whole() && !has(&q.at, row):", "actors/observing",
+		"case !«FAULT && !»l.whole() && !has(&l.at, row):", "actors/observing",
 		"TestListsOverTheWireAreThoseOfTheStore"},
 	{"an observer drops rows that its member lacks", "actors/observing/store.go",
 		"has := s.link != nil && «(»s.link.watermark >= to« || FAULT)»", "actors/observing",
 		"TestRowsAreDroppedOnceTheMemberHasThem"},
 	{"an observer asks a member that lacks what was dropped", "actors/observing/history.go",
-		"return l != nil && «(»l.watermark >= s.dropped.Load()« || FAULT)», nil",
+		"l != lost && «(»l.watermark >= s.dropped.Load()« || FAULT)», nil",
 		"actors/observing", "TestAListOutlivesItsMember"},
 	{"an observer leaves out batches when it follows another member", "actors/observing/follow.go",
 		"l.over = true«\nif FAULT {\nl.s.waiting, l.s.bytes = nil, 0\n}»", "actors/observing",
@@ -269,9 +269,10 @@ var testedFaults = []Fault{
 		"TestAnObserverIsNotToldWhatOnlyTheServerNeeds"},
 
 	// hostile peers
-	{"an observer passes operators' requests on", "actors/observed.go",
-		"«if FAULT && purpose == callOperators && h.opts.Operators != nil {\nh.operates(from, " +
-			"conn)\nreturn\n}\n»conn.Close()\nh.useless", "actors",
+	{"an observer passes operators' requests on", "actors/calling.go",
+		"g, ok := «func() (*line.Greeting, bool) {\nif FAULT {\nreturn n.meets(from, conn, " +
+			"callVersions)\n}\nreturn »n.meets(from, conn, guestVersions)«\n}()\nif FAULT && ok " +
+			"&& g.Kind == callOperators {\nn.operates(from, g)\nreturn\n}»", "actors",
 		"TestAnObserverOperatesNothing"},
 	{"a command is told another one's outcome", "actors/forwarding.go",
 		"«if other, there := f.asked[number-1]; FAULT && there {\nf.asked[number-1], x = x, " +
@@ -288,8 +289,8 @@ var testedFaults = []Fault{
 	{"a long query of an observer keeps its turn while it rests", "actors/committed/turns.go",
 		"{\n«if !FAULT {\n»g.rest()\n}«\n}»", "actors/committed",
 		"TestQueriesOfObserversTakeTurnsWithTheOthers"},
-	{"a message that does not end keeps its connection", "actors/duplex/duplex.go",
-		"if !h.due.IsZero() && h.due.Before(until) «&& !FAULT »{", "actors/duplex",
+	{"a message that does not end keeps its connection", "persistence/line/line.go",
+		"if !h.due.IsZero() && h.due.Before(until) «&& !FAULT »{", "persistence/line",
 		"TestAMessageThatDoesNotEndEndsAWire"},
 	{"an account's events are told to others, too", "gateway/stream/own.go",
 		"for «other, list := range s.owners {\nfor _, c := range list {\nif FAULT && other != " +

@@ -37,7 +37,7 @@ var smoke = []string{
 	"an own trade is folded where it is forbidden",     // core/state
 	"an answer goes out before its record is durable",  // actors
 	"an upload does not rest",                          // actors/committed
-	"a message that does not end keeps its connection", // actors/duplex
+	"a message that does not end keeps its connection", // persistence/line
 	"an append is not synced",                          // persistence/internal/wal
 	"HEAD is never advanced",                           // persistence/pebble
 	"an append that does not follow on is done",        // persistence/internal/machine

@@ -289,7 +289,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 	const refused = "a connection is refused"
 	name := v.identity("voter", v.name(as))
 	own, stranger := v.issue(name, nil), v.identity("voter", "z")
-	hello := framed("exLINK1 " + name)
+	hello := framed("f\x02" + name)
 	record := v.ways[way{v.name(as), v.name(target)}].recorded()
 	valid := func(from, to time.Duration) func(*foe) error {
 		return greets(v.issue(name, func(c *x509.Certificate) {
@@ -317,7 +317,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 			refused + "|tls: ", 0},
 		{"without TLS", "nothing, a thousand times", func(f *foe) error {
 			return f.crowd(1000, true, func() error { // the nodes' connections come through
-				return greets(v.issue(stranger, nil), framed("exCALL1 "+stranger))(f)
+				return greets(v.issue(stranger, nil), framed("d\x02"+stranger))(f)
 			})
 		}, refused + "|too many connections wait to be known", 1},
 		{"without TLS", "a byte at a time", func(f *foe) error {
@@ -344,34 +344,38 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 			func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }), hello),
 			refused + "|incompatible key usage", 0},
 		{"a node that is no member", "a greeting",
-			greets(v.issue(stranger, nil), framed("exLINK1 "+stranger)),
+			greets(v.issue(stranger, nil), framed("f\x02"+stranger)),
 			refused + "|node z is not a node of this cluster", 0},
 		{"an observer", "another one's greeting", greets(v.issue(v.identity("observer", "o3"), nil),
-			framed("exOBSV1 "+v.identity("observer", "o1"))),
+			framed("o\x02"+v.identity("observer", "o1"))),
 			refused + "|not that of observer o1", 0},
 		{"a node", "a frame of 1 GB", says(hello, []byte{64, 0, 0, 0}),
-			"the connection of a node was ended|a frame of 107", 0},
+			"the connection of a node was ended|a message of 107", 0},
 	}
-	for _, text := range []string{"", "exLINK2 " + name, "exCOPY1 " + name, "garbage\x00\xff",
-		"exLINK1 ..", "exCOPY2 nonce 0 x y " + name, "exLINK1 " + v.name(as) + ".voter.x.exchange",
-		strings.Repeat("x", 256)} {
-		list = append(list, attack{"a node", fmt.Sprintf("%.20q", text), greets(own, framed(text)),
-			refused + "|it is not a node of this cluster", 0})
+	const noNode, noKind = "it is not a node of this cluster", "it is not for anything"
+	for text, why := range map[string]string{"": noKind, "f\x63" + name: "version 99",
+		"x\x02" + name: noKind, "garbage\x00\xff": noKind, "f\x02..": noNode,
+		"f\x02" + v.name(as) + ".voter.x.exchange": noNode, strings.Repeat("x", 256): noKind} {
+		list = append(list, attack{"a node", fmt.Sprintf("%.20q", text), says(framed(text)),
+			refused + "|" + why, 0})
 	}
 	if target != v.led {
 		return list
 	}
-	const nonsense = "what forwards commands was disconnected|from="
-	calls := framed("exCALL1 " + name)
+	const useless = "a connection of another node is of no use|node="
+	calls := framed("d\x02" + name)
 	return append(list,
-		attack{"a node", "a purpose that is none", says(calls, []byte("x and more")),
-			"a connection of another node is of no use|node=" + v.name(as), 0},
-		attack{"a node", "an operator's request of 1 GB", says(calls, []byte(
-			"oPOST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+
+		attack{"a node", "a purpose that is none", says(calls, framed("x\x01 and more")),
+			useless + v.name(as), 0},
+		attack{"a node", "an operator's request of 1 GB", says(calls, framed("o\x01"), []byte(
+			"POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"+
 				"Content-Length: 1073741824\r\n\r\n")), "", 0},
-		attack{"a node", "commands that are none", says(calls, []byte("c\x00\x00\x00\x02\xff\xff")),
-			nonsense, 0},
-		attack{"a node", "commands of 1 GB", says(calls, []byte("c\x40\x00\x00\x00")), nonsense, 0})
+		attack{"a node", "commands of another version", says(calls, framed("c\x63")),
+			useless + "|version 99", 0},
+		attack{"a node", "commands under other rules", says(calls, framed("c\x04other rules")),
+			"", 0},
+		attack{"a node", "a greeting of 1 GB", says(calls, []byte{64, 0, 0, 0}),
+			useless + "|of 107", 0})
 }
 
 // talks is an attack on a plain listener, which answers with some words or none.

@@ -3,23 +3,17 @@ package link
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"exchange/persistence/line"
 )
 
 const (
-	// callHello begins the first frame of a connection that a peer has opened with Dial. One frame
-	// answers it: callTaken, or callRefused and the reason. What follows is not the link's.
-	callHello   = "exCALL1 "
-	callTaken   = 't'
-	callRefused = 'r'
-
 	// maxCalls is how many connections a peer has opened with Dial at a time. One more ends the
 	// oldest, because a peer that has lost connections dials again before this node notices. So it
 	// is twice what a peer needs: one for its clients' commands, and eight for its operators.
@@ -36,13 +30,10 @@ var errNoCalls = errors.New("this node takes no connections")
 // A call is a connection for what is above the link.
 type call struct {
 	net.Conn
-	r      io.Reader // Conn, behind its first frame
 	peer   *peer
 	dialed bool // by this node
 	closed sync.Once
 }
-
-func (c *call) Read(b []byte) (int, error) { return c.r.Read(b) }
 
 // Close implements net.Conn.
 func (c *call) Close() error {
@@ -123,49 +114,28 @@ func (p *peer) forget(c *call) {
 }
 
 // take answers a peer that wants a connection, and lets Accept have it.
-func (l *Link) take(c *call) {
-	if err := l.answer(c); err != nil {
+func (l *Link) take(c *call, g *line.Greeting) {
+	err := c.guard()
+	c.peer.keep(c)
+	accept, admit := l.callers(c.peer, g.Kind)
+	switch {
+	case err != nil:
+	case accept == nil:
+		err = errNoCalls
+	case admit != nil:
+		err = admit(c.peer.Name)
+	}
+	if err != nil {
+		g.Refuse(err)
+	} else {
+		err = g.Take(nil)
+	}
+	if err != nil {
 		l.o.Logger.Debug("a connection of a peer is not taken", "node", c.peer.Name, "error", err)
 		c.Close() //nolint:errcheck // the other error counts
 		return
 	}
-	accept, _ := l.callers(c.peer)
 	accept(c.peer.Name, c)
-}
-
-// answer tells the peer whether its connection is taken, and returns why not.
-func (l *Link) answer(c *call) error {
-	if err := c.guard(); err != nil {
-		return err
-	}
-	c.peer.keep(c)
-	accept, admit := l.callers(c.peer)
-	var reason error
-	switch {
-	case accept == nil:
-		reason = errNoCalls
-	case admit != nil:
-		reason = admit(c.peer.Name)
-	}
-	if reason != nil {
-		text := reason.Error()
-		return errors.Join(reason, c.say(callRefused, text[:min(len(text), maxReason)]))
-	}
-	if err := c.say(callTaken, ""); err != nil {
-		return err
-	}
-	return c.SetWriteDeadline(time.Time{})
-}
-
-// say sends an answer.
-func (c *call) say(word byte, reason string) error {
-	b := binary.BigEndian.AppendUint32(nil, uint32(1+len(reason)))
-	b = append(append(b, word), reason...)
-	err := c.SetWriteDeadline(time.Now().Add(writeWithin))
-	if err == nil {
-		_, err = c.Write(b)
-	}
-	return err
 }
 
 // Dial opens a connection to a peer, and returns it once the peer has taken it. An error has the
@@ -173,58 +143,20 @@ func (c *call) say(word byte, reason string) error {
 // link is closed, when Set ends the peer, and some seconds after the peer's machine has gone, but
 // not while the peer's process stands still: the caller bounds that. ctx ends the wait alone.
 func (l *Link) Dial(ctx context.Context, name string) (net.Conn, error) {
+	if l.o.Observes {
+		return l.call(ctx, name, kindObserver)
+	}
+	return l.call(ctx, name, kindCall)
+}
+
+// call is Dial for a connection of a kind.
+func (l *Link) call(ctx context.Context, name string, kind byte) (net.Conn, error) {
 	p := l.peer(name)
 	if p == nil {
 		return nil, fmt.Errorf("node %s is not a node of this cluster", name)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.o.within,
-		fmt.Errorf("it has not answered within %s", l.o.within))
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	conn, err := p.dial(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return nil, fmt.Errorf("node %s cannot be reached: %w", name, err)
-	}
-	c := &call{Conn: conn, r: conn, peer: p, dialed: true}
-	p.keep(c)
-	if err := c.greet(ctx); err != nil {
-		c.Close() //nolint:errcheck // the other error counts
-		return nil, fmt.Errorf("node %s: %w", name, err)
-	}
-	return c, nil
-}
-
-// greet asks the peer to take the connection.
-func (c *call) greet(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, c.cut)
-	first := c.peer.link.callsAs()
-	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
-	err := c.guard()
-	if err == nil {
-		_, err = c.Write(b)
-	}
-	if err == nil {
-		err = c.taken()
-	}
-	if !stop() {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// taken waits for the answer.
-func (c *call) taken() error {
-	answer, err := readFrame(c, 1+maxReason)
-	switch {
-	case err != nil:
-		return err
-	case string(answer) == string(callTaken):
-		return nil
-	case len(answer) > 0 && answer[0] == callRefused:
-		return fmt.Errorf("it refuses the connection: %q", answer[1:])
-	}
-	return fmt.Errorf("it says %.64q, which is no answer to a connection", answer)
+	return p.open(ctx, kind)
 }

@@ -3,7 +3,6 @@ package link
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"exchange/persistence/line"
 )
 
 // both plays a test with certificates, and on the loopback without.
@@ -100,8 +101,7 @@ func TestWhatFollowsTheFirstFrameIsRead(t *testing.T) {
 		a, b := pair(t, plain)
 		a.Close()
 		conn := dial(t, b.listener.Addr().String())
-		text := callHello + identity("c1", "a")
-		first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+		first := framed(greets(kindCall, identity("c1", "a")))
 		if _, err := conn.Write(append(first, "more"...)); err != nil {
 			t.Fatal(err)
 		}
@@ -129,10 +129,10 @@ func refuses(t *testing.T, l *Link, name, why string) {
 // A node that takes no connection says so, and why.
 func TestDialTellsARefusal(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
-		refuses(t, joiner(t, source(t, 0, nil)), "b", "takes no connections")
+		refuses(t, joiner(t, source(t, nil)), "b", "takes no connections")
 		a, b := pair(t, ca.voter)
 		refuses(t, a.Link, "c", "node c is not a node of this cluster")
-		why := "not now" + strings.Repeat("!", 2*maxReason)
+		why := "not now" + strings.Repeat("!", 2000)
 		b.o.Admit = func(from string) error {
 			if from != "a" {
 				t.Errorf("node a is taken for %q", from)
@@ -175,10 +175,10 @@ func TestDialIsAnsweredByTheNodeThatIsMeant(t *testing.T) {
 func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, x := range []struct{ says, why string }{
-			{"\x00\x00\x00\x01x", "no answer to a connection"},
-			{"\x00\x00\x00\x02tt", "no answer to a connection"},
-			{"\x00\x00\x00\x00", "no answer to a connection"},
-			{"\x40\x00\x00\x00t", "a frame of 1073741824 bytes"},
+			{"\x00\x00\x00\x01x", "it answers a greeting with"},
+			{"\x00\x00\x00\x00", "it answers a greeting with"},
+			{"\x00\x00\x00\x02\x03\x00", "version 3 and this program reads version 2"},
+			{"\x40\x00\x00\x00t", "a message of 1073741824 bytes"},
 			{"\x00\x00", "unexpected EOF"},
 			{"", "EOF"},
 			{"silence", ""},
@@ -195,9 +195,9 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 					if err != nil {
 						return
 					}
-					b, err := readFrame(conn, maxHello)
+					b, err := line.ReadFrame(conn, 100)
 					switch {
-					case err != nil || !bytes.HasPrefix(b, []byte(callHello)):
+					case err != nil || b[0] != kindCall:
 					case x.says == "silence":
 						<-release
 					default:
@@ -248,9 +248,9 @@ func TestAContextEndsTheWaitAlone(t *testing.T) {
 func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for says, within := range map[string]time.Duration{
-			"":                             30 * time.Millisecond,
-			"\x00\x00\x00\x20" + callHello: 30 * time.Millisecond,
-			"\x40\x00\x00\x00" + callHello: time.Hour,
+			"": 30 * time.Millisecond,
+			"\x00\x00\x00\x20" + greets(kindCall, ""): 30 * time.Millisecond,
+			"\x40\x00\x00\x00" + greets(kindCall, ""): time.Hour,
 		} {
 			b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}}, within: within,
 				Accept: func(string, net.Conn) { t.Error("a connection is taken") }})

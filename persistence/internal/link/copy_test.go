@@ -1,23 +1,20 @@
 package link
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 // source opens the node b, which gives copies to a. It returns its address.
-func source(t *testing.T, beat time.Duration,
+func source(t *testing.T,
 	write func(ctx context.Context, to string, q Want, w io.Writer) error) (address string) {
 	t.Helper()
-	b := open(t, Options{Name: "b", Copy: write, Peers: []Peer{{"a", nowhere}}, beat: beat})
+	b := open(t, Options{Name: "b", Copy: write, Peers: []Peer{{"a", nowhere}}})
 	return b.listener.Addr().String()
 }
 
@@ -35,7 +32,7 @@ func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := strings.Repeat("copy", 1<<20)
 		asked, release := make(chan Want, 3), make(chan error)
-		a := joiner(t, source(t, 0,
+		a := joiner(t, source(t,
 			func(_ context.Context, to string, q Want, w io.Writer) error {
 				if to != "a" {
 					t.Errorf("the copy is for %q", to)
@@ -83,85 +80,59 @@ func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
 			t.Errorf("%d bytes come of %d: %v", len(got), len(text), err)
 		}
 		r.r.Close()
+
+		first = fetch()
+		release <- nil
+		r = <-first
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		a.Drop("b") // in its middle
+		if got, err := io.ReadAll(r.r); err == nil {
+			t.Errorf("%d bytes of %d are a whole copy", len(got), len(text))
+		}
+		r.r.Close()
 	})
 }
 
-// A source says that a copy comes as long as it does not begin.
-func TestASourceSaysThatACopyComes(t *testing.T) {
+// A copy that takes long to begin comes, and one that never begins is not waited for.
+func TestACopyMayTakeLongToBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release, released := make(chan struct{}), sync.Once{}
-		begins := func() { released.Do(func() { close(release) }) }
-		defer begins()
-		address := source(t, time.Millisecond,
-			func(_ context.Context, _ string, _ Want, w io.Writer) error {
-				<-release
+		for takes, want := range map[time.Duration]error{copyWithin - time.Second: nil,
+			10 * copyWithin: context.DeadlineExceeded} {
+			a := joiner(t, source(t, func(ctx context.Context, _ string, _ Want,
+				w io.Writer) error {
+				if !pause(ctx, takes) {
+					return ctx.Err()
+				}
 				_, err := io.WriteString(w, "copy")
 				return err
-			})
-		conn := dial(t, address)
-		first := wanted.hello(identity("c1", "a"))
-		b := append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)
-		if _, err := conn.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		succeeds(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
-		words := make([]byte, 5)
-		if _, err := io.ReadFull(conn, words); err != nil || string(words) != "wwwww" {
-			t.Fatalf("%q comes: %v", words, err)
-		}
-		begins()
-		rest, err := io.ReadAll(conn)
-		if err != nil || string(bytes.TrimLeft(rest, "w")) != "ccopy" {
-			t.Errorf("%q comes: %v", rest, err)
-		}
-	})
-}
-
-// What is no answer of a source is refused, and a copy that never begins is not waited for.
-func TestWhatIsNoAnswerOfASourceIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, x := range []struct{ says, want string }{
-			{strings.Repeat("w", maxBeats), "does not begin"},
-			{"exchange", "no word of a copy"},
-			{"r\x00\x00\x04\x01", "a frame of 1025 bytes"},
-			{"r\x00\x00\x00\x07old", "unexpected EOF"},
-			{"ww", "EOF"},
-		} {
-			l := network.Listen("")
-			a := joiner(t, l.Addr().String())
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					b, err := readFrame(conn, maxHello)
-					if err == nil && bytes.HasPrefix(b, []byte(copyHello)) {
-						io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
-					}
-					conn.Close()
-				}
-			}()
-			if _, err := a.Fetch(t.Context(), "b", wanted); err == nil ||
-				!strings.Contains(err.Error(), x.want) {
-				t.Errorf("%.20q: %v", x.says, err)
+			}))
+			r, err := a.Fetch(t.Context(), "b", wanted)
+			if !errors.Is(err, want) {
+				t.Errorf("%v: %v", takes, err)
 			}
-			l.Close()
+			if err == nil {
+				if b, err := io.ReadAll(r); err != nil || string(b) != "copy" {
+					t.Errorf("%q comes: %v", b, err)
+				}
+				r.Close()
+			}
 		}
 	})
 }
 
-// A first frame that asks for no copy at a sequence is refused.
-func TestAWantHasOneForm(t *testing.T) {
-	var q Want
-	text, _ := strings.CutPrefix(wanted.hello("c1/a"), copyHello)
-	if rest, ok := q.cut(text); !ok || rest != "c1/a" || q != wanted {
-		t.Errorf("%q is %+v, before %q", text, q, rest)
-	}
-	for _, text := range []string{"", "start", "start 1x name", "start -1 name",
-		"start 18446744073709551616 name"} {
-		if _, ok := q.cut(text); ok {
-			t.Errorf("%q is taken", text)
+// A copy without a byte is one.
+func TestACopyMayBeEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := joiner(t, source(t, func(context.Context, string, Want, io.Writer) error {
+			return nil
+		}))
+		r, err := a.Fetch(t.Context(), "b", wanted)
+		succeeds(t, err)
+		defer r.Close()
+		if b, err := io.ReadAll(r); err != nil || len(b) > 0 {
+			t.Errorf("%q comes: %v", b, err)
 		}
-	}
+	})
 }

@@ -8,11 +8,12 @@
 // certificate names, whatever the frame says. Without certificates all addresses are of the
 // loopback: then each process of the machine can say that it is any node.
 //
-// Besides frames and copies there are connections for what is above: Dial opens one, and Accept
-// takes it. The same certificate, name and membership let it in, within the same time, and its
-// first frame is answered before Dial returns. Then the link has no part in what is said, but ends
-// it: at Close, with the peer, and when a peer opens too many. It fails within seconds when the
-// other machine is gone (on systems other than Linux later, while bytes are on their way).
+// Each connection begins with a greeting of persistence/line, which is answered; frames and copies
+// are its messages. Besides there are connections for what is above: Dial opens one, and Accept
+// takes it. The same certificate, name and membership let it in, within the same time. Then the
+// link has no part in what is said, but ends it: at Close, with the peer, and when a peer opens too
+// many. It fails within seconds when the other machine is gone (on systems other than Linux later,
+// while bytes are on their way).
 //
 // An observer is no node. Its certificate has another role, NAME.observer.CLUSTER.exchange, which
 // lets it open connections with Dial, and neither send frames nor have copies. It listens nowhere.
@@ -21,7 +22,7 @@
 //	arriving.go   connections that are not known yet, and their bound
 //	send.go       what goes out
 //	copy.go       copies of a store, on connections of their own
-//	call.go       connections for what is above, and their answers
+//	call.go       connections for what is above
 //	guest.go      observers, whose connections these may be
 //	alive_linux.go, alive_other.go  a bound for what is not acknowledged
 //	identity.go   names in certificates, and addresses

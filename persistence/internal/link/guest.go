@@ -7,12 +7,9 @@ import (
 )
 
 const (
-	// observeHello begins the first frame of a connection that an observer has opened with Dial. It
-	// is answered as one of a peer.
-	observeHello = "exOBSV1 "
 	// maxGuestCalls is how many connections an observer has at a time: twice what it needs, because
 	// it dials again before this node notices that it has lost one. One more ends the oldest.
-	maxGuestCalls = 2 * 5
+	maxGuestCalls = 2 * 2
 	// maxGuests is how many observers have connections to this node.
 	maxGuests = 64
 )
@@ -56,10 +53,14 @@ func (l *Link) left(p *peer) {
 	}
 }
 
-// callers returns the functions that take and that admit a peer's connections.
-func (l *Link) callers(p *peer) (accept func(string, net.Conn), admit func(string) error) {
-	if p.guest {
+// callers returns the functions that take and that admit a peer's connections of a kind.
+func (l *Link) callers(p *peer, kind byte) (accept func(string, net.Conn),
+	admit func(string) error) {
+	switch {
+	case p.guest:
 		return l.o.AcceptObserver, l.o.AdmitObserver
+	case kind == kindCopy:
+		return l.copies, nil
 	}
 	return l.o.Accept, l.o.Admit
 }

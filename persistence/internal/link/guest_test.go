@@ -143,9 +143,10 @@ func TestAnAuthorityIssuesObservers(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(cert), "-----BEGIN") {
 		t.Error(err)
 	}
+	l, conn := open(t, Options{Name: "a"}), dial(t, network.Listen("").Addr().String())
 	for _, hostile := range []string{"", "a.b", strings.Repeat("a", maxLabel+1), "A"} {
-		_, _, err := (&Link{o: Options{Cluster: "c1"}}).greeted(observeHello + hostile +
-			identityOf(roleObserver, "c1", ""))
+		_, _, err := l.know(greeting{conn, greets(kindObserver, hostile+
+			identityOf(roleObserver, "c1", ""))})
 		if err == nil {
 			t.Errorf("%q is the name of an observer", hostile)
 		}

@@ -37,6 +37,14 @@ func identityOf(role, cluster, name string) string {
 	return strings.Join([]string{name, role, cluster, domain}, ".")
 }
 
+// identity returns the name with which this process dials.
+func (l *Link) identity() string {
+	if l.o.Observes {
+		return identityOf(roleObserver, l.o.Cluster, l.o.Name)
+	}
+	return identity(l.o.Cluster, l.o.Name)
+}
+
 // checkLabel refuses a name that cannot be a part of a DNS name.
 func checkLabel(name string) error {
 	ok := name != "" && len(name) <= maxLabel && name[0] != '-' && name[len(name)-1] != '-'

@@ -1,12 +1,9 @@
 package link
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +16,7 @@ import (
 	"time"
 
 	"exchange/persistence"
+	"exchange/persistence/line"
 )
 
 // A Peer is another node.
@@ -39,7 +37,7 @@ type Options struct {
 	// called by several goroutines.
 	Receive func(from string, frame []byte)
 	// Copy writes what a peer asks for with Fetch. One call is made at a time. The peer is told of
-	// an error that comes before the first byte. nil: there is none.
+	// its error. nil: there is none.
 	Copy func(ctx context.Context, to string, q Want, w io.Writer) error
 	// Accept takes a connection that a peer has opened with Dial. It is called on the connection's
 	// own goroutine, and may return before the connection ends: Accept, or what it hands it to,
@@ -62,9 +60,7 @@ type Options struct {
 	// Dial opens a connection to a peer's address; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	beat   time.Duration // between two copyComes; 0: copyBeat
 	within time.Duration // until a connection is known; 0: handshake
-	frame  time.Duration // until a frame that has begun is there; 0: frameWithin
 }
 
 const (
@@ -72,18 +68,21 @@ const (
 	maxFrame = 66 << 20
 	// handshake is the longest time until a connection is known.
 	handshake = 5 * time.Second
-	// frameWithin is the longest time that a frame takes to come. Its sender has writeWithin.
-	frameWithin = 2 * writeWithin
-	// maxHello bounds the bytes of the first frame.
-	maxHello = 256
-	// growBytes is how much of a frame is believed to come at once: memory grows with what does.
-	growBytes = 1 << 20
-	bufferAll = 64 << 10
-	// hello begins the first frame.
-	hello = "exLINK1 "
-	// copyHello begins that of a connection on which the peer wants a copy, and nothing else.
-	copyHello = "exCOPY2 "
 )
+
+// Kinds of connections. The greeting has the DNS name of the side that has dialled.
+const (
+	kindFrames   = 'f' // of frames
+	kindCopy     = 'c' // on which the peer wants a copy, and nothing else
+	kindCall     = 'd' // that a peer has opened with Dial: what follows is not the link's
+	kindObserver = 'o' // that an observer has opened with Dial
+)
+
+// version is that of all that links say.
+const version = 2
+
+var versions = map[byte]uint64{kindFrames: version, kindCopy: version, kindCall: version,
+	kindObserver: version}
 
 // A Link is a node's connections. Its methods may be called from any goroutine.
 type Link struct {
@@ -104,7 +103,7 @@ type Link struct {
 
 // Open listens, and dials the peers until Close.
 func Open(o Options) (*Link, error) {
-	o.within, o.frame = cmp.Or(o.within, handshake), cmp.Or(o.frame, frameWithin)
+	o.within = cmp.Or(o.within, handshake)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: handshake}).DialContext
 	}
@@ -181,7 +180,7 @@ func (l *Link) Set(peers []Peer) error {
 	}
 	for _, p := range peers {
 		if l.peers[p.Name] == nil {
-			q := &peer{Peer: p, link: l, frames: make(chan []byte, maxQueued)}
+			q := &peer{Peer: p, link: l}
 			q.ctx, q.stop = context.WithCancel(l.ctx)
 			l.peers[p.Name] = q
 			if !l.o.Observes {
@@ -238,56 +237,39 @@ func (l *Link) free(conn net.Conn) {
 	socket(conn).Close()
 }
 
-// serve reads the frames of a peer.
+// serve takes a connection of a peer.
 func (l *Link) serve(conn net.Conn) {
 	l.hold(conn)
-	p, k, err := l.know(conn)
+	p, g, err := l.know(conn)
 	if !l.arriving.leave(conn) && err != nil {
 		err = errCrowd
 	}
-	if err == nil && (k.kind == callHello || k.kind == observeHello) {
-		l.take(&call{Conn: k.conn, r: k.r, peer: p})
-		return
-	}
-	defer l.free(conn)
-	if err != nil {
+	switch {
+	case err != nil:
 		l.refused.Warn(l.o.Logger, "a connection is refused", hostOf(conn), err, "from",
 			conn.RemoteAddr().String())
+	case g.Kind != kindFrames:
+		l.take(&call{Conn: g.Conn, peer: p}, g)
 		return
+	case g.Take(nil) == nil:
+		p.replace(conn)
+		l.endedBy(p, l.frames(g.Conn).Run(func(frame []byte) error {
+			l.o.Receive(p.Name, frame)
+			return nil
+		}))
 	}
-	if k.kind == copyHello {
-		l.copy(p, k)
-		return
-	}
-	p.replace(conn)
-	for {
-		frame, err := l.next(k)
-		if err != nil {
-			l.endedBy(p, err)
-			return
-		}
-		l.o.Receive(p.Name, frame)
-	}
+	l.free(conn)
 }
 
-// next waits for a frame. Once it has begun, it must come.
-func (l *Link) next(k *known) ([]byte, error) {
-	if _, err := k.r.Peek(1); err != nil {
-		return nil, err
-	}
-	if err := k.conn.SetReadDeadline(time.Now().Add(l.o.frame)); err != nil {
-		return nil, err
-	}
-	frame, err := readFrame(k.r, maxFrame)
-	if err != nil {
-		return nil, err
-	}
-	return frame, k.conn.SetReadDeadline(time.Time{})
+// frames makes a line of frames of a connection.
+func (l *Link) frames(conn net.Conn) *line.Line {
+	return line.New(conn, line.Options{Longest: maxFrame, Takes: maxFrame, Own: true,
+		Waiting: maxQueuedBytes, Beat: writeWithin / 4, Silence: writeWithin})
 }
 
 // endedBy logs why the frames of a peer have ended.
 func (l *Link) endedBy(p *peer, err error) {
-	_, long := errors.AsType[longFrame](err)
+	_, long := errors.AsType[line.LongMessage](err)
 	switch {
 	case l.ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
 	case long || errors.Is(err, os.ErrDeadlineExceeded):
@@ -298,127 +280,45 @@ func (l *Link) endedBy(p *peer, err error) {
 	}
 }
 
-// known is a connection of a peer that is known.
-type known struct {
-	conn net.Conn
-	r    *bufio.Reader // conn, behind its first frame
-	kind string        // hello, copyHello, callHello or observeHello
-	want Want          // of copyHello
-}
-
-// know finds out which peer has dialled.
-func (l *Link) know(conn net.Conn) (*peer, *known, error) {
-	if err := conn.SetDeadline(time.Now().Add(l.o.within)); err != nil {
-		return nil, nil, err
-	}
+// know finds out which peer has dialled, and for what.
+func (l *Link) know(conn net.Conn) (*peer, *line.Greeting, error) {
 	var secure *tls.Conn
+	end := time.Now().Add(l.o.within)
 	if c := l.o.Credentials; c != nil {
+		if err := conn.SetDeadline(end); err != nil {
+			return nil, nil, err
+		}
 		secure = tls.Server(conn, c.config(""))
 		if err := secure.HandshakeContext(l.ctx); err != nil {
 			return nil, nil, err
 		}
 		conn = secure
 	}
-	r := bufio.NewReaderSize(conn, bufferAll)
-	b, err := readFrame(r, maxHello)
+	g, err := line.Meet(conn, time.Until(end), versions)
 	if err != nil {
 		return nil, nil, err
 	}
-	name, k, err := l.greeted(string(b))
-	if err != nil {
-		return nil, nil, err
+	role := roleVoter
+	if g.Kind == kindObserver {
+		role = roleObserver
 	}
-	role := k.role()
+	name, ok := strings.CutSuffix(string(g.Body), identityOf(role, l.o.Cluster, ""))
+	if !ok || checkLabel(name) != nil { // of an observer no configuration has checked it
+		return nil, nil, fmt.Errorf("it is not a node of this cluster: %.64q", g.Body)
+	}
 	if secure != nil && !named(secure, identityOf(role, l.o.Cluster, name)) {
 		return nil, nil, fmt.Errorf("its certificate is not that of %s %s, which it says it is",
 			role, name)
 	}
-	k.conn, k.r = conn, r
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return nil, nil, err
-	}
 	if role == roleObserver {
 		p, err := l.guest(name)
-		return p, k, err
+		return p, g, err
 	}
 	p := l.peer(name)
 	if p == nil {
 		return nil, nil, fmt.Errorf("node %s is not a node of this cluster", name)
 	}
-	return p, k, nil
-}
-
-// role returns what the other end has to prove.
-func (k *known) role() string {
-	if k.kind == observeHello {
-		return roleObserver
-	}
-	return roleVoter
-}
-
-// greeted returns the name in a first frame, and what else it says of its connection.
-func (l *Link) greeted(first string) (name string, k *known, err error) {
-	k = &known{}
-	var ok bool
-	for _, k.kind = range []string{hello, copyHello, callHello, observeHello} {
-		if name, ok = strings.CutPrefix(first, k.kind); ok {
-			break
-		}
-	}
-	if ok && k.kind == copyHello {
-		name, ok = k.want.cut(name)
-	}
-	if ok {
-		name, ok = strings.CutSuffix(name, identityOf(k.role(), l.o.Cluster, ""))
-	}
-	if ok && k.kind == observeHello { // no configuration has checked it
-		ok = checkLabel(name) == nil
-	}
-	if !ok {
-		return "", nil, fmt.Errorf("it is not a node of this cluster: %.64q", first)
-	}
-	return name, k, nil
-}
-
-// identified returns a first frame of this node.
-func (l *Link) identified(kind string) string { return kind + identity(l.o.Cluster, l.o.Name) }
-
-// callsAs returns the first frame of a connection that this process opens.
-func (l *Link) callsAs() string {
-	if l.o.Observes {
-		return observeHello + identityOf(roleObserver, l.o.Cluster, l.o.Name)
-	}
-	return l.identified(callHello)
-}
-
-// readFrame reads the length of a frame, and then the frame.
-func readFrame(r io.Reader, most uint32) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(head[:])
-	if n > most {
-		return nil, longFrame{n, most}
-	}
-	if n <= growBytes {
-		b := make([]byte, n)
-		_, err := io.ReadFull(r, b)
-		return b, err
-	}
-	var b bytes.Buffer
-	b.Grow(growBytes)
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-// A longFrame is the error of a frame that has too many bytes.
-type longFrame struct{ bytes, most uint32 }
-
-func (f longFrame) Error() string {
-	return fmt.Sprintf("a frame of %d bytes: at most %d are possible", f.bytes, f.most)
+	return p, g, nil
 }
 
 // Close ends all connections.

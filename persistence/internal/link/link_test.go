@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"exchange/persistence/line"
 	"exchange/prove/memnet"
 )
 
@@ -127,6 +128,17 @@ func pairAt(t *testing.T, address string, credentials func(name string) *Credent
 
 func plain(string) *Credentials { return nil }
 
+// greets is a greeting of a kind.
+func greets(kind byte, name string) string { return string([]byte{kind, version}) + name }
+
+// framed returns texts as they travel.
+func framed(texts ...string) (b []byte) {
+	for _, text := range texts {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
+	}
+	return b
+}
+
 // reach sends until a frame arrives: those before there is a connection are dropped.
 func reach(t *testing.T, from, to *node, name string) {
 	t.Helper()
@@ -146,7 +158,7 @@ func TestFramesOfEverySizeComeInOrder(t *testing.T) {
 		a, b := pair(t, ca.voter)
 		reach(t, a, b, "b")
 		reach(t, b, a, "a")
-		sizes := []int{0, 1, 100, bufferAll, growBytes, growBytes + 1, 9 << 20}
+		sizes := []int{1, 100, 64 << 10, 1 << 20, 1<<20 + 1, 9 << 20}
 		for i, n := range sizes {
 			a.Send("b", bytes.Repeat([]byte{byte('0' + i)}, n))
 		}
@@ -214,17 +226,12 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 			if c.own != nil {
 				config.Certificates = []tls.Certificate{c.own.Certificate}
 			}
-			for _, kind := range []string{hello, copyHello + "start 0 ", callHello} {
+			for _, kind := range []byte{kindFrames, kindCopy, kindCall} {
 				conn := tls.Client(dial(t, address), config)
 				if err := conn.Handshake(); err != nil {
 					t.Fatalf("%s: %v", c.what, err)
 				}
-				send := func(text string) {
-					length := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
-					conn.Write(append(length, text...))
-				}
-				send(kind + c.hello)
-				send(c.what)
+				conn.Write(framed(greets(kind, c.hello), c.what))
 				if c.heard {
 					b.hears(t, kind, c.what)
 					conn.Close()
@@ -238,7 +245,7 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 				select {
 				case err := <-ended:
 					if err == nil {
-						t.Errorf("%s gets an answer to %q", c.what, kind)
+						t.Errorf("%s gets an answer to %c", c.what, kind)
 					}
 				case r := <-b.got:
 					t.Errorf("%s is heard: %+v", c.what, r)
@@ -252,23 +259,24 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 }
 
 // hears checks that a frame comes from node a, on a connection of a kind.
-func (n *node) hears(t *testing.T, kind, frame string) {
+func (n *node) hears(t *testing.T, kind byte, frame string) {
 	t.Helper()
 	var from, text string
-	switch kind {
-	case hello:
-		r := <-n.got
+	if kind == kindCopy {
+		return
+	}
+	select {
+	case r := <-n.got:
 		from, text = r.from, r.frame
-	case callHello:
-		c := <-n.took
-		b, err := readFrame(c, maxHello)
+	case c := <-n.took:
+		b, err := line.ReadFrame(c, 100)
 		if err != nil {
 			t.Error(err)
 		}
 		from, text = c.from, string(b)
 		c.Close()
-	default: // a copy
-		return
+	case <-time.After(time.Minute):
+		t.Fatalf("nothing comes on a connection of kind %c", kind)
 	}
 	if from != "a" || text != frame {
 		t.Errorf("%q comes from node %q, want %q", text, from, frame)
@@ -315,7 +323,7 @@ func TestPeersComeAndGo(t *testing.T) {
 			t.Errorf("its connection: %v", err)
 		}
 		conn := dial(t, a.listener.Addr().String())
-		if p, _, err := a.know(greeting{conn, b.identified(hello)}); err == nil {
+		if p, _, err := a.know(greeting{conn, greets(kindFrames, b.identity())}); err == nil {
 			t.Errorf("node %s is known", p.Name)
 		}
 		if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
@@ -338,8 +346,7 @@ type greeting struct {
 }
 
 func (g greeting) Read(p []byte) (int, error) {
-	length := binary.BigEndian.AppendUint32(nil, uint32(len(g.text)))
-	return copy(p, append(length, g.text...)), nil
+	return copy(p, framed(g.text)), nil
 }
 
 func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
@@ -347,11 +354,10 @@ func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
 		a, b := pair(t, plain)
 		a.Close()
 		conn := dial(t, b.listener.Addr().String())
-		text := hello + identity("c1", "a")
-		conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+		conn.Write(framed(greets(kindFrames, identity("c1", "a"))))
 		conn.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1))
-		conn.SetReadDeadline(time.Now().Add(time.Second)) // long before frameWithin is over
-		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		conn.SetReadDeadline(time.Now().Add(time.Second)) // long before the silence is over
+		if _, err := io.ReadAll(conn); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -361,27 +367,18 @@ func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
 func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pair(t, plain)
-		p := &peer{Peer: Peer{Name: "i"}, link: a.Link, frames: make(chan []byte, maxQueued)}
-		a.peers["i"] = p // and no goroutine that sends
-		for range 2 * maxQueued {
-			a.Send("i", make([]byte, 10))
-		}
-		if len(p.frames) != maxQueued || p.bytes.Load() != 10*maxQueued {
-			t.Fatalf("%d frames of %d bytes wait", len(p.frames), p.bytes.Load())
-		}
-		p.empty()
-		if p.bytes.Load() != 0 {
-			t.Fatalf("%d bytes wait", p.bytes.Load())
-		}
+		conn, _ := net.Pipe()
+		w := a.frames(conn)
+		a.peers["i"] = &peer{Peer: Peer{Name: "i"}, link: a.Link, to: w} // and nothing is written
 		large := make([]byte, maxFrame)
 		for range 5 {
 			a.Send("i", large)
 		}
-		if n := p.bytes.Load(); n > maxQueuedBytes || n < maxFrame {
-			t.Fatalf("%d bytes wait", n)
-		}
 		a.Send("i", make([]byte, maxFrame+1))
 		a.Send("h", large)
+		if err := w.Send(func(b []byte) []byte { return append(b, 1) }); err == nil {
+			t.Error("more has room")
+		}
 	})
 }
 
@@ -412,8 +409,7 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 	succeeds(t, l.Close())
 }
 
-// A frame that has begun and does not come ends its connection. One that has not begun may take its
-// time.
+// A frame that has begun and does not come ends its connection.
 func TestAFrameThatDoesNotComeEndsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log said
@@ -423,12 +419,13 @@ func TestAFrameThatDoesNotComeEndsTheConnection(t *testing.T) {
 		for _, says := range []string{"\x00", "\x00\x00\x00\x09half"} {
 			conn := dial(t, b.listener.Addr().String())
 			conn.SetDeadline(time.Now().Add(time.Minute))
-			text := hello + identity("c1", "a")
-			first := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+			first := framed(greets(kindFrames, identity("c1", "a")))
 			if _, err := conn.Write(append(first, says...)); err != nil {
 				t.Fatal(err)
 			}
-			ended(t, says, conn)
+			if _, err := io.ReadAll(conn); err != nil {
+				t.Errorf("%q: %v", says, err)
+			}
 		}
 		if text := log.String(); !strings.Contains(text, "the connection of a node was ended") ||
 			!strings.Contains(text, "node=a") {

@@ -1,22 +1,20 @@
 package link
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"exchange/persistence/line"
 )
 
 const (
-	// maxQueued and maxQueuedBytes bound what waits for one peer. One frame always has room.
-	maxQueued      = 1024
-	maxQueuedBytes = 128 << 20
+	// maxQueuedBytes bounds what waits for one peer. One more frame always has room.
+	maxQueuedBytes = 64 << 20
 	// leastPause and mostPause are the time between two tries to dial.
 	leastPause = 20 * time.Millisecond
 	mostPause  = time.Second
@@ -24,40 +22,35 @@ const (
 	writeWithin = 10 * time.Second
 )
 
-// A peer is another node, what waits for it, and its own connection to this node.
+// A peer is another node, the connection over which it is sent frames, and its own to this node.
 type peer struct {
 	Peer
-	link   *Link
-	ctx    context.Context // ends when it is no peer any more
-	stop   context.CancelFunc
-	frames chan []byte
-	bytes  atomic.Int64 // of frames
+	link *Link
+	ctx  context.Context // ends when it is no peer any more
+	stop context.CancelFunc
 
 	guest  bool // it is an observer
 	visits int  // connections of a guest; guarded by the link's mu
 
 	mu      sync.Mutex
-	inbound net.Conn // guarded by mu
-	cause   string   // why it could not be reached last, "": it can be; guarded by mu
-	calls   []*call  // the oldest first; guarded by mu
+	to      *line.Line // nil: there is no connection; guarded by mu
+	inbound net.Conn   // guarded by mu
+	cause   string     // why it could not be reached last, "": it can be; guarded by mu
+	calls   []*call    // the oldest first; guarded by mu
 }
 
-// Send puts a frame behind those that wait for a peer, or drops it. It does not block. The frame is
-// the link's from then on.
+// Send puts a frame behind those that wait for a peer, or drops it. It does not block.
 func (l *Link) Send(to string, frame []byte) {
 	p := l.peer(to)
-	if p == nil || len(frame) > maxFrame {
+	if p == nil {
 		return
 	}
-	n := int64(len(frame))
-	if p.bytes.Add(n) > max(maxQueuedBytes, n) {
-		p.bytes.Add(-n)
-		return
-	}
-	select {
-	case p.frames <- frame:
-	default:
-		p.bytes.Add(-n)
+	p.mu.Lock()
+	w := p.to
+	p.mu.Unlock()
+	if w != nil {
+		//nolint:errcheck // what has no room is dropped
+		w.Send(func(b []byte) []byte { return append(b, frame...) })
 	}
 }
 
@@ -99,30 +92,37 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // run dials the peer and sends, again and again.
 func (p *peer) run() {
-	wait := leastPause
-	for p.ctx.Err() == nil {
-		conn, err := p.dial(p.ctx)
+	for wait := leastPause; ; wait = min(2*wait, mostPause) {
+		conn, err := p.open(p.ctx, kindFrames)
 		if err != nil {
 			p.unreachable(err)
-			p.empty()
-			if !pause(p.ctx, wait) {
-				return
+		} else {
+			begun := time.Now()
+			p.sends(conn)
+			if time.Since(begun) > mostPause { // the peer has taken it
+				wait = leastPause
+				p.reached()
 			}
-			wait = min(2*wait, mostPause)
-			continue
-		}
-		begun := time.Now()
-		p.write(conn)
-		p.link.free(conn)
-		if time.Since(begun) > mostPause { // the peer has taken it
-			wait = leastPause
-			p.reached()
 		}
 		if !pause(p.ctx, wait) {
 			return
 		}
-		wait = min(2*wait, mostPause)
 	}
+}
+
+// sends lets Send send over a connection, until it ends.
+func (p *peer) sends(conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(p.ctx, func() { conn.Close() })()
+	w := p.link.frames(conn)
+	p.mu.Lock()
+	p.to = w
+	p.mu.Unlock()
+	//nolint:errcheck // nothing comes but the end
+	w.Run(func([]byte) error { return line.ErrMalformed })
+	p.mu.Lock()
+	p.to = nil
+	p.mu.Unlock()
 }
 
 // unreachable logs why the peer cannot be reached: once, until it can be or the cause is another.
@@ -148,16 +148,31 @@ func (p *peer) reached() {
 	p.cause = ""
 }
 
-// empty drops what waits: when the peer can be reached again it is old.
-func (p *peer) empty() {
-	for {
-		select {
-		case f := <-p.frames:
-			p.bytes.Add(-int64(len(f)))
-		default:
-			return
+// open opens a connection of a kind, once the peer has taken it.
+func (p *peer) open(ctx context.Context, kind byte) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.link.o.within,
+		fmt.Errorf("it has not answered within %s", p.link.o.within))
+	defer cancel()
+	conn, err := p.dial(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
+		return nil, fmt.Errorf("node %s cannot be reached: %w", p.Name, err)
 	}
+	c := &call{Conn: conn, peer: p, dialed: true}
+	if kind != kindFrames {
+		p.keep(c)
+		err = c.guard()
+	}
+	if err == nil {
+		_, err = line.Greet(ctx, conn, kind, version, []byte(p.link.identity()))
+	}
+	if err != nil {
+		c.Close() //nolint:errcheck // the other error counts
+		return nil, fmt.Errorf("node %s: %w", p.Name, err)
+	}
+	return c, nil
 }
 
 func (p *peer) dial(ctx context.Context) (net.Conn, error) {
@@ -178,45 +193,4 @@ func (p *peer) dial(ctx context.Context) (net.Conn, error) {
 	}
 	p.link.hold(conn)
 	return conn, conn.SetDeadline(time.Time{})
-}
-
-// alerted reports whether a peer's TLS has ended a connection for a reason.
-func alerted(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error"
-}
-
-// write sends what comes, until the connection ends.
-func (p *peer) write(conn net.Conn) {
-	ended := make(chan struct{})
-	p.link.all.Go(func() {
-		defer close(ended)
-		// Nothing comes but the end: with an alert where the peer refuses this node's certificate.
-		if _, err := io.Copy(io.Discard, conn); alerted(err) {
-			p.unreachable(err)
-		}
-		conn.Close()
-	})
-	w := bufio.NewWriterSize(conn, bufferAll)
-	frame := []byte(p.link.identified(hello))
-	for {
-		if err := conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
-			return
-		}
-		w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(frame)))) // Flush has its error
-		w.Write(frame)
-		if len(p.frames) == 0 {
-			if err := w.Flush(); err != nil {
-				return
-			}
-		}
-		select {
-		case frame = <-p.frames:
-			p.bytes.Add(-int64(len(frame)))
-		case <-ended:
-			return
-		case <-p.ctx.Done():
-			return
-		}
-	}
 }

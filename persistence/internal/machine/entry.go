@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"exchange/core/wire"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -172,95 +173,67 @@ func (e *Entry) Encode() []byte { return append(e.head(), e.Batch...) }
 // Decode reads an entry of a format up to the newest one that the caller reads. Its batch is part
 // of b. ErrFormat: the entry is of a newer format. ErrCorrupt: b is no entry.
 func Decode(b []byte, newest uint8) (*Entry, error) {
-	d := reader{b: b}
-	e := &Entry{Format: d.byte()}
+	d := reader{wire.Read(b)}
+	e := &Entry{Format: d.Byte()}
 	if e.Format > newest {
 		return nil, fmt.Errorf("%w: an entry is of format %d, and this program reads formats up "+
 			"to %d", persistence.ErrFormat, e.Format, newest)
 	}
-	d.failed = d.failed || e.Format < First
-	e.Kind = Kind(d.byte())
-	e.ID = ID{d.u64(), d.u64(), d.u64()}
+	d.Check(e.Format >= First)
+	e.Kind = Kind(d.Byte())
+	e.ID = ID{d.Fixed64(), d.Fixed64(), d.Fixed64()}
 	if e.Kind != Acquire && !e.Kind.Changes() {
 		e.Token = persistence.Token(d.text())
 	}
 	switch e.Kind {
 	case Append:
-		e.Prev, e.Next, e.Digest = d.u64(), d.u64(), d.u64()
-		e.Batch, d.b = d.b, nil
-		d.failed = d.failed || codec.CheckBatch(e.Prev, e.Next, e.Batch) != nil
+		e.Prev, e.Next, e.Digest = d.Fixed64(), d.Fixed64(), d.Fixed64()
+		e.Batch = d.Rest()
+		d.Check(codec.CheckBatch(e.Prev, e.Next, e.Batch) == nil)
 	case Acquire:
 		d.claim(e)
 	case Release:
 		e.Unique = d.text()
 	case Begin:
-		e.Next, e.NowMs = d.u64(), int64(d.u64())
-		d.failed = d.failed || codec.CheckBegin(e.Next) != nil
+		e.Next, e.NowMs = d.Fixed64(), int64(d.Fixed64())
+		d.Check(codec.CheckBegin(e.Next) == nil)
 	case Market:
-		e.Next, e.Digest = d.u64(), d.u64()
-		e.Batch, d.b = d.b, nil
-		d.failed = d.failed || e.Next > 1 || !IsMarket(e.Batch) || codec.Digest(e.Batch) != e.Digest
+		e.Next, e.Digest = d.Fixed64(), d.Fixed64()
+		e.Batch = d.Rest()
+		d.Check(e.Next <= 1 && IsMarket(e.Batch) && codec.Digest(e.Batch) == e.Digest)
 	case Format:
-		e.Next = d.u64()
-		d.failed = d.failed || e.Next > math.MaxUint8
+		e.Next = d.Fixed64()
+		d.Check(e.Next <= math.MaxUint8)
 	case Trim:
-		e.Next, e.Floor = d.u64(), d.u64()
+		e.Next, e.Floor = d.Fixed64(), d.Fixed64()
 	case Reads:
 		d.nonces(e)
 	case Add, Join, Promote, Remove, Leave, Survive:
 		e.Name, e.Address, e.Replaces, e.Unique = d.text(), d.text(), d.text(), d.text()
 	case Check:
 	default:
-		d.failed = true
+		d.Check(false)
 	}
-	if d.failed || len(d.b) > 0 {
+	if !d.End() {
 		return nil, fmt.Errorf("%w: an entry of kind %d and %d bytes cannot be read",
 			persistence.ErrCorrupt, e.Kind, len(b))
 	}
 	return e, nil
 }
 
-// A reader takes values from the front of b. Once b is too short all values are zero.
-type reader struct {
-	b      []byte
-	failed bool
-}
-
-func (d *reader) take(n int) []byte {
-	if d.failed || len(d.b) < n {
-		d.failed = true
-		return make([]byte, min(n, 8))
-	}
-	b := d.b[:n]
-	d.b = d.b[n:]
-	return b
-}
-
-func (d *reader) byte() byte { return d.take(1)[0] }
-
-func (d *reader) u64() uint64 { return binary.BigEndian.Uint64(d.take(8)) }
+// A reader reads what text and u64 have written.
+type reader struct{ wire.Reader }
 
 func (d *reader) text() string {
-	n := int(binary.BigEndian.Uint16(d.take(2)))
-	if n > maxText {
-		d.failed = true
-	}
-	if b := d.take(n); !d.failed {
-		return string(b)
-	}
-	return ""
-}
-
-func (d *reader) flag() bool {
-	v := d.byte()
-	d.failed = d.failed || v > 1
-	return v == 1
+	n := d.Fixed16()
+	d.Check(n <= maxText)
+	return string(d.Take(int(n)))
 }
 
 // ms reads a duration in milliseconds.
 func (d *reader) ms() time.Duration {
-	v := d.u64()
-	d.failed = d.failed || v > maxMs
+	v := d.Fixed64()
+	d.Check(v <= maxMs)
 	return time.Duration(v) * time.Millisecond
 }
 
@@ -269,21 +242,19 @@ const maxMs = 1 << 40
 func (d *reader) claim(e *Entry) {
 	e.Unique, e.Owner = d.text(), d.text()
 	e.Rhythm.Check, e.Rhythm.Stale = d.ms(), d.ms()
-	e.Insist, e.NowMs = d.flag(), int64(d.u64())
-	if d.flag() {
+	e.Insist, e.NowMs = d.Flag(), int64(d.Fixed64())
+	if d.Flag() {
 		e.After = &persistence.Beat{Token: persistence.Token(d.text()), Count: d.text()}
-		e.After.End = persistence.Mark{Seq: d.u64(), Digest: d.u64()}
-		e.After.Accepted = d.u64()
+		e.After.End = persistence.Mark{Seq: d.Fixed64(), Digest: d.Fixed64()}
+		e.After.Accepted = d.Fixed64()
 	}
-	d.failed = d.failed || !codec.IsUnique(e.Unique)
+	d.Check(codec.IsUnique(e.Unique))
 }
 
 func (d *reader) nonces(e *Entry) {
-	n := int(binary.BigEndian.Uint32(d.take(4)))
-	if n > persistence.MaxRows {
-		d.failed = true
-	}
-	for i := 0; i < n && !d.failed; i++ {
-		e.Nonces = append(e.Nonces, persistence.Nonce{Key: d.text(), Nonce: d.u64()})
+	n := d.Fixed32()
+	d.Check(n <= persistence.MaxRows)
+	for ; n > 0 && !d.Bad(); n-- {
+		e.Nonces = append(e.Nonces, persistence.Nonce{Key: d.text(), Nonce: d.Fixed64()})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"exchange/core/wire"
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 )
@@ -37,42 +38,42 @@ func (s *State) Encode() []byte {
 // DecodeState reads what State.Encode has written. Of a newer version that belongs to a format
 // which this program does not read, it reads the format and the members alone.
 func DecodeState(b []byte) (*State, error) {
-	d := reader{b: b}
-	v := d.byte()
-	s := &State{format: d.byte()}
+	d := reader{wire.Read(b)}
+	v := d.Byte()
+	s := &State{format: d.Byte()}
 	s.decodeMembers(&d)
 	switch {
-	case d.failed || v == imageVersion:
+	case d.Bad() || v == imageVersion:
 	case v > imageVersion && s.format > Newest:
 		return s, nil
 	default:
 		return nil, fmt.Errorf("the state at the log's beginning: %w",
 			persistence.OtherVersion(uint64(v), imageVersion))
 	}
-	s.epoch = binary.BigEndian.Uint32(d.take(4))
-	s.lost, s.token, s.owner = d.flag(), persistence.Token(d.text()), d.text()
+	s.epoch = d.Fixed32()
+	s.lost, s.token, s.owner = d.Flag(), persistence.Token(d.text()), d.text()
 	s.rhythm.Check, s.rhythm.Stale = d.ms(), d.ms()
 	var n uint64
 	for _, v := range []*uint64{&s.beats, &s.accepted, &s.last, &s.digest, &s.trimmed, &s.floor,
 		&s.chain, &n} {
-		*v = d.u64()
+		*v = d.Fixed64()
 	}
 	if n > 0 {
 		s.reads = map[string]uint64{}
 	}
-	for ; n > 0 && !d.failed; n-- {
+	for ; n > 0 && !d.Bad(); n-- {
 		key := d.text()
-		s.reads[key] = d.u64()
+		s.reads[key] = d.Fixed64()
 	}
 	for _, t := range []*[]byte{&s.market, &s.reigning} {
-		n := binary.BigEndian.Uint32(d.take(4))
-		if d.failed = d.failed || n > MaxMarket; n > 0 && !d.failed {
-			digest := d.u64()
-			*t = slices.Clone(d.take(int(n)))
-			d.failed = d.failed || codec.Digest(*t) != digest
+		n := d.Fixed32()
+		if d.Check(n <= MaxMarket); n > 0 && !d.Bad() {
+			digest := d.Fixed64()
+			*t = slices.Clone(d.Take(int(n)))
+			d.Check(codec.Digest(*t) == digest)
 		}
 	}
-	if d.failed || len(d.b) > 0 || s.format < First {
+	if !d.End() || s.format < First {
 		return nil, fmt.Errorf("%w: a state of %d bytes cannot be read", persistence.ErrCorrupt,
 			len(b))
 	}

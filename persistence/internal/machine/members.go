@@ -218,13 +218,13 @@ func (s *State) encodeMembers(b []byte) []byte {
 }
 
 func (s *State) decodeMembers(d *reader) {
-	s.given = d.u64()
-	for range d.byte() {
-		m := Member{ID: d.u64(), Name: d.text(), Address: d.text(), Role: Role(d.byte())}
-		m.Nonce, m.Replaces = d.text(), d.u64()
-		d.failed = d.failed || (m.ID == 0) != (m.Role == Awaited) || m.ID > s.given ||
-			m.Role == 0 || m.Role >= roles ||
-			m.ID > 0 && s.find(func(o Member) bool { return o.ID == m.ID }) >= 0
+	s.given = d.Fixed64()
+	for range d.Byte() {
+		m := Member{ID: d.Fixed64(), Name: d.text(), Address: d.text(), Role: Role(d.Byte())}
+		m.Nonce, m.Replaces = d.text(), d.Fixed64()
+		d.Check((m.ID == 0) == (m.Role == Awaited) && m.ID <= s.given &&
+			m.Role > 0 && m.Role < roles &&
+			(m.ID == 0 || s.find(func(o Member) bool { return o.ID == m.ID }) < 0))
 		s.members = append(s.members, m)
 	}
 }

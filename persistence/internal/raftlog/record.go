@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"exchange/core/wire"
 	"exchange/persistence"
 )
 
@@ -38,33 +39,23 @@ func encode(entries []*pb.Entry, commit uint64) []byte {
 
 // decode returns the entries of the record that covers (prev, next]. Their data is part of b.
 func decode(prev, next uint64, b []byte) (entries []*pb.Entry, commit uint64, err error) {
-	broken := fmt.Errorf("%w: the record of the entries %d to %d cannot be read",
-		persistence.ErrCorrupt, prev+1, next)
 	if len(b) > 0 && b[0] != recordVersion { // the log's checksum covers it
 		return nil, 0, fmt.Errorf("the record of the entries %d to %d: %w", prev+1, next,
 			persistence.OtherVersion(uint64(b[0]), recordVersion))
 	}
-	if len(b) < recordHead ||
-		uint64(binary.BigEndian.Uint32(b[9:])) != next-prev {
-		return nil, 0, broken
-	}
-	commit = binary.BigEndian.Uint64(b[1:])
-	b = b[recordHead:]
-	for index := prev + 1; index <= next; index++ {
-		if len(b) < entryHead || b[0] > byte(pb.EntryConfChangeV2) {
-			return nil, 0, broken
-		}
-		kind, term := pb.EntryType(b[0]), binary.BigEndian.Uint64(b[1:])
-		n := int(binary.BigEndian.Uint32(b[9:]))
-		if b = b[entryHead:]; len(b) < n {
-			return nil, 0, broken
-		}
+	d := wire.Read(b)
+	d.Take(1)
+	commit = d.Fixed64()
+	d.Check(uint64(d.Fixed32()) == next-prev)
+	for index := prev + 1; index <= next && !d.Bad(); index++ {
+		kind, term := pb.EntryType(d.Byte()), d.Fixed64()
+		d.Check(kind <= pb.EntryConfChangeV2)
 		entries = append(entries, &pb.Entry{Type: &kind, Term: &term, Index: new(index),
-			Data: b[:n:n]})
-		b = b[n:]
+			Data: d.Take(int(d.Fixed32()))})
 	}
-	if len(b) > 0 {
-		return nil, 0, broken
+	if !d.End() {
+		return nil, 0, fmt.Errorf("%w: the record of the entries %d to %d cannot be read",
+			persistence.ErrCorrupt, prev+1, next)
 	}
 	return entries, commit, nil
 }

@@ -1,7 +1,8 @@
-package duplex
+package line
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,11 +14,13 @@ import (
 
 // Options of New. All of them must be set.
 type Options struct {
-	Longest int           // bytes of a message, either way
+	Longest int           // bytes of a message that is sent
+	Takes   int           // bytes of a message that comes
+	Own     bool          // a message that comes is the receiver's from then on
 	Waiting int           // bytes that may wait to be sent; a longer message may wait alone
 	Beat    time.Duration // after which a side that has sent nothing sends a beat
 	// Silence is the time after which a side that has heard nothing, or could not write, gives up.
-	// A message that has begun must have come within twice that: its sender has as long as that.
+	// A message that has begun must have come within twice that, and a second for each MB.
 	Silence time.Duration
 }
 
@@ -29,7 +32,10 @@ var (
 	errFull = errors.New("the other side takes too little of what waits to be sent")
 )
 
-// LongMessage is the error of Run when a message comes that has too many bytes.
+// ErrMalformed ends a connection on which something came that makes no sense.
+var ErrMalformed = errors.New("a malformed message of the other side")
+
+// A LongMessage is the error of a message that comes and has too many bytes.
 type LongMessage struct {
 	bytes int64
 	most  int
@@ -42,8 +48,12 @@ func (m LongMessage) Error() string {
 // headBytes are those of a message's length, big endian. A length of 0 is a beat.
 const headBytes = 4
 
-// keptBytes is the most memory that a side keeps for its next write.
-const keptBytes = 1 << 20
+const (
+	// keptBytes is the most memory that a side keeps for its next write.
+	keptBytes = 1 << 20
+	// pieceBytes is how much the other side has to take within Options.Silence.
+	pieceBytes = 1 << 20
+)
 
 // A Line is one side of a connection. Send and Close may be called from any goroutine, Run from
 // one.
@@ -103,7 +113,8 @@ func (l *Line) call() {
 }
 
 // Run gives receive each message that comes, until the line ends or receive returns an error, and
-// returns why. The message is valid until receive returns. Behind Run the connection is closed.
+// returns why. The message is valid until receive returns, but for Options.Own. Behind Run the
+// connection is closed.
 func (l *Line) Run(receive func(message []byte) error) error {
 	written := make(chan struct{})
 	go func() {
@@ -128,12 +139,12 @@ func (l *Line) read(receive func(message []byte) error) error {
 			return err
 		}
 		n := int64(binary.BigEndian.Uint32(head[:]))
-		from.due = time.Now().Add(2 * l.o.Silence)
+		from.due = time.Now().Add(2*l.o.Silence + time.Duration(n/pieceBytes)*time.Second)
 		switch {
 		case n == 0:
 			continue
-		case n > int64(l.o.Longest):
-			return LongMessage{n, l.o.Longest}
+		case n > int64(l.o.Takes):
+			return LongMessage{n, l.o.Takes}
 		case n <= keptBytes:
 			if int64(cap(message)) < n {
 				message = make([]byte, n)
@@ -145,8 +156,15 @@ func (l *Line) read(receive func(message []byte) error) error {
 			if err := receive(message); err != nil {
 				return err
 			}
+			if l.o.Own {
+				message = nil
+			}
 		default:
-			if err := l.readLong(r, n, receive); err != nil {
+			long, err := readBytes(r, n)
+			if err == nil {
+				err = receive(long)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -171,16 +189,32 @@ func (h *heard) Read(b []byte) (int, error) {
 	return h.conn.Read(b)
 }
 
-// readLong reads a message whose memory grows with what comes of it.
-func (l *Line) readLong(r io.Reader, n int64, receive func(message []byte) error) error {
-	b, err := io.ReadAll(io.LimitReader(r, n))
-	if err == nil && int64(len(b)) < n {
-		err = io.ErrUnexpectedEOF
+// ReadFrame reads a length, of four bytes, big endian, and as many bytes.
+func ReadFrame(r io.Reader, most int) ([]byte, error) {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return err
+	n := int64(binary.BigEndian.Uint32(head[:]))
+	if n > int64(most) {
+		return nil, LongMessage{n, most}
 	}
-	return receive(b)
+	return readBytes(r, n)
+}
+
+// readBytes reads bytes, whose memory grows with what comes of them.
+func readBytes(r io.Reader, n int64) ([]byte, error) {
+	if n <= keptBytes {
+		b := make([]byte, n)
+		_, err := io.ReadFull(r, b)
+		return b, err
+	}
+	var b bytes.Buffer
+	b.Grow(keptBytes)
+	if _, err := io.CopyN(&b, r, n); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 // write writes what waits, or a beat, until the end.
@@ -198,17 +232,10 @@ func (l *Line) write() {
 		b, closing := l.forming, l.closing
 		l.forming = spare[:0]
 		l.mu.Unlock()
-		if len(b) == 0 {
-			if closing {
-				return
-			}
+		if len(b) == 0 && !closing {
 			b = append(b, make([]byte, headBytes)...)
 		}
-		err := l.conn.SetWriteDeadline(time.Now().Add(l.o.Silence))
-		if err == nil {
-			_, err = l.conn.Write(b)
-		}
-		if err != nil {
+		if l.writeAll(b) != nil || closing {
 			l.Close()
 			return
 		}
@@ -217,4 +244,18 @@ func (l *Line) write() {
 		}
 		beat.Reset(l.o.Beat)
 	}
+}
+
+func (l *Line) writeAll(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), pieceBytes)
+		if err := l.conn.SetWriteDeadline(time.Now().Add(l.o.Silence)); err != nil {
+			return err
+		}
+		if _, err := l.conn.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }

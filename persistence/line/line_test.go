@@ -1,4 +1,4 @@
-package duplex
+package line
 
 import (
 	"bytes"
@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-var usual = Options{Longest: 1 << 22, Waiting: 1 << 20, Beat: time.Second, Silence: 3 * time.Second}
+var usual = Options{Longest: 1 << 22, Takes: 1 << 22, Waiting: 1 << 20, Beat: time.Second,
+	Silence: 3 * time.Second}
 
 // pair returns one end of a line, and what its other end gets.
 func pair(t *testing.T, o Options) (l *Line, got chan string, ended chan error) {

@@ -1,0 +1,127 @@
+package line
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// An Answer is what the other side says to a question. One goroutine uses it, and calls End.
+type Answer struct {
+	s      *Session
+	number uint64
+	window uint64
+	more   chan struct{} // capacity 1: something has come
+
+	pages   [][]byte // that have come, and were not returned; guarded by Session.mu
+	waiting uint64   // bytes of pages that are not done with; guarded by Session.mu
+	done    uint64   // bytes of the page that Next has returned; guarded by Session.mu
+	over    bool     // nothing more comes; guarded by Session.mu
+	why     error    // io.EOF: the answer is whole; guarded by Session.mu
+}
+
+// Ask asks a question. Of the answer's pages about window bytes, or one page, are on their way or
+// wait here at a time. ErrBusy, ErrLost: nothing was asked.
+func (s *Session) Ask(kind byte, window int, body []byte) (*Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.asked == nil:
+		return nil, ErrLost
+	case len(s.asked) >= s.q.Open:
+		return nil, ErrBusy
+	}
+	s.number++
+	a := &Answer{s: s, number: s.number, window: uint64(window), more: make(chan struct{}, 1)}
+	err := s.send(askMessage, a.number, func(b []byte) []byte {
+		return append(binary.AppendUvarint(append(b, kind), a.window), body...)
+	})
+	if err != nil {
+		return nil, ErrLost
+	}
+	s.asked[a.number] = a
+	return a, nil
+}
+
+// Call asks a question that has one page, and returns that.
+func (s *Session) Call(ctx context.Context, kind byte, body []byte) ([]byte, error) {
+	a, err := s.Ask(kind, 1, body)
+	if err != nil {
+		return nil, err
+	}
+	defer a.End()
+	return a.Next(ctx)
+}
+
+// Next returns the next page, which is valid until Next is called again. io.EOF: there is none.
+// ErrLost: the connection was over before the last one came. A reason of the other side is one of
+// Questions.Errors, with its text, or that text.
+func (a *Answer) Next(ctx context.Context) ([]byte, error) {
+	s := a.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := a.done; n > 0 && !a.over {
+		a.waiting -= n
+		s.send(tookMessage, a.number, func(b []byte) []byte { //nolint:errcheck // then it ends
+			return binary.AppendUvarint(b, n)
+		})
+	}
+	a.done = 0
+	for {
+		switch {
+		case len(a.pages) > 0:
+			page := a.pages[0]
+			a.pages, a.done = a.pages[1:], uint64(len(page))
+			return page, nil
+		case a.over:
+			return nil, a.why
+		}
+		s.mu.Unlock()
+		var err error
+		select {
+		case <-a.more:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if s.mu.Lock(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// More reports whether more may come behind what Next has returned.
+func (a *Answer) More() bool {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	return len(a.pages) > 0 || !a.over
+}
+
+// came takes a page. The caller holds mu.
+func (a *Answer) came(page []byte) error {
+	if len(page) == 0 || a.waiting >= a.window {
+		return fmt.Errorf("%w: a page of %d bytes that was not asked for", ErrMalformed, len(page))
+	}
+	a.waiting += uint64(len(page))
+	a.pages = append(a.pages, page)
+	wake(a.more)
+	return nil
+}
+
+// ended notes that nothing more comes. The caller holds mu.
+func (a *Answer) ended(why error) {
+	a.over, a.why = true, why
+	wake(a.more)
+}
+
+// End says that no more is wanted of the answer.
+func (a *Answer) End() {
+	s := a.s
+	s.mu.Lock()
+	_, open := s.asked[a.number]
+	delete(s.asked, a.number)
+	s.mu.Unlock()
+	if open {
+		//nolint:errcheck // then it ends
+		s.send(stopMessage, a.number, func(b []byte) []byte { return b })
+	}
+}

@@ -1,0 +1,114 @@
+package line
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"exchange/core/wire"
+)
+
+// A Greeting is how the side that has dialled begins a connection.
+type Greeting struct {
+	Conn net.Conn
+	Kind byte // what the connection is for
+	Body []byte
+
+	version uint64
+	within  time.Duration
+}
+
+// maxGreeting bounds a greeting and its answer, in bytes.
+const maxGreeting = 1 << 10
+
+// ErrPurpose: see Meet.
+var ErrPurpose = errors.New("it is not for anything that is done here for its other end")
+
+// Greet says what a connection is for, and returns the answer's body. version is that of all that
+// is said behind the greeting. An error has the reason if the other side refuses. ctx, which must
+// have a deadline, bounds the wait; behind its end the connection is closed.
+func Greet(ctx context.Context, conn net.Conn, kind byte, version uint64,
+	body []byte) (answer []byte, err error) {
+	end, _ := ctx.Deadline()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	b := append(binary.AppendUvarint([]byte{kind}, version), body...)
+	if err = exchange(conn, end, b); err == nil {
+		b, err = hear(conn, end)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	}
+	p := wire.Read(b)
+	found, why := p.Uint(), p.Text(maxGreeting)
+	answer = p.Rest()
+	switch {
+	case p.Bad():
+		return nil, fmt.Errorf("%w: it answers a greeting with %.64q", ErrMalformed, b)
+	case found != version:
+		return nil, wire.Version(found, version)
+	case why != "":
+		return nil, fmt.Errorf("it refuses the connection: %s", why)
+	}
+	return answer, nil
+}
+
+// Meet hears a greeting. The caller takes it or refuses it. versions has those of the kinds that
+// are taken: of another kind, or of another version, the greeting is refused, and returned with an
+// error. Without a greeting there is none.
+func Meet(conn net.Conn, within time.Duration, versions map[byte]uint64) (*Greeting, error) {
+	b, err := hear(conn, time.Now().Add(within))
+	if err != nil {
+		return nil, err
+	}
+	p := wire.Read(b)
+	g := &Greeting{Conn: conn, Kind: p.Byte(), version: p.Uint(), Body: p.Rest(), within: within}
+	reads, known := versions[g.Kind]
+	if err = ErrPurpose; known && !p.Bad() {
+		err, g.version = wire.Version(g.version, reads), reads
+	}
+	if err != nil {
+		g.Refuse(err)
+	}
+	return g, err
+}
+
+// Take answers that the connection is taken.
+func (g *Greeting) Take(body []byte) error { return g.answer("", body) }
+
+// Refuse tells the other side why the connection is not taken, and closes it.
+func (g *Greeting) Refuse(why error) {
+	g.answer(cmp.Or(why.Error(), "it says not why"), nil) //nolint:errcheck // the connection ends
+	g.Conn.Close()
+}
+
+func (g *Greeting) answer(why string, body []byte) error {
+	b := binary.AppendUvarint(nil, g.version)
+	b = wire.AppendText(b, why[:min(len(why), maxGreeting/2)])
+	return exchange(g.Conn, time.Now().Add(g.within), append(b, body...))
+}
+
+// exchange sends a greeting or an answer.
+func exchange(conn net.Conn, end time.Time, b []byte) error {
+	defer conn.SetWriteDeadline(time.Time{}) //nolint:errcheck // what is written next says so
+	err := conn.SetWriteDeadline(end)
+	if err == nil {
+		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+	}
+	return err
+}
+
+// hear reads what exchange has sent.
+func hear(conn net.Conn, end time.Time) ([]byte, error) {
+	defer conn.SetReadDeadline(time.Time{}) //nolint:errcheck // what is read next says so
+	if err := conn.SetReadDeadline(end); err != nil {
+		return nil, err
+	}
+	return ReadFrame(conn, maxGreeting)
+}
