@@ -81,7 +81,8 @@ func TestAConnectionForNothingEnds(t *testing.T) {
 		r := c.next()
 		at := (r.at + 1) % len(c.nodes)
 		var replica persistence.Replica = c.nodes[at].replica
-		for what, says := range map[string]string{"silence": "", "another purpose": greeting('x', 1),
+		for what, says := range map[string]string{"silence": "",
+			"another purpose":              greeting('x', 1),
 			"operators that are not taken": greeting(callOperators, 1),
 			"nonsense":                     "\x00\x00\x00\x00"} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

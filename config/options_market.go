@@ -24,7 +24,9 @@ var marketOptions = []Option{
 			c.Currencies, problems = readEntries("currencies", n, currencyFields, Currency{})
 			return problems
 		},
-		write: func(c *Config, b *strings.Builder) { writeEntries(b, c.Currencies, currencyFields) },
+		write: func(c *Config, b *strings.Builder) {
+			writeEntries(b, c.Currencies, currencyFields)
+		},
 	},
 	{
 		Key: "pairs", named: true, market: firstMarket,

@@ -59,10 +59,10 @@ const (
 	OperationTrim // the archive before it included
 	OperationReference
 	OperationClientID
-	Operations
+	operationCount
 )
 
-var operationNames = [Operations]string{"append", "apply", "snapshot", "trim", "reference",
+var operationNames = [operationCount]string{"append", "apply", "snapshot", "trim", "reference",
 	"client_order_id"}
 
 func (o Operation) String() string { return operationNames[o] }
@@ -75,30 +75,30 @@ const (
 	StageImage  SnapshotStage = iota // the imager makes it
 	StageUpload                      // the store takes it
 	StageTrim                        // the journal is archived and trimmed
-	SnapshotStages
+	snapshotStageCount
 )
 
-var snapshotStageNames = [SnapshotStages]string{"image", "upload", "trim"}
+var snapshotStageNames = [snapshotStageCount]string{"image", "upload", "trim"}
 
 func (s SnapshotStage) String() string { return snapshotStageNames[s] }
 
 // A Span is the newest run of work that is done now and then.
 type Span struct {
-	BeginUs atomic.Int64 // microseconds since the Unix epoch; 0: it has never run
-	EndUs   atomic.Int64 // before BeginUs while it runs
+	beginUs atomic.Int64 // microseconds since the Unix epoch; 0: it has never run
+	endUs   atomic.Int64 // before beginUs while it runs
 }
 
 // Begin notes that it begins now.
-func (s *Span) Begin() { s.BeginUs.Store(time.Now().UnixMicro()) }
+func (s *Span) Begin() { s.beginUs.Store(time.Now().UnixMicro()) }
 
 // End notes that it has ended.
-func (s *Span) End() { s.EndUs.Store(time.Now().UnixMicro()) }
+func (s *Span) End() { s.endUs.Store(time.Now().UnixMicro()) }
 
 // Times returns when the newest run began, and when one last ended; the zero time: none has.
 func (s *Span) Times() (begin, end time.Time) {
 	// The end is read before the beginning, so what has just begun has not ended.
-	end = moment(s.EndUs.Load())
-	return moment(s.BeginUs.Load()), end
+	end = moment(s.endUs.Load())
+	return moment(s.beginUs.Load()), end
 }
 
 func moment(us int64) (t time.Time) {
@@ -120,10 +120,10 @@ const (
 	ListCandles
 	ListActions
 	ListReferences
-	Lists
+	listCount
 )
 
-var listNames = [Lists]string{"trades", "orders", "deposits", "withdraws", "candles",
+var listNames = [listCount]string{"trades", "orders", "deposits", "withdraws", "candles",
 	"actions", "references"}
 
 func (l List) String() string { return listNames[l] }
@@ -159,15 +159,15 @@ type Engine struct {
 	TurnedAway      [Reasons]atomic.Uint64
 	UnknownOutcomes atomic.Uint64 // of commands
 	UnansweredReads atomic.Uint64
-	Damaged         [Lists]atomic.Uint64 // reads of the history that ended at damage
-	FilteredLooks   atomic.Uint64        // for client order ids, answered by the filter
-	StoreLooks      atomic.Uint64        // the others
+	Damaged         [listCount]atomic.Uint64 // reads of the history that ended at damage
+	FilteredLooks   atomic.Uint64            // for client order ids, answered by the filter
+	StoreLooks      atomic.Uint64            // the others
 
 	_ [64]byte
 
 	// The journal's writer, the projector, the goroutine that uploads a snapshot and look-ups add,
 	// each to its own operation.
-	Failures [Operations]atomic.Uint64
+	Failures [operationCount]atomic.Uint64
 
 	// The projector adds.
 	Apply *Histogram // nanoseconds, all tries included
@@ -183,7 +183,7 @@ type Engine struct {
 	// The newest snapshot, successful or not. The committed actor begins it. The goroutine that
 	// uploads it adds the stages and ends it.
 	Snapshotting  Span
-	SnapshotTimes [SnapshotStages]atomic.Int64 // nanoseconds
+	SnapshotTimes [snapshotStageCount]atomic.Int64 // nanoseconds
 
 	Auditing Span // the goroutine of an audit
 

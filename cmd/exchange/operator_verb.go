@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"exchange/gateway/openapi"
 	"exchange/gateway/operator"
 )
 
@@ -122,11 +121,10 @@ func takesUpTo(names []string, more int) cobra.PositionalArgs {
 }
 
 // member returns a member of the request, and its field.
-func (x *asking) member(name string) (reflect.Value, openapi.Member) {
+func (x *asking) member(name string) (reflect.Value, operator.Member) {
 	for _, f := range reflect.VisibleFields(x.in.Type()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name && !f.Anonymous {
-			return x.in.FieldByIndex(f.Index), openapi.MemberOf(&f, operator.Words,
-				operator.Bounds)
+			return x.in.FieldByIndex(f.Index), operator.MemberOf(&f)
 		}
 	}
 	panic("BUG: the request of " + x.use + " has no member " + name)
@@ -285,7 +283,7 @@ func (x *asking) readMember(name, text string) error {
 }
 
 // readNumber reads an id, or a number with bounds.
-func (x *asking) readNumber(name, text string, m *openapi.Member) (uint64, error) {
+func (x *asking) readNumber(name, text string, m *operator.Member) (uint64, error) {
 	most, bounded := m.Bound("max")
 	n, err := strconv.ParseUint(text, 10, 64)
 	switch {

@@ -203,7 +203,8 @@ var accountVerbs = []verb{
 		},
 	},
 	{
-		use: "close NAME", short: "End an empty account and its keys for good; its name stays taken",
+		use:   "close NAME",
+		short: "End an empty account and its keys for good; its name stays taken",
 		long: "Ends an account that has no money, no open orders and no pending withdraws, and " +
 			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
 			"takes out dust that is too little to withdraw.",
@@ -267,8 +268,8 @@ var withdrawVerbs = []verb{
 		route: "POST withdraws/approve", args: "withdraw", flags: "reference despite_freeze",
 	},
 	{
-		use: "refuse ID --details TEXT", short: "Refuse a withdraw: its money is the account's to " +
-			"use again",
+		use:   "refuse ID --details TEXT",
+		short: "Refuse a withdraw: its money is the account's to use again",
 		long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the " +
 			"account's to use again, and its owner is told why.",
 		route: "POST withdraws/refuse", args: "withdraw", flags: "details!",
@@ -450,7 +451,8 @@ func percent(rate json.RawMessage) string {
 
 var maintenanceVerbs = []verb{
 	{
-		use: "on", short: "Take no commands of clients, also after a restart, until `maintenance off`",
+		use:   "on",
+		short: "Take no commands of clients, also after a restart, until `maintenance off`",
 		long: "Takes no commands of clients from now on, lets those that are in flight end, and " +
 			"answers when none is left. Clients can still read, and operators can still do " +
 			"everything. It outlives restarts. With --cancels clients can cancel from then on: " +

@@ -25,8 +25,8 @@ var (
 	bytesType   = reflect.TypeFor[[]byte]()
 )
 
-// A Texter is a struct that is written as a text.
-type Texter interface {
+// A texter is a struct that is written as a text.
+type texter interface {
 	Append(b []byte) []byte
 	Set(text []byte) error // makes it what a text says; "": nothing
 }
@@ -54,7 +54,7 @@ func appendField(dst []byte, v reflect.Value) []byte {
 		}
 		return dst
 	case reflect.Struct:
-		if t, ok := v.Addr().Interface().(Texter); ok {
+		if t, ok := v.Addr().Interface().(texter); ok {
 			return AppendText(dst, string(t.Append(nil)))
 		}
 		var hi, lo uint64
@@ -101,7 +101,7 @@ func (r *Reader) field(v reflect.Value) {
 }
 
 func (r *Reader) record(v reflect.Value) {
-	if t, ok := v.Addr().Interface().(Texter); ok {
+	if t, ok := v.Addr().Interface().(texter); ok {
 		r.Check(t.Set(r.Bytes(maxText)) == nil)
 		return
 	}

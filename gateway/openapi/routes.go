@@ -61,9 +61,9 @@ type Refusal struct{ Ask, Text string }
 // (characters, or entries), min, max, default, pattern and enum (words, separated by commas).
 type Member struct {
 	Name    string
-	Omitted bool // it is left out of an answer where it is empty
+	omitted bool // it is left out of an answer where it is empty
 	Text    string
-	Need    bool // of a body or a query
+	need    bool // of a body or a query
 	tag     reflect.StructTag
 	bounds  map[string]int
 }
@@ -221,7 +221,7 @@ func (r *reflected) query(of any) (list []object) {
 		}
 		m := MemberOf(&f, r.outline.Words, r.outline.Bounds)
 		one, schema := object{{"name", m.Name}, {"in", "query"}}, object{{"type", "string"}}
-		if m.Need {
+		if m.need {
 			one = append(one, member{"required", true})
 		}
 		switch f.Type.Kind() {
@@ -378,11 +378,11 @@ func (r *reflected) record(t reflect.Type, body bool) string {
 		}
 		about := MemberOf(&f, r.outline.Words, r.outline.Bounds)
 		s, list := r.schema(f.Type), f.Type.Kind() == reflect.Slice && f.Type != bytesType
-		if f.Type.Kind() == reflect.Pointer && !body && !about.Omitted {
+		if f.Type.Kind() == reflect.Pointer && !body && !about.omitted {
 			s = nullable(s)
 		}
 		properties = append(properties, property{about.Name, joined(s, about.keywords(list)),
-			body && !about.Need || !body && about.Omitted})
+			body && !about.need || !body && about.omitted})
 	}
 	o := slices.DeleteFunc(recordSchema("", properties...),
 		func(m member) bool { return m.name == "description" })

@@ -14,24 +14,24 @@ import (
 	"exchange/gateway/api"
 )
 
-type AccountAnswer struct {
+type accountAnswer struct {
 	Account string `json:"account"`
 	ID      uint32 `json:"id"`
 	Email   string `json:"email"`
 }
 
-type AccountRequest struct {
+type accountRequest struct {
 	Name  string `json:"name" need:"yes" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" doc:"Its name"`
 	Email string `json:"email,omitempty" doc:"E-mail address; left out or empty: none"`
 }
 
-func createAccount(c *call, q *AccountRequest) (*AccountAnswer, error) {
+func createAccount(c *call, q *accountRequest) (*accountAnswer, error) {
 	a, err := c.engine.CreateAccount(c.operator, q.Name, q.Email)
-	return &AccountAnswer{a.Account, a.AccountID, a.Email}, err
+	return &accountAnswer{a.Account, a.AccountID, a.Email}, err
 }
 
 type AccountLine struct {
-	AccountAnswer
+	accountAnswer
 	Frozen bool   `json:"frozen"`
 	Held   string `json:"held_until,omitempty"`
 	Closed string `json:"closed,omitempty" doc:"When the account was closed"`
@@ -43,14 +43,14 @@ type AccountsAnswer struct {
 }
 
 // An AccountsQuery chooses accounts.
-type AccountsQuery struct {
-	AccountPage
+type accountsQuery struct {
+	accountPage
 	Frozen bool `json:"frozen" doc:"Only accounts that are frozen, without closed ones"`
 }
 
 // listAccounts returns a page of the accounts in order of their ids: those above `after`. With
 // `frozen` it leaves out those that are not frozen.
-func listAccounts(c *call, q *AccountsQuery) (*AccountsAnswer, error) {
+func listAccounts(c *call, q *accountsQuery) (*AccountsAnswer, error) {
 	limit := int(q.Limit)
 	if q.Frozen {
 		return c.frozenAccounts(q.After, limit)
@@ -83,20 +83,20 @@ func newAccounts(list []committed.AccountInfo) *AccountsAnswer {
 	page := &AccountsAnswer{Accounts: make([]AccountLine, 0, len(list))}
 	for _, a := range list {
 		page.Accounts = append(page.Accounts,
-			AccountLine{AccountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HeldUs),
+			AccountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HeldUs),
 				closedAt(a.ClosedUs)})
 	}
 	return page
 }
 
-type HoldingAnswer struct {
+type holdingAnswer struct {
 	Currency  string        `json:"currency"`
 	Balance   money.Balance `json:"balance" doc:"All that the account has of the currency"`
 	Reserve   money.Balance `json:"reserve"`
 	Available money.Balance `json:"available" doc:"The rest"`
 }
 
-type OrderAnswer struct {
+type orderAnswer struct {
 	Order     uint64       `json:"order"`
 	Pair      string       `json:"pair"`
 	Type      string       `json:"type" doc:"What it does: sell or buy"`
@@ -107,7 +107,7 @@ type OrderAnswer struct {
 }
 
 // A portrait is an account at one moment.
-type Portrait struct {
+type portrait struct {
 	Account   string             `json:"account"`
 	ID        uint32             `json:"id"`
 	Email     string             `json:"email"`
@@ -116,21 +116,21 @@ type Portrait struct {
 	Closed    string             `json:"closed,omitempty" doc:"When the account was closed"`
 	Sequence  uint64             `json:"sequence"`
 	Open      int                `json:"open_orders" doc:"Number of its open orders"`
-	Holdings  []HoldingAnswer    `json:"holdings" doc:"What it has, by currency"`
-	Newest    []OrderAnswer      `json:"newest_orders" doc:"The newest of its open orders"`
-	Withdraws []WithdrawalAnswer `json:"pending_withdraws" doc:"Its pending withdraws"`
+	Holdings  []holdingAnswer    `json:"holdings" doc:"What it has, by currency"`
+	Newest    []orderAnswer      `json:"newest_orders" doc:"The newest of its open orders"`
+	Withdraws []withdrawalAnswer `json:"pending_withdraws" doc:"Its pending withdraws"`
 }
 
 // shownOrders is the number of open orders that an account is shown with.
 const shownOrders = 20
 
 // An AccountQuery names an account.
-type AccountQuery struct {
+type accountQuery struct {
 	Name string `json:"name" need:"yes" is:"account" doc:"Name of the account"`
 }
 
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
-func showAccount(c *call, q *AccountQuery) (*Portrait, error) {
+func showAccount(c *call, q *accountQuery) (*portrait, error) {
 	of := &committed.Account{Name: q.Name, Limit: shownOrders}
 	if err := c.ask(of); err != nil {
 		return nil, err
@@ -139,64 +139,64 @@ func showAccount(c *call, q *AccountQuery) (*Portrait, error) {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
 	}
 	a := of.Info
-	holdings, orders := []HoldingAnswer{}, []OrderAnswer{}
+	holdings, orders := []holdingAnswer{}, []orderAnswer{}
 	for _, h := range of.Holdings {
-		holdings = append(holdings, HoldingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
+		holdings = append(holdings, holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
 			h.Reserve,
 			h.Available()})
 	}
 	for i := range of.Orders {
 		o := &of.Orders[i]
-		orders = append(orders, OrderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
+		orders = append(orders, orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
 			o.Price,
 			o.Amount, o.Remaining, clock(o.TimeUs)})
 	}
-	pending := []WithdrawalAnswer{}
+	pending := []withdrawalAnswer{}
 	for i := range of.Withdrawals {
 		w := committed.WithdrawalRow(&of.Withdrawals[i])
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
-	return &Portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
+	return &portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
 		Held: heldUntil(a.HeldUs), Closed: closedAt(a.ClosedUs),
 		Sequence: of.Seq, Holdings: holdings,
 		Open: of.Open, Newest: orders, Withdraws: pending}, nil
 }
 
 // A FreezeAnswer is the state of an account after a request to freeze it, or to end that.
-type FreezeAnswer struct {
+type freezeAnswer struct {
 	Account  string `json:"account"`
 	On       bool   `json:"on" doc:"The state after the request"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-type FreezeRequest struct {
+type freezeRequest struct {
 	Account string `json:"account" need:"yes" doc:"Name of the account"`
 	On      *bool  `json:"on" need:"yes" doc:"true: freeze it. false: end that"`
 }
 
-func freeze(c *call, q *FreezeRequest) (*FreezeAnswer, error) {
+func freeze(c *call, q *freezeRequest) (*freezeAnswer, error) {
 	a, err := c.engine.Freeze(c.operator, q.Account, *q.On)
-	return &FreezeAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
+	return &freezeAnswer{Account: a.Account, On: a.On, Repeated: a.Repeated}, err
 }
 
 // An emailAnswer is an account's new address, with the end of the hold that it begins. With
 // Repeated the account had the address already: no hold began, and one that goes on is shown.
-type EmailAnswer struct {
-	AccountAnswer
+type emailAnswer struct {
+	accountAnswer
 	Before   string `json:"before" doc:"The e-mail address before. Empty: there was none"`
 	Held     string `json:"held_until,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-type EmailRequest struct {
+type emailRequest struct {
 	Account string `json:"account" need:"yes" doc:"Name of the account"`
 	Email   string `json:"email" need:"yes" doc:"Its new e-mail address"`
 }
 
 // setEmail gives an account another e-mail address.
-func setEmail(c *call, q *EmailRequest) (*EmailAnswer, error) {
+func setEmail(c *call, q *emailRequest) (*emailAnswer, error) {
 	a, err := c.engine.SetEmail(c.operator, q.Account, q.Email)
-	return &EmailAnswer{AccountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
+	return &emailAnswer{accountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
 		heldUntil(a.HeldUs), a.Repeated}, err
 }
 
@@ -217,16 +217,16 @@ func closedAt(us int64) string {
 }
 
 // closeAccount ends an empty account and its keys.
-func closeAccount(c *call, q *CloseRequest) (*EndAnswer, error) {
+func closeAccount(c *call, q *closeRequest) (*endAnswer, error) {
 	a, err := c.engine.CloseAccount(c.operator, q.Account)
-	return &EndAnswer{a.Account, a.AccountID, true, a.Repeated}, err
+	return &endAnswer{a.Account, a.AccountID, true, a.Repeated}, err
 }
 
-type CloseRequest struct {
+type closeRequest struct {
 	Account string `json:"account" need:"yes" doc:"Name of the account"`
 }
 
-type EndAnswer struct {
+type endAnswer struct {
 	Account  string `json:"account"`
 	ID       uint32 `json:"id"`
 	Closed   bool   `json:"closed" doc:"Always true"`
@@ -248,7 +248,7 @@ type NewKeyAnswer struct {
 }
 
 // A KeyLine is a key in the list.
-type KeyLine struct {
+type keyLine struct {
 	KeyAnswer
 	Revoked bool `json:"revoked" doc:"Whether it is revoked"`
 }
@@ -264,14 +264,14 @@ func newKeyAnswer(key, account string, permissions uint8, allow []string, parall
 	return a
 }
 
-type KeyRequest struct {
+type keyRequest struct {
 	Account     string   `json:"account" need:"yes" doc:"Name of the account"`
 	Permissions []string `json:"permissions" need:"yes" enum:"read,trade,withdraw"`
 	Allow       []string `json:"allow,omitempty" most:"100"`
 	Parallel    *int     `json:"parallel,omitempty" min:"1" max:"MaxParallel"`
 }
 
-func createKey(c *call, q *KeyRequest) (*NewKeyAnswer, error) {
+func createKey(c *call, q *keyRequest) (*NewKeyAnswer, error) {
 	var permissions uint8
 	for _, name := range q.Permissions {
 		p := event.PermissionRead
@@ -307,16 +307,16 @@ func random(n int) string {
 	return hex.EncodeToString(b)
 }
 
-type KeysAnswer struct {
-	Keys []KeyLine `json:"keys" doc:"The keys"`
+type keysAnswer struct {
+	Keys []keyLine `json:"keys" doc:"The keys"`
 }
 
 // A KeysQuery names the account of keys.
-type KeysQuery struct {
+type keysQuery struct {
 	Account string `json:"account" need:"yes" is:"account"`
 }
 
-func listKeys(c *call, q *KeysQuery) (*KeysAnswer, error) {
+func listKeys(c *call, q *keysQuery) (*keysAnswer, error) {
 	account, err := c.account(q.Account)
 	if err != nil {
 		return nil, err
@@ -325,27 +325,27 @@ func listKeys(c *call, q *KeysQuery) (*KeysAnswer, error) {
 	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	list := make([]KeyLine, 0, len(of.List))
+	list := make([]keyLine, 0, len(of.List))
 	for _, k := range of.List {
 		list = append(list,
-			KeyLine{newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow, k.Parallel), k.Revoked})
+			keyLine{newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow, k.Parallel), k.Revoked})
 	}
-	return &KeysAnswer{list}, nil
+	return &keysAnswer{list}, nil
 }
 
-type RevokeRequest struct {
+type revokeRequest struct {
 	Key string `json:"key" need:"yes" doc:"The key"`
 }
 
-type RevokedAnswer struct {
+type revokedAnswer struct {
 	Key     string `json:"key"`
 	Account string `json:"account"`
 	Revoked bool   `json:"revoked" doc:"true"`
 }
 
-func revokeKey(c *call, q *RevokeRequest) (*RevokedAnswer, error) {
+func revokeKey(c *call, q *revokeRequest) (*revokedAnswer, error) {
 	a, err := c.engine.RevokeKey(c.operator, q.Key)
-	return &RevokedAnswer{a.Key, a.Account, true}, err
+	return &revokedAnswer{a.Key, a.Account, true}, err
 }
 
 type DepositAnswer struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // An adjustmentAnswer is an adjustment, with the balance behind it.
-type AdjustmentAnswer struct {
+type adjustmentAnswer struct {
 	Adjustment uint64        `json:"adjustment" doc:"Id of the correction"`
 	Account    string        `json:"account"`
 	Currency   string        `json:"currency"`
@@ -25,7 +25,7 @@ type AdjustmentAnswer struct {
 }
 
 // An adjustment is the request for one.
-type Adjustment struct {
+type adjustment struct {
 	Account   string `json:"account" need:"yes" doc:"Name of the account"`
 	Currency  string `json:"currency" need:"yes" doc:"Code of the currency"`
 	Reference string `json:"reference,omitempty" most:"MaxClientID"`
@@ -39,7 +39,7 @@ type Adjustment struct {
 }
 
 // check checks the fields, and finds out what they name.
-func (q *Adjustment) check(c *call) (err error) {
+func (q *adjustment) check(c *call) (err error) {
 	size, down := strings.CutPrefix(string(q.Amount), "-")
 	if q.amount, err = money.ParseAmount(size); err != nil {
 		return &badRequest{"amount: " + err.Error()}
@@ -72,7 +72,7 @@ func (q *Adjustment) check(c *call) (err error) {
 
 // adjust takes available money out of an account. An adjustment with the same reference and content
 // is made once, so a repeat is safe.
-func adjust(c *call, q *Adjustment) (*AdjustmentAnswer, error) {
+func adjust(c *call, q *adjustment) (*adjustmentAnswer, error) {
 	if err := q.check(c); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func adjust(c *call, q *Adjustment) (*AdjustmentAnswer, error) {
 }
 
 // repeated answers a request whose reference an adjustment or a withdrawal of the account has.
-func (q *Adjustment) repeated(c *call, id uint64) (*AdjustmentAnswer, error) {
+func (q *adjustment) repeated(c *call, id uint64) (*adjustmentAnswer, error) {
 	w, found, err := c.engine.WithdrawalOf(id)
 	switch {
 	case err != nil:
@@ -113,8 +113,8 @@ func (q *Adjustment) repeated(c *call, id uint64) (*AdjustmentAnswer, error) {
 	return q.answer(c, id, true)
 }
 
-func (q *Adjustment) answer(c *call, id uint64, repeated bool) (*AdjustmentAnswer, error) {
-	a := &AdjustmentAnswer{Adjustment: id, Account: q.Account, Currency: q.Currency,
+func (q *adjustment) answer(c *call, id uint64, repeated bool) (*adjustmentAnswer, error) {
+	a := &adjustmentAnswer{Adjustment: id, Account: q.Account, Currency: q.Currency,
 		Amount: json.Number("-" + q.amount.String()), Reference: q.Reference, Reason: q.Reason,
 		Repeated: repeated}
 	w := &committed.Wallet{Account: q.account}

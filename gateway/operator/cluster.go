@@ -165,7 +165,7 @@ const transferPatience = 20 * time.Second
 
 var errNoCluster = &badRequest{"this exchange is no node of a cluster: it runs on one machine"}
 
-type NodeAnswer struct {
+type nodeAnswer struct {
 	Name     string  `json:"name"`
 	Role     string  `json:"role"`
 	Replaces string  `json:"replaces" doc:"Voter whose place it comes to take; \"\": none"`
@@ -176,7 +176,7 @@ type NodeAnswer struct {
 	Differs  *bool   `json:"config_differs" doc:"Whether its file differs; null: not known"`
 }
 
-type ClusterAnswer struct {
+type clusterAnswer struct {
 	Node         string       `json:"node"`
 	Role         string       `json:"role"`
 	Serves       bool         `json:"serves" doc:"Whether the node serves clients"`
@@ -195,23 +195,23 @@ type ClusterAnswer struct {
 	ClockAheadMs int64        `json:"clock_ahead_ms" doc:"Its clock less the median of all"`
 	ClockWrong   bool         `json:"clock_wrong" doc:"Whether that is too much for it to lead"`
 	TickMs       int64        `json:"tick_ms" doc:"Length of a tick in milliseconds"`
-	Nodes        []NodeAnswer `json:"nodes" doc:"All nodes, in the order of their names"`
+	Nodes        []nodeAnswer `json:"nodes" doc:"All nodes, in the order of their names"`
 }
 
-func showCluster(c *call, _ *nothing) (*ClusterAnswer, error) {
+func showCluster(c *call, _ *nothing) (*clusterAnswer, error) {
 	if c.server.cluster == nil {
 		return nil, errNoCluster
 	}
 	s := c.server.cluster.Standing()
-	a := &ClusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
+	a := &clusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
 		Serves: c.engine != nil || c.server.relays.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
 		Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
 		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
-		Differs: append([]string{}, s.Differs...), Nodes: []NodeAnswer{}}
+		Differs: append([]string{}, s.Differs...), Nodes: []nodeAnswer{}}
 	for _, n := range s.Nodes {
-		one := NodeAnswer{Name: n.Name, Role: n.Role, Replaces: n.Replaces}
+		one := nodeAnswer{Name: n.Name, Role: n.Role, Replaces: n.Replaces}
 		if n.Role == Awaited {
 			a.Nodes = append(a.Nodes, one)
 			continue
@@ -240,13 +240,13 @@ func Lag(s *Standing, n *NodeStanding) uint64 { return max(s.Committed, n.Match)
 // hashPatience bounds the wait for a hash. It is shorter than what the client waits.
 const hashPatience = 20 * time.Second
 
-type HashAnswer struct {
+type hashAnswer struct {
 	Node     string `json:"node"`
 	Sequence uint64 `json:"sequence"`
 	Hash     string `json:"hash" doc:"SHA-256 of the state, in hexadecimal digits"`
 }
 
-func showHash(c *call, _ *nothing) (*HashAnswer, error) {
+func showHash(c *call, _ *nothing) (*hashAnswer, error) {
 	if c.server.cluster == nil {
 		return nil, errNoCluster
 	}
@@ -256,20 +256,20 @@ func showHash(c *call, _ *nothing) (*HashAnswer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this node has no state to hash: %w", err)
 	}
-	return &HashAnswer{c.server.cluster.Standing().Node, seq, hex.EncodeToString(hash[:])}, nil
+	return &hashAnswer{c.server.cluster.Standing().Node, seq, hex.EncodeToString(hash[:])}, nil
 }
 
-type TransferRequest struct {
+type transferRequest struct {
 	To string `json:"to,omitempty" doc:"Name of the node; left out or empty: any"`
 }
 
-type TransferAnswer struct {
+type transferAnswer struct {
 	From string `json:"from" doc:"Node that led"`
 	To   string `json:"to" doc:"Node that leads; \"\": none is known"`
 }
 
 // transfer hands the lead over to the node in "to", or to any.
-func transfer(c *call, q *TransferRequest) (*TransferAnswer, error) {
+func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	s, err := c.server.leads()
 	switch {
 	case err != nil:
@@ -288,7 +288,7 @@ func transfer(c *call, q *TransferRequest) (*TransferAnswer, error) {
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
 		return nil, &notHanded{err}
 	}
-	return &TransferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
+	return &transferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
 }
 
 // noted has the log of actions say what the operator did to the cluster. It is done in any case: a
@@ -312,16 +312,16 @@ func (c *call) noting(format string, args ...any) (wait func()) {
 
 var errNoReign = errors.New("this node does not serve")
 
-type ApplyRequest struct {
+type applyRequest struct {
 	Market []byte `json:"market" need:"yes" doc:"Market part of a configuration, as gzip"`
 }
 
-type ApplyAnswer struct {
+type applyAnswer struct {
 	Keys []string `json:"keys" doc:"Options that differ from the ones before"`
 }
 
 // applyMarket lets the nodes agree on the market part in "market".
-func applyMarket(c *call, q *ApplyRequest) (*ApplyAnswer, error) {
+func applyMarket(c *call, q *applyRequest) (*applyAnswer, error) {
 	if _, err := c.server.leads(); err != nil {
 		return nil, err
 	}
@@ -337,7 +337,7 @@ func applyMarket(c *call, q *ApplyRequest) (*ApplyAnswer, error) {
 		c.noted("applied another market part, from the next reign on: %s",
 			strings.Join(keys, ", "))
 	}
-	return &ApplyAnswer{append([]string{}, keys...)}, nil
+	return &applyAnswer{append([]string{}, keys...)}, nil
 }
 
 // within returns a context that ends by itself. It is not the request's, of which a goroutine would

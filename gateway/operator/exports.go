@@ -13,8 +13,8 @@ import (
 
 // Exports: all rows of one kind, for other programs.
 
-// A Period chooses rows with from <= time < to.
-type Period struct {
+// A periodQuery chooses rows with from <= time < to.
+type periodQuery struct {
 	From string `json:"from" is:"time"`
 	To   string `json:"to" is:"time"`
 }
@@ -25,7 +25,7 @@ type period struct{ from, to int64 }
 func (p period) has(us int64) bool { return p.from <= us && us < p.to }
 
 // read parses the times of a query.
-func (q *Period) read() (p period, err error) {
+func (q *periodQuery) read() (p period, err error) {
 	if p.from, err = timeOf("from", q.From, 0); err != nil {
 		return p, err
 	}
@@ -72,7 +72,7 @@ func (c *call) export(produce func(context.Context, *rowWriter) error) (any, err
 }
 
 // exportPast streams rows of the past, of the period that the query names.
-func (c *call) exportPast(of *Period,
+func (c *call) exportPast(of *periodQuery,
 	produce func(ctx context.Context, past *committed.Past, in period, w *rowWriter) error,
 ) (any, error) {
 	in, err := of.read()
@@ -101,7 +101,7 @@ func (c *call) everPair(name *string) (uint16, error) {
 	return number, nil
 }
 
-type TradeLine struct {
+type tradeLine struct {
 	ID         uint64        `json:"id" doc:"Id of the trade"`
 	Time       string        `json:"time"`
 	Pair       string        `json:"pair"`
@@ -117,19 +117,19 @@ type TradeLine struct {
 }
 
 // A TradesQuery chooses trades.
-type TradesQuery struct {
+type tradesQuery struct {
 	Pair *string `json:"pair" is:"pair" doc:"Only of this pair"`
-	Period
+	periodQuery
 }
 
 // exportTrades streams the trades of a pair, oldest first. If no pair is named, those of one pair
 // follow those of the other.
-func exportTrades(c *call, q *TradesQuery) (any, error) {
+func exportTrades(c *call, q *tradesQuery) (any, error) {
 	only, err := c.everPair(q.Pair)
 	if err != nil {
 		return nil, err
 	}
-	return c.exportPast(&q.Period, func(ctx context.Context, past *committed.Past, in period,
+	return c.exportPast(&q.periodQuery, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
 		for pair := uint16(1); pair <= past.Pairs && !w.gone; pair++ {
 			if only != 0 && only != pair {
@@ -140,7 +140,7 @@ func exportTrades(c *call, q *TradesQuery) (any, error) {
 				if !in.has(t.TimeUs) {
 					return t.TimeUs < in.to // times of a pair never go back
 				}
-				return w.row(TradeLine{t.ID, clock(t.TimeUs), name, t.TakerSide.String(),
+				return w.row(tradeLine{t.ID, clock(t.TimeUs), name, t.TakerSide.String(),
 					t.Price, t.Amount, t.TakerOrder, t.MakerOrder, c.engine.AccountName(t.Taker),
 					c.engine.AccountName(t.Maker), t.TakerFee, t.MakerFee})
 			}); err != nil {
@@ -152,8 +152,8 @@ func exportTrades(c *call, q *TradesQuery) (any, error) {
 }
 
 // An orderLine is an order of an export. Times that it has not come to are left out.
-type OrderLine struct {
-	OpenOrder
+type orderLine struct {
+	openOrder
 	Status       string `json:"status" enum:"open,cancelled,done" doc:"State"`
 	Closed       string `json:"closed,omitempty"`
 	CancelReason string `json:"cancel_reason,omitempty" doc:"Why the exchange cancelled it"`
@@ -161,7 +161,7 @@ type OrderLine struct {
 
 // exportOrders streams the orders that were accepted in a period, open and closed ones: account by
 // account, each account's newest first.
-func exportOrders(c *call, q *Period) (any, error) {
+func exportOrders(c *call, q *periodQuery) (any, error) {
 	in, err := q.read()
 	if err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func exportOrders(c *call, q *Period) (any, error) {
 	})
 }
 
-func (c *call) orderLine(o *committed.Order) OrderLine {
-	row := OrderLine{OpenOrder: c.openOrder(o), Status: "open"}
+func (c *call) orderLine(o *committed.Order) orderLine {
+	row := orderLine{openOrder: c.openOrder(o), Status: "open"}
 	if o.Status == trading.StatusActive {
 		return row
 	}
@@ -191,7 +191,7 @@ func (c *call) orderLine(o *committed.Order) OrderLine {
 	return row
 }
 
-type DepositLine struct {
+type depositLine struct {
 	Deposit   uint64       `json:"deposit"`
 	Time      string       `json:"time"`
 	Account   string       `json:"account"`
@@ -201,13 +201,13 @@ type DepositLine struct {
 }
 
 // exportDeposits streams deposits, account by account, each account's newest first.
-func exportDeposits(c *call, q *Period) (any, error) {
+func exportDeposits(c *call, q *periodQuery) (any, error) {
 	return c.exportPast(q, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
 		for account := uint32(1); account <= past.Accounts && !w.gone; account++ {
 			name := c.engine.AccountName(account)
 			if err := past.Deposits(ctx, account, func(d *committed.Deposit) bool {
-				return !in.has(d.TimeUs) || w.row(DepositLine{d.ID, clock(d.TimeUs), name,
+				return !in.has(d.TimeUs) || w.row(depositLine{d.ID, clock(d.TimeUs), name,
 					c.engine.CurrencyCode(d.Currency), d.Amount, d.Reference})
 			}); err != nil {
 				return err
@@ -218,21 +218,21 @@ func exportDeposits(c *call, q *Period) (any, error) {
 }
 
 // A withdrawalLine is a withdrawal of an export.
-type WithdrawalLine struct {
-	WithdrawalAnswer
+type withdrawalLine struct {
+	withdrawalAnswer
 	Closed   string `json:"closed,omitempty"`
 	ClientID string `json:"client_id,omitempty" doc:"The client's name for it"`
 }
 
 // exportWithdrawals streams the withdrawals that were asked for in a period, newest first.
-func exportWithdrawals(c *call, q *Period) (any, error) {
+func exportWithdrawals(c *call, q *periodQuery) (any, error) {
 	return c.exportPast(q, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
 		return past.Withdrawals(ctx, func(x *committed.Withdrawal) bool {
 			if !in.has(x.TimeUs) {
 				return true
 			}
-			line := WithdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
+			line := withdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
 			line.Frozen = false // of now, and not of then
 			if x.ClosedUs != 0 {
 				line.Closed = clock(x.ClosedUs)
@@ -242,10 +242,10 @@ func exportWithdrawals(c *call, q *Period) (any, error) {
 	})
 }
 
-type BalanceLine struct {
+type balanceLine struct {
 	Sequence uint64 `json:"sequence"`
 	Account  string `json:"account"`
-	HoldingAnswer
+	holdingAnswer
 }
 
 // balancesEnd ends an export of balances. The sums are made apart from the rows, of the same state.
@@ -281,8 +281,8 @@ func exportBalances(c *call, _ *nothing) (any, error) {
 	c.stream(func(_ context.Context, o *lineWriter) (any, error) {
 		for i := range t.Holdings {
 			h := &t.Holdings[i]
-			if !o.write(BalanceLine{t.Seq, c.engine.AccountName(h.Account),
-				HoldingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance, h.Reserve,
+			if !o.write(balanceLine{t.Seq, c.engine.AccountName(h.Account),
+				holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance, h.Reserve,
 					h.Available()}}) {
 				break
 			}

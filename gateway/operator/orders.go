@@ -12,8 +12,8 @@ import (
 // Lists of what accounts have in the books, and of what would cancel it.
 
 // An openOrder is an order as orderAnswer shows it, and its instructions.
-type OpenOrder struct {
-	OrderAnswer
+type openOrder struct {
+	orderAnswer
 	Account       string `json:"account"`
 	ClientOrderID string `json:"client_order_id,omitempty" doc:"The client's name for it"`
 	Waiting       bool   `json:"waiting" doc:"Whether it waits outside the book for its trigger"`
@@ -29,15 +29,15 @@ type OpenOrder struct {
 	OCOPrice     money.Price  `json:"oco_price,omitempty" doc:"Limit after the other trigger"`
 }
 
-type OpenOrdersAnswer struct {
-	Orders []OpenOrder `json:"orders" doc:"The page"`
+type openOrdersAnswer struct {
+	Orders []openOrder `json:"orders" doc:"The page"`
 	Next   uint64      `json:"next,omitempty"`
 	After  *uint64     `json:"after,omitempty" doc:"Account behind which to go on"`
 }
 
 // An OrdersQuery chooses open orders.
-type OrdersQuery struct {
-	AccountPage
+type ordersQuery struct {
+	accountPage
 	Account *string `json:"account" is:"account"`
 	Pair    *string `json:"pair" is:"pair" doc:"Only of this pair"`
 	Before  uint64  `json:"before" min:"1" is:"the id of an order"`
@@ -45,7 +45,7 @@ type OrdersQuery struct {
 
 // listOrders returns a page of an account's open orders, newest first: those below `before`. If no
 // account is named, it returns a page of all accounts' orders.
-func listOrders(c *call, q *OrdersQuery) (*OpenOrdersAnswer, error) {
+func listOrders(c *call, q *ordersQuery) (*openOrdersAnswer, error) {
 	pair, err := c.everPair(q.Pair)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func listOrders(c *call, q *OrdersQuery) (*OpenOrdersAnswer, error) {
 	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	page := &OpenOrdersAnswer{Orders: make([]OpenOrder, 0, len(of.Orders))}
+	page := &openOrdersAnswer{Orders: make([]openOrder, 0, len(of.Orders))}
 	for i := range of.Orders {
 		page.Orders = append(page.Orders, c.openOrder(&of.Orders[i]))
 	}
@@ -78,7 +78,7 @@ const ordersAtOnce = 2000
 
 // allOrders returns a page of the orders of all accounts, account by account: those of the accounts
 // above `after`, of the first of these below `before`.
-func (c *call) allOrders(of *OrdersQuery, pair uint16, limit int) (*OpenOrdersAnswer, error) {
+func (c *call) allOrders(of *ordersQuery, pair uint16, limit int) (*openOrdersAnswer, error) {
 	q := &committed.AllOrders{Pair: pair, Before: of.Before, After: of.After}
 	more := true
 	for ; more && len(q.List) < limit; more = q.After != 0 || q.Before != 0 {
@@ -87,7 +87,7 @@ func (c *call) allOrders(of *OrdersQuery, pair uint16, limit int) (*OpenOrdersAn
 			return nil, err
 		}
 	}
-	page := &OpenOrdersAnswer{Orders: make([]OpenOrder, 0, len(q.List))}
+	page := &openOrdersAnswer{Orders: make([]openOrder, 0, len(q.List))}
 	for i := range q.List {
 		page.Orders = append(page.Orders, c.openOrder(&q.List[i]))
 	}
@@ -97,8 +97,8 @@ func (c *call) allOrders(of *OrdersQuery, pair uint16, limit int) (*OpenOrdersAn
 	return page, nil
 }
 
-func (c *call) openOrder(o *committed.Order) OpenOrder {
-	row := OpenOrder{OrderAnswer: OrderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
+func (c *call) openOrder(o *committed.Order) openOrder {
+	row := openOrder{orderAnswer: orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
 		o.Price, o.Amount, o.Remaining, clock(o.TimeUs)}, Account: c.engine.AccountName(o.Account),
 		ClientOrderID: o.ClientID}
 	if o.Instructed == "" {
@@ -124,7 +124,7 @@ func (c *call) openOrder(o *committed.Order) OpenOrder {
 	return row
 }
 
-type KeySwitchAnswer struct {
+type keySwitchAnswer struct {
 	Account string `json:"account"`
 	Key     string `json:"key" doc:"Key that armed it"`
 	Seconds uint32 `json:"seconds" doc:"Time without a sign of life after which it cancels"`
@@ -135,17 +135,17 @@ type KeySwitchAnswer struct {
 	Prefix  string `json:"client_order_id_prefix,omitempty" doc:"Only orders whose name begins so"`
 }
 
-type SwitchesAnswer struct {
-	Switches []KeySwitchAnswer `json:"switches" doc:"The switches"`
+type switchesAnswer struct {
+	Switches []keySwitchAnswer `json:"switches" doc:"The switches"`
 }
 
 // A SwitchesQuery chooses switches.
-type SwitchesQuery struct {
+type switchesQuery struct {
 	Account string `json:"account" is:"account" doc:"Only of this account"`
 }
 
 // listSwitches returns all armed dead man's switches, those of one account if it names one.
-func listSwitches(c *call, q *SwitchesQuery) (*SwitchesAnswer, error) {
+func listSwitches(c *call, q *switchesQuery) (*switchesAnswer, error) {
 	of := &committed.Switches{}
 	if q.Account != "" {
 		var err error
@@ -156,10 +156,10 @@ func listSwitches(c *call, q *SwitchesQuery) (*SwitchesAnswer, error) {
 	if err := c.ask(of); err != nil {
 		return nil, err
 	}
-	list := make([]KeySwitchAnswer, 0, len(of.List))
+	list := make([]keySwitchAnswer, 0, len(of.List))
 	for i := range of.List {
 		s := &of.List[i]
-		row := KeySwitchAnswer{Account: s.AccountName, Key: s.KeyName, Seconds: s.Seconds,
+		row := keySwitchAnswer{Account: s.AccountName, Key: s.KeyName, Seconds: s.Seconds,
 			Session: s.Session, Prefix: s.Prefix.String()}
 		if s.DueUs != 0 {
 			row.Due = clock(s.DueUs)
@@ -172,5 +172,5 @@ func listSwitches(c *call, q *SwitchesQuery) (*SwitchesAnswer, error) {
 		}
 		list = append(list, row)
 	}
-	return &SwitchesAnswer{list}, nil
+	return &switchesAnswer{list}, nil
 }

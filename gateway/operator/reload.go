@@ -64,10 +64,10 @@ func short(value string) string {
 	return strings.ToValidUTF8(value[:shownValue], "") + "..."
 }
 
-type ReloadRequest struct{}
+type reloadRequest struct{}
 
 // reload has the process that is asked take up its configuration.
-func reload(c *call, q *ReloadRequest) (*Reloaded, error) {
+func reload(c *call, q *reloadRequest) (*Reloaded, error) {
 	if c.server.reloader == nil {
 		return nil, &badRequest{"this process has no configuration to take up"}
 	}

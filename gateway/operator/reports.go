@@ -11,7 +11,7 @@ import (
 	"exchange/core/money"
 )
 
-type ActionLine struct {
+type actionLine struct {
 	Sequence uint64 `json:"sequence" doc:"Sequence of the action's record"`
 	Time     string `json:"time"`
 	Who      string `json:"who" doc:"Operator"`
@@ -19,29 +19,29 @@ type ActionLine struct {
 	Words    string `json:"words" doc:"The action, for people"`
 }
 
-type ActionsAnswer struct {
-	Actions []ActionLine `json:"actions" doc:"The actions"`
+type actionsAnswer struct {
+	Actions []actionLine `json:"actions" doc:"The actions"`
 }
 
 // An ActionsQuery chooses actions.
-type ActionsQuery struct {
-	Page
+type actionsQuery struct {
+	page
 	Before uint64 `json:"before" min:"1" is:"the sequence of an action"`
 }
 
 // listActions returns the log of operators' actions, newest first.
-func listActions(c *call, q *ActionsQuery) (*ActionsAnswer, error) {
+func listActions(c *call, q *actionsQuery) (*actionsAnswer, error) {
 	actions, err := c.engine.Actions(q.Before, int(q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	list := make([]ActionLine, 0, len(actions.Rows))
+	list := make([]actionLine, 0, len(actions.Rows))
 	for _, a := range actions.Rows {
-		list = append(list, ActionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What,
+		list = append(list, actionLine{a.Seq, clock(a.TimeUs), a.Operator, a.What,
 			rows.Say(a.What)})
 	}
 	actions.Free()
-	return &ActionsAnswer{list}, nil
+	return &actionsAnswer{list}, nil
 }
 
 // An Archive keeps trimmed parts of the journal.

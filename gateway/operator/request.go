@@ -17,7 +17,6 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/gateway/api"
-	"exchange/gateway/openapi"
 )
 
 // A call is one request of an operator, on its way through a handler.
@@ -61,7 +60,7 @@ func (c *call) readQuery(into reflect.Value) error {
 		if f.Anonymous {
 			continue
 		}
-		m, v := openapi.MemberOf(&f, Words, Bounds), into.FieldByIndex(f.Index)
+		m, v := MemberOf(&f), into.FieldByIndex(f.Index)
 		text := c.ctx.QueryArgs().Peek(m.Name)
 		if v.Kind() == reflect.Pointer && c.ctx.QueryArgs().Has(m.Name) {
 			given := string(text)
@@ -183,13 +182,13 @@ func clock(us int64) string {
 const maxList = 100_000
 
 // A Page bounds a list.
-type Page struct {
+type page struct {
 	Limit uint64 `json:"limit" min:"1" max:"MaxList" default:"1000"`
 }
 
 // An AccountPage is a page of a list by accounts.
-type AccountPage struct {
-	Page
+type accountPage struct {
+	page
 	After uint64 `json:"after" min:"0" is:"the id of an account"`
 }
 

@@ -176,16 +176,16 @@ var groups = []struct {
 		{"GET statement", lines[StatementLine, int](statement), reigns, "An account's statement",
 			"Every change of the account's balances, newest first, as far as the " +
 				"history reaches."},
-		{"GET trades", lines[TradeLine, int](exportTrades), reigns, "All trades",
+		{"GET trades", lines[tradeLine, int](exportTrades), reigns, "All trades",
 			"Pair by pair, oldest first. `end` is the number of rows, as in the other " +
 				"exports."},
-		{"GET export/orders", lines[OrderLine, int](exportOrders), reigns, "All orders",
+		{"GET export/orders", lines[orderLine, int](exportOrders), reigns, "All orders",
 			"Those that were accepted in a period, account by account, newest first."},
-		{"GET export/deposits", lines[DepositLine, int](exportDeposits), reigns, "All deposits",
+		{"GET export/deposits", lines[depositLine, int](exportDeposits), reigns, "All deposits",
 			"Account by account, newest first."},
-		{"GET export/withdraws", lines[WithdrawalLine, int](exportWithdrawals), reigns,
+		{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), reigns,
 			"All withdraws", "Those that were asked for in a period, newest first."},
-		{"GET export/balances", lines[BalanceLine, BalancesEnd](exportBalances), reigns,
+		{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), reigns,
 			"All balances",
 			"At one sequence, in order of the accounts' ids, without balances of 0."},
 		{"GET backup", do(writeBackup).bytes(), reigns, "A backup",
@@ -251,11 +251,11 @@ func showDocument(c *call, _ *nothing) (json.RawMessage, error) {
 
 // newDocument makes the document from the table of routes.
 func newDocument() []byte {
-	o := &openapi.Outline{Title: "Operator's API", Text: introduction, Words: Words,
-		Bounds: Bounds, Scheme: "The operator's token. The operator's socket needs none.",
+	o := &openapi.Outline{Title: "Operator's API", Text: introduction, Words: words,
+		Bounds: bounds, Scheme: "The operator's token. The operator's socket needs none.",
 		Header: openapi.Header{Name: "X-Operator", Pattern: operatorName.String(),
 			Text: "The operator's name in the log of actions, which is the client's own word."},
-		Failure: FailureAnswer{}, Statuses: statuses}
+		Failure: failureAnswer{}, Statuses: statuses}
 	for _, g := range groups {
 		o.Tags = append(o.Tags, g.Tag)
 		for i := range g.routes {

@@ -176,7 +176,7 @@ func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 }
 
 // A failureAnswer says why a request has failed.
-type FailureAnswer struct {
+type failureAnswer struct {
 	Damaged bool     `json:"damaged,omitempty" doc:"Stored data is damaged: do not try again"`
 	Error   string   `json:"error" doc:"What was wrong, and what to do"`
 	Orders  []uint64 `json:"orders,omitempty" doc:"Ids of those that were cancelled"`
@@ -206,7 +206,7 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	if status >= 500 && f.Ours {
 		ours = err
 	}
-	answer := FailureAnswer{Damaged: committed.Damaged(err), Error: text}
+	answer := failureAnswer{Damaged: committed.Damaged(err), Error: text}
 	var part *partlyCancelled
 	if errors.As(err, &part) {
 		answer.Orders = part.orders

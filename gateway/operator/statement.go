@@ -47,7 +47,7 @@ type change struct {
 }
 
 // A StatementQuery chooses changes of balances.
-type StatementQuery struct {
+type statementQuery struct {
 	Account  string `json:"account" need:"yes" is:"account"`
 	Currency string `json:"currency" is:"currency" doc:"Only changes of this currency"`
 }
@@ -56,7 +56,7 @@ type StatementQuery struct {
 // each. It goes back from the committed balances at one sequence, as far as the history reaches. If
 // the history has fewer trades than there were, the rest is brought forward. With a currency it
 // shows the changes of that currency alone.
-func statement(c *call, q *StatementQuery) (any, error) {
+func statement(c *call, q *statementQuery) (any, error) {
 	name := q.Account
 	account, err := c.engine.Statement(name)
 	if err != nil {

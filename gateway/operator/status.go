@@ -22,70 +22,70 @@ const (
 	sizePatience = 2 * time.Second
 )
 
-type StatusAnswer struct {
+type statusAnswer struct {
 	Version  string        `json:"version" doc:"Version of the program"`
 	Commit   string        `json:"commit" doc:"Commit of the program; \"\": not known"`
 	Go       string        `json:"go" doc:"Version of Go"`
 	Started  string        `json:"started" doc:"When the process started"`
 	Uptime   int64         `json:"uptime_seconds" doc:"Seconds since then"`
 	Ready    bool          `json:"ready" doc:"Whether the exchange serves"`
-	Store    StoreSize     `json:"store" doc:"The store"`
-	Cluster  *Seat         `json:"cluster" doc:"Place in the cluster; null: there is one machine"`
+	Store    storeSize     `json:"store" doc:"The store"`
+	Cluster  *seat         `json:"cluster" doc:"Place in the cluster; null: there is one machine"`
 	Sequence uint64        `json:"sequence" doc:"Sequence of the newest record"`
 	Time     string        `json:"time" doc:"Time of the newest record; \"\": there is none"`
-	Lag      ProjectionLag `json:"projection_lag" doc:"What the projections lack"`
-	Snapshot Snapshot      `json:"snapshot" doc:"The newest snapshot"`
-	Closed   ClosedAll     `json:"maintenance" doc:"Maintenance"`
-	Halted   []Halted      `json:"halted" doc:"Halted pairs"`
-	Frozen   SomeOf        `json:"frozen" doc:"Frozen accounts"`
-	Held     SomeOf        `json:"held" doc:"Accounts whose withdraws are held"`
+	Lag      projectionLag `json:"projection_lag" doc:"What the projections lack"`
+	Snapshot snapshot      `json:"snapshot" doc:"The newest snapshot"`
+	Closed   closedAll     `json:"maintenance" doc:"Maintenance"`
+	Halted   []halted      `json:"halted" doc:"Halted pairs"`
+	Frozen   someOf        `json:"frozen" doc:"Frozen accounts"`
+	Held     someOf        `json:"held" doc:"Accounts whose withdraws are held"`
 	Ended    int           `json:"closed_accounts" doc:"Number of closed accounts"`
-	Pending  Pending       `json:"pending_withdraws" doc:"Pending withdraws"`
+	Pending  pending       `json:"pending_withdraws" doc:"Pending withdraws"`
 	Switches int           `json:"switches" doc:"Number of armed dead man's switches"`
 	Open     int64         `json:"open_orders" doc:"Number of open orders"`
 	Mails    int64         `json:"mails_waiting" doc:"Number of mails that are not sent yet"`
-	Backup   *TaskEnded    `json:"last_backup" doc:"The newest backup; null: none that is known"`
-	Audit    *TaskEnded    `json:"last_audit" doc:"The newest audit; null: none that is known"`
+	Backup   *taskEnded    `json:"last_backup" doc:"The newest backup; null: none that is known"`
+	Audit    *taskEnded    `json:"last_audit" doc:"The newest audit; null: none that is known"`
 }
 
 type (
-	StoreSize struct {
+	storeSize struct {
 		Name  string `json:"name"`
 		Bytes *int64 `json:"bytes" doc:"Its size; null: it does not tell"`
 	}
 	// A seat is the place in a cluster of the node that answers.
-	Seat struct {
+	seat struct {
 		Node     string `json:"node"`
 		Role     string `json:"role"`
 		Leader   string `json:"leader"`
 		Term     uint64 `json:"term"`
 		LogBytes uint64 `json:"log_bytes"`
 	}
-	ProjectionLag struct {
+	projectionLag struct {
 		Records uint64 `json:"records" doc:"Records"`
 		Rows    int64  `json:"rows" doc:"Rows"`
 	}
-	Snapshot struct {
+	snapshot struct {
 		Lag   uint64 `json:"lag_records" doc:"Records behind it"`
 		Age   int64  `json:"age_seconds" doc:"Its age in seconds"`
 		Bytes int64  `json:"bytes" doc:"Its size"`
 	}
-	ClosedAll struct {
+	closedAll struct {
 		On      bool   `json:"on" doc:"Whether there is maintenance"`
 		Since   string `json:"since"`
 		Message string `json:"message"`
 		Cancels bool   `json:"cancels,omitempty"`
 	}
-	Halted struct {
+	halted struct {
 		Pair  string `json:"pair"`
 		Since string `json:"since"`
 	}
 	// someOf are accounts, of which the first are named.
-	SomeOf struct {
+	someOf struct {
 		Accounts int      `json:"accounts" doc:"Their number"`
 		First    []string `json:"first" doc:"Names of the first of them"`
 	}
-	Pending struct {
+	pending struct {
 		New      int    `json:"new" doc:"Number of those that wait for their code"`
 		Verified int    `json:"verified" doc:"Number of those that wait for an operator"`
 		Oldest   string `json:"oldest" doc:"When the oldest was asked for; \"\": there is none"`
@@ -93,7 +93,7 @@ type (
 )
 
 // showStatus returns the page.
-func showStatus(c *call, _ *nothing) (*StatusAnswer, error) {
+func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 	now := &committed.Overview{}
 	census := &committed.Census{Names: shownNames, NowUs: time.Now().UnixMicro()}
 	if err := c.ask(now); err != nil {
@@ -105,16 +105,16 @@ func showStatus(c *call, _ *nothing) (*StatusAnswer, error) {
 		}
 	}
 	s, stats := c.server, c.engine.Stats()
-	a := &StatusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
+	a := &statusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
 		Started: clock(s.began.UnixMicro()), Uptime: int64(time.Since(s.began).Seconds()),
 		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
-		Lag: ProjectionLag{stats.ProjectionLag, stats.ProjectionRows},
-		Snapshot: Snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
+		Lag: projectionLag{stats.ProjectionLag, stats.ProjectionRows},
+		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
 			stats.Meter.SnapshotBytes.Load()},
-		Frozen:   SomeOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
-		Held:     SomeOf{census.HeldAccounts, append([]string{}, census.Held...)},
+		Frozen:   someOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
+		Held:     someOf{census.HeldAccounts, append([]string{}, census.Held...)},
 		Ended:    census.Closed,
-		Pending:  Pending{New: now.New.Number, Verified: now.Verified.Number},
+		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
 		Switches: census.Switches, Open: stats.Meter.Open.Load(),
 		Mails: stats.Meter.Outbox.Load()}
 	if now.TimeUs != 0 {
@@ -138,28 +138,28 @@ func showStatus(c *call, _ *nothing) (*StatusAnswer, error) {
 }
 
 // seat returns the place of this node in its cluster; nil: the exchange runs on one machine.
-func (s *Server) seat() *Seat {
+func (s *Server) seat() *seat {
 	if s.cluster == nil {
 		return nil
 	}
 	at := s.cluster.Standing()
-	return &Seat{at.Node, at.role(), at.Leader, at.Term, at.LogBytes}
+	return &seat{at.Node, at.role(), at.Leader, at.Term, at.LogBytes}
 }
 
 // showMaintenance returns whether there is maintenance, and since when.
-func showMaintenance(c *call, _ *nothing) (ClosedAll, error) {
+func showMaintenance(c *call, _ *nothing) (closedAll, error) {
 	now := new(committed.StatusNow)
 	if err := c.ask(now); err != nil {
-		return ClosedAll{}, err
+		return closedAll{}, err
 	}
 	on, _ := c.closed(now.Status)
 	return on, nil
 }
 
 // closed describes what keeps orders out.
-func (c *call) closed(now *committed.Status) (ClosedAll, []Halted) {
-	all, list := ClosedAll{On: now.Maintenance.On, Message: now.Maintenance.Message,
-		Cancels: now.Maintenance.Cancels}, []Halted{}
+func (c *call) closed(now *committed.Status) (closedAll, []halted) {
+	all, list := closedAll{On: now.Maintenance.On, Message: now.Maintenance.Message,
+		Cancels: now.Maintenance.Cancels}, []halted{}
 	if !all.On && len(now.Halted) == 0 {
 		return all, list
 	}
@@ -169,7 +169,7 @@ func (c *call) closed(now *committed.Status) (ClosedAll, []Halted) {
 	}
 	for _, number := range now.Halted {
 		name := c.engine.Market(number).Name
-		list = append(list, Halted{name, since[name]})
+		list = append(list, halted{name, since[name]})
 	}
 	return all, list
 }

@@ -33,7 +33,7 @@ const (
 )
 
 // A taskEnded is a backup or an audit that has ended.
-type TaskEnded struct {
+type taskEnded struct {
 	Began  string `json:"began" doc:"When it began"`
 	Ended  string `json:"ended" doc:"When it ended"`
 	OK     bool   `json:"ok" doc:"Whether it was right"`
@@ -42,7 +42,7 @@ type TaskEnded struct {
 
 // A past has the newest task of a kind, and when the newest one began that was right.
 type past struct {
-	Newest *TaskEnded `json:"newest"` // nil: there is none; what it points to never changes
+	Newest *taskEnded `json:"newest"` // nil: there is none; what it points to never changes
 	Right  time.Time  `json:"right"`  // the zero time: there is none
 }
 
@@ -83,7 +83,7 @@ func (t *tasks) remember(m Memory, log *slog.Logger) {
 	t.known = kept
 }
 
-func (t *tasks) newest() (backup, audit *TaskEnded) {
+func (t *tasks) newest() (backup, audit *taskEnded) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known.Backup.Newest, t.known.Audit.Newest
@@ -99,7 +99,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 		result, ok = "it broke off: "+err.Error(), false
 	}
 	result = strings.ToValidUTF8(result[:min(len(result), resultBytes)], "")
-	x := &TaskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
+	x := &taskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}
 	t.keeping.Lock()
 	defer t.keeping.Unlock()
 	t.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"exchange/core/state"
 )
 
-type HaltRequest struct {
+type haltRequest struct {
 	Pair string `json:"pair,omitempty" doc:"Name of the pair; left out with all"`
 	All  bool   `json:"all,omitempty" doc:"All pairs, one after the other"`
 	On   *bool  `json:"on" need:"yes" doc:"true: halt it. false: resume it"`
@@ -26,7 +26,7 @@ type HaltAnswer struct {
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-func halt(c *call, q *HaltRequest) (any, error) {
+func halt(c *call, q *haltRequest) (any, error) {
 	switch {
 	case q.All && q.Pair != "":
 		return nil, &badRequest{"all: without pair, which names one"}
@@ -63,21 +63,21 @@ func (c *call) haltAll(on bool) (any, error) {
 // maintenancePatience bounds the wait for commands in flight.
 const maintenancePatience = 10 * time.Second
 
-type MaintenanceRequest struct {
+type maintenanceRequest struct {
 	On      *bool  `json:"on" need:"yes" doc:"true: begin. false: end"`
 	Message string `json:"message,omitempty" most:"MaxMessage"`
 	Cancels bool   `json:"cancels,omitempty" doc:"Clients may cancel in it; only with on true"`
 }
 
 // A MaintenanceAnswer is the state after a request to begin or end maintenance.
-type MaintenanceAnswer struct {
+type maintenanceAnswer struct {
 	On       bool   `json:"on" doc:"The state after the request"`
 	Message  string `json:"message,omitempty"`
 	Cancels  bool   `json:"cancels,omitempty"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
-func maintenance(c *call, q *MaintenanceRequest) (*MaintenanceAnswer, error) {
+func maintenance(c *call, q *maintenanceRequest) (*maintenanceAnswer, error) {
 	if q.Cancels && !*q.On {
 		return nil, &badRequest{"cancels: with on true, for a maintenance in which clients may " +
 			"cancel"}
@@ -89,21 +89,21 @@ func maintenance(c *call, q *MaintenanceRequest) (*MaintenanceAnswer, error) {
 	defer cancel()
 	a, err := c.engine.SetMaintenance(patience, c.operator,
 		event.Maintenance{On: *q.On, Message: q.Message, Cancels: q.Cancels})
-	return &MaintenanceAnswer{On: a.On, Message: a.Message, Cancels: a.Cancels,
+	return &maintenanceAnswer{On: a.On, Message: a.Message, Cancels: a.Cancels,
 		Repeated: a.Repeated}, err
 }
 
-type CancelRequest struct {
+type cancelRequest struct {
 	Order uint64 `json:"order" need:"yes" doc:"Id of the order"`
 }
 
-type CancelAnswer struct {
+type cancelAnswer struct {
 	Order   uint64 `json:"order"`
 	Account string `json:"account"`
 	Pair    string `json:"pair"`
 }
 
-func cancelOrder(c *call, q *CancelRequest) (*CancelAnswer, error) {
+func cancelOrder(c *call, q *cancelRequest) (*cancelAnswer, error) {
 	command, err := c.engine.OperatorCancel(c.operator, q.Order)
 	if err != nil {
 		return nil, err
@@ -113,26 +113,26 @@ func cancelOrder(c *call, q *CancelRequest) (*CancelAnswer, error) {
 		return nil, &badRequest{fmt.Sprintf("order %d is not open any more", q.Order)}
 	}
 	r := command.Record()
-	return &CancelAnswer{Order: r.Cancel.Order,
+	return &cancelAnswer{Order: r.Cancel.Order,
 		Account: c.engine.AccountName(r.Cancel.Account),
 		Pair:    c.engine.Market(r.Pair).Name}, nil
 }
 
-type CancelAllRequest struct {
+type cancelAllRequest struct {
 	Account string `json:"account,omitempty" need:"yes" doc:"Name of the account"`
 	Pair    string `json:"pair,omitempty" doc:"Only orders of this pair; left out or empty: all"`
 }
 
-type CancelAllAnswer struct {
+type cancelAllAnswer struct {
 	Orders []uint64 `json:"orders" doc:"Ids of the orders that were cancelled"`
 }
 
-func cancelAllOrders(c *call, q *CancelAllRequest) (*CancelAllAnswer, error) {
+func cancelAllOrders(c *call, q *cancelAllRequest) (*cancelAllAnswer, error) {
 	orders, err := c.engine.OperatorCancelAll(c.ctx, c.operator, q.Account, q.Pair)
 	if err != nil && len(orders) > 0 {
 		return nil, &partlyCancelled{orders, err}
 	}
-	return &CancelAllAnswer{append([]uint64{}, orders...)}, err
+	return &cancelAllAnswer{append([]uint64{}, orders...)}, err
 }
 
 // A partlyCancelled error has the orders that were cancelled and the reason why others were not. It
@@ -148,7 +148,7 @@ func (e *partlyCancelled) Error() string {
 		len(e.orders), e.cause)
 }
 
-type FeesRequest struct {
+type feesRequest struct {
 	Account string `json:"account" need:"yes" doc:"Name of the account"`
 	Pair    string `json:"pair" need:"yes" doc:"Name of the pair"`
 	Maker   Number `json:"maker,omitempty"`
@@ -156,7 +156,7 @@ type FeesRequest struct {
 	Usual   bool   `json:"usual,omitempty"`
 }
 
-type SetFeesAnswer struct {
+type setFeesAnswer struct {
 	Account  string      `json:"account"`
 	Pair     string      `json:"pair"`
 	Maker    json.Number `json:"maker"`
@@ -165,7 +165,7 @@ type SetFeesAnswer struct {
 	Repeated bool        `json:"repeated"`
 }
 
-func setFees(c *call, q *FeesRequest) (*SetFeesAnswer, error) {
+func setFees(c *call, q *feesRequest) (*setFeesAnswer, error) {
 	var own *state.FeeRates
 	if q.Usual {
 		if q.Maker != "" || q.Taker != "" {
@@ -185,7 +185,7 @@ func setFees(c *call, q *FeesRequest) (*SetFeesAnswer, error) {
 		return nil, err
 	}
 	rates := c.engine.FeesOf(a.AccountID, a.Pair)
-	return &SetFeesAnswer{Account: a.Account, Pair: a.Pair, Own: own != nil,
+	return &setFeesAnswer{Account: a.Account, Pair: a.Pair, Own: own != nil,
 		Maker: json.Number(rates.Maker.String()), Taker: json.Number(rates.Taker.String()),
 		Repeated: a.Repeated}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"exchange/core/money"
 )
 
-type WithdrawalAnswer struct {
+type withdrawalAnswer struct {
 	Withdrawal uint64       `json:"withdraw" doc:"Id of the withdraw"`
 	Account    string       `json:"account"`
 	Currency   string       `json:"currency"`
@@ -24,25 +24,25 @@ type WithdrawalAnswer struct {
 	Frozen     bool         `json:"frozen,omitempty" doc:"Whether the account is frozen"`
 }
 
-func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) WithdrawalAnswer {
-	return WithdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
+func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) withdrawalAnswer {
+	return withdrawalAnswer{w.ID, e.AccountName(w.Account), e.CurrencyCode(w.Currency), w.Amount,
 		w.Status, event.WithdrawalStatusName(w.Status), w.Address, w.Details, clock(w.TimeUs),
 		e.AccountFrozen(w.Account)}
 }
 
-type WithdrawalsAnswer struct {
-	Withdrawals []WithdrawalAnswer `json:"withdraws" doc:"The withdraws"`
+type withdrawalsAnswer struct {
+	Withdrawals []withdrawalAnswer `json:"withdraws" doc:"The withdraws"`
 }
 
 // A WithdrawalsQuery chooses withdrawals.
-type WithdrawalsQuery struct {
-	Page
+type withdrawalsQuery struct {
+	page
 	Account string `json:"account" is:"account"`
 }
 
 // listWithdrawals returns the pending withdrawals of all accounts, or all of one account, newest
 // first.
-func listWithdrawals(c *call, q *WithdrawalsQuery) (*WithdrawalsAnswer, error) {
+func listWithdrawals(c *call, q *withdrawalsQuery) (*withdrawalsAnswer, error) {
 	limit := int(q.Limit)
 	var withdrawals *committed.List[committed.Withdrawal]
 	var err error
@@ -58,24 +58,24 @@ func listWithdrawals(c *call, q *WithdrawalsQuery) (*WithdrawalsAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]WithdrawalAnswer, 0, len(withdrawals.Rows))
+	list := make([]withdrawalAnswer, 0, len(withdrawals.Rows))
 	for i := range withdrawals.Rows {
 		list = append(list, newWithdrawal(c.engine, &withdrawals.Rows[i]))
 	}
 	withdrawals.Free()
-	return &WithdrawalsAnswer{list}, nil
+	return &withdrawalsAnswer{list}, nil
 }
 
-func approveWithdrawal(c *call, q *Decision) (*DecisionAnswer, error) {
+func approveWithdrawal(c *call, q *decision) (*decisionAnswer, error) {
 	return decideWithdrawal(c, q, event.WithdrawalApproved)
 }
 
-func refuseWithdrawal(c *call, q *Decision) (*DecisionAnswer, error) {
+func refuseWithdrawal(c *call, q *decision) (*decisionAnswer, error) {
 	return decideWithdrawal(c, q, event.WithdrawalRefused)
 }
 
 // A decision approves or refuses a withdrawal.
-type Decision struct {
+type decision struct {
 	Withdrawal    uint64 `json:"withdraw" need:"yes" doc:"Id of the withdraw"`
 	Details       string `json:"details,omitempty" most:"MaxDetails"`
 	Reference     string `json:"reference,omitempty" most:"MaxDetails" doc:"Transaction that pays it"`
@@ -83,7 +83,7 @@ type Decision struct {
 }
 
 // check refuses fields that do not fit the new status.
-func (q *Decision) check(to uint8) error {
+func (q *decision) check(to uint8) error {
 	switch {
 	case to == event.WithdrawalRefused && q.Details == "":
 		return &badRequest{"details: say why, the owner is told"}
@@ -102,16 +102,16 @@ func (q *Decision) check(to uint8) error {
 }
 
 // text returns what the owner is told.
-func (q *Decision) text() string { return cmp.Or(q.Details, q.Reference) }
+func (q *decision) text() string { return cmp.Or(q.Details, q.Reference) }
 
-type DecisionAnswer struct {
-	WithdrawalAnswer
+type decisionAnswer struct {
+	withdrawalAnswer
 	Repeated bool `json:"repeated,omitempty"`
 }
 
 // decideWithdrawal approves or refuses a withdrawal. If the withdrawal has the status already, the
 // answer is the same, so a repeat is safe.
-func decideWithdrawal(c *call, q *Decision, to uint8) (*DecisionAnswer, error) {
+func decideWithdrawal(c *call, q *decision, to uint8) (*decisionAnswer, error) {
 	if err := q.check(to); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func decideWithdrawal(c *call, q *Decision, to uint8) (*DecisionAnswer, error) {
 		held := command.HeldUs()
 		switch command.Free(); {
 		case accepted:
-			return &DecisionAnswer{newWithdrawal(c.engine, &w), false}, nil
+			return &decisionAnswer{newWithdrawal(c.engine, &w), false}, nil
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
 			return nil, &badRequest{fmt.Sprintf(
 				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
@@ -159,5 +159,5 @@ func decideWithdrawal(c *call, q *Decision, to uint8) (*DecisionAnswer, error) {
 		return nil, &badRequest{fmt.Sprintf("withdraw %d is approved already, with the reference "+
 			"%q: it was not changed", q.Withdrawal, w.Details)}
 	}
-	return &DecisionAnswer{newWithdrawal(c.engine, &w), true}, nil
+	return &decisionAnswer{newWithdrawal(c.engine, &w), true}, nil
 }

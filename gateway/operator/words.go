@@ -1,8 +1,11 @@
 package operator
 
 import (
+	"reflect"
+
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/openapi"
 )
 
 // What the types of requests and answers say of their members, for the document and for the
@@ -10,8 +13,8 @@ import (
 // (characters, or entries), min, max, pattern, enum. The text of a member without doc is the one of
 // its name, here. is names what an argument of a command is checked as.
 
-// Words are the texts of members that mean the same in all types.
-var Words = map[string]string{
+// words are the texts of members that mean the same in all types.
+var words = map[string]string{
 	"account": "Name of the account",
 	"after":   "Only accounts with a greater id",
 	"allow": "Addresses, or CIDR prefixes such as 10.0.0.0/8, from which the key works. Left out " +
@@ -43,8 +46,8 @@ var Words = map[string]string{
 	"node":           "Name of the node",
 	"order":          "Id of the order",
 	"pair":           "Name of the pair",
-	"parallel": "How many of its greatest nonces the key keeps, so that its requests may overtake " +
-		"each other. Left out: each nonce is greater than the one before",
+	"parallel": "How many of its greatest nonces the key keeps, so that its requests may " +
+		"overtake each other. Left out: each nonce is greater than the one before",
 	"permissions":            "What the key may do",
 	"price":                  "Price",
 	"reason":                 "Why, on one line: the owner is told",
@@ -64,8 +67,8 @@ var Words = map[string]string{
 	"totals":                 "Sums over all accounts, by currency",
 }
 
-// Bounds are those that tags name, because they belong to others.
-var Bounds = map[string]int{
+// bounds are those that tags name, because they belong to others.
+var bounds = map[string]int{
 	"MaxClientID":  event.MaxClientID,
 	"MaxDetails":   actors.MaxDetails,
 	"MaxList":      maxList,
@@ -73,3 +76,9 @@ var Bounds = map[string]int{
 	"MaxParallel":  event.MaxParallel,
 	"MaxReference": actors.MaxReference,
 }
+
+// A Member is a member of a request or an answer, as its tags say.
+type Member = openapi.Member
+
+// MemberOf returns what is said of a field of a request or an answer.
+func MemberOf(f *reflect.StructField) Member { return openapi.MemberOf(f, words, bounds) }

@@ -21,7 +21,7 @@ type Answer struct {
 }
 
 // Ask asks a question. Of the answer's pages about window bytes, or one page, are on their way or
-// wait here at a time. ErrBusy, ErrLost: nothing was asked.
+// wait here at a time. errBusy, ErrLost: nothing was asked.
 func (s *Session) Ask(kind byte, window int, body []byte) (*Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Session) Ask(kind byte, window int, body []byte) (*Answer, error) {
 	case s.asked == nil:
 		return nil, ErrLost
 	case len(s.asked) >= s.q.Open:
-		return nil, ErrBusy
+		return nil, errBusy
 	}
 	s.number++
 	a := &Answer{s: s, number: s.number, window: uint64(window), more: make(chan struct{}, 1)}

@@ -36,7 +36,7 @@ type Questions struct {
 
 // Errors of questions.
 var (
-	ErrBusy = errors.New("too many questions are open") // nothing was asked
+	errBusy = errors.New("too many questions are open") // nothing was asked
 	ErrLost = errors.New("the connection to the other side is over")
 	errDone = errors.New("the answer is not wanted any more")
 	errSlow = errors.New("the other side takes too little of an answer")

@@ -52,7 +52,7 @@ func TestAnAnswerComesPageByPage(t *testing.T) {
 			}
 			list = append(list, x)
 		}
-		if _, err := s.Ask(7, 10, nil); err != ErrBusy {
+		if _, err := s.Ask(7, 10, nil); err != errBusy {
 			t.Errorf("a question too many: %v", err)
 		}
 		for i := range 100 {
