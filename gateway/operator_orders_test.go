@@ -51,5 +51,5 @@ func TestOperatorsSeeOpenOrdersAndSwitches(t *testing.T) {
 	}
 	says(t, "another's", ask("GET", "/operator/v1/switches?account=alice", ""), 200, none)
 	says(t, "a stop is cancelled", ask("POST", "/operator/v1/orders/cancel", `{"order":2}`), 200,
-		`{"account":"bob","order":2,"pair":"BTC_USDT"}`)
+		`{"order":2,"account":"bob","pair":"BTC_USDT"}`)
 }

@@ -55,7 +55,7 @@ func (l fromHere) Accept() (net.Conn, error) {
 	return &elsewhere{c, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}, nil
 }
 
-var madeKey = regexp.MustCompile(`"key":"([0-9a-f]{32})","secret":"([0-9a-f]{64})"`)
+var madeKey = regexp.MustCompile(`"key":"([0-9a-f]{32})"(.*),"secret":"([0-9a-f]{64})"`)
 
 // says checks an operator's answer as a whole; a key and a secret that were just made are shown as
 // K and S.
@@ -64,7 +64,7 @@ func says(t testing.TB, what string, a answer, status int, body string) {
 	if got := string(a.header.ContentType()); got != "application/json" {
 		t.Errorf("%s: Content-Type %s", what, got)
 	}
-	if got := madeKey.ReplaceAllString(a.body, `"key":"K","secret":"S"`); a.status != status ||
+	if got := madeKey.ReplaceAllString(a.body, `"key":"K"$2,"secret":"S"`); a.status != status ||
 		got != body+"\n" {
 		t.Errorf("%s:\n got %d %swant %d %s", what, a.status, got, status, body)
 	}
@@ -222,22 +222,22 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 		a := ask("POST", "/operator/v1/keys", body)
 		says(t, body, a, status, text)
 		if m := madeKey.FindStringSubmatch(a.body); m != nil {
-			keys, secrets = append(keys, m[1]), append(secrets, m[2])
+			keys, secrets = append(keys, m[1]), append(secrets, m[3])
 		}
 	}
 	f(`{"account":"alice","permissions":["read","trade"]}`, 200,
-		`{"key":"K","secret":"S","account":"alice","permissions":["read","trade"],"allow":[]}`)
+		`{"account":"alice","key":"K","permissions":["read","trade"],"allow":[],"secret":"S"}`)
 	f(
 		`{"account":"alice","permissions":["withdraw","read","read"],"allow":["10.0.0.0/8","192.0.2.7","2001:db8::/32","0.0.0.0"]}`,
 		200,
-		`{"key":"K","secret":"S","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"]}`)
+		`{"account":"alice","key":"K","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"],"secret":"S"}`)
 
 	revoke := func(key string, status int, text string) {
 		t.Helper()
 		says(t, "revoke "+key, ask("POST", "/operator/v1/keys/revoke", `{"key":`+quote(key)+`}`),
 			status, text)
 	}
-	revoke(keys[0], 200, `{"account":"alice","key":"`+keys[0]+`","revoked":true}`)
+	revoke(keys[0], 200, `{"key":"`+keys[0]+`","account":"alice","revoked":true}`)
 	revoke(keys[0], 400, refusal("key "+keys[0]+" is revoked already"))
 	revoke("nothing", 400, refusal(`there is no key "nothing"`))
 	revoke("", 400, refusal(`there is no key ""`))
@@ -246,15 +246,15 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 		t.Helper()
 		a := ask("GET", "/operator/v1/keys?account=alice", "")
 		says(t, "list", a, 200,
-			`{"keys":[{"key":"key-alice","account":"alice","permissions":["read","trade","withdraw"],"allow":[],"revoked":false},`+
-				`{"key":"`+keys[0]+
-				`","account":"alice","permissions":[],"allow":[],"revoked":true},`+
-				`{"key":"`+keys[1]+
-				`","account":"alice","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"],"revoked":false}]}`)
+			`{"keys":[{"account":"alice","key":"key-alice","permissions":["read","trade","withdraw"],"allow":[],"revoked":false},`+
+				`{"account":"alice","key":"`+keys[0]+
+				`","permissions":[],"allow":[],"revoked":true},`+
+				`{"account":"alice","key":"`+keys[1]+
+				`","permissions":["read","withdraw"],"allow":["10.0.0.0/8","192.0.2.7/32","2001:db8::/32","0.0.0.0/32"],"revoked":false}]}`)
 	}
 	list()
 	says(t, "bob's", ask("GET", "/operator/v1/keys?account=bob", ""), 200,
-		`{"keys":[{"key":"key-bob","account":"bob","permissions":[],"allow":[],"revoked":true}]}`)
+		`{"keys":[{"account":"bob","key":"key-bob","permissions":[],"allow":[],"revoked":true}]}`)
 	for _, query := range []string{"", "?account=", "?account=carol"} {
 		says(t, query, ask("GET", "/operator/v1/keys"+query, ""), 400,
 			refusal(fmt.Sprintf("there is no account %q",
@@ -314,7 +314,7 @@ func TestAKeyThatWasMadeWorksUntilItIsRevoked(t *testing.T) {
 		t.Fatal("no key")
 	}
 	wallets := func(nonce string) int {
-		mac := KeyMaterial([]byte(m[2])).(interface {
+		mac := KeyMaterial([]byte(m[3])).(interface {
 			Sign(dst, message []byte) []byte
 		}).Sign(nil, []byte(m[1]))
 		return h.do("GET", "/api/v1/wallets", "", "", "X-KEY", m[1], "X-SIGN", string(mac),
@@ -471,7 +471,7 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	if m == nil {
 		t.Fatal("no key")
 	}
-	mac := string(KeyMaterial([]byte(m[2])).(interface {
+	mac := string(KeyMaterial([]byte(m[3])).(interface {
 		Sign(dst, message []byte) []byte
 	}).Sign(nil, []byte(m[1])))
 	auth := "Authorization: Bearer " + operatorToken
@@ -481,7 +481,7 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	show(ask("GET", "/operator/v1/accounts", ""))
 	show(ask("GET", "/nothing", ""))
 	show(ask("POST", "/operator/v1/keys", "{", auth))
-	show(ask("POST", "/operator/v1/keys", `{"secret":"`+m[2]+`"}`))
+	show(ask("POST", "/operator/v1/keys", `{"secret":"`+m[3]+`"}`))
 	show(ask("POST", "/operator/v1/accounts", strings.Repeat("x", 2000), auth))
 	show(ask("POST", "/operator/v1/accounts", "", auth+strings.Repeat("x", 2000)))
 	show(ask("POST", "/operator/v1/keys/revoke", `{"key":"x"}`))
@@ -498,7 +498,7 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	show(ask("POST", "/operator/v1/keys/revoke", `{"key":"`+m[1]+`"}`))
 	h.crash()
 	h.start()
-	for name, secret := range map[string]string{"the secret": m[2],
+	for name, secret := range map[string]string{"the secret": m[3],
 		"the operator's token": operatorToken, "a signature": mac} {
 		if strings.Contains(shown.String(), secret) && name != "the secret" ||
 			strings.Count(shown.String(), secret) > 1 {

@@ -135,7 +135,7 @@ var replicatedFaults = []Fault{
 	{"a format is believed that no other member reads", "persistence/replicated/doubts.go",
 		"if others == 0 «|| FAULT »{", "persistence/replicated", "TestAPeerAloneEndsNoNode"},
 	{"a peer that is ahead bears out what another one says", "persistence/replicated/doubts.go",
-		"case last >= d.index && lead == d.leads« || FAULT»:", "persistence/replicated",
+		"last >= d.index && «(»lead == d.leads« || FAULT)» && n.accuse(d", "persistence/replicated",
 		"TestAPeerThatIsAheadBearsNothingOut"},
 	{"any peer tells what is forgotten", "persistence/replicated/copying.go",
 		"|| s.Lead != from «&& !FAULT »{", "persistence/replicated",
