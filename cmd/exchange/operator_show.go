@@ -27,6 +27,7 @@ type column struct {
 	name, label string
 	of          reflect.Type
 	optional    bool // it is left out where it is empty
+	data        bool // it is for programs, and text does not show it
 }
 
 // columnsOf returns the members of a struct, those of embedded ones in their place.
@@ -35,7 +36,7 @@ func columnsOf(t reflect.Type) (list []column) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.Anonymous && f.IsExported() && name != "" {
 			list = append(list, column{name, strings.ReplaceAll(name, "_", " "), f.Type,
-				options == "omitempty"})
+				options == "omitempty", f.Tag.Get("text") == "-"})
 		}
 	}
 	return list
@@ -135,7 +136,7 @@ func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]ta
 		}
 		of := object(c.of)
 		switch inner, ok := parseNode(raw); {
-		case !there || c.name == "repeated":
+		case !there || c.data || c.name == "repeated":
 			continue
 		case of != nil && ok:
 			lines += writeLines(w, of, inner, label+" ", tables)
@@ -150,7 +151,7 @@ func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]ta
 // write writes the rows under their columns, but for columns that no row has.
 func (x *table) write(w io.Writer) {
 	columns := slices.DeleteFunc(columnsOf(x.of), func(c column) bool {
-		return c.optional && !slices.ContainsFunc(x.rows, func(n node) bool {
+		return c.data || c.optional && !slices.ContainsFunc(x.rows, func(n node) bool {
 			return n[c.name] != nil
 		})
 	})

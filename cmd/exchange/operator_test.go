@@ -169,18 +169,18 @@ ORDER  PAIR      TYPE  PRICE    AMOUNT  REMAINING  TIME
 9      ETH_BTC   buy   0.03125  10      10         T9
 
 pending withdraws:
-WITHDRAW  ACCOUNT  CURRENCY  AMOUNT      STATUS  STATE     ADDRESS  TIME
-7         alice    BTC       0.00000001  1       verified  bc1q     2026-01-02T03:04:05.000006Z
+WITHDRAW  ACCOUNT  CURRENCY  AMOUNT      STATE     ADDRESS  TIME
+7         alice    BTC       0.00000001  verified  bc1q     2026-01-02T03:04:05.000006Z
 `},
 		{"withdraw list", `{"withdraws":[` + frozen7 + `,` + withdrawal3 + `]}`,
-			"WITHDRAW  ACCOUNT  CURRENCY  AMOUNT      STATUS  STATE     ADDRESS  DETAILS" +
+			"WITHDRAW  ACCOUNT  CURRENCY  AMOUNT      STATE     ADDRESS  DETAILS" +
 				"       TIME                         FROZEN\n" +
-				"7         alice    BTC       0.00000001  2       approved  bc1q     -      " +
+				"7         alice    BTC       0.00000001  approved  bc1q     -      " +
 				"       2026-01-02T03:04:05.000006Z  yes\n" +
-				"3         bob      USDT      120         3       refused   \ufffd[2J" +
+				"3         bob      USDT      120         refused   \ufffd[2J" +
 				"\ufffd\ufffd   Who is that?  2026-01-01T03:04:05.000006Z  -\n"},
 		{"withdraw list", `{"withdraws":[]}`,
-			"WITHDRAW  ACCOUNT  CURRENCY  AMOUNT  STATUS  STATE  ADDRESS  TIME\n"},
+			"WITHDRAW  ACCOUNT  CURRENCY  AMOUNT  STATE  ADDRESS  TIME\n"},
 		{"key create alice", `{"account":"alice","key":"K","secret":"S&<","permissions":["read",` +
 			`"trade"],"allow":[],"parallel":16}`, "account      alice\nkey          K\n" +
 			"permissions  read\n             trade\nallow        -\nparallel     16\n" +

@@ -126,7 +126,7 @@ const shownOrders = 20
 
 // An AccountQuery names an account.
 type accountQuery struct {
-	Name string `json:"name" need:"yes" is:"account" doc:"Name of the account"`
+	Name string `json:"name" need:"yes" doc:"Name of the account"`
 }
 
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
@@ -313,7 +313,7 @@ type keysAnswer struct {
 
 // A KeysQuery names the account of keys.
 type keysQuery struct {
-	Account string `json:"account" need:"yes" is:"account"`
+	Account string `json:"account" need:"yes"`
 }
 
 func listKeys(c *call, q *keysQuery) (*keysAnswer, error) {

@@ -15,8 +15,8 @@ import (
 
 // A periodQuery chooses rows with from <= time < to.
 type periodQuery struct {
-	From string `json:"from" is:"time"`
-	To   string `json:"to" is:"time"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // A period is one in microseconds.
@@ -118,7 +118,7 @@ type tradeLine struct {
 
 // A TradesQuery chooses trades.
 type tradesQuery struct {
-	Pair *string `json:"pair" is:"pair" doc:"Only of this pair"`
+	Pair *string `json:"pair" doc:"Only of this pair"`
 	periodQuery
 }
 

@@ -38,8 +38,8 @@ type openOrdersAnswer struct {
 // An OrdersQuery chooses open orders.
 type ordersQuery struct {
 	accountPage
-	Account *string `json:"account" is:"account"`
-	Pair    *string `json:"pair" is:"pair" doc:"Only of this pair"`
+	Account *string `json:"account"`
+	Pair    *string `json:"pair" doc:"Only of this pair"`
 	Before  uint64  `json:"before" min:"1" is:"the id of an order"`
 }
 
@@ -141,7 +141,7 @@ type switchesAnswer struct {
 
 // A SwitchesQuery chooses switches.
 type switchesQuery struct {
-	Account string `json:"account" is:"account" doc:"Only of this account"`
+	Account string `json:"account" doc:"Only of this account"`
 }
 
 // listSwitches returns all armed dead man's switches, those of one account if it names one.

@@ -15,7 +15,7 @@ type actionLine struct {
 	Sequence uint64 `json:"sequence" doc:"Sequence of the action's record"`
 	Time     string `json:"time"`
 	Who      string `json:"who" doc:"Operator"`
-	What     string `json:"what" doc:"The action, for programs"`
+	What     string `json:"what" text:"-" doc:"The action, for programs"`
 	Words    string `json:"words" doc:"The action, for people"`
 }
 

@@ -48,8 +48,8 @@ type change struct {
 
 // A StatementQuery chooses changes of balances.
 type statementQuery struct {
-	Account  string `json:"account" need:"yes" is:"account"`
-	Currency string `json:"currency" is:"currency" doc:"Only changes of this currency"`
+	Account  string `json:"account" need:"yes"`
+	Currency string `json:"currency" doc:"Only changes of this currency"`
 }
 
 // statement streams every change of an account's balances, newest first, with the balance after

@@ -16,7 +16,7 @@ type withdrawalAnswer struct {
 	Account    string       `json:"account"`
 	Currency   string       `json:"currency"`
 	Amount     money.Amount `json:"amount" doc:"Amount"`
-	Status     uint8        `json:"status" doc:"10, 20, 30, 40 or 50, as in the public API"`
+	Status     uint8        `json:"status" text:"-" doc:"10, 20, 30, 40 or 50"`
 	State      string       `json:"state" doc:"State, in a word"`
 	Address    string       `json:"address" doc:"Where the money goes"`
 	Details    string       `json:"details,omitempty"`
@@ -37,7 +37,7 @@ type withdrawalsAnswer struct {
 // A WithdrawalsQuery chooses withdrawals.
 type withdrawalsQuery struct {
 	page
-	Account string `json:"account" is:"account"`
+	Account string `json:"account"`
 }
 
 // listWithdrawals returns the pending withdrawals of all accounts, or all of one account, newest
