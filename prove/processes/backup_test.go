@@ -208,8 +208,7 @@ func (w *world) moveTo(backups, newest string, sequence uint64, archive string) 
 	})
 	w.compare()
 	out = w.run(0, "", "audit", "--archive", later)
-	if !strings.Contains(out, fmt.Sprintf(
-		"the state that the archive begins with, at sequence %d\n", sequence)) {
+	if !strings.Contains(out, fmt.Sprintf("replayed from                  %d\n", sequence)) {
 		w.t.Fatalf("an audit from the new archive says\n%s", out)
 	}
 	w.tampersWith(later)
