@@ -184,10 +184,11 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 			{"silence", ""},
 		} {
 			l := network.Listen("")
-			a := joiner(t, l.Addr().String())
+			o := Options{Name: "a", Peers: []Peer{{"b", l.Addr().String()}}}
 			if x.says == "silence" {
-				a.o.within = 30 * time.Millisecond
+				o.within = 30 * time.Millisecond
 			}
+			a := open(t, o)
 			release := make(chan struct{})
 			go func() {
 				for {

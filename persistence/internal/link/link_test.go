@@ -369,7 +369,9 @@ func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
 		a, _ := pair(t, plain)
 		conn, _ := net.Pipe()
 		w := a.frames(conn)
+		a.mu.Lock()
 		a.peers["i"] = &peer{Peer: Peer{Name: "i"}, link: a.Link, to: w} // and nothing is written
+		a.mu.Unlock()
 		large := make([]byte, maxFrame)
 		for range 5 {
 			a.Send("i", large)
