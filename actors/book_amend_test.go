@@ -179,7 +179,7 @@ func TestWhatWaitsGoesByTheSettingOfItsNewestChange(t *testing.T) {
 		"another half":                      {true, apart(newest), nil, none, false},
 		"another half that is changed":      {true, apart(none), smaller, newest, false},
 		"another half that is freed":        {true, apart(newest), smaller, none, true},
-		"another half that enters anew":     {true, apart(none), dearer[:1], newest, false},
+		"another half that enters again":    {true, apart(none), dearer[:1], newest, false},
 		"another half of both changes":      {true, apart(newest), dearer, none, true},
 		"another half with its own mode":    {true, own(newest), dearer, none, false},
 		"another half whose own is none":    {true, own(none), dearer, newest, true},

@@ -24,7 +24,7 @@ type progress int
 const (
 	whole  progress = iota // it is done
 	partly                 // the next part can be compared at once
-	later                  // something of the wallet is on its way
+	later                  // something of the wallet is in flight
 )
 
 // wallet compares a wallet as far as one turn goes.

@@ -81,7 +81,9 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 						m.To == "ann@example.org"
 				})
 			})
-			eventually(t, "nobody else is", func() bool { return b.e.meter.Outbox.Load() == 0 })
+			eventually(t, "the outbox is empty", func() bool {
+				return b.e.meter.Outbox.Load() == 0
+			})
 			must[Admin](t)(b.e.CreateKey("test", "ann", "key-anew", "secret",
 				event.AllPermissions, nil))
 			b.key = b.e.Key([]byte("key-anew"))

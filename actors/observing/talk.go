@@ -83,9 +83,9 @@ const pageWait = 10 * time.Second
 
 // errStartOver is why an observer's store has ended whose journal no member continues: it was away
 // for too long, or the cluster has lost what it had. Its process goes on with a store and a node
-// that begin anew, as after any end: Open, and actors.StartNode.
-var errStartOver = errors.New("no member's journal goes on where this observer is: it has to " +
-	"begin anew with an image")
+// that start again, as after any end: Open, and actors.StartNode.
+var errStartOver = errors.New("too far behind every member's journal: reloading from a " +
+	"snapshot")
 
 // newSession makes a session of an observer's connection. answer is nil at the observer.
 func newSession(conn net.Conn, silence time.Duration,

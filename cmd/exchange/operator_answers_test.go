@@ -227,9 +227,14 @@ func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 				continue
 			}
 			delete(whole, name)
-			text := must(json.Marshal(whole))
+			answers = append(answers, string(must(json.Marshal(whole))))
+			whole[name] = map[string]any{} // of another kind
+			answers = append(answers, string(must(json.Marshal(whole))))
+			if name == "closed" {
+				whole[name] = false
+				answers = append(answers, string(must(json.Marshal(whole))))
+			}
 			whole[name] = value
-			answers = append(answers, string(text))
 		}
 		for _, text := range answers {
 			f := newFake(t, 200, text)

@@ -22,12 +22,18 @@ func parseNode(raw []byte) (n node, ok bool) {
 	return n, json.Unmarshal(raw, &n) == nil && n != nil
 }
 
+// elements returns those of a list; false: it is none.
+func elements(raw json.RawMessage) (list []json.RawMessage, ok bool) {
+	return list, json.Unmarshal(raw, &list) == nil && list != nil
+}
+
 // A column is a member of a type, with its name for people.
 type column struct {
 	name, label string
 	of          reflect.Type
 	optional    bool // it is left out where it is empty
 	data        bool // it is for programs, and text does not show it
+	always      bool // it is true in each answer
 }
 
 // columnsOf returns the members of a struct, those of embedded ones in their place.
@@ -36,7 +42,7 @@ func columnsOf(t reflect.Type) (list []column) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.Anonymous && f.IsExported() && name != "" {
 			list = append(list, column{name, strings.ReplaceAll(name, "_", " "), f.Type,
-				options == "omitempty", f.Tag.Get("text") == "-"})
+				options == "omitempty", f.Tag.Get("text") == "-", f.Tag.Get("const") != ""})
 		}
 	}
 	return list
@@ -68,19 +74,22 @@ func complete(t reflect.Type, raw []byte) bool {
 		return t.Kind() == reflect.Pointer
 	}
 	if row := rowOf(t); row != nil {
-		var list []json.RawMessage
-		return json.Unmarshal(raw, &list) == nil && !slices.ContainsFunc(list,
+		list, ok := elements(raw)
+		return ok && !slices.ContainsFunc(list,
 			func(x json.RawMessage) bool { return !complete(row, x) })
 	}
 	of := object(t)
 	if of == nil {
-		return len(raw) > 0 && (t.Kind() != reflect.Slice || raw[0] == '[') &&
-			(t.Kind() != reflect.Bool || raw[0] == 't' || raw[0] == 'f')
+		if t.Implements(reflect.TypeFor[json.Marshaler]()) { // an amount of money
+			t = reflect.TypeFor[json.Number]()
+		}
+		return json.Unmarshal(raw, reflect.New(t).Interface()) == nil
 	}
 	n, ok := parseNode(raw)
 	return ok && !slices.ContainsFunc(columnsOf(of), func(c column) bool {
 		value, there := n[c.name]
-		return there && !complete(c.of, value) || !there && !c.optional
+		return there && !complete(c.of, value) || !there && !c.optional ||
+			c.always && string(value) != "true"
 	})
 }
 
@@ -99,7 +108,7 @@ func (p *program) show(t reflect.Type, raw []byte) error {
 type table struct {
 	label string
 	of    reflect.Type
-	rows  []node
+	rows  []json.RawMessage
 }
 
 // writeAnswer writes an answer as text: a line for each member, and a table for each list.
@@ -129,8 +138,7 @@ func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]ta
 		raw, there := n[c.name]
 		label := prefix + c.label
 		if row := rowOf(c.of); row != nil {
-			var rows []node
-			_ = json.Unmarshal(raw, &rows) // it is complete
+			rows, _ := elements(raw)
 			*tables = append(*tables, table{label, row, rows})
 			continue
 		}
@@ -150,13 +158,17 @@ func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]ta
 
 // write writes the rows under their columns, but for columns that no row has.
 func (x *table) write(w io.Writer) {
+	rows := make([]node, len(x.rows))
+	for i, raw := range x.rows {
+		rows[i], _ = parseNode(raw)
+	}
 	columns := slices.DeleteFunc(columnsOf(x.of), func(c column) bool {
-		return c.data || c.optional && !slices.ContainsFunc(x.rows, func(n node) bool {
+		return c.data || c.optional && !slices.ContainsFunc(rows, func(n node) bool {
 			return n[c.name] != nil
 		})
 	})
 	writeHeader(w, columns)
-	for _, n := range x.rows {
+	for _, n := range rows {
 		writeRow(w, columns, n)
 	}
 }
@@ -178,11 +190,11 @@ func behind(i, n int) string { return either(i+1 < n, "\t", "\n") }
 // shown returns a member for people; between the entries of a list is what separates them.
 func shown(raw json.RawMessage, between string) string {
 	var text string
-	var list []json.RawMessage
+	list, isList := elements(raw)
 	switch {
 	case json.Unmarshal(raw, &text) == nil:
 		return orDash(text) // also of null, and of what is left out
-	case json.Unmarshal(raw, &list) == nil:
+	case isList:
 		var all []string
 		for _, x := range list {
 			all = append(all, shown(x, between))

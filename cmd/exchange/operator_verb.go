@@ -373,8 +373,7 @@ func (p *program) answer(x *asking, raw json.RawMessage, repeats int) error {
 
 // length returns how many elements a list has.
 func length(raw json.RawMessage) int {
-	var list []json.RawMessage
-	_ = json.Unmarshal(raw, &list) // it is complete
+	list, _ := elements(raw)
 	return len(list)
 }
 
@@ -400,8 +399,7 @@ func (p *program) askPages(ctx context.Context, x *asking) (json.RawMessage, err
 		last, _ = parseNode(raw)
 		for _, c := range columnsOf(x.out) {
 			if rowOf(c.of) != nil {
-				var list []json.RawMessage
-				_ = json.Unmarshal(last[c.name], &list) // it is complete
+				list, _ := elements(last[c.name])
 				all[c.name], rows = append(all[c.name], list...), rows+uint64(len(list))
 			}
 		}

@@ -204,7 +204,7 @@ var accountVerbs = []verb{
 	},
 	{
 		use:   "close NAME",
-		short: "End an empty account and its keys for good; its name stays taken",
+		short: "Close an empty account and revoke its keys, permanently; its name stays taken",
 		long: "Ends an account that has no money, no open orders and no pending withdraws, and " +
 			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
 			"takes out dust that is too little to withdraw.",
@@ -286,7 +286,7 @@ var orderVerbs = []verb{
 		route: "GET orders", args: "[account]", flags: "pair limit", usual: maxList, pages: true,
 	},
 	{
-		use: "cancel ID", short: "Cancel an open order, whoever's it is",
+		use: "cancel ID", short: "Cancel an open order of any account",
 		route: "POST orders/cancel", args: "order", done: "The order is cancelled.",
 		run: func(ctx context.Context, p *program, x *asking) error {
 			raw, repeats, err := p.send(ctx, x)

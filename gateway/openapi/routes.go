@@ -58,7 +58,8 @@ type Route struct {
 type Refusal struct{ Ask, Text string }
 
 // A Member is a member of a body, an answer or a query, by the tags of its field: doc, need, most
-// (characters, or entries), min, max, default, pattern and enum (words, separated by commas).
+// (characters, or entries), min, max, default, pattern, enum (words, separated by commas), and
+// const, of what is always true.
 type Member struct {
 	Name    string
 	omitted bool // it is left out of an answer where it is empty
@@ -117,6 +118,9 @@ func (m *Member) keywords(list bool) object {
 		if n, there := m.Bound(x.tag); there {
 			o = append(o, member{x.keyword, n})
 		}
+	}
+	if m.tag.Get("const") != "" {
+		o = append(o, member{"const", true})
 	}
 	if pattern := m.tag.Get("pattern"); pattern != "" {
 		o = append(o, member{"pattern", pattern})

@@ -229,7 +229,7 @@ type closeRequest struct {
 type endAnswer struct {
 	Account  string `json:"account"`
 	ID       uint32 `json:"id"`
-	Closed   bool   `json:"closed" doc:"Always true"`
+	Closed   bool   `json:"closed" const:"true" doc:"Always true"`
 	Repeated bool   `json:"repeated,omitempty"`
 }
 
@@ -340,7 +340,7 @@ type revokeRequest struct {
 type revokedAnswer struct {
 	Key     string `json:"key"`
 	Account string `json:"account"`
-	Revoked bool   `json:"revoked" doc:"true"`
+	Revoked bool   `json:"revoked" const:"true" doc:"Always true"`
 }
 
 func revokeKey(c *call, q *revokeRequest) (*revokedAnswer, error) {

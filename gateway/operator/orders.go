@@ -46,6 +46,9 @@ type ordersQuery struct {
 // listOrders returns a page of an account's open orders, newest first: those below `before`. If no
 // account is named, it returns a page of all accounts' orders.
 func listOrders(c *call, q *ordersQuery) (*openOrdersAnswer, error) {
+	if q.Pair != nil && *q.Pair == "" {
+		q.Pair = nil
+	}
 	pair, err := c.everPair(q.Pair)
 	if err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 
 // What the types of requests and answers say of their members, for the document and for the
 // commands that send them. A member's tag has its text as doc, and what bounds it: need, most
-// (characters, or entries), min, max, pattern, enum. The text of a member without doc is the one of
-// its name, here. is says what a number is, and text:"-" leaves a member out of
-// what commands show to people.
+// (characters, or entries), min, max, pattern, enum, const (true). The text of a member without doc
+// is the one of its name, here. is says what a number is, and text:"-" leaves a member out of what
+// commands show to people.
 
 // words are the texts of members that mean the same in all types.
 var words = map[string]string{
