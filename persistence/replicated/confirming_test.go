@@ -48,3 +48,19 @@ func TestAQuestionOfNoRoundIsDropped(t *testing.T) {
 		t.Error("a question in the name of another node is taken")
 	}
 }
+
+// A node that follows takes no question: raft would pass it on to the one that leads, which does
+// not take it from this one, and cuts this one off.
+func TestAQuestionToANodeThatFollowsGoesNoFurther(t *testing.T) {
+	w := newWorld(t, 1)
+	a, b, c := w.lead(0), w.nodes[1], w.nodes[2]
+	must(t, b.node.receive("c", c.lie(b, func(m *pb.Message) {
+		m.Type, m.Term = pb.MsgReadIndex.Enum(), nil
+		m.Entries = []*pb.Entry{{Data: c.node.roundName()}}
+	})))
+	must(t, b.node.work())
+	w.settle()
+	if a.node.impossible != 0 {
+		t.Error("node a cuts an honest node off")
+	}
+}

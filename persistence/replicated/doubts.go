@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"exchange/persistence"
@@ -135,7 +136,8 @@ func (n *node) possible(m *pb.Message) error {
 		status.Lead != from:
 		return fmt.Errorf("it leads term %d, and node %q does", m.GetTerm(),
 			n.nameOf(status.Lead))
-	case kind == pb.MsgAppResp && same && (m.GetIndex() > last || m.GetRejectHint() > last):
+	case kind == pb.MsgAppResp && same && status.RaftState == raft.StateLeader &&
+		(m.GetIndex() > last || m.GetRejectHint() > last):
 		return fmt.Errorf("it has entry %d, and this node, which leads, has %d",
 			max(m.GetIndex(), m.GetRejectHint()), last)
 	case kind == pb.MsgApp:
@@ -184,17 +186,19 @@ func (n *node) believes(e *machine.Entry, leads uint64) error {
 
 // mayBeNewer reports whether an entry of a message may be of a format that this program does not
 // read: that is written behind an entry which says so, in what is applied, the log or the message.
+// Where that entry is not known, because the message does not follow on this node's log, raft takes
+// nothing of it.
 func (n *node) mayBeNewer(m *pb.Message, place int) bool {
 	says := func(entry *pb.Entry) bool {
 		e, err := decode(entry, n.reads)
 		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.reads)
 	}
 	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], says)
-	last, err := n.log.LastIndex()
-	if last = min(last, m.GetIndex()); err != nil || newer || last <= n.applied {
-		return newer || err != nil
+	term, err := n.log.Term(m.GetIndex())
+	if newer || err != nil || term != m.GetLogTerm() || m.GetIndex() <= n.applied {
+		return newer || err != nil || term != m.GetLogTerm()
 	}
-	err = n.log.Read(n.applied, last, func(entry *pb.Entry) error {
+	err = n.log.Read(n.applied, m.GetIndex(), func(entry *pb.Entry) error {
 		newer = newer || says(entry)
 		return nil
 	})
@@ -212,13 +216,17 @@ func (n *node) forgetLater(id uint64) error {
 	return n.log.Forget(id)
 }
 
-// fromLeader reports whether a message that a leader alone sends is from the one that leads, as far
-// as is known here. Another one of the kind is late, or a lie: either way it is dropped.
-func (n *node) fromLeader(m *pb.Message) bool {
+// inPlace reports whether a message goes from the one that leads, or to it, if it is one that does,
+// as far as is known here. Another one of the kind is late, or a lie: either way it is dropped. A
+// question whose asker follows this node while this one follows another would be passed on under
+// the asker's name, which no node takes from this one; the asker asks again.
+func (n *node) inPlace(m *pb.Message) bool {
+	status := n.raw.BasicStatus()
 	switch m.GetType() {
 	case pb.MsgTimeoutNow, pb.MsgReadIndexResp:
-		status := n.raw.BasicStatus()
 		return m.GetTerm() == status.GetTerm() && m.GetFrom() == status.Lead
+	case pb.MsgReadIndex:
+		return status.RaftState == raft.StateLeader
 	}
 	return true
 }

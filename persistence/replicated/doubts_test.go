@@ -120,7 +120,9 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 				to.have() != "a1#1 b1#2 c1#3" {
 				t.Fatalf("%s: node %s is no node any more", what, to.name())
 			}
-			if what != "removed" && to.node.impossible == 0 && !to.node.muted() {
+			// one that follows has led before, perhaps, and an answer to that comes late
+			late := what == "an acknowledgement" && place != 0
+			if what != "removed" && !late && to.node.impossible == 0 && !to.node.muted() {
 				t.Errorf("%s: nothing is counted at node %s", what, to.name())
 			}
 			for _, x := range w.nodes[:voters] {

@@ -136,7 +136,7 @@ func (n *node) message(name string, from uint64, b []byte) error {
 		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(), why))
 		return nil
 	}
-	if !n.fromLeader(m) {
+	if !n.inPlace(m) {
 		return nil
 	}
 	last, err := n.log.LastIndex()

@@ -47,7 +47,8 @@ type world struct {
 	seed   uint64
 	rng    *rand.Rand
 	fits   *rand.Rand // draws which nodes could not serve; nil: all can
-	forges *rand.Rand // draws what a hostile member says; nil: all are honest
+	forges *rand.Rand // draws what a hostile member says; nil: none does
+	honest bool       // no one lies
 	bad    int        // place of that
 	nodes  [places]*simulated
 	sent   []flight
@@ -294,6 +295,7 @@ func (s *simulated) begin() {
 		now:     func() time.Time { return time.UnixMilli(1).Add(w.clocks[s.at]) },
 		publish: func(v view) { s.view = v; w.led = w.led || v.leading },
 		saw:     s.saw,
+		cut:     s.cutOff,
 	})
 	s.former, s.state = nil, nil
 	if err != nil {
@@ -321,6 +323,13 @@ func (s *simulated) saw(index uint64, e *machine.Entry, a machine.Answer) {
 	case first.entry != o.entry || first.outcome != o.outcome || first.chain != o.chain:
 		w.fail("entry %d was %d and is %d on node %d, chain %x and %x", index, first.outcome,
 			o.outcome, s.at, first.chain, o.chain)
+	}
+}
+
+// cutOff is told that the node takes nothing more from another one, which has lied then.
+func (s *simulated) cutOff(name string) {
+	if w := s.w; w.honest && !w.doubts() {
+		w.fail("node %d cuts %q off, and all nodes are honest", s.at, name)
 	}
 }
 
@@ -1010,6 +1019,7 @@ func simulate(t *testing.T, seed uint64) *world {
 	if seed%6 == 1 {
 		w.harms(seed)
 	}
+	w.honest = w.forges == nil
 	for _, s := range w.nodes {
 		if seed%3 > 0 {
 			s.reads = newer
