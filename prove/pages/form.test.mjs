@@ -1,7 +1,7 @@
 // The form of orders in a browser, against the real program: what stays, what is asked, what fits.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, shows, visit } from "./helpers/browser.mjs";
+import { accessible, painted, shows, visit } from "./helpers/browser.mjs";
 import { fill, open, says, send, served, trade } from "./helpers/traders.mjs";
 
 const own = served(), { exchange } = own;
@@ -34,7 +34,11 @@ const no = async (page) => {
 
 terminal("each type remembers how long its orders stay, and no price that means another", {},
 	async (page) => {
-		const force = () => page.inputValue("[name=force]");
+		const value = async (field) => {
+			await painted(page);
+			return page.inputValue(field);
+		};
+		const force = () => value("[name=force]");
 		await type(page, "market");
 		assert.equal(await force(), "ioc");
 		await type(page, "limit");
@@ -45,13 +49,13 @@ terminal("each type remembers how long its orders stay, and no price that means 
 		await type(page, "stop");
 		assert.equal(await force(), "gtc");
 		await type(page, "market");
-		assert.equal(await page.inputValue("#form-second"), "");
+		assert.equal(await value("#form-second"), "");
 		await type(page, "limit");
 		assert.equal(await force(), "post");
 		await page.click("#form-side-sell");
 		await type(page, "oco");
 		await page.click("#form-side-buy"); // there is none
-		assert.deepEqual([await page.inputValue("[name=type]"), await force()], ["limit", "post"]);
+		assert.deepEqual([await value("[name=type]"), await force()], ["limit", "post"]);
 	});
 
 for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700], [390, 844]]) {

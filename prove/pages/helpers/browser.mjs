@@ -62,6 +62,11 @@ async function slow(context, page) {
 /** shows waits until the terminal is in a state. */
 export const shows = (page, state) => page.waitForSelector(`body[data-state="${state}"]`);
 
+/** painted waits until the page has painted what has changed: it paints once a frame. */
+export const painted = (page) => page.evaluate(() => new Promise((resolve) => {
+	requestAnimationFrame(() => requestAnimationFrame(resolve));
+}));
+
 /** accessible fails for anything that axe finds. */
 export async function accessible(page, what) {
 	await page.evaluate(axe.source);
