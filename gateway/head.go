@@ -85,6 +85,12 @@ func listOf(h *fasthttp.RequestHeader, name string) []byte {
 	return bytes.Join(lines, []byte{','})
 }
 
+// has reports whether the client has what a tag names: it names the tag, or "*" for whatever it is.
+func (r *request) has(tag string) bool {
+	list := listOf(&r.ctx.Request.Header, "If-None-Match")
+	return bytes.Contains(list, []byte(tag)) || bytes.Equal(bytes.TrimSpace(list), []byte{'*'})
+}
+
 // hasMember reports whether a list names a member, in either case.
 func hasMember(list, member []byte) bool {
 	for m := range bytes.SplitSeq(list, []byte{','}) {

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"strings"
-
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/openapi"
@@ -39,7 +37,7 @@ func formOf(p *openapi.Page, accept string) *openapi.Form {
 func (r *request) sendPage(p *openapi.Page, vary string) {
 	f := formOf(p, string(listOf(&r.ctx.Request.Header, "Accept-Encoding")))
 	h := &r.ctx.Response.Header
-	have := strings.Contains(string(listOf(&r.ctx.Request.Header, "If-None-Match")), f.Tag)
+	have := r.has(f.Tag)
 	if !have && !r.ctx.IsHead() && !r.mayLoad(len(f.Body)) {
 		return
 	}

@@ -133,7 +133,7 @@ func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 	if packed {
 		body, tag = f.Packed, f.PackedTag
 	}
-	have := strings.Contains(string(listOf(&r.ctx.Request.Header, "If-None-Match")), tag)
+	have := r.has(tag)
 	bytes := len(body)
 	if have || r.ctx.IsHead() {
 		bytes = 0

@@ -6,6 +6,7 @@
 //   - rooms.go: a package's doc.go names its files, and imports run along the list of arrows.txt
 //   - surface.go: an exported name has a use in another package; what is for tests is used by tests
 //   - rings.go: a test of the gate has no real clock, process or listener (but in listeners.txt)
+//   - figures.go: no room has grown by more than a twentieth over figures.txt (tidy -figures)
 //   - arrows.go: how the files of one package use each other (tidy -arrows)
 //   - load.go: the packages with their types, for each system and tag that the code is built for
 //   - main.go: the command

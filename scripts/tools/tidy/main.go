@@ -19,7 +19,7 @@ var arrowsText string
 
 func main() {
 	arrows := flag.Bool("arrows", false, "print how the files of packages use each other")
-	figures := flag.Bool("figures", false, "print only how many places break each rule")
+	figures := flag.Bool("figures", false, "print how many lines each room has of each kind")
 	dir := flag.String("C", ".", "the `folder` of the module")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: tidy [-C folder] [-figures]\n"+
@@ -38,14 +38,19 @@ func main() {
 		printArrows(root, flag.Args())
 		return
 	}
-	found := map[string][]finding{}
-	err = errors.Join(checkFiles(root, found), checkTypes(root, arrowsText, found))
+	rooms, err := measure(root)
 	if err != nil {
 		fail(err)
 	}
 	if *figures {
-		printFigures(found)
+		fmt.Print(printFigures(rooms))
 		return
+	}
+	found := map[string][]finding{}
+	found[rules[6]], err = grown(rooms, figuresText)
+	err = errors.Join(err, checkFiles(root, found), checkTypes(root, arrowsText, found))
+	if err != nil {
+		fail(err)
 	}
 	if n := print(os.Stdout, found); n > 0 {
 		fmt.Fprintf(os.Stderr, "tidy: %d places\n", n)
@@ -76,7 +81,7 @@ func fail(err error) {
 // rules are the names of what is checked, in the order in which findings are said.
 var rules = []string{"wide lines", "long functions", "files that doc.go does not name",
 	"imports off the list", "exported names without a use",
-	"tests of the gate with a real clock, process or listener"}
+	"tests of the gate with a real clock, process or listener", "rooms that have grown"}
 
 // checkFiles applies the rules that look at one file, or at the names in a folder.
 func checkFiles(root string, found map[string][]finding) error {
@@ -150,12 +155,6 @@ func listed(root string) ([]string, error) {
 		return nil, fmt.Errorf("git ls-files: %w", err)
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
-}
-
-func printFigures(found map[string][]finding) {
-	for _, r := range rules {
-		fmt.Printf("%6d %s\n", len(found[r]), r)
-	}
 }
 
 func printArrows(root string, patterns []string) {

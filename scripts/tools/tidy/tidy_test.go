@@ -330,3 +330,21 @@ func succeeds(t testing.TB, errs ...error) {
 		t.Fatal(err)
 	}
 }
+
+func TestARoomMayGrowByATwentieth(t *testing.T) {
+	was := map[string]counts{"core": {"product": 4000, "proof": 300}}
+	table := printFigures(was)
+	for _, c := range []struct {
+		rooms map[string]counts
+		found int
+	}{
+		{was, 0},
+		{map[string]counts{"core": {"product": 4200, "proof": 350, "data": 9000}}, 0},
+		{map[string]counts{"core": {"product": 4201, "proof": 351}}, 2},
+		{map[string]counts{"core": {"product": 10}, "new": {"tools": 51}}, 1},
+	} {
+		if list, err := grown(c.rooms, table); err != nil || len(list) != c.found {
+			t.Errorf("%v: %d rooms are found, %v; want %d", c.rooms, len(list), err, c.found)
+		}
+	}
+}
