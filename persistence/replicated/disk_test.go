@@ -117,8 +117,10 @@ func (d *disk) flip(t *testing.T, rng *rand.Rand, dirs ...string) *disk {
 	t.Helper()
 	d = d.killed(t)
 	dir := dirs[rng.IntN(len(dirs))]
-	list := slices.DeleteFunc(names(t, d.mem, dir),
-		func(name string) bool { return isFolder(t, d.mem, dir+"/"+name) })
+	list := slices.DeleteFunc(names(t, d.mem, dir), func(name string) bool {
+		path := dir + "/" + name
+		return isFolder(t, d.mem, path) || len(get(t, d.mem, path)) == 0
+	})
 	slices.Sort(list)
 	if len(list) > 0 {
 		path := dir + "/" + list[rng.IntN(len(list))]
