@@ -67,13 +67,13 @@ export const ownMet = (account, pair, side, limit) => [...account.orders.values(
 
 /**
  * ask shows a question in a dialog. The one who answers yes has seen what it says now: it is
- * painted again as the market moves. With dangers the safe answer has the focus.
+ * painted again as the market moves. With dangers, or isSafe, the safe answer has the focus.
  * @param {{title: string, side?: string, yes: string, no?: string, act: () => void,
  *   whyNot?: () => string, rows?: () => [string, unknown][], words?: string,
- *   dangers?: () => string[]}} question
+ *   isSafe?: boolean, dangers?: () => string[]}} question
  */
 export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () => "",
-	rows = () => [], words, dangers = () => [] }) {
+	rows = () => [], words, isSafe = false, dangers = () => [] }) {
 	const place = document.createElement("div");
 	place.className = "question";
 	const dialog = open(title, place, no);
@@ -88,7 +88,8 @@ export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () 
 		}} @keydown=${(/** @type {KeyboardEvent} */ event) => event.repeat && event.preventDefault()}
 			>${whyNot() || yes}</button></p>`, place);
 	paint();
-	/** @type {HTMLElement | null} */ (dialog.querySelector(dangers().length ? ".done" : ".yes"))
+	/** @type {HTMLElement | null} */ (
+		dialog.querySelector(isSafe || dangers().length ? ".done" : ".yes"))
 		?.focus();
 	return { dialog, paint };
 }

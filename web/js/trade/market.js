@@ -4,7 +4,7 @@ import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
 import { fromNumber, number, parse, plain } from "../decimal.js";
 import { decimal, fixed, pairOf, percent, time } from "../format.js";
-import { inFrame, Roving } from "../frame.js";
+import { backCloses, inFrame, Roving } from "../frame.js";
 import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
@@ -174,7 +174,8 @@ export class Ladder {
 		}
 		const [ask] = this.book.sides.sell, [bid] = this.book.sides.buy;
 		write(this.middle, ask && bid ? `${text.spread} ${decimal(ask.price - bid.price, pair.priceDigits)}`
-			: ask || bid || this.book.updateId === null ? "" : text.emptyBook);
+			: this.book.updateId === null ? "" : ask ? text.emptySide.buy : bid ? text.emptySide.sell
+				: text.emptyBook);
 	}
 }
 
@@ -252,7 +253,7 @@ export class Depth {
 	/** @param {HTMLElement} place @param {Book} book */
 	constructor(place, book) {
 		this.book = book;
-		render(html`<div class="bar"><h2>${text.depth}</h2><span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
+		render(html`<div class="bar"><h2>${text.depth}</h2><b class="not-live">${text.notLive}</b><span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
 		this.canvas = /** @type {HTMLCanvasElement} */ (place.querySelector("canvas"));
 		this.words = /** @type {HTMLElement} */ (place.querySelector(".words"));
 		new ResizeObserver(() => this.#paint()).observe(/** @type {HTMLElement} */ (this.canvas.parentElement));
@@ -274,13 +275,12 @@ export class Depth {
 	}
 
 	/**
-	 * within returns a side's rows that are near the middle.
+	 * within returns a side's rows that are near its best one.
 	 * @param {"sell" | "buy"} side
-	 * @param {bigint} middle
 	 */
-	#within(side, middle) {
-		const range = middle / RANGE;
-		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - middle : middle - r.price) <= range);
+	#within(side) {
+		const best = this.book.sides[side][0]?.price ?? 0n, range = best / RANGE;
+		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - best : best - r.price) <= range);
 	}
 
 	#paint() {
@@ -292,10 +292,10 @@ export class Depth {
 		this.canvas.height = Math.round(height * ratio);
 		const draw = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
 		draw.scale(ratio, ratio);
-		const middle = this.book.middle();
-		const asks = middle === null ? [] : this.#within("sell", middle), bids = middle === null ? [] : this.#within("buy", middle);
+		const asks = this.#within("sell"), bids = this.#within("buy");
+		const middle = this.book.middle() ?? asks[0]?.price ?? bids[0]?.price;
 		this.#say(asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n, pair);
-		if (middle === null || asks.length + bids.length === 0) {
+		if (!middle) {
 			draw.fillStyle = colour("--muted");
 			draw.textAlign = "center";
 			draw.font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -356,7 +356,7 @@ export class Trades {
 	/** @param {HTMLElement} place @param {Stream} stream */
 	constructor(place, stream) {
 		this.stream = stream;
-		render(html`<div class="bar"><h2>${text.trades}</h2></div><div class="table" tabindex="0"></div>`, place);
+		render(html`<div class="bar"><h2>${text.trades}</h2><b class="not-live">${text.notLive}</b></div><div class="table" tabindex="0"></div>`, place);
 		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
 		stream.on("trades", (t) => {
 			if (t.pair !== this.#pair?.name) return;
@@ -437,6 +437,7 @@ export class Header {
 	#search = "";
 	#at = 0; // place of the marked pair in the list
 	#isOpen = false;
+	#closed = () => {}; // tells that the list was closed
 	#account = text.logIn;
 	#unseen = 0;
 
@@ -514,7 +515,9 @@ export class Header {
 	}
 
 	#open() {
+		if (this.#isOpen) return;
 		this.#isOpen = true;
+		this.#closed = backCloses(() => this.#close());
 		this.#search = "";
 		this.#at = Math.max(0, this.#pairs.findIndex((p) => p === this.#pair));
 		this.#paint();
@@ -523,7 +526,9 @@ export class Header {
 
 	#close() {
 		const hadFocus = this.place.querySelector(".picker")?.contains(document.activeElement);
+		if (!this.#isOpen) return;
 		this.#isOpen = false;
+		this.#closed();
 		this.#paint();
 		if (hadFocus) /** @type {HTMLElement} */ (this.place.querySelector(".pair")).focus();
 	}
@@ -536,8 +541,8 @@ export class Header {
 	/** @param {Pair | undefined} pair */
 	#take(pair) {
 		if (!pair) return;
+		this.choose(pair.name); // first: see there
 		this.#close();
-		this.choose(pair.name);
 	}
 
 	/** @param {KeyboardEvent} event */

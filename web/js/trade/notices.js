@@ -1,9 +1,10 @@
 // What has become of own orders that rested: toasts, a mark in the title, a sound, the system.
 import { html, render } from "../../vendor/lit-html/lit-html.js";
-import { exactly, pairOf } from "../format.js";
+import { parse } from "../decimal.js";
+import { exactly, pairOf, shortest } from "../format.js";
 import { chosen } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, typeOf } from "../words.js";
+import { doneOf, fillOf, typeOf } from "../words.js";
 
 /** @typedef {import("../account.js").Order} Order */
 /** @typedef {import("../account.js").Event} Event */
@@ -141,11 +142,13 @@ export class Notices {
 function whatOf(was, is, trades, pair, why) {
 	const said = was.triggered === false && is.triggered ? [text.triggered] : [];
 	if (is.amount_filled !== was.amount_filled) {
-		said.push(is.status === "3" ? text.filledAll
+		const { filled, average } = fillOf(trades.filter((t) => t.order === is.id), pair);
+		const at = !filled ? "" : filled === parse(is.amount_filled) ? text.averageAt(average)
+			: text.nowAt(shortest(filled), average);
+		said.push((is.status === "3" ? text.filledAll
 			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original))
-				.replace(/\.$/, ""));
+				.replace(/\.$/, "")) + at);
 	}
-	said.push(doneOf({ trades: trades.filter((t) => t.order === is.id),
-		cancel_reason: why }, pair));
+	said.push(doneOf({ ...is, trades: [], cancel_reason: why }, pair));
 	return said.filter(Boolean).join("; ");
 }

@@ -166,7 +166,8 @@ export class Own {
 
 	/** @param {string} id */
 	async #cancel(id) {
-		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)) return;
+		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)
+			|| this.desk.whyNot(true)) return;
 		this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id), [id]);
@@ -174,27 +175,27 @@ export class Own {
 		this.change();
 	}
 
-	/** toCancel returns the ids of the pair's open orders. */
+	/** toCancel returns the pair's open orders. */
 	#toCancel() {
-		return [...this.desk.account.orders.values()].filter((o) => o.pair === this.#pair?.name)
-			.map((o) => o.id);
+		return [...this.desk.account.orders.values()].filter((o) => o.pair === this.#pair?.name);
 	}
 
 	/** askCancelAll asks before all orders of the pair are cancelled. */
 	#askCancelAll() {
-		const pair = this.#pair, { session, account } = this.desk, ids = this.#toCancel();
-		if (!pair || !session.may("trade")) return;
+		const pair = this.#pair, { session, account } = this.desk, all = this.#toCancel();
+		if (!pair || !session.may("trade") || this.desk.whyNot(true)) return;
 		const may = session.may("read"); // or the page does not know what is open
 		const name = pairOf(pair.name), title = text.cancelAll(name);
-		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(name));
-		ask({ title, yes: title, no: text.keep,
-			words: text.askCancelAll(name, ids.length, may && account.isComplete),
+		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
+		ask({ title, yes: title, no: text.keep, isSafe: true, whyNot: () => this.desk.whyNot(true),
+			words: text.askCancelAll(name, all.length, all.filter(isWaiting).length,
+				may && account.isComplete),
 			act: () => this.#cancelAll(pair) });
 	}
 
 	/** @param {Pair} pair */
 	async #cancelAll(pair) {
-		const ids = this.#toCancel();
+		const ids = this.#toCancel().map((o) => o.id);
 		for (const id of ids) this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel-all", { pair: pair.name },
@@ -269,7 +270,8 @@ export class Own {
 				<b class="not-live">${text.notLive}</b>
 				<span role="status" class="told">${this.#words}</span>
 				${isTrader && this.#tab === "orders" && this.#toCancel().length
-					? html`<button class="all" @click=${() => this.#askCancelAll()}
+					? html`<button class="all" ?disabled=${this.desk.whyNot(true) !== ""}
+					@click=${() => this.#askCancelAll()}
 					>${text.cancelAll(pairOf(pair.name))}</button>` : nothing}
 			</div>
 			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"
@@ -289,8 +291,8 @@ export class Own {
 			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
 				: nothing;
 		}
-		const digits = digitsOf(shown.flatMap((o) => [o.amount, o.amount_filled]));
-		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
+		const digits = digitsOf(shown.flatMap((o) => [o.amount_original, o.amount_filled]));
+		const titles = [text.order, text.time, text.pair, text.side, text.type, text.price, text.amount,
 			text.filled, text.state, ...isTrader ? [""] : []];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead>${headOf(titles)}</thead>
@@ -309,20 +311,23 @@ export class Own {
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
-			${cell(text.time, at(Number(o.date) / 1000))}${cell(text.pair, pairOf(o.pair))}
+			${cell(text.order, o.id)}${cell(text.time, at(Number(o.date) / 1000))}
+			${cell(text.pair, pairOf(o.pair))}
 			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
 			${cell(text.price, o.order_type === "market" ? priceOf(o)
 				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
-			${cell(text.amount, decimal(parse(o.amount), digits))}
+			${cell(text.amount, decimal(parse(o.amount_original), digits))}
 			${cell(text.filled, decimal(parse(o.amount_filled), digits))}
 			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
 				: text.orderStates[state])}
 			${isTrader ? cell("", html`${change ? this.#again(amend.sender, change)
 				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
+					?disabled=${this.desk.whyNot() !== ""}
 					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
 				${change && ["refused", "unseen"].includes(change.state) ? html`<button
 					class="drop" @click=${() => amend.sender.drop(change)}>${text.dismiss}</button>`
-				: nothing}<button class="cancel" ?disabled=${isLeaving}
+				: nothing}<button class="cancel"
+				?disabled=${isLeaving || this.desk.whyNot(true) !== ""}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
 				>${text.cancel}</button>`) : nothing}</tr>`;
 	}
@@ -343,7 +348,8 @@ export class Own {
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
-			${cell(text.time, text.none)}${cell(text.pair, pairOf(fields.pair))}
+			${cell(text.order, text.none)}${cell(text.time, text.none)}
+			${cell(text.pair, pairOf(fields.pair))}
 			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
 			${cell(text.price, priceOf(fields))}
 			${cell(text.amount, exactly(fields.amount ?? text.none))}
