@@ -198,7 +198,7 @@ export const text = {
 		gtd: "Good till date",
 		ioc: "Immediate or cancel",
 		fok: "Fill or kill",
-		post: "Post-only: add to book only",
+		post: "Post-only: add to book",
 		slide: "Post-only: price slides",
 	},
 	postOnly: "Post-only",

@@ -7,8 +7,7 @@ import { Session } from "../session.js";
 import { text } from "../text/en.js";
 import { Amend, Form } from "./form.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
-import { Notices } from "./notices.js";
-import { Own } from "./own.js";
+import { Notices, Own } from "./own.js";
 import { singleKey } from "../settings.js";
 
 /** @typedef {import("../api.js").Pair} Pair */

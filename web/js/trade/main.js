@@ -4,8 +4,7 @@ import { load } from "../api.js";
 import { chosen } from "../settings.js";
 import { Status, Stream } from "../stream.js";
 import { text } from "../text/en.js";
-import { Chart } from "./chart.js";
-import { Depth, Header, Ladder, Trades } from "./market.js";
+import { Chart, Depth, Header, Ladder, Trades } from "./market.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 
