@@ -188,9 +188,9 @@ export class Own {
 		const may = session.may("read"); // or the page does not know what is open
 		const name = pairOf(pair.name), title = text.cancelAll(name);
 		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
-		ask({ title, yes: title, no: text.keep, isSafe: true, whyNot: () => this.desk.whyNot(true),
-			words: text.askCancelAll(name, all.length, all.filter(isWaiting).length,
-				may && account.isComplete),
+		const dangers = () => [text.askCancelAll(name, all.length, all.filter(isWaiting).length,
+			may && account.isComplete)];
+		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
 			act: () => this.#cancelAll(pair) });
 	}
 
@@ -608,19 +608,17 @@ export const ownMet = (account, pair, side, limit) => [...account.orders.values(
 
 /**
  * ask shows a question in a dialog. The one who answers yes has seen what it says now: it is
- * painted again as the market moves. With dangers, or isSafe, the safe answer has the focus.
+ * painted again as the market moves. With dangers the safe answer has the focus.
  * @param {{title: string, side?: string, yes: string, no?: string, act: () => void,
- *   whyNot?: () => string, rows?: () => [string, unknown][], words?: string,
- *   isSafe?: boolean, dangers?: () => string[]}} question
+ *   whyNot?: () => string, rows?: () => [string, unknown][], dangers?: () => string[]}} question
  */
 export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () => "",
-	rows = () => [], words, isSafe = false, dangers = () => [] }) {
+	rows = () => [], dangers = () => [] }) {
 	const place = document.createElement("div");
 	place.className = "question";
 	const dialog = open(title, place, no);
 	const paint = () => render(html`
 		${dangers().length ? html`<ul>${dangers().map((why) => html`<li>${why}</li>`)}</ul>` : nothing}
-		${words ? html`<p>${words}</p>` : nothing}
 		<dl class="sums">${rows().map(([name, is]) => html`<div><dt>${name}</dt>
 			<dd>${is}</dd></div>`)}</dl>
 		<p><button class="main yes ${side}" ?disabled=${whyNot() !== ""} @click=${() => {
@@ -629,8 +627,7 @@ export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () 
 		}} @keydown=${(/** @type {KeyboardEvent} */ event) => event.repeat && event.preventDefault()}
 			>${whyNot() || yes}</button></p>`, place);
 	paint();
-	/** @type {HTMLElement | null} */ (
-		dialog.querySelector(isSafe || dangers().length ? ".done" : ".yes"))
+	/** @type {HTMLElement | null} */ (dialog.querySelector(dangers().length ? ".done" : ".yes"))
 		?.focus();
 	return { dialog, paint };
 }
