@@ -251,7 +251,7 @@ export const text = {
 		/** @param {string} name @param {string} price @param {string} amount */
 		cut: (name, price, amount) => `${name} ${price}: about ${amount} is filled, and the rest is cancelled.`,
 		/** @param {string} price */
-		ocoAtOnce: (price) => `The price is not above the market's, ${price}: the order fills at once, and its stop never counts.`,
+		ocoAtOnce: (price) => `The price is not above the market's, ${price}: the order fills at once.`,
 		/** @param {string} amount */
 		whole: (amount) => `The order takes the whole side of the book: ${amount}.`,
 		noBook: "The order book is not here yet, so what the order would take is unknown.",
@@ -266,7 +266,7 @@ export const text = {
 	},
 	meetsUnknown: "the account's own setting decides",
 	/** @param {string} pair @param {number} n @param {number} stops @param {boolean} isAll */
-	askCancelAll: (pair, n, stops, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}${isAll ? stops ? `, ${stops} untriggered ${stops === 1 ? "stop" : "stops"} among them` : "" : ", untriggered stops included"}.`,
+	askCancelAll: (pair, n, stops, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}${isAll && stops ? `, ${stops} untriggered ${stops === 1 ? "stop" : "stops"} among them` : ""}.`,
 	/** @param {string} pair */
 	noneToCancel: (pair) => `There are no open orders of ${pair}.`,
 	keep: "Keep them",

@@ -101,8 +101,8 @@ function choose(name, isNew = true) {
 	if (!to || to === pair) return;
 	pair = to;
 	// the list of pairs has a place in the history while it is open: the pair takes it over
-	const keep = history.state?.opened ? "replaceState" : "pushState";
-	if (isNew) history[keep](null, "", `?pair=${encodeURIComponent(name)}`);
+	if (isNew) history[history.state?.opened ? "replaceState" : "pushState"](null, "",
+		`?pair=${encodeURIComponent(name)}`);
 	header.show(pair);
 	ladder.show(pair);
 	depth.show(pair);
