@@ -71,11 +71,11 @@ account("without a key the page explains itself, and leads to the market", {}, a
 
 account("balances are exact and live, and each change of them is told", {}, async (page) => {
 	await enter(page, "alice");
-	await says(page, ".balances", "BTC\\s+100\\s+0\\s+100\\s");
+	await says(page, ".balances", "BTC\\s+100\\.00\\s+0\\.00\\s+100\\.00\\s");
 	await says(page, ".history", "Deposit 3.*Deposit 2.*Deposit 1");
 	await exchange.order("bob", "BTC_USDT", "sell", "0.12345678", "64000.01");
 	await exchange.order("alice", "BTC_USDT", "buy", "0.12345678", "64000.01");
-	await says(page, ".balances", "BTC\\s+100\\.12345678\\s+0\\s+100\\.12345678");
+	await says(page, ".balances", "BTC\\s+100\\.12345678\\s+0\\.00\\s+100\\.12345678");
 	await says(page, ".balances", "USDT\\s+9,992,098\\.7648454322\\s");
 	await page.waitForFunction(() => document.querySelectorAll(".history tbody tr").length === 5);
 	const [got, paid] = await rows(page, "history");
@@ -147,9 +147,9 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	const { oid } = await exchange.post("bob", "/api/v1/order/", { pair: "ETH_BTC", type: "sell",
 		amount: "1.5", price: "0.061234", client_order_id: "-1-x" });
 	await says(page, `tr[data-id="${oid}"]`,
-		"ETH/BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.5\\s+0\\s+–\\s+Open");
+		"ETH/BTC\\s+▼ Sell\\s+Limit\\s+0\\.061234\\s+–\\s+1\\.50\\s+0\\.00\\s+–\\s+Open");
 	await exchange.order("alice", "ETH_BTC", "buy", "0.5", "0.061234");
-	await says(page, `tr[data-id="${oid}"]`, "0\\.061234\\s+0\\.061234\\s+1\\.5\\s+0\\.5\\s+0 BTC\\s+Open");
+	await says(page, `tr[data-id="${oid}"]`, "0\\.061234\\s+0\\.061234\\s+1\\.50\\s+0\\.50\\s+0\\.00 BTC\\s+Open");
 	assert.equal((await rows(page, "orders")).length, first + 1);
 	await page.fill("[name=from]", local(before));
 	await page.click(".show");
@@ -199,12 +199,12 @@ account("orders look like what they are, with what they were filled at, here and
 		await go(page, "orders");
 		await page.selectOption("[name=pair]", "BTC_USDT");
 		await page.click(".show");
-		const said = "Limit\\s+65,000\\s+65,000\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC.*" +
-			"Market\\s+Market\\s+64,500\\s+0\\.5\\s+0\\.5\\s+0\\.001 BTC";
+		const said = "Limit\\s+65,000\\.00\\s+65,000\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC.*" +
+			"Market\\s+Market\\s+64,500\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC";
 		await says(page, ".orders tbody", said);
-		for (const form of ["Limit, iceberg: visible 0\\.5\\s+66,000\\s+–",
-			"Stop-limit, trigger ≤ 60,000\\s+59,000", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+–",
-			"stop ≤ 58,000 at 57,000\\s+71,000",
+		for (const form of ["Limit, iceberg: visible 0\\.5\\s+66,000\\.00\\s+–",
+			"Stop-limit, trigger\\s≤\\s60,000\\s+59,000", "Stop-market, trigger\\s≥\\s70,000.*\\s+Market\\s+–",
+			"stop\\s≤\\s58,000 at\\s57,000\\s+71,000",
 			"Limit, good till \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
 		const [, titles, ...lines] = await csv(page);
 		const [, oco, , , iceberg, , market] = lines.map((line) =>
@@ -214,7 +214,7 @@ account("orders look like what they are, with what they were filled at, here and
 		assert.deepEqual([market.price, market.average_price, market.filled, market.fee,
 			market.fee_currency], ["", "64500", "0.5", "0.001", "BTC"]);
 		await page.goto(`${exchange.base}/trade`);
-		await says(page, "#panel-own .orders", "Stop-market, trigger ≥ 70,000.*\\s+Market\\s+0\\.01");
+		await says(page, "#panel-own .orders", "Stop-market, trigger\\s≥\\s70,000.*\\s+Market\\s+0\\.01");
 		for (const name of ["alice", "bob"]) {
 			await exchange.post(name, "/api/v1/order-cancel-all/", { all: 1 });
 		}
@@ -265,7 +265,7 @@ account("trades are paged to the oldest, and their file has every digit", {}, as
 	await page.waitForFunction(() => !document.querySelector(".more"));
 	assert.equal(await count(), 207);
 	await exchange.order("alice", pair, "buy", "0.5", "3000.01");
-	await says(page, ".trades tbody tr", "0\\.5\\s+1,500\\.005");
+	await says(page, ".trades tbody tr", "0\\.50\\s+1,500\\.005");
 });
 
 account("texts of others run nowhere on the page", {}, async (page) => {
@@ -327,10 +327,10 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await says(page, ".outcome", "Withdrawal \\d+ confirmed");
 	await says(page, row, "Verified: waits for the operator");
 	await go(page, "balances");
-	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.5\\s");
+	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.50\\s");
 	await exchange.operator("withdraw", "approve", String(id));
-	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\s");
-	await says(page, ".history", `Withdrawal ${id}\\s+BTC\\s+-0\\.5\\s+to ${BTC}`);
+	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.00\\s");
+	await says(page, ".history", `Withdrawal ${id}\\s+BTC\\s+-0\\.50\\s+to ${BTC}`);
 	await go(page, "withdraws");
 	await says(page, row, "Approved");
 	assert.equal(await page.$(`${row} .cancel`), null);
@@ -396,7 +396,7 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	await to(".cancel");
 	await key("Enter");
 	await says(page, ".outcome", "Withdrawal \\d+ cancelled");
-	await says(page, ".withdraws tbody tr", "0\\.125.*Canceled");
+	await says(page, ".withdraws tbody tr", "0\\.125.*Cancelled");
 	assert.equal((await withdraws("bob"))[0].status, 50);
 });
 
@@ -462,6 +462,52 @@ account("the operator's instructions for deposits are shown as text, and never m
 		await says(page, ".deposits", "BTC\\s+100");
 		await accessible(page, "instructions");
 	});
+
+account("closed withdrawals are told once, and not to be tried again", { allowed: [/503/] },
+	async (page) => {
+		await page.route("**/api/v1/withdraw/", (route) => route.fulfill({ status: 503,
+			json: { detail: "Withdraws are closed." } }));
+		await enter(page, "alice");
+		await go(page, "withdraws");
+		await ask(page, "0.01");
+		await says(page, ".outcome", "^Withdrawals are closed by the operator\\. Nothing was done\\.$");
+		assert.equal(await page.$(".pending, .ask"), null);
+	});
+
+for (const width of [1440, 1200, 1024, 390]) {
+	account(`no number, pair or side is broken at ${width} px`,
+		{ viewport: { width, height: 800 } }, async (page) => {
+			for (const account of ["alice", "bob"]) {
+				await exchange.order(account, "BTC_USDT", account === "alice" ? "sell" : "buy",
+					"0.12345678", "69500.01");
+			}
+			await exchange.post("alice", "/api/v1/order/", { pair: "BTC_USDT", type: "sell",
+				amount: "0.1", order_type: "market", trigger_price: "60000", price: "59000.12" });
+			await enter(page, "alice");
+			for (const section of ["orders", "trades", "balances"]) {
+				await go(page, section);
+				await says(page, `#main .${section} tbody`, "\\d");
+				await page.waitForFunction(() => !/Loading/.test(document.querySelector("#main").innerText));
+				const broken = await page.$$eval("tbody td", (cells) => cells.flatMap((cell) => {
+					const words = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+					for (let node; (node = words.nextNode());) {
+						for (const { index, 0: word } of node.data.matchAll(/\S+/g)) {
+							const range = document.createRange();
+							range.setStart(node, index);
+							range.setEnd(node, index + word.length);
+							if (range.getClientRects().length > 1) found.push(word);
+						}
+					}
+					return found;
+				}));
+				assert.deepEqual(broken, [], section);
+				const sides = await page.$$eval("td > :is(.up, .down)", (list) =>
+					list.map((side) => side.getBoundingClientRect().height));
+				assert(sides.every((height) => height < 27), `${sides}`); // a line has 18
+				await fits(page);
+			}
+		});
+}
 
 for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 	for (const theme of ["dark", "light"]) {

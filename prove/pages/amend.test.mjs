@@ -70,8 +70,8 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.keyboard.press("ControlOrMeta+A");
 	await page.keyboard.type("63000");
 	await page.keyboard.press("Enter");
-	await says(page, told, "Queue position lost\\. 0\\.10000000 filled at 63,000\\.00 on average");
-	await says(page, "#panel-own .orders", "63,000\\.00\\s+0\\.30\\s+0\\.10\\s+Open");
+	await says(page, told, "Queue position lost\\. 0\\.10 filled at 63,000\\.00 on average");
+	await says(page, "#panel-own .orders", "63,000\\.00\\s+0\\.40\\s+0\\.10\\s+Open");
 	await change(page, { amount: "0.1" });
 	await says(page, told, `Order ${id} amended.*the rest is cancelled: amended to what was`);
 	await open(page, 0);
@@ -104,7 +104,7 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 	await says(page, form, "would trigger the order at once");
 	await retype(page, { trigger_price: "61000" });
 	await closed(page);
-	await says(page, "#panel-own .orders", "Stop-limit, trigger ≤ 61,000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger\\s≤\\s61,000.*Waiting");
 	assert.equal((await order(id)).trigger_price, 61000);
 	await page.click("#panel-own .cancel");
 	await open(page, 0);

@@ -162,6 +162,73 @@ terminal("a market order shows what it would do, and asks when it goes far", { a
 		assert.equal(await page.$("#form-total"), null, "nothing is sold by its price");
 	});
 
+terminal("a market order ends where the price protection does, and says so", { account: "bob" },
+	async (page) => {
+		await place("bob", "sell", "5", "69000"); // it is not met
+		await place("alice", "sell", "0.1", "64000");
+		await place("alice", "sell", "0.1", "66000");
+		await says(page, "#panel-book .sell", "69,000.*64,000");
+		await type(page, "market");
+		await page.fill("#form-amount", "1");
+		await says(page, ".sums", "worst\\s+65,000\\.00 / 66,000\\.00.*protection\\s+67,200\\.00"
+			+ ".*total\\s+13,000\\.00");
+		await send(page);
+		await says(page, question,
+			"Price protection 67,200\\.00: about 0\\.20 BTC is filled, and the rest is cancelled");
+		assert.doesNotMatch(await page.innerText(question), /whole side|own order/);
+		await accessible(page, "a market order that is cut");
+		await page.click(`${question} .yes`);
+		await says(page, ".outcome", "0\\.20 filled at 65,000\\.00 on average; the rest is "
+			+ "cancelled: nothing more within the price protection, 67,200\\.00");
+		await page.fill("#form-second", "68000"); // the trader's own
+		await place("alice", "sell", "0.1", "67000");
+		await page.fill("#form-amount", "0.5");
+		await says(page, ".sums", "worst\\s+67,000\\.00");
+		await send(page);
+		await says(page, question, "Price limit 68,000\\.00: about 0\\.10 BTC");
+		await no(page);
+		await type(page, "stopMarket");
+		await page.fill("#form-trigger", "70000");
+		await page.fill("#form-amount", "0.1");
+		await says(page, ".sums", "protection\\s+73,500\\.00.*Reserved\\s+7,350\\.00 USDT");
+		await says(page, "#panel-form", "Stop-loss \\(≥\\)");
+	});
+
+terminal("a limit names own orders only if it reaches them", {}, async (page) => {
+	const { oid: far } = await place("alice", "sell", "0.5", "66000");
+	const { oid: farther } = await place("alice", "sell", "0.5", "66100");
+	await place("bob", "sell", "0.1", "64000");
+	await says(page, "#panel-book .sell", "66,100.*66,000.*64,000");
+	await fill(page, "buy", "66100", "0.05");
+	await says(page, ".sums", "worst\\s+64,000\\.00 / 64,000\\.00");
+	assert.doesNotMatch(await page.innerText(".sums"), /own order/);
+	await page.fill("#form-amount", "1");
+	await says(page, ".sums", `your own orders ${far}, ${farther}: you trade with yourself`);
+	await says(page, "#panel-own .orders", `${farther}\\s.*${far}\\s`); // where they can be found
+});
+
+terminal("an OCO that would fill at once asks, and takes no price over", {}, async (page) => {
+	await place("bob", "buy", "1", "64000");
+	await says(page, "#panel-book .buy", "64,000");
+	await fill(page, "sell", "63000", "0.1");
+	await type(page, "oco");
+	await painted(page);
+	assert.equal(await page.inputValue("#form-price"), "");
+	await page.fill("#form-price", "63500");
+	await page.fill("#form-trigger", "60000");
+	await send(page);
+	await says(page, question, "not above the market's, 64,000\\.00: the order fills at once");
+});
+
+terminal("without a price a share of the money blames the price alone", {}, async (page) => {
+	await page.click(".shares button:nth-child(2)");
+	await says(page, ".sums", "Available");
+	assert.match(await page.inputValue("#form-total"), /^\d+(\.\d{1,2})?$/);
+	await send(page);
+	await says(page, "#wrong-form-price", "this field is empty");
+	assert.equal(await page.$("#wrong-form-amount"), null);
+});
+
 terminal("an order that would meet an own one says what becomes of it", {}, async (page) => {
 	const { oid } = await place("alice", "sell", "0.5", "64000");
 	await says(page, "#panel-book .sell", "64,000");
@@ -201,14 +268,22 @@ terminal("all orders are cancelled only after a question", {}, async (page) => {
 	await place("alice", "buy", "0.1", "61000");
 	await open(page, 2);
 	await page.keyboard.press("Shift+C");
-	await says(page, question, "Cancels 2 open orders of BTC/USDT");
+	await says(page, question, "Cancels 2 open orders of BTC/USDT\\.");
+	assert.equal(await page.evaluate(() => document.activeElement.className), "done");
 	await accessible(page, "a question");
 	await no(page);
 	await page.click("#panel-own .all");
 	await says(page, question, "Cancels 2 open orders");
 	assert.equal((await exchange.get("alice", "/api/v1/orders/own/?status=1")).length, 2);
-	await page.keyboard.press("Enter");
-	await says(page, "#panel-own .told", "2 orders of BTC/USDT cancelled");
+	await page.keyboard.press("Enter"); // the safe answer
+	await page.waitForSelector("dialog", { state: "detached" });
+	await exchange.post("alice", "/api/v1/order/", { pair: "BTC_USDT", type: "sell", amount: "0.1",
+		price: "50000", trigger_price: "51000" });
+	await says(page, "#panel-own .orders", "Waiting");
+	await page.click("#panel-own .all");
+	await says(page, question, "Cancels 3 open orders of BTC/USDT, 1 untriggered stop among them\\.");
+	await page.click(`${question} .yes`);
+	await says(page, "#panel-own .told", "3 orders of BTC/USDT cancelled");
 	await open(page, 0);
 });
 

@@ -41,10 +41,10 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		await open(page, 1);
 		assert.equal(await toasts(page), "");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
-		await told(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3; `
-			+ "0\\.1.* filled at 64,000\\.00 on average");
+		await told(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 at `
+			+ "64,000\\.00 on average\\.");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
-		await told(page, `Order ${sell}, .*: Filled completely; 0\\.2.* filled at 64,000`);
+		await told(page, `Order ${sell}, .*: Filled completely, 0\\.20 of it now at 64,000`);
 		assert.equal((await toasts(page)).match(/Order \d+/g).length, 1, "one for each order");
 		await accessible(page, "a toast");
 		await exchange.order("bob", "BTC_USDT", "sell", "0.1", "65000");
@@ -53,11 +53,11 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		const plain = await place({ type: "buy", amount: "0.1", price: "59000" });
 		for (const id of [stop, plain]) {
 			await exchange.operator("order", "cancel", String(id));
-			await told(page, `Order ${id}, .*: the rest is cancelled: by the operator`);
+			await told(page, `Order ${id}, .*: cancelled: by the operator`);
 		}
 		const due = await place({ type: "buy", amount: "0.1", price: "60000", time_in_force: "gtd",
 			expire_time: Math.floor(Date.now() / 1000) + 3 });
-		await told(page, `Order ${due}, .*: the rest is cancelled: expired`);
+		await told(page, `Order ${due}, .*: cancelled: expired`);
 		await page.click("#toasts p:last-child button");
 		await page.waitForFunction((id) =>
 			!document.querySelector("#toasts").innerText.includes(id), String(due));
@@ -71,6 +71,36 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		await open(page, 0);
 		assert.equal(await toasts(page), before);
 	});
+
+for (const [width, height] of [[1440, 900], [1366, 650], [1024, 768], [390, 844]]) {
+	terminal(`toasts hide no order, no price and no button at ${width}x${height}`,
+		{ viewport: { width, height } }, async (page) => {
+			if (width < 720) await page.click("#tab-own");
+			const ids = [];
+			for (let i = 0; i < 12; i++) {
+				ids.push(await place({ type: "sell", amount: "0.1", price: `${70_000 + i}` }));
+			}
+			await open(page, 12);
+			for (const id of ids.slice(-4)) await exchange.operator("order", "cancel", String(id));
+			await told(page, `Order ${ids.at(-1)}, .*cancelled`);
+			await open(page, 8);
+			const hidden = await page.evaluate(() => {
+				const seen = (e) => e.offsetHeight > 0;
+				return [...document.querySelectorAll("#toasts p")].filter(seen).flatMap((toast) => {
+					const a = toast.getBoundingClientRect();
+					return [...document.querySelectorAll("#header, #tabs, #panel-own, #panel-form, "
+						+ "#panel-book, #panel-trades, #sides, #chart .bar")].filter(seen)
+						.filter((e) => {
+							const b = e.getBoundingClientRect();
+							return a.left < b.right && b.left < a.right && a.top < b.bottom
+								&& b.top < a.bottom;
+						}).map((e) => e.id || e.className);
+				});
+			});
+			assert.deepEqual(hidden, []);
+			await page.click("#toasts p:last-child button");
+		});
+}
 
 terminal("what happens while the page is hidden is in its title, and may be heard", {
 	permissions: ["notifications"], init: (page) => page.addInitScript(() => {

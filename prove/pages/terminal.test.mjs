@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
 import { Exchange, until } from "./helpers/exchange.mjs";
 import { random } from "./helpers/random.mjs";
+import { says } from "./helpers/traders.mjs";
 
 const exchange = new Exchange();
 let browser;
@@ -47,7 +48,7 @@ terminal("a visitor sees the market without a key", {}, async (page) => {
 	const asks = (await texts(page, "#panel-book .sell [role=row]")).filter(Boolean);
 	assert.equal(asks.at(-1).replace(/\s+/g, " "), "64,017.50 0.00500 0.00500");
 	await page.waitForFunction(() => /O.*63,990\.00.*V.*0\.0250/s.test(document.querySelector(".legend").innerText));
-	assert.match(await page.textContent("#depth .words"), /^Within 1%: .* BTC to buy, .* BTC to sell$/);
+	assert.match(await page.textContent("#depth .words"), /^Within 1%: bids [\d.]+ BTC, asks [\d.]+ BTC$/);
 	assert.equal(await page.getAttribute('a[target="_blank"]', "href"), "https://www.tradingview.com/");
 });
 
@@ -138,6 +139,26 @@ terminal("a page of an older version offers to reload", { allowed: unreachable, 
 	await shows(page, "live");
 });
 
+terminal("Back closes the list of pairs, and a pair that is chosen there can be left by it",
+	{ viewport: { width: 390, height: 844 } }, async (page) => {
+		const shown = (base) => says(page, ".pair b", base);
+		const gone = () => page.waitForSelector(".pairs", { state: "detached" });
+		const { href } = new URL(page.url());
+		await page.click(".pair");
+		await page.waitForSelector(".pairs");
+		await page.evaluate(() => history.back());
+		await gone();
+		assert.equal(page.url(), href);
+		await page.click(".pair");
+		await page.click(".pairs li:has-text('ETH/BTC')");
+		await gone();
+		await shown("ETH");
+		assert.equal(new URL(page.url()).search, "?pair=ETH_BTC");
+		await page.evaluate(() => history.back());
+		await shown("BTC");
+		assert.equal(page.url(), href);
+	});
+
 terminal("a pair is chosen by keyboard alone", {}, async (page) => {
 	await page.keyboard.press("/");
 	await accessible(page, "the list of pairs");
@@ -149,6 +170,11 @@ terminal("a pair is chosen by keyboard alone", {}, async (page) => {
 	await page.waitForFunction(() => document.querySelector("#panel-trades .table").textContent === "No trades yet");
 	await page.waitForFunction(() => /^No trades yet/.test(document.querySelector("#chart .empty")?.textContent));
 	assert.equal(await page.evaluate(() => document.activeElement.className), "pair");
+	const depth = (form) => says(page, "#depth .words", form);
+	await depth("bids 0\\.00 ETH, asks 0\\.00 ETH");
+	await exchange.order("alice", "ETH_BTC", "sell", "2", "0.07"); // one side of a book, too
+	await depth("bids 0\\.00 ETH, asks 2\\.00 ETH");
+	await says(page, "#panel-book .middle", "^No buy orders$");
 	await page.goBack();
 	await page.waitForFunction(() => document.querySelector(".pair b").textContent === "BTC");
 	await page.keyboard.press("/");

@@ -3,13 +3,14 @@ import { parse } from "./decimal.js";
 
 /**
  * @typedef {{name: string, base: string, quote: string, priceDigits: number, amountDigits: number,
- *   tick: bigint, step: bigint}} Pair
+ *   tick: bigint, step: bigint, collar: bigint, stopCollar: bigint, band: bigint}} Pair
  * @typedef {{per_second: string, burst: string} | null} Rate
  */
 /**
  * away: seconds by which this device's clock is ahead. demo: keys that everybody may know; none:
  * this is no demo.
- * @typedef {{pairs: Map<string, Pair>, halted: string[], maintenance: {message: string} | null,
+ * @typedef {{pairs: Map<string, Pair>, halted: string[], maintenance: {message: string,
+ *   cancels?: boolean} | null,
  *   demo: import("./login.js").DemoKey[], away: number, rates: Record<string, Rate>}} Info
  */
 
@@ -94,7 +95,8 @@ export async function ask() {
 	for (const p of info.pairs) {
 		pairs.set(p.name, { name: p.name, base: p.currency1, quote: p.currency2,
 			priceDigits: Number(p.price_precision), amountDigits: Number(p.amount_precision),
-			tick: parse(p.price_tick), step: parse(p.amount_step) });
+			tick: parse(p.price_tick), step: parse(p.amount_step), collar: parse(p.market_collar),
+			stopCollar: parse(p.stop_collar), band: parse(p.price_band) });
 		if (p.status === "halted") halted.push(p.name);
 	}
 	return { pairs, halted, maintenance: info.maintenance, demo: info.demo ?? [], away,

@@ -101,25 +101,26 @@ export class Book {
 
 	/**
 	 * take returns what an order would get of a side's orders now, best first: its amount, what is
-	 * paid (in 1e-16), the worst price, and whether it takes all of them.
+	 * paid (in 1e-16), the worst price, whether it takes all of them, and whether the limit ends it.
 	 * @param {"sell" | "buy"} side
 	 * @param {{amount?: bigint, value?: bigint, limit?: bigint}} order amount, or what to spend
 	 */
 	take(side, { amount, value = 0n, limit }) {
-		let got = 0n, paid = 0n, worst = 0n, at = 0;
+		let got = 0n, paid = 0n, worst = 0n, at = 0, isCut = false;
 		const levels = this.sides[side];
 		for (; at < levels.length; at++) {
 			const { price, amount: there } = levels[at];
-			if (limit !== undefined && (side === "sell" ? price > limit : price < limit)) break;
 			const left = amount === undefined ? (value * ONE - paid) / price : amount - got;
 			const part = left < there ? left : there;
 			if (part <= 0n) break;
+			isCut = limit !== undefined && (side === "sell" ? price > limit : price < limit);
+			if (isCut) break;
 			got += part;
 			paid += part * price;
 			worst = price;
 			if (part < there) break;
 		}
-		return { amount: got, paid, worst, isWhole: at === levels.length };
+		return { amount: got, paid, worst, isCut, isWhole: at === levels.length };
 	}
 
 	/** middle returns the price between the best of both sides; null: a side is empty. */
@@ -127,6 +128,23 @@ export class Book {
 		const [ask] = this.sides.sell, [bid] = this.sides.buy;
 		return ask && bid ? (ask.price + bid.price) / 2n : null;
 	}
+}
+
+/**
+ * furthest returns the worst price that the exchange gives to an order which names none: a share of
+ * a reference beyond it, rounded towards it to a multiple of the tick, and never beyond it.
+ * @param {"buy" | "sell"} side
+ * @param {bigint} reference
+ * @param {bigint} share
+ * @param {bigint} tick
+ */
+export function furthest(side, reference, share, tick) {
+	if (side === "buy") {
+		const most = reference * (ONE + share) / ONE / tick * tick;
+		return most > reference ? most : reference;
+	}
+	const least = (reference * (ONE - share) + ONE * tick - 1n) / (ONE * tick) * tick;
+	return least < reference ? least || tick : reference;
 }
 
 /**

@@ -76,6 +76,13 @@ export function exactly(text) {
 	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
 }
 
+/** padded is exactly with two decimals at least. @param {string} text */
+export const padded = (text) => exactly(/^-?\d+$/.test(text) ? `${text}.00`
+	: text.replace(/^-?\d+\.\d$/, "$&0"));
+
+/** shortest writes units as padded does. @param {bigint} units */
+export const shortest = (units) => padded(plain(units));
+
 /** price writes a number of a picture with fixed digits. @param {number} n @param {number} digits */
 export const fixed = (n, digits) =>
 	n.toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -169,7 +169,7 @@ export const stateLine = (state) => html`<p class="state" data-is=${state} role=
 export class Status {
 	/** Names of pairs. @type {Set<string>} */
 	halted = new Set();
-	/** @type {{message: string} | null} */
+	/** @type {import("./api.js").Info["maintenance"]} */
 	maintenance = null;
 	/** Seconds by which this device's clock is ahead. */
 	away = 0;

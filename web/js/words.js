@@ -1,7 +1,7 @@
 // Words for answers, and for rows of an account's lists.
 import { html } from "../vendor/lit-html/lit-html.js";
 import { parse, plain } from "./decimal.js";
-import { decimal, editable, exactly, moment, pairOf, read } from "./format.js";
+import { decimal, editable, exactly, moment, padded, pairOf, read, shortest } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {import("./account.js").Order} Order */
@@ -20,25 +20,40 @@ function refused(error, account) {
 }
 
 /**
- * doneOf says what was done at once by an order, or by a change of one.
- * @param {any} body of the answer
+ * fillOf sums trades up: the amount, and at which price on average.
+ * @param {{amount: string, price: string}[]} trades
  * @param {import("./api.js").Pair} pair
  */
-export function doneOf({ trades, prevented, cancel_reason: why }, { amountDigits, priceDigits }) {
+export function fillOf(trades, { priceDigits }) {
 	let filled = 0n, value = 0n;
 	for (const t of trades) {
 		filled += parse(t.amount);
 		value += parse(t.amount) * parse(t.price);
 	}
-	const said = filled === 0n ? [] : [text.filledAt(decimal(filled, amountDigits),
-		decimal(value / filled, priceDigits))];
+	return { filled, average: filled ? decimal(value / filled, priceDigits) : "" };
+}
+
+/**
+ * doneOf says what was done at once by an order, or by a change of one.
+ * @param {any} body of the answer
+ * @param {import("./api.js").Pair} pair
+ * @param {boolean} [isProtected] the price of an order at the market is the exchange's
+ */
+export function doneOf(body, pair, isProtected = false) {
+	const { trades, prevented, cancel_reason: why, amount_filled: inAll } = body;
+	const { filled, average } = fillOf(trades, pair);
+	const said = filled ? [text.filledAt(shortest(filled), average)] : [];
 	if (prevented) {
 		said.push(text.prevented(prevented.map((/** @type {Record<string, string>} */ p) =>
 			`${p.o_id} (${exactly(p.amount)})`).join(", ")));
 	}
 	if (why) {
-		said.push(text.restCancelled(
-			text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why));
+		const isMarket = body.order_type === "market" && body.price;
+		const reason = why === "ioc" && isMarket ? text.beyond(isProtected,
+			decimal(parse(body.price), pair.priceDigits))
+			: text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why;
+		const isRest = filled || parse(inAll ?? "0");
+		said.push((isRest ? text.restCancelled : text.allCancelled)(reason));
 	}
 	return said.join("; ");
 }
@@ -75,7 +90,10 @@ export const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down
  * @param {Partial<Order>} o
  */
 export const priceOf = (o) => (o.order_type === "market" ? text.types.market
-	: o.price ? exactly(o.price) : text.none);
+	: o.price ? padded(o.price) : text.none);
+
+/** signOf says to which side of a trigger the price goes. @param {boolean} isRise */
+export const signOf = (isRise) => (isRise ? "≥" : "≤");
 
 /**
  * typeOf says which order it is: what it waits for, what it shows, and how long it stays.
@@ -92,7 +110,7 @@ export function typeOf(o) {
 			? text.untilTime(moment(Number(o.expire_time), false))
 			: o.time_in_force === "fok" || o.time_in_force === "ioc" && !isMarket
 				? o.time_in_force.toUpperCase() : "";
-	return [kind, at && text.triggerAt(isRise ? "≥" : "≤", exactly(at)),
+	return [kind, at && text.triggerAt(signOf(isRise), exactly(at)),
 		leg && text.otherLeg(exactly(leg), second ? exactly(second) : ""),
 		display_amount && text.shows(exactly(display_amount)), force].filter(Boolean).join(", ");
 }

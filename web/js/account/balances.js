@@ -1,7 +1,7 @@
 // Balances, and what has changed them.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { exactly, pairOf } from "../format.js";
+import { padded, pairOf } from "../format.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 import { utc } from "./csv.js";
@@ -12,7 +12,7 @@ import { List } from "./list.js";
 /** @typedef {import("./history.js").Entry} Entry */
 
 /** signed writes a change with its sign. @param {Entry} entry */
-const signed = ({ change }) => `${change > 0n ? "+" : ""}${exactly(plain(change, BALANCE_DIGITS))}`;
+const signed = ({ change }) => `${change > 0n ? "+" : ""}${padded(plain(change, BALANCE_DIGITS))}`;
 
 /** what names an entry. @param {Entry} entry */
 const what = ({ source, id, row }) => (row.adjustment ? words.adjustment
@@ -25,8 +25,8 @@ function about({ source, row, currency }) {
 	if (row.adjustment) return row.details;
 	if (source === "withdraws") return words.toAddress(row.address);
 	const fee = currency === row.fee_currency && row.fee !== "0"
-		? words.feeOf(exactly(row.fee), currency) : "";
-	return words.tradeOf(pairOf(row.pair), row.order, exactly(row.price)) + fee;
+		? words.feeOf(padded(row.fee), currency) : "";
+	return words.tradeOf(pairOf(row.pair), row.order, padded(row.price)) + fee;
 }
 
 export class Balances {
@@ -64,7 +64,7 @@ export class Balances {
 		if (!this.page.session.may("read")) return html`<p>${words.mayNot.read}</p>`;
 		/** @param {string} title @param {string} exact */
 		const cell = (title, exact) =>
-			html`<td role="cell" data-title=${title}>${exactly(exact)}</td>`;
+			html`<td role="cell" data-title=${title}>${padded(exact)}</td>`;
 		return html`<table role="table" class="balances"><thead><tr role="row">
 				${[text.currency, text.total, text.reserved, text.free].map((title) =>
 					html`<th role="columnheader">${title}</th>`)}</tr></thead><tbody>

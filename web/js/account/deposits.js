@@ -1,7 +1,7 @@
 // Deposits, and how the operator takes them.
 import { html } from "../../vendor/lit-html/lit-html.js";
 import { words } from "../text/account.en.js";
-import { exactly } from "../format.js";
+import { padded } from "../format.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
 import { instant } from "./exact.js";
@@ -20,7 +20,7 @@ export class Deposits {
 		this.list = new List(page, { name: "deposits", title: words.sections.deposits,
 			columns: [[text.time, (d) => instant(Number(d.timestamp))],
 				[words.depositId, (d) => d.id], [text.currency, (d) => d.currency],
-				[text.amount, (d) => exactly(d.amount)]],
+				[text.amount, (d) => padded(d.amount)]],
 			csv: [["time", (d) => utc(d.timestamp)], ["id", (d) => d.id],
 				["currency", (d) => d.currency], ["amount", (d) => d.amount]],
 			open: () => new Pages({ read: (path) => page.session.read(path),

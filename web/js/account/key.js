@@ -59,7 +59,7 @@ export class Key {
 				<button type="button" class="leave" @click=${() => session.leave()}
 					>${text.logOut}</button></p>
 			<p role="status" class="wrong">${this.#words}</p>
-			<p class="muted">${text.aboutForget}</p>
+			<p class="muted">${isKept ? text.aboutForget : words.aboutLeave}</p>
 			<h3>${words.parallel}</h3>
 			<p>${words.aboutParallel}</p>
 			<p class=${session.isShared ? "wrong" : "muted"}>${session.isShared ? text.shared

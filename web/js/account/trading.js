@@ -1,7 +1,7 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { exactly, pairOf } from "../format.js";
+import { padded, pairOf } from "../format.js";
 import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
@@ -138,7 +138,7 @@ export function ordersOf(page) {
 	/** @param {Order} o */
 	const of = (o) => section.fills.of(o);
 	/** @param {Order} o */
-	const feeOf = (o) => (of(o).fee ? `${exactly(of(o).fee)} ${of(o).currency}` : text.none);
+	const feeOf = (o) => (of(o).fee ? `${padded(of(o).fee)} ${of(o).currency}` : text.none);
 	/** @type {Trading} */
 	const section = new Trading(page, { path: "/api/v1/orders/own/", most: 2000,
 		hasStatus: true, secondsOf: (o) => Number(o.date) / 1000, rowsOf: (event) => event.orders,
@@ -146,9 +146,9 @@ export function ordersOf(page) {
 			columns: [[text.time, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
 				[text.pair, (o) => pairOf(o.pair)], [text.side, (o) => sideOf(o.type)],
 				[text.type, typeOf], [text.price, priceOf],
-				[text.average, (o) => exactly(of(o).average) || text.none],
-				[text.amount, (o) => exactly(o.amount_original)],
-				[text.filled, (o) => exactly(o.amount_filled)], [text.fee, feeOf],
+				[text.average, (o) => padded(of(o).average) || text.none],
+				[text.amount, (o) => padded(o.amount_original)],
+				[text.filled, (o) => padded(o.amount_filled)], [text.fee, feeOf],
 				[text.state, stateOf]],
 			csv: [["time", (o) => new Date(Number(o.date)).toISOString()], ["id", (o) => o.id],
 				["client_order_id", (o) => o.client_order_id ?? ""], ["pair", (o) => o.pair],
@@ -176,9 +176,9 @@ export const tradesOf = (page) => new Trading(page, { path: "/api/v1/exchanges/o
 	kind: { name: "trades", title: words.sections.trades,
 		columns: [[text.time, (t) => instant(Number(t.timestamp))], [words.tradeId, (t) => t.id],
 			[text.pair, (t) => pairOf(t.pair)], [text.side, (t) => sideOf(t.my_side)],
-			[text.price, (t) => exactly(t.price)], [text.amount, (t) => exactly(t.amount)],
-			[text.total, (t) => exactly(valueOf(t))],
-			[text.fee, (t) => `${exactly(t.fee)} ${t.fee_currency}`],
+			[text.price, (t) => padded(t.price)], [text.amount, (t) => padded(t.amount)],
+			[text.total, (t) => padded(valueOf(t))],
+			[text.fee, (t) => `${padded(t.fee)} ${t.fee_currency}`],
 			[text.role, (t) => (t.maker ? text.maker : text.taker)], [text.order, (t) => t.order]],
 		csv: [["time", (t) => utc(t.timestamp)], ["id", (t) => t.id], ["pair", (t) => t.pair],
 			["side", (t) => t.my_side], ["price", (t) => t.price], ["amount", (t) => t.amount],

@@ -3,7 +3,7 @@
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { wordsOf, wrongOf } from "../words.js";
 import { plain } from "../decimal.js";
-import { decimal, exactly, typed } from "../format.js";
+import { padded, shortest, typed } from "../format.js";
 import { Sender } from "../sender.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
@@ -36,6 +36,7 @@ export class Withdraws {
 	/** The fields of the newest withdrawal that was sent from the form. @type {unknown} */
 	#sent;
 	#isSending = false;
+	#isClosed = false; // the operator takes none
 	#isGood = true;
 	#words = "";
 	/**
@@ -56,7 +57,7 @@ export class Withdraws {
 		this.list = new List(page, { name: "withdraws", title: words.sections.withdraws,
 			columns: [[text.time, (w) => instant(Number(w.timestamp))],
 				[words.withdrawId, (w) => w.id], [text.currency, (w) => w.currency],
-				[text.amount, (w) => exactly(w.amount)], [words.address, (w) => w.address],
+				[text.amount, (w) => padded(w.amount)], [words.address, (w) => w.address],
 				[text.state, (w) => this.#state(w)]],
 			csv: [["time", (w) => utc(w.timestamp)], ["id", (w) => w.id],
 				["client_id", (w) => w.client_id ?? ""], ["currency", (w) => w.currency],
@@ -118,6 +119,10 @@ export class Withdraws {
 		} else if (answer.status === 400 && isMine && !answer.body.detail && !answer.body.error) {
 			then = () => this.#focusWrong();
 			this.#blame(answer.body);
+		} else if (answer.status === 503 && /^Withdraws are closed/.test(answer.body.detail)) {
+			this.sender.drop(pending); // a second try would do no more
+			this.#isClosed = true;
+			this.#words = words.closed;
 		} else this.#words = wordsOf(answer, account);
 		if (this.#isGood && isMine) this.#typed.amount = this.#typed.address = "";
 		this.page.change(then);
@@ -234,7 +239,7 @@ export class Withdraws {
 			${this.#wrongOf("currency")}
 			${this.#input("amount", text.amount)}
 			${account.balances.has(currency) ? html`<p class="muted">${text.free}: ${
-				decimal(account.free(currency), 8)} ${currency}</p>` : nothing}
+				shortest(account.free(currency))} ${currency}</p>` : nothing}
 			${this.#input("address", words.address)}
 			<button class="main ask" ?disabled=${this.#isSending || whyNot}
 				>${whyNot ? text.notLive : words.ask(currency)}</button>
@@ -270,7 +275,7 @@ export class Withdraws {
 	#onTheirWay() {
 		const { sender } = this;
 		return sender.mine().map((p) => html`<p class="pending" data-state=${p.state}>
-			<b>${text.orderStates[p.state]}</b>: ${exactly(p.fields.amount)} ${p.fields.currency}
+			<b>${text.orderStates[p.state]}</b>: ${padded(p.fields.amount)} ${p.fields.currency}
 			${words.toAddress(p.fields.address)}
 			${p.state === "refused" || p.state === "unseen" ? html`
 				<button type="button" class="again" @click=${() => sender.again(p)}
@@ -283,7 +288,7 @@ export class Withdraws {
 		const may = this.page.session.may("withdraw");
 		return html`${may ? html`<p class="muted">${words.aboutWithdraws}</p>
 				${this.page.info?.demo.length ? html`<p><a href="/demo/mails" target="_blank"
-					rel="noopener">${words.demoMails}</a></p>` : nothing}${this.#form()}
+					rel="noopener">${words.demoMails}</a></p>` : nothing}${this.#isClosed ? nothing : this.#form()}
 				${this.#onTheirWay()}
 				<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}
 					>${this.#words}</p>`

@@ -40,10 +40,10 @@ export const words = {
 	cut: (n) => `The newest ${n.toLocaleString()} rows are in the file, because it has no more of them. Choose a range of time for the older ones.`,
 
 	history: "History",
-	aboutHistory: "Deposits, approved withdrawals, the operator's corrections and own trades, each at the time when it was made or requested. A trade with yourself is listed as its taker's.",
-	what: "What",
+	aboutHistory: "Deposits, approved withdrawals, the operator's corrections and own trades, each at the time when it was made or requested. A trade with yourself is listed once, as the taker.",
+	what: "Type",
 	change: "Change",
-	about: "About",
+	about: "Details",
 	/** @param {string} id */
 	deposit: (id) => `Deposit ${id}`,
 	/** @param {string} id */
@@ -68,7 +68,7 @@ export const words = {
 
 	depositId: "Deposit",
 	/** @param {string} currency */
-	uninstructed: (currency) => `The operator gives no instructions for ${currency}.`,
+	uninstructed: (currency) => `There are no instructions for ${currency}: ask the operator.`,
 	noInstructions: "The operator's instructions could not be read.",
 
 	withdrawId: "Withdrawal",
@@ -82,6 +82,7 @@ export const words = {
 	asked: (id) => `Withdrawal ${id} requested. A code was mailed to the account's owner: type it below.`,
 	/** @param {string} id */
 	withdrawIsIn: (id) => `Withdrawal ${id} requested.`,
+	closed: "Withdrawals are closed by the operator. Nothing was done.",
 	withdrawUnknown: "There is no answer, so whether the withdrawal was requested is unknown. The page is finding out.",
 	/** @param {string} id */
 	moveUnknown: (id) => `There was no answer, so what became of withdrawal ${id} is unknown. The list shows it as soon as it can be read.`,
@@ -90,7 +91,7 @@ export const words = {
 		20: "Verified: waits for the operator",
 		30: "Approved",
 		40: "Refused",
-		50: "Canceled",
+		50: "Cancelled",
 	},
 	adjusted: "Taken by the operator, as a correction",
 	code: "Code",
@@ -109,16 +110,17 @@ export const words = {
 	aboutKey: "You are logged in with this key. Its secret is in this browser, where no script can read it.",
 	permissions: { read: "Read the account", trade: "Place, amend and cancel orders", withdraw: "Request, confirm and cancel withdrawals" },
 	rates: "Request limits",
-	aboutRates: "The exchange accepts so many of each kind, and answers more with “too many requests”. Orders and cancels count for the account, reads for the key, public requests for the address.",
+	aboutRates: "How many requests of each kind are accepted; more are refused as “too many requests”. Orders and cancels count per account, reads per key, public requests per address.",
 	rateKinds: { public: "Public requests", reads: "Reads", commands: "Orders and withdrawals", cancels: "Cancels" },
 	/** @param {string} perSecond @param {string} burst */
 	rate: (perSecond, burst) => `${perSecond} a second, ${burst} at once`,
 	noRate: "no limit",
 	parallel: "Parallel use",
-	aboutParallel: "Each signed request has a number, and an ordinary key takes growing numbers alone. Two browsers or programs that use it take each other's turns. A key that the operator has made for parallel use takes each number once, in any order, and works in many places.",
+	aboutParallel: "Each signed request has a number. With an ordinary key the numbers must increase, so two browsers or programs that share it get each other's requests refused. A key that the operator has made for parallel use accepts its numbers in any order, each once, and works in several places.",
 	device: "This device",
 	kept: "The key is remembered on this device: the next visit logs in by itself.",
 	notKept: "The key is not remembered on this device: it is gone when the last tab of the exchange is closed.",
 	remember: "Remember on this device",
+	aboutLeave: "“Log out” does so in all tabs. The key itself stays valid: only the operator can revoke it.",
 	notRemembered: "This browser lets pages keep nothing.",
 };

@@ -30,7 +30,7 @@ export const text = {
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now.`,
 	/** @param {string} message */
-	maintenance: (message) => `Maintenance${message ? `: ${message}` : ". No orders are taken now."}`,
+	maintenance: (message) => `Maintenance${message ? `: ${message}` : ". No orders and no withdrawals are taken now."}`,
 	newVersion: "There is a new version of this page.",
 	reload: "Reload",
 	/** @param {number} seconds */
@@ -46,6 +46,7 @@ export const text = {
 	group: "Group by",
 	spread: "Spread",
 	emptyBook: "No orders",
+	emptySide: { buy: "No buy orders", sell: "No sell orders" },
 	best20: "The best 20 prices only.",
 	wholeBook: "Show the whole book",
 
@@ -74,9 +75,9 @@ export const text = {
 	chartOf: (pair) => `Price chart of ${pair}. Its candles are also shown as a table.`,
 	depth: "Depth",
 	/** @param {string} bids @param {string} asks @param {string} currency */
-	depthOf: (bids, asks, currency) => `Within 1%: ${bids} ${currency} to buy, ${asks} ${currency} to sell`,
+	depthOf: (bids, asks, currency) => `Within 1%: bids ${bids} ${currency}, asks ${asks} ${currency}`,
 	/** @param {string} bids @param {string} asks @param {string} currency */
-	depthOf20: (bids, asks, currency) => `Within 1%, of the best 20 prices: ${bids} ${currency} to buy, ${asks} ${currency} to sell`,
+	depthOf20: (bids, asks, currency) => `Within 1%, of the best 20 prices: bids ${bids} ${currency}, asks ${asks} ${currency}`,
 
 	account: "Account",
 	accountPage: "Account page",
@@ -85,7 +86,7 @@ export const text = {
 	key: "API key",
 	secret: "Secret",
 	secretTaken: "Taken; type to replace it",
-	dropKey: "A text or a file that names both may also be pasted or dropped here.",
+	dropKey: "You can also paste or drop a text or a file that contains both.",
 	noKeyInFile: "No key and secret were found in it.",
 	keyAndSecret: "Type both the key and its secret.",
 	remember: "Remember on this device",
@@ -184,9 +185,9 @@ export const text = {
 
 	types: { limit: "Limit", market: "Market", stop: "Stop-limit", stopMarket: "Stop-market", oco: "OCO" },
 	/** @param {string} sign @param {string} price */
-	triggerAt: (sign, price) => `trigger ${sign} ${price}`,
+	triggerAt: (sign, price) => `trigger\u00a0${sign}\u00a0${price}`,
 	/** @param {string} trigger @param {string} price "": at the market */
-	otherLeg: (trigger, price) => `stop ≤ ${trigger} at ${price || "market"}`,
+	otherLeg: (trigger, price) => `stop\u00a0≤\u00a0${trigger} at\u00a0${price || "market"}`,
 	/** @param {string} amount */
 	shows: (amount) => `iceberg: visible ${amount}`,
 	/** @param {string} time */
@@ -197,7 +198,7 @@ export const text = {
 		gtd: "Good till date",
 		ioc: "Immediate or cancel",
 		fok: "Fill or kill",
-		post: "Post-only: add to book only",
+		post: "Post-only: add to book",
 		slide: "Post-only: price slides",
 	},
 	postOnly: "Post-only",
@@ -214,7 +215,8 @@ export const text = {
 	/** @param {string} orders */
 	prevented: (orders) => `self-trade prevention has cancelled your order ${orders}`,
 	when: "Trigger type",
-	whens: { loss: "Stop-loss", profit: "Take-profit" },
+	/** @param {string} loss @param {string} profit signs of where the price is */
+	whens: (loss, profit) => ({ loss: `Stop-loss (${loss})`, profit: `Take-profit (${profit})` }),
 	fields: {
 		price: "Price",
 		amount: "Amount",
@@ -224,6 +226,7 @@ export const text = {
 		until: "Good till",
 	},
 	worst: "Price limit",
+	protection: "Price protection",
 	ocoPrice: "Stop-limit price",
 	optional: "Optional",
 	/** @param {string} currency */
@@ -245,12 +248,16 @@ export const text = {
 		fromTrigger: (share, price) => `The price is ${share} worse than the trigger, ${price}.`,
 		/** @param {string} share */
 		far: (share) => `The order takes prices up to ${share} worse than the best one.`,
+		/** @param {string} name @param {string} price @param {string} amount */
+		cut: (name, price, amount) => `${name} ${price}: about ${amount} is filled, and the rest is cancelled.`,
+		/** @param {string} price */
+		ocoAtOnce: (price) => `The price is not above the market's, ${price}: the order fills at once.`,
 		/** @param {string} amount */
 		whole: (amount) => `The order takes the whole side of the book: ${amount}.`,
 		noBook: "The order book is not here yet, so what the order would take is unknown.",
 	},
-	/** @param {string} orders @param {string} outcome */
-	meets: (orders, outcome) => `Meets your own order ${orders}: ${outcome}.`,
+	/** @param {string[]} orders @param {string} outcome */
+	meets: (orders, outcome) => `Meets your own ${orders.length === 1 ? "order" : "orders"} ${orders.join(", ")}: ${outcome}.`,
 	outcomes: {
 		none: "you trade with yourself",
 		cancel_newest: "what is left of the new order is cancelled there",
@@ -258,8 +265,8 @@ export const text = {
 		cancel_both: "both are cancelled",
 	},
 	meetsUnknown: "the account's own setting decides",
-	/** @param {string} pair @param {number} n @param {boolean} isAll */
-	askCancelAll: (pair, n, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}, waiting stops among them.`,
+	/** @param {string} pair @param {number} n @param {number} stops @param {boolean} isAll */
+	askCancelAll: (pair, n, stops, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}${isAll && stops ? `, ${stops} untriggered ${stops === 1 ? "stop" : "stops"} among them` : ""}.`,
 	/** @param {string} pair */
 	noneToCancel: (pair) => `There are no open orders of ${pair}.`,
 	keep: "Keep them",
@@ -281,6 +288,14 @@ export const text = {
 	filledAt: (amount, price) => `${amount} filled at ${price} on average`,
 	/** @param {string} reason */
 	restCancelled: (reason) => `the rest is cancelled: ${reason}`,
+	/** @param {string} reason */
+	allCancelled: (reason) => `cancelled: ${reason}`,
+	/** @param {boolean} isProtected @param {string} price */
+	beyond: (isProtected, price) => `nothing more within the price ${isProtected ? "protection" : "limit"}, ${price}`,
+	/** @param {string} price */
+	averageAt: (price) => ` at ${price} on average`,
+	/** @param {string} amount @param {string} price */
+	nowAt: (amount, price) => `, ${amount} of it now at ${price} on average`,
 	reasons: {
 		ioc: "not filled at once",
 		fok: "not filled at once as a whole",

@@ -7,8 +7,7 @@ import { Session } from "../session.js";
 import { text } from "../text/en.js";
 import { Amend, Form } from "./form.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
-import { Notices } from "./notices.js";
-import { Own } from "./own.js";
+import { Notices, Own } from "./own.js";
 import { singleKey } from "../settings.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -21,6 +20,8 @@ import { singleKey } from "../settings.js";
 export class Desk {
 	/** @type {Pair | undefined} */
 	#pair;
+	/** @type {import("../api.js").Info["maintenance"]} */
+	#maintenance = null;
 
 	/** @param {Terminal} terminal */
 	constructor(terminal) {
@@ -80,9 +81,26 @@ export class Desk {
 		else this.session.lost();
 	}
 
-	/** market tells what the market is like. @param {string} state */
-	market(state) {
+	/**
+	 * market tells what the market is like.
+	 * @param {string} state
+	 * @param {import("../api.js").Info["maintenance"]} maintenance
+	 */
+	market(state, maintenance) {
+		this.#maintenance = maintenance;
 		this.form.market(state);
+		this.own.change();
+		this.amend.change();
+	}
+
+	/**
+	 * whyNot says why an open order cannot be changed now, or not even cancelled; "": it can.
+	 * @param {boolean} [isCancel]
+	 */
+	whyNot(isCancel) {
+		if (this.session.state !== "in") return text.notLive;
+		const is = this.#maintenance;
+		return is && !(isCancel && is.cancels) ? text.states.maintenance : "";
 	}
 
 	/** @param {Pair} pair */

@@ -1,13 +1,14 @@
 // The forms of orders: what is typed, what it would cost, and what has become of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { furthest } from "../book.js";
 import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
-import { decimal, editable, exactly, pairOf, typed } from "../format.js";
+import { decimal, editable, exactly, pairOf, shortest, typed } from "../format.js";
 import { backCloses, inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, sideOf, typeOf, wordsOf, wrongOf } from "../words.js";
-import { ask, dangersOf, farFrom, ownMet } from "./ask.js";
+import { doneOf, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
+import { ask, dangersOf, farFrom, ownMet } from "./own.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
@@ -257,7 +258,8 @@ export class Form {
 		else if (pending.state === "unknown" && status >= 401) this.#words = text.stillUnknown;
 		else if (status === 201) {
 			const pair = this.desk.terminal.pairs.get(pending.fields.pair);
-			this.#words = text.placed(body.oid, doneOf(body, /** @type {Pair} */ (pair)));
+			this.#words = text.placed(body.oid, doneOf(body, /** @type {Pair} */ (pair),
+				!pending.fields.price));
 		}
 		else if (status === 200) this.#words = text.cancelled(body.order);
 		else if (status === 400 && body.client_order_id) {
@@ -297,6 +299,8 @@ export class Form {
 		this.#type = type === "oco" && side === "buy" ? "limit" : type;
 		if (force) this.#forces[this.#type] = force;
 		if (was !== this.#type) this.#typed.second = ""; // it means another price there
+		// that of an OCO is beyond the market: a bid's or a stop's would fill at once
+		if (was !== this.#type && this.#type === "oco") this.#typed.price = "";
 		if (!this.#shown().includes("total")) this.#byTotal = false;
 		this.#wrong = {};
 		this.#words = "";
@@ -344,9 +348,10 @@ export class Form {
 			const amount = this.desk.account.free(pair.base) * percent / 100n;
 			return this.#set("amount", editable(amount / pair.step * pair.step));
 		}
-		const total = this.desk.account.free(pair.quote) * percent / 100n;
+		const unit = 10n ** BigInt(DIGITS - Math.max(pair.priceDigits, 2));
+		const total = this.desk.account.free(pair.quote) * percent / 100n / unit * unit;
 		if (this.#type === "stopMarket") {
-			const worst = typed(this.#typed.second) ?? typed(this.#typed.trigger);
+			const worst = this.#plan().limit ?? typed(this.#typed.trigger);
 			if (worst) this.#set("amount", editable(total * ONE / worst / pair.step * pair.step));
 			return;
 		}
@@ -384,6 +389,8 @@ export class Form {
 		};
 		const isSum = type === "market" && side === "buy" && this.#byTotal;
 		if (isSum) take("total", "quote_amount");
+		// without a price the one that was typed is not wrong
+		else if (this.#byTotal && !this.#price()) take("total", "quote_amount");
 		else take("amount", "amount");
 		if (FIELDS[type].includes("price")) take("price", "price");
 		if (type === "oco") {
@@ -460,12 +467,17 @@ export class Form {
 		const pair = /** @type {Pair} */ (this.#pair), type = this.#type, side = this.#side;
 		const { book } = this.desk.terminal.ladder, isStop = this.#isStop();
 		const trigger = typed(this.#typed.trigger), second = typed(this.#typed.second);
-		const { take } = this.#plan();
+		const { take, limit } = this.#plan();
 		const far = this.#isPost() ? "" : farFrom(this.desk, pair, { side,
 			price: this.#price() ?? (isStop ? second : null), trigger: isStop ? trigger : null });
 		return [far, type === "oco" ? farFrom(this.desk, pair, { side, price: second, trigger }) : "",
+			type === "oco" && take?.amount ? text.warnings.ocoAtOnce(decimal(
+				book.sides[OTHER[side]][0].price, pair.priceDigits)) : "",
 			...type !== "market" ? [] : take
-				? dangersOf(take, side, book.sides[OTHER[side]][0]?.price, pair)
+				? [...dangersOf(take, side, book.sides[OTHER[side]][0]?.price, pair),
+					take.isCut && take.amount && limit ? text.warnings.cut(second ? text.worst
+						: text.protection, decimal(limit, pair.priceDigits),
+					`${shortest(take.amount)} ${pair.base}`) : ""]
 				: [text.warnings.noBook]].filter(Boolean);
 	}
 
@@ -478,20 +490,43 @@ export class Form {
 				.filter((field) => this.#typed[field]).map((field) => /** @type {[string, string]} */ (
 					[this.#labelOf(field), `${this.#written(field)} ${this.#unitOf(field)}`])),
 			...this.#isStop() ? /** @type {[string, string][]} */ (
-				[[text.when, text.whens[this.#isRise ? "profit" : "loss"]]]) : [],
+				[[text.when, this.#whens()[this.#isRise ? "profit" : "loss"]]]) : [],
 			[text.timeInForce, text.forces[this.#force]], ...this.#estimates(pair)];
 	}
 
 	/** written writes a field's number as the page writes numbers. @param {Field} field */
 	#written(field) {
 		const is = this.#typed[field], n = field === "until" ? null : typed(is);
-		return n === null ? is.replace("T", " ")
-			: decimal(n, Math.max(2, plain(n).split(".")[1]?.length ?? 0));
+		return n === null ? is.replace("T", " ") : shortest(n);
+	}
+
+	/** whens names the two triggers of a stop, with the side of the price that each waits for. */
+	#whens() {
+		const isBuy = this.#side === "buy";
+		return text.whens(signOf(isBuy), signOf(!isBuy));
+	}
+
+	/**
+	 * protection returns the worst price that the exchange gives to the order in the form if none is
+	 * typed; null: it is not known, or the order has a price.
+	 */
+	#protection() {
+		const pair = /** @type {Pair} */ (this.#pair), side = this.#side, { tick, band } = pair;
+		const { ladder: { book }, header } = this.desk.terminal, isMarket = this.#type === "market";
+		if (!isMarket && this.#type !== "stopMarket") return null;
+		const from = isMarket ? book.sides[OTHER[side]][0]?.price : typed(this.#typed.trigger);
+		if (!from) return null;
+		const price = furthest(side, from, isMarket ? pair.collar : pair.stopCollar, tick);
+		const last = isMarket ? header.lastOf(pair.name) : from;
+		if (!band || !last) return price;
+		const bound = furthest(side, last, band, tick);
+		return (side === "buy") === bound < price ? bound : price;
 	}
 
 	/**
 	 * plan returns what the order in the form would take from the book now, and what it gives and
-	 * gets, in 1e-16; null: it is not known. At least so much has to be free.
+	 * gets, in 1e-16; null: it is not known. At least so much has to be free. limit: the worst price
+	 * that it takes.
 	 */
 	#plan() {
 		const type = this.#type, isBuy = this.#side === "buy", isMarket = type === "market";
@@ -499,18 +534,20 @@ export class Form {
 		const amount = typed(this.#typed.amount), total = typed(this.#typed.total);
 		const worst = isMarket || type === "stopMarket" ? typed(this.#typed.second) : null;
 		const bySum = isMarket && this.#byTotal, given = bySum ? total : amount;
+		const limit = price ?? worst ?? this.#protection();
 		const mayTake = isMarket || type !== "stop" && price && !this.#isPost();
 		const take = given && mayTake && book.updateId !== null
 			? book.take(OTHER[this.#side], { ...bySum ? { value: total ?? 0n } : { amount: given },
-				limit: price ?? worst ?? undefined }) : undefined;
-		const value = isMarket ? bySum ? total && total * ONE : take ? take.paid : null
-			: price && amount ? price * amount : null;
-		const size = isMarket && bySum ? take?.amount ?? null : amount;
+				limit: limit ?? undefined }) : undefined;
+		const most = type === "stopMarket" && isBuy ? limit : price; // what it may cost
+		const value = isMarket ? take?.amount ? take.paid : null
+			: most && amount ? most * amount : null;
+		const size = isMarket ? take?.amount || null : amount, sized = size && size * ONE;
 		const least = price ?? worst ?? (isMarket ? book.sides.sell[0]?.price
 			: typed(this.#typed.trigger));
-		const sized = size && size * ONE;
-		return { take, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
-			needs: !isBuy ? sized : bySum ? value : least && size ? least * size : null };
+		return { take, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
+			needs: !isBuy ? amount && amount * ONE : bySum ? total && total * ONE
+				: least && amount ? least * amount : null };
 	}
 
 	/** whyNot says why the order cannot be sent now; "": it can. */
@@ -573,7 +610,7 @@ export class Form {
 				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
 					@click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
 			${this.#isStop() ? this.#select(text.when, "when",
-				["loss", "profit"], text.whens, this.#isRise ? "profit" : "loss", (when) => {
+				["loss", "profit"], this.#whens(), this.#isRise ? "profit" : "loss", (when) => {
 					this.#isRise = when === "profit";
 				}) : nothing}
 			${this.#select(text.timeInForce, "force", FORCES[this.#type], text.forces, this.#force,
@@ -654,26 +691,33 @@ export class Form {
 	}
 
 	/** estimates says what the order would do at once, by the book. @param {Pair} pair */
-	#estimates({ name, base, quote, priceDigits, amountDigits }) {
-		const { take } = this.#plan(), { prices, amount, total } = text.estimated;
-		const isMarket = this.#type === "market";
-		if (!isMarket && this.#type !== "limit" && this.#type !== "oco") return [];
+	#estimates({ name, base, quote, priceDigits }) {
+		const { take, limit, gives } = this.#plan(), { prices, amount, total } = text.estimated;
+		const isMarket = this.#type === "market", digits = Math.max(priceDigits, 2);
+		/** @type {[string, string][]} */
+		const limited = !isMarket && this.#type !== "stopMarket" || typed(this.#typed.second) ? []
+			: [[text.protection, limit ? decimal(limit, priceDigits) : text.none]];
+		if (this.#type === "stopMarket" && this.#side === "buy") {
+			limited.push([text.reserved, gives === null ? text.none
+				: `${decimal(over(gives, ONE), digits)} ${quote}`]);
+		}
+		if (!isMarket && this.#type !== "limit" && this.#type !== "oco") return limited;
 		// rows are there without a number, too, so that the button does not move as the market does
 		const is = take?.amount ? { prices: `${decimal(take.paid / take.amount, priceDigits)} / ${
 			decimal(take.worst, priceDigits)}`,
-		amount: `${decimal(take.amount, amountDigits)} ${base}`,
-		total: `${decimal(take.paid / ONE, Math.max(priceDigits, 2))} ${quote}` } : undefined;
+		amount: `${shortest(take.amount)} ${base}`,
+		total: `${decimal(take.paid / ONE, digits)} ${quote}` } : undefined;
 		/** @type {[string, string][]} */
-		const rows = [[prices, is?.prices ?? text.none]];
+		const rows = [[prices, is?.prices ?? text.none], ...limited];
 		if (isMarket) {
 			rows.push(this.#byTotal ? [amount, is?.amount ?? text.none]
 				: [total, is?.total ?? text.none]);
 		}
 		if (!take?.amount) return rows;
-		const met = ownMet(this.desk.account, name, this.#side, this.#price() ?? take.worst);
+		const met = ownMet(this.desk.account, name, this.#side, take.worst);
 		const mode = this.#selfTrade || this.fees.selfTrade;
 		if (met.length) {
-			rows.push([text.ownMet, text.meets(met.join(", "), text.outcomes[
+			rows.push([text.ownMet, text.meets(met, text.outcomes[
 				/** @type {keyof typeof text.outcomes} */ (mode)] ?? text.meetsUnknown)]);
 		}
 		return rows;
@@ -681,12 +725,12 @@ export class Form {
 
 	/** sums shows what is free, the fee, and what stays. @param {Pair} pair */
 	#sums(pair) {
-		const { name, base, quote, amountDigits, priceDigits } = pair, isBuy = this.#side === "buy";
+		const { name, base, quote, priceDigits } = pair, isBuy = this.#side === "buy";
 		const currency = this.#currency(), exact = this.desk.account.exact(currency);
 		const { gives, gets } = this.#plan(), rate = this.fees.most(name);
 		/** @param {bigint} n */
-		const sum = (n) => `${decimal(n / FINER, currency === quote ? Math.max(priceDigits, 2)
-			: amountDigits)} ${currency}`;
+		const sum = (n) => `${currency === quote ? decimal(n / FINER, Math.max(priceDigits, 2))
+			: shortest(n / FINER)} ${currency}`;
 		const fee = gets === null || rate === undefined ? null : over(gets * rate, ONE * ONE);
 		/** @type {[string, string][]} */
 		const rows = [[text.free, this.#isKnown() ? sum(exact) : text.none],
@@ -777,7 +821,8 @@ export class Amend {
 	/** open opens the form for an order that is open. @param {string} id */
 	open(id) {
 		const o = this.desk.account.orders.get(id);
-		if (!o || this.#form || this.of(id) || !this.desk.session.may("trade")) return;
+		if (!o || this.#form || this.of(id) || !this.desk.session.may("trade")
+			|| this.desk.whyNot()) return;
 		this.#form = new Change(this, o);
 		this.#form.dialog.addEventListener("close", () => (this.#form = undefined));
 	}
@@ -888,8 +933,7 @@ class Change {
 		const { order: o, amend: { desk } } = this, pair = desk.terminal.pairs.get(o.pair);
 		const now = desk.account.orders.get(o.id);
 		const isSending = this.amend.of(o.id)?.state === "sending";
-		const whyNot = isSending ? text.amendStates.sending
-			: desk.session.state !== "in" ? text.notLive : "";
+		const whyNot = isSending ? text.amendStates.sending : desk.whyNot();
 		const names = /** @type {Name[]} */ (Object.keys(this.is));
 		render(html`<form class="fields amend" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>

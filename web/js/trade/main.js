@@ -4,8 +4,7 @@ import { load } from "../api.js";
 import { chosen } from "../settings.js";
 import { Status, Stream } from "../stream.js";
 import { text } from "../text/en.js";
-import { Chart } from "./chart.js";
-import { Depth, Header, Ladder, Trades } from "./market.js";
+import { Chart, Depth, Header, Ladder, Trades } from "./market.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 
@@ -33,9 +32,9 @@ render(html`
 			<section id="panel-trades" aria-label=${text.trades}></section>
 		</div>
 		<section id="panel-own" aria-label=${text.account} hidden></section>
+		<div id="toasts" role="status"></div>
 	</main>
-	<div id="sides" hidden></div>
-	<div id="toasts" role="status"></div>`, app);
+	<div id="sides" hidden></div>`, app);
 
 /** @param {string} id */
 const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -93,7 +92,7 @@ stream.onState = () => {
 function tell() {
 	const shown = status.tell(pair?.name ?? "", pair !== undefined);
 	header.state(shown);
-	desk?.market(shown);
+	desk?.market(shown, status.maintenance);
 }
 
 /** choose shows a pair. @param {string} name @param {boolean} [isNew] false: the address has it already */
@@ -101,7 +100,9 @@ function choose(name, isNew = true) {
 	const to = pairs.get(name);
 	if (!to || to === pair) return;
 	pair = to;
-	if (isNew) history.pushState(null, "", `?pair=${encodeURIComponent(name)}`);
+	// the list of pairs has a place in the history while it is open: the pair takes it over
+	if (isNew) history[history.state?.opened ? "replaceState" : "pushState"](null, "",
+		`?pair=${encodeURIComponent(name)}`);
 	header.show(pair);
 	ladder.show(pair);
 	depth.show(pair);

@@ -1,10 +1,13 @@
-// The market: the line at the top, the order book, its depth, the newest trades.
+// The market: the line at the top, the order book, its depth, the newest trades, candles and volume.
+// They are one file because together they pack better.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
+import { append, filled } from "../candles.js";
 import { fromNumber, number, parse, plain } from "../decimal.js";
-import { decimal, fixed, pairOf, percent, time } from "../format.js";
-import { inFrame, Roving } from "../frame.js";
+import { decimal, fixed, moment, pairOf, percent, tick, time, zone } from "../format.js";
+import { backCloses, inFrame, Roving } from "../frame.js";
 import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
@@ -174,7 +177,8 @@ export class Ladder {
 		}
 		const [ask] = this.book.sides.sell, [bid] = this.book.sides.buy;
 		write(this.middle, ask && bid ? `${text.spread} ${decimal(ask.price - bid.price, pair.priceDigits)}`
-			: ask || bid || this.book.updateId === null ? "" : text.emptyBook);
+			: this.book.updateId === null ? "" : ask ? text.emptySide.buy : bid ? text.emptySide.sell
+				: text.emptyBook);
 	}
 }
 
@@ -252,7 +256,7 @@ export class Depth {
 	/** @param {HTMLElement} place @param {Book} book */
 	constructor(place, book) {
 		this.book = book;
-		render(html`<div class="bar"><h2>${text.depth}</h2><span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
+		render(html`<div class="bar"><h2>${text.depth}</h2><b class="not-live">${text.notLive}</b><span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
 		this.canvas = /** @type {HTMLCanvasElement} */ (place.querySelector("canvas"));
 		this.words = /** @type {HTMLElement} */ (place.querySelector(".words"));
 		new ResizeObserver(() => this.#paint()).observe(/** @type {HTMLElement} */ (this.canvas.parentElement));
@@ -274,13 +278,12 @@ export class Depth {
 	}
 
 	/**
-	 * within returns a side's rows that are near the middle.
+	 * within returns a side's rows that are near its best one.
 	 * @param {"sell" | "buy"} side
-	 * @param {bigint} middle
 	 */
-	#within(side, middle) {
-		const range = middle / RANGE;
-		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - middle : middle - r.price) <= range);
+	#within(side) {
+		const best = this.book.sides[side][0]?.price ?? 0n, range = best / RANGE;
+		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - best : best - r.price) <= range);
 	}
 
 	#paint() {
@@ -292,10 +295,10 @@ export class Depth {
 		this.canvas.height = Math.round(height * ratio);
 		const draw = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
 		draw.scale(ratio, ratio);
-		const middle = this.book.middle();
-		const asks = middle === null ? [] : this.#within("sell", middle), bids = middle === null ? [] : this.#within("buy", middle);
+		const asks = this.#within("sell"), bids = this.#within("buy");
+		const middle = this.book.middle() ?? asks[0]?.price ?? bids[0]?.price;
 		this.#say(asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n, pair);
-		if (middle === null || asks.length + bids.length === 0) {
+		if (!middle) {
 			draw.fillStyle = colour("--muted");
 			draw.textAlign = "center";
 			draw.font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -356,7 +359,7 @@ export class Trades {
 	/** @param {HTMLElement} place @param {Stream} stream */
 	constructor(place, stream) {
 		this.stream = stream;
-		render(html`<div class="bar"><h2>${text.trades}</h2></div><div class="table" tabindex="0"></div>`, place);
+		render(html`<div class="bar"><h2>${text.trades}</h2><b class="not-live">${text.notLive}</b></div><div class="table" tabindex="0"></div>`, place);
 		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
 		stream.on("trades", (t) => {
 			if (t.pair !== this.#pair?.name) return;
@@ -437,6 +440,7 @@ export class Header {
 	#search = "";
 	#at = 0; // place of the marked pair in the list
 	#isOpen = false;
+	#closed = () => {}; // tells that the list was closed
 	#account = text.logIn;
 	#unseen = 0;
 
@@ -514,7 +518,9 @@ export class Header {
 	}
 
 	#open() {
+		if (this.#isOpen) return;
 		this.#isOpen = true;
+		this.#closed = backCloses(() => this.#close());
 		this.#search = "";
 		this.#at = Math.max(0, this.#pairs.findIndex((p) => p === this.#pair));
 		this.#paint();
@@ -523,7 +529,9 @@ export class Header {
 
 	#close() {
 		const hadFocus = this.place.querySelector(".picker")?.contains(document.activeElement);
+		if (!this.#isOpen) return;
 		this.#isOpen = false;
+		this.#closed();
 		this.#paint();
 		if (hadFocus) /** @type {HTMLElement} */ (this.place.querySelector(".pair")).focus();
 	}
@@ -536,8 +544,8 @@ export class Header {
 	/** @param {Pair | undefined} pair */
 	#take(pair) {
 		if (!pair) return;
+		this.choose(pair.name); // first: see there
 		this.#close();
-		this.choose(pair.name);
 	}
 
 	/** @param {KeyboardEvent} event */
@@ -615,3 +623,252 @@ export class Header {
 		</div>`;
 	}
 }
+
+/** @typedef {import("../candles.js").Candle} Candle */
+/** @typedef {keyof typeof text.frames} Frame */
+
+const FRAMES = /** @type {Frame[]} */ (/** @type {unknown} */ (["1", "5", "15", "30", "60", "240", "D"]));
+const FIRST = 500; // candles of the first request, and of each one for older ones
+const MOST_ROWS = 300;
+
+export class Chart {
+	/** @type {Candle[]} oldest first, without a gap */
+	#candles = [];
+	/** @type {Pair | undefined} */
+	#pair;
+	#frame = FRAMES[2];
+	#isAll = true; // there are no older ones
+	#isAsking = false;
+	/** @type {Candle | undefined} the one below the crosshair */
+	#marked;
+	#isTable = false;
+	#isFailed = false;
+	#isEmpty = false; // there was no trade yet
+	#turn = 0; // of the last load
+
+	/** @param {HTMLElement} place @param {Stream} stream */
+	constructor(place, stream) {
+		this.place = place;
+		this.stream = stream;
+		this.canvas = document.createElement("div");
+		this.canvas.className = "canvas";
+		this.#paint();
+		const { chart, candles, volume } = this.#make();
+		this.chart = chart;
+		this.candles = candles;
+		this.volume = volume;
+		this.recolour();
+		chart.subscribeCrosshairMove((at) => {
+			this.#marked = at.time === undefined ? undefined : this.#candles.find((c) => c.time === at.time);
+			this.#paint();
+		});
+		chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
+			if (range && range.from < 50) this.#older();
+			if (this.#isTable) this.#paint();
+		});
+		stream.on("candles", (event) => {
+			if (event.pair === this.#pair?.name && event.timeframe === this.#frame) this.#next(event);
+		});
+	}
+
+	#make() {
+		const chart = createChart(this.canvas, {
+			autoSize: true,
+			layout: { attributionLogo: false, fontSize: 11 },
+			rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.08, bottom: 0.24 } },
+			timeScale: { borderVisible: false, timeVisible: true, secondsVisible: false, rightOffset: 4,
+				tickMarkFormatter: (/** @type {number} */ at, /** @type {number} */ kind) => tick(at, kind) },
+			localization: { timeFormatter: (/** @type {number} */ at) => moment(at, this.#frame === "D") },
+			handleScale: { axisPressedMouseMove: true },
+		});
+		const candles = chart.addSeries(CandlestickSeries, { priceLineStyle: 2 });
+		const volume = chart.addSeries(HistogramSeries, { priceScaleId: "", lastValueVisible: false, priceLineVisible: false,
+			priceFormat: { type: "volume" } });
+		volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
+		return { chart, candles, volume };
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#unsubscribe();
+		this.#pair = pair;
+		const digits = pair.priceDigits;
+		this.candles.applyOptions({ priceFormat: { type: "custom", minMove: number(pair.tick), formatter: (/** @type {number} */ n) => fixed(n, digits) } });
+		this.#begin();
+	}
+
+	#begin() {
+		this.#turn++; // what is on its way is of another chart
+		this.#candles = [];
+		this.#isAll = true; // until the newest are there
+		this.#marked = undefined;
+		this.#isEmpty = false;
+		this.#set();
+		this.stream.subscribe(this.#channel());
+		this.#paint();
+		if (this.stream.state === "live") this.load();
+	}
+
+	#channel() {
+		return `candles.${this.#frame}.${this.#pair?.name}`;
+	}
+
+	#unsubscribe() {
+		if (this.#pair) this.stream.unsubscribe(this.#channel());
+	}
+
+	/** @param {Frame} frame */
+	#choose(frame) {
+		if (frame === this.#frame || !this.#pair) return;
+		this.#unsubscribe();
+		this.#frame = frame;
+		this.#begin();
+	}
+
+	/** load reads the newest candles anew. */
+	async load() {
+		const turn = ++this.#turn;
+		const list = await this.#read("");
+		if (turn !== this.#turn) return;
+		this.#isFailed = list === null;
+		if (!list) setTimeout(() => turn === this.#turn && this.stream.state === "live" && this.load(), AGAIN);
+		if (list) {
+			const isFirst = this.#candles.length === 0;
+			this.#isAll = list.length < FIRST;
+			this.#candles = filled(list, this.#frame);
+			this.#isEmpty = list.length === 0;
+			this.#set();
+			if (isFirst) this.#window();
+			this.stream.subscribe(this.#channel()); // its state may be newer than what was read
+		}
+		this.#paint();
+	}
+
+	/** window shows the newest candles, as many as can be told apart. */
+	#window() {
+		const n = this.#candles.length;
+		const shown = Math.max(30, Math.min(120, n + 5, Math.floor(this.canvas.clientWidth / 7)));
+		this.chart.timeScale().setVisibleLogicalRange({ from: n - shown, to: n + 3 });
+	}
+
+	/** older reads candles before the first one, if there are any. */
+	async #older() {
+		if (this.#isAsking || this.#isAll || this.#candles.length === 0) return;
+		this.#isAsking = true;
+		const turn = this.#turn, first = this.#candles[0];
+		const list = await this.#read(`&until=${first.time - 1}`);
+		this.#isAsking = false;
+		if (turn !== this.#turn || !list || this.#candles[0] !== first) return;
+		this.#isAll = list.length < FIRST;
+		this.#candles = filled([...list, ...this.#candles], this.#frame);
+		this.#set();
+	}
+
+	/** read returns candles, oldest first; null: there was no answer. @param {string} more */
+	async #read(more) {
+		try {
+			const list = await get(`/api/charts/${this.#pair?.name}/${this.#frame}/chart/?limit=${FIRST}${more}`);
+			return /** @type {any[]} */ (list).map((c) => candleOf(c)).reverse();
+		} catch {
+			return null;
+		}
+	}
+
+	/** next takes the newest candle, or the one that has closed. @param {any} event */
+	#next(event) {
+		const from = this.#candles.length;
+		const changed = append(this.#candles, candleOf(event), this.#frame);
+		if (changed < 0) return;
+		this.#isEmpty = false;
+		if (from === 0) this.#set();
+		else for (const c of this.#candles.slice(changed)) {
+			this.candles.update(/** @type {any} */ (c));
+			this.volume.update(/** @type {any} */ (this.#bar(c)));
+		}
+		this.#mark();
+		this.#paint();
+	}
+
+	/** @param {Candle} c */
+	#bar(c) {
+		return { time: c.time, value: c.volume, color: c.close >= c.open ? this.colours.up : this.colours.down };
+	}
+
+	/** mark gives the line of the last price the colour of its candle, which may be hollow. */
+	#mark() {
+		const c = this.#candles.at(-1);
+		if (c) this.candles.applyOptions({ priceLineColor: c.close >= c.open ? this.colours.rises : this.colours.falls });
+	}
+
+	#set() {
+		this.candles.setData(/** @type {any} */ (this.#candles));
+		this.#mark();
+		this.volume.setData(/** @type {any} */ (this.#candles.map((c) => this.#bar(c))));
+	}
+
+	/** The colours of volume, and of the last price. */
+	colours = { up: "", down: "", rises: "", falls: "" };
+
+	/** recolour takes over the colours of the page. */
+	recolour() {
+		const up = colour("--up"), down = colour("--down"), line = colour("--line");
+		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"), rises: up, falls: down };
+		this.chart.applyOptions({
+			layout: { background: { color: colour("--panel") }, textColor: colour("--muted"), fontFamily: getComputedStyle(document.body).fontFamily },
+			grid: { vertLines: { color: line }, horzLines: { color: line } },
+		});
+		// an up candle is hollow, so that it differs without its colour
+		this.candles.applyOptions({ upColor: colour("--panel"), downColor: down, borderUpColor: up, borderDownColor: down, wickUpColor: up, wickDownColor: down });
+		this.#set();
+	}
+
+	#visible() {
+		const range = this.chart.timeScale().getVisibleLogicalRange();
+		if (!range) return [];
+		return this.#candles.slice(Math.max(0, Math.ceil(range.from)), Math.floor(range.to) + 1).slice(-MOST_ROWS).reverse();
+	}
+
+	#paint() {
+		const pair = this.#pair;
+		render(html`
+			<div class="bar">
+				<h2 class="unseen">${text.chart}</h2>
+				<div role="group" aria-label=${text.period} class="frames">
+					${FRAMES.map((f) => html`<button aria-pressed=${f === this.#frame} @click=${() => this.#choose(f)}>${text.frames[f]}</button>`)}
+				</div>
+				<button class="as-table" aria-pressed=${this.#isTable} @click=${() => {
+					this.#isTable = !this.#isTable;
+					this.#paint();
+				}}>${text.table}</button>
+			</div>
+			<p class="legend">${this.#legend()}</p>
+			${this.#isFailed ? html`<p role="status">${text.chartFailed}</p>` : nothing}
+			${this.#isEmpty ? html`<p class="muted empty">${text.emptyMarket}</p>` : nothing}
+			<div class="picture" role="img" aria-label=${text.chartOf(pairOf(pair?.name ?? ""))}>${this.canvas}</div>
+			${this.#isTable && pair ? this.#table(pair) : nothing}
+			<p class="foot muted"><span>${text.zone(zone)}</span><a href="https://www.tradingview.com/" target="_blank" rel="noreferrer">${text.chartsBy}</a></p>`, this.place);
+	}
+
+	#legend() {
+		const c = this.#marked ?? this.#candles.at(-1);
+		const pair = this.#pair;
+		if (!c || !pair) return html`<span class="muted">${text.none}</span>`;
+		const side = c.close >= c.open ? "up" : "down";
+		return html`<span class="muted">${moment(c.time, this.#frame === "D")}</span>
+			${/** @type {const} */ (["open", "high", "low", "close"]).map((k) => html`<span><span class="muted">${text.legend[k]}</span> <span class=${side}>${fixed(c[k], pair.priceDigits)}</span></span> `)}
+			<span><span class="muted">${text.legend.volume}</span> ${fixed(c.volume, 4)}</span>`;
+	}
+
+	/** @param {Pair} pair */
+	#table(pair) {
+		return html`<div class="candles" tabindex="0" role="region" aria-label=${text.candles}><table>
+			<thead><tr>${[text.time, text.open, text.highest, text.lowest, text.close, text.volumeShort].map((t) => html`<th>${t}</th>`)}</tr></thead>
+			<tbody>${this.#visible().map((c) => html`<tr><th scope="row">${moment(c.time, this.#frame === "D")}</th>
+				${[c.open, c.high, c.low, c.close].map((n) => html`<td>${fixed(n, pair.priceDigits)}</td>`)}<td>${fixed(c.volume, 4)}</td></tr>`)}</tbody>
+		</table></div>`;
+	}
+}
+
+/** candleOf reads a candle of the API or of the stream. @param {any} c @returns {Candle} */
+const candleOf = (c) => ({ time: Number(c.time), open: Number(c.open), high: Number(c.high), low: Number(c.low), close: Number(c.close), volume: Number(c.volume) });
+

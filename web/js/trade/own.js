@@ -1,12 +1,13 @@
-// What the account has: open orders, trades, balances.
+// What the account has: open orders, trades, balances. What has become of its orders: toasts, a
+// mark in the title, a sound, the system. And questions before what could be a slip. They are one
+// file because together they pack better.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
-import { decimal, exactly, moment, pairOf, time } from "../format.js";
+import { decimal, exactly, moment, pairOf, percent, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
-import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
-import { chosen, turn } from "../settings.js";
-import { ask } from "./ask.js";
+import { doneOf, fillOf, isWaiting, priceOf, sideOf, typeOf } from "../words.js";
+import { chosen, open, turn } from "../settings.js";
 import { text } from "../text/en.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -166,7 +167,8 @@ export class Own {
 
 	/** @param {string} id */
 	async #cancel(id) {
-		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)) return;
+		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)
+			|| this.desk.whyNot(true)) return;
 		this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id), [id]);
@@ -174,27 +176,27 @@ export class Own {
 		this.change();
 	}
 
-	/** toCancel returns the ids of the pair's open orders. */
+	/** toCancel returns the pair's open orders. */
 	#toCancel() {
-		return [...this.desk.account.orders.values()].filter((o) => o.pair === this.#pair?.name)
-			.map((o) => o.id);
+		return [...this.desk.account.orders.values()].filter((o) => o.pair === this.#pair?.name);
 	}
 
 	/** askCancelAll asks before all orders of the pair are cancelled. */
 	#askCancelAll() {
-		const pair = this.#pair, { session, account } = this.desk, ids = this.#toCancel();
-		if (!pair || !session.may("trade")) return;
+		const pair = this.#pair, { session, account } = this.desk, all = this.#toCancel();
+		if (!pair || !session.may("trade") || this.desk.whyNot(true)) return;
 		const may = session.may("read"); // or the page does not know what is open
 		const name = pairOf(pair.name), title = text.cancelAll(name);
-		if (may && !ids.length && account.isComplete) return this.say(text.noneToCancel(name));
-		ask({ title, yes: title, no: text.keep,
-			words: text.askCancelAll(name, ids.length, may && account.isComplete),
+		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
+		const dangers = () => [text.askCancelAll(name, all.length, all.filter(isWaiting).length,
+			may && account.isComplete)];
+		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
 			act: () => this.#cancelAll(pair) });
 	}
 
 	/** @param {Pair} pair */
 	async #cancelAll(pair) {
-		const ids = this.#toCancel();
+		const ids = this.#toCancel().map((o) => o.id);
 		for (const id of ids) this.#cancelling.add(id);
 		this.change();
 		await this.#ask("order-cancel-all", { pair: pair.name },
@@ -269,7 +271,8 @@ export class Own {
 				<b class="not-live">${text.notLive}</b>
 				<span role="status" class="told">${this.#words}</span>
 				${isTrader && this.#tab === "orders" && this.#toCancel().length
-					? html`<button class="all" @click=${() => this.#askCancelAll()}
+					? html`<button class="all" ?disabled=${this.desk.whyNot(true) !== ""}
+					@click=${() => this.#askCancelAll()}
 					>${text.cancelAll(pairOf(pair.name))}</button>` : nothing}
 			</div>
 			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"
@@ -289,8 +292,8 @@ export class Own {
 			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
 				: nothing;
 		}
-		const digits = digitsOf(shown.flatMap((o) => [o.amount, o.amount_filled]));
-		const titles = [text.time, text.pair, text.side, text.type, text.price, text.amount,
+		const digits = digitsOf(shown.flatMap((o) => [o.amount_original, o.amount_filled]));
+		const titles = [text.order, text.time, text.pair, text.side, text.type, text.price, text.amount,
 			text.filled, text.state, ...isTrader ? [""] : []];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead>${headOf(titles)}</thead>
@@ -309,20 +312,23 @@ export class Own {
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
-			${cell(text.time, at(Number(o.date) / 1000))}${cell(text.pair, pairOf(o.pair))}
+			${cell(text.order, o.id)}${cell(text.time, at(Number(o.date) / 1000))}
+			${cell(text.pair, pairOf(o.pair))}
 			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
 			${cell(text.price, o.order_type === "market" ? priceOf(o)
 				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
-			${cell(text.amount, decimal(parse(o.amount), digits))}
+			${cell(text.amount, decimal(parse(o.amount_original), digits))}
 			${cell(text.filled, decimal(parse(o.amount_filled), digits))}
 			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
 				: text.orderStates[state])}
 			${isTrader ? cell("", html`${change ? this.#again(amend.sender, change)
 				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
+					?disabled=${this.desk.whyNot() !== ""}
 					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
 				${change && ["refused", "unseen"].includes(change.state) ? html`<button
 					class="drop" @click=${() => amend.sender.drop(change)}>${text.dismiss}</button>`
-				: nothing}<button class="cancel" ?disabled=${isLeaving}
+				: nothing}<button class="cancel"
+				?disabled=${isLeaving || this.desk.whyNot(true) !== ""}
 				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
 				>${text.cancel}</button>`) : nothing}</tr>`;
 	}
@@ -343,7 +349,8 @@ export class Own {
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
-			${cell(text.time, text.none)}${cell(text.pair, pairOf(fields.pair))}
+			${cell(text.order, text.none)}${cell(text.time, text.none)}
+			${cell(text.pair, pairOf(fields.pair))}
 			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
 			${cell(text.price, priceOf(fields))}
 			${cell(text.amount, exactly(fields.amount ?? text.none))}
@@ -394,4 +401,233 @@ export class Own {
 				${shown(text.free, plain(account.free(b.currency)))}</tr>`)}
 			</tbody></table>`;
 	}
+}
+
+/** @typedef {import("../account.js").Event} Told */
+
+const MOST = 4; // toasts
+/** How long a toast stays, and the least time between two sounds, in milliseconds. */
+const STAYS = 20_000, SILENCE = 1000;
+
+export class Notices {
+	/** Open orders as they were told last. @type {Map<string, Order>} */
+	#known = new Map();
+	/** Those of before a snapshot. @type {Map<string, Order>} */
+	#before = new Map();
+	/** By order, the oldest first. @type {Map<string, {words: string, timer: number}>} */
+	#toasts = new Map();
+	/** Orders whose end the page says elsewhere, because it has asked for it. */
+	mine = new Set();
+	#unseen = 0; // since the page was hidden
+	#heard = 0;
+	/** @type {AudioContext | undefined} */
+	#audio;
+
+	/**
+	 * @param {HTMLElement} place
+	 * @param {Map<string, Pair>} pairs
+	 * @param {(n: number) => void} mark marks the title
+	 */
+	constructor(place, pairs, mark) {
+		this.place = place;
+		this.pairs = pairs;
+		this.mark = mark;
+		document.addEventListener("visibilitychange", () => document.hidden || this.#see());
+	}
+
+	/** forget lets go of an account. */
+	forget() {
+		this.#known.clear();
+		for (const id of this.#toasts.keys()) this.#drop(id);
+		this.#see();
+	}
+
+	/** tell says what an event has done to orders that were open. @param {Told} event */
+	tell(event) {
+		const { orders = [], trades = [], snapshot, part = "1" } = event;
+		if (snapshot && part === "1") {
+			this.#before = this.#known;
+			this.#known = new Map();
+		}
+		const before = snapshot ? this.#before : this.#known;
+		for (const o of orders) {
+			const was = before.get(o.id), isMine = this.mine.has(o.id);
+			if (o.status === "1") this.#known.set(o.id, o);
+			else {
+				this.#known.delete(o.id);
+				this.mine.delete(o.id);
+			}
+			const pair = /** @type {Pair} */ (this.pairs.get(o.pair));
+			const why = o.status === "2" && !isMine
+				&& (o.cancel_reason ?? event.cancel_reason ?? event.cause);
+			const words = was && whatOf(was, o, trades, pair, why);
+			if (words) {
+				this.#add(o.id,
+					`${text.order} ${o.id}, ${text[o.type]} ${pairOf(o.pair)}, ${typeOf(o)}: ${words}.`);
+			}
+		}
+		if (!snapshot || event.parts && part !== event.parts) return;
+		for (const [id] of before) { // closed while the page was away
+			if (!this.#known.has(id) && event.orders_complete) this.#add(id, text.isOver(id));
+		}
+	}
+
+	/** @param {string} id @param {string} words */
+	#add(id, words) {
+		this.#drop(id);
+		const timer = setTimeout(() => this.#drop(id), STAYS);
+		this.#toasts.set(id, { words, timer });
+		for (const old of [...this.#toasts.keys()].slice(0, -MOST)) this.#drop(old);
+		this.#paint();
+		if (document.hidden) this.mark(++this.#unseen);
+		if (chosen.sound) this.#beep();
+		if (chosen.notify && document.hidden) this.#notify(id, words);
+	}
+
+	/** @param {string} id */
+	#drop(id) {
+		clearTimeout(this.#toasts.get(id)?.timer);
+		if (this.#toasts.delete(id)) this.#paint();
+	}
+
+	#see() {
+		this.mark(this.#unseen = 0);
+	}
+
+	#beep() {
+		const now = Date.now();
+		// before a first click the browser lets no page be heard
+		if (now - this.#heard < SILENCE || !navigator.userActivation?.hasBeenActive) return;
+		this.#heard = now;
+		const audio = this.#audio ??= new AudioContext(), tone = audio.createOscillator();
+		const volume = audio.createGain();
+		volume.gain.setValueAtTime(0.1, audio.currentTime);
+		volume.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.3);
+		tone.frequency.value = 660;
+		tone.connect(volume).connect(audio.destination);
+		tone.start();
+		tone.stop(audio.currentTime + 0.3);
+	}
+
+	/** @param {string} tag @param {string} body */
+	#notify(tag, body) {
+		try {
+			const title = document.title.replace(/^\(\d+\) /, "");
+			new Notification(title, { body, tag }).onclick = () => window.focus();
+		} catch {
+			// some systems have none for pages
+		}
+	}
+
+	#paint() {
+		render([...this.#toasts].map(([id, { words }]) => html`<p>${words} <button
+			aria-label=${`${text.dismiss}: ${words}`} @click=${() => this.#drop(id)}>✕</button></p>`),
+			this.place);
+	}
+}
+
+/**
+ * whatOf says what has happened to an order that was open; "": nothing that is told.
+ * @param {Order} was
+ * @param {Order} is
+ * @param {import("../account.js").Trade[]} trades of the event
+ * @param {Pair} pair
+ * @param {string | false | undefined} why it was cancelled
+ */
+function whatOf(was, is, trades, pair, why) {
+	const said = was.triggered === false && is.triggered ? [text.triggered] : [];
+	if (is.amount_filled !== was.amount_filled) {
+		const { filled, average } = fillOf(trades.filter((t) => t.order === is.id), pair);
+		const at = !filled ? "" : filled === parse(is.amount_filled) ? text.averageAt(average)
+			: text.nowAt(shortest(filled), average);
+		said.push((is.status === "3" ? text.filledAll
+			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original))
+				.replace(/\.$/, "")) + at);
+	}
+	said.push(doneOf({ ...is, trades: [], cancel_reason: why }, pair));
+	return said.filter(Boolean).join("; ");
+}
+
+/** @typedef {ReturnType<import("../book.js").Book["take"]>} Take */
+
+/** How much worse than the market a limit may be, and the last price that a market order takes. */
+const THROUGH = 500n, FAR = 100n, PARTS = 10_000n;
+
+/**
+ * worse returns by how many parts of 10,000 a price is worse than another one, rounded up.
+ * @param {string} side
+ * @param {bigint} price
+ * @param {bigint} than
+ */
+const worse = (side, price, than) =>
+	((side === "buy" ? price - than : than - price) * PARTS + than - 1n) / than;
+
+/** shareOf writes parts of 10,000. @param {bigint} parts */
+const shareOf = (parts) => percent(Number(parts) / 1e4).replace(/^[+-]/, "");
+
+/**
+ * farFrom says that a price is far through the market, or its trigger; "": it is not.
+ * @param {Desk} desk
+ * @param {Pair} pair
+ * @param {{side: string, price: bigint | null, trigger?: bigint | null}} order
+ */
+export function farFrom(desk, pair, { side, price, trigger }) {
+	if (!price) return "";
+	const than = trigger ?? desk.marketOf(pair, side);
+	if (!than) return "";
+	const by = worse(side, price, than), { through, fromTrigger } = text.warnings;
+	return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by),
+		decimal(than, pair.priceDigits)) : "";
+}
+
+/**
+ * dangersOf says what is dangerous about what a market order would take now.
+ * @param {Take} take
+ * @param {string} side
+ * @param {bigint | undefined} best
+ * @param {Pair} pair
+ */
+export function dangersOf(take, side, best, { amountDigits, base }) {
+	if (!best || !take.amount) return [];
+	const by = worse(side, take.worst, best);
+	return [by > FAR ? text.warnings.far(shareOf(by)) : "",
+		take.isWhole ? text.warnings.whole(`${decimal(take.amount, amountDigits)} ${base}`) : ""]
+		.filter(Boolean);
+}
+
+/**
+ * ownMet returns the ids of own orders that an order of a side would meet, up to a price.
+ * @param {import("../account.js").Account} account
+ * @param {string} pair
+ * @param {string} side
+ * @param {bigint} limit
+ */
+export const ownMet = (account, pair, side, limit) => [...account.orders.values()].filter((o) =>
+	o.pair === pair && o.type !== side && (o.triggered !== false || o.oco_trigger_price)
+	&& (side === "buy" ? parse(o.price) <= limit : parse(o.price) >= limit)).map((o) => o.id);
+
+/**
+ * ask shows a question in a dialog. The one who answers yes has seen what it says now: it is
+ * painted again as the market moves. With dangers the safe answer has the focus.
+ * @param {{title: string, side?: string, yes: string, no?: string, act: () => void,
+ *   whyNot?: () => string, rows?: () => [string, unknown][], dangers?: () => string[]}} question
+ */
+export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () => "",
+	rows = () => [], dangers = () => [] }) {
+	const place = document.createElement("div");
+	place.className = "question";
+	const dialog = open(title, place, no);
+	const paint = () => render(html`
+		${dangers().length ? html`<ul>${dangers().map((why) => html`<li>${why}</li>`)}</ul>` : nothing}
+		<dl class="sums">${rows().map(([name, is]) => html`<div><dt>${name}</dt>
+			<dd>${is}</dd></div>`)}</dl>
+		<p><button class="main yes ${side}" ?disabled=${whyNot() !== ""} @click=${() => {
+			dialog.close();
+			act();
+		}} @keydown=${(/** @type {KeyboardEvent} */ event) => event.repeat && event.preventDefault()}
+			>${whyNot() || yes}</button></p>`, place);
+	paint();
+	/** @type {HTMLElement | null} */ (dialog.querySelector(dangers().length ? ".done" : ".yes"))
+		?.focus();
+	return { dialog, paint };
 }
