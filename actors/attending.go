@@ -31,8 +31,7 @@ type Attendance struct {
 	// acknowledged, in the time of metrics.Now. The caller of Await has it.
 	confirmed int64
 
-	// What clients with keys need. The committed side keeps it up to date, on its turn.
-	dir         *directory.Directory
+	// What clients with keys need beside the directory: as that.
 	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
 	graceMu     sync.Mutex
 	grace       grace // behind the newest end of a maintenance; guarded by graceMu
@@ -151,7 +150,8 @@ func (a *Attendance) connect(o *Options) error {
 	a.Public = &Public{Catalogue: directory.NewCatalogue(o.Pairs, o.Currencies, s), opts: o,
 		Door: committed.NewDoor(n.committed, attending{a}, o.Scheduler, a.ended, limits,
 			n.replica),
-		root: a.system.Root, side: n.committed, over: a.isOver}
+		root: a.system.Root, side: n.committed, over: a.isOver, sealer: n.sealer,
+		maintains: a.follow}
 	n.attended = a.Public
 	a.know(s)
 	return nil
@@ -159,118 +159,28 @@ func (a *Attendance) connect(o *Options) error {
 
 // know fills the directory from the state, on its turn.
 func (a *Attendance) know(s *state.State) {
-	n := a.node
-	a.dir = directory.New()
-	accounts := make([]*directory.Account, len(s.Accounts()))
-	for i, x := range s.Accounts() {
-		accounts[i] = &directory.Account{ID: x.ID, Name: x.Name}
-		accounts[i].SetEmail(x.Email != "")
-		accounts[i].Freeze(x.Frozen)
-		a.dir.AddAccount(accounts[i])
-	}
-	if m := s.Maintenance(); m.On {
-		a.maintenance.Store(&m)
-	}
-	a.grace.endUs, a.grace.lengthUs = s.Maintained(), a.opts.Timing.SwitchGrace.Microseconds()
-	var opened []openedKey
-	var failed error
-	if n.observer != nil {
-		opened = make([]openedKey, len(s.Keys()))
-	} else if failed = n.keys.openAll(s); failed == nil {
-		opened = n.keys.all()
-	}
-	if err := a.knowKeys(s.Keys(), accounts, opened, failed); err != nil {
+	a.follow(s)
+	if err := a.fill(a.node.keys); err != nil {
+		a.dir = nil
 		a.Log().Error("this node shows what is public, and takes no requests with keys", "error",
 			err)
 		return
 	}
 	a.commands = newForwarding(a)
-	n.committed.WatchNames(a.learn)
 }
 
-// knowKeys fills in the live keys, if they could be opened.
-func (a *Attendance) knowKeys(keys []*state.Key, accounts []*directory.Account,
-	opened []openedKey, failed error) error {
-	if failed != nil {
-		return failed
+// follow follows a maintenance that begins, changes or ends.
+func (a *Attendance) follow(s *state.State) {
+	if m := s.Maintenance(); m.On {
+		a.maintenance.Store(&m)
+	} else {
+		a.maintenance.Store(nil)
 	}
-	for i, k := range keys {
-		if k.Revoked {
-			continue
-		}
-		entry, err := newKey(&k.Key, accounts[k.Account-1], opened[i].material)
-		if err != nil {
-			return err
-		}
-		a.dir.AddKey(entry)
+	a.graceMu.Lock()
+	defer a.graceMu.Unlock()
+	if ended := s.Maintained(); a.grace.endUs != ended {
+		a.grace = grace{endUs: ended, lengthUs: a.opts.Timing.SwitchGrace.Microseconds()}
 	}
-	return nil
-}
-
-// learn takes in a record that changes what the directory has, on the fold's turn.
-func (a *Attendance) learn(r *event.Record) {
-	switch r.Kind {
-	case event.KindAccount:
-		opened := &directory.Account{ID: r.Account.ID, Name: r.Account.Name}
-		opened.SetEmail(r.Account.Email != "")
-		a.dir.AddAccount(opened)
-	case event.KindEmail:
-		a.dir.Account(r.Email.Account).SetEmail(true)
-	case event.KindAccountClosed:
-		a.dir.Account(r.AccountClosed.Account).Freeze(true)
-		for _, key := range a.node.committed.State().Account(r.AccountClosed.Account).Keys {
-			a.dropKey(key)
-		}
-	case event.KindKey, event.KindParallelKey:
-		a.learnKey(&r.Key)
-	case event.KindKeyRevoked:
-		a.dropKey(r.KeyRevoked.Number)
-	case event.KindFreeze, event.KindToldFreeze:
-		a.dir.Account(r.Freeze.Account).Freeze(r.Freeze.Frozen)
-	case event.KindHalt:
-		if p := a.Known(r.Pair); p != nil {
-			p.Halt(r.Halt.Halted)
-		}
-	case event.KindMaintenance:
-		m := r.Maintenance
-		if m.On {
-			a.maintenance.Store(&m)
-		} else if a.maintenance.Swap(nil) != nil {
-			a.graceMu.Lock()
-			a.grace = grace{endUs: r.TimeUs, lengthUs: a.opts.Timing.SwitchGrace.Microseconds()}
-			a.graceMu.Unlock()
-		}
-	}
-}
-
-// dropKey forgets a key that has ended.
-func (a *Attendance) dropKey(number uint32) {
-	k := a.node.committed.State().Keys()[number-1]
-	if entry := a.dir.Key([]byte(k.Key.Key)); entry != nil {
-		a.dir.RemoveKey(entry)
-	}
-}
-
-// learnKey takes in a key that was just made.
-func (a *Attendance) learnKey(k *event.Key) {
-	account := a.dir.Account(k.Account)
-	var secret []byte
-	var err error
-	var material any
-	if a.node.observer == nil {
-		if secret, err = openSecret(k, account.Name, a.node.sealer); err == nil {
-			material = a.opts.KeyMaterial(secret)
-		}
-	}
-	var entry *directory.Key
-	if err == nil {
-		entry, err = newKey(k, account, material)
-	}
-	if err != nil {
-		a.Log().Error("requests with a new key are refused at this node", "error", err)
-		return
-	}
-	a.dir.AddKey(entry)
 }
 
 func (a *Attendance) isOver() bool {
@@ -338,10 +248,7 @@ func (a *Attendance) End() {
 		}
 		close(a.ended)
 		n := a.node
-		n.committed.Send(committed.Deserted{Then: func() {
-			n.attended = nil
-			n.committed.WatchNames(nil)
-		}})
+		n.committed.Send(committed.Deserted{Then: func() { n.attended = nil }})
 		if a.commands != nil {
 			a.halt()
 			<-a.forwarded

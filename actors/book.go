@@ -145,7 +145,7 @@ func (b *book) place(c *Command) {
 			Price:        f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})
 	}
 	r.Order.Trades = trades
-	b.fees.charge(b.pair, c.account, &r.Order)
+	charge(b.dir, b.pair, c.account, &r.Order)
 	if r.Order.Rests() {
 		b.orders.Add(trading.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side,
 			Price: w.price, Amount: w.amount,

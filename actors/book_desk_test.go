@@ -57,7 +57,7 @@ func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
 	live.Store(&limits)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	d.b = newBook(p, d.s, &bookShares{limits: &live, ids: new(counters),
-		fees: &fees{dir: accounts}, out: d, clock: &clockAlarm{log: quiet},
+		dir: accounts, out: d, clock: &clockAlarm{log: quiet},
 		journal: newJournal(nil, "", 0, 1<<20, nil, quiet, new(metrics.Engine),
 			nil)})
 	t.Cleanup(d.rest)
@@ -73,7 +73,7 @@ func (d *desk) found(accounts *directory.Directory) {
 	deposit := uint64(0)
 	for id := uint32(ann); id <= cid; id++ {
 		name := string(rune('a' + id - ann))
-		accounts.AddAccount(&directory.Account{ID: id, Name: name})
+		accounts.Update(&state.Account{ID: id, Name: name})
 		records = append(records, event.Record{Kind: event.KindAccount,
 			Account: event.Account{ID: id, Name: name}})
 		for currency := uint16(1); currency <= 2; currency++ {
@@ -194,7 +194,7 @@ type saying func(*SpecialRequest)
 
 func (d *desk) command(kind event.Kind, account uint32) *Command {
 	c := newCommand(kind)
-	c.timeUs, c.account, c.pair = d.nowUs, d.b.fees.dir.Account(account), d.b.pair
+	c.timeUs, c.account, c.pair = d.nowUs, d.b.dir.Account(account), d.b.pair
 	return c
 }
 

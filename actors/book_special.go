@@ -111,7 +111,7 @@ func (b *book) enter(r *event.Record, x entering) {
 	} else if r.Kind == event.KindAmended && !keepsMode(r, x.triggered) && !prevented(i) {
 		i.SelfTrade = trading.SelfTradeNone
 	}
-	b.fees.charge(b.pair, x.account, o)
+	charge(b.dir, b.pair, x.account, o)
 	if o.Rests() {
 		b.rest(r, x)
 	}

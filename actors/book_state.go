@@ -49,7 +49,7 @@ type book struct {
 type bookShares struct {
 	limits  *atomic.Pointer[Limits]
 	ids     *counters
-	fees    *fees
+	dir     *directory.Directory
 	journal *journal
 	clock   *clockAlarm
 	out     bookOut

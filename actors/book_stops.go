@@ -105,7 +105,7 @@ func (b *book) execute(u *unit) (fills int) {
 		}
 	}
 	if ok {
-		b.enter(r, entering{account: b.fees.dir.Account(o.Account), placedUs: o.TimeUs,
+		b.enter(r, entering{account: b.dir.Account(o.Account), placedUs: o.TimeUs,
 			triggered: true})
 	} else {
 		cancelRest(r, trading.CancelledPostOnly)

@@ -11,6 +11,8 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
+	"exchange/actors/seal"
+	"exchange/core/state"
 )
 
 // A Public is what an exchange shows to everybody: its pairs, the reads that need no key, and the
@@ -23,6 +25,11 @@ type Public struct {
 	live func() *Limits     // nil: those of the options
 	root *actor.RootContext // of its channels
 	side *committed.Side
+	// nil: there are no clients with keys; see fill. The next three are for it.
+	dir       *directory.Directory
+	sealer    *seal.Sealer           // nil: this is an observer, which opens no keys
+	keyEnds   func(k *directory.Key) // is told a key that has ended; nil: nobody is
+	maintains func(s *state.State)   // follows a maintenance that begins, changes or ends
 	// over reports that the channels have ended, while the fold of their node goes on. nil: the
 	// fold ends with them.
 	over func() bool

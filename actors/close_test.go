@@ -177,6 +177,38 @@ func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
 	})
 }
 
+// Commands that have waited together are decided together, but for those about one account.
+func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
+	onEachStore(t, func(t *testing.T, fresh places) {
+		g := emptied(t, fresh)
+		g.hold()
+		other := g.begin(asOperator(func() (Admin, error) {
+			return g.e.CreateAccount("test", "cid", "")
+		}))
+		eventually(t, "the first is at the store", g.held)
+		deposit, end := g.begin(g.crediting("one")), g.begin(g.ending("bob"))
+		more := g.begin(asOperator(func() (Admin, error) {
+			return g.e.CreateAccount("test", "dan", "")
+		}))
+		eventually(t, "the others wait",
+			func() bool { return g.e.registry.UserMessageCount() == 3 })
+		silent(t, "a deposit", deposit)
+		g.letGo()
+		isTold(t, "the first", <-other, accepted)
+		isTold(t, "another account", <-more, accepted)
+		switch a, b := <-deposit, <-end; {
+		case a == accepted && strings.Contains(b, "account bob has a balance of 1 BTC"):
+		case b == accepted && strings.Contains(a, "account bob is closed"):
+		default:
+			t.Errorf("the deposit: %s; the end: %s", a, b)
+		}
+		if id := must[Admin](t)(g.e.CreateAccount("test", "eve", "")).AccountID; id != 5 {
+			t.Errorf("account %d", id)
+		}
+		g.end()
+	})
+}
+
 func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		for currency, amount := range map[uint16]money.Amount{1: 10 * coin, 2: 1000 * coin} {

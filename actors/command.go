@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
 	"exchange/core/event"
@@ -101,12 +102,13 @@ type Admin struct {
 	amount      money.Amount
 	Reference   string
 
-	Pair    string          // name
-	On      bool            // halted, frozen, in maintenance
-	Message string          // of maintenance; why a mail was given up; a note
-	Cancels bool            // clients may cancel in the maintenance
-	fees    *state.FeeRates // nil: the pair's
-	mail    uint64          // id
+	Pair    string            // name
+	On      bool              // halted, frozen, in maintenance
+	Message string            // of maintenance; why a mail was given up; a note
+	Cancels bool              // clients may cancel in the maintenance
+	fees    *state.FeeRates   // nil: the pair's
+	mail    uint64            // id
+	known   *committed.Lookup // of Reference
 	// HeldUs is until when no money is withdrawn, once the address is changed.
 	HeldUs int64
 	Before string // the address before that

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"exchange/actors/committed"
-	"exchange/actors/mailbox"
 	"exchange/core/event"
 )
 
@@ -25,7 +24,7 @@ func (g *gated) comparing(part func(c *comparison) error) (*comparison, <-chan e
 }
 
 // queue returns the mailbox of an actor that there is once.
-func (g *gated) queue(name string) *mailbox.Mailbox {
+func (g *gated) queue(name string) interface{ UserMessageCount() int } {
 	i := slices.IndexFunc(g.e.queues, func(q queue) bool { return q.name == name })
 	return g.e.queues[i].mailbox
 }
@@ -238,32 +237,6 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 		if _, again = c.someWallets([]*visit{{account: g.key.Account}}); len(again) > 0 {
 			t.Error("a wallet at rest is visited again")
 		}
-		g.none(c)
-	})
-}
-
-// A new key may read as soon as it is durable, and the fold may come to it later.
-func TestAKeyThatTheFoldDoesNotKnowYetIsNoDifference(t *testing.T) {
-	onGated(t, nil, func(t *testing.T, g *gated) {
-		c := g.comparison()
-		read := make(chan string, 1)
-		unblock := g.blocked() // in its turn, as a comparison
-		must[Admin](t)(g.e.CreateKey("test", g.key.Account.Name, "key-new", "secret",
-			event.AllPermissions, nil))
-		key := g.e.Key([]byte("key-new"))
-		go func() { read <- outcome(g.asking(new(committed.Wallet), key, 1)) }()
-		eventually(t, "the wallet has taken the nonce", func() (taken bool) {
-			g.e.probeWallet(g.key.Account, func(w *wallet) {
-				taken = slices.ContainsFunc(w.nonces,
-					func(n keyNonce) bool { return n.key == key.Number })
-			})
-			return taken
-		})
-		g.e.probeWallet(g.key.Account, func(w *wallet) {
-			c.wallet(w, &visit{account: g.key.Account}, false)
-		})
-		unblock()
-		isTold(t, "read", <-read, accepted)
 		g.none(c)
 	})
 }

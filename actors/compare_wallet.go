@@ -182,12 +182,9 @@ func (w *wallet) countOpen(a *state.Account, pairs int) map[uint16]ordersInBook 
 }
 
 // nonces compares what the account's keys have used. While reads go on, a wallet may have taken
-// nonces, and of new keys, that the committed side has yet to hear of.
+// nonces that the committed side has yet to hear of.
 func (c *comparison) nonces(w *wallet, a *state.Account) error {
 	for _, n := range w.nonces {
-		if !c.still && int(n.key) > len(c.committed.State().Keys()) {
-			continue
-		}
 		if want := c.committed.Nonce(n.key); n.taken != want && (c.still || n.taken < want) {
 			return walletDiffers(a, "has taken nonce %d of key number %d, committed is %d", n.taken,
 				n.key, want)

@@ -1,5 +1,5 @@
-// Package actors is the engine of the exchange: wallets, books and the registry as protoactor
-// actors, the journal that makes their decisions durable, and recovery.
+// Package actors is the engine of the exchange: wallets and books as protoactor actors, the
+// registry, the journal that makes their decisions durable, and recovery.
 //
 // The life of an engine:
 //
@@ -51,11 +51,12 @@
 //	book_stops.go           triggered orders, and how a book goes on without a command
 //	book_expiry.go          orders that expire
 //	fees.go                 the cost of trades
-//	registry.go             operators' commands about accounts, keys, deposits
-//	registry_state.go       what the registry has
-//	keyring.go              the secrets of API keys, opened
-//	registry_close.go       the ends of accounts; wallet_close.go what the wallet says to them
+//	registry.go             operators' commands, decided on the fold in rounds
+//	registry_accounts.go    accounts, keys, deposits
 //	registry_settings.go    halts, freezes, fees, maintenance
+//	wallet_close.go         what a wallet says to the end of its account
+//	names.go                the directory, filled from the fold
+//	keyring.go              the secrets of API keys, opened
 //	reconfigure.go          other limits and rules of pairs, while the engine runs
 //	email.go                the form of an account's address
 //	entry.go                one record on its way into the journal

@@ -10,7 +10,6 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
-	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
@@ -25,10 +24,7 @@ type Engine struct {
 	log    *slog.Logger
 	system *actor.ActorSystem
 	root   *actor.RootContext
-	dir    *directory.Directory
 	ids    counters
-	fees   *fees
-	sealer *seal.Sealer
 	meter  *metrics.Engine
 
 	history event.HistoryID // of all codes and mails
@@ -41,7 +37,7 @@ type Engine struct {
 	folding
 	node     *Node   // whose reign this is; nil: the store is this engine's alone
 	mailer   *mailer // nil: mails stay in the outbox
-	registry *actor.PID
+	registry *registry
 	host     *mailbox.Host  // of all actors that are fail-stop
 	settler  ledger.Settler // the journal's writer's
 
@@ -93,14 +89,14 @@ func (e *Engine) lag() (records uint64, rows int64) {
 	return behind(c.Released(), min(c.Folded(), c.Imaged())), c.Unsaved()
 }
 
-// These make the engine a walletOut and a registryOut.
+// These make the engine a walletOut.
 func (e *Engine) toBook(c *Command) {
 	e.root.Send(e.Numbered(c.record.Pair).Book, c)
 }
 
 func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
-func (e *Engine) refuseEnd(c *Command)                { e.root.Send(e.registry, &refusedEnd{c}) }
+func (e *Engine) refuseEnd(c *Command)                { e.registry.done(c) }
 func (e *Engine) limits() *Limits                     { return e.live.Load() }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
 func (e *Engine) reads(format uint8) bool             { return e.node.reads(format) }
@@ -111,9 +107,21 @@ func (e *Engine) maintenanceEnds(timeUs int64) {
 	e.switches.wait(timeUs, e.opts.Timing.SwitchGrace.Microseconds())
 }
 
-func (e *Engine) lookUp(l *lookup) {
-	l.By = outside{e}
-	e.committed.Send(l)
+// maintains follows a maintenance that begins, changes or ends, before that is answered.
+func (e *Engine) maintains(s *state.State) {
+	m := s.Maintenance()
+	if !m.On {
+		e.maintenanceEnds(s.Maintained())
+	}
+	e.settleMaintenance(&m)
+}
+
+// keyEnds tells the wallet of a key that has ended, if it has begun: otherwise it begins with a
+// state that has the end.
+func (e *Engine) keyEnds(k *directory.Key) {
+	if wallet := k.Account.Wallet(); wallet != nil {
+		e.root.Send(wallet, &keyEnded{k.Number})
+	}
 }
 
 func (e *Engine) widenCancelAll() bool {
@@ -159,7 +167,7 @@ func (e *Engine) Ready() error {
 // A queue is a mailbox whose messages Stats counts.
 type queue struct {
 	name    string // several may share one
-	mailbox *mailbox.Mailbox
+	mailbox interface{ UserMessageCount() int }
 }
 
 // behind returns ahead - at, or 0 where the fold is ahead for a moment: it gets a batch before the

@@ -1,22 +1,12 @@
 package actors
 
 import (
-	"sync/atomic"
-
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
 )
-
-// fees has the cost of a trade for its two sides. Books ask it; the registry and the start change
-// it.
-type fees struct {
-	dir     *directory.Directory
-	account atomic.Uint32 // id of FeeAccount; 0: there is no such account, and no fees
-	own     atomic.Bool   // some account has rates of its own
-}
 
 // rates returns the rates of an account in a pair with usual ones.
 func rates(p *directory.Pair, usual state.FeeRates, a *directory.Account) state.FeeRates {
@@ -29,12 +19,12 @@ func rates(p *directory.Pair, usual state.FeeRates, a *directory.Account) state.
 // charge writes the fees of an order's trades into its record. Each side pays in the currency that
 // it receives, rounded up. All trades of an order have the same usual rates, and records have fees
 // and no rates: so what comes of a record does not depend on the configuration.
-func (f *fees) charge(p *directory.Pair, taker *directory.Account, o *event.Order) {
+func charge(d *directory.Directory, p *directory.Pair, taker *directory.Account, o *event.Order) {
 	if len(o.Trades) == 0 {
 		return
 	}
 	usual := p.Rules().Fees
-	if usual == (state.FeeRates{}) && !f.own.Load() {
+	if usual == (state.FeeRates{}) && !d.OwnFees() {
 		return
 	}
 	takerRate := rates(p, usual, taker).Taker
@@ -46,17 +36,18 @@ func (f *fees) charge(p *directory.Pair, taker *directory.Account, o *event.Orde
 			base, quote = quote, base
 		}
 		t.TakerFee = takerRate.FeeRoundedUp(base)
-		t.MakerFee = f.makerRate(p, usual, t.MakerAccount).FeeRoundedUp(quote)
+		t.MakerFee = makerRate(d, p, usual, t.MakerAccount).FeeRoundedUp(quote)
 		any = any || !t.TakerFee.IsZero() || !t.MakerFee.IsZero()
 	}
 	if any {
-		o.FeeAccount = f.account.Load()
+		o.FeeAccount = d.FeeAccount()
 	}
 }
 
-func (f *fees) makerRate(p *directory.Pair, usual state.FeeRates, account uint32) money.Rate {
-	if !f.own.Load() {
+func makerRate(d *directory.Directory, p *directory.Pair, usual state.FeeRates,
+	account uint32) money.Rate {
+	if !d.OwnFees() {
 		return usual.Maker
 	}
-	return rates(p, usual, f.dir.Account(account)).Maker
+	return rates(p, usual, d.Account(account)).Maker
 }

@@ -115,7 +115,7 @@ func TestAHoldGoesByTheClockOfNow(t *testing.T) {
 		c.admin, c.operator = Admin{Account: "bob"}, "test"
 		succeeds(t, b.e.admitOperator(c))
 		c.timeUs += (30 * 24 * time.Hour).Microseconds()
-		b.e.root.Send(b.e.registry, c)
+		b.e.registry.enter(c)
 		if _, err := b.e.outcome(c); err != nil || c.adminErr != nil {
 			t.Fatal(err, c.adminErr)
 		}

@@ -522,6 +522,15 @@ func (o nodeOutside) Tell(channel *actor.PID, message any) {
 	}
 }
 
+// Applied implements committed.Outside.
+func (o nodeOutside) Applied(r *event.Record) {
+	for _, p := range [...]*Public{o.attended, o.crowned} {
+		if p != nil && p.dir != nil {
+			p.applied(r)
+		}
+	}
+}
+
 // Mailed implements committed.Outside.
 func (o nodeOutside) Mailed() {
 	if e := o.reign.Load(); e != nil {

@@ -33,7 +33,7 @@ func (e *Engine) toRegistry(kind event.Kind, operator string, a Admin) func() (A
 		err = e.turnAway(err)
 		return func() (Admin, error) { return a, err }
 	}
-	e.root.Send(e.registry, c)
+	e.registry.enter(c)
 	return func() (Admin, error) {
 		if _, err := e.outcome(c); err != nil {
 			return a, err
@@ -106,11 +106,11 @@ func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (A
 
 // openFeeAccount opens the account that fees go to, unless it is there.
 func (e *Engine) openFeeAccount(operator string) error {
-	if e.fees.account.Load() != 0 {
+	if e.dir.FeeAccount() != 0 {
 		return nil
 	}
 	if _, err := e.CreateAccount(operator, directory.FeeAccount,
-		""); err != nil && e.fees.account.Load() == 0 {
+		""); err != nil && e.dir.FeeAccount() == 0 {
 		return err
 	}
 	return nil
@@ -160,7 +160,7 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	}
 	if err == nil {
 		a, err = e.askRegistry(event.KindMaintenance, operator, a)
-		// the record may still be made, and then the registry settles it
+		// the record may still be made, and then the fold settles it
 		if errors.Is(err, committed.ErrTimeout) {
 			return a, err
 		}

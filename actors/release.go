@@ -26,7 +26,7 @@ func (e *Engine) release(b *batch) {
 		case c.partOf != nil:
 			e.toWallet(c.account, &releasedCancel{c})
 		case c.account == nil:
-			e.root.Send(e.registry, &releasedCommand{c})
+			e.registry.done(c)
 		default:
 			e.finish(c, c.outcome)
 		}

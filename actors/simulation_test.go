@@ -303,7 +303,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 	}
 	s.slow = ""
 	if r.IntN(3) == 0 {
-		s.slow = pick(r, []string{"committed", "registry", "writer", "wallet", "book", "append",
+		s.slow = pick(r, []string{"committed", "writer", "wallet", "book", "append",
 			"sync", "head", "answered", "apply", "waiter", "projector", "client", "snapshot",
 			"check", "beat", "acquire", "client order", "filler"})
 	}

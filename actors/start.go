@@ -15,6 +15,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/seal"
+	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
 )
@@ -93,19 +94,18 @@ func init() { cmap.SHARD_COUNT = 1 }
 
 // newEngine makes an engine without actors.
 func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
-	e := &Engine{opts: *o, log: o.Log, own: own, sealer: sealer, node: r.node,
-		history: r.committed.State().History(), dir: directory.New(), meter: r.meter,
+	e := &Engine{opts: *o, log: o.Log, own: own, node: r.node,
+		history: r.committed.State().History(), meter: r.meter,
 		projected: r.committed.Watermark()}
 	limits := e.opts.Limits
 	e.live.Store(&limits)
 	e.begin(o.Scheduler, &e.opts.Timing)
 	e.prepare(&e.opts, &e.live, &e.lifetime, own)
-	e.fees = &fees{dir: e.dir}
 	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
 	e.system = newSystem()
 	e.root = e.system.Root
 	e.Public = &Public{opts: &e.opts, live: e.limits, root: e.root, side: r.committed,
-		fires: e.firesAt}
+		fires: e.firesAt, sealer: sealer, keyEnds: e.keyEnds, maintains: e.maintains}
 	if e.node != nil {
 		e.over = func() bool { return e.Err() != nil }
 	}
@@ -146,23 +146,17 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if ended := s.Maintained(); ended != 0 {
 		e.maintenanceEnds(ended)
 	}
-	g := newRegistry(s, registryTools{limits: &e.live, dir: e.dir, catalogue: e.Catalogue,
-		fees: e.fees, sealer: e.sealer, material: e.opts.KeyMaterial, journal: e.journal, out: e,
-		index: committed.NewIndex(e.opts.Store, e.opts.Timing.Request/2, e.log, e.meter,
-			outside{e})})
+	if err := e.fill(r.keys); err != nil { // it opens those that the start has sealed anew
+		return err
+	}
 	if err := e.spawnBooks(s); err != nil {
 		return err
 	}
-	if err := e.openAccounts(g, s, r.keys); err != nil {
+	if err := e.openAccounts(s); err != nil {
 		return err
 	}
-	registries := e.spawner(16)
-	pid, err := registries.Spawn("registry", g)
-	if err != nil {
-		return err
-	}
-	e.registry = pid
-	e.queues = append(e.queues, queue{"registry", registries.Newest()})
+	e.registry = newRegistry(e)
+	e.queues = append(e.queues, queue{"registry", e.registry})
 	if e.node == nil {
 		if err := e.folding.spawn(e.root, e.host, e.opts.atOnce); err != nil {
 			return err
@@ -202,7 +196,7 @@ func (e *Engine) connect(r *recovered) {
 
 // spawnBooks starts the book of each configured pair.
 func (e *Engine) spawnBooks(s *state.State) (err error) {
-	shared := &bookShares{limits: &e.live, ids: &e.ids, fees: e.fees, journal: e.journal,
+	shared := &bookShares{limits: &e.live, ids: &e.ids, dir: e.dir, journal: e.journal,
 		clock: &clockAlarm{log: e.log}, out: e}
 	e.books = make([]*book, len(s.Pairs()))
 	pairs := e.Pairs()
@@ -224,27 +218,20 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	return nil
 }
 
-// openAccounts lets others find all accounts and their keys, and notes when switches are due. It
-// starts the wallets that would take long to make on the fold's turn.
-func (e *Engine) openAccounts(g *registry, s *state.State, keys *keyring) error {
-	accounts, long := make([]*directory.Account, len(s.Accounts())), []*directory.Account(nil)
-	for i, a := range s.Accounts() {
-		accounts[i] = g.recoverAccount(a)
-		e.dir.AddAccount(accounts[i])
+// openAccounts notes when switches are due, and starts the wallets that would take long to make on
+// the fold's turn.
+func (e *Engine) openAccounts(s *state.State) error {
+	var long []*directory.Account
+	for _, a := range s.Accounts() {
+		account := e.dir.Account(a.ID)
 		for list := a.Switches(); len(list) > 0; list = list[1:] {
-			e.switchDue(accounts[i], switchOf(&list[0]), list[0].DueUs)
+			e.switchDue(account, switchOf(&list[0]), list[0].DueUs)
 		}
 		if a.Open.Len() > openAtOnce {
-			long = append(long, accounts[i])
+			long = append(long, account)
 		}
 	}
-	if err := e.beginWallets(long); err != nil {
-		return err
-	}
-	if err := keys.openAll(s); err != nil { // those that the start has sealed anew
-		return err
-	}
-	return g.recoverKeys(s.Keys(), keys.opened, accounts)
+	return e.beginWallets(long)
 }
 
 // spawner makes the spawner of one kind of fail-stop actors; room is that of a mailbox.
@@ -259,7 +246,7 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
-			*releasedCommand, *refusedEnd, *lookup, *keyEnded, forgetClosed, *unit, bookGoesOn:
+			*keyEnded, forgetClosed, *unit, bookGoesOn:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
@@ -292,8 +279,8 @@ type outside struct{ *Engine }
 // Recycle implements committed.Outside.
 func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
 
-// Found implements committed.Outside.
-func (o outside) Found(l committed.Looker) { o.root.Send(o.registry, l) }
+// Applied implements committed.Outside.
+func (o outside) Applied(r *event.Record) { o.applied(r) }
 
 // Mailed implements committed.Outside.
 func (o outside) Mailed() {

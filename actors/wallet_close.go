@@ -6,6 +6,7 @@ import "fmt"
 // journal must have no order, no withdrawal and no money of the account behind the record.
 func (w *wallet) close(c *Command) {
 	if left := w.left(); left != "" {
+		c.outcome = Refused
 		c.adminErr = refusef("account %s has %s, so it is not closed", w.account.Name, left)
 		w.out.refuseEnd(c)
 		return

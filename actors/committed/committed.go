@@ -70,7 +70,6 @@ type Side struct {
 	feeds   []*feed // by pair-1
 	touched []*feed // whose watchers are to be told when the batch ends
 	status  statusFeed
-	names   func(r *event.Record) // see WatchNames; nil: nothing
 	ends    endFeed
 	own     ownFeeds
 
@@ -99,6 +98,7 @@ type Outside interface {
 	Recycle(data []byte)                  // gives a batch's buffer back to the journal
 	Tell(channel *actor.PID, message any) // tells a stream channel
 	Mailed()                              // says that there is something new in the outbox
+	Applied(r *event.Record)              // tells of a record that the state has now
 }
 
 // A probe looks at the committed side on its turn.
@@ -182,21 +182,6 @@ func (c *Side) Release(data []byte, next uint64) {
 // released later. It must be short.
 func (c *Side) LookBehind(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
 
-// WatchNames has names called behind each record that changes what a directory has: accounts, keys,
-// freezes, e-mail addresses, ends, halts, and maintenance. nil ends it. It is for the actor's turn,
-// on which names is called, too.
-func (c *Side) WatchNames(names func(r *event.Record)) { c.names = names }
-
-// noteNames tells of a record that changes what a directory has.
-func (c *Side) noteNames(r *event.Record) {
-	switch r.Kind {
-	case event.KindAccount, event.KindKey, event.KindParallelKey, event.KindKeyRevoked,
-		event.KindFreeze, event.KindToldFreeze, event.KindHalt, event.KindMaintenance,
-		event.KindEmail, event.KindAccountClosed:
-		c.names(r)
-	}
-}
-
 // Released returns the newest sequence that was released.
 func (c *Side) Released() uint64 { return c.released.Load() }
 
@@ -231,9 +216,6 @@ func (c *Side) Receive(ctx actor.Context) {
 		if m.err == nil {
 			c.imagedSeq = m.seq
 		}
-	case Looker:
-		m.lookup().answer(c)
-		m.lookup().By.Found(m)
 	case Tick:
 		c.forgetDepths(time.Now())
 		c.own.forget(time.Now())
@@ -307,8 +289,8 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.countOpen(r.Pair)
 		c.noteUpdate(r, effects)
 	}
-	if c.names != nil {
-		c.noteNames(r)
+	if c.out != nil {
+		c.out.Applied(r)
 	}
 	c.noteStatus(r)
 	c.noteEnd(r)

@@ -16,11 +16,15 @@ import (
 // Looks are bounded, in number and in time, and all come back.
 func TestLooksForReferencesAreBounded(t *testing.T) {
 	const n = 10 * referenceLooks
-	back := make(finder, n)
+	back := make(chan *Lookup, n)
+	ask := func(x *Index) {
+		l := new(Lookup)
+		x.Ask(l, func() { back <- l })
+	}
 	store := &lookedFor{gone: make(chan struct{})}
-	x := NewIndex(store, time.Hour, slog.New(slog.DiscardHandler), metrics.NewEngine(), back)
+	x := NewIndex(store, time.Hour, slog.New(slog.DiscardHandler), metrics.NewEngine())
 	for range n {
-		x.Ask(new(Lookup))
+		ask(x)
 	}
 	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLooks; {
 		if time.Now().After(end) {
@@ -30,7 +34,7 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	}
 	close(store.gone)
 	for range n {
-		if l := <-back; l.Err != nil || l.ID != 7 || !l.Asked {
+		if l := <-back; l.Err != nil || l.Deposit.ID != 7 {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -42,11 +46,11 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	store.gone = make(chan struct{})
 	x.patience = time.Millisecond
 	for range n {
-		x.Ask(new(Lookup))
+		ask(x)
 	}
 	for range n {
 		if l := <-back; !errors.Is(l.Err, ErrUnanswered) ||
-			!errors.Is(l.Err, context.DeadlineExceeded) || l.ID != 0 {
+			!errors.Is(l.Err, context.DeadlineExceeded) || l.Deposit.ID != 0 {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -56,11 +60,6 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 		t.Errorf("%d still ask, and %d stand in line", x.asking, x.line.Len())
 	}
 }
-
-// A finder takes lookups.
-type finder chan *Lookup
-
-func (f finder) Found(l Looker) { f <- l.lookup() }
 
 // lookedFor is a history that answers when gone is closed.
 type lookedFor struct {

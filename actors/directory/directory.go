@@ -2,7 +2,9 @@ package directory
 
 import (
 	"cmp"
+	"fmt"
 	"hash/maphash"
+	"maps"
 	"net/netip"
 	"regexp"
 	"sync"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
 )
@@ -116,14 +119,8 @@ func (a *Account) WalletBegins(seq uint64) { a.began.Store(seq) }
 // HasEmail reports whether the account has an e-mail address.
 func (a *Account) HasEmail() bool { return a.hasEmail.Load() }
 
-// SetEmail says that the account has an e-mail address, or had one from its beginning.
-func (a *Account) SetEmail(has bool) { a.hasEmail.Store(has) }
-
 // Frozen reports whether the account may do nothing at the moment.
 func (a *Account) Frozen() bool { return a.frozen.Load() }
-
-// Freeze says whether the account is frozen.
-func (a *Account) Freeze(frozen bool) { a.frozen.Store(frozen) }
 
 // Fees are the account's own rates by pair, nil if it has none. Read only.
 func (a *Account) Fees() map[uint16]state.FeeRates {
@@ -132,9 +129,6 @@ func (a *Account) Fees() map[uint16]state.FeeRates {
 	}
 	return nil
 }
-
-// SetFees takes the account's own rates, which must not change any more.
-func (a *Account) SetFees(own map[uint16]state.FeeRates) { a.fees.Store(&own) }
 
 // FeeAccount is the name of the ordinary account that fees are credited to.
 const FeeAccount = "fees"
@@ -158,11 +152,13 @@ type Key struct {
 // Revoked reports whether the key has ended.
 func (k *Key) Revoked() bool { return k.revoked.Load() || k.of != nil && k.of.Revoked() }
 
-// A Directory finds accounts and keys. Handlers and the journal's writer read it, the registry
-// actor writes it.
+// A Directory finds accounts and keys. Handlers, books and the journal's writer read it. The
+// committed side writes it, in its turns: what is in it is durable.
 type Directory struct {
 	seed   maphash.Seed
 	shards [64]keyShard
+	fees   atomic.Uint32 // id of FeeAccount; 0: there is no such account, and no fees
+	own    atomic.Bool   // some account has rates of its own, or had
 
 	mu       sync.RWMutex
 	accounts []*Account // by id-1; guarded by mu
@@ -194,12 +190,22 @@ func (d *Directory) Key(public []byte) *Key {
 	return s.keys[string(public)]
 }
 
-// AddKey makes a key known to handlers.
-func (d *Directory) AddKey(k *Key) {
-	s := d.shard([]byte(k.Public))
+// AddKey makes a key known to handlers. material is Key.Material.
+func (d *Directory) AddKey(k *event.Key, material any) error {
+	e := &Key{Number: k.Number, Public: k.Key, Account: d.Account(k.Account),
+		Permissions: k.Permissions, Parallel: int(k.Parallel), Material: material}
+	for _, a := range k.Allow {
+		p, err := netip.ParsePrefix(a)
+		if err != nil {
+			return fmt.Errorf("key %s of account %s: %w", k.Key, e.Account.Name, err)
+		}
+		e.Allow = append(e.Allow, p)
+	}
+	s := d.shard([]byte(k.Key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keys[k.Public] = k
+	s.keys[k.Key] = e
+	return nil
 }
 
 // RemoveKey ends a key.
@@ -211,30 +217,36 @@ func (d *Directory) RemoveKey(k *Key) {
 	delete(s.keys, k.Public)
 }
 
-// KeysOf returns the live keys of an account, in no order. It looks at all keys.
-func (d *Directory) KeysOf(a *Account) (list []*Key) {
-	for i := range d.shards {
-		s := &d.shards[i]
-		s.mu.RLock()
-		for _, k := range s.keys {
-			if k.Account == a {
-				list = append(list, k)
-			}
-		}
-		s.mu.RUnlock()
+// Update has the entry of an account say what the state says. An account without an entry has the
+// next id.
+func (d *Directory) Update(a *state.Account) {
+	entry, own := d.entry(a), a.Fees()
+	entry.hasEmail.Store(a.Email != "")
+	entry.frozen.Store(a.Frozen)
+	if len(own) > 0 || entry.Fees() != nil {
+		fees := maps.Clone(own) // the state changes its own
+		entry.fees.Store(&fees)
+		d.own.Store(true)
 	}
-	return list
 }
 
-// AddAccount adds the account with the next id.
-func (d *Directory) AddAccount(a *Account) {
+func (d *Directory) entry(a *state.Account) *Account {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if int(a.ID) != len(d.accounts)+1 {
-		panic("BUG: accounts are not added in the order of their ids")
+	if int(a.ID) == len(d.accounts)+1 {
+		d.accounts = append(d.accounts, &Account{ID: a.ID, Name: a.Name})
+		if a.Name == FeeAccount {
+			d.fees.Store(a.ID)
+		}
 	}
-	d.accounts = append(d.accounts, a)
+	return d.accounts[a.ID-1]
 }
+
+// FeeAccount returns the id of the account with that name, 0 if there is none.
+func (d *Directory) FeeAccount() uint32 { return d.fees.Load() }
+
+// OwnFees reports whether an account may have rates of its own.
+func (d *Directory) OwnFees() bool { return d.own.Load() }
 
 // Accounts returns how many accounts there are; their ids are 1 to that.
 func (d *Directory) Accounts() int {

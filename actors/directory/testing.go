@@ -6,3 +6,6 @@ func (d *Directory) Count() uint32 {
 	defer d.mu.RUnlock()
 	return uint32(len(d.accounts))
 }
+
+// Freeze says whether the account is frozen. It is for tests of the gateway.
+func (a *Account) Freeze(frozen bool) { a.frozen.Store(frozen) }

@@ -1,0 +1,95 @@
+package actors
+
+import (
+	"fmt"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/state"
+)
+
+// What clients with keys need is found in a directory, at a node that leads as at one that follows.
+// It is filled from the fold's state once, and from then on behind each record that changes it, in
+// the committed side's turns. So it has nothing that is not durable.
+
+// fill fills the directory from the fold's state. The keyring opens the secrets of keys.
+func (p *Public) fill(keys *keyring) error {
+	s := p.side.State()
+	opened := make([]openedKey, len(s.Keys()))
+	if p.sealer != nil {
+		if err := keys.openAll(s); err != nil {
+			return err
+		}
+		opened = keys.all()
+	}
+	p.dir = directory.New()
+	for _, a := range s.Accounts() {
+		p.dir.Update(a)
+	}
+	for i, k := range s.Keys() {
+		if k.Revoked {
+			continue
+		}
+		if err := p.dir.AddKey(&k.Key, opened[i].material); err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+	}
+	return nil
+}
+
+// applied takes in a record that the fold has just applied.
+func (p *Public) applied(r *event.Record) {
+	s := p.side.State()
+	switch r.Kind {
+	case event.KindAccount:
+		p.dir.Update(s.Account(r.Account.ID))
+	case event.KindFreeze, event.KindToldFreeze:
+		p.dir.Update(s.Account(r.Freeze.Account))
+	case event.KindEmail:
+		p.dir.Update(s.Account(r.Email.Account))
+	case event.KindFees:
+		p.dir.Update(s.Account(r.Fees.Account))
+	case event.KindAccountClosed:
+		a := s.Account(r.AccountClosed.Account)
+		p.dir.Update(a)
+		for _, number := range a.Keys {
+			p.dropKey(s.Keys()[number-1])
+		}
+	case event.KindKey, event.KindParallelKey:
+		if err := p.addKey(&r.Key); err != nil {
+			p.Log().Error("requests with a new key are refused at this node", "error", err)
+		}
+	case event.KindKeyRevoked:
+		p.dropKey(s.Keys()[r.KeyRevoked.Number-1])
+	case event.KindHalt:
+		if pair := p.Known(r.Pair); pair != nil {
+			pair.Halt(r.Halt.Halted)
+		}
+	case event.KindMaintenance:
+		p.maintains(s)
+	}
+}
+
+// addKey adds a key that was just made. An observer cannot open its secret.
+func (p *Public) addKey(k *event.Key) error {
+	if p.sealer == nil {
+		return p.dir.AddKey(k, nil)
+	}
+	secret, err := openSecret(k, p.dir.Account(k.Account).Name, p.sealer)
+	if err != nil {
+		return err
+	}
+	return p.dir.AddKey(k, p.opts.KeyMaterial(secret))
+}
+
+// dropKey ends a key, unless it has ended before.
+func (p *Public) dropKey(k *state.Key) {
+	entry := p.dir.Key([]byte(k.Key.Key))
+	if entry == nil {
+		return
+	}
+	p.dir.RemoveKey(entry)
+	if p.keyEnds != nil {
+		p.keyEnds(entry)
+	}
+}

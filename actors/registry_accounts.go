@@ -1,0 +1,223 @@
+package actors
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/core/state"
+)
+
+// MaxReference bounds a deposit's reference, in bytes.
+const MaxReference = 128
+
+var (
+	nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	keyForm  = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
+)
+
+// known returns an account that is not closed.
+func (g *registry) known(name string) (*state.Account, error) {
+	if a := g.committed.State().AccountByName(name); a != nil {
+		if a.ClosedUs() != 0 {
+			return nil, refusef("account %s is closed", name)
+		}
+		return a, nil
+	}
+	return nil, refusef("there is no account %.80q", name)
+}
+
+func (g *registry) account(c *Command) (submit bool, err error) {
+	a, s := &c.admin, g.committed.State()
+	n := len(s.Accounts()) + g.accounts
+	switch {
+	case !nameForm.MatchString(a.Account):
+		return false,
+			refusef(
+				"account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a "+
+					"letter or a digit", a.Account)
+	case a.Email != "" && !isEmail(a.Email):
+		return false, refusef("%.80q is not an e-mail address", a.Email)
+	case s.AccountByName(a.Account) != nil:
+		return false, refusef("account %s exists already", a.Account)
+	case n >= g.limits().Accounts:
+		return false, limitf("there are %d accounts, no more are allowed", n)
+	}
+	g.accounts++
+	a.AccountID = uint32(n + 1)
+	c.record.Account = event.Account{ID: a.AccountID, Name: a.Account, Email: a.Email}
+	return true, nil
+}
+
+func (g *registry) key(c *Command) (submit bool, err error) {
+	a, s := &c.admin, g.committed.State()
+	account, err := g.known(a.Account)
+	if err != nil {
+		return false, err
+	}
+	live := 0
+	for _, number := range account.Keys {
+		if !s.Keys()[number-1].Revoked {
+			live++
+		}
+	}
+	switch {
+	case !keyForm.MatchString(a.Key):
+		return false, refusef("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
+	case s.KeyByName(a.Key) != nil:
+		return false, refusef("key %s exists already", a.Key)
+	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
+		return false,
+			refusef("a key needs at least one of the permissions read, trade and withdraw")
+	case live >= g.limits().KeysPerAccount:
+		return false, limitf("account %s has %d keys, no more are allowed: revoke one",
+			account.Name, live)
+	case c.kind == event.KindParallelKey && (a.Parallel < 1 || a.Parallel > event.MaxParallel):
+		return false, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
+	case len(a.Allow) > 100:
+		return false, refusef("at most 100 address prefixes for a key")
+	}
+	for i, prefix := range a.Allow {
+		p, err := parsePrefix(prefix)
+		switch {
+		case err != nil:
+			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
+				prefix)
+		// a slip would let the key work from far more addresses than the operator meant
+		case p != p.Masked():
+			return false,
+				refusef("%.80q has bits behind its prefix: write %s, or %s for the one address",
+					prefix, p.Masked(), p.Addr())
+		}
+		a.Allow[i] = p.String()
+	}
+	g.keys++
+	k := &c.record.Key
+	*k = event.Key{Number: uint32(len(s.Keys()) + g.keys), Account: account.ID, Key: a.Key,
+		Permissions: a.Permissions, Allow: a.Allow, Parallel: uint16(a.Parallel),
+		SealedBy: g.sealer.ID()}
+	k.Sealed = g.sealer.Seal([]byte(a.Secret), k.Bound())
+	return true, nil
+}
+
+// parsePrefix reads a CIDR prefix or a single address.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if p.Addr().Is4In6() { // such as ::ffff:10.0.0.0/104: addresses are compared as plain IPv4
+		if p.Bits() < 96 {
+			return p, fmt.Errorf("a prefix over IPv4 and IPv6")
+		}
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p, err
+}
+
+func (g *registry) revoke(c *Command) (submit bool, err error) {
+	s := g.committed.State()
+	k := s.KeyByName(c.admin.Key)
+	if k == nil {
+		return false, refusef("there is no key %.80q", c.admin.Key)
+	}
+	c.admin.Account = s.Account(k.Account).Name
+	if k.Revoked {
+		return false, refusef("key %s is revoked already", c.admin.Key)
+	}
+	c.record.KeyRevoked = event.KeyRevoked{Number: k.Number}
+	return true, nil
+}
+
+// depositable checks a deposit, but for its reference, and for the end of its account.
+func (g *registry) depositable(a *Admin) error {
+	switch {
+	case g.committed.State().AccountByName(a.Account) == nil:
+		return refusef("there is no account %.80q", a.Account)
+	case g.CurrencyNumber(a.Currency) == 0:
+		return refusef("%s", g.NoCurrency(a.Currency))
+	case a.amount <= 0:
+		return refusef("the amount of a deposit is above 0")
+	case a.Reference == "" || len(a.Reference) > MaxReference:
+		return refusef("a reference has 1 to %d bytes", MaxReference)
+	}
+	return nil
+}
+
+// deposit decides on a deposit whose reference was looked for.
+func (g *registry) deposit(c *Command) (submit bool, err error) {
+	a, s := &c.admin, g.committed.State()
+	if a.known.Err != nil {
+		return false, a.known.Err
+	}
+	account, currency := s.AccountByName(a.Account), g.CurrencyNumber(a.Currency)
+	a.AccountID = account.ID
+	if d := &a.known.Deposit; d.ID != 0 {
+		if d.Account != account.ID || d.Currency != currency || d.Amount != a.amount {
+			return false,
+				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
+					a.Reference, d.ID, d.Amount, g.CurrencyCode(d.Currency),
+					s.Account(d.Account).Name)
+		}
+		a.Deposit, a.Repeated = d.ID, true
+		return false, nil
+	}
+	if _, err := g.known(a.Account); err != nil { // it is closed
+		return false, err
+	}
+	more := g.deposited[currency].Add(a.amount.Balance())
+	if total := s.Currencies()[currency-1].Deposited.Add(more); total.Cmp(money.MaxSupply) >= 0 {
+		return false,
+			limitf("with this deposit there would be %v %s: the most that can be held is %v", total,
+				a.Currency, money.MaxSupply)
+	}
+	g.deposited[currency] = more
+	g.deposits++
+	_, _, newest := s.LastIDs()
+	a.Deposit = newest + g.deposits
+	c.record.Deposit = event.Deposit{ID: a.Deposit, Account: account.ID, Currency: currency,
+		Amount: a.amount, Reference: a.Reference}
+	return true, nil
+}
+
+// email decides on another e-mail address of an account, but for what its wallet has.
+func (g *registry) email(c *Command) (submit bool, err error) {
+	a := &c.admin
+	account, err := g.known(a.Account)
+	switch {
+	case err != nil:
+		return false, err
+	case !isEmail(a.Email):
+		return false, refusef("email: %.80q is not an e-mail address", a.Email)
+	}
+	a.AccountID, a.Before = account.ID, account.Email
+	if a.Repeated = account.Email == a.Email; a.Repeated {
+		a.HeldUs = account.HeldUs() // as it was: no other hold begins
+		return false, nil
+	}
+	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet ends the hold
+	return true, nil
+}
+
+// closeAccount decides on the end of an account, but for what its wallet has: that has the last
+// word, because it knows the account's money and orders.
+func (g *registry) closeAccount(c *Command) (submit bool, err error) {
+	account := g.committed.State().AccountByName(c.admin.Account)
+	if account == nil {
+		return false, refusef("there is no account %.80q", c.admin.Account)
+	}
+	c.admin.AccountID = account.ID
+	switch {
+	case account.ClosedUs() != 0:
+		c.admin.Repeated = true
+		return false, nil
+	case account.Name == directory.FeeAccount:
+		return false, refusef("account %s gets the fees of all trades, so it is not closed",
+			directory.FeeAccount)
+	}
+	c.record.AccountClosed = event.AccountClosed{Account: account.ID}
+	return true, nil
+}
