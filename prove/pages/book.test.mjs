@@ -1,7 +1,7 @@
 // The local book against random histories, with the simplest book there can be as reference.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Book, crc32 } from "../../web/js/book.js";
+import { Book, crc32, furthest } from "../../web/js/book.js";
 import { parse, plain } from "../../web/js/decimal.js";
 import { random } from "./helpers/random.mjs";
 
@@ -111,4 +111,24 @@ test("the best prices alone are a book, until a whole one comes", () => {
 		sell: [{ price: "4", amount: "1" }], buy: [] });
 	assert(!book.isShort);
 	assert.deepEqual([book.sides.sell.length, book.sides.buy.length], [1, 0]);
+});
+
+test("a price protection is rounded towards its reference, and ends what an order takes", () => {
+	const of = (side, from, share, tick) =>
+		plain(furthest(side, parse(from), parse(share), parse(tick)));
+	assert.deepEqual([of("buy", "64000", "0.05", "0.01"), of("buy", "64000", "0.05", "1000"),
+		of("buy", "64000", "0.001", "1000"), of("sell", "64000", "0.05", "0.01"),
+		of("sell", "64000", "0.05", "1000"), of("sell", "64000", "0.001", "1000"),
+		of("sell", "64000", "1", "0.01")],
+	["67200", "67000", "64000", "60800", "61000", "64000", "0.01"]);
+	const book = new Book();
+	book.apply({ snapshot: true, update_id: 1, prev_update_id: null, buy: [],
+		sell: [{ price: "100", amount: "1" }, { price: "110", amount: "1" }] });
+	const take = (amount, limit) => {
+		const { amount: got, isCut, isWhole } = book.take("sell",
+			{ amount: parse(amount), limit: parse(limit) });
+		return [plain(got), isCut, isWhole];
+	};
+	assert.deepEqual([take("2", "105"), take("1", "105"), take("2", "110"), take("3", "110")],
+		[["1", true, false], ["1", false, false], ["2", false, true], ["2", false, true]]);
 });

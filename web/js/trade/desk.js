@@ -1,14 +1,20 @@
-// The account on the terminal: its log-in, its events, and the panels that show it. The page loads
-// this when an account is asked for.
-import { parse } from "../decimal.js";
+// The account on the terminal: its log-in, its events, and what shows it: open orders, trades and
+// balances; what has become of orders, as toasts, a mark in the title, a sound, by the system; and
+// questions before what could be a slip. The page loads this when an account is asked for. It is
+// one file because it packs better so.
+import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { Live } from "../account.js";
+import { AGAIN } from "../api.js";
+import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
+import { decimal, exactly, moment, pairOf, percent, shortest, time } from "../format.js";
+import { inFrame, Roving } from "../frame.js";
+import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Sender } from "../sender.js";
 import { Session } from "../session.js";
+import { chosen, open, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
+import { doneOf, fillOf, isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { Amend, Form } from "./form.js";
-import { openAccount, openLogin, wordsOf } from "../login.js";
-import { Notices, Own } from "./own.js";
-import { singleKey } from "../settings.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /**
@@ -155,4 +161,624 @@ export class Desk {
 		}
 		this.terminal.ladder.mark(own);
 	}
+}
+
+/** @typedef {import("../account.js").Order} Order */
+
+const PAGE = 100;
+const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
+
+/** at shows a time of today as such, and an older one with its date. @param {number} seconds */
+const at = (seconds) => (Date.now() / 1000 - seconds < 43_200 ? time(seconds)
+	: moment(seconds, false));
+
+/**
+ * digitsOf returns how many decimals a column needs to show its numbers as they are.
+ * @param {string[]} column
+ */
+const digitsOf = (column) => Math.max(2, ...column.map((n) => n.split(".")[1]?.length ?? 0));
+
+/** headOf titles a table. @param {string[]} titles */
+const headOf = (titles) => html`<tr role="row">${titles.map((t) => (t
+	? html`<th role="columnheader">${t}</th>` : html`<td role="gridcell"></td>`))}</tr>`;
+
+/**
+ * cell is one of a row, with its title for a narrow page, where rows are no columns.
+ * @param {string} title
+ * @param {unknown} shown
+ * @param {string} [exact]
+ */
+const cell = (title, shown, exact) => html`<td role="gridcell" data-title=${title}
+	title=${exact ?? nothing}>${shown}</td>`;
+
+export class Own {
+	/** @type {(typeof TABS)[number]} */
+	#tab = "orders";
+	/** @type {Pair | undefined} */
+	#pair;
+	/** Ids of orders whose cancel is on its way. */
+	#cancelling = new Set();
+	/**
+	 * How far back trades were read, of a pair or ("") of all: the oldest id; 0: all of them.
+	 * @type {Map<string, number>}
+	 */
+	#read = new Map();
+	#trims = 0; // of the account's trades that are in it
+	#isReading = false;
+	#round = 0; // of reads: what was read before the account's trades began anew does not count
+	#most = PAGE; // rows that are shown
+	#words = "";
+
+	/** @param {HTMLElement} place @param {Desk} desk @param {Map<string, Pair>} pairs */
+	constructor(place, desk, pairs) {
+		this.place = place;
+		this.desk = desk;
+		this.pairs = pairs;
+		this.rows = new Roving(place, (row) => this.desk.amend.open(row.dataset.id ?? ""));
+	}
+
+	/** @param {Pair} pair */
+	show(pair) {
+		this.#pair = pair;
+		this.#begin();
+	}
+
+	/** load reads the newest trades anew. */
+	load() {
+		this.#read.clear();
+		this.#round++;
+		this.#older();
+	}
+
+	/** begin shows another list. */
+	#begin() {
+		if (!this.#read.has(this.#scope)) this.#older();
+		this.change();
+	}
+
+	/** The pair whose orders and trades are listed; "": all of them. */
+	get #scope() {
+		return chosen.onePair ? this.#pair?.name ?? "" : "";
+	}
+
+	/** @param {string} key @param {boolean} isShift caps lock makes a letter great, too */
+	key(key, isShift) {
+		if (key === "o") {
+			this.#choose("orders");
+			/** @type {HTMLElement | null} */ (this.place.querySelector("tr[data-id]"))?.focus();
+			return true;
+		}
+		if (key === "e") {
+			this.desk.amend.open(this.#focused());
+			return true;
+		}
+		if (key.toLowerCase() !== "c") return false;
+		if (isShift) this.#askCancelAll();
+		else this.#cancel(this.#focused());
+		return true;
+	}
+
+	/** focused returns the id of the order whose row has the focus; "": none has. */
+	#focused() {
+		return this.rows.row()?.dataset.id ?? "";
+	}
+
+	change = inFrame(() => this.#paint());
+
+	/** older reads older trades than those that are here. */
+	async #older() {
+		const { session, account } = this.desk, scope = this.#scope, round = this.#round;
+		const from = this.#read.get(scope);
+		if (!this.#pair || this.#isReading || from === 0) return;
+		if (session.state !== "in" || !session.may("read")) return;
+		this.#isReading = true;
+		try {
+			const list = await session.read(`/api/v1/exchanges/own/?limit=${PAGE}${
+				scope && `&pair=${scope}`}${from ? `&before=${from}` : ""}`);
+			if (round === this.#round) {
+				account.add(list);
+				this.#read.set(scope, list.length < PAGE ? 0 : Number(list.at(-1).id));
+			}
+		} catch {
+			setTimeout(() => this.#older(), AGAIN);
+		} finally {
+			this.#isReading = false;
+		}
+		if (round !== this.#round || scope !== this.#scope) this.#older();
+		this.change();
+	}
+
+	/** listed returns the trades that are listed, newest first: none is missing between them. */
+	#listed() {
+		const { trades } = this.desk.account, scope = this.#scope;
+		const from = this.#read.get(scope) ?? Infinity;
+		const all = scope ? [trades.get(scope) ?? new Map()] : [...trades.values()];
+		return all.flatMap((of) => [...of.values()]).filter((t) => Number(t.id) >= from)
+			.sort((a, b) => Number(b.id) - Number(a.id));
+	}
+
+	/** open returns the open orders that are listed, newest first. */
+	#open() {
+		const scope = this.#scope;
+		return [...this.desk.account.orders.values()].filter((o) => !scope || o.pair === scope)
+			.sort((a, b) => Number(b.id) - Number(a.id));
+	}
+
+	/** onTheirWay returns the orders on their way of which the account's events do not tell yet. */
+	#onTheirWay() {
+		const told = new Set([...this.desk.account.orders.values()].map((o) => o.client_order_id));
+		return this.desk.sender.mine().filter((p) => !told.has(p.id)).reverse();
+	}
+
+	/** say tells of something that concerns the tables. @param {string} words */
+	say(words) {
+		this.#words = words;
+		this.change();
+	}
+
+	/** @param {string} id */
+	async #cancel(id) {
+		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)
+			|| this.desk.whyNot(true)) return;
+		this.#cancelling.add(id);
+		this.change();
+		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id), [id]);
+		this.#cancelling.delete(id);
+		this.change();
+	}
+
+	/** toCancel returns the pair's open orders. */
+	#toCancel() {
+		return [...this.desk.account.orders.values()].filter((o) => o.pair === this.#pair?.name);
+	}
+
+	/** askCancelAll asks before all orders of the pair are cancelled. */
+	#askCancelAll() {
+		const pair = this.#pair, { session, account } = this.desk, all = this.#toCancel();
+		if (!pair || !session.may("trade") || this.desk.whyNot(true)) return;
+		const may = session.may("read"); // or the page does not know what is open
+		const name = pairOf(pair.name), title = text.cancelAll(name);
+		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
+		const dangers = () => [text.askCancelAll(name, all.length, all.filter(isWaiting).length,
+			may && account.isComplete)];
+		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
+			act: () => this.#cancelAll(pair) });
+	}
+
+	/** @param {Pair} pair */
+	async #cancelAll(pair) {
+		const ids = this.#toCancel().map((o) => o.id);
+		for (const id of ids) this.#cancelling.add(id);
+		this.change();
+		await this.#ask("order-cancel-all", { pair: pair.name },
+			(body) => text.cancelledAll(body.orders.length, pairOf(pair.name)), ids);
+		for (const id of ids) this.#cancelling.delete(id);
+		this.change();
+	}
+
+	/**
+	 * ask sends a cancel. Without an answer the account's events tell what has become of it.
+	 * @param {string} event
+	 * @param {Record<string, unknown>} fields
+	 * @param {(body: any) => string} done
+	 * @param {string[]} ids of the orders
+	 */
+	async #ask(event, fields, done, ids) {
+		const { mine } = this.desk.notices;
+		for (const id of ids) mine.add(id);
+		let isDone = false;
+		try {
+			const { status, body } = await this.desk.session.command(event, fields);
+			isDone = status === 200;
+			this.say(isDone ? done(body)
+				: pairOf(body.detail ?? body.error ?? Object.values(body).flat().join(" ")));
+		} catch {
+			this.say(text.cancelUnknown);
+		}
+		if (!isDone) for (const id of ids) mine.delete(id);
+	}
+
+	/** more shows and reads more rows as one scrolls. @param {Event} event */
+	#more(event) {
+		const list = /** @type {HTMLElement} */ (event.target);
+		if (list.scrollTop + list.clientHeight < list.scrollHeight - 200) return;
+		const there = (this.#tab === "orders" ? this.#open() : this.#listed()).length;
+		if (this.#most <= there) this.#most += PAGE;
+		if (this.#tab === "trades" && this.#most > there) this.#older();
+		this.change();
+	}
+
+	/** @param {(typeof TABS)[number]} tab */
+	#choose(tab) {
+		this.#tab = tab;
+		this.#most = PAGE;
+		this.#paint();
+	}
+
+	#paint() {
+		this.rows.keep(() => this.#draw());
+	}
+
+	#draw() {
+		const { session, account } = this.desk, pair = this.#pair;
+		if (session.state === "out" || !pair) return;
+		if (this.#trims !== account.trims) {
+			this.#trims = account.trims;
+			this.load();
+		}
+		const isTrader = session.may("trade");
+		const count = this.#open().length + this.#onTheirWay().length;
+		render(html`<div class="bar">
+				<div class="frames" role="group" aria-label=${text.account}
+					>${TABS.map((tab) => html`
+					<button aria-pressed=${tab === this.#tab} @click=${() => this.#choose(tab)}
+						>${text.own[tab]}${tab === "orders" ? ` (${count})` : ""}</button>`)}</div>
+				${this.#tab === "balances" ? nothing : html`<button class="one" role="switch"
+					aria-checked=${chosen.onePair} @click=${() => {
+						turn("onePair", !chosen.onePair);
+						this.#most = PAGE;
+						this.#begin();
+					}}>${text.onePair}</button>`}
+				<b class="not-live">${text.notLive}</b>
+				<span role="status" class="told">${this.#words}</span>
+				${isTrader && this.#tab === "orders" && this.#toCancel().length
+					? html`<button class="all" ?disabled=${this.desk.whyNot(true) !== ""}
+					@click=${() => this.#askCancelAll()}
+					>${text.cancelAll(pairOf(pair.name))}</button>` : nothing}
+			</div>
+			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"
+				aria-label=${text.own[this.#tab]}>${session.may("read") ? nothing
+				: html`<p class="muted">${text.mayNotRead}</p>`}${this.#tab === "orders"
+				? this.#orders(isTrader) : !session.may("read") ? nothing
+				: this.#tab === "trades" ? this.#trades() : this.#balances()}
+			</div>`, this.place);
+	}
+
+	/** @param {boolean} isTrader */
+	#orders(isTrader) {
+		const { account } = this.desk;
+		const list = this.#open();
+		const shown = list.slice(0, this.#most), mine = this.#onTheirWay();
+		if (!list.length && !mine.length) {
+			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
+				: nothing;
+		}
+		const digits = digitsOf(shown.flatMap((o) => [o.amount_original, o.amount_filled]));
+		const titles = [text.order, text.time, text.pair, text.side, text.type, text.price, text.amount,
+			text.filled, text.state, ...isTrader ? [""] : []];
+		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
+			<thead>${headOf(titles)}</thead>
+			<tbody>
+				${mine.map((p) => this.#pending(p))}
+				${shown.map((o) => this.#order(o, isTrader, digits))}
+			</tbody></table>
+			${account.isComplete ? nothing : html`<p class="muted">${text.moreOrders}</p>`}`;
+	}
+
+	/** @param {Order} o @param {boolean} isTrader @param {number} digits of its amounts */
+	#order(o, isTrader, digits) {
+		const pair = this.pairs.get(o.pair);
+		const isLeaving = this.#cancelling.has(o.id);
+		const { amend } = this.desk, change = amend.of(o.id);
+		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
+		return html`<tr role="row" data-id=${o.id}
+				data-state=${isLeaving ? state : change?.state ?? state}>
+			${cell(text.order, o.id)}${cell(text.time, at(Number(o.date) / 1000))}
+			${cell(text.pair, pairOf(o.pair))}
+			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
+			${cell(text.price, o.order_type === "market" ? priceOf(o)
+				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
+			${cell(text.amount, decimal(parse(o.amount_original), digits))}
+			${cell(text.filled, decimal(parse(o.amount_filled), digits))}
+			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
+				: text.orderStates[state])}
+			${isTrader ? cell("", html`${change ? this.#again(amend.sender, change)
+				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
+					?disabled=${this.desk.whyNot() !== ""}
+					@click=${() => amend.open(o.id)}>${text.amend}</button>`}
+				${change && ["refused", "unseen"].includes(change.state) ? html`<button
+					class="drop" @click=${() => amend.sender.drop(change)}>${text.dismiss}</button>`
+				: nothing}<button class="cancel"
+				?disabled=${isLeaving || this.desk.whyNot(true) !== ""}
+				aria-label=${text.cancelOrder(o.id)} @click=${() => this.#cancel(o.id)}
+				>${text.cancel}</button>`) : nothing}</tr>`;
+	}
+
+	/**
+	 * again offers to send once more what was not done.
+	 * @param {import("../sender.js").Sender} sender
+	 * @param {import("../sender.js").Pending} p
+	 */
+	#again(sender, p) {
+		const words = p.state === "refused" ? text.tryAgain
+			: p.state === "unseen" ? text.sendAgain : "";
+		return words ? html`<button class="again" @click=${() => sender.again(p)}
+			>${words}</button>` : nothing;
+	}
+
+	/** @param {import("../sender.js").Pending} p */
+	#pending(p) {
+		const { sender } = this.desk, { fields } = p;
+		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
+			${cell(text.order, text.none)}${cell(text.time, text.none)}
+			${cell(text.pair, pairOf(fields.pair))}
+			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
+			${cell(text.price, priceOf(fields))}
+			${cell(text.amount, exactly(fields.amount ?? text.none))}
+			${cell(text.filled, text.none)}${cell(text.state, text.orderStates[p.state])}
+			${cell("", html`${this.#again(sender, p)}
+				${p.state === "sending" ? nothing : html`<button @click=${async () => {
+					try {
+						await sender.cancel(p);
+					} catch {
+						this.say(text.cancelUnknown);
+					}
+				}}>${text.cancel}</button>`}`)}</tr>`;
+	}
+
+	#trades() {
+		const shown = this.#listed().slice(0, this.#most);
+		const digits = digitsOf(shown.map((t) => t.amount));
+		if (!shown.length) {
+			const isEmpty = this.#read.get(this.#scope) === 0;
+			return html`<p class="muted">${isEmpty ? text.noTrades : text.loading}</p>`;
+		}
+		const titles = [text.time, text.pair, text.side, text.price, text.amount, text.fee, text.role,
+			text.order];
+		return html`<table role="grid" aria-label=${text.own.trades} class="trades">
+			<thead>${headOf(titles)}</thead>
+			<tbody>${shown.map((t) => html`<tr role="row" data-id="trade-${t.id}">
+				${cell(text.time, at(Number(t.timestamp)))}${cell(text.pair, pairOf(t.pair))}
+				${cell(text.side, sideOf(t.my_side))}${cell(text.price,
+					decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS))}
+				${cell(text.amount, decimal(parse(t.amount), digits))}
+				${cell(text.fee, `${exactly(t.fee)} ${t.fee_currency}`)}
+				${cell(text.role, t.maker ? text.maker : text.taker)}
+				${cell(text.order, t.order)}</tr>`)}
+			</tbody></table>`;
+	}
+
+	#balances() {
+		const { account } = this.desk, finer = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
+		/** @param {string} title @param {string} exact */
+		const shown = (title, exact) => cell(title,
+			decimal(parse(exact, BALANCE_DIGITS) / finer, DIGITS), exact);
+		const titles = [text.currency, text.total, text.reserved, text.free];
+		return html`<table role="grid" aria-label=${text.own.balances} class="balances">
+			<thead>${headOf(titles)}</thead><tbody>
+			${[...account.balances.values()].map((b) => html`<tr role="row"
+				data-id="of-${b.currency}">${cell(text.currency, b.currency)}
+				${shown(text.total, b.balance)}${shown(text.reserved, b.reserve)}
+				${shown(text.free, plain(account.free(b.currency)))}</tr>`)}
+			</tbody></table>`;
+	}
+}
+
+/** @typedef {import("../account.js").Event} Told */
+
+const MOST = 4; // toasts
+/** How long a toast stays, and the least time between two sounds, in milliseconds. */
+const STAYS = 20_000, SILENCE = 1000;
+
+export class Notices {
+	/** Open orders as they were told last. @type {Map<string, Order>} */
+	#known = new Map();
+	/** Those of before a snapshot. @type {Map<string, Order>} */
+	#before = new Map();
+	/** By order, the oldest first. @type {Map<string, {words: string, timer: number}>} */
+	#toasts = new Map();
+	/** Orders whose end the page says elsewhere, because it has asked for it. */
+	mine = new Set();
+	#unseen = 0; // since the page was hidden
+	#heard = 0;
+	/** @type {AudioContext | undefined} */
+	#audio;
+
+	/**
+	 * @param {HTMLElement} place
+	 * @param {Map<string, Pair>} pairs
+	 * @param {(n: number) => void} mark marks the title
+	 */
+	constructor(place, pairs, mark) {
+		this.place = place;
+		this.pairs = pairs;
+		this.mark = mark;
+		document.addEventListener("visibilitychange", () => document.hidden || this.#see());
+	}
+
+	/** forget lets go of an account. */
+	forget() {
+		this.#known.clear();
+		for (const id of this.#toasts.keys()) this.#drop(id);
+		this.#see();
+	}
+
+	/** tell says what an event has done to orders that were open. @param {Told} event */
+	tell(event) {
+		const { orders = [], trades = [], snapshot, part = "1" } = event;
+		if (snapshot && part === "1") {
+			this.#before = this.#known;
+			this.#known = new Map();
+		}
+		const before = snapshot ? this.#before : this.#known;
+		for (const o of orders) {
+			const was = before.get(o.id), isMine = this.mine.has(o.id);
+			if (o.status === "1") this.#known.set(o.id, o);
+			else {
+				this.#known.delete(o.id);
+				this.mine.delete(o.id);
+			}
+			const pair = /** @type {Pair} */ (this.pairs.get(o.pair));
+			const why = o.status === "2" && !isMine
+				&& (o.cancel_reason ?? event.cancel_reason ?? event.cause);
+			const words = was && whatOf(was, o, trades, pair, why);
+			if (words) {
+				this.#add(o.id,
+					`${text.order} ${o.id}, ${text[o.type]} ${pairOf(o.pair)}, ${typeOf(o)}: ${words}.`);
+			}
+		}
+		if (!snapshot || event.parts && part !== event.parts) return;
+		for (const [id] of before) { // closed while the page was away
+			if (!this.#known.has(id) && event.orders_complete) this.#add(id, text.isOver(id));
+		}
+	}
+
+	/** @param {string} id @param {string} words */
+	#add(id, words) {
+		this.#drop(id);
+		const timer = setTimeout(() => this.#drop(id), STAYS);
+		this.#toasts.set(id, { words, timer });
+		for (const old of [...this.#toasts.keys()].slice(0, -MOST)) this.#drop(old);
+		this.#paint();
+		if (document.hidden) this.mark(++this.#unseen);
+		if (chosen.sound) this.#beep();
+		if (chosen.notify && document.hidden) this.#notify(id, words);
+	}
+
+	/** @param {string} id */
+	#drop(id) {
+		clearTimeout(this.#toasts.get(id)?.timer);
+		if (this.#toasts.delete(id)) this.#paint();
+	}
+
+	#see() {
+		this.mark(this.#unseen = 0);
+	}
+
+	#beep() {
+		const now = Date.now();
+		// before a first click the browser lets no page be heard
+		if (now - this.#heard < SILENCE || !navigator.userActivation?.hasBeenActive) return;
+		this.#heard = now;
+		const audio = this.#audio ??= new AudioContext(), tone = audio.createOscillator();
+		const volume = audio.createGain();
+		volume.gain.setValueAtTime(0.1, audio.currentTime);
+		volume.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.3);
+		tone.frequency.value = 660;
+		tone.connect(volume).connect(audio.destination);
+		tone.start();
+		tone.stop(audio.currentTime + 0.3);
+	}
+
+	/** @param {string} tag @param {string} body */
+	#notify(tag, body) {
+		try {
+			const title = document.title.replace(/^\(\d+\) /, "");
+			new Notification(title, { body, tag }).onclick = () => window.focus();
+		} catch {
+			// some systems have none for pages
+		}
+	}
+
+	#paint() {
+		render([...this.#toasts].map(([id, { words }]) => html`<p>${words} <button
+			aria-label=${`${text.dismiss}: ${words}`} @click=${() => this.#drop(id)}>✕</button></p>`),
+			this.place);
+	}
+}
+
+/**
+ * whatOf says what has happened to an order that was open; "": nothing that is told.
+ * @param {Order} was
+ * @param {Order} is
+ * @param {import("../account.js").Trade[]} trades of the event
+ * @param {Pair} pair
+ * @param {string | false | undefined} why it was cancelled
+ */
+function whatOf(was, is, trades, pair, why) {
+	const said = was.triggered === false && is.triggered ? [text.triggered] : [];
+	if (is.amount_filled !== was.amount_filled) {
+		const { filled, average } = fillOf(trades.filter((t) => t.order === is.id), pair);
+		const at = !filled ? "" : filled === parse(is.amount_filled) ? text.averageAt(average)
+			: text.nowAt(shortest(filled), average);
+		said.push((is.status === "3" ? text.filledAll
+			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original))
+				.replace(/\.$/, "")) + at);
+	}
+	said.push(doneOf({ ...is, trades: [], cancel_reason: why }, pair));
+	return said.filter(Boolean).join("; ");
+}
+
+/** @typedef {ReturnType<import("../book.js").Book["take"]>} Take */
+
+/** How much worse than the market a limit may be, and the last price that a market order takes. */
+const THROUGH = 500n, FAR = 100n, PARTS = 10_000n;
+
+/**
+ * worse returns by how many parts of 10,000 a price is worse than another one, rounded up.
+ * @param {string} side
+ * @param {bigint} price
+ * @param {bigint} than
+ */
+const worse = (side, price, than) =>
+	((side === "buy" ? price - than : than - price) * PARTS + than - 1n) / than;
+
+/** shareOf writes parts of 10,000. @param {bigint} parts */
+const shareOf = (parts) => percent(Number(parts) / 1e4).replace(/^[+-]/, "");
+
+/**
+ * farFrom says that a price is far through the market, or its trigger; "": it is not.
+ * @param {Desk} desk
+ * @param {Pair} pair
+ * @param {{side: string, price: bigint | null, trigger?: bigint | null}} order
+ */
+export function farFrom(desk, pair, { side, price, trigger }) {
+	if (!price) return "";
+	const than = trigger ?? desk.marketOf(pair, side);
+	if (!than) return "";
+	const by = worse(side, price, than), { through, fromTrigger } = text.warnings;
+	return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by),
+		decimal(than, pair.priceDigits)) : "";
+}
+
+/**
+ * dangersOf says what is dangerous about what a market order would take now.
+ * @param {Take} take
+ * @param {string} side
+ * @param {bigint | undefined} best
+ * @param {Pair} pair
+ */
+export function dangersOf(take, side, best, { amountDigits, base }) {
+	if (!best || !take.amount) return [];
+	const by = worse(side, take.worst, best);
+	return [by > FAR ? text.warnings.far(shareOf(by)) : "",
+		take.isWhole ? text.warnings.whole(`${decimal(take.amount, amountDigits)} ${base}`) : ""]
+		.filter(Boolean);
+}
+
+/**
+ * ownMet returns the ids of own orders that an order of a side would meet, up to a price.
+ * @param {import("../account.js").Account} account
+ * @param {string} pair
+ * @param {string} side
+ * @param {bigint} limit
+ */
+export const ownMet = (account, pair, side, limit) => [...account.orders.values()].filter((o) =>
+	o.pair === pair && o.type !== side && (o.triggered !== false || o.oco_trigger_price)
+	&& (side === "buy" ? parse(o.price) <= limit : parse(o.price) >= limit)).map((o) => o.id);
+
+/**
+ * ask shows a question in a dialog. The one who answers yes has seen what it says now: it is
+ * painted again as the market moves. With dangers the safe answer has the focus.
+ * @param {{title: string, side?: string, yes: string, no?: string, act: () => void,
+ *   whyNot?: () => string, rows?: () => [string, unknown][], dangers?: () => string[]}} question
+ */
+export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () => "",
+	rows = () => [], dangers = () => [] }) {
+	const place = document.createElement("div");
+	place.className = "question";
+	const dialog = open(title, place, no);
+	const paint = () => render(html`
+		${dangers().length ? html`<ul>${dangers().map((why) => html`<li>${why}</li>`)}</ul>` : nothing}
+		<dl class="sums">${rows().map(([name, is]) => html`<div><dt>${name}</dt>
+			<dd>${is}</dd></div>`)}</dl>
+		<p><button class="main yes ${side}" ?disabled=${whyNot() !== ""} @click=${() => {
+			dialog.close();
+			act();
+		}} @keydown=${(/** @type {KeyboardEvent} */ event) => event.repeat && event.preventDefault()}
+			>${whyNot() || yes}</button></p>`, place);
+	paint();
+	/** @type {HTMLElement | null} */ (dialog.querySelector(dangers().length ? ".done" : ".yes"))
+		?.focus();
+	return { dialog, paint };
 }

@@ -8,7 +8,7 @@ import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
-import { ask, dangersOf, farFrom, ownMet } from "./own.js";
+import { ask, dangersOf, farFrom, ownMet } from "./desk.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
