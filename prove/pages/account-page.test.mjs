@@ -491,7 +491,8 @@ for (const width of [1440, 1200, 1024, 390]) {
 				const broken = await page.$$eval("tbody td", (cells) => cells.flatMap((cell) => {
 					const words = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
 					for (let node; (node = words.nextNode());) {
-						for (const { index, 0: word } of node.data.matchAll(/\S+/g)) {
+						// an address may break
+						for (const { index, 0: word } of node.data.matchAll(/(?<!\S)\S{1,24}(?!\S)/g)) {
 							const range = document.createRange();
 							range.setStart(node, index);
 							range.setEnd(node, index + word.length);
