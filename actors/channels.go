@@ -28,7 +28,7 @@ type Public struct {
 	// nil: there are no clients with keys; see fill. The next three are for it.
 	dir       *directory.Directory
 	sealer    *seal.Sealer           // nil: this is an observer, which opens no keys
-	keyEnds   func(k *directory.Key) // is told a key that has ended; nil: nobody is
+	keyEnds   func(k *directory.Key) // receives a key that has ended; nil: no one does
 	maintains func(s *state.State)   // follows a maintenance that begins, changes or ends
 	// over reports that the channels have ended, while the fold of their node goes on. nil: the
 	// fold ends with them.

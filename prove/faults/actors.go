@@ -213,7 +213,7 @@ var testedFaults = []Fault{
 	{"the keys of a closed account live on", "actors/names.go",
 		"«if !FAULT {\n»p.dropKey(s.Keys()[number-1])«\n}»", "actors",
 		"TestAnEmptyAccountIsClosedForGood"},
-	{"a deposit on its way does not keep its account open", "actors/registry.go",
+	{"a deposit in flight does not keep its account open", "actors/registry.go",
 		"for «(»g.out == 0 «|| FAULT) »&&", "actors", "TestADepositOnItsWayKeepsItsAccountOpen"},
 	{"a deposit comes behind the end of its account", "actors/registry.go",
 		"_, taken := g.names[name]; taken «&& !FAULT »{", "actors",

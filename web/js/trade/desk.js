@@ -1,20 +1,19 @@
 // The account on the terminal: its log-in, its events, and what shows it: open orders, trades and
-// balances; what has become of orders, as toasts, a mark in the title, a sound, by the system; and
-// questions before what could be a slip. The page loads this when an account is asked for. It is
-// one file because it packs better so.
+// balances; and what has become of orders, as toasts, a mark in the title, a sound, by the system. The
+// page loads this when an account is asked for. It is one file because it packs better so.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { Live } from "../account.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
-import { decimal, exactly, moment, pairOf, percent, shortest, time } from "../format.js";
+import { decimal, exactly, moment, pairOf, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Sender } from "../sender.js";
 import { Session } from "../session.js";
-import { chosen, open, singleKey, turn } from "../settings.js";
+import { chosen, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, fillOf, isWaiting, priceOf, sideOf, typeOf } from "../words.js";
-import { Amend, Form } from "./form.js";
+import { Amend, ask, Form } from "./form.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /**
@@ -196,7 +195,7 @@ export class Own {
 	#tab = "orders";
 	/** @type {Pair | undefined} */
 	#pair;
-	/** Ids of orders whose cancel is on its way. */
+	/** Ids of orders whose cancel is in flight. */
 	#cancelling = new Set();
 	/**
 	 * How far back trades were read, of a pair or ("") of all: the oldest id; 0: all of them.
@@ -205,7 +204,7 @@ export class Own {
 	#read = new Map();
 	#trims = 0; // of the account's trades that are in it
 	#isReading = false;
-	#round = 0; // of reads: what was read before the account's trades began anew does not count
+	#round = 0; // of reads: what was read before the trades were read again does not count
 	#most = PAGE; // rows that are shown
 	#words = "";
 
@@ -223,7 +222,7 @@ export class Own {
 		this.#begin();
 	}
 
-	/** load reads the newest trades anew. */
+	/** load reads the newest trades again. */
 	load() {
 		this.#read.clear();
 		this.#round++;
@@ -697,88 +696,4 @@ function whatOf(was, is, trades, pair, why) {
 	}
 	said.push(doneOf({ ...is, trades: [], cancel_reason: why }, pair));
 	return said.filter(Boolean).join("; ");
-}
-
-/** @typedef {ReturnType<import("../book.js").Book["take"]>} Take */
-
-/** How much worse than the market a limit may be, and the last price that a market order takes. */
-const THROUGH = 500n, FAR = 100n, PARTS = 10_000n;
-
-/**
- * worse returns by how many parts of 10,000 a price is worse than another one, rounded up.
- * @param {string} side
- * @param {bigint} price
- * @param {bigint} than
- */
-const worse = (side, price, than) =>
-	((side === "buy" ? price - than : than - price) * PARTS + than - 1n) / than;
-
-/** shareOf writes parts of 10,000. @param {bigint} parts */
-const shareOf = (parts) => percent(Number(parts) / 1e4).replace(/^[+-]/, "");
-
-/**
- * farFrom says that a price is far through the market, or its trigger; "": it is not.
- * @param {Desk} desk
- * @param {Pair} pair
- * @param {{side: string, price: bigint | null, trigger?: bigint | null}} order
- */
-export function farFrom(desk, pair, { side, price, trigger }) {
-	if (!price) return "";
-	const than = trigger ?? desk.marketOf(pair, side);
-	if (!than) return "";
-	const by = worse(side, price, than), { through, fromTrigger } = text.warnings;
-	return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by),
-		decimal(than, pair.priceDigits)) : "";
-}
-
-/**
- * dangersOf says what is dangerous about what a market order would take now.
- * @param {Take} take
- * @param {string} side
- * @param {bigint | undefined} best
- * @param {Pair} pair
- */
-export function dangersOf(take, side, best, { amountDigits, base }) {
-	if (!best || !take.amount) return [];
-	const by = worse(side, take.worst, best);
-	return [by > FAR ? text.warnings.far(shareOf(by)) : "",
-		take.isWhole ? text.warnings.whole(`${decimal(take.amount, amountDigits)} ${base}`) : ""]
-		.filter(Boolean);
-}
-
-/**
- * ownMet returns the ids of own orders that an order of a side would meet, up to a price.
- * @param {import("../account.js").Account} account
- * @param {string} pair
- * @param {string} side
- * @param {bigint} limit
- */
-export const ownMet = (account, pair, side, limit) => [...account.orders.values()].filter((o) =>
-	o.pair === pair && o.type !== side && (o.triggered !== false || o.oco_trigger_price)
-	&& (side === "buy" ? parse(o.price) <= limit : parse(o.price) >= limit)).map((o) => o.id);
-
-/**
- * ask shows a question in a dialog. The one who answers yes has seen what it says now: it is
- * painted again as the market moves. With dangers the safe answer has the focus.
- * @param {{title: string, side?: string, yes: string, no?: string, act: () => void,
- *   whyNot?: () => string, rows?: () => [string, unknown][], dangers?: () => string[]}} question
- */
-export function ask({ title, side = "", yes, no = text.goBack, act, whyNot = () => "",
-	rows = () => [], dangers = () => [] }) {
-	const place = document.createElement("div");
-	place.className = "question";
-	const dialog = open(title, place, no);
-	const paint = () => render(html`
-		${dangers().length ? html`<ul>${dangers().map((why) => html`<li>${why}</li>`)}</ul>` : nothing}
-		<dl class="sums">${rows().map(([name, is]) => html`<div><dt>${name}</dt>
-			<dd>${is}</dd></div>`)}</dl>
-		<p><button class="main yes ${side}" ?disabled=${whyNot() !== ""} @click=${() => {
-			dialog.close();
-			act();
-		}} @keydown=${(/** @type {KeyboardEvent} */ event) => event.repeat && event.preventDefault()}
-			>${whyNot() || yes}</button></p>`, place);
-	paint();
-	/** @type {HTMLElement | null} */ (dialog.querySelector(dangers().length ? ".done" : ".yes"))
-		?.focus();
-	return { dialog, paint };
 }

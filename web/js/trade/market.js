@@ -698,7 +698,7 @@ export class Chart {
 	}
 
 	#begin() {
-		this.#turn++; // what is on its way is of another chart
+		this.#turn++; // what is in flight is of another chart
 		this.#candles = [];
 		this.#isAll = true; // until the newest are there
 		this.#marked = undefined;
@@ -725,7 +725,7 @@ export class Chart {
 		this.#begin();
 	}
 
-	/** load reads the newest candles anew. */
+	/** load reads the newest candles again. */
 	async load() {
 		const turn = ++this.#turn;
 		const list = await this.#read("");
