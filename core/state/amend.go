@@ -74,8 +74,8 @@ func lasting(id uint64, old *trading.Instructed, i *trading.Instructions) error 
 // changedTo returns what an order says after a change, and what has become of it up to now.
 func changedTo(r *event.Record, old *trading.Instructed) *trading.Instructed {
 	x := &trading.Instructed{Instructions: staying(&r.Instructions)}
-	if old == nil || old.Trigger == (trading.Trigger{}) && r.Instructions.IsZero() {
-		return x // it is a plain order from now on
+	if old == nil {
+		return x
 	}
 	x.Instructions.Prevented = old.Prevented[:len(old.Prevented):len(old.Prevented)]
 	x.Instructions = withPrevented(x.Instructions, r.Instructions.Prevented)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -527,6 +528,27 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 		Amount: coin / 2}
 	filled.Amended = event.Amended{ID: 10, Was: event.Was{Price: 10 * coin, Open: coin / 2}}
 	refusedBy(t, after(part)(), "an amount that is filled, and goes on", filled, "and goes on")
+}
+
+// Without a mode of its own an order has its account's, which may be none when the order is changed.
+func TestAChangedOrderStillSaysWhatItPrevented(t *testing.T) {
+	sell := event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 40,
+		Order: event.Order{ID: 9, Account: 2, Side: trading.Sell, Price: 9 * coin,
+			Amount: 2 * coin, Remaining: 2 * coin},
+		Instructions: trading.Instructions{SelfTrade: trading.SelfTradeCancelOldest,
+			Prevented: []trading.Prevented{{Order: 5, Cancel: 10, Price: 9 * coin,
+				Amount: coin}}}}
+	for _, price := range []money.Price{9 * coin, 10 * coin} {
+		change := event.Record{Kind: event.KindAmended, Pair: 1, TimeUs: 41, Order: sell.Order,
+			Amended: event.Amended{ID: 11, Was: event.Was{Price: 9 * coin, Open: 2 * coin},
+				Kept: price == 9*coin}}
+		change.Order.Price, change.Order.Amount, change.Order.Remaining = price, coin, coin
+		s := after(sell, change)()
+		x := s.Pair(1).Instructed(9)
+		if x == nil || !slices.Equal(x.Prevented, sell.Instructions.Prevented) {
+			t.Errorf("changed to %v, order 9 says %+v", price, x)
+		}
+	}
 }
 
 func TestApplyRefusesChangesOfWaitingOrdersThatDoNotFit(t *testing.T) {
