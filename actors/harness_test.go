@@ -192,6 +192,9 @@ func (g *gate) held() bool {
 func (g *gate) hold()  { g.set(func() { g.holding, g.tries = true, nil }) }
 func (g *gate) letGo() { g.set(func() { g.holding = false }) }
 
+// lift lets all calls through.
+func (g *gate) lift() { g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false }) }
+
 // eventually waits for a condition that other goroutines of the bubble bring about.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
@@ -228,6 +231,7 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 		change(&g.o)
 	}
 	g.e = start(t, g.o)
+	t.Cleanup(func() { g.lift() }) // an engine that a failed test leaves can end then
 	g.key = fund(t, g.e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
 	g.e.probeWallet(g.key.Account, func(*wallet) {}) // it has begun
 	return g
@@ -247,7 +251,7 @@ func onGated(t *testing.T, change func(*Options), test func(t *testing.T, g *gat
 // stops the engine.
 func (g *gated) end() {
 	g.t.Helper()
-	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
+	g.lift()
 	eventually(g.t, "nothing is in flight", g.e.quiet)
 	if err := g.e.VerifyAtRest(); err != nil {
 		g.t.Error(err)
@@ -259,7 +263,7 @@ func (g *gated) end() {
 // crash ends the engine as a kill would.
 func (g *gated) crash() {
 	g.t.Helper()
-	g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false })
+	g.lift()
 	g.e.Abandon()
 	g.close()
 }

@@ -223,8 +223,9 @@ func TestOnlyTheOneThatLeadsTellsWhatIsForgotten(t *testing.T) {
 	c := w.nodes[2]
 	var lines bytes.Buffer
 	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
-	for i, want := range []int{1, 0} { // of the one that leads, and of one that follows
+	for i, want := range map[int]int{0: 1, 1: 0} { // of the one that leads, and of one that follows
 		lines.Reset()
+		c.node.saysBehind = 0
 		says := w.nodes[i].forged(frameBehind, binary.BigEndian.AppendUint64(nil, math.MaxUint64))
 		for range 3 {
 			must(t, c.node.receive(nodeNames[i], says))
