@@ -23,7 +23,7 @@ type Mail struct {
 func MailsPage(l Look, list []Mail) *File {
 	var b strings.Builder
 	if len(list) == 0 {
-		b.WriteString("<p>There are none yet. A withdraw has its code mailed.</p>\n")
+		b.WriteString("<p>There are none yet. The code of a withdrawal is mailed.</p>\n")
 	}
 	for _, m := range list {
 		fmt.Fprintf(&b, "<h2>%s</h2>\n<p>To %s, <time>%s</time></p>\n"+

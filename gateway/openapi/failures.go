@@ -127,7 +127,7 @@ func failedResponse(status int, failures []*api.Failure, refusals []refusal) obj
 			"there is no Retry-After: ask before sending it again."
 	}
 	if slices.Contains(failures, api.WithdrawalsClosed) {
-		text += " While withdraws are closed there is no Retry-After either: nothing was done, " +
+		text += " While withdrawals are closed there is no Retry-After either: nothing was done, " +
 			"and it can last."
 	}
 	response := object{{"description", text}}

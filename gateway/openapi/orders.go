@@ -28,7 +28,7 @@ func orderDescriptions() []description {
 				api.BookFull}},
 		{method: "POST", path: "/api/v1/order-cancel", id: "cancelOrder", tag: tagOrders,
 			summary: "Cancel an order",
-			text: "Takes back what is left of an order, named by its id or, without `order`, by " +
+			text: "Cancels what is left of an order, named by its id or, without `order`, by " +
 				"its `client_order_id`. It works on a halted pair too.\n\n" +
 				"By `client_order_id` it waits for an order under that name which is on its way. " +
 				"So \"Order not found\" is final for all that the key sent before, with a lower " +
@@ -43,7 +43,7 @@ func orderDescriptions() []description {
 				anyDuplicate}},
 		{method: "POST", path: "/api/v1/order-cancel-all", id: "cancelAllOrders", tag: tagOrders,
 			summary: "Cancel all or some orders",
-			text: "Takes back all open orders of the account, with `all=1`, or those that pass " +
+			text: "Cancels all open orders of the account, with `all=1`, or those that pass " +
 				"each of the filters. One of them, or `all`, is needed.",
 			body: "CancelAllOrders", status: 200, success: "They are cancelled.",
 			answer: reference("schemas", "CancelledOrders"),
@@ -57,25 +57,25 @@ func withdrawalDescriptions() []description {
 	ended := refusal{"WrongState", fieldsExample("withdraw", "Withdraw is approved")}
 	return []description{
 		{method: "GET", path: "/api/v1/withdraws", id: "listWithdraws", tag: tagWithdrawals,
-			summary: "Withdraws",
-			text:    "The account's withdraws, newest first.",
+			summary: "Withdrawals",
+			text:    "The account's withdrawals, newest first.",
 			parameters: append([]parameter{
 				currencyParameter("currency_id", "Only in this currency."),
-				queryParameter("status", "Only withdraws in this state.",
-					withdrawalStatusSchema("As in the answer."))}, transferPage("withdraws")...),
-			status: 200, success: "The withdraws.", answer: listSchema("Withdraw"),
+				queryParameter("status", "Only withdrawals in this state.",
+					withdrawalStatusSchema("As in the answer."))}, transferPage("withdrawals")...),
+			status: 200, success: "The withdrawals.", answer: listSchema("Withdraw"),
 			refusals: []refusal{{"UnknownCurrency",
 				fieldsExample("currency_id", api.FieldCurrency)},
 				wrongOffset()}},
 		{method: "POST", path: "/api/v1/withdraw", id: "withdraw", tag: tagWithdrawals,
-			summary: "Ask for a withdraw",
+			summary: "Request a withdrawal",
 			text: "Reserves the amount and sends the account's owner an e-mail with a code that " +
 				"confirms it. " +
 				"An exchange without a mail server takes none; what was asked for before can " +
 				"still be confirmed or cancelled. With a `client_id` it can be sent again when " +
 				"its answer was lost: it is asked for once, and the repeat is refused.",
 			body: "NewWithdraw", status: 201,
-			success: "The withdraw is new and waits for its code.",
+			success: "The withdrawal is new and waits for its code.",
 			answer:  reference("schemas", "Withdraw"),
 			refusals: []refusal{{"WrongFields",
 				fieldsExample("currency", api.FieldCurrency, "amount", api.FieldPositive)},
@@ -86,11 +86,11 @@ func withdrawalDescriptions() []description {
 				api.WithdrawalsClosed, api.WithdrawalsHeld}},
 		{method: "POST", path: "/api/v1/withdraw-confirm", id: "confirmWithdraw",
 			tag:     tagWithdrawals,
-			summary: "Confirm a withdraw",
-			text: "Confirms a new withdraw with its code. After too many wrong codes none is " +
+			summary: "Confirm a withdrawal",
+			text: "Confirms a new withdrawal with its code. After too many wrong codes none is " +
 				"accepted any more.",
 			body: "ConfirmWithdraw", status: 200,
-			success: "The withdraw is verified and waits for approval.",
+			success: "The withdrawal is verified and waits for approval.",
 			answer:  reference("schemas", "Withdraw"),
 			refusals: []refusal{
 				{"WrongCode", fieldsExample("code", "Wrong code")},
@@ -99,9 +99,9 @@ func withdrawalDescriptions() []description {
 				unknown, ended, anyDuplicate},
 			failures: []*api.Failure{api.WithdrawalsHeld}},
 		{method: "POST", path: "/api/v1/withdraw-cancel", id: "cancelWithdraw", tag: tagWithdrawals,
-			summary: "Take a withdraw back",
-			text:    "Cancels a withdraw that is new or verified and releases its amount.",
-			body:    "CancelWithdraw", status: 200, success: "The withdraw is cancelled.",
+			summary: "Cancel a withdrawal",
+			text:    "Cancels a withdrawal that is new or verified and releases its amount.",
+			body:    "CancelWithdraw", status: 200, success: "The withdrawal is cancelled.",
 			answer:   reference("schemas", "Withdraw"),
 			refusals: []refusal{unknown, ended, anyDuplicate}},
 	}

@@ -86,7 +86,7 @@ const (
 	tagMarket      = "Market data"
 	tagAccount     = "Account"
 	tagOrders      = "Orders"
-	tagWithdrawals = "Withdraws"
+	tagWithdrawals = "Withdrawals"
 	tagService     = "Service"
 )
 

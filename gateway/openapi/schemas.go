@@ -182,7 +182,7 @@ func accountSchemas() object {
 				property{name: "balance", schema: numberSchema(
 					"All that it has; up to 16 decimals.", 99.5)},
 				property{name: "reserve", schema: numberSchema(
-					"The part that open orders and pending withdraws hold.", 0.5)})},
+					"The part that open orders and pending withdrawals hold.", 0.5)})},
 		{"Fee",
 			recordSchema(
 				"What trades on a pair cost the account, as fractions: 0.001 is 0.1 %. Charged "+
@@ -233,7 +233,7 @@ func withdrawalSchemas() object {
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: numberSchema("Amount.", 1.5)})},
 		{"Withdraw", recordSchema("Money that leaves, or was to leave.",
-			property{name: "id", schema: idSchema("Id of the withdraw.", 5)},
+			property{name: "id", schema: idSchema("Id of the withdrawal.", 5)},
 			property{name: "timestamp", schema: timeSchema("When it was asked for.")},
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: numberSchema("Amount.", 0.25)},
@@ -244,7 +244,7 @@ func withdrawalSchemas() object {
 			property{name: "address", schema: valueSchema("string", "Where it goes.",
 				"bc1qexample")},
 			property{name: "adjustment", schema: valueSchema("boolean",
-				"Only there, and true, if this is no withdraw, but a correction: the exchange "+
+				"Only there, and true, if this is no withdrawal, but a correction: the exchange "+
 					"took the amount. Its address is empty.", true), optional: true},
 			property{name: "details", schema: valueSchema("string",
 				"Why it was refused, why the amount was taken, or which transaction pays it.",
@@ -310,18 +310,18 @@ func bodySchemas() object {
 					"addresses.", "bc1qexample", member{"pattern", "^[!-~]+$"},
 				member{"minLength", 1}, member{"maxLength", actors.MaxAddress})},
 			property{name: "client_id", schema: clientIDSchema(
-				"An id of the client's own. No other withdraw of the account may have it that is " +
+				"An id of the client's own. No other withdrawal of the account may have it that is " +
 					"new or verified, or among the newest " +
 					strconv.Itoa(event.KeptWithdrawalIDs) + " with such an id. So sending the " +
-					"withdraw again with it is harmless."),
+					"withdrawal again with it is harmless."),
 				optional: true})},
 		{"ConfirmWithdraw", recordSchema("The proof that the owner wants it.",
-			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)},
+			property{name: "withdraw", schema: idInputSchema("Id of the withdrawal.", 5)},
 			property{name: "code", schema: valueSchema("string",
 				"The code from the e-mail. Case, blanks and dashes do not matter.",
 				"7K2M-9QXD-04TB", member{"minLength", 1}, member{"maxLength", api.MaxCode})})},
-		{"CancelWithdraw", recordSchema("Which withdraw to take back.",
-			property{name: "withdraw", schema: idInputSchema("Id of the withdraw.", 5)})},
+		{"CancelWithdraw", recordSchema("Which withdrawal to cancel.",
+			property{name: "withdraw", schema: idInputSchema("Id of the withdrawal.", 5)})},
 	}
 }
 

@@ -338,6 +338,7 @@ for (const theme of ["dark", "light"]) {
 			}
 			await page.waitForSelector(".opblock-body .responses-table");
 			await fits();
+			await accessible(page, "the API", "color-contrast");
 			assert.deepEqual(await page.evaluate(() => ["body", ".info p", ".opblock-body p"].map((s) =>
 				getComputedStyle(document.querySelector(s))[s === "body" ? "backgroundColor" : "color"])),
 			theme === "dark" ? ["rgb(10, 13, 18)", "rgb(232, 236, 243)", "rgb(232, 236, 243)"]

@@ -67,9 +67,10 @@ export const painted = (page) => page.evaluate(() => new Promise((resolve) => {
 	requestAnimationFrame(() => requestAnimationFrame(resolve));
 }));
 
-/** accessible fails for anything that axe finds. */
-export async function accessible(page, what) {
+/** accessible fails for anything that axe finds, or that one rule of axe finds. */
+export async function accessible(page, what, rule) {
 	await page.evaluate(axe.source);
-	const { violations } = await page.evaluate(() => window.axe.run());
+	const { violations } = await page.evaluate((only) =>
+		window.axe.run(only ? { runOnly: [only] } : {}), rule);
 	assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes.map((n) => `${n.target} ${n.any[0]?.message ?? ""}`).join("; ")}`), []);
 }
