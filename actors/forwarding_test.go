@@ -434,6 +434,28 @@ func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
 	})
 }
 
+// The nonces of reads are noted where their wallets are. A node that notes one late could take the
+// nonce once more as the one that leads.
+func TestANodeThatFollowsNotesNoNoncesOfReads(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, nil)
+		r := c.next()
+		fund(t, r.Engine, "ann", nil)
+		b := c.branch((r.at + 1) % len(c.nodes))
+		succeeds(t, b.Ask(new(committed.Wallet), b.key, b.next()))
+		for i, n := range c.nodes {
+			var noted, want int
+			if i == r.at {
+				want = 1
+			}
+			succeeds(t, n.onSide(func() { noted = committed.ReadNonces(n.committed) }))
+			if noted != want {
+				t.Errorf("node %d notes the nonces of %d keys, want %d", i, noted, want)
+			}
+		}
+	})
+}
+
 // A node learns of accounts, keys, freezes, halts and maintenance while it follows.
 func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 	bubble(t, func(t *testing.T) {

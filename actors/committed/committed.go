@@ -422,9 +422,15 @@ func (c *Side) noteNonce(key uint32) {
 	}
 }
 
-// read answers a read, and takes its nonce. A read that its handler has left gets no answer.
+// read answers a read, and notes its nonce. A read that its handler has left gets no answer. One of
+// a reign that is over comes too late: the wallets of the next one may have begun without its nonce.
 func (c *Side) read(r *Read) {
-	if r.key != nil {
+	if r.door.isOver() {
+		r.Err = ErrTimeout
+		r.Answer()
+		return
+	}
+	if r.nonce != 0 {
 		c.noteRead(r.key.Number, r.nonce)
 	}
 	if r.left() {

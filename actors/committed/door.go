@@ -130,6 +130,16 @@ func (d *Door) readers(followUp bool) *atomic.Int64 {
 	return &d.reading
 }
 
+// isOver reports whether reads are given up.
+func (d *Door) isOver() bool {
+	select {
+	case <-d.dead:
+		return true
+	default:
+		return false
+	}
+}
+
 // ReadsInFlight returns the number of reads in flight.
 func (d *Door) ReadsInFlight() int64 { return d.reading.Load() + d.completing.Load() }
 

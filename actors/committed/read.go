@@ -39,12 +39,12 @@ type trip struct {
 	question Question
 	named    bool           // it asks for an order by a client order id
 	key      *directory.Key // whose nonce is taken; nil: the read is not signed
-	nonce    uint64
-	after    uint64 // the sequence from which on it may be answered
-	needs    uint64 // the store's watermark from which on the answer is good
-	door     *Door  // that was asked
-	followUp bool   // it completes the answer to a command
-	slot     bool   // it holds one of its account's slots
+	nonce    uint64         // 0: there is none to note
+	after    uint64         // the sequence from which on it may be answered
+	needs    uint64         // the store's watermark from which on the answer is good
+	door     *Door          // that was asked
+	followUp bool           // it completes the answer to a command
+	slot     bool           // it holds one of its account's slots
 	// state that it was answered from, if the history is lent; otherwise nil
 	horizon *persistence.Horizon
 }
@@ -141,6 +141,12 @@ func (r *Read) Park() { r.stage.CompareAndSwap(readSent, readWaiting) }
 func (r *Read) Unpark(after uint64) {
 	r.stage.CompareAndSwap(readWaiting, readSent)
 	r.after = max(r.after, after)
+}
+
+// Taken ends Park for a read whose nonce the wallet at another node has taken, and noted there.
+func (r *Read) Taken(after uint64) {
+	r.nonce = 0
+	r.Unpark(after)
 }
 
 // left reports whether no handler waits for the answer any more.

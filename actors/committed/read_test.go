@@ -1,7 +1,11 @@
 package committed
 
 import (
+	"errors"
 	"testing"
+
+	"exchange/actors/directory"
+	"exchange/core/state"
 )
 
 // Questions are zero when they come from their pools but for memory, which is bounded.
@@ -45,5 +49,17 @@ func TestAReadThatWaitsIsGivenUpAndOneThatIsAnsweredIsNot(t *testing.T) {
 	if r.Answer(); r.leave() || len(r.reply) != 1 || d.ReadsInFlight() != 0 {
 		t.Errorf("left when the answer is there: %d answers, %d reads in flight", len(r.reply),
 			d.ReadsInFlight())
+	}
+}
+
+func TestAReadOfAReignThatIsOverNotesNoNonce(t *testing.T) {
+	dead := make(chan struct{})
+	close(dead)
+	c := &Side{state: state.New(), readNonces: map[uint32]uint64{}}
+	r := newRead(&Door{dead: dead}, new(OpenOrders), false)
+	r.key, r.nonce = &directory.Key{Number: 1}, 5
+	c.read(r)
+	if !errors.Is(r.Err, ErrTimeout) || len(r.reply) != 1 || len(c.readNonces) > 0 {
+		t.Errorf("it ends with %v, %d answers, and notes %v", r.Err, len(r.reply), c.readNonces)
 	}
 }

@@ -43,11 +43,11 @@ func Main(m *testing.M) int {
 // detector.
 const programVariable = "EXCHANGE_TEST_PROGRAM"
 
-// environment returns the tests' environment without programVariable. The program would warn of a
-// variable that names no option, in the errors of each command.
+// environment returns the tests' environment without what is for the tests. The program would take
+// it for options, or warn of a variable that names none, in the errors of each command.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, programVariable+"=")
+		return strings.HasPrefix(v, "EXCHANGE_")
 	})
 }
 

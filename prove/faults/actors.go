@@ -65,6 +65,13 @@ var testedFaults = []Fault{
 	{"an end gives up the upload of its own state", "actors/committed/projector.go",
 		"if to != p.last «|| FAULT »{", "actors/committed", "TestAnEndUploadsOneImage"},
 
+	{"a read of a reign that is over notes its nonce", "actors/committed/committed.go",
+		"if «!FAULT && »r.door.isOver() {", "actors/committed",
+		"TestAReadOfAReignThatIsOverNotesNoNonce"},
+	{"a node that follows notes the nonces of reads", "actors/forwarding.go",
+		"«if FAULT {\nr.Unpark(seq)\n} else {\n»r.Taken(seq)«\n}»", "actors",
+		"TestANodeThatFollowsNotesNoNoncesOfReads"},
+
 	{"a halted pair triggers orders", "actors/book_stops.go",
 		"«(»!b.halted «|| FAULT) »&& b.lastTimeUs", "actors",
 		"TestNothingIsTriggeredWhileBooksAreHeldOrHalted"},

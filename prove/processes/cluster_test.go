@@ -454,7 +454,7 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	d, entry := c.further("d")
 	w.load(30, func() {
 		out := c.command(led, "cluster", "replace", c.name(b), entry)
-		if out != "node d is a voter.\n" {
+		if !strings.Contains(out, "node d is a voter\n") {
 			t.Error(out)
 		}
 	})
@@ -466,14 +466,14 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	w.load(30, func() { c.command(led, "cluster", "add", entry) })
 	c.follows(e, led)
 	out := c.command(led, "cluster", "status")
-	for _, line := range []string{`(?m)^log +\d{4,} bytes$`, `(?m)^d +voter +\d+ +\d+ +\d+ `,
-		`(?m)^e +voter +\d+ +\d+ +\d+ `} {
+	for _, line := range []string{`(?m)^log bytes +\d{4,}$`, `(?m)^d +voter +- +\d+ +\d+ +\d+ `,
+		`(?m)^e +voter +- +\d+ +\d+ +\d+ `} {
 		if !regexp.MustCompile(line).MatchString(out) {
 			t.Errorf("%s has no %s", out, line)
 		}
 	}
-	again := "node e is a voter, and joined last: it is not replaced once more.\n"
-	if out := c.command(led, "cluster", "replace", "e", entry); out != again {
+	again := "node e is a voter, and joined last: it is not replaced once more"
+	if out := c.command(led, "cluster", "replace", "e", entry); !strings.Contains(out, again) {
 		t.Error(out)
 	}
 	for _, x := range []struct {
