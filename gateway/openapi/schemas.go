@@ -282,10 +282,11 @@ func newOrderProperties() []property {
 // bodySchemas are the shapes of the bodies that clients POST.
 func bodySchemas() object {
 	return object{
-		{"NewOrder", recordSchema("An order. Without instructions, which are the "+
+		{"NewOrder", append(recordSchema("An order. Without instructions, which are the "+
 			"parameters from order_type on, it is a limit order that rests until it is cancelled. "+
 			"It has amount or quote_amount.",
-			newOrderProperties()...)},
+			newOrderProperties()...), member{"examples", []any{object{{"pair", "BTC_USDT"},
+			{"type", "buy"}, {"amount", "0.5"}, {"price", "50000"}}}})},
 		{"CancelOrder", recordSchema("Which order to cancel: order or client_order_id is needed.",
 			property{name: "order", schema: idInputSchema("Id of the order.", 78), optional: true},
 			property{name: "client_order_id",

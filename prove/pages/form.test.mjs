@@ -62,7 +62,13 @@ for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700
 	terminal(`an order can be sent at ${width}x${height}, whatever the form has`,
 		{ viewport: { width, height } }, async (page) => {
 			await place("bob", "sell", "1", "64000");
+			await exchange.post("alice", "/api/v1/order/", { pair: "BTC_USDT", type: "sell",
+				price: "71000.55", amount: "1.123456", oco_trigger_price: "58000.01",
+				oco_price: "57000.01" });
 			if (width < 720) await page.click("#sides .sell");
+			else await page.waitForSelector('#panel-own tr[data-state="open"]');
+			assert(await page.$eval("#panel-own .list", (list) =>
+				list.scrollWidth <= list.clientWidth), "buttons cover the end of each row");
 			for (const name of ["limit", "market", "stop", "stopMarket", "oco"]) {
 				await page.click("#form-side-sell");
 				await type(page, name);

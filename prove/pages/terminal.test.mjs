@@ -103,6 +103,9 @@ terminal("halts and maintenance are seen live, and a message is text", {}, async
 	await shows(page, "halted");
 	assert.match(await page.textContent("#notice"), /BTC\/USDT is halted/);
 	await accessible(page, "halted");
+	await page.click(".pair");
+	assert.match(await page.textContent("#pair-0"), /BTC\/USDT.*Halted/s);
+	await page.keyboard.press("Escape");
 	await exchange.operator("pair", "resume", "BTC_USDT");
 	await shows(page, "live");
 	const script = "<img src=x onerror=alert(1)><script>alert(2)</script>";

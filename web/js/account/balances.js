@@ -5,7 +5,7 @@ import { padded, pairOf } from "../format.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 import { utc } from "./csv.js";
-import { instant } from "./exact.js";
+import { atTime, instant } from "./exact.js";
 import { History } from "./history.js";
 import { List } from "./list.js";
 
@@ -37,7 +37,7 @@ export class Balances {
 		this.page = page;
 		/** @type {List} */
 		this.list = new List(page, { name: "history", title: words.history,
-			columns: [[text.time, (e) => instant(Number(e.time))], [words.what, what],
+			columns: [[atTime, (e) => instant(Number(e.time))], [words.what, what],
 				[text.currency, (e) => e.currency],
 				[words.change, (e) => html`<span class=${e.change < 0n ? "down" : "up"}
 					>${signed(e)}</span>`], [words.about, about]],

@@ -4,7 +4,7 @@ import { words } from "../text/account.en.js";
 import { padded } from "../format.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { instant } from "./exact.js";
+import { atTime, instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 
@@ -18,7 +18,7 @@ export class Deposits {
 		this.page = page;
 		/** @type {List} */
 		this.list = new List(page, { name: "deposits", title: words.sections.deposits,
-			columns: [[text.time, (d) => instant(Number(d.timestamp))],
+			columns: [[atTime, (d) => instant(Number(d.timestamp))],
 				[words.depositId, (d) => d.id], [text.currency, (d) => d.currency],
 				[text.amount, (d) => padded(d.amount)]],
 			csv: [["time", (d) => utc(d.timestamp)], ["id", (d) => d.id],

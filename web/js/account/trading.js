@@ -1,12 +1,12 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { padded, pairOf } from "../format.js";
+import { padded, pairOf, zone } from "../format.js";
 import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { instant } from "./exact.js";
+import { atTime, instant } from "./exact.js";
 import { Fills, Orders } from "./fills.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
@@ -100,7 +100,7 @@ export class Trading {
 		const option = (value, is, shown) =>
 			html`<option value=${value} ?selected=${value === is}>${shown}</option>`;
 		/** @param {"from" | "to"} name @param {string} value */
-		const moment = (name, value) => html`<label><span>${words[name]}</span>
+		const moment = (name, value) => html`<label><span>${words[name]} (${zone})</span>
 			<input type="datetime-local" name=${name} .value=${value}></label>`;
 		return html`<form class="filter" @submit=${this.#submit.bind(this)}>
 				<label><span>${text.pair}</span><select name="pair"
@@ -143,7 +143,7 @@ export function ordersOf(page) {
 	const section = new Trading(page, { path: "/api/v1/orders/own/", most: 2000,
 		hasStatus: true, secondsOf: (o) => Number(o.date) / 1000, rowsOf: (event) => event.orders,
 		kind: { name: "orders", title: words.sections.orders,
-			columns: [[text.time, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
+			columns: [[atTime, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
 				[text.pair, (o) => pairOf(o.pair)], [text.side, (o) => sideOf(o.type)],
 				[text.type, typeOf], [text.price, priceOf],
 				[text.average, (o) => padded(of(o).average) || text.none],
@@ -174,7 +174,7 @@ const STATUSES = { 1: "active", 2: "cancelled", 3: "done" };
 export const tradesOf = (page) => new Trading(page, { path: "/api/v1/exchanges/own/", most: 1000,
 	hasStatus: false, secondsOf: (t) => Number(t.timestamp), rowsOf: (event) => event.trades,
 	kind: { name: "trades", title: words.sections.trades,
-		columns: [[text.time, (t) => instant(Number(t.timestamp))], [words.tradeId, (t) => t.id],
+		columns: [[atTime, (t) => instant(Number(t.timestamp))], [words.tradeId, (t) => t.id],
 			[text.pair, (t) => pairOf(t.pair)], [text.side, (t) => sideOf(t.my_side)],
 			[text.price, (t) => padded(t.price)], [text.amount, (t) => padded(t.amount)],
 			[text.total, (t) => padded(valueOf(t))],

@@ -8,7 +8,7 @@ import { Sender } from "../sender.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
-import { instant } from "./exact.js";
+import { atTime, instant } from "./exact.js";
 import { List } from "./list.js";
 import { Pages } from "./pages.js";
 import { WITHDRAWALS } from "./sending.js";
@@ -55,7 +55,7 @@ export class Withdraws {
 		this.sender.onOutcome = (outcome) => this.#outcome(outcome);
 		/** @type {List} */
 		this.list = new List(page, { name: "withdraws", title: words.sections.withdraws,
-			columns: [[text.time, (w) => instant(Number(w.timestamp))],
+			columns: [[atTime, (w) => instant(Number(w.timestamp))],
 				[words.withdrawId, (w) => w.id], [text.currency, (w) => w.currency],
 				[text.amount, (w) => padded(w.amount)], [words.address, (w) => w.address],
 				[text.state, (w) => this.#state(w)]],

@@ -28,7 +28,7 @@ export const text = {
 	tooSlow: "Too slow: the page did not keep up, so the exchange closed its connection. It asks for the best 20 prices now.",
 	starting: "The exchange is starting. The page goes on by itself.",
 	/** @param {string} pair */
-	halted: (pair) => `${pair} is halted: it takes no orders now.`,
+	halted: (pair) => `${pair} is halted: it takes no orders now. You can cancel yours.`,
 	/** @param {string} message */
 	maintenance: (message) => `Maintenance${message ? `: ${message}` : ". No orders and no withdrawals are taken now."}`,
 	newVersion: "There is a new version of this page.",
@@ -323,7 +323,7 @@ export const text = {
 	settings: "Settings",
 	theme: "Theme",
 	themes: { "": "As the system", dark: "Dark", light: "Light" },
-	palette: "Colours of up and down",
+	palette: "Up and down colours",
 	palettes: { "": "Green and red", blue: "Blue and orange" },
 	singleKeys: "Single-key shortcuts",
 	confirms: "Confirm orders",

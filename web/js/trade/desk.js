@@ -338,7 +338,7 @@ export class Own {
 		const may = session.may("read"); // or the page does not know what is open
 		const name = pairOf(pair.name), title = text.cancelAll(name);
 		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
-		const dangers = () => [text.askCancelAll(name, all.length, all.filter(isWaiting).length,
+		const dangers = () => [text.askCancelAll(name, all.length, all.filter((o) => o.triggered === false).length,
 			may && account.isComplete)];
 		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
 			act: () => this.#cancelAll(pair) });
@@ -540,8 +540,8 @@ export class Own {
 	#balances() {
 		const { account } = this.desk, finer = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
 		/** @param {string} title @param {string} exact */
-		const shown = (title, exact) => cell(title,
-			decimal(parse(exact, BALANCE_DIGITS) / finer, DIGITS), exact);
+		const shown = (title, exact) =>
+			cell(title, shortest(parse(exact, BALANCE_DIGITS) / finer), exact);
 		const titles = [text.currency, text.total, text.reserved, text.free];
 		return html`<table role="grid" aria-label=${text.own.balances} class="balances">
 			<thead>${headOf(titles)}</thead><tbody>

@@ -2,7 +2,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { furthest } from "../book.js";
 import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
-import { decimal, editable, exactly, pairOf, percent, shortest, typed } from "../format.js";
+import { decimal, editable, exactly, pairOf, percent, shortest, typed, zone } from "../format.js";
 import { backCloses, inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
@@ -45,7 +45,7 @@ const over = (a, b) => (a + b - 1n) / b;
  *   onKey?: (event: KeyboardEvent) => void}} field
  */
 function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onKey }) {
-	return html`<label><span>${label}</span><span class="typed"><input id=${id} name=${name}
+	return html`<label><span>${label}${type === "text" ? "" : ` (${zone})`}</span><span class="typed"><input id=${id} name=${name}
 			type=${type} inputmode="decimal" autocomplete="off" .value=${value ?? ""}
 			aria-invalid=${wrong ? "true" : "false"}
 			aria-describedby=${wrong ? `wrong-${id}` : nothing}

@@ -343,7 +343,7 @@ export class Depth {
 
 	/** @param {bigint} asks @param {bigint} bids @param {Pair} pair */
 	#say(asks, bids, pair) {
-		const words = (this.book.isShort ? text.depthOf20 : text.depthOf)(decimal(bids, 2), decimal(asks, 2), pair.base);
+		const words = bids || asks ? (this.book.isShort ? text.depthOf20 : text.depthOf)(decimal(bids, 2), decimal(asks, 2), pair.base) : "";
 		if (words !== this.#words) this.words.textContent = this.#words = words;
 	}
 }
@@ -431,6 +431,7 @@ const signOf = (n) => (n > 0 ? ["up", "▲"] : n < 0 ? ["down", "▼"] : ["", ""
 export class Header {
 	/** @type {Pair[]} */
 	#pairs = [];
+	#status = { halted: /** @type {Set<string>} */ (new Set()) };
 	/** @type {Pair | undefined} */
 	#pair;
 	/** @type {Map<string, Ticker>} */
@@ -460,9 +461,10 @@ export class Header {
 		this.#paint();
 	}
 
-	/** @param {Pair[]} pairs */
-	pairs(pairs) {
+	/** @param {Pair[]} pairs @param {{halted: Set<string>}} status names of pairs */
+	pairs(pairs, status) {
 		this.#pairs = pairs;
+		this.#status = status;
 		this.#paint();
 	}
 
@@ -616,7 +618,7 @@ export class Header {
 					return html`<li role="option" id="pair-${i}" aria-selected=${i === this.#at} @click=${() => this.#take(p)}>
 						<span><b>${p.base}</b><span class="muted">/${p.quote}</span></span>
 						<span>${t && t.last > 0 ? decimal(fromNumber(t.last), p.priceDigits) : text.none}</span>
-						<span class=${colour}>${change === undefined ? text.none : `${sign} ${percent(change)}`}</span></li>`;
+						<span class=${this.#status.halted.has(p.name) ? "" : colour}>${this.#status.halted.has(p.name) ? text.states.halted : change === undefined ? text.none : `${sign} ${percent(change)}`}</span></li>`;
 				})}
 			</ul>
 			${found.length ? nothing : html`<p class="muted" role="status">${text.noPair}</p>`}
@@ -675,7 +677,7 @@ export class Chart {
 		const chart = createChart(this.canvas, {
 			autoSize: true,
 			layout: { attributionLogo: false, fontSize: 11 },
-			rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.08, bottom: 0.24 } },
+			rightPriceScale: { borderVisible: false, entireTextOnly: true, scaleMargins: { top: 0.08, bottom: 0.24 } },
 			timeScale: { borderVisible: false, timeVisible: true, secondsVisible: false, rightOffset: 4,
 				tickMarkFormatter: (/** @type {number} */ at, /** @type {number} */ kind) => tick(at, kind) },
 			localization: { timeFormatter: (/** @type {number} */ at) => moment(at, this.#frame === "D") },
@@ -852,7 +854,7 @@ export class Chart {
 	#legend() {
 		const c = this.#marked ?? this.#candles.at(-1);
 		const pair = this.#pair;
-		if (!c || !pair) return html`<span class="muted">${text.none}</span>`;
+		if (!c || !pair) return nothing;
 		const side = c.close >= c.open ? "up" : "down";
 		return html`<span class="muted">${moment(c.time, this.#frame === "D")}</span>
 			${/** @type {const} */ (["open", "high", "low", "close"]).map((k) => html`<span><span class="muted">${text.legend[k]}</span> <span class=${side}>${fixed(c[k], pair.priceDigits)}</span></span> `)}
