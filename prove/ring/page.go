@@ -25,17 +25,17 @@ func (p *proof) writePage(name string) error {
 	b.WriteString(pageHead)
 	fmt.Fprintf(&b, "Commit %s, %s, %d cores (%s/%s).\n\n", p.commit,
 		time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
-	b.WriteString("| part | what | passed | failed | skipped | minutes |\n" +
-		"|---|---|---|---|---|---|\n")
+	b.WriteString("| part | what | commit | passed | failed | skipped | minutes |\n" +
+		"|---|---|---|---|---|---|---|\n")
 	var missing []string
 	covered := map[string]string{}
 	for _, x := range parts {
-		sum, found := result{}, false
+		sum, commits := result{}, []string(nil)
 		for name, r := range p.results {
 			if !strings.HasPrefix(name, x.name+"/") {
 				continue
 			}
-			found = true
+			commits = append(commits, r.Commit)
 			sum.Passed, sum.Failed, sum.Skipped = sum.Passed+r.Passed, sum.Failed+r.Failed,
 				sum.Skipped+r.Skipped
 			sum.Seconds += r.Seconds
@@ -46,15 +46,17 @@ func (p *proof) writePage(name string) error {
 				covered[pkg] = percent
 			}
 		}
-		if !found {
+		if len(commits) == 0 {
 			missing = append(missing, x.name)
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %.0f |\n", x.name, x.about, sum.Passed,
-			sum.Failed, sum.Skipped, sum.Seconds/60)
+		slices.Sort(commits)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d | %.0f |\n", x.name, x.about,
+			strings.Join(slices.Compact(commits), ", "), sum.Passed, sum.Failed, sum.Skipped,
+			sum.Seconds/60)
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(&b, "\nNot run on this commit: %s.\n", strings.Join(missing, ", "))
+		fmt.Fprintf(&b, "\nNot run: %s.\n", strings.Join(missing, ", "))
 	}
 	if p.since != "" {
 		fmt.Fprintf(&b, "\nOnly what files changed since %s concern was run.\n", p.since)

@@ -80,6 +80,7 @@ type result struct {
 	OK                      bool
 	Passed, Failed, Skipped int
 	Seconds                 float64
+	Commit                  string
 	Coverage                map[string]string `json:",omitempty"` // by package
 }
 
@@ -189,7 +190,7 @@ func (p *proof) run(name string, s step) (ok bool, err error) {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = io.MultiWriter(log, &out), log
 	failed := c.Run()
-	x := result{OK: failed == nil, Seconds: time.Since(begun).Seconds(),
+	x := result{OK: failed == nil, Seconds: time.Since(begun).Seconds(), Commit: p.commit,
 		Coverage: map[string]string{}}
 	x.count(&out, slices.Contains(s.command, "-json"))
 	if !x.OK {
