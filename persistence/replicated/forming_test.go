@@ -67,7 +67,7 @@ func TestAnOldWordLetsNoNodeGoOn(t *testing.T) {
 			why: "b (not heard of), c"},
 		"one takes part": {at: empty, b: word{Stage: begun}, why: "b (the cluster has begun"},
 		"one leads": {at: empty, b: word{Stage: begun, Leads: true},
-			why: "b (the cluster has begun"},
+			why: "b (the cluster has begun, and this one leads"},
 		"one leads, and another one follows": {at: empty, b: word{Stage: begun},
 			c: word{Stage: begun, Leads: true}, err: errReplaced},
 		"both follow": {at: empty, b: word{Stage: begun}, c: word{Stage: begun},
