@@ -244,6 +244,7 @@ func (b *book) amendAnew(c *Command, x *change) {
 	r := b.beginAmend(c, x)
 	b.takeOut(x.was.ID)
 	b.forget(x.was.ID)
-	b.enter(r, entering{account: c.account, placedUs: x.was.TimeUs, triggered: x.is.triggered})
+	b.enter(r, entering{account: c.account, placedUs: x.was.TimeUs, triggered: x.is.triggered,
+		prevented: x.is.prevented})
 	c.encode()
 }

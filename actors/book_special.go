@@ -82,7 +82,7 @@ func (b *book) wait(r *event.Record) {
 		return
 	}
 	b.stops.Add(matching.Stop{Order: open(r, r.TimeUs), Trigger: r.Trigger})
-	b.keep(o, i, false)
+	b.keep(o, i, entering{})
 }
 
 // An entering order is one that a record lets into the book.
@@ -90,6 +90,7 @@ type entering struct {
 	account   *directory.Account
 	placedUs  int64
 	triggered bool
+	prevented bool // before
 }
 
 // enter lets the order of a record trade, as far as its instructions allow, and puts what is left
@@ -202,7 +203,7 @@ func (b *book) rest(r *event.Record, x entering) {
 		iceberg = matching.Iceberg{Display: i.Display, Hidden: o.Remaining - i.Display}
 	}
 	b.orders.AddIceberg(open(r, x.placedUs), iceberg)
-	b.keep(o, i, x.triggered)
+	b.keep(o, i, x)
 }
 
 // simplify makes an order whose instructions leave nothing behind a plain one: its self-trade mode

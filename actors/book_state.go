@@ -108,11 +108,13 @@ const clockToleranceUs = 1_000_000
 const never = math.MaxInt64
 
 // A standing has what a book must know of an open order beyond side, price and amount: of each
-// order that waits for a trigger, has been triggered, or has instructions.
+// order that waits for a trigger, has been triggered, has instructions, or had some that prevented
+// a trade.
 type standing struct {
 	trading.Instructions // never with Prevented and Cancelled
 	clientID             event.ClientID
 	triggered            bool // it has entered the book by its trigger: its OCO is over
+	prevented            bool // it has taken orders of its own account out of the book
 }
 
 // waitsForOCO reports whether the order rests in the book and may be triggered out of it.
@@ -155,8 +157,9 @@ func (b *book) full() bool {
 }
 
 // keep notes an open order that has instructions, waits, or was triggered.
-func (b *book) keep(o *event.Order, i *trading.Instructions, triggered bool) {
-	s := standing{Instructions: *i, clientID: o.ClientID, triggered: triggered}
+func (b *book) keep(o *event.Order, i *trading.Instructions, x entering) {
+	s := standing{Instructions: *i, clientID: o.ClientID, triggered: x.triggered,
+		prevented: x.prevented || len(i.Prevented) > 0}
 	s.Prevented, s.Cancelled = nil, 0
 	if s.waitsForOCO() {
 		b.stops.Add(matching.Stop{
@@ -169,7 +172,7 @@ func (b *book) keep(o *event.Order, i *trading.Instructions, triggered bool) {
 // stand notes an open order that is in the book or among the stops already.
 func (b *book) stand(id uint64, s *standing) {
 	_, waits := b.stops.Get(id)
-	if !waits && !s.triggered && s.IsZero() {
+	if !waits && !s.triggered && !s.prevented && s.IsZero() {
 		return
 	}
 	if b.standing[id] != nil {

@@ -85,7 +85,8 @@ func sidesOf(orders *matching.Book, stops *matching.Stops, more func(trading.Ord
 
 // standingOf returns what a book must know of an order that the state has.
 func standingOf(x *trading.Instructed, id event.ClientID) standing {
-	s := standing{Instructions: x.Instructions, clientID: id, triggered: x.Triggered}
+	s := standing{Instructions: x.Instructions, clientID: id, triggered: x.Triggered,
+		prevented: len(x.Prevented) > 0}
 	s.Prevented, s.Cancelled = nil, 0
 	return s
 }

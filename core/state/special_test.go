@@ -530,7 +530,7 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	refusedBy(t, after(part)(), "an amount that is filled, and goes on", filled, "and goes on")
 }
 
-// Without a mode of its own an order has its account's, which may be none when the order is changed.
+// Without a mode of its own an order has its account's, which may be none when it is changed.
 func TestAChangedOrderStillSaysWhatItPrevented(t *testing.T) {
 	sell := event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 9, Account: 2, Side: trading.Sell, Price: 9 * coin,

@@ -311,8 +311,8 @@ func bodySchemas() object {
 					"addresses.", "bc1qexample", member{"pattern", "^[!-~]+$"},
 				member{"minLength", 1}, member{"maxLength", actors.MaxAddress})},
 			property{name: "client_id", schema: clientIDSchema(
-				"An id of the client's own. No other withdrawal of the account may have it that is " +
-					"new or verified, or among the newest " +
+				"An id of the client's own. No other withdrawal of the account may have it that " +
+					"is new or verified, or among the newest " +
 					strconv.Itoa(event.KeptWithdrawalIDs) + " with such an id. So sending the " +
 					"withdrawal again with it is harmless."),
 				optional: true})},

@@ -248,8 +248,9 @@ func (f *former) next() (may bool, why string, err error) {
 			may, lacks = false, append(lacks, fmt.Sprintf("%s (it names the nodes %.200q of "+
 				"cluster %.64q)", name, w.Names, w.Cluster))
 		case w.Stage == begun && f.stage == empty && w.Leads && !w.Awaited:
-			may, lacks = false, append(lacks, name+" (the cluster has begun, and this one leads "+
-				"it and does not await the node: if it is right, exchange cluster add NODE=HOST:PORT)")
+			may, lacks = false, append(lacks, name+" (the cluster has begun, and this "+
+				"one leads it and does not await the node: if it is right, exchange cluster add "+
+				"NODE=HOST:PORT)")
 		case w.Stage == begun && f.stage == empty:
 			may, lacks = false, append(lacks, name+" (the cluster has begun: this node waits for "+
 				"the one that leads)")
