@@ -422,8 +422,9 @@ func (c *Side) noteNonce(key uint32) {
 	}
 }
 
-// read answers a read, and notes its nonce. A read that its handler has left gets no answer. One of
-// a reign that is over comes too late: the wallets of the next one may have begun without its nonce.
+// read answers a read, and notes its nonce. A read that its handler has left gets no answer. One
+// of a reign that is over comes too late: the wallets of the next one may have begun without its
+// nonce.
 func (c *Side) read(r *Read) {
 	if r.door.isOver() {
 		r.Err = ErrTimeout
