@@ -502,8 +502,11 @@ for (const width of [1440, 1200, 1024, 390]) {
 					return found;
 				}));
 				assert.deepEqual(broken, [], section);
-				const sides = await page.$$eval("td > :is(.up, .down)", (list) =>
-					list.map((side) => side.getBoundingClientRect().height));
+				const sides = await page.$$eval("td > :is(.up, .down)", (list) => list.map((side) => {
+					const words = document.createRange();
+					words.selectNodeContents(side);
+					return words.getBoundingClientRect().height;
+				}));
 				assert(sides.every((height) => height < 27), `${sides}`); // a line has 18
 				await fits(page);
 			}
