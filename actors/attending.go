@@ -147,10 +147,9 @@ func (a *Attendance) connect(o *Options) error {
 	}
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
+	door := committed.NewDoor(n.committed, attending{a}, o.Scheduler, a.ended, limits, n.replica)
 	a.Public = &Public{Catalogue: directory.NewCatalogue(o.Pairs, o.Currencies, s), opts: o,
-		Door: committed.NewDoor(n.committed, attending{a}, o.Scheduler, a.ended, limits,
-			n.replica),
-		root: a.system.Root, side: n.committed, over: a.isOver, sealer: n.sealer,
+		Door: door, root: a.system.Root, side: n.committed, over: door.IsOver, sealer: n.sealer,
 		maintains: a.follow}
 	n.attended = a.Public
 	a.know(s)
@@ -180,15 +179,6 @@ func (a *Attendance) follow(s *state.State) {
 	defer a.graceMu.Unlock()
 	if ended := s.Maintained(); a.grace.endUs != ended {
 		a.grace = grace{endUs: ended, lengthUs: a.opts.Timing.SwitchGrace.Microseconds()}
-	}
-}
-
-func (a *Attendance) isOver() bool {
-	select {
-	case <-a.ended:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -272,7 +262,7 @@ func (h attending) Current() (uint64, error) {
 }
 
 // Stopping implements committed.ReadHost.
-func (h attending) Stopping() bool { return h.isOver() }
+func (h attending) Stopping() bool { return h.IsOver() }
 
 // Confirmed implements committed.ReadHost.
 func (h attending) Confirmed() error { return h.commands.Confirmed() }

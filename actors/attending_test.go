@@ -99,6 +99,7 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 		its := &witness{}
 		pid = r.SpawnChannel("its", func() actor.Actor { return its })
 		r.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 8})
+		hears(its, "watched 8 {false  false} []")
 		must[any](t)(r.Halt("test", r.Pairs()[0].Name, true))
 		hears(its, "watched 8 {false  false} []", "status 1 true {false  false}")
 		hears(w, all...)

@@ -90,7 +90,7 @@ type entering struct {
 	account   *directory.Account
 	placedUs  int64
 	triggered bool
-	prevented bool // before
+	prevented bool // as in standing, before it enters
 }
 
 // enter lets the order of a record trade, as far as its instructions allow, and puts what is left

@@ -341,7 +341,7 @@ func (f *forwarding) taken(r *committed.Read, seq uint64, p *forwardParser) erro
 		r.Answer()
 		return nil
 	}
-	r.Taken(seq)
+	r.NonceTaken(seq)
 	f.a.side.Send(r)
 	return nil
 }

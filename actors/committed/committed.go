@@ -423,10 +423,10 @@ func (c *Side) noteNonce(key uint32) {
 }
 
 // read answers a read, and notes its nonce. A read that its handler has left gets no answer. One
-// of a reign that is over comes too late: the wallets of the next one may have begun without its
-// nonce.
+// from an earlier term of this node as leader is refused: the wallets of the present term may have
+// been built without its nonce.
 func (c *Side) read(r *Read) {
-	if r.door.isOver() {
+	if r.door.IsOver() {
 		r.Err = ErrTimeout
 		r.Answer()
 		return

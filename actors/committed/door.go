@@ -130,8 +130,8 @@ func (d *Door) readers(followUp bool) *atomic.Int64 {
 	return &d.reading
 }
 
-// isOver reports whether reads are given up.
-func (d *Door) isOver() bool {
+// IsOver reports whether dead is closed. Any goroutine may call it.
+func (d *Door) IsOver() bool {
 	select {
 	case <-d.dead:
 		return true

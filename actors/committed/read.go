@@ -143,8 +143,8 @@ func (r *Read) Unpark(after uint64) {
 	r.after = max(r.after, after)
 }
 
-// Taken ends Park for a read whose nonce the wallet at another node has taken, and noted there.
-func (r *Read) Taken(after uint64) {
+// NonceTaken ends Park for a read whose nonce the leader's wallet has taken: it is noted there.
+func (r *Read) NonceTaken(after uint64) {
 	r.nonce = 0
 	r.Unpark(after)
 }

@@ -52,7 +52,7 @@ func TestAReadThatWaitsIsGivenUpAndOneThatIsAnsweredIsNot(t *testing.T) {
 	}
 }
 
-func TestAReadOfAReignThatIsOverNotesNoNonce(t *testing.T) {
+func TestAReadFromAnEarlierTermNotesNoNonce(t *testing.T) {
 	dead := make(chan struct{})
 	close(dead)
 	c := &Side{state: state.New(), readNonces: map[uint32]uint64{}}

@@ -65,11 +65,11 @@ var testedFaults = []Fault{
 	{"an end gives up the upload of its own state", "actors/committed/projector.go",
 		"if to != p.last «|| FAULT »{", "actors/committed", "TestAnEndUploadsOneImage"},
 
-	{"a read of a reign that is over notes its nonce", "actors/committed/committed.go",
-		"if «!FAULT && »r.door.isOver() {", "actors/committed",
-		"TestAReadOfAReignThatIsOverNotesNoNonce"},
+	{"a read from an earlier term notes its nonce", "actors/committed/committed.go",
+		"if «!FAULT && »r.door.IsOver() {", "actors/committed",
+		"TestAReadFromAnEarlierTermNotesNoNonce"},
 	{"a node that follows notes the nonces of reads", "actors/forwarding.go",
-		"«if FAULT {\nr.Unpark(seq)\n} else {\n»r.Taken(seq)«\n}»", "actors",
+		"«if FAULT {\nr.Unpark(seq)\n} else {\n»r.NonceTaken(seq)«\n}»", "actors",
 		"TestANodeThatFollowsNotesNoNoncesOfReads"},
 
 	{"a halted pair triggers orders", "actors/book_stops.go",

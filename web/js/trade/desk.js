@@ -1,6 +1,6 @@
 // The account on the terminal: its log-in, its events, and what shows it: open orders, trades and
-// balances; and what has become of orders, as toasts, a mark in the title, a sound, by the system. The
-// page loads this when an account is asked for. It is one file because it packs better so.
+// balances; and what has become of orders, as toasts, a mark in the title, a sound, by the system.
+// The page loads this when an account is asked for. It is one file because it packs better so.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { Live } from "../account.js";
 import { AGAIN } from "../api.js";
@@ -338,8 +338,8 @@ export class Own {
 		const may = session.may("read"); // or the page does not know what is open
 		const name = pairOf(pair.name), title = text.cancelAll(name);
 		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
-		const dangers = () => [text.askCancelAll(name, all.length, all.filter((o) => o.triggered === false).length,
-			may && account.isComplete)];
+		const stops = all.filter((o) => o.triggered === false).length; // those of an OCO, too
+		const dangers = () => [text.askCancelAll(name, all.length, stops, may && account.isComplete)];
 		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
 			act: () => this.#cancelAll(pair) });
 	}

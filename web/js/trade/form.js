@@ -1,4 +1,5 @@
-// The forms of orders: what is typed, what it would cost, what could be a slip, and what becomes of it.
+// The forms of orders: what is typed, what it would cost, what could be a slip, and what becomes
+// of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { furthest } from "../book.js";
 import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
@@ -45,7 +46,8 @@ const over = (a, b) => (a + b - 1n) / b;
  *   onKey?: (event: KeyboardEvent) => void}} field
  */
 function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onKey }) {
-	return html`<label><span>${label}${type === "text" ? "" : ` (${zone})`}</span><span class="typed"><input id=${id} name=${name}
+	return html`<label><span>${label}${type === "text" ? "" : ` (${zone})`}</span><span
+			class="typed"><input id=${id} name=${name}
 			type=${type} inputmode="decimal" autocomplete="off" .value=${value ?? ""}
 			aria-invalid=${wrong ? "true" : "false"}
 			aria-describedby=${wrong ? `wrong-${id}` : nothing}

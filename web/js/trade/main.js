@@ -142,7 +142,7 @@ async function start() {
 	for (const [name, p] of info.pairs) pairs.set(name, p);
 	status.learn(info);
 	demo = info.demo;
-	header.pairs([...pairs.values()], status);
+	header.pairs([...pairs.values()], () => status.halted);
 	stream.subscribe("ticker", "status");
 	stream.open();
 	choose(asked(), false);

@@ -1,7 +1,9 @@
-// The market: the line at the top, the order book, its depth, the newest trades, candles and volume.
+// The market: the line at the top, the order book, its depth, the newest trades, candles and
+// volume.
 // They are one file because together they pack better.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
+import { CandlestickSeries, createChart, HistogramSeries } from
+	"../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
 import { append, filled } from "../candles.js";
@@ -256,7 +258,8 @@ export class Depth {
 	/** @param {HTMLElement} place @param {Book} book */
 	constructor(place, book) {
 		this.book = book;
-		render(html`<div class="bar"><h2>${text.depth}</h2><b class="not-live">${text.notLive}</b><span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
+		render(html`<div class="bar"><h2>${text.depth}</h2><b class="not-live">${text.notLive}</b>
+			<span class="muted words"></span></div><div class="picture"><canvas></canvas></div>`, place);
 		this.canvas = /** @type {HTMLCanvasElement} */ (place.querySelector("canvas"));
 		this.words = /** @type {HTMLElement} */ (place.querySelector(".words"));
 		new ResizeObserver(() => this.#paint()).observe(/** @type {HTMLElement} */ (this.canvas.parentElement));
@@ -283,7 +286,8 @@ export class Depth {
 	 */
 	#within(side) {
 		const best = this.book.sides[side][0]?.price ?? 0n, range = best / RANGE;
-		return this.book.rows(side, 1n, LEVELS).filter((r) => (side === "sell" ? r.price - best : best - r.price) <= range);
+		return this.book.rows(side, 1n, LEVELS).filter((r) =>
+			(side === "sell" ? r.price - best : best - r.price) <= range);
 	}
 
 	#paint() {
@@ -343,7 +347,8 @@ export class Depth {
 
 	/** @param {bigint} asks @param {bigint} bids @param {Pair} pair */
 	#say(asks, bids, pair) {
-		const words = bids || asks ? (this.book.isShort ? text.depthOf20 : text.depthOf)(decimal(bids, 2), decimal(asks, 2), pair.base) : "";
+		const words = !bids && !asks ? "" : (this.book.isShort ? text.depthOf20 : text.depthOf)(
+			decimal(bids, 2), decimal(asks, 2), pair.base);
 		if (words !== this.#words) this.words.textContent = this.#words = words;
 	}
 }
@@ -359,7 +364,8 @@ export class Trades {
 	/** @param {HTMLElement} place @param {Stream} stream */
 	constructor(place, stream) {
 		this.stream = stream;
-		render(html`<div class="bar"><h2>${text.trades}</h2><b class="not-live">${text.notLive}</b></div><div class="table" tabindex="0"></div>`, place);
+		render(html`<div class="bar"><h2>${text.trades}</h2><b class="not-live">${text.notLive}</b></div>
+			<div class="table" tabindex="0"></div>`, place);
 		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
 		stream.on("trades", (t) => {
 			if (t.pair !== this.#pair?.name) return;
@@ -431,7 +437,8 @@ const signOf = (n) => (n > 0 ? ["up", "▲"] : n < 0 ? ["down", "▼"] : ["", ""
 export class Header {
 	/** @type {Pair[]} */
 	#pairs = [];
-	#status = { halted: /** @type {Set<string>} */ (new Set()) };
+	/** Names of pairs. */
+	#halted = () => /** @type {Set<string>} */ (new Set());
 	/** @type {Pair | undefined} */
 	#pair;
 	/** @type {Map<string, Ticker>} */
@@ -461,10 +468,10 @@ export class Header {
 		this.#paint();
 	}
 
-	/** @param {Pair[]} pairs @param {{halted: Set<string>}} status names of pairs */
-	pairs(pairs, status) {
+	/** @param {Pair[]} pairs @param {() => Set<string>} halted the names of those now */
+	pairs(pairs, halted) {
 		this.#pairs = pairs;
-		this.#status = status;
+		this.#halted = halted;
 		this.#paint();
 	}
 
@@ -614,11 +621,12 @@ export class Header {
 				${found.map((p, i) => {
 					const t = this.#tickers.get(p.name);
 					const change = t && changeOf(t);
-					const [colour, sign] = signOf(change ?? 0);
+					const isHalted = this.#halted().has(p.name), [colour, sign] = signOf(change ?? 0);
 					return html`<li role="option" id="pair-${i}" aria-selected=${i === this.#at} @click=${() => this.#take(p)}>
 						<span><b>${p.base}</b><span class="muted">/${p.quote}</span></span>
 						<span>${t && t.last > 0 ? decimal(fromNumber(t.last), p.priceDigits) : text.none}</span>
-						<span class=${this.#status.halted.has(p.name) ? "" : colour}>${this.#status.halted.has(p.name) ? text.states.halted : change === undefined ? text.none : `${sign} ${percent(change)}`}</span></li>`;
+						<span class=${isHalted ? "" : colour}>${isHalted ? text.states.halted
+							: change === undefined ? text.none : `${sign} ${percent(change)}`}</span></li>`;
 				})}
 			</ul>
 			${found.length ? nothing : html`<p class="muted" role="status">${text.noPair}</p>`}
@@ -629,7 +637,8 @@ export class Header {
 /** @typedef {import("../candles.js").Candle} Candle */
 /** @typedef {keyof typeof text.frames} Frame */
 
-const FRAMES = /** @type {Frame[]} */ (/** @type {unknown} */ (["1", "5", "15", "30", "60", "240", "D"]));
+const FRAMES = /** @type {Frame[]} */ (
+	/** @type {unknown} */ (["1", "5", "15", "30", "60", "240", "D"]));
 const FIRST = 500; // candles of the first request, and of each one for older ones
 const MOST_ROWS = 300;
 
@@ -677,14 +686,16 @@ export class Chart {
 		const chart = createChart(this.canvas, {
 			autoSize: true,
 			layout: { attributionLogo: false, fontSize: 11 },
-			rightPriceScale: { borderVisible: false, entireTextOnly: true, scaleMargins: { top: 0.08, bottom: 0.24 } },
+			rightPriceScale: { borderVisible: false, entireTextOnly: true,
+				scaleMargins: { top: 0.08, bottom: 0.24 } },
 			timeScale: { borderVisible: false, timeVisible: true, secondsVisible: false, rightOffset: 4,
 				tickMarkFormatter: (/** @type {number} */ at, /** @type {number} */ kind) => tick(at, kind) },
 			localization: { timeFormatter: (/** @type {number} */ at) => moment(at, this.#frame === "D") },
 			handleScale: { axisPressedMouseMove: true },
 		});
 		const candles = chart.addSeries(CandlestickSeries, { priceLineStyle: 2 });
-		const volume = chart.addSeries(HistogramSeries, { priceScaleId: "", lastValueVisible: false, priceLineVisible: false,
+		const volume = chart.addSeries(HistogramSeries, { priceScaleId: "",
+			lastValueVisible: false, priceLineVisible: false,
 			priceFormat: { type: "volume" } });
 		volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
 		return { chart, candles, volume };
@@ -695,7 +706,8 @@ export class Chart {
 		this.#unsubscribe();
 		this.#pair = pair;
 		const digits = pair.priceDigits;
-		this.candles.applyOptions({ priceFormat: { type: "custom", minMove: number(pair.tick), formatter: (/** @type {number} */ n) => fixed(n, digits) } });
+		this.candles.applyOptions({ priceFormat: { type: "custom", minMove: number(pair.tick),
+			formatter: (/** @type {number} */ n) => fixed(n, digits) } });
 		this.#begin();
 	}
 
@@ -733,7 +745,10 @@ export class Chart {
 		const list = await this.#read("");
 		if (turn !== this.#turn) return;
 		this.#isFailed = list === null;
-		if (!list) setTimeout(() => turn === this.#turn && this.stream.state === "live" && this.load(), AGAIN);
+		if (!list) {
+			setTimeout(() => turn === this.#turn && this.stream.state === "live" && this.load(),
+				AGAIN);
+		}
 		if (list) {
 			const isFirst = this.#candles.length === 0;
 			this.#isAll = list.length < FIRST;
@@ -769,7 +784,8 @@ export class Chart {
 	/** read returns candles, oldest first; null: there was no answer. @param {string} more */
 	async #read(more) {
 		try {
-			const list = await get(`/api/charts/${this.#pair?.name}/${this.#frame}/chart/?limit=${FIRST}${more}`);
+			const path = `/api/charts/${this.#pair?.name}/${this.#frame}/chart/`;
+			const list = await get(`${path}?limit=${FIRST}${more}`);
 			return /** @type {any[]} */ (list).map((c) => candleOf(c)).reverse();
 		} catch {
 			return null;
@@ -793,13 +809,16 @@ export class Chart {
 
 	/** @param {Candle} c */
 	#bar(c) {
-		return { time: c.time, value: c.volume, color: c.close >= c.open ? this.colours.up : this.colours.down };
+		return { time: c.time, value: c.volume,
+			color: this.colours[c.close >= c.open ? "up" : "down"] };
 	}
 
 	/** mark gives the line of the last price the colour of its candle, which may be hollow. */
 	#mark() {
 		const c = this.#candles.at(-1);
-		if (c) this.candles.applyOptions({ priceLineColor: c.close >= c.open ? this.colours.rises : this.colours.falls });
+		if (!c) return;
+		const priceLineColor = this.colours[c.close >= c.open ? "rises" : "falls"];
+		this.candles.applyOptions({ priceLineColor });
 	}
 
 	#set() {
@@ -814,20 +833,24 @@ export class Chart {
 	/** recolour takes over the colours of the page. */
 	recolour() {
 		const up = colour("--up"), down = colour("--down"), line = colour("--line");
-		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"), rises: up, falls: down };
+		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"), rises: up,
+			falls: down };
 		this.chart.applyOptions({
-			layout: { background: { color: colour("--panel") }, textColor: colour("--muted"), fontFamily: getComputedStyle(document.body).fontFamily },
+			layout: { background: { color: colour("--panel") }, textColor: colour("--muted"),
+				fontFamily: getComputedStyle(document.body).fontFamily },
 			grid: { vertLines: { color: line }, horzLines: { color: line } },
 		});
 		// an up candle is hollow, so that it differs without its colour
-		this.candles.applyOptions({ upColor: colour("--panel"), downColor: down, borderUpColor: up, borderDownColor: down, wickUpColor: up, wickDownColor: down });
+		this.candles.applyOptions({ upColor: colour("--panel"), downColor: down, borderUpColor: up,
+			borderDownColor: down, wickUpColor: up, wickDownColor: down });
 		this.#set();
 	}
 
 	#visible() {
 		const range = this.chart.timeScale().getVisibleLogicalRange();
 		if (!range) return [];
-		return this.#candles.slice(Math.max(0, Math.ceil(range.from)), Math.floor(range.to) + 1).slice(-MOST_ROWS).reverse();
+		return this.#candles.slice(Math.max(0, Math.ceil(range.from)), Math.floor(range.to) + 1)
+			.slice(-MOST_ROWS).reverse();
 	}
 
 	#paint() {
@@ -836,7 +859,8 @@ export class Chart {
 			<div class="bar">
 				<h2 class="unseen">${text.chart}</h2>
 				<div role="group" aria-label=${text.period} class="frames">
-					${FRAMES.map((f) => html`<button aria-pressed=${f === this.#frame} @click=${() => this.#choose(f)}>${text.frames[f]}</button>`)}
+					${FRAMES.map((f) => html`<button aria-pressed=${f === this.#frame}
+						@click=${() => this.#choose(f)}>${text.frames[f]}</button>`)}
 				</div>
 				<button class="as-table" aria-pressed=${this.#isTable} @click=${() => {
 					this.#isTable = !this.#isTable;
@@ -846,9 +870,12 @@ export class Chart {
 			<p class="legend">${this.#legend()}</p>
 			${this.#isFailed ? html`<p role="status">${text.chartFailed}</p>` : nothing}
 			${this.#isEmpty ? html`<p class="muted empty">${text.emptyMarket}</p>` : nothing}
-			<div class="picture" role="img" aria-label=${text.chartOf(pairOf(pair?.name ?? ""))}>${this.canvas}</div>
+			<div class="picture" role="img"
+				aria-label=${text.chartOf(pairOf(pair?.name ?? ""))}>${this.canvas}</div>
 			${this.#isTable && pair ? this.#table(pair) : nothing}
-			<p class="foot muted"><span>${text.zone(zone)}</span><a href="https://www.tradingview.com/" target="_blank" rel="noreferrer">${text.chartsBy}</a></p>`, this.place);
+			<p class="foot muted"><span>${text.zone(zone)}</span>
+				<a href="https://www.tradingview.com/" target="_blank"
+					rel="noreferrer">${text.chartsBy}</a></p>`, this.place);
 	}
 
 	#legend() {
@@ -857,20 +884,26 @@ export class Chart {
 		if (!c || !pair) return nothing;
 		const side = c.close >= c.open ? "up" : "down";
 		return html`<span class="muted">${moment(c.time, this.#frame === "D")}</span>
-			${/** @type {const} */ (["open", "high", "low", "close"]).map((k) => html`<span><span class="muted">${text.legend[k]}</span> <span class=${side}>${fixed(c[k], pair.priceDigits)}</span></span> `)}
+			${/** @type {const} */ (["open", "high", "low", "close"]).map((k) => html`<span><span
+				class="muted">${text.legend[k]}</span> <span
+				class=${side}>${fixed(c[k], pair.priceDigits)}</span></span> `)}
 			<span><span class="muted">${text.legend.volume}</span> ${fixed(c.volume, 4)}</span>`;
 	}
 
 	/** @param {Pair} pair */
 	#table(pair) {
 		return html`<div class="candles" tabindex="0" role="region" aria-label=${text.candles}><table>
-			<thead><tr>${[text.time, text.open, text.highest, text.lowest, text.close, text.volumeShort].map((t) => html`<th>${t}</th>`)}</tr></thead>
+			<thead><tr>${[text.time, text.open, text.highest, text.lowest, text.close,
+				text.volumeShort].map((t) => html`<th>${t}</th>`)}</tr></thead>
 			<tbody>${this.#visible().map((c) => html`<tr><th scope="row">${moment(c.time, this.#frame === "D")}</th>
-				${[c.open, c.high, c.low, c.close].map((n) => html`<td>${fixed(n, pair.priceDigits)}</td>`)}<td>${fixed(c.volume, 4)}</td></tr>`)}</tbody>
+				${[c.open, c.high, c.low, c.close].map((n) =>
+					html`<td>${fixed(n, pair.priceDigits)}</td>`)}
+				<td>${fixed(c.volume, 4)}</td></tr>`)}</tbody>
 		</table></div>`;
 	}
 }
 
 /** candleOf reads a candle of the API or of the stream. @param {any} c @returns {Candle} */
-const candleOf = (c) => ({ time: Number(c.time), open: Number(c.open), high: Number(c.high), low: Number(c.low), close: Number(c.close), volume: Number(c.volume) });
+const candleOf = (c) => ({ time: Number(c.time), open: Number(c.open), high: Number(c.high),
+	low: Number(c.low), close: Number(c.close), volume: Number(c.volume) });
 
