@@ -363,7 +363,11 @@ func left(o *event.Order, open money.Amount) error {
 func (s *State) opened(p *Pair, a *Account, r *event.Record) error {
 	o := &r.Order
 	a.ClientIDs.Open(o.ID, o.ClientID, r.TimeUs)
-	if o.Rests() && !a.Open.Add(o.ID, p.Number, o.Side) {
+	taken := a.Open.Pair(o.ID) != 0
+	if o.Rests() {
+		taken = !a.Open.Add(o.ID, p.Number, o.Side)
+	}
+	if taken {
 		return fmt.Errorf("account %s has an open order %d in another pair", a.Name, o.ID)
 	}
 	return nil

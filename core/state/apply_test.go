@@ -170,13 +170,19 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 			Amount: math.MaxInt64, Remaining: math.MaxInt64}
 	}, "account bob: ")
 
-	s, r := small(), buy()
-	r.Pair, r.Order.ID, r.Order.Price, r.Order.Trades, r.Order.Remaining = 2, 3, 1, nil,
-		r.Order.Amount
-	var e Effects
-	if err := s.Apply(&r, &e); err == nil ||
-		!strings.Contains(err.Error(), "open order 3 in another pair") {
-		t.Errorf("an id that is open in another pair: %v", err)
+	for _, rests := range []bool{true, false} {
+		s, r := small(), buy()
+		r.Pair, r.Order.ID, r.Order.Price, r.Order.Trades, r.Order.Remaining = 2, 3, 1, nil,
+			r.Order.Amount
+		if !rests {
+			r.Kind, r.Order.RestCancelled = event.KindInstructed, true
+			r.Instructions = trading.Instructions{IOC: true, Cancelled: trading.CancelledIOC}
+		}
+		if err := s.Apply(&r, new(Effects)); err == nil ||
+			!strings.Contains(err.Error(), "open order 3 in another pair") {
+			t.Errorf("an id that is open in another pair, of an order that rests, %v: %v", rests,
+				err)
+		}
 	}
 }
 

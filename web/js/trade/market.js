@@ -2,8 +2,7 @@
 // volume.
 // They are one file because together they pack better.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { CandlestickSeries, createChart, HistogramSeries } from
-	"../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
+import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
 import { Book } from "../book.js";
 import { append, filled } from "../candles.js";
