@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"os"
@@ -18,13 +19,13 @@ var (
 	pageTail string
 )
 
-// writePage writes docs/reliability.md: what was run on this commit and what was not, the rounds of
-// chaos, and what is not promised.
+// writePage writes docs/reliability.md: what was run, on which commit, and what was not, the rounds
+// of chaos, and what is not promised.
 func (p *proof) writePage(name string) error {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	fmt.Fprintf(&b, "Commit %s, %s, %d cores (%s/%s).\n\n", p.commit,
-		time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(&b, "%s, %d cores (%s/%s).\n\n", time.Now().UTC().Format("2006-01-02"),
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	b.WriteString("| part | what | commit | passed | failed | skipped | minutes |\n" +
 		"|---|---|---|---|---|---|---|\n")
 	var missing []string
@@ -70,10 +71,7 @@ func (p *proof) writePage(name string) error {
 		slices.Sort(list)
 		b.WriteString(strings.Join(list, ", ") + ".\n")
 	}
-	rounds, err := os.ReadFile(p.file("chaos.md"))
-	if err != nil {
-		rounds = []byte("The campaign was not run on this commit.")
-	}
-	b.WriteString(strings.Replace(pageTail, "{{rounds}}", strings.TrimSpace(string(rounds)), 1))
+	rounds := cmp.Or(strings.TrimSpace(p.results["chaos/all"].Rounds), "The campaign was not run.")
+	b.WriteString(strings.Replace(pageTail, "{{rounds}}", rounds, 1))
 	return os.WriteFile(name, []byte(b.String()), 0o644)
 }

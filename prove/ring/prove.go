@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,7 @@ type part struct {
 	steps       func(p *proof) ([]step, error)
 }
 
-// A step is one command. Its result is kept for the commit, so an interrupted run resumes behind
+// A step is one command. Its result is kept with its commit, so an interrupted run resumes after
 // the last step that passed.
 type step struct {
 	name    string
@@ -66,10 +67,16 @@ var parts = []part{
 		"./cmd/exchange/...")},
 }
 
+// The files that make prove writes: the newest result of each step, and the page made of them.
+const (
+	resultsFile = "prove/ring/results.json"
+	pageFile    = "docs/reliability.md"
+)
+
 // A proof is a run of make prove on one commit.
 type proof struct {
-	commit  string
-	folder  string   // bin/prove/COMMIT: outputs of steps, and their results
+	commit  string   // the last that changed anything else than the files that make prove writes
+	folder  string   // bin/prove/COMMIT: outputs of steps
 	since   string   // a commit; "": everything is run
 	changed []string // files since then
 	results map[string]result
@@ -82,6 +89,7 @@ type result struct {
 	Seconds                 float64
 	Commit                  string
 	Coverage                map[string]string `json:",omitempty"` // by package
+	Rounds                  string            `json:",omitempty"` // of chaos, as a table
 }
 
 // prove runs the parts that what names, all if it is "", and writes docs/reliability.md.
@@ -105,6 +113,7 @@ func prove(what, since string) (ok bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		p.forget(x.name, steps)
 		for _, s := range steps {
 			good, err := p.run(x.name+"/"+s.name, s)
 			if err != nil {
@@ -113,16 +122,26 @@ func prove(what, since string) (ok bool, err error) {
 			ok = ok && good
 		}
 	}
-	return ok, p.writePage("docs/reliability.md")
+	return ok, p.writePage(pageFile)
+}
+
+// forget drops the results of a part's steps that are no more.
+func (p *proof) forget(part string, steps []step) {
+	maps.DeleteFunc(p.results, func(name string, _ result) bool {
+		rest, its := strings.CutPrefix(name, part+"/")
+		return its && p.since == "" &&
+			!slices.ContainsFunc(steps, func(s step) bool { return s.name == rest })
+	})
 }
 
 func newProof(since string) (*proof, error) {
 	p := &proof{since: since, results: map[string]result{}}
-	commit, err := output("git", "rev-parse", "--short", "HEAD")
+	commit, err := output("git", "log", "-1", "--format=%h", "--", ".", ":!"+resultsFile,
+		":!"+pageFile)
 	if err != nil {
 		return nil, err
 	}
-	dirty, err := output("git", "status", "--porcelain", "--", ":!docs/reliability.md")
+	dirty, err := output("git", "status", "--porcelain", "--", ".", ":!"+resultsFile, ":!"+pageFile)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +159,7 @@ func newProof(since string) (*proof, error) {
 	if err := os.MkdirAll(p.folder, 0o755); err != nil {
 		return nil, err
 	}
-	kept, err := os.ReadFile(p.file("results.json"))
+	kept, err := os.ReadFile(resultsFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return p, nil
 	} else if err != nil {
@@ -176,7 +195,7 @@ func (p *proof) concerned(folders []string) bool {
 
 // run runs a step, unless it has passed on this commit before, and keeps its result.
 func (p *proof) run(name string, s step) (ok bool, err error) {
-	if p.results[name].OK {
+	if r := p.results[name]; r.OK && r.Commit == p.commit {
 		return true, nil
 	}
 	fmt.Printf("== %s: %s\n", name, strings.Join(s.command, " "))
@@ -193,6 +212,13 @@ func (p *proof) run(name string, s step) (ok bool, err error) {
 	x := result{OK: failed == nil, Seconds: time.Since(begun).Seconds(), Commit: p.commit,
 		Coverage: map[string]string{}}
 	x.count(&out, slices.Contains(s.command, "-json"))
+	if strings.HasPrefix(name, "chaos/") && x.OK {
+		rounds, err := os.ReadFile(p.file("chaos.md"))
+		if err != nil {
+			return false, err
+		}
+		x.Rounds = string(rounds)
+	}
 	if !x.OK {
 		fmt.Printf("FAILED %s: %v; see %s\n", name, failed, log.Name())
 	}
@@ -201,7 +227,7 @@ func (p *proof) run(name string, s step) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return x.OK, os.WriteFile(p.file("results.json"), b, 0o644)
+	return x.OK, os.WriteFile(resultsFile, append(b, '\n'), 0o644)
 }
 
 // count takes up how many tests there were, by the events of go test or by the lines of other
