@@ -80,6 +80,9 @@ for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700
 						document.elementFromPoint((left + right) / 2, y) === button);
 				});
 				assert(hit, name);
+				if (width < 720) continue;
+				assert(await page.$eval("#panel-trades", (e) => e.offsetHeight > 80), name);
+				await says(page, "#panel-own tbody small", "\\d\\d:\\d\\d:\\d\\d");
 			}
 			await page.$eval(".more", (fold) => (fold.open = false));
 			await page.fill("#form-price", "70000");
@@ -350,11 +353,11 @@ terminal("words are a trader's, pairs are BTC/USDT, and what does nothing is not
 			await page.selectOption("[name=type]", type);
 			const said = await page.innerText("body");
 			assert.doesNotMatch(said, /[A-Z]_[A-Z]|Stays|Meets own|\bFree\b|Show only|As a$/m, type);
-			assert.match(said, /Time in force.*Self-trade\s+prevention.*Available.*After order/s, type);
+			assert.match(said, /Time in force.*Self-trade\s+prevention.*Available.*After order/si, type);
 		}
 		await page.selectOption("[name=force]", "slide");
 		await page.click(".amend");
-		await says(page, "dialog", "BTC/USDT, .*Limit, iceberg: visible 0\\.1.*queue position");
+		await says(page, "dialog", "BTC/USDT, .*Limit, iceberg: visible 0\\.1.*queue position.*A halted pair");
 		await page.click("dialog .done");
 		await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
 		await page.waitForSelector("#panel-own .all", { state: "detached" });

@@ -111,9 +111,13 @@ terminal("halts and maintenance are seen live, and a message is text", {}, async
 	const script = "<img src=x onerror=alert(1)><script>alert(2)</script>";
 	await exchange.operator("maintenance", "on", "--message", script);
 	await shows(page, "maintenance");
-	assert.equal((await page.textContent("#notice")).trim(), `Maintenance: ${script}`);
+	assert.equal((await page.textContent("#notice")).trim(), `Maintenance: nothing is taken now. ${script}`);
 	assert.equal(await page.$("#notice img, #notice script"), null);
 	await accessible(page, "maintenance");
+	await exchange.operator("maintenance", "off");
+	await exchange.operator("maintenance", "on", "--cancels");
+	await page.waitForFunction(() => document.querySelector("#notice").textContent.includes(
+		"Maintenance: only cancels are taken now."));
 	await exchange.operator("maintenance", "off");
 	await shows(page, "live");
 	assert(!await page.isVisible("#notice"));

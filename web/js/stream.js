@@ -225,7 +225,7 @@ export class Status {
 		const words = this.isSlow && ["live", "reconnecting"].includes(shown) ? text.tooSlow
 			: shown === "reconnecting" ? text.reconnecting
 			: shown === "starting" ? text.starting
-			: shown === "maintenance" ? text.maintenance(this.maintenance?.message ?? "")
+			: shown === "maintenance" && this.maintenance ? text.maintenance(this.maintenance)
 			: shown === "halted" ? text.halted(pairOf(pair))
 			: this.#isOld ? text.newVersion
 			: Math.abs(this.away) >= 2 ? text.clock(this.away) : "";

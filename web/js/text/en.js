@@ -24,13 +24,13 @@ export const text = {
 		maintenance: "Maintenance",
 	},
 	notLive: "Not live",
-	reconnecting: "The connection is lost. What is shown is not live; the page connects again.",
-	tooSlow: "Too slow: the page did not keep up, so the exchange closed its connection. It asks for the best 20 prices now.",
-	starting: "The exchange is starting. The page goes on by itself.",
+	reconnecting: "The connection is lost. What is shown is not live; the page reconnects.",
+	tooSlow: "Too slow: the page did not keep up and was disconnected. It asks for the best 20 prices now.",
+	starting: "The exchange is starting. The page resumes by itself.",
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now. You can cancel yours.`,
-	/** @param {string} message */
-	maintenance: (message) => `Maintenance${message ? `: ${message}` : ". No orders and no withdrawals are taken now."}`,
+	/** @param {{message: string, cancels?: boolean}} is */
+	maintenance: ({ message, cancels }) => `Maintenance: ${cancels ? "only cancels are" : "nothing is"} taken now. ${message}`,
 	newVersion: "There is a new version of this page.",
 	reload: "Reload",
 	/** @param {number} seconds */
@@ -86,7 +86,7 @@ export const text = {
 	key: "API key",
 	secret: "Secret",
 	secretTaken: "Taken; type to replace it",
-	dropKey: "You can also paste or drop a text or a file that contains both.",
+	dropKey: "You can also paste or drop a text or file with both.",
 	noKeyInFile: "No key and secret were found in it.",
 	keyAndSecret: "Type both the key and its secret.",
 	remember: "Remember on this device",
@@ -104,8 +104,8 @@ export const text = {
 	alone: "If this key is not made for parallel use, use it here alone: in one browser, and by no other program.",
 	shared: "The exchange has refused a nonce of this key, because another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
-	aboutForget: "“Log out” does so in all tabs. “Forget” also removes the key from this device. The key itself stays valid: only the operator can revoke it.",
-	notLoaded: "A part of this page could not be loaded. Try again, or reload.",
+	aboutForget: "“Log out” does so in all tabs. “Forget” also removes the key from this device. The key stays valid.",
+	notLoaded: "A part of this page did not load. Try again, or reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
 	onePair: "This pair only",
@@ -131,14 +131,14 @@ export const text = {
 	cancelled: (id) => `Order ${id} cancelled.`,
 	/** @param {number} n @param {string} pair */
 	cancelledAll: (n, pair) => `${n} ${n === 1 ? "order" : "orders"} of ${pair} cancelled.`,
-	cancelUnknown: "There was no answer to the cancel. The list shows what is open.",
+	cancelUnknown: "No answer to the cancel. The list shows what is open.",
 
 	amend: "Amend",
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
 	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger price",
 		display_amount: "Iceberg: visible amount", expire_time: "Good till" },
-	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price stays and the amount does not grow.",
+	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price stays and the amount does not grow. A halted pair takes only such amends, and those of waiting stops.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -233,6 +233,7 @@ export const text = {
 	share: (currency) => `Share of the available ${currency}`,
 	feeAtMost: "Max. fee",
 	left: "After order",
+	estimatedLeft: "Est. after order",
 	/** @param {"buy" | "sell"} side @param {string} currency */
 	send: (side, currency) => `${side === "buy" ? "Buy" : "Sell"} ${currency}`,
 	more: "More",

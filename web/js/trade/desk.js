@@ -17,7 +17,8 @@ import { Amend, ask, Form } from "./form.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /**
- * @typedef {{stream: import("../stream.js").Stream, header: import("./market.js").Header,
+ * @typedef {{stream: import("../stream.js").Stream, status: import("../stream.js").Status,
+ *   header: import("./market.js").Header,
  *   ladder: import("./market.js").Ladder, pairs: Map<string, Pair>,
  *   demo: import("../login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
  */
@@ -25,8 +26,6 @@ import { Amend, ask, Form } from "./form.js";
 export class Desk {
 	/** @type {Pair | undefined} */
 	#pair;
-	/** @type {import("../api.js").Info["maintenance"]} */
-	#maintenance = null;
 
 	/** @param {Terminal} terminal */
 	constructor(terminal) {
@@ -86,13 +85,8 @@ export class Desk {
 		else this.session.lost();
 	}
 
-	/**
-	 * market tells what the market is like.
-	 * @param {string} state
-	 * @param {import("../api.js").Info["maintenance"]} maintenance
-	 */
-	market(state, maintenance) {
-		this.#maintenance = maintenance;
+	/** market tells what the market is like. @param {string} state */
+	market(state) {
 		this.form.market(state);
 		this.own.change();
 		this.amend.change();
@@ -104,7 +98,7 @@ export class Desk {
 	 */
 	whyNot(isCancel) {
 		if (this.session.state !== "in") return text.notLive;
-		const is = this.#maintenance;
+		const is = this.terminal.status.maintenance;
 		return is && !(isCancel && is.cancels) ? text.states.maintenance : "";
 	}
 
@@ -443,8 +437,8 @@ export class Own {
 				: nothing;
 		}
 		const digits = digitsOf(shown.flatMap((o) => [o.amount_original, o.amount_filled]));
-		const titles = [text.order, text.time, text.pair, text.side, text.type, text.price, text.amount,
-			text.filled, text.state, ...isTrader ? [""] : []];
+		const titles = [text.order, text.pair, text.side, text.type, text.price, text.amount, text.filled,
+			text.state, ...isTrader ? [""] : []];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead>${headOf(titles)}</thead>
 			<tbody>
@@ -462,7 +456,7 @@ export class Own {
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
-			${cell(text.order, o.id)}${cell(text.time, at(Number(o.date) / 1000))}
+			${cell(text.order, html`${o.id} <small>${at(Number(o.date) / 1000)}</small>`)}
 			${cell(text.pair, pairOf(o.pair))}
 			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
 			${cell(text.price, o.order_type === "market" ? priceOf(o)
@@ -499,8 +493,7 @@ export class Own {
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
-			${cell(text.order, text.none)}${cell(text.time, text.none)}
-			${cell(text.pair, pairOf(fields.pair))}
+			${cell(text.order, text.none)}${cell(text.pair, pairOf(fields.pair))}
 			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
 			${cell(text.price, priceOf(fields))}
 			${cell(text.amount, exactly(fields.amount ?? text.none))}

@@ -737,7 +737,7 @@ export class Form {
 		const rows = [[text.free, this.#isKnown() ? sum(exact) : text.none],
 			...this.#estimates(pair),
 			[text.feeAtMost, fee === null ? text.none : `${plain(fee)} ${isBuy ? base : quote}`],
-			[text.left, gives === null || gives > exact || !this.#isKnown() ? text.none
+			[this.#type === "market" ? text.estimatedLeft : text.left, gives === null || gives > exact || !this.#isKnown() ? text.none
 				: sum(exact - gives)]];
 		return html`<dl class="sums">${rows.map(([label, is]) => html`<div><dt>${label}</dt><dd>${is
 			}</dd></div>`)}</dl>`;

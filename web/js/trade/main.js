@@ -92,7 +92,7 @@ stream.onState = () => {
 function tell() {
 	const shown = status.tell(pair?.name ?? "", pair !== undefined);
 	header.state(shown);
-	desk?.market(shown, status.maintenance);
+	desk?.market(shown);
 }
 
 /** choose shows a pair. @param {string} name @param {boolean} [isNew] false: the address has it already */
@@ -117,7 +117,7 @@ function openDesk() {
 	return loading ??= (async () => {
 		try {
 			const { Desk } = await import("./desk.js");
-			desk = new Desk({ stream, header, ladder, pairs, demo, element });
+			desk = new Desk({ stream, status, header, ladder, pairs, demo, element });
 			if (pair) desk.show(pair);
 			tell();
 			return desk;

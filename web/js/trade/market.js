@@ -338,9 +338,11 @@ export class Depth {
 		side(asks, "down", width);
 		draw.fillStyle = colour("--muted");
 		draw.font = `11px ${getComputedStyle(document.body).fontFamily}`;
-		for (const [at, align] of /** @type {[number, CanvasTextAlign][]} */ ([[-1, "left"], [-0.5, "center"], [0, "center"], [0.5, "center"], [1, "right"]])) {
+		for (const [at, align] of /** @type {[number, CanvasTextAlign][]} */ (
+			[[-1, "left"], [0, "center"], [1, "right"]])) {
 			draw.textAlign = align;
-			draw.fillText(fixed(centre + at * reach, pair.priceDigits), width / 2 + (at * width) / 2 + (at === -1 ? 4 : at === 1 ? -4 : 0), height - 4);
+			draw.fillText(fixed(centre + at * reach, pair.priceDigits),
+				width / 2 + at * (width / 2 - 4), height - 4);
 		}
 	}
 
