@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"exchange/persistence/internal/raftlog"
 )
 
 var errPower = errors.New("the power has failed")
@@ -133,6 +135,19 @@ func (d *disk) flip(t *testing.T, rng *rand.Rand, dirs ...string) *disk {
 		put(t, d.mem, path, b)
 	}
 	return d.killed(t)
+}
+
+// lastEntry returns the last entry of the raft log in a folder, whose process has ended; 0: the log
+// is refused.
+func (d *disk) lastEntry(t *testing.T, dir string) uint64 {
+	t.Helper()
+	log, _, err := raftlog.Open(dir, raftlog.Options{FS: d.killed(t).files(), AtNeed: true})
+	if err != nil {
+		return 0
+	}
+	last, err := log.LastIndex()
+	must(t, errors.Join(err, log.Close()))
+	return last
 }
 
 const block = 4096

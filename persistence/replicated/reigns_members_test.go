@@ -379,14 +379,22 @@ func (r *realm) removed(n *reigning) {
 }
 
 // flip changes a bit of a node's log, of its HEAD or STATE. The node is refused, or goes on with
-// all that it has acknowledged. In any case it is replaced, because it may meet the bit later.
+// all that it has acknowledged. In any case it is replaced, because it may meet the bit later. A bit
+// of the last record is left alone: with HEAD's newest mark lost in the same power cut, that is an
+// append which the cut has torn (docs/storage.md, what a flipped bit does).
 func (r *realm) flip(n *reigning) {
 	r.Helper()
 	what := "flips without effect"
 	spoil := func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		n.disk = n.disk.flip(r.T, r.rng, folder+"/"+logFolder, folder+"/"+logFolder+"/log")
+		dir, is := folder+"/"+logFolder, n.disk
+		for last := is.lastEntry(r.T, dir); ; {
+			n.disk = is.flip(r.T, r.rng, dir, dir+"/log")
+			if has := n.disk.lastEntry(r.T, dir); has == 0 || has >= last {
+				return
+			}
+		}
 	}
 	if r.doubt(n, true, spoil, errOlder, errShort, persistence.ErrCorrupt) {
 		what = "flips"
