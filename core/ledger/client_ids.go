@@ -232,7 +232,7 @@ type closedID struct{ hash, order, closedAndBack uint64 }
 
 const (
 	backBits = 16
-	maxMs    = 1<<(63-backBits) - 1
+	maxMs    = 1<<(63-backBits) - 1 // in the year 6429
 	// leastRing is the shortest ring, and perBucket how many entries there are for each bucket.
 	leastRing = 8
 	perBucket = 8
@@ -265,7 +265,7 @@ func (k *closedIDs) add(hash, order uint64, nowUs int64) {
 	if n == room || room > 8*leastRing && 4*n < room { // else a burst's memory is given back
 		k.resize(n + n/8 + leastRing)
 	}
-	k.push(hash, order, max((nowUs+999)/1000, k.lastMs()))
+	k.push(hash, order, max(min((nowUs+999)/1000, maxMs), k.lastMs()))
 }
 
 func (k *closedIDs) push(hash, order uint64, ms int64) {
