@@ -137,7 +137,6 @@ func (s *sim) newModel() *spec.Exchange {
 	}
 	m := spec.New(s.options.Limits.MaxFills, rules)
 	m.CodeValid = s.options.Withdrawal.CodeValid
-	m.ClientIDHold = s.options.Limits.ClientIDHold
 	m.SwitchGrace = s.options.Timing.SwitchGrace
 	return m
 }
