@@ -11,7 +11,7 @@ import (
 )
 
 // named is the value of an entry in the index of client ids: all that it says is in its key.
-var named = []byte{1}
+var named = []byte{codec.Version}
 
 // clientOrder returns where the index has a closed order with a client id.
 func (s *Store) clientOrder(o *persistence.Order) []byte {
