@@ -234,7 +234,8 @@ func (r *reader) keptIDs(s *State, a *Account) {
 	r.closedIDs = r.closedIDs[:0]
 	last := int64(0)
 	for range r.entries {
-		id := ledger.ClosedID{Hash: r.Fixed64(), Order: r.UpTo(s.lastOrder), Closed: last + r.Int63()}
+		id := ledger.ClosedID{Hash: r.Fixed64(), Order: r.UpTo(s.lastOrder),
+			Closed: last + r.Int63()}
 		last = id.Closed
 		r.closedIDs = append(r.closedIDs, id)
 	}

@@ -31,6 +31,13 @@ type Account struct {
 	modes          []mode // its setting for orders that name no mode
 }
 
+// KeptIDs say which closed orders of an account keep their client order ids: so many of the newest
+// at least, so many at most, and those between for so long.
+type KeptIDs struct {
+	Newest, Most int
+	SpanUs       int64
+}
+
 // An ended order is one with a client order id that has closed.
 type ended struct {
 	order   uint64

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"exchange/core/event"
-	"exchange/core/ledger"
 )
 
 // An Exchange is what it is after a number of records.
@@ -60,7 +59,7 @@ type Exchange struct {
 
 // New returns an exchange without a record. The rules are those of the pairs, by name.
 func New(maxFills int, rules map[string]Rules) *Exchange {
-	return &Exchange{MaxFills: maxFills, rules: rules, FeeAccount: "fees", KeptIDs: ledger.KeptIDs,
+	return &Exchange{MaxFills: maxFills, rules: rules, FeeAccount: "fees", KeptIDs: KeptIDs{256, 20_000, 120e6},
 		Deposits: map[string]Deposit{}, Withdrawals: map[uint64]*Withdrawal{},
 		CancelAlls: map[KeyNonce]bool{}, Batches: map[KeyNonce]int{},
 		records: map[KeyNonce]int{}, ReadNonces: map[uint32][]uint64{},
