@@ -33,11 +33,11 @@ type Exchange struct {
 	HistorySeq uint64          // sequence of the record that began it
 	Renewed    int             // codes that it made anew, because their mails were still to be sent
 
-	MaxFills    int             // trades that one order may have
-	CodeValid   time.Duration   // how long the code of a withdrawal is good
-	KeptIDs     ledger.IDBounds // which closed orders keep their client order ids
-	SwitchGrace time.Duration   // after a maintenance, in which no switch fires
-	FeeAccount  string          // name of the account that gets the fees
+	MaxFills    int           // trades that one order may have
+	CodeValid   time.Duration // how long the code of a withdrawal is good
+	KeptIDs     KeptIDs       // which closed orders keep their client order ids
+	SwitchGrace time.Duration // after a maintenance, in which no switch fires
+	FeeAccount  string        // name of the account that gets the fees
 
 	CancelAlls map[KeyNonce]bool   // commands whose nonce each of many cancels has
 	Batches    map[KeyNonce]int    // commands of the largest batch that was sent with a nonce
