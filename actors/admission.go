@@ -36,7 +36,6 @@ type admission struct {
 	// for maintenance: they start nothing without a command, and they trigger nothing
 	heldBooks, heldTriggers atomic.Bool
 
-	rounds     rounds // of looks for client order ids
 	clockError func() time.Duration
 	// nowUs returns the time with which a command would be stamped now.
 	nowUs func() int64
@@ -57,7 +56,6 @@ func (a *admission) prepare(o *Options, limits *atomic.Pointer[Limits], l *lifet
 // connect takes the maintenance of the state, and the parts that may be too far behind.
 func (a *admission) connect(s *state.State, j *journal, behind lagging) {
 	a.journal, a.behind = j, behind
-	a.rounds.begin(s.Seq())
 	if m := s.Maintenance(); m.On {
 		a.hold(&m)
 		a.maintenance.Store(&m)
@@ -208,8 +206,7 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 
 // takeSlots takes a slot for each command of a list, which are of one account, or none; giveBack
 // returns one. This is the only place where a client's command is turned away for load, and no
-// actor has seen it yet. The look for its client order id comes behind, so that the slots bound
-// those looks, too.
+// actor has seen it yet.
 func (a *admission) takeSlots(list []*Command) error {
 	n, ofCancels := int64(len(list)), int64(0)
 	for _, c := range list {
@@ -319,10 +316,6 @@ func (a *admission) giveBack(c *Command) {
 	if c.unasked {
 		a.firing.Add(-1)
 		return
-	}
-	if c.round != 0 {
-		a.rounds.leave(c.round)
-		c.round = 0
 	}
 	if c.key == nil {
 		a.operating.Add(-1)

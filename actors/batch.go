@@ -83,45 +83,13 @@ func (e *Engine) lowers(c *Command) bool {
 	return err == nil && found && o.Status == trading.StatusActive && c.amend.Amount < o.Amount
 }
 
-// sendAll sends admitted commands, when their client order ids are looked up. Where a look must ask
-// the store, or wait for the account's wallet, a client that asks for one of the ids meanwhile must
-// not be told that there is no such order. So all of them are announced before the first such look.
+// sendAll sends admitted commands to their wallet, without those that a maintenance bars.
 func (e *Engine) sendAll(list []*Command, errs []error) {
-	account := list[0].account
-	begun := account.WalletBegan() != 0
-	var unsure []int // places of those whose look must wait
+	b := commandBatches.Get().(*commandBatch)
 	for i, c := range list {
 		if c.barred {
 			e.drop(list, errs, i, e.turnAway(ErrMaintenance))
-		} else if c.isNamedOrder() && (!begun || !e.look(c)) {
-			unsure = append(unsure, i)
-		}
-	}
-	if len(unsure) > 0 {
-		for _, c := range list {
-			if c != nil && c.isNamedOrder() {
-				defer e.Announce(c.account.ID, c.order.clientID).End()
-			}
-		}
-	}
-	var failed error
-	if len(unsure) > 0 && !begun {
-		failed = e.awaitWallet(account)
-	}
-	for _, i := range unsure {
-		// When one look fails, the store may not answer at all, so the later ones fail with it.
-		if failed == nil && (begun || !e.look(list[i])) {
-			var pending *committed.PendingLook
-			pending, failed = e.ask(list[i])
-			defer pending.End()
-		}
-		if failed != nil {
-			e.drop(list, errs, i, failed)
-		}
-	}
-	b := commandBatches.Get().(*commandBatch)
-	for _, c := range list {
-		if c != nil {
+		} else {
 			b.list = append(b.list, c)
 		}
 	}
@@ -144,11 +112,6 @@ func (e *Engine) drop(list []*Command, errs []error, i int, err error) {
 	e.giveBack(list[i])
 	list[i].Free()
 	list[i], errs[i] = nil, err
-}
-
-// isNamedOrder reports whether the command is an order with a client order id.
-func (c *Command) isNamedOrder() bool {
-	return c.kind == event.KindOrder && !c.order.clientID.IsZero()
 }
 
 // decideAll decides the commands of a batch. The key, its nonce and a freeze count for all of them:

@@ -27,8 +27,8 @@ func (e *Engine) Mails() error {
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
-// caller must Free the command. Errors are those of admission and LookUpClientID, and ErrTimeout,
-// after which the order may or may not be in.
+// caller must Free the command. Errors are those of admission, and ErrTimeout, after which the order
+// may or may not be in.
 func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
 	return e.Do(NewOrder(key, nonce, w))
 }
@@ -178,11 +178,7 @@ func (e *Engine) Do(c *Command) (*Command, error) {
 		c.Free()
 		return nil, e.turnAway(err)
 	}
-	send := e.sendNamed
-	if !c.isNamedOrder() {
-		send = e.send
-	}
-	if err := send(c); err != nil {
+	if err := e.send(c); err != nil {
 		e.giveBack(c)
 		c.Free()
 		return nil, err

@@ -30,7 +30,7 @@ func (g *gated) closedOrder(id string) (order uint64) {
 // The list of an id has its open order, orders that the store does not have yet, and the others.
 func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		var late atomic.Int64 // as in isTakenForItsHours
+		var late atomic.Int64 // so that the id is free again
 		g := newGated(t, fresh, func(o *Options) {
 			o.ClockError = func() time.Duration { return time.Duration(late.Load()) }
 		})
@@ -55,17 +55,19 @@ func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 		}
 		next := func(id uint64) { want = append([]uint64{id}, want...) }
 		list("at first", 0)
-		next(g.closedOrder("mine"))
+		closed := func() {
+			t.Helper()
+			next(g.closedOrder("mine"))
+			g.closedOrder(fmt.Sprint("another-", len(want))) // the newest keeps its id
+			late.Add(int64(3 * time.Minute))
+		}
+		closed()
 		list("one that closed", 0, want...)
 		g.projected()
 		list("one in the store", 0, want...)
-		g.set(func() { g.applying = true })
-		late.Add(int64(25 * time.Hour))
-		next(g.closedOrder("mine"))
-		late.Add(int64(25 * time.Hour))
-		next(g.closedOrder("mine"))
-		list("one in the store, two in memory", 0, want...)
-		late.Add(int64(25 * time.Hour))
+		closed()
+		closed()
+		list("two more that closed", 0, want...)
 		open := g.rest(g.named("mine"))
 		list("none that is done", trading.StatusDone)
 		list("the cancelled ones", trading.StatusCancelled, want...)

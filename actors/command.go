@@ -45,7 +45,6 @@ type Command struct {
 	errand   *errand       // of another node, which gets its answer; nil: a handler gets it
 	failed   error         // why another node has no outcome for it; nil: it has
 	unsent   bool          // and did not let it in
-	round    uint64        // of its look for a client order id, left at release; 0: there was none
 	reply    chan struct{} // capacity 1, so an answer never waits
 	timer    *time.Timer   // of the handler's wait
 }

@@ -45,8 +45,8 @@ type Commands interface {
 	SwitchFires(c *Command) int64
 	// Do sends a command and waits for its release. Then what completes its answer is read from a
 	// state that has its record. The caller must Free the command that Do returns, and may use the
-	// one that it gave no more. Errors: those of admission and LookUpClientID, ErrNoMail, and
-	// ErrTimeout, after which the command may or may not be carried out.
+	// one that it gave no more. Errors: those of admission, ErrNoMail, and ErrTimeout, after which
+	// the command may or may not be carried out.
 	Do(c *Command) (*Command, error)
 	// DoAll sends commands of one key, which carry one nonce, and waits for all of them as Do does
 	// for one. They reach their wallet together, and nothing of the account's comes between them.

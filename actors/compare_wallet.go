@@ -75,6 +75,10 @@ func (c *comparison) walletSettled(w *wallet, a *state.Account, s *state.State) 
 	if n, want := w.clientIDs.Len(), a.ClientIDs.Len(); left > 0 && n != want {
 		return true, walletDiffers(a, "knows %d client order ids, committed are %d", n, want)
 	}
+	if left > 0 && !slices.Equal(slices.Collect(w.clientIDs.Closed),
+		slices.Collect(a.ClientIDs.Closed)) {
+		return true, walletDiffers(a, "keeps other client order ids of closed orders")
+	}
 	return left > 0, nil
 }
 

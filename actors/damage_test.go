@@ -68,10 +68,9 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 				return write(r)
 			}))
 		for _, client := range slices.Sorted(maps.Keys(clients)) {
-			r, err := store.ClientOrder(ctx, 0, account, client)
-			if fmt.Fprintf(&b, "by its client id: %+v\n", r); client != "" {
-				note("client id", err)
-			}
+			fmt.Fprintf(&b, "of the client id %q:\n", client)
+			note("client id", store.Orders(ctx, persistence.OrderQuery{Account: account,
+				ClientID: client}, writing[persistence.Order](&b)))
 		}
 		for id := range uint64(orderLookUps) {
 			if r, err := store.Order(ctx, account, id); !errors.Is(err, persistence.ErrNotFound) {

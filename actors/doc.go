@@ -32,7 +32,6 @@
 //	wallet_state.go         what a wallet has: money, nonces, open orders, and what is in flight
 //	wallet_special.go       orders with instructions; the account's settings
 //	wallet_amend.go         changes of open orders
-//	wallet_ids.go           which client order ids are taken
 //	withdrawal.go           money out
 //	cancelall.go            cancelling one order, and all orders of an account
 //	opening.go              wallets that begin when they are first needed
@@ -41,8 +40,6 @@
 //	session.go              logins whose end arms a switch
 //	marks.go                what limits count of an account's orders
 //	tickets.go              which commands of a wallet are on their way
-//	clientids.go            the look for a client order id
-//	rounds.go               which looks are in flight, and what wallets may forget
 //	book.go                 a pair's commands, in their order, and the matching of plain orders
 //	book_state.go           what a book has: orders, what is known of them, and bounds of prices
 //	book_special.go         orders with instructions

@@ -41,10 +41,9 @@ type Engine struct {
 	host     *mailbox.Host  // of all actors that are fail-stop
 	settler  ledger.Settler // the journal's writer's
 
-	opening     opening
-	remembering remembering
-	switches    switches
-	lost        lostSessions
+	opening  opening
+	switches switches
+	lost     lostSessions
 
 	lifetime
 	admission

@@ -28,7 +28,6 @@ func testOptions(store persistence.Store) Options {
 		panic(err)
 	}
 	limits := DefaultLimits
-	limits.ClientIDFilter = 64 << 10
 	o := Options{Store: store, Owner: "test", Limits: limits, Timing: DefaultTiming,
 		Snapshot: DefaultSnapshot, Withdrawal: DefaultWithdrawal,
 		Scheduler:   goroutines{},

@@ -3,7 +3,6 @@ package actors
 import (
 	"cmp"
 	"log/slog"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -11,14 +10,13 @@ import (
 	"exchange/actors/mailbox"
 )
 
-// A folding is the committed side at work: its actor and its imager's, the writer of projections,
-// and the filler. It needs no deciding side. An engine whose store is its own has one; that of a
+// A folding is the committed side at work: its actor and its imager's, and the writer of
+// projections. It needs no deciding side. An engine whose store is its own has one; that of a
 // node stays when a reign ends.
 type folding struct {
 	committed *committed.Side
 	projector *committed.Projector
-	filler    *committed.FilterFiller // nil: there is no filter to fill
-	at        *actor.RootContext      // of its actors
+	at        *actor.RootContext // of its actors
 	fold      *actor.PID
 	imager    *actor.PID // nil: no images are made
 	queues    []queue    // for Stats; read only after the start
@@ -30,8 +28,6 @@ func (f *folding) connect(root *actor.RootContext, out committed.Outside,
 	f.at = root
 	f.projector = committed.NewProjector(f.committed, o)
 	f.committed.Connect(root, out, f.projector)
-	f.filler = committed.NewFilterFiller(f.committed, o.Store, time.Now().UnixMicro(), o.Log,
-		o.Stop)
 }
 
 // batchesAtOnce is how many batches overtake a read that waits.
@@ -63,12 +59,7 @@ func (f *folding) spawn(root *actor.RootContext, host *mailbox.Host,
 }
 
 // run starts the goroutines that are not actors.
-func (f *folding) run(start func(mailbox.Task)) {
-	start(f.projector)
-	if f.filler != nil {
-		start(f.filler)
-	}
-}
+func (f *folding) run(start func(mailbox.Task)) { start(f.projector) }
 
 // newSystem makes an actor system that logs nothing.
 func newSystem() *actor.ActorSystem {

@@ -57,7 +57,7 @@ var forwardable = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBu
 const (
 	forwardNonce    = 12  // place of ErrNonce; the last nonce of the key follows
 	forwardAnswered = 254 // its fields follow
-	forwardOther    = 255 // of a history that did not answer; its text follows
+	forwardOther    = 255 // any other one; its text follows
 )
 
 func appendClientID(b []byte, id event.ClientID) []byte {

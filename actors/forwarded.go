@@ -344,7 +344,7 @@ func (f *forwarded) quick(x *errand) bool {
 		return false
 	}
 	for _, c := range x.list {
-		if c.isNamedOrder() || c.kind == event.KindAmended {
+		if c.kind == event.KindAmended {
 			return false
 		}
 	}
@@ -430,7 +430,7 @@ func (x *errand) sendAll() {
 	if len(x.list) > 1 {
 		f.journal.lists.Add(1)
 	}
-	if c := x.list[0]; len(x.list) == 1 && !c.isNamedOrder() {
+	if c := x.list[0]; len(x.list) == 1 {
 		f.toWallet(c.account, c)
 		return
 	}
@@ -546,13 +546,8 @@ func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id eve
 	case err != nil:
 	case key == nil:
 		err = f.whyUnknown()
-	case !id.IsZero():
-		q := &committed.NamedOrder{Account: key.Account.ID, ClientID: id}
-		if err = despiteFreeze(f.Ask(q, key, nonce)); err == nil {
-			seq = q.Seq
-		}
 	default:
-		var q committed.Position
+		q := committed.Position{ClientID: id}
 		if err = despiteFreeze(f.Ask(&q, key, nonce)); err == nil {
 			seq = q.Seq
 		}

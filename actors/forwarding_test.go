@@ -672,7 +672,7 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 			},
 			"a read": func() error { return b.Ask(new(committed.Wallet), b.key, b.next()) },
 			"a read of an order by its client id": func() error {
-				q := &committed.NamedOrder{Account: b.key.Account.ID, ClientID: id}
+				q := &committed.OpenOrders{Account: b.key.Account.ID, ClientID: id, Limit: 1}
 				return b.Ask(q, b.key, b.next())
 			},
 			"a fence": func() error { return b.Commands.Settle(b.key) },

@@ -70,7 +70,7 @@ func readKeys(e *Engine, account string) (result lineartest.Result, err error) {
 func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operation,
 	order uint64) (result lineartest.Result, err error) {
 	result.Outcome = lineartest.Done
-	byID, named := &committed.OneOrder{ID: order}, new(committed.NamedOrder)
+	byID, named := &committed.OneOrder{ID: order}, &committed.OpenOrders{Limit: 1000}
 	open := &committed.OpenOrders{Limit: 1000}
 	pending, wallet := &committed.PendingWithdrawals{Limit: 1000}, new(committed.Wallet)
 	read := map[lineartest.Kind]committed.Question{lineartest.ReadOrder: byID,
@@ -96,7 +96,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 		rows = append(rows, byID.Order)
 	}
 	if o.Kind == lineartest.ReadOrder && len(rows) == 0 {
-		rows, err = r.inHistory(e, key.Account.ID, o.Order, order, named.Stored)
+		rows, err = r.inHistory(e, key.Account.ID, o.Order, order, named.Seq)
 		if err != nil {
 			return result, err
 		}

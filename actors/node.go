@@ -104,10 +104,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	}
 	recovers := &committed.RecoverOptions{Store: replica, Last: watermark, Grows: true, Log: o.Log,
 		Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
-		Candles: o.candles, ClientIDHold: n.holdsIDs(),
-		FilterBytes: o.Limits.ClientIDFilter, OwnBytes: o.Limits.OwnBytes}
+		Candles: o.candles, OwnBytes: o.Limits.OwnBytes}
 	if n.observer != nil {
-		recovers.Lent, recovers.FilterBytes = n.observer, 0 // looks are the node's that leads
+		recovers.Lent = n.observer
 	}
 	n.committed, err = committed.Recover(ctx, recovers)
 	if err != nil {
@@ -166,15 +165,6 @@ func (n *Node) knows() error {
 		return cmp.Or(familiar(&n.opts, n.committed.Folded(), has),
 			n.opts.remember(has[len(has)-1]))
 	}
-}
-
-// holdsIDs returns for how long client order ids are taken, as far as the node knows at its start.
-func (n *Node) holdsIDs() time.Duration {
-	next, _ := n.replica.Market()
-	if o, err := n.whole(next); err == nil {
-		return o.Limits.ClientIDHold
-	}
-	return n.opts.Limits.ClientIDHold
 }
 
 // run starts the fold and all that belongs to it.

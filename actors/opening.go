@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -10,7 +8,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 )
@@ -96,27 +93,6 @@ func (e *Engine) openWallet(a *directory.Account) *actor.PID {
 	})
 	return pid
 }
-
-// errNotBegun is why no look for a client order id is possible.
-var errNotBegun = errors.New("the account's wallet has not begun: the committed side stands still")
-
-// awaitWallet returns once an account's wallet has begun. A look for a client order id that began
-// earlier might miss an order that closed between the two. Meanwhile the look is pending, as one
-// that asks the store. The error is a HistoryError: the engine has ended, or the committed side
-// stands still.
-func (e *Engine) awaitWallet(a *directory.Account) error {
-	m := &beginning{make(chan struct{}, 1)}
-	e.toWallet(a, m)
-	ctx, cancel := context.WithTimeout(context.Background(), e.opts.Timing.Request/2)
-	defer cancel()
-	if !e.scheduler.AwaitContext(ctx, m.told, e.dead) {
-		return committed.NoHistory(errNotBegun)
-	}
-	return nil
-}
-
-// A beginning asks a wallet to tell when it has begun.
-type beginning struct{ told chan struct{} } // capacity 1
 
 // begin takes a message of a wallet that has not begun. With its state the wallet begins.
 func (w *wallet) begin(message any) {

@@ -104,9 +104,8 @@ func TestAWalletBeginsBehindTheBatchThatIsReleased(t *testing.T) {
 	})
 }
 
-// A client order id of an order that closed just before its wallet began is taken: no look begins
-// before the wallet, which knows of closed orders only from then on.
-func TestALookForAClientOrderIDBeginsBehindItsWallet(t *testing.T) {
+// A client order id of an order that closed just before its wallet began is taken.
+func TestAWalletBeginsWithTheClientOrderIDsOfClosedOrders(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, named := coldAccounts(t, fresh)
 		unblock := g.blocked()
@@ -131,7 +130,7 @@ func TestAnOrderThatWaitsForItsWalletIsNotMissing(t *testing.T) {
 		sent := g.begin(g.placing(named))
 		eventually(t, "the wallet is there", func() bool { return g.key.Account.Wallet() != nil })
 		nonce := g.nonce + 1
-		q := &committed.NamedOrder{Account: account, ClientID: named.ClientID}
+		q := &committed.OpenOrders{Account: account, ClientID: named.ClientID, Limit: 1}
 		asked := make(chan error, 1)
 		go func() { asked <- g.e.Ask(q, g.key, nonce) }()
 		eventually(t, "the question is asked", func() bool { return g.e.ReadsInFlight() == 1 })

@@ -156,11 +156,6 @@ type Limits struct {
 	// triggered orders on their way, beside one of each book
 	TriggersInFlight int
 
-	// ClientIDHold is for how long a client order id is taken after its order was placed, or for as
-	// long as the order is open; 0: for as long as the store keeps the order.
-	ClientIDHold time.Duration
-	// ClientIDFilter is the memory of the filter of such ids, in bytes; 0: there is none.
-	ClientIDFilter int
 	// OwnBytes is the memory of accounts' events that are kept for clients that come back.
 	OwnBytes int
 }
@@ -195,7 +190,7 @@ var (
 		FoldLag:  200_000, ProjectionLag: 500_000, BatchBytes: 256 << 10, Batch: 50,
 		StopsPerAccountAndBook: 200, StopsPerBook: 100_000,
 		GTDPerAccountAndBook: 1_000, GTDPerBook: 100_000, TriggersInFlight: 4_096,
-		ClientIDHold: 24 * time.Hour, ClientIDFilter: 32 << 20, OwnBytes: 256 << 20}
+		OwnBytes: 256 << 20}
 	DefaultTiming = Timing{Request: 5 * time.Second, Stall: 250 * time.Millisecond,
 		StallMax:   time.Minute,
 		OwnerCheck: 500 * time.Millisecond, OwnerStale: 2 * time.Second,

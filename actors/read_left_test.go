@@ -111,7 +111,7 @@ func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 		eventually(t, "the order is at the store", g.held)
 		id, _ := event.NewClientID("mine")
 		for i := range uint64(2) { // one more than there are places
-			r := &committed.NamedOrder{ClientID: id}
+			r := &committed.OpenOrders{ClientID: id, Limit: 1}
 			committed.SetPatience(g.e.Door, 50*time.Millisecond)
 			g.ends("a question for an order",
 				func() (*Command, error) { return nil, g.e.Ask(r, g.key, 100+i) },

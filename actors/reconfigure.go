@@ -17,8 +17,8 @@ import (
 const configures = "configuration"
 
 // Reconfigure has other limits and rules of the pairs count. Pairs that are not named keep theirs.
-// Of limits those of reads, of rows that wait, of batches of the journal, and of client order ids
-// are as at the start. If the pairs have fees now, it opens the account that they go to. After an
+// Of limits those of reads, of rows that wait, and of batches of the journal are as at the
+// start. If the pairs have fees now, it opens the account that they go to. After an
 // error nothing else has changed. One goroutine at a time calls it, and none of a cluster.
 func (e *Engine) Reconfigure(limits Limits, pairs []directory.PairRules) error {
 	if e.node != nil {
@@ -41,7 +41,6 @@ func (e *Engine) Reconfigure(limits Limits, pairs []directory.PairRules) error {
 	was := e.limits()
 	limits.Reads, limits.ReadsPerAccount = was.Reads, was.ReadsPerAccount
 	limits.ProjectionLag, limits.BatchBytes = was.ProjectionLag, was.BatchBytes
-	limits.ClientIDHold, limits.ClientIDFilter = was.ClientIDHold, was.ClientIDFilter
 	limits.OwnBytes = was.OwnBytes
 	e.live.Store(&limits)
 	return nil

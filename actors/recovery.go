@@ -38,8 +38,7 @@ func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, 
 	r.committed, err = committed.Recover(ctx,
 		&committed.RecoverOptions{Store: o.Store, Last: own.last, Log: o.Log,
 			Meter: r.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
-			Candles: o.candles, ClientIDHold: o.Limits.ClientIDHold,
-			FilterBytes: o.Limits.ClientIDFilter, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
+			Candles: o.candles, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
 	o.seen = nil
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written in between: then nothing is

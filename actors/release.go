@@ -89,7 +89,7 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		}
 		own := c != nil && c.account != nil && t.Account == c.account.ID
 		m := settlements.Get().(*settled)
-		m.seq, m.accepted, m.command = seq, acceptedOrder{}, ownCommand{}
+		m.seq, m.timeUs, m.accepted, m.command = seq, r.TimeUs, acceptedOrder{}, ownCommand{}
 		t.CopyTo(&m.settlement)
 		if i == 0 { // the acting account
 			m.accepted = acceptedBy(r)

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
@@ -66,7 +65,6 @@ type orderRequest struct {
 	// KindCancel and KindAmended: instead of id, if it is not zero; kindCancelAll and KindSwitch:
 	// the beginning of the ids
 	clientID event.ClientID
-	look     committed.ClientIDLook // for clientID
 }
 
 // An amendRequest has the fields of a KindAmended beside the order's id.

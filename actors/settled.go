@@ -11,6 +11,7 @@ import (
 // settled tells a wallet the effects of one released entry.
 type settled struct {
 	seq        uint64
+	timeUs     int64 // of the record
 	settlement ledger.Settlement
 	accepted   acceptedOrder
 	command    ownCommand
@@ -28,7 +29,6 @@ type acceptedOrder struct {
 	rests    bool // it is open after the record
 	again    bool // it was open before
 	clientID event.ClientID
-	placedUs int64
 	terms    ledger.Terms
 }
 
@@ -36,7 +36,7 @@ type acceptedOrder struct {
 func acceptedBy(r *event.Record) acceptedOrder {
 	o := &r.Order
 	a := acceptedOrder{id: o.ID, pair: r.Pair, side: o.Side, clientID: o.ClientID,
-		placedUs: r.TimeUs, rests: o.Rests(), terms: ledger.Terms{Price: o.Price, Amount: o.Amount}}
+		rests: o.Rests(), terms: ledger.Terms{Price: o.Price, Amount: o.Amount}}
 	switch r.Kind {
 	case event.KindOrder:
 	case event.KindInstructed:

@@ -289,8 +289,8 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedFunds:
 		return s.hasFunds(q, a, seq, c)
 	case event.RefusedClientID:
-		return !s.model.IsTaken(a, q.wish.ClientID, q.released, c.Record().TimeUs) ||
-			!a.HasTaken(q.wish.ClientID, c.TakenBy())
+		return !s.model.MayRefuseID(a, q.wish.ClientID, c.TakenBy(), q.released,
+			c.Record().TimeUs)
 	case event.RefusedWithdrawalID:
 		// "Already used" is only said of a withdrawal that is durable.
 		w := s.model.Withdrawals[c.TakenBy()]

@@ -362,7 +362,7 @@ func (q *played) mayBeOfSocket(r *rand.Rand) {
 func (q *played) send(c *Command) (*Command, error) { return q.l.engine.Do(c.Through(q.gate)) }
 
 // drawOrder returns an order, often with instructions. Now and then it has a client order id: one
-// of few, or one that only the store knows any more, with a price and an amount that others do not
+// of few, or one that a closed order keeps, with a price and an amount that others do not
 // refuse.
 func (s *sim) drawOrder(r *rand.Rand, e *Engine, account uint32) OrderRequest {
 	side := trading.Side(1 + r.IntN(2))
@@ -375,11 +375,11 @@ func (s *sim) drawOrder(r *rand.Rand, e *Engine, account uint32) OrderRequest {
 	case 0:
 		w.ClientID = fewIDs(r)
 	case 1:
-		if w.ClientID = pick(r, s.storedIDs(account)); w.ClientID.IsZero() {
+		if w.ClientID = pick(r, s.keptIDs(account)); w.ClientID.IsZero() {
 			w.ClientID = fewIDs(r)
 			break
 		}
-		s.outcomes["client order ids that only the store knows, sent again"]++
+		s.outcomes["client order ids of closed orders, sent again"]++
 		w.Price, w.Amount = money.Price(97+r.Int64N(7))*1e7, 1e7
 	}
 	w.Price, w.Amount = onTick(w.Pair, w.Price), onStep(w.Pair, w.Amount)
@@ -394,15 +394,9 @@ func fewIDs(r *rand.Rand) event.ClientID {
 	return id
 }
 
-// storedIDs returns the client order ids of an account that are taken by a closed order which the
-// store has.
-func (s *sim) storedIDs(account uint32) []event.ClientID {
-	at, err := s.openStore().Watermark(context.Background())
-	if err != nil {
-		return nil
-	}
-	return s.model.StoredIDs(s.model.Accounts[account-1], at,
-		time.Now().Add(s.skew).UnixMicro())
+// keptIDs returns the client order ids of an account that closed orders keep.
+func (s *sim) keptIDs(account uint32) []event.ClientID {
+	return s.model.KeptBy(s.model.Accounts[account-1], time.Now().Add(s.skew).UnixMicro())
 }
 
 // nameOf returns mostly the client order id of an order that is open, or may be on its way.

@@ -474,8 +474,6 @@ func (d lifeDriver) Start(t mailbox.Task) {
 		go d.guarded("projector", func() { d.projector(t) })
 	case *mailer:
 		go d.guarded("mailer", func() { d.mailer(t) })
-	case *committed.FilterFiller:
-		go d.guarded("filler", func() { d.filler(t) })
 	default:
 		panic(fmt.Sprintf("BUG of the simulation: it cannot drive a %T", t))
 	}
@@ -556,20 +554,6 @@ func (d lifeDriver) mailer(m *mailer) {
 		}
 		m.round()
 		next = time.Now()
-	}
-}
-
-func (d lifeDriver) filler(f *committed.FilterFiller) {
-	filled := committed.DriveFiller(f, func(pause time.Duration) (goOn bool) {
-		end := time.Now().Add(pause)
-		stopped := func() bool { return d.l.engine != nil && closed(d.l.engine.stop) }
-		d.s.park(d.l, d.name("filler"), func() bool {
-			return stopped() || !time.Now().Before(end)
-		})
-		return !stopped()
-	})
-	if filled {
-		d.s.outcomes["filters of client order ids, filled"]++
 	}
 }
 

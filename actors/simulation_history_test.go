@@ -10,6 +10,7 @@ import (
 
 	"exchange/actors/seal"
 	"exchange/core/event"
+	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -137,7 +138,7 @@ func (s *sim) newModel() *spec.Exchange {
 	}
 	m := spec.New(s.options.Limits.MaxFills, rules)
 	m.CodeValid = s.options.Withdrawal.CodeValid
-	m.ClientIDHold = s.options.Limits.ClientIDHold
+	m.KeptIDs = spec.KeptIDs(ledger.KeptIDs)
 	m.SwitchGrace = s.options.Timing.SwitchGrace
 	return m
 }

@@ -59,8 +59,8 @@ func (s *sim) drawRead(r *rand.Rand, l *life, account *spec.Account) *playedRead
 			Limit: 1000}},
 		"levels": &committed.ViewOf{Pair: pair, Kind: committed.ViewLevels, LimitBuy: 1000,
 			LimitSell: 1000},
-		"hash": new(committed.Hash), "order": &committed.NamedOrder{Account: account.ID,
-			ClientID: id}}[kind]
+		"hash": new(committed.Hash), "order": &committed.OpenOrders{Account: account.ID,
+			ClientID: id, Limit: 1000}}[kind]
 	x := &playedRead{l: l, kind: kind, q: q, owner: account}
 	if !id.IsZero() || kind == "wallet" && r.IntN(2) == 0 {
 		x.key = l.key(r, fmt.Sprintf("key-%s-%d", account.Name, r.IntN(2)))
@@ -132,8 +132,8 @@ func (s *sim) readAnswered(x *playedRead) {
 				x.kind, x.owner.Name)
 		}
 	}
-	if q, ok := x.q.(*committed.NamedOrder); ok && x.key != nil && s.hasProjected(q.Stored) &&
-		len(q.Orders) == 0 && len(s.stored(q)) == 0 {
+	if q, ok := x.q.(*committed.OpenOrders); ok && !q.ClientID.IsZero() && x.key != nil &&
+		s.hasProjected(q.Seq) && len(q.Orders) == 0 && len(s.stored(q)) == 0 {
 		s.outcomes["no order of a client order id"]++
 		for _, order := range l.named[:x.named] {
 			// orders of sessions all have nonce 0, so a later one is not told apart
@@ -165,8 +165,6 @@ func seqOf(q committed.Question) uint64 {
 		return q.Seq
 	case *committed.OpenOrders:
 		return q.Seq
-	case *committed.NamedOrder:
-		return q.Seq
 	case *committed.Written:
 		return q.Seq
 	case *committed.NewestTrades:
@@ -187,9 +185,10 @@ func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint
 	switch q := question.(type) {
 	case *committed.Wallet:
 		return sameFunds(q.Holdings, a.At(q.Seq))
-	case *committed.NamedOrder:
-		return s.checkNamedOrder(q, a)
 	case *committed.OpenOrders:
+		if !q.ClientID.IsZero() {
+			return s.checkNamedOrder(q, a)
+		}
 		return checkOpenOrders(q, a)
 	case *committed.Written:
 		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(
@@ -228,13 +227,13 @@ func (s *sim) hasProjected(seq uint64) bool {
 
 // stored returns the orders with a client order id that an answer leaves to the store, newest
 // first.
-func (s *sim) stored(q *committed.NamedOrder) (list []persistence.Order) {
-	if q.Stored == 0 {
+func (s *sim) stored(q *committed.OpenOrders) (list []persistence.Order) {
+	if q.Seq == 0 {
 		return nil
 	}
 	err := memory.Open(s.disk, persistence.Retention{}).Orders(context.Background(),
 		persistence.OrderQuery{Account: q.Account, ClientID: q.ClientID.String(),
-			MaxSeq: q.Stored}, func(o *persistence.Order) bool {
+			MaxSeq: q.Seq}, func(o *persistence.Order) bool {
 			list = append(list, *o)
 			return true
 		})
@@ -245,9 +244,9 @@ func (s *sim) stored(q *committed.NamedOrder) (list []persistence.Order) {
 }
 
 // checkNamedOrder checks the orders of a client order id: the open one, and all that have closed.
-func (s *sim) checkNamedOrder(q *committed.NamedOrder, a *spec.Account) error {
-	if !s.hasProjected(q.Stored) {
-		return nil
+func (s *sim) checkNamedOrder(q *committed.OpenOrders, a *spec.Account) error {
+	if !s.hasProjected(q.Seq) {
+		return fmt.Errorf("the history is behind %d", q.Seq)
 	}
 	got := append(slices.Clone(q.Orders), s.stored(q)...)
 	want := slices.DeleteFunc(s.ordersUpTo(q.Seq), func(o persistence.Order) bool {

@@ -141,7 +141,6 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 const (
 	readsFailLess  = 5
 	strayReadFault = 3 // odds
-	strayLookFault = 8 // odds of a look for a client order id
 )
 
 // ask makes one call that only reads. It may be refused, be lost, or break off behind some of the
@@ -483,62 +482,6 @@ func (k *link) Reference(ctx context.Context, watermark uint64,
 		s.outcomes["references, told to an engine that was overtaken"]++
 	}
 	return d, err
-}
-
-// ClientOrder is on its way for as long as can be, as any other look: the order that it looks for
-// may come and go meanwhile. It goes wrong as often as a write does, and now and then while all is
-// well, because nothing else depends on it.
-func (k *link) ClientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (persistence.Order, error) {
-	sending := k.s.swapSending(nil) // other handlers send meanwhile
-	o, err := k.clientOrder(ctx, watermark, account, client)
-	k.s.swapSending(sending)
-	return o, err
-}
-
-func (k *link) clientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (o persistence.Order, err error) {
-	s := k.s
-	const what = "client order"
-	s.park(k.l, k.name(what), nil)
-	if s.rng.IntN(100) < max(s.odds, strayLookFault) {
-		s.goesWrong(what, faultRefused)
-		return o, errStoreRefuses
-	}
-	o, err = k.Store.ClientOrder(ctx, watermark, account, client)
-	switch {
-	case err == nil:
-		s.outcomes["client order ids, found in the store"]++
-	case errors.Is(err, persistence.ErrNotFound):
-		s.outcomes["client order ids, not in the store"]++
-	}
-	var until func() bool
-	if s.rng.IntN(3) == 0 { // so long that the wallets would have forgotten what closes meanwhile
-		end := time.Now().Add(time.Duration(s.rng.IntN(3000)) * time.Millisecond)
-		until = func() bool { return !time.Now().Before(end) }
-	}
-	s.park(k.l, k.name(what+" answered"), until)
-	if s.rng.IntN(100) < max(s.odds, strayLookFault) {
-		s.goesWrong(what, faultLost)
-		return persistence.Order{}, errNoAnswer
-	}
-	return o, err
-}
-
-// Orders is read by the filler of a filter.
-func (k *link) Orders(ctx context.Context, q persistence.OrderQuery,
-	fn func(*persistence.Order) bool) error {
-	return k.ask("orders", func(more func() bool) error {
-		broken := false
-		err := k.Store.Orders(ctx, q, func(o *persistence.Order) bool {
-			broken = !more()
-			return !broken && fn(o)
-		})
-		if broken {
-			return errNoAnswer
-		}
-		return err
-	})
 }
 
 func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {

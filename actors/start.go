@@ -125,7 +125,7 @@ func (e *Engine) run() {
 	if r, ok := e.opts.Store.(persistence.Rewriter); ok {
 		rests.rewriting = r.Rewriting
 	}
-	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed, forget: e.forget,
+	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed,
 		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log, rests: rests})
 	start(e.journal)
 	if e.node == nil {
@@ -246,7 +246,7 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
-			*keyEnded, forgetClosed, *unit, bookGoesOn:
+			*keyEnded, *unit, bookGoesOn:
 			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)

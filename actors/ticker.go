@@ -11,13 +11,12 @@ import (
 	"exchange/core/event"
 )
 
-// A ticker makes the committed side write behind, wallets forget closed orders, and books and
-// switches do what is due, at every interval. It also watches the append in flight and the clock.
+// A ticker makes the committed side write behind, and books and switches do what is due, at every
+// interval. It also watches the append in flight and the clock.
 type ticker struct {
 	life      *lifetime
 	journal   *journal
 	committed *committed.Side
-	forget    func() // has wallets forget closed orders
 	wake      func() // has books expire and trigger what is due
 	fire      func() // fires the dead man's switches that are due
 	log       *slog.Logger
@@ -89,7 +88,6 @@ func (k *ticker) tick() {
 		k.projected = now
 		k.committed.Send(committed.Tick{})
 	}
-	k.forget()
 	k.wake()
 	k.fire()
 }

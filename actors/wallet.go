@@ -14,7 +14,7 @@ import (
 // newWallet makes the wallet of an account as the committed side has it.
 func newWallet(a *state.Account, committed *committed.Side) *wallet {
 	seq := committed.State().Seq()
-	w := &wallet{applied: seq, forgotten: seq, frozen: a.Frozen, committed: a.Wallet.Clone(),
+	w := &wallet{applied: seq, frozen: a.Frozen, committed: a.Wallet.Clone(),
 		clientIDs: a.ClientIDs.Clone()}
 	w.recoverOrders(a, committed.State())
 	w.recoverRare(a)
@@ -64,10 +64,6 @@ func (w *wallet) receive(message any) {
 		w.cancelReleased(m.command)
 	case *committed.Read:
 		w.read(m)
-	case forgetClosed:
-		w.forget(m.known)
-	case *beginning:
-		m.told <- struct{}{}
 	case *keyEnded:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *probe:
@@ -186,11 +182,9 @@ func (w *wallet) cancelReleased(c *Command) {
 
 func (w *wallet) place(c *Command) {
 	o := &c.order
-	if !o.clientID.IsZero() {
-		if c.takenBy = w.takenBy(c); c.takenBy != 0 {
-			w.refuse(c, event.RefusedClientID)
-			return
-		}
+	if c.takenBy = w.clientIDs.TakenBy(o.clientID, c.timeUs); c.takenBy != 0 {
+		w.refuse(c, event.RefusedClientID)
+		return
 	}
 	if w.open.Len()+w.placing >= w.out.limits().OpenOrdersPerAccount {
 		w.refuse(c, event.RefusedAccountLimit)
@@ -221,7 +215,7 @@ func (w *wallet) place(c *Command) {
 	c.counted = m
 	w.count(c.pair.Number, m, 1)
 	c.ticket = w.tickets.draw()
-	w.placingIDs.Open(c.ticket, o.clientID, 0)
+	w.placingIDs.Open(c.ticket, o.clientID)
 	w.out.toBook(c)
 }
 
@@ -288,12 +282,10 @@ func (w *wallet) settle(m *settled) {
 		w.leavesBook(w.open.Pair(id))
 		w.mark(id, 0)
 		w.open.Remove(id)
-		if name, placedUs := w.clientIDs.Close(id); !name.IsZero() {
-			w.remember(name, id, placedUs)
-		}
+		w.clientIDs.Close(id, m.timeUs)
 	}
 	if m.accepted.id != 0 {
-		w.accepted(&m.accepted, own.placed)
+		w.accepted(&m.accepted, own.placed, m.timeUs)
 	}
 	if own.ticket != 0 {
 		w.tickets.giveBack(own.ticket)
@@ -314,7 +306,7 @@ func (w *wallet) giveBack(m *settled) {
 	}
 	if own.placed {
 		w.placing--
-		w.placingIDs.Close(own.ticket)
+		w.placingIDs.Drop(own.ticket)
 		if !m.accepted.rests {
 			w.leavesBook(own.pair)
 		}
@@ -327,9 +319,9 @@ func (w *wallet) giveBack(m *settled) {
 	}
 }
 
-// accepted takes in an order that a record accepts or changes. If this wallet placed it, its book's
-// count has it already.
-func (w *wallet) accepted(o *acceptedOrder, placed bool) {
+// accepted takes in an order that a record of a time accepts or changes. If this wallet placed it,
+// its book's count has it already.
+func (w *wallet) accepted(o *acceptedOrder, placed bool, timeUs int64) {
 	switch {
 	case o.again:
 		if o.rests {
@@ -337,13 +329,12 @@ func (w *wallet) accepted(o *acceptedOrder, placed bool) {
 			w.mark(o.id, o.marks&(w.marksOf(o.id)|^marksStop)) // a change makes no stop
 		}
 		return // otherwise it is among the closed ones
-	case !o.rests:
-		if !o.clientID.IsZero() {
-			w.remember(o.clientID, o.id, o.placedUs)
-		}
+	}
+	w.clientIDs.Open(o.id, o.clientID)
+	if !o.rests {
+		w.clientIDs.Close(o.id, timeUs)
 		return
 	}
-	w.clientIDs.Open(o.id, o.clientID, o.placedUs)
 	w.open.Add(o.id, o.pair, o.side, o.terms)
 	w.mark(o.id, o.marks)
 	if !placed {

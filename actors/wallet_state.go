@@ -40,9 +40,7 @@ type wallet struct {
 	committed ledger.Wallet
 	open      ledger.OpenTerms
 	inBook    map[uint16]ordersInBook // by pair, also those on their way; no entry is zero
-	clientIDs ledger.ClientIDs        // of open orders
-	closed    *closedIDs              // nil while there are none
-	forgotten uint64                  // up to there it does not know closed orders
+	clientIDs ledger.ClientIDs
 	nonces    []keyNonce
 	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
 	*rare                                  // nil until the account uses one: few accounts do
@@ -73,8 +71,6 @@ type walletOut interface {
 	narrowCancelAll() // gives it back
 	codeFits(w *state.Withdrawal, code string) bool
 	insisted(c *Command) // logs an approval despite a freeze
-	// has the account's wallet forget closed orders once each look knows the records up to there
-	remembers(a *directory.Account, upTo uint64)
 	// notes when a switch of the account is due; 0: never
 	switchDue(a *directory.Account, id switchID, dueUs int64)
 	toBook(c *Command) // c.record.Pair says which
@@ -129,25 +125,9 @@ func (w *wallet) rareParts() *rare {
 	return w.rare
 }
 
-// closedIDs are the client order ids of an account's orders that closed above the oldest look in
-// flight. Its wallet owns it.
-type closedIDs struct {
-	newest ledger.ClientIDs          // of each id the order that closed last
-	line   mailbox.FIFO[closedOrder] // in the order in which they closed
-}
-
-type closedOrder struct {
-	id  uint64
-	seq uint64 // of the record that closed it
-}
-
 // placesUnder reports whether an order with a client order id is on its way.
 func (w *wallet) placesUnder(id event.ClientID) bool {
-	if id.IsZero() {
-		return false
-	}
-	_, placing := w.placingIDs.Order(id)
-	return placing
+	return w.placingIDs.TakenBy(id, 0) != 0
 }
 
 // find finds the order that a command names by its client order id; 0: there is none.

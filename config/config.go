@@ -199,8 +199,6 @@ type Limits struct {
 	ProjectionLag         int // rows
 	BatchBytes            int
 	Batch                 int // items of one order-batch/
-	ClientOrderIDHours    int
-	ClientOrderIDFilterMB int
 
 	OpenOrdersPerAccountAndBook int
 

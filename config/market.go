@@ -11,10 +11,9 @@ import (
 
 // The market part of a configuration is what clients see of it: currencies, pairs with their fees,
 // and the limits that a client can meet, or is told: those on orders, batches, withdrawals, keys,
-// requests and packets, and how long codes and client order ids count. What bounds the memory,
-// connections and files of a machine is the node's own, and so are its waits. The nodes of a
-// cluster agree on one market part. As text it is a file with the options of the market part alone,
-// each of them.
+// requests and packets, and how long codes count. What bounds the memory, connections and files of
+// a machine is the node's own, and so are its waits. The nodes of a cluster agree on one market
+// part. As text it is a file with the options of the market part alone, each of them.
 //
 // An option that is added to it is one that older programs refuse. So the text is written in the
 // format of entries that all members of the cluster read, and lacks the options of newer formats.

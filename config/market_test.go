@@ -114,7 +114,7 @@ func TestTheOptionsOfAFormatStayThose(t *testing.T) {
 	for _, o := range agreedOptions() {
 		all[o.market]++
 	}
-	if len(all) != newest-firstMarket+1 || all[firstMarket] != 14 || all[rateMarket] != 18 {
+	if len(all) != newest-firstMarket+1 || all[firstMarket] != 14 || all[rateMarket] != 17 {
 		t.Errorf("the formats have so many options each: %v", all)
 	}
 	if texts := shop(t).Markets(); len(texts) != len(all) {

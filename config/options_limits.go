@@ -238,25 +238,6 @@ var limitOptions = []Option{
 		at: func(c *Config) any { return &c.Limits.TriggersInFlight },
 	},
 	{
-		Key: "limits.client_order_id_hours", Default: "24", min: 0, max: 87_600,
-		Brief:  "how long a client_order_id is taken, in hours",
-		market: rateMarket,
-		Help: `For how many hours after an order was placed no other order of the account may have its
-			client_order_id. The id of an open order is taken in any case. 0: for as long as the history has
-			the order; history.orders_per_account bounds that, and frees an id also before its hours are over.`,
-		at: func(c *Config) any { return &c.Limits.ClientOrderIDHours },
-	},
-	{
-		Key: "limits.client_order_id_filter_mb", Default: "32", min: 0, max: 65_536,
-		Brief: "memory of the filter of client_order_ids, in MB",
-		Help: `Each order with a client_order_id needs a look for that id among the account's closed orders. A
-			filter in memory answers nearly all of these looks, and saves the question to the store. It has the
-			ids of twice client_order_id_hours. About 13 million orders with an id in client_order_id_hours fit
-			into 32 MB; with more it still answers right, but less often. After a start it is filled in the
-			background. 0: each look goes to the store, which halves the throughput on Redis.`,
-		at: func(c *Config) any { return &c.Limits.ClientOrderIDFilterMB },
-	},
-	{
 		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
 		Brief:  "pending withdraws of one account",
 		market: firstMarket, reach: byEngine,

@@ -99,17 +99,10 @@ func (s sink) store(e *actors.Stats) {
 		histogram(e.Meter.Snapshot.Read(), nanoseconds)
 	failures := s.metric("store_failures_total",
 		"Calls of the store that failed and are tried again; of reference by operators, because a "+
-			"deposit was not made; of client_order_id by clients, who got a 503. Any growth is "+
-			"worth a look at the log.", "operation")
+			"deposit was not made. Any growth is worth a look at the log.", "operation")
 	for i := range e.Meter.Failures {
 		failures.counter(e.Meter.Failures[i].Load(), metrics.Operation(i).String())
 	}
-	idLooks := s.metric("client_order_id_looks_total",
-		"Looks for a client order id among closed orders. filter: memory has proved that there "+
-			"is none; store: the store was asked. Many of the latter, long after a start, mean "+
-			"that limits.client_order_id_filter_mb is too small.", "by")
-	idLooks.counter(e.Meter.FilteredLooks.Load(), "filter")
-	idLooks.counter(e.Meter.StoreLooks.Load(), "store")
 	damaged := s.metric("history_damaged_total",
 		"Reads of the history that ended at a damaged row, by list; the client got 503, and the "+
 			"log names the row. Any is a reason to run exchange audit, and to restore a backup.",

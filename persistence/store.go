@@ -273,10 +273,6 @@ type History interface {
 	// the ids. It leaves out ids without such an order. A store that is asked over a network is
 	// asked once for many of them.
 	OrdersByID(ctx context.Context, account uint32, ids []uint64, fn func(*Order) bool) error
-	// ClientOrder returns the newest closed order of an account with a client id, of those that
-	// retention keeps. ErrNotFound proves that no record up to watermark closed such an order.
-	// A store whose own watermark is below that may lack a newer one, and returns ErrGap instead.
-	ClientOrder(ctx context.Context, watermark uint64, account uint32, client string) (Order, error)
 	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
 	// Reference returns the deposit that was made under a reference. Retention never trims this
 	// index. ErrNotFound proves that no record up to watermark made one. A store whose own

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
 )
@@ -42,7 +43,11 @@ func (q *Wallet) from(c *Side) (needs uint64) {
 }
 
 // A Position asks at which sequence it is answered.
-type Position struct{ Seq uint64 }
+type Position struct {
+	ClientID event.ClientID // not zero: as OpenOrders has it
+
+	Seq uint64
+}
 
 func (q *Position) from(c *Side) (needs uint64) {
 	q.Seq = c.state.Seq()

@@ -57,8 +57,6 @@ type Side struct {
 	// references are the deposits above the watermark, by reference: the store may not have them
 	// yet. They are no part of the state, which must not depend on how far projections have come.
 	references map[string]persistence.Deposit
-	named      namedOrders
-	filter     *idFilter // of client order ids; nil: there is none
 
 	caches  []*viewCache        // by pair-1
 	forgot  time.Time           // when old copies of books were forgotten last
@@ -330,7 +328,7 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 		}
 	}
 	for i := orders; i < len(c.rows.Orders); i++ {
-		c.closed(i)
+		c.recent.add(&c.rows.Orders[i])
 	}
 	for i := range c.rows.Trades[trades:] {
 		t := &c.rows.Trades[trades+i]
@@ -382,17 +380,6 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 	c.unsaved.Add(int64(count - before))
 	if max(count, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
 		c.step()
-	}
-}
-
-// closed notes the row of an order that a record has closed.
-func (c *Side) closed(row int) {
-	o := &c.rows.Orders[row]
-	c.recent.add(o)
-	if o.ClientID != "" {
-		c.named.add(c.rows, row)
-		c.filter.age(c.state.TimeUs())
-		c.filter.add(o.Account, o.ClientID)
 	}
 }
 
@@ -605,7 +592,6 @@ func (c *Side) flushed(m *flushed) {
 	for i := range m.writes.Deposits { // lookups that come from now on leave them to the store
 		delete(c.references, m.writes.Deposits[i].Reference)
 	}
-	c.named.projected(m.to, m.writes)
 	m.writes.Reset()
 	c.spare = m.writes
 	n := 0

@@ -28,8 +28,6 @@
 //	imager.go       a second fold, which makes images
 //	projector.go    the writer of projections and snapshots
 //	references.go   which deposit has a reference
-//	clientids.go    which closed order has a client order id
-//	filter.go       a quick answer that none has it
 //	history.go      the store's lists, with damage counted
 //	horizon.go      a history that another process keeps, and that may be ahead
 //	settings.go     what an account has set, and what it has for an order

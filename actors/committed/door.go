@@ -29,7 +29,6 @@ type Door struct {
 	reading    atomic.Int64 // reads in flight
 	completing atomic.Int64 // of them, reads that complete the answer to a command
 	private    accountReads // private reads in flight
-	looks      pendingLooks // for client order ids
 	// until a read is given up; SetPatience changes it while others read
 	wait atomic.Int64
 }

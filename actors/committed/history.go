@@ -41,12 +41,6 @@ func (w watched) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 	return w.note(metrics.ListOrders, w.History.OrdersByID(ctx, account, ids, fn))
 }
 
-func (w watched) ClientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (persistence.Order, error) {
-	o, err := w.History.ClientOrder(ctx, watermark, account, client)
-	return o, w.note(metrics.ListOrders, err)
-}
-
 func (w watched) Deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	return w.note(metrics.ListDeposits, w.History.Deposits(ctx, q, fn))

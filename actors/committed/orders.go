@@ -100,9 +100,7 @@ func (l *orderPage) question() Question {
 	q := &l.query
 	switch {
 	case !q.ClientID.IsZero():
-		named := namedQuestions.get()
-		named.ClientID = q.ClientID
-		return named
+		return l.rest()
 	case q.Status == trading.StatusActive: // the store has none
 		open := openOrders.get()
 		open.OpenFilter, open.waiting = q.open(), q.Waiting
@@ -123,6 +121,7 @@ func (l *orderPage) question() Question {
 func (l *orderPage) rest() *OpenOrders {
 	open := openOrders.get()
 	open.OpenFilter, open.waiting, open.Limit = l.query.open(), l.query.Waiting, l.query.Limit
+	open.ClientID = l.query.ClientID
 	return open
 }
 
@@ -133,8 +132,6 @@ func (l *orderPage) fill() error {
 		return err
 	}
 	switch q := question.(type) {
-	case *NamedOrder:
-		return l.named(q)
 	case *Written:
 		defer q.free()
 		return l.merge(nil, q.Seq)
@@ -154,7 +151,9 @@ func (l *orderPage) fill() error {
 // open fills the page with open orders, and with closed ones if it may have any.
 func (l *orderPage) open(q *OpenOrders) error {
 	defer q.free()
-	if l.query.Status == trading.StatusActive {
+	if !l.query.ClientID.IsZero() { // the question had no other filters
+		q.Orders = slices.DeleteFunc(q.Orders, func(o Order) bool { return !l.query.passes(&o) })
+	} else if l.query.Status == trading.StatusActive {
 		l.list.Rows, q.Orders = q.Orders, l.list.Rows
 		return nil
 	}
@@ -193,24 +192,6 @@ func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
 	}
 	l.query.Before = last
 	return true, nil
-}
-
-// named fills the page with the orders that have had a client order id.
-func (l *orderPage) named(q *NamedOrder) error {
-	defer q.free()
-	newest := slices.DeleteFunc(q.Orders, func(o Order) bool { return !l.query.passes(&o) })
-	if l.query.Status != trading.StatusActive && q.Stored > 0 {
-		// A store that has lost projections does not count as one that has no such order.
-		_, err := l.clientOrder(q.Stored, q.Account, q.ClientID)
-		switch {
-		case err == nil:
-			return l.merge(newest, q.Stored)
-		case !errors.Is(err, persistence.ErrNotFound):
-			return &HistoryError{err}
-		}
-	}
-	l.all(newest)
-	return nil
 }
 
 // merge fills the page with two lists that are both exact at one sequence, in the order of their
@@ -284,39 +265,43 @@ func (d *Door) OrderNamed(account uint32, id event.ClientID) (o Order, found boo
 		return o, false, err
 	}
 	defer v.end()
-	q := namedQuestions.get()
+	q := orders.get()
 	q.Account, q.ClientID = account, id
-	if err := v.ask(q); err != nil {
-		return o, false, err
+	o, found, err = v.one(q)
+	if err != nil || found && o.ClientID == id.String() {
+		return o, found, err
 	}
-	defer q.free()
-	if len(q.Orders) > 0 {
-		return q.Orders[0], true, nil
-	}
-	return storedOrder(v.clientOrder(q.Stored, account, id))
-}
-
-// clientOrder looks up the newest order with a client order id in the store, as a History does.
-func (v *visit) clientOrder(watermark uint64, account uint32, id event.ClientID) (o Order,
-	err error) {
-	err = v.query(func(ctx context.Context, h persistence.History) (err error) {
-		o, err = h.ClientOrder(ctx, watermark, account, id.String())
-		return err
+	found = false
+	err = v.query(func(ctx context.Context, h persistence.History) error {
+		return h.Orders(ctx, persistence.OrderQuery{Account: account, ClientID: id.String()},
+			func(row *Order) bool {
+				o, found = *row, true
+				return false
+			})
 	})
-	return o, err
+	if err != nil {
+		err = &HistoryError{err}
+	}
+	return o, found, err
 }
 
 func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error) {
 	q := orders.get()
 	q.Account, q.ID = account, id
+	return v.one(q)
+}
+
+// one asks for one order, and looks it up in the store if it is only there.
+func (v *visit) one(q *OneOrder) (o Order, found bool, err error) {
 	if err := v.ask(q); err != nil {
 		return o, false, err
 	}
 	o, found = q.Order, q.Found
+	account, id := q.Account, q.ID
 	*q = OneOrder{}
 	orders.Put(q)
-	if found {
-		return o, true, nil
+	if found || id == 0 {
+		return o, found, nil
 	}
 	return v.closedOrder(account, id)
 }
@@ -342,13 +327,15 @@ func storedOrder(o Order, err error) (Order, bool, error) {
 }
 
 // OpenOrders asks for an account's open orders, newest first. The store has the closed ones, up to
-// Seq.
+// Seq. If it asks for the order with a client order id, its wallet answers it behind all that the
+// wallet has in flight.
 type OpenOrders struct {
 	Account uint32
 	ledger.OpenFilter
-	waiting WaitFilter
-	offset  int // matching rows to leave out first
-	Limit   int
+	ClientID event.ClientID // of the only order; zero: it does not filter
+	waiting  WaitFilter
+	offset   int // matching rows to leave out first
+	Limit    int
 
 	Seq    uint64
 	Orders []Order
@@ -369,6 +356,13 @@ func (q *OpenOrders) from(c *Side) (needs uint64) {
 	s, skip := c.state, q.offset
 	q.Seq = s.Seq()
 	a := s.Account(q.Account)
+	if !q.ClientID.IsZero() {
+		id, _ := a.ClientIDs.Order(q.ClientID)
+		if o, p, ok := s.OpenOrder(a, id); ok {
+			q.Orders = append(q.Orders, openRow(a, o, p))
+		}
+		return q.Seq
+	}
 	for open := range a.Open.NewestOf(q.OpenFilter) {
 		switch {
 		case len(q.Orders) >= q.Limit:
@@ -417,42 +411,14 @@ func (q *openIDs) from(c *Side) (needs uint64) {
 	return q.seq
 }
 
-// A NamedOrder asks for the orders of an account that have had a client order id, of which at most
-// one is open. Its wallet answers it behind all that the wallet has in flight.
-type NamedOrder struct {
-	Account  uint32
-	ClientID event.ClientID
-
-	Seq    uint64
-	Orders []Order // that are open, or that the store may not have yet; newest first
-	Stored uint64  // the store has the others: those that closed up to this sequence
-}
-
-var namedQuestions pool[NamedOrder]
-
-func (q *NamedOrder) free() {
-	*q = NamedOrder{Orders: kept(q.Orders)}
-	namedQuestions.Put(q)
-}
-
-func (q *NamedOrder) of(account uint32) { q.Account = account }
-
-func (q *NamedOrder) from(c *Side) (needs uint64) {
-	a := c.state.Account(q.Account)
-	q.Seq, q.Stored = c.state.Seq(), c.watermark
-	id, _ := a.ClientIDs.Order(q.ClientID)
-	if o, p, ok := c.state.OpenOrder(a, id); ok {
-		q.Orders = append(q.Orders, openRow(a, o, p))
-	}
-	q.Orders = c.named.rows(q.Orders, q.Account, q.ClientID.String())
-	return 0
-}
-
 // OneOrder asks for an order of an account that is open or closed of late. If it is not found, the
 // store has it, or it does not exist.
 type OneOrder struct {
 	Account uint32
 	ID      uint64
+	// ClientID, not zero, has ID filled in: that of the order that has it, or may have it. 0: only
+	// the store can know.
+	ClientID event.ClientID
 
 	Order Order
 	Found bool
@@ -464,6 +430,11 @@ func (q *OneOrder) of(account uint32) { q.Account = account }
 
 func (q *OneOrder) from(c *Side) (needs uint64) {
 	a := c.state.Account(q.Account)
+	if !q.ClientID.IsZero() {
+		if q.ID = a.ClientIDs.Newest(q.ClientID); q.ID == 0 {
+			return c.state.Seq()
+		}
+	}
 	if o, p, ok := c.state.OpenOrder(a, q.ID); ok {
 		q.Order, q.Found = openRow(a, o, p), true
 	} else if closed := c.recent.find(q.Account, q.ID); closed != nil {

@@ -36,8 +36,8 @@ func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
 				return ok && ids.limit == 100_000
 			}},
 		"one": {query: OrderQuery{ClientID: id, Offset: 1}, left: 1, asks: func(q Question) bool {
-			o, ok := q.(*NamedOrder)
-			return ok && o.ClientID == id
+			o, ok := q.(*OpenOrders)
+			return ok && o.ClientID == id && o.offset == 0
 		}},
 	} {
 		c.query.Limit = 10

@@ -91,8 +91,8 @@ var reads = sync.Pool{New: func() any {
 // newRead returns a read from the pool.
 func newRead(d *Door, q Question, followUp bool) *Read {
 	r := reads.Get().(*Read)
-	_, r.named = q.(*NamedOrder)
 	r.question, r.door, r.followUp = q, d, followUp
+	r.named = !r.ClientID().IsZero()
 	r.stage.Store(readSent)
 	return r
 }
@@ -113,7 +113,10 @@ func (r *Read) IsNamed() bool { return r.named }
 // ClientID returns the client order id that the read asks for; the zero one: it asks for none. The
 // read belongs to the caller.
 func (r *Read) ClientID() (id event.ClientID) {
-	if q, ok := r.question.(*NamedOrder); ok {
+	switch q := r.question.(type) {
+	case *OpenOrders:
+		id = q.ClientID
+	case *Position:
 		id = q.ClientID
 	}
 	return id

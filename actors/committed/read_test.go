@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"exchange/actors/directory"
+	"exchange/core/event"
 	"exchange/core/state"
 )
 
@@ -27,7 +28,8 @@ func TestAPooledQuestionKeepsNoLongListsAndNothingElse(t *testing.T) {
 		}
 	}
 	d := new(Door)
-	r := newRead(d, new(NamedOrder), true)
+	id, _ := event.NewClientID("mine")
+	r := newRead(d, &OpenOrders{ClientID: id}, true)
 	r.Err, r.nonce, r.after, r.needs, r.slot = ErrNonce, 1, 2, 3, true
 	if r.free(); r.trip != (trip{}) {
 		t.Errorf("a read keeps %+v", r.trip)

@@ -24,13 +24,9 @@ type RecoverOptions struct {
 	Meter     *metrics.Engine
 	Snapshot  SnapshotPolicy
 	Retention persistence.Retention // lists in memory do not show more
-	// ClientIDHold is for how long a client order id is taken; 0: for good. The filter of such ids
-	// takes FilterBytes; 0: there is none.
-	ClientIDHold time.Duration
-	FilterBytes  int
-	OwnBytes     int // of events of accounts that are kept for clients that come back
-	StepRows     int // tests cut projections earlier; 0: as usual
-	Candles      int // tests keep fewer of a chart in memory; 0: as usual
+	OwnBytes  int                   // of events of accounts that are kept for clients that come back
+	StepRows  int                   // tests cut projections earlier; 0: as usual
+	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
 	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
 	// takes it.
 	Seen *Seen
@@ -170,10 +166,8 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
 		imagedAt: time.Now(), lent: o.Lent, scans: newTurns()}
 	c.batches = state.Fold{State: s, Note: c.applied}
-	c.named = namedOrders{orders: map[ownName]namedClosed{}, watermark: watermark}
 	c.own.most = o.OwnBytes
 	c.histories.pass(s)
-	c.filter = newFilter(o.FilterBytes, o.ClientIDHold, s.TimeUs())
 	for _, p := range s.Pairs() {
 		b := new(viewCache)
 		b.version.Store(p.Market.UpdateID)

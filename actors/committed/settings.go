@@ -51,7 +51,10 @@ type Means struct {
 	Pair     uint16    // of the order
 	Currency uint16    // of the money that it needs
 	Most     OpenCount // that the account may have in the pair; 0: not asked
+	ClientID event.ClientID
+	NowUs    int64 // at which ClientID is asked for
 
+	TakenBy   uint64 // order because of which the order cannot have ClientID; 0: it can
 	Available money.Balance
 	Open      int       // all open orders of the account
 	InPair    OpenCount // those in the pair; zero if none of them can be as many as Most says
@@ -74,6 +77,7 @@ func (q *Means) from(c *Side) (needs uint64) {
 			q.Available = h.Available()
 		}
 	}
+	q.TakenBy = a.ClientIDs.TakenBy(q.ClientID, q.NowUs)
 	q.Open = a.Open.Len()
 	q.Book = OpenCount{Orders: p.OpenOrders(), Stops: p.Stops.Len(), GTD: p.Expiring()}
 	if possible := min(q.Open, q.Book.Orders); q.Most.Orders <= possible ||

@@ -114,12 +114,6 @@ func DriveProjector(p *Projector, wait func(until func() bool)) {
 	}
 }
 
-// DriveFiller is Run with pauses of another clock: for tests of package actors, whose simulation
-// has one.
-func DriveFiller(f *FilterFiller, pause func(time.Duration) (goOn bool)) (filled bool) {
-	return f.run(pause)
-}
-
 // StepRows is the usual size of a projection: for tests of package actors.
 const StepRows = stepRows
 

@@ -89,12 +89,6 @@ func (v *visit) ask(q Question) error {
 				r.free()
 				return err
 			}
-			if named, ok := q.(*NamedOrder); ok && !d.awaitLooks(named) {
-				v.slot = r.slot
-				r.free()
-				d.meter.UnansweredReads.Add(1)
-				return ErrTimeout
-			}
 		}
 	}
 	if throughWallet {

@@ -50,20 +50,18 @@ const Reasons = 16
 // An Operation is a call of the store.
 type Operation uint8
 
-// The operations whose failures are counted. The engine tries each again, except the looks for a
-// deposit's reference and for a client order id: the operator and the client try those again.
+// The operations whose failures are counted. The engine tries each again, except the look for a
+// deposit's reference: the operator tries that again.
 const (
 	OperationAppend Operation = iota
 	OperationApply
 	OperationSnapshot
 	OperationTrim // the archive before it included
 	OperationReference
-	OperationClientID
 	operationCount
 )
 
-var operationNames = [operationCount]string{"append", "apply", "snapshot", "trim", "reference",
-	"client_order_id"}
+var operationNames = [operationCount]string{"append", "apply", "snapshot", "trim", "reference"}
 
 func (o Operation) String() string { return operationNames[o] }
 
@@ -160,8 +158,6 @@ type Engine struct {
 	UnknownOutcomes atomic.Uint64 // of commands
 	UnansweredReads atomic.Uint64
 	Damaged         [listCount]atomic.Uint64 // reads of the history that ended at damage
-	FilteredLooks   atomic.Uint64            // for client order ids, answered by the filter
-	StoreLooks      atomic.Uint64            // the others
 
 	_ [64]byte
 

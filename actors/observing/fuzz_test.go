@@ -28,7 +28,7 @@ func FuzzValue(f *testing.F) {
 			new(persistence.Horizon), new(persistence.TradeQuery), new(persistence.OrderQuery),
 			new(persistence.DepositQuery), new(persistence.WithdrawalQuery),
 			new(persistence.CandleQuery), new(status), new(market),
-			new(ordersQuery), new(clientQuery)} {
+			new(ordersQuery)} {
 			p := wire.Read(b)
 			if p.Value(v); p.Bad() {
 				continue
@@ -47,7 +47,7 @@ func FuzzQuery(f *testing.F) {
 	h := wire.AppendValue(nil, everything)
 	for kind, q := range map[byte]any{askTrades: &persistence.TradeQuery{},
 		askOrders: &persistence.OrderQuery{Account: 1}, askOrder: &orderQuery{1, 2},
-		askOrdersByID: &ordersQuery{1, []uint64{1}}, askClientOrder: &clientQuery{1, 1, "c"},
+		askOrdersByID:  &ordersQuery{1, []uint64{1}},
 		askDeposits:    &persistence.DepositQuery{Account: 1},
 		askWithdrawals: &persistence.WithdrawalQuery{}, askWithdrawal: &idQuery{1},
 		askCandles: &persistence.CandleQuery{Pair: 1}} {

@@ -140,11 +140,6 @@ func (a asker) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 // maxIDs is how many orders are asked for at once.
 const maxIDs = 10_000
 
-func (a asker) ClientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (persistence.Order, error) {
-	return one[persistence.Order](ctx, a, askClientOrder, &clientQuery{watermark, account, client})
-}
-
 func (a asker) Deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	return list(ctx, a, askDeposits, &q, fn)

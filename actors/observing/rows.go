@@ -102,8 +102,6 @@ func (l *loan) parse() (run running, err error) {
 			fn func(*persistence.Order) bool) error {
 			return store.OrdersByID(ctx, q.Account, q.IDs, fn)
 		}, orderHas, nil)
-	case askClientOrder:
-		run = lend(p, l.clientOrder, orderHas, nil)
 	case askDeposits:
 		run = lend(p, l.deposits, depositHas,
 			func(q *persistence.DepositQuery) *int { return &q.Offset })
@@ -142,25 +140,6 @@ func (l *loan) deposits(ctx context.Context, what persistence.DepositQuery,
 		row := *d
 		row.Reference = ""
 		return fn(&row)
-	})
-}
-
-// clientOrder finds the newest order with a client order id that the reader may see: the newest of
-// all may be from behind its horizon.
-func (l *loan) clientOrder(ctx context.Context, what clientQuery,
-	fn func(*persistence.Order) bool) error {
-	o, err := l.store.ClientOrder(ctx, what.Watermark, what.Account, what.Client)
-	if err != nil {
-		return err
-	}
-	if l.whole() || orderHas(&l.at, &o) {
-		fn(&o)
-		return nil
-	}
-	return l.store.Orders(ctx, persistence.OrderQuery{Account: what.Account,
-		ClientID: what.Client, MaxSeq: l.at.Seq}, func(o *persistence.Order) bool {
-		fn(o)
-		return false
 	})
 }
 

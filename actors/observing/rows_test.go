@@ -194,8 +194,13 @@ func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
 						newest = x
 					}
 				}
-				got, err = lent.ClientOrder(t.Context(), 0, 1, o.ClientID)
-				if newest.ID == 0 != errors.Is(err, persistence.ErrNotFound) || got != newest {
+				got = persistence.Order{}
+				err = lent.Orders(t.Context(), persistence.OrderQuery{Account: 1,
+					ClientID: o.ClientID}, func(o *persistence.Order) bool {
+					got = *o
+					return false
+				})
+				if err != nil || got != newest {
 					t.Fatalf("%q at %d: %+v, %v, want %+v", o.ClientID, at, got, err, newest)
 				}
 			}

@@ -14,7 +14,7 @@ import (
 // name has.
 const (
 	Call    = 'f'
-	Version = 4
+	Version = 5
 )
 
 // Kinds of questions.
@@ -26,7 +26,6 @@ const (
 	askOrders
 	askOrder
 	askOrdersByID
-	askClientOrder
 	askDeposits
 	askWithdrawals
 	askWithdrawal
@@ -51,11 +50,6 @@ type (
 	ordersQuery struct {
 		Account uint32
 		IDs     []uint64
-	}
-	clientQuery struct {
-		Watermark uint64
-		Account   uint32
-		Client    string
 	}
 	idQuery struct{ ID uint64 }
 )

@@ -78,8 +78,6 @@ func allServers(o options) []subject {
 		newReads(o)}
 	list = append(list, streamSubjects(o)...)
 	return append(list, newIDs(o, "Pebble", "", pebbleStore), newIDs(o, "Redis", "", startOnRedis),
-		newIDs(o, "Pebble without the filter", noFilter, pebbleStore),
-		newIDs(o, "Redis without the filter", noFilter, startOnRedis),
 		newTaking(o, pebbleStore), newResting(o, pebbleStore), newStops(o, pebble), newCascade(o),
 		newWays(o), newProcess(o), newTester(o), newOpenLoop(o), newImages(o),
 		newOverload(o, noop.cpu), newFairness(o), crowded,

@@ -147,10 +147,6 @@ func newIDs(o options, store, settings string, start func(*server, string) error
 	return s
 }
 
-// noFilter has each look for a client order id ask the store, as nearly all do when the filter has
-// no room for the ids of the last hours.
-const noFilter = "limits: {client_order_id_filter_mb: 0}\n"
-
 // clientOrderID returns an id of 36 characters, as clients make them, which the user has not used.
 func clientOrderID(key string, nonce uint64) string {
 	n := strconv.FormatUint(nonce*0x9e3779b97f4a7c15, 16)

@@ -540,9 +540,7 @@ func setMarket(cfg *config.Config, o *actors.Options) {
 
 		PendingWithdrawals: l.PendingWithdrawals, KeysPerAccount: l.KeysPerAccount,
 		Accounts: l.Accounts, FoldLag: l.FoldLag, ProjectionLag: l.ProjectionLag,
-		BatchBytes: l.BatchBytes, Batch: l.Batch,
-		ClientIDHold:   time.Duration(l.ClientOrderIDHours) * time.Hour,
-		ClientIDFilter: l.ClientOrderIDFilterMB << 20, OwnBytes: cfg.Stream.OwnBytes}
+		BatchBytes: l.BatchBytes, Batch: l.Batch, OwnBytes: cfg.Stream.OwnBytes}
 	o.Timing.SwitchGrace = config.Ms(cfg.Timing.SwitchGraceMs)
 	o.Withdrawal = actors.WithdrawalPolicy{CodeValid: config.Ms(cfg.Timing.CodeValidMs),
 		CodeTries: cfg.Withdrawal.CodeTries}

@@ -14,7 +14,7 @@ import (
 // Sizes and limits of the encoding.
 const (
 	// version is the format of batches that this program writes, and the only one that it reads.
-	version = 2
+	version = 3
 
 	batchHeader  = 1 + 1 + 4 + 8 + 4
 	batchTrailer = 4

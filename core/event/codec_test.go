@@ -337,8 +337,8 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 			t.Errorf("byte %d is %d: %v", at, value, err)
 		}
 	}
-	f(0, 1, "of version 1 and this program reads version 2; run the program")
-	f(0, 3, "of version 3 and this program reads version 2; run the newer program")
+	f(0, 2, "of version 2 and this program reads version 3; run the program")
+	f(0, 4, "of version 4 and this program reads version 3; run the newer program")
 	f(1, 0x80, "of flags 128 and this program reads flags 0; run the newer program")
 }
 

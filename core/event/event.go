@@ -572,3 +572,13 @@ func (c ClientID) HasPrefix(p ClientID) bool {
 func (c *ClientID) Append(dst []byte) []byte { return append(dst, c.b[:c.n]...) }
 
 func (c ClientID) String() string { return string(c.b[:c.n]) }
+
+// Hash returns 8 bytes that stand for the id where it is not kept itself: its FNV-1a hash, which
+// each program computes alike.
+func (c ClientID) Hash() uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for _, b := range c.b[:c.n] {
+		h = (h ^ uint64(b)) * 0x100000001b3
+	}
+	return h
+}

@@ -170,7 +170,7 @@ var golden = []struct {
 		"a100000800000021401e18240a0600f0a204046a616e65"},
 }
 
-const goldenBatchHead = "0200040302010c0b0a0908070605100f0e0de5f54be3"
+const goldenBatchHead = "0300040302010c0b0a0908070605100f0e0dcef722ec"
 
 func TestTheStoredFormatIsStillTheSame(t *testing.T) {
 	for i := range golden {

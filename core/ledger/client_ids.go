@@ -3,48 +3,71 @@ package ledger
 import (
 	"fmt"
 	"hash/maphash"
-	"slices"
+	"maps"
 
 	"exchange/core/event"
 )
 
-// ClientIDs are the client_order_ids of an account's open orders. They are found by id and by
-// order. A set without any id takes no memory. The zero ClientIDs is empty.
+// ClientIDs are the client_order_ids of an account that another order may not have: those of its
+// open orders, and of those that closed lately (KeptIDs). Ids whose hashes are equal count as one
+// there, and nowhere else. A set without any id takes no memory. The zero ClientIDs is empty.
 type ClientIDs struct{ set *idSet } // nil: it is empty
 
-// An idSet has a list of orders, and two indexes of it once the list is no longer short.
 type idSet struct {
-	list    []namedOrder // in no order
-	byID    placeIndex
-	byOrder placeIndex
+	ids    map[uint64]event.ClientID // of open orders; nil: there are none
+	orders map[uint64]uint64         // those orders, by the hashes of their ids
+	closed closedIDs
 }
 
-// A namedOrder is an open order with an id.
-type namedOrder struct {
-	order    uint64
-	placedUs int64
-	id       event.ClientID
+// IDBounds say which closed orders of an account keep their ids.
+type IDBounds struct {
+	Newest int   // so many, at least
+	Most   int   // no more, below 1 << backBits
+	SpanUs int64 // those between, for so long after their ends, by the times of records
 }
 
-// shortList is the length up to which a list is searched from its begin to its end.
-const shortList = 8
+// KeptIDs are the bounds of every account. Tests of other packages lower them before all else.
+var KeptIDs = IDBounds{Newest: 256, Most: 20_000, SpanUs: 120_000_000}
+
+// TakenBy returns the order because of which no other one may have an id at a time; 0: there is
+// none.
+func (c *ClientIDs) TakenBy(id event.ClientID, nowUs int64) (order uint64) {
+	if c.set == nil || id.IsZero() {
+		return 0
+	}
+	hash := id.Hash()
+	if order = c.set.orders[hash]; order == 0 {
+		order = c.set.closed.takenBy(hash, nowUs)
+	}
+	return order
+}
 
 // Order returns the open order that has the id.
-func (c *ClientIDs) Order(id event.ClientID) (order uint64, taken bool) {
-	if c.set != nil {
-		if i := c.set.findID(id); i >= 0 {
-			return c.set.list[i].order, true
+func (c *ClientIDs) Order(id event.ClientID) (order uint64, open bool) {
+	if c.set == nil {
+		return 0, false
+	}
+	if order = c.set.orders[id.Hash()]; order == 0 || c.set.ids[order] != id {
+		return 0, false
+	}
+	return order, true
+}
+
+// Newest returns the open order that has the id, or else the newest closed one that may have it: it
+// has the hash. 0: none is kept.
+func (c *ClientIDs) Newest(id event.ClientID) (order uint64) {
+	if order, _ = c.Order(id); order == 0 && c.set != nil {
+		if e := c.set.closed.find(id.Hash()); e != nil {
+			order = e.order
 		}
 	}
-	return 0, false
+	return order
 }
 
 // Of returns the id of an open order, the zero one if it has none.
 func (c *ClientIDs) Of(order uint64) (id event.ClientID) {
 	if c.set != nil {
-		if i := c.set.findOrder(order); i >= 0 {
-			return c.set.list[i].id
-		}
+		id = c.set.ids[order]
 	}
 	return id
 }
@@ -68,73 +91,61 @@ func (n Naming) String() string {
 	return fmt.Sprintf("client id %q (found by it: %v)", n.id.String(), n.leads)
 }
 
-// PlacedUs returns when an open order with an id was placed, 0 if there is none.
-func (c *ClientIDs) PlacedUs(order uint64) int64 {
-	if c.set != nil {
-		if i := c.set.findOrder(order); i >= 0 {
-			return c.set.list[i].placedUs
-		}
+// Open takes an id for an order. No other open order has it. A zero id does nothing.
+func (c *ClientIDs) Open(order uint64, id event.ClientID) {
+	if !id.IsZero() {
+		c.made().open(order, id, 1)
 	}
-	return 0
 }
 
-// Open takes an id for an order that was placed at that time. Neither has another in the set. A
-// zero id does nothing.
-func (c *ClientIDs) Open(order uint64, id event.ClientID, placedUs int64) {
-	if id.IsZero() {
-		return
-	}
+// made returns the set, made when there is none yet.
+func (c *ClientIDs) made() *idSet {
 	if c.set == nil {
 		c.set = new(idSet)
 	}
+	return c.set
+}
+
+func (s *idSet) open(order uint64, id event.ClientID, room int) {
+	if s.ids == nil {
+		s.ids = make(map[uint64]event.ClientID, room)
+		s.orders = make(map[uint64]uint64, room)
+	}
+	s.ids[order], s.orders[id.Hash()] = id, order
+}
+
+// Close notes the end of an order at the time of its record, and returns its id, the zero one if it
+// has none. Ids that are free by then are forgotten.
+func (c *ClientIDs) Close(order uint64, nowUs int64) (id event.ClientID) {
+	if id = c.Drop(order); !id.IsZero() {
+		c.made().closed.add(id.Hash(), order, nowUs)
+	}
+	return id
+}
+
+// Drop forgets an open order, and returns its id, the zero one if it has none.
+func (c *ClientIDs) Drop(order uint64) (id event.ClientID) {
+	if id = c.Of(order); id.IsZero() {
+		return id
+	}
 	s := c.set
-	s.list = append(s.list, namedOrder{order, placedUs, id})
-	switch n := len(s.list); {
-	case s.byID.slots != nil:
-		s.byID.reserve(n)
-		s.byOrder.reserve(n)
-		s.byID.put(hashID(id), n-1)
-		s.byOrder.put(hashOrder(order), n-1)
-	case n > shortList:
-		s.index()
+	delete(s.ids, order)
+	delete(s.orders, id.Hash())
+	if len(s.ids) == 0 { // maps do not shrink
+		s.ids, s.orders = nil, nil
+		if s.closed.len() == 0 {
+			c.set = nil
+		}
 	}
+	return id
 }
 
-// Expect makes room for n ids, in an empty set.
-func (c *ClientIDs) Expect(n int) {
-	if n == 0 {
-		return
-	}
-	c.set = &idSet{list: make([]namedOrder, 0, n)}
-	if n > shortList {
-		c.set.byID.reserve(n)
-		c.set.byOrder.reserve(n)
-	}
-}
-
-// Close ends the use of an id by an order that closed. It returns the id, the zero one if the order
-// had none, and when the order was placed.
-func (c *ClientIDs) Close(order uint64) (id event.ClientID, placedUs int64) {
-	if c.set == nil {
-		return id, 0
-	}
-	i := c.set.findOrder(order)
-	if i < 0 {
-		return id, 0
-	}
-	o := c.set.list[i]
-	if c.set.remove(i); len(c.set.list) == 0 {
-		c.set = nil
-	}
-	return o.id, o.placedUs
-}
-
-// Len returns the number of ids.
+// Len returns the number of ids of open orders.
 func (c *ClientIDs) Len() int {
 	if c.set == nil {
 		return 0
 	}
-	return len(c.set.list)
+	return len(c.set.ids)
 }
 
 // Clone returns a copy that shares nothing.
@@ -142,163 +153,187 @@ func (c *ClientIDs) Clone() ClientIDs {
 	if c.set == nil {
 		return ClientIDs{}
 	}
-	s := c.set
-	return ClientIDs{&idSet{slices.Clone(s.list), s.byID.clone(), s.byOrder.clone()}}
+	return ClientIDs{&idSet{maps.Clone(c.set.ids), maps.Clone(c.set.orders), c.set.closed.clone()}}
 }
 
-// findID returns the place of an id in the list, -1 if it is not there.
-func (s *idSet) findID(id event.ClientID) int {
-	if s.byID.slots == nil {
-		return slices.IndexFunc(s.list, func(o namedOrder) bool { return o.id == id })
-	}
-	hash := hashID(id)
-	at, place := s.byID.next(s.byID.home(hash), hash)
-	for place >= 0 && s.list[place].id != id {
-		at, place = s.byID.next(at+1, hash)
-	}
-	return place
+// A ClosedID is the id of a closed order.
+type ClosedID struct {
+	Hash   uint64 // of the id
+	Order  uint64
+	Closed int64 // milliseconds, rounded up; they do not fall
 }
 
-// findOrder returns the place of an order in the list, -1 if it is not there.
-func (s *idSet) findOrder(order uint64) int {
-	if s.byOrder.slots == nil {
-		return slices.IndexFunc(s.list, func(o namedOrder) bool { return o.order == order })
-	}
-	hash := hashOrder(order)
-	at, place := s.byOrder.next(s.byOrder.home(hash), hash)
-	for place >= 0 && s.list[place].order != order {
-		at, place = s.byOrder.next(at+1, hash)
-	}
-	return place
-}
-
-// remove takes an order out of the list. The last one gets its place.
-func (s *idSet) remove(i int) {
-	last := len(s.list) - 1
-	if s.byID.slots != nil {
-		o, moved := &s.list[i], &s.list[last]
-		s.byID.remove(hashID(o.id), i)
-		s.byOrder.remove(hashOrder(o.order), i)
-		if i != last {
-			s.byID.move(hashID(moved.id), last, i)
-			s.byOrder.move(hashOrder(moved.order), last, i)
-		}
-	}
-	s.list[i] = s.list[last]
-	s.list = s.list[:last]
-	if cap(s.list) > 8*shortList && 4*last < cap(s.list) { // give a burst's memory back
-		s.list = append(make([]namedOrder, 0, 2*last), s.list...)
-		s.index()
-	}
-}
-
-// index makes both indexes anew, none for a short list.
-func (s *idSet) index() {
-	s.byID, s.byOrder = placeIndex{}, placeIndex{}
-	if len(s.list) <= shortList {
+// Closed yields those that are kept, in the order in which they closed.
+func (c *ClientIDs) Closed(yield func(ClosedID) bool) {
+	if c.set == nil {
 		return
 	}
-	s.byID.reserve(len(s.list))
-	s.byOrder.reserve(len(s.list))
-	for i := range s.list {
-		s.byID.put(hashID(s.list[i].id), i)
-		s.byOrder.put(hashOrder(s.list[i].order), i)
+	k := &c.set.closed
+	for n := k.first; n < k.next; n++ {
+		if e := k.at(n); !yield(ClosedID{e.hash, e.order, e.closed()}) {
+			return
+		}
 	}
 }
 
-// seed is of this process: no client can choose ids that have one hash.
+// ClosedLen returns how many are kept.
+func (c *ClientIDs) ClosedLen() int {
+	if c.set == nil {
+		return 0
+	}
+	return c.set.closed.len()
+}
+
+// Restore gives an account the ids of closed orders, as Close has kept them, before those of open
+// ones. The error says why they cannot be.
+func (c *ClientIDs) Restore(closed []ClosedID) error {
+	if len(closed) == 0 {
+		return nil
+	}
+	k := &c.made().closed
+	k.resize(len(closed))
+	for _, e := range closed {
+		switch {
+		case e.Order == 0 || e.Closed < k.lastMs() || e.Closed > maxMs:
+			return fmt.Errorf("the end of order %d, which keeps its client id, is not in order",
+				e.Order)
+		case k.find(e.Hash) != nil:
+			return fmt.Errorf("order %d keeps the client id of another one", e.Order)
+		case k.len() == KeptIDs.Most:
+			return fmt.Errorf("more than %d closed orders keep their client ids", KeptIDs.Most)
+		}
+		k.push(e.Hash, e.Order, e.Closed)
+	}
+	return nil
+}
+
+// RestoreOpen takes the id of one of so many open orders. It returns false if another one has it.
+func (c *ClientIDs) RestoreOpen(order uint64, id event.ClientID, of int) bool {
+	s := c.made()
+	if s.orders[id.Hash()] != 0 {
+		return false
+	}
+	s.open(order, id, of)
+	return true
+}
+
+// closedIDs are the ids of closed orders, in a ring. Entry n, from 0 on, is at n modulo its length.
+// They are found by their hashes: a bucket has the newest of its entries, and each entry the one
+// before. An entry leaves with all that are older, so nothing is ever taken out of a bucket.
+type closedIDs struct {
+	ring        []closedID
+	buckets     []uint64 // the newest entry + 1; entries below first are gone
+	first, next uint64
+}
+
+// A closedID has when its order closed, and in backBits how many entries before it the one before
+// in its bucket is; 0: there was none.
+type closedID struct{ hash, order, closedAndBack uint64 }
+
+const (
+	backBits = 16
+	maxMs    = 1<<(63-backBits) - 1 // in the year 6429
+	// leastRing is the shortest ring, and perBucket how many entries there are for each bucket.
+	leastRing = 8
+	perBucket = 8
+)
+
+func (e *closedID) closed() int64 { return int64(e.closedAndBack >> backBits) }
+
+func (k *closedIDs) len() int { return int(k.next - k.first) }
+
+func (k *closedIDs) at(n uint64) *closedID { return &k.ring[n%uint64(len(k.ring))] }
+
+// lastMs returns when the newest closed; 0: there is none.
+func (k *closedIDs) lastMs() int64 {
+	if k.len() == 0 {
+		return 0
+	}
+	return k.at(k.next - 1).closed()
+}
+
+// freed reports whether an id is free at a time, unless it is one of the newest.
+func freed(closedMs, nowUs int64) bool { return nowUs >= 1000*closedMs+KeptIDs.SpanUs }
+
+// add notes an order that closes. The clock of its pair may be behind that of another one.
+func (k *closedIDs) add(hash, order uint64, nowUs int64) {
+	for k.len() >= KeptIDs.Newest &&
+		(k.len() >= KeptIDs.Most || freed(k.at(k.first).closed(), nowUs)) {
+		k.first++
+	}
+	n, room := k.len(), len(k.ring)
+	if n == room || room > 8*leastRing && 4*n < room { // else a burst's memory is given back
+		k.resize(n + n/8 + leastRing)
+	}
+	k.push(hash, order, max(min((nowUs+999)/1000, maxMs), k.lastMs()))
+}
+
+func (k *closedIDs) push(hash, order uint64, ms int64) {
+	b, back := k.bucket(hash), uint64(0)
+	if *b > k.first {
+		back = k.next + 1 - *b
+	}
+	*k.at(k.next) = closedID{hash, order, uint64(ms)<<backBits | back}
+	k.next++
+	*b = k.next
+}
+
+// resize gives the entries a ring of a length, at least leastRing.
+func (k *closedIDs) resize(n int) {
+	was := *k
+	n = max(n, leastRing)
+	*k = closedIDs{ring: make([]closedID, n), buckets: make([]uint64, n/perBucket)}
+	for at := was.first; at < was.next; at++ {
+		e := was.at(at)
+		k.push(e.hash, e.order, e.closed())
+	}
+}
+
+// seed is of this process: no client can choose ids that fill one bucket.
 var seed = maphash.MakeSeed()
 
-func hashID(id event.ClientID) uint32 { return uint32(maphash.Comparable(seed, id)) }
+func (k *closedIDs) bucket(hash uint64) *uint64 {
+	return &k.buckets[maphash.Comparable(seed, hash)%uint64(len(k.buckets))]
+}
 
-// hashOrder spreads ids that are close to each other. Clients do not choose them.
-func hashOrder(order uint64) uint32 { return uint32(order * 0x9e3779b97f4a7c15 >> 32) }
+// find returns the newest entry with a hash, nil if there is none.
+func (k *closedIDs) find(hash uint64) *closedID {
+	_, e := k.search(hash)
+	return e
+}
 
-// A placeIndex finds places in a list by hashes: open addressing with linear probing in a power of
-// two of slots, at most 3/4 full. Removing moves the followers back, so there are no tombstones.
-//
-// A slot is a hash above a place plus 1; 0 is empty. Two entries may have one hash, and none has
-// the hash and place of another.
-type placeIndex struct{ slots []uint64 }
-
-func (x *placeIndex) home(hash uint32) int { return int(hash) & (len(x.slots) - 1) }
-
-// next returns the first entry with a hash from a slot on, and the place that the entry has; -1:
-// there is none.
-func (x *placeIndex) next(at int, hash uint32) (slot, place int) {
-	for ; ; at++ {
-		at &= len(x.slots) - 1
-		e := x.slots[at]
-		if e == 0 {
-			return at, -1
+func (k *closedIDs) search(hash uint64) (n uint64, e *closedID) {
+	if k.len() == 0 {
+		return 0, nil
+	}
+	for next := *k.bucket(hash); next > k.first; {
+		e := k.at(next - 1)
+		if e.hash == hash {
+			return next - 1, e
 		}
-		if uint32(e>>32) == hash {
-			return at, int(uint32(e)) - 1
+		back := e.closedAndBack & (1<<backBits - 1)
+		if back == 0 {
+			break
 		}
+		next -= back
 	}
+	return 0, nil
 }
 
-func entryOf(hash uint32, place int) uint64 { return uint64(hash)<<32 | uint64(place+1) }
-
-// put adds a place. reserve must have made room for it.
-func (x *placeIndex) put(hash uint32, place int) { x.insert(entryOf(hash, place)) }
-
-func (x *placeIndex) insert(e uint64) {
-	at := x.home(uint32(e >> 32))
-	for x.slots[at] != 0 {
-		at = (at + 1) & (len(x.slots) - 1)
+// takenBy returns the order that keeps a hash from being used at a time; 0: there is none.
+func (k *closedIDs) takenBy(hash uint64, nowUs int64) (order uint64) {
+	n, e := k.search(hash)
+	if e == nil || k.next-n > uint64(KeptIDs.Newest) && freed(e.closed(), nowUs) {
+		return 0
 	}
-	x.slots[at] = e
+	return e.order
 }
 
-// slotOf returns the slot of an entry, which there must be.
-func (x *placeIndex) slotOf(e uint64) int {
-	at := x.home(uint32(e >> 32))
-	for x.slots[at] != e {
-		if x.slots[at] == 0 {
-			panic("BUG: a client order id is not indexed")
-		}
-		at = (at + 1) & (len(x.slots) - 1)
+func (k *closedIDs) clone() closedIDs {
+	c := closedIDs{}
+	if k.len() > 0 {
+		c = *k
+		c.resize(k.len())
 	}
-	return at
+	return c
 }
-
-// move gives an entry another place.
-func (x *placeIndex) move(hash uint32, from, to int) {
-	x.slots[x.slotOf(entryOf(hash, from))] = entryOf(hash, to)
-}
-
-// remove empties the slot of an entry and moves back those that it had pushed away from their
-// homes.
-func (x *placeIndex) remove(hash uint32, place int) {
-	mask := len(x.slots) - 1
-	hole := x.slotOf(entryOf(hash, place))
-	for next := (hole + 1) & mask; x.slots[next] != 0; next = (next + 1) & mask {
-		e := x.slots[next]
-		if (next-x.home(uint32(e>>32)))&mask >= (next-hole)&mask {
-			x.slots[hole] = e
-			hole = next
-		}
-	}
-	x.slots[hole] = 0
-}
-
-// reserve makes room for n entries in all.
-func (x *placeIndex) reserve(n int) {
-	if 4*n <= 3*len(x.slots) {
-		return
-	}
-	size := 4 * shortList
-	for 4*n > 3*size {
-		size *= 2
-	}
-	old := x.slots
-	x.slots = make([]uint64, size)
-	for _, e := range old {
-		if e != 0 {
-			x.insert(e)
-		}
-	}
-}
-
-func (x *placeIndex) clone() placeIndex { return placeIndex{slices.Clone(x.slots)} }

@@ -266,8 +266,8 @@ func (s *State) newcomer(p *Pair, r *event.Record) (*Account, error) {
 	if p.Halted {
 		return nil, fmt.Errorf("an order was accepted while trading on %s was halted", p.Name)
 	}
-	if _, taken := a.ClientIDs.Order(o.ClientID); taken {
-		return nil, fmt.Errorf("an open order of account %s has id %v", a.Name, o.ClientID)
+	if by := a.ClientIDs.TakenBy(o.ClientID, r.TimeUs); by != 0 {
+		return nil, fmt.Errorf("order %d of account %s has id %v", by, a.Name, o.ClientID)
 	}
 	return a, nil
 }
@@ -362,7 +362,7 @@ func left(o *event.Order, open money.Amount) error {
 // order id of any new order.
 func (s *State) opened(p *Pair, a *Account, r *event.Record) error {
 	o := &r.Order
-	a.ClientIDs.Open(o.ID, o.ClientID, r.TimeUs)
+	a.ClientIDs.Open(o.ID, o.ClientID)
 	taken := a.Open.Pair(o.ID) != 0
 	if o.Rests() {
 		taken = !a.Open.Add(o.ID, p.Number, o.Side)
@@ -515,7 +515,7 @@ func (s *State) close(p *Pair, o trading.Order, why trading.Reason, timeUs int64
 	a := s.accounts[o.Account-1]
 	a.Open.Remove(o.ID)
 	a.Closed++
-	id, _ := a.ClientIDs.Close(o.ID)
+	id := a.ClientIDs.Close(o.ID, timeUs)
 	e.Closed = append(e.Closed, ClosedOrder{Order: o, Pair: p.Number, Cancelled: why != 0,
 		ClosedUs: timeUs, ClientID: id, Instructed: p.forget(o.ID, why)})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"exchange/core/event"
+	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/trading"
 )
@@ -108,18 +109,29 @@ func refusesOrders(t *testing.T) func(name string, change spoiler, text string) 
 	}
 }
 
-// Configuration says for how long the id of a closed order is taken, and no replay depends on that.
-func TestTheClientOrderIDOfAClosedOrderMayBeUsedAgain(t *testing.T) {
+// In the tests of this package the newest closed order of an account keeps its client order id, and
+// two others for a moment.
+func init() { ledger.KeptIDs = ledger.IDBounds{Newest: 1, Most: 3, SpanUs: 1000} }
+
+func TestTheClientOrderIDOfAnOrderIsNotUsedAgain(t *testing.T) {
 	s, r := small(), buy()
-	r.Order.ClientID, _ = event.NewClientID("past")
+	past := r
+	past.Order.ClientID = clientID("past")
+	if err := s.Apply(&past, new(Effects)); err == nil ||
+		!strings.Contains(err.Error(), "order 4 of account bob has id past") {
+		t.Fatal(err)
+	}
+	s = small()
+	r.Order.ClientID = clientID("next")
 	apply(t, s, r)
 	bob := s.Account(2)
-	if id, taken := bob.ClientIDs.Order(r.Order.ClientID); !taken || id != r.Order.ID {
-		t.Errorf("the id belongs to order %d", id)
+	for name, by := range map[string]uint64{"next": r.Order.ID, "past": 4, "other": 0} {
+		if got := bob.ClientIDs.TakenBy(clientID(name), r.TimeUs); got != by {
+			t.Errorf("%s is taken by order %d, want %d", name, got, by)
+		}
 	}
 	if bob.Closed != 1 || s.Account(1).Closed != 1 {
-		t.Errorf("%d and %d orders have closed, want one of each account", s.Account(1).Closed,
-			bob.Closed)
+		t.Errorf("%d and %d orders have closed", s.Account(1).Closed, bob.Closed)
 	}
 }
 
@@ -136,7 +148,7 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 	f("time that goes back", func(r R, o O, t T) { r.TimeUs = 32 }, "time 32 us is before 33 us")
 	f("a client order id used by an open order",
 		func(r R, o O, t T) { o.Account = 1; o.ClientID, _ = event.NewClientID("first") },
-		"an open order of account alice has id first")
+		"order 1 of account alice has id first")
 	f("no price", func(r R, o O, t T) { o.Price = 0 }, "cannot be of side 1")
 	f("a negative price", func(r R, o O, t T) { o.Price = -1 }, "at -1 units")
 	f("no amount", func(r R, o O, t T) { o.Amount, o.Remaining, o.Trades = 0, 0, nil },

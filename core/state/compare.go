@@ -131,14 +131,14 @@ func (c *Comparison) entry(one, other *State) error {
 }
 
 func (c *Comparison) write(w *writer, s *State) {
-	w.buf, w.size, w.named = w.buf[:0], math.MaxInt, true
-	w.adjusted, w.held = true, true
+	w.buf, w.size = w.buf[:0], math.MaxInt
 	switch c.section {
 	case general:
 		w.general(s)
 	case accounts:
 		w.account(s.accounts[c.index])
 		w.uint(s.trades[s.accounts[c.index].ID])
+		w.closedIDs(s.accounts[c.index])
 		w.outstanding(s, s.accounts[c.index])
 	case keys:
 		w.key(s.keys[c.index])

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"exchange/core/event"
+	"exchange/core/ledger"
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/prove/spec"
@@ -40,6 +41,7 @@ func newDecider(s *State, pick func(n int) int) *decider {
 func specification(maxFills int) *spec.Exchange {
 	usual := spec.Rules{Usual: spec.Rates{Maker: 100_000, Taker: 200_001}, StopCollar: 10_000_000}
 	x := spec.New(maxFills, map[string]spec.Rules{"BTC_USD": usual, "ETH_USD": usual})
+	x.KeptIDs = spec.KeptIDs(ledger.KeptIDs)
 	x.CodeValid, x.FeeAccount = 30*time.Microsecond, "house"
 	return x
 }

@@ -67,14 +67,6 @@ func (a *Account) mayLeave(r *event.Record) error {
 	return nil
 }
 
-// holdsOrCloses reports whether the e-mail address of an account was ever changed, or an account
-// closed, or a mail waits about a change of one.
-func (s *State) holdsOrCloses() bool {
-	return slices.ContainsFunc(s.accounts, func(a *Account) bool {
-		return a.HeldUs() != 0 || a.ClosedUs() != 0 || a.rare != nil && len(a.rare.changes) > 0
-	})
-}
-
 // heldAndClosed reads until when an account is held, and when it was closed.
 func (r *reader) heldAndClosed(a *Account) {
 	held, closed := r.Int63(), r.Int63()

@@ -56,10 +56,6 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	for _, a := range s.accounts {
 		err = cmp.Or(err, s.checkClosed(a))
 	}
-	if err == nil && r.version > unheldVersion && !s.holdsOrCloses() && !s.ownModes() {
-		err = errors.New("it has no holds, no closed accounts, and no orders with modes of their " +
-			"own, but is of a version that has them")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
@@ -73,8 +69,8 @@ func Readable(begin []byte) error {
 	if len(begin) <= head || !bytes.HasPrefix(begin, []byte(imageMagic)) {
 		return nil // Decode says what is wrong
 	}
-	if v := begin[head]; v < plainVersion || v > imageVersion {
-		return &wire.OtherVersion{Found: uint64(v), Oldest: plainVersion, Newest: imageVersion}
+	if v := begin[head]; v != imageVersion {
+		return &wire.OtherVersion{Found: uint64(v), Oldest: imageVersion, Newest: imageVersion}
 	}
 	return nil
 }
@@ -88,14 +84,12 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	if err := Readable(image); err != nil {
 		return nil, nil, err
 	}
-	r, s = &reader{Reader: wire.Read(image[head:]), version: image[head-1]}, New()
+	r, s = &reader{Reader: wire.Read(image[head:])}, New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.Uint(), int64(r.Uint()), r.Uint(), r.Uint()
 	s.deposits = r.UpTo(s.seq) // each is a record
 	s.lastWithdrawal, s.lastMail, s.trades[0] = r.Uint(), r.Uint(), r.Uint()
 	copy(s.history[:], r.Take(len(s.history)))
-	if s.counted = s.seq; r.version > uncountedVersion {
-		s.counted = r.UpTo(s.seq)
-	}
+	s.counted = r.UpTo(s.seq)
 	for range r.entries {
 		r.currency(s)
 	}
@@ -108,22 +102,18 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	}
 	r.withdrawals(s)
 	r.maintenance(s)
-	if r.version > plainVersion {
-		s.maintainedUs = int64(r.Uint())
-	}
+	s.maintainedUs = int64(r.Uint())
 	return r, s, nil
 }
 
-// maintenance reads the maintenance. An image of a version for that alone has one in which clients
-// may cancel, and earlier ones have none.
 func (r *reader) maintenance(s *State) {
 	mode := r.Take(1)
 	if len(mode) == 0 {
 		return
 	}
 	m, ok := event.MaintenanceOf(mode[0])
-	if !ok || r.version <= unheldVersion && m.Cancels != (r.version == unheldVersion) {
-		r.Fail("its maintenance is none of its version")
+	if !ok {
+		r.Fail("its maintenance has a mode that there is not")
 		return
 	}
 	m.Message = r.text()
@@ -133,8 +123,9 @@ func (r *reader) maintenance(s *State) {
 // A reader reads an image.
 type reader struct {
 	wire.Reader
-	version  uint8            // of the image
-	holdings []ledger.Holding // of the account that is being read
+	// of the account that is being read
+	holdings  []ledger.Holding
+	closedIDs []ledger.ClosedID
 }
 
 // count returns the number of entries that follow; each takes at least a byte.
@@ -193,10 +184,7 @@ func (r *reader) currency(s *State) {
 	number := uint16(len(s.currencies) + 1)
 	if r.must(s.currency(&event.Currency{Number: number, Code: r.text()})) {
 		c := &s.currencies[number-1]
-		c.Deposited, c.Withdrawn = r.Balance(), r.Balance()
-		if r.version > unadjustedVersion {
-			c.Adjusted = r.Balance()
-		}
+		c.Deposited, c.Withdrawn, c.Adjusted = r.Balance(), r.Balance(), r.Balance()
 		if c.Deposited.Cmp(money.MaxSupply) >= 0 || c.Withdrawn.Cmp(c.Deposited) > 0 ||
 			c.Adjusted.Cmp(c.Deposited.Sub(c.Withdrawn)) > 0 {
 			r.Fail("more was deposited than can exist, or more has left than was deposited, of " +
@@ -227,24 +215,32 @@ func (r *reader) account(s *State) {
 	if a.Closed = r.Uint(); a.Closed > s.lastOrder {
 		r.Fail("more closed orders of account " + a.Name + " than there were orders")
 	}
-	if r.version > uncountedVersion {
-		if a.lastEvent = r.UpTo(s.seq); a.lastEvent != 0 && a.lastEvent <= s.counted {
-			r.Fail("account " + a.Name + " has an event from before events were counted")
-		}
+	if a.lastEvent = r.UpTo(s.seq); a.lastEvent != 0 && a.lastEvent <= s.counted {
+		r.Fail("account " + a.Name + " has an event from before events were counted")
 	}
 	a.Frozen = r.Flag()
 	r.fees(a)
-	if r.version > plainVersion {
-		r.trading(a)
-	}
-	if r.version > namelessVersion {
-		r.withdrawalIDs(a)
-	}
-	if r.version > unheldVersion {
-		r.heldAndClosed(a)
-	}
+	r.trading(a)
+	r.withdrawalIDs(a)
+	r.heldAndClosed(a)
 	if s.trades[id] = r.Uint(); s.trades[id] > s.trades[0] {
 		r.Fail("account " + a.Name + " has more trades than all accounts together")
+	}
+	r.keptIDs(s, a)
+}
+
+// keptIDs reads the client order ids that the account's closed orders keep.
+func (r *reader) keptIDs(s *State, a *Account) {
+	r.closedIDs = r.closedIDs[:0]
+	last := int64(0)
+	for range r.entries {
+		id := ledger.ClosedID{Hash: r.Fixed64(), Order: r.UpTo(s.lastOrder),
+			Closed: last + r.Int63()}
+		last = id.Closed
+		r.closedIDs = append(r.closedIDs, id)
+	}
+	if err := a.ClientIDs.Restore(r.closedIDs); err != nil {
+		r.Fail("account " + a.Name + ": " + err.Error())
 	}
 }
 
@@ -302,15 +298,6 @@ func (r *reader) checkWithdrawalIDs(s *State) {
 			r.Fail("account " + a.Name + ": " + err.Error())
 		}
 	}
-	if r.version > unheldVersion || s.maintenance.Cancels {
-		return // its version says this, and not the rest
-	}
-	if r.version > namelessVersion && !s.namesWithdrawals() {
-		r.Fail("it has no client ids of withdrawals, but is of a version that has them")
-	}
-	if r.version > unadjustedVersion && !s.isAdjusted() {
-		r.Fail("it has no adjustments, but is of a version that has them")
-	}
 }
 
 // checkSwitches looks for switches of keys or pairs that are not there: both are read later.
@@ -355,7 +342,7 @@ func (r *reader) withdrawals(s *State) {
 	last = 0
 	for range r.entries {
 		m := &Mail{ID: r.Uint(), TimeUs: int64(r.Uint())}
-		if r.version > unheldVersion && r.Flag() {
+		if r.Flag() {
 			m.Change = r.accountChange(s)
 		} else {
 			m.Withdrawal = r.withdrawal(s)
@@ -420,10 +407,8 @@ func (r *reader) key(s *State) {
 		}
 	}
 	k.SealedBy, k.Sealed = r.Uint(), []byte(r.text())
-	if r.version > uncountedVersion {
-		if k.Parallel = r.U16(); k.Parallel > event.MaxParallel {
-			r.Fail("key " + k.Key + " keeps too many nonces")
-		}
+	if k.Parallel = r.U16(); k.Parallel > event.MaxParallel {
+		r.Fail("key " + k.Key + " keeps too many nonces")
 	}
 	if r.Bad() || !r.must(s.newKey(&k)) {
 		return

@@ -19,24 +19,10 @@ import (
 // texts have their length before them. Derived indexes (names, open orders by account) are not
 // stored.
 const (
-	imageMagic   = "exchange state\n"
-	imageVersion = 13
-	// unheldVersion has no holds of accounts, no closed ones, and no open orders with a self-trade
-	// mode of their own. An image that has none is of this version, or of one before, so a program
-	// from before them reads it.
-	unheldVersion = 12
-	// adjustedVersion has no maintenance in which clients may cancel.
-	adjustedVersion = 11
-	// unadjustedVersion has no adjustments. An image that has none is of this version, or of the
-	// one before, so a program from before adjustments reads it.
-	unadjustedVersion = 10
-	// namelessVersion has no client ids of withdrawals. An image that has none is of this version,
-	// byte for byte as before, so that an earlier program reads it.
-	namelessVersion = 9
-	// These are still read. plainVersion has no instructions, stops, switches and settings.
-	// uncountedVersion has no events of accounts, and no keys for parallel use.
-	uncountedVersion = 8
-	plainVersion     = 7
+	imageMagic = "exchange state\n"
+	// imageVersion is the version that this program writes, and the only one that it reads. A
+	// number is given once.
+	imageVersion = 14
 )
 
 // pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
@@ -80,41 +66,15 @@ func (s *State) write(w *writer) {
 	}
 }
 
-// ownModes reports whether an open order has a self-trade mode of its own.
-func (s *State) ownModes() bool {
-	for _, p := range s.pairs {
-		for _, x := range p.instructed {
-			if x.SelfTradeOwn {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // begin writes the image up to its pairs.
 func (w *writer) begin(s *State) {
-	version := byte(namelessVersion)
-	cancels := s.maintenance.Cancels
-	w.held = s.holdsOrCloses() || s.ownModes() // versions before have neither
-	w.adjusted = w.held || cancels || s.isAdjusted()
-	w.named = w.adjusted || s.namesWithdrawals()
-	switch {
-	case w.held:
-		version = imageVersion
-	case cancels:
-		version = unheldVersion
-	case w.adjusted:
-		version = adjustedVersion
-	case w.named:
-		version = unadjustedVersion
-	}
-	w.buf = append(append(w.buf, imageMagic...), version)
+	w.buf = append(append(w.buf, imageMagic...), imageVersion)
 	w.counters(s)
 	w.uint(uint64(len(s.accounts)))
 	for _, a := range s.accounts {
 		w.account(a)
-		if w.uint(s.trades[a.ID]); w.over() {
+		w.uint(s.trades[a.ID])
+		if w.closedIDs(a); w.over() {
 			return
 		}
 	}
@@ -139,10 +99,7 @@ func (w *writer) counters(s *State) {
 	for i := range s.currencies {
 		c := &s.currencies[i]
 		w.text(c.Code)
-		w.balance(c.Deposited, c.Withdrawn)
-		if w.adjusted {
-			w.balance(c.Adjusted)
-		}
+		w.balance(c.Deposited, c.Withdrawn, c.Adjusted)
 	}
 }
 
@@ -164,13 +121,10 @@ func (s *State) Hash() (digest [sha256.Size]byte) {
 
 // A writer writes an image.
 type writer struct {
-	buf      []byte // the piece that is forming
-	size     int    // from which on it is full
-	yield    func([]byte) bool
-	left     bool // the receiver wants no more pieces
-	named    bool // it writes client ids of withdrawals
-	adjusted bool // and adjustments
-	held     bool // and holds, and closed accounts
+	buf   []byte // the piece that is forming
+	size  int    // from which on it is full
+	yield func([]byte) bool
+	left  bool // the receiver wants no more pieces
 }
 
 // over ends an entry, and the piece if that is full. It reports whether the receiver has left.
@@ -228,11 +182,21 @@ func (w *writer) account(a *Account) {
 	for i := range a.Switches() {
 		w.armed(&a.Switches()[i])
 	}
-	if w.named {
-		w.withdrawalIDs(a.WithdrawalIDs())
-	}
-	if w.held {
-		w.uint(uint64(a.HeldUs()), uint64(a.ClosedUs()))
+	w.withdrawalIDs(a.WithdrawalIDs())
+	w.uint(uint64(a.HeldUs()), uint64(a.ClosedUs()))
+}
+
+// closedIDs writes the client order ids that closed orders keep. There may be many, so each may end
+// a piece.
+func (w *writer) closedIDs(a *Account) {
+	w.uint(uint64(a.ClientIDs.ClosedLen()))
+	last := int64(0)
+	for id := range a.ClientIDs.Closed {
+		w.buf = binary.BigEndian.AppendUint64(w.buf, id.Hash)
+		w.uint(id.Order, uint64(id.Closed-last))
+		if last = id.Closed; w.over() {
+			return
+		}
 	}
 }
 
@@ -294,10 +258,7 @@ func (w *writer) withdrawals(s *State) {
 // mail writes what a mail is about.
 func (w *writer) mail(m *Mail) {
 	change := &m.Change
-	if w.held {
-		w.bool(change.Account != 0)
-	}
-	if change.Account == 0 {
+	if w.bool(change.Account != 0); change.Account == 0 {
 		w.withdrawal(&m.Withdrawal)
 		return
 	}

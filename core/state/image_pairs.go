@@ -28,7 +28,6 @@ type openOrder struct {
 	id       uint64
 	account  uint32
 	side     trading.Side
-	timeUs   int64
 	clientID []byte // empty: it has none
 }
 
@@ -52,19 +51,17 @@ func (r *reader) pair(s *State) *openPart {
 			r.Skip(1) // the hidden part
 		}
 	}
-	if r.version > plainVersion {
-		for range r.entries {
-			if r.UpTo(stopQueued|stopRests)&stopRests != 0 {
-				r.Skip(1) // the order's id
-			} else {
-				r.skipOrder()
-			}
+	for range r.entries {
+		if r.UpTo(stopQueued|stopRests)&stopRests != 0 {
+			r.Skip(1) // the order's id
+		} else {
+			r.skipOrder()
 		}
 	}
 	if r.Bad() {
 		return nil
 	}
-	part.reader = reader{Reader: wire.Read(from.Take(from.Len() - r.Len())), version: r.version}
+	part.reader = reader{Reader: wire.Read(from.Take(from.Len() - r.Len()))}
 	return part
 }
 
@@ -101,9 +98,7 @@ func (r *openPart) open(s *State) (err error) {
 		}
 		p.Book.AddIceberg(o, ice)
 	}
-	if r.version > plainVersion {
-		r.stops(s, p)
-	}
+	r.stops(s, p)
 	if r.checkBest(p); r.Bad() {
 		return errors.New(r.Fault())
 	}
@@ -121,7 +116,7 @@ func (r *openPart) order(s *State, p *Pair) (o trading.Order, x *trading.Instruc
 		r.Fail("an order of " + p.Name + " has no account, or is above the last id given")
 		return o, nil
 	}
-	r.found = append(r.found, openOrder{o.ID, o.Account, o.Side, o.TimeUs, id})
+	r.found = append(r.found, openOrder{o.ID, o.Account, o.Side, id})
 	if flags&hasInstructions != 0 {
 		x = r.instructed(&o)
 		p.put(o.ID, x)
@@ -159,14 +154,14 @@ func openSome(accounts []*Account, parts []*openPart) error {
 	for i, a := range accounts {
 		if n := rooms[i]; n.orders > 0 {
 			a.Open.Expect(int(n.orders))
-			a.ClientIDs.Expect(int(n.ids))
 		}
 	}
 	for _, part := range parts {
 		for i := range part.found {
 			o := &part.found[i]
 			if at := o.account - first; at < uint32(len(accounts)) {
-				if err := accounts[at].restore(o, part.pair.Number); err != nil {
+				if err := accounts[at].restore(o, part.pair.Number,
+					int(rooms[at].ids)); err != nil {
 					return err
 				}
 			}
@@ -180,8 +175,8 @@ func openSome(accounts []*Account, parts []*openPart) error {
 	return nil
 }
 
-// restore gives an account an open order of a pair.
-func (a *Account) restore(o *openOrder, pair uint16) error {
+// restore gives an account an open order of a pair. So many of its orders have ids.
+func (a *Account) restore(o *openOrder, pair uint16, ids int) error {
 	a.Open.Restore(o.id, pair, o.side)
 	if len(o.clientID) == 0 {
 		return nil
@@ -190,17 +185,16 @@ func (a *Account) restore(o *openOrder, pair uint16) error {
 	if err != nil {
 		return errors.New("a client order id has characters that none may have")
 	}
-	if _, taken := a.ClientIDs.Order(id); taken {
+	if !a.ClientIDs.RestoreOpen(o.id, id, ids) {
 		return fmt.Errorf("two orders of account %s have one client order id", a.Name)
 	}
-	a.ClientIDs.Open(o.id, id, o.timeUs)
 	return nil
 }
 
 // instructed reads what an order says, and what has become of it.
 func (r *reader) instructed(o *trading.Order) *trading.Instructed {
 	x := new(trading.Instructed)
-	if x.Read(&r.Reader); r.version == plainVersion || plain(x) || x.Cancelled != 0 ||
+	if x.Read(&r.Reader); plain(x) || x.Cancelled != 0 ||
 		len(x.Prevented) > trading.KeptPrevented ||
 		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
 		r.Fail("the instructions of an order have another form, or say nothing")

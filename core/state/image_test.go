@@ -174,45 +174,8 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(closedOne(), "image-closed.hex")
 }
 
-// Images of the versions before are in stores that an older program has left. They do not say which
-// records were events of accounts.
 // Of so many changes of a byte, one is tried. With the tag prove all are.
 var oneOf = 4
-
-func TestAnImageOfAnOlderVersionIsRead(t *testing.T) {
-	f := func(name string, version byte, want *State) {
-		golden, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := hex.DecodeString(strings.TrimSpace(string(golden)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b[len(imageMagic)] != version {
-			t.Fatalf("%s is of version %d", name, b[len(imageMagic)])
-		}
-		want.CountAfter(want.Seq())
-		s, err := Decode(b)
-		if err != nil || s.Hash() != want.Hash() {
-			t.Fatalf("%s is read as another state: %v", name, err)
-		}
-		for n := range b {
-			if _, err := Decode(b[:n:n]); !errors.Is(err, ErrImage) {
-				t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
-			}
-			for i, flip := range []byte{1, 4, 0x80, 0xff} {
-				b[n] ^= flip
-				if (n+i)%oneOf == 0 {
-					usable(t, b)
-				}
-				b[n] ^= flip
-			}
-		}
-	}
-	f("image-version-7.hex", plainVersion, everything())
-	f("image-version-8.hex", uncountedVersion, speaking())
-}
 
 func TestTheImageOfNothing(t *testing.T) {
 	s, err := Decode(New().AppendTo(nil))
@@ -784,12 +747,12 @@ func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
 }
 
 func TestUnknownImageVersionsAreRefused(t *testing.T) {
-	for _, version := range []byte{0, 1, plainVersion - 1, imageVersion + 1, 255} {
+	for _, version := range []byte{0, 1, imageVersion - 1, imageVersion + 1, 255} {
 		image := New().AppendTo(nil)
 		image[len(imageMagic)] = version
 		_, err := Decode(image)
-		want := fmt.Sprintf("of version %d and this program reads versions %d to %d",
-			version, plainVersion, imageVersion)
+		want := fmt.Sprintf("of version %d and this program reads version %d", version,
+			imageVersion)
 		if errors.Is(err, ErrImage) || err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}

@@ -48,8 +48,7 @@ func (d *decider) order(r *event.Record, kind event.Kind) {
 	r.Order = event.Order{Account: d.account(), Side: trading.Side(1 + d.pick(2)),
 		Price: d.price(), Amount: d.amount()}
 	if r.Order.Key, r.Order.Nonce = d.key(r.Order.Account); d.pick(2) == 0 {
-		d.names++
-		r.Order.ClientID, _ = event.NewClientID(fmt.Sprint("order-", d.names))
+		r.Order.ClientID, _ = event.NewClientID(fmt.Sprint("order-", d.pick(20)))
 	}
 }
 

@@ -97,15 +97,3 @@ func (a *Account) WithdrawalIDs() *WithdrawalIDs {
 	}
 	return &a.rare.withdrawalIDs
 }
-
-// isAdjusted reports whether an account was ever adjusted.
-func (s *State) isAdjusted() bool {
-	return slices.ContainsFunc(s.currencies, func(c Currency) bool { return !c.Adjusted.IsZero() })
-}
-
-// namesWithdrawals reports whether a withdrawal has ever had a client id: then one has it still.
-func (s *State) namesWithdrawals() bool {
-	return slices.ContainsFunc(s.accounts, func(a *Account) bool {
-		return a.rare != nil && a.rare.withdrawalIDs.Len() > 0
-	})
-}

@@ -86,27 +86,6 @@ func TestAnOldClientIDOfAWithdrawalIsFreeOnceItIsNotPending(t *testing.T) {
 	}
 }
 
-func TestAnImageWithoutClientIDsOfWithdrawalsIsOfTheVersionBefore(t *testing.T) {
-	f := func(s *State, version byte) {
-		t.Helper()
-		if got := s.AppendTo(nil)[len(imageMagic)]; got != version {
-			t.Errorf("it is of version %d, want %d", got, version)
-		}
-	}
-	f(New(), namelessVersion)
-	f(everything(), namelessVersion)
-	f(namedOnes(), unadjustedVersion)
-	s := namedOnes()
-	apply(t, s, cancelled(3), cancelled(6))
-	f(s, unadjustedVersion)
-	f(adjusted(), adjustedVersion)
-	f(cancelling(), unheldVersion)
-	s = cancelling()
-	apply(t, s, maintenance(true, ""))
-	f(s, namelessVersion)
-	f(held(), imageVersion)
-}
-
 func TestImpossibleClientIDsOfWithdrawalsAreRefused(t *testing.T) {
 	f := func(name string, spoil func(w *WithdrawalIDs), text string) {
 		t.Helper()

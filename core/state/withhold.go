@@ -1,6 +1,8 @@
 package state
 
 import (
+	"fmt"
+
 	"exchange/core/event"
 )
 
@@ -13,24 +15,19 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 	if err != nil {
 		return err
 	}
+	if r.Bad() {
+		return fmt.Errorf("%w: %s", ErrImage, r.Fault())
+	}
+	s.withhold()
 	w := writer{size: pieceBytes, yield: yield}
-	if r.version >= namelessVersion && !r.Bad() {
-		s.withhold()
-		w.begin(s)
-		for rest := r.Rest(); !w.left; {
-			n := min(len(rest), pieceBytes)
-			w.buf = append(w.buf, rest[:n]...)
-			if rest = rest[n:]; len(rest) == 0 {
-				break
-			}
-			w.over()
+	w.begin(s)
+	for rest := r.Rest(); !w.left; {
+		n := min(len(rest), pieceBytes)
+		w.buf = append(w.buf, rest[:n]...)
+		if rest = rest[n:]; len(rest) == 0 {
+			break
 		}
-	} else {
-		if s, err = Decode(image); err != nil {
-			return err
-		}
-		s.withhold()
-		s.write(&w)
+		w.over()
 	}
 	if !w.left {
 		yield(w.buf)

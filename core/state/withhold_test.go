@@ -2,10 +2,7 @@ package state
 
 import (
 	"bytes"
-	"encoding/hex"
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -182,27 +179,6 @@ func TestWhatIsNoImageIsNotWithheld(t *testing.T) {
 		return false
 	}); err != nil || n != 1 {
 		t.Errorf("%d pieces were made for a receiver who has left: %v", n, err)
-	}
-}
-
-func TestAnImageOfAnEarlierVersionIsWithheld(t *testing.T) {
-	b, err := os.ReadFile("testdata/image-version-7.hex")
-	if err == nil {
-		b, err = hex.DecodeString(strings.TrimSpace(string(b)))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []byte
-	if err := WithholdImage(b, func(piece []byte) bool {
-		got = append(got, piece...)
-		return true
-	}); err != nil || !bytes.Equal(got, withheld(t, s)) {
-		t.Errorf("it is of another state: %v", err)
 	}
 }
 

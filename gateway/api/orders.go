@@ -207,7 +207,7 @@ func (c *Call) field(name string) ([]byte, bool) {
 // commandFailed answers for a command that has no outcome.
 func (c *Call) commandFailed(err error, id event.ClientID) {
 	if !errors.Is(err, committed.ErrTimeout) {
-		c.readFailed(err) // the look for a client order id is a read
+		c.readFailed(err) // it came to no wallet, as a read that is turned away
 		return
 	}
 	hint := " GET /api/v1/orders/own/ shows what there is."

@@ -22,7 +22,8 @@ func (c *Call) testOrder() {
 		return
 	}
 	currency, need := needOf(&w)
-	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w)}
+	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w),
+		ClientID: w.ClientID, NowUs: time.Now().UnixMicro()}
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
 		c.readFailed(err)
 		return
@@ -82,18 +83,9 @@ func needOf(w *actors.OrderRequest) (currency uint16, need money.Balance) {
 // answered.
 func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 	limits := c.public.Limits()
-	if !w.ClientID.IsZero() {
-		o, found, err := c.public.OrderNamed(c.Key.Account.ID, w.ClientID)
-		switch {
-		case err != nil:
-			c.readFailed(err)
-			return false
-		case found && isTaken(&o, limits.ClientIDHold):
-			c.idTaken(o.ID)
-			return false
-		}
-	}
 	switch {
+	case q.TakenBy != 0:
+		c.idTaken(q.TakenBy)
 	case q.Open >= limits.OpenOrdersPerAccount:
 		c.Fail(TooManyOpenOrders, "")
 	case q.InPair.Orders >= q.Most.Orders:
@@ -173,13 +165,6 @@ func needsPlace(w *actors.OrderRequest, best money.Price) bool {
 		return s.Trigger.When != 0
 	}
 	return !wouldTrade(w, best)
-}
-
-// isTaken reports whether an order's client order id cannot be used again yet. It can be after some
-// time, unless hold is 0.
-func isTaken(o *committed.Order, hold time.Duration) bool {
-	return o.Status == trading.StatusActive || hold == 0 ||
-		time.Since(time.UnixMicro(o.TimeUs)) < hold
 }
 
 // wouldTrade reports whether an order meets the best price of the other side; 0: there is none. One

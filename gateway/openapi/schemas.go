@@ -273,9 +273,8 @@ func newOrderProperties() []property {
 		{name: "client_order_id",
 			schema: clientIDSchema(
 				"A name of the client's own. No other open order of the account may have it, " +
-					"and none that it placed in the last hours (24, unless the exchange " +
-					"is configured otherwise). With it the order can be found when its " +
-					"answer was lost."),
+					"none that closed within 2 minutes, and none of its newest 256 closed " +
+					"ones with a name. With it the order can be found when its answer was lost."),
 			optional: true}}, instructionProperties()...)
 }
 

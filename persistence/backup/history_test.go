@@ -334,10 +334,11 @@ func wantClientOrders(s scope, store persistence.Store, closed []persistence.Ord
 			continue
 		}
 		newer[want.ClientID] = true
-		got, err := store.ClientOrder(context.Background(), 0, want.Account, want.ClientID)
-		if err != nil || got != want {
-			s.Fatal(fmt.Sprintf("client id %q leads to %+v, %v, not to order %d", want.ClientID,
-				got, err, want.ID))
+		got := collect(s, store.Orders, persistence.OrderQuery{Account: want.Account,
+			ClientID: want.ClientID})
+		if len(got) == 0 || got[0] != want {
+			s.Fatal(fmt.Sprintf("client id %q leads to %+v, not to order %d", want.ClientID, got,
+				want.ID))
 		}
 	}
 }

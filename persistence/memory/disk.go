@@ -46,7 +46,6 @@ type data struct {
 	deposits  []persistence.Deposit
 	// references are the deposits again, by their references.
 	references  map[string]persistence.Deposit
-	newest      map[clientOrder]uint64 // id of the newest closed order
 	withdrawals []persistence.Withdrawal
 	candles     map[chart][]persistence.Candle // by time
 	actions     []persistence.Action
@@ -69,19 +68,13 @@ type chart struct {
 	frame uint8
 }
 
-// A clientOrder is a client id of an account.
-type clientOrder struct {
-	account uint32
-	client  string
-}
-
 // NewDisk returns an empty disk.
 func NewDisk() *Disk { return &Disk{live: newData(), durable: newData()} }
 
 func newData() *data {
 	return &data{nonces: map[string]uint64{}, wallets: map[uint32]persistence.Wallet{},
 		candles:    map[chart][]persistence.Candle{},
-		references: map[string]persistence.Deposit{}, newest: map[clientOrder]uint64{}}
+		references: map[string]persistence.Deposit{}}
 }
 
 // clone shares only parts that are never changed in place.
@@ -93,7 +86,6 @@ func (d *data) clone() *data {
 		slices.Clone(d.deposits)
 	c.withdrawals, c.actions = slices.Clone(d.withdrawals), slices.Clone(d.actions)
 	c.candles, c.references = maps.Clone(d.candles), maps.Clone(d.references)
-	c.newest = maps.Clone(d.newest)
 	for k, list := range c.candles {
 		c.candles[k] = slices.Clone(list)
 	}

@@ -34,12 +34,6 @@ func (d *data) apply(to uint64, w *persistence.Writes) {
 	}
 	add(&d.trades, w.Trades, func(t *persistence.Trade) uint64 { return t.ID })
 	add(&d.orders, w.Orders, func(o *persistence.Order) uint64 { return o.ID })
-	for i := range w.Orders {
-		if o := &w.Orders[i]; o.ClientID != "" {
-			k := clientOrder{o.Account, o.ClientID}
-			d.newest[k] = max(d.newest[k], o.ID)
-		}
-	}
 	add(&d.deposits, w.Deposits, func(p *persistence.Deposit) uint64 { return p.ID })
 	for _, p := range w.Deposits {
 		d.references[p.Reference] = p
@@ -225,26 +219,6 @@ func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 		}
 	}
 	return nil
-}
-
-// ClientOrder returns the newest closed order of an account with a client id.
-func (s *Store) ClientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (persistence.Order, error) {
-	if err := s.lock(); err != nil {
-		return persistence.Order{}, err
-	}
-	stored, id := s.disk.live.watermark, s.disk.live.newest[clientOrder{account, client}]
-	s.unlock()
-	if err := codec.Reaches(stored, watermark); err != nil {
-		return persistence.Order{}, err
-	}
-	if id != 0 { // retention may have trimmed it
-		o, err := s.Order(ctx, account, id)
-		if !errors.Is(err, persistence.ErrNotFound) {
-			return o, err
-		}
-	}
-	return persistence.Order{}, codec.NoClientOrder(account, client)
 }
 
 // Deposits answers a list.

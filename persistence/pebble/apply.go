@@ -105,10 +105,8 @@ type applier struct {
 	b      *pebble.Batch
 	counts map[string]*count // changes to count rows, by key
 	rows   []row
-	// clients has what is left of the index's values that orders have left, by key
-	clients map[string][]uint64
-	buf     []byte
-	sealed  []byte
+	buf    []byte
+	sealed []byte
 }
 
 // set writes a value with its checksum.

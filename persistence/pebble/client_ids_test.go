@@ -9,6 +9,7 @@ import (
 
 	"exchange/core/trading"
 	"exchange/persistence"
+	"exchange/persistence/internal/codec"
 )
 
 // An entry of the index of client ids that is gone, that is too many, or that is another one is
@@ -24,22 +25,21 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	if wrong := verified(t, s); wrong != "" {
 		t.Fatalf("nothing is lost, and wrong is %s", wrong)
 	}
-	key := s.clientOrders(2, "two")
-	cell := appendCell(nil, key, 2)
+	entry := func(account uint32, client string, id uint64) []byte {
+		return s.clientOrder(&persistence.Order{ID: id, Account: account, ClientID: client})
+	}
+	set := func(b *pebble.Batch, key []byte) { b.Set(key, codec.At(key).Seal(nil, named), nil) }
+	key := entry(2, "two", 2)
 	for what, damage := range map[string]func(b *pebble.Batch){
-		"gone":        func(*pebble.Batch) {},
-		"empty":       func(b *pebble.Batch) { b.Set(key, nil, nil) },
-		"cut off":     func(b *pebble.Batch) { b.Set(key, cell[1:], nil) },
-		"other bytes": func(b *pebble.Batch) { b.Set(key, appendCell(nil, key[1:], 2), nil) },
-		"another client id": func(b *pebble.Batch) {
-			other := s.clientOrders(2, "twi")
-			b.Set(other, appendCell(nil, other, 2), nil)
-		},
-		"another order": func(b *pebble.Batch) { b.Set(key, appendCell(nil, key, 3), nil) },
-		"one too many":  func(b *pebble.Batch) { b.Set(key, appendCell(cell, key, 3), nil) },
-		"another account": func(b *pebble.Batch) {
-			other := s.clientOrders(3, "two")
-			b.Set(other, appendCell(nil, other, 2), nil)
+		"gone":              func(*pebble.Batch) {},
+		"empty":             func(b *pebble.Batch) { b.Set(key, nil, nil) },
+		"other bytes":       func(b *pebble.Batch) { b.Set(key, []byte("other"), nil) },
+		"another client id": func(b *pebble.Batch) { set(b, entry(2, "twi", 2)) },
+		"another order":     func(b *pebble.Batch) { set(b, entry(2, "two", 3)) },
+		"another account":   func(b *pebble.Batch) { set(b, entry(3, "two", 2)) },
+		"one too many": func(b *pebble.Batch) {
+			set(b, key)
+			set(b, entry(2, "two", 3))
 		},
 	} {
 		b := s.db.NewBatch()
@@ -54,8 +54,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		b.DeleteRange(s.key(kindOrderClient), s.key(kindOrderClient+1), nil)
 		for i := range w.Orders {
 			if o := &w.Orders[i]; o.ClientID != "" {
-				of := s.clientOrders(o.Account, o.ClientID)
-				b.Set(of, appendCell(nil, of, o.ID), nil)
+				set(b, s.clientOrder(o))
 			}
 		}
 		succeeds(t, b.Commit(pebble.Sync))
@@ -65,7 +64,9 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	}
 	// An entry whose order is gone is damage, also to a reader.
 	succeeds(t, s.db.Delete(u64(s.orders(2), 2), pebble.Sync))
-	if _, err := s.ClientOrder(t.Context(), 9, 2, "two"); !errors.Is(err, persistence.ErrCorrupt) {
+	q := persistence.OrderQuery{Account: 2, ClientID: "two"}
+	if err := s.Orders(t.Context(), q, func(*persistence.Order) bool { return true }); !errors.Is(
+		err, persistence.ErrCorrupt) {
 		t.Errorf("an entry without its order: %v", err)
 	}
 }

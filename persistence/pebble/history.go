@@ -265,7 +265,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 		return nil // none can have it
 	}
 	if q.ClientID != "" {
-		return s.ordersOfClient(&q, fn)
+		return s.ordersOfClient(ctx, &q, fn)
 	}
 	return s.view(func(snap *pebble.Snapshot) error {
 		rows := s.orders(q.Account)

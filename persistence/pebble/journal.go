@@ -34,7 +34,7 @@ type meta struct {
 }
 
 // metaVersion is the version of the folder: of the head, and of the kinds of keys.
-const metaVersion = 3
+const metaVersion = 4
 
 func (s *Store) readMeta(r pebble.Reader) (meta, error) {
 	m := meta{Version: metaVersion}

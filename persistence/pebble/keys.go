@@ -20,7 +20,7 @@ const (
 	kindAccountPair  = 'b' // account, pair, id: trade row
 	kindOrder        = 'o' // account, id: order row
 	kindOrderPair    = 'p' // account, pair, id: order row
-	kindOrderClient  = 'q' // account, length and bytes of the client id: ids of its orders
+	kindOrderClient  = 'q' // account, length and bytes of the client id, id: nothing
 	kindDeposit      = 'd' // account, id: deposit row
 	kindReference    = 'r' // reference: account and id of its deposit, and the row
 	kindWithdrawal   = 'u' // id: withdrawal row, over all accounts
@@ -76,8 +76,8 @@ func (s *Store) pairOrders(account uint32, pair uint16) []byte {
 	return u16(u32(s.key(kindOrderPair), account), pair)
 }
 
-// clientOrders returns where the orders with a client id are. The length in front of the id makes
-// no key the prefix of another.
+// clientOrders returns the list of the orders with a client id. The length in front of the id makes
+// no list's key the prefix of another's.
 func (s *Store) clientOrders(account uint32, client string) []byte {
 	k := append(u32(s.key(kindOrderClient), account), byte(len(client)))
 	return append(k, client...)
@@ -108,7 +108,7 @@ var names = map[byte]string{
 	kindTrade:     "trade", kindAccountTrade: "trade of an account",
 	kindAccountPair: "trade of an account in a pair",
 	kindOrder:       "closed order", kindOrderPair: "closed order of a pair",
-	kindOrderClient: "closed orders of a client id",
+	kindOrderClient: "closed order of a client id",
 	kindDeposit:     "deposit", kindReference: "reference", kindWithdrawal: "withdrawal",
 	kindWithdrawalOf: "withdrawal of an account", kindCandle: "candle",
 	kindLink: "link to sequence", kindFlush: "row of flush", kindMeta: "head of the engine",
@@ -127,7 +127,7 @@ func (s *Store) placeOf(key []byte) string {
 	switch kind {
 	case kindNonce, kindReference:
 		return fmt.Sprintf("%s %q", name, rest)
-	case kindWallet, kindWatermark, kindList, kindCount, kindOrderClient, kindMeta, kindChunk:
+	case kindWallet, kindWatermark, kindList, kindCount, kindMeta, kindChunk:
 		return fmt.Sprintf("%s %x", name, rest)
 	}
 	if len(rest) < 8 {

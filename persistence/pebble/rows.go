@@ -94,7 +94,7 @@ func (a *applier) orders(w *persistence.Writes) error {
 					return err
 				}
 				if o.ClientID != "" {
-					if err := a.leave(&o); err != nil {
+					if err := a.b.Delete(a.s.clientOrder(&o), nil); err != nil {
 						return err
 					}
 				}
@@ -106,7 +106,7 @@ func (a *applier) orders(w *persistence.Writes) error {
 		for _, r := range added {
 			o := &list[r.of]
 			if o.ClientID != "" {
-				if err := a.enter(o); err != nil {
+				if err := a.set(a.s.clientOrder(o), named); err != nil {
 					return err
 				}
 			}

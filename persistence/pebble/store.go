@@ -84,10 +84,9 @@ type Store struct {
 	background background
 
 	// Locks are taken in this order: snapshots, projections, journal, changes.
-	snapshots   sync.Mutex    // one upload at a time
-	projections sync.Mutex    // one Apply at a time; guards watermark's writes
-	known       known         // guarded by projections
-	reached     atomic.Uint64 // a watermark that the projections were seen to have, or have passed
+	snapshots   sync.Mutex // one upload at a time
+	projections sync.Mutex // one Apply at a time; guards watermark's writes
+	known       known      // guarded by projections
 	// syncs what an Apply has written; nil: everything is; guarded by projections
 	unsynced *time.Timer
 	journal  sync.Mutex // one append at a time

@@ -23,8 +23,8 @@ type verifier struct {
 	counts map[string]*count   // by the key of a count row
 	// by account, the rows of a list less those of another list that must have as many
 	trades, orders, withdrawals map[uint32]int
-	// by account: the exclusive or of checksums of the ids and client ids that the rows of orders
-	// have, and of those that the index has
+	// by account: the exclusive or of checksums of the index's keys, and of those that the rows of
+	// orders must have there
 	clients map[uint32]uint32
 }
 
@@ -58,11 +58,9 @@ func (v *verifier) kind(ctx context.Context, snap *pebble.Snapshot, kind byte) e
 	return v.s.scanStored(ctx, snap, lower, after(lower),
 		true, func(key, stored []byte) (bool, error) {
 			v.rows++
-			var err error
-			if kind == kindOrderClient { // whose cells have checksums of their own
-				err = v.clientOrders(key, stored)
-			} else if stored, err = v.s.opened(key, stored); err == nil {
-				err = v.value(kind, key, stored)
+			value, err := v.s.opened(key, stored)
+			if err == nil {
+				err = v.value(kind, key, value)
 			}
 			if err != nil {
 				v.wrong(err.Error())
@@ -96,8 +94,11 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 		}
 		v.orders[account()]++
 		if o.ClientID != "" {
-			v.client(s.clientOrders(o.Account, o.ClientID), o.Account, o.ID)
+			v.clients[o.Account] ^= uint32(codec.At(s.clientOrder(&o)))
 		}
+	case kindOrderClient:
+		v.clients[account()] ^= uint32(codec.At(key))
+		return nil
 	case kindOrderPair:
 		v.orders[account()]--
 		return nil
@@ -130,24 +131,6 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 	}
 	v.note(key)
 	return nil
-}
-
-// clientOrders looks at the orders that the index has under a client id.
-func (v *verifier) clientOrders(key, stored []byte) error {
-	ids, err := v.s.cells(key, stored)
-	account := binary.BigEndian.Uint32(key[len(v.s.prefix)+1:])
-	for _, id := range ids {
-		v.client(key, account, id)
-	}
-	if err == nil && len(ids) == 0 {
-		err = fmt.Errorf("%s: %s: it has no order", v.s, v.s.placeOf(key))
-	}
-	return err
-}
-
-// client notes an order with a client id. Each is noted twice: for its row and for the index.
-func (v *verifier) client(key []byte, account uint32, id uint64) {
-	v.clients[account] ^= uint32(codec.At(key).And(u64(nil, id)))
 }
 
 // note counts a row of a list that has a counter.

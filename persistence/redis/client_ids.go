@@ -70,40 +70,6 @@ func (s *Store) clientRange(account uint32, client string, before uint64,
 		Stop:  "[" + string(first), Count: int64(many)}
 }
 
-// ClientOrder returns the newest closed order of an account with a client id. The entry and the
-// watermark are of one moment of the server; the order's row never changes.
-func (s *Store) ClientOrder(ctx context.Context, watermark uint64, account uint32,
-	client string) (persistence.Order, error) {
-	var at *redis.StringCmd
-	var newest *redis.StringSliceCmd
-	_, err := s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		at = tx.Get(ctx, s.watermark())
-		newest = tx.ZRangeArgs(ctx, s.clientRange(account, client, 0, 1))
-		return nil
-	})
-	for _, err := range []error{err, at.Err(), newest.Err()} { // the first hides the others
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return persistence.Order{}, s.fault("read "+s.clientIDs(account), err)
-		}
-	}
-	var stored uint64
-	if at.Val() != "" { // as long as nothing was projected there is none
-		if stored, err = s.number("the watermark", at.Val()); err != nil {
-			return persistence.Order{}, err
-		}
-	}
-	if err := codec.Reaches(stored, watermark); err != nil {
-		return persistence.Order{}, err
-	}
-	for _, entry := range newest.Val() {
-		o, err := s.clientOrder(ctx, account, client, entry)
-		if !errors.Is(err, persistence.ErrNotFound) { // retention may trim it meanwhile
-			return o, err
-		}
-	}
-	return persistence.Order{}, codec.NoClientOrder(account, client)
-}
-
 // clientOrder reads the row that an entry of the index refers to. ErrNotFound: retention has
 // trimmed both meanwhile. An entry that is there without its row is damage.
 func (s *Store) clientOrder(ctx context.Context, account uint32, client, entry string) (
@@ -140,7 +106,7 @@ func (s *Store) clientOrder(ctx context.Context, account uint32, client, entry s
 		return o, fmt.Errorf("%s: %s: %w: order %d has a client id and no row", s.name, set,
 			persistence.ErrCorrupt, id)
 	}
-	return o, codec.NoClientOrder(account, client)
+	return o, persistence.ErrNotFound
 }
 
 // clientOrders calls fn for the closed orders of an account with a client id, newest first.

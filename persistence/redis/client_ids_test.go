@@ -62,7 +62,9 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	}
 	// An entry whose order is gone is damage, also to a reader.
 	succeeds(t, c.Del(ctx, s.orders(2)).Err())
-	if _, err := s.ClientOrder(ctx, 9, 2, "two"); !errors.Is(err, persistence.ErrCorrupt) {
+	q := persistence.OrderQuery{Account: 2, ClientID: "two"}
+	if err := s.Orders(ctx, q, func(*persistence.Order) bool { return true }); !errors.Is(
+		err, persistence.ErrCorrupt) {
 		t.Errorf("an entry without its order: %v", err)
 	}
 }

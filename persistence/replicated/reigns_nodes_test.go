@@ -159,7 +159,6 @@ func (r *realm) send(from *nodeLife, at, to int, frame []byte) {
 func reignOptions(s persistence.Store, key byte) (actors.Options, error) {
 	sealer, err := seal.New(bytes.Repeat([]byte{key}, seal.KeyBytes))
 	limits, timing := actors.DefaultLimits, actors.DefaultTiming
-	limits.ClientIDFilter = 64 << 10
 	timing.Request, timing.StallMax = 100*time.Millisecond, stallMax
 	return actors.Options{Store: s, Owner: s.String(), Limits: limits, Log: quiet,
 		Timing: timing, Withdrawal: actors.DefaultWithdrawal,

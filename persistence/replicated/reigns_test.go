@@ -220,7 +220,6 @@ func newRealm(t *testing.T, seed uint64) *realm {
 		actors.DefaultLimits.MaxFills,
 		map[string]spec.Rules{realmPair.Name: {}})
 	r.judge.model.CodeValid = actors.DefaultWithdrawal.CodeValid
-	r.judge.model.ClientIDHold = actors.DefaultLimits.ClientIDHold
 	for i := range r.nodes {
 		r.nodes[i] = &reigning{r: r, at: i}
 		r.nodes[i].empty()

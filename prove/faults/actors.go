@@ -96,13 +96,6 @@ var testedFaults = []Fault{
 	{"a refusal of an amend is not held back", "actors/wallet_amend.go",
 		"case w.tickets.out() > 0« && !FAULT»:", "actors",
 		"TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight"},
-	{"a look for a client order id does not wait for the wallet", "actors/opening.go",
-		"if !«FAULT && !»e.scheduler.AwaitContext(", "actors",
-		"TestALookForAClientOrderIDBeginsBehindItsWallet"},
-	{"an order that waits for its wallet is called missing", "actors/clientids.go",
-		"if c.account.WalletBegan() == 0 {\n«if !FAULT {\n»defer e.Announce(c.account.ID, " +
-			"c.order.clientID).End()«\n}»", "actors",
-		"TestAnOrderThatWaitsForItsWalletIsNotMissing"},
 
 	{"a read of a key for parallel use takes no nonce", "actors/wallet.go",
 		"case nonce != 0 && «(!FAULT || key.Parallel == 0) && »!w.takeNonce(key, nonce):", "actors",
@@ -139,7 +132,7 @@ var testedFaults = []Fault{
 		"f.lost = f.lost || len(f.sessions) > 0« && !FAULT»", "actors",
 		"TestASessionEndsWithItsConnection"},
 	{"a read at another node takes no nonce", "actors/forwarded.go",
-		"«if FAULT {\nnonce = 0\n}\n»var q committed.Position", "actors",
+		"«if FAULT {\nnonce = 0\n}\n»q := committed.Position{", "actors",
 		"TestCommandsTravelToTheNodeThatLeads"},
 	{"a node that knows of a freeze later than others answers a read",
 		"actors/committed/committed.go", "if «!FAULT && »r.key != nil && c.", "actors",

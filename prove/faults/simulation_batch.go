@@ -16,10 +16,6 @@ var batchFaults = []patch{
 		"reason := «uint8(0)\nif !FAULT {\nreason = »w.admits(b.list[0])«\n}»"},
 	{"commands of a batch overtake those that wait", "actors/batch.go",
 		"«if FAULT && w.flight != nil && w.act(c) {\ncontinue\n}\n»w.actOrWait(c)"},
-	{"no order of a batch is announced before the looks", "actors/batch.go",
-		"«if !FAULT {\n»defer e.Announce(c.account.ID, c.order.clientID).End()«\n}»"},
-	{"a command of a batch whose look fails keeps its slot", "actors/batch.go",
-		"«if !FAULT {\n»e.giveBack(list[i])\n«}\n»list[i].Free()"},
 	{"a batch takes one slot", "actors/admission.go",
 		"account := list[0].account«\nif FAULT {\nn = 1\n}»"},
 }

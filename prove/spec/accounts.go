@@ -23,39 +23,88 @@ type Account struct {
 
 	balances       []*big.Int // by currency-1
 	versions       []version
-	rates          map[uint16][]Rates // by pair, the newest last
-	clientIDs      map[event.ClientID][]named
+	rates          map[uint16][]Rates          // by pair, the newest last
+	clientIDs      map[event.ClientID][]uint64 // orders that have had them, the newest last
+	ended          []ended                     // its closed orders that had one
+	free           int                         // so many of these, the oldest, keep it no more
 	lastWithdrawal uint64
 	modes          []mode // its setting for orders that name no mode
 }
 
-// A named order is one with a client order id.
-type named struct {
-	id     uint64
-	seq    uint64 // of the record that placed it
-	timeUs int64
+// KeptIDs say which closed orders of an account keep their client order ids: so many of the newest
+// at least, so many at most, and those between for so long.
+type KeptIDs struct {
+	Newest, Most int
+	SpanUs       int64
 }
 
-// IsTaken reports whether a client order id of an account was taken at a time: by an order that was
-// open at a sequence or was placed since, or by one that was placed not long ago.
-func (m *Exchange) IsTaken(a *Account, id event.ClientID, since uint64, timeUs int64) bool {
+// An ended order is one with a client order id that has closed.
+type ended struct {
+	order   uint64
+	id      event.ClientID
+	seq     uint64 // of the record that closed it
+	untilUs int64  // from when on the id is free, unless the order is one of the newest
+}
+
+// end notes the end of an order with a client order id. The ids that are free by then are free for
+// good. The clock of its pair may be behind that of another one.
+func (m *Exchange) end(o *Order, timeUs int64) {
+	a := m.Accounts[o.Account-1]
+	for kept := len(a.ended) - a.free; kept >= m.KeptIDs.Newest && (kept >= m.KeptIDs.Most ||
+		a.ended[a.free].untilUs <= timeUs); kept-- {
+		a.free++
+	}
+	e := ended{o.ID, o.ClientID, m.Seq, (timeUs+999)/1000*1000 + m.KeptIDs.SpanUs}
+	if n := len(a.ended); n > 0 {
+		e.untilUs = max(e.untilUs, a.ended[n-1].untilUs)
+	}
+	a.ended = append(slices.Clip(a.ended), e)
+}
+
+// takenBy returns the order that keeps another one of its account from having a client order id at
+// a time; 0: there is none.
+func (m *Exchange) takenBy(a *Account, id event.ClientID, timeUs int64) uint64 {
 	list := a.clientIDs[id]
 	if len(list) == 0 {
-		return false
+		return 0
 	}
 	newest := list[len(list)-1]
-	_, open := a.OpenAt(since)[newest.id]
-	return open || newest.seq > since || m.ClientIDHold == 0 ||
-		newest.timeUs > timeUs-m.ClientIDHold.Microseconds()
+	if _, done := m.closed[newest]; done && !m.keeps(a, newest, len(a.ended), a.free, timeUs) {
+		return 0
+	}
+	return newest
 }
 
-// StoredIDs returns the client order ids of an account, sorted, that only a closed order has, which
-// closed up to a sequence. They are taken at a time.
-func (m *Exchange) StoredIDs(a *Account, upTo uint64, timeUs int64) (ids []event.ClientID) {
-	for id, list := range a.clientIDs {
-		c, done := m.Closed(list[len(list)-1].id)
-		if done && c.Seq <= upTo && m.IsTaken(a, id, m.Seq, timeUs) {
-			ids = append(ids, id)
+// keeps reports whether an order of an account that has closed keeps its client order id at a time,
+// when so many of them have ended, and so many of these are free for good.
+func (m *Exchange) keeps(a *Account, order uint64, n, free int, timeUs int64) bool {
+	i := slices.IndexFunc(a.ended[free:n], func(e ended) bool { return e.order == order })
+	return i >= 0 && (n-free-i <= m.KeptIDs.Newest || timeUs < a.ended[free+i].untilUs)
+}
+
+// MayRefuseID reports whether an order may be refused at a time because an order of its account has
+// its client order id: that one was open at a sequence, has come since, or kept its id then.
+func (m *Exchange) MayRefuseID(a *Account, id event.ClientID, by, since uint64,
+	timeUs int64) bool {
+	if !a.HasTaken(id, by) {
+		return false
+	}
+	c, done := m.Closed(by)
+	if !done || c.Seq > since {
+		return true
+	}
+	n := len(a.ended)
+	for a.ended[n-1].seq > since {
+		n--
+	}
+	return m.keeps(a, by, n, max(0, n-m.KeptIDs.Most), timeUs)
+}
+
+// KeptBy returns the client order ids of an account, sorted, that closed orders keep at a time.
+func (m *Exchange) KeptBy(a *Account, timeUs int64) (ids []event.ClientID) {
+	for _, e := range a.ended {
+		if m.takenBy(a, e.id, timeUs) == e.order {
+			ids = append(ids, e.id)
 		}
 	}
 	slices.SortFunc(ids, func(a, b event.ClientID) int {
@@ -69,7 +118,7 @@ func (a *Account) Uses(id event.ClientID) int { return len(a.clientIDs[id]) }
 
 // HasTaken reports whether an order of the account has had a client order id.
 func (a *Account) HasTaken(id event.ClientID, order uint64) bool {
-	return slices.ContainsFunc(a.clientIDs[id], func(n named) bool { return n.id == order })
+	return slices.Contains(a.clientIDs[id], order)
 }
 
 // A Key is an API key.
@@ -120,7 +169,7 @@ func (m *Exchange) applyAccount(a *event.Account) error {
 		return fmt.Errorf("account %d, %s, after %d others", a.ID, a.Name, len(m.Accounts))
 	}
 	m.Accounts = append(m.Accounts,
-		&Account{ID: a.ID, Name: a.Name, Email: a.Email, clientIDs: map[event.ClientID][]named{}})
+		&Account{ID: a.ID, Name: a.Name, Email: a.Email, clientIDs: map[event.ClientID][]uint64{}})
 	if a.Name == m.FeeAccount {
 		m.feeAccount = m.Accounts[a.ID-1]
 	}

@@ -33,11 +33,11 @@ type Exchange struct {
 	HistorySeq uint64          // sequence of the record that began it
 	Renewed    int             // codes that it made anew, because their mails were still to be sent
 
-	MaxFills     int           // trades that one order may have
-	CodeValid    time.Duration // how long the code of a withdrawal is good
-	ClientIDHold time.Duration // how long a client order id is taken; 0: for good
-	SwitchGrace  time.Duration // after a maintenance, in which no switch fires
-	FeeAccount   string        // name of the account that gets the fees
+	MaxFills    int           // trades that one order may have
+	CodeValid   time.Duration // how long the code of a withdrawal is good
+	KeptIDs     KeptIDs       // which closed orders keep their client order ids
+	SwitchGrace time.Duration // after a maintenance, in which no switch fires
+	FeeAccount  string        // name of the account that gets the fees
 
 	CancelAlls map[KeyNonce]bool   // commands whose nonce each of many cancels has
 	Batches    map[KeyNonce]int    // commands of the largest batch that was sent with a nonce
@@ -59,7 +59,7 @@ type Exchange struct {
 
 // New returns an exchange without a record. The rules are those of the pairs, by name.
 func New(maxFills int, rules map[string]Rules) *Exchange {
-	return &Exchange{MaxFills: maxFills, rules: rules, FeeAccount: "fees",
+	return &Exchange{MaxFills: maxFills, rules: rules, FeeAccount: "fees", KeptIDs: KeptIDs{256, 20_000, 120e6},
 		Deposits: map[string]Deposit{}, Withdrawals: map[uint64]*Withdrawal{},
 		CancelAlls: map[KeyNonce]bool{}, Batches: map[KeyNonce]int{},
 		records: map[KeyNonce]int{}, ReadNonces: map[uint32][]uint64{},

@@ -53,6 +53,9 @@ func (m *Exchange) Closed(id uint64) (c Closed, done bool) {
 func (m *Exchange) close(o *Order, status uint8, timeUs int64) {
 	m.closed[o.ID] = len(m.ClosedOrders)
 	m.ClosedOrders = append(m.ClosedOrders, Closed{*o, m.Seq, status, timeUs})
+	if !o.ClientID.IsZero() {
+		m.end(o, timeUs)
+	}
 }
 
 // A Candle sums up the trades of one pair in one period.

@@ -134,14 +134,14 @@ func (m *Exchange) takePlace(r *event.Record, x *Order, beyondBand bool) error {
 	case beyondBand:
 		return fmt.Errorf("order %d, %v at %v, is beyond the band of %s", o.ID, o.Side, o.Price,
 			p.Name)
-	case m.IsTaken(a, o.ClientID, m.Seq-1, r.TimeUs):
-		return fmt.Errorf("client order id %v of %s is taken by an order of %+v", o.ClientID,
+	case m.takenBy(a, o.ClientID, r.TimeUs) != 0:
+		return fmt.Errorf("client order id %v of %s is taken by one of the orders %v", o.ClientID,
 			a.Name, a.clientIDs[o.ClientID])
 	}
 	x.ID = o.ID
 	m.touched = append(m.touched, o.Account)
 	if !o.ClientID.IsZero() {
-		a.clientIDs[o.ClientID] = append(a.clientIDs[o.ClientID], named{o.ID, m.Seq, r.TimeUs})
+		a.clientIDs[o.ClientID] = append(slices.Clip(a.clientIDs[o.ClientID]), o.ID)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 	if perStep == 0 {
 		return 0, nil
 	}
-	played, placed, err := m.played()
+	played, err := m.played()
 	if err != nil || played < 0 {
 		return 0, err
 	}
@@ -112,7 +112,7 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 			return orders, err
 		}
 		clock.stand(begin.Add(time.Duration(step) * length))
-		if err := m.dealAll(deals, placed); err != nil {
+		if err := m.dealAll(deals); err != nil {
 			return orders, err
 		}
 		orders += perStep
@@ -124,31 +124,29 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 	return orders, nil
 }
 
-// played returns the number of the makers' newest order of the past, 0 if there is none, and the
-// client order ids of all orders that its step has. A negative number: the market has traded since.
-func (m *Market) played() (number int, placed map[string]bool, err error) {
-	placed = map[string]bool{}
+// played returns the number of the makers' newest order of the past, 0 if there is none. A negative
+// number: the market has traded since.
+func (m *Market) played() (number int, err error) {
 	for _, k := range []kind{quote, take} { // a step begins with the makers' orders
 		t := m.trader(k)
 		list, err := m.engine.Orders(committed.Asker{Key: t.key, Nonce: t.next()},
 			committed.OrderQuery{Limit: len(m.pairs)})
 		if err != nil {
-			return 0, nil, err
+			return 0, err
 		}
 		defer list.Free()
 		for i, o := range list.Rows { // the newest is the first
 			text, isPast := strings.CutPrefix(o.ClientID, pastPrefix)
 			n, err := strconv.Atoi(text)
 			if !isPast || err != nil {
-				return -1, nil, nil
+				return -1, nil
 			}
 			if k == quote && i == 0 {
 				number = n
 			}
-			placed[o.ClientID] = true
 		}
 	}
-	return number, placed, nil
+	return number, nil
 }
 
 // deals returns those of a step, one on each pair, after so many steps of the fair prices.
@@ -170,9 +168,9 @@ func (m *Market) deals(step, moves int) (list []deal) {
 	return list
 }
 
-// dealAll makes the deals of a step, without the orders that a run before has placed: all makers'
-// orders, and then all takers'.
-func (m *Market) dealAll(list []deal, placed map[string]bool) error {
+// dealAll makes the deals of a step: all makers' orders, and then all takers'. Those that a run
+// before has placed are refused for their client order ids.
+func (m *Market) dealAll(list []deal) error {
 	for _, k := range []kind{quote, take} {
 		t := m.trader(k)
 		var commands []*actors.Command
@@ -184,18 +182,11 @@ func (m *Market) dealAll(list []deal, placed map[string]bool) error {
 				w.Side = opposite(d.side)
 				w.Special = &actors.SpecialRequest{Instructions: trading.Instructions{IOC: true}}
 			}
-			id := fmt.Sprint(pastPrefix, number)
-			if placed[id] {
-				continue
-			}
 			var err error
-			if w.ClientID, err = event.NewClientID(id); err != nil {
+			if w.ClientID, err = event.NewClientID(fmt.Sprint(pastPrefix, number)); err != nil {
 				return err
 			}
 			commands = append(commands, actors.NewOrder(t.key, t.next(), &w))
-		}
-		if len(commands) == 0 {
-			continue
 		}
 		errs := make([]error, len(commands))
 		if err := m.engine.DoAll(commands, errs); err != nil {

@@ -271,16 +271,6 @@ func NoReference(reference string, stored, watermark uint64) error {
 	return fmt.Errorf("a deposit with reference %q: %w", reference, persistence.ErrNotFound)
 }
 
-// Reaches returns ErrGap for a store whose projections end below a watermark: it may lack the
-// newest order with a client id.
-func Reaches(stored, watermark uint64) error {
-	if stored < watermark {
-		return fmt.Errorf("%w: looking for a client id up to sequence %d, the projections are at "+
-			"%d", persistence.ErrGap, watermark, stored)
-	}
-	return nil
-}
-
 // CheckClient refuses an order that an index of client ids has under another one.
 func CheckClient(o *persistence.Order, client string) error {
 	if o.ClientID != client {
@@ -288,12 +278,6 @@ func CheckClient(o *persistence.Order, client string) error {
 			"under %q", persistence.ErrCorrupt, o.ID, o.Account, o.ClientID, client)
 	}
 	return nil
-}
-
-// NoClientOrder answers that an account has no closed order with a client id.
-func NoClientOrder(account uint32, client string) error {
-	return fmt.Errorf("a closed order of account %d with client id %q: %w", account, client,
-		persistence.ErrNotFound)
 }
 
 // CheckBegin refuses a sequence that no journal could start at.
