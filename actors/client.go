@@ -26,9 +26,9 @@ func (e *Engine) Mails() error {
 	return nil
 }
 
-// Place sends an order through its wallet and book into the journal, and waits for its release. The
-// caller must Free the command. Errors are those of admission, and ErrTimeout, after which the order
-// may or may not be in.
+// Place sends an order through its wallet and book into the journal, and waits for its release.
+// The caller must Free the command. Errors are those of admission, and ErrTimeout, after which the
+// order may or may not be in.
 func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
 	return e.Do(NewOrder(key, nonce, w))
 }

@@ -266,7 +266,7 @@ func (d *Door) OrderNamed(account uint32, id event.ClientID) (o Order, found boo
 	}
 	defer v.end()
 	q := orders.get()
-	q.Account, q.ClientID = account, id
+	q.Account, q.clientID = account, id
 	o, found, err = v.one(q)
 	if err != nil || found && o.ClientID == id.String() {
 		return o, found, err
@@ -416,9 +416,9 @@ func (q *openIDs) from(c *Side) (needs uint64) {
 type OneOrder struct {
 	Account uint32
 	ID      uint64
-	// ClientID, not zero, has ID filled in: that of the order that has it, or may have it. 0: only
+	// clientID, not zero, has ID filled in: that of the order that has it, or may have it. 0: only
 	// the store can know.
-	ClientID event.ClientID
+	clientID event.ClientID
 
 	Order Order
 	Found bool
@@ -430,8 +430,8 @@ func (q *OneOrder) of(account uint32) { q.Account = account }
 
 func (q *OneOrder) from(c *Side) (needs uint64) {
 	a := c.state.Account(q.Account)
-	if !q.ClientID.IsZero() {
-		if q.ID = a.ClientIDs.Newest(q.ClientID); q.ID == 0 {
+	if !q.clientID.IsZero() {
+		if q.ID = a.ClientIDs.Newest(q.clientID); q.ID == 0 {
 			return c.state.Seq()
 		}
 	}

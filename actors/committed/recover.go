@@ -24,7 +24,7 @@ type RecoverOptions struct {
 	Meter     *metrics.Engine
 	Snapshot  SnapshotPolicy
 	Retention persistence.Retention // lists in memory do not show more
-	OwnBytes  int                   // of events of accounts that are kept for clients that come back
+	OwnBytes  int                   // of accounts' events, kept for clients that come back
 	StepRows  int                   // tests cut projections earlier; 0: as usual
 	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
 	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover

@@ -41,7 +41,8 @@ func newDecider(s *State, pick func(n int) int) *decider {
 func specification(maxFills int) *spec.Exchange {
 	usual := spec.Rules{Usual: spec.Rates{Maker: 100_000, Taker: 200_001}, StopCollar: 10_000_000}
 	x := spec.New(maxFills, map[string]spec.Rules{"BTC_USD": usual, "ETH_USD": usual})
-	x.KeptIDs = spec.KeptIDs(ledger.KeptIDs)
+	x.KeptIDs = spec.KeptIDs{Newest: ledger.KeptIDs.Newest, Most: ledger.KeptIDs.Most,
+		SpanUs: ledger.KeptIDs.SpanUs}
 	x.CodeValid, x.FeeAccount = 30*time.Microsecond, "house"
 	return x
 }

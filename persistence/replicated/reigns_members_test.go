@@ -379,9 +379,9 @@ func (r *realm) removed(n *reigning) {
 }
 
 // flip changes a bit of a node's log, of its HEAD or STATE. The node is refused, or goes on with
-// all that it has acknowledged. In any case it is replaced, because it may meet the bit later. A bit
-// of the last record is left alone: with HEAD's newest mark lost in the same power cut, that is an
-// append which the cut has torn (docs/storage.md, what a flipped bit does).
+// all that it has acknowledged. In any case it is replaced, because it may meet the bit later.
+// A bit of the last record is left alone: with HEAD's newest mark lost in the same power cut, that
+// is an append which the cut has torn (docs/storage.md, what a flipped bit does).
 func (r *realm) flip(n *reigning) {
 	r.Helper()
 	what := "flips without effect"

@@ -59,9 +59,10 @@ type Exchange struct {
 
 // New returns an exchange without a record. The rules are those of the pairs, by name.
 func New(maxFills int, rules map[string]Rules) *Exchange {
-	return &Exchange{MaxFills: maxFills, rules: rules, FeeAccount: "fees", KeptIDs: KeptIDs{256, 20_000, 120e6},
-		Deposits: map[string]Deposit{}, Withdrawals: map[uint64]*Withdrawal{},
-		CancelAlls: map[KeyNonce]bool{}, Batches: map[KeyNonce]int{},
+	return &Exchange{MaxFills: maxFills, rules: rules, FeeAccount: "fees",
+		KeptIDs: KeptIDs{256, 20_000, 120e6}, Deposits: map[string]Deposit{},
+		Withdrawals: map[uint64]*Withdrawal{},
+		CancelAlls:  map[KeyNonce]bool{}, Batches: map[KeyNonce]int{},
 		records: map[KeyNonce]int{}, ReadNonces: map[uint32][]uint64{},
 		usedIDs: map[uint64]bool{}, usedTrades: map[uint64]bool{}, closed: map[uint64]int{},
 		switches:   map[switchOf]*armed{},
