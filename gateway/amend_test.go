@@ -3,7 +3,6 @@ package gateway
 import (
 	"strings"
 	"testing"
-
 )
 
 // fixedByAmends is what no amend changes.
