@@ -37,7 +37,6 @@ type trip struct {
 	Err error // instead of an answer
 
 	question Question
-	named    bool           // it asks for an order by a client order id
 	key      *directory.Key // whose nonce is taken; nil: the read is not signed
 	nonce    uint64         // 0: there is none to note
 	after    uint64         // the sequence from which on it may be answered
@@ -92,7 +91,6 @@ var reads = sync.Pool{New: func() any {
 func newRead(d *Door, q Question, followUp bool) *Read {
 	r := reads.Get().(*Read)
 	r.question, r.door, r.followUp = q, d, followUp
-	r.named = !r.ClientID().IsZero()
 	r.stage.Store(readSent)
 	return r
 }
@@ -108,7 +106,7 @@ func (r *Read) Key() (key *directory.Key, nonce uint64) { return r.key, r.nonce 
 
 // IsNamed reports whether the read asks for an order by a client order id. Its wallet answers it
 // behind all that the wallet has in flight: an order of that name may be among it.
-func (r *Read) IsNamed() bool { return r.named }
+func (r *Read) IsNamed() bool { return !r.ClientID().IsZero() }
 
 // ClientID returns the client order id that the read asks for; the zero one: it asks for none. The
 // read belongs to the caller.

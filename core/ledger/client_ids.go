@@ -56,12 +56,13 @@ func (c *ClientIDs) Order(id event.ClientID) (order uint64, open bool) {
 // Newest returns the open order that has the id, or else the newest closed one that may have it: it
 // has the hash. 0: none is kept.
 func (c *ClientIDs) Newest(id event.ClientID) (order uint64) {
-	if order, _ = c.Order(id); order == 0 && c.set != nil {
-		if e := c.set.closed.find(id.Hash()); e != nil {
-			order = e.order
-		}
+	if order, open := c.Order(id); open || c.set == nil {
+		return order
 	}
-	return order
+	if e := c.set.closed.find(id.Hash()); e != nil {
+		return e.order
+	}
+	return 0
 }
 
 // Of returns the id of an open order, the zero one if it has none.

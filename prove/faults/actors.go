@@ -65,6 +65,10 @@ var testedFaults = []Fault{
 	{"an end gives up the upload of its own state", "actors/committed/projector.go",
 		"if to != p.last «|| FAULT »{", "actors/committed", "TestAnEndUploadsOneImage"},
 
+	{"an order that closes at once has the id of an open order", "core/state/apply.go",
+		"taken := «!FAULT && »a.Open.Pair(o.ID) != 0", "core/state",
+		"TestApplyRefusesOrdersThatDoNotFit"},
+
 	{"a read from an earlier term notes its nonce", "actors/committed/committed.go",
 		"if «!FAULT && »r.door.IsOver() {", "actors/committed",
 		"TestAReadFromAnEarlierTermNotesNoNonce"},

@@ -46,8 +46,8 @@ type ended struct {
 	untilUs int64  // from when on the id is free, unless the order is one of the newest
 }
 
-// end notes the end of an order with a client order id. The ids that are free by then are free for
-// good. The clock of its pair may be behind that of another one.
+// end notes the end of an order with a client order id. The ids that are free by then stay
+// free. The clock of its pair may be behind that of another one.
 func (m *Exchange) end(o *Order, timeUs int64) {
 	a := m.Accounts[o.Account-1]
 	for kept := len(a.ended) - a.free; kept >= m.KeptIDs.Newest && (kept >= m.KeptIDs.Most ||
@@ -76,7 +76,7 @@ func (m *Exchange) takenBy(a *Account, id event.ClientID, timeUs int64) uint64 {
 }
 
 // keeps reports whether an order of an account that has closed keeps its client order id at a time,
-// when so many of them have ended, and so many of these are free for good.
+// when n of them have ended, of which the oldest, free in number, keep it no more.
 func (m *Exchange) keeps(a *Account, order uint64, n, free int, timeUs int64) bool {
 	i := slices.IndexFunc(a.ended[free:n], func(e ended) bool { return e.order == order })
 	return i >= 0 && (n-free-i <= m.KeptIDs.Newest || timeUs < a.ended[free+i].untilUs)

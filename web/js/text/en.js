@@ -30,7 +30,8 @@ export const text = {
 	/** @param {string} pair */
 	halted: (pair) => `${pair} is halted: it takes no orders now. You can cancel yours.`,
 	/** @param {{message: string, cancels?: boolean}} is */
-	maintenance: ({ message, cancels }) => `Maintenance: ${cancels ? "only cancels are" : "nothing is"} taken now. ${message}`,
+	maintenance: ({ message, cancels }) =>
+		`Maintenance: ${cancels ? "only cancels are" : "nothing is"} taken now. ${message}`,
 	newVersion: "There is a new version of this page.",
 	reload: "Reload",
 	/** @param {number} seconds */

@@ -737,8 +737,9 @@ export class Form {
 		const rows = [[text.free, this.#isKnown() ? sum(exact) : text.none],
 			...this.#estimates(pair),
 			[text.feeAtMost, fee === null ? text.none : `${plain(fee)} ${isBuy ? base : quote}`],
-			[this.#type === "market" ? text.estimatedLeft : text.left, gives === null || gives > exact || !this.#isKnown() ? text.none
-				: sum(exact - gives)]];
+			[this.#type === "market" ? text.estimatedLeft : text.left,
+				gives === null || gives > exact || !this.#isKnown() ? text.none
+					: sum(exact - gives)]];
 		return html`<dl class="sums">${rows.map(([label, is]) => html`<div><dt>${label}</dt><dd>${is
 			}</dd></div>`)}</dl>`;
 	}
