@@ -29,6 +29,7 @@ func (g *gated) closedOrder(id string) (order uint64) {
 
 // The list of an id has its open order, orders that the store does not have yet, and the others.
 func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
+	keepFewIDs(t)
 	onEachStore(t, func(t *testing.T, fresh places) {
 		var late atomic.Int64 // so that the id is free again
 		g := newGated(t, fresh, func(o *Options) {
