@@ -186,7 +186,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
 			s.isMeant(q, r.Cancel.Order)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
 			w.Amount == q.amount && w.ClientID == q.withdrawalID
@@ -550,7 +550,7 @@ func (s *sim) recorded(r *event.Record) {
 		if r.Refusal.Nonce != 0 { // it refuses no session
 			at = spec.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
 		}
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		at = spec.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
 	case event.KindWithdrawalMoved:
 		at = spec.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}

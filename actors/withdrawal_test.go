@@ -89,7 +89,7 @@ func outcomeOf(c *Command, err error) string {
 	switch {
 	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawal:
 		return fmt.Sprint("withdraw ", r.Withdrawal.ID)
-	case c.Outcome() == Accepted && r.Kind == event.KindNamedWithdrawal:
+	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawal:
 		return fmt.Sprint("withdraw ", r.Withdrawal.ID, " ", r.Withdrawal.ClientID)
 	case r.Kind == event.KindRefusal && r.Refusal.Reason == event.RefusedWithdrawalID:
 		return fmt.Sprint("already used by withdraw ", c.TakenBy())

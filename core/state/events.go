@@ -8,9 +8,9 @@ import "exchange/core/event"
 func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
-		event.KindNamedWithdrawal, event.KindWithdrawalMoved, event.KindInstructed,
+		event.KindWithdrawalMoved, event.KindInstructed,
 		event.KindStop, event.KindTriggered, event.KindAmended, event.KindExpired,
-		event.KindSwept, event.KindToldFreeze, event.KindAdjusted:
+		event.KindSwept, event.KindFreeze, event.KindAdjusted:
 		return true
 	}
 	return false
