@@ -524,9 +524,6 @@ func (l *life) checkInFlight(s *sim) {
 // were sent with it.
 func (s *sim) recorded(r *event.Record) {
 	s.noteSpecial(r)
-	if r.Kind == event.KindFreeze {
-		s.violate("record %d is a freeze that its account is not told", s.model.Seq)
-	}
 	var at spec.KeyNonce
 	switch r.Kind {
 	case event.KindOrder, event.KindInstructed, event.KindStop:

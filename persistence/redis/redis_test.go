@@ -240,7 +240,7 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("12", "HGET", "{main}:wallet:alice", "account")
 	f("34", "HGET", "{main}:wallet:alice", "seq")
 	f("5", "HLEN", "{main}:wallet:alice") // and its checksum
-	f("1700000000123:3.a20e9a19", "HGET", "{main}:nonces", "public-key")
+	f("1700000000123:5.5ff1137c", "HGET", "{main}:nonces", "public-key")
 	f("34", "GET", "{main}:wm")
 }
 
