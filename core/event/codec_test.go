@@ -22,7 +22,8 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindOrder, KindCancel, KindRefusal,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
-	KindSwitch, KindSettings, KindSwept, KindInstructed, KindNote, KindAdjusted, KindEmail, KindAccountClosed}
+	KindSwitch, KindSettings, KindSwept, KindInstructed, KindNote, KindAdjusted,
+	KindEmail, KindAccountClosed}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))

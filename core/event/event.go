@@ -9,8 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// A Kind is the subject of a record. The numbers are stored: they are never reused or changed. 4, 10
-// and 15 are of earlier forms of keys, withdrawals and freezes, and are refused.
+// A Kind is the subject of a record. The numbers are stored: they are never reused or changed. 4,
+// 10 and 15 are of earlier forms of keys, withdrawals and freezes, and are refused.
 type Kind uint8
 
 // The kinds of records.

@@ -165,7 +165,8 @@ func (d *decider) draw(r *event.Record) {
 		}
 	case n < 12:
 		d.withdrawal(r)
-		if w := &r.Withdrawal; r.Kind == event.KindWithdrawal && !w.ClientID.IsZero() && d.pick(2) == 0 {
+		w := &r.Withdrawal
+		if r.Kind == event.KindWithdrawal && !w.ClientID.IsZero() && d.pick(2) == 0 {
 			r.Kind, r.Operator, r.Adjusted = event.KindAdjusted, "operator", event.Adjusted{
 				ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
 				ClientID: w.ClientID, Reason: "twice"}

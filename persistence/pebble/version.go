@@ -17,8 +17,8 @@ import (
 )
 
 // The version of a folder is that of all that is in it, and raising any is raising it. The folder
-// has it in a file of its own: Pebble writes its files anew as it opens, so another version is to be
-// refused before that.
+// has it in a file of its own: Pebble writes its files anew as it opens, so another version is to
+// be refused before that.
 const (
 	versionFile = "VERSION"
 	version     = 5
