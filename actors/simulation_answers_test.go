@@ -50,6 +50,9 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	}
 	if c.Outcome() == Accepted {
 		s.outcomes[r.Kind.String()+", accepted"]++
+		if r.Kind == event.KindWithdrawal && !r.Withdrawal.ClientID.IsZero() {
+			s.outcomes["withdraw with a client id, accepted"]++
+		}
 		s.mayBeAccepted(q)
 		s.accepted(q, seq, r)
 	} else {
