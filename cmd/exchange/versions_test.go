@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
@@ -146,13 +145,9 @@ func everythingIn(t *testing.T, dir string) map[string]string {
 func serves(t *testing.T, dir, store string) error {
 	t.Helper()
 	return unchanged(t, dir, func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		var out, errOut bytes.Buffer
-		code := execute(ctx, []string{"serve", "--log-level", "error"}, []string{"EXCHANGE_DEMO=1",
-			"EXCHANGE_LISTEN=127.0.0.1:0", "EXCHANGE_DATA=" + dir, "EXCHANGE_STORE=" + store},
-			&out, &errOut)
-		return failf(code, "%s", errOut.String())
+		r := runLine([]string{"EXCHANGE_DEMO=1", "EXCHANGE_LISTEN=127.0.0.1:0",
+			"EXCHANGE_DATA=" + dir, "EXCHANGE_STORE=" + store}, "serve", "--log-level", "error")
+		return failf(r.code, "%s", r.errOut)
 	})
 }
 
