@@ -190,7 +190,7 @@ test("a page that comes from another machine without TLS takes no key, and shows
 					await shows(page, "live");
 					assert.equal(await page.evaluate(() => isSecureContext), false);
 					await page.click(place);
-					await says(page, "dialog.login", "secure connection.*https.*localhost");
+					await says(page, "dialog.login", "https.*localhost");
 					assert.equal(await page.$("dialog input"), null);
 					await accessible(page, "without TLS");
 					await page.keyboard.press("Escape");
