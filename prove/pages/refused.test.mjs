@@ -172,7 +172,7 @@ test("a file that has no key is refused in words, wherever it is dropped", () =>
 				await page.press("[name=key]", "Enter"); // other words than those of before
 				await says(page, ".login .wrong", "Type both");
 				await drop(page, place, file);
-				await says(page, ".login .wrong", "No key and secret were found");
+				await says(page, ".login .wrong", "It has no key and secret");
 			}
 		}
 		assert.equal(await page.getAttribute("[name=secret]", "placeholder"), "");
