@@ -49,7 +49,7 @@ terminal("a key logs in, and nothing has the text of its secret", { allowed: ref
 	await enter(page, key, "not-the-secret");
 	await says(page, ".login .wrong", "another secret");
 	await enter(page, "no-such-key", secret);
-	await says(page, ".login .wrong", "does not know");
+	await says(page, ".login .wrong", "is unknown, or was revoked");
 	await accessible(page, "the log-in");
 	await page.check("[name=keep]");
 	await enter(page, key, secret);

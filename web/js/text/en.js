@@ -87,7 +87,7 @@ export const text = {
 	key: "API key",
 	secret: "Secret",
 	secretTaken: "Taken; type to replace it",
-	dropKey: "You can also paste or drop a text or file with both.",
+	dropKey: "Or paste or drop a text or file with both.",
 	noKeyInFile: "It has no key and secret.",
 	keyAndSecret: "Type both key and secret.",
 	remember: "Remember on this device",
@@ -102,11 +102,11 @@ export const text = {
 	/** @param {string} seconds */
 	tooOften: (seconds) => `Too many requests. Try again ${seconds ? `in ${seconds} s` : "later"}.`,
 	permissions: "Permissions",
-	alone: "If this key is not made for parallel use, use it here alone: in one browser, and by no other program.",
+	alone: "If this key is not made for parallel use, use it here alone.",
 	shared: "The exchange has refused a nonce of this key: another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
 	aboutForget: "“Log out” is for all tabs. “Forget” also removes the key from this device; it stays valid.",
-	notLoaded: "A part of this page did not load. Try again, or reload.",
+	notLoaded: "A part of this page did not load. Reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
 	onePair: "This pair only",
@@ -132,14 +132,14 @@ export const text = {
 	cancelled: (id) => `Order ${id} cancelled.`,
 	/** @param {number} n @param {string} pair */
 	cancelledAll: (n, pair) => `${n} ${n === 1 ? "order" : "orders"} of ${pair} cancelled.`,
-	cancelUnknown: "No answer to the cancel. The list shows what is open.",
+	cancelUnknown: "No answer to the cancel.",
 
 	amend: "Amend",
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
 	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger price",
 		display_amount: "Iceberg: visible amount", expire_time: "Good till" },
-	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price stays and the amount does not grow.",
+	aboutAmend: "The amount includes what is filled. It keeps its queue position if the price stays and the amount does not grow.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -161,7 +161,7 @@ export const text = {
 	/** @param {string} id @param {string} why */
 	notAmended: (id, why) => `Order ${id} was not amended, because it is not open: ${why}.`,
 	/** @param {string} id */
-	amendUnknown: (id) => `No answer: whether order ${id} was amended is unknown. The page is finding out.`,
+	amendUnknown: (id) => `No answer: whether order ${id} was amended is unknown.`,
 	amendStates: {
 		sending: "Amending",
 		refused: "Not amended",
@@ -320,7 +320,7 @@ export const text = {
 	keyEnded: "Key revoked. Log in again.",
 	/** @param {string} why */
 	nothingDone: (why) => `${why} Nothing was done: try again.`,
-	unknown: "No answer: whether the order was placed is unknown. The page is finding out.",
+	unknown: "No answer: whether the order was placed is unknown; the page asks.",
 
 	settings: "Settings",
 	theme: "Theme",

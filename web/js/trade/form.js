@@ -642,7 +642,8 @@ export class Form {
 		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
 		const is = [display && `${text.fields.display} ${display}`,
 			mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
-		return html`<details class="more"><summary>${[text.more, is.filter(Boolean).join(", ")]
+		return html`<details class="more" @toggle=${(/** @type {Event} */ { target }) =>
+			/** @type {HTMLElement} */ (target).scrollIntoView(false)}><summary>${[text.more, is.filter(Boolean).join(", ")]
 				.filter(Boolean).join(": ")}</summary><div class="fields">
 			${this.#mayHide() ? this.#input("display") : nothing}
 			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
