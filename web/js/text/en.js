@@ -71,9 +71,9 @@ export const text = {
 	/** @param {string} zone */
 	zone: (zone) => `Times in ${zone}`,
 	chartsBy: "Charts by TradingView",
-	chartFailed: "No candles could be read.",
+	chartFailed: "No candles were read.",
 	/** @param {string} pair */
-	chartOf: (pair) => `Price chart of ${pair}, also as a table.`,
+	chartOf: (pair) => `Chart of ${pair}, also as a table.`,
 	depth: "Depth",
 	/** @param {string} bids @param {string} asks @param {string} currency */
 	depthOf: (bids, asks, currency) => `Within 1%: bids ${bids} ${currency}, asks ${asks} ${currency}`,
