@@ -21,10 +21,15 @@ var (
 
 // known returns an account that is not closed.
 func (g *registry) known(name string) (*state.Account, error) {
+	a, err := g.openOrClosed(name)
+	if err == nil && a.ClosedUs() != 0 {
+		return nil, refusef("account %s is closed", name)
+	}
+	return a, err
+}
+
+func (g *registry) openOrClosed(name string) (*state.Account, error) {
 	if a := g.committed.State().AccountByName(name); a != nil {
-		if a.ClosedUs() != 0 {
-			return nil, refusef("account %s is closed", name)
-		}
 		return a, nil
 	}
 	return nil, refusef("there is no account %.80q", name)
@@ -130,11 +135,9 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// depositable checks a deposit, but for its reference, and for the end of its account.
+// depositable checks a deposit, but for its reference and its account.
 func (g *registry) depositable(a *Admin) error {
 	switch {
-	case g.committed.State().AccountByName(a.Account) == nil:
-		return refusef("there is no account %.80q", a.Account)
 	case g.CurrencyNumber(a.Currency) == 0:
 		return refusef("%s", g.NoCurrency(a.Currency))
 	case a.amount <= 0:
@@ -151,7 +154,11 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	if a.known.Err != nil {
 		return false, a.known.Err
 	}
-	account, currency := s.AccountByName(a.Account), g.CurrencyNumber(a.Currency)
+	account, err := g.openOrClosed(a.Account)
+	if err != nil {
+		return false, err
+	}
+	currency := g.CurrencyNumber(a.Currency)
 	a.AccountID = account.ID
 	if d := &a.known.Deposit; d.ID != 0 {
 		if d.Account != account.ID || d.Currency != currency || d.Amount != a.amount {
@@ -203,9 +210,9 @@ func (g *registry) email(c *Command) (submit bool, err error) {
 // closeAccount decides on the end of an account, but for what its wallet has: that has the last
 // word, because it knows the account's money and orders.
 func (g *registry) closeAccount(c *Command) (submit bool, err error) {
-	account := g.committed.State().AccountByName(c.admin.Account)
-	if account == nil {
-		return false, refusef("there is no account %.80q", c.admin.Account)
+	account, err := g.openOrClosed(c.admin.Account)
+	if err != nil {
+		return false, err
 	}
 	c.admin.AccountID = account.ID
 	switch {

@@ -47,9 +47,9 @@ terminal("a key logs in, and nothing has the text of its secret", { allowed: ref
 	} }, async (page) => {
 	const { key, secret } = await newKey("--permissions", "read,trade");
 	await enter(page, key, "not-the-secret");
-	await says(page, ".login .wrong", "not the secret");
+	await says(page, ".login .wrong", "another secret");
 	await enter(page, "no-such-key", secret);
-	await says(page, ".login .wrong", "does not know");
+	await says(page, ".login .wrong", "is unknown, or was revoked");
 	await accessible(page, "the log-in");
 	await page.check("[name=keep]");
 	await enter(page, key, secret);
@@ -189,7 +189,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 		/\|BTC\/USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Amend\s+Cancel$/);
 	await page.waitForSelector("#panel-book .sell .mark:not([hidden])");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.12345678", "64000.5");
-	await says(page, "#panel-own .orders", "0\\.30000000\\s+0\\.12345678\\s+Open");
+	await says(page, "#panel-own .orders", "0\\.30000000\\s+0\\.12345678\\s+at [\\d,]+\\.\\d+ on average\\s+Open");
 	await page.click('button:has-text("My trades")');
 	await says(page, "#panel-own .trades",
 		"Sell\\s+64,000\\.50\\s+0\\.12345678\\s+0 USDT\\s+Maker");
@@ -554,7 +554,7 @@ terminal("an exchange that is killed takes no open order with it", { allowed: un
 	await shows(page, "live");
 	await page.waitForFunction(() => !document.querySelector("#panel-form .main").disabled);
 	await exchange.order("bob", "BTC_USDT", "sell", "0.04", "40000");
-	await says(page, "#panel-own .orders", "0\\.10\\s+0\\.04\\s+Open");
+	await says(page, "#panel-own .orders", "0\\.10\\s+0\\.04\\s+at [\\d,.]+ on average\\s+Open");
 	await page.click("#panel-own tbody .cancel");
 	await open(page, 0);
 });

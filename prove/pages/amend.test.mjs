@@ -71,7 +71,15 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.keyboard.type("63000");
 	await page.keyboard.press("Enter");
 	await says(page, told, "Queue position lost\\. 0\\.10 filled at 63,000\\.00 on average");
-	await says(page, "#panel-own .orders", "63,000\\.00\\s+0\\.40\\s+0\\.10\\s+Open");
+	await says(page, "#panel-own .orders",
+		"63,000\\.00\\s+0\\.40\\s+0\\.10\\s+at 63,000\\.00 on average\\s+Open");
+	await exchange.operator("pair", "halt", "BTC_USDT");
+	await page.click("#panel-own .amend"); // the price is not asked for that would be refused
+	await page.waitForSelector(`${form}:not(:has([name=price])) [name=amount]`);
+	await says(page, "#notice", "You can cancel or reduce yours");
+	await exchange.operator("pair", "resume", "BTC_USDT");
+	await page.waitForSelector(`${form} [name=price]`);
+	await page.keyboard.press("Escape");
 	await change(page, { amount: "0.1" });
 	await says(page, told, `Order ${id} amended.*the rest is cancelled: amended to what was`);
 	await open(page, 0);
@@ -208,7 +216,7 @@ terminal("each answer to a change is told", { init: between(mocked) }, async (pa
 	await row(page, "unseen");
 	mocked.answer = { status: 429, body: {}, retry_after: 1 }; // does not tell of the first
 	await page.click("#panel-own .again");
-	await says(page, told, "Whether an earlier one came through is not known");
+	await says(page, told, "Whether an earlier one was placed is unknown");
 	await row(page, "unseen");
 	await page.click("#panel-own .drop");
 	assert.equal((await order(id)).amount_original, 0.8);

@@ -161,7 +161,7 @@ terminal("a market order shows what it would do, and asks when it goes far", { a
 		await says(page, ".sums", "amount\\s+0\\.4");
 		await page.fill("#form-total", "40000");
 		await send(page);
-		await says(page, question, "whole side of the book: 0\\.5");
+		await says(page, question, "whole side: 0\\.5");
 		await no(page);
 		await page.fill("#form-amount", "0.1");
 		await send(page);
@@ -290,7 +290,7 @@ terminal("all orders are cancelled only after a question", {}, async (page) => {
 		price: "50000", trigger_price: "51000" });
 	await says(page, "#panel-own .orders", "Waiting");
 	await page.click("#panel-own .all");
-	await says(page, question, "Cancels 3 open orders of BTC/USDT, 1 untriggered stop among them\\.");
+	await says(page, question, "Cancels 3 open orders of BTC/USDT, 1 of them with an untriggered stop\\.");
 	await page.click(`${question} .yes`);
 	await says(page, "#panel-own .told", "3 orders of BTC/USDT cancelled");
 	await open(page, 0);
@@ -357,7 +357,7 @@ terminal("words are a trader's, pairs are BTC/USDT, and what does nothing is not
 		}
 		await page.selectOption("[name=force]", "slide");
 		await page.click(".amend");
-		await says(page, "dialog", "BTC/USDT, .*Limit, iceberg: visible 0\\.1.*queue position.*A halted pair");
+		await says(page, "dialog", "BTC/USDT, .*Limit, iceberg: visible 0\\.1.*queue position");
 		await page.click("dialog .done");
 		await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
 		await page.waitForSelector("#panel-own .all", { state: "detached" });

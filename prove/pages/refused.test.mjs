@@ -172,7 +172,7 @@ test("a file that has no key is refused in words, wherever it is dropped", () =>
 				await page.press("[name=key]", "Enter"); // other words than those of before
 				await says(page, ".login .wrong", "Type both");
 				await drop(page, place, file);
-				await says(page, ".login .wrong", "No key and secret were found");
+				await says(page, ".login .wrong", "It has no key and secret");
 			}
 		}
 		assert.equal(await page.getAttribute("[name=secret]", "placeholder"), "");
@@ -190,7 +190,7 @@ test("a page that comes from another machine without TLS takes no key, and shows
 					await shows(page, "live");
 					assert.equal(await page.evaluate(() => isSecureContext), false);
 					await page.click(place);
-					await says(page, "dialog.login", "secure connection.*https.*localhost");
+					await says(page, "dialog.login", "https.*localhost");
 					assert.equal(await page.$("dialog input"), null);
 					await accessible(page, "without TLS");
 					await page.keyboard.press("Escape");

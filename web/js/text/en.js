@@ -25,10 +25,10 @@ export const text = {
 	},
 	notLive: "Not live",
 	reconnecting: "The connection is lost. What is shown is not live; the page reconnects.",
-	tooSlow: "Too slow: the page did not keep up and was disconnected. It asks for the best 20 prices now.",
+	tooSlow: "Too slow: the page did not keep up. It asks for the best 20 prices now.",
 	starting: "The exchange is starting. The page resumes by itself.",
 	/** @param {string} pair */
-	halted: (pair) => `${pair} is halted: it takes no orders now. You can cancel yours.`,
+	halted: (pair) => `${pair} is halted: it takes no orders now. You can cancel or reduce yours.`,
 	/** @param {{message: string, cancels?: boolean}} is */
 	maintenance: ({ message, cancels }) =>
 		`Maintenance: ${cancels ? "only cancels are" : "nothing is"} taken now. ${message}`,
@@ -71,9 +71,9 @@ export const text = {
 	/** @param {string} zone */
 	zone: (zone) => `Times in ${zone}`,
 	chartsBy: "Charts by TradingView",
-	chartFailed: "The candles could not be read.",
+	chartFailed: "No candles were read.",
 	/** @param {string} pair */
-	chartOf: (pair) => `Price chart of ${pair}. Its candles are also shown as a table.`,
+	chartOf: (pair) => `Chart of ${pair}, also as a table.`,
 	depth: "Depth",
 	/** @param {string} bids @param {string} asks @param {string} currency */
 	depthOf: (bids, asks, currency) => `Within 1%: bids ${bids} ${currency}, asks ${asks} ${currency}`,
@@ -87,26 +87,26 @@ export const text = {
 	key: "API key",
 	secret: "Secret",
 	secretTaken: "Taken; type to replace it",
-	dropKey: "You can also paste or drop a text or file with both.",
-	noKeyInFile: "No key and secret were found in it.",
-	keyAndSecret: "Type both the key and its secret.",
+	dropKey: "Or paste or drop a text or file with both.",
+	noKeyInFile: "It has no key and secret.",
+	keyAndSecret: "Type both key and secret.",
 	remember: "Remember on this device",
 	aboutKeys: "The secret stays in this browser, where no script can read it. You stay logged in until you log out or close the last tab of the exchange. If this key is not made for parallel use, use it here alone.",
-	notSecure: "A log-in needs a secure connection: open this page by https, or on the exchange's own machine by localhost.",
+	notSecure: "A log-in needs https, or localhost on the exchange's own machine.",
 	demo: "This is a demo. Its accounts are for everybody:",
 	/** @param {string} account */
 	tradeAs: (account) => `Trade as ${account}`,
-	wrongSecret: "This is not the secret of that key.",
-	unknownKey: "The exchange does not know this key, or the key was revoked.",
+	wrongSecret: "That key has another secret.",
+	unknownKey: "This key is unknown, or was revoked.",
 	noAnswer: "The exchange does not answer. Try again.",
 	/** @param {string} seconds */
 	tooOften: (seconds) => `Too many requests. Try again ${seconds ? `in ${seconds} s` : "later"}.`,
 	permissions: "Permissions",
-	alone: "If this key is not made for parallel use, use it here alone: in one browser, and by no other program.",
-	shared: "The exchange has refused a nonce of this key, because another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
+	alone: "If this key is not made for parallel use, use it here alone.",
+	shared: "The exchange has refused a nonce of this key: another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
-	aboutForget: "“Log out” does so in all tabs. “Forget” also removes the key from this device. The key stays valid.",
-	notLoaded: "A part of this page did not load. Try again, or reload.",
+	aboutForget: "“Log out” is for all tabs. “Forget” also removes the key from this device; it stays valid.",
+	notLoaded: "A part of this page did not load. Reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
 	onePair: "This pair only",
@@ -132,14 +132,14 @@ export const text = {
 	cancelled: (id) => `Order ${id} cancelled.`,
 	/** @param {number} n @param {string} pair */
 	cancelledAll: (n, pair) => `${n} ${n === 1 ? "order" : "orders"} of ${pair} cancelled.`,
-	cancelUnknown: "No answer to the cancel. The list shows what is open.",
+	cancelUnknown: "No answer to the cancel.",
 
 	amend: "Amend",
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
 	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger price",
 		display_amount: "Iceberg: visible amount", expire_time: "Good till" },
-	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price stays and the amount does not grow. A halted pair takes only such amends, and those of waiting stops.",
+	aboutAmend: "The amount includes what is filled. It keeps its queue position if the price stays and the amount does not grow.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -161,7 +161,7 @@ export const text = {
 	/** @param {string} id @param {string} why */
 	notAmended: (id, why) => `Order ${id} was not amended, because it is not open: ${why}.`,
 	/** @param {string} id */
-	amendUnknown: (id) => `There is no answer, so whether order ${id} was amended is unknown. The page is finding out.`,
+	amendUnknown: (id) => `No answer: whether order ${id} was amended is unknown.`,
 	amendStates: {
 		sending: "Amending",
 		refused: "Not amended",
@@ -249,14 +249,14 @@ export const text = {
 		/** @param {string} share @param {string} price */
 		fromTrigger: (share, price) => `The price is ${share} worse than the trigger, ${price}.`,
 		/** @param {string} share */
-		far: (share) => `The order takes prices up to ${share} worse than the best one.`,
+		far: (share) => `The order takes prices up to ${share} worse than the best.`,
 		/** @param {string} name @param {string} price @param {string} amount */
 		cut: (name, price, amount) => `${name} ${price}: about ${amount} is filled, and the rest is cancelled.`,
 		/** @param {string} price */
 		ocoAtOnce: (price) => `The price is not above the market's, ${price}: the order fills at once.`,
 		/** @param {string} amount */
-		whole: (amount) => `The order takes the whole side of the book: ${amount}.`,
-		noBook: "The order book is not here yet, so what the order would take is unknown.",
+		whole: (amount) => `The order takes the whole side: ${amount}.`,
+		noBook: "The order book is not here yet: what the order would take is unknown.",
 	},
 	/** @param {string[]} orders @param {string} outcome */
 	meets: (orders, outcome) => `Meets your own ${orders.length === 1 ? "order" : "orders"} ${orders.join(", ")}: ${outcome}.`,
@@ -268,7 +268,7 @@ export const text = {
 	},
 	meetsUnknown: "the account's own setting decides",
 	/** @param {string} pair @param {number} n @param {number} stops @param {boolean} isAll */
-	askCancelAll: (pair, n, stops, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}${isAll && stops ? `, ${stops} untriggered ${stops === 1 ? "stop" : "stops"} among them` : ""}.`,
+	askCancelAll: (pair, n, stops, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}${isAll && stops ? `, ${stops} of them with an untriggered stop` : ""}.`,
 	/** @param {string} pair */
 	noneToCancel: (pair) => `There are no open orders of ${pair}.`,
 	keep: "Keep them",
@@ -282,7 +282,7 @@ export const text = {
 	empty: "Type a number; this field is empty.",
 	isZero: "Type a number above 0.",
 	/** @param {string} one @param {string} other */
-	twoNumbers: (one, other) => `This could be ${one} or ${other}: type the one that you mean.`,
+	twoNumbers: (one, other) => `This could be ${one} or ${other}: type the one you mean.`,
 	/** @param {string} example */
 	notANumber: (example) => `Type a number such as ${example}, with at most 8 decimals.`,
 	notATime: "Choose date and time.",
@@ -314,13 +314,13 @@ export const text = {
 	/** @param {string} id @param {string} done */
 	placed: (id, done) => `Order placed: ${id}${done && `; ${done}`}.`,
 	neverIn: "The exchange does not have that order.",
-	stillUnknown: "This try was refused. Whether an earlier one came through is not known yet.",
+	stillUnknown: "This try was refused. Whether an earlier one was placed is unknown.",
 	/** @param {string} currency @param {string} free @param {string} needed */
 	notEnough: (currency, free, needed) => `Not enough ${currency}: available ${free}, needed ${needed}.`,
 	keyEnded: "Key revoked. Log in again.",
 	/** @param {string} why */
 	nothingDone: (why) => `${why} Nothing was done: try again.`,
-	unknown: "There is no answer, so whether the order was placed is unknown. The page is finding out.",
+	unknown: "No answer: whether the order was placed is unknown; the page asks.",
 
 	settings: "Settings",
 	theme: "Theme",

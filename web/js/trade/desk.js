@@ -452,7 +452,10 @@ export class Own {
 	#order(o, isTrader, digits) {
 		const pair = this.pairs.get(o.pair);
 		const isLeaving = this.#cancelling.has(o.id);
-		const { amend } = this.desk, change = amend.of(o.id);
+		const { amend, account } = this.desk, change = amend.of(o.id);
+		const filled = parse(o.amount_filled);
+		const fill = pair && fillOf([...account.trades.get(o.pair)?.values() ?? []]
+			.filter((t) => t.order === o.id), pair);
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
@@ -462,7 +465,8 @@ export class Own {
 			${cell(text.price, o.order_type === "market" ? priceOf(o)
 				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
 			${cell(text.amount, decimal(parse(o.amount_original), digits))}
-			${cell(text.filled, decimal(parse(o.amount_filled), digits))}
+			${cell(text.filled, html`${decimal(filled, digits)} <small>${
+				filled && fill?.filled === filled ? text.averageAt(fill.average) : ""}</small>`)}
 			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
 				: text.orderStates[state])}
 			${isTrader ? cell("", html`${change ? this.#again(amend.sender, change)

@@ -8,7 +8,7 @@ import { backCloses, inFrame } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
+import { doneOf, isWaiting, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
@@ -618,8 +618,7 @@ export class Form {
 				(/** @type {any} */ force) => this.#choose({ force }))}
 			${this.#force === "gtd" ? this.#input("until") : nothing}
 			${this.#more()}
-			${this.#sums(pair)}
-			<div class="foot-of-form"><button class="main ${this.#side}"
+			<div class="foot-of-form">${this.#sums(pair)}<button class="main ${this.#side}"
 				?disabled=${this.#isSending || whyNot !== ""}>${whyNot || words}</button>
 			<p role="status" class=${this.#isGood ? "outcome" : "outcome wrong"}>${this.#words}</p></div>
 		</form>`, this.place);
@@ -643,7 +642,8 @@ export class Form {
 		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
 		const is = [display && `${text.fields.display} ${display}`,
 			mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
-		return html`<details class="more"><summary>${[text.more, is.filter(Boolean).join(", ")]
+		return html`<details class="more" @toggle=${(/** @type {Event} */ { target }) =>
+			/** @type {HTMLElement} */ (target).scrollIntoView(false)}><summary>${[text.more, is.filter(Boolean).join(", ")]
 				.filter(Boolean).join(": ")}</summary><div class="fields">
 			${this.#mayHide() ? this.#input("display") : nothing}
 			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
@@ -881,7 +881,8 @@ class Change {
 		const fields = { order: id, pair };
 		this.#wrong = {};
 		this.#words = "";
-		for (const [name, value] of /** @type {[Name, string][]} */ (Object.entries(is))) {
+		for (const name of this.#names()) {
+			const value = is[name] ?? "";
 			if (value.trim() === was[name]) continue;
 			const n = typed(value), at = secondsOf(value);
 			if (name === "expire_time") {
@@ -926,6 +927,13 @@ class Change {
 		this.#blame();
 	}
 
+	/** names returns what may be changed now: a halted pair leaves the price of what rests. */
+	#names() {
+		const { order: o, amend: { desk } } = this;
+		return /** @type {Name[]} */ (Object.keys(this.is)).filter((name) => name !== "price"
+			|| isWaiting(o) || !desk.terminal.status.halted.has(o.pair));
+	}
+
 	#blame() {
 		this.paint();
 		focusWrong(this.content);
@@ -936,12 +944,11 @@ class Change {
 		const now = desk.account.orders.get(o.id);
 		const isSending = this.amend.of(o.id)?.state === "sending";
 		const whyNot = isSending ? text.amendStates.sending : desk.whyNot();
-		const names = /** @type {Name[]} */ (Object.keys(this.is));
 		render(html`<form class="fields amend" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>
 			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o)}. ${now
 				? text.filledOf(exactly(now.amount_filled), exactly(now.amount_original)) : text.isOver(o.id)}</p>
-			${names.map((name) => input({ id: `amend-${name}`, name, label: text.changes[name],
+			${this.#names().map((name) => input({ id: `amend-${name}`, name, label: text.changes[name],
 				value: this.is[name], wrong: this.#wrong[name], isFree: name === "display_amount",
 				unit: name.endsWith("amount") ? pair?.base : name.endsWith("price") ? pair?.quote : "",
 				type: name === "expire_time" ? "datetime-local" : "text", onInput: (value) => {

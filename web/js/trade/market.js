@@ -417,7 +417,7 @@ export class Trades {
 		render(this.#trades.length === 0 ? html`<p class="muted">${this.#isLoaded ? text.noTrades : ""}</p>` : html`
 			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th><th>${text.time}</th></tr></thead><tbody>
 			${this.#trades.map((t) => html`<tr class=${t.buys ? "buy" : "sell"}>
-				<td><span aria-hidden="true">${t.buys ? "▲" : "▼"}</span><span class="unseen">${t.buys ? text.buy : text.sell}</span> ${decimal(t.price, pair.priceDigits)}</td>
+				<td><small>${t.buys ? text.buy : text.sell}</small> ${decimal(t.price, pair.priceDigits)}</td>
 				<td>${size(t.amount, pair)}</td><td>${time(t.at)}</td></tr>`)}
 			</tbody></table>`, this.table);
 	}
