@@ -49,7 +49,7 @@ type blow struct {
 	full int // rounds of the whole campaign
 	hit  func(g *siege)
 
-	sampled  bool // in every test run
+	sampled bool // in every test run
 }
 
 var blows = []blow{
