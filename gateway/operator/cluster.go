@@ -15,6 +15,25 @@ import (
 	"exchange/actors/metrics"
 )
 
+var clusterRoutes = []route{
+	{"GET cluster", do(showCluster), asked, "The nodes of the cluster",
+		"As the node that is asked knows them: each node answers itself."},
+	{"GET cluster/hash", do(showHash), asked, "A digest of a node's state",
+		"Each node answers itself."},
+	{"POST cluster/transfer", do(transfer), leads, "Hand the lead over",
+		"To a node, or to any."},
+	{"POST cluster/apply", do(applyMarket), leads, "Agree on another market part",
+		"The nodes use it from the next reign on. The body may be larger than " +
+			"others: 6 MiB."},
+	{"POST cluster/add", do(wished(add)), leads, "Add a node",
+		"Takes the next step that is possible: repeat it until `done`."},
+	{"POST cluster/replace", do(wished(replace)), leads, "Replace a node",
+		"Takes the next step that is possible: repeat it until `done`. `node` " +
+			"takes the place of `old`."},
+	{"POST cluster/remove", do(wished(remove)), leads, "Remove a node",
+		"Repeat it until `done`."},
+}
+
 // A Cluster is this process as one of several nodes that share a journal.
 type Cluster interface {
 	// Standing is what this node knows of itself and of the others. It does not wait.

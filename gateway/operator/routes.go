@@ -83,134 +83,17 @@ func lines[L, End, Q any](h func(*call, *Q) (any, error)) action {
 // nothing is the query of routes that take none.
 type nothing struct{}
 
-// groups are all routes, in the order of the document.
+// groups are all routes, in the order of the document. Those of a group are beside its handlers.
 var groups = []struct {
 	openapi.Tag
 	routes []route
 }{
-	{openapi.Tag{Name: "State", Text: "The exchange as a whole."}, []route{
-		{"GET openapi.json", do(showDocument), asked, "This document", "Each node answers itself."},
-		{"GET status", do(showStatus), reigns, "The exchange on one page",
-			"The parts of the page are each of their own moment."},
-		{"GET totals", do(showTotals), reigns, "Sums over all accounts",
-			"What all accounts have, by currency, at one sequence."},
-		{"GET actions", do(listActions), reigns, "What operators did",
-			"The log of operators' actions, newest first."},
-		{"POST config/reload", do(reload), asked, "Take up the configuration",
-			"The process that is asked takes up its own configuration, with its " +
-				"certificates and tokens. A configuration that is refused changes " +
-				"nothing."},
-	}},
-	{openapi.Tag{Name: "Accounts", Text: "Accounts and their API keys."}, []route{
-		{"GET accounts", do(listAccounts), reigns, "Accounts",
-			"A page of the accounts, in order of their ids. `next` is there if more " +
-				"may follow: send it as `after`."},
-		{"POST accounts", do(createAccount), reigns, "Open an account",
-			"The name is new. The e-mail address gets the codes of withdraws, and an " +
-				"account without one cannot withdraw."},
-		{"GET account", do(showAccount), reigns, "An account at one moment",
-			"Its holdings, its newest open orders, and its pending withdraws."},
-		{"POST accounts/email", do(setEmail), reigns, "Change an account's e-mail address",
-			"Both addresses are told, and the account's withdraws are held for 48 " +
-				"hours. With the address that it has, nothing changes."},
-		{"POST accounts/close", do(closeAccount), reigns, "Close an account",
-			"An account without money, open orders and pending withdraws ends for " +
-				"good, and its keys with it."},
-		{"POST accounts/freeze", do(freeze), reigns, "Freeze an account, or end that",
-			"The keys of a frozen account do nothing, and its withdraws are not " +
-				"approved. Open orders stay."},
-		{"GET keys", do(listKeys), reigns, "API keys of an account",
-			"With those that are revoked, and without secrets."},
-		{"POST keys", do(createKey), reigns, "Make an API key",
-			"The answer alone has the secret: it is not told again."},
-		{"POST keys/revoke", do(revokeKey), reigns, "Revoke an API key", "The key ends for good."},
-	}},
-	{openapi.Tag{Name: "Money", Text: "Deposits, corrections and withdraws."}, []route{
-		{"POST deposits", do(deposit), reigns, "Credit an account",
-			"A deposit with the same reference and content is made once. Without a " +
-				"reference the exchange makes one."},
-		{"POST adjustments", do(adjust), reigns, "Take money back",
-			"A correction takes available money out of an account. One with the same " +
-				"reference and content is made once."},
-		{"GET withdraws", do(listWithdrawals), reigns, "Withdraws",
-			"Newest first: the pending ones of all accounts, or all of one account."},
-		{"POST withdraws/approve", do(approveWithdrawal), reigns, "Approve a withdraw",
-			"The amount leaves the balance."},
-		{"POST withdraws/refuse", do(refuseWithdrawal), reigns, "Refuse a withdraw",
-			"The amount is available again. `details` is required, and the owner is " +
-				"told."},
-	}},
-	{openapi.Tag{Name: "Trading", Text: "Orders, pairs, fees and maintenance."}, []route{
-		{"GET orders", do(listOrders), reigns, "Open orders",
-			"Of one account, newest first, or of all accounts, account by account. " +
-				"For the next page send `next` as `before`, and `after` as `after`, " +
-				"whichever of them are there."},
-		{"POST orders/cancel", do(cancelOrder), reigns, "Cancel an order", "Of any account."},
-		{"POST orders/cancel-all", do(cancelAllOrders), reigns, "Cancel an account's orders",
-			"If only some are known to be cancelled, the answer is 503 and has these " +
-				"as `orders`."},
-		{"GET switches", do(listSwitches), reigns, "Dead man's switches", "All that are armed."},
-		{"GET pairs", do(listPairs), reigns, "Pairs",
-			"All configured pairs with their rules, in the order of the " +
-				"configuration."},
-		{"POST pairs/halt", do(halt).answers(HaltAnswer{}, AllAnswer{}), reigns,
-			"Halt a pair, or resume it",
-			"A halted pair takes cancels and no orders. With `all` the pairs are " +
-				"halted one after the other, and the answer has a list."},
-		{"GET fees", do(listFees), reigns, "Fees",
-			"The usual rates, on the first page, and a page of the accounts with " +
-				"rates of their own. `next` is there if more may follow: send it as " +
-				"`after`."},
-		{"POST fees", do(setFees), reigns, "Set an account's fees in a pair",
-			"Either `maker` and `taker`, or `usual`."},
-		{"GET maintenance", do(showMaintenance), reigns, "Is there maintenance?",
-			"And since when."},
-		{"POST maintenance", do(maintenance), reigns, "Begin or end maintenance",
-			"In maintenance clients' commands are refused. It lasts until it is " +
-				"ended, also over restarts."},
-	}},
-	{openapi.Tag{Name: "Reports", Text: "Long answers: each is a stream."}, []route{
-		{"POST audit", lines[ProgressLine, AuditAnswer](auditBooks), reigns, "Audit the books",
-			"Replays the journal and compares. Lines of progress come before the " +
-				"findings. With `archive` it starts at the archive's beginning."},
-		{"GET statement", lines[StatementLine, int](statement), reigns, "An account's statement",
-			"Every change of the account's balances, newest first, as far as the " +
-				"history reaches."},
-		{"GET trades", lines[tradeLine, int](exportTrades), reigns, "All trades",
-			"Pair by pair, oldest first. `end` is the number of rows, as in the other " +
-				"exports."},
-		{"GET export/orders", lines[orderLine, int](exportOrders), reigns, "All orders",
-			"Those that were accepted in a period, account by account, newest first."},
-		{"GET export/deposits", lines[depositLine, int](exportDeposits), reigns, "All deposits",
-			"Account by account, newest first."},
-		{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), reigns,
-			"All withdraws", "Those that were asked for in a period, newest first."},
-		{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), reigns,
-			"All balances",
-			"At one sequence, in order of the accounts' ids, without balances of 0."},
-		{"GET backup", do(writeBackup).bytes(), reigns, "A backup",
-			"The state at one sequence, and the history up to it, as one file. A " +
-				"backup that breaks off lacks its proof, which `exchange restore` " +
-				"notices."},
-	}},
-	{openapi.Tag{Name: "Cluster", Text: "The nodes that share a journal."}, []route{
-		{"GET cluster", do(showCluster), asked, "The nodes of the cluster",
-			"As the node that is asked knows them: each node answers itself."},
-		{"GET cluster/hash", do(showHash), asked, "A digest of a node's state",
-			"Each node answers itself."},
-		{"POST cluster/transfer", do(transfer), leads, "Hand the lead over",
-			"To a node, or to any."},
-		{"POST cluster/apply", do(applyMarket), leads, "Agree on another market part",
-			"The nodes use it from the next reign on. The body may be larger than " +
-				"others: 6 MiB."},
-		{"POST cluster/add", do(wished(add)), leads, "Add a node",
-			"Takes the next step that is possible: repeat it until `done`."},
-		{"POST cluster/replace", do(wished(replace)), leads, "Replace a node",
-			"Takes the next step that is possible: repeat it until `done`. `node` " +
-				"takes the place of `old`."},
-		{"POST cluster/remove", do(wished(remove)), leads, "Remove a node",
-			"Repeat it until `done`."},
-	}},
+	{openapi.Tag{Name: "State", Text: "The exchange as a whole."}, stateRoutes},
+	{openapi.Tag{Name: "Accounts", Text: "Accounts and their API keys."}, accountRoutes},
+	{openapi.Tag{Name: "Money", Text: "Deposits, corrections and withdraws."}, moneyRoutes},
+	{openapi.Tag{Name: "Trading", Text: "Orders, pairs, fees and maintenance."}, tradingRoutes},
+	{openapi.Tag{Name: "Reports", Text: "Long answers: each is a stream."}, reportRoutes},
+	{openapi.Tag{Name: "Cluster", Text: "The nodes that share a journal."}, clusterRoutes},
 }
 
 // routes are all of them by method and path. A handler may name the table that it is in.

@@ -11,6 +11,22 @@ import (
 	"exchange/core/money"
 )
 
+var moneyRoutes = []route{
+	{"POST deposits", do(deposit), reigns, "Credit an account",
+		"A deposit with the same reference and content is made once. Without a " +
+			"reference the exchange makes one."},
+	{"POST adjustments", do(adjust), reigns, "Take money back",
+		"A correction takes available money out of an account. One with the same " +
+			"reference and content is made once."},
+	{"GET withdraws", do(listWithdrawals), reigns, "Withdraws",
+		"Newest first: the pending ones of all accounts, or all of one account."},
+	{"POST withdraws/approve", do(approveWithdrawal), reigns, "Approve a withdraw",
+		"The amount leaves the balance."},
+	{"POST withdraws/refuse", do(refuseWithdrawal), reigns, "Refuse a withdraw",
+		"The amount is available again. `details` is required, and the owner is " +
+			"told."},
+}
+
 type withdrawalAnswer struct {
 	Withdrawal uint64       `json:"withdraw" doc:"Id of the withdraw"`
 	Account    string       `json:"account"`
