@@ -78,6 +78,7 @@ type request struct {
 	order      orderRequest
 	withdrawal withdrawalRequest
 	admin      Admin      // of an operator; the registry fills in what came of it
+	decide     decider    // of an operator's command that the registry decides
 	partOf     *cancelAll // KindCancel: the cancel-all that it is part of
 
 	special   *SpecialRequest   // KindOrder: its instructions; nil: it is plain

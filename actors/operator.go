@@ -19,14 +19,16 @@ import (
 // admission, or ErrTimeout.
 
 // askRegistry sends an operator's command through the registry.
-func (e *Engine) askRegistry(kind event.Kind, operator string, a Admin) (Admin, error) {
-	return e.toRegistry(kind, operator, a)()
+func (e *Engine) askRegistry(kind event.Kind, operator string, decide decider,
+	a Admin) (Admin, error) {
+	return e.toRegistry(kind, operator, decide, a)()
 }
 
 // toRegistry is askRegistry that leaves it to the caller when to wait for the answer.
-func (e *Engine) toRegistry(kind event.Kind, operator string, a Admin) func() (Admin, error) {
+func (e *Engine) toRegistry(kind event.Kind, operator string, decide decider,
+	a Admin) func() (Admin, error) {
 	c := newCommand(kind)
-	c.admin, c.operator = a, operator
+	c.admin, c.operator, c.decide = a, operator, decide
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
 		err = e.turnAway(err)
@@ -40,166 +42,6 @@ func (e *Engine) toRegistry(kind event.Kind, operator string, a Admin) func() (A
 		defer c.Free()
 		return c.admin, c.adminErr
 	}
-}
-
-// CreateAccount opens an account.
-func (e *Engine) CreateAccount(operator, name, email string) (Admin, error) {
-	return e.askRegistry(event.KindAccount, operator, Admin{Account: name, Email: email})
-}
-
-// CreateKey makes an API key for an account, with the public part and the secret given.
-func (e *Engine) CreateKey(operator, account, public, secret string, permissions uint8,
-	allow []string) (Admin, error) {
-	return e.askRegistry(event.KindKey, operator,
-		Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
-			Allow: allow})
-}
-
-// CreateParallelKey makes an API key whose requests may overtake each other: it keeps the greatest
-// nonces that it has used, 1 to event.MaxParallel of them.
-func (e *Engine) CreateParallelKey(operator, account, public, secret string, permissions uint8,
-	allow []string, nonces int) (Admin, error) {
-	a := Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
-		Allow: allow, Parallel: nonces}
-	if nonces < 1 || nonces > event.MaxParallel {
-		return a, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
-	}
-	return e.askRegistry(event.KindKey, operator, a)
-}
-
-// RevokeKey ends an API key.
-func (e *Engine) RevokeKey(operator, public string) (Admin, error) {
-	return e.askRegistry(event.KindKeyRevoked, operator, Admin{Key: public})
-}
-
-// Deposit credits an account. The same reference again, with the same content, changes nothing and
-// returns the deposit as Repeated.
-func (e *Engine) Deposit(operator, account, currency string, amount money.Amount,
-	reference string) (Admin, error) {
-	return e.askRegistry(event.KindDeposit, operator,
-		Admin{Account: account, Currency: currency, amount: amount, Reference: reference})
-}
-
-// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated
-// means that the pair was so already.
-func (e *Engine) Halt(operator, pair string, on bool) (Admin, error) {
-	return e.askRegistry(event.KindHalt, operator, Admin{Pair: pair, On: on})
-}
-
-// Freeze keeps an account's keys from doing anything and its withdrawals from being approved, or
-// ends that. Open orders stay.
-func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
-	return e.askRegistry(event.KindFreeze, operator, Admin{Account: account, On: on})
-}
-
-// SetFees gives an account its own rates in a pair; nil: the pair's usual rates count again. It
-// opens the account that fees go to, if need be.
-func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (Admin, error) {
-	wish := Admin{Account: account, Pair: pair, fees: own}
-	a, err := e.askRegistry(event.KindFees, operator, wish)
-	if !errors.Is(err, errNoFeeAccount) {
-		return a, err
-	}
-	if err := e.openFeeAccount(operator); err != nil {
-		return a, err
-	}
-	return e.askRegistry(event.KindFees, operator, wish)
-}
-
-// openFeeAccount opens the account that fees go to, unless it is there.
-func (e *Engine) openFeeAccount(operator string) error {
-	if e.dir.FeeAccount() != 0 {
-		return nil
-	}
-	if _, err := e.CreateAccount(operator, directory.FeeAccount,
-		""); err != nil && e.dir.FeeAccount() == 0 {
-		return err
-	}
-	return nil
-}
-
-// SetMaintenance begins maintenance, changes it, or ends it: no client's command is taken from now
-// on, those in flight come to their end, and then it is journaled. A plain maintenance has nothing
-// in flight, so its end waits for nothing. If clients may cancel in it, they can once that is
-// journaled. It outlives restarts. ErrNotQuiet means that they did not end while ctx lasted, and
-// that nothing was done. Changes run one at a time: ending an earlier maintenance cannot admit
-// clients while a new one is starting.
-func (e *Engine) SetMaintenance(ctx context.Context, operator string,
-	m event.Maintenance) (Admin, error) {
-	a := Admin{On: m.On, Message: m.Message, Cancels: m.Cancels}
-	switch {
-	case len(m.Message) > MaxMessage:
-		return a, refusef("a message has at most %d bytes", MaxMessage)
-	case m.Cancels && !m.On:
-		return a, refusef("clients may cancel in a maintenance that is on")
-	}
-	select {
-	case e.maintaining <- struct{}{}:
-		defer func() { <-e.maintaining }()
-	case <-ctx.Done():
-		return a, ErrNotQuiet
-	}
-	if err := e.none(ctx, &e.changing); err != nil {
-		return a, err
-	}
-	before, closed := e.maintenance.Load(), &event.Maintenance{On: true, Message: m.Message}
-	mine := before == nil || before.Cancels
-	if !m.On && (before == nil || !before.Cancels) {
-		return e.askRegistry(event.KindMaintenance, operator, a)
-	}
-	if mine {
-		mine = e.maintenance.CompareAndSwap(before, closed)
-	}
-	e.hold(closed)
-	err := e.none(ctx, &e.inFlight)
-	if err == nil {
-		err = e.none(ctx, &e.busyBooks)
-	}
-	if err == nil {
-		err = e.none(ctx, &e.firing)
-	}
-	if err == nil {
-		a, err = e.askRegistry(event.KindMaintenance, operator, a)
-		// the record may still be made, and then the fold settles it
-		if errors.Is(err, committed.ErrTimeout) {
-			return a, err
-		}
-	}
-	if err != nil && mine {
-		e.hold(before)
-		e.maintenance.CompareAndSwap(closed, before) // nothing was done
-	}
-	return a, err
-}
-
-// Note has the log of actions say what an operator did that is no part of the state, such as a
-// change of the cluster's members. A text that is too long is cut, and what is no printable
-// character of it is '?'. The caller waits for the note, once, and may do something else before:
-// Stop waits for it, too, as for each command in flight.
-func (e *Engine) Note(operator, text string) (wait func() error) {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			return '?'
-		}
-		return r
-	}, text)
-	if len(text) > event.MaxNote {
-		text = strings.ToValidUTF8(text[:event.MaxNote-len("...")], "") + "..."
-	}
-	if text == "" {
-		return func() error { return refusef("a note says something") }
-	}
-	answer := e.toRegistry(event.KindNote, operator, Admin{Message: text})
-	return func() error {
-		_, err := answer()
-		return err
-	}
-}
-
-// mailed takes a mail out of the outbox: it was sent, or given up for a reason.
-func (e *Engine) mailed(id uint64, reason string) error {
-	_, err := e.askRegistry(event.KindMailed, "", Admin{mail: id, Message: reason})
-	return err
 }
 
 // askWallet sends an operator's command through an account's wallet.
@@ -233,20 +75,6 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 	c := newCommand(event.KindCancel)
 	c.order.id = order
 	return e.askWallet(c, operator, q.Account)
-}
-
-// SetEmail gives an account another e-mail address, and holds its withdrawals for a while: HeldUs
-// of the answer says until when. With the address that it has nothing changes: the answer says
-// Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none.
-func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
-	return e.askRegistry(event.KindEmail, operator, Admin{Account: account, Email: email})
-}
-
-// CloseAccount ends an account that has no money, no orders and no pending withdrawals, and all its
-// keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
-// RequestError says what is left in the account.
-func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
-	return e.askRegistry(event.KindAccountClosed, operator, Admin{Account: account})
 }
 
 // Adjust takes available money out of an account, as a correction; its owner is told the reason.

@@ -28,6 +28,10 @@ type registry struct {
 	round
 }
 
+// A decider decides a command on the fold, and fills in its record and what is answered. submit is
+// false if nothing changes. Each is beside the method that operators' commands call.
+type decider func(g *registry, c *Command) (submit bool, err error)
+
 // A round has the commands that were decided together and are not folded yet.
 type round struct {
 	out            int // commands
@@ -134,7 +138,7 @@ func (g *registry) decide(c *Command) bool {
 		g.lastTimeUs = c.timeUs
 	}
 	c.begin(c.kind, 0)
-	submit, err := g.conclude(c)
+	submit, err := c.decide(g, c)
 	var limit *limitError
 	if errors.As(err, &limit) && g.out > 0 {
 		return false // a refusal shows only what is durable
@@ -198,23 +202,4 @@ func (g *registry) namesOf(c *Command) []string {
 		return []string{account, key}
 	}
 	return []string{account}
-}
-
-// conclude decides on the fold, and fills in the record. submit is false if nothing changes.
-func (g *registry) conclude(c *Command) (submit bool, err error) {
-	switch c.kind {
-	case event.KindAccount:
-		return g.account(c)
-	case event.KindKey:
-		return g.key(c)
-	case event.KindKeyRevoked:
-		return g.revoke(c)
-	case event.KindDeposit:
-		return g.deposit(c)
-	case event.KindEmail:
-		return g.email(c)
-	case event.KindAccountClosed:
-		return g.closeAccount(c)
-	}
-	return g.setting(c)
 }

@@ -35,6 +35,11 @@ func (g *registry) openOrClosed(name string) (*state.Account, error) {
 	return nil, refusef("there is no account %.80q", name)
 }
 
+// CreateAccount opens an account.
+func (e *Engine) CreateAccount(operator, name, email string) (Admin, error) {
+	return e.askRegistry(event.KindAccount, operator, (*registry).account, Admin{Account: name, Email: email})
+}
+
 func (g *registry) account(c *Command) (submit bool, err error) {
 	a, s := &c.admin, g.committed.State()
 	n := len(s.Accounts()) + g.accounts
@@ -55,6 +60,26 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	a.AccountID = uint32(n + 1)
 	c.record.Account = event.Account{ID: a.AccountID, Name: a.Account, Email: a.Email}
 	return true, nil
+}
+
+// CreateKey makes an API key for an account, with the public part and the secret given.
+func (e *Engine) CreateKey(operator, account, public, secret string, permissions uint8,
+	allow []string) (Admin, error) {
+	return e.askRegistry(event.KindKey, operator, (*registry).key,
+		Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
+			Allow: allow})
+}
+
+// CreateParallelKey makes an API key whose requests may overtake each other: it keeps the greatest
+// nonces that it has used, 1 to event.MaxParallel of them.
+func (e *Engine) CreateParallelKey(operator, account, public, secret string, permissions uint8,
+	allow []string, nonces int) (Admin, error) {
+	a := Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
+		Allow: allow, Parallel: nonces}
+	if nonces < 1 || nonces > event.MaxParallel {
+		return a, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
+	}
+	return e.askRegistry(event.KindKey, operator, (*registry).key, a)
 }
 
 func (g *registry) key(c *Command) (submit bool, err error) {
@@ -121,6 +146,11 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, err
 }
 
+// RevokeKey ends an API key.
+func (e *Engine) RevokeKey(operator, public string) (Admin, error) {
+	return e.askRegistry(event.KindKeyRevoked, operator, (*registry).revoke, Admin{Key: public})
+}
+
 func (g *registry) revoke(c *Command) (submit bool, err error) {
 	s := g.committed.State()
 	k := s.KeyByName(c.admin.Key)
@@ -133,6 +163,14 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	}
 	c.record.KeyRevoked = event.KeyRevoked{Number: k.Number}
 	return true, nil
+}
+
+// Deposit credits an account. The same reference again, with the same content, changes nothing and
+// returns the deposit as Repeated.
+func (e *Engine) Deposit(operator, account, currency string, amount money.Amount,
+	reference string) (Admin, error) {
+	return e.askRegistry(event.KindDeposit, operator, (*registry).deposit,
+		Admin{Account: account, Currency: currency, amount: amount, Reference: reference})
 }
 
 // depositable checks a deposit, but for its reference and its account.
@@ -188,6 +226,13 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
+// SetEmail gives an account another e-mail address, and holds its withdrawals for a while: HeldUs
+// of the answer says until when. With the address that it has nothing changes: the answer says
+// Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none.
+func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
+	return e.askRegistry(event.KindEmail, operator, (*registry).email, Admin{Account: account, Email: email})
+}
+
 // email decides on another e-mail address of an account, but for what its wallet has.
 func (g *registry) email(c *Command) (submit bool, err error) {
 	a := &c.admin
@@ -205,6 +250,13 @@ func (g *registry) email(c *Command) (submit bool, err error) {
 	}
 	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet ends the hold
 	return true, nil
+}
+
+// CloseAccount ends an account that has no money, no orders and no pending withdrawals, and all its
+// keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
+// RequestError says what is left in the account.
+func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
+	return e.askRegistry(event.KindAccountClosed, operator, (*registry).closeAccount, Admin{Account: account})
 }
 
 // closeAccount decides on the end of an account, but for what its wallet has: that has the last

@@ -1,8 +1,13 @@
 package actors
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/state"
@@ -11,38 +16,10 @@ import (
 // MaxMessage bounds the text for clients during maintenance, in bytes.
 const MaxMessage = 500
 
-// setting decides halts, freezes, fees, maintenance, mails and notes. A setting that is so already
-// changes nothing.
-func (g *registry) setting(c *Command) (submit bool, err error) {
-	a, s := &c.admin, g.committed.State()
-	switch c.kind {
-	case event.KindHalt:
-		return g.halt(c)
-	case event.KindFreeze:
-		account, err := g.known(a.Account)
-		if err != nil {
-			return false, err
-		}
-		a.AccountID, a.Repeated = account.ID, account.Frozen == a.On
-		c.record.Freeze = event.Freeze{Account: account.ID, Frozen: a.On}
-	case event.KindFees:
-		return g.ownFees(c)
-	case event.KindMaintenance:
-		if len(a.Message) > MaxMessage {
-			return false, refusef("a message has at most %d bytes", MaxMessage)
-		}
-		wanted := event.Maintenance{On: a.On, Message: a.Message, Cancels: a.Cancels}
-		if a.Repeated = s.Maintenance() == wanted; a.Repeated {
-			g.settleMaintenance(&wanted)
-		}
-		c.record.Maintenance = wanted
-	case event.KindMailed:
-		a.Repeated = s.Mail(a.mail) == nil // it left the outbox before
-		c.record.Mailed = event.Mailed{ID: a.mail, Error: a.Message}
-	case event.KindNote:
-		c.record.Note = a.Message
-	}
-	return !a.Repeated, nil
+// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated
+// means that the pair was so already.
+func (e *Engine) Halt(operator, pair string, on bool) (Admin, error) {
+	return e.askRegistry(event.KindHalt, operator, (*registry).halt, Admin{Pair: pair, On: on})
 }
 
 func (g *registry) halt(c *Command) (submit bool, err error) {
@@ -54,6 +31,49 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 	c.pair, c.record.Pair = p, p.Number
 	a.Repeated = g.committed.State().Pair(p.Number).Halted == a.On
 	return !a.Repeated, nil
+}
+
+// Freeze keeps an account's keys from doing anything and its withdrawals from being approved, or
+// ends that. Open orders stay.
+func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
+	return e.askRegistry(event.KindFreeze, operator, (*registry).freeze, Admin{Account: account, On: on})
+}
+
+func (g *registry) freeze(c *Command) (submit bool, err error) {
+	a := &c.admin
+	account, err := g.known(a.Account)
+	if err != nil {
+		return false, err
+	}
+	a.AccountID, a.Repeated = account.ID, account.Frozen == a.On
+	c.record.Freeze = event.Freeze{Account: account.ID, Frozen: a.On}
+	return !a.Repeated, nil
+}
+
+// SetFees gives an account its own rates in a pair; nil: the pair's usual rates count again. It
+// opens the account that fees go to, if need be.
+func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (Admin, error) {
+	wish := Admin{Account: account, Pair: pair, fees: own}
+	a, err := e.askRegistry(event.KindFees, operator, (*registry).ownFees, wish)
+	if !errors.Is(err, errNoFeeAccount) {
+		return a, err
+	}
+	if err := e.openFeeAccount(operator); err != nil {
+		return a, err
+	}
+	return e.askRegistry(event.KindFees, operator, (*registry).ownFees, wish)
+}
+
+// openFeeAccount opens the account that fees go to, unless it is there.
+func (e *Engine) openFeeAccount(operator string) error {
+	if e.dir.FeeAccount() != 0 {
+		return nil
+	}
+	if _, err := e.CreateAccount(operator, directory.FeeAccount,
+		""); err != nil && e.dir.FeeAccount() == 0 {
+		return err
+	}
+	return nil
 }
 
 // errNoFeeAccount means that an account is to pay fees, and that there is no account to receive
@@ -82,5 +102,112 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 		return false, errNoFeeAccount
 	}
 	c.pair, c.record.Pair, c.record.Fees = p, p.Number, f
+	return !a.Repeated, nil
+}
+
+// SetMaintenance begins maintenance, changes it, or ends it: no client's command is taken from now
+// on, those in flight come to their end, and then it is journaled. A plain maintenance has nothing
+// in flight, so its end waits for nothing. If clients may cancel in it, they can once that is
+// journaled. It outlives restarts. ErrNotQuiet means that they did not end while ctx lasted, and
+// that nothing was done. Changes run one at a time: ending an earlier maintenance cannot admit
+// clients while a new one is starting.
+func (e *Engine) SetMaintenance(ctx context.Context, operator string,
+	m event.Maintenance) (Admin, error) {
+	a := Admin{On: m.On, Message: m.Message, Cancels: m.Cancels}
+	switch {
+	case len(m.Message) > MaxMessage:
+		return a, refusef("a message has at most %d bytes", MaxMessage)
+	case m.Cancels && !m.On:
+		return a, refusef("clients may cancel in a maintenance that is on")
+	}
+	select {
+	case e.maintaining <- struct{}{}:
+		defer func() { <-e.maintaining }()
+	case <-ctx.Done():
+		return a, ErrNotQuiet
+	}
+	if err := e.none(ctx, &e.changing); err != nil {
+		return a, err
+	}
+	before, closed := e.maintenance.Load(), &event.Maintenance{On: true, Message: m.Message}
+	mine := before == nil || before.Cancels
+	if !m.On && (before == nil || !before.Cancels) {
+		return e.askRegistry(event.KindMaintenance, operator, (*registry).keepMaintenance, a)
+	}
+	if mine {
+		mine = e.maintenance.CompareAndSwap(before, closed)
+	}
+	e.hold(closed)
+	err := e.none(ctx, &e.inFlight)
+	if err == nil {
+		err = e.none(ctx, &e.busyBooks)
+	}
+	if err == nil {
+		err = e.none(ctx, &e.firing)
+	}
+	if err == nil {
+		a, err = e.askRegistry(event.KindMaintenance, operator, (*registry).keepMaintenance, a)
+		// the record may still be made, and then the fold settles it
+		if errors.Is(err, committed.ErrTimeout) {
+			return a, err
+		}
+	}
+	if err != nil && mine {
+		e.hold(before)
+		e.maintenance.CompareAndSwap(closed, before) // nothing was done
+	}
+	return a, err
+}
+
+func (g *registry) keepMaintenance(c *Command) (submit bool, err error) {
+	a := &c.admin
+	wanted := event.Maintenance{On: a.On, Message: a.Message, Cancels: a.Cancels}
+	if a.Repeated = g.committed.State().Maintenance() == wanted; a.Repeated {
+		g.settleMaintenance(&wanted)
+	}
+	c.record.Maintenance = wanted
+	return !a.Repeated, nil
+}
+
+// Note has the log of actions say what an operator did that is no part of the state, such as a
+// change of the cluster's members. A text that is too long is cut, and what is no printable
+// character of it is '?'. The caller waits for the note, once, and may do something else before:
+// Stop waits for it, too, as for each command in flight.
+func (e *Engine) Note(operator, text string) (wait func() error) {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+	if len(text) > event.MaxNote {
+		text = strings.ToValidUTF8(text[:event.MaxNote-len("...")], "") + "..."
+	}
+	if text == "" {
+		return func() error { return refusef("a note says something") }
+	}
+	answer := e.toRegistry(event.KindNote, operator, (*registry).note,
+		Admin{Message: text})
+	return func() error {
+		_, err := answer()
+		return err
+	}
+}
+
+func (g *registry) note(c *Command) (submit bool, err error) {
+	c.record.Note = c.admin.Message
+	return true, nil
+}
+
+// mailed takes a mail out of the outbox: it was sent, or given up for a reason.
+func (e *Engine) mailed(id uint64, reason string) error {
+	_, err := e.askRegistry(event.KindMailed, "", (*registry).unmail, Admin{mail: id, Message: reason})
+	return err
+}
+
+func (g *registry) unmail(c *Command) (submit bool, err error) {
+	a := &c.admin
+	a.Repeated = g.committed.State().Mail(a.mail) == nil // it left the outbox before
+	c.record.Mailed = event.Mailed{ID: a.mail, Error: a.Message}
 	return !a.Repeated, nil
 }
