@@ -138,9 +138,8 @@ func NewWithdrawal(key *directory.Key, nonce uint64, currency uint16, amount mon
 	return c
 }
 
-// Named gives a NewWithdrawal the client's own id. The record is a KindNamedWithdrawal then. It is
-// refused for RefusedWithdrawalID when another withdrawal has the id, which TakenBy returns. Do
-// returns ErrNotRead while not all members of a cluster read such records.
+// Named gives a NewWithdrawal the client's own id. It is refused for RefusedWithdrawalID when
+// another withdrawal has the id, which TakenBy returns.
 func (c *Command) Named(id event.ClientID) *Command {
 	c.withdrawal.clientID = id
 	return c

@@ -98,7 +98,6 @@ func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
 func (e *Engine) refuseEnd(c *Command)                { e.registry.done(c) }
 func (e *Engine) limits() *Limits                     { return e.live.Load() }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
-func (e *Engine) reads(format uint8) bool             { return e.node.reads(format) }
 func (e *Engine) nextWithdrawal() uint64              { return e.ids.withdrawal.Add(1) }
 func (e *Engine) narrowCancelAll()                    { e.extraCancels.Add(-1) }
 

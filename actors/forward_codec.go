@@ -34,7 +34,7 @@ import (
 // through a gate, so they have no nonce, and those of one account go to its wallet in the order in
 // which they come.
 const (
-	forwardVersion = 4
+	forwardVersion = 5
 
 	forwardCommands = 2
 	forwardTake     = 3
@@ -52,7 +52,7 @@ var errForward = errors.New("a message between nodes makes no sense")
 // forwardable are the errors of commands and reads that travel as their place; 0: there is none.
 var forwardable = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 	ErrPaused, ErrMaintenance, ErrNoMail, ErrNotConfirmed, committed.ErrTimeout,
-	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotRead, ErrNotLoggedIn}
+	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotLoggedIn}
 
 const (
 	forwardNonce    = 12  // place of ErrNonce; the last nonce of the key follows

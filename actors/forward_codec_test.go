@@ -164,7 +164,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 
 // The reason why a command has no outcome arrives as it was sent.
 func TestAnErrorTravels(t *testing.T) {
-	for _, want := range append(forwardable[:forwardNonce:forwardNonce], ErrNotRead,
+	for _, want := range append(forwardable[:forwardNonce:forwardNonce], ErrNotLoggedIn,
 		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
 		p := parseForward(appendError(nil, want))
 		got := p.error()

@@ -14,7 +14,6 @@ import (
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/wire"
-	"exchange/persistence"
 	"exchange/persistence/line"
 )
 
@@ -376,13 +375,6 @@ func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
 // was sent.
 func (f *forwarding) send(list []*Command) error {
 	first := list[0]
-	if !f.a.node.reads(persistence.FormatOwnModes) {
-		for _, c := range list {
-			if c.special != nil {
-				c.special.Derived = false // its band counts as that of a price that was given
-			}
-		}
-	}
 	var err error
 	give := func() {
 		if first.key.Signed != nil {
@@ -420,10 +412,6 @@ func (f *forwarding) Do(c *Command) (*Command, error) {
 }
 
 func (f *forwarding) do(c *Command) (*Command, error) {
-	if !f.a.node.readsAll(c) {
-		c.Free()
-		return nil, ErrNotRead
-	}
 	if err := f.send([]*Command{c}); err != nil {
 		c.Free()
 		return nil, turnAway(f.a.node.meter, err)

@@ -563,7 +563,7 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 		_, version := c.strange(t, r, 99, digest[:])
 		_, market := c.strange(t, r, forwardVersion, []byte("other"))
 		for want, err := range map[string]error{"another market part": market,
-			"version 4 and this program reads version 99": version} {
+			"version 5 and this program reads version 99": version} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("a greeting that is to be refused for %q: %v", want, err)
 			}

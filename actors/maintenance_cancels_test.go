@@ -9,7 +9,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // maintains changes the maintenance.
@@ -231,9 +230,6 @@ func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
 				t.Fatal(got)
 			}
 		}
-		eventually(t, "all members read the newest format", func() bool {
-			return r.node.reads(persistence.FormatCancels)
-		})
 		must[Admin](t)(r.SetMaintenance(t.Context(), "test", cancelsOnly))
 		succeeds(t, b.Ask(new(committed.StatusNow), nil, 0))
 		if b.Commands.Writable() != ErrMaintenance || b.Commands.Cancelling() != nil {

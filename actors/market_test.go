@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"exchange/core/money"
+	"exchange/persistence"
 )
 
 // withoutPairs is the market part in which nothing is traded.
@@ -17,16 +19,32 @@ const withoutPairs = "nothing"
 
 // Market parts of a newer format than a cluster's first one end with more.
 const (
-	firstFormat = 2
+	firstFormat = persistence.NewestFormat
 	more        = "+"
 )
+
+// risenFormat is a store of a node, all of whose members read one format more once risen is set.
+type risenFormat struct {
+	persistence.Replica
+	risen *atomic.Bool
+}
+
+func (s risenFormat) Standing() persistence.Standing {
+	st := s.Replica.Standing()
+	if s.risen.Load() {
+		st.Format++
+	}
+	return st
+}
 
 // fileOf is the market part of a node's file: the taker fee of all pairs.
 func fileOf(node int) string { return fmt.Sprint(1000 + node) }
 
 // withMarkets is a cluster whose nodes have different files.
 func withMarkets(t *testing.T) *cluster {
-	return newCluster(t, func(i int, o *Options) {
+	risen := new(atomic.Bool)
+	c := newCluster(t, func(i int, o *Options) {
+		o.Store = risenFormat{o.Store.(persistence.Replica), risen}
 		put := func(text []byte, o *Options) error {
 			fees := strings.TrimSuffix(string(text), more)
 			if fees == withoutPairs {
@@ -57,6 +75,8 @@ func withMarkets(t *testing.T) *cluster {
 		}
 		o.Market = &Market{Text: text, Use: put}
 	})
+	c.risen = risen
+	return c
 }
 
 // decides wants a reign to decide and show by a market part, and all nodes to have it, with what a
@@ -68,6 +88,7 @@ func (c *cluster) decides(r *reigning, market string) {
 			c.Errorf("node %d reigns with the fee %s, and %s is the applied one", r.at, got, market)
 		}
 	}
+	c.risen.Store(true)
 	eventually(c.T, "all nodes have the market part", func() bool {
 		for _, s := range c.nodes {
 			if now, _ := s.store.Market(); string(now) != market+more {
@@ -199,7 +220,7 @@ func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
 		alone := false
 		err := n.ApplyMarket(t.Context(), func(applied []byte, format uint8) ([]byte, error) {
 			next, _ := n.store.Market()
-			if !bytes.Equal(applied, next) || format != n.store.Standing().Format {
+			if !bytes.Equal(applied, next) || format != n.replica.Standing().Format {
 				t.Errorf("the change is of %q in format %d, and %q is applied", applied, format,
 					next)
 			}

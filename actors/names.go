@@ -43,7 +43,7 @@ func (p *Public) applied(r *event.Record) {
 	switch r.Kind {
 	case event.KindAccount:
 		p.dir.Update(s.Account(r.Account.ID))
-	case event.KindFreeze, event.KindToldFreeze:
+	case event.KindFreeze:
 		p.dir.Update(s.Account(r.Freeze.Account))
 	case event.KindEmail:
 		p.dir.Update(s.Account(r.Email.Account))
@@ -55,7 +55,7 @@ func (p *Public) applied(r *event.Record) {
 		for _, number := range a.Keys {
 			p.dropKey(s.Keys()[number-1])
 		}
-	case event.KindKey, event.KindParallelKey:
+	case event.KindKey:
 		if err := p.addKey(&r.Key); err != nil {
 			p.Log().Error("requests with a new key are refused at this node", "error", err)
 		}

@@ -257,12 +257,6 @@ func (n *Node) end(what string, err error) {
 	}
 }
 
-// reads reports whether all members of the cluster read a format of records. Without a cluster n is
-// nil, and the one program does.
-func (n *Node) reads(format uint8) bool {
-	return n == nil || n.replica.Standing().Format >= format
-}
-
 // Dead is closed when the fold has failed; Err says why. The node still votes.
 func (n *Node) Dead() <-chan struct{} { return n.life.Dead() }
 

@@ -34,6 +34,7 @@ type cluster struct {
 	began chan *reigning // reigns
 	// change changes the options of a node; nil: they are the usual ones
 	change func(i int, o *Options)
+	risen  *atomic.Bool // see risenFormat
 }
 
 // serving is a node that runs.

@@ -12,7 +12,6 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/persistence"
 )
 
 // Operators' commands have no nonce, and go on during maintenance. Their records carry the
@@ -60,9 +59,12 @@ func (e *Engine) CreateKey(operator, account, public, secret string, permissions
 // nonces that it has used, 1 to event.MaxParallel of them.
 func (e *Engine) CreateParallelKey(operator, account, public, secret string, permissions uint8,
 	allow []string, nonces int) (Admin, error) {
-	return e.askRegistry(event.KindParallelKey, operator,
-		Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
-			Allow: allow, Parallel: nonces})
+	a := Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
+		Allow: allow, Parallel: nonces}
+	if nonces < 1 || nonces > event.MaxParallel {
+		return a, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
+	}
+	return e.askRegistry(event.KindKey, operator, a)
 }
 
 // RevokeKey ends an API key.
@@ -130,8 +132,6 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 		return a, refusef("a message has at most %d bytes", MaxMessage)
 	case m.Cancels && !m.On:
 		return a, refusef("clients may cancel in a maintenance that is on")
-	case m.Cancels && !e.node.reads(persistence.FormatCancels):
-		return a, errUnread
 	}
 	select {
 	case e.maintaining <- struct{}{}:
@@ -174,13 +174,9 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 
 // Note has the log of actions say what an operator did that is no part of the state, such as a
 // change of the cluster's members. A text that is too long is cut, and what is no printable
-// character of it is '?'. Until all members of a cluster read notes it does nothing. The caller
-// waits for the note, once, and may do something else before: Stop waits for it, too, as for each
-// command in flight.
+// character of it is '?'. The caller waits for the note, once, and may do something else before:
+// Stop waits for it, too, as for each command in flight.
 func (e *Engine) Note(operator, text string) (wait func() error) {
-	if !e.node.reads(persistence.FormatNotes) {
-		return func() error { return nil }
-	}
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
 			return '?'
@@ -241,40 +237,25 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 
 // SetEmail gives an account another e-mail address, and holds its withdrawals for a while: HeldUs
 // of the answer says until when. With the address that it has nothing changes: the answer says
-// Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none. A
-// RequestError says that not all members of a cluster read such records.
+// Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none.
 func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
-	if !e.node.reads(persistence.FormatAccounts) {
-		return Admin{Account: account, Email: email}, errUnread
-	}
 	return e.askRegistry(event.KindEmail, operator, Admin{Account: account, Email: email})
 }
 
 // CloseAccount ends an account that has no money, no orders and no pending withdrawals, and all its
 // keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
-// RequestError says what is left in the account, or that not all members of a cluster read such
-// records.
+// RequestError says what is left in the account.
 func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
-	if !e.node.reads(persistence.FormatAccounts) {
-		return Admin{Account: account}, errUnread
-	}
 	return e.askRegistry(event.KindAccountClosed, operator, Admin{Account: account})
 }
-
-var errUnread = refusef("not all nodes of the cluster run a program that knows this: run " +
-	"the same one on all, and repeat the command")
 
 // Adjust takes available money out of an account, as a correction; its owner is told the reason.
 // The caller must Free the command, whose Withdrawal says what was done. It is refused for
 // RefusedFunds, with its Shortfall, when less is available, and for RefusedWithdrawalID when
-// TakenBy has the reference. A RequestError says so while not all members of a cluster read such
-// records.
+// TakenBy has the reference.
 func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount money.Amount,
 	reason string, reference event.ClientID) (*Command, error) {
-	switch {
-	case !e.node.reads(persistence.FormatCorrections):
-		return nil, errUnread
-	case amount < 1 || reason == "" || len(reason) > MaxDetails || reference.IsZero():
+	if amount < 1 || reason == "" || len(reason) > MaxDetails || reference.IsZero() {
 		return nil, refusef("an adjustment is of an amount above 0, with a reference and a reason "+
 			"of at most %d bytes", MaxDetails)
 	}

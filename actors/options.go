@@ -213,8 +213,6 @@ var (
 	ErrDropped     = errors.New("the client's socket was ended by another one")
 	ErrNoMail      = errors.New(
 		"without a mail server no code could be mailed that confirms a withdraw")
-	ErrNotRead = errors.New(
-		"not all members of the cluster read what the record of this request would say")
 	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
 )
 

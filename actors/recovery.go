@@ -316,10 +316,6 @@ func (r *recovered) lostKeys() (list []*state.Key) {
 // told so again goes on with the rest, and any other is refused.
 func (r *recovered) revokeLost(ctx context.Context, o *Options) error {
 	lost := r.lostKeys()
-	if len(lost) > 0 && !r.node.reads(persistence.FormatAccounts) {
-		return fmt.Errorf("%w: API keys whose secrets cannot be opened are revoked when all nodes "+
-			"run this program", ErrConfig)
-	}
 	now := max(o.nowUs(), r.committed.State().TimeUs())
 	var records []event.Record
 	for _, k := range lost {
@@ -365,8 +361,8 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		}
 		anew := k.Key
 		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, anew.Bound())
-		if records = append(records, event.Record{Kind: anew.RecordKind(),
-			TimeUs: now, Key: anew}); len(records) == sealedAtOnce {
+		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now,
+			Key: anew}); len(records) == sealedAtOnce {
 			if err := flush(); err != nil {
 				return err
 			}

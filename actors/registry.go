@@ -188,7 +188,7 @@ func (g *registry) namesOf(c *Command) []string {
 		return []string{"pair " + c.admin.Pair}
 	case event.KindMaintenance, event.KindMailed, event.KindNote:
 		return []string{c.kind.String()}
-	case event.KindKey, event.KindParallelKey:
+	case event.KindKey:
 		return []string{account, key}
 	case event.KindKeyRevoked:
 		s := g.committed.State()
@@ -205,7 +205,7 @@ func (g *registry) conclude(c *Command) (submit bool, err error) {
 	switch c.kind {
 	case event.KindAccount:
 		return g.account(c)
-	case event.KindKey, event.KindParallelKey:
+	case event.KindKey:
 		return g.key(c)
 	case event.KindKeyRevoked:
 		return g.revoke(c)

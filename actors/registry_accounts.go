@@ -80,8 +80,6 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	case live >= g.limits().KeysPerAccount:
 		return false, limitf("account %s has %d keys, no more are allowed: revoke one",
 			account.Name, live)
-	case c.kind == event.KindParallelKey && (a.Parallel < 1 || a.Parallel > event.MaxParallel):
-		return false, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
 	case len(a.Allow) > 100:
 		return false, refusef("at most 100 address prefixes for a key")
 	}

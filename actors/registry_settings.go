@@ -6,7 +6,6 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/state"
-	"exchange/persistence"
 )
 
 // MaxMessage bounds the text for clients during maintenance, in bytes.
@@ -26,9 +25,6 @@ func (g *registry) setting(c *Command) (submit bool, err error) {
 		}
 		a.AccountID, a.Repeated = account.ID, account.Frozen == a.On
 		c.record.Freeze = event.Freeze{Account: account.ID, Frozen: a.On}
-		if g.reads(persistence.FormatToldFreezes) {
-			c.record.Kind = event.KindToldFreeze
-		}
 	case event.KindFees:
 		return g.ownFees(c)
 	case event.KindMaintenance:

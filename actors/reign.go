@@ -212,13 +212,8 @@ func (n *Node) deserted() {
 // admit lets commands of one account in, or none, once this engine has released all that another
 // node may have shown to their client: what was seen there can be used here.
 func (e *Engine) admit(list []*Command) error {
-	if list[0].kind == event.KindWithdrawal {
-		switch {
-		case e.mailer == nil:
-			return ErrNoMail
-		case !e.node.readsAll(list[0]):
-			return ErrNotRead
-		}
+	if list[0].kind == event.KindWithdrawal && e.mailer == nil {
+		return ErrNoMail
 	}
 	if !e.hasReleased() {
 		err := e.takes(list)
@@ -230,11 +225,6 @@ func (e *Engine) admit(list []*Command) error {
 		}
 	}
 	return e.takeSlotsOrLower(list)
-}
-
-// readsAll reports whether all members of the cluster read the record that a command would have.
-func (n *Node) readsAll(c *Command) bool {
-	return c.withdrawal.clientID.IsZero() || n.reads(persistence.FormatWithdrawalIDs)
 }
 
 // hasReleased reports whether no other node can have more than this engine has released.

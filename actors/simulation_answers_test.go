@@ -50,6 +50,9 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	}
 	if c.Outcome() == Accepted {
 		s.outcomes[r.Kind.String()+", accepted"]++
+		if r.Kind == event.KindWithdrawal && !r.Withdrawal.ClientID.IsZero() {
+			s.outcomes["withdraw with a client id, accepted"]++
+		}
 		s.mayBeAccepted(q)
 		s.accepted(q, seq, r)
 	} else {
@@ -186,7 +189,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
 			s.isMeant(q, r.Cancel.Order)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
 			w.Amount == q.amount && w.ClientID == q.withdrawalID
@@ -524,9 +527,6 @@ func (l *life) checkInFlight(s *sim) {
 // were sent with it.
 func (s *sim) recorded(r *event.Record) {
 	s.noteSpecial(r)
-	if r.Kind == event.KindFreeze {
-		s.violate("record %d is a freeze that its account is not told", s.model.Seq)
-	}
 	var at spec.KeyNonce
 	switch r.Kind {
 	case event.KindOrder, event.KindInstructed, event.KindStop:
@@ -550,7 +550,7 @@ func (s *sim) recorded(r *event.Record) {
 		if r.Refusal.Nonce != 0 { // it refuses no session
 			at = spec.KeyNonce{Key: r.Refusal.Key, Nonce: r.Refusal.Nonce}
 		}
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		at = spec.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
 	case event.KindWithdrawalMoved:
 		at = spec.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}

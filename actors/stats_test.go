@@ -44,20 +44,20 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 					s.Cancels)
 			}
 		}
-		const begin = "account 1, key 1, deposit 2"
-		want("a funded account", begin, "", 0, 0, 0)
+		const begin, key = "account 1, deposit 2", ", key 1"
+		want("a funded account", begin+key, "", 0, 0, 0)
 		id := g.rest(g.sell(coin))
 		g.rest(g.sell(coin))
-		want("two orders", begin+", order 2", "", 2, 0, 0)
+		want("two orders", begin+", order 2"+key, "", 2, 0, 0)
 		g.ends("an order that takes both", g.placing(g.buy(100e8, 2*coin)), accepted)
-		want("two trades", begin+", order 3", "", 3, 2, 0)
+		want("two trades", begin+", order 3"+key, "", 3, 2, 0)
 		g.ends("a cancel of an order that is done", g.cancelling(id),
 			refusedFor(event.RefusedNotOpen))
 		g.ends("too much", g.placing(g.sell(1000*coin)), refusedFor(event.RefusedFunds))
 		g.ends("too little of a nonce",
 			func() (*Command, error) { return g.e.Place(g.key, 1, g.sell(coin)) },
 			refusedFor(event.RefusedNonce))
-		want("refusals", begin+", order 3, refusal 3", "nonce 1, funds 1, not_open 1", 3, 2, 0)
+		want("refusals", begin+", order 3, refusal 3"+key, "nonce 1, funds 1, not_open 1", 3, 2, 0)
 		for i := range 3 { // over all pairs
 			w := g.sell(coin)
 			w.Pair = g.e.Pairs()[i%2]
@@ -67,11 +67,11 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 		g.nonce++
 		c := must[*Command](t)(g.e.CancelAll(g.key, g.nonce, CancelFilter{}))
 		c.Free()
-		want("all cancelled", begin+", order 6, cancel 3, refusal 4",
+		want("all cancelled", begin+", order 6, cancel 3, refusal 4"+key,
 			"nonce 1, funds 1, not_open 1, account_limit 1", 6, 2, 3)
 		must[any](t)(g.e.Halt("test", "BTC_USD", true))
 		g.ends("halted", g.placing(g.sell(coin)), refusedFor(event.RefusedHalted))
-		want("halted", begin+", order 6, cancel 3, refusal 5, halt 1",
+		want("halted", begin+", order 6, cancel 3, refusal 5, halt 1"+key,
 			"nonce 1, funds 1, not_open 1, account_limit 1, halted 1", 6, 2, 3)
 
 		s := g.e.Stats()

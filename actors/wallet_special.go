@@ -8,7 +8,6 @@ import (
 	"exchange/core/money"
 	"exchange/core/state"
 	"exchange/core/trading"
-	"exchange/persistence"
 )
 
 // instruct gives an order that names no self-trade mode the account's. One that names another keeps
@@ -23,9 +22,7 @@ func (w *wallet) instruct(c *Command) {
 		}
 	}
 	if s := c.special; s != nil {
-		stored := w.out.reads(persistence.FormatOwnModes)
-		s.SelfTradeOwn = s.SelfTradeGiven && s.SelfTrade != w.setting() && stored
-		s.Derived = s.Derived && stored
+		s.SelfTradeOwn = s.SelfTradeGiven && s.SelfTrade != w.setting()
 	}
 	if s := c.special; s != nil && s.Trigger.When == 0 && s.Instructions.IsZero() {
 		c.special = nil

@@ -62,7 +62,6 @@ type flight struct {
 // walletOut is where a wallet's decisions go.
 type walletOut interface {
 	limits() *Limits
-	reads(format uint8) bool // whether all members of the cluster do
 	withdrawalPolicy() *WithdrawalPolicy
 	Numbered(pair uint16) *directory.Pair
 	nextWithdrawal() uint64

@@ -38,7 +38,7 @@ func (w *wallet) withdrawal(c *Command) {
 	asked := event.Withdrawal{ID: wish.id, Account: c.account.ID, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: wish.currency,
 		Amount: wish.amount, Address: wish.address, ClientID: wish.clientID}
-	r := c.begin(asked.RecordKind(), 0)
+	r := c.begin(event.KindWithdrawal, 0)
 	r.Withdrawal = asked
 	if w.pending == nil {
 		w.pending = make(map[uint64]*state.Withdrawal)

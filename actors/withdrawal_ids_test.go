@@ -5,7 +5,6 @@ import (
 
 	"exchange/core/event"
 	"exchange/core/money"
-	"exchange/persistence"
 )
 
 func wantID(t testing.TB, id string) event.ClientID {
@@ -46,38 +45,4 @@ func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
 		t.Error(err)
 	}
 	b.end()
-}
-
-// While a member does not read the records of withdrawals with client ids, none is written: at the
-// node that leads, and at one that follows. Nothing is lost by asking.
-func TestWithdrawalsHaveClientIDsOnceAllMembersReadThem(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c, r, older := withOlder(t, persistence.FormatWithdrawalIDs)
-		b := c.branch((r.at + 1) % len(c.nodes))
-		ask := func(at Commands, id string) string {
-			c := NewWithdrawal(at.Key([]byte("key-of-ann")), b.next(), 1, coin, "x")
-			if id != "" {
-				c.Named(wantID(t, id))
-			}
-			return outcomeOf(at.Do(c))
-		}
-		want := func(got, want string) {
-			t.Helper()
-			if got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-		}
-		want(ask(b.Commands, "one"), ErrNotRead.Error())
-		want(ask(r.Engine, "one"), ErrNotRead.Error())
-		want(ask(b.Commands, ""), "withdraw 1")
-		older.Store(false)
-		want(ask(b.Commands, "one"), "withdraw 2 one")
-		want(ask(b.Commands, "one"), "already used by withdraw 2")
-		want(ask(r.Engine, "one"), "already used by withdraw 2")
-		cancelled := b.does(NewWithdrawalCancel(b.key, b.next(), 2))
-		if w := cancelled.Withdrawal(); w.ClientID != wantID(t, "one") {
-			t.Errorf("cancelled is %+v", w)
-		}
-		cancelled.Free()
-	})
 }

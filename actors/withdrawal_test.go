@@ -88,9 +88,8 @@ func outcomeOf(c *Command, err error) string {
 	r := c.Record()
 	switch {
 	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawal:
-		return fmt.Sprint("withdraw ", r.Withdrawal.ID)
-	case c.Outcome() == Accepted && r.Kind == event.KindNamedWithdrawal:
-		return fmt.Sprint("withdraw ", r.Withdrawal.ID, " ", r.Withdrawal.ClientID)
+		return strings.TrimSpace(fmt.Sprint("withdraw ", r.Withdrawal.ID, " ",
+			r.Withdrawal.ClientID))
 	case r.Kind == event.KindRefusal && r.Refusal.Reason == event.RefusedWithdrawalID:
 		return fmt.Sprint("already used by withdraw ", c.TakenBy())
 	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawalMoved:

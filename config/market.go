@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,25 +20,22 @@ import (
 // format of entries that all members of the cluster read, and lacks the options of newer formats.
 // Such an option is the node's own until then.
 
-// Formats of entries since which the market part has options. Each is one of machine's.
-const (
-	firstMarket = 2
-	rateMarket  = 3 // limits on requests, and times that clients count on
-	newest      = rateMarket
-)
+// firstMarket is the first format of entries, one of machine's, since which the market part has its
+// options. An option that is added has the number of the format that it comes with.
+const firstMarket = 11
 
 // MaxMarket is how many bytes the text may have.
 const MaxMarket = 4 << 20
 
 // Market returns the whole market part as text. Two are equal if their texts are.
-func (c *Config) Market() []byte { return c.MarketOf(newest) }
+func (c *Config) Market() []byte { return c.MarketOf(math.MaxUint8) }
 
 // MarketOf returns the market part as text of a format of entries.
 func (c *Config) MarketOf(format uint8) []byte {
 	var b strings.Builder
 	section := ""
 	for _, o := range agreedOptions() {
-		if o.market <= max(format, firstMarket) {
+		if o.market <= format {
 			writeMarket(&b, c, o, &section)
 		}
 	}
@@ -45,7 +43,16 @@ func (c *Config) MarketOf(format uint8) []byte {
 }
 
 // Markets returns the market part as text of each format, the newest first.
-func (c *Config) Markets() [][]byte { return [][]byte{c.MarketOf(newest), c.MarketOf(firstMarket)} }
+func (c *Config) Markets() (texts [][]byte) {
+	newest := uint8(firstMarket)
+	for _, o := range agreedOptions() {
+		newest = max(newest, o.market)
+	}
+	for format := newest; format >= firstMarket; format-- {
+		texts = append(texts, c.MarketOf(format))
+	}
+	return texts
+}
 
 func agreedOptions() (list []*Option) {
 	for i := range Options {

@@ -14,7 +14,7 @@ var limitOptions = []Option{
 		Key: "limits.in_flight_per_account", Default: "256", min: 1, max: 1_000_000,
 		must: atMost, than: "limits.in_flight",
 		Brief:  "commands in flight per account",
-		market: rateMarket, reach: byEngine,
+		market: firstMarket, reach: byEngine,
 		Help: `The share of one account in limits.in_flight, so that one client cannot take it all. Beyond it the answer is 503
 			for that account alone. An eighth of it is kept for the account's cancels.`,
 		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
@@ -68,7 +68,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.public_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "public requests a second of one client address",
-		market: rateMarket, reach: byMarket,
+		market: firstMarket, reach: byMarket,
 		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
 			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
 			HTTP, browsers' preflights, and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
@@ -81,7 +81,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.read_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "private reads a second of one key",
-		market: rateMarket, reach: byMarket,
+		market: firstMarket, reach: byMarket,
 		Help: `How many private GETs may be made with one key a second in the long run. Requests that are refused because the key
 			lacks the permission, or because the account is frozen, count here too, whatever they ask for. 0: they are not
 			limited.`,
@@ -93,7 +93,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.command_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "orders and other commands a second of one account",
-		market: rateMarket, reach: byMarket,
+		market: firstMarket, reach: byMarket,
 		Help: `How many orders, changes and trials of orders, settings, withdraws and confirmations of withdraws an account may send
 			a second in the long run, over all its keys. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CommandRate },
@@ -104,7 +104,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.cancel_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "cancels a second of one account",
-		market: rateMarket, reach: byMarket,
+		market: firstMarket, reach: byMarket,
 		Help: `How many cancels of orders and withdraws, and settings of dead man's switches, an account may send a second in the long
 			run, over all its keys. They are
 			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
@@ -116,7 +116,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.failure_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "private requests a second of one client address that are not signed right",
-		market: rateMarket, reach: byMarket,
+		market: firstMarket, reach: byMarket,
 		Help: `How many private requests of a client address may end a second, in the long run, before their signature was found
 			right. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
 			counted here and are never refused for it. An IPv6 address counts by its /56 network. 0: the guessing of signatures
@@ -286,6 +286,6 @@ func burst(kind, brief string, at func(*Config) any) Option {
 		Key: "limits." + kind + "_burst", Default: "200", min: 1, max: 1_000_000, Brief: brief,
 		Help: "How many such requests may come at once after a pause. They are counted back at " +
 			"limits." + kind + "_rate a second.",
-		at: at, market: rateMarket, reach: byMarket,
+		at: at, market: firstMarket, reach: byMarket,
 	}
 }

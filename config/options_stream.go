@@ -20,7 +20,7 @@ var streamOptions = []Option{
 	{
 		Key: "stream.messages_per_second", Default: "100", min: 1, max: 1_000_000,
 		Brief:  "messages a second of one subscriber",
-		market: rateMarket,
+		market: firstMarket,
 		Help: `How many packets a subscriber may send a second in the long run, and five times as many at once; each 4 KiB count as
 			one more, limits.body_bytes as half of those at most, and so does what a packet asks for: a name that stands for all pairs counts for
 			each of them, up to half of those at once. A subscriber that sends more is disconnected. Orders and cancels of a client that has
@@ -44,7 +44,7 @@ var streamOptions = []Option{
 	{
 		Key: "stream.interval_ms", Default: "100", min: 1, max: 60_000,
 		Brief:  "least time between two states of a pair, in ms",
-		market: rateMarket,
+		market: firstMarket,
 		Help: `How often ticker, orderbook.20 and candles tell of one pair at most, in milliseconds. diff, depth, trades, trades.full and book_
 			tell of everything, as soon as it is durable.`,
 		at: func(c *Config) any { return &c.Stream.IntervalMs },
@@ -52,7 +52,7 @@ var streamOptions = []Option{
 	{
 		Key: "stream.bbo_interval_ms", Default: "10", min: 1, max: 60_000,
 		Brief:  "least time between two events of bbo, in ms",
-		market: rateMarket,
+		market: firstMarket,
 		Help: `How often bbo, the best price of each side and the amount there, tells of one pair at most, in milliseconds. The first change
 			after a silence is told at once.`,
 		at: func(c *Config) any { return &c.Stream.BBOIntervalMs },
@@ -60,7 +60,7 @@ var streamOptions = []Option{
 	{
 		Key: "stream.orders_in_flight", Default: "64", min: 1, max: 10_000,
 		Brief:  "commands of one socket that have no answer",
-		market: rateMarket,
+		market: firstMarket,
 		Help: `How many orders, cancels and other commands one socket may have on their way. Further ones wait, at most 64 of them; beyond
 			these the server reads nothing more from the socket until one has its answer. limits.in_flight_per_account holds, too.`,
 		at: func(c *Config) any { return &c.Stream.OrdersInFlight },

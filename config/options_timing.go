@@ -60,7 +60,7 @@ var timingOptions = []Option{
 	{
 		Key: "timing.code_valid_ms", Default: "3600000", min: 1000, max: 604_800_000,
 		Brief:  "how long the code of a withdraw is valid, in ms",
-		market: rateMarket,
+		market: firstMarket,
 		Help: `How long the code that is mailed for a withdraw is valid, in milliseconds. An owner that confirms later gets an
 			error, and a new code by mail.`,
 		at: func(c *Config) any { return &c.Timing.CodeValidMs },
@@ -68,7 +68,7 @@ var timingOptions = []Option{
 	{
 		Key: "timing.switch_grace_ms", Default: "10000", min: 0, max: 3_600_000,
 		Brief:  "how long a dead man's switch waits behind a maintenance, in ms",
-		market: rateMarket,
+		market: firstMarket,
 		Help: `How long a dead man's switch that came due in a maintenance waits behind its end, in milliseconds, because its client
 			could not refresh it before. Less cancels the orders of dead clients sooner; more gives living ones time to come back.`,
 		at: func(c *Config) any { return &c.Timing.SwitchGraceMs },

@@ -18,36 +18,8 @@ var ErrFormat = errors.New("this program is too old: start one that reads the cl
 var ErrRemoved = errors.New("this node was removed from its cluster, and its folder is not used " +
 	"any more; to let it take part again, empty the folder and add the node")
 
-// FormatNotes is the format from which on a journal may have notes (event.KindNote).
-const FormatNotes = 4
-
-// FormatWithdrawalIDs is the format from which on withdrawals may have client ids
-// (event.KindNamedWithdrawal).
-const FormatWithdrawalIDs = 5
-
-// FormatToldFreezes is the format from which on accounts are told of their freezes
-// (event.KindToldFreeze).
-const FormatToldFreezes = 6
-
-// FormatCorrections is the format from which on operators correct accounts (event.KindAdjusted).
-const FormatCorrections = 7
-
-// FormatCancels is the format from which on clients may cancel in a maintenance
-// (event.Maintenance.Cancels).
-const FormatCancels = 8
-
-// FormatAccounts is the format from which on operators change e-mail addresses of accounts
-// (event.KindEmail), and close accounts (event.KindAccountClosed), and on that owners are told of
-// lost keys (event.KeyRevoked.Lost).
-const FormatAccounts = 9
-
-// FormatOwnModes is the format from which on an order keeps a self-trade mode of its own
-// (trading.Instructions.SelfTradeOwn), and one that waits or is forwarded says whether its price is
-// derived (trading.Instructions.Derived).
-const FormatOwnModes = 10
-
 // NewestFormat is the newest format of a cluster's log that this program reads.
-const NewestFormat = FormatOwnModes
+const NewestFormat = 11
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store

@@ -206,8 +206,7 @@ func (r *replay) note(ctx context.Context, record *event.Record, effects *state.
 	if record.Kind == event.KindHistory {
 		r.histories = append(r.histories, record.History)
 	}
-	if r.failed == nil &&
-		(record.Kind == event.KindKey || record.Kind == event.KindParallelKey) {
+	if r.failed == nil && record.Kind == event.KindKey {
 		if err := r.bound(r.state, &record.Key); err != nil {
 			r.failed = err
 		}

@@ -364,7 +364,7 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 		c.noteNonce(r.Settings.Key)
 	case event.KindRefusal:
 		c.noteNonce(r.Refusal.Key)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		c.noteNonce(r.Withdrawal.Key)
 		c.mailed()
 	case event.KindWithdrawalMoved:

@@ -41,7 +41,7 @@ func (c *Side) noteEnd(r *event.Record) {
 	case r.Kind == event.KindKeyRevoked:
 		x.Key = r.KeyRevoked.Number
 		x.Account = c.state.Keys()[x.Key-1].Account
-	case (r.Kind == event.KindFreeze || r.Kind == event.KindToldFreeze) && r.Freeze.Frozen:
+	case r.Kind == event.KindFreeze && r.Freeze.Frozen:
 		x.Account = r.Freeze.Account
 	case r.Kind == event.KindAccountClosed:
 		x.Account, x.Closed = r.AccountClosed.Account, true

@@ -201,7 +201,7 @@ func (c *Side) ownFunds(r *event.Record, e *state.Effects) {
 	case c.own.touched[0].event.Cause == CauseWithdraw:
 		x, w := c.own.touched[0].event, e.Withdrawal
 		switch r.Kind {
-		case event.KindWithdrawal, event.KindNamedWithdrawal:
+		case event.KindWithdrawal:
 			w = c.state.Withdrawal(r.Withdrawal.ID)
 		case event.KindWithdrawalMoved:
 			if w == nil { // it is pending still
@@ -259,10 +259,9 @@ func (x *OwnEvent) begin(r *event.Record) {
 		}
 	case event.KindDeposit:
 		x.Cause = CauseDeposit
-	case event.KindWithdrawal, event.KindNamedWithdrawal, event.KindWithdrawalMoved,
-		event.KindAdjusted:
+	case event.KindWithdrawal, event.KindWithdrawalMoved, event.KindAdjusted:
 		x.Cause = CauseWithdraw
-	case event.KindToldFreeze:
+	case event.KindFreeze:
 		x.Cause, x.Frozen = CauseFreeze, r.Freeze.Frozen
 	}
 	switch r.Kind {

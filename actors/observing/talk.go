@@ -14,7 +14,7 @@ import (
 // name has.
 const (
 	Call    = 'f'
-	Version = 5
+	Version = 6
 )
 
 // Kinds of questions.

@@ -46,7 +46,7 @@ func TestEachActionIsSaidInWords(t *testing.T) {
 		{event.Record{Kind: event.KindKey, Key: from},
 			"gave alice the key k1 with the permissions read, trade, from 10.0.0.0/8, ::1/128 " +
 				"alone"},
-		{event.Record{Kind: event.KindParallelKey, Key: parallel},
+		{event.Record{Kind: event.KindKey, Key: parallel},
 			"gave alice the key k1 with the permissions read, trade, withdraw, from 10.0.0.0/8, " +
 				"::1/128 alone, for parallel use with 8 nonces"},
 		{event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}},
@@ -77,7 +77,7 @@ func TestEachActionIsSaidInWords(t *testing.T) {
 		{event.Record{Kind: event.KindHalt, Pair: 1}, "resumed BTC_USDT"},
 		{event.Record{Kind: event.KindFreeze, Freeze: event.Freeze{Account: 1, Frozen: true}},
 			"froze alice"},
-		{event.Record{Kind: event.KindToldFreeze, Freeze: event.Freeze{Account: 1}},
+		{event.Record{Kind: event.KindFreeze, Freeze: event.Freeze{Account: 1}},
 			"unfroze alice"},
 		{event.Record{Kind: event.KindEmail, Email: event.Email{Account: 1,
 			Address: "a@new.example", HeldUs: 1_700_000_000_000_000}},

@@ -30,12 +30,12 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindAccount:
 		return fmt.Sprintf("opened account %s (%s)", r.Account.Name, r.Account.Email)
 	case event.KindKey:
-		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key,
+		text := fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key,
 			name(r.Key.Account), r.Key.Permissions, r.Key.Allow)
-	case event.KindParallelKey:
-		return fmt.Sprintf("made key %s for account %s, permissions %d, from %v, for parallel use "+
-			"with %d nonces", r.Key.Key, name(r.Key.Account), r.Key.Permissions, r.Key.Allow,
-			r.Key.Parallel)
+		if r.Key.Parallel > 0 {
+			text += fmt.Sprintf(", for parallel use with %d nonces", r.Key.Parallel)
+		}
+		return text
 	case event.KindKeyRevoked:
 		return fmt.Sprintf("revoked key %s", s.Keys()[r.KeyRevoked.Number-1].Key.Key)
 	case event.KindDeposit:
@@ -71,7 +71,7 @@ func allWords(s *state.State, r *event.Record) string {
 			strings.ReplaceAll(event.RefusalName(r.Refusal.Reason), "_", " "))
 	case event.KindHalt:
 		return fmt.Sprintf("trading on %s halted: %v", pair(), r.Halt.Halted)
-	case event.KindFreeze, event.KindToldFreeze:
+	case event.KindFreeze:
 		return fmt.Sprintf("account %s frozen: %v", name(r.Freeze.Account), r.Freeze.Frozen)
 	case event.KindMaintenance:
 		m := &r.Maintenance

@@ -110,7 +110,7 @@ func (c *clusterFolder) certify(node string) (dir string, err error) {
 	switch {
 	case err == nil:
 		files[config.OperatorTokenName] = string(token)
-	case !errors.Is(err, fs.ErrNotExist): // an older program made none
+	case !errors.Is(err, fs.ErrNotExist): // there need be none
 		return "", withExit(exitUsage, err)
 	}
 	return c.folder(node, files)

@@ -88,7 +88,7 @@ func (p *program) survive(given *sources, folders []string, sure bool, shorter s
 	if err != nil {
 		return withExit(exitUsage, err)
 	}
-	held, err := holdFolder(cfg.Data)
+	held, err := holdFolder(cfg)
 	if err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func (p *program) restore(ctx context.Context, cfg *config.Config, file string, 
 	if err := makeFolder("the data folder", cfg.Data); err != nil {
 		return err
 	}
-	held, err := holdFolder(cfg.Data)
+	held, err := holdFolder(cfg)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func TestTheServersKeyIsChangedWhileAnExchangeRuns(t *testing.T) {
 	if _, err := seal.Load("", filepath.Join(data, config.SecretKeyName), true); err != nil {
 		t.Fatal(err)
 	}
-	held, err := holdFolder(data)
+	held, err := holdFolder(&config.Config{Data: data, Store: "pebble:" + data})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,12 +201,16 @@ func holdData(k *known) (*folder.Lock, error) {
 	if err := os.MkdirAll(k.cfg.Data, 0o700); err != nil {
 		return nil, failf(systemCode(err), "the data folder cannot be made: %v", err)
 	}
-	return holdFolder(k.cfg.Data)
+	return holdFolder(k.cfg)
 }
 
-// holdFolder takes a data folder for this process.
-func holdFolder(dir string) (*folder.Lock, error) {
-	held, err := folder.Hold(dir)
+// holdFolder takes the data folder for this process. What another version of the program has left
+// there, or in the store's folder, is refused before anything is written.
+func holdFolder(cfg *config.Config) (*folder.Lock, error) {
+	if err := readable(cfg); err != nil {
+		return nil, startFailed(context.Background(), err)
+	}
+	held, err := folder.Hold(cfg.Data)
 	switch {
 	case errors.Is(err, persistence.ErrLocked):
 		return nil, failf(exitUnavailable, "%v", err)
@@ -214,6 +218,20 @@ func holdFolder(dir string) (*folder.Lock, error) {
 		return nil, failf(systemCode(err), "%v", err)
 	}
 	return held, nil
+}
+
+// readable returns the error of what another version of the program has left.
+func readable(cfg *config.Config) error {
+	if cfg.Cluster.Observer {
+		return nil
+	}
+	if err := replicated.Readable(cfg.Data); err != nil {
+		return err
+	}
+	if dir := cfg.PebbleFolder(); dir != "" {
+		return pebble.Readable(dir)
+	}
+	return redis.Readable(filepath.Join(cfg.Data, redis.HeadFile))
 }
 
 // What listens, for people.

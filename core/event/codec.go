@@ -14,7 +14,7 @@ import (
 // Sizes and limits of the encoding.
 const (
 	// version is the format of batches that this program writes, and the only one that it reads.
-	version = 3
+	version = 4
 
 	batchHeader  = 1 + 1 + 4 + 8 + 4
 	batchTrailer = 4
@@ -107,8 +107,6 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = text(text(uv(dst, uint64(r.Account.ID)), r.Account.Name), r.Account.Email)
 	case KindKey:
 		dst = r.Key.append(dst)
-	case KindParallelKey:
-		dst = uv(r.Key.append(dst), uint64(r.Key.Parallel))
 	case KindKeyRevoked:
 		n := uint64(r.KeyRevoked.Number)
 		if r.KeyRevoked.Lost {
@@ -142,11 +140,6 @@ func (r *Record) appendMore(dst []byte) []byte {
 	switch r.Kind {
 	case KindWithdrawal:
 		return r.Withdrawal.append(dst)
-	case KindNamedWithdrawal:
-		if r.Withdrawal.ClientID.IsZero() {
-			panic("BUG: a withdrawal is written without the client id that its kind says it has")
-		}
-		return r.Withdrawal.ClientID.append(r.Withdrawal.append(dst))
 	case KindWithdrawalMoved:
 		m := &r.WithdrawalMoved
 		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce),
@@ -169,7 +162,7 @@ func (r *Record) appendMore(dst []byte) []byte {
 		return text(uv(dst, r.Mailed.ID), r.Mailed.Error)
 	case KindHalt:
 		return flag(dst, r.Halt.Halted)
-	case KindFreeze, KindToldFreeze:
+	case KindFreeze:
 		return flag(uv(dst, uint64(r.Freeze.Account)), r.Freeze.Frozen)
 	case KindMaintenance:
 		return text(append(dst, r.Maintenance.Mode()), r.Maintenance.Message)
@@ -208,14 +201,14 @@ func (k *Key) append(dst []byte) []byte {
 		dst = text(dst, a)
 	}
 	dst = le.AppendUint64(dst, k.SealedBy)
-	dst = uv(dst, atMost(len(k.Sealed), maxText))
-	return append(dst, k.Sealed...)
+	dst = append(uv(dst, atMost(len(k.Sealed), maxText)), k.Sealed...)
+	return uv(dst, atMost(int(k.Parallel), MaxParallel))
 }
 
 func (w *Withdrawal) append(dst []byte) []byte {
 	dst = uv(uv(uv(uv(uv(dst, w.ID), uint64(w.Account)), uint64(w.Key)), w.Nonce),
 		uint64(w.Currency))
-	return text(amount(dst, w.Amount), w.Address)
+	return w.ClientID.append(text(amount(dst, w.Amount), w.Address))
 }
 
 func (c *ClientID) append(dst []byte) []byte { return c.Append(append(dst, c.n)) }
@@ -313,11 +306,6 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 		r.Account = Account{ID: d.U32(), Name: d.text(), Email: d.text()}
 	case KindKey:
 		d.key(&r.Key)
-	case KindParallelKey:
-		d.key(&r.Key)
-		if r.Key.Parallel = d.U16(); r.Key.Parallel == 0 || r.Key.Parallel > MaxParallel {
-			d.fail()
-		}
 	case KindKeyRevoked:
 		n := d.Uint()
 		r.KeyRevoked = KeyRevoked{Number: uint32(n), Lost: n&keyLost != 0}
@@ -357,11 +345,6 @@ func (d *decoder) more(r *Record) bool {
 	switch r.Kind {
 	case KindWithdrawal:
 		d.withdrawal(&r.Withdrawal)
-	case KindNamedWithdrawal:
-		d.withdrawal(&r.Withdrawal)
-		if d.clientID(&r.Withdrawal.ClientID); r.Withdrawal.ClientID.IsZero() {
-			d.fail()
-		}
 	case KindWithdrawalMoved:
 		r.WithdrawalMoved = WithdrawalMoved{ID: d.Uint(), Account: d.U32(), Key: d.U32(),
 			Nonce:    d.Uint(),
@@ -385,7 +368,7 @@ func (d *decoder) more(r *Record) bool {
 		r.Mailed = Mailed{ID: d.Uint(), Error: d.text()}
 	case KindHalt:
 		r.Halt = Halt{Halted: d.Flag()}
-	case KindFreeze, KindToldFreeze:
+	case KindFreeze:
 		r.Freeze = Freeze{Account: d.U32(), Frozen: d.Flag()}
 	case KindMaintenance:
 		m, ok := MaintenanceOf(d.Byte())
@@ -433,11 +416,13 @@ func (d *decoder) key(k *Key) {
 		k.SealedBy = le.Uint64(by)
 	}
 	k.Sealed = append([]byte(nil), d.Bytes(maxText)...)
+	k.Parallel = uint16(d.UpTo(MaxParallel))
 }
 
 func (d *decoder) withdrawal(w *Withdrawal) {
 	*w = Withdrawal{ID: d.Uint(), Account: d.U32(), Key: d.U32(), Nonce: d.Uint(),
 		Currency: d.U16(), Amount: d.Amount(), Address: d.text()}
+	d.clientID(&w.ClientID)
 }
 
 func (d *decoder) cancel(c *Cancel) {

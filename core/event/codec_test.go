@@ -22,8 +22,8 @@ var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked,
 	KindOrder, KindCancel, KindRefusal,
 	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
-	KindSwitch, KindSettings, KindParallelKey, KindSwept, KindInstructed, KindNote,
-	KindNamedWithdrawal, KindToldFreeze, KindAdjusted, KindEmail, KindAccountClosed}
+	KindSwitch, KindSettings, KindSwept, KindInstructed, KindNote, KindAdjusted,
+	KindEmail, KindAccountClosed}
 
 func drawText(t *rapid.T, name string) string {
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name))
@@ -116,9 +116,7 @@ func drawRecord(t *rapid.T) Record {
 		r.Account = Account{u32.Draw(t, "id"), drawText(t, "name"), drawText(t, "email")}
 	case KindKey:
 		r.Key = drawKey(t)
-	case KindParallelKey:
-		r.Key = drawKey(t)
-		r.Key.Parallel = uint16(rapid.IntRange(1, MaxParallel).Draw(t, "nonces"))
+		r.Key.Parallel = uint16(rapid.IntRange(0, MaxParallel).Draw(t, "nonces"))
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number"), rapid.Bool().Draw(t, "lost")}
 	case KindDeposit:
@@ -131,12 +129,11 @@ func drawRecord(t *rapid.T) Record {
 	case KindRefusal:
 		r.Refusal = Refusal{u32.Draw(t, "account"), u32.Draw(t, "key"), u64.Draw(t, "nonce"),
 			rapid.Byte().Draw(t, "reason")}
-	case KindWithdrawal, KindNamedWithdrawal:
+	case KindWithdrawal:
 		r.Withdrawal = Withdrawal{ID: u64.Draw(t, "id"), Account: u32.Draw(t, "account"),
 			Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"),
 			Currency: u16.Draw(t, "currency"), Amount: drawAmount(t, "amount"),
 			Address: drawText(t, "address"), ClientID: drawClientID(t)}
-		r.Kind = r.Withdrawal.RecordKind()
 	case KindWithdrawalMoved:
 		r.WithdrawalMoved = WithdrawalMoved{u64.Draw(t, "id"), u32.Draw(t, "account"),
 			u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"),
@@ -153,7 +150,7 @@ func drawRecord(t *rapid.T) Record {
 		r.Halt = Halt{rapid.Bool().Draw(t, "halted")}
 	case KindAdjusted:
 		r.Adjusted = drawAdjusted(t)
-	case KindFreeze, KindToldFreeze:
+	case KindFreeze:
 		r.Freeze = Freeze{u32.Draw(t, "account"), rapid.Bool().Draw(t, "frozen")}
 	case KindMaintenance:
 		r.Maintenance = Maintenance{On: rapid.Bool().Draw(t, "on"), Message: drawText(t, "message")}
@@ -315,7 +312,7 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, KindAccountClosed + 1, 127} {
+	for _, kind := range []Kind{0, 4, 10, 15, KindAccountClosed + 1, 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
@@ -337,8 +334,8 @@ func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
 			t.Errorf("byte %d is %d: %v", at, value, err)
 		}
 	}
-	f(0, 2, "of version 2 and this program reads version 3; run the program")
-	f(0, 4, "of version 4 and this program reads version 3; run the newer program")
+	f(0, 3, "of version 3 and this program reads version 4; run the program")
+	f(0, 5, "of version 5 and this program reads version 4; run the newer program")
 	f(1, 0x80, "of flags 128 and this program reads flags 0; run the newer program")
 }
 
@@ -509,7 +506,7 @@ func TestTradingRecordsAllocateNothing(t *testing.T) {
 	for i := range golden {
 		r := &golden[i].record
 		if r.Kind != KindOrder && r.Kind != KindCancel && r.Kind != KindRefusal &&
-			r.Kind < KindStop || r.Kind == KindParallelKey || r.Kind >= KindNote {
+			r.Kind < KindStop || r.Kind == KindKey || r.Kind >= KindNote {
 			continue
 		}
 		b := r.Append(nil)

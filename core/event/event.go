@@ -9,7 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// A Kind is the subject of a record. The numbers are stored: they are never reused or changed.
+// A Kind is the subject of a record. The numbers are stored: they are never reused or changed. 4,
+// 10 and 15 are of earlier forms of keys, withdrawals and freezes, and are refused.
 type Kind uint8
 
 // The kinds of records.
@@ -17,19 +18,16 @@ const (
 	KindCurrency   Kind = 1 // a currency gets its number
 	KindPair       Kind = 2 // a pair gets its number
 	KindAccount    Kind = 3 // an account is opened
-	KindKey        Kind = 4 // an API key is made, or its secret is sealed anew
 	KindKeyRevoked Kind = 5 // an API key ends
 	KindDeposit    Kind = 6 // money comes in
 	KindOrder      Kind = 7 // an order was accepted, with its trades
 	KindCancel     Kind = 8 // an open order was cancelled by its owner
 	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
 
-	KindWithdrawal      Kind = 10 // money is asked for, and reserved
 	KindWithdrawalMoved Kind = 11 // a withdrawal gets its next status
 	KindCodeRefused     Kind = 12 // a withdrawal was confirmed with a code that is wrong or too old
 	KindMailed          Kind = 13 // a mail of the outbox was sent, or given up
 	KindHalt            Kind = 14 // trading on a pair is halted or resumed
-	KindFreeze          Kind = 15 // an account is frozen or unfrozen
 	KindMaintenance     Kind = 16 // the exchange goes into maintenance or comes out of it
 	// an account gets fees of its own in a pair, or the usual ones again
 	KindFees Kind = 17
@@ -42,17 +40,14 @@ const (
 	KindExpired   Kind = 22 // the time of open orders was up
 	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or ended
 	KindSettings  Kind = 24 // an account got other settings for its orders
-	// an API key for parallel use is made, or its secret is sealed anew
-	KindParallelKey Kind = 25
-	KindSwept       Kind = 26 // a dead man's switch cancelled an open order
+	KindKey       Kind = 25 // an API key is made, or its secret is sealed anew
+	KindSwept     Kind = 26 // a dead man's switch cancelled an open order
 	// an order with instructions was accepted, with its trades
 	KindInstructed Kind = 27
 
-	KindNote Kind = 28 // an operator has done something that is no part of the state
-	// money is asked for under a client's own id, and reserved
-	KindNamedWithdrawal Kind = 29
-	// as KindFreeze, and an event that the account is told
-	KindToldFreeze Kind = 30
+	KindNote       Kind = 28 // an operator has done something that is no part of the state
+	KindWithdrawal Kind = 29 // money is asked for, and reserved
+	KindFreeze     Kind = 30 // an account is frozen or unfrozen
 	// an operator corrects an account: money leaves it that is not paid out
 	KindAdjusted Kind = 31
 	// an account gets another e-mail address, and its money is held for a while
@@ -70,9 +65,8 @@ var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAcco
 	KindHalt:        "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
 	KindHistory: "history", KindStop: "stop", KindTriggered: "triggered", KindAmended: "amended",
 	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
-	KindParallelKey: "key for parallel use", KindSwept: "swept",
+	KindSwept:      "swept",
 	KindInstructed: "order with instructions", KindNote: "note",
-	KindNamedWithdrawal: "withdraw with a client id", KindToldFreeze: "freeze with an event",
 	KindAdjusted: "adjustment", KindEmail: "e-mail address", KindAccountClosed: "account closed"}
 
 // newestKind is the highest kind that this program reads.
@@ -168,21 +162,13 @@ type Key struct {
 	SealedBy    uint64   // id of the server key that sealed the secret
 	Sealed      []byte   // the secret, encrypted and authenticated
 	// Parallel is how many of its greatest nonces a key for parallel use keeps, 1 to MaxParallel;
-	// 0: the key's nonces grow. It is told by the record's kind, KindParallelKey or KindKey.
+	// 0: the key's nonces grow.
 	Parallel uint16
 }
 
 // MaxParallel bounds the nonces that a key for parallel use keeps: 8 bytes of memory each, in its
 // account's wallet and in the fold.
 const MaxParallel = 1024
-
-// RecordKind returns the kind of a record that makes the key.
-func (k *Key) RecordKind() Kind {
-	if k.Parallel > 0 {
-		return KindParallelKey
-	}
-	return KindKey
-}
 
 // Bound returns the bytes that the seal of a key's secret is bound to: number, account, name,
 // permissions, allow-list, and how many nonces are kept for parallel use. Two keys that differ in
@@ -381,21 +367,13 @@ type Withdrawal struct {
 	Amount   money.Amount
 	Address  string // destination of the money, in the words of the currency's network
 	// ClientID is the client's own id, unique among the account's pending withdrawals and its
-	// newest ones with an id. It is told by the record's kind: KindWithdrawal has none.
+	// newest ones with an id; zero: it has none.
 	ClientID ClientID
 }
 
 // KeptWithdrawalIDs is how many of an account's newest withdrawals with a client id keep it for
 // themselves. Older ones keep theirs while they are pending.
 const KeptWithdrawalIDs = 1000
-
-// RecordKind returns the kind of a record that asks for the withdrawal.
-func (w *Withdrawal) RecordKind() Kind {
-	if w.ClientID.IsZero() {
-		return KindWithdrawal
-	}
-	return KindNamedWithdrawal
-}
 
 // WithdrawalMoved gives a pending withdrawal its next status. An approved amount leaves the
 // account; a refused or cancelled one is released.

@@ -30,8 +30,8 @@ var golden = []struct {
 		Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
 			Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708,
 			Sealed: []byte{0xfe, 0xff}}},
-		"0400002b00000004401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f" +
-			"313238080706050403020102feff"},
+		"1900002c00000004401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f" +
+			"313238080706050403020102feff00"},
 	{Record{Kind: KindKeyRevoked, TimeUs: 1_700_000_000_000_005, KeyRevoked: KeyRevoked{Number: 3}},
 		"0500000100000005401e18240a060003"},
 	{Record{Kind: KindKeyRevoked, TimeUs: 1_700_000_000_000_005, Operator: "jane",
@@ -64,7 +64,7 @@ var golden = []struct {
 	{Record{Kind: KindWithdrawal, TimeUs: 1_700_000_000_000_010,
 		Withdrawal: Withdrawal{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
 			Address: "bc1q"}},
-		"0a00000f0000000a401e18240a0600ac02f0a204030802f4030462633171"},
+		"1d0000100000000a401e18240a0600ac02f0a204030802f403046263317100"},
 	{Record{Kind: KindWithdrawalMoved, TimeUs: 1_700_000_000_000_011, Operator: "ops@127.0.0.1",
 		WithdrawalMoved: WithdrawalMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
 			Amount: 500, To: WithdrawalApproved, Details: "no", DespiteFreeze: true}},
@@ -77,9 +77,6 @@ var golden = []struct {
 		"0d0000050000000d401e18240a06000403353530"},
 	{Record{Kind: KindHalt, Pair: 1, TimeUs: 1_700_000_000_000_014, Halt: Halt{Halted: true}},
 		"0e0100010000000e401e18240a060001"},
-	{Record{Kind: KindFreeze, TimeUs: 1_700_000_000_000_015,
-		Freeze: Freeze{Account: 70_000, Frozen: true}},
-		"0f0000040000000f401e18240a0600f0a20401"},
 	{Record{Kind: KindMaintenance, TimeUs: 1_700_000_000_000_016,
 		Maintenance: Maintenance{On: true, Message: "back at 9"}},
 		"1000000b00000010401e18240a060001096261636b2061742039"},
@@ -127,7 +124,7 @@ var golden = []struct {
 		Settings: Settings{Account: 4, Key: 5, Nonce: 10,
 			SelfTrade: trading.SelfTradeCancelBoth}},
 		"1800000400000018401e18240a060004050a03"},
-	{Record{Kind: KindParallelKey, TimeUs: 1_700_000_000_000_025,
+	{Record{Kind: KindKey, TimeUs: 1_700_000_000_000_025,
 		Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
 			Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708,
 			Sealed: []byte{0xfe, 0xff}, Parallel: 300}},
@@ -151,11 +148,11 @@ var golden = []struct {
 	{Record{Kind: KindNote, Operator: "jane", TimeUs: 1_700_000_000_000_028,
 		Note: "removes node d"},
 		"9c0000140000001c401e18240a06000e72656d6f766573206e6f64652064046a616e65"},
-	{Record{Kind: KindNamedWithdrawal, TimeUs: 1_700_000_000_000_029,
+	{Record{Kind: KindWithdrawal, TimeUs: 1_700_000_000_000_029,
 		Withdrawal: Withdrawal{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
 			Address: "bc1q", ClientID: clientID("mine_1")}},
 		"1d0000160000001d401e18240a0600ac02f0a204030802f4030462633171066d696e655f31"},
-	{Record{Kind: KindToldFreeze, TimeUs: 1_700_000_000_000_030,
+	{Record{Kind: KindFreeze, TimeUs: 1_700_000_000_000_030,
 		Freeze: Freeze{Account: 70_000, Frozen: true}},
 		"1e0000040000001e401e18240a0600f0a20401"},
 	{Record{Kind: KindAdjusted, Operator: "jane", TimeUs: 1_700_000_000_000_031,
@@ -170,7 +167,7 @@ var golden = []struct {
 		"a100000800000021401e18240a0600f0a204046a616e65"},
 }
 
-const goldenBatchHead = "0300040302010c0b0a0908070605100f0e0dcef722ec"
+const goldenBatchHead = "0400040302010c0b0a0908070605100f0e0d1ff93dc0"
 
 func TestTheStoredFormatIsStillTheSame(t *testing.T) {
 	for i := range golden {

@@ -24,7 +24,7 @@ func (r *Record) withhold() (changed bool) {
 		take(&r.Account.Email)
 	case KindEmail:
 		take(&r.Email.Address)
-	case KindKey, KindParallelKey:
+	case KindKey:
 		changed = changed || r.Key.Sealed != nil
 		r.Key.Sealed = nil
 	case KindDeposit:
@@ -40,7 +40,7 @@ func (r *Record) withhold() (changed bool) {
 // withholds reports whether withhold may change a record that begins so.
 func withholds(head byte) bool {
 	switch Kind(head &^ operatorFlag) {
-	case KindAccount, KindKey, KindParallelKey, KindDeposit, KindMailed, KindNote, KindEmail:
+	case KindAccount, KindKey, KindDeposit, KindMailed, KindNote, KindEmail:
 		return true
 	}
 	return head&operatorFlag != 0

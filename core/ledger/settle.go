@@ -74,7 +74,7 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		s.cancel(k.Account, k.Order, k.Side, k.Price, k.Remaining, base, quote)
 	case event.KindRefusal:
 		s.of(r.Refusal.Account)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		s.of(w.Account).in(w.Currency).Lock = w.Amount.Balance()
 	case event.KindWithdrawalMoved:
@@ -84,7 +84,7 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		s.of(a.Account).in(a.Currency).Debit = a.Amount.Balance()
 	case event.KindCodeRefused:
 		s.of(r.CodeRefused.Account)
-	case event.KindToldFreeze:
+	case event.KindFreeze:
 		s.of(r.Freeze.Account)
 	case event.KindSwitch:
 		s.of(r.Switch.Account)

@@ -80,7 +80,7 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	f(event.Record{Kind: event.KindRefusal, Refusal: event.Refusal{Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindAdjusted, Adjusted: event.Adjusted{Account: 4, Currency: base,
 		Amount: amount("2")}}, "4: base -2")
-	f(event.Record{Kind: event.KindToldFreeze, Freeze: event.Freeze{Account: 4}}, "4:")
+	f(event.Record{Kind: event.KindFreeze, Freeze: event.Freeze{Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
 		CodeRefused: event.CodeRefused{Withdrawal: 1, Account: 4}}, "4:")
 	f(event.Record{Kind: event.KindCodeRefused,
@@ -94,7 +94,7 @@ func TestSettlementsOfOtherRecords(t *testing.T) {
 	f(event.Record{Kind: event.KindSettings, Settings: event.Settings{Account: 4}}, "4:")
 	for _, kind := range []event.Kind{event.KindCurrency, event.KindPair, event.KindAccount,
 		event.KindKey, event.KindKeyRevoked,
-		event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
+		event.KindMailed, event.KindHalt, event.KindMaintenance, event.KindFees,
 		event.KindHistory, event.KindNote} {
 		f(event.Record{Kind: kind, Pair: 1})
 	}

@@ -31,7 +31,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		return s.pair(&r.NewPair)
 	case event.KindAccount:
 		return s.account(&r.Account)
-	case event.KindKey, event.KindParallelKey:
+	case event.KindKey:
 		if err := s.mustBeOpen(r.Key.Account); err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 			s.tellOfLostKeys(r.TimeUs, s.accounts[k.Account-1])
 		}
 		return err
-	case event.KindMailed, event.KindHalt, event.KindFreeze, event.KindMaintenance, event.KindFees,
-		event.KindNote, event.KindEmail, event.KindAccountClosed:
+	case event.KindMailed, event.KindHalt, event.KindMaintenance, event.KindFees, event.KindNote,
+		event.KindEmail, event.KindAccountClosed:
 		return s.operate(r)
 	case event.KindHistory:
 		return s.newHistory(r)
@@ -57,7 +57,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.deposit(&r.Deposit)
 	case event.KindAdjusted:
 		err = s.adjust(r, e)
-	case event.KindToldFreeze:
+	case event.KindFreeze:
 		err = s.operate(r)
 	case event.KindOrder:
 		err = s.order(p, r, e)
@@ -65,7 +65,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.cancel(p, r, e)
 	case event.KindRefusal:
 		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		err = s.withdrawal(r)
 	case event.KindWithdrawalMoved:
 		err = s.withdrawalMoved(r, e)

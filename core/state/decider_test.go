@@ -165,7 +165,8 @@ func (d *decider) draw(r *event.Record) {
 		}
 	case n < 12:
 		d.withdrawal(r)
-		if w := &r.Withdrawal; r.Kind == event.KindNamedWithdrawal && d.pick(2) == 0 {
+		w := &r.Withdrawal
+		if r.Kind == event.KindWithdrawal && !w.ClientID.IsZero() && d.pick(2) == 0 {
 			r.Kind, r.Operator, r.Adjusted = event.KindAdjusted, "operator", event.Adjusted{
 				ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
 				ClientID: w.ClientID, Reason: "twice"}
@@ -258,7 +259,7 @@ func (d *decider) drawKey(r *event.Record, makes bool) {
 		r.Key.SealedBy, r.Key.Sealed = r.Key.SealedBy+1,
 			[]byte(fmt.Sprint("seal-", r.Key.SealedBy))
 	}
-	r.Kind = r.Key.RecordKind()
+	r.Kind = event.KindKey
 }
 
 func (d *decider) available(account uint32, currency uint16) *big.Int {
@@ -279,7 +280,7 @@ func (d *decider) withdrawal(r *event.Record) {
 	if d.pick(2) == 0 {
 		r.Withdrawal.ClientID = clientID(fmt.Sprint("withdraw-", d.pick(9)))
 	}
-	r.Kind = r.Withdrawal.RecordKind()
+	r.Kind = event.KindWithdrawal
 	r.Withdrawal.Key, r.Withdrawal.Nonce = d.key(account)
 }
 
@@ -343,7 +344,7 @@ func (d *decider) operate(r *event.Record) {
 			event.Halt{Halted: !p.Halted(d.x.Seq)}
 	case 1:
 		a := d.account()
-		r.Kind = []event.Kind{event.KindFreeze, event.KindToldFreeze}[d.pick(2)]
+		r.Kind = event.KindFreeze
 		r.Freeze = event.Freeze{Account: a, Frozen: !d.x.Accounts[a-1].Frozen}
 	case 2:
 		r.Kind, r.Maintenance = event.KindMaintenance,

@@ -8,9 +8,9 @@ import "exchange/core/event"
 func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
-		event.KindNamedWithdrawal, event.KindWithdrawalMoved, event.KindInstructed,
+		event.KindWithdrawalMoved, event.KindInstructed,
 		event.KindStop, event.KindTriggered, event.KindAmended, event.KindExpired,
-		event.KindSwept, event.KindToldFreeze, event.KindAdjusted:
+		event.KindSwept, event.KindFreeze, event.KindAdjusted:
 		return true
 	}
 	return false
@@ -20,7 +20,7 @@ func isEvent(k event.Kind) bool {
 func (a *Account) LastEvent() uint64 { return a.lastEvent }
 
 // Counted returns the sequence after which the state counts events of accounts. It is 0 if all
-// events were counted. A state from an image of a version without them counts from that image on.
+// events were counted.
 func (s *State) Counted() uint64 { return s.counted }
 
 // CountAfter forgets the events up to a sequence, as if the state had counted none of them. So a

@@ -10,7 +10,7 @@ import (
 )
 
 // untold are the kinds of records that are of an account, and no event of it.
-var untold = []event.Kind{event.KindRefusal, event.KindCodeRefused, event.KindFreeze,
+var untold = []event.Kind{event.KindRefusal, event.KindCodeRefused,
 	event.KindSwitch, event.KindSettings}
 
 func TestEachAccountKnowsItsNewestEvent(t *testing.T) {

@@ -109,7 +109,7 @@ func speaking() *State {
 func parallel() *State {
 	s := oneOfEach()
 	number := uint32(len(s.Keys()) + 1)
-	apply(must{}, s, event.Record{Kind: event.KindParallelKey, Key: event.Key{Number: number,
+	apply(must{}, s, event.Record{Kind: event.KindKey, Key: event.Key{Number: number,
 		Account: 2, Key: "parallel", Permissions: 3, SealedBy: 5, Sealed: []byte("sealed"),
 		Parallel: 3}}, refusal(2, number, 1000), refusal(2, number, 9))
 	return s

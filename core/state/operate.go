@@ -24,7 +24,7 @@ func (s *State) operate(r *event.Record) error {
 				p.Name)
 		}
 		p.Halted, p.timeUs = r.Halt.Halted, r.TimeUs
-	case event.KindFreeze, event.KindToldFreeze:
+	case event.KindFreeze:
 		a := s.Account(r.Freeze.Account)
 		if a == nil || a.Frozen == r.Freeze.Frozen {
 			return fmt.Errorf("account %d does not exist, or its freeze already is %v",

@@ -111,7 +111,7 @@ func TestOperatorsDecisionsMoveNoMoneyAndNoOrder(t *testing.T) {
 	if err := s.Apply(&approve, &e); err != nil || e.Withdrawal == nil {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	for _, r := range []event.Record{halt(1, true), freeze(1, true), ownFees(1, 1, 1, 1),
+	for _, r := range []event.Record{halt(1, true), ownFees(1, 1, 1, 1),
 		maintenance(true, "m"), mailed(1), {Kind: event.KindNote, Note: "removed node d"}} {
 		if err := s.Apply(&r, &e); err != nil || len(e.Settlements) != 0 || len(e.Closed) != 0 ||
 			e.Withdrawal != nil {

@@ -9,7 +9,7 @@ import (
 
 // named returns a record that asks for a unit of alice's BTC under a client id.
 func named(number uint64, id string) event.Record {
-	return event.Record{Kind: event.KindNamedWithdrawal, TimeUs: 40,
+	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
 		Withdrawal: event.Withdrawal{ID: number, Account: 1, Currency: 1, Amount: 1,
 			Address: "to alice", ClientID: clientID(id)}}
 }

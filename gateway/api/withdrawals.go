@@ -109,11 +109,6 @@ func (c *Call) withdrawal() {
 	}
 	cmd, err := c.do(actors.NewWithdrawal(c.Key, c.Nonce, currency.Number, amount,
 		address).Named(clientID))
-	if errors.Is(err, actors.ErrNotRead) {
-		c.refuseField(withdrawalIDName, "Not offered yet: try again without it, or when all nodes "+
-			"of the exchange run the same program.")
-		return
-	}
 	if errors.Is(err, committed.ErrTimeout) && !clientID.IsZero() {
 		c.Fail(OutcomeUnknown, " Sent again with the same client_id, it is not asked for twice.")
 		return

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	magic = "exchange journal 3\n"
+	magic = "exchange journal 4\n"
 	// maxHead bounds the head of a part, in bytes.
 	maxHead = 1 << 10
 	// fileBytes is the size at which the next batch starts another part, in bytes before

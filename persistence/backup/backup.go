@@ -14,7 +14,7 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-const magic = "exchange backup 2\n"
+const magic = "exchange backup 3\n"
 
 // Letters of the parts.
 const (

@@ -386,11 +386,11 @@ func newerBackupsNameTheirVersion(t *testing.T, whole func(*sink)) {
 	_, err := Verify(bytes.NewReader(
 		repacked(t, crafted(t, whole), testKey,
 			func(raw []byte) []byte {
-				return bytes.Replace(raw, []byte("backup 2"),
+				return bytes.Replace(raw, []byte("backup 3"),
 					[]byte("backup 9"), 1)
 			})), testKey)
 	fails(t, "another version", err, persistence.ErrVersion,
-		"it is of version 9 and this program reads version 2")
+		"it is of version 9 and this program reads version 3")
 	_, err = Verify(bytes.NewReader(repacked(t, crafted(t, func(s *sink) {
 		whole(s)
 		s.part('z', nil)

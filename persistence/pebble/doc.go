@@ -12,6 +12,7 @@
 // See docs/storage.md for the keys and files.
 //
 //	store.go       opening and closing, the folder's lock, options of Pebble
+//	version.go     the folder's version, which is looked at before Pebble opens it
 //	journal.go     the owner, appends, reads, trims
 //	head.go        the mark of the acknowledged end
 //	apply.go       one Apply as one batch

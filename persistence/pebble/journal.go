@@ -3,7 +3,6 @@ package pebble
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -16,10 +15,9 @@ import (
 
 // meta is the head of an engine. It is one value, rewritten in the batch that changes it.
 type meta struct {
-	Version int               `json:"version"`
-	Epoch   uint32            `json:"epoch"`
-	Token   persistence.Token `json:"token"`
-	Owner   string            `json:"owner"`
+	Epoch uint32            `json:"epoch"`
+	Token persistence.Token `json:"token"`
+	Owner string            `json:"owner"`
 	// Begin is the sequence behind which the journal begins, Trimmed the one up to which it was
 	// forgotten.
 	Begin   uint64 `json:"begin"`
@@ -33,23 +31,13 @@ type meta struct {
 	Flushes uint64 `json:"flushes"`
 }
 
-// metaVersion is the version of the folder: of the head, and of the kinds of keys.
-const metaVersion = 4
-
-func (s *Store) readMeta(r pebble.Reader) (meta, error) {
-	m := meta{Version: metaVersion}
+func (s *Store) readMeta(r pebble.Reader) (m meta, err error) {
 	b, err := s.get(r, s.key(kindMeta))
 	if err != nil || b == nil {
 		return m, err
 	}
-	err = json.Unmarshal(b, &m)
-	if form := (*json.UnmarshalTypeError)(nil); err != nil &&
-		!(errors.As(err, &form) && m.Version > metaVersion) { // a newer one may have others
+	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("%s: %w: its head cannot be read: %w", s, persistence.ErrCorrupt, err)
-	}
-	if m.Version != metaVersion {
-		return m, fmt.Errorf("%s: %w", s,
-			persistence.OtherVersion(uint64(max(m.Version, 0)), metaVersion))
 	}
 	return m, nil
 }

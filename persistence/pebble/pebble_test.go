@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -231,23 +233,45 @@ func TestDamagedHeadIsNamed(t *testing.T) {
 func TestAFolderOfAnotherVersionIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	s, _, _ := mustOpen(t, dir, Options{})
-	for version := range metaVersion + 2 {
-		if version == metaVersion {
-			continue
+	s.Close()
+	name := filepath.Join(dir, versionFile)
+	f := func(want string, kind error) {
+		t.Helper()
+		before := textsOf(t, dir)
+		_, err := Open(dir, Options{Logger: quiet})
+		if !errors.Is(err, kind) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
-		s.changes.Lock()
-		m := *s.meta.Load()
-		m.Version = version
-		b := s.db.NewBatch()
-		err := errors.Join(s.commit(b, m, pebble.Sync), b.Close())
-		s.changes.Unlock()
-		if _, read := s.readMeta(s.db); err != nil || !errors.Is(read, persistence.ErrCorrupt) ||
-			!strings.Contains(read.Error(),
-				fmt.Sprintf("it is of version %d and this program reads version %d",
-					version, metaVersion)) {
-			t.Errorf("version %d: %v, %v", version, err, read)
+		if !maps.Equal(before, textsOf(t, dir)) {
+			t.Errorf("%s: the folder was changed", want)
 		}
 	}
+	for _, found := range []int{1, unnamed, version + 1} {
+		succeeds(t, os.WriteFile(name, fmt.Appendln(nil, found), 0o600))
+		f(fmt.Sprintf("it is of version %d and this program reads version %d", found, version),
+			persistence.ErrVersion)
+	}
+	for _, text := range []string{"", "x", "0", "5 5"} {
+		succeeds(t, os.WriteFile(name, []byte(text), 0o600))
+		f("has no version of the folder", persistence.ErrCorrupt)
+	}
+	succeeds(t, os.Remove(name))
+	f("it is of version 4 and this program reads version 5", persistence.ErrVersion)
+}
+
+// textsOf returns the files of a folder and what they hold.
+func textsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	succeeds(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all[path] = string(b)
+		return err
+	}))
+	return all
 }
 
 // The file beside the journal knows where a restored journal begins.

@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -166,6 +164,9 @@ func Open(dir string, opts Options) (*Store, error) {
 				"folder", dir, "permissions", fmt.Sprintf("%#o", fi.Mode().Perm()))
 		}
 	}
+	if err := readable(s.fs, path, opts.engine); err != nil {
+		return nil, err
+	}
 	if err := s.hold(path); err != nil {
 		return nil, err
 	}
@@ -269,6 +270,9 @@ func (s *Store) open(path string) error {
 	if o.ErrorIfNotExists, err = used(s.fs, path, s.Engine()); err != nil {
 		return s.fault("look at the folder", err)
 	}
+	if err = s.writeVersion(path); err != nil {
+		return s.fault("write the folder's version", err)
+	}
 	db, err := s.openPebble(path, o)
 	if err != nil {
 		return err
@@ -297,9 +301,6 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 		}
 	}()
 	db, err = pebble.Open(path, o)
-	if other := newerFormat(err); other != nil {
-		return nil, fmt.Errorf("%s: open: %w", s, other)
-	}
 	if err != nil && damaged(err) {
 		return nil,
 			fmt.Errorf(
@@ -307,20 +308,6 @@ func (s *Store) openPebble(path string, o *pebble.Options) (db *pebble.DB, err e
 				s, persistence.ErrCorrupt, err)
 	}
 	return db, s.fault("open", err)
-}
-
-// newerFormat returns the ErrVersion of a folder whose format is one that this program's Pebble
-// does not know, which Pebble tells by its text alone.
-func newerFormat(err error) error {
-	if err == nil {
-		return nil
-	}
-	_, found, ok := strings.Cut(err.Error(), "written in unknown format major version ")
-	v, e := strconv.ParseUint(found, 10, 32)
-	if !ok || e != nil {
-		return nil
-	}
-	return persistence.OtherVersion(v, uint64(format))
 }
 
 // openJournal opens the journal's log and its head.

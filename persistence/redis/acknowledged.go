@@ -30,6 +30,29 @@ func (s *Store) openHead(opts *Options) (err error) {
 	return nil
 }
 
+// version is that of all that is in a Redis, and raising any is raising it. A claim notes it.
+// unnamed is the newest version of programs that noted none.
+const (
+	version = 5
+	unnamed = 4
+)
+
+// otherVersion returns the error of a Redis with a version that is noted, "" if none is.
+func (s *Store) otherVersion(noted string) error {
+	found := uint64(unnamed)
+	if noted != "" {
+		var err error
+		if found, err = s.number("the store's version", noted); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w", s.name, persistence.OtherVersion(found, version))
+}
+
+// Readable returns the ErrVersion of a file of another version that Options.Head names. It changes
+// nothing.
+func Readable(file string) error { return head.Readable(vfs.Default, file) }
+
 // HeadMissing reports whether the store was opened without its HEAD and no append was acknowledged
 // since.
 func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
@@ -37,9 +60,12 @@ func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
 // whole refuses a Redis whose journal has lost acknowledged records. It does so before this process
 // becomes the owner, because another process may serve from that Redis.
 func (s *Store) whole(ctx context.Context, opts *Options) error {
-	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig"))
+	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig", "epoch", "version"))
 	if err != nil {
 		return s.fault("read the journal's end", err)
+	}
+	if m[3] != strconv.Itoa(version) && (m[0] != "" || m[2] != "") {
+		return s.otherVersion(m[3])
 	}
 	end, err := s.mark(m[0], m[1])
 	if err != nil {

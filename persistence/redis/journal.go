@@ -48,6 +48,8 @@ func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	switch {
 	case code == codeHeld:
 		return "", 0, codec.Held(texts[0])
+	case code == codeVersion:
+		return "", 0, s.otherVersion(texts[0])
 	case code == codeCut:
 		return "", 0, s.fault("acquire", persistence.Cut(texts[0]))
 	case err != nil:
@@ -67,7 +69,7 @@ func claimed(c *persistence.Claim, id string) []any {
 	if c.Insist {
 		insists = nowMs()
 	}
-	args := []any{c.Owner, id, rhythmText(c.Rhythm), insists}
+	args := []any{c.Owner, id, rhythmText(c.Rhythm), version, insists}
 	if c.After != nil {
 		seq, digest := texts(head.Mark(c.After.End))
 		args = append(args, string(c.After.Token), c.After.Count, seq, digest)

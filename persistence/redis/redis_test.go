@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -240,7 +241,7 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("12", "HGET", "{main}:wallet:alice", "account")
 	f("34", "HGET", "{main}:wallet:alice", "seq")
 	f("5", "HLEN", "{main}:wallet:alice") // and its checksum
-	f("1700000000123:3.a20e9a19", "HGET", "{main}:nonces", "public-key")
+	f("1700000000123:5.5ff1137c", "HGET", "{main}:nonces", "public-key")
 	f("34", "GET", "{main}:wm")
 }
 
@@ -415,5 +416,37 @@ func succeeds(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A Redis that another version of the program has written is refused, whether it is opened or was
+// open when the other program took it, and nothing of it changes.
+func TestARedisOfAnotherVersionIsNamed(t *testing.T) {
+	server := redistest.Start(t)
+	s, tok, _ := mustOpen(t, server.URL(), Options{})
+	succeeds(t, s.Append(t.Context(), tok, 0, 1, []byte("a batch")))
+	c := server.Client()
+	stored := func() map[string]string {
+		all := map[string]string{}
+		for _, key := range c.Keys(t.Context(), "*").Val() {
+			all[key] = c.Dump(t.Context(), key).Val()
+		}
+		return all
+	}
+	for noted, found := range map[string]int{"": unnamed, "4": 4, "6": 6} {
+		err := c.HDel(t.Context(), s.head(), "version").Err()
+		if noted != "" {
+			err = c.HSet(t.Context(), s.head(), "version", noted).Err()
+		}
+		succeeds(t, err)
+		before := stored()
+		want := fmt.Sprintf("it is of version %d and this program reads version 5", found)
+		_, err = Open(t.Context(), server.URL(), Options{Logger: quiet})
+		wantError(t, err, persistence.ErrVersion, want)
+		_, _, err = s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
+		wantError(t, err, persistence.ErrVersion, want)
+		if !maps.Equal(before, stored()) {
+			t.Errorf("version %q: the Redis was changed", noted)
+		}
 	}
 }

@@ -69,20 +69,20 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 // is never given what it does not read.
 func TestAMarketPartIsOfTheFormatThatIsApplied(t *testing.T) {
 	ticks := make(chan time.Time)
-	s := openNode(t, options{dir: "node", files: vfs.NewMem(), ticks: ticks,
+	s := openNode(t, options{dir: "node", files: vfs.NewMem(), ticks: ticks, reads: newer,
 		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
 	_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "an owner"})
 	must(t, err)
 	must(t, s.SetMarket(t.Context(), []byte("older"), true))
-	for s.Standing().Format < machine.Newest {
+	for s.Standing().Format < newer {
 		ticks <- time.Now()
 	}
 	must(t, s.SetMarket(t.Context(), []byte("newer"), true))
-	want := map[string]uint8{"older": machine.First, "newer": machine.Newest}
+	want := map[string]uint8{"older": machine.First, "newer": newer}
 	first, err := s.log.FirstIndex()
 	must(t, err)
 	must(t, s.log.Read(first-1, s.Standing().Applied, func(entry *pb.Entry) error {
-		e, err := decode(entry, machine.Newest)
+		e, err := decode(entry, newer)
 		if e != nil && e.Kind == machine.Market {
 			if e.Format != want[string(e.Batch)] {
 				t.Errorf("%s is of format %d", e.Batch, e.Format)

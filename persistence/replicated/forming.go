@@ -132,7 +132,8 @@ func (f *former) reply(to string, w word) {
 func (f *former) receive(from string, b []byte) {
 	frame, err := parseFrame(b)
 	if err == nil && frame.kind == frameOffer && f.stage == empty {
-		if o, err := parseOffer(frame.payload); err == nil && o.nonce == f.nonce && !f.has(o) {
+		o, err := parseOffer(frame.payload, f.reads)
+		if err == nil && o.nonce == f.nonce && !f.has(o) {
 			f.offer = o
 		}
 		return

@@ -140,13 +140,13 @@ func TestANodeThatTakesPartAnswersWords(t *testing.T) {
 	state := machine.Formed(nodeNames[:voters]).Encode()
 	o := offer{id: 4, nonce: "n", base: raftlog.Base{Index: 7, Term: 2, Machine: state}}
 	b := o.append(nil)
-	got, err := parseOffer(b)
+	got, err := parseOffer(b, machine.Newest)
 	if err != nil || got.id != 4 || got.nonce != "n" || got.base.Index != 7 ||
 		got.base.Term != 2 || string(got.base.Machine) != string(state) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	for _, b := range [][]byte{nil, b[:25], b[:len(b)-1]} {
-		if _, err := parseOffer(b); err == nil {
+		if _, err := parseOffer(b, machine.Newest); err == nil {
 			t.Errorf("%d bytes are an offer", len(b))
 		}
 	}

@@ -1,10 +1,12 @@
 package replicated
 
 import (
+	"errors"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"exchange/persistence"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
@@ -16,6 +18,19 @@ const foundedAt = 1
 // Formed reports whether a node's data folder has the log of a cluster.
 func Formed(folder string) (bool, error) {
 	return raftlog.Formed(vfs.Default, vfs.Default.PathJoin(folder, logFolder))
+}
+
+// Readable returns the ErrVersion of a node's data folder that another version of the program has
+// written. It changes nothing.
+func Readable(folder string) error {
+	base, err := raftlog.Readable(vfs.Default, vfs.Default.PathJoin(folder, logFolder))
+	if base == nil || err != nil {
+		return err
+	}
+	if _, err = machine.DecodeState(base); errors.Is(err, persistence.ErrVersion) {
+		return err
+	}
+	return nil
 }
 
 // Found makes the log of a new cluster in a node's data folder. The node is its only voter, and the

@@ -23,7 +23,7 @@ type frame struct {
 }
 
 const (
-	frameVersion = 5
+	frameVersion = 6
 	frameMessage = 1 // the payload is a message of raft
 	// frameSeen asks the receiver whether one of its starts follows on another one: the payload is
 	// both, of which the second is the newest one that the sender knows.

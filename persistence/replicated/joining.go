@@ -37,14 +37,14 @@ func (o *offer) end() (uint64, error) {
 	return s.Beat().End.Seq, nil
 }
 
-func parseOffer(b []byte) (*offer, error) {
+func parseOffer(b []byte, newest uint8) (*offer, error) {
 	p := wire.Read(b)
 	o := &offer{id: p.Fixed64()}
 	o.base.Index, o.base.Term = p.Fixed64(), p.Fixed64()
 	o.nonce = string(p.Take(int(p.Byte())))
 	o.base.Machine = p.Rest()
 	if s, err := machine.DecodeState(o.base.Machine); err != nil || p.Bad() ||
-		s.Format() > machine.Newest || o.id == 0 || (o.base.Term == 0) != (o.base.Index == 0) {
+		s.Format() > newest || o.id == 0 || (o.base.Term == 0) != (o.base.Index == 0) {
 		return nil, errFrame
 	}
 	return o, nil

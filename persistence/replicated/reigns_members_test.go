@@ -246,7 +246,7 @@ func (r *realm) replace(n *reigning) {
 			})
 		})
 	r.oneChange(n, by)
-	by.reads = 0
+	by.reads = newer
 	by.start()
 	switch r.draw(4) {
 	case 0: // it crashes on its way
@@ -294,7 +294,7 @@ func (r *realm) add() {
 	r.Helper()
 	n := r.spare()
 	n.empty()
-	n.reads = 0
+	n.reads = newer
 	r.change(fmt.Sprintf("node %d may join", n.at), func(ctx context.Context, s *store) error {
 		return s.Add(ctx, n.name(), addressOf(n.name()))
 	}, func(members []machine.Member) bool {

@@ -2,7 +2,6 @@ package replicated
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ type reigning struct {
 	local  *memory.Disk             // of its local store; guarded by the realm's mu
 	unfit  bool                     // its disk is not what it was: it must end by itself
 	copied *diskCopy                // nil: there is none
-	reads  uint8                    // newest format its program reads; 0: the newest there is
+	reads  uint8                    // newest format its program reads
 	key    byte                     // of the server; 0: that of the others
 	ahead  atomic.Int64             // ns of its clock
 	life   atomic.Pointer[nodeLife] // nil: it is down
@@ -201,7 +200,7 @@ func (n *reigning) start() {
 	}
 	_, err := w.prepare()
 	must(r.T, err)
-	w.former.reads = cmp.Or(n.reads, w.former.reads)
+	w.former.reads = n.reads
 	w.ticker = time.NewTicker(reignTick)
 	l.opening = w
 	ctx, cancel := context.WithCancel(context.Background())

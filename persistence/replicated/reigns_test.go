@@ -117,7 +117,7 @@ func (r *realm) fault() {
 		r.restart(n, func() { n.key = 0 })
 	case 10: // or with an older program
 		r.restart(n, func() { n.reads = machine.First })
-		r.restart(n, func() { n.reads = 0 })
+		r.restart(n, func() { n.reads = newer })
 	case 11: // the network is bad
 		r.network(20, 50*time.Millisecond)
 		r.serves(20)
@@ -223,7 +223,7 @@ func newRealm(t *testing.T, seed uint64) *realm {
 	for i := range r.nodes {
 		r.nodes[i] = &reigning{r: r, at: i}
 		r.nodes[i].empty()
-		r.nodes[i].reads = uint8(r.draw(2)) * machine.First // they are brought up to date later
+		r.nodes[i].reads = uint8(machine.First + r.draw(2)) // they are brought up to date later
 	}
 	r.Cleanup(r.end)
 	r.voting = slices.Clone(r.nodes[:voters])

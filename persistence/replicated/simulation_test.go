@@ -988,7 +988,7 @@ func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
 			return nil
 		}
 		marks = marks[1:]
-		e, err := machine.Decode(entry.GetData(), 3)
+		e, err := machine.Decode(entry.GetData(), newer)
 		if err != nil {
 			return err
 		}

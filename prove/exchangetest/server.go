@@ -72,13 +72,13 @@ func build(t testing.TB) string {
 	return program.path
 }
 
-// Build builds the program under test anew, as of another version. It does not read so many of the
-// newest formats of a cluster's log, like a program of before.
-func Build(t testing.TB, version string, lacks int) string {
+// Build builds the program under test anew, as of another version. It reads so many more formats of
+// a cluster's log, like a program that comes.
+func Build(t testing.TB, version string, more int) string {
 	t.Helper()
 	dir := t.TempDir()
 	path, flags := filepath.Join(dir, "exchange"), []string{"-ldflags",
-		"-X main.commit=" + version, "-overlay", lacking(t, dir, lacks)}
+		"-X main.commit=" + version, "-overlay", reading(t, dir, more)}
 	if os.Getenv(programVariable) == "" {
 		flags = append(flags, "-race")
 	}
@@ -86,8 +86,8 @@ func Build(t testing.TB, version string, lacks int) string {
 	return path
 }
 
-// lacking writes an overlay for builds into dir, in which the newest formats are not known.
-func lacking(t testing.TB, dir string, formats int) string {
+// reading writes an overlay for builds into dir, in which so many more formats are known.
+func reading(t testing.TB, dir string, more int) string {
 	t.Helper()
 	const constant = "Newest = persistence.NewestFormat"
 	list, err1 := exec.Command("go", "list", "-f", "{{.Dir}}",
@@ -99,7 +99,7 @@ func lacking(t testing.TB, dir string, formats int) string {
 	}
 	other, overlay := filepath.Join(dir, "entry.go"), filepath.Join(dir, "overlay.json")
 	err3 := os.WriteFile(other, []byte(strings.Replace(string(text), constant,
-		fmt.Sprint(constant, " - ", formats), 1)), 0o600)
+		fmt.Sprint(constant, " + ", more), 1)), 0o600)
 	replace, err4 := json.Marshal(map[string]any{"Replace": map[string]string{file: other}})
 	err5 := os.WriteFile(overlay, replace, 0o600)
 	succeeds(t, err3, err4, err5)

@@ -49,8 +49,7 @@ type blow struct {
 	full int // rounds of the whole campaign
 	hit  func(g *siege)
 
-	sampled  bool // in every test run
-	upgrades bool // it brings the nodes a program that reads more
+	sampled bool // in every test run
 }
 
 var blows = []blow{
@@ -74,11 +73,8 @@ var blows = []blow{
 	{name: "kill -9 of the observer", full: 10, hit: func(g *siege) { g.o.Kill(); g.o.Start() }},
 	{name: "hand-over", full: 10, hit: func(g *siege) { g.handsOver(g.follower()) }},
 	{name: "replaced disk", full: 5, sampled: true, hit: (*siege).replaced},
-	{name: "rolling upgrade", full: 2, upgrades: true, hit: (*siege).upgraded},
+	{name: "rolling upgrade", full: 2, hit: (*siege).upgraded},
 }
-
-// firstFormat is the oldest that a cluster begins with.
-const firstFormat = 2
 
 // Behind each fault of a cluster nothing is missing on any node that was acknowledged, nothing is
 // there twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS says
@@ -98,23 +94,11 @@ func TestClusterCampaign(t *testing.T) {
 	}
 }
 
-// lay makes a cluster go through rounds, which it counts. If some are upgrades, it begins with as
-// many formats less.
+// lay makes a cluster go through rounds, which it counts.
 func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 	g := newSiege(t, random)
 	g.reads = persistence.NewestFormat
-	for _, b := range rounds {
-		if b.upgrades && g.reads > firstFormat {
-			g.reads--
-		}
-	}
 	g.o = g.observer("o1")
-	if lacks := persistence.NewestFormat - g.reads; lacks > 0 {
-		older := exchangetest.Build(t, "v0-of-the-siege", lacks)
-		for _, s := range g.places() {
-			s.Use(older)
-		}
-	}
 	// so that the beginning of the journal is forgotten
 	g.runs(append(slices.Clone(manySnapshots), "EXCHANGE_CLUSTER_OBSERVERS=o1")...)
 	g.w = &world{t: t, s: g.leader(nil)}
@@ -282,12 +266,12 @@ func (g *siege) replaced() {
 
 // upgraded gives one node after the other another build of the program, as operators do: those that
 // follow, and at last the one that leads. Each one ends in order. The other build reads one format
-// more, if there is one, which may be written when all nodes have it, and not before.
+// more, which may be written when all nodes have it, and not before.
 func (g *siege) upgraded() {
 	g.builds++
 	version, before := fmt.Sprintf("v%d-of-the-siege", g.builds), g.reads
-	g.reads = min(g.reads+1, persistence.NewestFormat)
-	program := exchangetest.Build(g.t, version, persistence.NewestFormat-g.reads)
+	g.reads++
+	program := exchangetest.Build(g.t, version, g.reads-persistence.NewestFormat)
 	if code := g.o.Terminate(); code != 0 { // it has to read what they write
 		g.t.Fatalf("the observer ends with %d", code)
 	}

@@ -209,7 +209,7 @@ func (m *Exchange) apply(r *event.Record) error {
 			quote: p.Quote, Market: Market{Rules: m.rules[p.Name], MaxFills: m.MaxFills}})
 	case event.KindAccount:
 		return m.applyAccount(&r.Account)
-	case event.KindKey, event.KindParallelKey:
+	case event.KindKey:
 		return m.applyKey(&r.Key)
 	case event.KindKeyRevoked:
 		return m.applyRevoked(&r.KeyRevoked, r.TimeUs)
@@ -236,7 +236,7 @@ func (m *Exchange) apply(r *event.Record) error {
 	case event.KindRefusal:
 		m.touched = append(m.touched, r.Refusal.Account)
 		return m.applyRefusal(&r.Refusal)
-	case event.KindWithdrawal, event.KindNamedWithdrawal:
+	case event.KindWithdrawal:
 		return m.applyWithdrawal(r)
 	case event.KindWithdrawalMoved:
 		return m.applyMove(r)
@@ -268,7 +268,7 @@ func (m *Exchange) applyOperator(r *event.Record) error {
 		return m.applyEmail(r)
 	case event.KindAccountClosed:
 		return m.applyClosed(r)
-	case event.KindFreeze, event.KindToldFreeze:
+	case event.KindFreeze:
 		a := m.Accounts[r.Freeze.Account-1]
 		if a.Frozen == r.Freeze.Frozen || a.ClosedUs != 0 {
 			return fmt.Errorf("%s: frozen is %v already, it was closed at %d us", a.Name,

@@ -59,9 +59,6 @@ func (m *Exchange) applyWithdrawal(r *event.Record) error {
 		return fmt.Errorf("withdrawal %d of %v, after withdrawal %d of %s, or its id is used twice",
 			w.ID, w.Amount, a.lastWithdrawal, a.Name)
 	}
-	if w.ClientID.IsZero() != (r.Kind == event.KindWithdrawal) {
-		return fmt.Errorf("withdrawal %d has the client id %q", w.ID, w.ClientID)
-	}
 	if other := m.WithdrawalNamed(a, w.ClientID); other != 0 {
 		return fmt.Errorf("withdrawal %d has the client id %v of withdrawal %d", w.ID, w.ClientID,
 			other)

@@ -12,7 +12,6 @@ import (
 type decoder struct {
 	wire.Reader
 	version byte
-	more    bool // it has more at its end: one of versionMore
 }
 
 func open(row []byte) decoder {
@@ -21,14 +20,6 @@ func open(row []byte) decoder {
 		d.Fail("another version")
 	}
 	return d
-}
-
-// openMore is open for a row that may have more at its end.
-func openMore(row []byte) decoder {
-	if len(row) == 0 || row[0] != versionMore {
-		return open(row)
-	}
-	return decoder{Reader: wire.Read(row[1:]), version: Version, more: true}
 }
 
 func (d *decoder) text() string { return d.Text(d.Len()) }

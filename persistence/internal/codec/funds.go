@@ -83,25 +83,18 @@ func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 
 // AppendWithdrawal writes everything of d but its id.
 func AppendWithdrawal(dst []byte, d *persistence.Withdrawal) []byte {
-	version := byte(Version)
-	if d.ClientID != "" {
-		version = versionMore
-	}
-	dst = append(dst, version, d.Status)
+	dst = append(dst, Version, d.Status)
 	dst = wire.AppendUints(dst, d.ClosedSeq, uint64(d.Account), uint64(d.Currency),
 		uint64(d.Amount), uint64(d.TimeUs))
 	dst = binary.AppendVarint(dst, d.ClosedUs-d.TimeUs)
 	dst = wire.AppendText(dst, d.Address)
 	dst = wire.AppendText(dst, d.Details)
-	if d.ClientID != "" {
-		dst = wire.AppendText(dst, d.ClientID)
-	}
-	return dst
+	return wire.AppendText(dst, d.ClientID)
 }
 
 // DecodeWithdrawal reads what AppendWithdrawal wrote.
 func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
-	r := openMore(row)
+	r := open(row)
 	*d = persistence.Withdrawal{
 		ID:        id,
 		Status:    r.Byte(),
@@ -114,11 +107,6 @@ func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
 	d.ClosedUs = d.TimeUs + r.Int()
 	d.Address = r.text()
 	d.Details = r.text()
-	if r.more {
-		d.ClientID = r.text()
-		if d.ClientID == "" {
-			r.Fail("an empty client id")
-		}
-	}
+	d.ClientID = r.text()
 	return r.close("withdrawal", id)
 }

@@ -11,12 +11,7 @@ import (
 
 // Version is the first byte of every row, and of every other value that a store keeps beside its
 // journal and its images.
-const Version = 3
-
-// versionMore is the first byte of a row with more at its end than rows of Version have: that of an
-// order with instructions, or of a withdrawal with a client id. All other rows keep Version. The
-// next version of both is 5.
-const versionMore = Version + 1
+const Version = 5
 
 // IDSize is the length of the big-endian id in front of a row.
 const IDSize = 8
@@ -29,8 +24,9 @@ const (
 
 // Flags of an order: bits 0 and 1 are its side, bits 2 and 3 its status.
 const (
-	statusShift    = 2
-	orderHasClient = 1 << 4
+	statusShift     = 2
+	orderHasClient  = 1 << 4
+	orderInstructed = 1 << 5
 )
 
 // AppendTrade writes everything of t but its id.
@@ -169,11 +165,10 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	if o.ClientID != "" {
 		flags |= orderHasClient
 	}
-	version := byte(Version)
 	if o.Instructed != "" {
-		version = versionMore
+		flags |= orderInstructed
 	}
-	dst = append(dst, version, flags)
+	dst = append(dst, Version, flags)
 	dst = wire.AppendUints(dst, o.ClosedSeq, uint64(o.Pair), uint64(o.Price), uint64(o.Amount),
 		uint64(o.Remaining), uint64(o.TimeUs))
 	dst = binary.AppendVarint(dst, o.ClosedUs-o.TimeUs)
@@ -189,7 +184,7 @@ func AppendOrder(dst []byte, o *persistence.Order) []byte {
 // OrderMatches reports whether an encoded order passes the filters on side, status and sequence. A
 // damaged order passes the filters, so decoding it reports the damage.
 func OrderMatches(row []byte, q *persistence.OrderQuery) bool {
-	if len(row) < 3 || row[0] != Version && row[0] != versionMore {
+	if len(row) < 3 || row[0] != Version {
 		return true
 	}
 	flags := row[1]
@@ -216,7 +211,7 @@ func ClientOrderMatches(o *persistence.Order, q *persistence.OrderQuery) bool {
 
 // DecodeOrder reads what AppendOrder wrote.
 func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) error {
-	d := openMore(row)
+	d := open(row)
 	flags := d.Byte()
 	*o = persistence.Order{
 		ID:        id,
@@ -234,7 +229,7 @@ func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) er
 	if flags&orderHasClient != 0 {
 		o.ClientID = d.text()
 	}
-	if d.more {
+	if flags&orderInstructed != 0 {
 		o.Instructed = trading.Packed(d.text())
 		if _, ok := o.Instructed.Open(); !ok || o.Instructed == "" {
 			d.Fail("impossible instructions")

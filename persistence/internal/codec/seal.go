@@ -22,8 +22,8 @@ func (p Place) And(b []byte) Place { return Place(crc32.Update(uint32(p), castag
 // SumSize is the length of the checksum behind a value.
 const SumSize = 4
 
-// Seal appends a value and its checksum to dst. The value must begin with Version, or be the row of
-// an order with instructions, because Open checks that.
+// Seal appends a value and its checksum to dst. The value must begin with Version, because Open
+// checks that.
 func (p Place) Seal(dst, value []byte) []byte {
 	at := len(dst)
 	dst = append(dst, value...)
@@ -43,7 +43,7 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
 	}
 	// the checksum covers the version: it was written so, and is not damaged
-	if v := value[0]; v != Version && v != versionMore {
+	if v := value[0]; v != Version {
 		return nil, persistence.OtherVersion(uint64(v), Version)
 	}
 	return value, nil

@@ -38,7 +38,7 @@ func (m Mark) Fits(end Mark) bool { return persistence.Mark(m).Fits(persistence.
 // The file has the magic, the version, the sequence, the digest, and the hash of all before it.
 const (
 	magic   = "exHEAD"
-	version = 2
+	version = 3
 	size    = 32
 )
 
@@ -91,6 +91,15 @@ func OpenOld(files vfs.FS, name string) (*File, error) {
 		return nil, errors.Join(refused(name, err), file.Close())
 	}
 	return f, nil
+}
+
+// Readable returns the ErrVersion of a file of another version. It changes nothing.
+func Readable(files vfs.FS, name string) error {
+	f, err := OpenOld(files, name)
+	if err = errors.Join(err, f.Close()); errors.Is(err, persistence.ErrVersion) {
+		return err
+	}
+	return nil
 }
 
 // failed returns the error of a file that cannot be opened.

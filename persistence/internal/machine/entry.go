@@ -77,8 +77,7 @@ const maxText = 1 << 10 // bytes of a text
 // Formats of entries and of the records in their batches. Another kind, field or record is another
 // format, which is written once an entry of the kind Format says so: each member reads it then.
 const (
-	First = 2 // the format that a cluster begins with
-	// 3: the text of a Market has limits on requests, too
+	First  = 11 // the format that a cluster begins with, and the oldest that is read
 	Newest = persistence.NewestFormat
 )
 
@@ -171,7 +170,8 @@ func (e *Entry) Fits() error {
 func (e *Entry) Encode() []byte { return append(e.head(), e.Batch...) }
 
 // Decode reads an entry of a format up to the newest one that the caller reads. Its batch is part
-// of b. ErrFormat: the entry is of a newer format. ErrCorrupt: b is no entry.
+// of b. ErrFormat: the entry is of a newer format. ErrVersion: it is of an older one. ErrCorrupt: b
+// is no entry.
 func Decode(b []byte, newest uint8) (*Entry, error) {
 	d := reader{wire.Read(b)}
 	e := &Entry{Format: d.Byte()}
@@ -179,7 +179,9 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 		return nil, fmt.Errorf("%w: an entry is of format %d, and this program reads formats up "+
 			"to %d", persistence.ErrFormat, e.Format, newest)
 	}
-	d.Check(e.Format >= First)
+	if err := older(e.Format, newest); err != nil && !d.Bad() {
+		return nil, fmt.Errorf("an entry: %w", err)
+	}
 	e.Kind = Kind(d.Byte())
 	e.ID = ID{d.Fixed64(), d.Fixed64(), d.Fixed64()}
 	if e.Kind != Acquire && !e.Kind.Changes() {
@@ -219,6 +221,15 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 			persistence.ErrCorrupt, e.Kind, len(b))
 	}
 	return e, nil
+}
+
+// older returns the ErrVersion of a format that no cluster of this program begins with, or nil.
+func older(format, newest uint8) error {
+	if format >= First {
+		return nil
+	}
+	return persistence.Unreadable(&wire.OtherVersion{Of: "format", Found: uint64(format),
+		Oldest: First, Newest: uint64(newest)})
 }
 
 // A reader reads what text and u64 have written.

@@ -11,7 +11,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-const imageVersion = 4
+const imageVersion = 5
 
 // Encode returns the state as bytes. The version, the applied format and the members come first, in
 // a form that never changes: a program that does not read the rest takes part in votes.
@@ -43,7 +43,11 @@ func DecodeState(b []byte) (*State, error) {
 	s := &State{format: d.Byte()}
 	s.decodeMembers(&d)
 	switch {
-	case d.Bad() || v == imageVersion:
+	case d.Bad():
+	case v == imageVersion:
+		if err := older(s.format, Newest); err != nil {
+			return nil, fmt.Errorf("the state at the log's beginning: %w", err)
+		}
 	case v > imageVersion && s.format > Newest:
 		return s, nil
 	default:
@@ -73,7 +77,7 @@ func DecodeState(b []byte) (*State, error) {
 			d.Check(codec.Digest(*t) == digest)
 		}
 	}
-	if !d.End() || s.format < First {
+	if !d.End() {
 		return nil, fmt.Errorf("%w: a state of %d bytes cannot be read", persistence.ErrCorrupt,
 			len(b))
 	}

@@ -14,6 +14,7 @@ import (
 	"exchange/persistence"
 	"exchange/persistence/internal/durable"
 	"exchange/persistence/internal/head"
+	"exchange/persistence/internal/wal"
 )
 
 // An Identity says which node of which cluster a folder belongs to. It never changes.
@@ -50,7 +51,7 @@ type state struct {
 
 const (
 	stateFile    = "STATE"
-	stateVersion = 2
+	stateVersion = 3
 	copyBytes    = 8 << 10 // of each copy: length, checksum, text, zeros
 	maxName      = 64
 	keepStarts   = 64 // how many nonces STATE has
@@ -118,6 +119,27 @@ func Formed(files vfs.FS, dir string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Readable returns the ErrVersion of a node's folder that another version of the program has
+// written, and the state behind which the log begins; nil: the folder has no log, or one that Open
+// finds out what is wrong with. It changes nothing.
+func Readable(files vfs.FS, dir string) (machine []byte, err error) {
+	f, err := openState(files, dir, true)
+	var b Base
+	if err == nil {
+		if err = f.close(); err == nil {
+			b, err = readCheckpoint(files, dir)
+		}
+	}
+	if err == nil {
+		err = errors.Join(head.Readable(files, files.PathJoin(dir, headFile)),
+			wal.Readable(files, files.PathJoin(dir, logFolder)))
+	}
+	if errors.Is(err, persistence.ErrVersion) {
+		return nil, err
+	}
+	return b.Machine, nil
 }
 
 // stateIn is the open file STATE, and its content.

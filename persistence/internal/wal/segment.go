@@ -89,9 +89,8 @@ func parseHead(b []byte, number uint64) (salt uint64, other bool, err error) {
 	if string(b[:8]) != magic {
 		return 0, false, nil
 	}
-	if v := binary.BigEndian.Uint64(b[8:]); v != format {
-		return 0, false, fmt.Errorf("%s: %w", segmentName(number),
-			persistence.OtherVersion(v, format))
+	if err := otherFormat(b, number); err != nil {
+		return 0, false, err
 	}
 	switch salt = binary.BigEndian.Uint64(b[24:]); {
 	case binary.BigEndian.Uint64(b[32:]) != checksum(salt, b[:32]):
@@ -100,6 +99,41 @@ func parseHead(b []byte, number uint64) (salt uint64, other bool, err error) {
 		return 0, true, nil
 	}
 	return salt, false, nil
+}
+
+// otherFormat returns the ErrVersion of a segment of another version that begins with b, or nil.
+func otherFormat(b []byte, number uint64) error {
+	if v := binary.BigEndian.Uint64(b[8:]); v != format {
+		return fmt.Errorf("%s: %w", segmentName(number), persistence.OtherVersion(v, format))
+	}
+	return nil
+}
+
+// Readable returns the ErrVersion of a folder with a segment of another version. It changes
+// nothing, and what else is wrong Open finds.
+func Readable(files vfs.FS, dir string) error {
+	names, err := files.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		number, ok := segmentNumber(name)
+		if !ok {
+			continue
+		}
+		f, err := files.Open(files.PathJoin(dir, name))
+		if err != nil {
+			return err
+		}
+		var b [16]byte
+		_, err = io.ReadFull(f, b[:])
+		if f.Close(); err == nil && string(b[:8]) == magic {
+			if err := otherFormat(b[:], number); err != nil {
+				return err
+			}
+		}
+	}
+	return err
 }
 
 // hasRecords reports whether there is anything behind a segment's head.
