@@ -209,7 +209,7 @@ func TestARecordWithAChangedByteIsRefusedOrKeepsTheInvariants(t *testing.T) {
 // The properties above say something about a kind of record only if it is drawn.
 func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range 20 {
+	for seed := range 40 {
 		rapid.Custom(func(t *rapid.T) int {
 			drawHistory(t, 80, func(s *State, d *decider, r *event.Record, e *Effects) {
 				seen[r.Kind.String()]++

@@ -72,7 +72,7 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.keyboard.press("Enter");
 	await says(page, told, "Queue position lost\\. 0\\.10 filled at 63,000\\.00 on average");
 	await says(page, "#panel-own .orders",
-		"63,000\\.00\\s+0\\.40\\s+0\\.10\\s+at 63,000\\.00 on average\\s+Open");
+		"63,000\\.00\\s+0\\.40\\s+0\\.10\\s+avg. 63,000\\.00\\s+Open");
 	await exchange.operator("pair", "halt", "BTC_USDT");
 	await page.click("#panel-own .amend"); // the price is not asked for that would be refused
 	await page.waitForSelector(`${form}:not(:has([name=price])) [name=amount]`);

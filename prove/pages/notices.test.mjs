@@ -41,8 +41,8 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		await open(page, 1);
 		assert.equal(await toasts(page), "");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
-		await told(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 at `
-			+ "64,000\\.00 on average\\.");
+		await told(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 avg. `
+			+ "64,000\\.00\\.");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
 		await told(page, `Order ${sell}, .*: Filled completely, 0\\.20 of it now at 64,000`);
 		assert.equal((await toasts(page)).match(/Order \d+/g).length, 1, "one for each order");

@@ -77,7 +77,7 @@ export function wrongOf(typed) {
 	if (!typed.trim()) return text.empty;
 	const { n, two } = read(typed);
 	return two ? text.twoNumbers(editable(two[0]), editable(two[1]))
-		: n === 0n ? text.isZero : text.notANumber(decimal(6_410_050_000_000n, 2));
+		: n === 0n ? text.isZero : text.notANumber(decimal(123_450_000_000n, 2));
 }
 
 /** sideOf shows a side, in words and with a sign. @param {string} side */

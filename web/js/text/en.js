@@ -267,8 +267,8 @@ export const text = {
 		cancel_both: "both are cancelled",
 	},
 	meetsUnknown: "the account's own setting decides",
-	/** @param {string} pair @param {number} n @param {number} stops @param {boolean} isAll */
-	askCancelAll: (pair, n, stops, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}${isAll && stops ? `, ${stops} of them with an untriggered stop` : ""}.`,
+	/** @param {string} pair @param {number} n @param {boolean} isAll */
+	askCancelAll: (pair, n, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}.`,
 	/** @param {string} pair */
 	noneToCancel: (pair) => `There are no open orders of ${pair}.`,
 	keep: "Keep them",
@@ -295,7 +295,7 @@ export const text = {
 	/** @param {boolean} isProtected @param {string} price */
 	beyond: (isProtected, price) => `nothing more within the price ${isProtected ? "protection" : "limit"}, ${price}`,
 	/** @param {string} price */
-	averageAt: (price) => ` at ${price} on average`,
+	averageAt: (price) => ` avg. ${price}`,
 	/** @param {string} amount @param {string} price */
 	nowAt: (amount, price) => `, ${amount} of it now at ${price} on average`,
 	reasons: {

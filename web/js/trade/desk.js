@@ -332,8 +332,7 @@ export class Own {
 		const may = session.may("read"); // or the page does not know what is open
 		const name = pairOf(pair.name), title = text.cancelAll(name);
 		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
-		const stops = all.filter((o) => o.triggered === false).length; // those of an OCO, too
-		const dangers = () => [text.askCancelAll(name, all.length, stops, may && account.isComplete)];
+		const dangers = () => [text.askCancelAll(name, all.length, may && account.isComplete)];
 		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
 			act: () => this.#cancelAll(pair) });
 	}

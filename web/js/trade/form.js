@@ -540,13 +540,15 @@ export class Form {
 		const take = given && mayTake && book.updateId !== null
 			? book.take(OTHER[this.#side], { ...bySum ? { value: total ?? 0n } : { amount: given },
 				limit: limit ?? undefined }) : undefined;
+		const { account } = this.desk, { name } = /** @type {Pair} */ (this.#pair);
+		const met = take?.amount ? ownMet(account, name, this.#side, take.worst) : [];
 		const most = type === "stopMarket" && isBuy ? limit : price; // what it may cost
-		const value = isMarket ? take?.amount ? take.paid : null
+		const value = isMarket ? take?.amount && !met.length ? take.paid : null
 			: most && amount ? most * amount : null;
-		const size = isMarket ? take?.amount || null : amount, sized = size && size * ONE;
+		const size = isMarket ? !met.length && take?.amount || null : amount, sized = size && size * ONE;
 		const least = price ?? worst ?? (isMarket ? book.sides.sell[0]?.price
 			: typed(this.#typed.trigger));
-		return { take, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
+		return { take, met, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
 			needs: !isBuy ? amount && amount * ONE : bySum ? total && total * ONE
 				: least && amount ? least * amount : null };
 	}
@@ -692,8 +694,8 @@ export class Form {
 	}
 
 	/** estimates says what the order would do at once, by the book. @param {Pair} pair */
-	#estimates({ name, base, quote, priceDigits }) {
-		const { take, limit, gives } = this.#plan(), { prices, amount, total } = text.estimated;
+	#estimates({ base, quote, priceDigits }) {
+		const { take, met, limit, gives } = this.#plan(), { prices, amount, total } = text.estimated;
 		const isMarket = this.#type === "market", digits = Math.max(priceDigits, 2);
 		/** @type {[string, string][]} */
 		const limited = !isMarket && this.#type !== "stopMarket" || typed(this.#typed.second) ? []
@@ -704,7 +706,7 @@ export class Form {
 		}
 		if (!isMarket && this.#type !== "limit" && this.#type !== "oco") return limited;
 		// rows are there without a number, too, so that the button does not move as the market does
-		const is = take?.amount ? { prices: `${decimal(take.paid / take.amount, priceDigits)} / ${
+		const is = take?.amount && !met.length ? { prices: `${decimal(take.paid / take.amount, priceDigits)} / ${
 			decimal(take.worst, priceDigits)}`,
 		amount: `${shortest(take.amount)} ${base}`,
 		total: `${decimal(take.paid / ONE, digits)} ${quote}` } : undefined;
@@ -714,8 +716,6 @@ export class Form {
 			rows.push(this.#byTotal ? [amount, is?.amount ?? text.none]
 				: [total, is?.total ?? text.none]);
 		}
-		if (!take?.amount) return rows;
-		const met = ownMet(this.desk.account, name, this.#side, take.worst);
 		const mode = this.#selfTrade || this.fees.selfTrade;
 		if (met.length) {
 			rows.push([text.ownMet, text.meets(met, text.outcomes[
