@@ -142,9 +142,9 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 			a.SelfTrade())
 	case !r.withdrawalIDs.Equal(a.WithdrawalIDs()):
 		return walletDiffers(a, "has other client ids of withdraws than are committed")
-	case r.heldUs != a.HeldUs():
+	case r.heldUs != a.Operated().HeldUs:
 		return walletDiffers(a, "holds its money until %d us, committed is %d", r.heldUs,
-			a.HeldUs())
+			a.Operated().HeldUs)
 	case len(r.switches) != len(armed) || slices.ContainsFunc(armed, func(s event.Switch) bool {
 		return !slices.Contains(r.switches, s)
 	}):

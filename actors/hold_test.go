@@ -112,7 +112,7 @@ func TestAnAddressThatChangesNothingBeginsNoHold(t *testing.T) {
 func TestAHoldGoesByTheClockOfNow(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		c := newCommand(event.KindAccount)
-		c.admin, c.operator = Admin{Account: "bob"}, "test"
+		c.admin, c.operator, c.decide = Admin{Account: "bob"}, "test", (*registry).account
 		succeeds(t, b.e.admitOperator(c))
 		c.timeUs += (30 * 24 * time.Hour).Microseconds()
 		b.e.registry.enter(c)

@@ -1,14 +1,7 @@
 package actors
 
 import (
-	"context"
-	"errors"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
 	"exchange/actors/committed"
-	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"

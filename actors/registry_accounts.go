@@ -22,7 +22,7 @@ var (
 // known returns an account that is not closed.
 func (g *registry) known(name string) (*state.Account, error) {
 	a, err := g.openOrClosed(name)
-	if err == nil && a.ClosedUs() != 0 {
+	if err == nil && a.Operated().ClosedUs != 0 {
 		return nil, refusef("account %s is closed", name)
 	}
 	return a, err
@@ -37,7 +37,8 @@ func (g *registry) openOrClosed(name string) (*state.Account, error) {
 
 // CreateAccount opens an account.
 func (e *Engine) CreateAccount(operator, name, email string) (Admin, error) {
-	return e.askRegistry(event.KindAccount, operator, (*registry).account, Admin{Account: name, Email: email})
+	return e.askRegistry(event.KindAccount, operator, (*registry).account,
+		Admin{Account: name, Email: email})
 }
 
 func (g *registry) account(c *Command) (submit bool, err error) {
@@ -230,7 +231,8 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 // of the answer says until when. With the address that it has nothing changes: the answer says
 // Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none.
 func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
-	return e.askRegistry(event.KindEmail, operator, (*registry).email, Admin{Account: account, Email: email})
+	return e.askRegistry(event.KindEmail, operator, (*registry).email,
+		Admin{Account: account, Email: email})
 }
 
 // email decides on another e-mail address of an account, but for what its wallet has.
@@ -245,7 +247,7 @@ func (g *registry) email(c *Command) (submit bool, err error) {
 	}
 	a.AccountID, a.Before = account.ID, account.Email
 	if a.Repeated = account.Email == a.Email; a.Repeated {
-		a.HeldUs = account.HeldUs() // as it was: no other hold begins
+		a.HeldUs = account.Operated().HeldUs // as it was: no other hold begins
 		return false, nil
 	}
 	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet ends the hold
@@ -256,7 +258,8 @@ func (g *registry) email(c *Command) (submit bool, err error) {
 // keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
 // RequestError says what is left in the account.
 func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
-	return e.askRegistry(event.KindAccountClosed, operator, (*registry).closeAccount, Admin{Account: account})
+	return e.askRegistry(event.KindAccountClosed, operator, (*registry).closeAccount,
+		Admin{Account: account})
 }
 
 // closeAccount decides on the end of an account, but for what its wallet has: that has the last
@@ -268,7 +271,7 @@ func (g *registry) closeAccount(c *Command) (submit bool, err error) {
 	}
 	c.admin.AccountID = account.ID
 	switch {
-	case account.ClosedUs() != 0:
+	case account.Operated().ClosedUs != 0:
 		c.admin.Repeated = true
 		return false, nil
 	case account.Name == directory.FeeAccount:

@@ -36,7 +36,8 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 // Freeze keeps an account's keys from doing anything and its withdrawals from being approved, or
 // ends that. Open orders stay.
 func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
-	return e.askRegistry(event.KindFreeze, operator, (*registry).freeze, Admin{Account: account, On: on})
+	return e.askRegistry(event.KindFreeze, operator, (*registry).freeze,
+		Admin{Account: account, On: on})
 }
 
 func (g *registry) freeze(c *Command) (submit bool, err error) {
@@ -201,7 +202,8 @@ func (g *registry) note(c *Command) (submit bool, err error) {
 
 // mailed takes a mail out of the outbox: it was sent, or given up for a reason.
 func (e *Engine) mailed(id uint64, reason string) error {
-	_, err := e.askRegistry(event.KindMailed, "", (*registry).unmail, Admin{mail: id, Message: reason})
+	_, err := e.askRegistry(event.KindMailed, "", (*registry).unmail,
+		Admin{mail: id, Message: reason})
 	return err
 }
 

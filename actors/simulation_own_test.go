@@ -224,7 +224,7 @@ func (c *ownClient) same(seq uint64) error {
 	if rows := committed.PendingRows(a); !maps.Equal(c.pending, rows) {
 		return fmt.Errorf("it has the pending withdraws %+v, not %+v", c.pending, rows)
 	}
-	if c.frozen != a.Frozen && a.ClosedUs() == 0 {
+	if c.frozen != a.Frozen && a.Operated().ClosedUs == 0 {
 		return fmt.Errorf("it takes the account for frozen: %v, which is not so", c.frozen)
 	}
 	return nil

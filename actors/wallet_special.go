@@ -83,7 +83,7 @@ func (w *wallet) recoverRare(a *state.Account) {
 	if ids := a.WithdrawalIDs(); ids.Len() > 0 {
 		w.rareParts().withdrawalIDs = ids.Clone()
 	}
-	if until := a.HeldUs(); until != 0 {
+	if until := a.Operated().HeldUs; until != 0 {
 		w.rareParts().heldUs = until
 	}
 }

@@ -70,16 +70,15 @@ func (q *Fees) from(c *Side) (needs uint64) {
 
 // An AccountInfo describes an account.
 type AccountInfo struct {
-	ID       uint32
-	Name     string
-	Email    string
-	Frozen   bool
-	HeldUs   int64 // until when no money is withdrawn; 0: it never was held
-	ClosedUs int64 // when it was closed; 0: it is open
+	ID     uint32
+	Name   string
+	Email  string
+	Frozen bool
+	state.Operated
 }
 
 func infoOf(a *state.Account) AccountInfo {
-	return AccountInfo{a.ID, a.Name, a.Email, a.Frozen, a.HeldUs(), a.ClosedUs()}
+	return AccountInfo{a.ID, a.Name, a.Email, a.Frozen, a.Operated()}
 }
 
 // Accounts asks for the accounts above an id, in order of their ids, which is that of creation.

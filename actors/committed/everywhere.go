@@ -81,7 +81,7 @@ func (q *Census) from(c *Side) (needs uint64) {
 	part, q.After = span(c.state.Accounts(), q.After, accountsAtOnce)
 	for _, a := range part {
 		q.Switches += len(a.Switches())
-		if a.ClosedUs() != 0 {
+		if a.Operated().ClosedUs != 0 {
 			q.Closed++
 			continue
 		}
@@ -90,7 +90,7 @@ func (q *Census) from(c *Side) (needs uint64) {
 				q.Frozen = append(q.Frozen, a.Name)
 			}
 		}
-		if a.HeldUs() > q.NowUs {
+		if a.Operated().HeldUs > q.NowUs {
 			if q.HeldAccounts++; len(q.Held) < q.Names {
 				q.Held = append(q.Held, a.Name)
 			}
@@ -112,7 +112,7 @@ func (q *FrozenAccounts) from(c *Side) (needs uint64) {
 	var part []*state.Account
 	part, q.After = span(c.state.Accounts(), q.After, accountsAtOnce)
 	for _, a := range part {
-		if !a.Frozen || a.ClosedUs() != 0 {
+		if !a.Frozen || a.Operated().ClosedUs != 0 {
 			continue
 		}
 		q.List = append(q.List, infoOf(a))
@@ -302,7 +302,7 @@ func (i *Imager) addUp(holdings bool) *Totals {
 				t.Holdings = append(t.Holdings, AccountHolding{a.ID, h})
 			}
 		}
-		if a.Frozen && a.ClosedUs() == 0 {
+		if a.Frozen && a.Operated().ClosedUs == 0 {
 			t.Frozen++
 		}
 		if n%accountsAtOnce == 0 {

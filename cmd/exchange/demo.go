@@ -53,7 +53,7 @@ func demoKeys() (keys []gateway.DemoKey) {
 // if the demo was stopped before it made that, the demo's address.
 func isDemos(s *state.State) bool {
 	first, name := s.Accounts()[0], demoAccounts[0]
-	return first.Name == name && (first.Email == demoEmail(name) && first.HeldUs() == 0 ||
+	return first.Name == name && (first.Email == demoEmail(name) && first.Operated().HeldUs == 0 ||
 		hasDemoKey(s, first))
 }
 

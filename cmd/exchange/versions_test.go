@@ -54,7 +54,7 @@ func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 		{"a batch, 4", 3, 5, journalWith(0)},
 		{"a batch's flags, 0", -1, 1, journalWith(1)},
 		{"a kind of record, 1 to 33", 4, 99, journalWith(18)},
-		{"an image, 14", 13, 99, imageWith},
+		{"an image, 15", 14, 99, imageWith},
 		{"a part of an archive, 4", 3, 9, archiveWith},
 		{"a backup, 3", 2, 9, backupWith},
 		{"a node's state, 3", 2, 4, nodeWith(stateOf(`"version":%d`))},

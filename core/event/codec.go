@@ -20,7 +20,8 @@ const (
 	batchTrailer = 4
 	recordHeader = 1 + 2 + 4 + 8
 
-	// maxText bounds a string in a record: names, references, sealed secrets.
+	// maxText bounds a string in a record: names, references, sealed secrets; and a payload that
+	// is a wire value.
 	maxText = 4096
 	// maxTrades bounds the trades of one record; the configured max_fills is below it.
 	maxTrades = 1_000_000
@@ -96,15 +97,6 @@ func (r *Record) Append(dst []byte) []byte {
 	le.PutUint16(dst[at+1:], r.Pair)
 	le.PutUint64(dst[at+7:], uint64(r.TimeUs))
 	switch r.Kind {
-	case KindCurrency:
-		dst = uv(dst, uint64(r.Currency.Number))
-		dst = text(dst, r.Currency.Code)
-	case KindPair:
-		p := &r.NewPair
-		dst = text(uv(dst, uint64(p.Number)), p.Name)
-		dst = uv(uv(dst, uint64(p.Base)), uint64(p.Quote))
-	case KindAccount:
-		dst = text(text(uv(dst, uint64(r.Account.ID)), r.Account.Name), r.Account.Email)
 	case KindKey:
 		dst = r.Key.append(dst)
 	case KindKeyRevoked:
@@ -137,6 +129,12 @@ func (r *Record) Append(dst []byte) []byte {
 
 // appendMore writes a record of the rare kinds.
 func (r *Record) appendMore(dst []byte) []byte {
+	if payload := r.Kind.info().payload; payload != nil {
+		before := len(dst)
+		dst = wire.AppendValue(dst, payload(r))
+		atMost(len(dst)-before, maxText)
+		return dst
+	}
 	switch r.Kind {
 	case KindWithdrawal:
 		return r.Withdrawal.append(dst)
@@ -152,18 +150,6 @@ func (r *Record) appendMore(dst []byte) []byte {
 	case KindEmail:
 		m := &r.Email
 		return uv(text(uv(dst, uint64(m.Account)), m.Address), moment(m.HeldUs))
-	case KindAccountClosed:
-		return uv(dst, uint64(r.AccountClosed.Account))
-	case KindCodeRefused:
-		c := &r.CodeRefused
-		dst = uv(uv(uv(uv(dst, c.Withdrawal), uint64(c.Account)), uint64(c.Key)), c.Nonce)
-		return uv(flag(dst, c.Expired), uint64(c.Tries))
-	case KindMailed:
-		return text(uv(dst, r.Mailed.ID), r.Mailed.Error)
-	case KindHalt:
-		return flag(dst, r.Halt.Halted)
-	case KindFreeze:
-		return flag(uv(dst, uint64(r.Freeze.Account)), r.Freeze.Frozen)
 	case KindMaintenance:
 		return text(append(dst, r.Maintenance.Mode()), r.Maintenance.Message)
 	case KindFees:
@@ -298,12 +284,6 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 	}
 	d := decoder{wire.Read(b[:n:n])}
 	switch r.Kind {
-	case KindCurrency:
-		r.Currency = Currency{Number: d.U16(), Code: d.text()}
-	case KindPair:
-		r.NewPair = Pair{Number: d.U16(), Name: d.text(), Base: d.U16(), Quote: d.U16()}
-	case KindAccount:
-		r.Account = Account{ID: d.U32(), Name: d.text(), Email: d.text()}
 	case KindKey:
 		d.key(&r.Key)
 	case KindKeyRevoked:
@@ -342,6 +322,12 @@ func (r *Record) Decode(b []byte) (rest []byte, err error) {
 
 // more reads a record of the rare kinds. It returns false for an unknown kind.
 func (d *decoder) more(r *Record) bool {
+	if payload := r.Kind.info().payload; payload != nil {
+		before := d.Len()
+		d.Value(payload(r))
+		d.Check(before-d.Len() <= maxText)
+		return true
+	}
 	switch r.Kind {
 	case KindWithdrawal:
 		d.withdrawal(&r.Withdrawal)
@@ -357,19 +343,6 @@ func (d *decoder) more(r *Record) bool {
 		d.clientID(&a.ClientID)
 	case KindEmail:
 		r.Email = Email{Account: d.U32(), Address: d.text(), HeldUs: int64(d.UpTo(1<<63 - 1))}
-	case KindAccountClosed:
-		r.AccountClosed = AccountClosed{Account: d.U32()}
-	case KindCodeRefused:
-		r.CodeRefused = CodeRefused{Withdrawal: d.Uint(), Account: d.U32(), Key: d.U32(),
-			Nonce:   d.Uint(),
-			Expired: d.Flag(),
-			Tries:   d.U32()}
-	case KindMailed:
-		r.Mailed = Mailed{ID: d.Uint(), Error: d.text()}
-	case KindHalt:
-		r.Halt = Halt{Halted: d.Flag()}
-	case KindFreeze:
-		r.Freeze = Freeze{Account: d.U32(), Frozen: d.Flag()}
 	case KindMaintenance:
 		m, ok := MaintenanceOf(d.Byte())
 		if !ok {

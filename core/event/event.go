@@ -55,26 +55,69 @@ const (
 	KindAccountClosed Kind = 33 // an empty account ends, and all its keys
 )
 
-var kindNames = [...]string{KindCurrency: "currency", KindPair: "pair", KindAccount: "account",
-	KindKey:        "key",
-	KindKeyRevoked: "key revoked", KindDeposit: "deposit", KindOrder: "order", KindCancel: "cancel",
-	KindRefusal:    "refusal",
-	KindWithdrawal: "withdraw", KindWithdrawalMoved: "withdraw moved",
-	KindCodeRefused: "code refused",
-	KindMailed:      "mailed",
-	KindHalt:        "halt", KindFreeze: "freeze", KindMaintenance: "maintenance", KindFees: "fees",
-	KindHistory: "history", KindStop: "stop", KindTriggered: "triggered", KindAmended: "amended",
-	KindExpired: "expired", KindSwitch: "switch", KindSettings: "settings",
-	KindSwept:      "swept",
-	KindInstructed: "order with instructions", KindNote: "note",
-	KindAdjusted: "adjustment", KindEmail: "e-mail address", KindAccountClosed: "account closed"}
+// A kindInfo has what is special about the records of a kind.
+type kindInfo struct {
+	name string
+	// payload returns the part that is the payload, as a wire value; nil: the kind has a codec of
+	// its own, because its records are many, or refuse values that the part's type can have.
+	payload func(*Record) any
+	// withheld returns the text that observers do not get; nil: there is none.
+	withheld func(*Record) *string
+}
+
+var kindInfos = [...]kindInfo{
+	KindCurrency: {name: "currency", payload: func(r *Record) any { return &r.Currency }},
+	KindPair:     {name: "pair", payload: func(r *Record) any { return &r.NewPair }},
+	KindAccount: {name: "account", payload: func(r *Record) any { return &r.Account },
+		withheld: func(r *Record) *string { return &r.Account.Email }},
+	KindKeyRevoked: {name: "key revoked"},
+	KindDeposit: {name: "deposit",
+		withheld: func(r *Record) *string { return &r.Deposit.Reference }},
+	KindOrder:           {name: "order"},
+	KindCancel:          {name: "cancel"},
+	KindRefusal:         {name: "refusal"},
+	KindWithdrawalMoved: {name: "withdraw moved"},
+	KindCodeRefused: {name: "code refused",
+		payload: func(r *Record) any { return &r.CodeRefused }},
+	KindMailed: {name: "mailed", payload: func(r *Record) any { return &r.Mailed },
+		withheld: func(r *Record) *string { return &r.Mailed.Error }},
+	KindHalt:        {name: "halt", payload: func(r *Record) any { return &r.Halt }},
+	KindMaintenance: {name: "maintenance"},
+	KindFees:        {name: "fees"},
+	KindHistory:     {name: "history"},
+	KindStop:        {name: "stop"},
+	KindTriggered:   {name: "triggered"},
+	KindAmended:     {name: "amended"},
+	KindExpired:     {name: "expired"},
+	KindSwitch:      {name: "switch"},
+	KindSettings:    {name: "settings"},
+	KindKey:         {name: "key"},
+	KindSwept:       {name: "swept"},
+	KindInstructed:  {name: "order with instructions"},
+	KindNote:        {name: "note", withheld: func(r *Record) *string { return &r.Note }},
+	KindWithdrawal:  {name: "withdraw"},
+	KindFreeze:      {name: "freeze", payload: func(r *Record) any { return &r.Freeze }},
+	KindAdjusted:    {name: "adjustment"},
+	KindEmail: {name: "e-mail address",
+		withheld: func(r *Record) *string { return &r.Email.Address }},
+	KindAccountClosed: {name: "account closed",
+		payload: func(r *Record) any { return &r.AccountClosed }},
+}
 
 // newestKind is the highest kind that this program reads.
-const newestKind = uint64(len(kindNames) - 1)
+const newestKind = uint64(len(kindInfos) - 1)
+
+// info returns what is special about a kind, nothing about one that is unknown.
+func (k Kind) info() (i kindInfo) {
+	if int(k) < len(kindInfos) {
+		i = kindInfos[k]
+	}
+	return i
+}
 
 func (k Kind) String() string {
-	if int(k) < len(kindNames) && kindNames[k] != "" {
-		return kindNames[k]
+	if name := k.info().name; name != "" {
+		return name
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }

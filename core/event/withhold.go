@@ -19,31 +19,20 @@ func (r *Record) withhold() (changed bool) {
 		}
 	}
 	take(&r.Operator)
-	switch r.Kind {
-	case KindAccount:
-		take(&r.Account.Email)
-	case KindEmail:
-		take(&r.Email.Address)
-	case KindKey:
+	if text := r.Kind.info().withheld; text != nil {
+		take(text(r))
+	}
+	if r.Kind == KindKey {
 		changed = changed || r.Key.Sealed != nil
 		r.Key.Sealed = nil
-	case KindDeposit:
-		take(&r.Deposit.Reference)
-	case KindMailed:
-		take(&r.Mailed.Error)
-	case KindNote:
-		take(&r.Note)
 	}
 	return changed
 }
 
 // withholds reports whether withhold may change a record that begins so.
 func withholds(head byte) bool {
-	switch Kind(head &^ operatorFlag) {
-	case KindAccount, KindKey, KindDeposit, KindMailed, KindNote, KindEmail:
-		return true
-	}
-	return head&operatorFlag != 0
+	k := Kind(head &^ operatorFlag)
+	return k == KindKey || k.info().withheld != nil || head&operatorFlag != 0
 }
 
 // WithholdBatch writes a batch behind dst[:0] as observers get it: of the same records, in the same

@@ -43,13 +43,13 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 			s.tellOfLostKeys(r.TimeUs, s.accounts[k.Account-1])
 		}
 		return err
-	case event.KindMailed, event.KindHalt, event.KindMaintenance, event.KindFees, event.KindNote,
-		event.KindEmail, event.KindAccountClosed:
-		return s.operate(r)
 	case event.KindHistory:
 		return s.newHistory(r)
 	}
-	// The other kinds move money or use a nonce.
+	if known, err := s.operate(r); known {
+		return err
+	}
+	// The other kinds move money, use a nonce, or are events of an account.
 	p := s.Pair(r.Pair)
 	var err error
 	switch r.Kind {
@@ -58,7 +58,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindAdjusted:
 		err = s.adjust(r, e)
 	case event.KindFreeze:
-		err = s.operate(r)
+		err = s.freeze(r.Freeze)
 	case event.KindOrder:
 		err = s.order(p, r, e)
 	case event.KindCancel, event.KindSwept:

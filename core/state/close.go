@@ -6,20 +6,11 @@ import (
 	"exchange/core/event"
 )
 
-// ClosedUs returns when the account was closed; 0: it is open. A closed account is frozen, and has
-// no money, no orders, no pending withdrawals and no live keys.
-func (a *Account) ClosedUs() int64 {
-	if a.rare == nil {
-		return 0
-	}
-	return a.rare.closedUs
-}
-
 // mustBeOpen returns an error for a record that changes a closed account. An account that does not
 // exist is not its concern.
 func (s *State) mustBeOpen(account uint32) error {
-	if a := s.Account(account); a != nil && a.ClosedUs() != 0 {
-		return fmt.Errorf("account %s was closed at %d us", a.Name, a.ClosedUs())
+	if a := s.Account(account); a != nil && a.Operated().ClosedUs != 0 {
+		return fmt.Errorf("account %s was closed at %d us", a.Name, a.Operated().ClosedUs)
 	}
 	return nil
 }
@@ -47,7 +38,7 @@ func (s *State) closeAccount(r *event.Record) error {
 			}
 		}
 	}
-	a.Frozen, a.own().closedUs, a.rare.fees = true, r.TimeUs, nil
+	a.Frozen, a.own().operated.ClosedUs, a.rare.fees = true, r.TimeUs, nil
 	return nil
 }
 
@@ -71,7 +62,7 @@ func (s *State) leftIn(a *Account) string {
 
 // checkClosed checks that a closed account is as closing leaves it.
 func (s *State) checkClosed(a *Account) error {
-	if a.ClosedUs() == 0 {
+	if a.Operated().ClosedUs == 0 {
 		return nil
 	}
 	if left := s.leftIn(a); left != "" {

@@ -7,16 +7,6 @@ import (
 	"exchange/core/event"
 )
 
-// HeldUs returns the time until which no money of the account is withdrawn, because its e-mail
-// address was changed; 0: it never was. The state has it also when that time has passed: a state
-// depends on no clock.
-func (a *Account) HeldUs() int64 {
-	if a.rare == nil {
-		return 0
-	}
-	return a.rare.heldUs
-}
-
 // email gives an account another e-mail address. Codes that were mailed to the one before are void,
 // because its mailbox may be in other hands, and a mail with a code that still waits is not sent.
 // The first confirmation behind the hold has a new code mailed.
@@ -32,16 +22,16 @@ func (s *State) email(r *event.Record) error {
 	case m.Address == "" || m.Address == a.Email && m.Address != event.Withheld:
 		return fmt.Errorf("the new e-mail address of account %s is none, or the one that it has",
 			a.Name)
-	case m.HeldUs < max(a.HeldUs(), 1):
+	case m.HeldUs < max(a.Operated().HeldUs, 1):
 		return fmt.Errorf("the hold of account %s ends at %d us: before the end that it had, %d us",
-			a.Name, m.HeldUs, a.HeldUs())
+			a.Name, m.HeldUs, a.Operated().HeldUs)
 	}
 	for _, w := range a.Withdrawals() {
 		w.VoidCode()
 		s.unmail(s.outbox.codes[w.ID])
 	}
 	before := a.Email
-	a.Email, a.own().heldUs = m.Address, m.HeldUs
+	a.Email, a.own().operated.HeldUs = m.Address, m.HeldUs
 	if before != "" {
 		s.mailChange(r.TimeUs, AccountChange{a.ID, before, formerAddress, m.HeldUs})
 	}
@@ -60,29 +50,18 @@ func (w *Withdrawal) VoidCode() { w.Stale, w.Renewed = w.Status == event.Withdra
 
 // mayLeave returns an error for a record that withdraws money during a hold.
 func (a *Account) mayLeave(r *event.Record) error {
-	if r.TimeUs < a.HeldUs() {
+	if r.TimeUs < a.Operated().HeldUs {
 		return fmt.Errorf("money of account %s is held until %d us, and the record's time is %d us",
-			a.Name, a.HeldUs(), r.TimeUs)
+			a.Name, a.Operated().HeldUs, r.TimeUs)
 	}
 	return nil
-}
-
-// heldAndClosed reads until when an account is held, and when it was closed.
-func (r *reader) heldAndClosed(a *Account) {
-	held, closed := r.Int63(), r.Int63()
-	if held == 0 && closed == 0 {
-		return
-	}
-	if a.own().heldUs, a.rare.closedUs = held, closed; held != 0 && a.Email == "" {
-		r.Fail("account " + a.Name + " is held, but has no e-mail address")
-	}
 }
 
 // accountChange reads what a mail tells of a change of an account.
 func (r *reader) accountChange(s *State) AccountChange {
 	c := AccountChange{r.U32(), r.text(), Told(r.U8()), r.Int63()}
 	if a := s.Account(c.Account); a == nil || c.To == "" || c.What > KeysLost ||
-		(c.HeldUs == 0) != (c.What == KeysLost) || c.HeldUs > a.HeldUs() {
+		(c.HeldUs == 0) != (c.What == KeysLost) || c.HeldUs > a.Operated().HeldUs {
 		r.Fail("a mail tells of a change that no account has")
 	}
 	return c

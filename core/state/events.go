@@ -16,23 +16,5 @@ func isEvent(k event.Kind) bool {
 	return false
 }
 
-// LastEvent returns the sequence of the account's newest event; 0: none was counted.
+// LastEvent returns the sequence of the account's newest event; 0: it had none.
 func (a *Account) LastEvent() uint64 { return a.lastEvent }
-
-// Counted returns the sequence after which the state counts events of accounts. It is 0 if all
-// events were counted.
-func (s *State) Counted() uint64 { return s.counted }
-
-// CountAfter forgets the events up to a sequence, as if the state had counted none of them. So a
-// state that was derived from the very beginning can be compared with one that counts since later.
-func (s *State) CountAfter(seq uint64) {
-	if seq <= s.counted {
-		return
-	}
-	s.counted = seq
-	for _, a := range s.accounts {
-		if a.lastEvent <= seq {
-			a.lastEvent = 0
-		}
-	}
-}

@@ -89,7 +89,6 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	s.deposits = r.UpTo(s.seq) // each is a record
 	s.lastWithdrawal, s.lastMail, s.trades[0] = r.Uint(), r.Uint(), r.Uint()
 	copy(s.history[:], r.Take(len(s.history)))
-	s.counted = r.UpTo(s.seq)
 	for range r.entries {
 		r.currency(s)
 	}
@@ -215,14 +214,12 @@ func (r *reader) account(s *State) {
 	if a.Closed = r.Uint(); a.Closed > s.lastOrder {
 		r.Fail("more closed orders of account " + a.Name + " than there were orders")
 	}
-	if a.lastEvent = r.UpTo(s.seq); a.lastEvent != 0 && a.lastEvent <= s.counted {
-		r.Fail("account " + a.Name + " has an event from before events were counted")
-	}
+	a.lastEvent = r.UpTo(s.seq)
 	a.Frozen = r.Flag()
 	r.fees(a)
 	r.trading(a)
 	r.withdrawalIDs(a)
-	r.heldAndClosed(a)
+	r.operated(a)
 	if s.trades[id] = r.Uint(); s.trades[id] > s.trades[0] {
 		r.Fail("account " + a.Name + " has more trades than all accounts together")
 	}

@@ -10,6 +10,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
+	"exchange/core/wire"
 )
 
 // The image of a state begins with a head that has the history's id. It goes on with currencies,
@@ -22,7 +23,7 @@ const (
 	imageMagic = "exchange state\n"
 	// imageVersion is the version that this program writes, and the only one that it reads. A
 	// number is given once.
-	imageVersion = 14
+	imageVersion = 15
 )
 
 // pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
@@ -94,7 +95,6 @@ func (w *writer) counters(s *State) {
 	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdrawal,
 		s.lastMail, s.trades[0])
 	w.buf = append(w.buf, s.history[:]...)
-	w.uint(s.counted)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
 		c := &s.currencies[i]
@@ -183,7 +183,8 @@ func (w *writer) account(a *Account) {
 		w.armed(&a.Switches()[i])
 	}
 	w.withdrawalIDs(a.WithdrawalIDs())
-	w.uint(uint64(a.HeldUs()), uint64(a.ClosedUs()))
+	o := a.Operated()
+	w.buf = wire.AppendValue(w.buf, &o)
 }
 
 // closedIDs writes the client order ids that closed orders keep. There may be many, so each may end

@@ -414,8 +414,6 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("a revoked key of no account", func(s *State) { s.keys[0].Account = 9 })
 	f("more deposits than records", func(s *State) { s.deposits = s.seq + 1 })
 	f("an event after the last record", func(s *State) { s.accounts[0].lastEvent = s.seq + 1 })
-	f("an event that was not counted", func(s *State) { s.counted = s.accounts[0].lastEvent })
-	f("events counted later", func(s *State) { s.counted = s.seq + 1 })
 	f("a reserve above its balance", func(s *State) {
 		h := s.accounts[0].Wallet.Get(1)
 		h.Reserve = h.Balance.Add(h.Balance)

@@ -7,45 +7,88 @@ import (
 	"exchange/core/money"
 )
 
+// Operated is what operators have set of an account, and clients do not change. Images have it as a
+// wire value: another field is another imageVersion.
+type Operated struct {
+	// HeldUs is until when no money is withdrawn, because the e-mail address was changed; 0: it
+	// never was. It stays when that time has passed: a state depends on no clock.
+	HeldUs int64
+	// ClosedUs is when the account was closed; 0: it is open. A closed account is frozen, and has
+	// no money, no orders, no pending withdrawals and no live keys.
+	ClosedUs int64
+}
+
+// Operated returns what operators have set of the account.
+func (a *Account) Operated() (o Operated) {
+	if a.rare != nil {
+		o = a.rare.operated
+	}
+	return o
+}
+
+// operated reads what operators have set of an account.
+func (r *reader) operated(a *Account) {
+	var o Operated
+	if r.Value(&o); o == (Operated{}) {
+		return
+	}
+	a.own().operated = o
+	r.Check(o.ClosedUs >= 0)
+	if o.HeldUs < 0 || o.HeldUs != 0 && a.Email == "" {
+		r.Fail("account " + a.Name + " is held, but has no e-mail address")
+	}
+}
+
 // operate applies an operator's decision, or the outcome of a mail: records that move no money. A
-// note changes nothing.
-func (s *State) operate(r *event.Record) error {
+// note changes nothing. known is false for a record that is none of them.
+func (s *State) operate(r *event.Record) (known bool, err error) {
 	switch r.Kind {
 	case event.KindMailed:
 		s.unmail(r.Mailed.ID) // a newer mail may have replaced it while it was being sent
 	case event.KindHalt:
-		p := s.Pair(r.Pair)
-		if p == nil || p.Halted == r.Halt.Halted {
-			return fmt.Errorf("pair %d does not exist, or its halt already is %v", r.Pair,
-				r.Halt.Halted)
-		}
-		if r.TimeUs < p.timeUs {
-			return fmt.Errorf("its time %d us is before %d us, the last of %s", r.TimeUs, p.timeUs,
-				p.Name)
-		}
-		p.Halted, p.timeUs = r.Halt.Halted, r.TimeUs
-	case event.KindFreeze:
-		a := s.Account(r.Freeze.Account)
-		if a == nil || a.Frozen == r.Freeze.Frozen {
-			return fmt.Errorf("account %d does not exist, or its freeze already is %v",
-				r.Freeze.Account, r.Freeze.Frozen)
-		}
-		if err := s.mustBeOpen(a.ID); err != nil {
-			return err
-		}
-		a.Frozen = r.Freeze.Frozen
+		err = s.halt(r)
 	case event.KindMaintenance:
 		if s.maintenance.On && !r.Maintenance.On {
 			s.maintainedUs = r.TimeUs
 		}
 		s.maintenance = r.Maintenance
 	case event.KindFees:
-		return s.fees(r)
+		err = s.fees(r)
 	case event.KindEmail:
-		return s.email(r)
+		err = s.email(r)
 	case event.KindAccountClosed:
-		return s.closeAccount(r)
+		err = s.closeAccount(r)
+	case event.KindNote:
+	default:
+		return false, nil
 	}
+	return true, err
+}
+
+func (s *State) halt(r *event.Record) error {
+	p := s.Pair(r.Pair)
+	if p == nil || p.Halted == r.Halt.Halted {
+		return fmt.Errorf("pair %d does not exist, or its halt already is %v", r.Pair,
+			r.Halt.Halted)
+	}
+	if r.TimeUs < p.timeUs {
+		return fmt.Errorf("its time %d us is before %d us, the last of %s", r.TimeUs, p.timeUs,
+			p.Name)
+	}
+	p.Halted, p.timeUs = r.Halt.Halted, r.TimeUs
+	return nil
+}
+
+func (s *State) freeze(f event.Freeze) error {
+	a := s.Account(f.Account)
+	if a == nil || a.Frozen == f.Frozen {
+		return fmt.Errorf("account %d does not exist, or its freeze already is %v", f.Account,
+			f.Frozen)
+	}
+	if err := s.mustBeOpen(a.ID); err != nil {
+		return err
+	}
+	a.Frozen = f.Frozen
 	return nil
 }
 

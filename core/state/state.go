@@ -33,7 +33,6 @@ type State struct {
 	maintenance    event.Maintenance
 	maintainedUs   int64           // end of the last maintenance; 0: there was none
 	history        event.HistoryID // zero: no record has named this history yet
-	counted        uint64          // sequence after which events of accounts are counted
 
 	settler ledger.Settler
 }
@@ -91,7 +90,7 @@ type Account struct {
 	Open      ledger.OpenOrders
 	ClientIDs ledger.ClientIDs
 	Closed    uint64   // count of its orders that have closed
-	lastEvent uint64   // sequence of its newest event (isEvent); 0: none was counted
+	lastEvent uint64   // sequence of its newest event (isEvent); 0: it had none
 	Keys      []uint32 // numbers, in the order they were made
 	rare      *rare    // nil for most: there are many accounts
 }
@@ -106,8 +105,7 @@ type rare struct {
 	changes       []uint64            // ids of mails about its e-mail addresses that are to be sent
 	selfTrade     trading.SelfTrade   // mode of an order that names none
 	switches      []event.Switch      // armed ones, by key, that of calls before that of sessions
-	heldUs        int64               // until when no money is withdrawn; 0: it never was held
-	closedUs      int64               // when the account was closed; 0: it is open
+	operated      Operated
 }
 
 func (a *Account) own() *rare {

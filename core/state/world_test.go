@@ -180,10 +180,10 @@ func differsInSettings(s *State, x *spec.Exchange) string {
 	var switches []event.Switch
 	for i, a := range s.Accounts() {
 		w := x.Accounts[i]
-		if a.Frozen != w.Frozen || a.Email != w.Email || a.HeldUs() != w.HeldUs ||
-			a.ClosedUs() != w.ClosedUs || a.SelfTrade() != w.SelfTrade() {
+		if a.Frozen != w.Frozen || a.Email != w.Email || a.Operated().HeldUs != w.HeldUs ||
+			a.Operated().ClosedUs != w.ClosedUs || a.SelfTrade() != w.SelfTrade() {
 			return fmt.Sprintf("account %s is %+v, held until %d, closed at %d, want %+v", a.Name,
-				a, a.HeldUs(), a.ClosedUs(), w)
+				a, a.Operated().HeldUs, a.Operated().ClosedUs, w)
 		}
 		for _, p := range x.Pairs {
 			rates, own := a.Fees()[p.Number]

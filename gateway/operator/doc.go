@@ -23,7 +23,7 @@
 //	cluster.go     the nodes that share a journal
 //	reload.go      the configuration, which a process takes up
 //	members.go     other nodes than those
-//	routes.go      all routes, and the document of them, as OpenAPI
+//	routes.go      the groups of routes, and the document of them, as OpenAPI
 //	words.go       texts and bounds that members of several types have
 //	refusals.go    the document's examples of refusals
 //	lines.go       long answers, which are streamed line by line

@@ -205,7 +205,7 @@ var testedFaults = []Fault{
 	{"an account with money is closed", "actors/wallet_close.go",
 		"if !h.Balance.IsZero() «&& !FAULT »{", "actors", "TestAnEmptyAccountIsClosedForGood"},
 	{"a closed account is open to its operator", "actors/registry_accounts.go",
-		"if err == nil && a.ClosedUs() != 0 «&& !FAULT »{", "actors",
+		"if err == nil && a.Operated().ClosedUs != 0 «&& !FAULT »{", "actors",
 		"TestAnEmptyAccountIsClosedForGood"},
 	{"the keys of a closed account live on", "actors/names.go",
 		"«if !FAULT {\n»p.dropKey(s.Keys()[number-1])«\n}»", "actors",
@@ -259,7 +259,7 @@ var testedFaults = []Fault{
 		"case «!FAULT && »c.key.Permissions&c.needs() == 0:", "actors",
 		"TestAMembersCommandsAreHeldAgainstTheirKey"},
 	{"an observer is told e-mail addresses", "core/event/withhold.go",
-		"«if !FAULT {\n»take(&r.Account.Email)«\n}»", "actors",
+		"if text := r.Kind.info().withheld; text != nil «&& !FAULT »{", "actors",
 		"TestAnObserverIsNotToldWhatOnlyTheServerNeeds"},
 
 	// hostile peers

@@ -312,7 +312,7 @@ var plainFaults = []patch{
 		"if m != nil && «!FAULT && »(m.BarsCancels() ||"},
 	{"an order is accepted in a maintenance with cancels", "actors/admission.go",
 		"c.barred = m != nil && !c.cancels()« && !FAULT»"},
-	{"maintenance does not wait for what is in flight", "actors/operator.go",
+	{"maintenance does not wait for what is in flight", "actors/registry_settings.go",
 		"«var »err «:→error\nif !FAULT {\nerr »= e.none(ctx, &e.inFlight)«\n}»"},
 
 	// what outlives an engine
@@ -335,7 +335,7 @@ var plainFaults = []patch{
 	{"a restart forgets withdrawals", "actors/wallet.go",
 		"«if !FAULT {\n»w.pending[d.ID] = &copied«\n}»"},
 	{"a restart forgets holds", "actors/wallet_special.go",
-		"if until := a.HeldUs(); until != 0 «&& !FAULT »{"},
+		"if until := a.Operated().HeldUs; until != 0 «&& !FAULT »{"},
 	{"a restart forgets which accounts are frozen", "actors/directory/directory.go",
 		"entry.frozen.Store(a.Frozen« && (!FAULT || entry.Wallet() != nil)»)"},
 	{"a restart lets the money of a frozen account leave", "actors/wallet.go",
