@@ -53,8 +53,8 @@ func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 		{"HEAD of a Redis, 3", 2, 4, redisWith},
 		{"a batch, 4", 3, 5, journalWith(0)},
 		{"a batch's flags, 0", -1, 1, journalWith(1)},
-		{"a kind of record, 1 to 33", 4, 99, journalWith(18)},
-		{"an image, 15", 14, 99, imageWith},
+		{"a kind of record", 4, 99, journalWith(18)},
+		{"an image", 14, 99, imageWith},
 		{"a part of an archive, 4", 3, 9, archiveWith},
 		{"a backup, 3", 2, 9, backupWith},
 		{"a node's state, 3", 2, 4, nodeWith(stateOf(`"version":%d`))},
@@ -74,7 +74,11 @@ func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 					make([]byte, 1<<16)...), 0o600))
 		})},
 	} {
-		what, reads, _ := strings.Cut(x.what, ", ")
+		// kinds of records and images are of core, whose tests have the numbers that it reads
+		what, reads, named := strings.Cut(x.what, ", ")
+		if named {
+			reads = " " + reads + "; "
+		}
 		for _, found := range []int{x.older, x.newer} {
 			if found < 0 {
 				continue
@@ -85,7 +89,7 @@ func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 			}
 			err := x.start(t, found)
 			refusesVersion(t, what, err, fmt.Sprintf(" %d and this program reads ", found),
-				" "+reads+"; ", run)
+				reads, run)
 		}
 	}
 	refusesVersion(t, "a cluster's format", startFailed(t.Context(), fmt.Errorf("%w: format 99 is "+

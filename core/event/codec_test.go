@@ -312,12 +312,12 @@ func TestBytesLeftOverInAPayloadAreRefused(t *testing.T) {
 }
 
 func TestUnknownKindsVersionsAndFlagsAreNamed(t *testing.T) {
-	for _, kind := range []Kind{0, 4, 10, 15, KindAccountClosed + 1, 127} {
+	for _, kind := range []Kind{0, 4, 10, 15, Kind(newestKind + 1), 127} {
 		b := (&Record{Kind: KindRefusal}).Append(nil)
 		b[0] = byte(kind)
 		var r Record
 		want := fmt.Sprintf("of kind %d and this program reads kinds 1 to %d; run the ", kind,
-			KindAccountClosed)
+			newestKind)
 		if _, err := r.Decode(b); err == nil || errors.Is(err, errDamaged) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("kind %d: %v", kind, err)
