@@ -52,10 +52,6 @@ type Options struct {
 	// DepositInstructions tell owners of keys that may read how to pay in, by currency.
 	DepositInstructions map[string]string
 
-	// OlderPages are the files of the pages of the program that served before this one; nil: they
-	// are not known.
-	OlderPages *web.Older
-
 	Limits                        // until SetLimits
 	NoDocs         bool           // there is no page at /docs
 	NoPages        bool           // there are no pages for people

@@ -70,20 +70,11 @@ func (r *request) site(route, path string) {
 	r.send()
 }
 
-// newerPages is a header of the files of an older program's pages: its value is the hash of those
-// that are served now. A page that is open offers to reload by it.
-const newerPages = "X-Newer-Pages"
-
-// asset answers a request for a part of a page, of this program or of the one before.
+// asset answers a request for a part of a page. A page of another program gets 404, and offers to
+// reload.
 func (r *request) asset(path string) {
 	if f := web.Asset(path); f != nil {
 		r.sendFile(f, "Accept-Encoding", forEver)
-		return
-	}
-	if f := r.edge.opts.OlderPages.Asset(path); f != nil {
-		if r.sendFile(f, "Accept-Encoding", forEver) {
-			r.ctx.Response.Header.Set(newerPages, web.Hash())
-		}
 	} else if r.mayVisit(0) {
 		r.Fail(api.NotFound, "")
 	}

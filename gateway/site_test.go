@@ -2,10 +2,7 @@ package gateway
 
 import (
 	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -151,54 +148,13 @@ func TestAFileIsKeptForEverAndAnotherVersionIsNotFound(t *testing.T) {
 	}
 }
 
-// A page that was open before an upgrade finds its files still, and learns that there are newer.
-func TestTheFilesOfTheProgramBeforeAreServed(t *testing.T) {
-	older, err := web.Unpack(packedPages("js/a.js 6\nlet a;trade.html 3\n<p>x.svg 5\n<svg>"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	do := bare(Options{OlderPages: older})
-	prefix := web.Folder + older.Hash()
-	for _, method := range []string{"GET", "HEAD"} {
-		a := do(method, prefix+"/js/a.js", "Origin", "https://elsewhere.example")
-		if a.StatusCode() != 200 || string(a.Body()) != "let a;" && method == "GET" ||
-			headerOf(a, "X-Newer-Pages") != web.Hash() ||
-			headerOf(a, "Content-Type") != "text/javascript; charset=utf-8" ||
-			headerOf(a, "Cache-Control") != "public, max-age=31536000, immutable" ||
-			headerOf(a, "X-Content-Type-Options") != "nosniff" ||
-			headerOf(a, "Cross-Origin-Resource-Policy") != "same-origin" ||
-			headerOf(a, "Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: %d %q\n%s", method, a.StatusCode(), a.Body(), &a.Header)
-		}
-	}
-	if a := do("GET", prefix+"/x.svg"); a.StatusCode() != 200 ||
-		headerOf(a, "Content-Type") != "image/svg+xml" {
-		t.Errorf("a picture: %d\n%s", a.StatusCode(), &a.Header)
-	}
-	for _, path := range []string{prefix + "/trade.html", prefix, prefix + "/", prefix + "/b.js",
-		"/web/0123456789abcdef/js/a.js", "/js/a.js"} {
-		if a := do("GET", path); a.StatusCode() != 404 {
-			t.Errorf("%s: %d", path, a.StatusCode())
-		}
-	}
-	own := assets(do("GET", "/trade").Body())[0]
-	if a := do("GET", own); a.StatusCode() != 200 || headerOf(a, "X-Newer-Pages") != "" {
-		t.Errorf("a file of this program: %d\n%s", a.StatusCode(), &a.Header)
-	}
-}
-
 // Without pages their addresses are answered as any other that there is not.
 func TestThePagesMayBeSwitchedOff(t *testing.T) {
 	files := assets(bare(Options{})("GET", "/trade").Body())
-	older, err := web.Unpack(packedPages("js/a.js 6\nlet a;"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	do := bare(Options{NoPages: true, OlderPages: older,
-		DemoMails: func() ([]web.Mail, error) { return nil, nil }})
+	do := bare(Options{NoPages: true, DemoMails: func() ([]web.Mail, error) { return nil, nil }})
 	want := do("GET", "/nowhere")
 	for _, path := range slices.Concat(web.Addresses(), files, []string{"/", web.MailsAddress,
-		web.Folder, web.Folder + older.Hash() + "/js/a.js"}) {
+		web.Folder}) {
 		for _, method := range []string{"GET", "HEAD", "POST", "OPTIONS"} {
 			if a, want := do(method, path), do(method, "/nowhere"); a.StatusCode() !=
 				want.StatusCode() || !bytes.Equal(a.Body(), want.Body()) {
@@ -209,16 +165,6 @@ func TestThePagesMayBeSwitchedOff(t *testing.T) {
 	if a := do("GET", "/docs"); want.StatusCode() != 404 || a.StatusCode() != 200 {
 		t.Errorf("/nowhere: %d, /docs: %d", want.StatusCode(), a.StatusCode())
 	}
-}
-
-// packedPages returns the files that a text has, as another program keeps them.
-func packedPages(text string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "exchange pages 1 %x\n", sha256.Sum256([]byte(text)))
-	w := gzip.NewWriter(&b)
-	w.Write([]byte(text)) //nolint:errcheck // a buffer takes everything
-	w.Close()             //nolint:errcheck // likewise
-	return b.Bytes()
 }
 
 // An office behind one address opens the pages, and its programs have all their requests still.

@@ -9,5 +9,4 @@
 //
 //	web.go    the pages and all files in each form that they are sent in
 //	mails.go  the page with the demo's mails
-//	older.go  the files of the program before, for pages that are open during an upgrade
 package web

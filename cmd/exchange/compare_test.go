@@ -37,8 +37,6 @@ var harmless = map[string]string{
 	"c.OperatorTokenFile == c.usualFile(OperatorTokenName)": "the name of a file",
 	"c.SecretKeyFile == c.usualKeyFile()":                   "the name of a file",
 	"filepath.Clean(v.c.OperatorTokenFile) == filepath.Clean(v.c.SecretKeyFile)": "names of files",
-	"older.Hash() != hash":                          "the hash of public files",
-	"older.Hash() == hash":                          "the hash of public files",
 	"switch a.SecretKey":                            "whether it is there",
 	`(o.Username == "") != (o.Password == "")`:      "whether there is one",
 	"(x.passed.Signature != nil) != x.passed.gated": "whether there is one",

@@ -27,7 +27,6 @@
 //	serve_observer.go  an observer of a cluster
 //	serve_market.go   and the market part of its configuration
 //	serve_copies.go            copies of a node's store, for one that joins
-//	serve_pages.go             files of the pages, for the program that comes next
 //	serve_watch.go             what the metrics show of files and folders
 //	demo.go, demo_text.go  the demo's accounts, and its first text; demomarket/ trades on it
 //	descriptors_unix.go, descriptors_other.go, memory.go, processors.go  the machine's limits

@@ -30,7 +30,6 @@ import (
 	"exchange/persistence/pebble"
 	"exchange/persistence/redis"
 	"exchange/persistence/replicated"
-	"exchange/web"
 )
 
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
@@ -70,9 +69,6 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	o.Reload, o.LogLost = renewed, lines.Lost
 	if at != nil {
 		o.Cluster = at
-	}
-	if !cfg.NoPages {
-		o.OlderPages = keepPages(cfg.Data, web.Hash(), web.Pack, log)
 	}
 	o.Tasks, o.Folders = tasksIn(cfg.Data, log), writtenFolders(cfg)
 	o.OperatorToken, o.MetricsToken = secret.operator, secret.metrics

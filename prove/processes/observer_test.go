@@ -80,8 +80,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 		}
 	}
 	err := filepath.WalkDir(o.Data(""), func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && d.Name() != "serve.lock" &&
-			d.Name() != "pages.kept" {
+		if err == nil && d.Type().IsRegular() && d.Name() != "serve.lock" {
 			t.Errorf("an observer's folder has %s", path)
 		}
 		return err

@@ -75,8 +75,8 @@ export const get = async (path, signal) => bodyOf(await request(path, { signal }
 
 /** isCurrent reports whether the files that this page runs are those of the exchange's pages now. */
 export async function isCurrent() {
-	const { status, headers } = await fetch(import.meta.url, { method: "HEAD", cache: "no-store" });
-	return status !== 404 && !headers.has("X-Newer-Pages");
+	const { status } = await fetch(import.meta.url, { method: "HEAD", cache: "no-store" });
+	return status !== 404;
 }
 
 /** START is the pause before an exchange that does not answer is asked again, in milliseconds. */
