@@ -359,10 +359,10 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 		if err != nil {
 			return err
 		}
-		anew := k.Key
-		anew.SealedBy, anew.Sealed = sealer.ID(), sealer.Seal(secret, anew.Bound())
+		resealed := k.Key
+		resealed.SealedBy, resealed.Sealed = sealer.ID(), sealer.Seal(secret, resealed.Bound())
 		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now,
-			Key: anew}); len(records) == sealedAtOnce {
+			Key: resealed}); len(records) == sealedAtOnce {
 			if err := flush(); err != nil {
 				return err
 			}

@@ -54,15 +54,15 @@ func (g *registry) freeze(c *Command) (submit bool, err error) {
 // SetFees gives an account its own rates in a pair; nil: the pair's usual rates count again. It
 // opens the account that fees go to, if need be.
 func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (Admin, error) {
-	wish := Admin{Account: account, Pair: pair, fees: own}
-	a, err := e.askRegistry(event.KindFees, operator, (*registry).ownFees, wish)
+	request := Admin{Account: account, Pair: pair, fees: own}
+	a, err := e.askRegistry(event.KindFees, operator, (*registry).ownFees, request)
 	if !errors.Is(err, errNoFeeAccount) {
 		return a, err
 	}
 	if err := e.openFeeAccount(operator); err != nil {
 		return a, err
 	}
-	return e.askRegistry(event.KindFees, operator, (*registry).ownFees, wish)
+	return e.askRegistry(event.KindFees, operator, (*registry).ownFees, request)
 }
 
 // openFeeAccount opens the account that fees go to, unless it is there.

@@ -28,8 +28,7 @@ import (
 )
 
 // Whatever another program has left, a start by this one names both versions and the program to
-// run, ends with 70, and leaves all of it as it is. Nothing of it is called damaged, and nobody is
-// told to restore or replace what is whole.
+// run, ends with 70, and changes nothing. It calls nothing damaged, and does not ask for a restore.
 func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 	for _, x := range []struct {
 		what         string

@@ -40,7 +40,7 @@ const (
 	KindExpired   Kind = 22 // the time of open orders was up
 	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or ended
 	KindSettings  Kind = 24 // an account got other settings for its orders
-	KindKey       Kind = 25 // an API key is made, or its secret is sealed anew
+	KindKey       Kind = 25 // an API key is made, or its secret is sealed again
 	KindSwept     Kind = 26 // a dead man's switch cancelled an open order
 	// an order with instructions was accepted, with its trades
 	KindInstructed Kind = 27

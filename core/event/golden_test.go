@@ -188,7 +188,7 @@ var crossing = map[string]bool{
 	"Key.Key":             true, // the public part
 	"Key.Permissions":     true,
 	"Key.Allow":           true, // an observer checks from where a key is used
-	"Key.SealedBy":        true, // tells that a secret is sealed anew
+	"Key.SealedBy":        true, // tells that a secret is sealed again
 	"Key.Sealed":          false,
 	"Key.Parallel":        true,
 	"KeyRevoked.Number":   true,

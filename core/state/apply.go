@@ -46,10 +46,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindHistory:
 		return s.newHistory(r)
 	}
-	if known, err := s.operate(r); known {
-		return err
-	}
-	// The other kinds move money, use a nonce, or are events of an account.
+	// Most of the other kinds move money, use a nonce, or are events of an account.
 	p := s.Pair(r.Pair)
 	var err error
 	switch r.Kind {
@@ -72,6 +69,9 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	case event.KindCodeRefused:
 		err = s.codeRefused(r)
 	default:
+		if known, err := s.operate(r); known {
+			return err
+		}
 		err = s.special(p, r, e)
 	}
 	if err != nil {

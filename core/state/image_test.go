@@ -414,6 +414,15 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("a revoked key of no account", func(s *State) { s.keys[0].Account = 9 })
 	f("more deposits than records", func(s *State) { s.deposits = s.seq + 1 })
 	f("an event after the last record", func(s *State) { s.accounts[0].lastEvent = s.seq + 1 })
+	f("a hold until a time that there is not", func(s *State) {
+		s.accounts[0].own().operated.HeldUs = -1
+	})
+	f("an account that was closed at a time that there is not", func(s *State) {
+		s.accounts[0].own().operated.ClosedUs = -1
+	})
+	f("a hold without an e-mail address", func(s *State) {
+		s.accounts[0].Email, s.accounts[0].own().operated.HeldUs = "", 1
+	})
 	f("a reserve above its balance", func(s *State) {
 		h := s.accounts[0].Wallet.Get(1)
 		h.Reserve = h.Balance.Add(h.Balance)

@@ -33,8 +33,8 @@ func (r *reader) operated(a *Account) {
 		return
 	}
 	a.own().operated = o
-	r.Check(o.ClosedUs >= 0)
-	if o.HeldUs < 0 || o.HeldUs != 0 && a.Email == "" {
+	r.Check(o.HeldUs >= 0 && o.ClosedUs >= 0)
+	if o.HeldUs != 0 && a.Email == "" {
 		r.Fail("account " + a.Name + " is held, but has no e-mail address")
 	}
 }

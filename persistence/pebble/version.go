@@ -39,8 +39,8 @@ func readable(files vfs.FS, dir, engine string) error {
 	if err == nil && found == 0 {
 		var old bool
 		if old, err = used(files, dir, engine); old {
-			err = fmt.Errorf("the folder has no file %s: %w", versionFile,
-				persistence.OtherVersion(unnamed, version))
+			err = fmt.Errorf("the folder has no file %s (bring it back, if it is lost): %w",
+				versionFile, persistence.OtherVersion(unnamed, version))
 		}
 	} else if err == nil && found != version {
 		err = persistence.OtherVersion(found, version)
@@ -102,19 +102,5 @@ func (s *Store) writeVersion(path string) error {
 	if found, err := versionIn(s.fs, path); found != 0 || err != nil {
 		return err
 	}
-	name := s.fs.PathJoin(path, versionFile)
-	f, err := s.fs.Create(name+".new", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	if _, err = fmt.Fprintln(f, version); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := s.fs.Rename(name+".new", name); err != nil {
-		return err
-	}
-	return durable.SyncFolder(s.fs, path)
+	return durable.Write(s.fs, s.fs.PathJoin(path, versionFile), fmt.Appendln(nil, version))
 }

@@ -355,9 +355,10 @@ var plainFaults = []patch{
 	{"a secret is not sealed anew", "actors/recovery.go",
 		"if k.Revoked || k.SealedBy == sealer.ID() «|| FAULT && k.Number > 1 »{"},
 	{"a secret says it is sealed with the new key, and is with the old one", "actors/recovery.go",
-		"sealer.ID(), sealer.Seal(secret, anew.Bound())«\nif FAULT {\nanew.Sealed = k.Sealed\n}»"},
+		"sealer.ID(), sealer.Seal(secret, resealed.Bound())«\nif FAULT {\n" +
+			"resealed.Sealed = k.Sealed\n}»"},
 	{"a secret is sealed anew as another", "actors/recovery.go",
-		"anew := k.Key«\nif FAULT {\nsecret = secret[1:]\n}»"},
+		"resealed := k.Key«\nif FAULT {\nsecret = secret[1:]\n}»"},
 	{"a secret is bound to its key's name alone", "core/event/event.go",
 		"b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)«\nif FAULT {\nreturn " +
 			"text(b, k.Key)\n}»"},

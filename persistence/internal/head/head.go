@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -121,30 +120,10 @@ func refused(name string, err error) error {
 			"acknowledged last is not noticed", persistence.ErrCorrupt, name, err)
 }
 
-// create makes the file with the mark m and opens it. The file gets its name when it is durable.
-// The caller holds mu.
+// create makes the file with the mark m and opens it. The caller holds mu.
 func (f *File) create(m Mark) error {
-	temporary := f.name + ".new" // one that a crash left is written over
-	file, err := f.files.Create(temporary, vfs.WriteCategoryUnspecified)
+	err := durable.Write(f.files, f.name, encode(m))
 	if err != nil {
-		return err
-	}
-	if f.files == vfs.Default {
-		err = os.Chmod(temporary, 0o600)
-	}
-	if err == nil {
-		_, err = file.Write(encode(m))
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := f.files.Rename(temporary, f.name); err != nil {
-		return err
-	}
-	if err := durable.SyncFolder(f.files, f.files.PathDir(f.name)); err != nil {
 		return err
 	}
 	f.file, err = f.files.OpenReadWrite(f.name, vfs.WriteCategoryUnspecified)

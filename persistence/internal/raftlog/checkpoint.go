@@ -75,22 +75,7 @@ func writeCheckpoint(files vfs.FS, dir string, b Base) error {
 		return fmt.Errorf("%w: a state of %d bytes", persistence.ErrInvalid, len(text))
 	}
 	binary.BigEndian.PutUint64(text[8:], xxhash.Sum64(text[16:]))
-	name := files.PathJoin(dir, checkpointFile)
-	f, err := files.Create(name+".new", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := files.Rename(name+".new", name); err != nil {
-		return err
-	}
-	return durable.SyncFolder(files, dir)
+	return durable.Write(files, files.PathJoin(dir, checkpointFile), text)
 }
 
 // Truncate forgets the entries up to an index, behind which the machine has a state. The caller has

@@ -103,9 +103,11 @@ export const text = {
 	tooOften: (seconds) => `Too many requests. Try again ${seconds ? `in ${seconds} s` : "later"}.`,
 	permissions: "Permissions",
 	alone: "If this key is not made for parallel use, use it here alone.",
-	shared: "The exchange has refused a nonce of this key: another browser or program uses it, too. Use it here alone, or have a key made for parallel use.",
+	shared: "The exchange has refused a nonce of this key: another browser or program uses it, too. "
+		+ "Use it here alone, or have a key made for parallel use.",
 	forget: "Forget the key",
-	aboutForget: "“Log out” is for all tabs. “Forget” also removes the key from this device; it stays valid.",
+	aboutForget: "“Log out” is for all tabs. “Forget” also removes the key from this device, "
+		+ "and it stays valid.",
 	notLoaded: "A part of this page did not load. Reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
@@ -139,7 +141,8 @@ export const text = {
 	amendOrder: (id) => `Amend order ${id}`,
 	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger price",
 		display_amount: "Iceberg: visible amount", expire_time: "Good till" },
-	aboutAmend: "The amount includes what is filled. It keeps its queue position if the price stays and the amount does not grow.",
+	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price "
+		+ "stays and the amount does not grow.",
 	/** @param {string} filled @param {string} of */
 	filledOf: (filled, of) => `Filled: ${filled} of ${of}.`,
 	/** @param {string} id */
@@ -268,7 +271,8 @@ export const text = {
 	},
 	meetsUnknown: "the account's own setting decides",
 	/** @param {string} pair @param {number} n @param {boolean} isAll */
-	askCancelAll: (pair, n, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${n === 1 ? "order" : "orders"} of ${pair}.`,
+	askCancelAll: (pair, n, isAll) => `Cancels ${isAll ? "" : "more than "}${n} open ${
+		n === 1 ? "order" : "orders"} of ${pair}.`,
 	/** @param {string} pair */
 	noneToCancel: (pair) => `There are no open orders of ${pair}.`,
 	keep: "Keep them",

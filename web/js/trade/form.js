@@ -545,7 +545,8 @@ export class Form {
 		const most = type === "stopMarket" && isBuy ? limit : price; // what it may cost
 		const value = isMarket ? take?.amount && !met.length ? take.paid : null
 			: most && amount ? most * amount : null;
-		const size = isMarket ? !met.length && take?.amount || null : amount, sized = size && size * ONE;
+		const size = isMarket ? !met.length && take?.amount || null : amount;
+		const sized = size && size * ONE;
 		const least = price ?? worst ?? (isMarket ? book.sides.sell[0]?.price
 			: typed(this.#typed.trigger));
 		return { take, met, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
@@ -645,7 +646,8 @@ export class Form {
 		const is = [display && `${text.fields.display} ${display}`,
 			mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
 		return html`<details class="more" @toggle=${(/** @type {Event} */ { target }) =>
-			/** @type {HTMLElement} */ (target).scrollIntoView(false)}><summary>${[text.more, is.filter(Boolean).join(", ")]
+			/** @type {HTMLElement} */ (target).scrollIntoView(false)}><summary>${
+				[text.more, is.filter(Boolean).join(", ")]
 				.filter(Boolean).join(": ")}</summary><div class="fields">
 			${this.#mayHide() ? this.#input("display") : nothing}
 			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
@@ -695,7 +697,8 @@ export class Form {
 
 	/** estimates says what the order would do at once, by the book. @param {Pair} pair */
 	#estimates({ base, quote, priceDigits }) {
-		const { take, met, limit, gives } = this.#plan(), { prices, amount, total } = text.estimated;
+		const { take, met, limit, gives } = this.#plan();
+		const { prices, amount, total } = text.estimated;
 		const isMarket = this.#type === "market", digits = Math.max(priceDigits, 2);
 		/** @type {[string, string][]} */
 		const limited = !isMarket && this.#type !== "stopMarket" || typed(this.#typed.second) ? []
@@ -706,8 +709,8 @@ export class Form {
 		}
 		if (!isMarket && this.#type !== "limit" && this.#type !== "oco") return limited;
 		// rows are there without a number, too, so that the button does not move as the market does
-		const is = take?.amount && !met.length ? { prices: `${decimal(take.paid / take.amount, priceDigits)} / ${
-			decimal(take.worst, priceDigits)}`,
+		const is = take?.amount && !met.length ? { prices: `${
+			decimal(take.paid / take.amount, priceDigits)} / ${decimal(take.worst, priceDigits)}`,
 		amount: `${shortest(take.amount)} ${base}`,
 		total: `${decimal(take.paid / ONE, digits)} ${quote}` } : undefined;
 		/** @type {[string, string][]} */
@@ -948,8 +951,8 @@ class Change {
 				@submit=${this.#submit.bind(this)}>
 			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o)}. ${now
 				? text.filledOf(exactly(now.amount_filled), exactly(now.amount_original)) : text.isOver(o.id)}</p>
-			${this.#names().map((name) => input({ id: `amend-${name}`, name, label: text.changes[name],
-				value: this.is[name], wrong: this.#wrong[name], isFree: name === "display_amount",
+			${this.#names().map((name) => input({ id: `amend-${name}`, name,
+				label: text.changes[name], value: this.is[name], wrong: this.#wrong[name], isFree: name === "display_amount",
 				unit: name.endsWith("amount") ? pair?.base : name.endsWith("price") ? pair?.quote : "",
 				type: name === "expire_time" ? "datetime-local" : "text", onInput: (value) => {
 					this.is[name] = value;
