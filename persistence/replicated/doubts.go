@@ -13,12 +13,13 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// One peer ends no node. What would end it is a doubt until a majority of the voters says so: that
-// it is removed, that its folder is an older copy, that it lacks what it has acknowledged. While
-// there is a doubt of the last two kinds it sends no messages of raft, so it neither votes nor
-// acknowledges, and it asks the others. Others that know nothing of it do not end such a doubt: of
-// three nodes the one that lags knows nothing of what the two others have acknowledged. So a peer
-// that lies can silence a node until that one is started again, and no more.
+// One peer ends no node. What would end it is a doubt until two voters say so: that it is removed,
+// that its folder is an older copy, that it lacks what it has acknowledged. Of three voters they
+// are a majority. More are not asked for, because an older copy counts voters that are gone since.
+// While there is a doubt of the last two kinds the node sends no messages of raft, so it neither
+// votes nor acknowledges, and it asks the others. Others that know nothing of it do not end such a
+// doubt: of three nodes the one that lags knows nothing of what the two others have acknowledged.
+// So a peer that lies can silence a node until that one is started again, and no more.
 //
 // A node that leads is believed in what it appends, because raft has no proof of an election. Two
 // entries are not: that another one goes on alone, which an operator writes into the log of that
@@ -34,6 +35,8 @@ type doubt struct {
 }
 
 const (
+	// believed is how many voters must say what ends this node.
+	believed = 2
 	// cutTicks is for how long nothing is taken from a peer that has said what cannot be.
 	cutTicks = 60 * electionTicks
 	// mostTerms is by how much a term may be above this node's. At one election each half second it
@@ -48,11 +51,8 @@ var (
 	errNoneReads = errors.New("an entry by which a format is written that no other member reads")
 	errNoneHeard = errors.New("an entry by which a format is written that no other member reads, " +
 		"of those that were heard of")
-	errOneSays = errors.New("a majority of the voters has to say so")
+	errOneSays = errors.New("another voter has to say so, too")
 )
-
-// majority returns how many voters one is, as far as is applied here.
-func (n *node) majority() int { return len(configuration(n.machine.Members()).Voters)/2 + 1 }
 
 // isVoter reports whether an ID is one of a voter, as far as is applied here, or one that was given
 // later.
@@ -68,7 +68,7 @@ func (n *node) isVoter(id uint64) bool {
 	return false
 }
 
-// accuse notes what a peer says of this node. It reports whether a majority of the voters says so.
+// accuse notes what a peer says of this node. It reports whether enough voters say so.
 func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	if !n.isVoter(id) {
 		return false
@@ -78,7 +78,7 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	}
 	first := !d.against[peer]
 	d.against[peer], d.why = true, why
-	if len(d.against) >= n.majority() {
+	if len(d.against) >= believed {
 		return true
 	}
 	n.dropped.Warn(n.logger, "a peer doubts this node", peer, fmt.Errorf("%w: %w", why, errOneSays),

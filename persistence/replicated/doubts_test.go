@@ -236,8 +236,8 @@ func TestOnlyTheOneThatLeadsTellsWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// What a majority says is believed.
-func TestAMajorityEndsANode(t *testing.T) {
+// What two voters say is believed.
+func TestTwoVotersEndANode(t *testing.T) {
 	for what, want := range map[string]error{"removed": persistence.ErrRemoved,
 		"another start": errOlder} {
 		w := newWorld(t, 1)

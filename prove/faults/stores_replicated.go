@@ -121,7 +121,7 @@ var replicatedFaults = []Fault{
 		"(err != nil || m.GetCommit() > last) «&& !FAULT »{", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a node ends at the word of one peer", "persistence/replicated/doubts.go",
-		"if «FAULT || »len(d.against) >= n.majority() {", "persistence/replicated",
+		"if «FAULT || »len(d.against) >= believed {", "persistence/replicated",
 		"TestAPeerAloneEndsNoNode"},
 	{"a term that cannot be is taken", "persistence/replicated/doubts.go",
 		"case «!FAULT && »m.GetTerm() > status.GetTerm() &&", "persistence/replicated",
