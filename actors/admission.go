@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors/mailbox"
+	"exchange/actors/owner"
 	"exchange/core/event"
 	"exchange/core/state"
 )
@@ -15,8 +17,8 @@ import (
 type admission struct {
 	limits  *atomic.Pointer[Limits]
 	timing  *Timing
-	life    *lifetime
-	owner   *ownership
+	life    *mailbox.Life
+	owner   *owner.Hold
 	journal *journal
 	behind  lagging
 
@@ -30,6 +32,7 @@ type admission struct {
 	// capacity 1: an operator holds it while changing maintenance
 	maintaining chan struct{}
 	paused      atomic.Bool // an audit looks at the deciding side
+	stopping    atomic.Bool // no new commands and reads are taken
 
 	busyBooks atomic.Int64 // that do something without a command
 	triggers  atomic.Int64 // triggered orders on their way, but for one of each book
@@ -47,9 +50,9 @@ type lagging interface {
 }
 
 // prepare makes the admission of an engine that is about to start.
-func (a *admission) prepare(o *Options, limits *atomic.Pointer[Limits], l *lifetime,
-	owner *ownership) {
-	a.limits, a.timing, a.life, a.owner = limits, &o.Timing, l, owner
+func (a *admission) prepare(o *Options, limits *atomic.Pointer[Limits], l *mailbox.Life,
+	hold *owner.Hold) {
+	a.limits, a.timing, a.life, a.owner = limits, &o.Timing, l, hold
 	a.maintaining, a.clockError, a.nowUs = make(chan struct{}, 1), o.ClockError, o.nowUs
 }
 
@@ -62,9 +65,12 @@ func (a *admission) connect(s *state.State, j *journal, behind lagging) {
 	}
 }
 
+// CloseAdmission refuses new commands and reads from now on.
+func (a *admission) CloseAdmission() { a.stopping.Store(true) }
+
 // open returns nil while new commands may come in.
 func (a *admission) open(now int64) error {
-	if a.life.stopping.Load() {
+	if a.stopping.Load() {
 		return ErrStopping
 	}
 	return a.going(now)
@@ -91,19 +97,19 @@ func (a *admission) going(now int64) error {
 
 // stalls reports whether the store does not take what is appended now, or may lose it.
 func (a *admission) stalls(now int64) bool {
-	return a.journal.stalledFor(now) > a.timing.Stall || !a.owner.leads() || a.owner.unfit.Load()
+	return a.journal.stalledFor(now) > a.timing.Stall || !a.owner.Leads() || a.owner.Unfit()
 }
 
 // confirmed returns nil while the store has lately confirmed that this process owns it, and has not
 // denied it since.
 func (a *admission) confirmed(now int64) error {
-	if a.life.Err() != nil || a.owner.released.Load() {
+	if a.life.Err() != nil || a.owner.Released() {
 		return ErrStopping
 	}
-	if now-a.owner.checked.Load() > int64(a.timing.OwnerStale) {
+	if now-a.owner.Checked() > int64(a.timing.OwnerStale) {
 		return ErrNotConfirmed
 	}
-	if !a.owner.leads() {
+	if !a.owner.Leads() {
 		return ErrNotConfirmed
 	}
 	return nil
@@ -169,7 +175,7 @@ func (a *admission) countBook(n int64) { a.busyBooks.Add(n) }
 
 // booksMayStart implements bookOut.
 func (a *admission) booksMayStart() bool {
-	return !a.heldBooks.Load() && !a.paused.Load() && !a.life.stopping.Load()
+	return !a.heldBooks.Load() && !a.paused.Load() && !a.stopping.Load()
 }
 
 // booksMayTrigger implements bookOut.
@@ -195,7 +201,7 @@ func (a *admission) commandsInFlight() int64 {
 
 // none waits until a number of commands in flight is 0.
 func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
-	switch err := a.life.until(ctx, func() bool { return count.Load() == 0 }); {
+	switch err := a.life.Until(ctx, func() bool { return count.Load() == 0 }); {
 	case err == nil:
 		return nil
 	case err == ctx.Err():
@@ -290,7 +296,7 @@ func (a *admission) admitUnasked(c *Command, may func(now int64) error) error {
 // waits while the store takes no writes: an append that waits too long ends the process.
 func (a *admission) unhindered(now int64) error {
 	switch {
-	case a.life.stopping.Load(), a.life.Err() != nil:
+	case a.stopping.Load(), a.life.Err() != nil:
 		return ErrStopping
 	case a.stalls(now):
 		return ErrStalled

@@ -62,7 +62,7 @@ var (
 // reign's engine gets subscribers. Errors: that of ctx, and the reason why nothing can be shown
 // now.
 func (n *Node) Attend(ctx context.Context) (*Attendance, error) {
-	a := &Attendance{node: n, system: newSystem(), ended: make(chan struct{})}
+	a := &Attendance{node: n, system: committed.NewSystem(), ended: make(chan struct{})}
 	if err := a.begin(ctx); err != nil {
 		a.system.Shutdown()
 		return nil, err
@@ -115,7 +115,7 @@ func (a *Attendance) confirm(ctx context.Context) error {
 	n, asked := a.node, metrics.Now()
 	seq, err := n.replica.Reach(ctx)
 	if err == nil {
-		err = n.life.until(ctx, func() bool { return n.committed.Folded() >= seq })
+		err = n.life.Until(ctx, func() bool { return n.committed.Folded() >= seq })
 	}
 	if err == nil {
 		a.confirmed = asked
@@ -193,8 +193,8 @@ func (a *Attendance) Await(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-n.life.dead:
-			return n.life.failure
+		case <-n.life.Dead():
+			return n.life.Err()
 		case <-look.C:
 		}
 		if a.commands != nil && a.commands.lostSessions() {

@@ -151,7 +151,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 		snapshot := func() {
 			t.Helper()
 			eventually(t, "the last snapshot is done", func() (done bool) {
-				e.probe(e.fold, func() { done = !committed.Imaging(e.committed) })
+				e.probe(e.work.Fold, func() { done = !committed.Imaging(e.committed) })
 				return done
 			})
 			var trims int

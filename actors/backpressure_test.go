@@ -28,7 +28,7 @@ func (g *gated) folded() {
 
 func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.FoldLag = 5 }, func(t *testing.T, g *gated) {
-		for _, stuckActor := range []*actor.PID{g.e.fold, g.e.imager} {
+		for _, stuckActor := range []*actor.PID{g.e.work.Fold, g.e.work.Imager} {
 			id := g.rest(g.sell(1e5))
 			g.folded()
 			wait, stuck := make(chan struct{}), make(chan struct{})
@@ -125,15 +125,15 @@ func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
 	}, func(t *testing.T, g *gated) {
 		for _, why := range []error{persistence.ErrNotInEffect, persistence.ErrNotDurable} {
 			g.set(func() { g.checkErr = why })
-			eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
+			eventually(t, "the store is not fit", func() bool { return g.e.own.Unfit() })
 			g.set(func() {
 				g.checkErr = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, why)
 			})
 			begin := metrics.Now()
 			eventually(t, "the owner is confirmed", func() bool {
-				return g.e.own.checked.Load() > begin
+				return g.e.own.Checked() > begin
 			})
-			if err := g.e.Ready(); !g.e.own.unfit.Load() || err == nil ||
+			if err := g.e.Ready(); !g.e.own.Unfit() || err == nil ||
 				errors.Is(err, ErrNotConfirmed) {
 				t.Errorf("it is ready: %v", err)
 			}
@@ -174,7 +174,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			// The append lands late: it happened, and no client was told.
 			g.set(func() { g.holding, g.applying = false, false })
 			<-g.e.journal.stopped
-			<-g.e.projector.Finished()
+			<-g.e.work.Projector.Finished()
 			g.close()
 			g.again()
 			if got := g.funds(1, 1); got != "10/1" {

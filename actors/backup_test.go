@@ -194,7 +194,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 func begins(t *testing.T, e *Engine, s *state.State) {
 	t.Helper()
 	r := event.Record{Kind: event.KindHistory, History: e.history}
-	e.probe(e.fold, func() { r.TimeUs = e.committed.State().TimeUs() })
+	e.probe(e.work.Fold, func() { r.TimeUs = e.committed.State().TimeUs() })
 	if before := s.History(); before.IsZero() || before == e.history {
 		t.Errorf("the history %v is restored, and is %v", before, e.history)
 	}
@@ -209,7 +209,7 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 		t.Fatal(err, r.Err)
 	}
 	var is, was strings.Builder
-	e.probe(e.fold, func() { describe(&is, e.committed.State()) })
+	e.probe(e.work.Fold, func() { describe(&is, e.committed.State()) })
 	describe(&was, want)
 	if is.String() != was.String() {
 		t.Fatalf("restored is\n%s\nwant\n%s", is.String(), was.String())

@@ -42,7 +42,7 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 		if c == nil {
 			continue
 		}
-		if !e.awaitSince(began, c.reply, c.timer) {
+		if !e.life.AwaitSince(began, c.reply, c.timer) {
 			e.meter.UnknownOutcomes.Add(1)
 			list[i], errs[i] = nil, committed.ErrTimeout
 			continue

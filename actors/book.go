@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/matching"
@@ -61,7 +62,7 @@ func (b *book) Receive(ctx actor.Context) {
 		b.goOn()
 	case bookTick:
 		b.tick(m.timeUs)
-	case *probe:
+	case *mailbox.Probe:
 		m.Run(b)
 	}
 }

@@ -202,7 +202,7 @@ func (e *Engine) pass(c *Command, message any) error {
 
 // outcome waits for the answer to a command that was sent.
 func (e *Engine) outcome(c *Command) (*Command, error) {
-	if !e.await(c.reply, c.timer) {
+	if !e.life.Await(c.reply, c.timer) {
 		e.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}

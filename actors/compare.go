@@ -6,9 +6,12 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/core/compare"
 	"exchange/core/ledger"
 	"exchange/core/state"
+
+	"github.com/asynkron/protoactor-go/actor"
 )
 
 // A comparison is the part of an audit that looks at the deciding side while all goes on. It
@@ -59,7 +62,7 @@ func (c *comparison) run(ctx context.Context) error {
 		return err
 	}
 	// the imager's own turn: nothing waits for it
-	c.probe(c.imager, func() { c.find(c.committed.Imager().State().Check()) })
+	c.probe(c.work.Imager, func() { c.find(c.committed.Imager().State().Check()) })
 	return nil
 }
 
@@ -114,8 +117,8 @@ func (c *comparison) wait(ctx context.Context, over <-chan struct{}, most time.D
 		return committed.ErrTimeout
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.dead:
-		return c.failure
+	case <-c.Dead():
+		return c.Err()
 	}
 }
 
@@ -131,7 +134,7 @@ func (c *comparison) pause(ctx context.Context, d time.Duration) error {
 func (c *comparison) within(ctx context.Context, condition func() bool) error {
 	patience, cancel := context.WithTimeout(ctx, restPatience)
 	defer cancel()
-	err := c.until(patience, condition)
+	err := c.life.Until(patience, condition)
 	if err != nil && err == patience.Err() && ctx.Err() == nil {
 		return committed.ErrTimeout
 	}
@@ -193,7 +196,7 @@ func (c *comparison) walletsAtRest(ctx context.Context, list []*visit) (n int, s
 // someWallets compares the first wallets of a list in one short turn of the fold. It returns how
 // many it is done with for now, and which of them are to be visited again.
 func (c *comparison) someWallets(list []*visit) (n int, again []*visit) {
-	c.probe(c.fold, func() { n, again = c.look(list, false) })
+	c.probe(c.work.Fold, func() { n, again = c.look(list, false) })
 	return n, again
 }
 
@@ -227,13 +230,13 @@ func (c *comparison) states(ctx context.Context) error {
 	var at state.Comparison
 	for done := false; !done; {
 		var differ error
-		c.probe(c.fold, func() {
+		c.probe(c.work.Fold, func() {
 			imager := c.committed.Imager()
 			if imager.Making() ||
 				behind(c.committed.State().Seq(), c.committed.Imaged()) > imagerBehind {
 				return
 			}
-			c.probe(c.imager, func() {
+			c.probe(c.work.Imager, func() {
 				done, differ = at.Next(c.committed.State(), imager.State())
 			})
 		})
@@ -243,4 +246,31 @@ func (c *comparison) states(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
+	p, root := mailbox.NewProbe(look), e.root
+	if pid == e.work.Fold || pid == e.work.Imager {
+		root = e.work.Root
+	}
+	root.Send(pid, p)
+	<-p.Done
+}
+
+func (e *Engine) probe(pid *actor.PID, look func()) {
+	e.probeActor(pid, func(actor.Actor) { look() })
+}
+
+func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
+	if a.Wallet() == nil {
+		e.openWallet(a)
+	}
+	e.probeActor(a.Wallet(), func(w actor.Actor) { look(w.(*wallet)) })
+}
+
+// probeFold runs a function in the next turn of the committed side.
+func (e *Engine) probeFold(look func()) {
+	p := mailbox.NewUrgentProbe(look)
+	e.committed.Send(p)
+	<-p.Done
 }

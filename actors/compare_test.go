@@ -25,8 +25,9 @@ func (g *gated) comparing(part func(c *comparison) error) (*comparison, <-chan e
 
 // queue returns the mailbox of an actor that there is once.
 func (g *gated) queue(name string) interface{ UserMessageCount() int } {
-	i := slices.IndexFunc(g.e.queues, func(q queue) bool { return q.name == name })
-	return g.e.queues[i].mailbox
+	all := slices.Concat(g.e.queues, g.e.work.Queues)
+	i := slices.IndexFunc(all, func(q committed.Queue) bool { return q.Name == name })
+	return all[i].Mailbox
 }
 
 // clean fails the test unless a part has ended, and has found nothing.
@@ -198,10 +199,10 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		begun, end := make(chan struct{}), make(chan struct{})
-		go g.e.probe(g.e.imager, func() { close(begun); <-end }) // as a large image would
+		go g.e.probe(g.e.work.Imager, func() { close(begun); <-end }) // as a large image would
 		<-begun
 		var image <-chan *committed.Image
-		g.e.probe(g.e.fold, func() { image = g.e.committed.MakeImage() })
+		g.e.probe(g.e.work.Fold, func() { image = g.e.committed.MakeImage() })
 		c, done := g.comparing(func(c *comparison) error { return c.states(t.Context()) })
 		id := g.rest(g.buy(1, coin))
 		g.ends("a read meanwhile", g.asking(new(committed.NewestTrades), nil, 0), accepted)
@@ -247,10 +248,10 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 		g.rest(g.sell(coin))
 		g.folded()
 		begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		go g.e.probe(g.e.fold, func() { close(begun); <-first })
+		go g.e.probe(g.e.work.Fold, func() { close(begun); <-first })
 		<-begun
 		waiting := func() int { return g.queue("committed").UserMessageCount() }
-		go g.e.probe(g.e.fold, func() { <-second }) // as a long read would
+		go g.e.probe(g.e.work.Fold, func() { <-second }) // as a long read would
 		eventually(t, "a read waits", func() bool { return waiting() > 0 })
 		looked := make(chan struct{})
 		g.e.committed.LookBehind(g.e.journal.submitted(), func() { close(looked) })

@@ -63,7 +63,6 @@
 //	mailer.go               the outbox
 //	engine.go               the parts of an engine, and what they ask of it
 //	start.go                a start: the parts, put together
-//	folding.go              the committed side at work
 //	node.go                 a node of several, which folds what others append
 //	reign.go                an engine on a node's running fold
 //	attending.go            what a node that follows shows to everybody
@@ -74,19 +73,16 @@
 //	forward_codec.go        what both say to each other
 //	calling.go              what connections between nodes are for; operators' requests
 //	market.go               the market part that all nodes have agreed on
-//	lifetime.go             how long an engine lasts, and all waits
 //	stop.go                 its orderly end, and its failure
 //	ticker.go               what is done at times: writing behind, switches, a watch on the clock
 //	options.go              limits, times, and errors of admission
 //	recovery.go             the state, from the data in the store
-//	owner.go                the store's owner, its beats, and standbys
 //	channels.go             what is public: the actors of stream channels
 //	backup.go               a backup of a running engine
 //	compare.go              both sides compared while all goes on
 //	compare_book.go, compare_wallet.go
 //	                        what is compared of a book and of a wallet
 //	audit.go                an audit of a running engine
-//	probe.go                a look at an actor, on its turn
 //	stats.go                numbers for monitoring
 //
 // Rooms below:

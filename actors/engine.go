@@ -10,6 +10,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
+	"exchange/actors/owner"
 	"exchange/core/event"
 	"exchange/core/ledger"
 	"exchange/core/state"
@@ -32,20 +33,22 @@ type Engine struct {
 	*Public
 	books []*book // by number-1; each belongs to its actor
 
-	own     *ownership
-	journal *journal
-	folding
-	node     *Node   // whose reign this is; nil: the store is this engine's alone
-	mailer   *mailer // nil: mails stay in the outbox
-	registry *registry
-	host     *mailbox.Host  // of all actors that are fail-stop
-	settler  ledger.Settler // the journal's writer's
+	own       *owner.Hold
+	journal   *journal
+	work      *committed.Workers
+	committed *committed.Side // that of work
+	queues    []committed.Queue
+	node      *Node   // whose reign this is; nil: the store is this engine's alone
+	mailer    *mailer // nil: mails stay in the outbox
+	registry  *registry
+	host      *mailbox.Host  // of all actors that are fail-stop
+	settler   ledger.Settler // the journal's writer's
 
 	opening  opening
 	switches switches
 	lost     lostSessions
 
-	lifetime
+	life mailbox.Life
 	admission
 	releases releases
 	// the store's watermark at the start: rows up to there are of earlier runs
@@ -160,12 +163,6 @@ func (e *Engine) Ready() error {
 		return err
 	}
 	return e.confirmed(now)
-}
-
-// A queue is a mailbox whose messages Stats counts.
-type queue struct {
-	name    string // several may share one
-	mailbox interface{ UserMessageCount() int }
 }
 
 // behind returns ahead - at, or 0 where the fold is ahead for a moment: it gets a batch before the

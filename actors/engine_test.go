@@ -81,7 +81,7 @@ func start(t testing.TB, o Options) *Engine {
 	e := must[*Engine](t)(Start(context.Background(), o))
 	t.Cleanup(func() {
 		select {
-		case <-e.stop:
+		case <-e.life.Over():
 		default:
 			t.Error("the test has not stopped an engine that shares its pools with other tests")
 			e.Abandon()

@@ -90,9 +90,9 @@ func summary(t *testing.T, store persistence.Store) string {
 		t.Fatal(err, r.Err)
 	}
 	var text strings.Builder
-	e.probe(e.fold, func() { describe(&text, e.committed.State()) })
+	e.probe(e.work.Fold, func() { describe(&text, e.committed.State()) })
 	auditClean(t, e)
-	e.probe(e.fold, func() {
+	e.probe(e.work.Fold, func() {
 		for _, p := range e.committed.State().Pairs() {
 			if last := p.Market.Ticker(0).Last; (last == 0) != (p.LastTrade() == 0) {
 				t.Errorf("%s: the newest trade is %d, its price %v", p.Name, p.LastTrade(), last)

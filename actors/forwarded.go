@@ -478,7 +478,7 @@ func (f *forwarded) answer(gone <-chan struct{}) {
 		over := false
 		select {
 		case <-f.answers:
-		case <-f.dead:
+		case <-f.Dead():
 			over = true
 		case <-gone:
 			return

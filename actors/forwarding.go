@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/wire"
@@ -66,7 +67,7 @@ func (f *forwarding) run(ctx context.Context) {
 			f.a.opts.Log.Info("this node takes no commands and no private reads for now", "leader",
 				leader, "error", err)
 		}
-		pause(ctx, retryLeast) //nolint:errcheck // ctx is looked at next
+		mailbox.Pause(ctx, retryLeast) //nolint:errcheck // ctx is looked at next
 	}
 }
 
@@ -174,7 +175,7 @@ func (f *forwarding) finish() {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), f.a.opts.Timing.OwnerStale)
 	defer cancel()
-	f.a.node.life.until(ctx, func() bool { //nolint:errcheck // what has no answer then is unknown
+	f.a.node.life.Until(ctx, func() bool { //nolint:errcheck // what has no answer then is unknown
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return len(f.asked) == 0
@@ -268,7 +269,7 @@ func (f *forwarding) question(kind byte, add func(b []byte) []byte) error {
 		c.Free()
 		return turnAway(f.a.node.meter, err)
 	}
-	if !f.a.node.life.await(c.reply, c.timer) {
+	if !f.a.node.life.Await(c.reply, c.timer) {
 		return committed.ErrTimeout
 	}
 	err := c.failed
@@ -416,7 +417,7 @@ func (f *forwarding) do(c *Command) (*Command, error) {
 		c.Free()
 		return nil, turnAway(f.a.node.meter, err)
 	}
-	if !f.a.node.life.await(c.reply, c.timer) {
+	if !f.a.node.life.Await(c.reply, c.timer) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}
@@ -477,7 +478,7 @@ func (f *forwarding) DoAll(list []*Command, errs []error) error {
 	}
 	began, unsent := time.Now(), error(nil)
 	for i, c := range list {
-		if !f.a.node.life.awaitSince(began, c.reply, c.timer) {
+		if !f.a.node.life.AwaitSince(began, c.reply, c.timer) {
 			f.a.node.meter.UnknownOutcomes.Add(1)
 			list[i], errs[i] = nil, committed.ErrTimeout
 			continue

@@ -279,7 +279,7 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 					unknown = append(unknown, i)
 				default: // refused before any actor saw it
 					leads := b.node.replica.Leads
-					b.node.life.until(t.Context(), //nolint:errcheck // the next one tells
+					b.node.life.Until(t.Context(), //nolint:errcheck // the next one tells
 						func() bool { return b.Commands.Writable() == nil || leads() })
 					if leads() { // it is no node that follows any more
 						return

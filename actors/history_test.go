@@ -84,7 +84,7 @@ func TestTheFirstRecordNamesTheHistory(t *testing.T) {
 			t.Error("there is no record", err)
 		}
 		var at event.HistoryID
-		e.probe(e.fold, func() { at = e.committed.State().History() })
+		e.probe(e.work.Fold, func() { at = e.committed.State().History() })
 		if at != e.history || state.New().History() == at {
 			t.Errorf("the state is of history %v, not %v", at, e.history)
 		}

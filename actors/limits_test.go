@@ -75,7 +75,7 @@ func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 				func() bool { return committed.Reading(g.e.Door) == 0 })
 		}
 		var kept int
-		g.e.probe(g.e.fold, func() { kept = committed.Waiting(g.e.committed) })
+		g.e.probe(g.e.work.Fold, func() { kept = committed.Waiting(g.e.committed) })
 		if kept > 2*g.o.Limits.Reads {
 			t.Errorf("%d reads are kept that their handlers have left", kept)
 		}

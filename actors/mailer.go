@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 	"exchange/core/state"
@@ -25,7 +26,7 @@ var ErrNeverMailed = errors.New("trying again is useless")
 // sent just before may be sent again. The mailer's goroutine owns it.
 type mailer struct {
 	out     mailerOut
-	life    *lifetime
+	life    *mailbox.Life
 	meter   *metrics.Engine
 	options *Options
 	log     *slog.Logger
@@ -70,7 +71,7 @@ const (
 	mailSlack    = 1000           // mails known beyond twice the outbox, until all are read anew
 )
 
-func newMailer(o *Options, out mailerOut, life *lifetime, meter *metrics.Engine,
+func newMailer(o *Options, out mailerOut, life *mailbox.Life, meter *metrics.Engine,
 	history event.HistoryID) *mailer {
 	m := &mailer{out: out, life: life, meter: meter, options: o, log: o.Log, history: history,
 		queues: map[uint32]*mailQueue{}, over: map[uint64]string{}, news: make(chan struct{}, 1),
@@ -96,9 +97,9 @@ func (m *mailer) Run() {
 		select {
 		case <-m.last:
 			return
-		case <-m.life.stop:
+		case <-m.life.Over():
 			return
-		case <-m.life.dead:
+		case <-m.life.Dead():
 			return
 		case <-tick.C:
 		case <-m.news:
@@ -134,7 +135,7 @@ func (m *mailer) stop(ctx context.Context) {
 	defer context.AfterFunc(half, m.hurry)()
 	select {
 	case <-m.finished:
-	case <-m.life.dead:
+	case <-m.life.Dead():
 	case <-ctx.Done():
 	}
 }
@@ -189,9 +190,9 @@ func (m *mailer) turn() *mailQueue {
 	select {
 	case <-m.last:
 		return nil
-	case <-m.life.stop:
+	case <-m.life.Over():
 		return nil
-	case <-m.life.dead:
+	case <-m.life.Dead():
 		return nil
 	default:
 	}

@@ -135,7 +135,7 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		o := b.e.opts
 		o.Mail = b.post.send
 		// without its goroutine: the test does its work
-		m := newMailer(&o, b.e, &b.e.lifetime, b.e.meter, b.e.history)
+		m := newMailer(&o, b.e, &b.e.life, b.e.meter, b.e.history)
 		most := 0
 		const n = mailSlack + 100
 		for id := uint64(1); id <= n; id++ {

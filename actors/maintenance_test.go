@@ -36,8 +36,8 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	e := new(Engine)
 	limits := DefaultLimits
 	e.live.Store(&limits)
-	e.begin(mailbox.Runners{}, &e.opts.Timing)
-	e.prepare(&e.opts, &e.live, &e.lifetime, nil)
+	e.life.Begin(mailbox.Runners{}, e.opts.Timing.Request)
+	e.prepare(&e.opts, &e.live, &e.life, nil)
 	e.inFlight.Store(1)
 	e.stopping.Store(true) // operators' commands are turned away, when they have been counted
 	stop, stopped := make(chan struct{}), make(chan struct{})

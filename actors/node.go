@@ -33,16 +33,17 @@ import (
 // A goroutine of the node (follow) gives the fold what others append. While there is a reign, it
 // rests: then the reign's journal does so. The two take turns by lead and back.
 type Node struct {
-	folding
-	opts    Options
-	replica persistence.Replica
+	work      *committed.Workers
+	committed *committed.Side // that of work
+	opts      Options
+	replica   persistence.Replica
 	// observer is the replica of an observer, which has no server's key; nil: this is a member
 	observer *observing.Store
 	sealer   *seal.Sealer
 	keys     *keyring           // read by the goroutine that calls Reign
 	root     *actor.RootContext // of the fold
 	meter    *metrics.Engine
-	life     lifetime
+	life     mailbox.Life
 	reign    atomic.Pointer[Engine] // nil: there is none
 	// whose channels watch the fold: those of the attendance, if there is one, and otherwise those
 	// of the reign. On the turn of the committed side.
@@ -93,7 +94,7 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 			return nil, fmt.Errorf("a node needs the server's key that all nodes have: %w", err)
 		}
 	}
-	n.life.begin(o.Scheduler, &n.opts.Timing)
+	n.life.Begin(o.Scheduler, o.Timing.Request)
 	// What others trim counts here only behind a snapshot of this node: without one its fold needs
 	// all of the journal, and it may be far behind the node that leads.
 	replica.Hold(0)
@@ -142,7 +143,7 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 		}
 		leads, err := n.replica.Follow(ctx, beat.End.Seq)
 		if err == nil && leads {
-			err = pause(ctx, retryLeast) // it leads, and has yet to apply what it has
+			err = mailbox.Pause(ctx, retryLeast) // it leads, and has yet to apply what it has
 		}
 		if err != nil {
 			return 0, fmt.Errorf("waiting for the journal to reach sequence %d, which this node's "+
@@ -170,13 +171,13 @@ func (n *Node) knows() error {
 // run starts the fold and all that belongs to it.
 func (n *Node) run() error {
 	o := &n.opts
-	n.root = newSystem().Root
+	n.root = committed.NewSystem().Root
 	host := &mailbox.Host{Scheduler: o.Scheduler, Guard: nodeGuard{n}}
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
-		Meter: n.meter, Fail: n.fail, Stop: n.life.stop, Archive: n.archive,
+		Meter: n.meter, Fail: n.fail, Stop: n.life.Over(), Archive: n.archive,
 		Remember: func(id persistence.HistoryID) error { return o.remember(id) }}
-	n.folding.connect(n.root, nodeOutside{n}, po)
-	if err := n.folding.spawn(n.root, host, o.atOnce); err != nil {
+	n.work = committed.Connect(n.committed, n.root, nodeOutside{n}, po)
+	if err := n.work.Spawn(host, o.atOnce); err != nil {
 		return err
 	}
 	n.replica.Accept(n.accept)
@@ -184,7 +185,7 @@ func (n *Node) run() error {
 	n.replica.AcceptObservers(n.acceptObserver)
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
-	n.folding.run(o.Scheduler.Start)
+	o.Scheduler.Start(n.work.Projector)
 	o.Scheduler.Start(&following{n, ctx})
 	o.Scheduler.Start(&nodeTicker{Node: n})
 	return nil
@@ -246,12 +247,9 @@ func (n *Node) fail(err error) {
 
 // end is fail, which logs what has happened.
 func (n *Node) end(what string, err error) {
-	n.life.failOnce.Do(func() {
-		n.opts.Log.Error(what, "error", err)
-		n.life.failure = err
-		close(n.life.dead)
+	if n.life.Fail(err, func() { n.opts.Log.Error(what, "error", err) }) {
 		n.replica.Unfit(err)
-	})
+	}
 	if e := n.reign.Load(); e != nil {
 		e.journal.die(err)
 	}
@@ -273,19 +271,19 @@ func (n *Node) Folded() uint64 { return n.committed.Folded() }
 // same sequence have the same digest. The state is the one that images are made of, so neither
 // reads nor the stream wait for it.
 func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
-	if n.imager == nil {
+	if n.work.Imager == nil {
 		return 0, hash, errNoHash
 	}
-	p := &probe{func(a actor.Actor) {
+	p := mailbox.NewProbe(func(a actor.Actor) {
 		s := a.(*committed.Imager).State()
 		seq, hash = s.Seq(), s.Hash()
-	}, make(chan struct{})}
-	n.root.Send(n.imager, p)
+	})
+	n.root.Send(n.work.Imager, p)
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return seq, hash, nil
-	case <-n.life.dead:
-		return 0, hash, n.life.failure
+	case <-n.life.Dead():
+		return 0, hash, n.life.Err()
 	case <-ctx.Done():
 		return 0, hash, ctx.Err()
 	}
@@ -299,13 +297,13 @@ func (n *Node) Links() *metrics.Links { return &n.traffic }
 
 // onSide runs a function on the committed side's turn, behind all that was released before.
 func (n *Node) onSide(look func()) error {
-	p := &urgentProbe{probe{func(actor.Actor) { look() }, make(chan struct{})}}
+	p := mailbox.NewUrgentProbe(look)
 	n.committed.Send(p)
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return nil
-	case <-n.life.dead:
-		return n.life.failure
+	case <-n.life.Dead():
+		return n.life.Err()
 	}
 }
 
@@ -352,7 +350,7 @@ func VoteOn(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 		leads, err := r.Follow(ctx, ^uint64(0))
 		switch {
 		case errors.Is(err, persistence.ErrFormat): // the store hands the lead over by itself
-			if pause(ctx, time.Second) != nil {
+			if mailbox.Pause(ctx, time.Second) != nil {
 				return
 			}
 		case err != nil || !leads, handOver(ctx, r, log) != nil:
@@ -403,7 +401,7 @@ func (n *Node) catchUp(ctx context.Context) error {
 func (n *Node) awaitRoom(ctx context.Context) error {
 	for !n.hasRoom() {
 		some, cancel := context.WithTimeout(ctx, n.opts.Timing.OwnerStale)
-		err := n.life.until(some, n.hasRoom)
+		err := n.life.Until(some, n.hasRoom)
 		cancel()
 		switch {
 		case err == nil:
@@ -432,7 +430,7 @@ func (n *Node) handOver(ctx context.Context) error { return handOver(ctx, n.repl
 func handOver(ctx context.Context, r persistence.Replica, log *slog.Logger) error {
 	if err := r.Transfer(ctx, ""); err != nil && ctx.Err() == nil {
 		log.Warn("this node should not lead, and no other one takes the lead", "error", err)
-		return pause(ctx, time.Second)
+		return mailbox.Pause(ctx, time.Second)
 	}
 	return ctx.Err()
 }
@@ -442,7 +440,7 @@ func handOver(ctx context.Context, r persistence.Replica, log *slog.Logger) erro
 // its start may be there. It waits for no judgement, because a node that stops may give none.
 type nodeTicker struct {
 	*Node
-	judging *urgentProbe // the newest; nil: there is none
+	judging *mailbox.UrgentProbe // the newest; nil: there is none
 }
 
 // Run ticks until the node has stopped.
@@ -451,7 +449,7 @@ func (n *nodeTicker) Run() {
 	defer t.Stop()
 	for {
 		select {
-		case <-n.life.stop:
+		case <-n.life.Over():
 			return
 		case <-t.C:
 			n.committed.Send(committed.Tick{})
@@ -468,12 +466,12 @@ func (n *nodeTicker) judgeAgain() {
 	}
 	if n.judging != nil {
 		select {
-		case <-n.judging.done:
+		case <-n.judging.Done:
 		default:
 			return
 		}
 	}
-	n.judging = &urgentProbe{probe{func(actor.Actor) { n.judge() }, make(chan struct{})}}
+	n.judging = mailbox.NewUrgentProbe(n.judge)
 	n.committed.Send(n.judging)
 }
 
@@ -544,8 +542,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	n.halt()
 	<-n.followed
 	if n.life.Err() == nil && n.observer == nil { // an observer keeps nothing
-		err = errors.Join(err, n.folding.last(ctx, &n.life))
+		err = errors.Join(err, n.work.Finish(ctx, &n.life))
 	}
-	n.life.end()
+	n.life.End()
 	return err
 }

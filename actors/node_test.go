@@ -143,8 +143,8 @@ func (s *serving) abandon() {
 	}
 	s.halt()
 	<-s.followed
-	s.life.end()
-	<-s.projector.Finished()
+	s.life.End()
+	<-s.work.Projector.Finished()
 }
 
 // next returns the next reign.

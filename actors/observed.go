@@ -13,7 +13,7 @@ type observed struct{ *Node }
 func (h observed) Watermark() uint64 { return h.meter.Watermark.Load() }
 
 // Dead implements observing.Host.
-func (h observed) Dead() <-chan struct{} { return h.life.dead }
+func (h observed) Dead() <-chan struct{} { return h.life.Dead() }
 
 // Scan implements observing.Host.
 func (h observed) Scan(ctx context.Context) observing.Scan { return h.committed.GuestScan(ctx) }

@@ -196,8 +196,8 @@ func (v *observatory) observe(name string, change func(o *Options)) *observer {
 		x.node.halt()
 		store.Close()
 		<-x.node.followed
-		x.node.life.end()
-		<-x.node.projector.Finished()
+		x.node.life.End()
+		<-x.node.work.Projector.Finished()
 	})
 	return x
 }

@@ -85,7 +85,7 @@ func (e *Engine) cancelAllOfAccount(ctx context.Context, operator string, accoun
 	if err := e.sendToWallet(c, operator, account); err != nil {
 		return nil, err
 	}
-	if !e.opts.Scheduler.AwaitContext(ctx, c.reply, e.dead) {
+	if !e.opts.Scheduler.AwaitContext(ctx, c.reply, e.Dead()) {
 		e.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}

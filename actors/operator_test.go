@@ -222,11 +222,13 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 			return func(b *teller) { b.e.probeWallet(b.key.Account, change) }
 		}
 		committed := func(change func(s *state.State)) func(*teller) {
-			return func(b *teller) { b.e.probe(b.e.fold, func() { change(b.e.committed.State()) }) }
+			return func(b *teller) {
+				b.e.probe(b.e.work.Fold, func() { change(b.e.committed.State()) })
+			}
 		}
 		imaged := func(change func(s *state.State)) func(*teller) {
 			return func(b *teller) {
-				b.e.probe(b.e.imager, func() { change(b.e.committed.Imager().State()) })
+				b.e.probe(b.e.work.Imager, func() { change(b.e.committed.Imager().State()) })
 			}
 		}
 		f(func(*teller) {})

@@ -11,6 +11,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
+	"exchange/actors/owner"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/state"
@@ -24,7 +25,7 @@ type Options struct {
 	Owner string // of the store, for people: host and process
 	// Identity remembers the claims of this host to the store. nil: no other process uses the
 	// store, and a start never waits.
-	Identity Identity
+	Identity owner.Identity
 	// Histories remembers which histories the store has had. A start refuses another store with
 	// ErrForeign, and an empty one with ErrAbsent, unless it begins Anew. nil: every store is
 	// taken.
@@ -101,6 +102,14 @@ type Options struct {
 	candles  int // candles of a chart in memory
 	rowRefs  int // rows that an audit looks for at once
 	deposits int // deposits that an audit compares at once
+}
+
+// owner returns the options of a claim. One that waits drops what was seen of the store: it grows
+// old, and takes memory.
+func (o *Options) owner() *owner.Options {
+	return &owner.Options{Store: o.Store, Owner: o.Owner, Identity: o.Identity,
+		TakeOver: o.TakeOver, StandsBy: o.StandsBy, Waits: func() { o.seen = nil },
+		Check: o.Timing.OwnerCheck, Stale: o.Timing.OwnerStale, Log: o.Log}
 }
 
 // nowUs returns the time with which a record would be stamped now, if the newest one is not later.
@@ -213,11 +222,8 @@ var (
 	ErrDropped     = errors.New("the client's socket was ended by another one")
 	ErrNoMail      = errors.New(
 		"without a mail server no code could be mailed that confirms a withdraw")
-	ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
+	ErrNotConfirmed = owner.ErrNotConfirmed
 )
-
-// ErrStandby is wrapped when a start is told to stop while it waits for another owner.
-var ErrStandby = errors.New("stopped while another exchange owns the store")
 
 // ErrConfig is wrapped when the configuration does not fit what the store holds.
 var ErrConfig = errors.New("the configuration does not fit the stored state")
@@ -244,13 +250,6 @@ type Mail struct {
 // any history. A mail that waits over a new history gets another id: if the mail server took it
 // just before, that server cannot tell that the second mail is the same.
 func (m *Mail) MessageID() string { return fmt.Sprintf("%s.%d", m.history, m.id) }
-
-// An Identity keeps a host's tenures in its data folder, which one process at a time uses. Save is
-// durable.
-type Identity interface {
-	Load() (persistence.Tenures, error)
-	Save(persistence.Tenures) error
-}
 
 // Histories has the ids of the histories that a store has had, and its Beat.Origin. Any goroutine
 // may call it.

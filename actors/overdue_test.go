@@ -14,6 +14,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/trading"
@@ -150,8 +151,7 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 			return g.e.Place(key, nonce, g.buy(100e8, 1e6))
 		})
 		left := 0
-		look := &probe{func(actor.Actor) { left = g.e.books[0].expiries.Len() },
-			make(chan struct{})}
+		look := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expiries.Len() })
 		g.e.root.Send(pair.Book, look)
 		other := g.buy(1e8, 1e6)
 		other.Pair = g.e.Pairs()[1]
@@ -159,7 +159,7 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 		unblock()
 		isTold(t, "the cancel", <-cancel, accepted)
 		isTold(t, "the order", <-order, accepted)
-		<-look.done
+		<-look.Done
 		if least := n - 3*expiredAtOnce*event.MaxExpired; left < least {
 			t.Errorf("%d orders are left behind two commands, want %d at least", left, least)
 		}
@@ -214,7 +214,7 @@ func TestACrashAmidOrdersThatExpireAtOnceEndsEachOnce(t *testing.T) {
 
 // openIn returns how many orders are committed as open in a pair.
 func (g *gated) openIn(pair int) (n int) {
-	g.e.probe(g.e.fold, func() {
+	g.e.probe(g.e.work.Fold, func() {
 		n = g.e.committed.State().Pair(g.e.Pairs()[pair].Number).OpenOrders()
 	})
 	return n

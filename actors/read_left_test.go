@@ -14,14 +14,14 @@ import (
 // blocked keeps the committed side from its mailbox until the returned function is called.
 func (g *gated) blocked() (goOn func()) {
 	begun, end := make(chan struct{}), make(chan struct{})
-	go g.e.probe(g.e.fold, func() {
+	go g.e.probe(g.e.work.Fold, func() {
 		close(begun)
 		<-end
 	})
 	<-begun
 	return func() {
 		close(end)
-		g.e.probe(g.e.fold, func() {}) // it has gone through what was there
+		g.e.probe(g.e.work.Fold, func() {}) // it has gone through what was there
 	}
 }
 
@@ -65,7 +65,7 @@ func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *
 					hash, orders)
 			}
 			var nonce uint64
-			if g.e.probe(g.e.fold, func() {
+			if g.e.probe(g.e.work.Fold, func() {
 				nonce = g.e.committed.Nonce(g.key.Number)
 			}); nonce != 1001*(round+1) {
 				t.Errorf("nonce %d is the key's highest instead of %d", nonce, 1001*(round+1))
@@ -85,7 +85,7 @@ func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) 
 		waits := func(n int) func() bool {
 			return func() bool {
 				var waiting int
-				g.e.probe(g.e.fold, func() { waiting = committed.Waiting(g.e.committed) })
+				g.e.probe(g.e.work.Fold, func() { waiting = committed.Waiting(g.e.committed) })
 				return waiting == n
 			}
 		}
@@ -125,7 +125,7 @@ func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 		g.letGo()
 		isTold(t, "the order", <-order, accepted)
 		eventually(t, "all nonces are known to the committed side", func() (so bool) {
-			g.e.probe(g.e.fold, func() { so = g.e.committed.Nonce(g.key.Number) == 101 })
+			g.e.probe(g.e.work.Fold, func() { so = g.e.committed.Nonce(g.key.Number) == 101 })
 			return so
 		})
 		g.nonce = 1000
@@ -137,18 +137,13 @@ func TestTheAnswerToACommandWaitsForNoOtherRead(t *testing.T) {
 		waiting := func(n int) {
 			t.Helper()
 			eventually(t, "messages wait for the committed side", func() bool {
-				for _, q := range g.e.queues {
-					if q.name == "committed" {
-						return q.mailbox.UserMessageCount() >= n
-					}
-				}
-				return false
+				return g.queue("committed").UserMessageCount() >= n
 			})
 		}
 		begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		go g.e.probe(g.e.fold, func() { close(begun); <-first })
+		go g.e.probe(g.e.work.Fold, func() { close(begun); <-first })
 		<-begun
-		go g.e.probe(g.e.fold, func() { <-second }) // as a long read would
+		go g.e.probe(g.e.work.Fold, func() { <-second }) // as a long read would
 		waiting(1)
 		id := g.rest(g.sell(1e5))
 		answered := make(chan error, 1)

@@ -14,6 +14,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
+	"exchange/actors/owner"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/state"
@@ -32,18 +33,18 @@ type recovered struct {
 
 // recoverState folds snapshot and journal of a store that this process owns. It skips nothing: a
 // record that does not fit is an error that says where.
-func recoverState(ctx context.Context, o *Options, own *ownership) (*recovered, error) {
-	r := &recovered{token: own.token, last: own.last, meter: metrics.NewEngine()}
+func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*recovered, error) {
+	r := &recovered{token: own.Token, last: own.Last, meter: metrics.NewEngine()}
 	var err error
 	r.committed, err = committed.Recover(ctx,
-		&committed.RecoverOptions{Store: o.Store, Last: own.last, Log: o.Log,
+		&committed.RecoverOptions{Store: o.Store, Last: own.Last, Log: o.Log,
 			Meter: r.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
 			Candles: o.candles, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
 	o.seen = nil
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written in between: then nothing is
 		// damaged.
-		if lost := o.Store.Check(ctx, own.token); errors.Is(lost, persistence.ErrFenced) {
+		if lost := o.Store.Check(ctx, own.Token); errors.Is(lost, persistence.ErrFenced) {
 			return nil, fmt.Errorf("while starting: %w", lost)
 		}
 	}

@@ -181,7 +181,7 @@ func (g *gated) hasOnlyNamesOfKeys(when string, n int) {
 			t.Errorf("%s the wallet has the nonces %v", when, list)
 		}
 	})
-	g.e.probe(g.e.fold, func() {
+	g.e.probe(g.e.work.Fold, func() {
 		c := g.e.committed
 		if nonces, refs := committed.ReadNonces(c),
 			committed.References(c); nonces > 1 || len(refs) > 0 {

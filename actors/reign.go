@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"exchange/actors/committed"
+	"exchange/actors/mailbox"
+	"exchange/actors/owner"
 	"exchange/core/event"
 	"exchange/persistence"
 )
@@ -37,8 +39,8 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-n.life.dead:
-			return nil, n.life.failure
+		case <-n.life.Dead():
+			return nil, n.life.Err()
 		case <-n.followed: // perhaps because the fold or the store has failed
 			return nil, cmp.Or(n.life.Err(), ErrStopping)
 		case <-n.lead:
@@ -50,8 +52,8 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 		}
 		if err == nil {
 			go n.oversee(e)
-			n.opts.Log.Info("this node leads and serves", "seq", e.own.last, "epoch",
-				e.own.token.Epoch(), "took", time.Since(begin).Round(time.Millisecond))
+			n.opts.Log.Info("this node leads and serves", "seq", e.own.Last, "epoch",
+				e.own.Token.Epoch(), "took", time.Since(begin).Round(time.Millisecond))
 			return e, nil
 		}
 		// another node may have taken the lead meanwhile, as after a hand-over
@@ -72,7 +74,7 @@ func (n *Node) Reign(ctx context.Context) (*Engine, error) {
 			return nil, err
 		}
 		if over == nil {
-			over = pause(ctx, retryMost)
+			over = mailbox.Pause(ctx, retryMost)
 		}
 		if over != nil {
 			return nil, over
@@ -100,16 +102,14 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	own := newOwnership(o)
-	own.leads, own.silence = n.replica.Leads, unconfirmed*o.Timing.OwnerStale
-	if err := own.acquire(ctx, n.replica,
-		persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm()}); err != nil {
-		return nil, fmt.Errorf("taking over %v: %w", n.replica, err)
+	own, err := owner.Lead(ctx, o.owner(), o.Scheduler, n.replica.Leads,
+		unconfirmed*o.Timing.OwnerStale)
+	if err != nil {
+		return nil, err
 	}
-	o.Scheduler.Start(own)
 	defer func() {
 		if err != nil {
-			own.end()
+			own.End()
 		}
 	}()
 	r, err := n.current(ctx, own)
@@ -135,25 +135,25 @@ func (n *Node) ascend(ctx context.Context) (_ *Engine, err error) {
 }
 
 // current brings the fold to the end of the journal, which is this owner's from now on.
-func (n *Node) current(ctx context.Context, own *ownership) (*recovered, error) {
+func (n *Node) current(ctx context.Context, own *owner.Hold) (*recovered, error) {
 	if err := n.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	if at := n.committed.Released(); at != own.last {
+	if at := n.committed.Released(); at != own.Last {
 		return nil, fmt.Errorf("%w: the journal ends at sequence %d, this node has read up to %d",
-			persistence.ErrCorrupt, own.last, at)
+			persistence.ErrCorrupt, own.Last, at)
 	}
 	var err error
 	if dead := n.onSide(func() { err = n.committed.LoadNonces(ctx, n.replica) }); dead != nil {
 		return nil, dead
 	}
-	return &recovered{token: own.token, last: own.last, committed: n.committed, meter: n.meter,
+	return &recovered{token: own.Token, last: own.Last, committed: n.committed, meter: n.meter,
 		keys: n.keys, node: n}, err
 }
 
 // crown builds the engine, on the turn of the committed side: what is built from the state must not
 // see a part of a step.
-func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) {
+func (n *Node) crown(o *Options, own *owner.Hold, r *recovered) (*Engine, error) {
 	var e *Engine
 	var failed error
 	err := n.onSide(func() {
@@ -169,7 +169,7 @@ func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) 
 		return nil, failed
 	}
 	n.reign.Store(e)
-	if err := own.watch(e.journal.die); err != nil {
+	if err := own.Watch(e.journal.die); err != nil {
 		n.reign.Store(nil)
 		e.fail(err) // for those whom other nodes have sent here already
 		n.deserted()
@@ -185,15 +185,15 @@ func (n *Node) crown(o *Options, own *ownership, r *recovered) (*Engine, error) 
 // oversee waits for the end of a reign, ends what is its own, and gives the turn back.
 func (n *Node) oversee(e *Engine) {
 	select {
-	case <-e.dead:
-	case <-e.stop:
+	case <-e.Dead():
+	case <-e.life.Over():
 	}
 	e.CloseAdmission()
 	e.journal.close()
 	<-e.journal.stopped // what it has made durable and not released is read from the journal
-	e.own.end()
-	<-e.own.stopped
-	e.end()
+	e.own.End()
+	<-e.own.Stopped()
+	e.life.End()
 	e.fail(errReignOver)
 	if e.mailer != nil {
 		<-e.mailer.finished
@@ -257,7 +257,7 @@ func (e *Engine) awaitReleased() error {
 			if now.After(until) {
 				return ErrNotConfirmed
 			}
-		case <-e.dead:
+		case <-e.Dead():
 			return ErrStopping
 		}
 	}

@@ -125,7 +125,7 @@ func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 		g.e.SessionLost(g.key, 2)
 		waits("during the audit")
 		g.set(func() { g.checkErr = persistence.ErrNotDurable })
-		eventually(t, "the store is not fit", func() bool { return g.e.own.unfit.Load() })
+		eventually(t, "the store is not fit", func() bool { return g.e.own.Unfit() })
 		g.e.paused.Store(false)
 		waits("while the store may lose what it takes")
 		g.set(func() { g.checkErr = nil })

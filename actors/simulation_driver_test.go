@@ -20,6 +20,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
+	"exchange/actors/owner"
 	"exchange/core/event"
 	"exchange/core/state"
 	"exchange/persistence"
@@ -364,7 +365,7 @@ func (s *sim) kill(l *life) {
 		}
 	}
 	if l.engine != nil && !l.stopping {
-		s.wake(func() { close(l.engine.stop) })
+		s.wake(func() { l.engine.life.End() })
 	}
 	s.lives = slices.DeleteFunc(s.lives, func(o *life) bool { return o == l })
 	s.forget(l)
@@ -463,8 +464,10 @@ func closed(c <-chan struct{}) bool {
 // Start drives what is not an actor, by the same steps as its own Run.
 func (d lifeDriver) Start(t mailbox.Task) {
 	switch t := t.(type) {
-	case *ownership:
-		go d.guarded("owner", func() { d.owner(t) })
+	case *owner.Hold:
+		go d.guarded("owner", func() {
+			owner.Drive(t, func(until func() bool) { d.s.park(d.l, d.name("owner"), until) })
+		})
 	case *ticker:
 		d.l.engine = t.journal.out.(*Engine)
 		go d.guarded("ticker", func() { d.ticker(t) })
@@ -481,23 +484,6 @@ func (d lifeDriver) Start(t mailbox.Task) {
 
 // name returns the name under which a goroutine of the engine parks.
 func (d lifeDriver) name(what string) string { return fmt.Sprintf("%d.%s", d.l.number, what) }
-
-func (d lifeDriver) owner(w *ownership) {
-	defer close(w.stopped)
-	next := time.Now()
-	for {
-		next = next.Add(w.timing.OwnerCheck)
-		d.s.park(d.l, d.name("owner"), func() bool {
-			return closed(w.stop) || !time.Now().Before(next)
-		})
-		if closed(w.stop) || !w.check() {
-			return
-		}
-		if late := time.Now(); next.Before(late) {
-			next = late
-		}
-	}
-}
 
 func (d lifeDriver) writer(j *journal) {
 	defer close(j.stopped)
@@ -524,9 +510,9 @@ func (d lifeDriver) ticker(k *ticker) {
 	for {
 		next = next.Add(k.interval())
 		d.s.park(d.l, d.name("tick"), func() bool {
-			return closed(k.life.stop) || !time.Now().Before(next)
+			return closed(k.life.Over()) || !time.Now().Before(next)
 		})
-		if closed(k.life.stop) {
+		if closed(k.life.Over()) {
 			return
 		}
 		k.tick()
@@ -540,7 +526,9 @@ func (d lifeDriver) mailer(m *mailer) {
 	defer close(m.finished)
 	next := time.Now()
 	for {
-		over := func() bool { return closed(m.last) || closed(m.life.stop) || closed(m.life.dead) }
+		over := func() bool {
+			return closed(m.last) || closed(m.life.Over()) || closed(m.life.Dead())
+		}
 		next = next.Add(mailLeast)
 		d.s.park(d.l, d.name("mailer"), func() bool {
 			return over() || len(m.news) > 0 || !time.Now().Before(next)

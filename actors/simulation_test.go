@@ -144,7 +144,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 		o.Pairs[i].AmountStep = pick(r, []money.Amount{1, 1, 1, 1e5})
 		o.Pairs[i].StopCollar = pick(r, []money.Rate{1e6, 5e6})
 	}
-	o.atOnce = pick(r, []int{1, 1, 3, batchesAtOnce})
+	o.atOnce = pick(r, []int{1, 1, 3, 0})
 	o.Exit = func(code int) {
 		s.violate("an invariant broke, the process ends with %d: %s", code,
 			s.lastLog())

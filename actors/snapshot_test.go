@@ -18,7 +18,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 			for range 5 {
 				g.rest(g.sell(coin))
 			}
-			g.e.probe(g.e.fold, func() {
+			g.e.probe(g.e.work.Fold, func() {
 				n := g.e.committed.State().Seq() + after
 				committed.SetSnapshots(g.e.committed,
 					committed.SnapshotPolicy{MinRecords: n, MaxRecords: n})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -14,6 +13,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
+	"exchange/actors/owner"
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/state"
@@ -30,20 +30,20 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := claim(ctx, &o)
+	own, err := owner.Claim(ctx, o.owner(), o.Scheduler)
 	if err != nil {
 		return nil, err
 	}
 	e, err := startOwned(ctx, &o, own, sealer)
 	if err != nil {
-		own.end() // the store still names this owner: only an orderly stop gives it back
+		own.End() // the store still names this owner: only an orderly stop gives it back
 		return nil, err
 	}
 	return e, nil
 }
 
 // startOwned recovers and starts on a store that this process owns.
-func startOwned(ctx context.Context, o *Options, own *ownership,
+func startOwned(ctx context.Context, o *Options, own *owner.Hold,
 	sealer *seal.Sealer) (*Engine, error) {
 	begin := time.Now()
 	r, err := recoverState(ctx, o, own)
@@ -69,14 +69,14 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 	if err := r.prepare(ctx, o, sealer); err != nil {
 		return nil, err
 	}
-	if err := own.opened(ctx); err != nil {
+	if err := own.AwaitOpening(ctx); err != nil {
 		return nil, err
 	}
 	e := newEngine(o, own, r, sealer)
 	if err := e.spawnAll(r); err != nil {
 		return nil, err
 	}
-	if err := own.watch(e.journal.die); err != nil {
+	if err := own.Watch(e.journal.die); err != nil {
 		return nil, fmt.Errorf("while starting: %w", err)
 	}
 	e.run()
@@ -93,16 +93,16 @@ func startOwned(ctx context.Context, o *Options, own *ownership,
 func init() { cmap.SHARD_COUNT = 1 }
 
 // newEngine makes an engine without actors.
-func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *Engine {
+func newEngine(o *Options, own *owner.Hold, r *recovered, sealer *seal.Sealer) *Engine {
 	e := &Engine{opts: *o, log: o.Log, own: own, node: r.node,
-		history: r.committed.State().History(), meter: r.meter,
+		history: r.committed.State().History(), meter: r.meter, committed: r.committed,
 		projected: r.committed.Watermark()}
 	limits := e.opts.Limits
 	e.live.Store(&limits)
-	e.begin(o.Scheduler, &e.opts.Timing)
-	e.prepare(&e.opts, &e.live, &e.lifetime, own)
+	e.life.Begin(o.Scheduler, o.Timing.Request)
+	e.prepare(&e.opts, &e.live, &e.life, own)
 	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
-	e.system = newSystem()
+	e.system = committed.NewSystem()
 	e.root = e.system.Root
 	e.Public = &Public{opts: &e.opts, live: e.limits, root: e.root, side: r.committed,
 		fires: e.firesAt, sealer: sealer, keyEnds: e.keyEnds, maintains: e.maintains}
@@ -112,7 +112,7 @@ func newEngine(o *Options, own *ownership, r *recovered, sealer *seal.Sealer) *E
 	e.opening.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
-		e.mailer = newMailer(&e.opts, e, &e.lifetime, e.meter, e.history)
+		e.mailer = newMailer(&e.opts, e, &e.life, e.meter, e.history)
 	}
 	return e
 }
@@ -125,11 +125,12 @@ func (e *Engine) run() {
 	if r, ok := e.opts.Store.(persistence.Rewriter); ok {
 		rests.rewriting = r.Rewriting
 	}
-	start(&ticker{life: &e.lifetime, journal: e.journal, committed: e.committed,
-		wake: e.wakeBooks, fire: e.fireSwitches, log: e.log, rests: rests})
+	start(&ticker{life: &e.life, timing: &e.opts.Timing, journal: e.journal,
+		committed: e.committed, wake: e.wakeBooks, fire: e.fireSwitches, log: e.log,
+		rests: rests})
 	start(e.journal)
 	if e.node == nil {
-		e.folding.run(start)
+		start(e.work.Projector)
 	}
 	if e.mailer != nil {
 		start(e.mailer)
@@ -156,9 +157,9 @@ func (e *Engine) spawnAll(r *recovered) error {
 		return err
 	}
 	e.registry = newRegistry(e)
-	e.queues = append(e.queues, queue{"registry", e.registry})
+	e.queues = append(e.queues, committed.Queue{Name: "registry", Mailbox: e.registry})
 	if e.node == nil {
-		if err := e.folding.spawn(e.root, e.host, e.opts.atOnce); err != nil {
+		if err := e.work.Spawn(e.host, e.opts.atOnce); err != nil {
 			return err
 		}
 	}
@@ -174,23 +175,21 @@ func (e *Engine) connect(r *recovered) {
 	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
 		e)
 	if e.node != nil {
-		e.folding = e.node.folding
-		e.queues = slices.Clone(e.queues)
+		e.work = e.node.work
 	} else {
-		e.committed = r.committed
 		po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log,
-			Meter: e.meter, Fail: e.fail, Stop: e.stop,
+			Meter: e.meter, Fail: e.fail, Stop: e.life.Over(),
 			Remember: func(id persistence.HistoryID) error { return o.remember(id) }}
 		if o.Archive != nil {
 			po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
 				return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
 			}
 		}
-		e.folding.connect(e.root, outside{e}, po)
+		e.work = committed.Connect(e.committed, e.root, outside{e}, po)
 	}
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
-	e.Door = committed.NewDoor(e.committed, readHost{e}, o.Scheduler, e.dead, limits,
+	e.Door = committed.NewDoor(e.committed, readHost{e}, o.Scheduler, e.Dead(), limits,
 		o.Store)
 }
 
@@ -213,7 +212,7 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 		if p.Book, err = books.Spawn("book/"+p.Name, e.books[p.Number-1]); err != nil {
 			return err
 		}
-		e.queues = append(e.queues, queue{"books", books.Newest()})
+		e.queues = append(e.queues, committed.Queue{Name: "books", Mailbox: books.Newest()})
 	}
 	return nil
 }
@@ -301,7 +300,7 @@ func (h readHost) Current() (uint64, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.Timing.OwnerStale)
 	defer cancel()
-	seq, err := h.node.replica.Confirm(ctx, h.own.token)
+	seq, err := h.node.replica.Confirm(ctx, h.own.Token)
 	if err != nil {
 		return 0, h.turnAway(ErrNotConfirmed)
 	}

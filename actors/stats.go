@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ func (e *Engine) Stats() Stats {
 		CommandsInFlight: e.commandsInFlight(), ReadsInFlight: e.ReadsInFlight(),
 		Mailboxes:      e.mailboxCounts(),
 		AppendWaiting:  e.journal.stalledFor(metrics.At(now)),
-		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.checked.Load())),
+		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.Checked())),
 		FoldLag:        behind(released, min(folded, e.committed.Imaged())),
 		ProjectionLag:  behind(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
@@ -190,13 +191,13 @@ func turnedAwayCounts(m *metrics.Engine) (list []Count) {
 
 // mailboxCounts adds up mailboxes of one name.
 func (e *Engine) mailboxCounts() (list []Count) {
-	for _, q := range e.queues {
-		n := uint64(max(0, q.mailbox.UserMessageCount()))
-		if last := len(list) - 1; last >= 0 && list[last].Name == q.name {
+	for _, q := range slices.Concat(e.queues, e.work.Queues) {
+		n := uint64(max(0, q.Mailbox.UserMessageCount()))
+		if last := len(list) - 1; last >= 0 && list[last].Name == q.Name {
 			list[last].N += n
 			continue
 		}
-		list = append(list, Count{q.name, n})
+		list = append(list, Count{q.Name, n})
 	}
 	return list
 }

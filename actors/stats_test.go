@@ -182,7 +182,7 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 			s := g.e.Stats()
 			return s.ProjectionRows == 1 && s.ProjectionLag >= 1 && s.FoldLag == 0
 		})
-		go g.e.probe(g.e.fold, func() { close(stuck); <-wait })
+		go g.e.probe(g.e.work.Fold, func() { close(stuck); <-wait })
 		<-stuck
 		g.rest(g.sell(coin))
 		if s := g.e.Stats(); s.FoldLag != 1 || counted(s.Mailboxes) == "" {

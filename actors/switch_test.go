@@ -70,7 +70,7 @@ func (g *gated) arm(seconds uint32, f CancelFilter) (dueUs int64) {
 // openIDs returns the open orders of the account, oldest first.
 func (g *gated) openIDs() (ids []uint64) {
 	g.t.Helper()
-	g.e.probe(g.e.fold, func() {
+	g.e.probe(g.e.work.Fold, func() {
 		for o := range g.e.committed.State().Account(g.key.Account.ID).Open.Newest() {
 			ids = append(ids, o.ID)
 		}
@@ -90,7 +90,7 @@ func (g *gated) noneOpen() {
 // armedSwitches returns the switches of the account that are committed.
 func (g *gated) armedSwitches() (list []event.Switch) {
 	g.t.Helper()
-	g.e.probe(g.e.fold, func() {
+	g.e.probe(g.e.work.Fold, func() {
 		list = slices.Clone(g.e.committed.State().Account(g.key.Account.ID).Switches())
 	})
 	return list

@@ -7,6 +7,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
 	"exchange/core/event"
 )
@@ -14,7 +15,8 @@ import (
 // A ticker makes the committed side write behind, and books and switches do what is due, at every
 // interval. It also watches the append in flight and the clock.
 type ticker struct {
-	life      *lifetime
+	life      *mailbox.Life
+	timing    *Timing
 	journal   *journal
 	committed *committed.Side
 	wake      func() // has books expire and trigger what is due
@@ -53,7 +55,7 @@ func (r *projectionRest) holds(now time.Time, behind int64) bool {
 const dueEvery = 200 * time.Millisecond
 
 // interval returns the time between two ticks.
-func (k *ticker) interval() time.Duration { return min(k.life.timing.Projection, dueEvery) }
+func (k *ticker) interval() time.Duration { return min(k.timing.Projection, dueEvery) }
 
 // Run ticks until the engine ends.
 func (k *ticker) Run() {
@@ -61,7 +63,7 @@ func (k *ticker) Run() {
 	defer t.Stop()
 	for {
 		select {
-		case <-k.life.stop:
+		case <-k.life.Over():
 			return
 		case <-t.C:
 			k.tick()
@@ -79,11 +81,11 @@ func (k *ticker) tick() {
 			"ahead", ahead.Round(time.Millisecond), "now", now.UTC().Format(time.RFC3339))
 	}
 	// later than the writer itself gives up: the call of the store may never return
-	most := k.life.timing.StallMax
+	most := k.timing.StallMax
 	if k.journal.stalledFor(metrics.Now()) > most*9/8 {
 		k.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, most))
 	}
-	if now.Sub(k.projected) >= k.life.timing.Projection-k.interval()/2 &&
+	if now.Sub(k.projected) >= k.timing.Projection-k.interval()/2 &&
 		!k.rests.holds(now, k.committed.Unsaved()) {
 		k.projected = now
 		k.committed.Send(committed.Tick{})

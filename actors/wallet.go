@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"exchange/actors/committed"
+	"exchange/actors/mailbox"
 	"exchange/core/event"
 	"exchange/core/state"
 )
@@ -66,7 +67,7 @@ func (w *wallet) receive(message any) {
 		w.read(m)
 	case *keyEnded:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
-	case *probe:
+	case *mailbox.Probe:
 		m.Run(w)
 	}
 }

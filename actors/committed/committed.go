@@ -122,14 +122,14 @@ type (
 	}
 	// Tick asks for a projection of what has gathered.
 	Tick struct{}
-	// Finish asks for a last projection and an image; the projector ends after it.
-	Finish struct{}
+	// finish asks for a last projection and an image; the projector ends after it.
+	finish struct{}
 	// Deserted says that no channel that watches is there any more. Then is called right behind
 	// that, on the actor's turn.
 	Deserted struct{ Then func() }
-	// Save asks for a projection of all that is noted, nonces of reads too, and closes Done once
+	// save asks for a projection of all that is noted, nonces of reads too, and closes done once
 	// the store has it.
-	Save struct{ Done chan struct{} }
+	save struct{ done chan struct{} }
 	// lookBehind has the actor call look right behind a record.
 	lookBehind struct {
 		seq  uint64
@@ -147,8 +147,8 @@ func (*flushed) Urgent() bool { return true }
 // Urgent implements mailbox.Urgent: the record must not come first.
 func (*lookBehind) Urgent() bool { return true }
 
-// Connect names the parts that the committed side tells of things, and the writer of projections.
-func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
+// connect names the parts that the committed side tells of things, and the writer of projections.
+func (c *Side) connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
 	if c.imager != nil {
 		c.imager.out = out
@@ -160,8 +160,8 @@ func (c *Side) Connect(root *actor.RootContext, out Outside, p *Projector) {
 // be spawned before the actor of this side.
 func (c *Side) Imager() *Imager { return c.imager }
 
-// Spawned names the side's actor. All that was folded until then counts as released.
-func (c *Side) Spawned(pid *actor.PID) {
+// spawned names the side's actor. All that was folded until then counts as released.
+func (c *Side) spawned(pid *actor.PID) {
 	c.pid = pid
 	c.released.Store(c.state.Seq())
 }
@@ -218,7 +218,7 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.forgetDepths(time.Now())
 		c.own.forget(time.Now())
 		c.flush()
-	case Finish:
+	case finish:
 		c.final = true
 		c.flush()
 	case *Watch:
@@ -235,8 +235,8 @@ func (c *Side) Receive(ctx actor.Context) {
 	case Deserted:
 		c.deserted()
 		m.Then()
-	case Save:
-		c.saves = append(c.saves, m.Done)
+	case save:
+		c.saves = append(c.saves, m.done)
 		c.save()
 	case probe:
 		m.Run(c)

@@ -31,5 +31,6 @@
 //	history.go      the store's lists, with damage counted
 //	horizon.go      a history that another process keeps, and that may be ahead
 //	settings.go     what an account has set, and what it has for an order
+//	workers.go      its actors, and the goroutine that writes
 //	testing.go      what tests of other rooms need
 package committed

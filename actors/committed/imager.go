@@ -106,8 +106,8 @@ type makeImage struct {
 	reply chan<- *Image
 }
 
-// Spawned says which actor it is.
-func (i *Imager) Spawned(pid *actor.PID) { i.pid = pid }
+// spawned says which actor it is.
+func (i *Imager) spawned(pid *actor.PID) { i.pid = pid }
 
 // Receive implements actor.Actor.
 func (i *Imager) Receive(ctx actor.Context) {

@@ -53,8 +53,8 @@ type ProjectorOptions struct {
 	Remember func(persistence.HistoryID) error
 }
 
-// NewProjector makes the projector of a committed side, which Connect connects it with.
-func NewProjector(c *Side, o ProjectorOptions) *Projector {
+// newProjector makes the projector of a committed side, which Connect connects it with.
+func newProjector(c *Side, o ProjectorOptions) *Projector {
 	return &Projector{o: o, in: make(chan projection, 1), newest: c.began,
 		hurry: make(chan struct{}), finished: make(chan struct{})}
 }
@@ -92,9 +92,6 @@ func (p *Projector) Run() {
 
 // Finished is closed when the last projection is done, or the store is lost.
 func (p *Projector) Finished() <-chan struct{} { return p.finished }
-
-// Err is that of the last snapshot, once the projector has finished.
-func (p *Projector) Err() error { return p.err }
 
 // write writes one projection, and sends its image on its way. false: it was the last.
 func (p *Projector) write(w *projection) bool {

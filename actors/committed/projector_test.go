@@ -90,7 +90,7 @@ func TestAnEndUploadsOneImage(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &chunkStore{at: make(chan struct{}), after: 100}
-			p := NewProjector(&Side{}, ProjectorOptions{Store: store, Meter: metrics.NewEngine(),
+			p := newProjector(&Side{}, ProjectorOptions{Store: store, Meter: metrics.NewEngine(),
 				Log: slog.New(slog.DiscardHandler)})
 			p.report = func(any) {}
 			go p.Run()
@@ -99,9 +99,9 @@ func TestAnEndUploadsOneImage(t *testing.T) {
 			hurry := time.Now()
 			p.in <- projection{from: 10, to: c.last, image: image(), last: true}
 			<-p.Finished()
-			if p.Err() != nil || store.chunks > c.chunks || !slices.Equal(store.saved, c.saved) {
+			if p.err != nil || store.chunks > c.chunks || !slices.Equal(store.saved, c.saved) {
 				t.Errorf("%s: %d chunks were stored, of the snapshots %v: %v", name, store.chunks,
-					store.saved, p.Err())
+					store.saved, p.err)
 			}
 			// The clock stands still but for the chunks and the rests.
 			if most := time.Duration(c.chunks) * time.Millisecond; time.Since(hurry) > most {

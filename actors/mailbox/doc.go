@@ -10,5 +10,6 @@
 //	mailbox.go     the queue of one actor                spawner.go  actors of one kind
 //	scheduler.go   what a simulation takes over          runners.go  the ordinary scheduler
 //	concurrent.go  the work of a start, side by side     testing.go  for tests of other packages
+//	probe.go       a look at an actor, on its turn       life.go     how long an engine lasts
 //	fifo.go        a queue of one owner
 package mailbox

@@ -110,3 +110,15 @@ func (Runners) Until(ctx context.Context, dead <-chan struct{}, condition func()
 	}
 	return true
 }
+
+// Pause waits, at most until ctx ends: then the error is that of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/actors/owner"
 	"exchange/actors/seal"
 	"exchange/config"
 	"exchange/gateway/listen"
@@ -65,7 +66,7 @@ func TestEachStartEndsWithTheCodeOfItsReason(t *testing.T) {
 		{"alone", "a full disk", alone(syscall.ENOSPC), exitUnavailable, true},
 		{"alone", "stopped", startFailed(ended, errors.New("x")), exitUnavailable, true},
 		{"alone", "taken over", alone(persistence.ErrFenced), exitFenced, true},
-		{"standby", "stopped", alone(actors.ErrStandby), exitDone, false},
+		{"standby", "stopped", alone(owner.ErrStandby), exitDone, false},
 		{"standby", "an owner that lives", alone(persistence.ErrHeld), exitUnavailable, true},
 		{"node", "removed", node(persistence.ErrRemoved), exitFenced, false},
 		{"node", "another node's folder", node(replicated.ErrFolder), exitUsage, false},

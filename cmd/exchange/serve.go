@@ -18,6 +18,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
+	"exchange/actors/owner"
 	"exchange/actors/seal"
 	"exchange/cmd/exchange/hangup"
 	"exchange/config"
@@ -300,7 +301,7 @@ func startFailed(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &coded) && ctx.Err() == nil:
 		return err
-	case errors.Is(err, actors.ErrStandby):
+	case errors.Is(err, owner.ErrStandby):
 		slog.Info("stopped: this was a standby, and has changed nothing")
 		return nil
 	case ctx.Err() != nil:

@@ -1,167 +1,17 @@
-package actors
+package owner
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"exchange/actors/metrics"
+	"exchange/actors/mailbox"
 	"exchange/persistence"
 )
 
-// An ownership is this process's hold on the store, from its claim to the engine's end. Its
-// goroutine leaves a beat every OwnerCheck, also while the engine recovers and while the journal's
-// writer waits for an append. Beats alone confirm that this process owns the store. A standby sees
-// each, so the time since the newest beat that it saw bounds how long private reads may go on here.
-type ownership struct {
-	store  persistence.Journal
-	token  persistence.Token
-	last   uint64 // sequence with which the journal ended at the claim
-	timing *Timing
-	log    *slog.Logger
-	leads  func() bool // whether the store takes what is appended here, as far as it knows
-	// silence is for how long it may go unconfirmed before it counts as lost; 0: for any time
-	silence time.Duration
-	opens   time.Time    // earliest time at which admission may open; zero: at once
-	open    func() error // notes that admission opens; nil: there is nothing to note
-
-	// time of the newest question that the store confirmed, by metrics.Now
-	checked  atomic.Int64
-	released atomic.Bool // the store is given back, or is about to be
-	unfit    atomic.Bool // the newest answer was that the store may lose what is appended now
-	said     string      // newest failure of the store in the log; "": none; the goroutine's
-
-	mu     sync.Mutex
-	lost   error       // reason why this process lost the store; guarded by mu
-	onLost func(error) // nil until the engine is there; guarded by mu
-
-	ending  sync.Once
-	stop    chan struct{} // closed by end
-	stopped chan struct{} // closed when the goroutine has ended
-}
-
-// Run leaves beats until the ownership ends.
-func (w *ownership) Run() {
-	defer close(w.stopped)
-	beats := time.NewTicker(w.timing.OwnerCheck)
-	defer beats.Stop()
-	for {
-		select {
-		case <-w.stop:
-			return
-		case <-beats.C:
-			if !w.check() {
-				return
-			}
-		}
-	}
-}
-
-// check leaves a beat. It returns false if another process owns the store, or if the store has lost
-// this owner or a tail.
-func (w *ownership) check() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), w.timing.OwnerStale)
-	defer cancel()
-	asked := metrics.Now()
-	err := w.store.Check(ctx, w.token)
-	switch {
-	case err == nil:
-		w.checked.Store(asked)
-		w.unfit.Store(false)
-		w.said = ""
-	case errors.Is(err, persistence.ErrFenced), errors.Is(err, persistence.ErrCorrupt),
-		errors.Is(err, persistence.ErrGap):
-		w.lose(err)
-		return false
-	default:
-		if errors.Is(err, persistence.ErrConfirmed) { // the beat is there, so reads go on
-			w.checked.Store(asked)
-		}
-		w.fails(err)
-		if silent := time.Duration(metrics.Now() - w.checked.Load()); w.silence > 0 &&
-			silent > w.silence {
-			w.lose(fmt.Errorf("%w for %v: %w", ErrNotConfirmed,
-				silent.Round(time.Millisecond), err))
-			return false
-		}
-	}
-	return true
-}
-
-// fails notes that the store is not fit, or has not confirmed this owner, and logs each kind of
-// failure once.
-func (w *ownership) fails(err error) {
-	what := "the store does not answer" // its last answer on its fitness still counts
-	switch {
-	case errors.Is(err, persistence.ErrNotDurable):
-		what = persistence.ErrNotDurable.Error()
-		w.unfit.Store(true)
-	case errors.Is(err, persistence.ErrNotInEffect):
-		what = persistence.ErrNotInEffect.Error()
-		w.unfit.Store(true)
-	}
-	if w.said != what {
-		w.said = what
-		w.log.Warn(what, "error", err)
-	}
-}
-
-// lose notes that this process does not own the store any more, and tells the engine.
-func (w *ownership) lose(err error) {
-	w.mu.Lock()
-	w.lost = err
-	tell := w.onLost
-	w.mu.Unlock()
-	if tell != nil {
-		tell(err)
-	}
-}
-
-// watch makes lose call tell. An error means that the store is lost already.
-func (w *ownership) watch(tell func(error)) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.onLost = tell
-	return w.lost
-}
-
-// end stops the beats. The store still says that this process owns it.
-func (w *ownership) end() { w.ending.Do(func() { close(w.stop) }) }
-
-// release gives the store back, so that the next owner need not wait. Commands and reads must have
-// ended, and no private read begins after it.
-func (w *ownership) release(ctx context.Context) error {
-	w.released.Store(true)
-	w.end()
-	select {
-	case <-w.stopped:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return w.store.Release(ctx, w.token)
-}
-
-// opened waits until admission may open: until an earlier owner that may live answers no read any
-// more.
-func (w *ownership) opened(ctx context.Context) error {
-	if w.opens.IsZero() {
-		return nil
-	}
-	if wait := time.Until(w.opens); wait > 0 {
-		w.log.Warn(
-			"the store was taken from an owner that may still run: admission opens when that one "+
-				"answers no read any more",
-			"after", wait.Round(time.Millisecond))
-		if err := pause(ctx, wait); err != nil {
-			return err
-		}
-	}
-	return w.open()
-}
+// ErrStandby is wrapped when a claim is told to stop while it waits for another owner.
+var ErrStandby = errors.New("stopped while another exchange owns the store")
 
 // An applicant is a start on its way to the store.
 type applicant struct {
@@ -187,46 +37,10 @@ const (
 	turnInsist      // the operator insists
 )
 
-func newOwnership(o *Options) *ownership {
-	return &ownership{store: o.Store, timing: &o.Timing, log: o.Log, stop: make(chan struct{}),
-		stopped: make(chan struct{}), leads: func() bool { return true }}
-}
-
-// claim waits until this process may own the store, and makes it the owner.
-func claim(ctx context.Context, o *Options) (*ownership, error) {
-	w := newOwnership(o)
-	var err error
-	if o.Store.Exclusive() || o.Identity == nil {
-		err = w.acquire(ctx, o.Store,
-			persistence.Claim{Owner: o.Owner, Rhythm: o.rhythm(), Insist: o.TakeOver})
-	} else {
-		err = (&applicant{o: o, vigil: persistence.Vigil{Rhythm: o.rhythm()}}).claim(ctx, w)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("taking over %v: %w", o.Store, err)
-	}
-	o.Scheduler.Start(w)
-	return w, nil
-}
-
-// rhythm returns the rhythm of this exchange as an owner.
-func (o *Options) rhythm() persistence.Rhythm {
-	return persistence.Rhythm{Check: o.Timing.OwnerCheck, Stale: o.Timing.OwnerStale}
-}
-
-func (w *ownership) acquire(ctx context.Context, store persistence.Store,
-	c persistence.Claim) (err error) {
-	asked := metrics.Now()
-	if w.token, w.last, err = store.Acquire(ctx, c); err == nil {
-		w.checked.Store(asked)
-	}
-	return err
-}
-
 // claim looks at the store until it is this start's turn, and claims it then. The store refuses a
 // claim that names a beat that is not the newest. So of two starts that wait for one owner, one
 // gets the store.
-func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
+func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 	if a.tenures, err = a.o.Identity.Load(); err != nil {
 		return err
 	}
@@ -261,7 +75,7 @@ func (a *applicant) claim(ctx context.Context, w *ownership) (err error) {
 			return err
 		default:
 			a.unanswered(err)
-			if err := pause(ctx, a.o.Timing.OwnerCheck); err != nil {
+			if err := mailbox.Pause(ctx, a.o.Check); err != nil {
 				return a.stopped(ctx)
 			}
 		}
@@ -276,7 +90,7 @@ func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 		a.o.Log.Warn("the start waits until the store's append-only file is in effect", "error",
 			why)
 	}
-	if pause(ctx, a.o.Timing.OwnerCheck) != nil {
+	if mailbox.Pause(ctx, a.o.Check) != nil {
 		return a.stopped(ctx)
 	}
 	return nil
@@ -335,7 +149,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 		default:
 			a.waits()
 		}
-		if err := pause(ctx, a.o.Timing.OwnerCheck); err != nil {
+		if err := mailbox.Pause(ctx, a.o.Check); err != nil {
 			return 0, a.stopped(ctx)
 		}
 	}
@@ -428,7 +242,7 @@ func (a *applicant) waits() {
 		return
 	}
 	a.waited, a.named = true, owner
-	a.o.seen = nil // it grows old, and takes memory
+	a.o.Waits()
 	a.standsBy(owner)
 	a.o.Log.Warn(
 		"standby: another exchange owns the store, and this one takes over when that one has "+
@@ -460,16 +274,4 @@ func clip(owner string) string {
 		return owner[:clipped] + "..."
 	}
 	return owner
-}
-
-// pause waits, at most until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
