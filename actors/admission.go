@@ -216,7 +216,7 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 func (a *admission) takeSlots(list []*Command) error {
 	n, ofCancels := int64(len(list)), int64(0)
 	for _, c := range list {
-		if c.takesBack() {
+		if c.TakesBack() {
 			ofCancels++
 		}
 	}

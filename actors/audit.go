@@ -34,8 +34,9 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 		return nil, err
 	}
 	subject := &audit.Subject{Store: e.opts.Store, Retention: e.opts.Retention,
-		Earlier: e.projected, Sealer: e.sealer, Present: present{e}, RowsAtOnce: e.opts.rowRefs,
-		DepositsAtOnce: e.opts.deposits, Image: image, Found: errors.Join(c.found...)}
+		Earlier: e.projected, Sealer: e.sealer, Present: present{e},
+		RowsAtOnce:     e.opts.Tests.rowRefs,
+		DepositsAtOnce: e.opts.Tests.deposits, Image: image, Found: errors.Join(c.found...)}
 	report, err := audit.Run(ctx, subject, archive, progress)
 	if err != nil {
 		return nil, err

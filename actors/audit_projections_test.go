@@ -148,7 +148,7 @@ type loadedAudits struct {
 func (a *loadedAudits) run(run int, keep persistence.Retention) {
 	t, store := a.t, a.open(keep)
 	o := testOptions(store)
-	o.Retention, o.rowRefs, o.stepRows = keep, 50+run*200, 50
+	o.Retention, o.Tests.rowRefs, o.Tests.StepRows = keep, 50+run*200, 50
 	if run > 0 {
 		o.Snapshot = committed.SnapshotPolicy{MinRecords: 200, MaxRecords: 200}
 	}
@@ -275,7 +275,7 @@ func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
 		store := &rangesRead{Store: keptInMemory(t)(persistence.Retention{}),
 			before: map[uint64]bool{}}
 		o := testOptions(store)
-		o.deposits = atOnce
+		o.Tests.deposits = atOnce
 		e := start(t, o)
 		history(t, e) // with 8 deposits
 		stop(t, e)

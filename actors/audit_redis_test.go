@@ -47,7 +47,7 @@ func newDamagedHistory(t *testing.T) *damagedHistory {
 		}
 	})
 	d := &damagedHistory{t: t, client: server.Client(), options: testOptions(store)}
-	d.options.rowRefs, d.options.deposits = 10, 3
+	d.options.Tests.rowRefs, d.options.Tests.deposits = 10, 3
 	d.e = start(t, d.options)
 	history(t, d.e)
 	return d

@@ -25,7 +25,7 @@ type Public struct {
 	live func() *Limits     // nil: those of the options
 	root *actor.RootContext // of its channels
 	side *committed.Side
-	// nil: there are no clients with keys; see fill. The next three are for it.
+	// nil: there are no clients with keys; see Fill. The next three are for it.
 	dir       *directory.Directory
 	sealer    *seal.Sealer           // nil: this is an observer, which opens no keys
 	keyEnds   func(k *directory.Key) // receives a key that has ended; nil: no one does
@@ -37,6 +37,30 @@ type Public struct {
 	fires func(dueUs int64) int64
 }
 
+// PublicOptions are what a Public of a node that follows is made of.
+type PublicOptions struct {
+	Options   *Options
+	Door      *committed.Door
+	Root      *actor.RootContext // of its channels
+	Side      *committed.Side
+	Sealer    *seal.Sealer         // nil: this is an observer, which opens no keys
+	Maintains func(s *state.State) // follows a maintenance that begins, changes or ends
+}
+
+// NewPublic makes one from the state of the committed side, on its turn. Its channels end with its
+// door.
+func NewPublic(o *PublicOptions) *Public {
+	return &Public{Catalogue: directory.NewCatalogue(o.Options.Pairs, o.Options.Currencies,
+		o.Side.State()), opts: o.Options, Door: o.Door, root: o.Root, side: o.Side,
+		over: o.Door.IsOver, sealer: o.Sealer, maintains: o.Maintains}
+}
+
+// Key returns the live API key with that public part, nil if there is none.
+func (p *Public) Key(public []byte) *directory.Key { return p.dir.Key(public) }
+
+// HasKeys reports whether there are clients with keys: see Fill.
+func (p *Public) HasKeys() bool { return p.dir != nil }
+
 // Limits returns the limits that count now.
 func (p *Public) Limits() Limits {
 	if p.live != nil {
@@ -46,15 +70,15 @@ func (p *Public) Limits() Limits {
 }
 
 // Agreed returns the market part that counts, as text; nil: there is none.
-func (p *Public) Agreed() []byte { return p.opts.market }
+func (p *Public) Agreed() []byte { return p.opts.Agreed }
 
 // SwitchFires returns when the switch of an answer cancels, as Commands.SwitchFires does.
 func (p *Public) SwitchFires(q *committed.KeySwitch) int64 {
 	if p.fires != nil {
 		return p.fires(q.Switch.DueUs)
 	}
-	g := grace{endUs: q.MaintainedUs, lengthUs: p.opts.Timing.SwitchGrace.Microseconds()}
-	return max(q.Switch.DueUs, g.overAt(time.Now().UnixMicro()))
+	g := Grace{endUs: q.MaintainedUs, lengthUs: p.opts.Timing.SwitchGrace.Microseconds()}
+	return max(q.Switch.DueUs, g.OverAt(time.Now().UnixMicro()))
 }
 
 // Log returns the log.

@@ -233,18 +233,18 @@ func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
 }
 
 func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
-	g := grace{endUs: 1000, lengthUs: 10}
+	g := Grace{endUs: 1000, lengthUs: 10}
 	for i, c := range []struct{ nowUs, want int64 }{
 		{1000, 1010}, {1005, 1010}, {1010, 1010}, // the clock was right
 		{500, 510}, {505, 510}, {510, 510}, {700, 510},
 		{400, 410}, {405, 410}, // it has gone back once more
 		{1003, 1010}, {2000, 1010},
 	} {
-		if got := g.overAt(c.nowUs); got != c.want {
+		if got := g.OverAt(c.nowUs); got != c.want {
 			t.Errorf("look %d at %d: over at %d, want %d", i, c.nowUs, got, c.want)
 		}
 	}
-	if got := new(grace).overAt(5); got > 5 {
+	if got := new(Grace).OverAt(5); got > 5 {
 		t.Errorf("without a maintenance it is over at %d", got)
 	}
 }

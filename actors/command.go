@@ -42,7 +42,7 @@ type Command struct {
 	admitted bool          // holds a slot of admission, given back at release
 	unasked  bool          // no handler waits for its answer: a switch fires, or a session is lost
 	gate     Gate          // through which it goes to its wallet; nil: there is none
-	errand   *errand       // of another node, which gets its answer; nil: a handler gets it
+	to       Answerer      // gets the answer, which another node waits for; nil: a handler gets it
 	failed   error         // why another node has no outcome for it; nil: it has
 	unsent   bool          // and did not let it in
 	reply    chan struct{} // capacity 1, so an answer never waits
@@ -181,11 +181,18 @@ const keptTrades = 256
 
 func (c *Command) answer(o Outcome) {
 	c.outcome = o
-	if c.errand != nil {
-		c.errand.answered()
+	if c.to != nil {
+		c.to.Answered()
 		return
 	}
 	c.reply <- struct{}{}
+}
+
+// An Answerer waits for commands whose answers another node gets.
+type Answerer interface {
+	// Answered takes one outcome more. The goroutine of an actor calls it, which it does not hold
+	// up.
+	Answered()
 }
 
 // Outcome returns how the command ended. It is valid after the reply.
@@ -228,8 +235,8 @@ func (c *Command) TakenBy() uint64 { return c.takenBy }
 // RefusedHeld.
 func (c *Command) HeldUs() int64 { return int64(c.takenBy) }
 
-// takesBack reports whether the command takes something back, for which slots are kept.
-func (c *Command) takesBack() bool {
+// TakesBack reports whether the command takes something back, for which slots are kept.
+func (c *Command) TakesBack() bool {
 	return c.kind == event.KindCancel || c.kind == kindCancelAll || c.kind == event.KindSwitch ||
 		c.lowering
 }

@@ -64,9 +64,9 @@ type Commands interface {
 
 var _ Commands = (*Engine)(nil)
 
-// knows returns nil once the committed side has all that was acknowledged before the call, by any
-// process. One that does not get there in time cannot know.
-func knows(d *committed.Door) error {
+// AwaitKnown returns nil once the committed side has all that was acknowledged before the call, by
+// any process. One that does not get there in time cannot know.
+func AwaitKnown(d *committed.Door) error {
 	err := d.Current()
 	if errors.Is(err, committed.ErrTimeout) {
 		return ErrNotConfirmed

@@ -9,11 +9,8 @@
 //	w, err := e.Wallet(by)                   // from the committed side
 //	err = e.Stop(ctx)                        // or <-e.Dead(), when it cannot go on
 //
-// One of several nodes has an engine only while it leads:
-//
-//	n, err := actors.StartNode(ctx, options) // recovers, and follows
-//	e, err := n.Reign(ctx)                   // waits until it leads; again after <-e.Dead()
-//	err = n.Stop(ctx)
+// One of several nodes has an engine only while it leads: see package node, which builds it on its
+// running fold.
 //
 // An order goes from its handler to the account's wallet, to the pair's book, and as an entry into
 // the journal's forming batch. When the batch is durable, the journal's writer releases it: the
@@ -23,10 +20,14 @@
 //	requests.go             what clients ask for
 //	command.go              a command, its parts, and its owners
 //	commands.go             where clients' commands go
+//	command_codec.go        a command and its outcome, as they travel between nodes
+//	command_node.go         what package node needs of a command and of an engine
+//	edge.go                 what verifies requests that observers pass on
 //	client.go               clients' commands, and their way into an engine
 //	operator.go             operators' commands
 //	operator_cancelall.go   the operator's cancel-all, over many accounts
 //	admission.go            the way in, and its limits
+//	admission_released.go   the wait for what other nodes may have shown
 //	batch.go                commands that a client sent together
 //	wallet.go               an account's commands and settlements, in their order
 //	wallet_state.go         what a wallet has: money, nonces, open orders, and what is in flight
@@ -63,16 +64,6 @@
 //	mailer.go               the outbox
 //	engine.go               the parts of an engine, and what they ask of it
 //	start.go                a start: the parts, put together
-//	node.go                 a node of several, which folds what others append
-//	reign.go                an engine on a node's running fold
-//	attending.go            what a node that follows shows to everybody
-//	forwarding.go           its clients' commands, on their way to the node that leads
-//	forwarded.go            how that one carries them out
-//	observed.go             a member, as its observers need it
-//	passed.go               what an observer passes on, as it was signed
-//	forward_codec.go        what both say to each other
-//	calling.go              what connections between nodes are for; operators' requests
-//	market.go               the market part that all nodes have agreed on
 //	stop.go                 its orderly end, and its failure
 //	ticker.go               what is done at times: writing behind, switches, a watch on the clock
 //	options.go              limits, times, and errors of admission
@@ -84,11 +75,13 @@
 //	                        what is compared of a book and of a wallet
 //	audit.go                an audit of a running engine
 //	stats.go                numbers for monitoring
+//	testing.go              what tests of package node need
 //
 // Rooms below:
 //
 //	committed/              the fold and all reads
 //	audit/                  everything derived anew, and compared
+//	owner/                  the store's owner, its beats, and standbys
 //	directory/              accounts, keys, pairs and currencies
 //	mailbox/                the mailboxes and goroutines of actors
 //	rows/                   the rows of a record in the store

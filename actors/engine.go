@@ -38,8 +38,8 @@ type Engine struct {
 	work      *committed.Workers
 	committed *committed.Side // that of work
 	queues    []committed.Queue
-	node      *Node   // whose reign this is; nil: the store is this engine's alone
-	mailer    *mailer // nil: mails stay in the outbox
+	cluster   *Cluster // nil: the store is this engine's alone
+	mailer    *mailer  // nil: mails stay in the outbox
 	registry  *registry
 	host      *mailbox.Host  // of all actors that are fail-stop
 	settler   ledger.Settler // the journal's writer's
@@ -88,7 +88,7 @@ func (e *Engine) callBook(b *book) { e.root.Send(b.pair.Book, bookGoesOn{}) }
 // fold, and how many of its rows the store does not have.
 func (e *Engine) lag() (records uint64, rows int64) {
 	c := e.committed
-	return behind(c.Released(), min(c.Folded(), c.Imaged())), c.Unsaved()
+	return c.Lag(), c.Unsaved()
 }
 
 // These make the engine a walletOut.
@@ -140,14 +140,11 @@ func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
 	return e.sealer.CodeFits(e.history, w, code)
 }
 
-// Key implements Commands.
-func (e *Engine) Key(public []byte) *directory.Key { return e.dir.Key(public) }
-
 // Current implements Commands.
-func (e *Engine) Current() error { return knows(e.Door) }
+func (e *Engine) Current() error { return AwaitKnown(e.Door) }
 
 // Challenge implements Commands.
-func (e *Engine) Challenge() string { return newChallenge() }
+func (e *Engine) Challenge() string { return NewChallenge() }
 
 // Verify implements Commands. An engine has the material of each key.
 func (e *Engine) Verify(*directory.Key, uint64) error { return nil }

@@ -54,8 +54,8 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 
 // ownPools has a test take and leave nothing in pools: their timers and channels are of one bubble.
 func ownPools(t *testing.T) {
-	emptyPools()
-	t.Cleanup(emptyPools)
+	EmptyPools()
+	t.Cleanup(EmptyPools)
 }
 
 // A gate is a store whose calls can be held back, or answered wrongly, by a test.

@@ -14,9 +14,9 @@ import (
 	"exchange/persistence"
 )
 
-// A keyring opens the secrets of API keys, each once. A node keeps its keyring from one reign to
+// A Keyring opens the secrets of API keys, each once. A node keeps its keyring from one reign to
 // the next. Any goroutine may open keys, and the one that builds a reign uses them.
-type keyring struct {
+type Keyring struct {
 	sealer   *seal.Sealer            // nil: there is no server's key, so no API key is opened
 	material func(secret []byte) any // Options.KeyMaterial
 	opening  sync.Mutex
@@ -32,31 +32,32 @@ type openedKey struct {
 	material any
 }
 
-func newKeyring(sealer *seal.Sealer, o *Options) *keyring {
-	return &keyring{sealer: sealer, material: o.KeyMaterial, forgoes: o.RevokeLost}
+// NewKeyring makes an empty one; sealer is nil where there is no server's key.
+func NewKeyring(sealer *seal.Sealer, o *Options) *Keyring {
+	return &Keyring{sealer: sealer, material: o.KeyMaterial, forgoes: o.RevokeLost}
 }
 
-// forgo reports whether keys that are lost stay closed, to be revoked.
-func (r *keyring) forgo() bool {
+// Forgo reports whether keys that are lost stay closed, to be revoked.
+func (r *Keyring) Forgo() bool {
 	r.opening.Lock()
 	defer r.opening.Unlock()
 	return r.forgoes
 }
 
 // kept ends that: from now on a key that is lost is an error.
-func (r *keyring) kept() {
+func (r *Keyring) kept() {
 	r.opening.Lock()
 	defer r.opening.Unlock()
 	r.forgoes = false
 }
 
 // lost reports whether the server's key of an API key is not there.
-func (r *keyring) lost(k *state.Key) bool {
+func (r *Keyring) lost(k *state.Key) bool {
 	return !k.Revoked && (r.sealer == nil || !r.sealer.Opens(k.SealedBy))
 }
 
 // openAll opens all live keys of a state. Errors are those of openSecret.
-func (r *keyring) openAll(s *state.State) error {
+func (r *Keyring) openAll(s *state.State) error {
 	keys := s.Keys()
 	r.opening.Lock()
 	defer r.opening.Unlock()
@@ -82,7 +83,7 @@ func (r *keyring) openAll(s *state.State) error {
 }
 
 // all returns what openAll has opened, by number-1.
-func (r *keyring) all() []openedKey {
+func (r *Keyring) all() []openedKey {
 	r.opening.Lock()
 	defer r.opening.Unlock()
 	return slices.Clone(r.opened)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"exchange/actors/seal"
@@ -91,34 +90,4 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 			b.restart()
 			b.key = b.e.Key([]byte("key-anew"))
 		})
-}
-
-// The node that leads revokes lost keys for all, in its first reign.
-func TestTheNodeThatLeadsRevokesLostKeys(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var lost atomic.Bool
-		c := newCluster(t, func(_ int, o *Options) {
-			if o.RevokeLost = lost.Load(); lost.Load() {
-				other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes)))
-				o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
-			}
-		})
-		r := c.next()
-		must[Admin](t)(r.CreateAccount("test", "ann", ""))
-		must[Admin](t)(r.CreateKey("test", "ann", "key-of-ann", "secret", event.AllPermissions,
-			nil))
-		c.caughtUp(r)
-		c.killAll()
-		lost.Store(true)
-		c.startAll()
-		r = c.next()
-		if r.Key([]byte("key-of-ann")) != nil {
-			t.Error("a key whose secret is lost can be used")
-		}
-		must[Admin](t)(r.CreateKey("test", "ann", "key-anew", "secret", event.AllPermissions, nil))
-		c.caughtUp(r)
-		if c.nodes[r.at].keys.forgo() {
-			t.Error("a later reign of this node would revoke keys, too")
-		}
-	})
 }

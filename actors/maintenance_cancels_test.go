@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"exchange/actors/committed"
 	"exchange/core/event"
-	"exchange/core/money"
 	"exchange/core/trading"
 )
 
@@ -211,49 +209,6 @@ func TestSwitchesFireInAMaintenanceWithCancels(t *testing.T) {
 				g.fired()
 				g.noneOpen()
 				g.end()
-			}
-		}
-	})
-}
-
-// The clients of a node that follows may do the same, and the next node that leads goes on so.
-func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCluster(t, nil)
-		r := c.next()
-		ann := fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-		b := c.branch((r.at + 1) % len(c.nodes))
-		sell := &OrderRequest{Pair: r.Pairs()[0], Side: trading.Sell, Price: 100e8,
-			Amount: coin / 100}
-		for nonce := uint64(1); nonce <= 2; nonce++ {
-			if got := outcomeOf(r.Place(ann, nonce, sell)); got != accepted {
-				t.Fatal(got)
-			}
-		}
-		must[Admin](t)(r.SetMaintenance(t.Context(), "test", cancelsOnly))
-		succeeds(t, b.Ask(new(committed.StatusNow), nil, 0))
-		if b.Commands.Writable() != ErrMaintenance || b.Commands.Cancelling() != nil {
-			t.Error("the node that follows does not know what clients may do")
-		}
-		there := b.Commands.Key([]byte(ann.Public))
-		w := *sell
-		w.Pair = b.Pairs()[0]
-		list := []*Command{NewOrder(there, 3, &w), NewCancel(there, 3, 1, event.ClientID{})}
-		errs := make([]error, 2)
-		if err := b.Commands.DoAll(list, errs); err != nil || list[0] != nil ||
-			errs[0] != ErrMaintenance || list[1] == nil || list[1].Outcome() != Accepted {
-			t.Fatalf("a batch by the node that follows: %v, %v", err, errs)
-		}
-		list[1].Free()
-		for what, x := range map[string]struct {
-			command *Command
-			want    string
-		}{
-			"an order": {NewOrder(there, 4, &w), ErrMaintenance.Error()},
-			"a cancel": {NewCancelAll(there, 5, CancelFilter{}), accepted},
-		} {
-			if got := outcomeOf(b.Commands.Do(x.command)); got != x.want {
-				t.Errorf("%s by the node that follows: %s", what, got)
 			}
 		}
 	})

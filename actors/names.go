@@ -12,8 +12,9 @@ import (
 // It is filled from the fold's state once, and from then on behind each record that changes it, in
 // the committed side's turns. So it has nothing that is not durable.
 
-// fill fills the directory from the fold's state. The keyring opens the secrets of keys.
-func (p *Public) fill(keys *keyring) error {
+// Fill fills the directory from the fold's state. The keyring opens the secrets of keys. After an
+// error there are no clients with keys.
+func (p *Public) Fill(keys *Keyring) error {
 	s := p.side.State()
 	opened := make([]openedKey, len(s.Keys()))
 	if p.sealer != nil {
@@ -22,23 +23,24 @@ func (p *Public) fill(keys *keyring) error {
 		}
 		opened = keys.all()
 	}
-	p.dir = directory.New()
+	dir := directory.New()
 	for _, a := range s.Accounts() {
-		p.dir.Update(a)
+		dir.Update(a)
 	}
 	for i, k := range s.Keys() {
 		if k.Revoked {
 			continue
 		}
-		if err := p.dir.AddKey(&k.Key, opened[i].material); err != nil {
+		if err := dir.AddKey(&k.Key, opened[i].material); err != nil {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 	}
+	p.dir = dir
 	return nil
 }
 
-// applied takes in a record that the fold has just applied.
-func (p *Public) applied(r *event.Record) {
+// Apply takes in a record that the fold has just applied.
+func (p *Public) Apply(r *event.Record) {
 	s := p.side.State()
 	switch r.Kind {
 	case event.KindAccount:

@@ -93,20 +93,25 @@ type Options struct {
 	// Exit ends the process when an invariant breaks. In production it must not return.
 	Exit func(code int)
 
-	misfit error           // why a newer market part does not count; nil: there is none
-	market []byte          // part of the configuration that these are of; nil: see Market
-	seen   *committed.Seen // the store before it is taken over; nil: nothing was seen
-	// tests set smaller ones; 0: as usual
-	stepRows int // rows of one projection
-	atOnce   int // batches that overtake a read
-	candles  int // candles of a chart in memory
+	// Agreed is the market part that these are of, as text; nil: see Market. Package node sets it.
+	Agreed []byte
+	Tests  Sizes // zero in production
+
+	seen *committed.Seen // the store before it is taken over; nil: nothing was seen
+}
+
+// Sizes are smaller in tests; 0: as usual.
+type Sizes struct {
+	StepRows int // rows of one projection
+	AtOnce   int // batches that overtake a read
+	Candles  int // candles of a chart in memory
 	rowRefs  int // rows that an audit looks for at once
 	deposits int // deposits that an audit compares at once
 }
 
-// owner returns the options of a claim. One that waits drops what was seen of the store: it grows
-// old, and takes memory.
-func (o *Options) owner() *owner.Options {
+// OwnerOptions returns the options of a claim. One that waits drops what was seen of the store: it
+// grows old, and takes memory.
+func (o *Options) OwnerOptions() *owner.Options {
 	return &owner.Options{Store: o.Store, Owner: o.Owner, Identity: o.Identity,
 		TakeOver: o.TakeOver, StandsBy: o.StandsBy, Waits: func() { o.seen = nil },
 		Check: o.Timing.OwnerCheck, Stale: o.Timing.OwnerStale, Log: o.Log}
@@ -121,8 +126,8 @@ func (o *Options) nowUs() int64 {
 	return now
 }
 
-// begins tells Begins the state that an engine begins with, which stands still.
-func (o *Options) begins(s *state.State) {
+// TellBegin tells Begins the state that an engine begins with, which stands still.
+func (o *Options) TellBegin(s *state.State) {
 	if o.Begins != nil {
 		o.Begins(s)
 	}

@@ -21,7 +21,7 @@ const configures = "configuration"
 // start. If the pairs have fees now, it opens the account that they go to. After an
 // error nothing else has changed. One goroutine at a time calls it, and none of a cluster.
 func (e *Engine) Reconfigure(limits Limits, pairs []directory.PairRules) error {
-	if e.node != nil {
+	if e.cluster != nil {
 		panic("BUG: the nodes of a cluster agree on limits and rules")
 	}
 	for i := range pairs {

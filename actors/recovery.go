@@ -21,25 +21,37 @@ import (
 	"exchange/persistence"
 )
 
-// recovered has the state of the store, and the rows that the store's projections lack.
-type recovered struct {
-	token     persistence.Token
-	last      uint64
-	committed *committed.Side
-	meter     *metrics.Engine
-	keys      *keyring
-	node      *Node // whose running fold it is; nil: it was recovered for this engine alone
+// A Base is what an engine is built on: a store that this process owns, its state, and the keys
+// that open its secrets.
+type Base struct {
+	Hold   *owner.Hold
+	Side   *committed.Side
+	Meter  *metrics.Engine
+	Sealer *seal.Sealer
+	Keys   *Keyring
+	// Cluster is the node whose running fold it is; nil: it was recovered for this engine alone.
+	Cluster *Cluster
+	last    uint64 // sequence with which the journal ends
+}
+
+// A Cluster is what an engine shares with the node that it is built at.
+type Cluster struct {
+	Replica persistence.Replica
+	Work    *committed.Workers
+	// Settle waits until all that was released is folded.
+	Settle func() error
 }
 
 // recoverState folds snapshot and journal of a store that this process owns. It skips nothing: a
 // record that does not fit is an error that says where.
-func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*recovered, error) {
-	r := &recovered{token: own.Token, last: own.Last, meter: metrics.NewEngine()}
+func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*Base, error) {
+	r := &Base{Hold: own, last: own.Last, Meter: metrics.NewEngine()}
 	var err error
-	r.committed, err = committed.Recover(ctx,
+	r.Side, err = committed.Recover(ctx,
 		&committed.RecoverOptions{Store: o.Store, Last: own.Last, Log: o.Log,
-			Meter: r.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
-			Candles: o.candles, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
+			Meter: r.Meter, Snapshot: o.Snapshot, Retention: o.Retention,
+			StepRows: o.Tests.StepRows,
+			Candles:  o.Tests.Candles, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
 	o.seen = nil
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written in between: then nothing is
@@ -52,15 +64,15 @@ func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*recovered,
 }
 
 // reconcile writes the records that the configuration needs, and a new history's id if need be.
-func (r *recovered) reconcile(ctx context.Context, o *Options) error {
-	records, err := configured(r.committed.State(), o)
+func (r *Base) reconcile(ctx context.Context, o *Options) error {
+	records, err := Configured(r.Side.State(), o)
 	if err != nil {
 		return err
 	}
-	before, next := r.committed.State().History(), r.newHistory(o)
+	before, next := r.Side.State().History(), r.newHistory(o)
 	if len(next) > 0 && r.last > 0 {
 		// a crash may leave the store in either
-		if err := o.remember(before, next[0].History); err != nil {
+		if err := o.Remember(before, next[0].History); err != nil {
 			return err
 		}
 	}
@@ -71,20 +83,20 @@ func (r *recovered) reconcile(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return o.remember(append(own, r.committed.State().History())...)
+	return o.Remember(append(own, r.Side.State().History())...)
 }
 
-// remember remembers histories of the store.
-func (o *Options) remember(ids ...persistence.HistoryID) (err error) {
+// Remember remembers histories of the store.
+func (o *Options) Remember(ids ...persistence.HistoryID) (err error) {
 	for i := 0; o.Histories != nil && i < len(ids) && err == nil; i++ {
 		err = o.Histories.Remember(ids[i])
 	}
 	return err
 }
 
-// familiar returns why the store cannot be the one that this host knows: ErrAbsent, or ErrForeign.
+// Familiar returns why the store cannot be the one that this host knows: ErrAbsent, or ErrForeign.
 // seq is where the journal ends, and has are the histories on the way there and the store's own id.
-func familiar(o *Options, seq uint64, has []persistence.HistoryID) error {
+func (o *Options) Familiar(seq uint64, has []persistence.HistoryID) error {
 	if o.Histories == nil {
 		return nil
 	}
@@ -129,8 +141,8 @@ func origin(ctx context.Context, store persistence.Store) ([]persistence.History
 // an older copy, and one whose codes were mailed under a server's key that is lost. It is the
 // start's first record, and the first append makes a missing HEAD. So a crash before both leaves
 // the store as this start found it.
-func (r *recovered) newHistory(o *Options) []event.Record {
-	s := r.committed.State()
+func (r *Base) newHistory(o *Options) []event.Record {
+	s := r.Side.State()
 	before, headless, keyless := s.History(), o.Store.HeadMissing(), len(r.lostKeys()) > 0
 	if !before.IsZero() && !headless && !keyless {
 		return nil
@@ -148,10 +160,10 @@ func (r *recovered) newHistory(o *Options) []event.Record {
 	return []event.Record{begin}
 }
 
-// configured returns the records for the new currencies and pairs of the configuration; these
+// Configured returns the records for the new currencies and pairs of the configuration; these
 // records give them their numbers. A pair with orders, or a currency with balances, must not be
 // missing in the configuration.
-func configured(s *state.State, o *Options) ([]event.Record, error) {
+func Configured(s *state.State, o *Options) ([]event.Record, error) {
 	numbers := make(map[string]uint16)
 	for i, c := range s.Currencies() {
 		numbers[c.Code] = uint16(i + 1)
@@ -260,12 +272,12 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	}
 	own, err := origin(ctx, o.Store)
 	if err == nil {
-		err = familiar(o, o.seen.State().Seq(), append(own, o.seen.Histories()...))
+		err = o.Familiar(o.seen.State().Seq(), append(own, o.seen.Histories()...))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return sealer, fits(o.seen.State(), o, newKeyring(sealer, o), missing)
+	return sealer, Fits(o.seen.State(), o, NewKeyring(sealer, o), missing)
 }
 
 const (
@@ -273,22 +285,22 @@ const (
 	foreseePause = 500 * time.Millisecond
 )
 
-// fits returns why a state cannot be served with a configuration and a key. missing says why there
+// Fits returns why a state cannot be served with a configuration and a key. missing says why there
 // is no key.
-func fits(s *state.State, o *Options, keys *keyring, missing error) error {
-	if keys.sealer == nil && len(s.Keys()) > 0 && !keys.forgo() {
+func Fits(s *state.State, o *Options, keys *Keyring, missing error) error {
+	if keys.sealer == nil && len(s.Keys()) > 0 && !keys.Forgo() {
 		return missing
 	}
 	if err := servable(s, o, keys); err != nil {
 		return err
 	}
-	_, err := configured(s, o)
+	_, err := Configured(s, o)
 	return err
 }
 
 // servable returns an error that names a key whose secret cannot be opened, if there is one, or the
 // error of Options.Check. A start calls it before it writes.
-func servable(s *state.State, o *Options, keys *keyring) error {
+func servable(s *state.State, o *Options, keys *Keyring) error {
 	if err := keys.openAll(s); err != nil {
 		return err
 	}
@@ -301,12 +313,12 @@ func servable(s *state.State, o *Options, keys *keyring) error {
 }
 
 // lostKeys returns the API keys that are to be revoked because no server's key opens their secrets.
-func (r *recovered) lostKeys() (list []*state.Key) {
-	if !r.keys.forgo() {
+func (r *Base) lostKeys() (list []*state.Key) {
+	if !r.Keys.Forgo() {
 		return nil
 	}
-	for _, k := range r.committed.State().Keys() {
-		if r.keys.lost(k) {
+	for _, k := range r.Side.State().Keys() {
+		if r.Keys.lost(k) {
 			list = append(list, k)
 		}
 	}
@@ -315,9 +327,9 @@ func (r *recovered) lostKeys() (list []*state.Key) {
 
 // revokeLost revokes the API keys of Options.RevokeLost. It may break off anywhere: a start that is
 // told so again goes on with the rest, and any other is refused.
-func (r *recovered) revokeLost(ctx context.Context, o *Options) error {
+func (r *Base) revokeLost(ctx context.Context, o *Options) error {
 	lost := r.lostKeys()
-	now := max(o.nowUs(), r.committed.State().TimeUs())
+	now := max(o.nowUs(), r.Side.State().TimeUs())
 	var records []event.Record
 	for _, k := range lost {
 		records = append(records, event.Record{Kind: event.KindKeyRevoked, TimeUs: now,
@@ -326,7 +338,7 @@ func (r *recovered) revokeLost(ctx context.Context, o *Options) error {
 	if err := r.appendAll(ctx, o, records); err != nil {
 		return err
 	}
-	if r.keys.kept(); len(lost) > 0 {
+	if r.Keys.kept(); len(lost) > 0 {
 		o.Log.Warn("API keys were revoked, because no secret key opens what is sealed of them; "+
 			"their owners get a mail, if there is an address", "keys", len(lost))
 	}
@@ -342,8 +354,8 @@ const sealedAtOnce = 500
 // sealAnew seals with the server's first key the secrets of all API keys that are sealed with
 // another one. It is the second half of a rotation, and may break off anywhere: the next start goes
 // on with the rest.
-func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
-	s, n := r.committed.State(), 0
+func (r *Base) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
+	s, n := r.Side.State(), 0
 	now := max(o.nowUs(), s.TimeUs())
 	var records []event.Record
 	flush := func() error {
@@ -380,7 +392,7 @@ func (r *recovered) sealAnew(ctx context.Context, o *Options, sealer *seal.Seale
 }
 
 // appendAll writes records of the start, some at a time.
-func (r *recovered) appendAll(ctx context.Context, o *Options, records []event.Record) error {
+func (r *Base) appendAll(ctx context.Context, o *Options, records []event.Record) error {
 	for some := range slices.Chunk(records, appendedAtOnce) {
 		if err := r.append(ctx, o, some); err != nil {
 			return err
@@ -393,7 +405,7 @@ func (r *recovered) appendAll(ctx context.Context, o *Options, records []event.R
 const appendedAtOnce = 500
 
 // append writes records of the start as one batch, and folds them.
-func (r *recovered) append(ctx context.Context, o *Options, records []event.Record) error {
+func (r *Base) append(ctx context.Context, o *Options, records []event.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -402,10 +414,10 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 		data = records[i].Append(data)
 	}
 	prev, next := r.last, r.last+uint64(len(records))
-	data = event.EndBatch(data, r.token.Epoch(), prev, uint32(len(records)))
+	data = event.EndBatch(data, r.Hold.Token.Epoch(), prev, uint32(len(records)))
 	begin := time.Now()
 	for said := false; ; said = true {
-		err := o.Store.Append(ctx, r.token, prev, next, data)
+		err := o.Store.Append(ctx, r.Hold.Token, prev, next, data)
 		if err == nil {
 			break
 		}
@@ -427,25 +439,27 @@ func (r *recovered) append(ctx context.Context, o *Options, records []event.Reco
 		}
 	}
 	r.last = next
-	if r.node != nil {
-		r.committed.Release(data, next)
-		return r.node.settled()
+	if r.Cluster != nil {
+		r.Side.Release(data, next)
+		return r.Cluster.Settle()
 	}
-	return r.committed.Fold(prev, next, data)
+	return r.Side.Fold(prev, next, data)
 }
 
-// prepare writes the records of the start.
-func (r *recovered) prepare(ctx context.Context, o *Options, sealer *seal.Sealer) error {
+// Prepare writes the records of the start: those that the configuration needs, new histories, and
+// keys that are revoked or sealed again.
+func (r *Base) Prepare(ctx context.Context, o *Options) error {
+	r.last = r.Hold.Last
 	if err := r.reconcile(ctx, o); err != nil {
 		return err
 	}
-	if err := r.appendAll(ctx, o, disconnected(r.committed.State(), o)); err != nil {
+	if err := r.appendAll(ctx, o, disconnected(r.Side.State(), o)); err != nil {
 		return err
 	}
 	if err := r.revokeLost(ctx, o); err != nil {
 		return err
 	}
-	return r.sealAnew(ctx, o, sealer)
+	return r.sealAnew(ctx, o, r.Sealer)
 }
 
 // disconnected returns the records that give switches their times whose sessions lived when the

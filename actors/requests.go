@@ -81,7 +81,7 @@ type switchRequest struct {
 	dueUs int64
 
 	session uint64        // number of the session that the command is about; 0: it is about none
-	change  sessionChange // of the session
+	change  SessionChange // of the session
 	instead uint64        // SessionBegins: the session that it ends; 0: none
 }
 

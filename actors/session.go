@@ -18,13 +18,13 @@ import (
 // The account's wallet counts the sessions, and writes a record for the first one and the last
 // end. Behind a start there are none, whatever became of the clients: the start is their end.
 
-// A sessionChange is what a command says of a session.
-type sessionChange uint8
+// A SessionChange is what a command says of a session.
+type SessionChange uint8
 
 const (
-	sessionBegins sessionChange = iota
+	SessionBegins SessionChange = iota
 	sessionLost                 // its end gives the switch its time
-	sessionLeaves               // its client wants no cancels
+	SessionLeaves               // its client wants no cancels
 )
 
 // A liveSession is a session of a key, in its account's wallet.
@@ -58,7 +58,7 @@ func NewSession(key *directory.Key, s *Session) *Command {
 func NewLeave(key *directory.Key, session uint64) *Command {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account = key, key.Account
-	c.switching = switchRequest{session: session, change: sessionLeaves}
+	c.switching = switchRequest{session: session, change: SessionLeaves}
 	return c
 }
 
@@ -97,7 +97,7 @@ func (e *Engine) endSessions() {
 // switch of the key's other sessions is durable.
 func (w *wallet) changeSession(c *Command) (decided bool) {
 	s, key := &c.switching, c.keyNumber()
-	if s.change == sessionBegins {
+	if s.change == SessionBegins {
 		return w.beginSession(c)
 	}
 	dropped := w.dropSession(key, s.session)
@@ -145,7 +145,7 @@ func (w *wallet) beginSession(c *Command) (decided bool) {
 // lastSessionEnds gives the switch of a key's sessions its time, or disarms it.
 func (w *wallet) lastSessionEnds(c *Command) {
 	s := *w.armedBySessions(c.keyNumber())
-	if c.switching.change == sessionLeaves {
+	if c.switching.change == SessionLeaves {
 		s = event.Switch{Account: s.Account, Key: s.Key, Session: true}
 	} else {
 		s.DueUs = c.timeUs + int64(s.Seconds)*1e6

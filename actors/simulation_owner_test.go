@@ -79,7 +79,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
 			times*o.Timing.OwnerStale
 	}
-	l.rhythm = o.owner().Rhythm()
+	l.rhythm = o.OwnerOptions().Rhythm()
 	o.StandsBy = func(owner string) {
 		// the clock may have woken it, and others with it
 		s.park(l, fmt.Sprintf("%d.standby", l.number), nil)

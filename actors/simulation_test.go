@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -66,8 +65,8 @@ type run struct {
 // play runs a script of a seed.
 func play(t *testing.T, seed uint64, actions script) (result run) {
 	t.Helper()
-	emptyPools() // their timers and channels are of another bubble
-	defer emptyPools()
+	EmptyPools() // their timers and channels are of another bubble
+	defer EmptyPools()
 	keepFewIDs(t)
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
@@ -77,11 +76,6 @@ func play(t *testing.T, seed uint64, actions script) (result run) {
 		result = run{s.failed(), s.hash(), s.lines, s.lastLogs, s.steps, s.model.Seq, s.outcomes}
 	})
 	return result
-}
-
-func emptyPools() {
-	commands = sync.Pool{New: commands.New}
-	committed.EmptyPools()
 }
 
 func newSim(seed uint64) *sim {
@@ -132,8 +126,8 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 		MaximumOrderSize: money.MaxAmount})
 	o.Snapshot = committed.SnapshotPolicy{MinRecords: 10, MaxRecords: 30,
 		MinInterval: time.Duration(r.IntN(3)) * time.Second}
-	o.stepRows = pick(r, []int{1, 5, 40, committed.StepRows})
-	o.candles = 1 + r.IntN(5)
+	o.Tests.StepRows = pick(r, []int{1, 5, 40, committed.StepRows})
+	o.Tests.Candles = 1 + r.IntN(5)
 	o.Limits.OwnBytes = pick(r, []int{0, 2_000, 20_000, 1 << 20})
 	o.Pairs[0].Fees = state.FeeRates{Maker: money.Rate(r.Uint32N(2e6)),
 		Taker: money.Rate(r.Uint32N(2e6))}
@@ -144,7 +138,7 @@ func (s *sim) newOptions(r *rand.Rand) Options {
 		o.Pairs[i].AmountStep = pick(r, []money.Amount{1, 1, 1, 1e5})
 		o.Pairs[i].StopCollar = pick(r, []money.Rate{1e6, 5e6})
 	}
-	o.atOnce = pick(r, []int{1, 1, 3, 0})
+	o.Tests.AtOnce = pick(r, []int{1, 1, 3, 0})
 	o.Exit = func(code int) {
 		s.violate("an invariant broke, the process ends with %d: %s", code,
 			s.lastLog())

@@ -13,7 +13,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		for after := range uint64(7) { // records from now on, until a snapshot is due
 			due := committed.SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
-			g := newGated(t, fresh, func(o *Options) { o.stepRows, o.Snapshot = 1, due })
+			g := newGated(t, fresh, func(o *Options) { o.Tests.StepRows, o.Snapshot = 1, due })
 			ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
 			for range 5 {
 				g.rest(g.sell(coin))

@@ -30,7 +30,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := owner.Claim(ctx, o.owner(), o.Scheduler)
+	own, err := owner.Claim(ctx, o.OwnerOptions(), o.Scheduler)
 	if err != nil {
 		return nil, err
 	}
@@ -51,39 +51,38 @@ func startOwned(ctx context.Context, o *Options, own *owner.Hold,
 		return nil, err
 	}
 	if sealer == nil {
-		sealed := len(r.committed.State().Keys()) > 0
+		sealed := len(r.Side.State().Keys()) > 0
 		if sealer, err = o.Sealer(sealed && !o.RevokeLost); err != nil {
 			return nil, err
 		}
 	}
 	if o.Store.Exclusive() { // otherwise foresee has looked, before a standby's wait
-		if err := familiar(o, r.last, r.committed.Histories()); err != nil {
+		if err := o.Familiar(r.last, r.Side.Histories()); err != nil {
 			return nil, err
 		}
 	}
-	r.keys = newKeyring(sealer, o)
-	if err := servable(r.committed.State(), o, r.keys); err != nil {
+	r.Sealer, r.Keys = sealer, NewKeyring(sealer, o)
+	if err := servable(r.Side.State(), o, r.Keys); err != nil {
 		return nil, err
 	}
-	o.begins(r.committed.State())
-	if err := r.prepare(ctx, o, sealer); err != nil {
+	o.TellBegin(r.Side.State())
+	if err := r.Prepare(ctx, o); err != nil {
 		return nil, err
 	}
 	if err := own.AwaitOpening(ctx); err != nil {
 		return nil, err
 	}
-	e := newEngine(o, own, r, sealer)
-	if err := e.spawnAll(r); err != nil {
+	e, err := r.Build(o)
+	if err == nil {
+		err = e.Launch()
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := own.Watch(e.journal.die); err != nil {
-		return nil, fmt.Errorf("while starting: %w", err)
-	}
-	e.run()
-	s := r.committed.State()
-	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.committed.Refolded()
+	s := r.Side.State()
+	e.meter.RecoveryNs, e.meter.RecoveryRecords = int64(time.Since(begin)), r.Side.Refolded()
 	e.log.Info("recovered", "store", o.Store.String(), "seq", r.last,
-		"snapshot", r.committed.Began(), "records", r.committed.Refolded(),
+		"snapshot", r.Side.Began(), "records", r.Side.Refolded(),
 		"accounts", len(s.Accounts()), "took", time.Since(begin).Round(time.Millisecond))
 	return e, nil
 }
@@ -92,21 +91,37 @@ func startOwned(ctx context.Context, o *Options, own *owner.Hold,
 // enough: 32 parts cost each engine 65,000 objects and 5 ms.
 func init() { cmap.SHARD_COUNT = 1 }
 
+// Build makes an engine with its actors, from the state, which must stand still. Launch follows.
+func (r *Base) Build(o *Options) (*Engine, error) {
+	e := newEngine(o, r)
+	return e, e.spawnAll(r)
+}
+
+// Launch starts what is not an actor: from then on the engine takes commands. An error means that
+// the store is lost already.
+func (e *Engine) Launch() error {
+	if err := e.own.Watch(e.journal.die); err != nil {
+		return fmt.Errorf("while starting: %w", err)
+	}
+	e.run()
+	return nil
+}
+
 // newEngine makes an engine without actors.
-func newEngine(o *Options, own *owner.Hold, r *recovered, sealer *seal.Sealer) *Engine {
-	e := &Engine{opts: *o, log: o.Log, own: own, node: r.node,
-		history: r.committed.State().History(), meter: r.meter, committed: r.committed,
-		projected: r.committed.Watermark()}
+func newEngine(o *Options, r *Base) *Engine {
+	e := &Engine{opts: *o, log: o.Log, own: r.Hold, cluster: r.Cluster,
+		history: r.Side.State().History(), meter: r.Meter, committed: r.Side,
+		projected: r.Side.Watermark()}
 	limits := e.opts.Limits
 	e.live.Store(&limits)
 	e.life.Begin(o.Scheduler, o.Timing.Request)
-	e.prepare(&e.opts, &e.live, &e.life, own)
-	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: failStop{o.Log, o.Exit}}
+	e.prepare(&e.opts, &e.live, &e.life, r.Hold)
+	e.host = &mailbox.Host{Scheduler: o.Scheduler, Guard: FailStop{o.Log, o.Exit}}
 	e.system = committed.NewSystem()
 	e.root = e.system.Root
-	e.Public = &Public{opts: &e.opts, live: e.limits, root: e.root, side: r.committed,
-		fires: e.firesAt, sealer: sealer, keyEnds: e.keyEnds, maintains: e.maintains}
-	if e.node != nil {
+	e.Public = &Public{opts: &e.opts, live: e.limits, root: e.root, side: r.Side,
+		fires: e.firesAt, sealer: r.Sealer, keyEnds: e.keyEnds, maintains: e.maintains}
+	if e.cluster != nil {
 		e.over = func() bool { return e.Err() != nil }
 	}
 	e.opening.wallets = e.spawner(0)
@@ -129,7 +144,7 @@ func (e *Engine) run() {
 		committed: e.committed, wake: e.wakeBooks, fire: e.fireSwitches, log: e.log,
 		rests: rests})
 	start(e.journal)
-	if e.node == nil {
+	if e.cluster == nil {
 		start(e.work.Projector)
 	}
 	if e.mailer != nil {
@@ -138,8 +153,8 @@ func (e *Engine) run() {
 }
 
 // spawnAll starts every actor from the recovered state.
-func (e *Engine) spawnAll(r *recovered) error {
-	s := r.committed.State()
+func (e *Engine) spawnAll(r *Base) error {
+	s := r.Side.State()
 	e.ids.restore(s)
 	e.Catalogue = directory.NewCatalogue(e.opts.Pairs, e.opts.Currencies, s)
 	e.connect(r)
@@ -147,7 +162,7 @@ func (e *Engine) spawnAll(r *recovered) error {
 	if ended := s.Maintained(); ended != 0 {
 		e.maintenanceEnds(ended)
 	}
-	if err := e.fill(r.keys); err != nil { // it opens those that the start has sealed anew
+	if err := e.Fill(r.Keys); err != nil { // it opens those that the start has sealed anew
 		return err
 	}
 	if err := e.spawnBooks(s); err != nil {
@@ -158,8 +173,8 @@ func (e *Engine) spawnAll(r *recovered) error {
 	}
 	e.registry = newRegistry(e)
 	e.queues = append(e.queues, committed.Queue{Name: "registry", Mailbox: e.registry})
-	if e.node == nil {
-		if err := e.work.Spawn(e.host, e.opts.atOnce); err != nil {
+	if e.cluster == nil {
+		if err := e.work.Spawn(e.host, e.opts.Tests.AtOnce); err != nil {
 			return err
 		}
 	}
@@ -170,16 +185,17 @@ func (e *Engine) spawnAll(r *recovered) error {
 }
 
 // connect makes the journal and the door, and connects the committed side.
-func (e *Engine) connect(r *recovered) {
+func (e *Engine) connect(r *Base) {
 	o := &e.opts
-	e.journal = newJournal(o.Store, r.token, r.last, o.Limits.BatchBytes, &o.Timing, e.log, e.meter,
+	e.journal = newJournal(o.Store, r.Hold.Token, r.last, o.Limits.BatchBytes, &o.Timing, e.log,
+		e.meter,
 		e)
-	if e.node != nil {
-		e.work = e.node.work
+	if e.cluster != nil {
+		e.work = e.cluster.Work
 	} else {
-		po := committed.ProjectorOptions{Store: o.Store, Token: r.token, Log: e.log,
+		po := committed.ProjectorOptions{Store: o.Store, Token: r.Hold.Token, Log: e.log,
 			Meter: e.meter, Fail: e.fail, Stop: e.life.Over(),
-			Remember: func(id persistence.HistoryID) error { return o.remember(id) }}
+			Remember: func(id persistence.HistoryID) error { return o.Remember(id) }}
 		if o.Archive != nil {
 			po.Archive = func(ctx context.Context, upTo uint64) (uint64, error) {
 				return o.Archive(ctx, o.Store, e.sealer, persistence.HistoryID(e.history), upTo)
@@ -239,38 +255,41 @@ func (e *Engine) spawner(room int) *mailbox.Spawner {
 }
 
 func (e *Engine) deadLetter(message any) {
-	if e.node != nil && e.Err() != nil {
+	if e.cluster != nil && e.Err() != nil {
 		return // the reign is over, and the outcome of what was in flight unknown
 	}
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
 			*keyEnded, *unit, bookGoesOn:
-			failStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
+			FailStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
 		}
 	}
 }
 
-// failStop guards actors whose state cannot be trusted after a panic.
-type failStop struct {
-	log  *slog.Logger
-	exit func(code int)
+// FailStop guards actors whose state cannot be trusted after a panic.
+type FailStop struct {
+	Log  *slog.Logger
+	Exit func(code int)
 }
 
 // Panicked ends the process.
-func (f failStop) Panicked(m *mailbox.Mailbox, reason, message any) {
+func (f FailStop) Panicked(m *mailbox.Mailbox, reason, message any) {
 	f.broken(m.Name(), reason, message)
 }
 
 // broken ends the process because an actor's invariant broke. The actor's state cannot be trusted,
 // and entries of other actors may rest on it. Recovery from the journal makes this safe.
-func (f failStop) broken(name string, reason, message any) {
-	f.log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
+func (f FailStop) broken(name string, reason, message any) {
+	f.Log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
 		"message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
-	f.exit(exitBroken)
+	f.Exit(exitBroken)
 }
+
+// Outside hears what a node's committed side tells of.
+func (e *Engine) Outside() committed.Outside { return outside{e} }
 
 // outside hears from the committed side.
 type outside struct{ *Engine }
@@ -279,7 +298,7 @@ type outside struct{ *Engine }
 func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
 
 // Applied implements committed.Outside.
-func (o outside) Applied(r *event.Record) { o.applied(r) }
+func (o outside) Applied(r *event.Record) { o.Apply(r) }
 
 // Mailed implements committed.Outside.
 func (o outside) Mailed() {
@@ -295,12 +314,12 @@ type readHost struct{ *Engine }
 // commands could be answered, but for a moment that Confirmed bounds. What a node that follows may
 // have shown already is folded here, too, before a read here is answered.
 func (h readHost) Current() (uint64, error) {
-	if h.node == nil {
+	if h.cluster == nil {
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.Timing.OwnerStale)
 	defer cancel()
-	seq, err := h.node.replica.Confirm(ctx, h.own.Token)
+	seq, err := h.cluster.Replica.Confirm(ctx, h.own.Token)
 	if err != nil {
 		return 0, h.turnAway(ErrNotConfirmed)
 	}
@@ -318,10 +337,10 @@ func (h readHost) Stopping() bool { return h.stopping.Load() }
 
 // TurnAway implements committed.ReadHost.
 func (h readHost) TurnAway(why committed.Refusal) error {
-	return h.turnAway(refusals[why])
+	return h.turnAway(Refusals[why])
 }
 
-// refusals are the errors of reads that are not admitted.
-var refusals = [...]error{committed.RefusedBusy: ErrBusy,
+// Refusals are the errors of reads that are not admitted.
+var Refusals = [...]error{committed.RefusedBusy: ErrBusy,
 	committed.RefusedAccountBusy: ErrAccountBusy,
 	committed.RefusedStopping:    ErrStopping}

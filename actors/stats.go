@@ -167,9 +167,10 @@ var turnedAwayFor = [...]struct {
 	{ErrNoMail, "no_mail"}}
 
 // turnAway counts an error of admission, and returns it.
-func (e *Engine) turnAway(err error) error { return turnAway(e.meter, err) }
+func (e *Engine) turnAway(err error) error { return TurnAway(e.meter, err) }
 
-func turnAway(m *metrics.Engine, err error) error {
+// TurnAway counts an error of admission, and returns it.
+func TurnAway(m *metrics.Engine, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (e *Engine) fail(err error) {
 // logFailure logs why the engine ends. That of a node takes no more commands.
 func (e *Engine) logFailure(err error) {
 	switch {
-	case e.node == nil:
+	case e.cluster == nil:
 		e.log.Error("the engine stops", "error", err)
 		return
 	case errors.Is(err, errReignOver):
@@ -52,7 +52,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	err := e.drain(ctx)
 	if err == nil {
-		if e.node == nil {
+		if e.cluster == nil {
 			err = e.work.Finish(ctx, &e.life)
 		} else {
 			err = e.work.Save(ctx, &e.life)
@@ -71,6 +71,34 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Lose ends the engine because something failed that it needs.
+func (e *Engine) Lose(err error) { e.journal.die(err) }
+
+// Retire waits for the end of a node's engine, and returns once nothing of it runs but its actors.
+// What it has made durable and not released is read from the journal.
+func (e *Engine) Retire() {
+	select {
+	case <-e.Dead():
+	case <-e.life.Over():
+	}
+	e.CloseAdmission()
+	e.journal.close()
+	<-e.journal.stopped
+	e.own.End()
+	<-e.own.Stopped()
+	e.life.End()
+	e.fail(errReignOver)
+	if e.mailer != nil {
+		<-e.mailer.finished
+	}
+}
+
+// Shutdown ends the actors of a retired engine.
+func (e *Engine) Shutdown() { e.system.Shutdown() }
+
+// errReignOver is why an engine of a node is dead that has stopped in order.
+var errReignOver = errors.New("the reign has ended")
 
 // drain waits until nothing is in flight.
 func (e *Engine) drain(ctx context.Context) error {
@@ -91,7 +119,7 @@ func (e *Engine) Abandon() {
 	<-e.journal.stopped
 	<-e.own.Stopped()
 	e.life.End()
-	if e.node == nil {
+	if e.cluster == nil {
 		<-e.work.Projector.Finished()
 	}
 	if e.mailer != nil {

@@ -12,7 +12,7 @@ type switches struct {
 	mu       sync.Mutex
 	schedule matching.Schedule          // by switchID.number; guarded by mu
 	set      map[uint64]scheduledSwitch // those in the schedule, by the same; guarded by mu
-	grace    grace                      // guarded by mu
+	grace    Grace                      // guarded by mu
 }
 
 type scheduledSwitch struct {
@@ -63,7 +63,7 @@ func (s *switches) take(nowUs int64) (first scheduledSwitch, ok bool) {
 
 // mayFire reports whether a switch may fire at a time; mu is held.
 func (s *switches) mayFire(nowUs int64) bool {
-	return nowUs >= s.grace.overAt(nowUs) && s.schedule.Due(nowUs)
+	return nowUs >= s.grace.OverAt(nowUs) && s.schedule.Due(nowUs)
 }
 
 // firesAt returns when a switch fires that is due at a time, as far as a clock that says nowUs can
@@ -71,27 +71,34 @@ func (s *switches) mayFire(nowUs int64) bool {
 func (s *switches) firesAt(dueUs, nowUs int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(dueUs, s.grace.overAt(nowUs))
+	return max(dueUs, s.grace.OverAt(nowUs))
 }
 
 // wait keeps all switches from firing within a time behind the end of a maintenance.
 func (s *switches) wait(endUs, lengthUs int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grace = grace{endUs: endUs, lengthUs: lengthUs}
+	s.grace = Grace{endUs: endUs, lengthUs: lengthUs}
 }
 
-// A grace follows the end of a maintenance, in which clients could not renew their switches.
-type grace struct {
+// A Grace follows the end of a maintenance, in which clients could not renew their switches.
+type Grace struct {
 	endUs    int64 // of the maintenance, as its record says
 	lengthUs int64
 	behindUs int64 // when a clock that is behind endUs has it over; 0: no such clock was seen
 }
 
-// overAt returns when the grace is over, by a clock that says nowUs. The record of the end may be
+// Begin follows the newest end of a maintenance, which may be known already.
+func (g *Grace) Begin(endUs, lengthUs int64) {
+	if g.endUs != endUs {
+		*g = Grace{endUs: endUs, lengthUs: lengthUs}
+	}
+}
+
+// OverAt returns when the grace is over, by a clock that says nowUs. The record of the end may be
 // ahead of the clock: if the clock was once wrong, operators' records keep that time until it has
 // come. No switch may wait for that, so the grace then counts from the first look on.
-func (g *grace) overAt(nowUs int64) int64 {
+func (g *Grace) OverAt(nowUs int64) int64 {
 	if nowUs >= g.endUs {
 		return g.endUs + g.lengthUs
 	}

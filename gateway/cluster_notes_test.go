@@ -18,7 +18,7 @@ import (
 // has an unknown outcome, or goes on without a change of its own, is not.
 func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h, c := node(t)
+		h, c := aNode(t)
 		ask := asOperator(t, h.gateway)
 		var want []string
 		does := func(route, body string, fails error, note string) {

@@ -109,8 +109,8 @@ func newFakeCluster() *fakeCluster {
 			{Name: "c", Role: operator.Voter, Silent: 9}}}}
 }
 
-// node is a harness whose exchange is a node.
-func node(t *testing.T) (*harness, *fakeCluster) {
+// aNode is a harness whose exchange is a node.
+func aNode(t *testing.T) (*harness, *fakeCluster) {
 	c := newFakeCluster()
 	h := newHarness(t, nil)
 	// guesses of the token are counted by a clock that stands still
@@ -122,7 +122,7 @@ func node(t *testing.T) (*harness, *fakeCluster) {
 // A node that follows refuses each request, names the node that leads, and serves again when it
 // leads itself.
 func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
-	h, c := node(t)
+	h, c := aNode(t)
 	engine := h.engine
 	const says = "This node follows, and does not answer this."
 	const polling = "/socket.v2/?EIO=4&transport=polling"
@@ -165,7 +165,7 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 
 // A node that follows answers what is public, and has sockets for it, as soon as it knows enough.
 func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
-	h, _ := node(t)
+	h, _ := aNode(t)
 	engine := h.engine
 	for range 2 {
 		h.gateway.SetFollower(engine.Public, nil)
@@ -193,7 +193,7 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 
 // Operators learn of the cluster at each node, and all else where the engine is.
 func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
-	h, c := node(t)
+	h, c := aNode(t)
 	h.gateway.SetFollower(nil, nil)
 	ask := func(method, path, body string) (int, string) {
 		a := asOperator(t, h.gateway)(method, path, body)
@@ -268,7 +268,7 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 // A change of the membership goes one step further with each request: what it asks of the node, and
 // what it says, for each standing.
 func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
-	h, c := node(t)
+	h, c := aNode(t)
 	ask := asOperator(t, h.gateway)
 	with := func(more ...operator.NodeStanding) operator.Standing {
 		s := newFakeCluster().knows
@@ -384,7 +384,7 @@ func TestAMemberThatHasJustEndedIsReplaced(t *testing.T) {
 // A market part is applied where the node leads, and the answer has the keys that have changed. It
 // may be longer than the bodies of other requests, and has a bound of its own.
 func TestAMarketPartIsApplied(t *testing.T) {
-	h, c := node(t)
+	h, c := aNode(t)
 	ask := asOperator(t, h.gateway)
 	const apply, other = "/operator/v1/cluster/apply", "/operator/v1/cluster/transfer"
 	long := strings.Repeat("x", 4<<20)
@@ -426,7 +426,7 @@ func TestAMarketPartIsApplied(t *testing.T) {
 
 // Each node has the metrics of the cluster; the one that leads knows how far the others are.
 func TestEachNodeShowsTheCluster(t *testing.T) {
-	h, c := node(t)
+	h, c := aNode(t)
 	scrape := scraping(t, h.gateway)
 	h.gateway.SetFollower(nil, nil)
 	s := scrape()
@@ -496,7 +496,7 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 
 // While the exchange makes what it begins with, each node is starting, whichever one leads.
 func TestANodeIsStartingUntilTheExchangeHasBegun(t *testing.T) {
-	h, c := node(t)
+	h, c := aNode(t)
 	engine := h.engine
 	h.gateway.api.Store(nil) // it does not know yet whether it leads
 	want(t, "a start", h.do("GET", "/leaderz", "", ""), 503, detail(api.Starting.Detail))

@@ -14,7 +14,7 @@ import (
 // engine. The account bob has 1000 of BTC and of USDT.
 func follower(t *testing.T) *harness {
 	t.Helper()
-	h, _ := node(t)
+	h, _ := aNode(t)
 	h.accountAt("bob", "bob@example.org")
 	for _, currency := range []string{"BTC", "USDT"} {
 		h.deposit("bob", "1000", currency, currency)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"exchange/actors"
 	"exchange/actors/metrics"
+	"exchange/actors/node"
 	"exchange/actors/observing"
 	"exchange/actors/seal"
 	"exchange/gateway/operator"
@@ -24,9 +24,9 @@ import (
 // An observed exchange is a cluster of one node with an observer, in the test's process.
 type observed struct {
 	persistence.Replica // of the node
-	node, observer      *actors.Node
+	node, observer      *node.Node
 	store               *observing.Store
-	attendance          *actors.Attendance
+	attendance          *node.Follower
 	folder              string   // of the node's log
 	edge                *Gateway // of the node
 	take                atomic.Pointer[func(from string, conn net.Conn)]
@@ -78,9 +78,9 @@ func (h *harness) observe(tick time.Duration) {
 	x.edge = New(Options{Log: quiet()})
 	o := h.options()
 	o.Edge = x.edge
-	x.node, err = actors.StartNode(ctx, o)
+	x.node, err = node.Start(ctx, o)
 	fails(err)
-	h.engine, err = x.node.Reign(ctx)
+	h.engine, err = x.node.Lead(ctx)
 	fails(err)
 	x.edge.SetEngine(h.engine)
 
@@ -90,10 +90,10 @@ func (h *harness) observe(tick time.Duration) {
 	o = h.options()
 	o.Store = x.store
 	o.Sealer = func(bool) (*seal.Sealer, error) { return nil, errors.New("it has no key") }
-	x.observer, err = actors.StartNode(ctx, o)
+	x.observer, err = node.Start(ctx, o)
 	fails(err)
 	spin(func() bool {
-		x.attendance, err = x.observer.Attend(ctx)
+		x.attendance, err = x.observer.Follow(ctx)
 		return err == nil
 	})
 }

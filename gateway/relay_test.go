@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"exchange/actors"
+	"exchange/actors/node"
 	"exchange/gateway/operator"
 )
 
@@ -29,7 +29,7 @@ type passing struct {
 
 func newPassing(t *testing.T) *passing {
 	t.Helper()
-	h, c := node(t)
+	h, c := aNode(t)
 	c.set(func(s *operator.Standing) { s.Leader = "a" })
 	p := &passing{harness: h, leads: c, b: newFakeCluster()}
 	p.b.knows.Node, p.b.knows.Leader, p.b.knows.LeaderURL = "b", "a", "https://a.example.org"
@@ -243,19 +243,19 @@ func TestNoRequestIsPassedOnTwice(t *testing.T) {
 func TestFewRequestsAreOnTheirWay(t *testing.T) {
 	p := newPassing(t)
 	ask, dial := asOperator(t, p.follower), p.b.dial
-	came, release := make(chan struct{}, actors.OperatorsAtOnce), make(chan struct{})
+	came, release := make(chan struct{}, node.OperatorsAtOnce), make(chan struct{})
 	p.b.dial = func(node string) (net.Conn, error) {
 		came <- struct{}{}
 		<-release
 		return dial(node)
 	}
 	var all sync.WaitGroup
-	for range actors.OperatorsAtOnce {
+	for range node.OperatorsAtOnce {
 		all.Go(func() {
 			ask("GET", "/operator/v1/accounts", "").is(t, 200)
 		})
 	}
-	for range actors.OperatorsAtOnce {
+	for range node.OperatorsAtOnce {
 		<-came
 	}
 	a := ask("GET", "/operator/v1/accounts", "")

@@ -205,7 +205,7 @@ func TestPagesCountForThemselvesAlone(t *testing.T) {
 
 // A page is there before there is an engine, on a node that follows, and while the exchange stops.
 func TestPagesNeedNoEngine(t *testing.T) {
-	h, _ := node(t)
+	h, _ := aNode(t)
 	pages := func(when string, status int) {
 		t.Helper()
 		a := h.do("GET", "/trade", "", "")

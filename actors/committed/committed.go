@@ -147,6 +147,13 @@ func (*flushed) Urgent() bool { return true }
 // Urgent implements mailbox.Urgent: the record must not come first.
 func (*lookBehind) Urgent() bool { return true }
 
+// Lag returns how many released records the fold, or the imager behind it, has yet to fold. For a
+// moment the fold may be ahead: it gets a batch before the batch counts as released.
+func (c *Side) Lag() uint64 {
+	released, at := c.Released(), min(c.Folded(), c.Imaged())
+	return max(released, at) - at
+}
+
 // connect names the parts that the committed side tells of things, and the writer of projections.
 func (c *Side) connect(root *actor.RootContext, out Outside, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in

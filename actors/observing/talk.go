@@ -77,7 +77,7 @@ const pageWait = 10 * time.Second
 
 // errStartOver is why an observer's store has ended whose journal no member continues: it was away
 // for too long, or the cluster has lost what it had. Its process goes on with a store and a node
-// that start again, as after any end: Open, and actors.StartNode.
+// that start again, as after any end: Open, and node.Start.
 var errStartOver = errors.New("too far behind every member's journal: reloading from a " +
 	"snapshot")
 

@@ -85,7 +85,7 @@ func (p *program) audit(ctx context.Context, in *operator.AuditRequest) error {
 	if err := p.show(typeOf[operator.AuditAnswer](), end); err != nil {
 		return err
 	}
-	n, _ := parseNode(end)
+	n, _ := parseMembers(end)
 	differences := length(n["differences"])
 	if differences == 0 {
 		if !p.json {

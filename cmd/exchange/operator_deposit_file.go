@@ -232,7 +232,7 @@ func (p *program) creditAll(ctx context.Context, rows []depositRow, a *depositsA
 			operator.DepositRequest{Account: r.account, Currency: r.currency,
 				Amount: operator.Number(r.amount.String()), Reference: r.reference},
 			typeOf[operator.DepositAnswer](), repeatIt)
-		d, _ := parseNode(raw)
+		d, _ := parseMembers(raw)
 		switch {
 		case err != nil && exitCode(err) == exitUsage:
 			a.Refused = append(a.Refused, lineFault{r.line, err.Error()})

@@ -15,10 +15,10 @@ import (
 // which order text shows them. Digits of amounts and ids pass through untouched, because no member
 // is parsed.
 
-// A node is an object of an answer, by its members.
-type node map[string]json.RawMessage
+// Members are those of an object of an answer, by name.
+type members map[string]json.RawMessage
 
-func parseNode(raw []byte) (n node, ok bool) {
+func parseMembers(raw []byte) (n members, ok bool) {
 	return n, json.Unmarshal(raw, &n) == nil && n != nil
 }
 
@@ -85,7 +85,7 @@ func complete(t reflect.Type, raw []byte) bool {
 		}
 		return json.Unmarshal(raw, reflect.New(t).Interface()) == nil
 	}
-	n, ok := parseNode(raw)
+	n, ok := parseMembers(raw)
 	return ok && !slices.ContainsFunc(columnsOf(of), func(c column) bool {
 		value, there := n[c.name]
 		return there && !complete(c.of, value) || !there && !c.optional ||
@@ -113,7 +113,7 @@ type table struct {
 
 // writeAnswer writes an answer as text: a line for each member, and a table for each list.
 func writeAnswer(w io.Writer, t reflect.Type, raw []byte) {
-	n, _ := parseNode(raw)
+	n, _ := parseMembers(raw)
 	var tables []table
 	lines := writeLines(w, t, n, "", &tables)
 	for i := range tables {
@@ -133,7 +133,8 @@ func writeAnswer(w io.Writer, t reflect.Type, raw []byte) {
 
 // writeLines writes a line for each member of an object, and returns how many. Lists of objects
 // are put into tables instead.
-func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]table) (lines int) {
+func writeLines(w io.Writer, t reflect.Type, n members, prefix string,
+	tables *[]table) (lines int) {
 	for _, c := range columnsOf(t) {
 		raw, there := n[c.name]
 		label := prefix + c.label
@@ -143,7 +144,7 @@ func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]ta
 			continue
 		}
 		of := object(c.of)
-		switch inner, ok := parseNode(raw); {
+		switch inner, ok := parseMembers(raw); {
 		case !there || c.data || c.name == "repeated":
 			continue
 		case of != nil && ok:
@@ -158,12 +159,12 @@ func writeLines(w io.Writer, t reflect.Type, n node, prefix string, tables *[]ta
 
 // write writes the rows under their columns, but for columns that no row has.
 func (x *table) write(w io.Writer) {
-	rows := make([]node, len(x.rows))
+	rows := make([]members, len(x.rows))
 	for i, raw := range x.rows {
-		rows[i], _ = parseNode(raw)
+		rows[i], _ = parseMembers(raw)
 	}
 	columns := slices.DeleteFunc(columnsOf(x.of), func(c column) bool {
-		return c.data || c.optional && !slices.ContainsFunc(rows, func(n node) bool {
+		return c.data || c.optional && !slices.ContainsFunc(rows, func(n members) bool {
 			return n[c.name] != nil
 		})
 	})
@@ -179,7 +180,7 @@ func writeHeader(w io.Writer, columns []column) {
 	}
 }
 
-func writeRow(w io.Writer, columns []column, n node) {
+func writeRow(w io.Writer, columns []column, n members) {
 	for i, c := range columns {
 		fmt.Fprint(w, shown(n[c.name], ", "), behind(i, len(columns)))
 	}

@@ -53,7 +53,7 @@ func (p *program) statement(ctx context.Context, account, currency string) error
 	}
 	columns := columnsOf(of)
 	err := p.lines(ctx, "/operator/v1/statement?"+query.Encode(), nil, func(line []byte) error {
-		row, _ := parseNode(line)
+		row, _ := parseMembers(line)
 		if !complete(of, line) {
 			return notOfListener(line)
 		}

@@ -351,7 +351,7 @@ func (p *program) answer(x *asking, raw json.RawMessage, repeats int) error {
 	if err := p.show(x.out, raw); err != nil || p.json {
 		return err
 	}
-	n, _ := parseNode(raw)
+	n, _ := parseMembers(raw)
 	if limit, there := x.in.Type().FieldByName("Limit"); there {
 		most := int(x.in.FieldByIndex(limit.Index).Uint())
 		before := strings.Contains(x.flags, "before")
@@ -386,7 +386,7 @@ func (p *program) askPages(ctx context.Context, x *asking) (json.RawMessage, err
 		f.SetUint(0)
 	}
 	all, rows := map[string][]json.RawMessage{}, uint64(0)
-	var last node
+	var last members
 	for more := true; more && rows < limit; {
 		if left := limit - rows; left < pageOfRows {
 			x.set("limit", left)
@@ -396,7 +396,7 @@ func (p *program) askPages(ctx context.Context, x *asking) (json.RawMessage, err
 		if err != nil {
 			return nil, err
 		}
-		last, _ = parseNode(raw)
+		last, _ = parseMembers(raw)
 		for _, c := range columnsOf(x.out) {
 			if rowOf(c.of) != nil {
 				list, _ := elements(last[c.name])
@@ -423,7 +423,7 @@ const pageOfRows = 1000
 
 // goOn has the request ask for the page behind one, and reports whether there may be more: a page
 // says where the next begins, as `next` and of orders as `after`, too.
-func (x *asking) goOn(page node) bool {
+func (x *asking) goOn(page members) bool {
 	next, after := page["next"], page["after"]
 	if before := x.in.FieldByName("Before"); before.IsValid() {
 		before.SetUint(number(next))

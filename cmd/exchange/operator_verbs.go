@@ -137,7 +137,7 @@ func (p *program) sendOnce(ctx context.Context, x *asking, prefix, verb, done st
 	}
 	if !given && repeats > 0 {
 		// no other command knows a new reference: the first try of this one had landed
-		n, _ := parseNode(raw)
+		n, _ := parseMembers(raw)
 		delete(n, "repeated")
 		raw, _ = json.Marshal(n)
 	}
@@ -435,7 +435,7 @@ func setFees(ctx context.Context, p *program, x *asking) error {
 	if err != nil {
 		return err
 	}
-	n, _ := parseNode(raw)
+	n, _ := parseMembers(raw)
 	x.done = fmt.Sprintf("The maker pays %s %%, and the taker %s %%.", percent(n["maker"]),
 		percent(n["taker"]))
 	return p.answer(x, raw, repeats)
@@ -521,7 +521,7 @@ func (p *program) configApplyCommand() *cobra.Command {
 		route: "POST cluster/apply", once: repeatIt,
 		run: func(ctx context.Context, p *program, x *asking) error {
 			raw, _, err := p.send(ctx, x)
-			n, _ := parseNode(raw)
+			n, _ := parseMembers(raw)
 			x.done = either(length(n["keys"]) == 0, "The cluster has this market part already.",
 				"It counts from the next reign on: `exchange cluster transfer` begins one.")
 			return p.answerIf(err, x, raw)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/node"
 	"exchange/actors/seal"
 	"exchange/config"
 	"exchange/gateway"
@@ -140,7 +141,7 @@ func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why erro
 	r.Unfit(why)
 	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
 		"it", "node", n.place.name, "error", why)
-	actors.VoteOn(ctx, r, n.log)
+	node.VoteOn(ctx, r, n.log)
 	return engineFailed(why)
 }
 
@@ -154,9 +155,9 @@ func clusterKey(cfg *config.Config) (*seal.Sealer, error) {
 	return s, nil
 }
 
-func startNode(ctx context.Context, o actors.Options) (*actors.Node, error) {
+func startNode(ctx context.Context, o actors.Options) (*node.Node, error) {
 	defer collectRarely()()
-	return actors.StartNode(ctx, o)
+	return node.Start(ctx, o)
 }
 
 // join opens the node's stores, and waits until the node may take part in its cluster.
@@ -240,7 +241,7 @@ const attendAgain = 100 * time.Millisecond
 
 // show shows what is public for as long as that can be right, and returns why it cannot.
 func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
-	a, err := n.node.Attend(ctx)
+	a, err := n.node.Follow(ctx)
 	n.place.starting.Store(errors.Is(err, errPast))
 	if err != nil {
 		return false, err
@@ -257,7 +258,7 @@ func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 // run serves one reign after the other.
 func (n *nodeServer) run(ctx context.Context) error {
 	for {
-		engine, err := n.node.Reign(ctx)
+		engine, err := n.node.Lead(ctx)
 		if err != nil {
 			select {
 			case <-n.node.Dead():

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/actors/node"
 	"exchange/actors/observing"
 	"exchange/config"
 	"exchange/gateway/operator"
@@ -34,8 +35,8 @@ type place struct {
 // joined is a node that takes part.
 type joined struct {
 	replica persistence.Replica
-	node    *actors.Node // nil: it only votes
-	fault   error        // why it only votes
+	node    *node.Node // nil: it only votes
+	fault   error      // why it only votes
 }
 
 // A wish is to hand the lead over to a node, "" to any. done has room for the answer.
@@ -107,7 +108,7 @@ func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, e
 }
 
 // Dial implements operator.Cluster.
-func (p *place) Dial(ctx context.Context, node string) (net.Conn, error) {
+func (p *place) Dial(ctx context.Context, to string) (net.Conn, error) {
 	j := p.joined.Load()
 	if j == nil {
 		return nil, errors.New("this node does not take part yet")
@@ -116,7 +117,7 @@ func (p *place) Dial(ctx context.Context, node string) (net.Conn, error) {
 		return nil, errors.New("this is an observer, which passes no operators' commands " +
 			"on: ask a node")
 	}
-	return actors.DialOperators(ctx, j.replica, node)
+	return node.DialOperators(ctx, j.replica, to)
 }
 
 // Transfer implements operator.Cluster: the goroutine that serves carries it out.

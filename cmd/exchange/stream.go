@@ -71,7 +71,7 @@ func (p *program) lines(ctx context.Context, path string, in any, fn func(line [
 }
 
 func lastLine(line []byte, of reflect.Type, end any) error {
-	n, _ := parseNode(line)
+	n, _ := parseMembers(line)
 	if !complete(of, n["end"]) || json.Unmarshal(n["end"], end) != nil {
 		return errors.New("its last line is not one of an exchange's operator listener")
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"exchange/actors"
+	"exchange/actors/node"
 	"exchange/gateway/api"
 )
 
@@ -85,7 +85,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 		}
 		token = "Bearer " + *own
 	}
-	if s.relaying.Add(1) > actors.OperatorsAtOnce {
+	if s.relaying.Add(1) > node.OperatorsAtOnce {
 		s.relaying.Add(-1)
 		Fail(ctx, api.Overloaded, "")
 		return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"exchange/actors"
+	actornode "exchange/actors/node"
 	"exchange/persistence"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
@@ -176,7 +176,7 @@ func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
 	defer func() { must(t, s.Close()) }()
 	o, err := reignOptions(s, 0)
 	must(t, err)
-	n, err := actors.StartNode(t.Context(), o)
+	n, err := actornode.Start(t.Context(), o)
 	must(t, err)
 	<-n.Dead()
 	if !errors.Is(n.Err(), persistence.ErrFormat) {

@@ -14,6 +14,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
+	actornode "exchange/actors/node"
 	"exchange/actors/seal"
 	"exchange/core/money"
 	"exchange/persistence"
@@ -43,10 +44,10 @@ type nodeLife struct {
 	at      int
 	opening *opening
 	local   *memory.Store // guarded by the realm's mu
-	node    *actors.Node
+	node    *actornode.Node
 	engine  atomic.Pointer[actors.Engine] // nil: it does not reign
 	// attends is what it serves while it follows; nil: it does not know what is acknowledged
-	attends atomic.Pointer[actors.Attendance]
+	attends atomic.Pointer[actornode.Follower]
 	reigned atomic.Bool // it has done so
 	dead    atomic.Bool // its power has failed
 	unfit   atomic.Bool // it must end by itself
@@ -226,10 +227,10 @@ func (n *reigning) live(ctx context.Context, l *nodeLife) {
 func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 	o, err := reignOptions(s, n.key)
 	if o.Scheduler = l; err == nil {
-		l.node, err = actors.StartNode(ctx, o)
+		l.node, err = actornode.Start(ctx, o)
 	}
 	if errors.Is(err, persistence.ErrFormat) {
-		actors.VoteOn(ctx, s, quiet)
+		actornode.VoteOn(ctx, s, quiet)
 		return nil
 	}
 	if err == nil {
@@ -241,7 +242,7 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 	}
 	for err == nil {
 		var e *actors.Engine
-		if e, err = l.node.Reign(ctx); err == nil {
+		if e, err = l.node.Lead(ctx); err == nil {
 			l.reigned.Store(true)
 			l.engine.Store(e)
 			<-e.Dead()
@@ -257,7 +258,7 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 // attend has the node show what is public, whenever it can, until ctx ends.
 func (l *nodeLife) attend(ctx context.Context) {
 	for ctx.Err() == nil {
-		if a, err := l.node.Attend(ctx); err == nil {
+		if a, err := l.node.Follow(ctx); err == nil {
 			l.attends.Store(a)
 			a.Await(ctx) //nolint:errcheck // it tries again
 			l.attends.Store(nil)

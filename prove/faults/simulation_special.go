@@ -90,7 +90,7 @@ var specialFaults = []patch{
 	{"a restart forgets a switch", "actors/wallet_special.go",
 		"if list := a.Switches(); len(list) > 0 «&& !FAULT »{"},
 	{"a switch fires without the grace behind a maintenance", "actors/switch_schedule.go",
-		"«if !FAULT {\n»s.grace = grace{endUs: endUs, lengthUs: lengthUs}«\n}»"},
+		"«if !FAULT {\n»s.grace = Grace{endUs: endUs, lengthUs: lengthUs}«\n}»"},
 	{"a switch cancels what its filter leaves out", "actors/switch.go",
 		"«if FAULT {\nw.sweep(c, ledger.OpenFilter{}, s.Prefix)\n} else {\n»w.sweep(c, " +
 			"ledger.OpenFilter{Pair: s.Pair, Side: s.Side}, s.Prefix)«\n}»"},

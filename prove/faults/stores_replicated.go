@@ -368,9 +368,9 @@ var replicatedFaults = []Fault{
 
 	// reigns
 	{"a leader of before answers reads", "actors/start.go",
-		"if h.node == nil «|| FAULT »{\nreturn 0, nil\n}\nctx, cancel", "persistence/replicated",
+		"if h.cluster == nil «|| FAULT »{\nreturn 0, nil\n}\nctx, cancel", "persistence/replicated",
 		"TestReignsAreOneExchange"},
-	{"a node that follows answers reads from what it has", "actors/attending.go",
+	{"a node that follows answers reads from what it has", "actors/node/follower.go",
 		"«if FAULT {\nreturn 0, nil\n}\n»seq, err := h.node.replica.Reach(ctx)",
 		"persistence/replicated", "TestReignsAreOneExchange"},
 	{"a read does not wait until its node has folded what counts", "actors/committed/visit.go",
@@ -379,7 +379,7 @@ var replicatedFaults = []Fault{
 	{"an answer to any round counts", "persistence/replicated/confirming.go",
 		"&& «(FAULT || »bytes.Equal(s.RequestCtx, n.roundName())«)» {", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
-	{"the nonces of reads are forgotten at a fail-over", "actors/reign.go",
+	{"the nonces of reads are forgotten at a fail-over", "actors/node/term.go",
 		"«if !FAULT {\n»err = n.committed.LoadNonces(ctx, n.replica)\n}«\n}»)",
 		"persistence/replicated", "TestReignsAreOneExchange"},
 	{"a node whose disk is lost makes a log", "persistence/replicated/forming.go",
@@ -387,7 +387,8 @@ var replicatedFaults = []Fault{
 			"return true, \"\", nil\n}\n}\n»if err := f.refusal(); err != nil {",
 		"persistence/replicated",
 		"TestReignsAreOneExchange"},
-	{"a node that was removed says that it was told to stop", "actors/reign.go",
-		"«if FAULT {\nreturn nil, ErrStopping\n}\n»return nil, cmp.Or(n.life.Err(), ErrStopping)",
+	{"a node that was removed says that it was told to stop", "actors/node/term.go",
+		"«if FAULT {\nreturn nil, actors.ErrStopping\n}\n»return nil, " +
+			"cmp.Or(n.life.Err(), actors.ErrStopping)",
 		"persistence/replicated", "TestReignsAreOneExchange"},
 }

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"exchange/actors"
+	"exchange/actors/node"
 	"exchange/prove/exchangetest"
 )
 
@@ -127,7 +127,7 @@ func TestCommandsOnTheirWayToADeadNodeAreUnknown(t *testing.T) {
 	c.command(s, "account", "create", "ann")
 	p := &payers{s: s, acked: make(chan struct{}), over: make(chan struct{})}
 	var all sync.WaitGroup
-	for i := range actors.OperatorsAtOnce {
+	for i := range node.OperatorsAtOnce {
 		all.Go(func() { p.pay(t, fmt.Sprint("client-", i)) })
 	}
 	wait := func(n int) {

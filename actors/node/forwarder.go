@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
@@ -18,11 +19,11 @@ import (
 	"exchange/persistence/line"
 )
 
-// A forwarding takes what clients of a node that follows send to the node that leads, and brings
+// A forwarder takes what clients of a node that follows send to the node that leads, and brings
 // the outcomes back. It has one connection at a time. What was sent when that breaks has no known
 // outcome, and is never sent again. It implements Commands; any goroutine may use it.
-type forwarding struct {
-	a      *Attendance
+type forwarder struct {
+	a      *Follower
 	newest atomic.Uint64 // sequence that the node that leads had released with an answer
 
 	mu       sync.Mutex
@@ -38,18 +39,18 @@ type forwarding struct {
 
 // An asking waits for an answer: commands that travel together, or a read.
 type asking struct {
-	list  []*Command
+	list  []*actors.Command
 	read  *committed.Read
 	fence bool // the command of list only carries the answer
 }
 
 // newForwarding has no connection yet.
-func newForwarding(a *Attendance) *forwarding {
-	return &forwarding{a: a, asked: map[uint64]asking{}, sessions: map[uint64]struct{}{}}
+func newForwarder(a *Follower) *forwarder {
+	return &forwarder{a: a, asked: map[uint64]asking{}, sessions: map[uint64]struct{}{}}
 }
 
 // run keeps a connection to the node that leads, until ctx ends.
-func (f *forwarding) run(ctx context.Context) {
+func (f *forwarder) run(ctx context.Context) {
 	said, last := "", time.Time{}
 	for ctx.Err() == nil {
 		standing := f.a.node.replica.Standing()
@@ -64,10 +65,11 @@ func (f *forwarding) run(ctx context.Context) {
 		}
 		if text := err.Error(); text != said && ctx.Err() == nil && time.Since(last) >= sayAgain {
 			said, last = text, time.Now()
-			f.a.opts.Log.Info("this node takes no commands and no private reads for now", "leader",
+			f.a.node.opts.Log.Info("this node takes no commands and no private reads for now",
+				"leader",
 				leader, "error", err)
 		}
-		mailbox.Pause(ctx, retryLeast) //nolint:errcheck // ctx is looked at next
+		mailbox.Pause(ctx, retrySoon) //nolint:errcheck // ctx is looked at next
 	}
 }
 
@@ -80,8 +82,8 @@ var (
 )
 
 // connect sends to one node, until that ends, and returns why.
-func (f *forwarding) connect(ctx context.Context, leader string) error {
-	patience, cancel := context.WithTimeout(ctx, f.a.opts.Timing.OwnerStale)
+func (f *forwarder) connect(ctx context.Context, leader string) error {
+	patience, cancel := context.WithTimeout(ctx, f.a.node.opts.Timing.OwnerStale)
 	digest := sha256.Sum256(*f.a.market.Load())
 	conn, seed, err := openTo(patience, f.a.node.replica, leader, callCommands, digest[:])
 	cancel()
@@ -90,15 +92,15 @@ func (f *forwarding) connect(ctx context.Context, leader string) error {
 	}
 	if len(seed) != len(f.seed) {
 		conn.Close()
-		return errForward
+		return actors.ErrMalformed
 	}
-	w := line.New(conn, lineOptions(&f.a.opts.Timing))
+	w := line.New(conn, lineOptions(&f.a.node.opts.Timing))
 	defer context.AfterFunc(ctx, w.Close)()
 	defer f.leaves(w, leader)()
 	f.begin(w, challenger(seed))
-	f.a.opts.Log.Debug("commands go to the node that leads", "leader", leader)
+	f.a.node.opts.Log.Debug("commands go to the node that leads", "leader", leader)
 	err = w.Run(func(message []byte) error {
-		p := parseForward(message)
+		p := actors.Parse(message)
 		return f.receive(p.Byte(), p)
 	})
 	f.end()
@@ -106,10 +108,10 @@ func (f *forwarding) connect(ctx context.Context, leader string) error {
 }
 
 // leaves has a connection end when another node leads. The function that it returns ends that.
-func (f *forwarding) leaves(w *line.Line, leader string) (stop func()) {
+func (f *forwarder) leaves(w *line.Line, leader string) (stop func()) {
 	over := make(chan struct{})
 	go func() {
-		look := time.NewTicker(f.a.opts.Timing.OwnerCheck)
+		look := time.NewTicker(f.a.node.opts.Timing.OwnerCheck)
 		defer look.Stop()
 		for {
 			select {
@@ -127,7 +129,7 @@ func (f *forwarding) leaves(w *line.Line, leader string) (stop func()) {
 }
 
 // begin lets commands go over a connection.
-func (f *forwarding) begin(w *line.Line, seed challenger) {
+func (f *forwarder) begin(w *line.Line, seed challenger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.to, f.seed = w, seed
@@ -135,10 +137,10 @@ func (f *forwarding) begin(w *line.Line, seed challenger) {
 }
 
 // traffic counts what is sent.
-func (f *forwarding) traffic() *metrics.Link { return &f.a.node.traffic.To }
+func (f *forwarder) traffic() *metrics.Link { return &f.a.node.traffic.To }
 
 // end tells all that wait that their connection is over.
-func (f *forwarding) end() {
+func (f *forwarder) end() {
 	f.mu.Lock()
 	asked, m := f.asked, f.traffic()
 	if f.to != nil {
@@ -162,18 +164,17 @@ func (x *asking) end(err error) {
 		return
 	}
 	for _, c := range x.list {
-		c.failed = err
-		c.answer(undecided)
+		c.Answer(err, false)
 	}
 }
 
 // finish lets nothing more go to the node that leads, and waits until what went has an answer, but
 // no longer than a broken connection is noticed.
-func (f *forwarding) finish() {
+func (f *forwarder) finish() {
 	f.mu.Lock()
 	f.closing = true
 	f.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), f.a.opts.Timing.OwnerStale)
+	ctx, cancel := context.WithTimeout(context.Background(), f.a.node.opts.Timing.OwnerStale)
 	defer cancel()
 	f.a.node.life.Until(ctx, func() bool { //nolint:errcheck // what has no answer then is unknown
 		f.mu.Lock()
@@ -183,19 +184,18 @@ func (f *forwarding) finish() {
 }
 
 // passed takes the answer to a fence.
-func (x *asking) passed(p *forwardParser) error {
-	c, err := x.list[0], p.error()
-	senseless := p.done()
+func (x *asking) passed(p *actors.Parser) error {
+	c, err := x.list[0], p.Error()
+	senseless := p.Done()
 	if senseless != nil {
 		err = committed.ErrTimeout
 	}
-	c.failed = err
-	c.answer(undecided)
+	c.Answer(err, false)
 	return senseless
 }
 
 // connected reports whether there is a connection.
-func (f *forwarding) connected() bool {
+func (f *forwarder) connected() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.to != nil
@@ -203,17 +203,18 @@ func (f *forwarding) connected() bool {
 
 // ask sends a message, which add appends behind its kind and number, and notes what waits for the
 // answer. An error means that nothing was sent.
-func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
+func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
+	limits := f.a.Limits()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.closing:
-		return ErrStopping
+		return actors.ErrStopping
 	case f.to == nil:
-		return ErrNotConfirmed
-	case len(f.asked) >= f.a.opts.Limits.InFlight+f.a.opts.Limits.Reads:
+		return actors.ErrNotConfirmed
+	case len(f.asked) >= limits.InFlight+limits.Reads:
 		f.traffic().Full.Add(1)
-		return ErrBusy
+		return actors.ErrBusy
 	}
 	f.number++
 	number := f.number
@@ -221,7 +222,7 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 		return add(wire.AppendUints(append(b, kind), number))
 	}); err != nil {
 		f.traffic().Full.Add(1)
-		return ErrBusy
+		return actors.ErrBusy
 	}
 	f.asked[number] = x
 	f.traffic().InFlight.Store(int64(len(f.asked)))
@@ -229,7 +230,7 @@ func (f *forwarding) ask(kind byte, x asking, add func(b []byte) []byte) error {
 }
 
 // receive takes an answer.
-func (f *forwarding) receive(kind byte, p *forwardParser) error {
+func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 	number, seq := p.Uint(), p.Uint()
 	f.mu.Lock()
 	x, there := f.asked[number]
@@ -254,43 +255,43 @@ func (f *forwarding) receive(kind byte, p *forwardParser) error {
 	if there {
 		x.end(committed.ErrTimeout)
 	}
-	return errForward
+	return actors.ErrMalformed
 }
 
 // Settle implements Commands.
-func (f *forwarding) Settle(key *directory.Key) error {
+func (f *forwarder) Settle(key *directory.Key) error {
 	return f.question(forwardFence, func(b []byte) []byte { return wire.AppendText(b, key.Public) })
 }
 
 // question asks for an outcome of no command, and waits for it.
-func (f *forwarding) question(kind byte, add func(b []byte) []byte) error {
-	c := newCommand(event.KindSwitch) // it only carries the answer
-	if err := f.ask(kind, asking{list: []*Command{c}, fence: true}, add); err != nil {
+func (f *forwarder) question(kind byte, add func(b []byte) []byte) error {
+	c := actors.NewQuestion()
+	if err := f.ask(kind, asking{list: []*actors.Command{c}, fence: true}, add); err != nil {
 		c.Free()
-		return turnAway(f.a.node.meter, err)
+		return actors.TurnAway(f.a.node.meter, err)
 	}
-	if !f.a.node.life.Await(c.reply, c.timer) {
+	if !c.Await(&f.a.node.life) {
 		return committed.ErrTimeout
 	}
-	err := c.failed
+	err, _ := c.Failed()
 	c.Free()
 	return err
 }
 
 // Challenge implements Commands. That of an observer is of its connection: a login that is signed
 // for it can be verified over no other one.
-func (f *forwarding) Challenge() string {
+func (f *forwarder) Challenge() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.a.node.observer == nil || f.to == nil {
-		return newChallenge()
+		return actors.NewChallenge()
 	}
 	f.asks++
 	return f.seed.challenge(f.asks)
 }
 
 // Verify implements Commands.
-func (f *forwarding) Verify(key *directory.Key, nonce uint64) error {
+func (f *forwarder) Verify(key *directory.Key, nonce uint64) error {
 	if key.Signed == nil {
 		return nil
 	}
@@ -309,7 +310,7 @@ func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, command
 
 // toWallet has the nonce of a read taken by the wallet, which is at the node that leads. A read
 // that names an order by its client order id comes back behind all that the wallet has in flight.
-func (f *forwarding) toWallet(r *committed.Read) {
+func (f *forwarder) toWallet(r *committed.Read) {
 	key, nonce := r.Key()
 	id := r.ClientID()
 	r.Park()
@@ -317,21 +318,21 @@ func (f *forwarding) toWallet(r *committed.Read) {
 		key.Signed.Ask()
 	}
 	if err := f.ask(forwardTake, asking{read: r}, func(b []byte) []byte {
-		b = appendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
+		b = actors.AppendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
 		if key.Signed != nil {
 			b = appendSigned(b, key.Signed)
 		}
 		return b
 	}); err != nil {
-		r.Err = turnAway(f.a.node.meter, err)
+		r.Err = actors.TurnAway(f.a.node.meter, err)
 		r.Answer()
 	}
 }
 
 // taken sends a read on whose nonce is taken.
-func (f *forwarding) taken(r *committed.Read, seq uint64, p *forwardParser) error {
-	err := p.error()
-	if bad := p.done(); bad != nil {
+func (f *forwarder) taken(r *committed.Read, seq uint64, p *actors.Parser) error {
+	err := p.Error()
+	if bad := p.Done(); bad != nil {
 		r.Err = committed.ErrTimeout
 		r.Answer()
 		return bad
@@ -342,82 +343,82 @@ func (f *forwarding) taken(r *committed.Read, seq uint64, p *forwardParser) erro
 		return nil
 	}
 	r.NonceTaken(seq)
-	f.a.side.Send(r)
+	f.a.node.committed.Send(r)
 	return nil
 }
 
 // outcomes gives the outcomes of commands to the handlers that wait for them.
-func (f *forwarding) outcomes(list []*Command, p *forwardParser) error {
-	if err := p.error(); err != nil || p.Bad() {
-		for _, c := range list {
-			c.failed, c.unsent = err, !p.Bad()
-			if p.Bad() {
-				c.failed = committed.ErrTimeout
-			}
-			c.answer(undecided)
+func (f *forwarder) outcomes(list []*actors.Command, p *actors.Parser) error {
+	if err := p.Error(); err != nil || p.Bad() {
+		unsent := !p.Bad()
+		if !unsent {
+			err = committed.ErrTimeout
 		}
-		return p.done()
+		for _, c := range list {
+			c.Answer(err, unsent)
+		}
+		return p.Done()
 	}
 	for _, c := range list {
-		c.failed = p.error()
-		if c.failed == nil {
-			p.outcome(c)
+		err := p.Error()
+		if err == nil {
+			p.Outcome(c)
 		}
-		outcome := c.outcome
 		if p.Bad() {
-			c.failed, outcome = committed.ErrTimeout, undecided
+			err = committed.ErrTimeout
 		}
-		c.answer(outcome)
+		c.Answer(err, false)
 	}
-	return p.done()
+	return p.Done()
 }
 
 // send sends commands that travel together, through the gate of the first. An error means that none
 // was sent.
-func (f *forwarding) send(list []*Command) error {
+func (f *forwarder) send(list []*actors.Command) error {
 	first := list[0]
 	var err error
 	give := func() {
-		if first.key.Signed != nil {
-			first.key.Signed.Ask()
+		key := first.Key()
+		if key.Signed != nil {
+			key.Signed.Ask()
 			err = f.ask(forwardSigned, asking{list: list}, func(b []byte) []byte {
-				return appendPassed(b, first.key, first.order.nonce, first.takesBack(), len(list))
+				return appendPassed(b, key, first.Nonce(), first.TakesBack(), len(list))
 			})
 			return
 		}
 		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
-			b = wire.AppendText(b, first.key.Public)
-			b = wire.AppendFlag(wire.AppendUints(b, first.order.nonce), first.gate != nil)
+			b = wire.AppendText(b, key.Public)
+			b = wire.AppendFlag(wire.AppendUints(b, first.Nonce()), first.Gate() != nil)
 			b = wire.AppendUints(b, uint64(len(list)))
 			for _, c := range list {
-				b = appendCommand(b, c)
+				b = actors.AppendCommand(b, c)
 			}
 			return b
 		})
 	}
 	switch {
-	case first.gate == nil:
+	case first.Gate() == nil:
 		give()
-	case !first.gate.Pass(give):
-		return ErrDropped
+	case !first.Gate().Pass(give):
+		return actors.ErrDropped
 	}
 	return err
 }
 
 // Do implements Commands.
-func (f *forwarding) Do(c *Command) (*Command, error) {
-	if s := &c.switching; c.kind == event.KindSwitch && s.session != 0 {
-		return f.changeSession(c, s.session, s.change)
+func (f *forwarder) Do(c *actors.Command) (*actors.Command, error) {
+	if session, change := c.Session(); session != 0 {
+		return f.changeSession(c, session, change)
 	}
 	return f.do(c)
 }
 
-func (f *forwarding) do(c *Command) (*Command, error) {
-	if err := f.send([]*Command{c}); err != nil {
+func (f *forwarder) do(c *actors.Command) (*actors.Command, error) {
+	if err := f.send([]*actors.Command{c}); err != nil {
 		c.Free()
-		return nil, turnAway(f.a.node.meter, err)
+		return nil, actors.TurnAway(f.a.node.meter, err)
 	}
-	if !f.a.node.life.Await(c.reply, c.timer) {
+	if !c.Await(&f.a.node.life) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}
@@ -426,17 +427,19 @@ func (f *forwarding) do(c *Command) (*Command, error) {
 
 // changeSession is do for the begin or the end of a session. From before its begin on, the end of
 // the connection is the session's end.
-func (f *forwarding) changeSession(c *Command, session uint64, change sessionChange) (*Command,
+func (f *forwarder) changeSession(c *actors.Command, session uint64,
+	change actors.SessionChange) (*actors.Command,
 	error) {
-	if change == sessionBegins {
+	if change == actors.SessionBegins {
 		f.mu.Lock()
 		f.sessions[session] = struct{}{}
 		f.mu.Unlock()
 	}
 	c, err := f.do(c)
-	accepted := err == nil && c.outcome == Accepted
+	accepted := err == nil && c.Outcome() == actors.Accepted
 	unknown := err == committed.ErrTimeout //nolint:errorlint // it is never wrapped here
-	if change == sessionBegins && !accepted && !unknown || change == sessionLeaves && accepted {
+	if change == actors.SessionBegins && !accepted && !unknown || change == actors.SessionLeaves &&
+		accepted {
 		f.mu.Lock()
 		delete(f.sessions, session)
 		f.mu.Unlock()
@@ -446,15 +449,15 @@ func (f *forwarding) changeSession(c *Command, session uint64, change sessionCha
 
 // lostSessions reports whether a connection is over that had sessions: their clients must learn of
 // it.
-func (f *forwarding) lostSessions() bool {
+func (f *forwarder) lostSessions() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost
 }
 
 // came returns a command that was answered, or why it has no outcome.
-func (f *forwarding) came(c *Command) (*Command, error) {
-	err := c.failed
+func (f *forwarder) came(c *actors.Command) (*actors.Command, error) {
+	err, _ := c.Failed()
 	if err == nil {
 		return c, nil
 	}
@@ -463,28 +466,28 @@ func (f *forwarding) came(c *Command) (*Command, error) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
 		return nil, err
 	}
-	return nil, turnAway(f.a.node.meter, err)
+	return nil, actors.TurnAway(f.a.node.meter, err)
 }
 
 // DoAll implements Commands.
-func (f *forwarding) DoAll(list []*Command, errs []error) error {
-	sent := append([]*Command(nil), list...)
+func (f *forwarder) DoAll(list []*actors.Command, errs []error) error {
+	sent := append([]*actors.Command(nil), list...)
 	if err := f.send(sent); err != nil {
 		for i, c := range list {
 			c.Free()
 			list[i] = nil
 		}
-		return turnAway(f.a.node.meter, err)
+		return actors.TurnAway(f.a.node.meter, err)
 	}
 	began, unsent := time.Now(), error(nil)
 	for i, c := range list {
-		if !f.a.node.life.AwaitSince(began, c.reply, c.timer) {
+		if !c.AwaitSince(began, &f.a.node.life) {
 			f.a.node.meter.UnknownOutcomes.Add(1)
 			list[i], errs[i] = nil, committed.ErrTimeout
 			continue
 		}
-		if c.unsent {
-			unsent = c.failed
+		if err, none := c.Failed(); none {
+			unsent = err
 		}
 		list[i], errs[i] = f.came(c)
 	}
@@ -492,7 +495,7 @@ func (f *forwarding) DoAll(list []*Command, errs []error) error {
 }
 
 // SessionLost implements Commands.
-func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
+func (f *forwarder) SessionLost(key *directory.Key, session uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.sessions, session)
@@ -508,18 +511,18 @@ func (f *forwarding) SessionLost(key *directory.Key, session uint64) {
 }
 
 // Key implements Commands.
-func (f *forwarding) Key(public []byte) *directory.Key { return f.a.dir.Key(public) }
+func (f *forwarder) Key(public []byte) *directory.Key { return f.a.Public.Key(public) }
 
 // Current implements Commands.
-func (f *forwarding) Current() error { return knows(f.a.Door) }
+func (f *forwarder) Current() error { return actors.AwaitKnown(f.a.Door) }
 
 // Writable implements Commands.
-func (f *forwarding) Writable() error {
+func (f *forwarder) Writable() error {
 	return f.takes(func() bool { return f.Maintenance() != nil })
 }
 
 // Cancelling implements Commands.
-func (f *forwarding) Cancelling() error {
+func (f *forwarder) Cancelling() error {
 	return f.takes(func() bool {
 		m := f.Maintenance()
 		return m != nil && m.BarsCancels()
@@ -527,35 +530,35 @@ func (f *forwarding) Cancelling() error {
 }
 
 // takes returns nil where commands are taken that no maintenance bars.
-func (f *forwarding) takes(barred func() bool) error {
+func (f *forwarder) takes(barred func() bool) error {
 	switch {
 	case barred() && (f.Current() != nil || barred()):
-		return turnAway(f.a.node.meter, ErrMaintenance)
+		return actors.TurnAway(f.a.node.meter, actors.ErrMaintenance)
 	case !f.connected():
-		return turnAway(f.a.node.meter, ErrNotConfirmed)
+		return actors.TurnAway(f.a.node.meter, actors.ErrNotConfirmed)
 	}
 	return nil
 }
 
 // Confirmed implements Commands.
-func (f *forwarding) Confirmed() error {
+func (f *forwarder) Confirmed() error {
 	if !f.connected() {
-		return turnAway(f.a.node.meter, ErrNotConfirmed)
+		return actors.TurnAway(f.a.node.meter, actors.ErrNotConfirmed)
 	}
 	return nil
 }
 
 // Mails implements Commands. The node that leads mails the codes, so it refuses a withdrawal if it
 // cannot.
-func (f *forwarding) Mails() error { return nil }
+func (f *forwarder) Mails() error { return nil }
 
 // Maintenance implements Commands.
-func (f *forwarding) Maintenance() *event.Maintenance { return f.a.maintenance.Load() }
+func (f *forwarder) Maintenance() *event.Maintenance { return f.a.maintenance.Load() }
 
 // SwitchFires implements Commands.
-func (f *forwarding) SwitchFires(c *Command) int64 {
+func (f *forwarder) SwitchFires(c *actors.Command) int64 {
 	a := f.a
 	a.graceMu.Lock()
 	defer a.graceMu.Unlock()
-	return max(c.record.Switch.DueUs, a.grace.overAt(time.Now().UnixMicro()))
+	return max(c.Record().Switch.DueUs, a.grace.OverAt(time.Now().UnixMicro()))
 }

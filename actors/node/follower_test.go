@@ -1,26 +1,28 @@
-package actors
+package node
 
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/core/state"
 )
 
 // attend has a node show what is public.
-func (c *cluster) attend(i int) *Attendance {
+func (c *cluster) attend(i int) *Follower {
 	c.Helper()
-	var a *Attendance
+	var a *Follower
 	eventually(c.T, "the node shows what is public", func() (ok bool) {
 		var err error
-		a, err = c.nodes[i].Attend(c.Context())
+		a, err = c.nodes[i].Follow(c.Context())
 		return err == nil
 	})
 	c.Cleanup(a.End)
@@ -28,7 +30,7 @@ func (c *cluster) attend(i int) *Attendance {
 }
 
 // bookOf reads the whole book, in which each of ann's orders is an order of its own.
-func bookOf(t *testing.T, p *Public) int {
+func bookOf(t *testing.T, p *actors.Public) int {
 	t.Helper()
 	v := must[*committed.View](t)(p.View(committed.ViewOrders, p.Pairs()[0], 0, 1000, 1000))
 	return len(v.Depth.SellOrders)
@@ -36,7 +38,7 @@ func bookOf(t *testing.T, p *Public) int {
 
 // What a node that follows shows has all that was acknowledged before it was asked for, and what
 // it has shown the node that leads shows, too. Its channels hear of what comes next, also when it
-// comes to lead itself, until the attendance ends.
+// comes to lead itself, until the follower ends.
 func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
@@ -44,7 +46,7 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		ann, at := &sold{T: t}, (r.at+1)%len(c.nodes)
 		a := c.attend(at)
-		if _, err := c.nodes[at].Attend(t.Context()); err == nil {
+		if _, err := c.nodes[at].Follow(t.Context()); err == nil {
 			t.Fatal("a node attends twice")
 		}
 		w := &witness{}
@@ -63,7 +65,7 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 			t.Helper()
 			eventually(t, "the node that leads is sure of it", func() bool {
 				_, err := r.Halt("test", r.Pairs()[0].Name, on)
-				if err != nil && !errors.Is(err, ErrNotConfirmed) {
+				if err != nil && !errors.Is(err, actors.ErrNotConfirmed) {
 					t.Fatal(err)
 				}
 				return err == nil
@@ -93,7 +95,7 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 			"status 1 false {false  false}"}
 		hears(w, all...)
 		a.End()
-		if err := a.Ask(new(committed.StatusNow), nil, 0); !errors.Is(err, ErrStopping) {
+		if err := a.Ask(new(committed.StatusNow), nil, 0); !errors.Is(err, actors.ErrStopping) {
 			t.Error(err)
 		}
 		its := &witness{}
@@ -106,13 +108,34 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 	})
 }
 
-// A reign is told the state that it begins with before it writes, at whichever node, and can set
+// A witness is a channel that notes what it is told of halts and maintenance.
+type witness struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *witness) Receive(ctx actor.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch m := ctx.Message().(type) {
+	case *committed.Watched:
+		w.said = append(w.said, fmt.Sprintf("watched %d %v %v", m.Token, m.Status.Maintenance,
+			m.Status.Halted))
+	case *committed.StatusChanges:
+		for _, x := range m.List {
+			w.said = append(w.said, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
+				x.Maintenance))
+		}
+	}
+}
+
+// A term is told the state that it begins with before it writes, at whichever node, and can set
 // the clock back by it. What is not to be shown yet is shown by no node that follows.
 func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const day = int64(24 * time.Hour / time.Microsecond)
 		errUnshown := errors.New("ann is not there yet")
-		c := newCluster(t, func(_ int, o *Options) {
+		c := newCluster(t, func(_ int, o *actors.Options) {
 			var late atomic.Int64
 			o.ClockError = func() time.Duration { return -time.Duration(late.Load()) }
 			o.Begins = func(s *state.State) {
@@ -129,7 +152,8 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 		})
 		newest := func(r *reigning) (us int64) {
 			t.Helper()
-			if err := r.node.onSide(func() { us = r.committed.State().TimeUs() }); err != nil {
+			if err := c.nodes[r.at].onSide(
+				func() { us = c.nodes[r.at].committed.State().TimeUs() }); err != nil {
 				t.Fatal(err)
 			}
 			return us - time.Now().UnixMicro()
@@ -139,7 +163,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 			t.Errorf("the records of the start are of %d µs before now", -ahead)
 		}
 		eventually(t, "the others show nothing", func() bool {
-			_, err := c.nodes[(r.at+1)%len(c.nodes)].Attend(t.Context())
+			_, err := c.nodes[(r.at+1)%len(c.nodes)].Follow(t.Context())
 			if err == nil {
 				t.Fatal("what is not to be shown is shown")
 			}

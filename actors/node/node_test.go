@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/seal"
@@ -23,7 +24,7 @@ import (
 	"exchange/prove/memnet"
 )
 
-// A cluster is three nodes, each with a server that asks for reigns.
+// A cluster is three nodes, each with a server that asks for leads.
 type cluster struct {
 	*testing.T
 	net   *memnet.Network
@@ -31,9 +32,9 @@ type cluster struct {
 	disks []*memory.Disk
 	dirs  []string
 	nodes []*serving
-	began chan *reigning // reigns
+	began chan *reigning // leads
 	// change changes the options of a node; nil: they are the usual ones
-	change func(i int, o *Options)
+	change func(i int, o *actors.Options)
 	risen  *atomic.Bool // see risenFormat
 }
 
@@ -42,16 +43,16 @@ type serving struct {
 	*Node
 	store  persistence.Replica
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when it asks for no more reigns
+	ended  chan struct{} // closed when it asks for no more leads
 }
 
-// reigning is a reign and the place of its node.
+// terming is a term and the place of its node.
 type reigning struct {
-	*Engine
+	*actors.Engine
 	at int
 }
 
-func newCluster(t *testing.T, change func(i int, o *Options)) *cluster {
+func newCluster(t *testing.T, change func(i int, o *actors.Options)) *cluster {
 	t.Helper()
 	const members = 3
 	c := &cluster{T: t, net: new(memnet.Network), nodes: make([]*serving, members),
@@ -100,7 +101,7 @@ func (c *cluster) start(i int) error {
 	if c.change != nil {
 		c.change(i, &o)
 	}
-	n, err := StartNode(ctx, o)
+	n, err := Start(ctx, o)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -110,7 +111,7 @@ func (c *cluster) start(i int) error {
 	go func() {
 		defer close(s.ended)
 		for {
-			e, err := n.Reign(serves)
+			e, err := n.Lead(serves)
 			if err != nil {
 				return
 			}
@@ -138,7 +139,7 @@ func (c *cluster) kill(i int) {
 // abandon ends the node's goroutines at once, as a crash would.
 func (s *serving) abandon() {
 	s.stopping.Store(true)
-	if e := s.reign.Load(); e != nil {
+	if e := s.engine.Load(); e != nil {
 		e.Abandon()
 	}
 	s.halt()
@@ -147,7 +148,7 @@ func (s *serving) abandon() {
 	<-s.work.Projector.Finished()
 }
 
-// next returns the next reign.
+// next returns the next term.
 func (c *cluster) next() *reigning {
 	c.Helper()
 	select {
@@ -159,12 +160,12 @@ func (c *cluster) next() *reigning {
 	return nil
 }
 
-// caughtUp waits until all nodes that run have folded what a reign has released.
+// caughtUp waits until all nodes that run have folded what a term has released.
 func (c *cluster) caughtUp(r *reigning) {
 	c.Helper()
 	eventually(c.T, "all nodes have folded all", func() bool {
 		for _, s := range c.nodes {
-			if s != nil && s.Folded() != r.committed.Released() {
+			if s != nil && s.Folded() != r.Released() {
 				return false
 			}
 		}
@@ -188,7 +189,7 @@ func (s *serving) hash(t *testing.T) (sum [32]byte) {
 	return sum
 }
 
-// sold is a trader with a key at whichever node reigns.
+// sold is a trader with a key at whichever node leads.
 type sold struct {
 	*testing.T
 	nonce uint64
@@ -201,14 +202,14 @@ func (s *sold) key(r *reigning) *directory.Key { return r.Key([]byte("key-of-ann
 func (s *sold) sell(r *reigning) {
 	s.Helper()
 	s.nonce++
-	var c *Command
+	var c *actors.Command
 	var err error
 	eventually(s.T, "the majority confirms the reign", func() bool {
-		c, err = r.Place(s.key(r), s.nonce, wishOf(r.Engine, trading.Sell, 100e8, coin))
-		return !errors.Is(err, ErrNotConfirmed)
+		c, err = r.Place(s.key(r), s.nonce, orderOf(r.Engine, trading.Sell, 100e8, coin))
+		return !errors.Is(err, actors.ErrNotConfirmed)
 	})
 	succeeds(s, err)
-	if c.Outcome() != Accepted {
+	if c.Outcome() != actors.Accepted {
 		s.Fatalf("an order is refused: %+v", c.Record())
 	}
 	s.ids = append(s.ids, c.Record().Order.ID)
@@ -223,7 +224,7 @@ func (s *sold) has(r *reigning) {
 	var err error
 	eventually(s.T, "the majority confirms the reign", func() bool {
 		err = r.Ask(orders, s.key(r), s.nonce)
-		return !errors.Is(err, ErrNotConfirmed)
+		return !errors.Is(err, actors.ErrNotConfirmed)
 	})
 	succeeds(s, err)
 	open := map[uint64]bool{}
@@ -240,9 +241,9 @@ func (s *sold) has(r *reigning) {
 	}
 }
 
-// Orders that a node has accepted are there when another one reigns: after a crash of the first,
+// Orders that a node has accepted are there when another one leads: after a crash of the first,
 // after the lead was handed over, and after an orderly stop. A node that was killed comes back and
-// follows, one that lost its reign goes on in the same process, and all nodes fold the same. What a
+// follows, one that lost its term goes on in the same process, and all nodes fold the same. What a
 // read has used before a fail-over is refused behind it.
 func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -304,7 +305,7 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 	})
 }
 
-// handsOver hands the lead over from a reign, and returns the next one. The reign before answers
+// handsOver hands the lead over from a term, and returns the next one. The term before answers
 // nothing then.
 func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 	t := c.T
@@ -323,7 +324,7 @@ func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 		t.Error("a read is answered by a reign that is over")
 	}
 	if _, err := before.Place(ann.key(before), ann.nonce+100,
-		wishOf(before.Engine, trading.Sell, 100e8, coin)); err == nil {
+		orderOf(before.Engine, trading.Sell, 100e8, coin)); err == nil {
 		t.Error("an order is taken by a reign that is over")
 	}
 	return r
@@ -333,7 +334,7 @@ func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 func (c *cluster) stop(i int) {
 	c.Helper()
 	s := c.nodes[i]
-	// while Stop waited for the mutex, the bubble's clock, for which a reign may wait, would stand
+	// while Stop waited for the mutex, the bubble's clock, for which a term may wait, would stand
 	eventually(c.T, "no reign is being built", func() bool {
 		free := s.building.TryLock()
 		if free {
@@ -364,7 +365,7 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 			NewPair: event.Pair{Number: 99, Name: "A_B", Base: 1, Quote: 2}}
 		data = record.Append(data)
 		for _, s := range c.nodes {
-			s.Node.opts.Exit = func(int) {} // of the node that reigns
+			s.Node.opts.Exit = func(int) {} // of the node that leads
 		}
 		eventually(t, "an owner appends", func() bool {
 			for _, s := range c.nodes {
@@ -401,11 +402,11 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 	})
 }
 
-// What reads have used is refused by the next reign also if the one before ends in order before any
+// What reads have used is refused by the next term also if the one before ends in order before any
 // projection is due.
 func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := newCluster(t, func(_ int, o *Options) { o.Timing.Projection = time.Hour })
+		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.Projection = time.Hour })
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
 		ann := &sold{T: t}
@@ -437,11 +438,11 @@ func (s *claiming) Acquire(ctx context.Context, claim persistence.Claim) (persis
 }
 
 // withStranger is a cluster with a node that cannot serve once there is a key to open. Another one
-// reigns. claims counts those of the stranger.
+// leads. claims counts those of the stranger.
 func withStranger(t *testing.T) (c *cluster, r *reigning, claims *atomic.Int64) {
 	t.Helper()
 	var s claiming
-	c = newCluster(t, func(i int, o *Options) {
+	c = newCluster(t, func(i int, o *actors.Options) {
 		if i == stranger {
 			other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
 			o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
@@ -483,23 +484,23 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 		stranger.Store(-1)
 		picky.Store(-1)
 		const bad = "7"
-		c := newCluster(t, func(i int, o *Options) {
+		c := newCluster(t, func(i int, o *actors.Options) {
 			stores[i].Replica = o.Store.(persistence.Replica)
 			o.Store, o.Exit = &stores[i], func(int) {}
 			if int(stranger.Load()) == i {
 				other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)))
 				o.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
 			}
-			o.Market = &Market{
+			o.Market = &actors.Market{
 				Text: func(applied []byte, _ uint8) ([]byte, error) {
 					if applied == nil {
 						return []byte("1"), nil
 					}
 					return applied, nil
 				},
-				Use: func(text []byte, _ *Options) error {
+				Use: func(text []byte, _ *actors.Options) error {
 					if string(text) == bad && int(picky.Load()) == i {
-						return ErrConfig
+						return actors.ErrConfig
 					}
 					return nil
 				}}
@@ -512,7 +513,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 		for _, x := range []struct {
 			market string
 			want   error
-		}{{bad, ErrConfig}, {"8", nil}} {
+		}{{bad, actors.ErrConfig}, {"8", nil}} {
 			succeeds(t, c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)))
 			eventually(t, "the node knows the market part", func() bool {
 				next, _ := c.nodes[one].store.Market()
@@ -532,7 +533,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 		succeeds(t, c.start(two))
 		c.caughtUp(r)
 		c.nodes[two].Judge() // what it lacked at its start is there
-		if err := stores[two].unfit(); !errors.Is(err, ErrConfig) {
+		if err := stores[two].unfit(); !errors.Is(err, actors.ErrConfig) {
 			t.Errorf("with another server's key: %v", err)
 		}
 		broken := errors.New("the fold is broken")
@@ -551,12 +552,12 @@ func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
 		var least atomic.Uint64 // sequence that the state of a node must have to be served
 		var picky atomic.Int32
 		picky.Store(-1)
-		c := newCluster(t, func(i int, o *Options) {
+		c := newCluster(t, func(i int, o *actors.Options) {
 			stores[i].Replica = o.Store.(persistence.Replica)
 			o.Store = &stores[i]
 			o.Check = func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
 				if int(picky.Load()) == i && s.Seq() < least.Load() {
-					return ErrConfig
+					return actors.ErrConfig
 				}
 				return nil
 			}
@@ -567,9 +568,9 @@ func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
 		one := (r.at + 1) % 3
 		c.kill(one)
 		picky.Store(int32(one))
-		least.Store(r.committed.Folded() + 1)
+		least.Store(c.nodes[r.at].Folded() + 1)
 		succeeds(t, c.start(one))
-		if err := stores[one].unfit(); !errors.Is(err, ErrConfig) {
+		if err := stores[one].unfit(); !errors.Is(err, actors.ErrConfig) {
 			t.Fatalf("behind: %v", err)
 		}
 		accounts := 0
@@ -626,7 +627,7 @@ func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
 			c.caughtUp(r)
 			store := c.nodes[r.at].store
 			succeeds(t, store.Transfer(t.Context(), c.list[stranger].Name))
-			// The reign before goes on if its node gets the lead back: no other one has claimed
+			// The term before goes on if its node gets the lead back: no other one has claimed
 			// since.
 			eventually(t, "another node serves", func() bool {
 				select {
@@ -657,7 +658,7 @@ func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
 		for i := range c.nodes {
 			c.stop(i)
 		}
-		for len(c.began) > 0 { // reigns between two stops
+		for len(c.began) > 0 { // leads between two stops
 			<-c.began
 		}
 		c.startAll()
@@ -673,7 +674,7 @@ func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
 }
 
 // A node whose store has ended, as that of a node that was removed, says so to each caller of
-// Reign: it was not told to stop.
+// Lead: it was not told to stop.
 func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
@@ -685,7 +686,7 @@ func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
 		<-s.ended
 		defer s.abandon()
 		for range 64 { // both the node and its fold have ended, and either may be seen
-			if _, err := s.Reign(t.Context()); err == nil || !errors.Is(err, s.Err()) {
+			if _, err := s.Lead(t.Context()); err == nil || !errors.Is(err, s.Err()) {
 				t.Fatalf("it ends with %v, and has ended with %v", err, s.Err())
 			}
 		}

@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/persistence"
 	"exchange/persistence/line"
 )
@@ -19,7 +20,7 @@ import (
 func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		came := make(chan string, OperatorsAtOnce)
-		c := newCluster(t, func(_ int, o *Options) {
+		c := newCluster(t, func(_ int, o *actors.Options) {
 			o.Operators = func(from string, conn net.Conn) {
 				defer conn.Close()
 				came <- from
@@ -77,7 +78,7 @@ func greeting(kind byte, version byte) string {
 // A connection that is for nothing known, or does not say what it is for, ends.
 func TestAConnectionForNothingEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := newCluster(t, func(_ int, o *Options) { o.Timing.OwnerStale = 5 * time.Second })
+		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.OwnerStale = 5 * time.Second })
 		r := c.next()
 		at := (r.at + 1) % len(c.nodes)
 		var replica persistence.Replica = c.nodes[at].replica
@@ -105,7 +106,7 @@ func TestAConnectionForNothingEnds(t *testing.T) {
 // An observer passes no operator's request on, however it asks: the node does not take it.
 func TestAnObserverOperatesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		v := newObservatory(t, func(_ int, o *Options) {
+		v := newObservatory(t, func(_ int, o *actors.Options) {
 			o.Operators = func(from string, conn net.Conn) {
 				t.Errorf("a request of %s is taken", from)
 				conn.Close()

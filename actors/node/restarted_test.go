@@ -1,10 +1,12 @@
-package actors
+package node
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
@@ -37,14 +39,14 @@ const (
 func (p *past) next() uint64 { p.nonce++; return p.nonce }
 
 // all sends commands, fifty at a time.
-func (p *past) all(e *Engine, list []*Command) (done []*Command) {
+func (p *past) all(e *actors.Engine, list []*actors.Command) (done []*actors.Command) {
 	p.Helper()
 	for len(list) > 0 {
 		n := min(len(list), 50)
 		errs := make([]error, n)
 		succeeds(p, e.DoAll(list[:n], errs))
 		for i, c := range list[:n] {
-			if errs[i] != nil || c.Outcome() != Accepted {
+			if errs[i] != nil || c.Outcome() != actors.Accepted {
 				p.Fatalf("command %d is refused: %v %v", len(done)+i, errs[i], c)
 			}
 		}
@@ -54,19 +56,19 @@ func (p *past) all(e *Engine, list []*Command) (done []*Command) {
 }
 
 // lives fills a new exchange: ann sells to ben, and to herself, minute by minute.
-func (p *past) lives(e *Engine) {
+func (p *past) lives(e *actors.Engine) {
 	p.Helper()
 	ann := fund(p, e, "ann", map[string]money.Amount{"BTC": 10_000 * coin, "USD": 1e6 * coin})
 	ben := fund(p, e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
 	id := 0
-	order := func(key *directory.Key, side trading.Side, amount money.Amount) *Command {
+	order := func(key *directory.Key, side trading.Side, amount money.Amount) *actors.Command {
 		id++
-		w := wishOf(e, side, 100e8, amount)
+		w := orderOf(e, side, 100e8, amount)
 		w.ClientID = must[event.ClientID](p)(event.NewClientID(fmt.Sprint("order-", id)))
-		return NewOrder(key, p.nonce, w)
+		return actors.NewOrder(key, p.nonce, w)
 	}
 	for range pastMinutes {
-		var sells []*Command
+		var sells []*actors.Command
 		for range pastOrders / pastMinutes {
 			if len(sells)%50 == 0 {
 				p.next()
@@ -81,27 +83,30 @@ func (p *past) lives(e *Engine) {
 		}
 		for _, key := range []*directory.Key{ben, ann} {
 			p.next()
-			p.all(e, []*Command{order(key, trading.Buy, coin*pastOrders/pastMinutes/2)})[0].Free()
+			p.all(e, []*actors.Command{order(key, trading.Buy,
+				coin*pastOrders/pastMinutes/2)})[0].Free()
 		}
 		time.Sleep(time.Minute)
 	}
 	p.until = time.Now()
 	p.next()
-	for _, c := range p.all(e, []*Command{order(ann, trading.Sell, coin),
+	for _, c := range p.all(e, []*actors.Command{order(ann, trading.Sell, coin),
 		order(ann, trading.Sell, coin)}) {
 		p.open = c.Record().Order.ID
 		c.Free()
 	}
 	for i := range pastDeposits {
-		must[Admin](p)(e.Deposit("test", "ann", "BTC", coin, fmt.Sprint("again ", i)))
+		must[actors.Admin](p)(e.Deposit("test", "ann", "BTC", coin, fmt.Sprint("again ", i)))
 	}
 	for range pastLeft {
-		c := p.all(e, []*Command{NewWithdrawal(ann, p.next(), 1, coin, "bc1q-somewhere")})[0]
+		c := p.all(e, []*actors.Command{actors.NewWithdrawal(ann, p.next(), 1, coin,
+			"bc1q-somewhere")})[0]
 		p.left = c.Record().Withdrawal.ID
 		c.Free()
-		p.all(e, []*Command{NewWithdrawalCancel(ann, p.next(), p.left)})[0].Free()
+		p.all(e, []*actors.Command{actors.NewWithdrawalCancel(ann, p.next(), p.left)})[0].Free()
 	}
-	p.all(e, []*Command{NewWithdrawal(ann, p.next(), 1, coin, "bc1q-somewhere")})[0].Free()
+	p.all(e, []*actors.Command{actors.NewWithdrawal(ann, p.next(), 1, coin,
+		"bc1q-somewhere")})[0].Free()
 }
 
 // text returns the rows of a list as text, of which there are that many.
@@ -265,45 +270,51 @@ func (p *past) answers(node string, d *committed.Door, key *directory.Key, pair 
 }
 
 // pastOptions keep little in memory, and make a snapshot of a past, behind its orders.
-func pastOptions(o *Options) {
-	o.candles = 2
+func pastOptions(o *actors.Options) {
+	o.Tests.Candles = 2
 	o.Snapshot = committed.SnapshotPolicy{MinRecords: 1500, MaxRecords: 1500}
 }
 
 // Each list of an exchange that was restarted, whose journal is trimmed, and of which memory has a
 // part alone, is answered as before.
 func TestAllListsAreAnsweredBehindARestart(t *testing.T) {
-	onEachStore(t, func(t *testing.T, fresh places) {
-		at := fresh(t)
-		store := at()
-		o := testOptions(store)
-		pastOptions(&o)
-		e := start(t, o)
-		p := &past{T: t}
-		p.lives(e)
-		key := e.Key([]byte("key-of-ann"))
-		p.answers("at first", e.Door, key, e.Pairs()[0])
-		for range 2 {
-			stop(t, e)
-			succeeds(t, store.Close())
-			store = at()
-			o.Store = store
-			e = start(t, o)
-			p.answers("restarted", e.Door, e.Key([]byte("key-of-ann")), e.Pairs()[0])
-			p.operates(e)
-		}
-		if e.committed.Began() != e.committed.State().Seq() {
-			t.Errorf("there are records behind the snapshot at %d", e.committed.Began())
-		}
-		stop(t, e)
+	for name, fresh := range stores {
+		t.Run(name, func(t *testing.T) {
+			at := fresh(t)
+			bubble(t, func(t *testing.T) { answersBehindARestart(t, at) })
+		})
+	}
+}
+
+func answersBehindARestart(t *testing.T, at func() persistence.Store) {
+	store := at()
+	o := testOptions(store)
+	pastOptions(&o)
+	e := must[*actors.Engine](t)(actors.Start(t.Context(), o))
+	p := &past{T: t}
+	p.lives(e)
+	key := e.Key([]byte("key-of-ann"))
+	p.answers("at first", e.Door, key, e.Pairs()[0])
+	for range 2 {
+		succeeds(t, e.Stop(context.Background()))
 		succeeds(t, store.Close())
-	})
+		store = at()
+		o.Store = store
+		e = must[*actors.Engine](t)(actors.Start(t.Context(), o))
+		p.answers("restarted", e.Door, e.Key([]byte("key-of-ann")), e.Pairs()[0])
+		p.operates(e)
+	}
+	if n := e.Stats().Meter.RecoveryRecords; n != 0 {
+		t.Errorf("there are %d records behind the snapshot", n)
+	}
+	succeeds(t, e.Stop(context.Background()))
+	succeeds(t, store.Close())
 }
 
 // The same of three nodes that were restarted, and of an observer that begins behind a snapshot.
 func TestAllListsAreAnsweredAtEachKindOfNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		v := newObservatory(t, func(_ int, o *Options) { pastOptions(o) })
+		v := newObservatory(t, func(_ int, o *actors.Options) { pastOptions(o) })
 		p := &past{T: t}
 		r := v.next()
 		p.lives(r.Engine)
@@ -314,13 +325,13 @@ func TestAllListsAreAnsweredAtEachKindOfNode(t *testing.T) {
 		v.startAll()
 		r = v.next()
 		v.caughtUp(r)
-		if r.committed.Began() < 1500 {
-			t.Errorf("the node began with the snapshot at %d", r.committed.Began())
+		if began := v.nodes[r.at].committed.Began(); began < 1500 {
+			t.Errorf("the node began with the snapshot at %d", began)
 		}
 		p.answers("the node that leads", r.Door, r.Key([]byte("key-of-ann")), r.Pairs()[0])
 		p.operates(r.Engine)
 		a := v.attend((r.at + 1) % len(v.nodes))
-		b := &branch{T: t, Attendance: a, Commands: a.Commands()}
+		b := &branch{T: t, Follower: a, Commands: a.Commands()}
 		b.connected()
 		b.key = b.Commands.Key([]byte("key-of-ann"))
 		p.answers("a node that follows", b.Door, b.key, b.Pairs()[0])
@@ -330,7 +341,7 @@ func TestAllListsAreAnsweredAtEachKindOfNode(t *testing.T) {
 }
 
 // operates asks for all lists of operators, and wants as many rows as there are.
-func (p *past) operates(e *Engine) {
+func (p *past) operates(e *actors.Engine) {
 	p.Helper()
 	account := e.Key([]byte("key-of-ann")).Account.ID
 	count := func(what string, want int, list func(add func()) error) {

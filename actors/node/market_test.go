@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"exchange/actors"
 	"exchange/core/money"
 	"exchange/persistence"
 )
@@ -43,9 +44,9 @@ func fileOf(node int) string { return fmt.Sprint(1000 + node) }
 // withMarkets is a cluster whose nodes have different files.
 func withMarkets(t *testing.T) *cluster {
 	risen := new(atomic.Bool)
-	c := newCluster(t, func(i int, o *Options) {
+	c := newCluster(t, func(i int, o *actors.Options) {
 		o.Store = risenFormat{o.Store.(persistence.Replica), risen}
-		put := func(text []byte, o *Options) error {
+		put := func(text []byte, o *actors.Options) error {
 			fees := strings.TrimSuffix(string(text), more)
 			if fees == withoutPairs {
 				o.Pairs = nil
@@ -53,7 +54,7 @@ func withMarkets(t *testing.T) *cluster {
 			}
 			fee, err := strconv.Atoi(fees)
 			if err != nil {
-				return fmt.Errorf("%w: %w", ErrConfig, err)
+				return fmt.Errorf("%w: %w", actors.ErrConfig, err)
 			}
 			o.Pairs = slices.Clone(o.Pairs)
 			for j := range o.Pairs {
@@ -73,13 +74,13 @@ func withMarkets(t *testing.T) *cluster {
 			}
 			return applied, nil
 		}
-		o.Market = &Market{Text: text, Use: put}
+		o.Market = &actors.Market{Text: text, Use: put}
 	})
 	c.risen = risen
 	return c
 }
 
-// decides wants a reign to decide and show by a market part, and all nodes to have it, with what a
+// decides wants a term to decide and show by a market part, and all nodes to have it, with what a
 // newer format has more.
 func (c *cluster) decides(r *reigning, market string) {
 	c.Helper()
@@ -104,13 +105,13 @@ func to(market string) func([]byte, uint8) ([]byte, error) {
 	return func([]byte, uint8) ([]byte, error) { return []byte(market), nil }
 }
 
-// apply has a reign's node tell the nodes a market part.
+// apply has a term's node tell the nodes a market part.
 func (c *cluster) apply(r *reigning, market string) error {
 	return c.nodes[r.at].ApplyMarket(c.Context(), to(market))
 }
 
-// The first reign's file is what all later reigns decide and show by, whatever the files of their
-// nodes say, also when all nodes were killed. Another market part counts from the next reign on.
+// The first term's file is what all later leads decide and show by, whatever the files of their
+// nodes say, also when all nodes were killed. Another market part counts from the next term on.
 func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
@@ -125,7 +126,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 		c.decides(r, first)
 		ann.sell(r)
 
-		var refused *RequestError
+		var refused *actors.RequestError
 		for _, bad := range []string{"no number", withoutPairs} { // orders are open
 			if err := c.apply(r, bad); !errors.As(err, &refused) {
 				t.Errorf("%s: %v", bad, err)
@@ -137,7 +138,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 				t.Error("a market part counts in the reign that is under way")
 			}
 		}
-		// what waits for the next reign is not what this one completes
+		// what waits for the next term is not what this one completes
 		if whole, err := c.nodes[r.at].completed(t.Context(), firstFormat+1); err != nil || whole {
 			t.Errorf("%v, %v", whole, err)
 		}
@@ -161,8 +162,8 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 	})
 }
 
-// A market part that fits when it is applied, and no more when the next reign begins, does not
-// leave the cluster without a leader: that of the reign before counts again.
+// A market part that fits when it is applied, and no more when the next term begins, does not
+// leave the cluster without a leader: that of the term before counts again.
 func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
@@ -170,7 +171,7 @@ func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 		first := fileOf(r.at)
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
 		c.decides(r, first)
-		// what counts again is what the reign was built with, not what was applied before
+		// what counts again is what the term was built with, not what was applied before
 		for range 2 {
 			succeeds(t, c.apply(r, withoutPairs))
 		}
@@ -232,7 +233,7 @@ func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
 		if err != nil || !alone {
 			t.Errorf("%v; no other one is applied meanwhile: %v", err, alone)
 		}
-		var refused *RequestError
+		var refused *actors.RequestError
 		err = n.ApplyMarket(t.Context(), func([]byte, uint8) ([]byte, error) {
 			return nil, errors.New("it is no text")
 		})

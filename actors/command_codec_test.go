@@ -89,7 +89,7 @@ func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Com
 		seconds := rapid.Uint32Range(0, event.MaxSwitchSeconds).Draw(t, "seconds")
 		c := NewSwitch(key, nonce, seconds, filter)
 		c.switching.session, c.switching.instead = number("session"), number("instead")
-		c.switching.change = sessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
+		c.switching.change = SessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
 		return c
 	case 7:
 		return NewWithdrawal(key, nonce, of.Currencies()[0].Number, drawAmount(t, 1),
@@ -106,11 +106,11 @@ func TestACommandTravelsWhole(t *testing.T) {
 	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawForwarded(t, of, key)
-		p := parseForward(appendCommand(nil, c))
-		got := p.command(of, key, c.order.nonce)
+		p := Parse(AppendCommand(nil, c))
+		got := p.Command(of, key, c.order.nonce)
 		possible := c.kind != event.KindOrder || isPossible(&OrderRequest{Pair: c.pair,
 			Side: c.order.side, Price: c.order.price, Amount: c.order.amount, Special: c.special})
-		if err := p.done(); (err == nil) != possible {
+		if err := p.Done(); (err == nil) != possible {
 			t.Fatalf("%v: %+v", err, c.request)
 		} else if !possible {
 			return
@@ -150,9 +150,9 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 			}
 		}
 		got := newCommand(event.KindOrder)
-		p := parseForward(appendOutcome(nil, c))
-		p.outcome(got)
-		succeeds(t, p.done())
+		p := Parse(AppendOutcome(nil, c))
+		p.Outcome(got)
+		succeeds(t, p.Done())
 		if !reflect.DeepEqual(got.decision, c.decision) {
 			t.Errorf("sent %+v\ncame %+v", c.decision, got.decision)
 		}
@@ -164,11 +164,11 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 
 // The reason why a command has no outcome arrives as it was sent.
 func TestAnErrorTravels(t *testing.T) {
-	for _, want := range append(forwardable[:forwardNonce:forwardNonce], ErrNotLoggedIn,
+	for _, want := range append(knownErrors[:placeNonce:placeNonce], ErrNotLoggedIn,
 		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
-		p := parseForward(appendError(nil, want))
-		got := p.error()
-		if err := p.done(); err != nil {
+		p := Parse(AppendError(nil, want))
+		got := p.Error()
+		if err := p.Done(); err != nil {
 			t.Fatal(want, err)
 		}
 		var nonce *committed.NonceError
@@ -204,13 +204,13 @@ func FuzzForwardedCommand(f *testing.F) {
 		NewSwitch(key, 1, 60, CancelFilter{}), NewWithdrawal(key, 1, 1, 5, "address"),
 		NewWithdrawal(key, 1, 1, 5, "address").Named(wantID(f, "mine")),
 		NewConfirmation(key, 1, 5, "code"), NewWithdrawalCancel(key, 1, 5)} {
-		f.Add(appendCommand(nil, c))
-		f.Add(appendOutcome(nil, c))
+		f.Add(AppendCommand(nil, c))
+		f.Add(AppendOutcome(nil, c))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := parseForward(b)
-		c := p.command(of, key, 1)
-		if p.done() == nil {
+		p := Parse(b)
+		c := p.Command(of, key, 1)
+		if p.Done() == nil {
 			switch {
 			case c == nil:
 				t.Fatal("no command, and no error")
@@ -223,13 +223,13 @@ func FuzzForwardedCommand(f *testing.F) {
 			case c.order.price < 0, c.order.amount < 0, c.withdrawal.amount < 0:
 				t.Errorf("a negative number: %+v", c.request)
 			}
-			p = parseForward(appendCommand(nil, c))
-			if again := p.command(of, key, 1); p.done() != nil || again.kind != c.kind {
+			p = Parse(AppendCommand(nil, c))
+			if again := p.Command(of, key, 1); p.Done() != nil || again.kind != c.kind {
 				t.Errorf("it does not travel on: %+v", c.request)
 			}
 		}
-		p = parseForward(b)
-		p.outcome(newCommand(event.KindOrder))
+		p = Parse(b)
+		p.Outcome(newCommand(event.KindOrder))
 	})
 }
 

@@ -15,97 +15,72 @@ import (
 	"exchange/core/wire"
 )
 
-// What a node that follows and the node that leads say to each other. Numbers are varints, texts
-// have their length before them. The greeting has the digest of the market part, and its answer the
-// seed of the challenges that logins sign. The node that follows begins:
-//
-//	commands number, key, nonce, gated, commands        -> outcomes
-//	take     number, key, nonce, client order id or ""  -> taken
-//	fence    number, key                                -> outcomes, of no command
-//	lost     key, session
-//	signed   number, key, nonce, gated, takes back, commands that are waited for, what was signed
-//	                                                    -> outcomes
-//
-// An observer sends no commands but those that begin and end sessions. It passes on what a client
-// has signed, and the node that leads makes the commands; behind a take there is what was signed,
-// too.
-//
-// The commands of one message travel together, as those of Engine.DoAll. gated commands came
-// through a gate, so they have no nonce, and those of one account go to its wallet in the order in
-// which they come.
-const (
-	forwardVersion = 5
+// What nodes write of commands for each other, and how their knownErrors come back. Numbers are
+// varints, texts have their length before them.
 
-	forwardCommands = 2
-	forwardTake     = 3
-	forwardLost     = 4
-	forwardFence    = 5
-	forwardSigned   = 6
+// ErrMalformed refuses a message that the other node cannot have meant.
+var ErrMalformed = errors.New("malformed message from another node")
 
-	forwardOutcomes = 102
-	forwardTaken    = 103
-)
-
-// errForward refuses a message that the other node cannot have meant.
-var errForward = errors.New("a message between nodes makes no sense")
-
-// forwardable are the errors of commands and reads that travel as their place; 0: there is none.
-var forwardable = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
+// knownErrors are the errors of commands and reads that travel as their place; 0: there is none.
+var knownErrors = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 	ErrPaused, ErrMaintenance, ErrNoMail, ErrNotConfirmed, committed.ErrTimeout,
 	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotLoggedIn}
 
 const (
-	forwardNonce    = 12  // place of ErrNonce; the last nonce of the key follows
-	forwardAnswered = 254 // its fields follow
-	forwardOther    = 255 // any other one; its text follows
+	placeNonce    = 12  // place of ErrNonce; the last nonce of the key follows
+	placeAnswered = 254 // its fields follow
+	placeOther    = 255 // any other one; its text follows
 )
 
-func appendClientID(b []byte, id event.ClientID) []byte {
+// AppendClientID writes a client id; zero: none.
+func AppendClientID(b []byte, id event.ClientID) []byte {
 	at := len(b)
 	b = id.Append(append(b, 0))
 	b[at] = byte(len(b) - at - 1)
 	return b
 }
 
-// appendError writes why a request has no answer; nil: it has one.
-func appendError(b []byte, err error) []byte {
+// AppendError writes why a request has no answer; nil: it has one.
+func AppendError(b []byte, err error) []byte {
 	var nonce *committed.NonceError
 	if errors.As(err, &nonce) {
-		return binary.AppendUvarint(append(b, forwardNonce), nonce.Last)
+		return binary.AppendUvarint(append(b, placeNonce), nonce.Last)
 	}
 	if a, ok := errors.AsType[*Answered](err); ok {
-		return wire.AppendValue(append(b, forwardAnswered), a)
+		return wire.AppendValue(append(b, placeAnswered), a)
 	}
-	for place, known := range forwardable {
+	for place, known := range knownErrors {
 		if err == known { //nolint:errorlint // a wrapped one has more to say
 			return append(b, byte(place))
 		}
 	}
-	return wire.AppendText(append(b, forwardOther), err.Error())
+	return wire.AppendText(append(b, placeOther), err.Error())
 }
 
-// A forwardParser reads a message.
-type forwardParser struct{ wire.Reader }
+// A Parser reads a message of another node.
+type Parser struct{ wire.Reader }
 
-func parseForward(message []byte) *forwardParser { return &forwardParser{wire.Read(message)} }
+// Parse begins to read a message.
+func Parse(message []byte) *Parser { return &Parser{wire.Read(message)} }
 
-// done returns an error unless all of the message has been read, and makes sense.
-func (p *forwardParser) done() error {
+// Done returns ErrMalformed unless all of the message has been read, and makes sense.
+func (p *Parser) Done() error {
 	if !p.End() {
-		return errForward
+		return ErrMalformed
 	}
 	return nil
 }
 
-func (p *forwardParser) price() money.Price {
+func (p *Parser) price() money.Price {
 	return money.Price(p.UpTo(uint64(money.MaxPrice)))
 }
 
-func (p *forwardParser) amount() money.Amount {
+func (p *Parser) amount() money.Amount {
 	return money.Amount(p.UpTo(uint64(money.MaxAmount)))
 }
 
-func (p *forwardParser) clientID() (id event.ClientID) {
+// ClientID reads what AppendClientID has written.
+func (p *Parser) ClientID() (id event.ClientID) {
 	b := p.Bytes(event.MaxClientID)
 	if len(b) == 0 {
 		return id
@@ -116,7 +91,7 @@ func (p *forwardParser) clientID() (id event.ClientID) {
 }
 
 // side reads a side, or with none allowed also 0.
-func (p *forwardParser) side(none bool) trading.Side {
+func (p *Parser) side(none bool) trading.Side {
 	s := trading.Side(p.Byte())
 	if s != trading.Buy && s != trading.Sell && (s != 0 || !none) {
 		p.Check(false)
@@ -126,26 +101,26 @@ func (p *forwardParser) side(none bool) trading.Side {
 }
 
 // error reads what appendError has written.
-func (p *forwardParser) error() error {
+func (p *Parser) Error() error {
 	switch place := p.Byte(); {
-	case place == forwardNonce:
+	case place == placeNonce:
 		return &committed.NonceError{Last: p.Uint()}
-	case int(place) < len(forwardable):
-		return forwardable[place]
-	case place == forwardAnswered:
+	case int(place) < len(knownErrors):
+		return knownErrors[place]
+	case place == placeAnswered:
 		a := new(Answered)
 		p.Value(a)
 		p.Check(a.Status >= 0 && a.Status <= 599 && a.Wait >= 0)
 		return a
-	case place == forwardOther:
-		return committed.NoHistory(errors.New(p.Text(forwardText)))
+	case place == placeOther:
+		return committed.NoHistory(errors.New(p.Text(MaxText)))
 	}
 	p.Check(false)
 	return nil
 }
 
-// forwardText bounds a text in bytes: an address, the reason of a refusal, an error.
-const forwardText = 1 << 12
+// MaxText bounds a text in bytes: an address, the reason of a refusal, an error.
+const MaxText = 1 << 12
 
 // A transfer is what a client asks for about its withdrawals, as it travels.
 type transfer struct {
@@ -158,8 +133,8 @@ type transfer struct {
 	Code     string
 }
 
-// appendCommand writes a client's command, but for its key and nonce.
-func appendCommand(b []byte, c *Command) []byte {
+// AppendCommand writes a client's command, but for its key and nonce.
+func AppendCommand(b []byte, c *Command) []byte {
 	o := &c.order
 	b = append(b, byte(c.kind))
 	switch c.kind {
@@ -168,15 +143,15 @@ func appendCommand(b []byte, c *Command) []byte {
 		b = append(b, byte(o.side))
 		b = binary.AppendUvarint(b, uint64(o.price))
 		b = binary.AppendUvarint(b, uint64(o.amount))
-		b = appendClientID(b, o.clientID)
+		b = AppendClientID(b, o.clientID)
 		b = appendSpecial(b, c.special)
 	case event.KindCancel:
-		b = appendClientID(binary.AppendUvarint(b, o.id), o.clientID)
+		b = AppendClientID(binary.AppendUvarint(b, o.id), o.clientID)
 	case kindCancelAll:
 		b = appendFilter(b, c)
 	case event.KindAmended:
 		a := &c.amend.AmendRequest
-		b = appendClientID(binary.AppendUvarint(b, o.id), o.clientID)
+		b = AppendClientID(binary.AppendUvarint(b, o.id), o.clientID)
 		b = binary.AppendUvarint(b, uint64(a.Amount))
 		b = binary.AppendUvarint(b, uint64(a.Price))
 		b = binary.AppendUvarint(b, uint64(a.Display))
@@ -210,7 +185,7 @@ func appendPair(b []byte, p *directory.Pair) []byte {
 
 // appendFilter writes which orders a command is about.
 func appendFilter(b []byte, c *Command) []byte {
-	return appendClientID(append(appendPair(b, c.pair), byte(c.order.side)), c.order.clientID)
+	return AppendClientID(append(appendPair(b, c.pair), byte(c.order.side)), c.order.clientID)
 }
 
 func appendSpecial(b []byte, s *SpecialRequest) []byte {
@@ -236,24 +211,24 @@ func appendSpecial(b []byte, s *SpecialRequest) []byte {
 	return binary.AppendUvarint(b, uint64(s.Trigger.When))
 }
 
-// command reads what appendCommand has written. An error is in the parser; then there may be no
+// Command reads what AppendCommand has written. An error is in the parser; then there may be no
 // command.
-func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
+func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 	nonce uint64) *Command {
 	switch kind := event.Kind(p.Byte()); kind {
 	case event.KindOrder:
 		w := OrderRequest{Pair: p.pair(of, false), Side: p.side(false), Price: p.price(),
-			Amount: p.amount(), ClientID: p.clientID(), Special: p.special()}
+			Amount: p.amount(), ClientID: p.ClientID(), Special: p.special()}
 		if !p.Bad() && isPossible(&w) {
 			return NewOrder(key, nonce, &w)
 		}
 	case event.KindCancel:
 		id := p.Uint()
-		return NewCancel(key, nonce, id, p.clientID())
+		return NewCancel(key, nonce, id, p.ClientID())
 	case kindCancelAll:
 		return NewCancelAll(key, nonce, p.filter(of))
 	case event.KindAmended:
-		return NewAmend(key, nonce, &AmendRequest{Order: p.Uint(), ClientID: p.clientID(),
+		return NewAmend(key, nonce, &AmendRequest{Order: p.Uint(), ClientID: p.ClientID(),
 			Amount: p.amount(), Price: p.price(), Display: p.amount(), Trigger: p.price(),
 			ExpireUs: p.Int63(), PostOnly: p.Flag(), Slide: p.Flag()})
 	case event.KindSettings:
@@ -262,13 +237,13 @@ func (p *forwardParser) command(of *directory.Catalogue, key *directory.Key,
 		c := NewSwitch(key, nonce, 0, p.filter(of))
 		c.switching.seconds = uint32(p.UpTo(event.MaxSwitchSeconds))
 		c.switching.session = p.Uint()
-		c.switching.change = sessionChange(p.UpTo(uint64(sessionLeaves)))
+		c.switching.change = SessionChange(p.UpTo(uint64(SessionLeaves)))
 		c.switching.instead = p.Uint()
 		return c
 	case event.KindWithdrawal, event.KindWithdrawalMoved:
 		var w transfer
 		p.Value(&w)
-		p.Check(len(w.Address) <= forwardText && len(w.Code) <= forwardText)
+		p.Check(len(w.Address) <= MaxText && len(w.Code) <= MaxText)
 		switch {
 		case kind == event.KindWithdrawal:
 			p.Check(w.Amount > 0 && w.Amount <= money.MaxAmount &&
@@ -307,7 +282,7 @@ func isPossible(w *OrderRequest) bool {
 }
 
 // pair reads the number of a configured pair, or with none allowed also 0.
-func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair {
+func (p *Parser) pair(of *directory.Catalogue, none bool) *directory.Pair {
 	n := p.U16()
 	if n == 0 && none {
 		return nil
@@ -317,15 +292,15 @@ func (p *forwardParser) pair(of *directory.Catalogue, none bool) *directory.Pair
 	return pair
 }
 
-func (p *forwardParser) filter(of *directory.Catalogue) CancelFilter {
-	return CancelFilter{Pair: p.pair(of, true), Side: p.side(true), Prefix: p.clientID()}
+func (p *Parser) filter(of *directory.Catalogue) CancelFilter {
+	return CancelFilter{Pair: p.pair(of, true), Side: p.side(true), Prefix: p.ClientID()}
 }
 
-func (p *forwardParser) selfTrade() trading.SelfTrade {
+func (p *Parser) selfTrade() trading.SelfTrade {
 	return trading.SelfTrade(p.UpTo(uint64(trading.SelfTradeCancelBoth)))
 }
 
-func (p *forwardParser) special() *SpecialRequest {
+func (p *Parser) special() *SpecialRequest {
 	flags := p.Byte()
 	if flags == 0 {
 		return nil
@@ -353,8 +328,8 @@ const (
 	outcomeMoved
 )
 
-// appendOutcome writes how a command has ended.
-func appendOutcome(b []byte, c *Command) []byte {
+// AppendOutcome writes how a command has ended.
+func AppendOutcome(b []byte, c *Command) []byte {
 	b = append(b, byte(c.outcome))
 	b = wire.AppendText(b, string(c.encoded))
 	var bits byte
@@ -393,8 +368,8 @@ func appendOutcome(b []byte, c *Command) []byte {
 	return b
 }
 
-// outcome reads what appendOutcome has written into the command.
-func (p *forwardParser) outcome(c *Command) {
+// Outcome reads what AppendOutcome has written into the command.
+func (p *Parser) Outcome(c *Command) {
 	outcome := Outcome(p.Byte())
 	record := p.Bytes(math.MaxInt32)
 	p.Check(outcome == Accepted || outcome == Refused)

@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
@@ -26,15 +27,17 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
-		must[Admin](t)(r.CreateAccount("planted-operator", "eve", "planted@mail.example"))
-		must[Admin](t)(r.CreateKey("planted-operator", "eve", "key-of-eve", "planted-secret-of-eve",
+		must[actors.Admin](t)(r.CreateAccount("planted-operator", "eve", "planted@mail.example"))
+		must[actors.Admin](t)(r.CreateKey("planted-operator", "eve", "key-of-eve",
+			"planted-secret-of-eve",
 			event.AllPermissions, nil))
-		must[Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin, "planted-reference"))
+		must[actors.Admin](t)(r.Deposit("planted-operator", "eve", "BTC", coin,
+			"planted-reference"))
 		x := v.observe("o1", nil).serves(t)
 		x.does(x.placed(trading.Sell, 100e8, coin, "")).Free()
 		x.key = x.Commands.Key([]byte("key-of-eve"))
 		err := x.Commands.Verify(signed(x.key), 1)
-		if a, ok := errors.AsType[*Answered](err); !ok || !a.Unproven {
+		if a, ok := errors.AsType[*actors.Answered](err); !ok || !a.Unproven {
 			t.Errorf("a wrong signature: %v", err)
 		}
 		x.sameAs(r, v.cluster)
@@ -51,7 +54,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 		if !x.key.Account.HasEmail() {
 			t.Error("that there is an address is lost")
 		}
-		must[Admin](t)(r.RevokeKey("planted-operator", "key-of-eve"))
+		must[actors.Admin](t)(r.RevokeKey("planted-operator", "key-of-eve"))
 		x.sameAs(r, v.cluster)
 		if k := x.Commands.Key([]byte("key-of-eve")); k != nil || !x.key.Revoked() {
 			t.Error("a revoked key is known")
@@ -80,8 +83,9 @@ func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
 	defer cancel()
 	conn, seed, err := openTo(ctx, x.store, v.list[r.at].Name, callCommands, digest[:])
 	succeeds(t, err)
-	h := &thief{T: t, line: line.New(conn, lineOptions(&r.opts.Timing)), seed: challenger(seed),
-		answers: make(chan []byte, 9), ended: make(chan error, 1)}
+	w := line.New(conn, lineOptions(&x.node.opts.Timing))
+	h := &thief{T: t, line: w, seed: challenger(seed), answers: make(chan []byte, 9),
+		ended: make(chan error, 1)}
 	go func() {
 		h.ended <- h.line.Run(func(m []byte) error {
 			h.answers <- bytes.Clone(m)
@@ -100,11 +104,11 @@ func (h *thief) says(add func(b []byte) []byte) {
 // hears returns why a request was refused.
 func (h *thief) hears() error {
 	h.Helper()
-	p := parseForward(<-h.answers)
+	p := actors.Parse(<-h.answers)
 	p.Byte()
 	p.Uint()
 	p.Uint()
-	return p.error()
+	return p.Error()
 }
 
 // passing is what passes a request of a key on, of so many commands.
@@ -133,36 +137,41 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		key := r.Key([]byte("key-of-ann"))
 		pair := r.Pairs()[0]
-		order := NewOrder(key, 9, &OrderRequest{Pair: pair, Side: trading.Sell, Price: 100e8,
+		order := actors.NewOrder(key, 9, &actors.OrderRequest{Pair: pair, Side: trading.Sell,
+			Price:  100e8,
 			Amount: coin})
-		text := appendCommand(nil, order)
+		text := actors.AppendCommand(nil, order)
 		x := v.observe("stolen", nil)
 		h := v.steals(t, x, r)
 		guessed := key.With(&directory.Signed{Text: text, Signature: []byte("guessed")})
 		login := key.With(&directory.Signed{Form: directory.SignedLogin,
 			Signature: []byte("secret"),
-			Text:      []byte(strings.Repeat("5e", challengeBytes))})
+			Text:      []byte(strings.Repeat("5e", actors.ChallengeBytes))})
 		unsigned := key.With(&directory.Signed{Text: text})
 		for what, c := range map[string]struct {
 			says func(b []byte) []byte
 			want error
 		}{
-			"a guessed signature":             {passing(guessed, 9, 1), new(Answered)},
-			"a socket without a login":        {passing(unsigned, 0, 1), ErrNotLoggedIn},
-			"a login over another connection": {passing(login, 0, 0), ErrNotLoggedIn},
+			"a guessed signature":             {passing(guessed, 9, 1), new(actors.Answered)},
+			"a socket without a login":        {passing(unsigned, 0, 1), actors.ErrNotLoggedIn},
+			"a login over another connection": {passing(login, 0, 0), actors.ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
 				b = wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 0), true), 1)
-				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
-			}, ErrNotLoggedIn},
-			"the nonce of a read":                     {taking(guessed, 1<<62), new(Answered)},
-			"that of one without a signature":         {taking(unsigned, 1<<62), ErrNotLoggedIn},
-			"that of a login of another connection":   {taking(login, 1<<62), ErrNotLoggedIn},
-			"none, and a login of another connection": {taking(login, 0), ErrNotLoggedIn},
+				return actors.AppendCommand(b, actors.NewSession(key, &actors.Session{Number: 1,
+					Seconds: 5}))
+			}, actors.ErrNotLoggedIn},
+			"the nonce of a read": {taking(guessed, 1<<62),
+				new(actors.Answered)},
+			"that of one without a signature": {taking(unsigned, 1<<62),
+				actors.ErrNotLoggedIn},
+			"that of a login of another connection": {taking(login, 1<<62),
+				actors.ErrNotLoggedIn},
+			"none, and a login of another connection": {taking(login, 0), actors.ErrNotLoggedIn},
 		} {
 			h.says(c.says)
 			err := h.hears()
-			if a, is := errors.AsType[*Answered](err); !errors.Is(err, c.want) &&
+			if a, is := errors.AsType[*actors.Answered](err); !errors.Is(err, c.want) &&
 				!(is && a.Unproven) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -181,7 +190,8 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 			"the nonce of a session": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardCommands), 1), key.Public)
 				b = wire.AppendUints(wire.AppendFlag(wire.AppendUints(b, 1<<62), false), 1)
-				return appendCommand(b, NewSession(key, &Session{Number: 1, Seconds: 5}))
+				return actors.AppendCommand(b, actors.NewSession(key, &actors.Session{Number: 1,
+					Seconds: 5}))
 			},
 			"a read without what was signed": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
@@ -214,14 +224,15 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 		r := v.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		key := r.Key([]byte("key-of-ann"))
-		order := NewOrder(key, 9, &OrderRequest{Pair: r.Pairs()[0], Side: trading.Sell,
+		order := actors.NewOrder(key, 9, &actors.OrderRequest{Pair: r.Pairs()[0],
+			Side:  trading.Sell,
 			Price: 100e8, Amount: coin})
 		h := v.steals(t, v.observe("stolen", nil), r)
 		login := key.With(&directory.Signed{Form: directory.SignedLogin,
 			Signature: []byte("secret"), Text: []byte(h.seed.challenge(1))})
 		h.says(passing(login, 0, 0))
 		succeeds(t, h.hears())
-		unsigned := key.With(&directory.Signed{Text: appendCommand(nil, order)})
+		unsigned := key.With(&directory.Signed{Text: actors.AppendCommand(nil, order)})
 		for what, says := range map[string]func(b []byte) []byte{
 			"a read":                   taking(unsigned, 1<<62),
 			"a read, by its login":     taking(login, 1<<62),
@@ -231,7 +242,7 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 			"no nonce, a signed read":  taking(signed(key), 0),
 		} {
 			h.says(says)
-			if err := h.hears(); !errors.Is(err, ErrNotLoggedIn) {
+			if err := h.hears(); !errors.Is(err, actors.ErrNotLoggedIn) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -246,19 +257,20 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 // the key's permission, and the pair's minimum value.
 func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := newCluster(t, func(_ int, o *Options) {
+		c := newCluster(t, func(_ int, o *actors.Options) {
 			o.Pairs[0].MinimumOrderValue = (101 * coin).Balance()
 		})
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
-		must[Admin](t)(r.CreateKey("op", "ann", "key-that-reads", "secret", event.PermissionRead,
+		must[actors.Admin](t)(r.CreateKey("op", "ann", "key-that-reads", "secret",
+			event.PermissionRead,
 			nil))
 		b := c.branch((r.at + 1) % len(c.nodes))
 		if _, err := b.Commands.Do(b.placed(trading.Sell, 100e8, coin, "")); !errors.Is(err,
-			ErrNotConfirmed) {
+			actors.ErrNotConfirmed) {
 			t.Errorf("an order below the minimum: %v", err)
 		}
-		for what, s := range map[string]SpecialRequest{
+		for what, s := range map[string]actors.SpecialRequest{
 			"a post-only":     {Instructions: trading.Instructions{PostOnly: true}},
 			"an own mode":     {SelfTradeGiven: true},
 			"one with an end": {Instructions: trading.Instructions{ExpireUs: math.MaxInt64}},
@@ -269,25 +281,33 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 			"a sum": {Instructions: trading.Instructions{Market: true, IOC: true,
 				Quote: 100 * coin}},
 		} {
-			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin,
+			w := &actors.OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+				Amount:  coin,
 				Special: &s}
 			if s.Quote != 0 {
 				w.Side, w.Amount = trading.Buy, 0
 			}
-			_, err := b.Commands.Do(NewOrder(b.key, b.next(), w))
-			if !errors.Is(err, ErrNotConfirmed) {
+			_, err := b.Commands.Do(actors.NewOrder(b.key, b.next(), w))
+			if !errors.Is(err, actors.ErrNotConfirmed) {
 				t.Errorf("%s order below the minimum: %v", what, err)
 			}
 			b.connected()
 		}
 		b.does(b.placed(trading.Sell, 102e8, coin, "")).Free()
-		for _, x := range []func(*directory.Key) *Command{
-			func(k *directory.Key) *Command {
-				return NewOrder(k, 1, &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell,
+		for _, x := range []func(*directory.Key) *actors.Command{
+			func(k *directory.Key) *actors.Command {
+				return actors.NewOrder(k, 1, &actors.OrderRequest{Pair: b.Pairs()[0],
+					Side:  trading.Sell,
 					Price: 102e8, Amount: coin})
 			},
-			func(k *directory.Key) *Command { return NewCancelAll(k, 2, CancelFilter{}) },
-			func(k *directory.Key) *Command { return NewWithdrawal(k, 3, 1, coin, "there") },
+			func(k *directory.Key) *actors.Command {
+				return actors.NewCancelAll(k, 2,
+					actors.CancelFilter{})
+			},
+			func(k *directory.Key) *actors.Command {
+				return actors.NewWithdrawal(k, 3, 1, coin,
+					"there")
+			},
 		} {
 			b.connected()
 			if _, err := b.Commands.Do(x(b.Commands.Key([]byte("key-that-reads")))); err == nil {
@@ -304,10 +324,10 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 // A long request takes the slots of many commands, and never more than there may be.
 func TestLongRequestsThatArePassedOnTakeManySlots(t *testing.T) {
 	for bytes, want := range map[int]int{0: 75, bytesOfSlot: 37, forwardBody: 2} {
-		f := &forwarded{Engine: &Engine{opts: Options{Limits: Limits{InFlight: 100}}}}
+		f := &forwardingSession{slots: 100}
 		n := 0
 		for ; n < 200; n++ {
-			x := new(errand)
+			x := new(forwardedRequest)
 			x.passed.answers, x.passed.Signed = 1, &directory.Signed{Text: make([]byte, bytes)}
 			if !f.hasRoom(x) {
 				break

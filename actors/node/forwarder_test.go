@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/core/event"
@@ -25,8 +26,8 @@ import (
 // A branch is a node that follows, and a client of it.
 type branch struct {
 	*testing.T
-	*Attendance
-	Commands
+	*Follower
+	actors.Commands
 	key   *directory.Key
 	nonce uint64
 }
@@ -35,7 +36,7 @@ type branch struct {
 func (c *cluster) branch(i int) *branch {
 	c.Helper()
 	a := c.attend(i)
-	b := &branch{T: c.T, Attendance: a, Commands: a.Commands()}
+	b := &branch{T: c.T, Follower: a, Commands: a.Commands()}
 	b.connected()
 	b.key = b.Commands.Key([]byte("key-of-ann"))
 	if b.key == nil || b.key.Material != "secret" {
@@ -56,20 +57,27 @@ func (b *branch) next() uint64 {
 }
 
 // does sends a command, and returns how it ended.
-func (b *branch) does(c *Command) *Command {
+func (b *branch) does(c *actors.Command) *actors.Command {
 	b.Helper()
-	return must[*Command](b.T)(b.Commands.Do(c))
+	return must[*actors.Command](b.T)(b.Commands.Do(c))
 }
 
 // placed is an order at a price.
 func (b *branch) placed(side trading.Side, price money.Price, amount money.Amount,
-	id string) *Command {
+	id string) *actors.Command {
 	b.Helper()
-	w := &OrderRequest{Pair: b.Pairs()[0], Side: side, Price: price, Amount: amount}
+	return actors.NewOrder(b.key, b.next(), b.order(side, price, amount, id))
+}
+
+// order is one of the first pair.
+func (b *branch) order(side trading.Side, price money.Price, amount money.Amount,
+	id string) *actors.OrderRequest {
+	b.Helper()
+	w := &actors.OrderRequest{Pair: b.Pairs()[0], Side: side, Price: price, Amount: amount}
 	if id != "" {
 		w.ClientID = must[event.ClientID](b.T)(event.NewClientID(id))
 	}
-	return NewOrder(b.key, b.next(), w)
+	return w
 }
 
 // Commands of each kind are carried out for a client of a node that follows, or refused for the
@@ -83,7 +91,7 @@ func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
 		b := c.branch((r.at + 1) % len(c.nodes))
 
 		sold := b.does(b.placed(trading.Sell, 100e8, coin, "first"))
-		if sold.Outcome() != Accepted || sold.Record().Order.ID == 0 {
+		if sold.Outcome() != actors.Accepted || sold.Record().Order.ID == 0 {
 			t.Fatalf("an order is refused: %+v", sold.Record())
 		}
 		first := sold.Record().Order.ID
@@ -111,9 +119,9 @@ func (b *branch) buysFrom(first uint64) {
 	second := bought.Record().Order.ID
 	bought.Free()
 
-	refused := func(what string, c *Command, reason uint8) *Command {
+	refused := func(what string, c *actors.Command, reason uint8) *actors.Command {
 		t.Helper()
-		if c.Outcome() != Refused || c.Record().Refusal.Reason != reason {
+		if c.Outcome() != actors.Refused || c.Record().Refusal.Reason != reason {
 			t.Errorf("%s: %v %+v", what, c.Outcome(), c.Record().Refusal)
 		}
 		return c
@@ -123,36 +131,36 @@ func (b *branch) buysFrom(first uint64) {
 	if _, missing := x.Shortfall(); missing != (900 * coin).Balance() {
 		t.Errorf("%v is missing", missing)
 	}
-	x = b.placed(trading.Sell, 100e8, coin, "")
-	x.order.nonce = 1
-	if x = refused("an old nonce", b.does(x), event.RefusedNonce); x.LastNonce() != b.nonce-1 {
-		t.Errorf("the last nonce is %d, and not %d", x.LastNonce(), b.nonce-1)
+	x = actors.NewOrder(b.key, 1, b.order(trading.Sell, 100e8, coin, ""))
+	if x = refused("an old nonce", b.does(x), event.RefusedNonce); x.LastNonce() != b.nonce {
+		t.Errorf("the last nonce is %d, and not %d", x.LastNonce(), b.nonce)
 	}
 	x = refused("a name that is taken", b.does(b.placed(trading.Sell, 100e8, coin, "first")),
 		event.RefusedClientID)
 	if x.TakenBy() != first {
 		t.Errorf("order %d has the name", x.TakenBy())
 	}
-	refused("nothing to cancel", b.does(NewCancel(b.key, b.next(), first, event.ClientID{})),
+	refused("nothing to cancel", b.does(actors.NewCancel(b.key, b.next(), first, event.ClientID{})),
 		event.RefusedNotOpen)
 	if o, found, err := b.OrderOf(b.key.Account.ID, first); err != nil || !found ||
 		o.Status != trading.StatusDone {
 		t.Errorf("the order is %+v %v %v", o, found, err)
 	}
-	x = refused("a price of too many digits", b.does(NewAmend(b.key, b.next(),
-		&AmendRequest{Order: second, Price: 101e8 + 1})), event.RefusedRules)
+	x = refused("a price of too many digits", b.does(actors.NewAmend(b.key, b.next(),
+		&actors.AmendRequest{Order: second, Price: 101e8 + 1})), event.RefusedRules)
 	if len(x.Faults()) != 1 || x.Faults()[0].Field != "price" {
 		t.Errorf("the faults are %v", x.Faults())
 	}
-	if x = b.does(NewAmend(b.key, b.next(), &AmendRequest{Order: second,
-		Price: 99e8})); x.Outcome() != Accepted || x.Record().Kind != event.KindAmended {
+	if x = b.does(actors.NewAmend(b.key, b.next(), &actors.AmendRequest{Order: second,
+		Price: 99e8})); x.Outcome() != actors.Accepted || x.Record().Kind != event.KindAmended {
 		t.Errorf("an amend: %+v", x.Record())
 	}
-	if x = b.does(NewSettings(b.key, b.next(), trading.SelfTradeCancelBoth)); x.Outcome() !=
-		Accepted {
+	if x = b.does(actors.NewSettings(b.key, b.next(), trading.SelfTradeCancelBoth)); x.Outcome() !=
+		actors.Accepted {
 		t.Errorf("settings: %+v", x.Record())
 	}
-	if x = b.does(NewSwitch(b.key, b.next(), 60, CancelFilter{})); x.Outcome() != Accepted ||
+	if x = b.does(actors.NewSwitch(b.key, b.next(), 60,
+		actors.CancelFilter{})); x.Outcome() != actors.Accepted ||
 		b.Commands.SwitchFires(x) != x.Record().Switch.DueUs {
 		t.Errorf("a switch: %+v", x.Record())
 	}
@@ -172,7 +180,8 @@ func (b *branch) reads() {
 	if _, err := b.Wallet(old); !errors.As(err, &nonce) || nonce.Last != b.nonce {
 		t.Errorf("a nonce that a read has used: %v", err)
 	}
-	if c := b.does(NewCancelAll(b.key, b.nonce, CancelFilter{})); c.Outcome() != Refused ||
+	if c := b.does(actors.NewCancelAll(b.key, b.nonce,
+		actors.CancelFilter{})); c.Outcome() != actors.Refused ||
 		c.Record().Refusal.Reason != event.RefusedNonce {
 		t.Errorf("a nonce that a read has used: %+v", c.Record())
 	}
@@ -185,26 +194,27 @@ func (b *branch) reads() {
 // several sends commands together.
 func (b *branch) several(order uint64) {
 	t, nonce := b.T, b.next()
-	list := []*Command{b.placed(trading.Sell, 200e8, coin, "one"),
-		b.placed(trading.Sell, 200e8, coin, "one"), b.placed(trading.Sell, 201e8, coin, ""),
-		NewCancel(b.key, nonce, order, event.ClientID{})}
-	for _, c := range list {
-		c.order.nonce = nonce
-	}
+	list := []*actors.Command{actors.NewOrder(b.key, nonce, b.order(trading.Sell, 200e8, coin,
+		"one")),
+		actors.NewOrder(b.key, nonce, b.order(trading.Sell, 200e8, coin, "one")),
+		actors.NewOrder(b.key, nonce, b.order(trading.Sell, 201e8, coin, "")),
+		actors.NewCancel(b.key, nonce, order, event.ClientID{})}
 	errs := make([]error, len(list))
 	if err := b.Commands.DoAll(list, errs); err != nil || errors.Join(errs...) != nil {
 		t.Fatal(err, errs)
 	}
-	for i, want := range []Outcome{Accepted, Refused, Accepted, Accepted} {
+	for i, want := range []actors.Outcome{actors.Accepted, actors.Refused, actors.Accepted,
+		actors.Accepted} {
 		if list[i].Outcome() != want {
 			t.Errorf("item %d: %v %+v", i, list[i].Outcome(), list[i].Record())
 		}
 	}
-	all := b.does(NewCancelAll(b.key, b.next(), CancelFilter{}))
-	if n := len(all.Cancelled()); all.Outcome() != Accepted || n != 2 {
+	all := b.does(actors.NewCancelAll(b.key, b.next(), actors.CancelFilter{}))
+	if n := len(all.Cancelled()); all.Outcome() != actors.Accepted || n != 2 {
 		t.Errorf("%v, %d orders are cancelled", all.Outcome(), n)
 	}
-	if all = b.does(NewCancelAll(b.key, b.next(), CancelFilter{})); all.Outcome() != Refused ||
+	if all = b.does(actors.NewCancelAll(b.key, b.next(),
+		actors.CancelFilter{})); all.Outcome() != actors.Refused ||
 		all.Record().Refusal.Reason != event.RefusedNoOrders {
 		t.Errorf("nothing is to be cancelled: %+v", all.Record())
 	}
@@ -243,7 +253,7 @@ func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
 			nonce++
 			spends.nonce = nonce - 1
 			c := spends.does(spends.placed(trading.Sell, 100e8, coin, ""))
-			if c.Outcome() != Accepted {
+			if c.Outcome() != actors.Accepted {
 				t.Fatalf("round %d: money that was seen cannot be used: %+v", i, c.Record().Refusal)
 			}
 			c.Free()
@@ -268,9 +278,9 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 				if i == 100 {
 					close(begun)
 				}
-				w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+				w := &actors.OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
 					Amount: money.Amount(i)}
-				x, err := b.Commands.Do(NewOrder(b.key, i, w))
+				x, err := b.Commands.Do(actors.NewOrder(b.key, i, w))
 				switch {
 				case err == nil:
 					told = append(told, i)
@@ -324,36 +334,40 @@ func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		b := c.branch((r.at + 1) % len(c.nodes))
 		var all sync.WaitGroup
-		const n = 200
-		for i := range n {
-			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
-				Amount: coin / 100}
-			if i%3 == 0 {
-				w.ClientID = must[event.ClientID](t)(event.NewClientID(fmt.Sprint("order-", i)))
-			}
-			x := NewOrder(b.key, 0, w).Through(openGate{})
-			if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
+		send := func(what string, x *actors.Command) {
+			x.Through(openGate{})
+			if err := b.Commands.(*forwarder).send([]*actors.Command{x}); err != nil {
 				t.Fatal(err)
 			}
 			all.Go(func() {
-				<-x.reply
-				if x.Outcome() != Accepted {
-					t.Errorf("order %d: %v %+v", i, x.failed, x.Record())
+				if !x.Await(&b.node.life) || x.Outcome() != actors.Accepted {
+					t.Errorf("%s: %v %+v", what, x.Outcome(), x.Record())
 				}
 			})
 		}
+		const n = 120 // and all of it below the limit of an account
+		for i := range n {
+			id := must[event.ClientID](t)(event.NewClientID(fmt.Sprint("order-", i)))
+			send(fmt.Sprint("order ", i), actors.NewOrder(b.key, 0, &actors.OrderRequest{
+				Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin / 100,
+				ClientID: id}))
+			if i%3 == 0 { // an amend may have to wait, and a cancel not
+				send(fmt.Sprint("amend ", i), actors.NewAmend(b.key, 0, &actors.AmendRequest{
+					ClientID: id, Amount: coin / 200}))
+				send(fmt.Sprint("cancel ", i), actors.NewCancel(b.key, 0, 0, id))
+			}
+		}
 		all.Wait()
 		orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
-		if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) != n {
+		if err := r.Ask(orders, nil, 0); err != nil || len(orders.Orders) != n-(n+2)/3 {
 			t.Fatal(len(orders.Orders), err)
 		}
-		for i, o := range orders.Orders { // newest first
-			want := ""
-			if place := n - 1 - i; place%3 == 0 {
-				want = fmt.Sprint("order-", place)
+		last := n
+		for _, o := range orders.Orders { // newest first
+			for last--; last%3 == 0; last-- {
 			}
-			if o.ClientID != want {
-				t.Fatalf("order %d is named %q, want %q", n-1-i, o.ClientID, want)
+			if want := fmt.Sprint("order-", last); o.ClientID != want {
+				t.Fatalf("an order is named %q, want %q", o.ClientID, want)
 			}
 		}
 	})
@@ -369,9 +383,9 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 		b := c.branch((r.at + 1) % len(c.nodes))
 		begins := func(number uint64) {
 			t.Helper()
-			x := b.does(NewSession(b.key, &Session{Number: number,
+			x := b.does(actors.NewSession(b.key, &actors.Session{Number: number,
 				Seconds: 60}).Through(openGate{}))
-			if x.Outcome() != Accepted {
+			if x.Outcome() != actors.Accepted {
 				t.Fatalf("a session is refused: %v", x.Faults())
 			}
 			x.Free()
@@ -381,7 +395,8 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 			eventually(t, fmt.Sprint("the switch has a time: ", want), func() bool {
 				var has bool
 				if err := c.nodes[r.at].onSide(func() {
-					for _, s := range r.committed.State().Account(b.key.Account.ID).Switches() {
+					for _, s := range c.nodes[r.at].committed.State().Account(
+						b.key.Account.ID).Switches() {
 						has = has || s.Session && s.DueUs != 0
 					}
 				}); err != nil {
@@ -398,7 +413,7 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 		armed(true)
 		begins(3)
 		armed(false)
-		f := b.Commands.(*forwarding)
+		f := b.Commands.(*forwarder)
 		f.mu.Lock()
 		f.to.Close()
 		f.mu.Unlock()
@@ -422,8 +437,8 @@ func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
 		go func() { ended <- b.node.onSide(func() { close(held); <-free }) }()
 		<-held
 		committed.SetPatience(b.Door, time.Millisecond)
-		must[Admin](t)(r.Deposit("test", "ann", "BTC", coin, "late"))
-		if err := b.Commands.Current(); !errors.Is(err, ErrNotConfirmed) {
+		must[actors.Admin](t)(r.Deposit("test", "ann", "BTC", coin, "late"))
+		if err := b.Commands.Current(); !errors.Is(err, actors.ErrNotConfirmed) {
 			t.Errorf("a node that is late: %v", err)
 		}
 		committed.SetPatience(b.Door, time.Minute)
@@ -474,24 +489,24 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 		knows("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
 		bob := b.Commands.Key([]byte("key-of-bob"))
 		for nonce := uint64(1); nonce <= 5; nonce++ { // the node hears of both a moment later
-			must[Admin](t)(r.Freeze("test", "bob", true))
+			must[actors.Admin](t)(r.Freeze("test", "bob", true))
 			if err := b.Ask(new(committed.Wallet), bob, nonce); !errors.Is(err,
 				committed.ErrFrozen) {
 				t.Errorf("a read of a frozen account: %v", err)
 			}
 			knows("a freeze", bob.Account.Frozen)
-			must[Admin](t)(r.Freeze("test", "bob", false))
+			must[actors.Admin](t)(r.Freeze("test", "bob", false))
 			if err := b.Commands.Current(); err != nil || bob.Account.Frozen() {
 				t.Error("an account that is free again counts as frozen", err)
 			}
 		}
-		must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
+		must[actors.Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
 		knows("a halt", b.Pairs()[0].Halted)
-		must[Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))
+		must[actors.Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))
 		knows("its end", func() bool { return !b.Pairs()[0].Halted() })
 		r.maintains(t, true)
 		knows("maintenance", func() bool {
-			return b.Commands.Maintenance() != nil && b.Commands.Writable() == ErrMaintenance
+			return b.Commands.Maintenance() != nil && b.Commands.Writable() == actors.ErrMaintenance
 		})
 		r.maintains(t, false)
 		knows("its end", func() bool { return b.Commands.Writable() == nil })
@@ -499,7 +514,7 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 		knows("the end of a key", func() bool {
 			return bob.Revoked() && b.Commands.Key([]byte("key-of-bob")) == nil
 		})
-		x := NewCancelAll(bob, 1, CancelFilter{})
+		x := actors.NewCancelAll(bob, 1, actors.CancelFilter{})
 		if _, err := b.Commands.Do(x); !errors.Is(err, committed.ErrKeyRevoked) {
 			t.Errorf("a command of a key that has ended: %v", err)
 		}
@@ -528,27 +543,37 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 			b = append(wire.AppendUints(wire.AppendText(b, key), nonce), gated)
 			return append(wire.AppendUints(b, n), rest...)
 		}
+		approval := struct {
+			Currency uint16
+			Amount   money.Amount
+			Address  string
+			ClientID event.ClientID
+			ID       uint64
+			To       uint8
+			Code     string
+		}{ID: 1, To: event.WithdrawalApproved}
 		for name, message := range map[string][]byte{
 			"an unknown kind":             {77},
 			"an answer":                   {forwardOutcomes, 1, 1, 0},
 			"no commands":                 order(1, 0, 0),
 			"very many commands":          order(1, 0, 1<<40),
 			"commands that are not there": order(1, 0, 5),
-			"a nonce and a gate": order(1, 1, 1, appendCommand(nil, NewCancel(keyOfNobody,
-				1, 1, event.ClientID{}))...),
+			"a nonce and a gate": order(1, 1, 1, actors.AppendCommand(nil,
+				actors.NewCancel(keyOfNobody,
+					1, 1, event.ClientID{}))...),
 			"an operator's kind": order(1, 0, 1, byte(event.KindDeposit), 1, 1, 1),
 			"a pair that is not there": order(1, 0, 1, byte(event.KindOrder), 99, 1, 1, 1,
 				0, 0),
 			"a negative amount": order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1,
 				1}, wire.AppendUints(nil, 1<<63)...)...),
 			"a withdrawal that is approved": order(1, 0, 1, wire.AppendValue([]byte{byte(
-				event.KindWithdrawalMoved)}, &transfer{ID: 1, To: event.WithdrawalApproved})...),
-			"something behind the commands": order(1, 0, 1, append(appendCommand(nil,
-				NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...),
+				event.KindWithdrawalMoved)}, &approval)...),
+			"something behind the commands": order(1, 0, 1, append(actors.AppendCommand(nil,
+				actors.NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...),
 		} {
 			conn, err := c.strange(t, r, forwardVersion, digest[:])
 			succeeds(t, err)
-			l := line.New(conn, lineOptions(&DefaultTiming))
+			l := line.New(conn, lineOptions(&actors.DefaultTiming))
 			if err := l.Send(func(b []byte) []byte { return append(b, message...) }); err != nil {
 				t.Fatal(name, err)
 			}
@@ -617,7 +642,7 @@ func (s *lingering) Append(ctx context.Context, tok persistence.Token, prev, nex
 func lingers(t *testing.T, funds map[string]money.Amount) (c *cluster, r *reigning, b *branch,
 	at *lingering) {
 	stores := make([]lingering, 3)
-	c = newCluster(t, func(i int, o *Options) {
+	c = newCluster(t, func(i int, o *actors.Options) {
 		stores[i].Replica = o.Store.(persistence.Replica)
 		o.Store = &stores[i]
 	})
@@ -657,16 +682,15 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
 		c.caughtUp(r)
-		r.dir.RemoveKey(r.Key([]byte("key-of-ann")))
+		actors.ForgetKey(r.Public, r.Key([]byte("key-of-ann")))
 		id := must[event.ClientID](t)(event.NewClientID("a"))
 		ask := map[string]func() error{
 			"a command": func() error {
-				_, err := b.Commands.Do(NewCancelAll(b.key, b.next(), CancelFilter{}))
+				_, err := b.Commands.Do(actors.NewCancelAll(b.key, b.next(), actors.CancelFilter{}))
 				return err
 			},
 			"a command that has passed its gate": func() error {
-				x := NewCancelAll(b.key, 0, CancelFilter{})
-				x.gate = passed{}
+				x := actors.NewCancelAll(b.key, 0, actors.CancelFilter{}).Through(passed{})
 				_, err := b.Commands.Do(x)
 				return err
 			},
@@ -681,7 +705,7 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 			store.alone.Store(alone)
 			want := committed.ErrKeyRevoked
 			if alone {
-				want = ErrNotConfirmed
+				want = actors.ErrNotConfirmed
 			}
 			for what, does := range ask {
 				if err := does(); !errors.Is(err, want) {
@@ -698,17 +722,16 @@ func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
 		_, r, b, store := lingers(t, nil)
 		end := store.linger()
 		deposited := b.sees(r)
-		x := NewOrder(b.key, 0, &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+		x := actors.NewOrder(b.key, 0, &actors.OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell,
+			Price:  100e8,
 			Amount: coin}).Through(openGate{})
-		if err := b.Commands.(*forwarding).send([]*Command{x}); err != nil {
+		if err := b.Commands.(*forwarder).send([]*actors.Command{x}); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Settle(b.key); err != nil {
 			t.Error(err)
 		}
-		select {
-		case <-x.reply: // the node that leads has given it up
-		default:
+		if !x.AwaitSince(time.Time{}, &b.node.life) { // the node that leads has given it up
 			t.Error("a command is still on its way")
 		}
 		end()
@@ -739,7 +762,7 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 			n != 1 || there != 1 {
 			t.Errorf("%d connections, %d requests in flight, and %d there", up, n, there)
 		}
-		f := b.Commands.(*forwarding)
+		f := b.Commands.(*forwarder)
 		f.mu.Lock()
 		f.to.Close()
 		f.mu.Unlock()
@@ -763,13 +786,13 @@ func TestEachCommandHasItsOwnAnswer(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
 		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
 		end := store.linger()
-		do := func(x *Command) <-chan Outcome {
-			ended := make(chan Outcome, 1)
+		do := func(x *actors.Command) <-chan actors.Outcome {
+			ended := make(chan actors.Outcome, 1)
 			go func() {
 				x, err := b.Commands.Do(x)
 				if err != nil {
 					t.Error(err)
-					ended <- undecided
+					ended <- 0
 					return
 				}
 				ended <- x.Outcome()
@@ -780,16 +803,16 @@ func TestEachCommandHasItsOwnAnswer(t *testing.T) {
 		eventually(t, "an order is on its way", func() bool { return to.InFlight.Load() == 1 })
 		bad := do(b.placed(trading.Sell, 100e8, 1000*coin, ""))
 		eventually(t, "another one was sent, too", func() bool {
-			f := b.Commands.(*forwarding)
+			f := b.Commands.(*forwarder)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			return f.number >= 2
 		})
 		end()
-		if x := <-good; x != Accepted {
+		if x := <-good; x != actors.Accepted {
 			t.Errorf("the order for which there is money is told %v", x)
 		}
-		if x := <-bad; x != Refused {
+		if x := <-bad; x != actors.Refused {
 			t.Errorf("the order for which there is none is told %v", x)
 		}
 	})
@@ -802,20 +825,22 @@ func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
 		_, r, b, store := lingers(t, nil)
 		end := store.linger()
 		deposited := b.sees(r)
-		sell := func(what string, to Commands, key *directory.Key, nonce uint64) error {
+		sell := func(what string, to actors.Commands, key *directory.Key, nonce uint64) error {
 			t.Helper()
-			w := &OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin}
-			x, err := to.Do(NewOrder(key, nonce, w))
-			if err == nil && x.Outcome() != Accepted {
+			w := &actors.OrderRequest{Pair: b.Pairs()[0], Side: trading.Sell, Price: 100e8,
+				Amount: coin}
+			x, err := to.Do(actors.NewOrder(key, nonce, w))
+			if err == nil && x.Outcome() != actors.Accepted {
 				t.Errorf("%s: the money that was seen cannot be used: %+v", what,
 					x.Record().Refusal)
 			}
 			return err
 		}
-		for what, to := range map[string]Commands{"at the node that leads": r,
+		for what, to := range map[string]actors.Commands{"at the node that leads": r,
 			"elsewhere": b.Commands} {
 			key := to.Key([]byte("key-of-ann"))
-			if err := sell(what, to, key, 1); err != ErrNotConfirmed && err != ErrStalled {
+			if err := sell(what, to, key, 1); err != actors.ErrNotConfirmed &&
+				err != actors.ErrStalled {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -823,7 +848,7 @@ func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
 		eventually(t, "the store takes writes again", func() bool {
 			return r.Writable() == nil && b.Commands.Writable() == nil
 		})
-		for nonce, to := range []Commands{b.Commands, r} {
+		for nonce, to := range []actors.Commands{b.Commands, r} {
 			key := to.Key([]byte("key-of-ann"))
 			if err := sell("released", to, key, uint64(nonce)+1); err != nil {
 				t.Error(err)

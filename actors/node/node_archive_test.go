@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/actors"
 	"exchange/actors/audit"
 	"exchange/actors/committed"
 	"exchange/actors/metrics"
@@ -74,7 +75,7 @@ func newArchives(t *testing.T) *archives {
 		dir := filepath.Join(t.TempDir(), "archive")
 		a.list = append(a.list, must[*archive.Archive](t)(archive.Open(dir)))
 	}
-	a.cluster = newCluster(t, func(i int, o *Options) {
+	a.cluster = newCluster(t, func(i int, o *actors.Options) {
 		o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
 		o.Timing.Projection = 10 * time.Millisecond
 		a.stores[i] = &trims{Replica: o.Store.(persistence.Replica)}
@@ -98,7 +99,7 @@ func (a *archives) end(i int) uint64 {
 	return must[uint64](a.T)(a.list[i].End())
 }
 
-// sells has ann place an order, at whichever node reigns. An order without an answer is one, too.
+// sells has ann place an order, at whichever node leads. An order without an answer is one, too.
 func (a *archives) sells() {
 	a.Helper()
 	select {
@@ -107,7 +108,7 @@ func (a *archives) sells() {
 	}
 	a.nonce++
 	c, err := a.r.Place(a.r.Key([]byte("key-of-ann")), a.nonce,
-		wishOf(a.r.Engine, trading.Sell, 100e8, coin/1000))
+		orderOf(a.r.Engine, trading.Sell, 100e8, coin/1000))
 	if err == nil {
 		c.Free()
 	}
@@ -131,7 +132,7 @@ func (a *archives) archived(at ...int) {
 	})
 }
 
-// reigns has ann trade until a node reigns.
+// leads has ann trade until a node leads.
 func (a *archives) reigns(at int) {
 	a.Helper()
 	a.until("a node reigns", func() bool {
@@ -162,7 +163,7 @@ func (a *archives) whole(i int, by *seal.Sealer) (batches []string) {
 	return batches
 }
 
-// balanced audits a reign, from the first record of its node's archive. A reign that ends meanwhile
+// balanced audits a term, from the first record of its node's archive. A term that ends meanwhile
 // is followed by another one.
 func (a *archives) balanced() {
 	a.Helper()
@@ -259,7 +260,7 @@ func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const late = 2
 		stores := make([]*trims, 3)
-		c := newCluster(t, func(i int, o *Options) {
+		c := newCluster(t, func(i int, o *actors.Options) {
 			o.Timing.Projection = 10 * time.Millisecond
 			if i != late {
 				o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
@@ -272,7 +273,7 @@ func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
 		a.reigns(0)
 		c.caughtUp(a.r)
 		c.kill(late)
-		at := a.r.committed.Released()
+		at := a.r.Released()
 		a.until("the journal is trimmed where the node is not yet", func() bool {
 			_, upTo := stores[0].told()
 			return a.r.at == 0 && upTo > at

@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
@@ -18,25 +19,58 @@ import (
 	"exchange/persistence/line"
 )
 
-// A forwarded is what a node that leads does for one node that follows: it carries out what the
-// other's clients have sent. It lasts as long as the connection, and no longer than the reign.
-type forwarded struct {
-	*Engine
-	from string // name of the node
+// What a node that follows and the node that leads say to each other. Numbers are varints, texts
+// have their length before them. The greeting has the digest of the market part, and its answer the
+// seed of the challenges that logins sign. The node that follows begins:
+//
+//	commands number, key, nonce, gated, commands        -> outcomes
+//	take     number, key, nonce, client order id or ""  -> taken
+//	fence    number, key                                -> outcomes, of no command
+//	lost     key, session
+//	signed   number, key, nonce, gated, takes back, commands that are waited for, what was signed
+//	                                                    -> outcomes
+//
+// An observer sends no commands but those that begin and end sessions. It passes on what a client
+// has signed, and the node that leads makes the commands; behind a take there is what was signed,
+// too.
+//
+// The commands of one message travel together, as those of Engine.DoAll. gated commands came
+// through a gate, so they have no nonce, and those of one account go to its wallet in the order in
+// which they come.
+const (
+	forwardVersion = 5
+
+	forwardCommands = 2
+	forwardTake     = 3
+	forwardLost     = 4
+	forwardFence    = 5
+	forwardSigned   = 6
+
+	forwardOutcomes = 102
+	forwardTaken    = 103
+)
+
+// A forwardingSession is what a node that leads does for one node that follows: it carries out what
+// the other's clients have sent. It lasts as long as the connection, and no longer than the term.
+type forwardingSession struct {
+	*actors.Engine
+	from string      // name of the node
+	edge actors.Edge // verifies what an observer has passed on
 	// it is an observer: it cannot verify signatures, and is not believed to have done so
 	observer bool
 	line     *line.Line
 	does     *metrics.Link // counts what it does
 	// counts what an observer has passed on
 	counts *metrics.Passed
+	slots  int64  // of commands in flight
 	base   uint64 // added to the numbers of its sessions, so that no other node has them
 
 	open  atomic.Int64 // commands without an outcome, and ends of sessions that wait
 	takes atomic.Int64 // reads whose nonces are being taken
 
 	mu    sync.Mutex
-	ended []*errand             // that are to be answered; guarded by mu
-	lanes map[uint32]*errandRow // by account, while an errand is on its way; guarded by mu
+	ended []*forwardedRequest      // that are to be answered; guarded by mu
+	lanes map[uint32]*accountQueue // by account, while a request is on its way; guarded by mu
 	// sessions by their number here; nil: the connection is over; guarded by mu
 	lives   map[uint64]*directory.Key
 	logins  map[uint32]struct{} // keys whose logins an observer has passed on; guarded by mu
@@ -44,25 +78,25 @@ type forwarded struct {
 	answers chan struct{}       // capacity 1: there is something in ended
 }
 
-// An errandRow are errands of one account, which go to its wallet one after the other.
-type errandRow = mailbox.FIFO[*errand]
+// An accountQueue has the requests of one account, which go to its wallet one after the other.
+type accountQueue = mailbox.FIFO[*forwardedRequest]
 
-// An errand is what one message asks for: commands that travel together, the end of a session, or
-// only that those before it are done.
-type errand struct {
-	by      *forwarded
+// A forwardedRequest is what one message asks for: commands that travel together, the end of a
+// session, or only that those before it are done.
+type forwardedRequest struct {
+	by      *forwardingSession
 	number  uint64
-	list    []*Command
+	list    []*actors.Command
 	errs    []error
 	err     error        // why none of the commands was sent
 	keyless bool         // its key is not known here
 	left    atomic.Int64 // commands without an outcome, and one until all are sent
 
-	counted  int64 // in forwarded.open
+	counted  int64 // in forwardingSession.open
 	admitted bool
-	meters   bool // it counts in forwarded.does
+	meters   bool // it counts in forwardingSession.does
 
-	// of an errand without commands: the session that has ended; 0: it is a fence, which is
+	// of a request without commands: the session that has ended; 0: it is a fence, which is
 	// answered in its turn
 	lost uint64
 	of   *directory.Key
@@ -75,20 +109,20 @@ type errand struct {
 const forwardSlots = 3
 
 // lineOptions are those of connections that forward.
-func lineOptions(t *Timing) line.Options {
+func lineOptions(t *actors.Timing) line.Options {
 	return line.Options{Longest: 32 << 20, Takes: 32 << 20, Waiting: 64 << 20,
 		Beat: t.OwnerCheck / 2, Silence: t.OwnerStale / 2}
 }
 
-// errNoReign refuses what forwards.
-var errNoReign = errors.New("it does not lead, or is about to end")
+// errNotLeading refuses what forwards.
+var errNotLeading = errors.New("it does not lead, or is about to end")
 
 // forwards takes a connection of a node that follows. Both sides must hold orders against the same
 // rules. It returns when the connection is over.
 func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
-	e := n.reign.Load()
-	if e == nil || e.stopping.Load() || e.Err() != nil {
-		g.Refuse(errNoReign)
+	e := n.engine.Load()
+	if e == nil || e.Stopping() || e.Err() != nil {
+		g.Refuse(errNotLeading)
 		return
 	}
 	_, market := n.replica.Market()
@@ -96,9 +130,11 @@ func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
 		g.Refuse(fmt.Errorf("node %s has another market part", from))
 		return
 	}
-	f := &forwarded{Engine: e, from: from, observer: observer, does: &n.traffic.From,
-		counts: &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&e.opts.Timing)),
-		base: n.links.Add(1) << sessionBits, lanes: map[uint32]*errandRow{},
+	f := &forwardingSession{Engine: e, from: from, edge: n.opts.Edge, observer: observer,
+		does:   &n.traffic.From,
+		counts: &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&n.opts.Timing)),
+		slots: int64(e.Limits().InFlight), base: n.links.Add(1) << sessionBits,
+		lanes: map[uint32]*accountQueue{},
 		lives: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
 		answers: make(chan struct{}, 1)}
 	rand.Read(f.seed[:]) //nolint:errcheck // it never fails
@@ -113,8 +149,8 @@ func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
 // which node it came through; 0: it is the leading node's own.
 const sessionBits = 40
 
-// run serves the node until the connection or the reign ends.
-func (f *forwarded) run(n *Node) {
+// run serves the node until the connection or the term ends.
+func (f *forwardingSession) run(n *Node) {
 	gone, answered := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(answered)
@@ -122,23 +158,24 @@ func (f *forwarded) run(n *Node) {
 	}()
 	f.does.Up.Add(1)
 	err := f.line.Run(func(message []byte) error {
-		p := parseForward(message)
+		p := actors.Parse(message)
 		return f.receive(p.Byte(), p)
 	})
 	close(gone)
 	<-answered
 	f.loseSessions()
 	f.does.Up.Add(-1)
-	if _, long := errors.AsType[line.LongMessage](err); long || errors.Is(err, errForward) {
-		n.useless.Warn(f.log, "what forwards commands was disconnected", f.from, err, "from",
+	if _, long := errors.AsType[line.LongMessage](err); long || errors.Is(err,
+		actors.ErrMalformed) {
+		n.useless.Warn(f.Log(), "what forwards commands was disconnected", f.from, err, "from",
 			f.from)
 		return
 	}
-	f.log.Debug("a node forwards no more", "node", f.from, "error", err)
+	f.Log().Debug("a node forwards no more", "node", f.from, "error", err)
 }
 
 // receive begins what a message asks for. It does not wait.
-func (f *forwarded) receive(kind byte, p *forwardParser) error {
+func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 	switch kind {
 	case forwardCommands:
 		x, gated, err := f.parse(p)
@@ -150,40 +187,40 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			err = f.checkForwarded(x)
 		}
 		switch {
-		case errors.Is(err, ErrNotLoggedIn), errors.Is(err, ErrNotConfirmed):
+		case errors.Is(err, actors.ErrNotLoggedIn), errors.Is(err, actors.ErrNotConfirmed):
 			f.refuseAll(x, err)
 		case err != nil:
 			return err
 		case gated && !x.keyless:
-			f.begin(x, x.list[0].account)
+			f.begin(x, x.list[0].Key().Account)
 		default:
 			f.begin(x, nil)
 		}
 	case forwardSigned:
 		if !f.observer {
-			return errForward // it verifies what its clients send
+			return actors.ErrMalformed // it verifies what its clients send
 		}
 		return f.passes(p)
 	case forwardTake:
-		number, key, nonce := p.Uint(), p.Bytes(forwardText), p.Uint()
-		k, id := f.Key(key), p.clientID()
+		number, key, nonce := p.Uint(), p.Bytes(actors.MaxText), p.Uint()
+		k, id := f.Key(key), p.ClientID()
 		var signed *directory.Signed
 		if f.observer {
-			signed = p.signed()
+			signed = parseSigned(p)
 		}
-		if err := p.done(); err != nil {
+		if err := p.Done(); err != nil {
 			return err
 		}
-		if f.takes.Add(1) > int64(f.opts.Limits.Reads) {
+		if f.takes.Add(1) > int64(f.Limits().Reads) {
 			f.does.Full.Add(1)
-			f.took(number, 0, f.turnAway(ErrBusy))
+			f.took(number, 0, f.TurnAway(actors.ErrBusy))
 		} else {
 			f.does.InFlight.Add(1)
 			go f.take(number, k, nonce, id, signed)
 		}
 	case forwardFence:
-		x, key := &errand{by: f, number: p.Uint()}, f.Key(p.Bytes(forwardText))
-		if err := p.done(); err != nil {
+		x, key := &forwardedRequest{by: f, number: p.Uint()}, f.Key(p.Bytes(actors.MaxText))
+		if err := p.Done(); err != nil {
 			return err
 		}
 		if x.keyless = key == nil; x.keyless {
@@ -192,44 +229,44 @@ func (f *forwarded) receive(kind byte, p *forwardParser) error {
 			f.begin(x, key.Account)
 		}
 	case forwardLost:
-		key, session := f.Key(p.Bytes(forwardText)), p.UpTo(1<<sessionBits-1)
-		if err := p.done(); err != nil {
+		key, session := f.Key(p.Bytes(actors.MaxText)), p.UpTo(1<<sessionBits-1)
+		if err := p.Done(); err != nil {
 			return err
 		}
 		if key != nil { // otherwise its sessions have ended with it
-			f.begin(&errand{by: f, lost: f.base + session, of: key}, key.Account)
+			f.begin(&forwardedRequest{by: f, lost: f.base + session, of: key}, key.Account)
 		}
 	default:
-		return errForward
+		return actors.ErrMalformed
 	}
 	return nil
 }
 
 // parse reads the commands of a message.
-func (f *forwarded) parse(p *forwardParser) (x *errand, gated bool, err error) {
-	x = &errand{by: f, number: p.Uint()}
-	key, nonce := f.Key(p.Bytes(forwardText)), p.Uint()
+func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated bool, err error) {
+	x = &forwardedRequest{by: f, number: p.Uint()}
+	key, nonce := f.Key(p.Bytes(actors.MaxText)), p.Uint()
 	gated = p.Flag()
-	n := p.UpTo(uint64(f.opts.Limits.Batch))
+	n := p.UpTo(uint64(f.Limits().Batch))
 	p.Check(gated == (nonce == 0) && n > 0)
 	of := key
 	if x.keyless = key == nil; x.keyless { // the rest must make sense all the same
 		of = &directory.Key{Account: new(directory.Account)}
 	}
 	for range n {
-		c := p.command(f.Catalogue, of, nonce)
+		c := p.Command(f.Catalogue, of, nonce)
 		if p.Bad() {
-			return nil, false, errForward
+			return nil, false, actors.ErrMalformed
 		}
-		f.own(c)
-		c.errand = x
+		c.Renumber(f.numberHere)
+		c.AnsweredTo(x)
 		if gated {
-			c.gate = passed{}
+			c.Through(passed{})
 		}
 		x.list = append(x.list, c)
 	}
 	x.errs = make([]error, len(x.list))
-	return x, gated, p.done()
+	return x, gated, p.Done()
 }
 
 // passed is the gate of a command that has passed its client's gate at another node.
@@ -241,31 +278,25 @@ func (passed) Pass(give func()) bool {
 	return true
 }
 
-// own makes the numbers of a session those that it has here.
-func (f *forwarded) own(c *Command) {
-	s := &c.switching
-	if c.kind != event.KindSwitch || s.session == 0 {
-		return
-	}
-	s.session = f.base + s.session&(1<<sessionBits-1)
-	if s.instead != 0 {
-		s.instead = f.base + s.instead&(1<<sessionBits-1)
-	}
+// numberHere returns the number that a session of the node has here.
+func (f *forwardingSession) numberHere(number uint64) uint64 {
+	return f.base +
+		number&(1<<sessionBits-1)
 }
 
-// refuseAll answers an errand whose commands must not be sent.
-func (f *forwarded) refuseAll(x *errand, err error) {
+// refuseAll answers a request whose commands must not be sent.
+func (f *forwardingSession) refuseAll(x *forwardedRequest, err error) {
 	f.open.Add(1)
 	x.counted = 1
 	x.refuse(err)
 }
 
-// begin carries out an errand, unless too many are on their way. One that came through a gate takes
-// turns with the others of its account; nil: it did not.
-func (f *forwarded) begin(x *errand, account *directory.Account) {
+// begin carries out a request, unless too many are on their way. One that came through a gate
+// takes turns with the others of its account; nil: it did not.
+func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Account) {
 	if !f.hasRoom(x) {
 		f.does.Full.Add(1)
-		x.refuse(f.turnAway(ErrBusy))
+		x.refuse(f.TurnAway(actors.ErrBusy))
 		return
 	}
 	if x.meters = x.lost == 0; x.meters {
@@ -285,7 +316,7 @@ func (f *forwarded) begin(x *errand, account *directory.Account) {
 	case row != nil:
 		row.Push(x)
 	case !f.quick(x):
-		f.lanes[account.ID] = new(errandRow)
+		f.lanes[account.ID] = new(accountQueue)
 		go f.sendRow(x, account.ID)
 	default:
 		f.mu.Unlock()
@@ -299,10 +330,10 @@ func (f *forwarded) begin(x *errand, account *directory.Account) {
 // to a quarter of all: an observer may be hostile, and what waits here must not fill the memory.
 const bytesOfSlot = 4096
 
-// hasRoom counts the commands of an errand, unless this node's clients have too many in flight.
+// hasRoom counts the commands of a request, unless this node's clients have too many in flight.
 // What takes something back may have all slots.
-func (f *forwarded) hasRoom(x *errand) bool {
-	n, most := max(int64(len(x.list)+x.passed.answers), 1), int64(f.opts.Limits.InFlight)
+func (f *forwardingSession) hasRoom(x *forwardedRequest) bool {
+	n, most := max(int64(len(x.list)+x.passed.answers), 1), f.slots
 	if x.passed.Signed != nil {
 		n += min(int64(len(x.passed.Text)/bytesOfSlot), most/4)
 	}
@@ -310,7 +341,7 @@ func (f *forwarded) hasRoom(x *errand) bool {
 		most = most * forwardSlots / 4
 	}
 	for _, c := range x.list {
-		if !c.takesBack() {
+		if !c.TakesBack() {
 			most = most * forwardSlots / 4
 			break
 		}
@@ -323,8 +354,8 @@ func (f *forwarded) hasRoom(x *errand) bool {
 	return len(x.list) == 0 && x.lost != 0 // there are no more of those than sessions
 }
 
-// sendRow sends an errand, and those of its account that have come meanwhile.
-func (f *forwarded) sendRow(x *errand, account uint32) {
+// sendRow sends a request, and those of its account that have come meanwhile.
+func (f *forwardingSession) sendRow(x *forwardedRequest, account uint32) {
 	for x != nil {
 		f.send(x)
 		f.mu.Lock()
@@ -339,21 +370,21 @@ func (f *forwarded) sendRow(x *errand, account uint32) {
 }
 
 // quick reports whether send waits for nothing.
-func (f *forwarded) quick(x *errand) bool {
-	if x.keyless || x.passed.Signed != nil || !f.hasReleased() {
+func (f *forwardingSession) quick(x *forwardedRequest) bool {
+	if x.keyless || x.passed.Signed != nil || !f.HasReleased() {
 		return false
 	}
 	for _, c := range x.list {
-		if c.kind == event.KindAmended {
+		if c.Kind() == event.KindAmended {
 			return false
 		}
 	}
 	return true
 }
 
-// send admits the commands of an errand, and sends them to their wallet. Behind the end of the
+// send admits the commands of a request, and sends them to their wallet. Behind the end of the
 // connection it does not: its clients are gone, and sessions have ended.
-func (f *forwarded) send(x *errand) {
+func (f *forwardingSession) send(x *forwardedRequest) {
 	if x.lost != 0 {
 		f.endSession(x.of, x.lost)
 		f.open.Add(-x.counted)
@@ -376,77 +407,61 @@ func (f *forwarded) send(x *errand) {
 	}
 	x.left.Store(n + 1)
 	key, session := x.begins()
-	x.sendAll()
+	// What has an outcome is not touched any more, and Send looks at all of its list.
+	f.Send(x.list, x.errs)
 	if session != 0 {
 		f.sessionBegan(key, session)
 	}
 	for _, err := range x.errs { // of those that were dropped
 		if err != nil {
-			x.answered()
+			x.Answered()
 		}
 	}
-	x.answered()
+	x.Answered()
 }
 
 // whyUnknown returns why a key that the other node knows is not known here: it has ended by now, or
 // this node leads no more, and cannot know of a key that was made since.
-func (f *forwarded) whyUnknown() error {
-	if err := knows(f.Door); err != nil {
+func (f *forwardingSession) whyUnknown() error {
+	if err := actors.AwaitKnown(f.Door); err != nil {
 		return err
 	}
 	return committed.ErrKeyRevoked
 }
 
-// refuse answers an errand none of whose commands was sent; nil: it has none.
-func (x *errand) refuse(err error) {
+// refuse answers a request none of whose commands was sent; nil: it has none.
+func (x *forwardedRequest) refuse(err error) {
 	for i, c := range x.list {
 		c.Free()
 		x.list[i] = nil
 	}
 	x.err = err
 	x.left.Store(1)
-	x.answered()
+	x.Answered()
 }
 
-// mayBegin admits the commands of an errand.
-func (f *forwarded) mayBegin(x *errand) error {
+// mayBegin admits the commands of a request.
+func (f *forwardingSession) mayBegin(x *forwardedRequest) error {
 	f.mu.Lock()
 	over := f.lives == nil
 	f.mu.Unlock()
 	if over {
-		return ErrStopping
+		return actors.ErrStopping
 	}
-	for _, c := range x.list {
-		f.stamp(c)
-	}
-	err := f.admit(x.list)
+	err := f.Admit(x.list)
 	x.admitted = err == nil
-	return f.turnAway(err)
+	return err
 }
 
-// sendAll sends admitted commands.
-func (x *errand) sendAll() {
-	f := x.by
-	if len(x.list) > 1 {
-		f.journal.lists.Add(1)
-	}
-	if c := x.list[0]; len(x.list) == 1 {
-		f.toWallet(c.account, c)
-		return
-	}
-	// What has an outcome is not touched any more, and sendAll looks at all of its list.
-	f.Engine.sendAll(x.list, x.errs)
-}
-
-// answered counts an outcome, and has the errand answered behind the last one.
-func (x *errand) answered() {
+// Answered counts an outcome, and has the request answered behind the last one.
+func (x *forwardedRequest) Answered() {
 	if x.left.Add(-1) > 0 {
 		return
 	}
 	f := x.by
 	f.open.Add(-x.counted)
-	if x.admitted && len(x.list) > 1 {
-		f.journal.lists.Add(-1)
+	if x.admitted {
+		f.Sent(x.list)
 	}
 	f.mu.Lock()
 	f.ended = append(f.ended, x)
@@ -462,7 +477,7 @@ func (x *errand) answered() {
 }
 
 // meter counts a request that was carried out, and whether its answer is sent.
-func (f *forwarded) meter(sent bool) {
+func (f *forwardingSession) meter(sent bool) {
 	f.does.InFlight.Add(-1)
 	if sent {
 		f.does.Answered.Add(1)
@@ -471,9 +486,9 @@ func (f *forwarded) meter(sent bool) {
 	}
 }
 
-// answer sends the answers, until the connection is gone or the reign is dead. What has an outcome
+// answer sends the answers, until the connection is gone or the term is dead. What has an outcome
 // by then is still sent.
-func (f *forwarded) answer(gone <-chan struct{}) {
+func (f *forwardingSession) answer(gone <-chan struct{}) {
 	for {
 		over := false
 		select {
@@ -487,7 +502,7 @@ func (f *forwarded) answer(gone <-chan struct{}) {
 		list := f.ended
 		f.ended = nil
 		f.mu.Unlock()
-		released := f.committed.Released()
+		released := f.Released()
 		for _, x := range list {
 			if f.line.Send(func(b []byte) []byte { return x.append(b, released) }) != nil {
 				over = true // the other side learns of no outcome any more
@@ -503,25 +518,25 @@ func (f *forwarded) answer(gone <-chan struct{}) {
 	}
 }
 
-// append writes the answer to an errand.
-func (x *errand) append(b []byte, released uint64) []byte {
+// append writes the answer to a request.
+func (x *forwardedRequest) append(b []byte, released uint64) []byte {
 	b = append(b, forwardOutcomes)
 	b = wire.AppendUints(b, x.number, released)
-	b = appendError(b, x.err)
+	b = actors.AppendError(b, x.err)
 	if x.err != nil {
 		return b
 	}
 	for i, c := range x.list {
-		b = appendError(b, x.errs[i])
+		b = actors.AppendError(b, x.errs[i])
 		if x.errs[i] == nil {
-			b = appendOutcome(b, c)
+			b = actors.AppendOutcome(b, c)
 		}
 	}
 	return b
 }
 
-// free gives the commands of an answered errand back.
-func (x *errand) free() {
+// free gives the commands of an answered request back.
+func (x *forwardedRequest) free() {
 	for _, c := range x.list {
 		if c != nil {
 			c.Free()
@@ -532,7 +547,7 @@ func (x *errand) free() {
 // take takes the nonce of a read in its account's wallet, and answers with a sequence at which, or
 // above it, the read is to be answered: behind all that the wallet had in flight, if the read names
 // an order by its client order id.
-func (f *forwarded) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
+func (f *forwardingSession) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
 	signed *directory.Signed) {
 	var seq uint64
 	var err error
@@ -565,11 +580,11 @@ func despiteFreeze(err error) error {
 }
 
 // took answers a take, and reports whether the answer is sent.
-func (f *forwarded) took(number, seq uint64, err error) bool {
+func (f *forwardingSession) took(number, seq uint64, err error) bool {
 	f.takes.Add(-1)
 	sent := f.line.Send(func(b []byte) []byte {
 		b = wire.AppendUints(append(b, forwardTaken), number, seq)
-		return appendError(b, err)
+		return actors.AppendError(b, err)
 	}) == nil
 	if !sent {
 		f.line.Close()
@@ -577,21 +592,21 @@ func (f *forwarded) took(number, seq uint64, err error) bool {
 	return sent
 }
 
-// begins returns the session that an errand begins; 0: none.
-func (x *errand) begins() (*directory.Key, uint64) {
+// begins returns the session that a request begins; 0: none.
+func (x *forwardedRequest) begins() (*directory.Key, uint64) {
 	c := x.list[0]
 	if c == nil {
 		return nil, 0
 	}
-	if s := &c.switching; c.kind == event.KindSwitch && s.change == sessionBegins {
-		return c.key, s.session
+	if session, change := c.Session(); change == actors.SessionBegins {
+		return c.Key(), session
 	}
 	return nil, 0
 }
 
 // sessionBegan notes a session of which the wallet knows, or will, so that it ends with the
 // connection.
-func (f *forwarded) sessionBegan(key *directory.Key, session uint64) {
+func (f *forwardingSession) sessionBegan(key *directory.Key, session uint64) {
 	f.mu.Lock()
 	over := f.lives == nil
 	if !over {
@@ -603,12 +618,12 @@ func (f *forwarded) sessionBegan(key *directory.Key, session uint64) {
 	}
 }
 
-// sessionRefused forgets the session of an errand whose begin was refused.
-func (f *forwarded) sessionRefused(x *errand) {
+// sessionRefused forgets the session of a request whose begin was refused.
+func (f *forwardingSession) sessionRefused(x *forwardedRequest) {
 	if len(x.list) != 1 {
 		return
 	}
-	if _, session := x.begins(); session != 0 && x.list[0].outcome == Refused {
+	if _, session := x.begins(); session != 0 && x.list[0].Outcome() == actors.Refused {
 		f.mu.Lock()
 		delete(f.lives, session)
 		f.mu.Unlock()
@@ -616,7 +631,7 @@ func (f *forwarded) sessionRefused(x *errand) {
 }
 
 // endSession tells the wallet that a session has ended.
-func (f *forwarded) endSession(key *directory.Key, session uint64) {
+func (f *forwardingSession) endSession(key *directory.Key, session uint64) {
 	f.mu.Lock()
 	_, lives := f.lives[session]
 	delete(f.lives, session)
@@ -627,7 +642,7 @@ func (f *forwarded) endSession(key *directory.Key, session uint64) {
 }
 
 // loseSessions ends the sessions of a connection that is over.
-func (f *forwarded) loseSessions() {
+func (f *forwardingSession) loseSessions() {
 	f.mu.Lock()
 	lives := f.lives
 	f.lives = nil

@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/observing"
@@ -24,38 +25,38 @@ import (
 // A testEdge takes what is signed with the secret itself: commands as they travel.
 type testEdge struct{}
 
-func (testEdge) Verify(_ *Engine, key *directory.Key, s *directory.Signed) error {
+func (testEdge) Verify(_ *actors.Engine, key *directory.Key, s *directory.Signed) error {
 	if s.Signature != nil && string(s.Signature) != key.Material.(string) {
-		return &Answered{Status: 401, Unproven: true, Body: []byte("wrong")}
+		return &actors.Answered{Status: 401, Unproven: true, Body: []byte("wrong")}
 	}
 	return nil
 }
 
-func (t testEdge) Commands(e *Engine, key *directory.Key, nonce uint64,
-	s *directory.Signed) (list []*Command, err error) {
+func (t testEdge) Commands(e *actors.Engine, key *directory.Key, nonce uint64,
+	s *directory.Signed) (list []*actors.Command, err error) {
 	if err = t.Verify(e, key, s); err != nil {
 		return nil, err
 	}
-	for p := parseForward(s.Text); p.Len() > 0; {
-		list = append(list, p.command(e.Catalogue, key, nonce))
+	for p := actors.Parse(s.Text); p.Len() > 0; {
+		list = append(list, p.Command(e.Catalogue, key, nonce))
 	}
 	return list, nil
 }
 
 // signed is a key of an observer with what it has signed.
-func signed(key *directory.Key, list ...*Command) *directory.Key {
+func signed(key *directory.Key, list ...*actors.Command) *directory.Key {
 	s := &directory.Signed{Signature: []byte("secret")}
 	for _, c := range list {
-		s.Text = appendCommand(s.Text, c)
+		s.Text = actors.AppendCommand(s.Text, c)
 	}
 	return key.With(s)
 }
 
 // does sends a signed command, and returns how it ended.
-func (x *observer) does(c *Command) *Command {
+func (x *observer) does(c *actors.Command) *actors.Command {
 	x.Helper()
-	c.key = signed(c.key, c)
-	return x.branch.does(c)
+	text := actors.AppendCommand(nil, c)
+	return x.branch.does(actors.Parse(text).Command(x.Catalogue, signed(c.Key(), c), c.Nonce()))
 }
 
 // observable is a member's store, which the test connects observers with.
@@ -124,10 +125,10 @@ func (w *cables) cut(i int) {
 	}
 }
 
-func newObservatory(t *testing.T, change func(i int, o *Options)) *observatory {
+func newObservatory(t *testing.T, change func(i int, o *actors.Options)) *observatory {
 	t.Helper()
 	v := &observatory{cables: new(cables), stores: make([]*observable, 3)}
-	v.cluster = newCluster(t, func(i int, o *Options) {
+	v.cluster = newCluster(t, func(i int, o *actors.Options) {
 		v.stores[i] = &observable{Replica: o.Store.(persistence.Replica)}
 		o.Store, o.Edge = v.stores[i], testEdge{}
 		if change != nil {
@@ -176,7 +177,7 @@ type observer struct {
 }
 
 // observe starts an observer.
-func (v *observatory) observe(name string, change func(o *Options)) *observer {
+func (v *observatory) observe(name string, change func(o *actors.Options)) *observer {
 	v.Helper()
 	ctx := v.Context()
 	var names []string
@@ -191,7 +192,7 @@ func (v *observatory) observe(name string, change func(o *Options)) *observer {
 	if change != nil {
 		change(&o)
 	}
-	x := &observer{node: must[*Node](v.T)(StartNode(ctx, o)), store: store}
+	x := &observer{node: must[*Node](v.T)(Start(ctx, o)), store: store}
 	v.Cleanup(func() {
 		x.node.halt()
 		store.Close()
@@ -205,10 +206,10 @@ func (v *observatory) observe(name string, change func(o *Options)) *observer {
 // serves has the observer serve ann.
 func (x *observer) serves(t *testing.T) *observer {
 	t.Helper()
-	var a *Attendance
+	var a *Follower
 	eventually(t, "the observer shows what is public", func() (ok bool) {
 		var err error
-		a, err = x.node.Attend(t.Context())
+		a, err = x.node.Follow(t.Context())
 		return err == nil
 	})
 	t.Cleanup(a.End)
@@ -216,7 +217,7 @@ func (x *observer) serves(t *testing.T) *observer {
 	if x.branch != nil {
 		nonce = x.branch.nonce
 	}
-	x.branch = &branch{T: t, Attendance: a, Commands: a.Commands(), nonce: nonce}
+	x.branch = &branch{T: t, Follower: a, Commands: a.Commands(), nonce: nonce}
 	x.connected()
 	if x.key = x.Commands.Key([]byte("key-of-ann")); x.key == nil || x.key.Material != nil {
 		t.Fatalf("the observer knows %+v of ann's key", x.key)
@@ -246,7 +247,7 @@ func (n *Node) stateOf(t *testing.T) (seq uint64, image []byte) {
 func (x *observer) sameAs(r *reigning, c *cluster) {
 	x.Helper()
 	eventually(x.T, "the observer has folded all",
-		func() bool { return x.node.Folded() == r.committed.Released() })
+		func() bool { return x.node.Folded() == r.Released() })
 	seq, image := c.nodes[r.at].stateOf(x.T)
 	if at, own := x.node.stateOf(x.T); at != seq || !bytes.Equal(own, image) {
 		x.Errorf("the observer has another state at %d than the node that leads at %d", at, seq)
@@ -266,7 +267,7 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 		place := func() {
 			t.Helper()
 			done := x.does(x.placed(trading.Sell, 100e8, coin, ""))
-			if done.Outcome() != Accepted {
+			if done.Outcome() != actors.Accepted {
 				t.Fatalf("an order is refused: %+v", done.Record())
 			}
 			done.Free()
@@ -294,7 +295,7 @@ func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
 
 // line is the connection that commands take; nil: there is none.
 func (x *observer) line() *line.Line {
-	f := x.Commands.(*forwarding)
+	f := x.Commands.(*forwarder)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.to
@@ -311,6 +312,6 @@ func (x *observer) reconnects(what func()) {
 	})
 	eventually(x.T, "the observer follows a member", func() bool {
 		now := x.store.Link()
-		return now != 0 && (now != link || x.Attendance.Current() == nil)
+		return now != 0 && (now != link || x.Follower.Current() == nil)
 	})
 }

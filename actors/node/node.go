@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
@@ -25,60 +26,57 @@ import (
 
 // A Node is one of several processes that keep one journal together. It folds what the journal has,
 // writes its own projections and snapshots, and so stands ready: when it leads, it builds an engine
-// on the running fold. That engine's life is a reign. What is a reign's own is gone when the reign
+// on the running fold. That engine's life is a term. What is a term's own is gone when the term
 // ends: the deciding side, the journal's writer, the mailer, the door, the channels of the stream,
 // and the actor system that they are in. The fold goes on. Its methods may be called from any
 // goroutine.
 //
-// A goroutine of the node (follow) gives the fold what others append. While there is a reign, it
-// rests: then the reign's journal does so. The two take turns by lead and back.
+// A goroutine of the node (follow) gives the fold what others append. While there is a term, it
+// rests: then the term's journal does so. The two take turns by lead and back.
 type Node struct {
 	work      *committed.Workers
 	committed *committed.Side // that of work
-	opts      Options
+	opts      actors.Options
 	replica   persistence.Replica
 	// observer is the replica of an observer, which has no server's key; nil: this is a member
 	observer *observing.Store
 	sealer   *seal.Sealer
-	keys     *keyring           // read by the goroutine that calls Reign
+	keys     *actors.Keyring    // read by the goroutine that calls Lead
 	root     *actor.RootContext // of the fold
 	meter    *metrics.Engine
 	life     mailbox.Life
-	reign    atomic.Pointer[Engine] // nil: there is none
-	// whose channels watch the fold: those of the attendance, if there is one, and otherwise those
-	// of the reign. On the turn of the committed side.
-	attended, crowned *Public
+	engine   atomic.Pointer[actors.Engine] // nil: there is none
+	// whose channels watch the fold: those of the follower, if there is one, and otherwise those
+	// of the term. On the turn of the committed side.
+	following, leading *actors.Public
 
-	links     atomic.Uint64 // connections that forwarded something to a reign of this node
+	links     atomic.Uint64 // connections that forwarded something to a term of this node
 	operating operating
 	observers *observing.Server
 	traffic   metrics.Links
 	useless   persistence.Seldom
-	lead      chan struct{} // follow gives the turn to a Reign
+	lead      chan struct{} // follow gives the turn to a Lead
 	back      chan struct{} // and gets it back; capacity 1
 	halt      context.CancelFunc
 	followed  chan struct{} // closed when follow has ended
 	stopping  atomic.Bool
 	told      uint8      // format up to which complete has nothing to do; of following
-	agreeing  sync.Mutex // held while the market part changes in a reign
+	agreeing  sync.Mutex // held while the market part changes in a term
 	// unfitAt is one more than the sequence at which this node was found not to be able to serve,
 	// as it was judged last; 0: it could
 	unfitAt atomic.Uint64
-	// building is held while a reign is built, so that Stop finds each
+	// building is held while a term is built, so that Stop finds each
 	building sync.Mutex
 }
 
-// errReignOver is why an engine of a node is dead that has stopped in order.
-var errReignOver = errors.New("the reign has ended")
-
-// StartNode recovers what this node has of the journal, and follows the journal from there on. If
+// Start recovers what this node has of the journal, and follows the journal from there on. If
 // it fails because of what is stored, the node can still vote: see VoteOn.
 // Options.Store is a persistence.Replica; the node does not close it. All nodes of a cluster need
 // the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
 // Options.TakeOver have no meaning, because the nodes agree on the owner. On an observing.Store the
-// node is an observer: it needs no key, and gets no reign. When its fold ends, it is to be started
+// node is an observer: it needs no key, and gets no term. When its fold ends, it is to be started
 // anew, on a new store.
-func StartNode(ctx context.Context, o Options) (*Node, error) {
+func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	replica, ok := o.Store.(persistence.Replica)
 	if !ok {
 		return nil, fmt.Errorf("BUG: %v is no store of a node", o.Store)
@@ -104,8 +102,8 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 		return nil, err
 	}
 	recovers := &committed.RecoverOptions{Store: replica, Last: watermark, Grows: true, Log: o.Log,
-		Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.stepRows,
-		Candles: o.candles, OwnBytes: o.Limits.OwnBytes}
+		Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.Tests.StepRows,
+		Candles: o.Tests.Candles, OwnBytes: o.Limits.OwnBytes}
 	if n.observer != nil {
 		recovers.Lent = n.observer
 	}
@@ -116,9 +114,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if err := n.knows(); err != nil {
 		return nil, err
 	}
-	n.keys = newKeyring(n.sealer, &n.opts) // a reign finds them open
+	n.keys = actors.NewKeyring(n.sealer, &n.opts) // a term finds them open
 	if n.observer == nil {
-		if _, err := n.agreed(); err != nil {
+		if _, _, err := n.agreed(); err != nil {
 			o.Log.Warn("this node follows, and could not serve", "error", err)
 			n.judged(err)
 		}
@@ -143,7 +141,7 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 		}
 		leads, err := n.replica.Follow(ctx, beat.End.Seq)
 		if err == nil && leads {
-			err = mailbox.Pause(ctx, retryLeast) // it leads, and has yet to apply what it has
+			err = mailbox.Pause(ctx, retrySoon) // it leads, and has yet to apply what it has
 		}
 		if err != nil {
 			return 0, fmt.Errorf("waiting for the journal to reach sequence %d, which this node's "+
@@ -163,8 +161,8 @@ func (n *Node) knows() error {
 			n.replica.String())
 		return nil
 	default:
-		return cmp.Or(familiar(&n.opts, n.committed.Folded(), has),
-			n.opts.remember(has[len(has)-1]))
+		return cmp.Or(n.opts.Familiar(n.committed.Folded(), has),
+			n.opts.Remember(has[len(has)-1]))
 	}
 }
 
@@ -175,18 +173,18 @@ func (n *Node) run() error {
 	host := &mailbox.Host{Scheduler: o.Scheduler, Guard: nodeGuard{n}}
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
 		Meter: n.meter, Fail: n.fail, Stop: n.life.Over(), Archive: n.archive,
-		Remember: func(id persistence.HistoryID) error { return o.remember(id) }}
+		Remember: func(id persistence.HistoryID) error { return o.Remember(id) }}
 	n.work = committed.Connect(n.committed, n.root, nodeOutside{n}, po)
-	if err := n.work.Spawn(host, o.atOnce); err != nil {
+	if err := n.work.Spawn(host, o.Tests.AtOnce); err != nil {
 		return err
 	}
 	n.replica.Accept(n.accept)
-	n.observers = observing.NewServer(n.replica, observed{n}, o.Log, o.Timing.OwnerStale)
+	n.observers = observing.NewServer(n.replica, observedMember{n}, o.Log, o.Timing.OwnerStale)
 	n.replica.AcceptObservers(n.acceptObserver)
 	ctx, halt := context.WithCancel(context.Background())
 	n.halt = halt
 	o.Scheduler.Start(n.work.Projector)
-	o.Scheduler.Start(&following{n, ctx})
+	o.Scheduler.Start(&journalFollower{n, ctx})
 	o.Scheduler.Start(&nodeTicker{Node: n})
 	return nil
 }
@@ -213,15 +211,15 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 }
 
 // Judge finds out anew whether this node could serve, as when another market part is applied. A
-// reign that is under way goes on in any case.
+// term that is under way goes on in any case.
 func (n *Node) Judge() {
 	n.onSide(n.judge) //nolint:errcheck // a node whose fold has failed is judged already
 }
 
 // judge is Judge on the committed side's turn.
 func (n *Node) judge() {
-	if n.reign.Load() == nil && n.observer == nil {
-		_, err := n.agreed()
+	if n.engine.Load() == nil && n.observer == nil {
+		_, _, err := n.agreed()
 		n.judged(err)
 	}
 }
@@ -250,8 +248,8 @@ func (n *Node) end(what string, err error) {
 	if n.life.Fail(err, func() { n.opts.Log.Error(what, "error", err) }) {
 		n.replica.Unfit(err)
 	}
-	if e := n.reign.Load(); e != nil {
-		e.journal.die(err)
+	if e := n.engine.Load(); e != nil {
+		e.Lose(err)
 	}
 }
 
@@ -311,17 +309,17 @@ func (n *Node) onSide(look func()) error {
 func (n *Node) settled() error { return n.onSide(func() {}) }
 
 // following is the goroutine that follows the journal.
-type following struct {
+type journalFollower struct {
 	*Node
 	ctx context.Context
 }
 
-// offered is for how long a node that leads waits for a caller of Reign before it looks again
+// offered is for how long a node that leads waits for a caller of Lead before it looks again
 // whether it leads.
 const offered = 50 * time.Millisecond
 
 // Run follows until the node stops. When the fold has failed it hands the lead over.
-func (n *following) Run() {
+func (n *journalFollower) Run() {
 	defer close(n.followed)
 	for n.ctx.Err() == nil && n.life.Err() == nil {
 		leads, err := n.replica.Follow(n.ctx, n.committed.Released())
@@ -359,8 +357,8 @@ func VoteOn(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 	}
 }
 
-// offer gives the turn to a caller of Reign, if there is one, until it comes back.
-func (n *following) offer() {
+// offer gives the turn to a caller of Lead, if there is one, until it comes back.
+func (n *journalFollower) offer() {
 	t := time.NewTimer(offered)
 	defer t.Stop()
 	select {
@@ -373,7 +371,7 @@ func (n *following) offer() {
 }
 
 // rest waits until the turn comes back.
-func (n *following) rest() {
+func (n *journalFollower) rest() {
 	t := time.NewTicker(n.opts.Timing.OwnerCheck)
 	defer t.Stop()
 	for {
@@ -419,8 +417,7 @@ func (n *Node) awaitRoom(ctx context.Context) error {
 // hasRoom reports whether the fold and the projections may be given more: see admission.going.
 func (n *Node) hasRoom() bool {
 	l, c := &n.opts.Limits, n.committed
-	return behind(c.Released(), min(c.Folded(), c.Imaged())) <= uint64(l.FoldLag) &&
-		c.Unsaved() <= int64(l.ProjectionLag)
+	return c.Lag() <= uint64(l.FoldLag) && c.Unsaved() <= int64(l.ProjectionLag)
 }
 
 func (n *Node) handOver(ctx context.Context) error { return handOver(ctx, n.replica, n.opts.Log) }
@@ -475,59 +472,59 @@ func (n *nodeTicker) judgeAgain() {
 	n.committed.Send(n.judging)
 }
 
-// A nodeGuard guards the fold. While there is a reign, a panic ends the process, as in any engine.
+// A nodeGuard guards the fold. While there is a term, a panic ends the process, as in any engine.
 // A node that follows goes on without its fold: it must vote.
 type nodeGuard struct{ *Node }
 
 // Panicked ends the fold or the process.
 func (g nodeGuard) Panicked(m *mailbox.Mailbox, reason, message any) {
-	if g.reign.Load() != nil {
-		failStop{g.opts.Log, g.opts.Exit}.Panicked(m, reason, message)
+	if g.engine.Load() != nil {
+		actors.FailStop{Log: g.opts.Log, Exit: g.opts.Exit}.Panicked(m, reason, message)
 	}
 	g.fail(fmt.Errorf("actor %s: %v", m.Name(), reason))
 }
 
-// nodeOutside passes on what the committed side of a node tells: to the reign, if there is one.
+// nodeOutside passes on what the committed side of a node tells: to the term, if there is one.
 type nodeOutside struct{ *Node }
 
 // Recycle implements committed.Outside.
 func (o nodeOutside) Recycle(data []byte) {
-	if e := o.reign.Load(); e != nil {
-		e.journal.recycleData(data)
+	if e := o.engine.Load(); e != nil {
+		e.Outside().Recycle(data)
 	}
 }
 
 // Tell implements committed.Outside.
 func (o nodeOutside) Tell(channel *actor.PID, message any) {
-	if p := cmp.Or(o.attended, o.crowned); p != nil {
+	if p := cmp.Or(o.following, o.leading); p != nil {
 		p.Tell(channel, message)
 	}
 }
 
 // Applied implements committed.Outside.
 func (o nodeOutside) Applied(r *event.Record) {
-	for _, p := range [...]*Public{o.attended, o.crowned} {
-		if p != nil && p.dir != nil {
-			p.applied(r)
+	for _, p := range [...]*actors.Public{o.following, o.leading} {
+		if p != nil && p.HasKeys() {
+			p.Apply(r)
 		}
 	}
 }
 
 // Mailed implements committed.Outside.
 func (o nodeOutside) Mailed() {
-	if e := o.reign.Load(); e != nil {
-		outside{e}.Mailed()
+	if e := o.engine.Load(); e != nil {
+		e.Outside().Mailed()
 	}
 }
 
-// Stop ends the node in order: its reign, if it has one, then its lead, then the fold, with a last
+// Stop ends the node in order: its term, if it has one, then its lead, then the fold, with a last
 // projection and a snapshot. An error means that not all of that was done, which is safe.
 func (n *Node) Stop(ctx context.Context) error {
 	if n.stopping.Swap(true) {
 		return errors.New("BUG: a node is stopped twice")
 	}
-	n.building.Lock() // behind it no reign begins any more
-	e := n.reign.Load()
+	n.building.Lock() // behind it no term begins any more
+	e := n.engine.Load()
 	n.building.Unlock()
 	var err error
 	if e != nil && e.Err() == nil {

@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"exchange/actors"
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/metrics"
@@ -17,11 +18,11 @@ import (
 	"exchange/core/state"
 )
 
-// An Attendance is what a node that follows shows from its own fold, and how the commands of its
+// A Follower is what a node that follows shows from its own fold, and how the commands of its
 // clients come to the node that leads. A read, and the first state of a subscription, has all that
 // any node had acknowledged before it was asked for. Its methods may be called from any goroutine.
-type Attendance struct {
-	*Public
+type Follower struct {
+	*actors.Public
 	node   *Node
 	system *actor.ActorSystem
 	market atomic.Pointer[[]byte] // the applied text; each means what it was made with
@@ -34,21 +35,21 @@ type Attendance struct {
 	// What clients with keys need beside the directory: as that.
 	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
 	graceMu     sync.Mutex
-	grace       grace // behind the newest end of a maintenance; guarded by graceMu
+	grace       actors.Grace // behind the newest end of a maintenance; guarded by graceMu
 
-	commands  *forwarding // nil: the server's key does not open the keys, so there are no clients
+	commands  *forwarder // nil: the server's key does not open the keys, so there are no clients
 	halt      context.CancelFunc
 	forwarded chan struct{} // closed when commands runs no more
 }
 
 var (
-	// errAttends: the end of the attendance before is on its way, or has yet to come.
-	errAttends = errors.New("this node shows what is public already")
-	// errReigns: channels that watch would be told twice.
-	errReigns = errors.New("this node serves as the one that leads")
+	// errFollows: the end of the follower before is on its way, or has yet to come.
+	errFollows = errors.New("this node shows what is public already")
+	// errLeads: channels that watch would be told twice.
+	errLeads  = errors.New("this node serves as the one that leads")
 	errLagged = errors.New("this node has not had lately all that is acknowledged, as far as a " +
 		"node that leads has confirmed it")
-	// errUnnumbered: the reign that writes these records has only begun.
+	// errUnnumbered: the term that writes these records has only begun.
 	errUnnumbered = errors.New("a currency or a pair of the market part has no number yet")
 	// errOther: the pairs that it shows are not those any more.
 	errOther = errors.New("another market part counts")
@@ -57,12 +58,12 @@ var (
 		"sessions whose end cancels orders")
 )
 
-// Attend begins to show what is public, once this node has all that was acknowledged before. One
-// attendance at a time. It may go on when this node comes to lead, and is to be ended before the
-// reign's engine gets subscribers. Errors: that of ctx, and the reason why nothing can be shown
+// Follow begins to show what is public, once this node has all that was acknowledged before. One
+// follower at a time. It may go on when this node comes to lead, and is to be ended before the
+// term's engine gets subscribers. Errors: that of ctx, and the reason why nothing can be shown
 // now.
-func (n *Node) Attend(ctx context.Context) (*Attendance, error) {
-	a := &Attendance{node: n, system: committed.NewSystem(), ended: make(chan struct{})}
+func (n *Node) Follow(ctx context.Context) (*Follower, error) {
+	a := &Follower{node: n, system: committed.NewSystem(), ended: make(chan struct{})}
 	if err := a.begin(ctx); err != nil {
 		a.system.Shutdown()
 		return nil, err
@@ -70,7 +71,7 @@ func (n *Node) Attend(ctx context.Context) (*Attendance, error) {
 	return a, nil
 }
 
-func (a *Attendance) begin(ctx context.Context) error {
+func (a *Follower) begin(ctx context.Context) error {
 	n := a.node
 	if err := n.life.Err(); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (a *Attendance) begin(ctx context.Context) error {
 }
 
 // Commands is where the commands of this node's clients go; nil: it has no clients with keys.
-func (a *Attendance) Commands() Commands {
+func (a *Follower) Commands() actors.Commands {
 	if a.commands == nil {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (a *Attendance) Commands() Commands {
 }
 
 // confirm waits until this node has folded all that was acknowledged before.
-func (a *Attendance) confirm(ctx context.Context) error {
+func (a *Follower) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.node.opts.Timing.OwnerStale)
 	defer cancel()
 	n, asked := a.node, metrics.Now()
@@ -124,13 +125,13 @@ func (a *Attendance) confirm(ctx context.Context) error {
 }
 
 // connect makes what is shown from the state, on its turn.
-func (a *Attendance) connect(o *Options) error {
+func (a *Follower) connect(o *actors.Options) error {
 	n := a.node
 	switch {
-	case n.attended != nil:
-		return errAttends
-	case n.crowned != nil:
-		return errReigns
+	case n.following != nil:
+		return errFollows
+	case n.leading != nil:
+		return errLeads
 	}
 	s := n.committed.State()
 	if o.Unshown != nil {
@@ -138,7 +139,7 @@ func (a *Attendance) connect(o *Options) error {
 			return err
 		}
 	}
-	missing, err := configured(s, o)
+	missing, err := actors.Configured(s, o)
 	if err == nil && len(missing) > 0 {
 		err = errUnnumbered
 	}
@@ -147,29 +148,28 @@ func (a *Attendance) connect(o *Options) error {
 	}
 	limits := committed.ReadLimits{Reads: o.Limits.Reads, PerAccount: o.Limits.ReadsPerAccount,
 		Patience: o.Timing.Request}
-	door := committed.NewDoor(n.committed, attending{a}, o.Scheduler, a.ended, limits, n.replica)
-	a.Public = &Public{Catalogue: directory.NewCatalogue(o.Pairs, o.Currencies, s), opts: o,
-		Door: door, root: a.system.Root, side: n.committed, over: door.IsOver, sealer: n.sealer,
-		maintains: a.follow}
-	n.attended = a.Public
+	door := committed.NewDoor(n.committed, followerReads{a}, o.Scheduler, a.ended, limits,
+		n.replica)
+	a.Public = actors.NewPublic(&actors.PublicOptions{Options: o, Door: door, Root: a.system.Root,
+		Side: n.committed, Sealer: n.sealer, Maintains: a.follow})
+	n.following = a.Public
 	a.know(s)
 	return nil
 }
 
 // know fills the directory from the state, on its turn.
-func (a *Attendance) know(s *state.State) {
+func (a *Follower) know(s *state.State) {
 	a.follow(s)
-	if err := a.fill(a.node.keys); err != nil {
-		a.dir = nil
+	if err := a.Fill(a.node.keys); err != nil {
 		a.Log().Error("this node shows what is public, and takes no requests with keys", "error",
 			err)
 		return
 	}
-	a.commands = newForwarding(a)
+	a.commands = newForwarder(a)
 }
 
 // follow follows a maintenance that begins, changes or ends.
-func (a *Attendance) follow(s *state.State) {
+func (a *Follower) follow(s *state.State) {
 	if m := s.Maintenance(); m.On {
 		a.maintenance.Store(&m)
 	} else {
@@ -177,16 +177,14 @@ func (a *Attendance) follow(s *state.State) {
 	}
 	a.graceMu.Lock()
 	defer a.graceMu.Unlock()
-	if ended := s.Maintained(); a.grace.endUs != ended {
-		a.grace = grace{endUs: ended, lengthUs: a.opts.Timing.SwitchGrace.Microseconds()}
-	}
+	a.grace.Begin(s.Maintained(), a.node.opts.Timing.SwitchGrace.Microseconds())
 }
 
 // Await waits until nothing can be shown any more, and returns why: for long no node that leads has
 // confirmed what is acknowledged, or this one has not folded it; other pairs count, the fold has
 // failed, or ctx has ended. One goroutine calls it.
-func (a *Attendance) Await(ctx context.Context) error {
-	n, timing := a.node, &a.opts.Timing
+func (a *Follower) Await(ctx context.Context) error {
+	n, timing := a.node, &a.node.opts.Timing
 	look := time.NewTicker(timing.OwnerCheck)
 	defer look.Stop()
 	for {
@@ -210,9 +208,9 @@ func (a *Attendance) Await(ctx context.Context) error {
 	}
 }
 
-// keepsMarket reports whether what it shows is what the applied market part says. A reign may write
+// keepsMarket reports whether what it shows is what the applied market part says. A term may write
 // its own once more, with what an earlier format had no words for: that changes nothing.
-func (a *Attendance) keepsMarket() bool {
+func (a *Follower) keepsMarket() bool {
 	n, had := a.node, *a.market.Load()
 	_, now := n.replica.Market()
 	if bytes.Equal(now, had) {
@@ -223,7 +221,7 @@ func (a *Attendance) keepsMarket() bool {
 		return false
 	}
 	is, err := n.whole(now)
-	if err != nil || !bytes.Equal(is.market, was.market) {
+	if err != nil || !bytes.Equal(is.Agreed, was.Agreed) {
 		return false
 	}
 	a.market.Store(&now)
@@ -231,14 +229,14 @@ func (a *Attendance) keepsMarket() bool {
 }
 
 // End ends it. What still reads gets no answer, and channels are told nothing any more.
-func (a *Attendance) End() {
+func (a *Follower) End() {
 	a.ending.Do(func() {
 		if a.commands != nil {
 			a.commands.finish()
 		}
 		close(a.ended)
 		n := a.node
-		n.committed.Send(committed.Deserted{Then: func() { n.attended = nil }})
+		n.committed.Send(committed.Deserted{Then: func() { n.following = nil }})
 		if a.commands != nil {
 			a.halt()
 			<-a.forwarded
@@ -247,33 +245,33 @@ func (a *Attendance) End() {
 	})
 }
 
-// attending answers the door of an attendance.
-type attending struct{ *Attendance }
+// followerReads answers the door of a follower.
+type followerReads struct{ *Follower }
 
 // Current implements committed.ReadHost.
-func (h attending) Current() (uint64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.opts.Timing.OwnerStale)
+func (h followerReads) Current() (uint64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.node.opts.Timing.OwnerStale)
 	defer cancel()
 	seq, err := h.node.replica.Reach(ctx)
 	if err != nil {
-		return 0, turnAway(h.node.meter, ErrNotConfirmed)
+		return 0, actors.TurnAway(h.node.meter, actors.ErrNotConfirmed)
 	}
 	return seq, nil
 }
 
 // Stopping implements committed.ReadHost.
-func (h attending) Stopping() bool { return h.IsOver() }
+func (h followerReads) Stopping() bool { return h.IsOver() }
 
 // Confirmed implements committed.ReadHost.
-func (h attending) Confirmed() error { return h.commands.Confirmed() }
+func (h followerReads) Confirmed() error { return h.commands.Confirmed() }
 
 // Answered implements committed.ReadHost.
-func (h attending) Answered() uint64 { return h.commands.newest.Load() }
+func (h followerReads) Answered() uint64 { return h.commands.newest.Load() }
 
 // ToWallet implements committed.ReadHost: the wallet is at the node that leads.
-func (h attending) ToWallet(_ *directory.Account, r *committed.Read) { h.commands.toWallet(r) }
+func (h followerReads) ToWallet(_ *directory.Account, r *committed.Read) { h.commands.toWallet(r) }
 
 // TurnAway implements committed.ReadHost.
-func (h attending) TurnAway(why committed.Refusal) error {
-	return turnAway(h.node.meter, refusals[why])
+func (h followerReads) TurnAway(why committed.Refusal) error {
+	return actors.TurnAway(h.node.meter, actors.Refusals[why])
 }

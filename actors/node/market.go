@@ -1,4 +1,4 @@
-package actors
+package node
 
 import (
 	"bytes"
@@ -7,38 +7,39 @@ import (
 	"fmt"
 	"slices"
 
+	"exchange/actors"
 	"exchange/persistence"
 )
 
-// The market part of a reign's options: what the nodes have agreed on, whatever the file of the
+// The market part of a term's options: what the nodes have agreed on, whatever the file of the
 // node that leads says.
 
-// agreed returns the options of a reign, with the market part that they have as text; nil: the node
+// agreed returns the options of a term, with the market part that they have as text; nil: the node
 // has none. One that does not fit the state, because a pair that it lacks has got orders since,
-// does not count: that of the newest reign does, and misfit says why. The fold stands still.
-func (n *Node) agreed() (*Options, error) {
+// does not count: that of the newest term does, and misfit says why. The fold stands still.
+func (n *Node) agreed() (o *actors.Options, misfit, err error) {
 	next, reigning := n.replica.Market()
-	o, err := n.whole(next)
+	o, err = n.whole(next)
 	if err != nil { // this node's program or file is to be changed
-		return nil, err
+		return nil, nil, err
 	}
-	misfit := n.fit(o)
-	if misfit == nil || reigning == nil || !errors.Is(misfit, ErrConfig) {
-		return o, misfit
+	misfit = n.fit(o)
+	if misfit == nil || reigning == nil || !errors.Is(misfit, actors.ErrConfig) {
+		return o, nil, misfit
 	}
 	earlier, err := n.whole(reigning)
 	if err != nil || n.fit(earlier) != nil {
-		return nil, misfit
+		return nil, nil, misfit
 	}
-	if !bytes.Equal(next, reigning) {
-		earlier.misfit = misfit
+	if bytes.Equal(next, reigning) {
+		misfit = nil
 	}
-	return earlier, nil
+	return earlier, misfit, nil
 }
 
 // whole returns a copy of the options with an applied market part, and with what that lacks because
 // it is older than the format that may be written; nil: the node's own.
-func (n *Node) whole(applied []byte) (*Options, error) {
+func (n *Node) whole(applied []byte) (*actors.Options, error) {
 	if n.opts.Market == nil {
 		return n.with(nil)
 	}
@@ -50,10 +51,13 @@ func (n *Node) whole(applied []byte) (*Options, error) {
 }
 
 // fit returns why the state cannot be served with options.
-func (n *Node) fit(o *Options) error { return fits(n.committed.State(), o, n.keys, nil) }
+func (n *Node) fit(o *actors.Options) error {
+	return actors.Fits(n.committed.State(), o, n.keys,
+		nil)
+}
 
 // with returns a copy of the options with a market part; nil: the node's own.
-func (n *Node) with(market []byte) (*Options, error) {
+func (n *Node) with(market []byte) (*actors.Options, error) {
 	o := n.opts
 	o.Currencies, o.Pairs = slices.Clone(o.Currencies), slices.Clone(o.Pairs)
 	if market != nil {
@@ -61,12 +65,13 @@ func (n *Node) with(market []byte) (*Options, error) {
 			return nil, err
 		}
 	}
-	o.market = market
+	o.Agreed = market
 	return &o, nil
 }
 
-// decree tells the nodes the market part that this node's reign is built with, if they do not know.
-func (n *Node) decree(ctx context.Context, market []byte) error {
+// proposeMarket tells the nodes the market part that this node's term is built with, if they do not
+// know.
+func (n *Node) proposeMarket(ctx context.Context, market []byte) error {
 	next, reigning := n.replica.Market()
 	if market == nil || bytes.Equal(next, market) && bytes.Equal(reigning, market) {
 		return nil
@@ -78,10 +83,10 @@ func (n *Node) decree(ctx context.Context, market []byte) error {
 }
 
 // complete is completed once for each format that may be written. The goroutine that follows calls
-// it during a reign, again and again.
+// it during a term, again and again.
 func (n *Node) complete(ctx context.Context) {
 	format := n.replica.Standing().Format
-	if n.reign.Load() == nil || n.told == format || !n.replica.Leads() {
+	if n.engine.Load() == nil || n.told == format || !n.replica.Leads() {
 		return
 	}
 	patience, cancel := context.WithTimeout(ctx, n.opts.Timing.OwnerStale)
@@ -94,9 +99,9 @@ func (n *Node) complete(ctx context.Context) {
 	}
 }
 
-// completed tells the nodes what the market part of this node's reign has more than the one that
-// they know, as far as a format has it, which all their programs read. The reign has decided by it
-// from its beginning. It returns false if another one waits for the next reign, which tells them.
+// completed tells the nodes what the market part of this node's term has more than the one that
+// they know, as far as a format has it, which all their programs read. The term has decided by it
+// from its beginning. It returns false if another one waits for the next term, which tells them.
 func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
 	if n.opts.Market == nil {
 		return true, nil
@@ -111,13 +116,13 @@ func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, n.decree(ctx, text)
+	return true, n.proposeMarket(ctx, text)
 }
 
-// ApplyMarket lets the nodes agree on another market part, which counts from the next reign on.
+// ApplyMarket lets the nodes agree on another market part, which counts from the next term on.
 // change makes it of the applied one, as text of the format that may be written; nil: it stays. No
 // other one is applied meanwhile. A *RequestError has the error of change, or says why the state
-// cannot be served with it. Another error leaves it unknown. Only a node that reigns can.
+// cannot be served with it. Another error leaves it unknown. Only a node that leads can.
 func (n *Node) ApplyMarket(ctx context.Context,
 	change func(applied []byte, format uint8) ([]byte, error)) error {
 	if n.opts.Market == nil {
@@ -130,19 +135,22 @@ func (n *Node) ApplyMarket(ctx context.Context,
 	if err == nil && market == nil {
 		return nil
 	}
-	var o *Options
+	var o *actors.Options
 	if err == nil {
 		o, err = n.with(market)
 	}
 	if err == nil {
 		var misfit error
-		if err := n.onSide(func() { _, misfit = configured(n.committed.State(), o) }); err != nil {
+		if err := n.onSide(func() {
+			_, misfit = actors.Configured(n.committed.State(),
+				o)
+		}); err != nil {
 			return err
 		}
 		err = misfit
 	}
 	if err != nil {
-		return Refuse(err.Error())
+		return actors.Refuse(err.Error())
 	}
 	return n.replica.SetMarket(ctx, market, false)
 }

@@ -1,0 +1,205 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+
+	"exchange/actors"
+	"exchange/actors/directory"
+	"exchange/core/event"
+	"exchange/core/wire"
+)
+
+var errNoEdge = errors.New("BUG: this node has no edge that verifies what observers pass on")
+
+// A challenger makes the challenges of one connection of an observer, of which both sides have the
+// seed. So a login that was signed for one connection is worth nothing over another one.
+type challenger [sha256.Size]byte
+
+// challenge returns the one with a number.
+func (c *challenger) challenge(number uint64) string {
+	b := binary.BigEndian.AppendUint64(nil, number)
+	sum := sha256.Sum256(append(c[:], b...))
+	return hex.EncodeToString(append(b, sum[:actors.ChallengeBytes-len(b)]...))
+}
+
+// made reports whether a challenge is one of this connection's.
+func (c *challenger) made(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == actors.ChallengeBytes &&
+		c.challenge(binary.BigEndian.Uint64(b)) == text
+}
+
+// appendSigned writes what a client has signed.
+func appendSigned(b []byte, s *directory.Signed) []byte {
+	b = wire.AppendText(wire.AppendText(b, s.Method), s.Path)
+	b = wire.AppendText(b, string(s.Address.AsSlice()))
+	return wire.AppendText(wire.AppendText(append(b, s.Form), string(s.Text)), string(s.Signature))
+}
+
+// forwardBody bounds what a client has signed, in bytes; its edge bounds it by its own limit.
+const forwardBody = 16 << 20
+
+// parseSigned reads what appendSigned has written.
+func parseSigned(p *actors.Parser) *directory.Signed {
+	s := &directory.Signed{Method: p.Text(actors.MaxText), Path: p.Text(actors.MaxText)}
+	if from := p.Bytes(16); len(from) > 0 {
+		var ok bool
+		s.Address, ok = netip.AddrFromSlice(from)
+		p.Check(ok)
+	}
+	s.Form = p.Byte()
+	p.Check(s.Form <= directory.SignedLogin)
+	s.Text = []byte(p.Text(forwardBody))
+	if s.Signature = []byte(p.Text(actors.MaxText)); len(s.Signature) == 0 {
+		s.Signature = nil
+	}
+	return s
+}
+
+// A passedOn is what an observer has passed on, and the request is about.
+type passedOn struct {
+	*directory.Signed
+	key     *directory.Key
+	nonce   uint64
+	gated   bool
+	back    bool // it takes something back
+	answers int  // commands whose outcomes the observer waits for; 0: it asks for Verify
+}
+
+// passes begins a request that an observer has passed on.
+func (f *forwardingSession) passes(p *actors.Parser) error {
+	x := &forwardedRequest{by: f, number: p.Uint()}
+	x.passed.key, x.passed.nonce = f.Key(p.Bytes(actors.MaxText)), p.Uint()
+	x.passed.gated, x.passed.back = p.Flag(), p.Flag()
+	x.passed.answers = int(p.UpTo(uint64(f.Limits().Batch)))
+	x.passed.Signed = parseSigned(p)
+	p.Check((x.passed.Signature != nil) != x.passed.gated)
+	if err := p.Done(); err != nil {
+		return err
+	}
+	x.keyless = x.passed.key == nil
+	if x.passed.gated && !x.keyless {
+		f.begin(x, x.passed.key.Account)
+	} else {
+		f.begin(x, nil)
+	}
+	return nil
+}
+
+// derive verifies what an observer has passed on, and makes the commands that it asks for.
+func (f *forwardingSession) derive(x *forwardedRequest) error {
+	s := &x.passed
+	if err := f.proves(s.key, s.nonce, s.Signed); err != nil {
+		return err
+	}
+	switch {
+	case s.Form == directory.SignedLogin:
+		return f.logIn(s)
+	case s.answers == 0 || f.edge == nil:
+		return f.verify(s.key, s.Signed)
+	}
+	list, err := f.edge.Commands(f.Engine, s.key, s.nonce, s.Signed)
+	if err != nil {
+		return err
+	}
+	if len(list) != s.answers { // the other side could not tell them apart
+		for _, c := range list {
+			c.Free()
+		}
+		return actors.ErrNotConfirmed
+	}
+	for _, c := range list {
+		c.AnsweredTo(x)
+		if c.Through(nil); s.gated {
+			c.Through(passed{})
+		}
+	}
+	x.list, x.errs = list, make([]error, len(list))
+	return nil
+}
+
+// proves returns nil for what can be a client's. A request without a signature is of a socket that
+// has logged in over this connection, a login answers a challenge of it, and a nonce is that of a
+// signed request alone.
+func (f *forwardingSession) proves(key *directory.Key, nonce uint64, s *directory.Signed) error {
+	login := s.Form == directory.SignedLogin
+	switch {
+	case login && !f.seed.made(string(s.Text)):
+	case !login && s.Signature == nil && !f.hasLogin(key):
+	case (nonce == 0) != (login || s.Signature == nil):
+	default:
+		return nil
+	}
+	return actors.ErrNotLoggedIn
+}
+
+// verify returns nil for what a key has signed.
+func (f *forwardingSession) verify(key *directory.Key, s *directory.Signed) error {
+	if f.edge == nil {
+		return errNoEdge
+	}
+	return f.edge.Verify(f.Engine, key, s)
+}
+
+// counted counts what was verified, or refused.
+func (f *forwardingSession) counted(err error) error {
+	if err == nil {
+		f.counts.Verified.Add(1)
+	} else {
+		f.counts.Refused.Add(1)
+	}
+	return err
+}
+
+// logIn verifies the login of a socket: from then on that observer may send its key's commands,
+// over this connection.
+func (f *forwardingSession) logIn(s *passedOn) error {
+	err := f.verify(s.key, s.Signed)
+	if err == nil {
+		f.mu.Lock()
+		f.logins[s.key.Number] = struct{}{}
+		f.mu.Unlock()
+	}
+	return err
+}
+
+func (f *forwardingSession) hasLogin(key *directory.Key) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, has := f.logins[key.Number]
+	return has && !key.Revoked()
+}
+
+// checkForwarded holds commands that another member has verified once more against what its edge
+// has checked, as far as the command itself says it. A key's permissions never change, so a member
+// that works sends none that lacks one.
+func (f *forwardingSession) checkForwarded(x *forwardedRequest) error {
+	for _, c := range x.list {
+		switch {
+		case x.keyless:
+		case c.Key().Permissions&c.Permission() == 0:
+			return actors.ErrMalformed
+		case c.IsBelowMinimum():
+			return actors.ErrNotConfirmed // it has other rules by now, or did not check them
+		}
+	}
+	return nil
+}
+
+// mayAsk returns why an observer must not send commands of its own words; nil: they begin or end
+// sessions of a key that has logged in. All other commands follow from what a client has sent.
+func (f *forwardingSession) mayAsk(x *forwardedRequest) error {
+	for _, c := range x.list {
+		if session, _ := c.Session(); session == 0 || c.Nonce() != 0 {
+			return actors.ErrMalformed
+		}
+		if !x.keyless && (!f.hasLogin(c.Key()) || c.Key().Permissions&event.PermissionTrade == 0) {
+			return actors.ErrNotLoggedIn
+		}
+	}
+	return nil
+}

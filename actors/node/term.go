@@ -1,0 +1,197 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/committed"
+	"exchange/actors/mailbox"
+	"exchange/actors/owner"
+	"exchange/persistence"
+)
+
+// errUnfit is wrapped by the log's reason why a node that leads cannot serve.
+var errUnfit = errors.New("this node cannot serve")
+
+const (
+	// unconfirmed is how many times OwnerStale a term goes on that no majority confirms. Without
+	// an append in flight nothing else ends it, and its subscribers hear nothing new.
+	unconfirmed = 2
+	retrySoon   = 5 * time.Millisecond
+	retryLate   = 200 * time.Millisecond
+	// triesToLead is how often in a row a node that leads tries to serve before it hands over.
+	triesToLead = 3
+)
+
+// Lead waits until this node leads, and builds an engine on its fold, which takes commands when
+// Lead returns. It is called again once that engine is dead: Engine.Dead is closed when another
+// node has taken the lead, or Engine.Stop has ended the term. A node that leads and cannot serve
+// hands the lead over, and waits on. Errors: that of ctx, of a node whose fold has failed
+// (Node.Err), and ErrStopping behind Node.Stop. One goroutine calls it.
+func (n *Node) Lead(ctx context.Context) (*actors.Engine, error) {
+	said := ""
+	for tries := 1; ; tries++ {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-n.life.Dead():
+			return nil, n.life.Err()
+		case <-n.followed: // perhaps because the fold or the store has failed
+			return nil, cmp.Or(n.life.Err(), actors.ErrStopping)
+		case <-n.lead:
+		}
+		begin := time.Now()
+		e, err := n.build(ctx)
+		if err == nil || errors.Is(err, errUnfit) {
+			n.judged(err)
+		}
+		if err == nil {
+			go n.oversee(e)
+			seq, epoch := e.Began()
+			n.opts.Log.Info("this node leads and serves", "seq", seq, "epoch", epoch, "took",
+				time.Since(begin).Round(time.Millisecond))
+			return e, nil
+		}
+		// another node may have taken the lead meanwhile, as after a hand-over
+		if err != actors.ErrStopping && said != err.Error() && ctx.Err() == nil &&
+			n.replica.Leads() {
+			said = err.Error()
+			n.opts.Log.Error("this node leads and does not serve", "error", err)
+		}
+		over := ctx.Err()
+		switch {
+		case !n.replica.Leads():
+			tries = 0
+		case errors.Is(err, errUnfit), errors.Is(err, persistence.ErrClock),
+			tries%triesToLead == 0:
+			over = n.handOver(ctx)
+		}
+		n.back <- struct{}{}
+		if err == actors.ErrStopping {
+			return nil, err
+		}
+		if over == nil {
+			over = mailbox.Pause(ctx, retryLate)
+		}
+		if over != nil {
+			return nil, over
+		}
+	}
+}
+
+// build is becomeLeader, and nothing behind Stop.
+func (n *Node) build(ctx context.Context) (*actors.Engine, error) {
+	n.building.Lock()
+	defer n.building.Unlock()
+	if n.stopping.Load() {
+		return nil, actors.ErrStopping
+	}
+	return n.becomeLeader(ctx)
+}
+
+// becomeLeader makes this node the owner, and builds an engine. It has the turn.
+func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
+	if err := n.settled(); err != nil {
+		return nil, err
+	}
+	// The fold stands still from here on, but for what this goroutine gives it.
+	o, _, err := n.agreed()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	own, err := owner.Lead(ctx, o.OwnerOptions(), o.Scheduler, n.replica.Leads,
+		unconfirmed*o.Timing.OwnerStale)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			own.End()
+		}
+	}()
+	r, err := n.current(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	o, misfit, err := n.agreed()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	if misfit != nil {
+		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
+			"now: that of the reign before counts again", "error", misfit)
+	}
+	o.TellBegin(n.committed.State())
+	if err := n.proposeMarket(ctx, o.Agreed); err != nil {
+		return nil, err
+	}
+	if err := r.Prepare(ctx, o); err != nil {
+		return nil, err
+	}
+	return n.buildEngine(o, r)
+}
+
+// current brings the fold to the end of the journal, which is this owner's from now on.
+func (n *Node) current(ctx context.Context, own *owner.Hold) (*actors.Base, error) {
+	if err := n.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	if at := n.committed.Released(); at != own.Last {
+		return nil, fmt.Errorf("%w: the journal ends at sequence %d, this node has read up to %d",
+			persistence.ErrCorrupt, own.Last, at)
+	}
+	var err error
+	if dead := n.onSide(func() { err = n.committed.LoadNonces(ctx, n.replica) }); dead != nil {
+		return nil, dead
+	}
+	return &actors.Base{Hold: own, Side: n.committed, Meter: n.meter, Sealer: n.sealer,
+		Keys:    n.keys,
+		Cluster: &actors.Cluster{Replica: n.replica, Work: n.work, Settle: n.settled}}, err
+}
+
+// buildEngine builds the engine, on the turn of the committed side: what is built from the state
+// must not see a part of a step.
+func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, error) {
+	var e *actors.Engine
+	var failed error
+	err := n.onSide(func() {
+		if e, failed = r.Build(o); failed == nil {
+			n.leading = e.Public
+		}
+	})
+	if err != nil {
+		return nil, err // the function may still run: it has the variables
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	n.engine.Store(e)
+	if err := e.Launch(); err != nil {
+		n.engine.Store(nil)
+		e.Lose(err) // for those whom other nodes have sent here already
+		n.unwatch()
+		return nil, err
+	}
+	if err := n.life.Err(); err != nil { // the fold failed before it could find the term
+		e.Lose(err)
+	}
+	return e, nil
+}
+
+// oversee waits for the end of a term, ends what is its own, and gives the turn back.
+func (n *Node) oversee(e *actors.Engine) {
+	e.Retire()
+	n.engine.Store(nil)
+	n.unwatch()
+	e.Shutdown()
+	n.back <- struct{}{}
+}
+
+// deserted ends what the channels of a term that is over have watched.
+func (n *Node) unwatch() {
+	n.committed.Send(committed.Deserted{Then: func() { n.leading = nil }})
+}
