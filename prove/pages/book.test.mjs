@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Book, crc32, furthest } from "../../web/js/book.js";
-import { parse, plain } from "../../web/js/decimal.js";
+import { parse, plain } from "../../web/js/format.js";
 import { random } from "./helpers/random.mjs";
 
 /** levels are a side of the reference: texts of prices and amounts, best first. */

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exact } from "../../web/js/api.js";
-import { append, filled } from "../../web/js/candles.js";
-import { fromNumber, number, parse, plain, split } from "../../web/js/decimal.js";
-import { decimal, percent } from "../../web/js/format.js";
+import { append, filled } from "../../web/js/book.js";
+import { decimal, fromNumber, number, parse, percent, plain, split } from "../../web/js/format.js";
 import { random } from "./helpers/random.mjs";
 
 test("a decimal is read to its last digit, or not at all", () => {

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Account } from "../../web/js/account.js";
-import { number } from "../../web/js/decimal.js";
-import { reader } from "../../web/js/format.js";
+import { number, reader } from "../../web/js/format.js";
 import { found } from "../../web/js/keys.js";
 
 const order = (id, status = "1") => ({ id, pair: "BTC_USDT", type: "sell", status, price: "1",

@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cell, csv, utc } from "../../web/js/account/csv.js";
-import { exactly } from "../../web/js/format.js";
+import { exactly, plain } from "../../web/js/format.js";
 import { changesOf, History } from "../../web/js/account/history.js";
 import { Pages } from "../../web/js/account/pages.js";
-import { plain } from "../../web/js/decimal.js";
 import { random } from "./helpers/random.mjs";
 
 /** exchange answers as a list does: newest first, below an id, so many. */

@@ -1,5 +1,5 @@
 // What an account has, held by the events of own: docs/stream.md has the rules.
-import { BALANCE_DIGITS, DIGITS, parse } from "./decimal.js";
+import { BALANCE_DIGITS, FINER, parse } from "./format.js";
 
 /**
  * @typedef {{id: string, pair: string, type: "buy" | "sell", status: string, price: string,
@@ -22,8 +22,6 @@ const LATER = 1000;
 
 /** Most trades of a pair that are held. Older ones are read again. */
 const TRADES = 5000;
-
-const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
 
 export class Account {
 	/** Open orders by id. @type {Map<string, Order>} */

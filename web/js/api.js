@@ -1,5 +1,5 @@
 // Requests to the API. Numbers come as text, so no digit is lost.
-import { parse } from "./decimal.js";
+import { parse } from "./format.js";
 
 /**
  * @typedef {{name: string, base: string, quote: string, priceDigits: number, amountDigits: number,

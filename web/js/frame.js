@@ -3,18 +3,22 @@
 /**
  * inFrame returns what calls a function in the next frame, once however often it is asked to.
  * @param {() => void} paint
+ * @param {(paint: () => void) => unknown} wait for something else than the next frame
  */
-export function inFrame(paint) {
+export function inFrame(paint, wait = requestAnimationFrame) {
 	let isWaiting = false;
 	return () => {
 		if (isWaiting) return;
 		isWaiting = true;
-		requestAnimationFrame(() => {
+		wait(() => {
 			isWaiting = false;
 			paint();
 		});
 	};
 }
+
+/** later calls a function after the least time between two pictures of a book, or estimates by it. */
+export const later = (/** @type {() => void} */ paint) => setTimeout(paint, 250);
 
 /**
  * What closes each thing that is open, in the order in which they were opened.

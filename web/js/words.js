@@ -1,7 +1,6 @@
 // Words for answers, and for rows of an account's lists.
 import { html } from "../vendor/lit-html/lit-html.js";
-import { parse, plain } from "./decimal.js";
-import { decimal, editable, exactly, moment, padded, pairOf, read, shortest } from "./format.js";
+import { decimal, editable, exactly, moment, padded, pairOf, parse, plain, read, shortest } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {import("./account.js").Order} Order */

@@ -1,7 +1,6 @@
 // Balances, and what has changed them.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { padded, pairOf } from "../format.js";
+import { BALANCE_DIGITS, padded, pairOf, parse, plain } from "../format.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 import { utc } from "./csv.js";

@@ -1,7 +1,7 @@
 // What orders were filled with, by their trades: the exchange's rows of orders have no fees, and
 // those of plain orders no average price.
 import { AGAIN } from "../api.js";
-import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
+import { BALANCE_DIGITS, parse, plain } from "../format.js";
 import { Pages } from "./pages.js";
 
 /** @typedef {import("../account.js").Order} Order */

@@ -1,6 +1,6 @@
 // What has changed balances: deposits, approved withdrawals and own trades, as one list. The
 // exchange keeps no such list for its clients.
-import { BALANCE_DIGITS, DIGITS, parse } from "../decimal.js";
+import { BALANCE_DIGITS, FINER, parse } from "../format.js";
 import { Pages } from "./pages.js";
 
 /** @typedef {"deposits" | "withdraws" | "trades"} Source */
@@ -10,7 +10,6 @@ import { Pages } from "./pages.js";
  *   row: any}} Entry
  */
 
-const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
 const PATHS = /** @type {const} */ ({ deposits: "/api/v1/deposits/",
 	withdraws: "/api/v1/withdraws/?status=30", trades: "/api/v1/exchanges/own/" });
 const MOST = 1000;

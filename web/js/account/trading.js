@@ -1,7 +1,6 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { BALANCE_DIGITS, parse, plain } from "../decimal.js";
-import { padded, pairOf, zone } from "../format.js";
+import { BALANCE_DIGITS, padded, pairOf, parse, plain, zone } from "../format.js";
 import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";

@@ -2,8 +2,7 @@
 // all of them. docs/web.md has the table of answers.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { wordsOf, wrongOf } from "../words.js";
-import { plain } from "../decimal.js";
-import { padded, shortest, typed } from "../format.js";
+import { padded, plain, shortest, typed } from "../format.js";
 import { Sender } from "../sender.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";

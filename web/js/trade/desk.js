@@ -4,8 +4,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { Live } from "../account.js";
 import { AGAIN } from "../api.js";
-import { BALANCE_DIGITS, DIGITS, parse, plain } from "../decimal.js";
-import { decimal, exactly, moment, pairOf, shortest, time } from "../format.js";
+import { BALANCE_DIGITS, decimal, DIGITS, exactly, FINER, moment, pairOf, parse, plain, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Sender } from "../sender.js";
@@ -310,14 +309,10 @@ export class Own {
 	}
 
 	/** @param {string} id */
-	async #cancel(id) {
+	#cancel(id) {
 		if (!this.desk.account.orders.has(id) || this.#cancelling.has(id)
 			|| this.desk.whyNot(true)) return;
-		this.#cancelling.add(id);
-		this.change();
-		await this.#ask("order-cancel", { order: id }, () => text.cancelled(id), [id]);
-		this.#cancelling.delete(id);
-		this.change();
+		this.#ask("order-cancel", { order: id }, () => text.cancelled(id), [id]);
 	}
 
 	/** toCancel returns the pair's open orders. */
@@ -334,18 +329,9 @@ export class Own {
 		if (may && !all.length && account.isComplete) return this.say(text.noneToCancel(name));
 		const dangers = () => [text.askCancelAll(name, all.length, may && account.isComplete)];
 		ask({ title, yes: title, no: text.keep, dangers, whyNot: () => this.desk.whyNot(true),
-			act: () => this.#cancelAll(pair) });
-	}
-
-	/** @param {Pair} pair */
-	async #cancelAll(pair) {
-		const ids = this.#toCancel().map((o) => o.id);
-		for (const id of ids) this.#cancelling.add(id);
-		this.change();
-		await this.#ask("order-cancel-all", { pair: pair.name },
-			(body) => text.cancelledAll(body.orders.length, pairOf(pair.name)), ids);
-		for (const id of ids) this.#cancelling.delete(id);
-		this.change();
+			act: () => this.#ask("order-cancel-all", { pair: pair.name },
+				(body) => text.cancelledAll(body.orders.length, name),
+				this.#toCancel().map((o) => o.id)) });
 	}
 
 	/**
@@ -357,7 +343,11 @@ export class Own {
 	 */
 	async #ask(event, fields, done, ids) {
 		const { mine } = this.desk.notices;
-		for (const id of ids) mine.add(id);
+		for (const id of ids) {
+			mine.add(id);
+			this.#cancelling.add(id);
+		}
+		this.change();
 		let isDone = false;
 		try {
 			const { status, body } = await this.desk.session.command(event, fields);
@@ -367,7 +357,11 @@ export class Own {
 		} catch {
 			this.say(text.cancelUnknown);
 		}
-		if (!isDone) for (const id of ids) mine.delete(id);
+		for (const id of ids) {
+			if (!isDone) mine.delete(id);
+			this.#cancelling.delete(id);
+		}
+		this.change();
 	}
 
 	/** more shows and reads more rows as one scrolls. @param {Event} event */
@@ -534,10 +528,10 @@ export class Own {
 	}
 
 	#balances() {
-		const { account } = this.desk, finer = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
+		const { account } = this.desk;
 		/** @param {string} title @param {string} exact */
 		const shown = (title, exact) =>
-			cell(title, shortest(parse(exact, BALANCE_DIGITS) / finer), exact);
+			cell(title, shortest(parse(exact, BALANCE_DIGITS) / FINER), exact);
 		const titles = [text.currency, text.total, text.reserved, text.free];
 		return html`<table role="grid" aria-label=${text.own.balances} class="balances">
 			<thead>${headOf(titles)}</thead><tbody>

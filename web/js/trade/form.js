@@ -2,9 +2,8 @@
 // of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { furthest } from "../book.js";
-import { BALANCE_DIGITS, DIGITS, ONE, parse, plain } from "../decimal.js";
-import { decimal, editable, exactly, pairOf, percent, shortest, typed, zone } from "../format.js";
-import { backCloses, inFrame } from "../frame.js";
+import { decimal, DIGITS, editable, exactly, FINER, ONE, pairOf, parse, percent, plain, shortest, typed, zone } from "../format.js";
+import { backCloses, inFrame, later } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
@@ -20,9 +19,6 @@ import { doneOf, isWaiting, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../
 
 /** The side of the orders that one meets. */
 const OTHER = /** @type {const} */ ({ buy: "sell", sell: "buy" });
-const FINER = 10n ** BigInt(BALANCE_DIGITS - DIGITS);
-/** PAUSE is the least time between two estimates, in milliseconds. */
-const PAUSE = 250;
 const TYPES = /** @type {const} */ (["limit", "market", "stop", "stopMarket", "oco"]);
 /**
  * What may be said of how long an order stays.
@@ -172,7 +168,6 @@ export class Form {
 	#isSending = false;
 	/** The question that is open. @type {ReturnType<typeof ask> | undefined} */
 	#question;
-	#isWaiting = false; // for the next estimate
 	/** Of the order that the form waits for. @type {Record<string, string> | undefined} */
 	#sent;
 	#market = "live";
@@ -209,14 +204,7 @@ export class Form {
 	}
 
 	/** book tells that the book has changed, and with it what an order would do. */
-	book() {
-		if (this.#isWaiting || this.place.hidden) return;
-		this.#isWaiting = true;
-		setTimeout(() => {
-			this.#isWaiting = false;
-			this.change();
-		}, PAUSE);
-	}
+	book = inFrame(() => this.place.hidden || this.change(), later);
 
 	/** market tells whether orders are taken. @param {string} state */
 	market(state) {

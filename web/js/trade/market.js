@@ -4,11 +4,9 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
-import { Book } from "../book.js";
-import { append, filled } from "../candles.js";
-import { fromNumber, number, parse, plain } from "../decimal.js";
-import { decimal, fixed, moment, pairOf, percent, tick, time, zone } from "../format.js";
-import { backCloses, inFrame, Roving } from "../frame.js";
+import { append, Book, filled } from "../book.js";
+import { decimal, fixed, fromNumber, moment, number, pairOf, parse, percent, plain, tick, time, zone } from "../format.js";
+import { backCloses, inFrame, later, Roving } from "../frame.js";
 import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
@@ -22,7 +20,6 @@ import { text } from "../text/en.js";
 /** @typedef {{id: number, buys: boolean, price: bigint, amount: bigint, at: number}} Trade */
 
 const GROUPS = [1n, 5n, 10n, 50n, 100n, 500n, 1000n, 10000n, 100000n];
-const PAUSE = 250; // milliseconds between two pictures
 const LEVELS = 250;
 const RANGE = 100n; // one part in so many, on both sides of the middle
 const MOST = 40;
@@ -167,7 +164,7 @@ export class Ladder {
 		if (!pair) return;
 		const n = this.#rows.sell.length;
 		const asks = this.book.rows("sell", this.#step, n), bids = this.book.rows("buy", this.#step, n);
-		const most = number([asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n].reduce((a, b) => (a > b ? a : b)));
+		const most = Math.max(number(asks.at(-1)?.total ?? 0n), number(bids.at(-1)?.total ?? 0n));
 		// asks are rounded up, bids down
 		const step = this.#step, up = step - 1n;
 		const own = { sell: new Set(this.#own.sell.map((price) => (price + up) / step * step)),
@@ -192,7 +189,8 @@ class RowView {
 	row = document.createElement("div");
 	#cells = [0, 1, 2].map(() => document.createElement("span"));
 	#bar = document.createElement("i");
-	#mark = document.createElement("b");
+	#mark = Object.assign(document.createElement("b"), { className: "mark", title: text.ownOrder,
+		role: "img", ariaLabel: text.ownOrder, textContent: "●", hidden: true });
 	#width = -1;
 	/** @type {bigint | undefined} */
 	price;
@@ -201,15 +199,8 @@ class RowView {
 	constructor(id) {
 		this.id = id;
 		this.row.role = "row";
-		this.row.hidden = false;
 		for (const cell of this.#cells) cell.role = "gridcell";
 		this.#bar.ariaHidden = "true";
-		this.#mark.className = "mark";
-		this.#mark.title = text.ownOrder;
-		this.#mark.role = "img";
-		this.#mark.ariaLabel = text.ownOrder;
-		this.#mark.textContent = "●";
-		this.#mark.hidden = true;
 		this.#cells[0].append(this.#bar, this.#mark, "");
 		this.row.append(...this.#cells);
 	}
@@ -251,8 +242,6 @@ function size(amount, pair) {
 export class Depth {
 	/** @type {Pair | undefined} */
 	#pair;
-	#isWaiting = false;
-	#words = "";
 
 	/** @param {HTMLElement} place @param {Book} book */
 	constructor(place, book) {
@@ -270,14 +259,7 @@ export class Depth {
 		this.change();
 	}
 
-	change() {
-		if (this.#isWaiting) return;
-		this.#isWaiting = true;
-		setTimeout(() => {
-			this.#isWaiting = false;
-			this.#paint();
-		}, PAUSE);
-	}
+	change = inFrame(() => this.#paint(), later);
 
 	/**
 	 * within returns a side's rows that are near its best one.
@@ -350,7 +332,7 @@ export class Depth {
 	#say(asks, bids, pair) {
 		const words = !bids && !asks ? "" : (this.book.isShort ? text.depthOf20 : text.depthOf)(
 			decimal(bids, 2), decimal(asks, 2), pair.base);
-		if (words !== this.#words) this.words.textContent = this.#words = words;
+		write(this.words, words);
 	}
 }
 
@@ -577,10 +559,10 @@ export class Header {
 		const isTraded = t !== undefined && t.last > 0;
 		const change = t && changeOf(t);
 		const [colour, sign] = signOf(change ?? 0);
-		/** @param {number} n @param {number} digits */
-		const shown = (n, digits) => (isTraded ? decimal(fromNumber(n), digits) : text.none);
-		const digits = pair?.priceDigits ?? 0;
-		const last = t ? shown(t.last, digits) : text.none;
+		/** @param {"last" | "high" | "low" | "vol"} of */
+		const shown = (of, digits = pair?.priceDigits ?? 0) =>
+			(isTraded ? decimal(fromNumber(t[of]), digits) : text.none);
+		const last = shown("last");
 		const mark = this.#unseen ? `(${this.#unseen}) ` : "";
 		const name = pairOf(pair?.name ?? "");
 		if (pair) document.title = mark + (isTraded ? `${last} ${name}` : name);
@@ -596,9 +578,9 @@ export class Header {
 			<dl class="day">
 				<div class="last"><dt class="unseen">${text.last}</dt><dd class=${colour}>${last}</dd></div>
 				<div class="change"><dt>${text.change}</dt><dd class=${colour}>${change === undefined ? text.none : html`<span aria-hidden="true">${sign}</span> ${percent(change)}`}</dd></div>
-				<div><dt>${text.high}</dt><dd>${t ? shown(t.high, digits) : text.none}</dd></div>
-				<div><dt>${text.low}</dt><dd>${t ? shown(t.low, digits) : text.none}</dd></div>
-				<div><dt>${text.volume(pair?.base ?? "")}</dt><dd>${t ? shown(t.vol, 4) : text.none}</dd></div>
+				<div><dt>${text.high}</dt><dd>${shown("high")}</dd></div>
+				<div><dt>${text.low}</dt><dd>${shown("low")}</dd></div>
+				<div><dt>${text.volume(pair?.base ?? "")}</dt><dd>${shown("vol", 4)}</dd></div>
 			</dl>
 			${stateLine(this.#state)}
 			<a class="wide" href="/account">${text.accountPage}</a>
@@ -635,7 +617,7 @@ export class Header {
 	}
 }
 
-/** @typedef {import("../candles.js").Candle} Candle */
+/** @typedef {import("../book.js").Candle} Candle */
 /** @typedef {keyof typeof text.frames} Frame */
 
 const FRAMES = /** @type {Frame[]} */ (
