@@ -410,7 +410,7 @@ terminal("own orders and trades are of all pairs or of one, and the choice is ke
 		await page.reload();
 		await page.waitForSelector("body.trader");
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
-		assert.equal(await page.getAttribute("#panel-own .one", "aria-checked"), "true");
+		assert(await page.isChecked("#panel-own .one"));
 		await page.click("#panel-own .one");
 		await says(page, "#panel-own .bar", "Open orders \\(2\\)");
 		await cancelAll("alice");

@@ -109,6 +109,7 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 	assert(other.oid);
 	let id = await place(page, { amount: "1", price: "59000", trigger_price: "60000" });
 	await change(page, { trigger_price: "65000" });
+	await page.click("dialog .yes"); // the limit is far from it
 	await says(page, form, "would trigger the order at once");
 	await retype(page, { trigger_price: "61000" });
 	await closed(page);
@@ -137,7 +138,7 @@ terminal("the end of an order is changed, in the reader's own time", { timezoneI
 		assert.equal(await page.inputValue(`${form} [name=expire_time]`),
 			written(day + 5 * 86400));
 		await page.click(`${form} .main`);
-		await says(page, form, "Nothing is changed yet");
+		await says(page, form, "Good till \\(UTC\\+5:30\\).*Nothing is changed yet");
 		await retype(page, { expire_time: "" });
 		await says(page, "#wrong-amend-expire_time", "Choose date and time");
 		await retype(page, { expire_time: written(day - 86400) });

@@ -129,6 +129,10 @@ terminal("a limit far through the market, or its trigger, asks", {}, async (page
 	await says(page, ".outcome", "Order placed: \\d+; 0\\.1.* filled at 64,000");
 	await type(page, "stop");
 	await page.fill("#form-trigger", "65000");
+	await fill(page, "buy", "64999.99", "0.1");
+	await send(page);
+	await says(page, question, "below its trigger, 65,000\\.00: it may not fill");
+	await no(page);
 	await fill(page, "buy", "650000", "0.1");
 	await send(page);
 	await says(page, question, "900\\.00% worse than the trigger, 65,000\\.00");
@@ -141,6 +145,10 @@ terminal("a limit far through the market, or its trigger, asks", {}, async (page
 	await says(page, "dialog:last-of-type", "6\\.07% worse than the trigger, 66,000\\.00");
 	await page.click("dialog .yes");
 	await says(page, "#panel-own .told", "amended: price 70,000");
+	await page.click("#panel-own .amend");
+	await page.fill("dialog [name=trigger_price]", "70001");
+	await page.click("dialog .main");
+	await says(page, "dialog:last-of-type", "below its trigger, 70,001\\.00");
 });
 
 terminal("a market order shows what it would do, and asks when it goes far", { account: "bob" },
@@ -229,6 +237,58 @@ terminal("an OCO that would fill at once asks, and takes no price over", {}, asy
 	await says(page, question, "not above the market's, 64,000\\.00: the order fills at once");
 });
 
+terminal("an OCO says when its stop comes, and what it is without a limit", {}, async (page) => {
+	const placeholder = () => page.getAttribute("#form-second", "placeholder");
+	await fill(page, "sell", "", "0.1");
+	await type(page, "oco");
+	await page.fill("#form-price", "70000");
+	await page.fill("#form-trigger", "60000");
+	await says(page, "#panel-form", "Trigger price \\(≤\\)");
+	assert.equal(await placeholder(), "At market");
+	await says(page, ".sums", "protection\\s+57,000\\.00");
+	await page.selectOption("[name=force]", "post"); // what is sold at the market takes
+	await page.waitForSelector('#form-second[placeholder=""]');
+	await send(page);
+	await says(page, "#wrong-form-second", "this field is empty");
+	await page.selectOption("[name=force]", "gtc");
+	await page.fill("#form-second", "60000.01");
+	assert.doesNotMatch(await page.innerText(".sums"), /protection/);
+	await send(page);
+	await says(page, question, "above its trigger, 60,000\\.00: it may not fill");
+	await no(page);
+	await page.fill("#form-second", "");
+	await page.click(".settings");
+	await page.check("dialog [name=confirm]");
+	await page.click(".done");
+	await send(page);
+	await says(page, question, "\\(≤\\)\\s+60,000\\.00 USDT\\s+Stop-limit price\\s+At market");
+	await page.click(`${question} .yes`);
+	await says(page, "#panel-own .orders", "stop\\s≤\\s60,000\\sat\\smarket");
+});
+
+terminal("what cannot be sent has no estimate, and a button that is off looks so", {},
+	async (page) => {
+		const edge = () => page.$eval("#panel-own .amend", (e) => getComputedStyle(e).borderColor);
+		await place("bob", "sell", "1", "64000");
+		await place("alice", "buy", "0.1", "60000");
+		await says(page, "#panel-book .sell", "64,000");
+		await open(page, 1);
+		const is = await edge();
+		await type(page, "market");
+		await page.fill("#form-amount", "0.1");
+		const estimate = "worst\\s+64,000\\.00 / 64,000\\.00.*protection\\s+67,200.*total\\s+6,400";
+		await says(page, ".sums", estimate);
+		try {
+			await exchange.operator("maintenance", "on");
+			await says(page, ".sums", "worst\\s+–\\s+.*protection\\s+–\\s.*total\\s+–\\s");
+			await page.waitForSelector("#panel-own .amend:disabled");
+			assert.notEqual(await edge(), is);
+		} finally {
+			await exchange.operator("maintenance", "off");
+		}
+		await says(page, ".sums", estimate);
+	});
+
 terminal("without a price a share of the money blames the price alone", {}, async (page) => {
 	await page.click(".shares button:nth-child(2)");
 	await says(page, ".sums", "Available");
@@ -244,6 +304,7 @@ terminal("an order that would meet an own one says what becomes of it", {}, asyn
 	await fill(page, "buy", "64000", "0.2");
 	await says(page, ".sums", `your own order ${oid}: you trade with yourself`);
 	await page.click(".more summary");
+	await says(page, "[name=self]", "^Default: Allow");
 	await page.selectOption("[name=self]", "cancel_newest");
 	await says(page, ".sums", "what is left of the new order is cancelled");
 	await page.selectOption("[name=force]", "post");
@@ -342,11 +403,12 @@ terminal("words are a trader's, pairs are BTC/USDT, and what does nothing is not
 		await says(page, "#panel-own .orders", "BTC/USDT.*Limit, iceberg: visible 0\\.1");
 		await says(page, "#panel-own .all", "Cancel all of BTC/USDT");
 		assert.equal(await page.innerText("#panel-own thead tr > :last-child"), "");
-		const one = page.getByRole("switch", { name: "This pair only" });
-		for (const is of ["true", "false"]) {
-			await one.click();
-			await page.waitForSelector(`.one[aria-checked=${is}]`);
-		}
+		await says(page, "#panel-own thead", "^Order, time \\(UTC[-+\\d:]*\\)");
+		const one = page.getByRole("checkbox", { name: "This pair only" });
+		await one.check();
+		await page.keyboard.press("o"); // it is no field of text
+		await page.waitForSelector("tr[data-id]:focus");
+		await one.uncheck();
 		await page.click("#form-side-sell");
 		await page.click(".more summary");
 		for (const type of ["limit", "market", "stop", "stopMarket", "oco"]) {

@@ -72,6 +72,18 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		assert.equal(await toasts(page), before);
 	});
 
+/** hidden returns which of the elements of a page toasts hide. */
+const hidden = (page, elements) => page.evaluate((elements) => {
+	const seen = (e) => e.offsetHeight > 0;
+	return [...document.querySelectorAll("#toasts p")].filter(seen).flatMap((toast) => {
+		const a = toast.getBoundingClientRect();
+		return [...document.querySelectorAll(elements)].filter(seen).filter((e) => {
+			const b = e.getBoundingClientRect();
+			return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+		}).map((e) => e.id || e.className);
+	});
+}, elements);
+
 for (const [width, height] of [[1440, 900], [1366, 650], [1024, 768], [390, 844]]) {
 	terminal(`toasts hide no order, no price and no button at ${width}x${height}`,
 		{ viewport: { width, height } }, async (page) => {
@@ -84,23 +96,24 @@ for (const [width, height] of [[1440, 900], [1366, 650], [1024, 768], [390, 844]
 			for (const id of ids.slice(-4)) await exchange.operator("order", "cancel", String(id));
 			await told(page, `Order ${ids.at(-1)}, .*cancelled`);
 			await open(page, 8);
-			const hidden = await page.evaluate(() => {
-				const seen = (e) => e.offsetHeight > 0;
-				return [...document.querySelectorAll("#toasts p")].filter(seen).flatMap((toast) => {
-					const a = toast.getBoundingClientRect();
-					return [...document.querySelectorAll("#header, #tabs, #panel-own, #panel-form, "
-						+ "#panel-book, #panel-trades, #sides, #chart .bar")].filter(seen)
-						.filter((e) => {
-							const b = e.getBoundingClientRect();
-							return a.left < b.right && b.left < a.right && a.top < b.bottom
-								&& b.top < a.bottom;
-						}).map((e) => e.id || e.className);
-				});
-			});
-			assert.deepEqual(hidden, []);
+			assert.deepEqual(await hidden(page, "#header, #tabs, #panel-own, #panel-form, "
+				+ "#panel-book, #panel-trades, #sides, #chart .bar"), []);
 			await page.click("#toasts p:last-child button");
 		});
 }
+
+terminal("a toast hides neither pair, last price nor form of one who places an order on a phone",
+	{ viewport: { width: 390, height: 844 } }, async (page) => {
+		await page.click("#sides .sell");
+		await page.selectOption("[name=type]", "oco");
+		const id = await place({ type: "sell", amount: "0.1", price: "70000",
+			oco_trigger_price: "58000.01", oco_price: "57000.01" });
+		await open(page, 1);
+		await exchange.operator("order", "cancel", String(id));
+		await told(page, `Order ${id}, .*cancelled`);
+		assert.deepEqual(await hidden(page, ".pair, .last, #panel-form"), []);
+		await page.click("#toasts button");
+	});
 
 terminal("what happens while the page is hidden is in its title, and may be heard", {
 	permissions: ["notifications"], init: (page) => page.addInitScript(() => {

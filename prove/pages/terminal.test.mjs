@@ -52,6 +52,25 @@ terminal("a visitor sees the market without a key", {}, async (page) => {
 	assert.equal(await page.getAttribute('a[target="_blank"]', "href"), "https://www.tradingview.com/");
 });
 
+terminal("amounts have their currency, and times their zone", { timezoneId: "Asia/Kolkata" },
+	async (page) => {
+		await says(page, "#panel-book .head",
+			"Price \\(USDT\\)\\s+Amount \\(BTC\\)\\s+Total \\(BTC\\)");
+		await says(page, "#panel-trades thead", "Time \\(UTC\\+5:30\\)");
+		const [is, may] = await page.$eval("#panel-trades .table", (e) =>
+			[e.scrollWidth, e.clientWidth]);
+		assert(is <= may, `${is} px`);
+	});
+
+terminal("the last price can be read on the chart's axis", { cookies: { theme: "dark" } },
+	(page) => page.waitForFunction(() => [...document.querySelectorAll("#chart canvas")].some((c) => {
+		const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+		for (let i = 0; i < data.length; i += 4) {
+			if (["0,120,90", "200,30,60"].includes(`${data.slice(i, i + 3)}`)) return true;
+		}
+		return false;
+	})));
+
 test("the terminal keeps its budget of bytes and requests", () => {
 	const asked = [], sizes = {};
 	return visit(browser, `${exchange.base}/trade`, { name: "budget", init: (page) => {
@@ -178,7 +197,7 @@ terminal("a pair is chosen by keyboard alone", {}, async (page) => {
 	await page.waitForFunction(() => /^No trades yet/.test(document.querySelector("#chart .empty")?.textContent));
 	assert.equal(await page.evaluate(() => document.activeElement.className), "pair");
 	const depth = (form) => says(page, "#depth .words", form);
-	await depth("^$");
+	await depth("^No orders$");
 	await exchange.order("alice", "ETH_BTC", "sell", "2", "0.07"); // one side of a book, too
 	await depth("bids 0\\.00 ETH, asks 2\\.00 ETH");
 	await says(page, "#panel-book .middle", "^No buy orders$");
@@ -274,6 +293,20 @@ terminal("the candles that are shown are also a table", {}, async (page) => {
 	await accessible(page, "the table of candles");
 });
 
+/** axis returns the contrast of the chart's axis while what is shown is not live. */
+const axis = (page) => page.evaluate(() => {
+	document.body.classList.add("stale");
+	const { opacity } = getComputedStyle(document.querySelector("#chart .picture"));
+	const parts = (colour) => colour.match(/\d+/g).map(Number);
+	const over = parts(getComputedStyle(document.querySelector("#chart .foot")).color);
+	const below = parts(getComputedStyle(document.querySelector("#chart")).backgroundColor);
+	const light = (rgb) => rgb.map((c) => (c / 255) ** 2.2)
+		.reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0.05);
+	const [least, most] = [light(below), light(over.map((c, i) =>
+		c * opacity + below[i] * (1 - opacity)))].sort((a, b) => a - b);
+	return most / least;
+});
+
 for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 	for (const theme of ["dark", "light"]) {
 		for (const palette of width === 1440 ? ["", "blue"] : [""]) {
@@ -288,6 +321,7 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 					const [is, may] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
 					assert(is <= may, `${is} px`);
 				}
+				assert(await axis(page) >= 4.5);
 			});
 		}
 	}

@@ -162,6 +162,11 @@ const month = new Intl.DateTimeFormat(undefined, { month: "short", year: "numeri
 /** The name of the reader's time zone. */
 export const zone = clock.resolvedOptions().timeZone;
 
+const offsets = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" });
+
+/** offset names the reader's time zone by its distance from UTC, as it is at a time. */
+export const offset = (at = Date.now()) => offsets.format(at).replace(/.*GMT/, "UTC");
+
 /** time writes the time of a day. @param {number} seconds since 1970 */
 export const time = (seconds) => clock.format(seconds * 1000);
 

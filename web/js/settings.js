@@ -48,7 +48,8 @@ export const chosen = {
 /** singleKey returns the key of a shortcut; "": the event is none. @param {KeyboardEvent} event */
 export function singleKey(event) {
 	const { target } = event;
-	const isTyping = target instanceof HTMLElement && target.matches("input, select, textarea");
+	const isTyping = target instanceof HTMLElement
+		&& target.matches("input:not([type=checkbox]), select, textarea");
 	const isNone = isTyping || event.ctrlKey || event.metaKey || event.altKey
 		|| !chosen.singleKeys || document.querySelector("dialog[open]");
 	return isNone ? "" : event.key;
@@ -147,8 +148,10 @@ document.body.append(probe);
 /**
  * colour returns what the name of a colour means in the theme that is shown, for canvases.
  * @param {string} name
+ * @param {string} [theme] without one: that which is shown
  */
-export function colour(name) {
+export function colour(name, theme = "") {
+	probe.style.colorScheme = theme;
 	probe.style.color = `var(${name})`;
 	return getComputedStyle(probe).color;
 }

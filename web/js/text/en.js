@@ -114,6 +114,8 @@ export const text = {
 	onePair: "This pair only",
 	ownOrder: "Your order",
 	order: "Order",
+	/** @param {string} zone */
+	orderAt: (zone) => `Order, time (${zone})`,
 	side: "Side",
 	type: "Type",
 	filled: "Filled",
@@ -208,8 +210,10 @@ export const text = {
 	postOnly: "Post-only",
 	timeInForce: "Time in force",
 	selfTrade: "Self-trade prevention",
+	/** @param {string} is */
+	byDefault: (is) => `Default: ${is}`,
 	selfTrades: {
-		"": "Account default",
+		"": "the account's",
 		none: "Allow",
 		cancel_newest: "Cancel new",
 		cancel_oldest: "Cancel resting",
@@ -232,6 +236,7 @@ export const text = {
 	worst: "Price limit",
 	protection: "Price protection",
 	ocoPrice: "Stop-limit price",
+	atMarket: "At market",
 	optional: "Optional",
 	/** @param {string} currency */
 	share: (currency) => `Share of the available ${currency}`,
@@ -251,6 +256,8 @@ export const text = {
 		through: (share, price) => `The price is ${share} worse than the market's, ${price}.`,
 		/** @param {string} share @param {string} price */
 		fromTrigger: (share, price) => `The price is ${share} worse than the trigger, ${price}.`,
+		/** @param {boolean} isAbove @param {string} price */
+		mayRest: (isAbove, price) => `The stop's limit is ${isAbove ? "above" : "below"} its trigger, ${price}: it may not fill.`,
 		/** @param {string} share */
 		far: (share) => `The order takes prices up to ${share} worse than the best.`,
 		/** @param {string} name @param {string} price @param {string} amount */

@@ -4,7 +4,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { Live } from "../account.js";
 import { AGAIN } from "../api.js";
-import { BALANCE_DIGITS, decimal, DIGITS, exactly, FINER, moment, pairOf, parse, plain, shortest, time } from "../format.js";
+import { BALANCE_DIGITS, decimal, DIGITS, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
 import { Sender } from "../sender.js";
@@ -160,9 +160,16 @@ export class Desk {
 const PAGE = 100;
 const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
 
-/** at shows a time of today as such, and an older one with its date. @param {number} seconds */
-const at = (seconds) => (Date.now() / 1000 - seconds < 43_200 ? time(seconds)
-	: moment(seconds, false));
+/**
+ * at shows a time of today as such, and an older one with its date, and with its zone where that was
+ * another one then: in summer, or in winter.
+ * @param {number} seconds
+ */
+function at(seconds) {
+	if (Date.now() / 1000 - seconds < 43_200) return time(seconds);
+	const then = offset(seconds * 1000);
+	return `${moment(seconds, false)} ${then === offset() ? "" : then}`;
+}
 
 /**
  * digitsOf returns how many decimals a column needs to show its numbers as they are.
@@ -399,12 +406,12 @@ export class Own {
 					>${TABS.map((tab) => html`
 					<button aria-pressed=${tab === this.#tab} @click=${() => this.#choose(tab)}
 						>${text.own[tab]}${tab === "orders" ? ` (${count})` : ""}</button>`)}</div>
-				${this.#tab === "balances" ? nothing : html`<button class="one" role="switch"
-					aria-checked=${chosen.onePair} @click=${() => {
+				${this.#tab === "balances" ? nothing : html`<label class="one"><input
+					type="checkbox" .checked=${chosen.onePair} @change=${() => {
 						turn("onePair", !chosen.onePair);
 						this.#most = PAGE;
 						this.#begin();
-					}}>${text.onePair}</button>`}
+					}}>${text.onePair}</label>`}
 				<b class="not-live">${text.notLive}</b>
 				<span role="status" class="told">${this.#words}</span>
 				${isTrader && this.#tab === "orders" && this.#toCancel().length
@@ -430,8 +437,8 @@ export class Own {
 				: nothing;
 		}
 		const digits = digitsOf(shown.flatMap((o) => [o.amount_original, o.amount_filled]));
-		const titles = [text.order, text.pair, text.side, text.type, text.price, text.amount, text.filled,
-			text.state, ...isTrader ? [""] : []];
+		const titles = [text.orderAt(offset()), text.pair, text.side, text.type, text.price,
+			text.amount, text.filled, text.state, ...isTrader ? [""] : []];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead>${headOf(titles)}</thead>
 			<tbody>
@@ -512,8 +519,8 @@ export class Own {
 			const isEmpty = this.#read.get(this.#scope) === 0;
 			return html`<p class="muted">${isEmpty ? text.noTrades : text.loading}</p>`;
 		}
-		const titles = [text.time, text.pair, text.side, text.price, text.amount, text.fee, text.role,
-			text.order];
+		const titles = [`${text.time} (${offset()})`, text.pair, text.side, text.price, text.amount,
+			text.fee, text.role, text.order];
 		return html`<table role="grid" aria-label=${text.own.trades} class="trades">
 			<thead>${headOf(titles)}</thead>
 			<tbody>${shown.map((t) => html`<tr role="row" data-id="trade-${t.id}">

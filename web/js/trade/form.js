@@ -2,7 +2,7 @@
 // of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { furthest } from "../book.js";
-import { decimal, DIGITS, editable, exactly, FINER, ONE, pairOf, parse, percent, plain, shortest, typed, zone } from "../format.js";
+import { decimal, DIGITS, editable, exactly, FINER, offset, ONE, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
 import { backCloses, inFrame, later } from "../frame.js";
 import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
@@ -36,18 +36,20 @@ const FIELDS = { limit: ["price", "amount", "total"], market: ["second", "amount
 const over = (a, b) => (a + b - 1n) / b;
 
 /**
- * input is a field with its label, and what is wrong with it below. isFree: it may be empty.
+ * input is a field with its label, and what is wrong with it below. empty: what it means to leave
+ * it so.
  * @param {{id: string, name: string, label: string, unit?: string, value?: string, wrong?: string,
- *   type: string, isFree: boolean, onInput: (value: string) => void,
+ *   type: string, empty: string, onInput: (value: string) => void,
  *   onKey?: (event: KeyboardEvent) => void}} field
  */
-function input({ id, name, label, unit, value, wrong, type, isFree, onInput, onKey }) {
-	return html`<label><span>${label}${type === "text" ? "" : ` (${zone})`}</span><span
+function input({ id, name, label, unit, value, wrong, type, empty, onInput, onKey }) {
+	return html`<label><span>${label}${type === "text" ? ""
+			: ` (${offset(value ? +new Date(value) : undefined)})`}</span><span
 			class="typed"><input id=${id} name=${name}
 			type=${type} inputmode="decimal" autocomplete="off" .value=${value ?? ""}
 			aria-invalid=${wrong ? "true" : "false"}
 			aria-describedby=${wrong ? `wrong-${id}` : nothing}
-			placeholder=${isFree ? text.optional : ""} @keydown=${onKey ?? nothing}
+			placeholder=${empty} @keydown=${onKey ?? nothing}
 			@input=${(/** @type {Event} */ event) =>
 				onInput(/** @type {HTMLInputElement} */ (event.target).value)}>
 			<span class="muted" aria-hidden="true">${unit}</span></span></label>
@@ -368,11 +370,11 @@ export class Form {
 		/** @type {Record<string, string>} */
 		const order = { pair: pair.name, type: side };
 		this.#wrong = {};
-		/** @param {Field} field @param {string} name @param {boolean} [isFree] it may be empty */
-		const take = (field, name, isFree) => {
+		/** @param {Field} field @param {string} name */
+		const take = (field, name) => {
 			const is = typed(this.#typed[field]);
 			if (is) order[name] = plain(is);
-			else if (this.#typed[field].trim() || !isFree) {
+			else if (this.#typed[field].trim() || !this.#emptyOf(field)) {
 				this.#wrong[field] = wrongOf(this.#typed[field]);
 			}
 		};
@@ -384,14 +386,14 @@ export class Form {
 		if (FIELDS[type].includes("price")) take("price", "price");
 		if (type === "oco") {
 			take("trigger", "oco_trigger_price");
-			take("second", "oco_price", true);
-		} else if (FIELDS[type].includes("second")) take("second", "price", true);
+			take("second", "oco_price");
+		} else if (FIELDS[type].includes("second")) take("second", "price");
 		if (this.#isStop()) {
 			take("trigger", "trigger_price");
 			if (this.#isRise) order.trigger_when = side === "sell" ? "rise" : "fall";
 		}
 		if (type === "market" || type === "stopMarket") order.order_type = "market";
-		if (this.#mayHide()) take("display", "display_amount", true);
+		if (this.#mayHide()) take("display", "display_amount");
 		if (this.#selfTrade) order.self_trade = this.#selfTrade;
 		this.#enforce(order);
 		return Object.keys(this.#wrong).length ? undefined : order;
@@ -476,8 +478,10 @@ export class Form {
 		return [[text.type, `${pairOf(pair.name)}, ${text.types[this.#type]}`],
 			...[...this.#shown(), .../** @type {Field[]} */ (this.#mayHide() ? ["display"] : []),
 				.../** @type {Field[]} */ (this.#force === "gtd" ? ["until"] : [])]
-				.filter((field) => this.#typed[field]).map((field) => /** @type {[string, string]} */ (
-					[this.#labelOf(field), `${this.#written(field)} ${this.#unitOf(field)}`])),
+				.filter((field) => this.#typed[field] || this.#emptyOf(field) === text.atMarket)
+				.map((field) => /** @type {[string, string]} */ ([this.#labelOf(field),
+					this.#typed[field] ? `${this.#written(field)} ${this.#unitOf(field)}`
+						: text.atMarket])),
 			...this.#isStop() ? /** @type {[string, string][]} */ (
 				[[text.when, this.#whens()[this.#isRise ? "profit" : "loss"]]]) : [],
 			[text.timeInForce, text.forces[this.#force]], ...this.#estimates(pair)];
@@ -496,14 +500,15 @@ export class Form {
 	}
 
 	/**
-	 * protection returns the worst price that the exchange gives to the order in the form if none is
-	 * typed; null: it is not known, or the order has a price.
+	 * protection returns the worst price at the market that the exchange gives to the order in the
+	 * form if none is typed; null: it is not known, or there is none.
 	 */
 	#protection() {
 		const pair = /** @type {Pair} */ (this.#pair), side = this.#side, { tick, band } = pair;
 		const { ladder: { book }, header } = this.desk.terminal, isMarket = this.#type === "market";
-		if (!isMarket && this.#type !== "stopMarket") return null;
-		const from = isMarket ? book.sides[OTHER[side]][0]?.price : typed(this.#typed.trigger);
+		if (!FIELDS[this.#type].includes("second")) return null;
+		const from = isMarket ? this.#market === "live" && book.sides[OTHER[side]][0]?.price
+			: typed(this.#typed.trigger);
 		if (!from) return null;
 		const price = furthest(side, from, isMarket ? pair.collar : pair.stopCollar, tick);
 		const last = isMarket ? header.lastOf(pair.name) : from;
@@ -524,7 +529,8 @@ export class Form {
 		const worst = isMarket || type === "stopMarket" ? typed(this.#typed.second) : null;
 		const bySum = isMarket && this.#byTotal, given = bySum ? total : amount;
 		const limit = price ?? worst ?? this.#protection();
-		const mayTake = isMarket || type !== "stop" && price && !this.#isPost();
+		const mayTake = this.#market === "live"
+			&& (isMarket || type !== "stop" && price && !this.#isPost());
 		const take = given && mayTake && book.updateId !== null
 			? book.take(OTHER[this.#side], { ...bySum ? { value: total ?? 0n } : { amount: given },
 				limit: limit ?? undefined }) : undefined;
@@ -631,6 +637,8 @@ export class Form {
 	#more() {
 		const display = this.#mayHide() ? this.#typed.display.trim() : "";
 		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
+		const names = { ...text.selfTrades, "": text.byDefault(
+			text.selfTrades[/** @type {typeof mode} */ (this.fees.selfTrade)]) };
 		const is = [display && `${text.fields.display} ${display}`,
 			mode && `${text.selfTrade}: ${text.selfTrades[mode]}`];
 		return html`<details class="more" @toggle=${(/** @type {Event} */ { target }) =>
@@ -638,8 +646,8 @@ export class Form {
 				[text.more, is.filter(Boolean).join(", ")]
 				.filter(Boolean).join(": ")}</summary><div class="fields">
 			${this.#mayHide() ? this.#input("display") : nothing}
-			${this.#select(text.selfTrade, "self", Object.keys(text.selfTrades), text.selfTrades,
-				this.#selfTrade, (mode) => {
+			${this.#select(text.selfTrade, "self", Object.keys(names), names, this.#selfTrade,
+				(mode) => {
 					this.#selfTrade = mode;
 				})}</div></details>`;
 	}
@@ -665,15 +673,23 @@ export class Form {
 	#input(field) {
 		return input({ id: `form-${field}`, name: field, label: this.#labelOf(field),
 			unit: this.#unitOf(field), value: this.#typed[field], wrong: this.#wrong[field],
-			type: field === "until" ? "datetime-local" : "text",
-			isFree: field === "display" || field === "second",
+			type: field === "until" ? "datetime-local" : "text", empty: this.#emptyOf(field),
 			onKey: (event) => this.#step(field, event),
 			onInput: (value) => this.#set(field, value) });
 	}
 
+	/** emptyOf says what it means that a field is empty; "": it may not be. @param {Field} field */
+	#emptyOf(field) {
+		return field === "second" && this.#type === "oco"
+			? this.#isPost() ? "" : text.atMarket // what is sold there takes
+			: field === "second" || field === "display" ? text.optional : "";
+	}
+
 	/** @param {Field} field */
 	#labelOf(field) {
-		return field === "second" ? this.#type === "oco" ? text.ocoPrice : text.worst
+		const isOco = this.#type === "oco";
+		return field === "second" ? isOco ? text.ocoPrice : text.worst
+			: isOco && field === "trigger" ? `${text.fields.trigger} (${signOf(false)})`
 			: text.fields[field];
 	}
 
@@ -685,17 +701,18 @@ export class Form {
 
 	/** estimates says what the order would do at once, by the book. @param {Pair} pair */
 	#estimates({ base, quote, priceDigits }) {
-		const { take, met, limit, gives } = this.#plan();
+		const { take, met, gives } = this.#plan(), worst = this.#protection();
 		const { prices, amount, total } = text.estimated;
 		const isMarket = this.#type === "market", digits = Math.max(priceDigits, 2);
 		/** @type {[string, string][]} */
-		const limited = !isMarket && this.#type !== "stopMarket" || typed(this.#typed.second) ? []
-			: [[text.protection, limit ? decimal(limit, priceDigits) : text.none]];
+		const limited = !FIELDS[this.#type].includes("second") || typed(this.#typed.second)
+			|| !this.#emptyOf("second") ? []
+			: [[text.protection, worst ? decimal(worst, priceDigits) : text.none]];
 		if (this.#type === "stopMarket" && this.#side === "buy") {
 			limited.push([text.reserved, gives === null ? text.none
 				: `${decimal(over(gives, ONE), digits)} ${quote}`]);
 		}
-		if (!isMarket && this.#type !== "limit" && this.#type !== "oco") return limited;
+		if (this.#isStop()) return limited;
 		// rows are there without a number, too, so that the button does not move as the market does
 		const is = take?.amount && !met.length ? { prices: `${
 			decimal(take.paid / take.amount, priceDigits)} / ${decimal(take.worst, priceDigits)}`,
@@ -895,8 +912,9 @@ class Change {
 		const pair = /** @type {Pair} */ (desk.terminal.pairs.get(o.pair));
 		const stop = o.triggered === false && !o.oco_trigger_price
 			? fields.trigger_price ?? o.trigger_price : undefined;
+		const price = fields.price ?? (fields.trigger_price && stop && o.price);
 		const dangers = () => (o.post_only ? [] : [farFrom(desk, pair, { side: o.type,
-			price: fields.price && o.order_type !== "market" ? parse(fields.price) : null,
+			price: price && o.order_type !== "market" ? parse(price) : null,
 			trigger: stop ? parse(stop) : null })].filter(Boolean));
 		const act = () => {
 			sender.send(fields);
@@ -940,7 +958,8 @@ class Change {
 			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o)}. ${now
 				? text.filledOf(exactly(now.amount_filled), exactly(now.amount_original)) : text.isOver(o.id)}</p>
 			${this.#names().map((name) => input({ id: `amend-${name}`, name,
-				label: text.changes[name], value: this.is[name], wrong: this.#wrong[name], isFree: name === "display_amount",
+				label: text.changes[name], value: this.is[name], wrong: this.#wrong[name],
+				empty: name === "display_amount" ? text.optional : "",
 				unit: name.endsWith("amount") ? pair?.base : name.endsWith("price") ? pair?.quote : "",
 				type: name === "expire_time" ? "datetime-local" : "text", onInput: (value) => {
 					this.is[name] = value;
@@ -971,7 +990,8 @@ const worse = (side, price, than) =>
 const shareOf = (parts) => percent(Number(parts) / 1e4).replace(/^[+-]/, "");
 
 /**
- * farFrom says that a price is far through the market, or its trigger; "": it is not.
+ * farFrom says that a price is far through the market, or its trigger, or on the side of its trigger
+ * where it may not be filled; "": it is not.
  * @param {Desk} desk
  * @param {Pair} pair
  * @param {{side: string, price: bigint | null, trigger?: bigint | null}} order
@@ -980,9 +1000,12 @@ function farFrom(desk, pair, { side, price, trigger }) {
 	if (!price) return "";
 	const than = trigger ?? desk.marketOf(pair, side);
 	if (!than) return "";
-	const by = worse(side, price, than), { through, fromTrigger } = text.warnings;
-	return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by),
-		decimal(than, pair.priceDigits)) : "";
+	const by = worse(side, price, than), { through, fromTrigger, mayRest } = text.warnings;
+	const is = decimal(than, pair.priceDigits);
+	if (trigger && price !== than && (side === "buy") === price < than) {
+		return mayRest(price > than, is);
+	}
+	return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by), is) : "";
 }
 
 /**

@@ -5,7 +5,7 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
 import { append, Book, filled } from "../book.js";
-import { decimal, fixed, fromNumber, moment, number, pairOf, parse, percent, plain, tick, time, zone } from "../format.js";
+import { decimal, fixed, fromNumber, moment, number, offset, pairOf, parse, percent, plain, tick, time, zone } from "../format.js";
 import { backCloses, inFrame, later, Roving } from "../frame.js";
 import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
@@ -51,7 +51,7 @@ export class Ladder {
 			<p class="short" hidden>${text.best20} <button @click=${() => this.onWhole()}
 				>${text.wholeBook}</button></p>
 			<div class="table" role="grid" tabindex="-1" aria-label=${text.book}>
-				<div role="rowgroup"><div role="row" class="head"><span role="columnheader">${text.price}</span><span role="columnheader">${text.amount}</span><span role="columnheader">${text.total}</span></div></div>
+				<div role="rowgroup"><div role="row" class="head"></div></div>
 				<div role="rowgroup" class="side sell" aria-label=${text.asks}></div>
 				<div role="rowgroup"><div role="row" class="middle"><span role="gridcell" aria-colspan="3"></span></div></div>
 				<div role="rowgroup" class="side buy" aria-label=${text.bids}></div>
@@ -61,6 +61,7 @@ export class Ladder {
 		this.table = find(".table");
 		this.short = find(".short");
 		this.middle = find(".middle span");
+		this.head = find(".head");
 		this.group = /** @type {HTMLSelectElement} */ (find(".group"));
 		this.places = { sell: find(".side.sell"), buy: find(".side.buy") };
 		/** @param {Element | null} row */
@@ -92,6 +93,8 @@ export class Ladder {
 		this.book.sides = { sell: [], buy: [] };
 		render(GROUPS.map((n) => html`<option value=${n}>${plain(n * pair.tick)}</option>`), this.group);
 		this.group.value = "1";
+		render([[text.price, pair.quote], [text.amount, pair.base], [text.total, pair.base]].map(
+			([title, unit]) => html`<span role="columnheader">${title} (${unit})</span>`), this.head);
 		this.change();
 	}
 
@@ -283,15 +286,7 @@ export class Depth {
 		const asks = this.#within("sell"), bids = this.#within("buy");
 		const middle = this.book.middle() ?? asks[0]?.price ?? bids[0]?.price;
 		this.#say(asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n, pair);
-		if (!middle) {
-			draw.fillStyle = colour("--muted");
-			draw.textAlign = "center";
-			draw.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-			const { updateId, sides } = this.book;
-			const isEmpty = updateId !== null && !sides.sell.length && !sides.buy.length;
-			if (isEmpty) draw.fillText(text.emptyBook, width / 2, height / 2);
-			return;
-		}
+		if (!middle) return;
 		const centre = number(middle);
 		const reach = Math.max(...[...asks, ...bids].map((r) => Math.abs(number(r.price) - centre)), centre / 1e4);
 		const most = Math.max(number(asks.at(-1)?.total ?? 0n), number(bids.at(-1)?.total ?? 0n));
@@ -330,9 +325,9 @@ export class Depth {
 
 	/** @param {bigint} asks @param {bigint} bids @param {Pair} pair */
 	#say(asks, bids, pair) {
-		const words = !bids && !asks ? "" : (this.book.isShort ? text.depthOf20 : text.depthOf)(
-			decimal(bids, 2), decimal(asks, 2), pair.base);
-		write(this.words, words);
+		write(this.words, bids || asks ? (this.book.isShort ? text.depthOf20 : text.depthOf)(
+			decimal(bids, 2), decimal(asks, 2), pair.base)
+			: this.book.updateId === null ? "" : text.emptyBook);
 	}
 }
 
@@ -397,7 +392,7 @@ export class Trades {
 		const pair = this.#pair;
 		if (!pair) return;
 		render(this.#trades.length === 0 ? html`<p class="muted">${this.#isLoaded ? text.noTrades : ""}</p>` : html`
-			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th><th>${text.time}</th></tr></thead><tbody>
+			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th><th>${text.time} (${offset()})</th></tr></thead><tbody>
 			${this.#trades.map((t) => html`<tr class=${t.buys ? "buy" : "sell"}>
 				<td><small>${t.buys ? text.buy : text.sell}</small> ${decimal(t.price, pair.priceDigits)}</td>
 				<td>${size(t.amount, pair)}</td><td>${time(t.at)}</td></tr>`)}
@@ -816,8 +811,9 @@ export class Chart {
 	/** recolour takes over the colours of the page. */
 	recolour() {
 		const up = colour("--up"), down = colour("--down"), line = colour("--line");
-		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"), rises: up,
-			falls: down };
+		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"),
+			// on which the last price is written in white: the others are too light for that
+			rises: colour("--up", "light"), falls: colour("--down", "light") };
 		this.chart.applyOptions({
 			layout: { background: { color: colour("--panel") }, textColor: colour("--muted"),
 				fontFamily: getComputedStyle(document.body).fontFamily },
