@@ -1,9 +1,7 @@
 // Package audit derives an exchange's state anew and compares it with everything that the store
-// holds. It needs a store and one image of the state, but no running exchange. So it can audit a
-// restored backup, or a store that an exchange has left.
+// holds. It needs a store and one image of the state:
 //
-//	r, err := audit.Stored(ctx, store, keep, sealer) // or a Subject of another kind
-//	report, err := audit.Run(ctx, r, nil, progress)
+//	report, err := audit.Run(ctx, subject, nil, progress)
 //	... report.Differences ...
 //
 // An audit first lets the store check all its rows. It then compares wallets, nonces and
@@ -12,7 +10,6 @@
 // its lists. At the end the replayed state must equal the audited one.
 //
 //	audit.go        the report, the subject, the order of the comparisons
-//	stored.go       the subject of a store that no exchange is using
 //	replay.go       deriving the state anew, from snapshot, journal or archive
 //	seals.go        the seals of API keys in records and snapshots
 //	projections.go  wallets, nonces, withdrawals: compared as a whole

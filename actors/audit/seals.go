@@ -51,3 +51,21 @@ func (a *audit) newestSeals(ctx context.Context) error {
 	}
 	return nil
 }
+
+// newestState decodes the newest snapshot. Without a snapshot it returns an empty state.
+func newestState(ctx context.Context, store Store) (*state.State, error) {
+	image, seq, err := persistence.ReadSnapshot(ctx, store, 0)
+	if errors.Is(err, persistence.ErrNoSnapshot) {
+		return state.New(), nil
+	}
+	var s *state.State
+	if err == nil {
+		if s, err = state.Decode(image); err != nil {
+			err = persistence.Unreadable(err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the newest snapshot, at sequence %d: %w", seq, err)
+	}
+	return s, nil
+}

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"exchange/actors/seal"
@@ -11,10 +10,10 @@ import (
 	"exchange/persistence"
 )
 
-// Stored makes the Subject of a store that no process writes to: a restored backup, or a store that
+// stored makes the Subject of a store that no process writes to: a restored backup, or a store that
 // its exchange has left. The audited state is that of the projections' watermark, folded from the
 // newest snapshot and the journal. sealer may be nil.
-func Stored(ctx context.Context, store Store, keep persistence.Retention, sealer *seal.Sealer) (
+func stored(ctx context.Context, store Store, keep persistence.Retention, sealer *seal.Sealer) (
 	*Subject, error) {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
@@ -55,24 +54,6 @@ func Stored(ctx context.Context, store Store, keep persistence.Retention, sealer
 	}
 	return &Subject{Store: store, Retention: keep, Image: image, Earlier: watermark, Sealer: sealer,
 		Present: p}, nil
-}
-
-// newestState decodes the newest snapshot. Without a snapshot it returns an empty state.
-func newestState(ctx context.Context, store Store) (*state.State, error) {
-	image, seq, err := persistence.ReadSnapshot(ctx, store, 0)
-	if errors.Is(err, persistence.ErrNoSnapshot) {
-		return state.New(), nil
-	}
-	var s *state.State
-	if err == nil {
-		if s, err = state.Decode(image); err != nil {
-			err = persistence.Unreadable(err)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the newest snapshot, at sequence %d: %w", seq, err)
-	}
-	return s, nil
 }
 
 // A present is the journal's end of a store that does not change.

@@ -176,7 +176,7 @@ func (m *aftermath) write(t *testing.T) persistence.Store {
 // there are none.
 func (m aftermath) finds(t *testing.T, sealer *seal.Sealer, name, want string) {
 	t.Helper()
-	subject, err := Stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
+	subject, err := stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
@@ -261,7 +261,7 @@ func TestAStoreBehindItsProjectionsIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := (&aftermath{records: someRecords(sealer), watermark: 4}).write(t)
-	_, err = Stored(t.Context(), ahead{store}, persistence.Retention{}, sealer)
+	_, err = stored(t.Context(), ahead{store}, persistence.Retention{}, sealer)
 	if !errors.Is(err, persistence.ErrCorrupt) {
 		t.Errorf("a watermark above the journal's end: %v", err)
 	}
