@@ -92,25 +92,23 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	}
 }
 
-// The tables of exit codes are those of exit.go, and say of each whether a restart is right.
+// The table of exit codes is that of exit.go, and says of each whether a restart is right.
 func TestExitCodesAreExplained(t *testing.T) {
 	codes := []int{exitDone, exitUsage, exitBroken, exitUnavailable, exitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
-	for where, restart := range map[string]bool{"../../README.md": false,
-		"../../docs/operations.md": true} {
-		var said []int
-		for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
-			var code int
-			fmt.Sscan(m[1], &code)
-			said = append(said, code)
-			no := strings.HasPrefix(m[3], "no: ") || strings.HasPrefix(m[3], "not ")
-			if restart && no != slices.Contains(codesNotToRestart, code) {
-				t.Errorf("%s: after %d: %q", where, code, m[3])
-			}
+	const where = "../../docs/operations.md"
+	var said []int
+	for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
+		var code int
+		fmt.Sscan(m[1], &code)
+		said = append(said, code)
+		no := strings.HasPrefix(m[3], "no: ") || strings.HasPrefix(m[3], "not ")
+		if no != slices.Contains(codesNotToRestart, code) {
+			t.Errorf("%s: after %d: %q", where, code, m[3])
 		}
-		if !slices.Equal(said, codes) {
-			t.Errorf("%s explains %d, want %d", where, said, codes)
-		}
+	}
+	if !slices.Equal(said, codes) {
+		t.Errorf("%s explains %d, want %d", where, said, codes)
 	}
 	for _, code := range codes {
 		if !strings.Contains(rootHelp, fmt.Sprintf("\n%4d  ", code)) {
@@ -125,12 +123,13 @@ func goVersion() string {
 	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(file)[1]
 }
 
-// The README is right about limits, the demo, Go and its links.
+// The README is right about the demo, Go and its links, and the traders' page about limits.
 func TestTheReadmeIsTrue(t *testing.T) {
 	text := pages(t)["../../README.md"]
 	cfg := config.Demo()
 	worked(t, cfg.Finish())
 	l := cfg.Limits
+	traders := strings.Join(strings.Fields(pages(t)["../../docs/trading.md"]), " ")
 	for _, said := range []string{
 		fmt.Sprintf(
 			"In a second a key may make %d private reads, an account %d orders and %d cancels,"+
@@ -142,7 +141,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 		"on http://" + cfg.Listen + ",",
 		"Both need Go " + goVersion() + " alone.",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(text), " "), said) {
+		if !strings.Contains(strings.Join(strings.Fields(text), " ")+traders, said) {
 			t.Errorf("it does not say %q", said)
 		}
 	}

@@ -26,7 +26,7 @@ var keyPrograms = []keyProgram{
 		text, _, _ := strings.Cut(asking(t, s, example(t, "sh", "call()")), "\ncall ")
 		return run(text+"\ncall alice /api/v1/wallets/\n", "sh", "-e")
 	}, []string{`"currency":"BTC"`}},
-	{"README, Python", func(t *testing.T, s *exchangetest.Server) (string, error) {
+	{"traders, Python", func(t *testing.T, s *exchangetest.Server) (string, error) {
 		text, _, _ := strings.Cut(asking(t, s, example(t, "python", "def call")), "\norder =")
 		return run(text+"\nprint(call('/api/v1/wallets/'))\n", "python3", "-")
 	}, []string{"'currency': 'BTC'"}},

@@ -24,18 +24,21 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// example returns the first example of the README in a language that has some text.
+// example returns the first example in a language that has some text, of the README or of the pages
+// that it sends its readers to.
 func example(t *testing.T, language, text string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../README.md")
-	succeeds(t, err)
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(
-		string(page), -1) {
-		if strings.Contains(m[1], text) {
-			return m[1]
+	for _, file := range []string{"README.md", "docs/trading.md", "docs/operations.md"} {
+		page, err := os.ReadFile("../../" + file)
+		succeeds(t, err)
+		for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(
+			string(page), -1) {
+			if strings.Contains(m[1], text) {
+				return m[1]
+			}
 		}
 	}
-	t.Fatalf("the README has no example in %s with %q", language, text)
+	t.Fatalf("there is no example in %s with %q", language, text)
 	return ""
 }
 
@@ -121,7 +124,7 @@ func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 	pythonTrades(t, market(t))
 }
 
-// The README's Python example sends an order, lists it, and prints the body of a refusal.
+// The traders' Python example sends an order, lists it, and prints the body of a refusal.
 func pythonTrades(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	text := example(t, "python", "def call")
@@ -211,9 +214,9 @@ func signed(t *testing.T, s *exchangetest.Server, method, path, form string, non
 	}
 }
 
-// The README's own exchange is opened, filled and saved by the commands as they stand there, and
-// Redis with it; its key is used where it may be.
-func TestTheReadmesOwnExchangeRuns(t *testing.T) {
+// The operators' first exchange is opened, filled and saved by the commands as they stand there,
+// and Redis with it; its key is used where it may be.
+func TestAnExchangeOfYourOwnRuns(t *testing.T) {
 	needs(t, "sh", "redis-server")
 	s := exchangetest.New(t, "pebble:"+t.TempDir()) // for its program
 	folder, redis := t.TempDir(), exchangetest.FreeAddress(t)
