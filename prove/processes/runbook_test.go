@@ -251,6 +251,24 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 			t.Errorf("the balance is not that of the backup: %s", out)
 		}
 	},
+}, "first-customer.md": {
+	"From a start to a withdrawal": func(t *testing.T) {
+		m := newMachine(t, exchangetest.New(t, ""), "")
+		m.more = []string{"EXCHANGE_LISTEN=" + m.s.Listen}
+		list := chapters(t, "first-customer.md")["From a start to a withdrawal"]
+		for _, commands := range list[:4] {
+			m.does(commands)
+		}
+		exchangetest.Eventually(t, "the code is mailed", func() bool {
+			return m.s.Mails.Code(1) != ""
+		})
+		m.more = append(m.more, "CODE="+m.s.Mails.Code(1))
+		m.does(list[4])
+		out := m.does("exchange call carol /api/v1/wallets/ --key-file carol.key")
+		if !strings.Contains(out, `"balance": 1,`) || !strings.Contains(out, `"reserve": 0.2`) {
+			t.Errorf("carol has %s", out)
+		}
+	},
 }}
 
 // aloneWith plays a chapter of operations.md on a machine that was prepared by commands.
