@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// A Keyring opens the secrets of API keys, each once. A node keeps its keyring from one reign to
-// the next. Any goroutine may open keys, and the one that builds a reign uses them.
+// A Keyring opens the secrets of API keys, each once. A node keeps its keyring from one term to
+// the next. Any goroutine may open keys, and the one that builds a term uses them.
 type Keyring struct {
 	sealer   *seal.Sealer            // nil: there is no server's key, so no API key is opened
 	material func(secret []byte) any // Options.KeyMaterial

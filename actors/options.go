@@ -58,7 +58,7 @@ type Options struct {
 	Sealer func(sealed bool) (*seal.Sealer, error)
 	// RevokeLost revokes the API keys whose secrets none of Sealer's keys opens, by records of this
 	// start. Their owners get a mail, and codes that were mailed before expire. Sealer may make a
-	// key then. Of a node the first reign does so, and no later one.
+	// key then. Of a node the first term does so, and no later one.
 	RevokeLost bool
 	// Check returns why a stored state must not be served, nil if it may be. A start calls it
 	// before it takes the store over and before it writes. secret returns the secret of one of the

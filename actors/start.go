@@ -256,7 +256,7 @@ func (e *Engine) spawner(room int) *mailbox.Spawner {
 
 func (e *Engine) deadLetter(message any) {
 	if e.cluster != nil && e.Err() != nil {
-		return // the reign is over, and the outcome of what was in flight unknown
+		return // the term is over, and the outcome of what was in flight unknown
 	}
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {

@@ -23,10 +23,10 @@ func (e *Engine) logFailure(err error) {
 	case e.cluster == nil:
 		e.log.Error("the engine stops", "error", err)
 		return
-	case errors.Is(err, errReignOver):
-		e.log.Info("the reign has ended in order")
+	case errors.Is(err, errTermOver):
+		e.log.Info("the term has ended in order")
 	default:
-		e.log.Warn("the reign ends, and the outcome of what is in flight is unknown",
+		e.log.Warn("the term ends, and the outcome of what is in flight is unknown",
 			"in_flight", e.commandsInFlight(), "reason", err)
 	}
 	e.CloseAdmission()
@@ -88,7 +88,7 @@ func (e *Engine) Retire() {
 	e.own.End()
 	<-e.own.Stopped()
 	e.life.End()
-	e.fail(errReignOver)
+	e.fail(errTermOver)
 	if e.mailer != nil {
 		<-e.mailer.finished
 	}
@@ -98,7 +98,7 @@ func (e *Engine) Retire() {
 func (e *Engine) Shutdown() { e.system.Shutdown() }
 
 // errReignOver is why an engine of a node is dead that has stopped in order.
-var errReignOver = errors.New("the reign has ended")
+var errTermOver = errors.New("the term has ended")
 
 // drain waits until nothing is in flight.
 func (e *Engine) drain(ctx context.Context) error {

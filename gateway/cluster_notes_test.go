@@ -56,7 +56,7 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 			"had node c at h:2 begin to take the place of node c")
 		does("remove", `{"node":"c"}`, nil, "removed node c from the cluster")
 		does("apply", `{"market":"cGFpcnM="}`, nil,
-			"applied another market part, from the next reign on: pairs")
+			"applied another market part, from the next term on: pairs")
 		does("apply", `{"market":""}`, nil, "")
 		does("apply", `{"market":"cGFpcnM="}`, actors.Refuse("orders are open"), "")
 		does("transfer", `{"to":"c"}`, nil, "asked for the lead to be handed over from node a to c")

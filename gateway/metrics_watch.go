@@ -98,7 +98,7 @@ func (c *collector) watch(out sink) {
 func (c *collector) survey(out sink, e *actors.Engine) {
 	s := c.surveys.newest(c.opts.pollPatience, func() *survey { return surveyOf(e) })
 	if s == nil || s.of.Value() != e {
-		return // of the reign before
+		return // of the term before
 	}
 	if !s.Silent {
 		out.metric("store_memory_bytes",

@@ -579,7 +579,7 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 	}
 }
 
-// A node of a cluster has the limits of each of its reigns. Requests that were counted by a limit
+// A node of a cluster has the limits of each of its leads. Requests that were counted by a limit
 // that stays are still counted.
 func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
 	h, _ := limited(t, func(o *Options) {

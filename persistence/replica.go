@@ -79,14 +79,14 @@ type Replica interface {
 	// name that the observer has proved.
 	AcceptObservers(take func(from string, conn net.Conn))
 	// Market returns the market part of the configuration that the nodes have agreed on for the
-	// next reign, as far as this node has applied, and the one that the newest reign was built
+	// next term, as far as this node has applied, and the one that the newest term was built
 	// with; nil: there is none. The caller does not change them.
-	Market() (next, reigning []byte)
+	Market() (next, current []byte)
 	// SetMarket lets the nodes agree on a market part, if this node's newest claim owns the engine:
-	// on what its reign is built with, or on one for the next reign. The text is of the format in
+	// on what its term is built with, or on one for the next term. The text is of the format in
 	// Standing at most. ErrInvalid: the text is empty or too long. Another error leaves the outcome
 	// unknown.
-	SetMarket(ctx context.Context, text []byte, reigns bool) error
+	SetMarket(ctx context.Context, text []byte, leads bool) error
 	// Standing is what this node knows of the nodes. It does not wait.
 	Standing() Standing
 	Membership

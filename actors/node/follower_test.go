@@ -171,7 +171,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 		})
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
 		if ahead := newest(r); ahead > -day {
-			t.Errorf("the records of this reign are of %d µs before now", -ahead)
+			t.Errorf("the records of this term are of %d µs before now", -ahead)
 		}
 		c.attend((r.at + 1) % len(c.nodes)).End()
 		c.caughtUp(r)
@@ -179,7 +179,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 		r = c.next()
 		fund(t, r.Engine, "bob", nil)
 		if ahead := newest(r); ahead < -day/2 {
-			t.Errorf("the records of the next reign are of %d µs before now", -ahead)
+			t.Errorf("the records of the next term are of %d µs before now", -ahead)
 		}
 	})
 }

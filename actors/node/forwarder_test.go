@@ -303,7 +303,7 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 		for r = c.next(); r.Err() != nil; r = c.next() {
 		}
 		orders := &committed.OpenOrders{Account: b.key.Account.ID, Limit: 1000}
-		eventually(t, "the majority confirms the reign",
+		eventually(t, "the majority confirms the term",
 			func() bool { return r.Ask(orders, nil, 0) == nil })
 		open := map[money.Amount]int{}
 		for _, o := range orders.Orders {

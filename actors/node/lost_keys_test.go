@@ -37,7 +37,7 @@ func TestTheNodeThatLeadsRevokesLostKeys(t *testing.T) {
 			nil))
 		c.caughtUp(r)
 		if c.nodes[r.at].keys.Forgo() {
-			t.Error("a later reign of this node would revoke keys, too")
+			t.Error("a later term of this node would revoke keys, too")
 		}
 	})
 }

@@ -18,20 +18,20 @@ import (
 // has none. One that does not fit the state, because a pair that it lacks has got orders since,
 // does not count: that of the newest term does, and misfit says why. The fold stands still.
 func (n *Node) agreed() (o *actors.Options, misfit, err error) {
-	next, reigning := n.replica.Market()
+	next, current := n.replica.Market()
 	o, err = n.whole(next)
 	if err != nil { // this node's program or file is to be changed
 		return nil, nil, err
 	}
 	misfit = n.fit(o)
-	if misfit == nil || reigning == nil || !errors.Is(misfit, actors.ErrConfig) {
+	if misfit == nil || current == nil || !errors.Is(misfit, actors.ErrConfig) {
 		return o, nil, misfit
 	}
-	earlier, err := n.whole(reigning)
+	earlier, err := n.whole(current)
 	if err != nil || n.fit(earlier) != nil {
 		return nil, nil, misfit
 	}
-	if bytes.Equal(next, reigning) {
+	if bytes.Equal(next, current) {
 		misfit = nil
 	}
 	return earlier, misfit, nil
@@ -72,8 +72,8 @@ func (n *Node) with(market []byte) (*actors.Options, error) {
 // proposeMarket tells the nodes the market part that this node's term is built with, if they do not
 // know.
 func (n *Node) proposeMarket(ctx context.Context, market []byte) error {
-	next, reigning := n.replica.Market()
-	if market == nil || bytes.Equal(next, market) && bytes.Equal(reigning, market) {
+	next, current := n.replica.Market()
+	if market == nil || bytes.Equal(next, market) && bytes.Equal(current, market) {
 		return nil
 	}
 	if err := n.replica.SetMarket(ctx, market, true); err != nil {
@@ -108,8 +108,8 @@ func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
 	}
 	n.agreeing.Lock()
 	defer n.agreeing.Unlock()
-	next, reigning := n.replica.Market()
-	if next == nil || !bytes.Equal(next, reigning) {
+	next, current := n.replica.Market()
+	if next == nil || !bytes.Equal(next, current) {
 		return false, nil
 	}
 	text, err := n.opts.Market.Text(next, format)

@@ -86,7 +86,7 @@ func (c *cluster) decides(r *reigning, market string) {
 	c.Helper()
 	for _, p := range r.Pairs() {
 		if got := fmt.Sprint(int64(p.Rules().Fees.Taker)); got != market {
-			c.Errorf("node %d reigns with the fee %s, and %s is the applied one", r.at, got, market)
+			c.Errorf("node %d leads with the fee %s, and %s is the applied one", r.at, got, market)
 		}
 	}
 	c.risen.Store(true)
@@ -135,7 +135,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 		succeeds(t, c.apply(r, "7"))
 		for _, p := range r.Pairs() {
 			if fmt.Sprint(int64(p.Rules().Fees.Taker)) != first {
-				t.Error("a market part counts in the reign that is under way")
+				t.Error("a market part counts in the term that is under way")
 			}
 		}
 		// what waits for the next term is not what this one completes

@@ -133,9 +133,9 @@ func (a *archives) archived(at ...int) {
 }
 
 // leads has ann trade until a node leads.
-func (a *archives) reigns(at int) {
+func (a *archives) leads(at int) {
 	a.Helper()
-	a.until("a node reigns", func() bool {
+	a.until("a node leads", func() bool {
 		if a.r.at != at { // a try that fails is made again
 			_ = a.nodes[a.r.at].store.Transfer(a.Context(), a.cluster.list[at].Name)
 		}
@@ -168,7 +168,7 @@ func (a *archives) whole(i int, by *seal.Sealer) (batches []string) {
 func (a *archives) balanced() {
 	a.Helper()
 	var report *audit.Report
-	a.until("a reign is audited", func() (done bool) {
+	a.until("a term is audited", func() (done bool) {
 		from := a.list[a.r.at].Under(a.nodes[a.r.at].sealer)
 		var err error
 		report, err = a.r.Audit(a.Context(), from, func(uint64, uint64) {})
@@ -198,7 +198,7 @@ func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
 		a.balanced()
 		succeeds(t, a.start(killed))
 		a.archived(0, 1, 2)
-		a.reigns(killed)
+		a.leads(killed)
 		a.archived(0, 1, 2)
 		a.balanced()
 		sealer := a.nodes[killed].sealer
@@ -232,7 +232,7 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 		})
 		end := a.end(full)
 		a.archived((full+1)%3, (full+2)%3)
-		a.reigns(full)
+		a.leads(full)
 		_, before := a.stores[full].told()
 		a.archived((full+1)%3, (full+2)%3)
 		a.until("the node trims, but for what its archive lacks", func() bool {
@@ -245,7 +245,7 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 		if now := a.end(full); now != end {
 			t.Fatalf("a full archive has grown from %d to %d", end, now)
 		}
-		a.reigns(full)
+		a.leads(full)
 		a.balanced() // what the archive lacks is in the journal
 		a.full[full].Store(false)
 		a.archived(0, 1, 2)
@@ -270,7 +270,7 @@ func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
 		})
 		a := &archives{cluster: c, r: c.next()}
 		fund(t, a.r.Engine, "ann", map[string]money.Amount{"BTC": 1000 * coin})
-		a.reigns(0)
+		a.leads(0)
 		c.caughtUp(a.r)
 		c.kill(late)
 		at := a.r.Released()

@@ -155,7 +155,7 @@ func (c *cluster) next() *reigning {
 	case r := <-c.began:
 		return r
 	case <-time.After(time.Minute):
-		c.Fatal("no node reigns")
+		c.Fatal("no node leads")
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (s *sold) sell(r *reigning) {
 	s.nonce++
 	var c *actors.Command
 	var err error
-	eventually(s.T, "the majority confirms the reign", func() bool {
+	eventually(s.T, "the majority confirms the term", func() bool {
 		c, err = r.Place(s.key(r), s.nonce, orderOf(r.Engine, trading.Sell, 100e8, coin))
 		return !errors.Is(err, actors.ErrNotConfirmed)
 	})
@@ -222,7 +222,7 @@ func (s *sold) has(r *reigning) {
 	s.nonce++
 	orders := &committed.OpenOrders{Limit: 100}
 	var err error
-	eventually(s.T, "the majority confirms the reign", func() bool {
+	eventually(s.T, "the majority confirms the term", func() bool {
 		err = r.Ask(orders, s.key(r), s.nonce)
 		return !errors.Is(err, actors.ErrNotConfirmed)
 	})
@@ -271,7 +271,7 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 		c.kill(killed)
 		r = c.next()
 		if r.at == killed {
-			t.Fatal("a node reigns that was killed")
+			t.Fatal("a node leads that was killed")
 		}
 		if err := r.Ask(new(committed.Wallet), ann.key(r), used); !errors.Is(err,
 			committed.ErrNonce) {
@@ -313,19 +313,19 @@ func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 	succeeds(t, c.nodes[before.at].store.Transfer(t.Context(), ""))
 	r = c.next()
 	if r.at == before.at {
-		t.Fatal("the lead was handed over, and the same node reigns")
+		t.Fatal("the lead was handed over, and the same node leads")
 	}
 	select {
 	case <-before.Dead():
 	case <-time.After(time.Minute):
-		t.Fatal("a reign goes on behind another one")
+		t.Fatal("a term goes on behind another one")
 	}
 	if err := before.Ask(new(committed.Wallet), ann.key(before), ann.nonce+100); err == nil {
-		t.Error("a read is answered by a reign that is over")
+		t.Error("a read is answered by a term that is over")
 	}
 	if _, err := before.Place(ann.key(before), ann.nonce+100,
 		orderOf(before.Engine, trading.Sell, 100e8, coin)); err == nil {
-		t.Error("an order is taken by a reign that is over")
+		t.Error("an order is taken by a term that is over")
 	}
 	return r
 }
@@ -335,7 +335,7 @@ func (c *cluster) stop(i int) {
 	c.Helper()
 	s := c.nodes[i]
 	// while Stop waited for the mutex, the bubble's clock, for which a term may wait, would stand
-	eventually(c.T, "no reign is being built", func() bool {
+	eventually(c.T, "no term is being built", func() bool {
 		free := s.building.TryLock()
 		if free {
 			s.building.Unlock()
@@ -525,7 +525,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 			}
 		}
 		if err := stores[r.at].unfit(); err != nil {
-			t.Errorf("the node that reigns: %v", err)
+			t.Errorf("the node that leads: %v", err)
 		}
 
 		c.kill(two)

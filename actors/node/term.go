@@ -123,7 +123,7 @@ func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
 	}
 	if misfit != nil {
 		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
-			"now: that of the reign before counts again", "error", misfit)
+			"now: that of the term before counts again", "error", misfit)
 	}
 	o.TellBegin(n.committed.State())
 	if err := n.proposeMarket(ctx, o.Agreed); err != nil {

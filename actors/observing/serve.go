@@ -204,11 +204,11 @@ func (x *guest) talk(q *line.Question) error {
 		now := x.status()
 		page := wire.AppendValue(nil, &now)
 		m := market{}
-		m.Next, m.Reigning = x.store.Market()
+		m.Next, m.Current = x.store.Market()
 		changed := !bytes.Equal(page, last)
 		last = page
 		if shown == nil || !bytes.Equal(m.Next, shown.Next) ||
-			!bytes.Equal(m.Reigning, shown.Reigning) {
+			!bytes.Equal(m.Current, shown.Current) {
 			shown, changed = &m, true
 			page = wire.AppendValue(page, &m)
 		}

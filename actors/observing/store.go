@@ -334,10 +334,10 @@ func (s *Store) Standing() persistence.Standing {
 }
 
 // Market is what the members have agreed on.
-func (s *Store) Market() (next, reigning []byte) {
+func (s *Store) Market() (next, current []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.market.Next, s.market.Reigning
+	return s.market.Next, s.market.Current
 }
 
 // Link tells one connection to a member from each other one; 0: there is none now.

@@ -39,7 +39,7 @@ type status struct {
 }
 
 // A market has the market parts of Replica.Market; nil: there is none.
-type market struct{ Next, Reigning []byte }
+type market struct{ Next, Current []byte }
 
 // The queries that have no struct of package persistence.
 type (

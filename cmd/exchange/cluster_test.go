@@ -222,7 +222,7 @@ func TestAFileIsApplied(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
 	worked(t, os.WriteFile(file, []byte(config.Example()), 0o600))
 	runLine(f.environ, "config", "apply", "--config", file).want(t, 0, "keys  pairs\n"+
-		"      limits.max_fills\n\nIt counts from the next reign on: `exchange cluster transfer` "+
+		"      limits.max_fills\n\nIt counts from the next term on: `exchange cluster transfer` "+
 		"begins one.\n", "")
 	cfg := must(config.Load(config.Sources{File: file}))
 	packed := must(pack(cfg.Market()))

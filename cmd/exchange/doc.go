@@ -23,7 +23,7 @@
 //	                    archive, listeners, mails, access of operators and monitoring, renewal of
 //	                    certificates and tokens
 //	serve_reload.go     another configuration, while the exchange runs
-//	serve_cluster.go, serve_place.go  a node of a cluster: its reigns, and what it knows
+//	serve_cluster.go, serve_place.go  a node of a cluster: its terms, and what it knows
 //	serve_observer.go  an observer of a cluster
 //	serve_market.go   and the market part of its configuration
 //	serve_copies.go            copies of a node's store, for one that joins

@@ -28,7 +28,7 @@ const (
 	// exitFenced (EX_NOPERM) is one of two things. An exchange on one machine: another process has
 	// taken over the store. A restart is right: the process is a standby then, and leaves the one
 	// that serves alone. A node of a cluster: it was removed, and nothing else, because another
-	// owner ends its reign alone. A restart ends in the same way.
+	// owner ends its term alone. A restart ends in the same way.
 	exitFenced = 77
 
 	// exitUnclassified is the code of an error without one. None is expected, so such an error is

@@ -515,7 +515,7 @@ func (p *program) configApplyCommand() *cobra.Command {
 		short: "Have the nodes of a cluster agree on a file's market part",
 		long: "Checks a configuration as `exchange config check` does, and has all nodes of the " +
 			"cluster agree on its market part: currencies, pairs with their fees, and the limits " +
-			"that clients see. It counts from the next reign on, which " +
+			"that clients see. It counts from the next term on, which " +
 			"`exchange cluster transfer` begins. It is refused if a pair is missing in which " +
 			"orders are open, or a currency that accounts hold.",
 		route: "POST cluster/apply", once: repeatIt,
@@ -523,7 +523,7 @@ func (p *program) configApplyCommand() *cobra.Command {
 			raw, _, err := p.send(ctx, x)
 			n, _ := parseMembers(raw)
 			x.done = either(length(n["keys"]) == 0, "The cluster has this market part already.",
-				"It counts from the next reign on: `exchange cluster transfer` begins one.")
+				"It counts from the next term on: `exchange cluster transfer` begins one.")
 			return p.answerIf(err, x, raw)
 		},
 		check: func(x *asking) error {

@@ -26,7 +26,7 @@ type nodeServer struct {
 	gateway *gateway.Gateway
 	place   *place
 	open    *listeners
-	demo    demo // of the reigns
+	demo    demo // of the terms
 	*joined
 
 	unattend context.CancelFunc // ends attend; nil: it does not run
@@ -222,7 +222,7 @@ func (n *nodeServer) attend(ctx context.Context) {
 		if shown {
 			said = ""
 		}
-		// at once it may have other reasons: a reign that is over has yet to end
+		// at once it may have other reasons: a term that is over has yet to end
 		if now := err.Error(); ctx.Err() == nil && now == last && now != said {
 			said = now
 			n.log.Warn("this node shows nothing public for now", "node", n.place.name,
@@ -255,7 +255,7 @@ func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 	return true, err
 }
 
-// run serves one reign after the other.
+// run serves one term after the other.
 func (n *nodeServer) run(ctx context.Context) error {
 	for {
 		engine, err := n.node.Lead(ctx)
@@ -297,7 +297,7 @@ func broken(err error) bool {
 		errors.Is(err, persistence.ErrInvalid)
 }
 
-// serve serves one reign, and returns why it ended. One that cannot fill the demo's accounts hands
+// serve serves one term, and returns why it ended. One that cannot fill the demo's accounts hands
 // the lead over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 	n.place.starting.Store(n.demo.due)
@@ -317,11 +317,11 @@ func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 	n.gateway.SetEngine(engine)
 	n.open.sayReady(n.log)
 	n.demo.show(n.open.public.Addr().String())
-	return n.reign(ctx, engine)
+	return n.serveTerm(ctx, engine)
 }
 
-// reign returns at the engine's end, whose reason it returns, or when ctx ends.
-func (n *nodeServer) reign(ctx context.Context, engine *actors.Engine) error {
+// serveTerm returns at the engine's end, whose reason it returns, or when ctx ends.
+func (n *nodeServer) serveTerm(ctx context.Context, engine *actors.Engine) error {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
@@ -352,12 +352,12 @@ func (n *nodeServer) reign(ctx context.Context, engine *actors.Engine) error {
 
 var errHandedOver = errors.New("an operator has had the lead handed over")
 
-// handOver ends a reign in order: no new requests, those in flight are finished, and then another
+// handOver ends a term in order: no new requests, those in flight are finished, and then another
 // node leads. If none does, this one serves again.
 func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
 	n.gateway.SetFollower(nil, nil)
 	if err := engine.Stop(w.ctx); err != nil {
-		n.log.Warn("requests were in flight when the reign ended", "error", err)
+		n.log.Warn("requests were in flight when the term ended", "error", err)
 	}
 	err := n.replica.Transfer(w.ctx, w.to)
 	if err != nil && !n.replica.Leads() {

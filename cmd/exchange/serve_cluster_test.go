@@ -81,9 +81,9 @@ func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
 			return s
 		}}
 		n, engine := reigning(t, r)
-		err := n.reign(t.Context(), engine)
+		err := n.serveTerm(t.Context(), engine)
 		if !errors.Is(err, persistence.ErrClock) {
-			t.Errorf("the reign has ended: %v", err)
+			t.Errorf("the term has ended: %v", err)
 		}
 		if at := r.handed.Load(); at != until+1 {
 			t.Errorf("the lead was handed over at look %d, want %d", at, until+1)

@@ -18,7 +18,7 @@ import (
 
 // A market is what this node's configuration has of the market part, beside what the nodes of the
 // cluster have agreed on. The gateway's limits follow what is applied: while the node serves they
-// are those of its reign, and until then those of the newest market part.
+// are those of its term, and until then those of the newest market part.
 type market struct {
 	cfg   *config.Config
 	own   [][]byte             // as text of each format
@@ -43,7 +43,7 @@ func newMarket(cfg *config.Config, log *slog.Logger) *market {
 	return m
 }
 
-// options returns how a reign comes to the market part.
+// options returns how a term comes to the market part.
 func (m *market) options() *actors.Market {
 	return &actors.Market{
 		Text: func(applied []byte, format uint8) ([]byte, error) {
@@ -117,13 +117,13 @@ func (m *market) judge(whether func()) {
 	whether()
 }
 
-// serve makes the limits of a reign, or of what a node that follows shows, those of the gateway.
+// serve makes the limits of a term, or of what a node that follows shows, those of the gateway.
 func (m *market) serve(text []byte) {
 	cfg, err := m.with(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.serves = true; err != nil {
-		m.log.Error("BUG: a reign has a market part that cannot be read", "error", err)
+		m.log.Error("BUG: a term has a market part that cannot be read", "error", err)
 		return
 	}
 	m.limit(cfg)

@@ -144,7 +144,7 @@ const (
 )
 
 // mayLead returns why no other node, or not that one, could take the lead at once. It is asked
-// before the reign ends, which clients notice.
+// before the term ends, which clients notice.
 func mayLead(s *operator.Standing, to string) error {
 	fits := func(n operator.NodeStanding) bool {
 		return n.Name != s.Node && n.Role == operator.Voter &&

@@ -15,28 +15,28 @@ import (
 )
 
 var accountRoutes = []route{
-	{"GET accounts", do(listAccounts), reigns, "Accounts",
+	{"GET accounts", do(listAccounts), atLeader, "Accounts",
 		"A page of the accounts, in order of their ids. `next` is there if more " +
 			"may follow: send it as `after`."},
-	{"POST accounts", do(createAccount), reigns, "Open an account",
+	{"POST accounts", do(createAccount), atLeader, "Open an account",
 		"The name is new. The e-mail address gets the codes of withdraws, and an " +
 			"account without one cannot withdraw."},
-	{"GET account", do(showAccount), reigns, "An account at one moment",
+	{"GET account", do(showAccount), atLeader, "An account at one moment",
 		"Its holdings, its newest open orders, and its pending withdraws."},
-	{"POST accounts/email", do(setEmail), reigns, "Change an account's e-mail address",
+	{"POST accounts/email", do(setEmail), atLeader, "Change an account's e-mail address",
 		"Both addresses are told, and the account's withdraws are held for 48 " +
 			"hours. With the address that it has, nothing changes."},
-	{"POST accounts/close", do(closeAccount), reigns, "Close an account",
+	{"POST accounts/close", do(closeAccount), atLeader, "Close an account",
 		"An account without money, open orders and pending withdraws ends for " +
 			"good, and its keys with it."},
-	{"POST accounts/freeze", do(freeze), reigns, "Freeze an account, or end that",
+	{"POST accounts/freeze", do(freeze), atLeader, "Freeze an account, or end that",
 		"The keys of a frozen account do nothing, and its withdraws are not " +
 			"approved. Open orders stay."},
-	{"GET keys", do(listKeys), reigns, "API keys of an account",
+	{"GET keys", do(listKeys), atLeader, "API keys of an account",
 		"With those that are revoked, and without secrets."},
-	{"POST keys", do(createKey), reigns, "Make an API key",
+	{"POST keys", do(createKey), atLeader, "Make an API key",
 		"The answer alone has the secret: it is not told again."},
-	{"POST keys/revoke", do(revokeKey), reigns, "Revoke an API key", "The key ends for good."},
+	{"POST keys/revoke", do(revokeKey), atLeader, "Revoke an API key", "The key ends for good."},
 }
 
 type accountAnswer struct {

@@ -23,7 +23,7 @@ var clusterRoutes = []route{
 	{"POST cluster/transfer", do(transfer), leads, "Hand the lead over",
 		"To a node, or to any."},
 	{"POST cluster/apply", do(applyMarket), leads, "Agree on another market part",
-		"The nodes use it from the next reign on. The body may be larger than " +
+		"The nodes use it from the next term on. The body may be larger than " +
 			"others: 6 MiB."},
 	{"POST cluster/add", do(wished(add)), leads, "Add a node",
 		"Takes the next step that is possible: repeat it until `done`."},
@@ -42,7 +42,7 @@ type Cluster interface {
 	// returns when it leads no more. begins is called before, unless no node could take the lead.
 	Transfer(ctx context.Context, to string, begins func()) error
 	// Apply lets the nodes agree on another market part of the configuration, packed as gzip, from
-	// the next reign on. It returns the keys that differ from the one before; nil: none. An
+	// the next term on. It returns the keys that differ from the one before; nil: none. An
 	// *actors.RequestError refuses it and says why; after another error it is not known.
 	Apply(ctx context.Context, packed []byte) (keys []string, err error)
 	// Hash returns a digest of this node's state, and the sequence that the state is at.
@@ -300,7 +300,7 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	}
 	patience, cancel := within(transferPatience)
 	defer cancel()
-	begins := func() { // the reign ends behind the note; the operator does not wait for it
+	begins := func() { // the term ends behind the note; the operator does not wait for it
 		go c.noting("asked for the lead to be handed over from node %s to %s", s.Node,
 			cmp.Or(q.To, "any other"))()
 	}
@@ -311,13 +311,13 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 }
 
 // noted has the log of actions say what the operator did to the cluster. It is done in any case: a
-// reign that ends, or that has not begun, leaves it out.
+// term that ends, or that has not begun, leaves it out.
 func (c *call) noted(format string, args ...any) { c.noting(format, args...)() }
 
 // noting begins a note. wait returns at its end, and uses nothing of the request.
 func (c *call) noting(format string, args ...any) (wait func()) {
 	what, operator, log := fmt.Sprintf(format, args...), c.operator, c.server.log
-	written := func() error { return errNoReign }
+	written := func() error { return errNotServing }
 	if c.engine != nil {
 		written = c.engine.Note(operator, what)
 	}
@@ -329,7 +329,7 @@ func (c *call) noting(format string, args ...any) (wait func()) {
 	}
 }
 
-var errNoReign = errors.New("this node does not serve")
+var errNotServing = errors.New("this node does not serve")
 
 type applyRequest struct {
 	Market []byte `json:"market" need:"yes" doc:"Market part of a configuration, as gzip"`
@@ -351,9 +351,9 @@ func applyMarket(c *call, q *applyRequest) (*applyAnswer, error) {
 		return nil, changeFailed(err)
 	}
 	if len(keys) > 0 {
-		c.server.log.Warn("another market part is applied, from the next reign on", "keys",
+		c.server.log.Warn("another market part is applied, from the next term on", "keys",
 			strings.Join(keys, ", "), "operator", c.operator)
-		c.noted("applied another market part, from the next reign on: %s",
+		c.noted("applied another market part, from the next term on: %s",
 			strings.Join(keys, ", "))
 	}
 	return &applyAnswer{append([]string{}, keys...)}, nil

@@ -12,25 +12,25 @@ import (
 )
 
 var reportRoutes = []route{
-	{"POST audit", lines[ProgressLine, AuditAnswer](auditBooks), reigns, "Audit the books",
+	{"POST audit", lines[ProgressLine, AuditAnswer](auditBooks), atLeader, "Audit the books",
 		"Replays the journal and compares. Lines of progress come before the " +
 			"findings. With `archive` it starts at the archive's beginning."},
-	{"GET statement", lines[StatementLine, int](statement), reigns, "An account's statement",
+	{"GET statement", lines[StatementLine, int](statement), atLeader, "An account's statement",
 		"Every change of the account's balances, newest first, as far as the " +
 			"history reaches."},
-	{"GET trades", lines[tradeLine, int](exportTrades), reigns, "All trades",
+	{"GET trades", lines[tradeLine, int](exportTrades), atLeader, "All trades",
 		"Pair by pair, oldest first. `end` is the number of rows, as in the other " +
 			"exports."},
-	{"GET export/orders", lines[orderLine, int](exportOrders), reigns, "All orders",
+	{"GET export/orders", lines[orderLine, int](exportOrders), atLeader, "All orders",
 		"Those that were accepted in a period, account by account, newest first."},
-	{"GET export/deposits", lines[depositLine, int](exportDeposits), reigns, "All deposits",
+	{"GET export/deposits", lines[depositLine, int](exportDeposits), atLeader, "All deposits",
 		"Account by account, newest first."},
-	{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), reigns,
+	{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), atLeader,
 		"All withdraws", "Those that were asked for in a period, newest first."},
-	{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), reigns,
+	{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), atLeader,
 		"All balances",
 		"At one sequence, in order of the accounts' ids, without balances of 0."},
-	{"GET backup", do(writeBackup).bytes(), reigns, "A backup",
+	{"GET backup", do(writeBackup).bytes(), atLeader, "A backup",
 		"The state at one sequence, and the history up to it, as one file. A " +
 			"backup that breaks off lacks its proof, which `exchange restore` " +
 			"notices."},

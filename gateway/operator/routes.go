@@ -22,7 +22,7 @@ const root = "/operator/v1/"
 type place int
 
 const (
-	reigns place = iota // by the engine, which the node that leads has
+	atLeader place = iota // by the engine, which the node that leads has
 	leads               // by the node that leads, with an engine or without
 	asked               // by the node that is asked: what it tells is its own
 )

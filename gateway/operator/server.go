@@ -136,12 +136,12 @@ func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Pee
 	case route.at == asked:
 	case s.elsewhere(ctx, from):
 		return nil
-	case engine == nil && route.at == reigns:
+	case engine == nil && route.at == atLeader:
 		s.refuseStarting(ctx, "")
 		return nil
 	}
 	var err error
-	if route.at == reigns {
+	if route.at == atLeader {
 		err = engine.Confirmed() // another process may own the store by now, and know more
 	}
 	if err == nil {

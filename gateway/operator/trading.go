@@ -14,31 +14,31 @@ import (
 )
 
 var tradingRoutes = []route{
-	{"GET orders", do(listOrders), reigns, "Open orders",
+	{"GET orders", do(listOrders), atLeader, "Open orders",
 		"Of one account, newest first, or of all accounts, account by account. " +
 			"For the next page send `next` as `before`, and `after` as `after`, " +
 			"whichever of them are there."},
-	{"POST orders/cancel", do(cancelOrder), reigns, "Cancel an order", "Of any account."},
-	{"POST orders/cancel-all", do(cancelAllOrders), reigns, "Cancel an account's orders",
+	{"POST orders/cancel", do(cancelOrder), atLeader, "Cancel an order", "Of any account."},
+	{"POST orders/cancel-all", do(cancelAllOrders), atLeader, "Cancel an account's orders",
 		"If only some are known to be cancelled, the answer is 503 and has these " +
 			"as `orders`."},
-	{"GET switches", do(listSwitches), reigns, "Dead man's switches", "All that are armed."},
-	{"GET pairs", do(listPairs), reigns, "Pairs",
+	{"GET switches", do(listSwitches), atLeader, "Dead man's switches", "All that are armed."},
+	{"GET pairs", do(listPairs), atLeader, "Pairs",
 		"All configured pairs with their rules, in the order of the " +
 			"configuration."},
-	{"POST pairs/halt", do(halt).answers(HaltAnswer{}, AllAnswer{}), reigns,
+	{"POST pairs/halt", do(halt).answers(HaltAnswer{}, AllAnswer{}), atLeader,
 		"Halt a pair, or resume it",
 		"A halted pair takes cancels and no orders. With `all` the pairs are " +
 			"halted one after the other, and the answer has a list."},
-	{"GET fees", do(listFees), reigns, "Fees",
+	{"GET fees", do(listFees), atLeader, "Fees",
 		"The usual rates, on the first page, and a page of the accounts with " +
 			"rates of their own. `next` is there if more may follow: send it as " +
 			"`after`."},
-	{"POST fees", do(setFees), reigns, "Set an account's fees in a pair",
+	{"POST fees", do(setFees), atLeader, "Set an account's fees in a pair",
 		"Either `maker` and `taker`, or `usual`."},
-	{"GET maintenance", do(showMaintenance), reigns, "Is there maintenance?",
+	{"GET maintenance", do(showMaintenance), atLeader, "Is there maintenance?",
 		"And since when."},
-	{"POST maintenance", do(maintenance), reigns, "Begin or end maintenance",
+	{"POST maintenance", do(maintenance), atLeader, "Begin or end maintenance",
 		"In maintenance clients' commands are refused. It lasts until it is " +
 			"ended, also over restarts."},
 }

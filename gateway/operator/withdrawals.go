@@ -12,17 +12,17 @@ import (
 )
 
 var moneyRoutes = []route{
-	{"POST deposits", do(deposit), reigns, "Credit an account",
+	{"POST deposits", do(deposit), atLeader, "Credit an account",
 		"A deposit with the same reference and content is made once. Without a " +
 			"reference the exchange makes one."},
-	{"POST adjustments", do(adjust), reigns, "Take money back",
+	{"POST adjustments", do(adjust), atLeader, "Take money back",
 		"A correction takes available money out of an account. One with the same " +
 			"reference and content is made once."},
-	{"GET withdraws", do(listWithdrawals), reigns, "Withdraws",
+	{"GET withdraws", do(listWithdrawals), atLeader, "Withdraws",
 		"Newest first: the pending ones of all accounts, or all of one account."},
-	{"POST withdraws/approve", do(approveWithdrawal), reigns, "Approve a withdraw",
+	{"POST withdraws/approve", do(approveWithdrawal), atLeader, "Approve a withdraw",
 		"The amount leaves the balance."},
-	{"POST withdraws/refuse", do(refuseWithdrawal), reigns, "Refuse a withdraw",
+	{"POST withdraws/refuse", do(refuseWithdrawal), atLeader, "Refuse a withdraw",
 		"The amount is available again. `details` is required, and the owner is " +
 			"told."},
 }

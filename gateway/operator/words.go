@@ -60,7 +60,7 @@ var words = map[string]string{
 	"sequence":               "Sequence of the journal, of whose moment this is",
 	"since":                  `Since when; "": it is not so, or that is not known any more`,
 	"taker":                  "Fraction that the taker pays: 0.001 is 0.1 %",
-	"term":                   "Number of the reign",
+	"term":                   "Number of the term",
 	"time":                   "When it was",
 	"to":                     "Only before this time",
 	"usual":                  "The pair's rates count again; without maker and taker",

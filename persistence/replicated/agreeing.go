@@ -56,10 +56,10 @@ func (n *node) ownMarket() uint64 {
 	return own[0]
 }
 
-// Market returns the market part that is applied here for the next reign, and that of the newest.
-func (s *store) Market() (next, reigning []byte) {
+// Market returns the market part that is applied here for the next term, and that of the newest.
+func (s *store) Market() (next, current []byte) {
 	v := s.seen.Load()
-	return v.market, v.reigning
+	return v.market, v.current
 }
 
 // SetMarket lets the nodes agree on a market part, under this node's newest claim. The entry is of
@@ -69,8 +69,8 @@ func (s *store) SetMarket(ctx context.Context, text []byte, built bool) error {
 		return fmt.Errorf("%w: a market part of %d bytes: it must have 1 to %d",
 			persistence.ErrInvalid, len(text), machine.MaxMarket)
 	}
-	tok, reigns := s.reigns()
-	if !reigns {
+	tok, owns := s.owns()
+	if !owns {
 		return errNotLeading
 	}
 	e := &machine.Entry{Kind: machine.Market, Format: s.seen.Load().format, Token: tok,

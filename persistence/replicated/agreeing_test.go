@@ -42,7 +42,7 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 	w.nodes[3].start()
 	w.pass(2 * electionTicks)
 	for _, n := range w.nodes[:voters+1] {
-		if !bytes.Equal(n.view.market, text) || n.view.reigning != nil {
+		if !bytes.Equal(n.view.market, text) || n.view.current != nil {
 			t.Errorf("%s has the market part %q", n.name(), n.view.market)
 		}
 		if len(n.view.peers) != voters+1 {

@@ -188,8 +188,8 @@ func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) er
 		return err
 	}
 	if own {
-		var reigns bool
-		if tok, reigns = s.reigns(); !reigns {
+		var owns bool
+		if tok, owns = s.owns(); !owns {
 			return nil
 		}
 	}

@@ -112,7 +112,7 @@ type view struct {
 	format   uint8
 	unread   error // see node
 	market   []byte
-	reigning []byte // see machine.State.Market
+	current []byte // see machine.State.Market
 	chain    uint64
 	term     uint64
 	lead     uint64 // 0: none is known
@@ -402,10 +402,10 @@ func (n *node) work() error {
 // show publishes what others may see of the node.
 func (n *node) show() {
 	s := n.raw.BasicStatus()
-	market, reigning := n.machine.Market()
+	market, current := n.machine.Market()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
-		format: n.machine.Format(), unread: n.unread, market: market, reigning: reigning,
+		format: n.machine.Format(), unread: n.unread, market: market, current: current,
 		term: s.GetTerm(), lead: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		settled:   n.appliedTerm == s.GetTerm(),

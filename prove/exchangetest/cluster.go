@@ -96,7 +96,7 @@ func (c *Cluster) Start(entry Entry) (at, exchange *Server) {
 		s.Run()
 	}
 	// A new cluster agrees on the configuration twice: at first, and once all nodes are known to
-	// read the newest format. A reign that begins later finds it whole.
+	// read the newest format. A term that begins later finds it whole.
 	follower := c.leader(nodes)
 	Eventually(c.t, "the newest format may be written", func() bool {
 		var known struct {

@@ -50,7 +50,7 @@ type Entry struct {
 	Token persistence.Token // of all but an Acquire and changes of the membership
 
 	// An Append's. Begin and Trim have their sequence in Next, and Format its number. A Market has
-	// its text in Batch; its Next is 1 if the owner reigns with it, and 0 if the next reign is to.
+	// its text in Batch; its Next is 1 if the owner leads with it, and 0 if the next term is to.
 	Prev, Next, Digest uint64
 	Batch              []byte
 

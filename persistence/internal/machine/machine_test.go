@@ -469,8 +469,8 @@ func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next, reigning := again.Market(); string(next) != "second" || string(reigning) != "first" {
-		t.Errorf("%s, and %s reigns", next, reigning)
+	if next, current := again.Market(); string(next) != "second" || string(current) != "first" {
+		t.Errorf("%s, and %s reigns", next, current)
 	}
 	image := again.Encode()
 	image[bytes.LastIndex(image, []byte("second"))]++

@@ -30,7 +30,7 @@ type State struct {
 	chain    uint64
 	lost     bool   // the journal may have lost its end, and nothing was appended since
 	market   []byte // part of the configuration, as text; nil: none was agreed on
-	reigning []byte // the one that the newest reign was built with
+	current []byte // the one that the newest term was built with
 	format   uint8  // see Format; 0: First
 	given    uint64 // the newest ID of a member
 	members  []Member
@@ -59,9 +59,9 @@ func (s *State) Floor() uint64 { return s.floor }
 func (s *State) Lost() bool { return s.lost }
 
 // Market returns the market part of the configuration that the nodes have agreed on for the next
-// reign, and the one that the newest reign was built with; nil: there is none. The caller does not
+// term, and the one that the newest term was built with; nil: there is none. The caller does not
 // change them.
-func (s *State) Market() (next, reigning []byte) { return s.market, s.reigning }
+func (s *State) Market() (next, current []byte) { return s.market, s.current }
 
 // Reads calls fn for each key's highest nonce of a read.
 func (s *State) Reads(fn func(key string, nonce uint64)) {
@@ -135,14 +135,14 @@ func (s *State) apply(e *Entry) Answer {
 	return Answer{Outcome: Done}
 }
 
-// agree applies an entry of the kind Market. What the newest reign was built with stays beside a
+// agree applies an entry of the kind Market. What the newest term was built with stays beside a
 // part for the next one, which may turn out not to fit. The entry's bytes are its reader's.
 func (s *State) agree(e *Entry) {
 	if !bytes.Equal(s.market, e.Batch) {
 		s.market = bytes.Clone(e.Batch)
 	}
 	if e.Next == 1 {
-		s.reigning = s.market
+		s.current = s.market
 	}
 }
 
