@@ -23,8 +23,8 @@ type place int
 
 const (
 	atLeader place = iota // by the engine, which the node that leads has
-	leads               // by the node that leads, with an engine or without
-	asked               // by the node that is asked: what it tells is its own
+	leads                 // by the node that leads, with an engine or without
+	asked                 // by the node that is asked: what it tells is its own
 )
 
 // A route is one of the operator's API. A node that follows passes a request on to the node that

@@ -150,13 +150,16 @@ func (s *Server) persistence(c *redis.Client) map[string]string {
 	return info
 }
 
+// rewriteWithin is more than the minute for which Redis begins no rewrite after three have failed.
+const rewriteWithin = 90 * time.Second
+
 func (s *Server) eventually(what string, condition func() bool) {
 	s.t.Helper()
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
-	for deadline := time.Now().Add(startWithin); !condition(); <-poll.C {
+	for deadline := time.Now().Add(rewriteWithin); !condition(); <-poll.C {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("not within %v: %s; %s", startWithin, what, tail(s.dir+"/server.log"))
+			s.t.Fatalf("not within %v: %s; %s", rewriteWithin, what, tail(s.dir+"/server.log"))
 		}
 	}
 }

@@ -104,21 +104,21 @@ type node struct {
 
 // A view is what a node shows of itself.
 type view struct {
-	applied  uint64
-	epoch    uint32
-	beat     persistence.Beat
-	trimmed  uint64
-	lost     bool // see machine.State.Lost
-	format   uint8
-	unread   error // see node
-	market   []byte
+	applied uint64
+	epoch   uint32
+	beat    persistence.Beat
+	trimmed uint64
+	lost    bool // see machine.State.Lost
+	format  uint8
+	unread  error // see node
+	market  []byte
 	current []byte // see machine.State.Market
-	chain    uint64
-	term     uint64
-	lead     uint64 // 0: none is known
-	leading  bool
-	settled  bool // an entry of the term is applied
-	members  []machine.Member
+	chain   uint64
+	term    uint64
+	lead    uint64 // 0: none is known
+	leading bool
+	settled bool // an entry of the term is applied
+	members []machine.Member
 
 	committed uint64
 	elections uint64

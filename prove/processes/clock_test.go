@@ -39,7 +39,7 @@ func clockProgram(dir string) (string, error) {
 	if !strings.Contains(jumping, "sec += JumpedSeconds") {
 		return "", os.ErrInvalid // this Go's time.Now is another one
 	}
-	mainFolder, err := filepath.Abs("..")
+	mainFolder, err := filepath.Abs("../../cmd/exchange")
 	if err != nil {
 		return "", err
 	}

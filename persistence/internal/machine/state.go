@@ -30,7 +30,7 @@ type State struct {
 	chain    uint64
 	lost     bool   // the journal may have lost its end, and nothing was appended since
 	market   []byte // part of the configuration, as text; nil: none was agreed on
-	current []byte // the one that the newest term was built with
+	current  []byte // the one that the newest term was built with
 	format   uint8  // see Format; 0: First
 	given    uint64 // the newest ID of a member
 	members  []Member
