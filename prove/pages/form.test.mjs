@@ -171,6 +171,13 @@ terminal("a market order shows what it would do, and asks when it goes far", { a
 		await send(page);
 		await says(page, question, "whole side: 0\\.5");
 		await no(page);
+		await page.selectOption("[name=force]", "fok");
+		await page.fill("#form-amount", "2");
+		await send(page);
+		await says(page, question, "Only 0\\.50 BTC is there: the order is cancelled");
+		assert.doesNotMatch(await page.innerText(question), /whole side/);
+		await no(page);
+		await page.selectOption("[name=force]", "ioc");
 		await page.fill("#form-amount", "0.1");
 		await send(page);
 		await says(page, ".outcome", "0\\.1.* filled at 64,000");

@@ -265,6 +265,8 @@ export const text = {
 		/** @param {string} price */
 		ocoAtOnce: (price) => `The price is not above the market's, ${price}: the order fills at once.`,
 		/** @param {string} amount */
+		killed: (amount) => `Only ${amount} is there: the order is cancelled.`,
+		/** @param {string} amount */
 		whole: (amount) => `The order takes the whole side: ${amount}.`,
 		noBook: "The order book is not here yet: what the order would take is unknown.",
 	},

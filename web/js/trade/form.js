@@ -459,16 +459,19 @@ export class Form {
 		const { book } = this.desk.terminal.ladder, isStop = this.#isStop();
 		const trigger = typed(this.#typed.trigger), second = typed(this.#typed.second);
 		const { take, limit } = this.#plan();
+		const amount = take ? `${shortest(take.amount)} ${pair.base}` : "";
+		const isKilled = this.#force === "fok" && take && (take.isCut || take.isWhole)
+			&& typed(this.#typed.amount) !== take.amount;
 		const far = this.#isPost() ? "" : farFrom(this.desk, pair, { side,
 			price: this.#price() ?? (isStop ? second : null), trigger: isStop ? trigger : null });
 		return [far, type === "oco" ? farFrom(this.desk, pair, { side, price: second, trigger }) : "",
 			type === "oco" && take?.amount ? text.warnings.ocoAtOnce(decimal(
 				book.sides[OTHER[side]][0].price, pair.priceDigits)) : "",
-			...type !== "market" ? [] : take
-				? [...dangersOf(take, side, book.sides[OTHER[side]][0]?.price, pair),
+			isKilled ? text.warnings.killed(amount) : "",
+			...type !== "market" || isKilled ? [] : take
+				? [...dangersOf(take, side, book.sides[OTHER[side]][0]?.price, amount),
 					take.isCut && take.amount && limit ? text.warnings.cut(second ? text.worst
-						: text.protection, decimal(limit, pair.priceDigits),
-					`${shortest(take.amount)} ${pair.base}`) : ""]
+						: text.protection, decimal(limit, pair.priceDigits), amount) : ""]
 				: [text.warnings.noBook]].filter(Boolean);
 	}
 
@@ -1013,14 +1016,13 @@ function farFrom(desk, pair, { side, price, trigger }) {
  * @param {Take} take
  * @param {string} side
  * @param {bigint | undefined} best
- * @param {Pair} pair
+ * @param {string} amount as it is written
  */
-function dangersOf(take, side, best, { amountDigits, base }) {
+function dangersOf(take, side, best, amount) {
 	if (!best || !take.amount) return [];
 	const by = worse(side, take.worst, best);
 	return [by > FAR ? text.warnings.far(shareOf(by)) : "",
-		take.isWhole ? text.warnings.whole(`${decimal(take.amount, amountDigits)} ${base}`) : ""]
-		.filter(Boolean);
+		take.isWhole ? text.warnings.whole(amount) : ""].filter(Boolean);
 }
 
 /**
