@@ -1,12 +1,21 @@
 package actors
 
 import (
-	"exchange/core/event"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"exchange/core/event"
 )
+
+// Admit lets commands of one account in, or none. What is admitted goes to their wallet.
+func (e *Engine) Admit(list []*Command) error {
+	for _, c := range list {
+		e.stamp(c)
+	}
+	return e.turnAway(e.admit(list))
+}
 
 // admit lets commands of one account in, or none, once this engine has released all that another
 // node may have shown to their client: what was seen there can be used here.

@@ -24,15 +24,12 @@ func (b *commandBatch) free() {
 
 // DoAll implements Commands.
 func (e *Engine) DoAll(list []*Command, errs []error) error {
-	for _, c := range list {
-		e.stamp(c)
-	}
-	if err := e.admit(list); err != nil {
+	if err := e.Admit(list); err != nil {
 		for i, c := range list {
 			c.Free()
 			list[i] = nil
 		}
-		return e.turnAway(err)
+		return err
 	}
 	e.journal.lists.Add(1)
 	defer e.journal.lists.Add(-1)

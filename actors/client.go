@@ -172,10 +172,9 @@ func (e *Engine) Settle(*directory.Key) error { return nil }
 // Do implements Commands.
 func (e *Engine) Do(c *Command) (*Command, error) {
 	one := [1]*Command{c}
-	e.stamp(c)
-	if err := e.admit(one[:]); err != nil {
+	if err := e.Admit(one[:]); err != nil {
 		c.Free()
-		return nil, e.turnAway(err)
+		return nil, err
 	}
 	if err := e.send(c); err != nil {
 		e.giveBack(c)

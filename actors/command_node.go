@@ -91,15 +91,6 @@ func (c *Command) IsBelowMinimum() bool {
 	return c.pair.ValueFault(c.order.price, c.order.amount) != ""
 }
 
-// Admit lets commands of one account in that another node has sent, or none. What is admitted goes
-// to Send.
-func (e *Engine) Admit(list []*Command) error {
-	for _, c := range list {
-		e.stamp(c)
-	}
-	return e.turnAway(e.admit(list))
-}
-
 // Send sends admitted commands to their wallet. errs gets why one was dropped, at its place: that
 // command has been freed, and is nil in the list. A list of several is Sent once it has its
 // outcomes. list may not be touched by others before Send returns.
