@@ -380,17 +380,15 @@ account("a withdraw is asked for and cancelled by keyboard alone", { allowed: re
 	assert.equal(await page.evaluate(() => document.activeElement.name), "amount");
 	await key("Control+a");
 	await page.keyboard.type("1000");
+	await says(page, ".ask:disabled", "Not enough BTC");
+	await key("Control+a");
+	await page.keyboard.type("0.125");
 	await key("Enter");
 	await says(page, "#wrong-address", "not an address of BTC");
 	assert.equal(await page.evaluate(() => document.activeElement.name), "address");
 	await accessible(page, "a wrong address");
 	await key("Control+a");
 	await page.keyboard.type(BTC);
-	await key("Enter");
-	await says(page, ".outcome", "Not enough BTC: available \\S+, needed 1,000");
-	await page.focus("[name=address]");
-	await key("Shift+Tab", "Control+a");
-	await page.keyboard.type("0.125");
 	await key("Enter");
 	await page.waitForFunction(() => document.activeElement?.id.startsWith("code-"));
 	await to(".cancel");
@@ -461,6 +459,21 @@ account("the operator's instructions for deposits are shown as text, and never m
 		assert.equal(await page.$("#main img"), null);
 		await says(page, ".deposits", "BTC\\s+100");
 		await accessible(page, "instructions");
+	});
+
+account("nothing is withdrawn in a maintenance, and what waits can be cancelled", {},
+	async (page) => {
+		await enter(page, "alice");
+		await go(page, "withdraws");
+		await ask(page, "0.01");
+		await page.waitForSelector(".code button:enabled");
+		await exchange.operator("maintenance", "on", "--cancels");
+		await says(page, ".ask:disabled", "Maintenance");
+		await page.waitForSelector(".code button:disabled");
+		await page.click(".moves .cancel");
+		await says(page, ".outcome", "Withdrawal \\d+ cancelled");
+		await exchange.operator("maintenance", "off");
+		await says(page, ".ask:enabled", "Withdraw BTC");
 	});
 
 account("closed withdrawals are told once, and not to be tried again", { allowed: [/503/] },

@@ -38,7 +38,7 @@ export class Page {
 	live = new Live(this.session);
 	/** @type {import("../api.js").Info | undefined} */
 	info;
-	#status = new Status(this.stream, element("notice"));
+	status = new Status(this.stream, element("notice"));
 	/** @type {Record<string, Section>} */
 	#sections = { balances: new Balances(this), orders: ordersOf(this), trades: tradesOf(this),
 		deposits: new Deposits(this), withdraws: new Withdraws(this), key: new Key(this) };
@@ -48,7 +48,7 @@ export class Page {
 	#wasIn = false;
 
 	constructor() {
-		this.#status.onChange = () => this.change();
+		this.status.onChange = () => this.change();
 		this.live.onEvent = (event) => {
 			for (const section of Object.values(this.#sections)) section.event?.(event);
 			this.change();
@@ -56,7 +56,7 @@ export class Page {
 		this.session.onChange = () => this.#changed();
 		this.stream.onState = () => {
 			if (this.stream.state === "live") {
-				this.#status.connected();
+				this.status.connected();
 				this.session.connected();
 			} else this.session.lost();
 			this.change();
@@ -83,7 +83,7 @@ export class Page {
 
 	async #start() {
 		this.info = await load(this.stream, () => this.change());
-		this.#status.learn(this.info);
+		this.status.learn(this.info);
 		this.stream.subscribe("status");
 		this.stream.open();
 		this.change();
@@ -125,7 +125,7 @@ export class Page {
 
 	#paint() {
 		const { session } = this, isOut = session.state === "out", name = this.#name;
-		const state = this.#status.tell("", !isOut), had = document.activeElement, id = had?.id;
+		const state = this.status.tell("", !isOut), had = document.activeElement, id = had?.id;
 		const title = words.sections[/** @type {keyof typeof words.sections} */ (name)];
 		document.title = `${title} · ${words.title}`;
 		render(html`<a class="market" href="/trade">${text.market}</a>

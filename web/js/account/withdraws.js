@@ -75,7 +75,7 @@ export class Withdraws {
 	/** @param {SubmitEvent} event */
 	#submit(event) {
 		event.preventDefault();
-		if (this.#isSending || this.page.session.state !== "in") return;
+		if (this.#isSending || this.#whyNot()) return;
 		const amount = typed(this.#typed.amount), address = this.#typed.address.trim();
 		this.#wrong = {};
 		if (!amount) this.#wrong.amount = wrongOf(this.#typed.amount);
@@ -206,7 +206,8 @@ export class Withdraws {
 						const { value } = /** @type {HTMLInputElement} */ (event.target);
 						this.#codes.set(id, { code: value, wrong: "" });
 						this.page.change();
-					}}><button ?disabled=${isMoving} aria-label=${words.confirmOf(id)}
+					}}><button ?disabled=${isMoving || this.page.status.maintenance !== null}
+						aria-label=${words.confirmOf(id)}
 					>${words.confirm}</button></form>
 				${wrong ? html`<p class="wrong" role="alert" id="wrong-${id}">${wrong}</p>`
 				: nothing}` : nothing}
@@ -226,9 +227,18 @@ export class Withdraws {
 		return this.#typed.currency || this.#currencies[0] || "";
 	}
 
+	/** whyNot says why nothing can be asked for now; "": it can. */
+	#whyNot() {
+		const { session, status, live: { account } } = this.page, currency = this.#currency;
+		const amount = typed(this.#typed.amount) ?? 0n;
+		return session.state !== "in" ? text.notLive
+			: status.maintenance ? text.states.maintenance
+			: account.balances.has(currency) && amount > account.free(currency)
+				? text.tooLittle(currency) : "";
+	}
+
 	#form() {
-		const currency = this.#currency, whyNot = this.page.session.state !== "in";
-		const { account } = this.page.live;
+		const currency = this.#currency, whyNot = this.#whyNot(), { account } = this.page.live;
 		return html`<form class="fields withdraw" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>
 			<label><span>${text.currency}</span><select name="of"
@@ -240,8 +250,8 @@ export class Withdraws {
 			${account.balances.has(currency) ? html`<p class="muted">${text.free}: ${
 				shortest(account.free(currency))} ${currency}</p>` : nothing}
 			${this.#input("address", words.address)}
-			<button class="main ask" ?disabled=${this.#isSending || whyNot}
-				>${whyNot ? text.notLive : words.ask(currency)}</button>
+			<button class="main ask" ?disabled=${this.#isSending || whyNot !== ""}
+				>${whyNot || words.ask(currency)}</button>
 		</form>`;
 	}
 
