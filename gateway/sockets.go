@@ -32,7 +32,7 @@ type mount struct {
 	sockets atomic.Pointer[sockets] // nil: there is nothing to tell
 }
 
-// sockets have the stream of one engine, or of one attendance.
+// sockets have the stream of one engine, or of one follower.
 type sockets struct {
 	server *socketio.Server
 	hub    *stream.Hub
@@ -119,7 +119,7 @@ func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// end ends the sockets of an engine or an attendance that has ended, and returns at once: their
+// end ends the sockets of an engine or a follower that has ended, and returns at once: their
 // clients may be slow.
 func (m *mount) end() {
 	if s := m.sockets.Swap(nil); s != nil {
