@@ -15,7 +15,8 @@ import (
 
 // One peer ends no node. What would end it is a doubt until two voters say so: that it is removed,
 // that its folder is an older copy, that it lacks what it has acknowledged. Of three voters they
-// are a majority. More are not asked for, because an older copy counts voters that are gone since.
+// are a majority. More are not asked for, because an older copy counts voters that are gone since,
+// and of a node that knows of no other voter one is enough.
 // While there is a doubt of the last two kinds the node sends no messages of raft, so it neither
 // votes nor acknowledges, and it asks the others. Others that know nothing of it do not end such a
 // doubt: of three nodes the one that lags knows nothing of what the two others have acknowledged.
@@ -35,8 +36,6 @@ type doubt struct {
 }
 
 const (
-	// believed is how many voters must say what ends this node.
-	believed = 2
 	// cutTicks is for how long nothing is taken from a peer that has said what cannot be.
 	cutTicks = 60 * electionTicks
 	// mostTerms is by how much a term may be above this node's. At one election each half second it
@@ -68,6 +67,15 @@ func (n *node) isVoter(id uint64) bool {
 	return false
 }
 
+// believed returns how many voters must say what ends this node: two, or one where it knows of no
+// other voter. Then it leads as soon as it is opened, and the other one may be the only one.
+func (n *node) believed() int {
+	if n.alone() {
+		return 1
+	}
+	return 2
+}
+
 // accuse notes what a peer says of this node. It reports whether enough voters say so.
 func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	if !n.isVoter(id) {
@@ -78,7 +86,7 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	}
 	first := !d.against[peer]
 	d.against[peer], d.why = true, why
-	if len(d.against) >= believed {
+	if len(d.against) >= n.believed() {
 		return true
 	}
 	n.dropped.Warn(n.logger, "a peer doubts this node", peer, fmt.Errorf("%w: %w", why, errOneSays),

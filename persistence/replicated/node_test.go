@@ -224,6 +224,34 @@ func endsAnOlderCopy(t *testing.T, counted int) {
 	w.pass(askTicks + 1) // the others have to have seen the newer start
 	leader.ask(appendOf(tok, 0, "one"))
 	w.settle()
+	w.endsBecauseItIsOlder(s, older)
+}
+
+// A folder of when its node was the only voter leads as soon as it is opened: then one other voter
+// is enough, because there may be no two.
+func TestAnOlderCopyOfTheOnlyVoterEndsItsNode(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.lead(0)
+	for _, name := range []string{"c", "b"} {
+		must(t, s.change(machine.Remove, name, ""))
+		w.pass(1)
+	}
+	older := s.disk.mem.CrashClone(vfs.CrashCloneCfg{})
+	must(t, s.change(machine.Add, "d", ""))
+	w.nodes[3].start()
+	w.pass(electionTicks)
+	must(t, s.change(machine.Promote, "d", ""))
+	s.crash()
+	s.start()
+	w.pass(askTicks + 1)
+	w.endsBecauseItIsOlder(s, older)
+}
+
+// endsBecauseItIsOlder starts a node with a copy of its folder, however often, and wants it to end,
+// and the folder not to be opened again.
+func (w *world) endsBecauseItIsOlder(s *simulated, older *vfs.MemFS) {
+	t := w.T
+	t.Helper()
 	s.node = nil
 	s.disk = &disk{mem: older, left: -1}
 	for range 3 { // however often
@@ -231,6 +259,11 @@ func endsAnOlderCopy(t *testing.T, counted int) {
 		s.start()
 	}
 	for range 5 * electionTicks {
+		for _, x := range w.nodes {
+			if x.node != nil && x != s {
+				x.work(x.node.tick())
+			}
+		}
 		must(t, s.node.tick())
 		if err := s.node.work(); err != nil {
 			if !errors.Is(err, errOlder) {
@@ -255,7 +288,7 @@ func endsAnOlderCopy(t *testing.T, counted int) {
 			}
 		}
 	}
-	t.Fatal("the node goes on")
+	t.Fatal("the node resumes with an older copy")
 }
 
 // What does not make sense is dropped, and the node goes on.

@@ -280,7 +280,7 @@ func (s *store) Own() persistence.Token { return s.own }
 // Hold keeps the journal above a sequence in this node's log.
 func (s *store) Hold(seq uint64) { s.held.Store(seq) }
 
-// leads returns the token of this node's newest claim, if that owns the engine and the node leads.
+// owns returns the token of this node's newest claim, if that owns the engine and the node leads.
 func (s *store) owns() (persistence.Token, bool) {
 	v, tok := s.seen.Load(), s.claimed.Load()
 	if tok == nil || !v.leading || v.beat.Token != *tok {
