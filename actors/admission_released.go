@@ -14,7 +14,7 @@ func (e *Engine) Admit(list []*Command) error {
 	for _, c := range list {
 		e.stamp(c)
 	}
-	return e.turnAway(e.admit(list))
+	return e.TurnAway(e.admit(list))
 }
 
 // admit lets commands of one account in, or none, once this engine has released all that another

@@ -85,7 +85,7 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 	b := commandBatches.Get().(*commandBatch)
 	for i, c := range list {
 		if c.barred {
-			e.drop(list, errs, i, e.turnAway(ErrMaintenance))
+			e.drop(list, errs, i, e.TurnAway(ErrMaintenance))
 		} else {
 			b.list = append(b.list, c)
 		}

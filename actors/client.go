@@ -10,18 +10,18 @@ import (
 )
 
 // Writable implements Commands.
-func (e *Engine) Writable() error { return e.turnAway(e.writable(metrics.Now())) }
+func (e *Engine) Writable() error { return e.TurnAway(e.writable(metrics.Now())) }
 
 // Cancelling implements Commands.
-func (e *Engine) Cancelling() error { return e.turnAway(e.cancelling(metrics.Now())) }
+func (e *Engine) Cancelling() error { return e.TurnAway(e.cancelling(metrics.Now())) }
 
 // Confirmed implements Commands: the store has lately confirmed that this process owns it.
-func (e *Engine) Confirmed() error { return e.turnAway(e.confirmed(metrics.Now())) }
+func (e *Engine) Confirmed() error { return e.TurnAway(e.confirmed(metrics.Now())) }
 
 // Mails implements Commands.
 func (e *Engine) Mails() error {
 	if e.mailer == nil {
-		return e.turnAway(ErrNoMail)
+		return e.TurnAway(ErrNoMail)
 	}
 	return nil
 }

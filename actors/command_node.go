@@ -22,7 +22,7 @@ func (c *Command) AwaitSince(began time.Time, life *mailbox.Life) bool {
 	return life.AwaitSince(began, c.reply, c.timer)
 }
 
-// Answer gives the handler the outcome that ParseOutcome has read, or why there is none; unsent:
+// Answer gives the handler the outcome that Parser.Outcome has read, or why there is none; unsent:
 // the node that leads did not let the command in.
 func (c *Command) Answer(failed error, unsent bool) {
 	outcome := c.outcome
@@ -120,6 +120,3 @@ func (e *Engine) Stopping() bool { return e.stopping.Load() }
 
 // Released returns the newest sequence whose effects are told.
 func (e *Engine) Released() uint64 { return e.committed.Released() }
-
-// TurnAway counts an error of admission, and returns it.
-func (e *Engine) TurnAway(err error) error { return e.turnAway(err) }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"exchange/actors/committed"
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/core/compare"
 	"exchange/core/ledger"
 	"exchange/core/state"
-
-	"github.com/asynkron/protoactor-go/actor"
 )
 
 // A comparison is the part of an audit that looks at the deciding side while all goes on. It

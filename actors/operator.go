@@ -24,7 +24,7 @@ func (e *Engine) toRegistry(kind event.Kind, operator string, decide decider,
 	c.admin, c.operator, c.decide = a, operator, decide
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
-		err = e.turnAway(err)
+		err = e.TurnAway(err)
 		return func() (Admin, error) { return a, err }
 	}
 	e.registry.enter(c)
@@ -49,7 +49,7 @@ func (e *Engine) sendToWallet(c *Command, operator string, account uint32) error
 	c.account, c.operator = e.dir.Account(account), operator
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
-		return e.turnAway(err)
+		return e.TurnAway(err)
 	}
 	e.toWallet(c.account, c)
 	return nil

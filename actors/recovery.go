@@ -45,7 +45,7 @@ type Cluster struct {
 // recoverState folds snapshot and journal of a store that this process owns. It skips nothing: a
 // record that does not fit is an error that says where.
 func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*Base, error) {
-	r := &Base{Hold: own, last: own.Last, Meter: metrics.NewEngine()}
+	r := &Base{Hold: own, Meter: metrics.NewEngine()}
 	var err error
 	r.Side, err = committed.Recover(ctx,
 		&committed.RecoverOptions{Store: o.Store, Last: own.Last, Log: o.Log,

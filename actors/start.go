@@ -57,7 +57,7 @@ func startOwned(ctx context.Context, o *Options, own *owner.Hold,
 		}
 	}
 	if o.Store.Exclusive() { // otherwise foresee has looked, before a standby's wait
-		if err := o.Familiar(r.last, r.Side.Histories()); err != nil {
+		if err := o.Familiar(own.Last, r.Side.Histories()); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +162,7 @@ func (e *Engine) spawnAll(r *Base) error {
 	if ended := s.Maintained(); ended != 0 {
 		e.maintenanceEnds(ended)
 	}
-	if err := e.Fill(r.Keys); err != nil { // it opens those that the start has sealed anew
+	if err := e.Fill(r.Keys); err != nil { // it opens those that the start has sealed again
 		return err
 	}
 	if err := e.spawnBooks(s); err != nil {
@@ -321,7 +321,7 @@ func (h readHost) Current() (uint64, error) {
 	defer cancel()
 	seq, err := h.cluster.Replica.Confirm(ctx, h.own.Token)
 	if err != nil {
-		return 0, h.turnAway(ErrNotConfirmed)
+		return 0, h.Engine.TurnAway(ErrNotConfirmed)
 	}
 	return seq, nil
 }
@@ -337,7 +337,7 @@ func (h readHost) Stopping() bool { return h.stopping.Load() }
 
 // TurnAway implements committed.ReadHost.
 func (h readHost) TurnAway(why committed.Refusal) error {
-	return h.turnAway(Refusals[why])
+	return h.Engine.TurnAway(Refusals[why])
 }
 
 // Refusals are the errors of reads that are not admitted.

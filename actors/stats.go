@@ -166,8 +166,8 @@ var turnedAwayFor = [...]struct {
 	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"},
 	{ErrNoMail, "no_mail"}}
 
-// turnAway counts an error of admission, and returns it.
-func (e *Engine) turnAway(err error) error { return TurnAway(e.meter, err) }
+// TurnAway counts an error of admission, and returns it.
+func (e *Engine) TurnAway(err error) error { return TurnAway(e.meter, err) }
 
 // TurnAway counts an error of admission, and returns it.
 func TurnAway(m *metrics.Engine, err error) error {

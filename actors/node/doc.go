@@ -12,7 +12,8 @@
 //	market.go       the market part that all nodes have agreed on
 //	follower.go     what a node that follows shows, and its clients' commands
 //	forwarder.go    these commands, on their way to the node that leads
-//	session.go      how that one carries them out
+//	session.go      the connection there that they come over, and its clients' sessions
+//	request.go      one of them, carried out
 //	signed.go       what an observer passes on, as it was signed
 //	connections.go  what connections between nodes are for; operators' requests
 //	members.go      a member, as its observers need it

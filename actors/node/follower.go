@@ -43,7 +43,7 @@ type Follower struct {
 }
 
 var (
-	// errFollows: the end of the follower before is on its way, or has yet to come.
+	// errFollows: the follower before has not ended yet.
 	errFollows = errors.New("this node shows what is public already")
 	// errLeads: channels that watch would be told twice.
 	errLeads  = errors.New("this node serves as the one that leads")

@@ -44,7 +44,7 @@ type asking struct {
 	fence bool // the command of list only carries the answer
 }
 
-// newForwarding has no connection yet.
+// newForwarder has no connection yet.
 func newForwarder(a *Follower) *forwarder {
 	return &forwarder{a: a, asked: map[uint64]asking{}, sessions: map[uint64]struct{}{}}
 }

@@ -33,7 +33,7 @@ func TestTheNodeThatLeadsRevokesLostKeys(t *testing.T) {
 		if r.Key([]byte("key-of-ann")) != nil {
 			t.Error("a key whose secret is lost can be used")
 		}
-		must[actors.Admin](t)(r.CreateKey("test", "ann", "key-anew", "secret", event.AllPermissions,
+		must[actors.Admin](t)(r.CreateKey("test", "ann", "key-2", "secret", event.AllPermissions,
 			nil))
 		c.caughtUp(r)
 		if c.nodes[r.at].keys.Forgo() {

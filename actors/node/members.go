@@ -6,7 +6,7 @@ import (
 	"exchange/actors/observing"
 )
 
-// observed is a member, as its observers need it.
+// observedMember is a member, as its observers need it.
 type observedMember struct{ *Node }
 
 // Watermark implements observing.Host.

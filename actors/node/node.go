@@ -31,8 +31,8 @@ import (
 // and the actor system that they are in. The fold goes on. Its methods may be called from any
 // goroutine.
 //
-// A goroutine of the node (follow) gives the fold what others append. While there is a term, it
-// rests: then the term's journal does so. The two take turns by lead and back.
+// A goroutine of the node (journalFollower) gives the fold what others append. While there is a
+// term, it rests: then the term's journal does so. The two take turns by lead and back.
 type Node struct {
 	work      *committed.Workers
 	committed *committed.Side // that of work
@@ -55,12 +55,12 @@ type Node struct {
 	observers *observing.Server
 	traffic   metrics.Links
 	useless   persistence.Seldom
-	lead      chan struct{} // follow gives the turn to a Lead
+	lead      chan struct{} // journalFollower gives the turn to a Lead
 	back      chan struct{} // and gets it back; capacity 1
 	halt      context.CancelFunc
-	followed  chan struct{} // closed when follow has ended
+	followed  chan struct{} // closed when journalFollower has ended
 	stopping  atomic.Bool
-	told      uint8      // format up to which complete has nothing to do; of following
+	told      uint8      // format up to which complete has nothing to do; of journalFollower
 	agreeing  sync.Mutex // held while the market part changes in a term
 	// unfitAt is one more than the sequence at which this node was found not to be able to serve,
 	// as it was judged last; 0: it could
@@ -75,7 +75,7 @@ type Node struct {
 // the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
 // Options.TakeOver have no meaning, because the nodes agree on the owner. On an observing.Store the
 // node is an observer: it needs no key, and gets no term. When its fold ends, it is to be started
-// anew, on a new store.
+// again, on a new store.
 func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	replica, ok := o.Store.(persistence.Replica)
 	if !ok {
@@ -308,7 +308,7 @@ func (n *Node) onSide(look func()) error {
 // settled waits until all that was released is folded.
 func (n *Node) settled() error { return n.onSide(func() {}) }
 
-// following is the goroutine that follows the journal.
+// journalFollower is the goroutine that follows the journal.
 type journalFollower struct {
 	*Node
 	ctx context.Context

@@ -318,7 +318,7 @@ func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
 	select {
 	case <-before.Dead():
 	case <-time.After(time.Minute):
-		t.Fatal("a term goes on behind another one")
+		t.Fatal("a term continues after the next one has begun")
 	}
 	if err := before.Ask(new(committed.Wallet), ann.key(before), ann.nonce+100); err == nil {
 		t.Error("a read is answered by a term that is over")

@@ -191,7 +191,7 @@ func (n *Node) oversee(e *actors.Engine) {
 	n.back <- struct{}{}
 }
 
-// deserted ends what the channels of a term that is over have watched.
+// unwatch ends what the channels of a term that is over have watched.
 func (n *Node) unwatch() {
 	n.committed.Send(committed.Deserted{Then: func() { n.leading = nil }})
 }

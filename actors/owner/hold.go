@@ -79,7 +79,7 @@ func Claim(ctx context.Context, o *Options, s mailbox.Scheduler) (*Hold, error) 
 		err = w.acquire(ctx, o.Store,
 			persistence.Claim{Owner: o.Owner, Rhythm: o.Rhythm(), Insist: o.TakeOver})
 	} else {
-		err = (&applicant{o: o, vigil: persistence.Vigil{Rhythm: o.Rhythm()}}).claim(ctx, w)
+		err = (&applicant{o: o, watch: persistence.Vigil{Rhythm: o.Rhythm()}}).claim(ctx, w)
 	}
 	return w.begin(o, s, err)
 }

@@ -20,7 +20,7 @@ type applicant struct {
 	id      string // of this start's claims; "": it has made none
 	waited  bool   // this start was a standby
 
-	vigil  persistence.Vigil
+	watch  persistence.Vigil
 	mute   bool   // the store does not answer, and the log says so
 	unsafe bool   // the store's file was not in effect, and the log says so
 	named  string // owner for which it waits, as the log says
@@ -55,7 +55,7 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 			return err
 		}
 		err = w.acquire(ctx, a.o.Store, persistence.Claim{Owner: a.o.Owner, ID: a.tenures.Newest.ID,
-			Rhythm: a.vigil.Rhythm, After: &a.vigil.Seen, Insist: a.o.TakeOver})
+			Rhythm: a.watch.Rhythm, After: &a.watch.Seen, Insist: a.o.TakeOver})
 		switch {
 		case err == nil:
 			if wait > 0 {
@@ -79,7 +79,7 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 				return a.stopped(ctx)
 			}
 		}
-		a.vigil.Again()
+		a.watch.Again()
 	}
 }
 
@@ -99,10 +99,10 @@ func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 // short remembers the end that the journal had, if it has lost a tail since: the next start must
 // not take the rest for the whole.
 func (a *applicant) short(err error) error {
-	seen := a.vigil.Seen.End
+	seen := a.watch.Seen.End
 	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen &&
 		seen != (persistence.Mark{}) {
-		a.tenures.Seen, a.tenures.Accepted = seen, a.vigil.Seen.Accepted
+		a.tenures.Seen, a.tenures.Accepted = seen, a.watch.Seen.Accepted
 		return errors.Join(err, a.o.Identity.Save(a.tenures))
 	}
 	return err
@@ -110,12 +110,12 @@ func (a *applicant) short(err error) error {
 
 // note remembers a claim that is about to be made, and how long admission must wait after it.
 func (a *applicant) note(why turn) (wait time.Duration, err error) {
-	t, own := a.tenures.Of(a.vigil.Seen.Token)
+	t, own := a.tenures.Of(a.watch.Seen.Token)
 	switch {
 	case own:
 		a.tenures.Before, wait = t, t.Wait()
 	case why == turnInsist:
-		wait = max(a.vigil.Rhythm.Stale, a.vigil.Seen.Rhythm.Stale)
+		wait = max(a.watch.Rhythm.Stale, a.watch.Seen.Rhythm.Stale)
 	}
 	if a.id == "" {
 		a.id = persistence.NewID()
@@ -142,7 +142,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 		case err != nil && (!a.waited || errors.Is(err, persistence.ErrCorrupt)):
 			return 0, err
 		case err != nil:
-			a.vigil.Again()
+			a.watch.Again()
 			a.unanswered(err)
 		case why != turnNotYet:
 			return why, nil
@@ -174,8 +174,8 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	if err := a.whole(beat); err != nil {
 		return 0, err
 	}
-	before := a.vigil.Seen.End
-	if err := a.vigil.See(beat, time.Now()); err != nil {
+	before := a.watch.Seen.End
+	if err := a.watch.See(beat, time.Now()); err != nil {
 		return 0, err
 	}
 	a.forget(before, beat)
@@ -188,10 +188,10 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 		return turnOwn, nil
 	case a.o.TakeOver:
 		return turnInsist, nil
-	case a.vigil.Quiet() >= a.vigil.Needed():
+	case a.watch.Quiet() >= a.watch.Needed():
 		a.o.Log.Warn("the store's owner shows no sign of life: this standby takes over", "owner",
 			clip(beat.Owner),
-			"for", a.vigil.Quiet().Round(time.Millisecond))
+			"for", a.watch.Quiet().Round(time.Millisecond))
 		return turnDead, nil
 	}
 	return turnNotYet, nil
@@ -203,7 +203,7 @@ const firstLook = time.Second
 
 // patience returns how long a look waits for its answer. A later answer would count for nothing.
 func (a *applicant) patience() time.Duration {
-	gap := a.vigil.Gap(a.vigil.Seen)
+	gap := a.watch.Gap(a.watch.Seen)
 	if a.waited {
 		return gap
 	}
@@ -237,7 +237,7 @@ func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 
 // waits logs for which owner this start waits, once for each.
 func (a *applicant) waits() {
-	owner := clip(a.vigil.Seen.Owner)
+	owner := clip(a.watch.Seen.Owner)
 	if a.waited && owner == a.named {
 		return
 	}
@@ -247,7 +247,7 @@ func (a *applicant) waits() {
 	a.o.Log.Warn(
 		"standby: another exchange owns the store, and this one takes over when that one has "+
 			"stopped, or shows no sign of life; --take-over insists",
-		"store", a.o.Store.String(), "owner", owner, "after", a.vigil.Needed())
+		"store", a.o.Store.String(), "owner", owner, "after", a.watch.Needed())
 }
 
 func (a *applicant) standsBy(owner string) {

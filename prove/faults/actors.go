@@ -126,7 +126,7 @@ var testedFaults = []Fault{
 		"actors/admission_released.go",
 		"return «FAULT || »all && e.committed.Released() >= end\n}\n// await", "actors/node",
 		"TestNoCommandIsDecidedOnLessThanWasShown"},
-	{"the commands of a socket at another node overtake each other", "actors/node/session.go",
+	{"the commands of a socket at another node overtake each other", "actors/node/request.go",
 		"case row != nil« && !FAULT»:", "actors/node", "TestASocketsCommandsKeepTheirOrder"},
 	{"a login does not wait for what it has cut off", "actors/node/session.go",
 		"«if FAULT {\nf.begin(x, nil)\nreturn nil\n}\n»f.begin(x, key.Account)\n}\ncase " +
@@ -153,7 +153,7 @@ var testedFaults = []Fault{
 		"«if FAULT {\nx.end(actors.ErrNotConfirmed)\ncontinue\n}\n»" +
 			"x.end(committed.ErrTimeout)\n}\n}",
 		"actors/node", "TestWhatABrokenConnectionLeavesIsUnknown"},
-	{"a node that led calls a key ended that it does not know", "actors/node/session.go",
+	{"a node that led calls a key ended that it does not know", "actors/node/request.go",
 		"if err := actors.AwaitKnown(f.Door); err != nil «&& !FAULT »{", "actors/node",
 		"TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded"},
 	{"a node that follows does not learn that a key has ended", "actors/names.go",

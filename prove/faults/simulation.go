@@ -53,13 +53,13 @@ var plainFaults = []patch{
 
 	// owners
 	{"a standby does not wait", "actors/owner/standby.go",
-		"case «FAULT || »a.vigil.Quiet() >= a.vigil.Needed():"},
+		"case «FAULT || »a.watch.Quiet() >= a.watch.Needed():"},
 	{"a standby counts on across looks without an answer", "persistence/vigil.go",
 		"if beat != v.Seen || «!FAULT && (»v.last.IsZero() || now.Sub(v.last) > v.Gap(beat)«)» {"},
 	{"a standby waits by its own rhythm alone", "persistence/vigil.go",
 		"«if FAULT {\nreturn 2 * v.Rhythm.Stale\n}\n»return 2 * max(v.Rhythm.Stale,"},
 	{"a claim does not say which beat it has seen", "actors/owner/standby.go",
-		"After: «map[bool]*persistence.Beat{false: »&a.vigil.Seen«}[FAULT]»,"},
+		"After: «map[bool]*persistence.Beat{false: »&a.watch.Seen«}[FAULT]»,"},
 	{"a take-over opens admission at once", "actors/owner/standby.go", "if wait > 0 «&& !FAULT »{"},
 	{"orders are taken while the store may lose them", "actors/admission.go",
 		"|| a.owner.Unfit()« && !FAULT»"},

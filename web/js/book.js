@@ -1,6 +1,6 @@
-// A local order book by the channel depth, of which docs/stream.md has the rules; and rows of candles
-// without a gap: a period without trades has none, and is shown flat. They are one file because they
-// pack better so.
+// A local order book by the channel depth, of which docs/stream.md has the rules; and rows of
+// candles without a gap: a period without trades has none, and is shown flat. They are one file
+// because they pack better so.
 import { fromNumber, ONE, parse } from "./format.js";
 
 /**

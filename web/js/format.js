@@ -25,8 +25,8 @@ export function parse(text, digits = DIGITS) {
 }
 
 /**
- * fromNumber returns the units of a number of the stream. Its shortest text is that of the exchange,
- * if it has 15 digits at most; with more of them it is the nearest that a number can be.
+ * fromNumber returns the units of a number of the stream. Its shortest text is that of the
+ * exchange, if it has 15 digits at most; with more of them it is the nearest that a number can be.
  * @param {number} n
  */
 export const fromNumber = (n) => {

@@ -17,7 +17,7 @@ export function inFrame(paint, wait = requestAnimationFrame) {
 	};
 }
 
-/** later calls a function after the least time between two pictures of a book, or estimates by it. */
+/** later calls a function after the least time between two pictures of a book, or estimates. */
 export const later = (/** @type {() => void} */ paint) => setTimeout(paint, 250);
 
 /**

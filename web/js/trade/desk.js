@@ -161,8 +161,8 @@ const PAGE = 100;
 const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
 
 /**
- * at shows a time of today as such, and an older one with its date, and with its zone where that was
- * another one then: in summer, or in winter.
+ * at shows a time of today as such, and an older one with its date, and with its zone where that
+ * was another one then: in summer, or in winter.
  * @param {number} seconds
  */
 function at(seconds) {

@@ -993,8 +993,8 @@ const worse = (side, price, than) =>
 const shareOf = (parts) => percent(Number(parts) / 1e4).replace(/^[+-]/, "");
 
 /**
- * farFrom says that a price is far through the market, or its trigger, or on the side of its trigger
- * where it may not be filled; "": it is not.
+ * farFrom says that a price is far through the market, or its trigger, or on the side of its
+ * trigger where it may not be filled; "": it is not.
  * @param {Desk} desk
  * @param {Pair} pair
  * @param {{side: string, price: bigint | null, trigger?: bigint | null}} order

@@ -392,7 +392,8 @@ export class Trades {
 		const pair = this.#pair;
 		if (!pair) return;
 		render(this.#trades.length === 0 ? html`<p class="muted">${this.#isLoaded ? text.noTrades : ""}</p>` : html`
-			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th><th>${text.time} (${offset()})</th></tr></thead><tbody>
+			<table><thead><tr><th>${text.price}</th><th>${text.amount}</th>
+				<th>${text.time} (${offset()})</th></tr></thead><tbody>
 			${this.#trades.map((t) => html`<tr class=${t.buys ? "buy" : "sell"}>
 				<td><small>${t.buys ? text.buy : text.sell}</small> ${decimal(t.price, pair.priceDigits)}</td>
 				<td>${size(t.amount, pair)}</td><td>${time(t.at)}</td></tr>`)}
