@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"exchange/actors/directory"
 	"exchange/core/event"
@@ -296,6 +297,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 			t.Error("it was not dropped")
 		}
 		l.finish()
+		synctest.Wait() // for the end of the old socket, which the close began
 		if w.loginOf("key-trader-0") == l {
 			t.Error("the login that is over is kept")
 		}
