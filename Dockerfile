@@ -20,7 +20,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG COMMIT
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.commit=${COMMIT}" -o /out/exchange ./cmd/exchange \
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X exchange/cmd/exchange/cli.commit=${COMMIT}" -o /out/exchange ./cmd/exchange \
     && mkdir /out/data
 
 # Has certificates for rediss://, time zones, and the user 65532; no shell.

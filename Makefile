@@ -10,7 +10,7 @@ help: ## say what there is to make
 PGO ?= auto
 
 build: ## build bin/exchange, a static binary, optimised by cmd/exchange/default.pgo
-	CGO_ENABLED=0 go build -pgo=$(PGO) -trimpath -buildvcs=false -ldflags "-X main.commit=$(COMMIT)" -o bin/exchange ./cmd/exchange
+	CGO_ENABLED=0 go build -pgo=$(PGO) -trimpath -buildvcs=false -ldflags "-X exchange/cmd/exchange/cli.commit=$(COMMIT)" -o bin/exchange ./cmd/exchange
 
 demo: PGO = off
 demo: build ## serve the demo's pairs on 127.0.0.1:8080, with its data in ./data

@@ -2,8 +2,10 @@ package config
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -24,8 +26,8 @@ import (
 // options. An option that is added has the number of the format that it comes with.
 const firstMarket = 11
 
-// MaxMarket is how many bytes the text may have.
-const MaxMarket = 4 << 20
+// maxMarket is how many bytes the text may have.
+const maxMarket = 4 << 20
 
 // Market returns the whole market part as text. Two are equal if their texts are.
 func (c *Config) Market() []byte { return c.MarketOf(math.MaxUint8) }
@@ -139,9 +141,9 @@ var marketLine = regexp.MustCompile(`^ {0,4}(- )?[a-z_]+:( [^ \[{&*!|>%@` + "`" 
 // readMarket reads the options of a text, which are of the market part. Their origins say which
 // ones the text has.
 func readMarket(text []byte) (*Config, error) {
-	if len(text) > MaxMarket {
+	if len(text) > maxMarket {
 		return nil, fmt.Errorf("the market part has %s bytes; at most %s are possible",
-			thousands(len(text)), thousands(MaxMarket))
+			thousands(len(text)), thousands(maxMarket))
 	}
 	for line := range bytes.Lines(text) {
 		if !marketLine.Match(bytes.TrimSuffix(line, []byte("\n"))) {
@@ -187,4 +189,27 @@ func (o *Option) alone(c *Config) string {
 	section := ""
 	writeMarket(&b, c, o, &section)
 	return b.String()
+}
+
+// PackMarket returns the text of a market part compressed, for an operator's request.
+func PackMarket(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(text)
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
+}
+
+// UnpackMarket returns what PackMarket has compressed, and of a longer text than maxMarket one byte
+// more than that: reading the part refuses it.
+func UnpackMarket(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("the market part is not packed as gzip: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxMarket+1))
+	if err != nil {
+		return nil, fmt.Errorf("the market part is damaged: %w", err)
+	}
+	return text, nil
 }

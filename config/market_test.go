@@ -166,7 +166,7 @@ func TestAHostileMarketPartIsRefused(t *testing.T) {
 		"out of range":   {swapped("max_fills: 77", "max_fills: 0"), "max_fills"},
 		"a wrong pair":   {swapped("BTC_USD", "BTC_EUR"), "EUR"},
 		"no YAML":        {"pairs:\n    x:\n  y: 'z\n", "not YAML"},
-		"too long":       {text + strings.Repeat("#", MaxMarket), "at most"},
+		"too long":       {text + strings.Repeat("#", maxMarket), "at most"},
 	} {
 		if _, err := c.WithMarket([]byte(x.text)); err == nil ||
 			!strings.Contains(err.Error(), x.want) {

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/cmd/exchange/cli"
+	"exchange/cmd/exchange/demomarket"
 	"exchange/config"
 )
 
 // codesNotToRestart are the exit codes after which a supervisor leaves `serve` alone.
-var codesNotToRestart = []int{exitUsage, exitBroken}
+var codesNotToRestart = []int{cli.ExitUsage, cli.ExitBroken}
 
 // pages returns the pages of the documentation, by their place.
 func pages(t *testing.T) map[string]string {
@@ -35,8 +37,8 @@ func pages(t *testing.T) map[string]string {
 // parsesAs fails the test unless the words are a command of the program and flags that it has.
 func parsesAs(t *testing.T, where string, words []string, command string) {
 	t.Helper()
-	p := &program{stdout: io.Discard, stderr: io.Discard}
-	c, rest, err := p.root().Find(words)
+	p := &cli.Program{Stdout: io.Discard, Stderr: io.Discard}
+	c, rest, err := tree(p).Find(words)
 	if err != nil || !c.Runnable() {
 		t.Errorf("%s: `exchange %s` is no command: %v", where, strings.Join(words, " "), err)
 		return
@@ -70,7 +72,8 @@ func shellWords(line string) []string {
 // it takes.
 func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```")
-	said := regexp.MustCompile(`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|(?:bin/)?exchange) (.*)$`)
+	said := regexp.MustCompile(
+		`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|(?:bin/)?exchange) (.*)$`)
 	n := 0
 	for where, text := range pages(t) {
 		var parts []string
@@ -83,7 +86,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 		for _, part := range parts {
 			for _, m := range said.FindAllStringSubmatch(part, -1) {
 				n++
-				parsesAs(t, where, amountLast(shellWords(m[1])), "")
+				parsesAs(t, where, cli.AmountLast(shellWords(m[1])), "")
 			}
 		}
 	}
@@ -94,7 +97,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 
 // The table of exit codes is that of exit.go, and says of each whether a restart is right.
 func TestExitCodesAreExplained(t *testing.T) {
-	codes := []int{exitDone, exitUsage, exitBroken, exitUnavailable, exitFenced}
+	codes := []int{cli.ExitDone, cli.ExitUsage, cli.ExitBroken, cli.ExitUnavailable, cli.ExitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
 	const where = "../../docs/operations.md"
 	var said []int
@@ -136,8 +139,10 @@ func TestTheReadmeIsTrue(t *testing.T) {
 				" and a client address %d public requests; %d of each may come at once.",
 			l.ReadRate, l.CommandRate, l.CancelRate, l.PublicRate, l.PublicBurst),
 		fmt.Sprintf("Their keys are `%s` and `%s`, and for parallel use `%s` and `%s`; the secret "+
-			"of each is its name and `-secret`, as `%s`.", demoKey("alice"), demoKey("bob"),
-			demoParallel("alice"), demoParallel("bob"), demoSecret(demoKey("alice"))),
+			"of each is its name and `-secret`, as `%s`.", demomarket.Key("alice"),
+			demomarket.Key("bob"),
+			demomarket.ParallelKey("alice"), demomarket.ParallelKey("bob"),
+			demomarket.Secret(demomarket.Key("alice"))),
 		"on http://" + cfg.Listen + ",",
 		"Both need Go " + goVersion() + " alone.",
 	} {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"exchange/cmd/exchange/cli"
 )
 
 func main() {
@@ -12,5 +14,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// the first signal asks for an orderly end, a second one ends at once
 	context.AfterFunc(ctx, stop)
-	os.Exit(execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	p := &cli.Program{Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}
+	os.Exit(p.Execute(ctx, tree, os.Args[1:]))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"exchange/cmd/exchange/serve"
 	"exchange/config"
 )
 
@@ -60,7 +61,7 @@ func defaults(t *testing.T) *config.Config {
 
 // neededFiles returns how many open files the defaults of the configuration need.
 func neededFiles(t *testing.T) int {
-	return defaults(t).Limits.Connections + keptDescriptors
+	return defaults(t).Limits.Connections + serve.KeptDescriptors
 }
 
 // The unit agrees with the exit codes, the limits and the times of the program.

@@ -38,6 +38,16 @@ const (
 	maxRow = 8 << 10
 )
 
+// FileName returns the name of a backup's file: exchange-SEQUENCE.backup.
+func FileName(sequence uint64) string { return fmt.Sprintf("exchange-%d.backup", sequence) }
+
+// IsFileName reports whether a backup's file has that name.
+func IsFileName(name string) bool {
+	var sequence uint64
+	_, err := fmt.Sscanf(name, "exchange-%d.backup", &sequence)
+	return err == nil && name == FileName(sequence)
+}
+
 // Info describes a backup: its engine, sequence, time and counts.
 type Info struct {
 	Engine   string    `json:"engine"`

@@ -78,7 +78,7 @@ func Build(t testing.TB, version string, more int) string {
 	t.Helper()
 	dir := t.TempDir()
 	path, flags := filepath.Join(dir, "exchange"), []string{"-ldflags",
-		"-X main.commit=" + version, "-overlay", reading(t, dir, more)}
+		"-X exchange/cmd/exchange/cli.commit=" + version, "-overlay", reading(t, dir, more)}
 	if os.Getenv(programVariable) == "" {
 		flags = append(flags, "-race")
 	}

@@ -14,6 +14,7 @@
 // same accounts, while the engine's clock is set back (Clock). In a cluster the node that leads
 // plays it, and the next one goes on where it broke off.
 //
+//	accounts.go  the accounts of visitors, and their keys
 //	quotes.go  fair prices, and what is to be done next: pure, by a source of chance
 //	market.go  the accounts, and the loop that does it
 //	past.go    the day before the first start

@@ -1,0 +1,118 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"exchange/cmd/exchange/cli"
+	"exchange/config"
+	"exchange/gateway/operator"
+)
+
+// The operator's commands that change the nodes of a cluster.
+
+// askAgain is the time between two requests of a change that is under way.
+const askAgain = 500 * time.Millisecond
+
+func (p *Commands) clusterAddCommand() *cobra.Command {
+	return p.memberCommand(&cobra.Command{
+		Use:   "add NODE=HOST:PORT",
+		Short: "Have a further node join the cluster",
+		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
+			"learner, and becomes a voter. Run it on any node of the cluster, and start the new " +
+			"one. The same command again goes on.",
+		Args: cli.Takes("NODE=HOST:PORT"),
+	}, "add", func(args []string) (operator.Wish, error) { return wishFor("", args[0]) })
+}
+
+func (p *Commands) clusterReplaceCommand() *cobra.Command {
+	return p.memberCommand(&cobra.Command{
+		Use:   "replace OLD NODE=HOST:PORT",
+		Short: "Have a node take the place of another one, or of its own lost disk",
+		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
+			"learner, and takes the place of OLD in one step. Both names are equal if OLD has " +
+			"lost its disk. Run it on any node of the cluster, and start the new one. The same " +
+			"command again goes on.",
+		Args: cli.Takes("OLD", "NODE=HOST:PORT"),
+	}, "replace", func(args []string) (operator.Wish, error) { return wishFor(args[0], args[1]) })
+}
+
+func (p *Commands) clusterRemoveCommand() *cobra.Command {
+	return p.memberCommand(&cobra.Command{
+		Use:   "remove NODE",
+		Short: "Have a node take part no more",
+		Long: "The node ends with code 77, and its folder is not used any more. Removing a node " +
+			"that has not become a voter yet ends its `add` or `replace`. Run it on another node.",
+		Args: cli.Takes("NODE"),
+	}, "remove", func(args []string) (operator.Wish, error) {
+		return operator.Wish{Node: args[0]}, nil
+	})
+}
+
+func wishFor(old, entry string) (operator.Wish, error) {
+	n, err := config.ParseNode(entry)
+	if err != nil {
+		return operator.Wish{}, cli.Usage("%w", err)
+	}
+	return operator.Wish{Node: n.Name, Address: n.Address, Old: old}, nil
+}
+
+// memberCommand completes a command that asks for a change until it is done.
+func (p *Commands) memberCommand(c *cobra.Command, verb string,
+	parse func([]string) (operator.Wish, error)) *cobra.Command {
+	patience := c.Flags().Duration("wait", 10*time.Minute,
+		"how long the change may take until the command ends with 75; the change goes on")
+	c.RunE = cli.Run(func(ctx context.Context, args []string) error {
+		w, err := parse(args)
+		if err != nil {
+			return err
+		}
+		if *patience < 0 {
+			return cli.Usage("--wait is %s: it cannot be negative", *patience)
+		}
+		a, err := p.member(ctx, "/operator/v1/cluster/"+verb, &w, *patience)
+		if err != nil {
+			return err
+		}
+		return p.show(typeOf[operator.WishAnswer](), a)
+	})
+	return c
+}
+
+// member asks for a change until it is done, and says each time that it has come further.
+func (p *Commands) member(ctx context.Context, path string, w *operator.Wish,
+	patience time.Duration) (json.RawMessage, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	end, said := time.Now().Add(patience), ""
+	for {
+		var a operator.WishAnswer
+		raw, err := client.call(ctx, path, w, typeOf[operator.WishAnswer]())
+		_ = json.Unmarshal(raw, &a) // it is complete
+		switch {
+		case err == nil && a.Done:
+			return raw, nil
+		case err == nil:
+			w.Begun = true
+			err = cli.WithExit(cli.ExitUnavailable, errors.New(cli.Plain(a.Says)))
+		case cli.ExitCode(err) != cli.ExitUnavailable:
+			return nil, err
+		}
+		if said != err.Error() {
+			said = err.Error()
+			fmt.Fprintf(p.Stderr, "exchange: %s\n", said)
+		}
+		if time.Now().After(end) || !wait(ctx, askAgain) {
+			return nil, cli.WithExit(cli.ExitUnavailable,
+				fmt.Errorf("%w; the same command again goes on, "+
+					"and `exchange cluster status` shows how far it is", err))
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"exchange/cmd/exchange/cli"
+)
+
+// What the operator's commands share. Most commands are verbs, in operator_verbs.go.
+
+// ask makes a request that changes nothing.
+func (p *Commands) ask(ctx context.Context, path string, out reflect.Type) (json.RawMessage,
+	error) {
+	c, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	return c.call(ctx, path, nil, out)
+}
+
+// change makes a request that changes something, once. When it is not known whether it did, the
+// error says so, and advice how to find out.
+func (p *Commands) change(ctx context.Context, path string, in any, out reflect.Type,
+	advice string) (json.RawMessage, error) {
+	c, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.call(ctx, path, in, out)
+	return raw, adviseIfUnknown(err, advice)
+}
+
+// repeatIt is the advice after a change that comes to the same however often it is made.
+const repeatIt = "run the same command again until it answers"
+
+// pauses lie between the tries of a request that may be repeated.
+var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// changeUntilKnown makes a request that the server carries out once, even if it comes again, and
+// repeats it some times while its outcome is unknown. It returns how often it was repeated.
+func (p *Commands) changeUntilKnown(ctx context.Context, path string, in any,
+	out reflect.Type, advice string) (raw json.RawMessage, repeats int, err error) {
+	c, err := p.client()
+	if err != nil {
+		return nil, 0, err
+	}
+	maybeDone := false // some try may have been carried out
+	for {
+		raw, err = c.call(ctx, path, in, out)
+		var u unknownError
+		if errors.As(err, &u) {
+			maybeDone = true
+		} else if !maybeDone || cli.ExitCode(err) != cli.ExitUnavailable {
+			return raw, repeats, err
+		}
+		if repeats == len(pauses) || !wait(ctx, pauses[repeats]) {
+			return nil, repeats, adviseIfUnknown(unknown("%w", err), advice)
+		}
+		repeats++
+	}
+}
+
+func adviseIfUnknown(err error, advice string) error {
+	var u unknownError
+	if errors.As(err, &u) {
+		return unknown("%s; whether it was done is unknown: %s",
+			strings.TrimSuffix(err.Error(), "."), advice)
+	}
+	return err
+}
+
+// wait returns false if ctx ends before d has passed.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// maxList bounds a list, in rows: the server's own bound.
+const maxList = 100_000
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// answerIf prints an answer, unless there is an error.
+func (p *Commands) answerIf(err error, x *asking, raw json.RawMessage) error {
+	if err != nil {
+		return err
+	}
+	return p.answer(x, raw, 0)
+}

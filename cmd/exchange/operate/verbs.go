@@ -1,0 +1,560 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"exchange/cmd/exchange/cli"
+	"exchange/config"
+	"exchange/core/event"
+	"exchange/core/money"
+	"exchange/gateway/operator"
+)
+
+// Commands returns the commands that stand alone, and the groups that are the operator's alone.
+func (p *Commands) Commands() []*cobra.Command {
+	alone := p.commandsOf(aloneVerbs)
+	return []*cobra.Command{alone[0],
+		cli.Group("account", "Open, list, show, freeze and close accounts",
+			p.accountCommands()...),
+		cli.Group("key", "Make, list and revoke API keys", p.commandsOf(keyVerbs)...),
+		p.depositCommand(), alone[1],
+		cli.Group("withdraw", "List, approve and refuse withdraws", p.commandsOf(withdrawVerbs)...),
+		cli.Group("order", "List and cancel open orders", p.commandsOf(orderVerbs)...),
+		cli.Group("switch", "List dead man's switches", p.commandsOf(switchVerbs)...),
+		cli.Group("pair", "Halt and resume trading on pairs, and list them",
+			p.commandsOf(pairVerbs)...),
+		cli.Group("fees", "Give an account its own fees, and list fees", p.commandsOf(feeVerbs)...),
+		cli.Group("maintenance",
+			"Begin, end and show maintenance: no commands of clients are taken",
+			p.commandsOf(maintenanceVerbs)...),
+		alone[2], p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand(),
+		p.callCommand(), p.healthCommand(), p.loadtestCommand()}
+}
+
+// OfConfig returns the commands of the group config.
+func (p *Commands) OfConfig() []*cobra.Command {
+	return []*cobra.Command{p.commandOf(&configReloadVerb), p.configApplyCommand()}
+}
+
+// OfCluster returns the commands of the group cluster.
+func (p *Commands) OfCluster() []*cobra.Command {
+	return append(p.commandsOf(clusterVerbs), p.clusterAddCommand(), p.clusterReplaceCommand(),
+		p.clusterRemoveCommand())
+}
+
+var aloneVerbs = []verb{
+	{
+		use: "status", short: "Show the state of the running exchange on one page",
+		long: "Shows version, store, lags, and all that is out of the ordinary or waits for an " +
+			"operator. Backups and audits are those of this node, also before a restart. In a " +
+			"cluster the node that leads answers; `exchange cluster status` shows each node.",
+		route: "GET status",
+	},
+	{
+		use:   "adjust ACCOUNT CURRENCY -AMOUNT --reason TEXT",
+		short: "Take money out of an account, as a correction",
+		long: "Takes money out of an account, as a correction, such as of a deposit that was " +
+			"credited twice. Only available money is taken: what open orders and pending " +
+			"withdraws hold stays. The owner is told the reason, and `exchange statement`, " +
+			"`exchange actions` and `exchange audit` show the adjustment. The amount is below 0, " +
+			"such as -0.5.\n\nA reference is taken once, however often the command is repeated " +
+			"with it. Without --reference a new one is made, and named in the answer.",
+		example: "  exchange adjust alice BTC -0.5 --reason 'wire 7 was credited twice'",
+		route:   "POST adjustments", args: "account currency amount", flags: "reference reason!",
+		check: func(x *asking) error {
+			amount, err := readAdjustment(x.text("amount"))
+			x.set("amount", "-"+amount.String())
+			if text, given := x.given["reference"]; given {
+				if _, bad := event.NewClientID(text); bad != nil {
+					err = cmp.Or(err, cli.Usage("the reference %.80q must be 1 to 36 of A-Z, a-z, "+
+						"0-9, '-' and '_'", text))
+				}
+			}
+			return err
+		},
+		run: func(ctx context.Context, p *Commands, x *asking) error {
+			return p.sendOnce(ctx, x, "adjust-", "taken", "the adjustment is made")
+		},
+	},
+	{
+		use: "actions", short: "List what operators did, newest first",
+		long: "Lists what operators did, newest first. Who did it is what the operator's program " +
+			"said of itself (--as), and the address that it came from.",
+		route: "GET actions", flags: "limit before", usual: 100,
+	},
+}
+
+// depositCommand credits one account, or the lines of a file.
+func (p *Commands) depositCommand() *cobra.Command {
+	c := p.commandOf(&depositVerb)
+	file, one, args := "", c.RunE, c.Args
+	c.Flags().StringVar(&file, "csv", "", "credit the lines of this file instead")
+	c.Args = func(c *cobra.Command, list []string) error {
+		if c.Flags().Changed("csv") {
+			return cli.Takes()(c, list)
+		}
+		return args(c, list)
+	}
+	c.RunE = func(c *cobra.Command, list []string) error {
+		switch csv := c.Flags().Changed("csv"); {
+		case csv && c.Flags().Changed("reference"):
+			return cli.Usage("--reference is of one deposit: in a file each line has its own")
+		case csv && file == "":
+			return cli.Usage("--csv is empty: name a file")
+		case csv:
+			return cli.WithExit(cli.ExitUnclassified, p.depositFile(c.Context(), file))
+		}
+		return one(c, list)
+	}
+	return c
+}
+
+var depositVerb = verb{
+	use: "deposit ACCOUNT CURRENCY AMOUNT", short: "Credit an account",
+	long: "Credits an account. A reference is credited once, however often the command is " +
+		"repeated with it: give the number of the bank's or chain's transaction. Without " +
+		"--reference a new one is made, and named in the answer.\n\n" +
+		"--csv credits the lines of a file with the columns account,currency,amount," +
+		"reference under a first line with these names. Every line is checked before the " +
+		"first is sent: its form, its account, its currency, and that no two have one " +
+		"reference. Lines that the exchange refuses all the same, as for a reference of " +
+		"another deposit, are named; the others are credited. The same file again credits " +
+		"what is missing, and nothing twice.",
+	route: "POST deposits", args: "account currency amount", flags: "reference",
+	check: func(x *asking) error {
+		amount, err := readAmount(x.text("amount"))
+		x.set("amount", amount.String())
+		return err
+	},
+	run: func(ctx context.Context, p *Commands, x *asking) error {
+		return p.sendOnce(ctx, x, "cli-", "credited", "the deposit is credited")
+	},
+}
+
+// sendOnce makes a request whose reference counts once, and makes a new one if none was given.
+func (p *Commands) sendOnce(ctx context.Context, x *asking, prefix, verb, done string) error {
+	reference, given := x.given["reference"]
+	if !given {
+		reference = prefix + strings.ToLower(rand.Text())
+		x.set("reference", reference)
+	}
+	raw, repeats, err := p.changeUntilKnown(ctx, x.path, x.in.Addr().Interface(), x.out,
+		"repeat the command with --reference "+reference+": it is "+verb+" once at most")
+	if err != nil {
+		return err
+	}
+	if !given && repeats > 0 {
+		// no other command knows a new reference: the first try of this one had landed
+		n, _ := parseMembers(raw)
+		delete(n, "repeated")
+		raw, _ = json.Marshal(n)
+	}
+	if err := p.answer(x, raw, repeats); err != nil {
+		return fmt.Errorf("%s, repeat it only with --reference %s: %w", done, reference, err)
+	}
+	return nil
+}
+
+// accountCommands are those of accountVerbs; `list` has the sums over all accounts, too.
+func (p *Commands) accountCommands() []*cobra.Command {
+	var totals bool
+	verbs := append([]verb{}, accountVerbs...)
+	verbs[1].run = func(ctx context.Context, p *Commands, x *asking) error {
+		raw, err := p.askPages(ctx, x)
+		if err != nil || !totals {
+			return p.answerIf(err, x, raw)
+		}
+		of := typeOf[operator.TotalsAnswer]()
+		sums, err := p.ask(ctx, "/operator/v1/totals", of)
+		switch {
+		case err != nil:
+			return err
+		case p.JSON:
+			return p.show(x.out, append(append(raw[:len(raw)-1], ','), sums[1:]...))
+		}
+		if err := p.show(x.out, raw); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.Stdout)
+		return p.show(of, sums)
+	}
+	list := p.commandsOf(verbs)
+	list[1].Flags().BoolVar(&totals, "totals", false,
+		"add up what all accounts have of each currency, frozen or not, at one moment")
+	return list
+}
+
+var accountVerbs = []verb{
+	{
+		use: "create NAME", short: "Open an account",
+		route: "POST accounts", args: "name", flags: "email",
+		once: "`exchange account list` shows whether the account was opened",
+	},
+	{
+		use: "list", short: "List all accounts",
+		route: "GET accounts", flags: "frozen", pages: true,
+	},
+	{
+		use: "show NAME", short: "Show an account at one moment: its money, its newest open " +
+			"orders, its pending withdraws",
+		route: "GET account", args: "name",
+	},
+	{
+		use: "email NAME ADDRESS", short: "Give an account another e-mail address, and hold its " +
+			"withdraws for 48 hours",
+		route: "POST accounts/email", args: "account email",
+		check: func(x *asking) error {
+			if x.text("email") == "" {
+				return cli.Usage("an account that has an address cannot lose it: name the new one")
+			}
+			return nil
+		},
+	},
+	{
+		use:   "close NAME",
+		short: "Close an empty account and revoke its keys, permanently; its name stays taken",
+		long: "Ends an account that has no money, no open orders and no pending withdraws, and " +
+			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
+			"takes out dust that is too little to withdraw.",
+		route: "POST accounts/close", args: "account",
+		done: "The account is closed, and its keys have ended.",
+	},
+	{
+		use: "freeze NAME", short: "Keep an account's keys from doing anything, and its " +
+			"withdraws from being approved; its open orders stay",
+		route: "POST accounts/freeze", args: "account", with: map[string]any{"on": true},
+		done: "The account is frozen.",
+	},
+	{
+		use: "unfreeze NAME", short: "Let an account's keys work again",
+		route: "POST accounts/freeze", args: "account", with: map[string]any{"on": false},
+		done: "The account is not frozen.",
+	},
+}
+
+var keyVerbs = []verb{
+	{
+		use: "create ACCOUNT", short: "Make an API key of an account; its secret is shown only now",
+		long: `Make an API key of an account; its secret is shown only now.
+
+The nonces of a key grow: of two requests that overtake each other one is refused. A key for parallel
+use (--parallel) keeps the N greatest nonces that it has used, and takes any other that is above the
+least of them. So a client may send on many connections at once,
+	with up to N requests on their way.`,
+		route: "POST keys", args: "account", flags: "permissions allow parallel",
+		with: map[string]any{"permissions": []string{"read", "trade"}},
+		once: "`exchange key list ACCOUNT` shows whether a key was made; revoke it then",
+		done: "The secret is shown only now: keep it.",
+	},
+	{
+		use: "list ACCOUNT", short: "List the API keys of an account",
+		route: "GET keys", args: "account",
+	},
+	{
+		use: "revoke KEY", short: "End an API key, for ever",
+		route: "POST keys/revoke", args: "key", once: repeatIt,
+	},
+}
+
+var withdrawVerbs = []verb{
+	{
+		use: "list [ACCOUNT]", short: "List the pending withdraws of all accounts, or all of one " +
+			"account",
+		long: "Lists the withdraws that are pending, of all accounts, newest first. With " +
+			"ACCOUNT, or --account, it lists all of that account: the pending ones, and then " +
+			"those that came to their end. One that is new waits for the code that was mailed " +
+			"to its owner; one that is verified waits for you.",
+		route: "GET withdraws", args: "[account]", flags: "account limit", usual: 1000,
+	},
+	{
+		use: "approve ID", short: "Approve a withdraw that its owner has confirmed: its money " +
+			"leaves the account",
+		long: "Approves a withdraw that its owner has confirmed: its money leaves the account. " +
+			"The withdraw of a frozen account is refused, unless --despite-freeze is given: the " +
+			"log and `exchange actions` have the operator's name then. --reference names the " +
+			"transaction that pays it: the account's owner sees it as details, and the export " +
+			"has it.",
+		route: "POST withdraws/approve", args: "withdraw", flags: "reference despite_freeze",
+	},
+	{
+		use:   "refuse ID --details TEXT",
+		short: "Refuse a withdraw: its money is the account's to use again",
+		long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the " +
+			"account's to use again, and its owner is told why.",
+		route: "POST withdraws/refuse", args: "withdraw", flags: "details!",
+	},
+}
+
+var orderVerbs = []verb{
+	{
+		use:   "list [ACCOUNT]",
+		short: "List open orders of an account or of all, those that wait for a trigger, too",
+		long: "Lists the open orders of an account, newest first. Without ACCOUNT it lists those " +
+			"of all accounts, account by account. Orders that change meanwhile may be missing, " +
+			"or be as they were.",
+		route: "GET orders", args: "[account]", flags: "pair limit", usual: maxList, pages: true,
+	},
+	{
+		use: "cancel ID", short: "Cancel an open order of any account",
+		route: "POST orders/cancel", args: "order", done: "The order is cancelled.",
+		run: func(ctx context.Context, p *Commands, x *asking) error {
+			raw, repeats, err := p.send(ctx, x)
+			if repeats > 0 && cli.ExitCode(err) == cli.ExitUsage {
+				// The order is closed, but this does not say by whom.
+				return unknown(
+					"%s; an earlier try of this command may have cancelled it: `exchange "+
+						"actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
+			}
+			return p.answerIf(err, x, raw)
+		},
+	},
+	{
+		use:   "cancel-all [ACCOUNT|PAIR]",
+		short: "Cancel all open orders of an account, of a pair, or of an account in a pair",
+		long: "Cancels all open orders of an account, or all in a pair; with both, those of the " +
+			"account in the pair. An argument such as BTC_USDT is a pair, any other an account; " +
+			"--account and --pair say it without doubt.",
+		route: "POST orders/cancel-all", flags: "account pair", run: cancelAll,
+	},
+}
+
+// cancelAll finds out what its argument names. Without any name it would cancel all orders.
+func cancelAll(ctx context.Context, p *Commands, x *asking) error {
+	if args := x.command.Flags().Args(); len(args) == 1 {
+		kind, err := accountOrPair(args[0])
+		if err != nil {
+			return err
+		}
+		if _, twice := x.given[kind]; twice {
+			return cli.Usage("order cancel-all takes one %s: %q and --%s name two", kind, args[0],
+				kind)
+		}
+		x.given[kind] = args[0]
+		if err := x.readMember(kind, args[0]); err != nil {
+			return err
+		}
+	}
+	if len(x.given) == 0 {
+		return cli.Usage("order cancel-all needs an account or a pair")
+	}
+	raw, repeats, err := p.send(ctx, x)
+	switch {
+	case err != nil || repeats == 0:
+		return p.answerIf(err, x, raw)
+	case p.JSON: // an earlier try may have cancelled orders that are not listed
+		return p.show(x.out, append(raw[:len(raw)-1], `,"incomplete":true}`...))
+	}
+	err = p.show(x.out, raw)
+	fmt.Fprintln(p.Stdout, "\nEarlier tries of this command may have cancelled more: `exchange "+
+		"actions` shows them.")
+	return err
+}
+
+// accountOrPair says what a name is of.
+func accountOrPair(name string) (kind string, err error) {
+	switch isPair := validPair.MatchString(name); {
+	case isPair && validName.MatchString(name): // only digits, such as 1_2
+		return "", cli.Usage("%q can be an account or a pair: write --account or --pair before it",
+			name)
+	case isPair:
+		return "pair", nil
+	}
+	return "account", nil
+}
+
+var switchVerbs = []verb{{
+	use: "list", short: "List the switches that cancel orders unless their keys call in time",
+	route: "GET switches", flags: "account",
+}}
+
+const allHelp = ". With --all it does so to each configured pair, one after the other: each is " +
+	"an action of its own."
+
+var pairVerbs = []verb{
+	{
+		use: "halt [PAIR]", short: halting, long: halting + allHelp,
+		route: "POST pairs/halt", args: "[pair]", flags: "all", with: map[string]any{"on": true},
+		done: "Trading is halted.", check: checkHalt,
+	},
+	{
+		use: "resume [PAIR]", short: resuming, long: resuming + allHelp,
+		route: "POST pairs/halt", args: "[pair]", flags: "all", with: map[string]any{"on": false},
+		done: "Trading is open.", check: checkHalt,
+	},
+	{
+		use: "list", short: "List the pairs with their rules, fees, last prices and halts",
+		route: "GET pairs",
+	},
+}
+
+const (
+	halting  = "Take no new orders on a pair; open ones stay, and can be cancelled"
+	resuming = "Take orders on a pair again"
+)
+
+func checkHalt(x *asking) error {
+	pair, given := x.given["pair"]
+	name := strings.TrimPrefix(x.command.CommandPath(), "exchange ")
+	switch all := x.in.FieldByName("All").Bool(); {
+	case all && given:
+		return cli.Usage("%s takes a pair or --all, and %q and --all are both", name, pair)
+	case !all && !given:
+		return cli.Usage("%s needs PAIR", name)
+	case all:
+		x.out = typeOf[operator.AllAnswer]()
+	}
+	return nil
+}
+
+var feeVerbs = []verb{
+	{
+		use: "set ACCOUNT PAIR --maker RATE --taker RATE", short: "Give an account its own rates " +
+			"in a pair",
+		long: "Gives an account its own rates in a pair, for trades from now on. A rate is the " +
+			"fraction that is taken of what the account receives: 0.001 is 0.1 %, and 0 is no " +
+			"fee.",
+		route: "POST fees", args: "account pair", flags: "maker! taker!",
+		check: func(x *asking) error {
+			for _, name := range []string{"maker", "taker"} {
+				rate, err := readRate("--"+name, x.text(name))
+				if err != nil {
+					return err
+				}
+				x.set(name, rate.String())
+			}
+			return nil
+		},
+		run: setFees,
+	},
+	{
+		use: "reset ACCOUNT PAIR", short: "Let the pair's usual rates count for an account again",
+		route: "POST fees", args: "account pair", with: map[string]any{"usual": true},
+		run: setFees,
+	},
+	{
+		use: "list", short: "List the usual rates of all pairs, and the accounts with rates of " +
+			"their own",
+		route: "GET fees", pages: true,
+	},
+}
+
+// setFees shows the rates in percent, too, so that an operator sees the mistake of 0.5 for 0.5 %.
+func setFees(ctx context.Context, p *Commands, x *asking) error {
+	raw, repeats, err := p.send(ctx, x)
+	if err != nil {
+		return err
+	}
+	n, _ := parseMembers(raw)
+	x.done = fmt.Sprintf("The maker pays %s %%, and the taker %s %%.", percent(n["maker"]),
+		percent(n["taker"]))
+	return p.answer(x, raw, repeats)
+}
+
+func percent(rate json.RawMessage) string {
+	r, err := money.ParseRate(string(rate))
+	if err != nil {
+		return string(rate) + " times 100"
+	}
+	return (money.Amount(r) * 100).String()
+}
+
+var maintenanceVerbs = []verb{
+	{
+		use:   "on",
+		short: "Take no commands of clients, also after a restart, until `maintenance off`",
+		long: "Takes no commands of clients from now on, lets those that are in flight end, and " +
+			"answers when none is left. Clients can still read, and operators can still do " +
+			"everything. It outlives restarts. With --cancels clients can cancel from then on: " +
+			"orders and withdraws. Their switches cancel, too. Nothing trades, and no stop is " +
+			"triggered. The same command without it ends that.",
+		route: "POST maintenance", flags: "message cancels", with: map[string]any{"on": true},
+	},
+	{
+		use: "off", short: "Take commands of clients again",
+		route: "POST maintenance", with: map[string]any{"on": false},
+	},
+	{
+		use: "status", short: "Show whether there is maintenance, and since when",
+		route: "GET maintenance",
+	},
+}
+
+var clusterVerbs = []verb{
+	{
+		use: "status", short: "Show what a node knows of the cluster",
+		long: "Shows which node leads, and what the node that is asked knows of the others. Only " +
+			"the node that leads knows how far the others are. A tick is cluster.tick_ms. The " +
+			"log's bytes are those of the node that is asked. A node's program reads entries and " +
+			"records up to a format; the newest one that all read may be written. A node whose " +
+			"configuration has another market part than the applied one differs.",
+		route: "GET cluster",
+	},
+	{
+		use: "hash", short: "Show the sequence that a node is at, and a hash of its state there",
+		long: "Shows the SHA-256 of the state that the node which is asked has folded. Nodes at " +
+			"the same sequence have the same hash, so compare it when no requests are taken. " +
+			"Reads and the stream do not wait for it.",
+		route: "GET cluster/hash",
+	},
+	{
+		use: "transfer [NODE]", short: "Hand the lead over to another node",
+		long: "Has the node that leads finish what is in flight and hand the lead over: to the " +
+			"named node, or to the one that has most of the log.",
+		route: "POST cluster/transfer", args: "[to]",
+		once: "`exchange cluster status` says which node leads",
+	},
+}
+
+var configReloadVerb = verb{
+	use: "reload", short: "Have the running exchange take up its configuration",
+	long: "Has the running exchange read its configuration again, from the same file, flags " +
+		"and environment as at its start, and take up what has changed; certificates and " +
+		"tokens, too. SIGHUP does the same.\n\nAll changes are taken up, or none: if one of " +
+		"them needs a restart, or the agreement of a cluster's nodes, the answer says which " +
+		"and why, and the exchange goes on as before. In a cluster the node that is asked " +
+		"reloads.",
+	route: "POST config/reload", once: repeatIt,
+}
+
+// configApplyCommand sends the market part of a configuration.
+func (p *Commands) configApplyCommand() *cobra.Command {
+	var from cli.Sources
+	c := p.commandOf(&verb{
+		use:   "apply [--config FILE]",
+		short: "Have the nodes of a cluster agree on a file's market part",
+		long: "Checks a configuration as `exchange config check` does, and has all nodes of the " +
+			"cluster agree on its market part: currencies, pairs with their fees, and the limits " +
+			"that clients see. It counts from the next term on, which " +
+			"`exchange cluster transfer` begins. It is refused if a pair is missing in which " +
+			"orders are open, or a currency that accounts hold.",
+		route: "POST cluster/apply", once: repeatIt,
+		run: func(ctx context.Context, p *Commands, x *asking) error {
+			raw, _, err := p.send(ctx, x)
+			n, _ := parseMembers(raw)
+			x.done = cli.Either(length(n["keys"]) == 0, "The cluster has this market part already.",
+				"It counts from the next term on: `exchange cluster transfer` begins one.")
+			return p.answerIf(err, x, raw)
+		},
+		check: func(x *asking) error {
+			cfg, err := p.Load(&from)
+			if err != nil {
+				return err
+			}
+			packed, err := config.PackMarket(cfg.Market())
+			if err != nil {
+				return cli.WithExit(cli.ExitBroken, err)
+			}
+			x.set("market", packed)
+			return nil
+		},
+	})
+	c.Flags().StringVar(&from.File, "config", "", "configuration file (default $EXCHANGE_CONFIG)")
+	return c
+}

@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"exchange/cmd/exchange/cli"
+	"exchange/persistence/replicated"
+)
+
+// The commands that replace the authority of a cluster whose ca.key, or a node's key, was stolen.
+
+// authorityAnswer is the output of the commands about the authority.
+type authorityAnswer struct {
+	Cluster string `json:"cluster"`
+	Folder  string `json:"folder"`
+	// Authorities is how many the certificate's file has. The first one signs.
+	Authorities int `json:"authorities"`
+}
+
+func (p *Commands) clusterAuthorityCommand() *cobra.Command {
+	command := func(use, short, next string,
+		change func(dir string) (*authorityAnswer, error)) *cobra.Command {
+		return &cobra.Command{
+			Use: use + " FOLDER", Short: short, Args: cli.Takes("FOLDER"),
+			RunE: cli.Run(func(_ context.Context, args []string) error {
+				a, err := change(args[0])
+				if err != nil {
+					return cli.WithExit(cli.ExitUsage, err)
+				}
+				return p.Print(a, func(w *tabwriter.Writer) {
+					fmt.Fprintf(w, "authorities of cluster %s\t%d\n\n%s\n", a.Cluster,
+						a.Authorities, next)
+				})
+			}),
+		}
+	}
+	c := cli.Group("authority", "Replace the authority of a cluster",
+		command("rotate", "Make another authority beside the present one, which signs from now on",
+			"Copy ca.crt to each node and observer, and restart them one after the other: they "+
+				"trust both. Then make and copy the certificates of each anew (certify).",
+			rotateAuthority),
+		command("retire", "Trust none but the newest authority",
+			"Copy ca.crt to each node and observer, and restart them one after the other: what "+
+				"the earlier authorities have signed is of no use then.", retireAuthorities))
+	c.Long = "Replaces the authority in the folder of `exchange cluster init`, because its " +
+		"ca.key or the key of a node was stolen. docs/runbook.md has all steps: the cluster " +
+		"serves on meanwhile."
+	return c
+}
+
+// rotateAuthority puts a new authority before the others. It needs no key of theirs, so what broke
+// off is done again.
+func rotateAuthority(dir string) (*authorityAnswer, error) {
+	c := &clusterFolder{dir: dir}
+	id, err := os.ReadFile(c.file(clusterIDName))
+	if err != nil {
+		return nil, fmt.Errorf("%w; name the folder that `exchange cluster init` has made", err)
+	}
+	before, err := c.authorities()
+	if err != nil {
+		return nil, err
+	}
+	made, err := replicated.NewAuthority(strings.TrimSpace(string(id)))
+	if err != nil {
+		return nil, err
+	}
+	cert, key := made.PEM()
+	all := append([]string{string(cert)}, before...)
+	err = c.replace(authorityName, strings.Join(all, ""))
+	if err == nil {
+		err = c.replace(authorityKey, string(key))
+	}
+	return &authorityAnswer{made.Cluster(), dir, len(all)}, err
+}
+
+// retireAuthorities leaves the first authority alone.
+func retireAuthorities(dir string) (*authorityAnswer, error) {
+	c, err := openClusterFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	cert, _ := c.authority.PEM()
+	return &authorityAnswer{c.id, dir, 1}, c.replace(authorityName, string(cert))
+}
+
+// authorities returns the certificates of the authorities that the nodes trust.
+func (c *clusterFolder) authorities() (list []string, err error) {
+	text, err := os.ReadFile(c.file(authorityName))
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		list = append(list, string(pem.EncodeToMemory(block)))
+	}
+	return list, nil
+}
+
+// replace gives a file another text, in one step.
+func (c *clusterFolder) replace(name, text string) error {
+	return cli.WriteBeside(c.dir, func(f *os.File) (string, error) {
+		_, err := f.WriteString(text)
+		return c.file(name), err
+	})
+}

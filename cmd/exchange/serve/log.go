@@ -1,0 +1,71 @@
+package serve
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// The log never stops or ends the exchange. A reader that stands still costs lines, and no order.
+
+const (
+	logRoom     = 4096                   // most lines that wait for the reader
+	logPatience = 100 * time.Millisecond // the longest wait for a line to be written
+)
+
+// A lineWriter passes lines on to a writer that may stand still or fail. It waits until a line is
+// written, so that the last line of a process is. When it has waited too long, it waits for no
+// further line until all are written. Any goroutine may write, a line or more with each Write.
+type lineWriter struct {
+	lines  chan waitingLine
+	behind atomic.Bool
+	lost   atomic.Uint64
+}
+
+type waitingLine struct {
+	text    []byte
+	written chan struct{}
+}
+
+func newLineWriter(to io.Writer) *lineWriter {
+	w := &lineWriter{lines: make(chan waitingLine, logRoom)}
+	go w.run(to)
+	return w
+}
+
+// run passes the lines on, until the process ends.
+func (w *lineWriter) run(to io.Writer) {
+	for line := range w.lines {
+		if _, err := to.Write(line.text); err != nil {
+			w.lost.Add(1)
+		}
+		close(line.written)
+		if len(w.lines) == 0 {
+			w.behind.Store(false)
+		}
+	}
+}
+
+// Write implements io.Writer. There is no error: lines without room, and those that cannot be
+// written, are counted.
+func (w *lineWriter) Write(text []byte) (int, error) {
+	line := waitingLine{append([]byte(nil), text...), make(chan struct{})}
+	select {
+	case w.lines <- line:
+	default:
+		w.lost.Add(1)
+		return len(text), nil
+	}
+	if w.behind.Load() {
+		return len(text), nil
+	}
+	select {
+	case <-line.written:
+	case <-time.After(logPatience):
+		w.behind.Store(true)
+	}
+	return len(text), nil
+}
+
+// Lost returns how many lines were lost. Any goroutine may call it.
+func (w *lineWriter) Lost() uint64 { return w.lost.Load() }

@@ -1,0 +1,391 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/node"
+	"exchange/actors/seal"
+	"exchange/cmd/exchange/cli"
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/persistence"
+	"exchange/persistence/archive"
+	"exchange/persistence/replicated"
+)
+
+// A server of a node follows the journal, serves while its node leads, and follows again.
+type nodeServer struct {
+	cfg     *config.Config
+	known   *known // nil: this is an observer
+	log     *slog.Logger
+	gateway *gateway.Gateway
+	place   *place
+	open    *listeners
+	demo    demo // of the terms
+	*joined
+
+	unattend context.CancelFunc // ends attend; nil: it does not run
+	attended chan struct{}      // closed when attend has ended
+}
+
+func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
+	open *listeners) *nodeServer {
+	return &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open,
+		demo: newDemo(cfg)}
+}
+
+// serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
+// nothing is archived. served has the reason why a listener has ended.
+func serveNode(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
+	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
+	cfg := known.cfg
+	n := newNodeServer(cfg, g, p, open)
+	n.known = known
+	ctx, end := untilListenerEnds(ctx, served)
+	defer end(nil)
+	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
+	replica, err := n.join(ctx)
+	if err != nil {
+		return nodeFailed(ctx, err)
+	}
+	defer closeStore(replica, n.log)
+	options := engineOptions(cfg, replica, n.log)
+	options.Owner, options.Check = p.owner(), demoCheck(cfg)
+	options.Histories, options.Anew = known.store, known.anew
+	options.RevokeLost = once.revokeLost
+	n.demo.prepare(&options)
+	options.Market = p.market.options()
+	options.Operators, options.Edge = g.ServeNode, g
+	options.Sealer = func(bool) (*seal.Sealer, error) { return clusterKey(cfg) }
+	if err := withMail(cfg, n.log, &options); err != nil {
+		return err
+	}
+	if archived != nil {
+		options.Archive = known.save(archived)
+	}
+	node, err := startNode(ctx, options)
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && unfolded(err):
+		return n.voteOn(ctx, replica, err)
+	default:
+		return nodeFailed(ctx, err)
+	}
+	n.joined = &joined{replica: replica, node: node}
+	defer n.alone()
+	if err := n.archives(ctx, archived); err != nil {
+		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
+	}
+	p.joined.Store(n.joined)
+	p.market.judge(node.Judge)
+	n.follow()
+	n.log.Info("this node takes part", "node", p.name)
+	return n.run(ctx)
+}
+
+// untilListenerEnds returns a context that ends with a listener, for that reason.
+func untilListenerEnds(ctx context.Context,
+	served <-chan error) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case err := <-served:
+			end(listenerEnded(err))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, end
+}
+
+// archives returns an error if this node's archive, which may be nil, is not that of its journal. A
+// node that gets its journal from the others may still be below the end of an archive that it has
+// kept: then the next snapshot decides.
+func (n *nodeServer) archives(ctx context.Context, archived *archive.Archive) error {
+	if archived == nil {
+		return nil
+	}
+	end, err := archived.End()
+	if err != nil {
+		return err
+	}
+	beat, err := n.replica.Beat(ctx)
+	if err != nil {
+		return err
+	}
+	if end > beat.End.Seq {
+		n.log.Warn("this node's journal is below the end of its archive: they are compared when "+
+			"the next snapshot is taken", "journal", beat.End.Seq, "archive", end)
+		return nil
+	}
+	if err := archived.Fits(ctx, n.replica); err != nil {
+		return err
+	}
+	return n.known.fits(archived)
+}
+
+// unfolded reports whether a node did not start because it cannot fold what the cluster has, or
+// what it has stored itself.
+func unfolded(err error) bool {
+	return errors.Is(err, persistence.ErrFormat) || errors.Is(err, persistence.ErrCorrupt)
+}
+
+// voteOn is all that a node does that cannot fold: the others may need its vote.
+func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why error) error {
+	n.place.joined.Store(&joined{replica: r, fault: why})
+	n.follow()
+	r.Unfit(why)
+	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
+		"it", "node", n.place.name, "error", why)
+	node.VoteOn(ctx, r, n.log)
+	return engineFailed(why)
+}
+
+// clusterKey returns the server's key, which no node makes: all of them need the same.
+func clusterKey(cfg *config.Config) (*seal.Sealer, error) {
+	s, err := seal.Load(os.Getenv(config.EnvSecretKey), cfg.SecretKeyFile, false)
+	if err = keyOnDisk(cfg, err); err != nil {
+		return nil, fmt.Errorf("%w: %w; all nodes of a cluster have the same secret key, which "+
+			"`exchange cluster init` makes", errConfig, err)
+	}
+	return s, nil
+}
+
+func startNode(ctx context.Context, o actors.Options) (*node.Node, error) {
+	defer collectRarely()()
+	return node.Start(ctx, o)
+}
+
+// join opens the node's stores, and waits until the node may take part in its cluster.
+func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
+	id, credentials, err := loadNode(&n.cfg.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	key, err := clusterKey(n.cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &copies{n.cfg, n.known, n.log, key}
+	local, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
+		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal,
+		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: &n.place.market.told,
+		Agreed: n.place.market.agreed, Observers: n.cfg.Cluster.Observers()}
+	for _, x := range n.cfg.Cluster.Nodes() {
+		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
+	}
+	n.log.Info("this node looks for the others", "node", n.place.name, "cluster", id)
+	return replicated.Open(ctx, o)
+}
+
+// fatal ends the process: the log's disk did not take what was to be promised.
+func (n *nodeServer) fatal(err error) {
+	n.log.Error("FATAL: the node's log cannot be written", "error", err)
+	os.Exit(cli.ExitUnavailable)
+}
+
+// follow closes the API, but for what is public, until the node leads.
+func (n *nodeServer) follow() {
+	n.gateway.SetFollower(nil, nil)
+	n.place.market.follow()
+	if n.joined == nil {
+		return // it only votes
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.unattend, n.attended = cancel, make(chan struct{})
+	go n.attend(ctx)
+}
+
+// alone ends attend, and returns when nothing is shown any more.
+func (n *nodeServer) alone() {
+	if n.unattend != nil {
+		n.unattend()
+		<-n.attended
+		n.unattend = nil
+	}
+}
+
+// attend shows what is public, whenever this node knows what is acknowledged, until ctx ends.
+func (n *nodeServer) attend(ctx context.Context) {
+	defer close(n.attended)
+	last, said := "", ""
+	for ctx.Err() == nil {
+		shown, err := n.show(ctx)
+		if shown {
+			said = ""
+		}
+		// at once it may have other reasons: a term that is over has yet to end
+		if now := err.Error(); ctx.Err() == nil && now == last && now != said {
+			said = now
+			n.log.Warn("this node shows nothing public for now", "node", n.place.name,
+				"error", err)
+		}
+		last = err.Error()
+		select {
+		case <-ctx.Done():
+		case <-time.After(attendAgain):
+		}
+	}
+}
+
+// attendAgain is the pause before a node that follows tries again to show what is public.
+const attendAgain = 100 * time.Millisecond
+
+// show shows what is public for as long as that can be right, and returns why it cannot.
+func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
+	a, err := n.node.Follow(ctx)
+	n.place.starting.Store(errors.Is(err, errPast))
+	if err != nil {
+		return false, err
+	}
+	n.place.market.serve(a.Agreed())
+	n.gateway.SetFollower(a.Public, a.Commands())
+	err = a.Await(ctx)
+	n.gateway.SetFollower(nil, nil)
+	n.place.market.follow()
+	a.End()
+	return true, err
+}
+
+// run serves one term after the other.
+func (n *nodeServer) run(ctx context.Context) error {
+	for {
+		engine, err := n.node.Lead(ctx)
+		if err != nil {
+			select {
+			case <-n.node.Dead():
+				select { // it votes on until it is told to stop
+				case <-ctx.Done():
+				case <-n.node.Ended(): // or its store has ended
+				}
+			default:
+			}
+			if ctx.Err() == nil {
+				return engineFailed(err)
+			}
+			return n.stop(ctx)
+		}
+		n.alone()
+		err = n.serve(ctx, engine)
+		if ctx.Err() != nil {
+			return n.stop(ctx)
+		}
+		n.follow()
+		select {
+		case <-engine.Dead():
+		case <-ctx.Done():
+			return n.stop(ctx)
+		}
+		if broken(engine.Err()) {
+			return engineFailed(engine.Err())
+		}
+		n.log.Warn("this node serves no more, and follows", "node", n.place.name, "error", err)
+	}
+}
+
+// broken reports whether an engine ended because its data are, or an invariant is.
+func broken(err error) bool {
+	return errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) ||
+		errors.Is(err, persistence.ErrInvalid)
+}
+
+// serve serves one term, and returns why it ended. One that cannot fill the demo's accounts hands
+// the lead over.
+func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
+	n.place.starting.Store(n.demo.due)
+	stopDemo, err := n.demo.start(ctx, engine)
+	n.place.starting.Store(false)
+	if ctx.Err() != nil {
+		stopDemo()
+		return ctx.Err()
+	}
+	if err != nil {
+		patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
+		defer cancel()
+		return errors.Join(err, n.handOver(engine, &wish{ctx: patience}))
+	}
+	defer stopDemo()
+	n.place.market.serve(engine.Agreed())
+	n.gateway.SetEngine(engine)
+	n.open.sayReady(n.log)
+	n.demo.show(n.open.public.Addr().String())
+	return n.serveTerm(ctx, engine)
+}
+
+// serveTerm returns at the engine's end, whose reason it returns, or when ctx ends.
+func (n *nodeServer) serveTerm(ctx context.Context, engine *actors.Engine) error {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-engine.Dead():
+			return engine.Err()
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+			s := n.place.Standing()
+			if !s.ClockWrong || mayLead(&s, "") != nil {
+				continue
+			}
+			patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
+			defer cancel()
+			return errors.Join(persistence.ErrClock, n.handOver(engine, &wish{ctx: patience}))
+		case w := <-n.place.wishes:
+			s := n.place.Standing()
+			if err := mayLead(&s, w.to); err != nil {
+				w.done <- err
+				continue
+			}
+			w.done <- n.handOver(engine, w)
+			return errHandedOver
+		}
+	}
+}
+
+var errHandedOver = errors.New("an operator has had the lead handed over")
+
+// handOver ends a term in order: no new requests, those in flight are finished, and then another
+// node leads. If none does, this one serves again.
+func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
+	n.gateway.SetFollower(nil, nil)
+	if err := engine.Stop(w.ctx); err != nil {
+		n.log.Warn("requests were in flight when the term ended", "error", err)
+	}
+	err := n.replica.Transfer(w.ctx, w.to)
+	if err != nil && !n.replica.Leads() {
+		return nil // another node was faster
+	}
+	return err
+}
+
+// stop ends the node in order: a node that leads finishes what is in flight, and hands the lead
+// over.
+func (n *nodeServer) stop(ctx context.Context) error {
+	n.log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+		config.Ms(n.cfg.Timing.StopMaxMs))
+	n.alone()
+	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
+	defer cancel()
+	failed, err := n.node.Err(), n.node.Stop(stop)
+	n.gateway.Shutdown(lastAnswers)
+	var ended *cli.ExitError
+	switch {
+	case errors.As(context.Cause(ctx), &ended):
+		return ended
+	case failed != nil:
+		return engineFailed(failed)
+	case err != nil:
+		return failf(cli.ExitUnavailable, "stopped without a last snapshot, which is safe: %v", err)
+	}
+	n.log.Info("stopped")
+	return nil
+}

@@ -1,0 +1,124 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/mailbox"
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/gateway/operator"
+	"exchange/persistence"
+	"exchange/persistence/memory"
+)
+
+// A standingReplica is a node of three that leads, and whose standing is made up.
+type standingReplica struct {
+	persistence.Replica
+	standing func(look int64) persistence.Standing
+	looks    atomic.Int64
+	handed   atomic.Int64 // the look before the lead was handed over; 0: it was not
+	engine   *actors.Engine
+	ready    error // of the engine, when the lead was handed over
+}
+
+func (r *standingReplica) Standing() persistence.Standing { return r.standing(r.looks.Add(1)) }
+
+func (r *standingReplica) Beat(context.Context) (persistence.Beat, error) {
+	return persistence.Beat{}, nil
+}
+
+func (r *standingReplica) Transfer(context.Context, string) error {
+	r.handed.Store(r.looks.Load())
+	r.ready = r.engine.Ready()
+	return nil
+}
+
+// goroutines is a Scheduler whose goroutines end with the bubble of a test.
+type goroutines struct{ mailbox.Runners }
+
+func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
+
+// reigning is a server of a node whose reign has begun, on a store in memory.
+func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
+	t.Helper()
+	cfg := config.Demo()
+	cfg.Data = t.TempDir()
+	worked(t, cfg.Finish())
+	cfg.Cluster.Node, cfg.Cluster.TickMs = "a", 50
+	log := slog.New(slog.DiscardHandler)
+	o := engineOptions(cfg, memory.Open(memory.NewDisk(), persistence.Retention{}), log)
+	o.Scheduler = goroutines{}
+	engine := must(actors.Start(t.Context(), o))
+	at := &joined{replica: r}
+	r.engine = engine
+	p := &place{name: "a", wishes: make(chan *wish), market: newMarket(cfg, log)}
+	p.joined.Store(at)
+	return &nodeServer{cfg: cfg, log: log, place: p, joined: at,
+		gateway: gateway.New(gatewayOptions(cfg, log))}, engine
+}
+
+// A node whose clock is wrong ends its reign in order, and hands the lead over, once another node
+// could take it. Before, it serves on: expiries by a wrong clock are better than no exchange.
+func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const until = 3 // looks at which all others are silent
+		r := &standingReplica{standing: func(look int64) persistence.Standing {
+			s := persistence.Standing{Node: "a", Leader: "a", ClockAhead: time.Hour,
+				ClockWrong: true, Peers: []persistence.Peer{
+					{Name: "a", Role: persistence.RoleVoter},
+					{Name: "b", Role: persistence.RoleVoter, SilentTicks: longSilence}}}
+			if look <= until {
+				s.Peers[1].SilentTicks++
+			}
+			return s
+		}}
+		n, engine := reigning(t, r)
+		err := n.serveTerm(t.Context(), engine)
+		if !errors.Is(err, persistence.ErrClock) {
+			t.Errorf("the term has ended: %v", err)
+		}
+		if at := r.handed.Load(); at != until+1 {
+			t.Errorf("the lead was handed over at look %d, want %d", at, until+1)
+		}
+		if !errors.Is(r.ready, actors.ErrStopping) {
+			t.Errorf("the lead was handed over while the engine took commands: %v", r.ready)
+		}
+	})
+	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
+	runtime.GC() // collection frees what the first one has found
+}
+
+// Which nodes the lead is handed to without a word of which one.
+func TestTheLeadIsHandedToANodeThatCouldTakeIt(t *testing.T) {
+	b := operator.NodeStanding{Name: "b", Role: operator.Voter, Silent: longSilence, Match: 1}
+	for what, x := range map[string]struct {
+		change func(*operator.NodeStanding)
+		fits   bool
+	}{
+		"it could":   {func(*operator.NodeStanding) {}, true},
+		"silent":     {func(n *operator.NodeStanding) { n.Silent++ }, false},
+		"it lags":    {func(n *operator.NodeStanding) { n.Match-- }, false},
+		"unfit":      {func(n *operator.NodeStanding) { n.Unfit = true }, false},
+		"no voter":   {func(n *operator.NodeStanding) { n.Role = operator.Learner }, false},
+		"the leader": {func(n *operator.NodeStanding) { n.Name = "a" }, false},
+	} {
+		n := b
+		x.change(&n)
+		s := operator.Standing{Node: "a", Leader: "a", Committed: 1 + longLag,
+			Nodes: []operator.NodeStanding{n}}
+		if err := mayLead(&s, ""); (err == nil) != x.fits {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := mayLead(&s, "b"); (err == nil) != (x.fits || n.Unfit) {
+			t.Errorf("to b, %s: %v", what, err)
+		}
+	}
+}

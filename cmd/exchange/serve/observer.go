@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"exchange/actors/observing"
+	"exchange/cmd/exchange/cli"
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/persistence/replicated"
+)
+
+// serveObserver serves what the nodes of a cluster have, until ctx ends. served has the reason why
+// a listener has ended.
+func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *place,
+	open *listeners, served <-chan error) error {
+	n := newNodeServer(cfg, g, p, open)
+	ctx, end := untilListenerEnds(ctx, served)
+	defer end(nil)
+	p.market.limit = func(cfg *config.Config) { g.SetLimits(gatewayLimits(cfg)) }
+	id, credentials, err := loadNode(&cfg.Cluster)
+	if err != nil {
+		return failf(cli.ExitUsage, "%v: %v", errConfig, err)
+	}
+	o := replicated.ObserverOptions{Cluster: id, Name: p.name, Credentials: credentials,
+		Logger: n.log}
+	for _, x := range cfg.Cluster.Nodes() {
+		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
+	}
+	caller, err := replicated.Observe(o)
+	if err != nil {
+		return failf(cli.ExitUsage, "%v", err)
+	}
+	defer caller.Close() //nolint:errcheck // the process's end ends its connections, too
+	n.gateway.SetFollower(nil, nil)
+	for said, pause := "", attendAgain; ctx.Err() == nil; {
+		begin := time.Now()
+		err := n.observe(ctx, caller, &o)
+		if ctx.Err() != nil {
+			break
+		}
+		if text := err.Error(); text != said {
+			said = text
+			n.log.Warn("this observer has to begin anew", "observer", p.name, "error", err)
+		}
+		if pause = min(2*pause, observeAgain); time.Since(begin) > observeAgain {
+			pause = attendAgain
+		}
+		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // what is wrong may be wrong at one node
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	n.gateway.Shutdown(lastAnswers)
+	if ended, ok := errors.AsType[*cli.ExitError](context.Cause(ctx)); ok {
+		return ended
+	}
+	n.log.Info("stopped")
+	return nil
+}
+
+// observeAgain is the longest pause before an observer begins anew.
+const observeAgain = 5 * time.Second
+
+// observe serves from the image of one of the nodes, and from what has come since, until that
+// cannot go on. It returns why.
+func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
+	from *replicated.ObserverOptions) error {
+	options := observing.Options{Name: n.place.name, Dial: caller.Dial, Log: n.log,
+		Agreed: n.place.market.agreed, Silence: config.Ms(n.cfg.Timing.OwnerStaleMs)}
+	for _, x := range from.Nodes {
+		options.Nodes = append(options.Nodes, x.Name)
+	}
+	store, err := observing.Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer closeStore(store, n.log)
+	o := engineOptions(n.cfg, store, n.log)
+	o.Market = n.place.market.options()
+	n.demo.prepare(&o)
+	node, err := startNode(ctx, o)
+	if err != nil {
+		return err
+	}
+	n.joined = &joined{replica: store, node: node}
+	n.place.joined.Store(n.joined)
+	n.place.market.judge(node.Judge)
+	n.follow()
+	n.log.Info("this observer follows the cluster", "observer", n.place.name)
+	select {
+	case <-node.Dead():
+	case <-node.Ended():
+	case <-ctx.Done():
+	}
+	if err = node.Err(); err == nil {
+		err = errors.New("it follows no more")
+	}
+	n.alone()
+	n.joined = nil // so that the state is not kept beside the next one
+	n.place.joined.Store(nil)
+	n.place.market.judge(func() {})
+	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
+	defer cancel()
+	return errors.Join(err, node.Stop(stop))
+}

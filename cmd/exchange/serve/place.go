@@ -1,0 +1,215 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"exchange/actors"
+	"exchange/actors/node"
+	"exchange/actors/observing"
+	"exchange/config"
+	"exchange/gateway/operator"
+	"exchange/persistence"
+)
+
+// A place is this process's place in its cluster, for the gateway: what it knows of the others, and
+// the operator's wish to hand the lead over. It is there before the node is.
+type place struct {
+	name, url string
+	observer  bool
+	tick      time.Duration
+	joined    atomic.Pointer[joined] // nil: the node has not joined yet
+	wishes    chan *wish
+	market    *market
+	starting  atomic.Bool // see operator.Standing
+}
+
+// joined is a node that takes part.
+type joined struct {
+	replica persistence.Replica
+	node    *node.Node // nil: it only votes
+	fault   error      // why it only votes
+}
+
+// A wish is to hand the lead over to a node, "" to any. done has room for the answer.
+type wish struct {
+	ctx  context.Context
+	to   string
+	done chan error
+}
+
+// newPlace returns nil for an exchange on one machine.
+func newPlace(cfg *config.Config, log *slog.Logger) *place {
+	c := &cfg.Cluster
+	if !c.On() {
+		return nil
+	}
+	return &place{name: c.Node, url: c.PublicURL, observer: c.Observer, tick: config.Ms(c.TickMs),
+		wishes: make(chan *wish), market: newMarket(cfg, log)}
+}
+
+// owner names this node, and where clients reach it, in its claims: so all nodes learn both, and
+// learn them in the journal's order.
+func (p *place) owner() string { return strings.TrimSpace(p.name + " " + p.url) }
+
+// Standing implements operator.Cluster.
+func (p *place) Standing() operator.Standing {
+	s := operator.Standing{Node: p.name, Observer: p.observer, Tick: p.tick,
+		Starting: p.starting.Load()}
+	j := p.joined.Load()
+	if j == nil {
+		return s
+	}
+	r := j.replica.Standing()
+	s.Leader, s.Term, s.Elections, s.Applied, s.Committed = r.Leader, r.Term, r.Elections,
+		r.Applied, r.Committed
+	s.LogBytes, s.Format, s.Impossible = r.LogBytes, r.Format, r.Impossible
+	s.ClockAhead, s.ClockWrong = r.ClockAhead, r.ClockWrong
+	fault := j.fault
+	if j.node != nil {
+		s.Folded, fault, s.Links = j.node.Folded(), j.node.Err(), j.node.Links()
+	}
+	if o, ok := j.replica.(*observing.Store); ok {
+		s.FedBatches, s.FedBytes = o.Fed()
+	}
+	if fault != nil {
+		s.Fault = fault.Error()
+	}
+	if beat, err := j.replica.Beat(context.Background()); err == nil {
+		if name, url, _ := strings.Cut(beat.Owner, " "); name == s.Leader {
+			s.LeaderURL = url
+		}
+	}
+	s.Differs = p.market.differs()
+	for _, n := range r.Peers {
+		s.Nodes = append(s.Nodes, operator.NodeStanding{Name: n.Name, Address: n.Address,
+			Role: string(n.Role), Replaces: n.Replaces, Newest: n.Newest, Match: n.Match,
+			Silent: n.SilentTicks, Reads: n.Reads, Unfit: n.Unfit, OwnMarket: n.Market != 0,
+			Differs: n.Differs})
+	}
+	return s
+}
+
+// Hash implements operator.Cluster.
+func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
+	j := p.joined.Load()
+	if j == nil || j.node == nil {
+		return 0, hash, errors.New("it does not take part yet, or cannot fold")
+	}
+	return j.node.Hash(ctx)
+}
+
+// Dial implements operator.Cluster.
+func (p *place) Dial(ctx context.Context, to string) (net.Conn, error) {
+	j := p.joined.Load()
+	if j == nil {
+		return nil, errors.New("this node does not take part yet")
+	}
+	if p.observer {
+		return nil, errors.New("this is an observer, which passes no operators' commands " +
+			"on: ask a node")
+	}
+	return node.DialOperators(ctx, j.replica, to)
+}
+
+// Transfer implements operator.Cluster: the goroutine that serves carries it out.
+func (p *place) Transfer(ctx context.Context, to string, begins func()) error {
+	s := p.Standing()
+	if err := mayLead(&s, to); err != nil {
+		return err
+	}
+	begins()
+	w := &wish{ctx, to, make(chan error, 1)}
+	select {
+	case p.wishes <- w:
+	case <-ctx.Done():
+		return errors.New("this node does not serve yet, or is stopping: try again")
+	}
+	return <-w.done
+}
+
+const (
+	// longSilence is how many ticks a node may be silent that the lead is handed to.
+	longSilence = 10
+	// longLag is how many entries it may lack.
+	longLag = 1024
+)
+
+// mayLead returns why no other node, or not that one, could take the lead at once. It is asked
+// before the term ends, which clients notice.
+func mayLead(s *operator.Standing, to string) error {
+	fits := func(n operator.NodeStanding) bool {
+		return n.Name != s.Node && n.Role == operator.Voter &&
+			(n.Name == to || to == "" && !n.Unfit) &&
+			n.Silent <= longSilence && operator.Lag(s, &n) <= longLag
+	}
+	if slices.ContainsFunc(s.Nodes, fits) {
+		return nil
+	}
+	if to == "" {
+		return errors.New("no other node could take the lead: each is silent, could not serve, " +
+			"or lacks too much of the log")
+	}
+	return fmt.Errorf("node %s could not take the lead: it is silent or lacks too much of the log",
+		to)
+}
+
+// Apply implements operator.Cluster.
+func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err error) {
+	j := p.joined.Load()
+	if j == nil || j.node == nil {
+		return nil, actors.Refuse("this node does not take part yet")
+	}
+	text, err := config.UnpackMarket(packed)
+	if err != nil {
+		return nil, actors.Refuse(err.Error())
+	}
+	err = j.node.ApplyMarket(ctx, func(applied []byte, format uint8) (to []byte, err error) {
+		to, keys, err = p.market.change(applied, text, format)
+		return to, err
+	})
+	return keys, err
+}
+
+// Add implements operator.Cluster.
+func (p *place) Add(ctx context.Context, name, address string) error {
+	return p.changes(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
+}
+
+// Promote implements operator.Cluster.
+func (p *place) Promote(ctx context.Context, name string) error {
+	return p.changes(func(m persistence.Membership) error { return m.Promote(ctx, name) })
+}
+
+// Remove implements operator.Cluster.
+func (p *place) Remove(ctx context.Context, name string) error {
+	return p.changes(func(m persistence.Membership) error { return m.Remove(ctx, name) })
+}
+
+// Replace implements operator.Cluster.
+func (p *place) Replace(ctx context.Context, old, name, address string) error {
+	return p.changes(func(m persistence.Membership) error {
+		return m.Replace(ctx, old, name, address)
+	})
+}
+
+// changes makes a change of the membership, and words its refusal for operators.
+func (p *place) changes(change func(persistence.Membership) error) error {
+	j := p.joined.Load()
+	if j == nil {
+		return actors.Refuse("this node does not take part yet")
+	}
+	err := change(j.replica)
+	if errors.Is(err, persistence.ErrInvalid) {
+		return actors.Refuse(strings.TrimPrefix(err.Error(), persistence.ErrInvalid.Error()+": "))
+	}
+	return err
+}

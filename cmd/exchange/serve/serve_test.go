@@ -1,0 +1,50 @@
+package serve
+
+import (
+	"testing"
+
+	"exchange/cmd/exchange/cli"
+	"exchange/config"
+	"exchange/gateway"
+)
+
+func TestMetricsNameTheProgramsVersion(t *testing.T) {
+	cfg := config.Demo()
+	worked(t, cfg.Finish())
+	if b, v := gatewayOptions(cfg, nil).Build,
+		cli.BuildVersion(); b.Version == "" || b.Version != v.Version || b.Commit != v.Commit {
+		t.Errorf("%+v, the program is %+v", b, v)
+	}
+}
+
+func TestRateLimitsComeFromTheConfigurationAndOneFlagSwitchesThemOff(t *testing.T) {
+	f := func(change func(*config.Config),
+		public, reads, commands, cancels, failures gateway.Rate) {
+		t.Helper()
+		cfg := config.Demo()
+		change(cfg)
+		worked(t, cfg.Finish())
+		o := gatewayOptions(cfg, nil)
+		want := [...]gateway.Rate{public, reads, commands, cancels, failures}
+		if got := [...]gateway.Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,
+			o.FailureRate}; got != want || o.RateEntries != 100_000 {
+			t.Errorf("%+v, want %+v; %d entries", got, want, o.RateEntries)
+		}
+		if off := o.ProbeRate == (gateway.Rate{}) &&
+			o.DocsRate == (gateway.Rate{}) && o.WebRate == (gateway.Rate{}); off !=
+			cfg.NoRateLimits {
+			t.Errorf("probes %+v, docs %+v, pages %+v", o.ProbeRate, o.DocsRate, o.WebRate)
+		}
+	}
+	unset := gateway.Rate{PerSecond: 100, Burst: 200}
+	f(func(*config.Config) {}, unset, unset, unset, unset, unset)
+	f(func(c *config.Config) {
+		l := &c.Limits
+		l.PublicRate, l.ReadRate, l.CommandRate, l.CancelRate, l.FailureRate = 1, 2, 3, 4, 0
+		l.PublicBurst, l.ReadBurst, l.CommandBurst, l.CancelBurst, l.FailureBurst = 6, 7, 8, 9, 10
+	}, gateway.Rate{PerSecond: 1, Burst: 6}, gateway.Rate{PerSecond: 2, Burst: 7},
+		gateway.Rate{PerSecond: 3, Burst: 8},
+		gateway.Rate{PerSecond: 4, Burst: 9}, gateway.Rate{})
+	off := gateway.Rate{}
+	f(func(c *config.Config) { c.NoRateLimits = true }, off, off, off, off, off)
+}

@@ -1,0 +1,46 @@
+package serve
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"exchange/cmd/exchange/cli"
+	"exchange/config"
+	"exchange/gateway"
+	"exchange/gateway/operator"
+)
+
+// tasksName is the file in the data folder that has the last backup and the last audit.
+const tasksName = "tasks.json"
+
+// tasksIn returns what the data folder has of the last backup and the last audit, and how it is
+// kept. The process holds the folder.
+func tasksIn(dir string, log *slog.Logger) operator.Memory {
+	name := filepath.Join(dir, tasksName)
+	text, err := cli.ReadOrdinary(name, operator.MemoryBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("the last backup and the last audit are not known", "file", name, "error", err)
+	}
+	return operator.Memory{Text: text, Keep: func(text []byte) error {
+		return cli.WriteBeside(dir, func(f *os.File) (string, error) {
+			_, err := f.Write(text)
+			return name, err
+		})
+	}}
+}
+
+// writtenFolders are those whose disks must not be full.
+func writtenFolders(cfg *config.Config) []gateway.Folder {
+	list := []gateway.Folder{{Name: "data", Path: cfg.Data}}
+	store := cfg.PebbleFolder()
+	if store != "" && filepath.Clean(store) != filepath.Clean(cfg.Data) {
+		list = append(list, gateway.Folder{Name: "store", Path: store})
+	}
+	if cfg.Archive != "" {
+		list = append(list, gateway.Folder{Name: "archive", Path: cfg.Archive})
+	}
+	return list
+}
