@@ -41,7 +41,7 @@ func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 			g.nonce++
 			q := committed.OrderQuery{Limit: 10, Status: status}
 			q.ClientID = g.named("mine").ClientID
-			l, err := g.e.Orders(committed.Asker{Key: g.key, Nonce: g.nonce}, q)
+			l, err := g.e.Orders(committed.Client{Key: g.key, Nonce: g.nonce}, q)
 			if err != nil {
 				t.Fatalf("%s: %v", when, err)
 			}

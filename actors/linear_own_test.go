@@ -56,7 +56,7 @@ func (s *recordedOwn) ask(resumes bool) {
 		q.After = s.seq
 	}
 	s.mu.Unlock()
-	if err := s.e.WatchOwn(committed.Asker{Key: key}, q); err != nil {
+	if err := s.e.WatchOwn(committed.Client{Key: key}, q); err != nil {
 		s.r.t.Fatal(err)
 	}
 	if err := <-s.answer; err != nil {

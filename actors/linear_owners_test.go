@@ -26,7 +26,7 @@ type cutOff struct {
 func (c *cutOff) Acquire(ctx context.Context,
 	claim persistence.Claim) (persistence.Token, uint64, error) {
 	if c.lies.Load() {
-		claim.Rhythm = persistence.Rhythm{}
+		claim.Heartbeat = persistence.Heartbeat{}
 	}
 	return c.Store.Acquire(ctx, claim)
 }
@@ -80,10 +80,10 @@ func (c *cutOff) Trim(ctx context.Context, tok persistence.Token, upTo uint64) e
 }
 
 // A memoryIdentity is a host's.
-type memoryIdentity struct{ known persistence.Tenures }
+type memoryIdentity struct{ known persistence.Ownerships }
 
-func (m *memoryIdentity) Load() (persistence.Tenures, error)   { return m.known, nil }
-func (m *memoryIdentity) Save(known persistence.Tenures) error { m.known = known; return nil }
+func (m *memoryIdentity) Load() (persistence.Ownerships, error)   { return m.known, nil }
+func (m *memoryIdentity) Save(known persistence.Ownerships) error { m.known = known; return nil }
 
 // twoOwners is a history of clients of two engines on one store.
 type twoOwners struct {

@@ -151,7 +151,7 @@ type life struct {
 	changing  bool      // an operator changes maintenance
 	confirmed time.Time // when the store was asked that last said that it owns it
 	unfit     bool      // the store's last answer was that it may lose what is appended
-	rhythm    persistence.Rhythm
+	rhythm    persistence.Heartbeat
 }
 
 // woken is a mailbox with messages.

@@ -85,7 +85,7 @@ func (c *ownClient) asks(key *directory.Key, resumes bool) {
 	q := &committed.OwnWatch{Channel: c.pid, Token: c.token, After: c.named}
 	s.spawn(c.l, fmt.Sprintf("%d.client of account %d, from %d on", c.l.number, c.account,
 		c.named), func() {
-		if err := c.l.engine.WatchOwn(committed.Asker{Key: key}, q); err != nil {
+		if err := c.l.engine.WatchOwn(committed.Client{Key: key}, q); err != nil {
 			s.outcomes["clients of accounts, turned away"]++
 			c.asked, c.token = false, 0 // an answer on its way counts no more
 		}

@@ -13,7 +13,7 @@ import (
 type host struct {
 	number   int
 	life     *life // the newest
-	tenures  persistence.Tenures
+	tenures  persistence.Ownerships
 	head     memory.Head     // of a store that is a server
 	restores int             // how many there were when it had the store last, or its HEAD was made
 	ids      map[string]bool // of all its claims, landed or not
@@ -25,9 +25,9 @@ type identity struct {
 	l *life
 }
 
-func (f identity) Load() (persistence.Tenures, error) { return f.l.host.tenures, nil }
+func (f identity) Load() (persistence.Ownerships, error) { return f.l.host.tenures, nil }
 
-func (f identity) Save(known persistence.Tenures) error {
+func (f identity) Save(known persistence.Ownerships) error {
 	// the clock may have woken it
 	f.s.park(f.l, fmt.Sprintf("%d.identity", f.l.number), nil)
 	f.l.host.tenures = known
@@ -79,7 +79,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
 			times*o.Timing.OwnerStale
 	}
-	l.rhythm = o.OwnerOptions().Rhythm()
+	l.rhythm = o.OwnerOptions().Heartbeat()
 	o.StandsBy = func(owner string) {
 		// the clock may have woken it, and others with it
 		s.park(l, fmt.Sprintf("%d.standby", l.number), nil)
@@ -168,19 +168,19 @@ func (k *link) mayTake(before persistence.Beat) {
 		return
 	}
 	s.outcomes["takeovers after a wait"]++
-	if before.Rhythm != l.rhythm {
+	if before.Heartbeat != l.rhythm {
 		s.outcomes["takeovers from an owner of another rhythm"]++
 	}
 	var waited time.Duration
 	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before &&
 		l.looks[i].beat == before; i-- {
 		gap := l.looks[i].at.Sub(l.looks[i-1].at)
-		if gap > 2*max(l.rhythm.Check, before.Rhythm.Check) {
+		if gap > 2*max(l.rhythm.Check, before.Heartbeat.Check) {
 			break
 		}
 		waited += gap
 	}
-	if waited < 2*max(l.rhythm.Stale, before.Rhythm.Stale) {
+	if waited < 2*max(l.rhythm.Stale, before.Heartbeat.Stale) {
 		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v",
 			l.number, before.Owner, waited)
 	}

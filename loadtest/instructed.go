@@ -39,7 +39,7 @@ const expires = 24 * time.Hour
 
 // chooseInstruction returns what the next order carries, and gives those that wait a price that
 // lets them.
-func (m *model) chooseInstruction(share int, w *wish) instruction {
+func (m *model) chooseInstruction(share int, w *request) instruction {
 	if share == 0 || m.rand.IntN(100) >= share {
 		return plain
 	}

@@ -20,7 +20,7 @@ func usualMix(model string) Mix {
 }
 
 // A wish is an order that a model wants.
-type wish struct {
+type request struct {
 	pair  *pair
 	buy   bool
 	ticks int64
@@ -56,10 +56,10 @@ func (m *model) choose(of []*pair) *pair {
 }
 
 // next wishes for an order of one of the pairs.
-func (m *model) next(of []*pair) wish {
+func (m *model) next(of []*pair) request {
 	p := m.choose(of)
 	mid := m.walk(p)
-	w := wish{pair: p, lots: 1 + m.rand.Int64N(p.maxLots)}
+	w := request{pair: p, lots: 1 + m.rand.Int64N(p.maxLots)}
 	switch m.kind {
 	case "market-making": // quotes on both sides in turn, close to the mid; a few takers
 		m.side[p.index] = !m.side[p.index]

@@ -7,9 +7,9 @@ import (
 	"exchange/core/money"
 )
 
-func wishes(kind string, pairs []*pair, seed uint64, n int) []wish {
+func wishes(kind string, pairs []*pair, seed uint64, n int) []request {
 	m := newModel(kind, pairs, seed, 0)
-	var all []wish
+	var all []request
 	for range n {
 		all = append(all, m.next(pairs))
 	}
@@ -59,8 +59,8 @@ func TestOrdersFitTheRulesOfTheirPairs(t *testing.T) {
 func TestModelsOfPricesHaveTheirShape(t *testing.T) {
 	pairs := testPairs(t)
 	const n = 20_000
-	count := func(kind string, what func(w, before wish) bool) (k int) {
-		var before wish
+	count := func(kind string, what func(w, before request) bool) (k int) {
+		var before request
 		for _, w := range wishes(kind, pairs[:], 3, n) {
 			if what(w, before) {
 				k++
@@ -71,11 +71,12 @@ func TestModelsOfPricesHaveTheirShape(t *testing.T) {
 	}
 	// The mid moves slowly, so of a storm all but few orders are on the other side of where it
 	// began.
-	hot := count("hot-pair", func(w, _ wish) bool { return w.pair.index == 0 })
+	hot := count("hot-pair", func(w, _ request) bool { return w.pair.index == 0 })
 	if hot < n*88/100 {
 		t.Errorf("%d of %d orders are of the hot pair", hot, n)
 	}
-	if k := count("random-walk", func(w, _ wish) bool { return w.pair.index == 0 }); k < n*4/10 ||
+	if k := count("random-walk", func(w,
+		_ request) bool { return w.pair.index == 0 }); k < n*4/10 ||
 		k > n*6/10 {
 		t.Errorf("a random walk has %d of %d orders in one of two pairs", k, n)
 	}

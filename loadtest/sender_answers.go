@@ -9,8 +9,8 @@ import (
 	"exchange/loadtest/generator"
 )
 
-func priceOf(w wish) money.Price   { return money.Price(w.ticks * w.pair.tick) }
-func amountOf(w wish) money.Amount { return money.Amount(w.lots * w.pair.lot) }
+func priceOf(w request) money.Price   { return money.Price(w.ticks * w.pair.tick) }
+func amountOf(w request) money.Amount { return money.Amount(w.lots * w.pair.lot) }
 
 // pairOf finds one of an account's pairs by its number.
 func (m *model) pairOf(of []*pair, index uint16) *pair {

@@ -17,8 +17,8 @@
 //	replica.go    one node's store of a journal on several nodes
 //	horizon.go    a history that is ahead of its reader
 //	read.go       reading a first batch, and a snapshot as a whole
-//	tenure.go     the claims that a host remembers
-//	vigil.go      watching another owner's beats
+//	ownership.go     the claims that a host remembers
+//	owner_watch.go      watching another owner's beats
 //	authority.go  the proof that an exchange wrote a file
 //	pace.go       turns of long queries
 //	seldom.go     lines of the log that others could repeat

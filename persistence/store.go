@@ -119,11 +119,11 @@ func Released(unique string) Token { return Token(released + unique) }
 // beats prove that the owner confirmed nothing in between. The zero Beat is that of an engine that
 // never had an owner.
 type Beat struct {
-	Token  Token
-	Owner  string // text for people
-	Count  string // another one with each Check of the owner
-	Rhythm Rhythm // of the owner, from its claim
-	End    Mark   // where the journal ends
+	Token     Token
+	Owner     string    // text for people
+	Count     string    // another one with each Check of the owner
+	Heartbeat Heartbeat // of the owner, from its claim
+	End       Mark      // where the journal ends
 	// Lost is not empty once an owner has found that the journal ends before the acknowledged end.
 	Lost string
 	// Accepted counts the times that an operator accepted the store's content as complete: with a
@@ -148,7 +148,7 @@ func NextAccepted(last uint64, now time.Time) uint64 {
 
 // A Rhythm says how often an owner leaves a beat, and for how long it answers private reads after
 // one. Stores keep it in whole milliseconds, rounded up.
-type Rhythm struct{ Check, Stale time.Duration }
+type Heartbeat struct{ Check, Stale time.Duration }
 
 // A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where the
 // digest is not known.
@@ -170,7 +170,7 @@ type Claim struct {
 	// ID is the unique part of the token, 128 random bits in hexadecimal. "": the store makes one.
 	ID string
 	// Rhythm is the claimant's, for the processes that look at its beats.
-	Rhythm Rhythm
+	Heartbeat Heartbeat
 	// After is the beat that the engine must still have, and its journal must end there or later;
 	// nil: any. It makes two claims at once one owner.
 	After *Beat

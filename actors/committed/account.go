@@ -20,7 +20,7 @@ type Wallet struct {
 var wallets pool[Wallet]
 
 // Wallet returns the wallet of the asker's account. The caller frees it.
-func (d *Door) Wallet(by Asker) (*Wallet, error) {
+func (d *Door) Wallet(by Client) (*Wallet, error) {
 	q := wallets.get()
 	if err := d.Ask(q, by.Key, by.Nonce); err != nil {
 		return nil, err

@@ -150,7 +150,7 @@ type Chart struct {
 var candleLists pool[List[market.Candle]]
 
 // Candles returns a pair's chart. Unless Older is nil, the caller frees it.
-func (d *Door) Candles(by Asker, q ChartQuery) (Chart, error) {
+func (d *Door) Candles(by Client, q ChartQuery) (Chart, error) {
 	v, err := d.View(ViewCandles, q.Pair, q.Frame, 0, 0)
 	if err != nil {
 		return Chart{}, err
@@ -167,7 +167,7 @@ func (d *Door) Candles(by Asker, q ChartQuery) (Chart, error) {
 	return c, err
 }
 
-func (d *Door) olderCandles(by Asker, q persistence.CandleQuery,
+func (d *Door) olderCandles(by Client, q persistence.CandleQuery,
 	limit int) (*List[market.Candle], error) {
 	v, err := d.enter(by)
 	if err != nil {

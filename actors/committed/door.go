@@ -179,7 +179,7 @@ func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
 	if err != nil {
 		return err
 	}
-	v := visit{door: d, by: Asker{Key: key, Nonce: nonce}, after: after}
+	v := visit{door: d, by: Client{Key: key, Nonce: nonce}, after: after}
 	defer v.end()
 	return v.ask(q)
 }

@@ -63,7 +63,7 @@ func waiting(s *state.State) (fresh, verified Awaiting) {
 }
 
 // A Census asks for numbers of accounts behind an id, and adds them up.
-type Census struct {
+type AccountCounts struct {
 	After uint64 // an id; from sets it to where the next question goes on, 0: all were counted
 	Names int    // most of Frozen, and of Held
 	NowUs int64  // holds that have ended by then do not count
@@ -76,7 +76,7 @@ type Census struct {
 	Switches       int      // armed dead man's switches
 }
 
-func (q *Census) from(c *Side) (needs uint64) {
+func (q *AccountCounts) from(c *Side) (needs uint64) {
 	var part []*state.Account
 	part, q.After = span(c.state.Accounts(), q.After, accountsAtOnce)
 	for _, a := range part {

@@ -76,7 +76,7 @@ type DepositQuery struct {
 }
 
 // Deposits lists deposits of the asker's account. The caller frees the list.
-func (d *Door) Deposits(by Asker, q DepositQuery) (*List[Deposit], error) {
+func (d *Door) Deposits(by Client, q DepositQuery) (*List[Deposit], error) {
 	v, err := d.enter(by)
 	if err != nil {
 		return nil, err

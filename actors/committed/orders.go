@@ -67,7 +67,7 @@ func (q *OrderQuery) closed(account uint32, seq uint64) persistence.OrderQuery {
 var orderLists pool[List[Order]]
 
 // Orders lists orders of the asker's account, open and closed. The caller frees the list.
-func (d *Door) Orders(by Asker, q OrderQuery) (*List[Order], error) {
+func (d *Door) Orders(by Client, q OrderQuery) (*List[Order], error) {
 	v, err := d.enter(by)
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (l *orderPage) add(o *Order) bool {
 
 // Order returns an order of the asker's account; false if the account has none of that id, or the
 // history has forgotten it.
-func (d *Door) Order(by Asker, id uint64) (Order, bool, error) {
+func (d *Door) Order(by Client, id uint64) (Order, bool, error) {
 	v, err := d.enter(by)
 	if err != nil {
 		return Order{}, false, err

@@ -116,7 +116,7 @@ func (q *OwnWatch) from(c *Side) (needs uint64) {
 
 // WatchOwn begins to watch the account of a key, and returns behind the turn in which it has begun.
 // It takes slots of private reads until then. After an error the channel may get the answer, too.
-func (d *Door) WatchOwn(by Asker, q *OwnWatch) error {
+func (d *Door) WatchOwn(by Client, q *OwnWatch) error {
 	if err := d.host.Confirmed(); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (q *TradeQuery) stored() persistence.TradeQuery {
 var tradeLists pool[List[Trade]]
 
 // Trades lists public trades. The caller frees the list.
-func (d *Door) Trades(by Asker, q TradeQuery) (*List[Trade], error) {
+func (d *Door) Trades(by Client, q TradeQuery) (*List[Trade], error) {
 	v, err := d.enter(by)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ var ownTradeLists pool[List[OwnTrade]]
 // OwnTrades lists trades in which the asker's account took part. takerSide is the side of a trade's
 // taker and own that of the account; 0 is either. Of a trade with itself the account sees the
 // taker's part. The caller frees the list.
-func (d *Door) OwnTrades(by Asker, takerSide, own trading.Side, q TradeQuery) (*List[OwnTrade],
+func (d *Door) OwnTrades(by Client, takerSide, own trading.Side, q TradeQuery) (*List[OwnTrade],
 	error) {
 	v, err := d.enter(by)
 	if err != nil {

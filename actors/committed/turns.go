@@ -14,7 +14,7 @@ type turns struct {
 	slots chan struct{} // an element for each query that works
 
 	mu     sync.Mutex
-	owners map[client]*ownTurn // accounts and addresses with long queries
+	owners map[scanClient]*ownTurn // accounts and addresses with long queries
 }
 
 type ownTurn struct {
@@ -24,10 +24,10 @@ type ownTurn struct {
 
 func newTurns() *turns {
 	return &turns{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		owners: map[client]*ownTurn{}}
+		owners: map[scanClient]*ownTurn{}}
 }
 
-func (t *turns) join(c client) *ownTurn {
+func (t *turns) join(c scanClient) *ownTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.owners[c]
@@ -39,7 +39,7 @@ func (t *turns) join(c client) *ownTurn {
 	return own
 }
 
-func (t *turns) leave(c client) {
+func (t *turns) leave(c scanClient) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.owners[c]
@@ -51,7 +51,7 @@ func (t *turns) leave(c client) {
 // A scan is one visit, whose queries may become long ones.
 type scan struct {
 	turns   *turns
-	client  client
+	client  scanClient
 	own     *ownTurn // nil: the scan was never long
 	alone   bool     // it has the slot of its owner
 	working bool     // it has one of all slots
@@ -127,7 +127,7 @@ func (g *GuestScan) Rest() { g.rest() }
 func (g *GuestScan) End() { g.end() }
 
 // A client is what long queries are counted for: an account, or the address of a public read.
-type client struct {
+type scanClient struct {
 	account uint32 // 0: the address
 	address uint64
 }

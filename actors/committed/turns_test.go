@@ -11,10 +11,10 @@ import (
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &turns{slots: make(chan struct{}, 1), owners: map[client]*ownTurn{}}
+		all := &turns{slots: make(chan struct{}, 1), owners: map[scanClient]*ownTurn{}}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		ann, ben := client{account: 1}, client{address: 1}
+		ann, ben := scanClient{account: 1}, scanClient{address: 1}
 		step := func(s *scan) <-chan error {
 			done := make(chan error, 1)
 			go func() { done <- s.goOn(ctx) }()

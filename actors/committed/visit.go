@@ -10,18 +10,18 @@ import (
 )
 
 // An Asker is the client that asks for a list.
-type Asker struct {
+type Client struct {
 	Key     *directory.Key // whose nonce the list takes; nil: the list is public
 	Nonce   uint64
 	Address uint64 // of a client without a key, as limits count addresses
 }
 
 // client returns the account or the address that the asker's long queries count for.
-func (a *Asker) client() client {
+func (a *Client) scanClient() scanClient {
 	if a.Key != nil {
-		return client{account: a.Key.Account.ID}
+		return scanClient{account: a.Key.Account.ID}
 	}
-	return client{address: a.Address}
+	return scanClient{address: a.Address}
 }
 
 // A visit is one use of the door. It holds a slot among the reads in flight, and a slot of its
@@ -29,7 +29,7 @@ func (a *Asker) client() client {
 // once than there are slots, and an orderly stop waits for them.
 type visit struct {
 	door     *Door
-	by       Asker
+	by       Client
 	followUp bool   // it completes the answer to a command
 	paced    bool   // its long queries take turns with those of other clients
 	signed   bool   // the nonce is taken, and the account's slot
@@ -42,10 +42,10 @@ type visit struct {
 }
 
 // enter begins the visit of a client.
-func (d *Door) enter(by Asker) (visit, error) {
+func (d *Door) enter(by Client) (visit, error) {
 	after, err := d.beginRead(false)
 	return visit{door: d, by: by, paced: true, after: after,
-		scan: scan{turns: d.side.scans, client: by.client()}}, err
+		scan: scan{turns: d.side.scans, client: by.scanClient()}}, err
 }
 
 // enterOperator begins the visit of an operator.

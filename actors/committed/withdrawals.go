@@ -33,7 +33,7 @@ var withdrawalLists pool[List[Withdrawal]]
 
 // Withdrawals lists withdrawals of the asker's account, pending and ended. The caller frees the
 // list.
-func (d *Door) Withdrawals(by Asker, q WithdrawalQuery) (*List[Withdrawal], error) {
+func (d *Door) Withdrawals(by Client, q WithdrawalQuery) (*List[Withdrawal], error) {
 	v, err := d.enter(by)
 	if err != nil {
 		return nil, err

@@ -171,11 +171,11 @@ func (b *branch) buysFrom(first uint64) {
 // reads reads what is ann's own.
 func (b *branch) reads() {
 	t := b.T
-	wallet := must[*committed.Wallet](t)(b.Wallet(committed.Asker{Key: b.key, Nonce: b.next()}))
+	wallet := must[*committed.Wallet](t)(b.Wallet(committed.Client{Key: b.key, Nonce: b.next()}))
 	if len(wallet.Holdings) != 2 || wallet.Holdings[0].Balance != (100*coin).Balance() {
 		t.Errorf("ann has %+v", wallet.Holdings)
 	}
-	old := committed.Asker{Key: b.key, Nonce: b.nonce}
+	old := committed.Client{Key: b.key, Nonce: b.nonce}
 	var nonce *committed.NonceError
 	if _, err := b.Wallet(old); !errors.As(err, &nonce) || nonce.Last != b.nonce {
 		t.Errorf("a nonce that a read has used: %v", err)
@@ -185,7 +185,7 @@ func (b *branch) reads() {
 		c.Record().Refusal.Reason != event.RefusedNonce {
 		t.Errorf("a nonce that a read has used: %+v", c.Record())
 	}
-	if _, err := b.Wallet(committed.Asker{Key: b.key, Nonce: 1}); !errors.Is(err,
+	if _, err := b.Wallet(committed.Client{Key: b.key, Nonce: 1}); !errors.Is(err,
 		committed.ErrNonce) {
 		t.Errorf("an old nonce: %v", err)
 	}

@@ -134,8 +134,8 @@ func one[T any](row T, found bool, err error) (string, error) {
 // lists are all lists that clients may ask for, by name, each at its bounds.
 func (p *past) lists(d *committed.Door, key *directory.Key,
 	pair *directory.Pair) map[string]func() (string, error) {
-	by := func() committed.Asker {
-		asker := committed.Asker{Key: key, Nonce: p.next()}
+	by := func() committed.Client {
+		asker := committed.Client{Key: key, Nonce: p.next()}
 		if key.Material == nil { // at an observer
 			asker.Key = signed(key)
 		}
@@ -187,7 +187,7 @@ func pastName(p *past) event.ClientID {
 
 // trades adds the lists of trades.
 func (p *past) trades(lists map[string]func() (string, error), d *committed.Door,
-	by func() committed.Asker, pair uint16) {
+	by func() committed.Client, pair uint16) {
 	until := p.until.UnixMicro()
 	const some = 3 * pastOrders / pastMinutes
 	for name, q := range map[string]struct {
@@ -222,7 +222,7 @@ func (p *past) trades(lists map[string]func() (string, error), d *committed.Door
 
 // orders adds the lists of orders.
 func (p *past) orders(lists map[string]func() (string, error), d *committed.Door,
-	by func() committed.Asker, pair uint16) {
+	by func() committed.Client, pair uint16) {
 	const all = pastOrders + pastMinutes + 2
 	for name, q := range map[string]struct {
 		committed.OrderQuery

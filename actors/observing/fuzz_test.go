@@ -54,7 +54,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(kind, wire.AppendValue(slices.Clone(h), q))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
-		l := &loan{guest: &guest{Server: &Server{store: &member{}}},
+		l := &cursor{guest: &guest{Server: &Server{store: &member{}}},
 			q: &line.Question{Kind: kind, Body: b}}
 		if run, err := l.parse(); err == nil && run == nil {
 			t.Fatal("a query that is taken has no answer")

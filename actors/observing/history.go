@@ -12,13 +12,13 @@ import (
 )
 
 // An asker asks for rows, as they were at a horizon.
-type asker struct {
+type historyClient struct {
 	*Store
 	at *persistence.Horizon
 }
 
 // At implements persistence.LentHistory.
-func (s *Store) At(h *persistence.Horizon) persistence.History { return asker{s, h} }
+func (s *Store) At(h *persistence.Horizon) persistence.History { return historyClient{s, h} }
 
 // everything is the horizon of a reader without one.
 var everything = &persistence.Horizon{Seq: ^uint64(0), Deposits: ^uint64(0)}
@@ -38,7 +38,8 @@ var errRowsBusy = errors.New("too many lists are asked for at the member that is
 
 // list calls fn for each row of a query. If the member goes before there was a row, another one is
 // asked.
-func list[T any](ctx context.Context, a asker, kind byte, what any, fn func(*T) bool) error {
+func list[T any](ctx context.Context, a historyClient, kind byte, what any,
+	fn func(*T) bool) error {
 	select {
 	case a.queries <- struct{}{}:
 		defer func() { <-a.queries }()
@@ -95,7 +96,7 @@ func pages[T any](ctx context.Context, l *link, answer *line.Answer, fn func(*T)
 }
 
 // one returns the only row of a query.
-func one[T any](ctx context.Context, a asker, kind byte, what any) (row T, err error) {
+func one[T any](ctx context.Context, a historyClient, kind byte, what any) (row T, err error) {
 	found := false
 	err = list(ctx, a, kind, what, func(r *T) bool {
 		row, found = *r, true
@@ -107,21 +108,22 @@ func one[T any](ctx context.Context, a asker, kind byte, what any) (row T, err e
 	return row, err
 }
 
-func (a asker) Trades(ctx context.Context, q persistence.TradeQuery,
+func (a historyClient) Trades(ctx context.Context, q persistence.TradeQuery,
 	fn func(*persistence.Trade) bool) error {
 	return list(ctx, a, askTrades, &q, fn)
 }
 
-func (a asker) Orders(ctx context.Context, q persistence.OrderQuery,
+func (a historyClient) Orders(ctx context.Context, q persistence.OrderQuery,
 	fn func(*persistence.Order) bool) error {
 	return list(ctx, a, askOrders, &q, fn)
 }
 
-func (a asker) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+func (a historyClient) Order(ctx context.Context, account uint32, id uint64) (persistence.Order,
+	error) {
 	return one[persistence.Order](ctx, a, askOrder, &orderQuery{account, id})
 }
 
-func (a asker) OrdersByID(ctx context.Context, account uint32, ids []uint64,
+func (a historyClient) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 	fn func(*persistence.Order) bool) error {
 	for len(ids) > 0 {
 		n, more := min(len(ids), maxIDs), true
@@ -140,35 +142,35 @@ func (a asker) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 // maxIDs is how many orders are asked for at once.
 const maxIDs = 10_000
 
-func (a asker) Deposits(ctx context.Context, q persistence.DepositQuery,
+func (a historyClient) Deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	return list(ctx, a, askDeposits, &q, fn)
 }
 
-func (a asker) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
+func (a historyClient) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	fn func(*persistence.Withdrawal) bool) error {
 	return list(ctx, a, askWithdrawals, &q, fn)
 }
 
-func (a asker) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
+func (a historyClient) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
 	return one[persistence.Withdrawal](ctx, a, askWithdrawal, &idQuery{id})
 }
 
-func (a asker) Candles(ctx context.Context, q persistence.CandleQuery,
+func (a historyClient) Candles(ctx context.Context, q persistence.CandleQuery,
 	fn func(*persistence.Candle) bool) error {
 	return list(ctx, a, askCandles, &q, fn)
 }
 
 // References, and what operators have done, are not for observers.
 
-func (a asker) Reference(context.Context, uint64, string) (persistence.Deposit, error) {
+func (a historyClient) Reference(context.Context, uint64, string) (persistence.Deposit, error) {
 	return persistence.Deposit{}, errObserver
 }
-func (a asker) References(context.Context, func(*persistence.Deposit) bool) error {
+func (a historyClient) References(context.Context, func(*persistence.Deposit) bool) error {
 	return errObserver
 }
-func (a asker) CountReferences(context.Context) (uint64, error) { return 0, errObserver }
-func (a asker) Actions(context.Context, persistence.ActionQuery,
+func (a historyClient) CountReferences(context.Context) (uint64, error) { return 0, errObserver }
+func (a historyClient) Actions(context.Context, persistence.ActionQuery,
 	func(*persistence.Action) bool) error {
 	return errObserver
 }

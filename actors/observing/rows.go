@@ -10,7 +10,7 @@ import (
 )
 
 // A loan is the answer to one query.
-type loan struct {
+type cursor struct {
 	*guest
 	q    *line.Question
 	at   persistence.Horizon
@@ -21,7 +21,7 @@ type loan struct {
 
 // rows answers a query.
 func (x *guest) rows(q *line.Question) (last []byte, err error) {
-	l := &loan{guest: x, q: q}
+	l := &cursor{guest: x, q: q}
 	run, err := l.parse()
 	if err != nil {
 		return nil, err
@@ -39,14 +39,14 @@ func (x *guest) rows(q *line.Question) (last []byte, err error) {
 }
 
 // A running answers a query from the store.
-type running func(ctx context.Context, l *loan) error
+type running func(ctx context.Context, l *cursor) error
 
 // lend returns how a query is answered whose rows pass a filter.
 func lend[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*T) bool) error,
 	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) running {
 	var what Q
 	p.Value(&what)
-	return func(ctx context.Context, l *loan) error {
+	return func(ctx context.Context, l *cursor) error {
 		skip := 0
 		if offset != nil && !l.whole() { // rows that do not pass must not count
 			skip = *offset(&what)
@@ -72,7 +72,7 @@ func lend[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*
 }
 
 // whole reports whether the reader has no horizon.
-func (l *loan) whole() bool { return l.at.Seq == everything.Seq }
+func (l *cursor) whole() bool { return l.at.Seq == everything.Seq }
 
 func tradeHas(h *persistence.Horizon, t *persistence.Trade) bool     { return h.HasTrade(t) }
 func orderHas(h *persistence.Horizon, o *persistence.Order) bool     { return o.ClosedSeq <= h.Seq }
@@ -83,7 +83,7 @@ func withdrawalHas(h *persistence.Horizon, w *persistence.Withdrawal) bool {
 func candleHas(*persistence.Horizon, *persistence.Candle) bool { return true }
 
 // parse reads a query.
-func (l *loan) parse() (run running, err error) {
+func (l *cursor) parse() (run running, err error) {
 	r := wire.Read(l.q.Body)
 	p, store := &r, l.store
 	p.Value(&l.at)
@@ -134,7 +134,7 @@ func single[Q, T any](ask func(ctx context.Context, q Q) (T, error)) func(ctx co
 }
 
 // deposits leaves out what only the operator knows.
-func (l *loan) deposits(ctx context.Context, what persistence.DepositQuery,
+func (l *cursor) deposits(ctx context.Context, what persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
 	return l.store.Deposits(ctx, what, func(d *persistence.Deposit) bool {
 		row := *d
@@ -144,7 +144,7 @@ func (l *loan) deposits(ctx context.Context, what persistence.DepositQuery,
 }
 
 // add takes a row. When the page is full, it is sent, and the next is waited for.
-func (l *loan) add(row any) error {
+func (l *cursor) add(row any) error {
 	l.page = wire.AppendValue(l.page, row)
 	if l.rows++; l.rows < pageRows && len(l.page) < pageBytes {
 		return nil

@@ -44,14 +44,14 @@ type Server struct {
 	patience imagePatience
 
 	mu      sync.Mutex
-	seats   map[string]*seat // by name; guarded by mu
-	imaging *imaging         // the only one; nil: none; guarded by mu
-	slow    map[string]bool  // observers that lost their image for slowness; guarded by mu
+	seats   map[string]*control // by name; guarded by mu
+	imaging *imaging            // the only one; nil: none; guarded by mu
+	slow    map[string]bool     // observers that lost their image for slowness; guarded by mu
 }
 
 // A seat is what an observer has here. While it has a connection, no other process gets one by its
 // name.
-type seat struct {
+type control struct {
 	process uint64
 	conn    net.Conn // the newest
 	told    bool     // that there is another process
@@ -65,7 +65,7 @@ func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 		silence = usualSilence
 	}
 	return &Server{store: store, host: host, log: log, silence: silence, patience: usualPatience,
-		seats: map[string]*seat{}, slow: map[string]bool{}}
+		seats: map[string]*control{}, slow: map[string]bool{}}
 }
 
 // A guest is an observer that is served.
@@ -128,7 +128,7 @@ func (s *Server) begin(from string, process uint64, conn net.Conn) error {
 	at := s.seats[from]
 	switch {
 	case at == nil:
-		at = &seat{process: process}
+		at = &control{process: process}
 		s.seats[from] = at
 	case at.process != process:
 		err := fmt.Errorf("another process is observer %s: give each a name and a certificate of "+

@@ -34,8 +34,8 @@ type Options struct {
 // An Identity keeps a host's tenures in its data folder, which one process at a time uses. Save is
 // durable.
 type Identity interface {
-	Load() (persistence.Tenures, error)
-	Save(persistence.Tenures) error
+	Load() (persistence.Ownerships, error)
+	Save(persistence.Ownerships) error
 }
 
 // A Hold is this process's hold on the store, from its claim to the engine's end. Its goroutine
@@ -77,9 +77,10 @@ func Claim(ctx context.Context, o *Options, s mailbox.Scheduler) (*Hold, error) 
 	var err error
 	if o.Store.Exclusive() || o.Identity == nil {
 		err = w.acquire(ctx, o.Store,
-			persistence.Claim{Owner: o.Owner, Rhythm: o.Rhythm(), Insist: o.TakeOver})
+			persistence.Claim{Owner: o.Owner, Heartbeat: o.Heartbeat(), Insist: o.TakeOver})
 	} else {
-		err = (&applicant{o: o, watch: persistence.Vigil{Rhythm: o.Rhythm()}}).claim(ctx, w)
+		err = (&applicant{o: o, watch: persistence.OwnerWatch{Heartbeat: o.Heartbeat()}}).claim(ctx,
+			w)
 	}
 	return w.begin(o, s, err)
 }
@@ -91,7 +92,7 @@ func Lead(ctx context.Context, o *Options, s mailbox.Scheduler, leads func() boo
 	w := newHold(o)
 	w.leads, w.silence = leads, silence
 	return w.begin(o, s,
-		w.acquire(ctx, o.Store, persistence.Claim{Owner: o.Owner, Rhythm: o.Rhythm()}))
+		w.acquire(ctx, o.Store, persistence.Claim{Owner: o.Owner, Heartbeat: o.Heartbeat()}))
 }
 
 func newHold(o *Options) *Hold {
@@ -109,8 +110,8 @@ func (w *Hold) begin(o *Options, s mailbox.Scheduler, err error) (*Hold, error) 
 }
 
 // Rhythm returns the rhythm of this process as an owner.
-func (o *Options) Rhythm() persistence.Rhythm {
-	return persistence.Rhythm{Check: o.Check, Stale: o.Stale}
+func (o *Options) Heartbeat() persistence.Heartbeat {
+	return persistence.Heartbeat{Check: o.Check, Stale: o.Stale}
 }
 
 func (w *Hold) acquire(ctx context.Context, store persistence.Store,

@@ -16,11 +16,11 @@ var ErrStandby = errors.New("stopped while another exchange owns the store")
 // An applicant is a start on its way to the store.
 type applicant struct {
 	o       *Options
-	tenures persistence.Tenures
+	tenures persistence.Ownerships
 	id      string // of this start's claims; "": it has made none
 	waited  bool   // this start was a standby
 
-	watch  persistence.Vigil
+	watch  persistence.OwnerWatch
 	mute   bool   // the store does not answer, and the log says so
 	unsafe bool   // the store's file was not in effect, and the log says so
 	named  string // owner for which it waits, as the log says
@@ -55,7 +55,7 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 			return err
 		}
 		err = w.acquire(ctx, a.o.Store, persistence.Claim{Owner: a.o.Owner, ID: a.tenures.Newest.ID,
-			Rhythm: a.watch.Rhythm, After: &a.watch.Seen, Insist: a.o.TakeOver})
+			Heartbeat: a.watch.Heartbeat, After: &a.watch.Seen, Insist: a.o.TakeOver})
 		switch {
 		case err == nil:
 			if wait > 0 {
@@ -115,12 +115,12 @@ func (a *applicant) note(why turn) (wait time.Duration, err error) {
 	case own:
 		a.tenures.Before, wait = t, t.Wait()
 	case why == turnInsist:
-		wait = max(a.watch.Rhythm.Stale, a.watch.Seen.Rhythm.Stale)
+		wait = max(a.watch.Heartbeat.Stale, a.watch.Seen.Heartbeat.Stale)
 	}
 	if a.id == "" {
 		a.id = persistence.NewID()
 	}
-	a.tenures.Newest = persistence.Tenure{ID: a.id, WaitMs: persistence.Milliseconds(wait)}
+	a.tenures.Newest = persistence.Ownership{ID: a.id, WaitMs: persistence.Milliseconds(wait)}
 	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 	return wait, a.o.Identity.Save(a.tenures)
 }

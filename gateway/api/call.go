@@ -165,8 +165,8 @@ func (c *Call) Parsed(err error) bool {
 }
 
 // asker returns the client on whose behalf the call reads.
-func (c *Call) asker() committed.Asker {
-	return committed.Asker{Key: c.Key, Nonce: c.Nonce, Address: c.Address}
+func (c *Call) reader() committed.Client {
+	return committed.Client{Key: c.Key, Nonce: c.Nonce, Address: c.Address}
 }
 
 // answerRows answers with the rows of a list, which it frees, or for the list that there is not.

@@ -153,7 +153,7 @@ func (c *Call) trades() {
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
-	list, err := c.public.Trades(c.asker(), q)
+	list, err := c.public.Trades(c.reader(), q)
 	answerRows(c, list, err, func(b []byte, t *committed.Trade) []byte {
 		return append(appendTrade(b, t, c.public.Market(t.Pair).Name), '}')
 	})

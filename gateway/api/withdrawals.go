@@ -27,7 +27,7 @@ func (c *Call) deposits() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Deposits(c.asker(), q)
+	list, err := c.public.Deposits(c.reader(), q)
 	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
 		return AppendDeposit(b, c.public, d)
 	})
@@ -40,7 +40,7 @@ func (c *Call) withdrawals() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Withdrawals(c.asker(), q)
+	list, err := c.public.Withdrawals(c.reader(), q)
 	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
 		return AppendWithdrawal(b, c.public, w)
 	})

@@ -132,7 +132,7 @@ type orderAnswer struct {
 }
 
 // A portrait is an account at one moment.
-type portrait struct {
+type accountDetail struct {
 	Account   string             `json:"account"`
 	ID        uint32             `json:"id"`
 	Email     string             `json:"email"`
@@ -155,7 +155,7 @@ type accountQuery struct {
 }
 
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
-func showAccount(c *call, q *accountQuery) (*portrait, error) {
+func showAccount(c *call, q *accountQuery) (*accountDetail, error) {
 	of := &committed.Account{Name: q.Name, Limit: shownOrders}
 	if err := c.ask(of); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func showAccount(c *call, q *accountQuery) (*portrait, error) {
 		w := committed.WithdrawalRow(&of.Withdrawals[i])
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
-	return &portrait{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
+	return &accountDetail{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
 		Held: heldUntil(a.HeldUs), Closed: closedAt(a.ClosedUs),
 		Sequence: of.Seq, Holdings: holdings,
 		Open: of.Open, Newest: orders, Withdraws: pending}, nil

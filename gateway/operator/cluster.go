@@ -25,12 +25,12 @@ var clusterRoutes = []route{
 	{"POST cluster/apply", do(applyMarket), leads, "Agree on another market part",
 		"The nodes use it from the next term on. The body may be larger than " +
 			"others: 6 MiB."},
-	{"POST cluster/add", do(wished(add)), leads, "Add a node",
+	{"POST cluster/add", do(membershipHandler(add)), leads, "Add a node",
 		"Takes the next step that is possible: repeat it until `done`."},
-	{"POST cluster/replace", do(wished(replace)), leads, "Replace a node",
+	{"POST cluster/replace", do(membershipHandler(replace)), leads, "Replace a node",
 		"Takes the next step that is possible: repeat it until `done`. `node` " +
 			"takes the place of `old`."},
-	{"POST cluster/remove", do(wished(remove)), leads, "Remove a node",
+	{"POST cluster/remove", do(membershipHandler(remove)), leads, "Remove a node",
 		"Repeat it until `done`."},
 }
 

@@ -42,7 +42,7 @@ const changePatience = 10 * time.Second
 const alive = 10
 
 // A wish is one for other nodes. The client repeats it until it is done.
-type Wish struct {
+type MembershipRequest struct {
 	Node    string `json:"node" need:"yes" doc:"Name of the node"`
 	Address string `json:"address,omitempty" doc:"Where it listens for the others"`
 	Old     string `json:"old,omitempty" doc:"Of a replacement, the voter that leaves"`
@@ -50,7 +50,7 @@ type Wish struct {
 }
 
 // A wishAnswer says how far a change is.
-type WishAnswer struct {
+type MembershipAnswer struct {
 	Node string  `json:"node"`
 	Done bool    `json:"done" doc:"Whether the change is complete"`
 	Role string  `json:"role"`
@@ -59,9 +59,10 @@ type WishAnswer struct {
 }
 
 // wished returns the handler of a change. Each request takes the next step that is possible.
-func wished(step func(context.Context, *call, members, *Standing, *Wish) error,
-) func(*call, *Wish) (*WishAnswer, error) {
-	return func(c *call, w *Wish) (*WishAnswer, error) {
+func membershipHandler(step func(context.Context, *call, members, *Standing,
+	*MembershipRequest) error,
+) func(*call, *MembershipRequest) (*MembershipAnswer, error) {
+	return func(c *call, w *MembershipRequest) (*MembershipAnswer, error) {
 		s, err := c.server.leads()
 		if err != nil {
 			return nil, err
@@ -108,8 +109,8 @@ func changeFailed(err error) error {
 }
 
 // answer says how far a change is.
-func (w *Wish) answer(s Standing, said string) *WishAnswer {
-	a := &WishAnswer{Node: w.Node, Says: said}
+func (w *MembershipRequest) answer(s Standing, said string) *MembershipAnswer {
+	a := &MembershipAnswer{Node: w.Node, Says: said}
 	i := slices.IndexFunc(s.Nodes, func(n NodeStanding) bool {
 		return n.Name == w.Node && n.coming()
 	})
@@ -143,7 +144,7 @@ func (n *NodeStanding) pending(s *Standing) error {
 }
 
 // elsewhere refuses another address of a node than the one that it has.
-func (n *NodeStanding) elsewhere(w *Wish) error {
+func (n *NodeStanding) elsewhere(w *MembershipRequest) error {
 	if n.Address == "" || n.Address == w.Address {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (n *NodeStanding) elsewhere(w *Wish) error {
 }
 
 // add has a node join: it is awaited, then it is a learner, and at last a voter.
-func add(ctx context.Context, c *call, m members, s *Standing, w *Wish) error {
+func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	n := s.node(w.Node)
 	if n == nil {
 		if err := m.Add(ctx, w.Node, w.Address); err != nil {
@@ -210,7 +211,7 @@ func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Stan
 }
 
 // replace has a node take the place of a voter.
-func replace(ctx context.Context, c *call, m members, s *Standing, w *Wish) error {
+func replace(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	if w.Old == w.Node && !w.Begun {
 		var err error
 		if s, err = c.server.heardOf(ctx, s, w.Node); err != nil {
@@ -257,7 +258,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Wish) erro
 }
 
 // remove has a node take part no more.
-func remove(ctx context.Context, c *call, m members, s *Standing, w *Wish) error {
+func remove(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	if s.node(w.Node) == nil && w.Begun {
 		return nil
 	}

@@ -109,7 +109,7 @@ type (
 // showStatus returns the page.
 func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 	now := &committed.Overview{}
-	census := &committed.Census{Names: shownNames, NowUs: time.Now().UnixMicro()}
+	census := &committed.AccountCounts{Names: shownNames, NowUs: time.Now().UnixMicro()}
 	if err := c.ask(now); err != nil {
 		return nil, err
 	}

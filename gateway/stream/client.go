@@ -21,7 +21,7 @@ type client struct {
 	joining set            // channels that have not admitted the client yet
 	member  set            // channels whose subscriber the client is
 
-	lane *lane // of its commands; nil: it has sent none. The hooks own it
+	lane *commandQueue // of its commands; nil: it has sent none. The hooks own it
 
 	waits  map[topic]*wait // names without an answer, by their numbers
 	asking int             // number of requests that wait for answers

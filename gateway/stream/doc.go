@@ -37,6 +37,6 @@
 //	logins.go   how a socket gets it, and all that have it
 //	own.go      what happens to an account, for its clients
 //	own_payload.go  the frames of that
-//	desk.go     an actor for a part of the accounts, which encodes it
+//	account_feed.go     an actor for a part of the accounts, which encodes it
 //	stats.go    counts
 package stream

@@ -58,7 +58,7 @@ type Hub struct {
 	epochs   atomic.Uint64
 	running  sync.WaitGroup // shards
 	counts   counts
-	desks    []*actor.PID // one for each shard, see desk
+	feeds    []*actor.PID // one for each shard, see desk
 	logins   logins
 }
 
@@ -94,9 +94,9 @@ func New(a *api.API, o Options) *Hub {
 	if h.commands == nil {
 		return h
 	}
-	h.desks = make([]*actor.PID, len(h.shards))
-	for i := range h.desks {
-		h.desks[i] = newDesk(h, i)
+	h.feeds = make([]*actor.PID, len(h.shards))
+	for i := range h.feeds {
+		h.feeds[i] = newAccountFeed(h, i)
 	}
 	return h
 }

@@ -97,7 +97,7 @@ func (n *names) number(of *name) topic {
 func (n *names) numberOfAll(f family) topic { return topic(n.topics()) + topic(f) }
 
 // A wish is a name in a client's request.
-type wish struct {
+type target struct {
 	name  name  // with the client's text, even if it is unknown
 	err   error // for the client
 	again bool  // the request has the name already, so this one does not count
@@ -105,8 +105,8 @@ type wish struct {
 
 // wishes parses the names of a request. touched is the number of channels that the request touches;
 // an unknown name counts as one.
-func (n *names) wishes(texts []string) (list []wish, touched int) {
-	list = make([]wish, len(texts))
+func (n *names) wishes(texts []string) (list []target, touched int) {
+	list = make([]target, len(texts))
 	first := make(map[string]int, len(texts))
 	for i, text := range texts {
 		w := &list[i]

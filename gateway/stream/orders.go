@@ -37,7 +37,7 @@ var commands = func() map[string]*api.Operation {
 const mostWaiting = 64
 
 // A lane has the commands of one client. It begins with the client's first command.
-type lane struct {
+type commandQueue struct {
 	client *client
 	most   int // commands in flight
 
@@ -53,7 +53,7 @@ type lane struct {
 
 // An order is a command of a lane, on its way through one goroutine.
 type order struct {
-	lane      *lane
+	lane      *commandQueue
 	login     *login
 	operation *api.Operation
 	event     *socketio.Event
@@ -78,7 +78,7 @@ func (c *client) orders(o *api.Operation, e *socketio.Event) {
 		return
 	}
 	if c.lane == nil {
-		c.lane = &lane{client: c, most: c.shard.hub.opts.OrdersInFlight,
+		c.lane = &commandQueue{client: c, most: c.shard.hub.opts.OrdersInFlight,
 			room: make(chan struct{}, 1)}
 	}
 	c.lane.push(&order{lane: c.lane, login: l, operation: o, event: e})
@@ -86,7 +86,7 @@ func (c *client) orders(o *api.Operation, e *socketio.Event) {
 
 // push adds a command. It waits for a place; a command in flight has an outcome in time, known or
 // not.
-func (n *lane) push(o *order) {
+func (n *commandQueue) push(o *order) {
 	n.mu.Lock()
 	for len(n.queue) >= mostWaiting {
 		n.mu.Unlock()
@@ -102,7 +102,7 @@ func (n *lane) push(o *order) {
 }
 
 // next takes the command that may go to the wallet now, nil if none may. mu is held.
-func (n *lane) next() *order {
+func (n *commandQueue) next() *order {
 	if n.sending || len(n.queue) == 0 || n.open >= n.most {
 		return nil
 	}

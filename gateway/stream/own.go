@@ -78,9 +78,9 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 		return
 	}
 	j := &ownJoin{h.tokens.Add(1), c, l, e}
-	desk := h.deskOf(l.key.Account.ID)
+	desk := h.feedOf(l.key.Account.ID)
 	h.public.Tell(desk, j)
-	err := h.public.WatchOwn(committed.Asker{Key: l.key},
+	err := h.public.WatchOwn(committed.Client{Key: l.key},
 		&committed.OwnWatch{Channel: desk, Token: j.token, After: after})
 	if err == nil {
 		return // the shard answers, before the first event
@@ -187,7 +187,7 @@ func (s *shard) ownPart(c *client) {
 }
 
 func (s *shard) ownLeft(account uint32) {
-	s.hub.public.Tell(s.hub.deskOf(account), &ownLeft{account, s.number})
+	s.hub.public.Tell(s.hub.feedOf(account), &ownLeft{account, s.number})
 }
 
 // ownLeave ends a client's subscription, and answers its request.
@@ -203,7 +203,7 @@ func (s *shard) ownLeave(m *ownLeaves) {
 // ownFail disconnects the clients of a desk that has forgotten them, also those that wait for it.
 func (s *shard) ownFail(desk int) {
 	for c := range s.clients {
-		if l := c.login.Load(); l != nil && s.hub.deskFor(l.key.Account.ID) == desk {
+		if l := c.login.Load(); l != nil && s.hub.feedNumber(l.key.Account.ID) == desk {
 			c.socket.Close(socketio.ServerClose)
 		}
 	}

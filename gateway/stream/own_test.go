@@ -231,8 +231,8 @@ func (w *world) watchOwn(trader int) (*listener, *mirror) {
 	return l, m
 }
 
-func (w *world) asker(trader int) committed.Asker {
-	return committed.Asker{Key: w.keys[trader], Nonce: w.nonces.Add(1)}
+func (w *world) asker(trader int) committed.Client {
+	return committed.Client{Key: w.keys[trader], Nonce: w.nonces.Add(1)}
 }
 
 // isREST wants a mirror to be the account as REST shows it now.

@@ -67,7 +67,7 @@ type (
 	request struct {
 		client    *client
 		subscribe bool
-		wishes    []wish
+		wishes    []target
 		event     *socketio.Event // to acknowledge if the client wants that; nil: none
 	}
 	// changed is a client that has spoken, or has logged in or out.

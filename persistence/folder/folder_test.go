@@ -61,7 +61,7 @@ func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 	defer held.Release() //nolint:errcheck // the test's end
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	known := persistence.Tenures{Newest: persistence.Tenure{ID: persistence.NewID()},
+	known := persistence.Ownerships{Newest: persistence.Ownership{ID: persistence.NewID()},
 		Seen: persistence.Mark{Seq: 7}}
 	succeeds(t, Of(from, log).Save(known))
 	if again, err := Of(from, log).Load(); err != nil || again != known || said.Len() > 0 {
@@ -69,7 +69,7 @@ func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 	}
 	succeeds(t, os.CopyFS(to, os.DirFS(from)))
 	copied, err := Of(to, log).Load()
-	if want := (persistence.Tenures{Seen: known.Seen}); err != nil || copied != want ||
+	if want := (persistence.Ownerships{Seen: known.Seen}); err != nil || copied != want ||
 		!strings.Contains(said.String(), "copy") {
 		t.Errorf("%+v, %v, and the log says %s", copied, err, said.String())
 	}
@@ -80,13 +80,13 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	i := Of(dir, log)
-	if known, err := i.Load(); err != nil || known != (persistence.Tenures{}) {
+	if known, err := i.Load(); err != nil || known != (persistence.Ownerships{}) {
 		t.Fatalf("%+v, %v", known, err)
 	}
-	first := persistence.Tenure{ID: persistence.NewID()}
-	for _, want := range []persistence.Tenures{
+	first := persistence.Ownership{ID: persistence.NewID()}
+	for _, want := range []persistence.Ownerships{
 		{Newest: first},
-		{Newest: persistence.Tenure{ID: persistence.NewID(), WaitMs: 2000}, Before: first},
+		{Newest: persistence.Ownership{ID: persistence.NewID(), WaitMs: 2000}, Before: first},
 		{Newest: first, Seen: persistence.Mark{Seq: 7, Digest: 1<<64 - 1}, Accepted: 1 << 60},
 		{Seen: persistence.Mark{Seq: 7}}, // of a standby that has claimed nothing
 	} {
@@ -112,7 +112,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		succeeds(t, os.WriteFile(file, []byte(text), 0o600))
 		said.Reset()
 		known, err := Of(dir, log).Load()
-		if err != nil || known != (persistence.Tenures{}) ||
+		if err != nil || known != (persistence.Ownerships{}) ||
 			!strings.Contains(said.String(), file) || strings.Contains(text, `"version":5`) &&
 			!strings.Contains(said.String(), "it is of version 5 and this program reads") {
 			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
@@ -136,7 +136,7 @@ func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
 		}
 	}
 	i := Of(dir, log)
-	claims := persistence.Tenures{Newest: persistence.Tenure{ID: persistence.NewID()}}
+	claims := persistence.Ownerships{Newest: persistence.Ownership{ID: persistence.NewID()}}
 	wants(i.Store())
 	var err error
 	for _, id := range []byte{1, 2, 3, 1, 1, 3} {
@@ -159,7 +159,7 @@ func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
 	err = errors.Join(err, i.Archive().Remember(persistence.HistoryID{4}), i.Store().Forget())
 	wants(i.Store())
 	wants(i.Archive(), 4)
-	if known, e := i.Load(); e != nil || known != (persistence.Tenures{}) {
+	if known, e := i.Load(); e != nil || known != (persistence.Ownerships{}) {
 		t.Errorf("behind another store the claims are %+v, %v", known, e)
 	}
 	err = errors.Join(err, i.Archive().Forget())

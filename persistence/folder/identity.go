@@ -42,10 +42,10 @@ func Of(dir string, log *slog.Logger) *Identity { return &Identity{dir: dir, log
 
 // stored is the file's content.
 type stored struct {
-	Version int                 `json:"version"`
-	Newest  persistence.Tenure  `json:"newest"`
-	Before  *persistence.Tenure `json:"before,omitempty"`
-	Seen    *persistence.Mark   `json:"seen,omitempty"`
+	Version int                    `json:"version"`
+	Newest  persistence.Ownership  `json:"newest"`
+	Before  *persistence.Ownership `json:"before,omitempty"`
+	Seen    *persistence.Mark      `json:"seen,omitempty"`
 	// Accepted belongs to Seen.
 	Accepted uint64 `json:"accepted,omitempty"`
 	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: not
@@ -68,14 +68,14 @@ func (i *Identity) lockNumber() uint64 {
 
 // Load returns the claims in the file. With a missing or damaged file the host knows no owner of
 // its own. That costs the start a wait, and no more.
-func (i *Identity) Load() (known persistence.Tenures, err error) {
+func (i *Identity) Load() (known persistence.Ownerships, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s, err := i.read()
 	if err != nil {
 		return known, err
 	}
-	known = persistence.Tenures{Newest: s.Newest, Accepted: s.Accepted}
+	known = persistence.Ownerships{Newest: s.Newest, Accepted: s.Accepted}
 	if s.Before != nil {
 		known.Before = *s.Before
 	}
@@ -112,7 +112,7 @@ func (i *Identity) read() (s stored, err error) {
 	if s.Newest.ID != "" && s.Lock != 0 && here != 0 && s.Lock != here {
 		i.warn("this data folder is a copy of another, or its serve.lock was removed: this start "+
 			"waits for the store's owner as for a stranger", "file", name)
-		s.Newest, s.Before = persistence.Tenure{}, nil
+		s.Newest, s.Before = persistence.Ownership{}, nil
 	}
 	return s, nil
 }
@@ -144,7 +144,7 @@ func parse(b []byte) (s stored, err error) {
 }
 
 // Save replaces the claims in the file, durably.
-func (i *Identity) Save(known persistence.Tenures) error {
+func (i *Identity) Save(known persistence.Ownerships) error {
 	return i.change("the claim of this host to its store", func(s *stored) {
 		s.Newest, s.Accepted, s.Before, s.Seen = known.Newest, known.Accepted, nil, nil
 		if known.Before.ID != "" {

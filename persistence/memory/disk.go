@@ -32,7 +32,7 @@ type data struct {
 	token     persistence.Token
 	owner     string
 	beats     uint64 // of the owner
-	rhythm    persistence.Rhythm
+	rhythm    persistence.Heartbeat
 	accepted  uint64 // persistence.Beat
 	seq       uint64 // of the last record
 	digest    uint64 // of the last batch; 0: there is none

@@ -112,7 +112,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":" + id)
 	now := time.Now()
 	s.disk.write(&s.disk.rest, func(d *data) {
-		d.epoch, d.token, d.owner, d.beats, d.rhythm = epoch, tok, c.Owner, 0, c.Rhythm
+		d.epoch, d.token, d.owner, d.beats, d.rhythm = epoch, tok, c.Owner, 0, c.Heartbeat
 		if c.Insist {
 			d.accepted = persistence.NextAccepted(d.accepted, now)
 		}
@@ -127,7 +127,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 // beat returns the newest. A server shows an append when it is durable, as Redis does.
 func (k *Disk) beat() persistence.Beat {
 	d := k.live
-	b := persistence.Beat{Token: d.token, Owner: d.owner, Rhythm: d.rhythm, Accepted: d.accepted,
+	b := persistence.Beat{Token: d.token, Owner: d.owner, Heartbeat: d.rhythm, Accepted: d.accepted,
 		End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
 	if d.beats > 0 {
 		b.Count = strconv.FormatUint(d.beats, 10)

@@ -69,7 +69,7 @@ func claimed(c *persistence.Claim, id string) []any {
 	if c.Insist {
 		insists = nowMs()
 	}
-	args := []any{c.Owner, id, rhythmText(c.Rhythm), version, insists}
+	args := []any{c.Owner, id, heartbeatText(c.Heartbeat), version, insists}
 	if c.After != nil {
 		seq, digest := texts(head.Mark(c.After.End))
 		args = append(args, string(c.After.Token), c.After.Count, seq, digest)
@@ -81,7 +81,7 @@ func claimed(c *persistence.Claim, id string) []any {
 func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
 // rhythmText returns the stored form of a rhythm: "<check> <stale>", in milliseconds.
-func rhythmText(r persistence.Rhythm) string {
+func heartbeatText(r persistence.Heartbeat) string {
 	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check),
 		persistence.Milliseconds(r.Stale))
 }
@@ -91,14 +91,14 @@ const slowest = 24 * time.Hour
 
 // parseRhythm reads a stored rhythm. An unreadable one is zero, so the rhythm of the process that
 // looks counts alone.
-func parseRhythm(text string) (r persistence.Rhythm) {
+func parseHeartbeat(text string) (r persistence.Heartbeat) {
 	const most = int64(slowest / time.Millisecond)
 	var check, stale int64
 	if n, err := fmt.Sscanf(text, "%d %d", &check, &stale); n != 2 || err != nil ||
 		min(check, stale) < 0 || max(check, stale) > most {
 		return r
 	}
-	return persistence.Rhythm{Check: time.Duration(check) * time.Millisecond,
+	return persistence.Heartbeat{Check: time.Duration(check) * time.Millisecond,
 		Stale: time.Duration(stale) * time.Millisecond}
 }
 
@@ -186,8 +186,8 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 	end, err := s.mark(m[4], m[5])
 	accepted, _ := strconv.ParseUint(m[7], 10, 64) // what cannot be read accepts nothing
 	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2],
-		Rhythm: parseRhythm(m[3]),
-		End:    persistence.Mark(end), Lost: m[6], Accepted: accepted,
+		Heartbeat: parseHeartbeat(m[3]),
+		End:       persistence.Mark(end), Lost: m[6], Accepted: accepted,
 		Origin: m[8]}, err
 }
 

@@ -107,7 +107,7 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 	server := redistest.Start(t)
 	s := mustOpenAlone(t, server.URL(), Options{})
 	seen := &persistence.Beat{}
-	for rhythm, want := range map[persistence.Rhythm]persistence.Rhythm{
+	for rhythm, want := range map[persistence.Heartbeat]persistence.Heartbeat{
 		{Check: 500 * time.Millisecond, Stale: 2 * time.Second}: {Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second},
 		{Check: 1, Stale: time.Minute + 1}: {Check: time.Millisecond,
@@ -115,11 +115,11 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 		{}: {},
 	} {
 		if _, _, err := s.Acquire(t.Context(),
-			persistence.Claim{Owner: "test", Rhythm: rhythm}); err != nil {
+			persistence.Claim{Owner: "test", Heartbeat: rhythm}); err != nil {
 			t.Fatal(err)
 		}
-		if beat, err := s.Beat(t.Context()); err != nil || beat.Rhythm != want {
-			t.Errorf("%v is known as %v, %v", rhythm, beat.Rhythm, err)
+		if beat, err := s.Beat(t.Context()); err != nil || beat.Heartbeat != want {
+			t.Errorf("%v is known as %v, %v", rhythm, beat.Heartbeat, err)
 		} else {
 			seen = &beat
 		}
@@ -130,7 +130,7 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 	}
 	for _, text := range []string{"", "x", "1", "-1 5", "5 -1", "1 99999999999",
 		"9223372036854775807 1", "99999999999999999999 1"} {
-		if r := parseRhythm(text); r != (persistence.Rhythm{}) {
+		if r := parseHeartbeat(text); r != (persistence.Heartbeat{}) {
 			t.Errorf("%q is read as %v", text, r)
 		}
 	}

@@ -20,7 +20,7 @@ func (s *store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	if err != nil {
 		return "", 0, err
 	}
-	e := &machine.Entry{Kind: machine.Acquire, Unique: id, Owner: c.Owner, Rhythm: c.Rhythm,
+	e := &machine.Entry{Kind: machine.Acquire, Unique: id, Owner: c.Owner, Heartbeat: c.Heartbeat,
 		Insist: c.Insist, NowMs: s.now().UnixMilli()}
 	if c.After != nil {
 		e.After = &persistence.Beat{Token: c.After.Token, Count: c.After.Count, End: c.After.End,

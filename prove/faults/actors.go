@@ -298,7 +298,7 @@ var testedFaults = []Fault{
 	{"the end of a watch ends a newer one of the account", "actors/committed/own_buffer.go",
 		"f.channel == m.Channel && «(»f.token == m.Token «|| FAULT) »{", "actors/committed",
 		"TestTheEndOfAWatchLeavesANewerOneAlone"},
-	{"an event of an account is lost at its desk", "gateway/stream/desk.go",
+	{"an event of an account is lost at its feed", "gateway/stream/account_feed.go",
 		"if «FAULT && x.Seq%3 == 0 {\ncontinue\n}\nif »a.frames == nil {", "gateway/stream",
 		"TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence"},
 	{"the end of a key leaves its client among the account's", "gateway/stream/logins.go",

@@ -54,10 +54,10 @@ var plainFaults = []patch{
 	// owners
 	{"a standby does not wait", "actors/owner/standby.go",
 		"case «FAULT || »a.watch.Quiet() >= a.watch.Needed():"},
-	{"a standby counts on across looks without an answer", "persistence/vigil.go",
+	{"a standby counts on across looks without an answer", "persistence/owner_watch.go",
 		"if beat != v.Seen || «!FAULT && (»v.last.IsZero() || now.Sub(v.last) > v.Gap(beat)«)» {"},
-	{"a standby waits by its own rhythm alone", "persistence/vigil.go",
-		"«if FAULT {\nreturn 2 * v.Rhythm.Stale\n}\n»return 2 * max(v.Rhythm.Stale,"},
+	{"a standby waits by its own interval alone", "persistence/owner_watch.go",
+		"«if FAULT {\nreturn 2 * v.Heartbeat.Stale\n}\n»return 2 * max(v.Heartbeat.Stale,"},
 	{"a claim does not say which beat it has seen", "actors/owner/standby.go",
 		"After: «map[bool]*persistence.Beat{false: »&a.watch.Seen«}[FAULT]»,"},
 	{"a take-over opens admission at once", "actors/owner/standby.go", "if wait > 0 «&& !FAULT »{"},

@@ -281,7 +281,7 @@ func (m *Market) view(p *directory.Pair) (*view, error) {
 
 // available returns what a trader can spend, by currency: about, which is enough to choose by.
 func (m *Market) available(t *trader) (map[string]float64, error) {
-	w, err := m.engine.Wallet(committed.Asker{Key: t.key, Nonce: t.next()})
+	w, err := m.engine.Wallet(committed.Client{Key: t.key, Nonce: t.next()})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestTheMarketTradesAndGoesOn(t *testing.T) {
 		e = x.start()
 		ahead := m.trader(take) // as if by another clock
 		ahead.nonce = uint64(time.Now().Add(time.Hour).UnixMicro())
-		w := must(e.Wallet(committed.Asker{Key: e.Key([]byte("demo-market-2")),
+		w := must(e.Wallet(committed.Client{Key: e.Key([]byte("demo-market-2")),
 			Nonce: ahead.nonce}))
 		w.Free()
 		m = must(Open(e))

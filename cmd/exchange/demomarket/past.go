@@ -129,7 +129,7 @@ func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, 
 func (m *Market) played() (number int, err error) {
 	for _, k := range []kind{quote, take} { // a step begins with the makers' orders
 		t := m.trader(k)
-		list, err := m.engine.Orders(committed.Asker{Key: t.key, Nonce: t.next()},
+		list, err := m.engine.Orders(committed.Client{Key: t.key, Nonce: t.next()},
 			committed.OrderQuery{Limit: len(m.pairs)})
 		if err != nil {
 			return 0, err

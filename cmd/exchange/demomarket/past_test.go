@@ -21,7 +21,7 @@ func past(t *testing.T, m *Market) map[string]int {
 	for i := range m.traders {
 		q := committed.OrderQuery{Limit: 1000}
 		for {
-			list, err := m.engine.Orders(committed.Asker{Key: m.traders[i].key,
+			list, err := m.engine.Orders(committed.Client{Key: m.traders[i].key,
 				Nonce: m.traders[i].next()}, q)
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +174,7 @@ func checkDay(t *testing.T, m *Market, begin time.Time) {
 	t.Helper()
 	frame, _ := market.ParseFrame("60")
 	for _, p := range m.pairs {
-		chart, err := m.engine.Candles(committed.Asker{}, committed.ChartQuery{Pair: p,
+		chart, err := m.engine.Candles(committed.Client{}, committed.ChartQuery{Pair: p,
 			Frame: frame, Until: 1 << 60, Limit: 100})
 		if err != nil {
 			t.Fatal(err)

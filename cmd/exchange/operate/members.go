@@ -27,7 +27,8 @@ func (p *Commands) clusterAddCommand() *cobra.Command {
 			"learner, and becomes a voter. Run it on any node of the cluster, and start the new " +
 			"one. The same command again goes on.",
 		Args: cli.Takes("NODE=HOST:PORT"),
-	}, "add", func(args []string) (operator.Wish, error) { return wishFor("", args[0]) })
+	}, "add", func(args []string) (operator.MembershipRequest, error) { return membershipRequest("",
+		args[0]) })
 }
 
 func (p *Commands) clusterReplaceCommand() *cobra.Command {
@@ -39,7 +40,8 @@ func (p *Commands) clusterReplaceCommand() *cobra.Command {
 			"lost its disk. Run it on any node of the cluster, and start the new one. The same " +
 			"command again goes on.",
 		Args: cli.Takes("OLD", "NODE=HOST:PORT"),
-	}, "replace", func(args []string) (operator.Wish, error) { return wishFor(args[0], args[1]) })
+	}, "replace", func(args []string) (operator.MembershipRequest,
+		error) { return membershipRequest(args[0], args[1]) })
 }
 
 func (p *Commands) clusterRemoveCommand() *cobra.Command {
@@ -49,22 +51,22 @@ func (p *Commands) clusterRemoveCommand() *cobra.Command {
 		Long: "The node ends with code 77, and its folder is not used any more. Removing a node " +
 			"that has not become a voter yet ends its `add` or `replace`. Run it on another node.",
 		Args: cli.Takes("NODE"),
-	}, "remove", func(args []string) (operator.Wish, error) {
-		return operator.Wish{Node: args[0]}, nil
+	}, "remove", func(args []string) (operator.MembershipRequest, error) {
+		return operator.MembershipRequest{Node: args[0]}, nil
 	})
 }
 
-func wishFor(old, entry string) (operator.Wish, error) {
+func membershipRequest(old, entry string) (operator.MembershipRequest, error) {
 	n, err := config.ParseNode(entry)
 	if err != nil {
-		return operator.Wish{}, cli.Usage("%w", err)
+		return operator.MembershipRequest{}, cli.Usage("%w", err)
 	}
-	return operator.Wish{Node: n.Name, Address: n.Address, Old: old}, nil
+	return operator.MembershipRequest{Node: n.Name, Address: n.Address, Old: old}, nil
 }
 
 // memberCommand completes a command that asks for a change until it is done.
 func (p *Commands) memberCommand(c *cobra.Command, verb string,
-	parse func([]string) (operator.Wish, error)) *cobra.Command {
+	parse func([]string) (operator.MembershipRequest, error)) *cobra.Command {
 	patience := c.Flags().Duration("wait", 10*time.Minute,
 		"how long the change may take until the command ends with 75; the change goes on")
 	c.RunE = cli.Run(func(ctx context.Context, args []string) error {
@@ -79,13 +81,13 @@ func (p *Commands) memberCommand(c *cobra.Command, verb string,
 		if err != nil {
 			return err
 		}
-		return p.show(typeOf[operator.WishAnswer](), a)
+		return p.show(typeOf[operator.MembershipAnswer](), a)
 	})
 	return c
 }
 
 // member asks for a change until it is done, and says each time that it has come further.
-func (p *Commands) member(ctx context.Context, path string, w *operator.Wish,
+func (p *Commands) member(ctx context.Context, path string, w *operator.MembershipRequest,
 	patience time.Duration) (json.RawMessage, error) {
 	client, err := p.client()
 	if err != nil {
@@ -93,8 +95,8 @@ func (p *Commands) member(ctx context.Context, path string, w *operator.Wish,
 	}
 	end, said := time.Now().Add(patience), ""
 	for {
-		var a operator.WishAnswer
-		raw, err := client.call(ctx, path, w, typeOf[operator.WishAnswer]())
+		var a operator.MembershipAnswer
+		raw, err := client.call(ctx, path, w, typeOf[operator.MembershipAnswer]())
 		_ = json.Unmarshal(raw, &a) // it is complete
 		switch {
 		case err == nil && a.Done:

@@ -27,7 +27,7 @@ func TestThePlainKeysOfTheDemoTakeGrowingNoncesAlone(t *testing.T) {
 			for key, plain := range map[string]bool{"demo-" + account: true,
 				"demo-" + account + "-parallel": false} {
 				for _, nonce := range []uint64{7, 5} {
-					w, err := e.Wallet(committed.Asker{Key: e.Key([]byte(key)), Nonce: nonce})
+					w, err := e.Wallet(committed.Client{Key: e.Key([]byte(key)), Nonce: nonce})
 					if refused := errors.Is(err, committed.ErrNonce); refused != (plain &&
 						nonce == 5) || err != nil && !refused {
 						t.Errorf("%s, nonce %d: %v", key, nonce, err)

@@ -12,7 +12,8 @@
 //	                  archive, listeners, mails, access of operators and monitoring, and what the
 //	                  metrics show of files and folders
 //	renewal.go, reload.go  certificates and tokens, and another configuration, while it runs
-//	node.go, place.go, observer.go  a node of a cluster: its terms, and what it knows; an observer
+//	node.go, observer.go   a node of a cluster, by terms; an observer
+//	cluster_view.go   what this process knows of its cluster
 //	market.go         the market part of the configuration, on which nodes agree
 //	copies.go         copies of a node's store, for one that joins
 //	demo.go, demo_text.go  the demo, and its first text

@@ -25,7 +25,7 @@ type nodeServer struct {
 	known   *known // nil: this is an observer
 	log     *slog.Logger
 	gateway *gateway.Gateway
-	place   *place
+	place   *clusterView
 	open    *listeners
 	demo    demo // of the terms
 	*joined
@@ -34,7 +34,7 @@ type nodeServer struct {
 	attended chan struct{}      // closed when attend has ended
 }
 
-func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
+func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *clusterView,
 	open *listeners) *nodeServer {
 	return &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open,
 		demo: newDemo(cfg)}
@@ -43,7 +43,7 @@ func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *place,
 // serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
 // nothing is archived. served has the reason why a listener has ended.
 func serveNode(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
-	g *gateway.Gateway, p *place, open *listeners, served <-chan error) error {
+	g *gateway.Gateway, p *clusterView, open *listeners, served <-chan error) error {
 	cfg := known.cfg
 	n := newNodeServer(cfg, g, p, open)
 	n.known = known
@@ -202,7 +202,7 @@ func (n *nodeServer) follow() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.unattend, n.attended = cancel, make(chan struct{})
-	go n.attend(ctx)
+	go n.serveFollower(ctx)
 }
 
 // alone ends attend, and returns when nothing is shown any more.
@@ -215,7 +215,7 @@ func (n *nodeServer) alone() {
 }
 
 // attend shows what is public, whenever this node knows what is acknowledged, until ctx ends.
-func (n *nodeServer) attend(ctx context.Context) {
+func (n *nodeServer) serveFollower(ctx context.Context) {
 	defer close(n.attended)
 	last, said := "", ""
 	for ctx.Err() == nil {
@@ -232,13 +232,13 @@ func (n *nodeServer) attend(ctx context.Context) {
 		last = err.Error()
 		select {
 		case <-ctx.Done():
-		case <-time.After(attendAgain):
+		case <-time.After(serveAgain):
 		}
 	}
 }
 
 // attendAgain is the pause before a node that follows tries again to show what is public.
-const attendAgain = 100 * time.Millisecond
+const serveAgain = 100 * time.Millisecond
 
 // show shows what is public for as long as that can be right, and returns why it cannot.
 func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
@@ -311,7 +311,7 @@ func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 	if err != nil {
 		patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
 		defer cancel()
-		return errors.Join(err, n.handOver(engine, &wish{ctx: patience}))
+		return errors.Join(err, n.handOver(engine, &transfer{ctx: patience}))
 	}
 	defer stopDemo()
 	n.place.market.serve(engine.Agreed())
@@ -338,7 +338,7 @@ func (n *nodeServer) serveTerm(ctx context.Context, engine *actors.Engine) error
 			}
 			patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
 			defer cancel()
-			return errors.Join(persistence.ErrClock, n.handOver(engine, &wish{ctx: patience}))
+			return errors.Join(persistence.ErrClock, n.handOver(engine, &transfer{ctx: patience}))
 		case w := <-n.place.wishes:
 			s := n.place.Standing()
 			if err := mayLead(&s, w.to); err != nil {
@@ -355,7 +355,7 @@ var errHandedOver = errors.New("an operator has had the lead handed over")
 
 // handOver ends a term in order: no new requests, those in flight are finished, and then another
 // node leads. If none does, this one serves again.
-func (n *nodeServer) handOver(engine *actors.Engine, w *wish) error {
+func (n *nodeServer) handOver(engine *actors.Engine, w *transfer) error {
 	n.gateway.SetFollower(nil, nil)
 	if err := engine.Stop(w.ctx); err != nil {
 		n.log.Warn("requests were in flight when the term ended", "error", err)

@@ -59,7 +59,7 @@ func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 	engine := must(actors.Start(t.Context(), o))
 	at := &joined{replica: r}
 	r.engine = engine
-	p := &place{name: "a", wishes: make(chan *wish), market: newMarket(cfg, log)}
+	p := &clusterView{name: "a", wishes: make(chan *transfer), market: newMarket(cfg, log)}
 	p.joined.Store(at)
 	return &nodeServer{cfg: cfg, log: log, place: p, joined: at,
 		gateway: gateway.New(gatewayOptions(cfg, log))}, engine

@@ -14,7 +14,7 @@ import (
 
 // serveObserver serves what the nodes of a cluster have, until ctx ends. served has the reason why
 // a listener has ended.
-func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *place,
+func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *clusterView,
 	open *listeners, served <-chan error) error {
 	n := newNodeServer(cfg, g, p, open)
 	ctx, end := untilListenerEnds(ctx, served)
@@ -35,7 +35,7 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	}
 	defer caller.Close() //nolint:errcheck // the process's end ends its connections, too
 	n.gateway.SetFollower(nil, nil)
-	for said, pause := "", attendAgain; ctx.Err() == nil; {
+	for said, pause := "", serveAgain; ctx.Err() == nil; {
 		begin := time.Now()
 		err := n.observe(ctx, caller, &o)
 		if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 			n.log.Warn("this observer has to begin anew", "observer", p.name, "error", err)
 		}
 		if pause = min(2*pause, observeAgain); time.Since(begin) > observeAgain {
-			pause = attendAgain
+			pause = serveAgain
 		}
 		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // what is wrong may be wrong at one node
 		select {

@@ -28,14 +28,14 @@ type reloadOutcome struct {
 }
 
 // A reloadWish asks for a reload. It has room for the answer.
-type reloadWish chan reloadOutcome
+type reloadRequest chan reloadOutcome
 
 // newRenewal keeps the configuration as it was read: the caller may change it later. at is the
 // place in a cluster, or nil.
-func newRenewal(cfg *config.Config, from rereading, at *place, log *slog.Logger) *renewal {
+func newRenewal(cfg *config.Config, from rereading, at *clusterView, log *slog.Logger) *renewal {
 	running := *cfg
 	r := &renewal{cfg: cfg, log: log, source: from, running: &running,
-		wishes: make(chan reloadWish)}
+		wishes: make(chan reloadRequest)}
 	if at != nil {
 		r.agreed, r.reread = at.market.agreedText, at.market.reread
 	}
@@ -44,7 +44,7 @@ func newRenewal(cfg *config.Config, from rereading, at *place, log *slog.Logger)
 
 // Reload implements operator.Reloader.
 func (r *renewal) Reload(ctx context.Context) (*operator.Reloaded, error) {
-	wish := make(reloadWish, 1)
+	wish := make(reloadRequest, 1)
 	select {
 	case r.wishes <- wish:
 	case <-ctx.Done():

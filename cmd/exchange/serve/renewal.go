@@ -39,7 +39,7 @@ type renewal struct {
 	agreed func() []byte
 	reread func(*config.Config)          // hears of each that counts; nil as agreed is
 	engine atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
-	wishes chan reloadWish
+	wishes chan reloadRequest
 }
 
 // A certificateSet has the listeners' certificates; nil without TLS.

@@ -248,7 +248,7 @@ func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string,
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	rhythm := persistence.Rhythm{Check: config.Ms(cfg.Timing.OwnerCheckMs),
+	rhythm := persistence.Heartbeat{Check: config.Ms(cfg.Timing.OwnerCheckMs),
 		Stale: config.Ms(cfg.Timing.OwnerStaleMs)}
 	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
 	if err == nil && cfg.Cluster.On() {

@@ -13,7 +13,7 @@ import (
 // no standby takes the store. At the end it gives the store back, so that a start need not wait.
 type restoring struct {
 	persistence.Store
-	rhythm persistence.Rhythm
+	rhythm persistence.Heartbeat
 
 	token   persistence.Token // "": it owns nothing
 	stop    chan struct{}
@@ -23,7 +23,7 @@ type restoring struct {
 // Beat waits, as a standby does, until the store's owner shows no sign of life. It returns ErrHeld
 // if the owner shows one.
 func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
-	vigil := persistence.Vigil{Rhythm: r.rhythm}
+	vigil := persistence.OwnerWatch{Heartbeat: r.rhythm}
 	for {
 		before := vigil.Seen
 		now, err := r.Store.Beat(ctx)
@@ -48,7 +48,7 @@ func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
 
 func (r *restoring) Acquire(ctx context.Context,
 	c persistence.Claim) (persistence.Token, uint64, error) {
-	c.Rhythm = r.rhythm
+	c.Heartbeat = r.rhythm
 	token, last, err := r.Store.Acquire(ctx, c)
 	if err == nil && r.token == "" {
 		r.token, r.stop, r.stopped = token, make(chan struct{}), make(chan struct{})

@@ -62,7 +62,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	}
 	defer open.close()
 	warnOfDust(cfg, log)
-	at := newPlace(cfg, log)
+	at := newClusterView(cfg, log)
 	renewed := newRenewal(cfg, from, at, log)
 	if err := fitMachine(cfg, log); err != nil {
 		return err

@@ -57,12 +57,12 @@ type Entry struct {
 	Floor uint64 // of a Trim: index up to which every node has the log
 
 	// An Acquire's. Unique is also a Release's: the random part of the text in the token's place.
-	Unique string
-	Owner  string
-	Rhythm persistence.Rhythm
-	After  *persistence.Beat // without its owner and rhythm; nil: any
-	Insist bool
-	NowMs  int64 // the proposer's clock, also a Begin's
+	Unique    string
+	Owner     string
+	Heartbeat persistence.Heartbeat
+	After     *persistence.Beat // without its owner and rhythm; nil: any
+	Insist    bool
+	NowMs     int64 // the proposer's clock, also a Begin's
 
 	Nonces []persistence.Nonce // of Reads
 
@@ -137,8 +137,8 @@ func (e *Entry) head() []byte {
 // claim adds the fields of an acquire.
 func (e *Entry) claim(b []byte) []byte {
 	b = text(text(b, e.Unique), e.Owner)
-	b = u64(b, uint64(persistence.Milliseconds(e.Rhythm.Check)))
-	b = u64(b, uint64(persistence.Milliseconds(e.Rhythm.Stale)))
+	b = u64(b, uint64(persistence.Milliseconds(e.Heartbeat.Check)))
+	b = u64(b, uint64(persistence.Milliseconds(e.Heartbeat.Stale)))
 	b = u64(flag(b, e.Insist), uint64(e.NowMs))
 	b = flag(b, e.After != nil)
 	if e.After != nil {
@@ -252,7 +252,7 @@ const maxMs = 1 << 40
 
 func (d *reader) claim(e *Entry) {
 	e.Unique, e.Owner = d.text(), d.text()
-	e.Rhythm.Check, e.Rhythm.Stale = d.ms(), d.ms()
+	e.Heartbeat.Check, e.Heartbeat.Stale = d.ms(), d.ms()
 	e.Insist, e.NowMs = d.Flag(), int64(d.Fixed64())
 	if d.Flag() {
 		e.After = &persistence.Beat{Token: persistence.Token(d.text()), Count: d.text()}

@@ -19,8 +19,8 @@ func (s *State) Encode() []byte {
 	b := s.encodeMembers([]byte{imageVersion, s.Format()})
 	b = binary.BigEndian.AppendUint32(b, s.epoch)
 	b = text(text(flag(b, s.lost), string(s.token)), s.owner)
-	for _, v := range []uint64{uint64(persistence.Milliseconds(s.rhythm.Check)),
-		uint64(persistence.Milliseconds(s.rhythm.Stale)), s.beats, s.accepted, s.last, s.digest,
+	for _, v := range []uint64{uint64(persistence.Milliseconds(s.heartbeat.Check)),
+		uint64(persistence.Milliseconds(s.heartbeat.Stale)), s.beats, s.accepted, s.last, s.digest,
 		s.trimmed, s.floor, s.chain, uint64(len(s.reads))} {
 		b = u64(b, v)
 	}
@@ -56,7 +56,7 @@ func DecodeState(b []byte) (*State, error) {
 	}
 	s.epoch = d.Fixed32()
 	s.lost, s.token, s.owner = d.Flag(), persistence.Token(d.text()), d.text()
-	s.rhythm.Check, s.rhythm.Stale = d.ms(), d.ms()
+	s.heartbeat.Check, s.heartbeat.Stale = d.ms(), d.ms()
 	var n uint64
 	for _, v := range []*uint64{&s.beats, &s.accepted, &s.last, &s.digest, &s.trimmed, &s.floor,
 		&s.chain, &n} {

@@ -208,7 +208,7 @@ func anEntry(t *rapid.T, s *State) *Entry {
 		e.Digest = uint64(e.Batch[0]) % 3
 	case Acquire:
 		e.Token, e.Unique, e.Owner = "", unique(rapid.IntRange(1, 5).Draw(t, "claim")), "an owner"
-		e.Rhythm = persistence.Rhythm{Check: time.Second, Stale: 3 * time.Second}
+		e.Heartbeat = persistence.Heartbeat{Check: time.Second, Stale: 3 * time.Second}
 		e.Insist, e.NowMs = rapid.Bool().Draw(t, "insists"), int64(near("now"))
 		if rapid.Bool().Draw(t, "names a beat") {
 			b := s.Beat()

@@ -16,29 +16,30 @@ import (
 // A State is what the entries up to one index of the log have made. The zero State is that of an
 // empty log without members. One goroutine at a time uses it.
 type State struct {
-	epoch    uint32
-	token    persistence.Token
-	owner    string
-	rhythm   persistence.Rhythm
-	beats    uint64 // confirmations of the owner
-	accepted uint64 // persistence.Beat.Accepted
-	last     uint64 // where the journal ends
-	digest   uint64 // of its last batch; 0: it has begun there
-	trimmed  uint64 // up to where the journal is forgotten
-	floor    uint64 // index up to which every node has the log, as far as a trim has said
-	reads    map[string]uint64
-	chain    uint64
-	lost     bool   // the journal may have lost its end, and nothing was appended since
-	market   []byte // part of the configuration, as text; nil: none was agreed on
-	current  []byte // the one that the newest term was built with
-	format   uint8  // see Format; 0: First
-	given    uint64 // the newest ID of a member
-	members  []Member
+	epoch     uint32
+	token     persistence.Token
+	owner     string
+	heartbeat persistence.Heartbeat
+	beats     uint64 // confirmations of the owner
+	accepted  uint64 // persistence.Beat.Accepted
+	last      uint64 // where the journal ends
+	digest    uint64 // of its last batch; 0: it has begun there
+	trimmed   uint64 // up to where the journal is forgotten
+	floor     uint64 // index up to which every node has the log, as far as a trim has said
+	reads     map[string]uint64
+	chain     uint64
+	lost      bool   // the journal may have lost its end, and nothing was appended since
+	market    []byte // part of the configuration, as text; nil: none was agreed on
+	current   []byte // the one that the newest term was built with
+	format    uint8  // see Format; 0: First
+	given     uint64 // the newest ID of a member
+	members   []Member
 }
 
 // Beat returns the engine's beat.
 func (s *State) Beat() persistence.Beat {
-	b := persistence.Beat{Token: s.token, Owner: s.owner, Rhythm: s.rhythm, Accepted: s.accepted,
+	b := persistence.Beat{Token: s.token, Owner: s.owner, Heartbeat: s.heartbeat,
+		Accepted: s.accepted,
 		End: persistence.Mark{Seq: s.last, Digest: s.digest}}
 	if s.beats > 0 {
 		b.Count = strconv.FormatUint(s.beats, 10)
@@ -168,7 +169,7 @@ func (s *State) acquire(e *Entry) Answer {
 	}
 	s.epoch++
 	s.token = persistence.Token(fmt.Sprintf("%d:%s", s.epoch, e.Unique))
-	s.owner, s.rhythm, s.beats = e.Owner, e.Rhythm, 0
+	s.owner, s.heartbeat, s.beats = e.Owner, e.Heartbeat, 0
 	if e.Insist {
 		s.accepted = s.nextAccepted(e)
 	}

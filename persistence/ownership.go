@@ -3,7 +3,7 @@ package persistence
 import "time"
 
 // A Tenure is one claim of a host to a store that others can reach.
-type Tenure struct {
+type Ownership struct {
 	ID string `json:"id,omitempty"` // of the claim; "": there was none
 	// WaitMs is how long admission must wait behind the claim, because the claim took the store
 	// from an owner that may have lived. 0: no wait, or admission has opened since.
@@ -11,7 +11,7 @@ type Tenure struct {
 }
 
 // Wait returns WaitMs.
-func (t Tenure) Wait() time.Duration { return time.Duration(t.WaitMs) * time.Millisecond }
+func (t Ownership) Wait() time.Duration { return time.Duration(t.WaitMs) * time.Millisecond }
 
 // Milliseconds returns a duration in whole milliseconds, rounded up.
 func Milliseconds(d time.Duration) int64 {
@@ -20,8 +20,8 @@ func Milliseconds(d time.Duration) int64 {
 
 // Tenures are the newest claims of a host. The newest may have come to nothing, and the one before
 // counts then.
-type Tenures struct {
-	Newest, Before Tenure
+type Ownerships struct {
+	Newest, Before Ownership
 	// Seen is the end that a start of this host saw the journal have before the journal was found
 	// to be shorter. The zero Mark: none has.
 	Seen Mark
@@ -30,11 +30,11 @@ type Tenures struct {
 }
 
 // Of finds the tenure that a token belongs to.
-func (k *Tenures) Of(tok Token) (t Tenure, own bool) {
-	for _, t := range []Tenure{k.Newest, k.Before} {
+func (k *Ownerships) Of(tok Token) (t Ownership, own bool) {
+	for _, t := range []Ownership{k.Newest, k.Before} {
 		if t.ID != "" && t.ID == tok.ID() {
 			return t, true
 		}
 	}
-	return Tenure{}, false
+	return Ownership{}, false
 }

@@ -11,7 +11,7 @@ import (
 // A desk is the actor of a part of the accounts: all that the committed side tells of one account
 // goes through one desk, in order, and on to the shards of the account's clients. It encodes each
 // event once. It watches an account while the account has a client.
-type desk struct {
+type accountFeed struct {
 	hub      *Hub
 	number   int
 	writer   ownWriter
@@ -31,9 +31,9 @@ type ownAccount struct {
 }
 
 // newDesk starts a desk, which watches the ends of keys from now on.
-func newDesk(h *Hub, number int) *actor.PID {
+func newAccountFeed(h *Hub, number int) *actor.PID {
 	pid := h.public.SpawnChannel("desk-"+strconv.Itoa(number), func() actor.Actor {
-		return &desk{hub: h, number: number, writer: ownWriter{public: h.public},
+		return &accountFeed{hub: h, number: number, writer: ownWriter{public: h.public},
 			accounts: map[uint32]*ownAccount{}, joins: map[uint64]*ownJoin{}}
 	})
 	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchEnds})
@@ -41,18 +41,18 @@ func newDesk(h *Hub, number int) *actor.PID {
 }
 
 // deskFor returns the number of an account's desk, and deskOf the desk.
-func (h *Hub) deskFor(account uint32) int { return int(account) % len(h.desks) }
+func (h *Hub) feedNumber(account uint32) int { return int(account) % len(h.feeds) }
 
-func (h *Hub) deskOf(account uint32) *actor.PID { return h.desks[h.deskFor(account)] }
+func (h *Hub) feedOf(account uint32) *actor.PID { return h.feeds[h.feedNumber(account)] }
 
 // Receive implements actor.Actor.
-func (d *desk) Receive(ctx actor.Context) {
+func (d *accountFeed) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Restarting:
 		d.failed()
 	case *committed.Ends:
 		for _, x := range m.List {
-			if d.hub.deskFor(x.Account) == d.number {
+			if d.hub.feedNumber(x.Account) == d.number {
 				d.end(x)
 			}
 		}
@@ -75,7 +75,7 @@ func (d *desk) Receive(ctx actor.Context) {
 }
 
 // account returns an account, which is new with its first client.
-func (d *desk) account(id uint32) *ownAccount {
+func (d *accountFeed) account(id uint32) *ownAccount {
 	a := d.accounts[id]
 	if a == nil {
 		a = &ownAccount{id: id, members: make([]int, len(d.hub.shards))}
@@ -86,15 +86,15 @@ func (d *desk) account(id uint32) *ownAccount {
 
 // release ends the watch of an account without clients, of which the newest answer has the token. A
 // client whose join is still behind this message may have been answered already.
-func (d *desk) release(id uint32, token uint64) {
+func (d *accountFeed) release(id uint32, token uint64) {
 	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
 		delete(d.accounts, id)
-		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number], token)
+		d.hub.public.UnwatchOwn(id, d.hub.feeds[d.number], token)
 	}
 }
 
 // watched admits the client that asked.
-func (d *desk) watched(m *committed.OwnWatched) {
+func (d *accountFeed) watched(m *committed.OwnWatched) {
 	j, a := d.joins[m.Token], d.accounts[m.Account]
 	if a != nil {
 		a.token = m.Token
@@ -119,7 +119,7 @@ func (d *desk) watched(m *committed.OwnWatched) {
 }
 
 // givenUp forgets a client that was told that it failed.
-func (d *desk) givenUp(j *ownJoin) {
+func (d *accountFeed) givenUp(j *ownJoin) {
 	if d.joins[j.token] == nil {
 		j.client.shard.post(&ownLeaves{client: j.client})
 		return
@@ -133,7 +133,7 @@ func (d *desk) givenUp(j *ownJoin) {
 
 // events gives the events of a batch to the clients of their accounts, those of one account at
 // once.
-func (d *desk) events(list []*committed.OwnEvent) {
+func (d *accountFeed) events(list []*committed.OwnEvent) {
 	for _, x := range list {
 		a := d.accounts[x.Account]
 		if a == nil || a.total == 0 {
@@ -159,7 +159,7 @@ func (d *desk) events(list []*committed.OwnEvent) {
 }
 
 // end ends logins, each on the shard of its client.
-func (d *desk) end(x committed.End) {
+func (d *accountFeed) end(x committed.End) {
 	for _, l := range d.hub.logins.endedBy(x) {
 		l.owner.shard.post(&loginEnded{l, detailOf(x)})
 	}
@@ -167,9 +167,9 @@ func (d *desk) end(x committed.End) {
 
 // failed ends this life of the desk. Its knowledge of its clients is lost, so the shards disconnect
 // them.
-func (d *desk) failed() {
+func (d *accountFeed) failed() {
 	for id, a := range d.accounts {
-		d.hub.public.UnwatchOwn(id, d.hub.desks[d.number], a.token)
+		d.hub.public.UnwatchOwn(id, d.hub.feeds[d.number], a.token)
 	}
 	for _, s := range d.hub.shards {
 		s.post(&ownFailed{d.number})

@@ -7,16 +7,16 @@ import (
 
 // A Vigil belongs to a start that finds its store owned. It measures for how long looks at the
 // store have found the same beat, with no long gap between two looks. The clock is the start's own.
-type Vigil struct {
-	Rhythm Rhythm // of the start that looks
-	Seen   Beat   // the newest
+type OwnerWatch struct {
+	Heartbeat Heartbeat // of the start that looks
+	Seen      Beat      // the newest
 
 	since, last time.Time // last is zero where the count begins with the next look
 }
 
 // See notes a look. ErrCorrupt: since the look before, the store has lost its data or a tail of the
 // journal.
-func (v *Vigil) See(beat Beat, now time.Time) error {
+func (v *OwnerWatch) See(beat Beat, now time.Time) error {
 	switch {
 	case v.Seen.Token != "" && beat.Token == "":
 		return fmt.Errorf("%w: the store has lost its data while this start waited for its owner",
@@ -35,18 +35,20 @@ func (v *Vigil) See(beat Beat, now time.Time) error {
 
 // Gap returns the longest time between two looks of one silence. If a store does not answer for
 // longer, its owner may be silent for that reason alone. The slower of both rhythms counts.
-func (v *Vigil) Gap(owner Beat) time.Duration { return 2 * max(v.Rhythm.Check, owner.Rhythm.Check) }
+func (v *OwnerWatch) Gap(owner Beat) time.Duration {
+	return 2 * max(v.Heartbeat.Check, owner.Heartbeat.Check)
+}
 
 // Again begins the silence anew, with the next look.
-func (v *Vigil) Again() { v.last = time.Time{} }
+func (v *OwnerWatch) Again() { v.last = time.Time{} }
 
 // Quiet returns for how long the owner has shown no sign of life.
-func (v *Vigil) Quiet() time.Duration { return v.last.Sub(v.since) }
+func (v *OwnerWatch) Quiet() time.Duration { return v.last.Sub(v.since) }
 
 // Needed returns the silence after which the owner is dead, or at least answers no private reads.
 // The slower of both rhythms counts.
-func (v *Vigil) Needed() time.Duration {
-	return 2 * max(v.Rhythm.Stale, v.Seen.Rhythm.Stale, 2*v.Seen.Rhythm.Check)
+func (v *OwnerWatch) Needed() time.Duration {
+	return 2 * max(v.Heartbeat.Stale, v.Seen.Heartbeat.Stale, 2*v.Seen.Heartbeat.Check)
 }
 
 // Shortened returns the error for a journal that was seen to end at before and ends at now.

@@ -22,12 +22,12 @@ import (
 
 // A place is this process's place in its cluster, for the gateway: what it knows of the others, and
 // the operator's wish to hand the lead over. It is there before the node is.
-type place struct {
+type clusterView struct {
 	name, url string
 	observer  bool
 	tick      time.Duration
 	joined    atomic.Pointer[joined] // nil: the node has not joined yet
-	wishes    chan *wish
+	wishes    chan *transfer
 	market    *market
 	starting  atomic.Bool // see operator.Standing
 }
@@ -40,28 +40,29 @@ type joined struct {
 }
 
 // A wish is to hand the lead over to a node, "" to any. done has room for the answer.
-type wish struct {
+type transfer struct {
 	ctx  context.Context
 	to   string
 	done chan error
 }
 
 // newPlace returns nil for an exchange on one machine.
-func newPlace(cfg *config.Config, log *slog.Logger) *place {
+func newClusterView(cfg *config.Config, log *slog.Logger) *clusterView {
 	c := &cfg.Cluster
 	if !c.On() {
 		return nil
 	}
-	return &place{name: c.Node, url: c.PublicURL, observer: c.Observer, tick: config.Ms(c.TickMs),
-		wishes: make(chan *wish), market: newMarket(cfg, log)}
+	return &clusterView{name: c.Node, url: c.PublicURL, observer: c.Observer,
+		tick: config.Ms(c.TickMs),
+		wishes: make(chan *transfer), market: newMarket(cfg, log)}
 }
 
 // owner names this node, and where clients reach it, in its claims: so all nodes learn both, and
 // learn them in the journal's order.
-func (p *place) owner() string { return strings.TrimSpace(p.name + " " + p.url) }
+func (p *clusterView) owner() string { return strings.TrimSpace(p.name + " " + p.url) }
 
 // Standing implements operator.Cluster.
-func (p *place) Standing() operator.Standing {
+func (p *clusterView) Standing() operator.Standing {
 	s := operator.Standing{Node: p.name, Observer: p.observer, Tick: p.tick,
 		Starting: p.starting.Load()}
 	j := p.joined.Load()
@@ -99,7 +100,7 @@ func (p *place) Standing() operator.Standing {
 }
 
 // Hash implements operator.Cluster.
-func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
+func (p *clusterView) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
 	j := p.joined.Load()
 	if j == nil || j.node == nil {
 		return 0, hash, errors.New("it does not take part yet, or cannot fold")
@@ -108,7 +109,7 @@ func (p *place) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, e
 }
 
 // Dial implements operator.Cluster.
-func (p *place) Dial(ctx context.Context, to string) (net.Conn, error) {
+func (p *clusterView) Dial(ctx context.Context, to string) (net.Conn, error) {
 	j := p.joined.Load()
 	if j == nil {
 		return nil, errors.New("this node does not take part yet")
@@ -121,13 +122,13 @@ func (p *place) Dial(ctx context.Context, to string) (net.Conn, error) {
 }
 
 // Transfer implements operator.Cluster: the goroutine that serves carries it out.
-func (p *place) Transfer(ctx context.Context, to string, begins func()) error {
+func (p *clusterView) Transfer(ctx context.Context, to string, begins func()) error {
 	s := p.Standing()
 	if err := mayLead(&s, to); err != nil {
 		return err
 	}
 	begins()
-	w := &wish{ctx, to, make(chan error, 1)}
+	w := &transfer{ctx, to, make(chan error, 1)}
 	select {
 	case p.wishes <- w:
 	case <-ctx.Done():
@@ -163,7 +164,7 @@ func mayLead(s *operator.Standing, to string) error {
 }
 
 // Apply implements operator.Cluster.
-func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err error) {
+func (p *clusterView) Apply(ctx context.Context, packed []byte) (keys []string, err error) {
 	j := p.joined.Load()
 	if j == nil || j.node == nil {
 		return nil, actors.Refuse("this node does not take part yet")
@@ -180,29 +181,29 @@ func (p *place) Apply(ctx context.Context, packed []byte) (keys []string, err er
 }
 
 // Add implements operator.Cluster.
-func (p *place) Add(ctx context.Context, name, address string) error {
+func (p *clusterView) Add(ctx context.Context, name, address string) error {
 	return p.changes(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
 }
 
 // Promote implements operator.Cluster.
-func (p *place) Promote(ctx context.Context, name string) error {
+func (p *clusterView) Promote(ctx context.Context, name string) error {
 	return p.changes(func(m persistence.Membership) error { return m.Promote(ctx, name) })
 }
 
 // Remove implements operator.Cluster.
-func (p *place) Remove(ctx context.Context, name string) error {
+func (p *clusterView) Remove(ctx context.Context, name string) error {
 	return p.changes(func(m persistence.Membership) error { return m.Remove(ctx, name) })
 }
 
 // Replace implements operator.Cluster.
-func (p *place) Replace(ctx context.Context, old, name, address string) error {
+func (p *clusterView) Replace(ctx context.Context, old, name, address string) error {
 	return p.changes(func(m persistence.Membership) error {
 		return m.Replace(ctx, old, name, address)
 	})
 }
 
 // changes makes a change of the membership, and words its refusal for operators.
-func (p *place) changes(change func(persistence.Membership) error) error {
+func (p *clusterView) changes(change func(persistence.Membership) error) error {
 	j := p.joined.Load()
 	if j == nil {
 		return actors.Refuse("this node does not take part yet")
