@@ -65,11 +65,14 @@ func (r *rest) status(ctx context.Context) (s status, err error) {
 	return s, err
 }
 
-// listen asks the server now and then, until ctx ends: while it answers, a long answer of it is no
-// silence.
+// listen asks the server again and again, until ctx ends: while it answers, a long answer of it is no
+// silence, nor after an interrupt, when a silence is short.
 func (r *rest) listen(ctx context.Context) {
-	for pause(ctx, watchEvery) {
+	for {
 		_, _ = r.status(ctx) // an answer ends the silence
+		if !pause(ctx, askAgain) {
+			return
+		}
 	}
 }
 
