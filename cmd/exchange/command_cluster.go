@@ -33,7 +33,7 @@ one of them takes over when it dies.
   exchange cluster remove d          has a node take part no more
   exchange cluster survive --yes     lets this node go on alone: the others' disks are gone
 
-docs/operations.md tells how to run three nodes.`
+docs/operations/cluster.md tells how to run three nodes.`
 
 func (p *program) clusterCommand() *cobra.Command {
 	c := group("cluster", "Make and run a cluster of nodes", append(p.commandsOf(clusterVerbs),

@@ -19,9 +19,13 @@ var codesNotToRestart = []int{exitUsage, exitBroken}
 // pages returns the pages of the documentation, by their place.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(files) < 8 {
-		t.Fatalf("%q, %v", files, err)
+	var files []string
+	for folder, most := range map[string]int{"": 8, "operations": 7, "decisions": 10} {
+		found, err := filepath.Glob(filepath.Join("../../docs", folder, "*.md"))
+		if err != nil || len(found) < most {
+			t.Fatalf("%s: %q, %v", folder, found, err)
+		}
+		files = append(files, found...)
 	}
 	all := map[string]string{}
 	for _, file := range append(files, "../../README.md", "../../docs/compose.yaml",
@@ -96,7 +100,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 func TestExitCodesAreExplained(t *testing.T) {
 	codes := []int{exitDone, exitUsage, exitBroken, exitUnavailable, exitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
-	const where = "../../docs/operations.md"
+	const where = "../../docs/operations/run.md"
 	var said []int
 	for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
 		var code int

@@ -314,7 +314,7 @@ func startFailed(ctx context.Context, err error) error {
 		return failf(exitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrVersion), errors.Is(err, persistence.ErrFormat):
 		return failf(exitBroken, "%v\nNothing was changed and nothing is served. "+
-			"docs/operations.md says how to upgrade and to roll back", err)
+			"docs/operations/upgrade.md says how to upgrade and to roll back", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(exitBroken,
 			"%v\nNothing was changed and nothing is served. Restore a backup of the store, or "+
@@ -336,7 +336,7 @@ func nodeFailed(ctx context.Context, err error) error {
 		!errors.Is(err, persistence.ErrVersion) {
 		return failf(exitBroken, "%v\nNothing is served by this node, and the others have what it "+
 			"has acknowledged. Keep a copy of its folder, and replace the node; see "+
-			"docs/operations.md", err)
+			"docs/operations/cluster.md", err)
 	}
 	return startFailed(ctx, err)
 }
