@@ -160,24 +160,43 @@ func TestTheReadmeIsTrue(t *testing.T) {
 	}
 }
 
-// Every link of the documentation to a file of the repository leads to one.
+// Every link of the documentation to a file of the repository leads to one, and to a heading that it
+// has.
 func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
 	n := 0
 	for where, text := range pages(t) {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(text,
+		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]+))?\)`).FindAllStringSubmatch(text,
 			-1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
 			n++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(where), m[1])); err != nil {
+			file := where
+			if m[1] != "" {
+				file = filepath.Join(filepath.Dir(where), m[1])
+			}
+			if _, err := os.Stat(file); err != nil {
 				t.Errorf("%s: %v", where, err)
+			} else if m[2] != "" && strings.HasSuffix(file, ".md") &&
+				!slices.Contains(anchors(string(must(os.ReadFile(file)))), m[2]) {
+				t.Errorf("%s: %s has no heading #%s", where, file, m[2])
 			}
 		}
 	}
-	if n < 20 {
+	if n < 100 {
 		t.Errorf("%d links were found", n)
 	}
+}
+
+// anchors returns the names by which links reach the headings of a page.
+func anchors(page string) (all []string) {
+	page = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(page, "")
+	left := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := left.ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
 }
 
 // Packages of others run no code of theirs when they are installed.

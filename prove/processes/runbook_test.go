@@ -131,12 +131,14 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 }, "operations/run.md": {
 	"Change the configuration": aloneWith("Change the configuration",
 		"ln -s /etc/exchange/exchange.yaml ."),
-	"Maintenance, and the state at a glance": aloneWith("Maintenance, and the state at a glance", ""),
+	"Maintenance, and the state at a glance": aloneWith(
+		"Maintenance, and the state at a glance", ""),
 	"Deposits of a file": aloneWith("Deposits of a file",
 		`printf 'account,currency,amount,reference\nalice,BTC,1,wire-1\n' >deposits.csv`),
 	"Corrections":            aloneWith("Corrections", ""),
 	"Statements and exports": aloneWith("Statements and exports", ""),
-	"E-mail addresses, and accounts that end": aloneWith("E-mail addresses, and accounts that end",
+	"E-mail addresses, and accounts that end": aloneWith(
+		"E-mail addresses, and accounts that end",
 		"exchange adjust alice BTC -2 --reason test --reference all"),
 }, "operations/cluster.md": {
 	"Three nodes": func(t *testing.T) {
