@@ -160,13 +160,11 @@ func TestTheReadmeIsTrue(t *testing.T) {
 	}
 }
 
-// Every link of the documentation to a file of the repository leads to one, and to a heading that it
-// has.
+// Every link of the documentation to a file of the repository leads to one, and to a heading of it.
 func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
-	n := 0
+	n, link := 0, regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]+))?\)`)
 	for where, text := range pages(t) {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]+))?\)`).FindAllStringSubmatch(text,
-			-1) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
