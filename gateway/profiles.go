@@ -10,7 +10,7 @@ import (
 
 // Monitoring on the operator's listener: /metrics for Prometheus, and Go's profiles below
 // /debug/pprof. Both answer before there is an engine, and while the store does not answer.
-// docs/operations.md has the signs to watch for.
+// docs/operations/watch.md has the signs to watch for.
 
 const (
 	metricsPath = "/metrics"

@@ -21,9 +21,13 @@ var codesNotToRestart = []int{cli.ExitUsage, cli.ExitBroken}
 // pages returns the pages of the documentation, by their place.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(files) < 8 {
-		t.Fatalf("%q, %v", files, err)
+	var files []string
+	for folder, most := range map[string]int{"": 8, "operations": 7, "decisions": 10} {
+		found, err := filepath.Glob(filepath.Join("../../docs", folder, "*.md"))
+		if err != nil || len(found) < most {
+			t.Fatalf("%s: %q, %v", folder, found, err)
+		}
+		files = append(files, found...)
 	}
 	all := map[string]string{}
 	for _, file := range append(files, "../../README.md", "../../docs/compose.yaml",
@@ -99,7 +103,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 func TestExitCodesAreExplained(t *testing.T) {
 	codes := []int{cli.ExitDone, cli.ExitUsage, cli.ExitBroken, cli.ExitUnavailable, cli.ExitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
-	const where = "../../docs/operations.md"
+	const where = "../../docs/operations/run.md"
 	var said []int
 	for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
 		var code int
@@ -161,24 +165,41 @@ func TestTheReadmeIsTrue(t *testing.T) {
 	}
 }
 
-// Every link of the documentation to a file of the repository leads to one.
+// Every link of the documentation to a file of the repository leads to one, and to a heading of it.
 func TestLinksOfTheDocumentationLeadToFiles(t *testing.T) {
-	n := 0
+	n, link := 0, regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]+))?\)`)
 	for where, text := range pages(t) {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(text,
-			-1) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
 			n++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(where), m[1])); err != nil {
+			file := where
+			if m[1] != "" {
+				file = filepath.Join(filepath.Dir(where), m[1])
+			}
+			if _, err := os.Stat(file); err != nil {
 				t.Errorf("%s: %v", where, err)
+			} else if m[2] != "" && strings.HasSuffix(file, ".md") &&
+				!slices.Contains(anchors(string(must(os.ReadFile(file)))), m[2]) {
+				t.Errorf("%s: %s has no heading #%s", where, file, m[2])
 			}
 		}
 	}
-	if n < 20 {
+	if n < 100 {
 		t.Errorf("%d links were found", n)
 	}
+}
+
+// anchors returns the names by which links reach the headings of a page.
+func anchors(page string) (all []string) {
+	page = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(page, "")
+	left := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := left.ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
 }
 
 // Packages of others run no code of theirs when they are installed.

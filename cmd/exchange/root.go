@@ -47,7 +47,7 @@ one of them takes over when it dies.
   exchange cluster remove d          has a node take part no more
   exchange cluster survive --yes     lets this node go on alone: the others' disks are gone
 
-docs/operations.md tells how to run three nodes.`
+docs/operations/cluster.md tells how to run three nodes.`
 
 // tree returns all commands.
 func tree(p *cli.Program) *cobra.Command {

@@ -28,7 +28,7 @@ import (
 // that it sends its readers to.
 func example(t *testing.T, language, text string) string {
 	t.Helper()
-	for _, file := range []string{"README.md", "docs/trading.md", "docs/operations.md"} {
+	for _, file := range []string{"README.md", "docs/trading.md", "docs/operations/run.md"} {
 		page, err := os.ReadFile("../../" + file)
 		succeeds(t, err)
 		for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(

@@ -4,6 +4,7 @@ package processes
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -127,39 +128,30 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 			t.Errorf("it has another address:\n%s", text)
 		}
 	},
-}, "operations.md": {
-	"Three nodes": func(t *testing.T) {
-		_, nodes := threeMachines(t)
-		list := chapters(t, "operations.md")["Three nodes"] // the first has made them
-		nodes["a"].does("ln -s /etc/exchange/exchange.yaml .\n" + list[len(list)-1])
-	},
+}, "operations/run.md": {
 	"Change the configuration": aloneWith("Change the configuration",
 		"ln -s /etc/exchange/exchange.yaml ."),
-	"What is set, and how it goes": aloneWith("What is set, and how it goes", ""),
+	"Maintenance, and the state at a glance": aloneWith(
+		"Maintenance, and the state at a glance", ""),
 	"Deposits of a file": aloneWith("Deposits of a file",
 		`printf 'account,currency,amount,reference\nalice,BTC,1,wire-1\n' >deposits.csv`),
 	"Corrections":            aloneWith("Corrections", ""),
 	"Statements and exports": aloneWith("Statements and exports", ""),
-	"E-mail addresses, and accounts that end": aloneWith("E-mail addresses, and accounts that end",
+	"E-mail addresses, and accounts that end": aloneWith(
+		"E-mail addresses, and accounts that end",
 		"exchange adjust alice BTC -2 --reason test --reference all"),
-	"Archive and audit": func(t *testing.T) {
-		m, _ := alone(t, "archive: /safe/archive\n", "DIR="+t.TempDir())
-		list := chapters(t, "operations.md")["Archive and audit"]
-		m.does("systemctl restart exchange") // something is archived
-		m.does(list[0])
-		m.does(strings.ReplaceAll(list[1], "DIR", "/safe/archive"))
-	},
-	"Changing keys and tokens": func(t *testing.T) {
-		m, call := alone(t, "")
-		m.play("operations.md", "Changing keys and tokens")
-		m.works("the key", call, true)
+}, "operations/cluster.md": {
+	"Three nodes": func(t *testing.T) {
+		_, nodes := threeMachines(t)
+		list := chapters(t, "operations/cluster.md")["Three nodes"] // the first has made them
+		nodes["a"].does("ln -s /etc/exchange/exchange.yaml .\n" + list[len(list)-1])
 	},
 	"When two disks of three are gone": func(t *testing.T) {
 		_, nodes := threeMachines(t)
 		nodes["a"].does("systemctl stop exchange")
 		nodes["b"].does("systemctl stop exchange")
 		c := nodes["c"]
-		c.play("operations.md", "When two disks of three are gone")
+		c.play("operations/cluster.md", "When two disks of three are gone")
 		c.does("exchange deposit alice BTC 1 --reference second")
 	},
 	"A standby": func(t *testing.T) {
@@ -167,7 +159,7 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		m, call := alone(t, store)
 		standby := newMachine(t, exchangetest.New(t, ""), store)
 		m.reaches("standby", standby)
-		list := chapters(t, "operations.md")["A standby"] // to take over, and to stand by
+		list := chapters(t, "operations/cluster.md")["A standby"] // to take over, and to stand by
 		m.does(list[1])
 		exchangetest.Eventually(t, "the standby looks", func() bool {
 			log, err := os.ReadFile(standby.path("/log"))
@@ -185,37 +177,20 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		m.does(list[0])
 		m.works("the key where it was", call, true)
 	},
-	"Backup and restore": func(t *testing.T) {
-		m, call := alone(t, "")
-		list := chapters(t, "operations.md")["Backup and restore"]
-		m.does(list[0])
-		fresh := m.lost("")
-		fresh.does(list[1])
-		m.s = fresh.s
-		m.works("the key", call, true)
-	},
-	"Go on at a fresh host without HEAD": func(t *testing.T) {
-		store := "store: " + redistest.Start(t).URL() + "\n"
-		m, call := alone(t, store)
-		fresh := m.lost(store)
-		fresh.play("operations.md", "Go on at a fresh host without HEAD")
-		m.s = fresh.s
-		m.works("the key", call, true)
-	},
 	"From one machine to three": func(t *testing.T) {
 		m, call := alone(t, "")
 		nodes := m.nodes("a", "b", "c")
-		list := chapters(t, "operations.md")["From one machine to three"]
+		list := chapters(t, "operations/cluster.md")["From one machine to three"]
 		m.does(list[0])
 		nodes["a"].does(list[1])
 		nodes["a"].does(list[2])
 		m.s = nodes["b"].s
 		m.works("the key at another node", call, true)
 	},
-	"Other nodes": func(t *testing.T) {
+	"Add, replace and remove nodes": func(t *testing.T) {
 		office, nodes := threeMachines(t)
 		d := office.nodes("d")["d"]
-		list := chapters(t, "operations.md")["Other nodes"]
+		list := chapters(t, "operations/cluster.md")["Add, replace and remove nodes"]
 		nodes["a"].does(list[0])
 		office.does(list[1])
 		nodes["a"].does(list[2])
@@ -223,15 +198,41 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		nodes["b"].refuses("systemctl start exchange", "was removed from its cluster")
 		nodes["a"].does(list[3])
 	},
+}, "operations/backup.md": {
+	"Archive and audit": func(t *testing.T) {
+		m, _ := alone(t, "archive: /safe/archive\n", "DIR="+t.TempDir())
+		list := chapters(t, "operations/backup.md")["Archive and audit"]
+		m.does("systemctl restart exchange") // something is archived
+		m.does(list[0])
+		m.does(strings.ReplaceAll(list[1], "DIR", "/safe/archive"))
+	},
+	"Backup and restore": func(t *testing.T) {
+		m, call := alone(t, "")
+		list := chapters(t, "operations/backup.md")["Backup and restore"]
+		m.does(list[0])
+		fresh := m.lost("")
+		fresh.does(list[1])
+		m.s = fresh.s
+		m.works("the key", call, true)
+	},
+	"Continue at a fresh host without HEAD": func(t *testing.T) {
+		store := "store: " + redistest.Start(t).URL() + "\n"
+		m, call := alone(t, store)
+		fresh := m.lost(store)
+		fresh.play("operations/backup.md", "Continue at a fresh host without HEAD")
+		m.s = fresh.s
+		m.works("the key", call, true)
+	},
+}, "operations/upgrade.md": {
 	"A cluster": func(t *testing.T) {
 		office, nodes := threeMachines(t)
 		office.does("cp /usr/local/bin/exchange /tmp/exchange")
-		list := chapters(t, "operations.md")["A cluster"] // the upgrade, and the way back
+		list := chapters(t, "operations/upgrade.md")["A cluster"] // the upgrade, and the way back
 		office.does(list[0])
 		office.does(list[1])
 		nodes["b"].does("exchange deposit alice BTC 1 --reference behind")
 		office.does(list[2])
-		list = chapters(t, "operations.md")["From one machine to three"]
+		list = chapters(t, "operations/cluster.md")["From one machine to three"]
 		nodes["a"].does(list[1])
 		nodes["a"].does(list[2])
 		nodes["c"].does("systemctl start exchange")
@@ -240,7 +241,7 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 	"One machine": func(t *testing.T) {
 		m, call := alone(t, "")
 		m.does("cp /usr/local/bin/exchange /tmp/exchange")
-		list := chapters(t, "operations.md")["One machine"] // the upgrade, and the way back
+		list := chapters(t, "operations/upgrade.md")["One machine"] // the upgrade, and the way back
 		m.does(list[0])
 		m.works("the key behind the upgrade", call, true)
 		m.does("exchange deposit alice BTC 1 --reference behind")
@@ -250,6 +251,12 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		if out, _ := call(); !strings.Contains(out, `"balance": 2,`) {
 			t.Errorf("the balance is not that of the backup: %s", out)
 		}
+	},
+}, "operations/keys-and-tls.md": {
+	"Changing keys and tokens": func(t *testing.T) {
+		m, call := alone(t, "")
+		m.play("operations/keys-and-tls.md", "Changing keys and tokens")
+		m.works("the key", call, true)
 	},
 }, "first-customer.md": {
 	"From a start to a withdrawal": func(t *testing.T) {
@@ -271,37 +278,45 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 	},
 }}
 
-// aloneWith plays a chapter of operations.md on a machine that was prepared by commands.
+// aloneWith plays a chapter of operations/run.md on a machine that was prepared by commands.
 func aloneWith(chapter, before string) func(t *testing.T) {
 	return func(t *testing.T) {
 		m, _ := alone(t, "")
 		m.does(before)
-		m.play("operations.md", chapter)
+		m.play("operations/run.md", chapter)
 	}
 }
 
 // unplayed are the chapters whose commands nothing plays here, each with its reason.
-var unplayed = map[string]map[string]string{"operations.md": {
+var unplayed = map[string]map[string]string{"operations/run.md": {
 	"An exchange of your own": "readme_test.go of prove/clients opens it as it says",
 	"Start and stop": "the installation needs root and the system's users; machines are made by " +
 		"newMachine as it says",
-	"Observers": "a certificate is copied by hand; observer_test.go starts observers so",
-	"TLS": "names and certificates of a real host; the flags are tried by tls_test.go of " +
-		"cmd/exchange",
-	"What the disk must do": "a program of others measures a disk",
 	"Calls of the API": "the demo and a usual address; command_call_test.go of cmd/exchange " +
 		"has each call",
-	"Profiles": "half a minute of profiles, and a browser: a person looks at them",
+}, "operations/cluster.md": {
+	"Observers": "a certificate is copied by hand; observer_test.go starts observers so",
+}, "operations/keys-and-tls.md": {
+	"TLS": "names and certificates of a real host; the flags are tried by tls_test.go of " +
+		"cmd/exchange",
+}, "operations/watch.md": {
+	"What the disk must do": "a program of others measures a disk",
+	"Profiles":              "half a minute of profiles, and a browser: a person looks at them",
 }}
 
 // Each chapter that has commands is in one of both lists.
 func TestEachProcedureIsPlayedOrSaysWhyNot(t *testing.T) {
-	for page, plays := range played {
+	files, err := filepath.Glob("../../docs/operations/*.md")
+	if err != nil || len(files) < 7 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range append(files, "../../docs/runbook.md", "../../docs/first-customer.md") {
+		page := strings.TrimPrefix(filepath.ToSlash(file), "../../docs/")
 		list := chapters(t, page)
 		for chapter := range list {
-			if why := unplayed[page][chapter]; (plays[chapter] == nil) == (why == "") {
+			if why := unplayed[page][chapter]; (played[page][chapter] == nil) == (why == "") {
 				t.Errorf("%s: %q is played: %t, and its reason not to be is %q", page, chapter,
-					plays[chapter] != nil, why)
+					played[page][chapter] != nil, why)
 			}
 		}
 		for chapter := range unplayed[page] {
@@ -319,7 +334,7 @@ func threeMachines(t *testing.T) (office *machine, nodes map[string]*machine) {
 	office = newMachine(t, exchangetest.New(t, ""), "")
 	office.more = []string{"NODES=a b c"}
 	nodes = office.nodes("a", "b", "c")
-	office.does(chapters(t, "operations.md")["Three nodes"][0])
+	office.does(chapters(t, "operations/cluster.md")["Three nodes"][0])
 	office.does("for node in $NODES; do ssh $node systemctl start exchange; done")
 	nodes["a"].does("systemctl start exchange; exchange account create alice")
 	return office, nodes

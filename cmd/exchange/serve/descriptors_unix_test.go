@@ -13,12 +13,12 @@ import (
 
 // The documentation tells operators how many file descriptors the program keeps.
 func TestTheKeptDescriptorsAreThoseOfTheDocumentation(t *testing.T) {
-	page := must(os.ReadFile("../../../docs/operations.md"))
+	page := must(os.ReadFile("../../../docs/operations/watch.md"))
 	kept := fmt.Sprint(keptDescriptors)
 	least := fmt.Sprintf("Below %d it is refused with 64", keptDescriptors+leastConnections)
 	for _, text := range []string{kept + " of them are kept", least} {
 		if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), text) {
-			t.Errorf("docs/operations.md does not say %q", text)
+			t.Errorf("docs/operations/watch.md does not say %q", text)
 		}
 	}
 	for i := range config.Options {

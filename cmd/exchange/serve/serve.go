@@ -317,7 +317,7 @@ func startFailed(ctx context.Context, err error) error {
 		return failf(cli.ExitUsage, "%v", err)
 	case errors.Is(err, persistence.ErrVersion), errors.Is(err, persistence.ErrFormat):
 		return failf(cli.ExitBroken, "%v\nNothing was changed and nothing is served. "+
-			"docs/operations.md says how to upgrade and to roll back", err)
+			"docs/operations/upgrade.md says how to upgrade and to roll back", err)
 	case errors.Is(err, persistence.ErrCorrupt):
 		return failf(cli.ExitBroken,
 			"%v\nNothing was changed and nothing is served. Restore a backup of the store, or "+
@@ -340,7 +340,7 @@ func nodeFailed(ctx context.Context, err error) error {
 		return failf(cli.ExitBroken,
 			"%v\nNothing is served by this node, and the others have what it "+
 				"has acknowledged. Keep a copy of its folder, and replace the node; see "+
-				"docs/operations.md", err)
+				"docs/operations/cluster.md", err)
 	}
 	return startFailed(ctx, err)
 }
