@@ -65,8 +65,8 @@ func (r *rest) status(ctx context.Context) (s status, err error) {
 	return s, err
 }
 
-// listen asks the server again and again, until ctx ends: while it answers, a long answer of it is no
-// silence, nor after an interrupt, when a silence is short.
+// listen polls the server until ctx ends: while it answers, a long answer is no silence. After an
+// interrupt a silence is short.
 func (r *rest) listen(ctx context.Context) {
 	for {
 		_, _ = r.status(ctx) // an answer ends the silence

@@ -53,7 +53,7 @@ func newClusterView(cfg *config.Config, log *slog.Logger) *clusterView {
 		return nil
 	}
 	return &clusterView{name: c.Node, url: c.PublicURL, observer: c.Observer,
-		tick: config.Ms(c.TickMs),
+		tick:   config.Ms(c.TickMs),
 		wishes: make(chan *transfer), market: newMarket(cfg, log)}
 }
 
