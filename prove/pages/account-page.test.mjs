@@ -566,7 +566,7 @@ test("the account page keeps its budget of bytes", () => {
 				{ headers: { "Accept-Encoding": "gzip" } });
 			const size = Number(answer.headers.get("content-length"));
 			all += size;
-			if (/\/account[./]/.test(path.replace("js/account.js", ""))) own += size;
+			if (/\/account[./]/.test(path)) own += size;
 		}
 		assert(own > 10_000 && own <= 30_000 && all <= 45_000, `${own} bytes, ${all} with others`);
 		assert(asked.size <= 40, `${asked.size} requests`);

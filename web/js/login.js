@@ -1,7 +1,7 @@
 // The dialogs of an account: to log in with a key, and to leave.
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { Refusal } from "./api.js";
-import { forget, found, importSecret } from "./keys.js";
+import { forget, found, importSecret } from "./session.js";
 import { text } from "./text/en.js";
 import { open } from "./settings.js";
 

@@ -3,12 +3,12 @@ import { html } from "../vendor/lit-html/lit-html.js";
 import { decimal, editable, exactly, moment, padded, pairOf, parse, plain, read, shortest } from "./format.js";
 import { text } from "./text/en.js";
 
-/** @typedef {import("./account.js").Order} Order */
+/** @typedef {import("./session.js").Order} Order */
 
 /**
  * refused tells what is missing, or the market's refusal as it is.
  * @param {string} error
- * @param {import("./account.js").Account} account
+ * @param {import("./session.js").Account} account
  */
 function refused(error, account) {
 	const [, missing, currency] = /^Out of balance -?([\d.]+) (\w+)$/.exec(error) ?? [];
@@ -60,7 +60,7 @@ export function doneOf(body, pair, isProtected = false) {
 /**
  * wordsOf says why something was not done.
  * @param {import("./session.js").Answer} answer
- * @param {import("./account.js").Account} account
+ * @param {import("./session.js").Account} account
  */
 export function wordsOf({ status, body, retryAfter }, account) {
 	if (status === 400 && body.error) return refused(body.error, account);

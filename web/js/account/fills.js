@@ -4,8 +4,8 @@ import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, parse, plain } from "../format.js";
 import { Pages } from "./pages.js";
 
-/** @typedef {import("../account.js").Order} Order */
-/** @typedef {import("../account.js").Trade} Trade */
+/** @typedef {import("../session.js").Order} Order */
+/** @typedef {import("../session.js").Trade} Trade */
 /** @typedef {{filled: bigint, value: bigint, fee: bigint, currency: string}} Sum */
 
 const MOST = 1000; // trades of a page

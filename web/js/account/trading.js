@@ -11,8 +11,8 @@ import { List } from "./list.js";
 import { Pages } from "./pages.js";
 
 /** @typedef {import("./main.js").Page} Page */
-/** @typedef {import("../account.js").Order} Order */
-/** @typedef {import("../account.js").Trade} Trade */
+/** @typedef {import("../session.js").Order} Order */
+/** @typedef {import("../session.js").Trade} Trade */
 /**
  * pair, status: "" is all. from, to: as they were typed, local times; "": none.
  * @typedef {{pair: string, status: string, from: string, to: string}} Filter
@@ -22,7 +22,7 @@ import { Pages } from "./pages.js";
  * time of a row. rowsOf: those of an event.
  * @typedef {{kind: Omit<import("./list.js").Kind, "open">, path: string, most: number,
  *   hasStatus: boolean, secondsOf: (row: any) => number,
- *   rowsOf: (event: import("../account.js").Event) => {id: string}[] | undefined}} What
+ *   rowsOf: (event: import("../session.js").Event) => {id: string}[] | undefined}} What
  */
 
 /**
@@ -70,7 +70,7 @@ export class Trading {
 			() => this.page.change());
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	event(event) {
 		if (event.snapshot) this.list.again();
 		else {

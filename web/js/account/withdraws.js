@@ -3,7 +3,7 @@
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { wordsOf, wrongOf } from "../words.js";
 import { padded, plain, shortest, typed } from "../format.js";
-import { Sender } from "../sender.js";
+import { Sender } from "../session.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
@@ -67,7 +67,7 @@ export class Withdraws {
 				path: "/api/v1/withdraws/", most: 1000 }) });
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	event(event) {
 		if (event.snapshot || event.cause === "withdraw") this.list.fresh();
 	}
@@ -97,7 +97,7 @@ export class Withdraws {
 
 	/**
 	 * outcome says what has become of a withdrawal, in words.
-	 * @param {import("../sender.js").Outcome} outcome
+	 * @param {import("../session.js").Outcome} outcome
 	 */
 	#outcome({ pending, answer, order }) {
 		const isMine = pending.fields === this.#sent, { account } = this.page.live;

@@ -2,13 +2,11 @@
 // balances; and what has become of orders, as toasts, a mark in the title, a sound, by the system.
 // The page loads this when an account is asked for. It is one file because it packs better so.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { Live } from "../account.js";
+import { Live, Sender, Session } from "../session.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, decimal, DIGITS, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
-import { Sender } from "../sender.js";
-import { Session } from "../session.js";
 import { chosen, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, fillOf, isWaiting, priceOf, sideOf, typeOf } from "../words.js";
@@ -129,7 +127,7 @@ export class Desk {
 		this.amend.change();
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	#apply(event) {
 		for (const o of event.orders ?? []) {
 			if (o.client_order_id) this.sender.seen(o.client_order_id, o.id);
@@ -155,7 +153,7 @@ export class Desk {
 	}
 }
 
-/** @typedef {import("../account.js").Order} Order */
+/** @typedef {import("../session.js").Order} Order */
 
 const PAGE = 100;
 const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
@@ -483,8 +481,8 @@ export class Own {
 
 	/**
 	 * again offers to send once more what was not done.
-	 * @param {import("../sender.js").Sender} sender
-	 * @param {import("../sender.js").Pending} p
+	 * @param {import("../session.js").Sender} sender
+	 * @param {import("../session.js").Pending} p
 	 */
 	#again(sender, p) {
 		const words = p.state === "refused" ? text.tryAgain
@@ -493,7 +491,7 @@ export class Own {
 			>${words}</button>` : nothing;
 	}
 
-	/** @param {import("../sender.js").Pending} p */
+	/** @param {import("../session.js").Pending} p */
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
@@ -550,7 +548,7 @@ export class Own {
 	}
 }
 
-/** @typedef {import("../account.js").Event} Told */
+/** @typedef {import("../session.js").Event} Told */
 
 const MOST = 4; // toasts
 /** How long a toast stays, and the least time between two sounds, in milliseconds. */
@@ -677,7 +675,7 @@ export class Notices {
  * whatOf says what has happened to an order that was open; "": nothing that is told.
  * @param {Order} was
  * @param {Order} is
- * @param {import("../account.js").Trade[]} trades of the event
+ * @param {import("../session.js").Trade[]} trades of the event
  * @param {Pair} pair
  * @param {string | false | undefined} why it was cancelled
  */

@@ -4,14 +4,14 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { furthest } from "../book.js";
 import { decimal, DIGITS, editable, exactly, FINER, offset, ONE, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
 import { backCloses, inFrame, later } from "../frame.js";
-import { Sender } from "../sender.js";
+import { Sender } from "../session.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, isWaiting, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
-/** @typedef {import("../account.js").Order} Order */
+/** @typedef {import("../session.js").Order} Order */
 /** @typedef {keyof typeof text.changes} Name a field that may be changed */
 /** @typedef {"limit" | "market" | "stop" | "stopMarket" | "oco"} Type */
 /** @typedef {keyof typeof text.forces} Force */
@@ -236,7 +236,7 @@ export class Form {
 
 	/**
 	 * outcome says what has become of an order, in words.
-	 * @param {import("../sender.js").Outcome} outcome
+	 * @param {import("../session.js").Outcome} outcome
 	 */
 	outcome({ pending, answer, order }) {
 		const { status, body } = answer ?? { status: 0, body: {} };
@@ -792,7 +792,7 @@ function became(o, fields) {
 /**
  * The exchange has no names for changes. A change says what is to be, so a second one changes
  * nothing. What refuses it may be what the first has done.
- * @type {import("../sender.js").Kind}
+ * @type {import("../session.js").Kind}
  */
 const CHANGES = { kept: "amends", name: "amend", beside: [400, 401, 403, 429, 503],
 	send: (session, { amend: _, pair: __, ...fields }) => session.command("order-amend", fields),
@@ -840,7 +840,7 @@ export class Amend {
 		this.#form.dialog.addEventListener("close", () => (this.#form = undefined));
 	}
 
-	/** @param {import("../sender.js").Outcome} outcome */
+	/** @param {import("../session.js").Outcome} outcome */
 	#outcome({ pending: p, answer, order: found }) {
 		const { account, own } = this.desk, id = p.fields.order;
 		const { status, body } = answer ?? { status: 0, body: {} };
@@ -930,7 +930,7 @@ class Change {
 	/**
 	 * refuse shows why the change was refused: below the fields that the exchange means.
 	 * @param {any} answer
-	 * @param {import("../account.js").Account} account
+	 * @param {import("../session.js").Account} account
 	 */
 	refuse(answer, account) {
 		const { status, body } = answer;
@@ -1027,7 +1027,7 @@ function dangersOf(take, side, best, amount) {
 
 /**
  * ownMet returns the ids of own orders that an order of a side would meet, up to a price.
- * @param {import("../account.js").Account} account
+ * @param {import("../session.js").Account} account
  * @param {string} pair
  * @param {string} side
  * @param {bigint} limit

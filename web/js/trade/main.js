@@ -155,7 +155,7 @@ async function enter() {
 	if (await isKept()) (await openDesk())?.session.resumeKept();
 }
 
-/** isKept reports whether a key is kept on this device: see keys.js. */
+/** isKept reports whether a key is kept on this device: see session.js. */
 async function isKept() {
 	try {
 		return (await indexedDB.databases()).some(({ name }) => name === "key");
