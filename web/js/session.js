@@ -470,12 +470,24 @@ const refusal = ({ status, body }) => new Refusal(status, body?.detail ?? "", bo
  *   triggered?: boolean, oco_trigger_price?: string, oco_price?: string}} Order
  * @typedef {{id: string, pair: string, my_side: "buy" | "sell", price: string, amount: string,
  *   timestamp: string, fee: string, fee_currency: string, order: string, maker: boolean,
- *   client_order_id?: string}} Trade
+ *   client_order_id?: string, maker_order?: string, maker_fee?: string}} Trade
  * @typedef {{currency: string, balance: string, reserve: string}} Balance
  * @typedef {{sequence: string, prev: string | null, snapshot?: boolean, part?: string,
  *   parts?: string, orders?: Order[], trades?: Trade[], balances?: Balance[],
  *   orders_complete?: boolean, cause?: string, cancel_reason?: string}} Event
  */
+
+/** The side of the orders that one meets. */
+export const OTHER = /** @type {const} */ ({ buy: "sell", sell: "buy" });
+
+/**
+ * legsOf returns trades as the account's orders had them: one with itself is there for both.
+ * @param {Trade[]} trades
+ */
+export const legsOf = (trades) => trades.flatMap((t) => (t.maker_order ? [t, { ...t, maker: true,
+	order: t.maker_order, my_side: OTHER[t.my_side], fee: t.maker_fee ?? "",
+	fee_currency: t.pair.split("_").find((code) => code !== t.fee_currency) ?? "",
+	client_order_id: "" }] : t));
 
 /** LATER is the pause before what was put off is tried again, in milliseconds. */
 const LATER = 1000;
