@@ -1,7 +1,7 @@
 // Withdrawals: the form that asks for one, its code from the mail, its cancel, and what became of
 // all of them. docs/web.md has the table of answers.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { wordsOf, wrongOf } from "../words.js";
+import { readable, wordsOf, wrongOf } from "../words.js";
 import { padded, plain, shortest, typed } from "../format.js";
 import { Sender } from "../session.js";
 import { words } from "../text/account.en.js";
@@ -133,10 +133,10 @@ export class Withdraws {
 	 */
 	#blame(body) {
 		const { currency, amount, address, ...others } = body;
-		for (const [name, said] of Object.entries({ currency, amount, address })) {
-			if (said) this.#wrong[/** @type {Field} */ (name)] = [said].flat().join(" ");
+		for (const [name, why] of Object.entries({ currency, amount, address })) {
+			if (why) this.#wrong[/** @type {Field} */ (name)] = readable(why);
 		}
-		this.#words = Object.values(others).flat().join(" ");
+		this.#words = readable(Object.values(others).flat());
 	}
 
 	/**
