@@ -37,6 +37,10 @@ func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade) []byte {
 		b = append(append(append(b, `,"client_order_id":"`...), t.ClientID...), '"')
 	}
 	b = strconv.AppendBool(append(b, `,"maker":`...), t.Maker)
+	if t.Trade.Taker == t.Trade.Maker { // with itself: the row has the other half, too
+		b = strconv.AppendUint(append(b, `,"maker_order":`...), t.MakerOrder, 10)
+		b = appendBalance(b, "maker_fee", t.MakerFee)
+	}
 	return append(b, '}')
 }
 

@@ -158,7 +158,12 @@ func tradingSchemas() object {
 				property{name: "client_order_id", schema: clientIDSchema(
 					"The name that the client gave the order."), optional: true},
 				property{name: "maker", schema: object{{"type", "boolean"},
-					{"description", "Whether the order was there first."}}})...)},
+					{"description", "Whether the order was there first."}}},
+				property{name: "maker_order", schema: idSchema("Of a trade of the account "+
+					"with itself alone: its other order, which was there first.", 77),
+					optional: true},
+				property{name: "maker_fee", schema: numberSchema("Comes with maker_order: the "+
+					"fee of that order, in the other currency.", 64), optional: true})...)},
 	}
 }
 

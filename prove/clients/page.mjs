@@ -1,8 +1,7 @@
 // Reads and sends a command by REST as the exchange's pages do, with their own code:
 //
 //	node page.mjs ADDRESS KEY SECRET
-import { importSecret } from "../../web/js/keys.js";
-import { Session } from "../../web/js/session.js";
+import { importSecret, Session } from "../../web/js/session.js";
 
 const [base, key, secret] = process.argv.slice(2);
 const { fetch } = globalThis;

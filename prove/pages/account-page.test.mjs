@@ -88,6 +88,29 @@ account("balances are exact and live, and each change of them is told", {}, asyn
 	await accessible(page, "balances");
 });
 
+account("a trade with oneself adds up, and both of its orders say what they have paid", {},
+	async (page) => {
+		const place = (type, amount) => exchange.order("bob", "ETH_USDT", type, amount, "3000");
+		const { oid: rests } = await place("sell", "0.5"), { oid: takes } = await place("buy", "0.5");
+		await enter(page, "bob");
+		await says(page, ".history", "Trade 2.*Trade 2.*Trade 2.*Trade 2");
+		const changes = (await rows(page, "history")).filter((row) => /Trade 2\|/.test(row))
+			.map((row) => row.split("|").slice(2).join("|"));
+		assert.deepEqual(changes, [
+			`ETH|+0.50|ETH/USDT, order ${takes}, at 3,000.00`,
+			`USDT|-1,500.00|ETH/USDT, order ${takes}, at 3,000.00`,
+			`USDT|+1,500.00|ETH/USDT, order ${rests}, at 3,000.00`,
+			`ETH|-0.50|ETH/USDT, order ${rests}, at 3,000.00`]);
+		await go(page, "orders");
+		await says(page, ".orders", "Filled.*Filled");
+		for (const [row, id] of [[0, takes], [1, rests]]) {
+			await page.waitForFunction(([row, id]) => new RegExp(`\\t${id}\\t.*3,000\\.00\\t3,000\\.00\\t.*\\t0\\.00 \\w+\\t`)
+				.test(document.querySelectorAll(".orders tbody tr")[row].innerText), [row, id]);
+		}
+		await go(page, "trades");
+		await says(page, ".trades", `Buy.*Taker\\s+${takes}\\s.*Sell.*Maker\\s+${rests}`);
+	});
+
 account("a key is told what it may, and is remembered and forgotten", {}, async (page) => {
 	const key = await newKey("alice", "--permissions", "read");
 	await enterWith(page, key);
@@ -324,7 +347,7 @@ account("a withdraw goes from the form to the operator's approval, live", { allo
 	await accessible(page, "a wrong code");
 	await page.fill(`#code-${id}`, await codeOf(id));
 	await page.press(`#code-${id}`, "Enter");
-	await says(page, ".outcome", "Withdrawal \\d+ confirmed");
+	await says(page, ".outcome", "Withdrawal \\d+ verified: it waits");
 	await says(page, row, "Verified: waits for the operator");
 	await go(page, "balances");
 	await says(page, ".balances tbody tr", "BTC\\s+\\S+\\s+0\\.50\\s");
@@ -566,7 +589,7 @@ test("the account page keeps its budget of bytes", () => {
 				{ headers: { "Accept-Encoding": "gzip" } });
 			const size = Number(answer.headers.get("content-length"));
 			all += size;
-			if (/\/account[./]/.test(path.replace("js/account.js", ""))) own += size;
+			if (/\/account[./]/.test(path)) own += size;
 		}
 		assert(own > 10_000 && own <= 30_000 && all <= 45_000, `${own} bytes, ${all} with others`);
 		assert(asked.size <= 40, `${asked.size} requests`);

@@ -77,7 +77,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await says(page, "#panel-own .orders", "0\\.25\\s+0\\.00\\s+Open");
 		await says(page, "#panel-book .sell", "64,00\\d\\.50\\s+0\\.25000");
 		await processes[leader].order("bob", "BTC_USDT", "buy", "0.1", price);
-		await says(page, "#panel-own .orders", "0\\.15\\s+0\\.10\\s+Open");
+		await says(page, "#panel-own .orders", "0\\.25\\s+0\\.10\\s+avg\\. [\\d,.]+\\s+Open");
 		await page.click('button:has-text("My trades")'); // by REST, then by events
 		await says(page, "#panel-own .trades", "Sell\\s+64,00\\d\\.50\\s+0\\.10");
 		await page.click('button:has-text("Open orders")');
@@ -86,7 +86,7 @@ for (const who of ["an observer", "a node that follows"]) {
 		await page.goto(`${at.base}/account`);
 		await shows(page, "live");
 		await says(page, "#header > .account", "alice"); // a log-in is of both pages
-		await says(page, ".balances", "BTC\\s+99\\.[89]\\s+0\\s");
+		await says(page, ".balances", "BTC\\s+99\\.[89]0\\s+0\\.00\\s");
 		await says(page, ".history", "Trade \\d+\\s+BTC\\s+-0\\.1.*Deposit 1");
 		await processes[leader].operator("deposit", "alice", "ETH", "0.5");
 		await says(page, ".history tbody tr", "Deposit \\d+\\s+ETH\\s+\\+0\\.5");

@@ -74,14 +74,16 @@ for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700
 				await type(page, name);
 				await page.$eval(".more", (fold) => (fold.open = true));
 				await page.$eval("#panel-form", (form) => (form.scrollTop = 0));
-				const hit = await page.$eval("#panel-form .main", (button) => {
-					const { left, right, top, bottom } = button.getBoundingClientRect();
+				const hit = (selector) => page.$eval(selector, (e) => {
+					const { left, right, top, bottom } = e.getBoundingClientRect();
 					return [top, bottom - 1].every((y) =>
-						document.elementFromPoint((left + right) / 2, y) === button);
+						document.elementFromPoint((left + right) / 2, y) === e);
 				});
-				assert(hit, name);
+				assert(await hit("#panel-form .main"), name);
+				await page.$eval(".more", (fold) => (fold.open = false));
+				assert(await hit(".more summary"), `${name}: what is folded can be found`);
 				if (width < 720) continue;
-				assert(await page.$eval("#panel-trades", (e) => e.offsetHeight > 80), name);
+				assert(await page.$$eval("#panel-book .sell > div", (rows) => rows.length > 5), name);
 				await says(page, "#panel-own tbody small", "\\d\\d:\\d\\d:\\d\\d");
 			}
 			await page.$eval(".more", (fold) => (fold.open = false));
@@ -107,8 +109,135 @@ terminal("the button is filled, and room goes to orders, not to the depth", {}, 
 		assert(!/, 0\)/.test(fill), fill);
 	}
 	assert((await look("#depth")).height <= 110);
-	assert((await look("#panel-own")).height >= 280);
+	for (let i = 0; i < 10; i++) await place("alice", "buy", "0.1", `${60000 + i}`);
+	await open(page, 10);
+	assert(await page.$eval("#panel-own .list", (list) => list.scrollHeight <= list.clientHeight));
 });
+
+for (const theme of ["dark", "light"]) {
+	terminal(`no word of the form is cut, and a box is filled when it is checked, ${theme}`,
+		{ cookies: { theme }, viewport: { width: 1024, height: 768 } }, async (page) => {
+			// by canvas: what a list or a date shows has no element
+			const cut = () => page.$$eval("#panel-form select, #form-until", (list) => list.filter((e) => {
+				const style = getComputedStyle(e), draw = document.createElement("canvas").getContext("2d");
+				draw.font = style.font;
+				const words = e.selectedOptions?.[0].innerText ?? "12/31/2026, 11:59 PM";
+				return draw.measureText(words).width + 32 > e.clientWidth;
+			}).map((e) => e.name));
+			for (const force of ["gtc", "gtd", "ioc", "fok", "post", "slide"]) {
+				await page.selectOption("[name=force]", force);
+				await painted(page);
+				assert.deepEqual(await cut(), [], force);
+			}
+			const box = () => page.$eval(".one input", (e) => getComputedStyle(e).appearance);
+			assert.equal(await box(), "none");
+			await page.check(".one input");
+			assert.equal(await box(), "auto");
+			await page.uncheck(".one input");
+		});
+}
+
+terminal("what an order takes at once is told apart from its rest", { account: "bob" },
+	async (page) => {
+		await place("alice", "sell", "0.2", "64000");
+		await says(page, "#panel-book .sell", "64,000");
+		await fill(page, "buy", "64000", "0.5");
+		const now = (form) => says(page, ".sums", `Fills now\\s+${form}\\s+Max`);
+		await now("0\\.20 of 0\\.50 BTC; the rest rests in the book");
+		await page.selectOption("[name=force]", "ioc");
+		await now("0\\.20 of 0\\.50 BTC; the rest is cancelled");
+		await page.selectOption("[name=force]", "fok");
+		await now("Nothing; it is cancelled");
+		await page.selectOption("[name=force]", "gtc");
+		await page.fill("#form-amount", "0.1");
+		await now("0\\.10 BTC");
+		await page.fill("#form-price", "63000");
+		await now("Nothing; it rests in the book");
+		await type(page, "market");
+		await page.fill("#form-total", "20000");
+		await says(page, ".sums", "Fills now\\s+12,800\\.00 of 20,000\\.00 USDT; the rest is cancelled");
+	});
+
+terminal("the outcome of an order goes when the next one is typed", {}, async (page) => {
+	for (const [field, is] of [["price", "60001"], ["amount", "0.2"]]) {
+		await fill(page, "buy", "60000", "0.1");
+		await send(page);
+		await says(page, ".outcome", "Order placed");
+		await page.fill(`#form-${field}`, is);
+		await says(page, ".outcome", "^$");
+	}
+	await fill(page, "buy", "60000", "0.1");
+	await send(page);
+	await says(page, ".outcome", "Order placed");
+	await page.click(".more summary");
+	await page.selectOption("[name=self]", "cancel_both");
+	await says(page, ".outcome", "^$");
+});
+
+terminal("a question has all that the order says", { timezoneId: "Asia/Kolkata" }, async (page) => {
+	await page.click(".settings");
+	await page.check("dialog [name=confirm]");
+	await page.click(".done");
+	await fill(page, "buy", "60000", "1");
+	await page.selectOption("[name=force]", "gtd");
+	await page.fill("#form-until", "2027-12-31T23:59");
+	await page.click(".more summary");
+	await page.fill("#form-display", "0.1");
+	await send(page);
+	await says(page, question, "BTC/USDT, Limit, iceberg\\s.*Good till\\s+Dec 31, 2027 23:59 "
+		+ "\\(UTC\\+5:30\\)");
+	assert.doesNotMatch(await page.innerText(question), /prevention/);
+	await no(page);
+	await page.selectOption("[name=self]", "cancel_oldest");
+	await send(page);
+	await says(page, question, "Self-trade prevention\\s+Cancel resting");
+	await no(page);
+	await type(page, "market"); // hides nothing
+	await page.fill("#form-amount", "0.1");
+	await send(page);
+	await says(page, question, "BTC/USDT, Market\\s");
+});
+
+terminal("what the exchange says has sentences, and numbers as the page writes them", {},
+	async (page) => {
+		const said = await page.evaluate(async () => {
+			const { name } = performance.getEntriesByType("resource")
+				.find((each) => each.name.endsWith("/words.js"));
+			const { readable, wordsOf } = await import(name);
+			const of = (detail) => wordsOf({ status: 503, body: { detail } });
+			return [of("The exchange is in maintenance. Back at noon"), of("It is paused."),
+				readable(["At least 60800.5 on BTC_USDT.", "0.00001 is too little, 1000 is enough."]),
+				readable("Already used by order 12345"),
+				readable("Held until 2026-12-01T10:00:00Z, from 192.168.0.1")];
+		});
+		assert.deepEqual(said, [
+			"The exchange is in maintenance. Back at noon. Nothing was done: try again.",
+			"It is paused. Nothing was done: try again.",
+			"At least 60,800.5 on BTC/USDT. 0.00001 is too little, 1,000 is enough.",
+			"Already used by order 12345", "Held until 2026-12-01T10:00:00Z, from 192.168.0.1"]);
+	});
+
+terminal("a share of nothing cannot be taken, and a refusal has grouped numbers", {},
+	async (page) => {
+		const off = () => page.$$eval(".shares button:disabled", (list) => list.length);
+		assert.equal(await off(), 0);
+		await exchange.order("bob", "BTC_USDT", "sell", "0.01", "64000");
+		await says(page, "#panel-book .sell", "64,000");
+		await fill(page, "buy", "164000", "0.1"); // the band ends below
+		await exchange.order("alice", "BTC_USDT", "sell", "100", "90000");
+		await page.click("#form-side-sell");
+		await page.waitForFunction(() =>
+			document.querySelectorAll(".shares button:disabled").length === 4);
+		await page.click("#form-side-buy");
+		await page.waitForFunction(() => !document.querySelector(".shares button:disabled"));
+		await page.fill("#form-amount", "1000000000");
+		await page.fill("#form-price", "0.01");
+		await send(page);
+		await says(page, "#wrong-form-amount", "\\d,\\d\\d\\d");
+		await fill(page, "sell", "", "");
+		await type(page, "stopMarket");
+		await says(page, ".sums", "Max\\. fee\\s+0%"); // of what cannot be known yet
+	});
 
 terminal("a limit far through the market, or its trigger, asks", {}, async (page) => {
 	await place("bob", "sell", "1", "64000");
@@ -228,6 +357,10 @@ terminal("a limit names own orders only if it reaches them", {}, async (page) =>
 	assert.doesNotMatch(await page.innerText(".sums"), /own order/);
 	await page.fill("#form-amount", "1");
 	await says(page, ".sums", `your own orders ${far}, ${farther}: you trade with yourself`);
+	await says(page, ".sums", "worst\\s+65,8\\d\\d\\.\\d\\d / 66,100\\.00.*Fills now\\s+1\\.00 BTC");
+	await page.click(".more summary");
+	await page.selectOption("[name=self]", "cancel_both");
+	await says(page, ".sums", "worst\\s+–\\s");
 	await says(page, "#panel-own .orders", `${farther}\\s.*${far}\\s`); // where they can be found
 });
 

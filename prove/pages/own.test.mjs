@@ -1,9 +1,8 @@
 // An account held by its events, and what a trader types: pure modules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Account } from "../../web/js/account.js";
+import { Account, found } from "../../web/js/session.js";
 import { number, reader } from "../../web/js/format.js";
-import { found } from "../../web/js/keys.js";
 
 const order = (id, status = "1") => ({ id, pair: "BTC_USDT", type: "sell", status, price: "1",
 	amount: "1", amount_filled: "0", amount_original: "1", date: "0" });

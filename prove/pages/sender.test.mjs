@@ -2,9 +2,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { WITHDRAWALS } from "../../web/js/account/sending.js";
-import { importSecret } from "../../web/js/keys.js";
-import { Sender } from "../../web/js/sender.js";
-import { Session } from "../../web/js/session.js";
+import { importSecret, Sender, Session } from "../../web/js/session.js";
 
 const fields = { pair: "BTC_USDT", type: "buy", price: "1", amount: "1" };
 const busy = { status: 503, body: { detail: "Overloaded" }, retryAfter: 1 };

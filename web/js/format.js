@@ -159,13 +159,10 @@ const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" 
 export const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const month = new Intl.DateTimeFormat(undefined, { month: "short", year: "numeric" });
 
-/** The name of the reader's time zone. */
-export const zone = clock.resolvedOptions().timeZone;
-
 const offsets = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" });
 
 /** offset names the reader's time zone by its distance from UTC, as it is at a time. */
-export const offset = (at = Date.now()) => offsets.format(at).replace(/.*GMT/, "UTC");
+export const offset = (at = Date.now()) => offsets.format(at).replace(/.*GMT(\+0$)?/, "UTC");
 
 /** time writes the time of a day. @param {number} seconds since 1970 */
 export const time = (seconds) => clock.format(seconds * 1000);

@@ -1,9 +1,9 @@
 // The dialogs of an account: to log in with a key, and to leave.
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { Refusal } from "./api.js";
-import { forget, found, importSecret } from "./keys.js";
+import { forget, found, importSecret } from "./session.js";
 import { text } from "./text/en.js";
-import { open } from "./settings.js";
+import { open, otherPage } from "./settings.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {{account: string, key: string, secret: string}} DemoKey */
@@ -146,5 +146,5 @@ export function openAccount(session) {
 				leave();
 				await forget().catch(() => {}); // with what the browser did not keep
 			}}>${text.forget}</button></p>
-		<p class="muted">${text.aboutForget}</p>`, content);
+		<p class="muted">${text.aboutForget}</p><p>${otherPage()}</p>`, content);
 }

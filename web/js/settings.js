@@ -112,7 +112,7 @@ const check = (name, label) => html`<label class="choice"><span>${label}</span>
 		}}></label>`;
 
 /** otherPage leads from the market to the account, and back. */
-const otherPage = () => (location.pathname === "/account"
+export const otherPage = () => (location.pathname === "/account"
 	? html`<a href="/trade">${text.market}</a>` : html`<a href="/account">${text.accountPage}</a>`);
 
 export async function openSettings() {

@@ -1,18 +1,28 @@
 // Words for answers, and for rows of an account's lists.
 import { html } from "../vendor/lit-html/lit-html.js";
+import { legsOf } from "./session.js";
 import { decimal, editable, exactly, moment, padded, pairOf, parse, plain, read, shortest } from "./format.js";
 import { text } from "./text/en.js";
 
-/** @typedef {import("./account.js").Order} Order */
+/** @typedef {import("./session.js").Order} Order */
+/** @typedef {import("./session.js").Trade} Trade */
+
+/**
+ * readable writes what the exchange says with pairs and numbers as readers know them. Ids and dates
+ * stay as they are.
+ * @param {unknown} words
+ */
+export const readable = (words) => pairOf([words].flat().join(" ")).replace(
+	/(?<![\w.:-]|order |draw )\d+(\.\d+)?(?![\w:-]|\.\d)/g, exactly);
 
 /**
  * refused tells what is missing, or the market's refusal as it is.
  * @param {string} error
- * @param {import("./account.js").Account} account
+ * @param {import("./session.js").Account} account
  */
 function refused(error, account) {
 	const [, missing, currency] = /^Out of balance -?([\d.]+) (\w+)$/.exec(error) ?? [];
-	if (!missing) return pairOf(error);
+	if (!missing) return readable(error);
 	const free = account.free(currency);
 	const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
 	return text.notEnough(currency, exactly(plain(free)), exactly(plain(needed)));
@@ -20,12 +30,14 @@ function refused(error, account) {
 
 /**
  * fillOf sums trades up: the amount, and at which price on average.
- * @param {{amount: string, price: string}[]} trades
+ * @param {Trade[]} trades
  * @param {import("./api.js").Pair} pair
+ * @param {string} [order] without one: all of them
  */
-export function fillOf(trades, { priceDigits }) {
+export function fillOf(trades, { priceDigits }, order) {
 	let filled = 0n, value = 0n;
-	for (const t of trades) {
+	for (const t of legsOf(trades)) {
+		if (order && t.order !== order) continue;
 		filled += parse(t.amount);
 		value += parse(t.amount) * parse(t.price);
 	}
@@ -60,15 +72,15 @@ export function doneOf(body, pair, isProtected = false) {
 /**
  * wordsOf says why something was not done.
  * @param {import("./session.js").Answer} answer
- * @param {import("./account.js").Account} account
+ * @param {import("./session.js").Account} account
  */
 export function wordsOf({ status, body, retryAfter }, account) {
 	if (status === 400 && body.error) return refused(body.error, account);
-	if (status === 400 && !body.detail) return pairOf(Object.values(body).flat().join(" "));
+	if (status === 400 && !body.detail) return readable(Object.values(body).flat());
 	if (status === 401) return text.keyEnded;
 	if (status === 429) return text.tooOften(String(retryAfter || ""));
-	if (status === 503) return text.nothingDone(body.detail ?? "");
-	return body.detail ?? text.noAnswer;
+	if (status === 503) return text.nothingDone(readable(body.detail ?? "").replace(/[^.!?]$/, "$&."));
+	return readable(body.detail ?? text.noAnswer);
 }
 
 /** wrongOf says what is wrong with a number that was typed. @param {string} typed */
@@ -104,7 +116,7 @@ export function typeOf(o) {
 	const kind = leg ? text.types.oco : at ? text.types[isMarket ? "stopMarket" : "stop"]
 		: text.types[isMarket ? "market" : "limit"];
 	const isRise = (o.trigger_when ?? (o.type === "buy" ? "rise" : "fall")) === "rise";
-	const force = o.post_only ? text.postOnly
+	const force = o.post_only ? text.forces.post
 		: o.time_in_force === "gtd" && o.expire_time
 			? text.untilTime(moment(Number(o.expire_time), false))
 			: o.time_in_force === "fok" || o.time_in_force === "ioc" && !isMarket

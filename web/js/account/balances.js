@@ -51,7 +51,7 @@ export class Balances {
 			open: () => new History((path) => page.session.read(path), this.#currency) });
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	event(event) {
 		if (event.snapshot || event.trades || ["deposit", "withdraw"].includes(event.cause ?? "")) {
 			this.list.fresh();

@@ -40,7 +40,7 @@ export class Deposits {
 		this.page.change();
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	event(event) {
 		if (event.snapshot || event.cause === "deposit") this.list.fresh();
 	}

@@ -2,10 +2,11 @@
 // those of plain orders no average price.
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, parse, plain } from "../format.js";
+import { legsOf } from "../session.js";
 import { Pages } from "./pages.js";
 
-/** @typedef {import("../account.js").Order} Order */
-/** @typedef {import("../account.js").Trade} Trade */
+/** @typedef {import("../session.js").Order} Order */
+/** @typedef {import("../session.js").Trade} Trade */
 /** @typedef {{filled: bigint, value: bigint, fee: bigint, currency: string}} Sum */
 
 const MOST = 1000; // trades of a page
@@ -19,8 +20,8 @@ export class Fills {
 
 	/** @param {Trade[]} trades */
 	add(trades) {
-		for (const t of trades) {
-			if (this.#trades.has(t.id)) continue;
+		const fresh = trades.filter(({ id }) => !this.#trades.has(id));
+		for (const t of legsOf(fresh)) {
 			this.#trades.add(t.id);
 			const sum = this.#byOrder.get(t.order)
 				?? { filled: 0n, value: 0n, fee: 0n, currency: t.fee_currency };

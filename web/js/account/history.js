@@ -1,6 +1,7 @@
 // What has changed balances: deposits, approved withdrawals and own trades, as one list. The
 // exchange keeps no such list for its clients.
 import { BALANCE_DIGITS, FINER, parse } from "../format.js";
+import { legsOf } from "../session.js";
 import { Pages } from "./pages.js";
 
 /** @typedef {"deposits" | "withdraws" | "trades"} Source */
@@ -21,18 +22,20 @@ const MOST = 1000;
  * @returns {Entry[]}
  */
 export function changesOf(source, row) {
-	/** @param {string} currency @param {bigint} change */
-	const entry = (currency, change) =>
-		({ id: row.id, source, time: row.timestamp, currency, change, row });
+	/** @param {string} currency @param {bigint} change @param {any} [of] */
+	const entry = (currency, change, of = row) =>
+		({ id: row.id, source, time: row.timestamp, currency, change, row: of });
 	if (source !== "trades") {
 		const amount = parse(row.amount) * FINER;
 		return [entry(row.currency, source === "deposits" ? amount : -amount)];
 	}
-	const [base, quote] = row.pair.split("_"), isBuy = row.my_side === "buy";
-	const amount = parse(row.amount), value = amount * parse(row.price);
-	const fee = parse(row.fee, BALANCE_DIGITS);
-	return isBuy ? [entry(base, amount * FINER - fee), entry(quote, -value)]
-		: [entry(quote, value - fee), entry(base, -amount * FINER)];
+	return legsOf([row]).flatMap((leg) => {
+		const [base, quote] = leg.pair.split("_"), isBuy = leg.my_side === "buy";
+		const amount = parse(leg.amount), value = amount * parse(leg.price);
+		const fee = parse(leg.fee, BALANCE_DIGITS);
+		return isBuy ? [entry(base, amount * FINER - fee, leg), entry(quote, -value, leg)]
+			: [entry(quote, value - fee, leg), entry(base, -amount * FINER, leg)];
+	});
 }
 
 export class History {

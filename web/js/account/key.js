@@ -1,7 +1,7 @@
 // The key that is logged in: what it may, how often, and where it is kept.
 import { html } from "../../vendor/lit-html/lit-html.js";
 import { ask } from "../api.js";
-import { forget, kept } from "../keys.js";
+import { forget, kept } from "../session.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 

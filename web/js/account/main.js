@@ -1,9 +1,8 @@
 // The account page: its log-in, its sections, and the events that keep them as they are.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { load } from "../api.js";
-import { Live } from "../account.js";
+import { Live, Session } from "../session.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
-import { Session } from "../session.js";
 import { settingsButton } from "../settings.js";
 import { stateLine, Status, Stream } from "../stream.js";
 import { words } from "../text/account.en.js";
@@ -17,7 +16,7 @@ import { Withdraws } from "./withdraws.js";
 /**
  * A section of the page. enter: it is shown, or its account is there. list: what it has read.
  * @typedef {{view: () => unknown, enter?: () => void, list?: import("./list.js").List,
- *   event?: (event: import("../account.js").Event) => void}} Section
+ *   event?: (event: import("../session.js").Event) => void}} Section
  */
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));

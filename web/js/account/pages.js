@@ -5,10 +5,10 @@ export const PAGE = 100;
 
 /**
  * read asks the exchange for a list. most: the longest page. accepts: whether a row belongs to the
- * list. isPast: whether all rows behind this one do not.
+ * list. isPast: whether all rows behind this one do not. legs: what each row is shown as.
  * @template {{id: string}} T
  * @typedef {{read: (path: string) => Promise<T[]>, path: string, most: number,
- *   accepts?: (row: T) => boolean, isPast?: (row: T) => boolean}} Origin
+ *   accepts?: (row: T) => boolean, isPast?: (row: T) => boolean, legs?: (rows: T[]) => T[]}} Origin
  */
 
 /** @template {{id: string}} T */
@@ -30,8 +30,9 @@ export class Pages {
 
 	/** The rows that are here, newest first. */
 	get rows() {
-		return this.#sorted ??= [...this.#byId.values()]
-			.sort((a, b) => Number(b.id) - Number(a.id));
+		const { legs = (rows) => rows } = this.origin;
+		return this.#sorted ??= legs([...this.#byId.values()]
+			.sort((a, b) => Number(b.id) - Number(a.id)));
 	}
 
 	/** more reads the next page. @param {number} [size] */

@@ -1,6 +1,7 @@
 // Own orders and own trades, of one pair or all, and of a range of time.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { BALANCE_DIGITS, padded, pairOf, parse, plain, zone } from "../format.js";
+import { legsOf } from "../session.js";
+import { BALANCE_DIGITS, offset, padded, pairOf, parse, plain } from "../format.js";
 import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
@@ -11,8 +12,8 @@ import { List } from "./list.js";
 import { Pages } from "./pages.js";
 
 /** @typedef {import("./main.js").Page} Page */
-/** @typedef {import("../account.js").Order} Order */
-/** @typedef {import("../account.js").Trade} Trade */
+/** @typedef {import("../session.js").Order} Order */
+/** @typedef {import("../session.js").Trade} Trade */
 /**
  * pair, status: "" is all. from, to: as they were typed, local times; "": none.
  * @typedef {{pair: string, status: string, from: string, to: string}} Filter
@@ -22,7 +23,7 @@ import { Pages } from "./pages.js";
  * time of a row. rowsOf: those of an event.
  * @typedef {{kind: Omit<import("./list.js").Kind, "open">, path: string, most: number,
  *   hasStatus: boolean, secondsOf: (row: any) => number,
- *   rowsOf: (event: import("../account.js").Event) => {id: string}[] | undefined}} What
+ *   rowsOf: (event: import("../session.js").Event) => {id: string}[] | undefined}} What
  */
 
 /**
@@ -63,14 +64,14 @@ export class Trading {
 			accepts: (/** @type {any} */ row) => (!pair || row.pair === pair) && (!status || row.status === status)
 				&& at(row) >= since && at(row) <= until,
 			isPast: (row) => at(row) < since };
-		if (!hasStatus) return new Pages(origin);
+		if (!hasStatus) return new Pages({ ...origin, legs: legsOf });
 		const of = `/api/v1/exchanges/own/?${pair && `pair=${pair}&`}`;
 		this.fills = new Fills();
 		return new Orders(origin, this.fills, (asked) => this.page.session.read(of + asked),
 			() => this.page.change());
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	event(event) {
 		if (event.snapshot) this.list.again();
 		else {
@@ -99,7 +100,8 @@ export class Trading {
 		const option = (value, is, shown) =>
 			html`<option value=${value} ?selected=${value === is}>${shown}</option>`;
 		/** @param {"from" | "to"} name @param {string} value */
-		const moment = (name, value) => html`<label><span>${words[name]} (${zone})</span>
+		const moment = (name, value) => html`<label><span>${words[name]} (${
+			offset(value ? +new Date(value) : undefined)})</span>
 			<input type="datetime-local" name=${name} .value=${value}></label>`;
 		return html`<form class="filter" @submit=${this.#submit.bind(this)}>
 				<label><span>${text.pair}</span><select name="pair"

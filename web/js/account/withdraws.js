@@ -1,9 +1,9 @@
 // Withdrawals: the form that asks for one, its code from the mail, its cancel, and what became of
 // all of them. docs/web.md has the table of answers.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
-import { wordsOf, wrongOf } from "../words.js";
+import { readable, wordsOf, wrongOf } from "../words.js";
 import { padded, plain, shortest, typed } from "../format.js";
-import { Sender } from "../sender.js";
+import { Sender } from "../session.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
@@ -67,7 +67,7 @@ export class Withdraws {
 				path: "/api/v1/withdraws/", most: 1000 }) });
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	event(event) {
 		if (event.snapshot || event.cause === "withdraw") this.list.fresh();
 	}
@@ -97,7 +97,7 @@ export class Withdraws {
 
 	/**
 	 * outcome says what has become of a withdrawal, in words.
-	 * @param {import("../sender.js").Outcome} outcome
+	 * @param {import("../session.js").Outcome} outcome
 	 */
 	#outcome({ pending, answer, order }) {
 		const isMine = pending.fields === this.#sent, { account } = this.page.live;
@@ -133,10 +133,10 @@ export class Withdraws {
 	 */
 	#blame(body) {
 		const { currency, amount, address, ...others } = body;
-		for (const [name, said] of Object.entries({ currency, amount, address })) {
-			if (said) this.#wrong[/** @type {Field} */ (name)] = [said].flat().join(" ");
+		for (const [name, why] of Object.entries({ currency, amount, address })) {
+			if (why) this.#wrong[/** @type {Field} */ (name)] = readable(why);
 		}
-		this.#words = Object.values(others).flat().join(" ");
+		this.#words = readable(Object.values(others).flat());
 	}
 
 	/**

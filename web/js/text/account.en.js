@@ -40,7 +40,7 @@ export const words = {
 	cut: (n) => `The newest ${n.toLocaleString()} rows are in the file, because it has no more of them. Choose a range of time for the older ones.`,
 
 	history: "History",
-	aboutHistory: "Deposits, approved withdrawals, the operator's corrections and own trades, each at the time when it was made or requested. A trade with yourself is listed once, as the taker.",
+	aboutHistory: "Deposits, approved withdrawals, the operator's corrections and own trades, each at the time when it was made or requested. A trade with yourself is listed for both of its orders.",
 	what: "Type",
 	change: "Change",
 	about: "Details",
@@ -103,7 +103,7 @@ export const words = {
 	/** @param {string} id */
 	cancelOf: (id) => `Cancel withdrawal ${id}`,
 	/** @param {string} id */
-	confirmed: (id) => `Withdrawal ${id} confirmed. It waits for the operator.`,
+	confirmed: (id) => `Withdrawal ${id} verified: it waits for the operator.`,
 	/** @param {string} id */
 	cancelled: (id) => `Withdrawal ${id} cancelled.`,
 

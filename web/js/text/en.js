@@ -111,6 +111,7 @@ export const text = {
 	notLoaded: "A part of this page did not load. Reload.",
 
 	own: { orders: "Open orders", trades: "My trades", balances: "Balances" },
+	orders: "Orders",
 	onePair: "This pair only",
 	ownOrder: "Your order",
 	order: "Order",
@@ -177,6 +178,7 @@ export const text = {
 	noOrders: "No open orders",
 	moreOrders: "There are older open orders, too.",
 	mayNotRead: "This key may not read the account.",
+	mayNotTrade: "This key may not trade.",
 	orderStates: {
 		open: "Open",
 		waiting: "Waiting",
@@ -196,6 +198,7 @@ export const text = {
 	otherLeg: (trigger, price) => `stop\u00a0≤\u00a0${trigger} at\u00a0${price || "market"}`,
 	/** @param {string} amount */
 	shows: (amount) => `iceberg: visible ${amount}`,
+	iceberg: ", iceberg",
 	/** @param {string} time */
 	untilTime: (time) => `good till ${time}`,
 	average: "Average",
@@ -204,10 +207,9 @@ export const text = {
 		gtd: "Good till date",
 		ioc: "Immediate or cancel",
 		fok: "Fill or kill",
-		post: "Post-only: add to book",
-		slide: "Post-only: price slides",
+		post: "Post-only",
+		slide: "Post-only: slides",
 	},
-	postOnly: "Post-only",
 	timeInForce: "Time in force",
 	selfTrade: "Self-trade prevention",
 	/** @param {string} is */
@@ -247,6 +249,10 @@ export const text = {
 	send: (side, currency) => `${side === "buy" ? "Buy" : "Sell"} ${currency}`,
 	more: "More",
 	estimated: { prices: "Est. avg. / worst", amount: "Est. amount", total: "Est. total" },
+	fillsNow: "Fills now",
+	/** @param {string} part "": nothing @param {string} of @param {boolean} isResting */
+	partNow: (part, of, isResting) => `${part ? `${part} of ${of}; the rest` : "Nothing; it"} ${
+		isResting ? "rests in the book" : "is cancelled"}`,
 	/** @param {string} currency */
 	tooLittle: (currency) => `Not enough ${currency}`,
 	/** @param {string} send */

@@ -2,16 +2,14 @@
 // balances; and what has become of orders, as toasts, a mark in the title, a sound, by the system.
 // The page loads this when an account is asked for. It is one file because it packs better so.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { Live } from "../account.js";
+import { legsOf, Live, Sender, Session } from "../session.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, decimal, DIGITS, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
-import { Sender } from "../sender.js";
-import { Session } from "../session.js";
 import { chosen, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, fillOf, isWaiting, priceOf, sideOf, typeOf } from "../words.js";
+import { doneOf, fillOf, isWaiting, priceOf, readable, sideOf, typeOf } from "../words.js";
 import { Amend, ask, Form } from "./form.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -129,7 +127,7 @@ export class Desk {
 		this.amend.change();
 	}
 
-	/** @param {import("../account.js").Event} event */
+	/** @param {import("../session.js").Event} event */
 	#apply(event) {
 		for (const o of event.orders ?? []) {
 			if (o.client_order_id) this.sender.seen(o.client_order_id, o.id);
@@ -155,7 +153,7 @@ export class Desk {
 	}
 }
 
-/** @typedef {import("../account.js").Order} Order */
+/** @typedef {import("../session.js").Order} Order */
 
 const PAGE = 100;
 const TABS = /** @type {const} */ (["orders", "trades", "balances"]);
@@ -292,8 +290,8 @@ export class Own {
 		const { trades } = this.desk.account, scope = this.#scope;
 		const from = this.#read.get(scope) ?? Infinity;
 		const all = scope ? [trades.get(scope) ?? new Map()] : [...trades.values()];
-		return all.flatMap((of) => [...of.values()]).filter((t) => Number(t.id) >= from)
-			.sort((a, b) => Number(b.id) - Number(a.id));
+		return legsOf(all.flatMap((of) => [...of.values()]).filter((t) => Number(t.id) >= from)
+			.sort((a, b) => Number(b.id) - Number(a.id)));
 	}
 
 	/** open returns the open orders that are listed, newest first. */
@@ -360,7 +358,7 @@ export class Own {
 			const { status, body } = await this.desk.session.command(event, fields);
 			isDone = status === 200;
 			this.say(isDone ? done(body)
-				: pairOf(body.detail ?? body.error ?? Object.values(body).flat().join(" ")));
+				: readable(body.detail ?? body.error ?? Object.values(body).flat()));
 		} catch {
 			this.say(text.cancelUnknown);
 		}
@@ -421,7 +419,8 @@ export class Own {
 			</div>
 			<div class="list" @scroll=${this.#more.bind(this)} tabindex="-1" role="region"
 				aria-label=${text.own[this.#tab]}>${session.may("read") ? nothing
-				: html`<p class="muted">${text.mayNotRead}</p>`}${this.#tab === "orders"
+				: html`<p class="muted">${text.mayNotRead}</p>`}${isTrader ? nothing
+				: html`<p class="muted">${text.mayNotTrade}</p>`}${this.#tab === "orders"
 				? this.#orders(isTrader) : !session.may("read") ? nothing
 				: this.#tab === "trades" ? this.#trades() : this.#balances()}
 			</div>`, this.place);
@@ -454,8 +453,7 @@ export class Own {
 		const isLeaving = this.#cancelling.has(o.id);
 		const { amend, account } = this.desk, change = amend.of(o.id);
 		const filled = parse(o.amount_filled);
-		const fill = pair && fillOf([...account.trades.get(o.pair)?.values() ?? []]
-			.filter((t) => t.order === o.id), pair);
+		const fill = pair && fillOf([...account.trades.get(o.pair)?.values() ?? []], pair, o.id);
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
@@ -483,8 +481,8 @@ export class Own {
 
 	/**
 	 * again offers to send once more what was not done.
-	 * @param {import("../sender.js").Sender} sender
-	 * @param {import("../sender.js").Pending} p
+	 * @param {import("../session.js").Sender} sender
+	 * @param {import("../session.js").Pending} p
 	 */
 	#again(sender, p) {
 		const words = p.state === "refused" ? text.tryAgain
@@ -493,7 +491,7 @@ export class Own {
 			>${words}</button>` : nothing;
 	}
 
-	/** @param {import("../sender.js").Pending} p */
+	/** @param {import("../session.js").Pending} p */
 	#pending(p) {
 		const { sender } = this.desk, { fields } = p;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
@@ -523,7 +521,7 @@ export class Own {
 			text.fee, text.role, text.order];
 		return html`<table role="grid" aria-label=${text.own.trades} class="trades">
 			<thead>${headOf(titles)}</thead>
-			<tbody>${shown.map((t) => html`<tr role="row" data-id="trade-${t.id}">
+			<tbody>${shown.map((t) => html`<tr role="row" data-id="${t.id}-${t.order}">
 				${cell(text.time, at(Number(t.timestamp)))}${cell(text.pair, pairOf(t.pair))}
 				${cell(text.side, sideOf(t.my_side))}${cell(text.price,
 					decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS))}
@@ -550,7 +548,7 @@ export class Own {
 	}
 }
 
-/** @typedef {import("../account.js").Event} Told */
+/** @typedef {import("../session.js").Event} Told */
 
 const MOST = 4; // toasts
 /** How long a toast stays, and the least time between two sounds, in milliseconds. */
@@ -677,14 +675,14 @@ export class Notices {
  * whatOf says what has happened to an order that was open; "": nothing that is told.
  * @param {Order} was
  * @param {Order} is
- * @param {import("../account.js").Trade[]} trades of the event
+ * @param {import("../session.js").Trade[]} trades of the event
  * @param {Pair} pair
  * @param {string | false | undefined} why it was cancelled
  */
 function whatOf(was, is, trades, pair, why) {
 	const said = was.triggered === false && is.triggered ? [text.triggered] : [];
 	if (is.amount_filled !== was.amount_filled) {
-		const { filled, average } = fillOf(trades.filter((t) => t.order === is.id), pair);
+		const { filled, average } = fillOf(trades, pair, is.id);
 		const at = !filled ? "" : filled === parse(is.amount_filled) ? text.averageAt(average)
 			: text.nowAt(shortest(filled), average);
 		said.push((is.status === "3" ? text.filledAll

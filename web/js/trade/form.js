@@ -1,24 +1,22 @@
 // The forms of orders: what is typed, what it would cost, what could be a slip, and what becomes
 // of it.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
+import { OTHER, Sender } from "../session.js";
 import { furthest } from "../book.js";
-import { decimal, DIGITS, editable, exactly, FINER, offset, ONE, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
+import { decimal, DIGITS, editable, exactly, FINER, moment, offset, ONE, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
 import { backCloses, inFrame, later } from "../frame.js";
-import { Sender } from "../sender.js";
 import { chosen, open } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, isWaiting, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
+import { doneOf, isWaiting, readable, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
-/** @typedef {import("../account.js").Order} Order */
+/** @typedef {import("../session.js").Order} Order */
 /** @typedef {keyof typeof text.changes} Name a field that may be changed */
 /** @typedef {"limit" | "market" | "stop" | "stopMarket" | "oco"} Type */
 /** @typedef {keyof typeof text.forces} Force */
 /** @typedef {"price" | "amount" | "total" | "trigger" | "second" | "display" | "until"} Field */
 
-/** The side of the orders that one meets. */
-const OTHER = /** @type {const} */ ({ buy: "sell", sell: "buy" });
 const TYPES = /** @type {const} */ (["limit", "market", "stop", "stopMarket", "oco"]);
 /**
  * What may be said of how long an order stays.
@@ -65,7 +63,7 @@ function input({ id, name, label, unit, value, wrong, type, empty, onInput, onKe
 function blame(body, of, wrong) {
 	let rest = "";
 	for (const [name, words] of Object.entries(body)) {
-		const why = [words].flat().join(" "), field = of(name);
+		const why = readable(words), field = of(name);
 		if (field) wrong[field] = why;
 		else rest += `${name}: ${why} `;
 	}
@@ -236,7 +234,7 @@ export class Form {
 
 	/**
 	 * outcome says what has become of an order, in words.
-	 * @param {import("../sender.js").Outcome} outcome
+	 * @param {import("../session.js").Outcome} outcome
 	 */
 	outcome({ pending, answer, order }) {
 		const { status, body } = answer ?? { status: 0, body: {} };
@@ -278,6 +276,11 @@ export class Form {
 		focusWrong(this.place);
 	}
 
+	/** What happens when the order meets an own one; "": it is not known. */
+	get #mode() {
+		return this.#selfTrade || this.fees.selfTrade;
+	}
+
 	get #force() {
 		return this.#forces[this.#type];
 	}
@@ -309,6 +312,7 @@ export class Form {
 	#set(field, value) {
 		this.#typed[field] = value;
 		delete this.#wrong[field];
+		this.#words = ""; // of the order before
 		if (field === "amount" || field === "total") this.#byTotal = field === "total";
 		this.#balance();
 		this.#paint();
@@ -458,10 +462,9 @@ export class Form {
 		const pair = /** @type {Pair} */ (this.#pair), type = this.#type, side = this.#side;
 		const { book } = this.desk.terminal.ladder, isStop = this.#isStop();
 		const trigger = typed(this.#typed.trigger), second = typed(this.#typed.second);
-		const { take, limit } = this.#plan();
+		const { take, isPart, limit } = this.#plan();
 		const amount = take ? `${shortest(take.amount)} ${pair.base}` : "";
-		const isKilled = this.#force === "fok" && take && (take.isCut || take.isWhole)
-			&& typed(this.#typed.amount) !== take.amount;
+		const isKilled = this.#force === "fok" && isPart;
 		const far = this.#isPost() ? "" : farFrom(this.desk, pair, { side,
 			price: this.#price() ?? (isStop ? second : null), trigger: isStop ? trigger : null });
 		return [far, type === "oco" ? farFrom(this.desk, pair, { side, price: second, trigger }) : "",
@@ -478,7 +481,10 @@ export class Form {
 	/** summary says what is asked about. @returns {[string, unknown][]} */
 	#summary() {
 		const pair = /** @type {Pair} */ (this.#pair);
-		return [[text.type, `${pairOf(pair.name)}, ${text.types[this.#type]}`],
+		const mode = /** @type {keyof typeof text.selfTrades} */ (this.#selfTrade);
+		const isIceberg = this.#mayHide() && this.#typed.display.trim();
+		return [[text.type, `${pairOf(pair.name)}, ${text.types[this.#type]}${
+			isIceberg ? text.iceberg : ""}`],
 			...[...this.#shown(), .../** @type {Field[]} */ (this.#mayHide() ? ["display"] : []),
 				.../** @type {Field[]} */ (this.#force === "gtd" ? ["until"] : [])]
 				.filter((field) => this.#typed[field] || this.#emptyOf(field) === text.atMarket)
@@ -487,13 +493,16 @@ export class Form {
 						: text.atMarket])),
 			...this.#isStop() ? /** @type {[string, string][]} */ (
 				[[text.when, this.#whens()[this.#isRise ? "profit" : "loss"]]]) : [],
-			[text.timeInForce, text.forces[this.#force]], ...this.#estimates(pair)];
+			[text.timeInForce, text.forces[this.#force]],
+			...mode ? /** @type {[string, string][]} */ (
+				[[text.selfTrade, text.selfTrades[mode]]]) : [], ...this.#estimates(pair)];
 	}
 
 	/** written writes a field's number as the page writes numbers. @param {Field} field */
 	#written(field) {
-		const is = this.#typed[field], n = field === "until" ? null : typed(is);
-		return n === null ? is.replace("T", " ") : shortest(n);
+		const is = this.#typed[field], at = secondsOf(is), n = typed(is);
+		return field === "until" ? `${moment(at, false)} (${offset(at * 1000)})`
+			: n === null ? is : shortest(n);
 	}
 
 	/** whens names the two triggers of a stop, with the side of the price that each waits for. */
@@ -523,7 +532,8 @@ export class Form {
 	/**
 	 * plan returns what the order in the form would take from the book now, and what it gives and
 	 * gets, in 1e-16; null: it is not known. At least so much has to be free. limit: the worst price
-	 * that it takes.
+	 * that it takes. isPart: it takes less than is asked for. isSure: no order of the account's own
+	 * changes that.
 	 */
 	#plan() {
 		const type = this.#type, isBuy = this.#side === "buy", isMarket = type === "market";
@@ -539,14 +549,16 @@ export class Form {
 				limit: limit ?? undefined }) : undefined;
 		const { account } = this.desk, { name } = /** @type {Pair} */ (this.#pair);
 		const met = take?.amount ? ownMet(account, name, this.#side, take.worst) : [];
+		const isSure = !met.length || this.#mode === "none", mayGet = isSure && take?.amount;
 		const most = type === "stopMarket" && isBuy ? limit : price; // what it may cost
-		const value = isMarket ? take?.amount && !met.length ? take.paid : null
+		const value = isMarket ? mayGet ? take.paid : null
 			: most && amount ? most * amount : null;
-		const size = isMarket ? !met.length && take?.amount || null : amount;
+		const size = isMarket ? mayGet || null : amount;
 		const sized = size && size * ONE;
 		const least = price ?? worst ?? (isMarket ? book.sides.sell[0]?.price
 			: typed(this.#typed.trigger));
-		return { take, met, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
+		const isPart = take && (bySum ? take.isCut || take.isWhole : take.amount < (amount ?? 0n));
+		return { take, met, isSure, isPart, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
 			needs: !isBuy ? amount && amount * ONE : bySum ? total && total * ONE
 				: least && amount ? least * amount : null };
 	}
@@ -609,7 +621,7 @@ export class Form {
 			${this.#shown().map((field) => this.#input(field))}
 			<div class="shares" role="group" aria-label=${text.share(this.#currency())}
 				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
-					@click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
+					?disabled=${!this.desk.account.free(this.#currency())} @click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
 			${this.#isStop() ? this.#select(text.when, "when",
 				["loss", "profit"], this.#whens(), this.#isRise ? "profit" : "loss", (when) => {
 					this.#isRise = when === "profit";
@@ -667,6 +679,7 @@ export class Form {
 		return html`<label><span>${label}</span><select name=${name} .value=${chosen}
 			@change=${(/** @type {Event} */ event) => {
 				choose(/** @type {HTMLSelectElement} */ (event.target).value);
+				this.#words = "";
 				this.change();
 			}}>${values.map((value) => html`<option value=${value} ?selected=${value === chosen}
 				>${words[value]}</option>`)}</select></label>`;
@@ -704,7 +717,7 @@ export class Form {
 
 	/** estimates says what the order would do at once, by the book. @param {Pair} pair */
 	#estimates({ base, quote, priceDigits }) {
-		const { take, met, gives } = this.#plan(), worst = this.#protection();
+		const { take, met, isSure, isPart, gives } = this.#plan(), worst = this.#protection();
 		const { prices, amount, total } = text.estimated;
 		const isMarket = this.#type === "market", digits = Math.max(priceDigits, 2);
 		/** @type {[string, string][]} */
@@ -717,20 +730,27 @@ export class Form {
 		}
 		if (this.#isStop()) return limited;
 		// rows are there without a number, too, so that the button does not move as the market does
-		const is = take?.amount && !met.length ? { prices: `${
+		const is = take?.amount && isSure ? { prices: `${
 			decimal(take.paid / take.amount, priceDigits)} / ${decimal(take.worst, priceDigits)}`,
 		amount: `${shortest(take.amount)} ${base}`,
 		total: `${decimal(take.paid / ONE, digits)} ${quote}` } : undefined;
 		/** @type {[string, string][]} */
 		const rows = [[prices, is?.prices ?? text.none], ...limited];
+		if (this.#type !== "oco") {
+			const [now, of, unit] = isMarket && this.#byTotal
+				? [(take?.paid ?? 0n) / ONE, this.#typed.total, quote]
+				: [take?.amount ?? 0n, this.#typed.amount, base];
+			const part = now && !(isPart && this.#force === "fok") ? shortest(now) : "";
+			rows.push([text.fillsNow, !take || !isSure ? text.none : isPart ? text.partNow(part,
+				`${shortest(typed(of) ?? 0n)} ${unit}`, this.#mayHide()) : `${part} ${unit}`]);
+		}
 		if (isMarket) {
 			rows.push(this.#byTotal ? [amount, is?.amount ?? text.none]
 				: [total, is?.total ?? text.none]);
 		}
-		const mode = this.#selfTrade || this.fees.selfTrade;
 		if (met.length) {
 			rows.push([text.ownMet, text.meets(met, text.outcomes[
-				/** @type {keyof typeof text.outcomes} */ (mode)] ?? text.meetsUnknown)]);
+				/** @type {keyof typeof text.outcomes} */ (this.#mode)] ?? text.meetsUnknown)]);
 		}
 		return rows;
 	}
@@ -739,7 +759,7 @@ export class Form {
 	#sums(pair) {
 		const { name, base, quote, priceDigits } = pair, isBuy = this.#side === "buy";
 		const currency = this.#currency(), exact = this.desk.account.exact(currency);
-		const { gives, gets } = this.#plan(), rate = this.fees.most(name);
+		const { gives, gets, met } = this.#plan(), rate = this.fees.most(name);
 		/** @param {bigint} n */
 		const sum = (n) => `${currency === quote ? decimal(n / FINER, Math.max(priceDigits, 2))
 			: shortest(n / FINER)} ${currency}`;
@@ -747,9 +767,10 @@ export class Form {
 		/** @type {[string, string][]} */
 		const rows = [[text.free, this.#isKnown() ? sum(exact) : text.none],
 			...this.#estimates(pair),
-			[text.feeAtMost, fee === null ? text.none : `${plain(fee)} ${isBuy ? base : quote}`],
+			[text.feeAtMost, fee !== null ? `${plain(fee)} ${isBuy ? base : quote}`
+				: rate === undefined ? text.none : `${editable(rate * 100n)}%`],
 			[this.#type === "market" ? text.estimatedLeft : text.left,
-				gives === null || gives > exact || !this.#isKnown() ? text.none
+				gives === null || gives > exact || met.length || !this.#isKnown() ? text.none
 					: sum(exact - gives)]];
 		return html`<dl class="sums">${rows.map(([label, is]) => html`<div><dt>${label}</dt><dd>${is
 			}</dd></div>`)}</dl>`;
@@ -792,7 +813,7 @@ function became(o, fields) {
 /**
  * The exchange has no names for changes. A change says what is to be, so a second one changes
  * nothing. What refuses it may be what the first has done.
- * @type {import("../sender.js").Kind}
+ * @type {import("../session.js").Kind}
  */
 const CHANGES = { kept: "amends", name: "amend", beside: [400, 401, 403, 429, 503],
 	send: (session, { amend: _, pair: __, ...fields }) => session.command("order-amend", fields),
@@ -840,7 +861,7 @@ export class Amend {
 		this.#form.dialog.addEventListener("close", () => (this.#form = undefined));
 	}
 
-	/** @param {import("../sender.js").Outcome} outcome */
+	/** @param {import("../session.js").Outcome} outcome */
 	#outcome({ pending: p, answer, order: found }) {
 		const { account, own } = this.desk, id = p.fields.order;
 		const { status, body } = answer ?? { status: 0, body: {} };
@@ -930,7 +951,7 @@ class Change {
 	/**
 	 * refuse shows why the change was refused: below the fields that the exchange means.
 	 * @param {any} answer
-	 * @param {import("../account.js").Account} account
+	 * @param {import("../session.js").Account} account
 	 */
 	refuse(answer, account) {
 		const { status, body } = answer;
@@ -1027,7 +1048,7 @@ function dangersOf(take, side, best, amount) {
 
 /**
  * ownMet returns the ids of own orders that an order of a side would meet, up to a price.
- * @param {import("../account.js").Account} account
+ * @param {import("../session.js").Account} account
  * @param {string} pair
  * @param {string} side
  * @param {bigint} limit

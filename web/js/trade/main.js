@@ -18,8 +18,8 @@ render(html`
 	<p id="notice" role="status" hidden></p>
 	<nav aria-label=${text.panels}><div id="tabs" role="tablist" @click=${pickTab} @keydown=${moveTab}>
 		${tabs.map((name) => html`<button role="tab" id="tab-${name}" aria-controls="panel-${name}"
-			>${name === "own" ? text.account : text[name]}</button>`)}
-	</div></nav>
+			>${name === "own" ? text.orders : text[name]}</button>`)}
+	</div><a href="/account">${text.accountPage}</a></nav>
 	<main>
 		<h1 class="unseen">${text.market}</h1>
 		<div class="left" id="panel-chart">
@@ -155,7 +155,7 @@ async function enter() {
 	if (await isKept()) (await openDesk())?.session.resumeKept();
 }
 
-/** isKept reports whether a key is kept on this device: see keys.js. */
+/** isKept reports whether a key is kept on this device: see session.js. */
 async function isKept() {
 	try {
 		return (await indexedDB.databases()).some(({ name }) => name === "key");

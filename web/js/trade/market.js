@@ -5,7 +5,7 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
 import { append, Book, filled } from "../book.js";
-import { decimal, fixed, fromNumber, moment, number, offset, pairOf, parse, percent, plain, tick, time, zone } from "../format.js";
+import { decimal, fixed, fromNumber, moment, number, offset, pairOf, parse, percent, plain, tick, time } from "../format.js";
 import { backCloses, inFrame, later, Roving } from "../frame.js";
 import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
@@ -816,7 +816,7 @@ export class Chart {
 			// on which the last price is written in white: the others are too light for that
 			rises: colour("--up", "light"), falls: colour("--down", "light") };
 		this.chart.applyOptions({
-			layout: { background: { color: colour("--panel") }, textColor: colour("--muted"),
+			layout: { background: { color: "transparent" }, textColor: colour("--muted"),
 				fontFamily: getComputedStyle(document.body).fontFamily },
 			grid: { vertLines: { color: line }, horzLines: { color: line } },
 		});
@@ -834,7 +834,7 @@ export class Chart {
 	}
 
 	#paint() {
-		const pair = this.#pair;
+		const pair = this.#pair, c = this.#marked ?? this.#candles.at(-1);
 		render(html`
 			<div class="bar">
 				<h2 class="unseen">${text.chart}</h2>
@@ -847,21 +847,19 @@ export class Chart {
 					this.#paint();
 				}}>${text.table}</button>
 			</div>
-			<p class="legend">${this.#legend()}</p>
+			<p class="legend">${c && pair ? this.#legend(c, pair) : nothing}</p>
 			${this.#isFailed ? html`<p role="status">${text.chartFailed}</p>` : nothing}
 			${this.#isEmpty ? html`<p class="muted empty">${text.emptyMarket}</p>` : nothing}
 			<div class="picture" role="img"
 				aria-label=${text.chartOf(pairOf(pair?.name ?? ""))}>${this.canvas}</div>
 			${this.#isTable && pair ? this.#table(pair) : nothing}
-			<p class="foot muted"><span>${text.zone(zone)}</span>
+			<p class="foot muted"><span>${text.zone(offset(c && c.time * 1000))}</span>
 				<a href="https://www.tradingview.com/" target="_blank"
 					rel="noreferrer">${text.chartsBy}</a></p>`, this.place);
 	}
 
-	#legend() {
-		const c = this.#marked ?? this.#candles.at(-1);
-		const pair = this.#pair;
-		if (!c || !pair) return nothing;
+	/** @param {Candle} c @param {Pair} pair */
+	#legend(c, pair) {
 		const side = c.close >= c.open ? "up" : "down";
 		return html`<span class="muted">${moment(c.time, this.#frame === "D")}</span>
 			${/** @type {const} */ (["open", "high", "low", "close"]).map((k) => html`<span><span
