@@ -17,7 +17,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// runs starts the node again, with a program that reads formats up to one.
+// runs restarts the node with a program that reads formats up to reads.
 func (s *simulated) runs(reads uint8) {
 	if s.node != nil {
 		s.crash()
@@ -26,8 +26,8 @@ func (s *simulated) runs(reads uint8) {
 	s.start()
 }
 
-// Until the last member reads a format, no entry of it is proposed. A node that joins later must
-// read it.
+// No entry of a format is proposed before all members read it. A node that joins later must read
+// it.
 func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
@@ -51,7 +51,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 		}
 		for _, p := range n.view.peers {
 			if p.Reads != newer {
-				t.Errorf("%s knows %s to read format %d", n.name(), p.Name, p.Reads)
+				t.Errorf("%s shows that %s reads format %d", n.name(), p.Name, p.Reads)
 			}
 		}
 	}
@@ -65,8 +65,8 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	d := w.nodes[3]
 	d.start()
 	w.pass(2)
-	if d.former != nil || w.counts["too old to join"] != 1 {
-		t.Error("a node waits that does not read what is applied")
+	if d.formation != nil || w.counts["too old to join"] != 1 {
+		t.Error("a node waits that does not read the applied format")
 	}
 	d.runs(newer)
 	w.pass(2 * electionTicks)
@@ -76,8 +76,8 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	w.check()
 }
 
-// A node that joins is asked what it reads before it gets an ID, and the format is raised when all
-// that have one have told: so neither of two that are on their way misses the other.
+// A joining node's format is checked before it gets an ID, and a format is enabled once all nodes
+// with an ID have reported it: of two pending changes neither misses the other.
 func TestALearnerHoldsTheFormatBack(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -101,8 +101,8 @@ func TestALearnerHoldsTheFormatBack(t *testing.T) {
 	}
 }
 
-// An older program that is started again does not read what comes, and the majority has its vote.
-func TestANodeThatDoesNotReadVotes(t *testing.T) {
+// An older program that is started again cannot read new entries, and still votes.
+func TestANodeThatCannotReadTheFormatVotes(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
 	for _, n := range w.nodes[:voters] {
@@ -122,7 +122,7 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 	}
 	append(0)
 	w.own(a, 2)
-	c.best = newer + 1 // it is started again although another one was told of
+	c.best = newer + 1 // started although a newer one was reported
 	c.runs(machine.First)
 	w.pass(3)
 	if c.node.unread == nil || c.view.unread == nil {
@@ -138,7 +138,7 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 	}
 	b.start()
 	w.pass(2 * electionTicks)
-	a.node.hand(3, make(chan error, 1))
+	a.node.transferLead(3, make(chan error, 1))
 	a.work(nil)
 	w.quiet()
 	if !c.view.leading {
@@ -150,7 +150,7 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 	}
 	w.pass(2)
 	if c.view.leading {
-		t.Error("a node that does not read leads on")
+		t.Error("a node that cannot read the format still leads")
 	}
 	a = w.lead(0, 1)
 	w.own(a, 5)
@@ -161,20 +161,20 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 	}
 }
 
-// A node that starts with a format that it does not read has words for it, and does not end.
-func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
+// A node that starts on a format which it cannot read reports ErrFormat, and does not end.
+func TestANodeStartedOnANewerFormatIsNotReady(t *testing.T) {
 	files := vfs.NewMem()
 	state := machine.Formed([]string{"a"})
 	state.Apply(&machine.Entry{Kind: machine.Format, Next: machine.Newest + 1})
 	must(t, raftlog.Form(files, "node", raftlog.Identity{Cluster: cluster, Name: "a", Node: 1},
 		raftlog.Base{Index: 1, Term: 1, Machine: state.Encode()}))
 	ticks := make(chan time.Time)
-	s, err := open(options{dir: "node", files: files, ticks: ticks, now: time.Now,
+	s, err := open(options{dir: "node", files: files, tickC: ticks, now: time.Now,
 		local: memory.Open(memory.NewDisk(), persistence.Retention{}), random: rand.IntN,
 		logger: quiet, fatal: func(err error) { t.Error("fatal:", err) }})
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
-	o, err := reignOptions(s, 0)
+	o, err := engineOptions(s, 0)
 	must(t, err)
 	n, err := actornode.Start(t.Context(), o)
 	must(t, err)
@@ -182,12 +182,12 @@ func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
 	if !errors.Is(n.Err(), persistence.ErrFormat) {
 		t.Errorf("the node is dead: %v", n.Err())
 	}
-	if err := s.lead(t.Context()); err != nil || s.Standing().Format != machine.Newest+1 {
+	if err := s.awaitLead(t.Context()); err != nil || s.Standing().Format != machine.Newest+1 {
 		t.Errorf("%+v, %v", s.Standing(), err)
 	}
 	select {
 	case <-n.Ended():
-		t.Error("a node that does not read votes no more")
+		t.Error("a node that cannot read the format no longer votes")
 	case ticks <- time.Now():
 	}
 	ctx, cancel := context.WithCancel(t.Context())

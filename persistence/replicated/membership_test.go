@@ -18,7 +18,7 @@ func (w *world) pass(ticks int) {
 	w.Helper()
 	for range ticks {
 		for _, s := range w.nodes {
-			if s.node != nil || s.former != nil {
+			if s.node != nil || s.formation != nil {
 				s.tick()
 			}
 		}
@@ -26,7 +26,7 @@ func (w *world) pass(ticks int) {
 	}
 }
 
-// change asks a node for a change of the membership, and returns what is wrong with it.
+// change proposes a membership change at a node, and returns its error.
 func (s *simulated) change(kind machine.Kind, name, replaces string) error {
 	s.w.Helper()
 	e := &machine.Entry{Kind: kind, Name: name, Replaces: replaces}
@@ -56,8 +56,8 @@ func (s *simulated) have() string {
 	return strings.Join(list, " ")
 }
 
-// A learner comes to have the log, and counts for nothing until it is promoted. A change is refused
-// that would leave no majority of living nodes, or the node that leads without its place.
+// A learner receives the log, and does not count until it is promoted. A change is refused that
+// would leave no majority of living nodes, or remove the leader.
 func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -87,10 +87,10 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 		t.Errorf("%+v, %d bytes", p, s.node.logBytes)
 	}
 	c := make(chan error, 1)
-	s.node.hand(4, c)
+	s.node.transferLead(4, c)
 	select {
 	case err := <-c:
-		if !errors.Is(err, errLags) {
+		if !errors.Is(err, errNoTarget) {
 			t.Error(err)
 		}
 	default:
@@ -108,7 +108,7 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	must(t, s.change(machine.Remove, "c", ""))
 	w.pass(1)
 	if c := w.nodes[2]; c.node != nil || !c.spare {
-		t.Error("a node that is removed goes on")
+		t.Error("a removed node still runs")
 	}
 	w.nodes[1].crash()
 	w.pass(electionTicks + 1)
@@ -121,9 +121,8 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.check()
 }
 
-// Changes that are asked for at once are made one after the other, and so is one that is asked for
-// before a node that leads has applied an entry of its term. At a node that leads no more, they are
-// not made.
+// Concurrent changes are made one after the other, and a change requested before the leader has
+// applied an entry of its term waits. A deposed leader makes none.
 func TestChangesWaitForTheirTurn(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -147,9 +146,9 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		waiting = append(waiting, ask(s, machine.Add, "d"))
 	}
 	if r := told(t, ask(s, machine.Add, "d")); !errors.Is(r.err, errChanging) {
-		t.Errorf("more wait than are to: %v", r.err)
+		t.Errorf("the queue exceeds its limit: %v", r.err)
 	}
-	s.node.hand(2, make(chan error, 1))
+	s.node.transferLead(2, make(chan error, 1))
 	s.work(nil)
 	b := w.nodes[1]
 	begun := func() bool { return b.node.raw.BasicStatus().RaftState == raft.StateLeader }
@@ -158,7 +157,7 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		s.work(nil)
 	}
 	if !begun() || b.node.appliedTerm == b.node.raw.BasicStatus().GetTerm() {
-		t.Fatal("no other node begins to lead")
+		t.Fatal("no other node starts to lead")
 	}
 	begins := ask(b, machine.Remove, "a")
 	w.pass(3)
@@ -170,13 +169,13 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		}
 	}
 	if refusals == 0 {
-		t.Error("a node that leads no more makes changes")
+		t.Error("a deposed leader makes changes")
 	}
 }
 
-// A node that was removed while it was away is told so when it comes back, by its peers, and its
+// A node that was removed while it was down is notified by its peers when it comes back, and its
 // folder is not opened again.
-func TestARemovedNodeIsTold(t *testing.T) {
+func TestARemovedNodeIsNotified(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	c := w.nodes[2]
@@ -192,13 +191,13 @@ func TestARemovedNodeIsTold(t *testing.T) {
 		w.quiet()
 	}
 	if c.node != nil || w.counts["removed"] != 1 {
-		t.Fatal("it goes on")
+		t.Fatal("it still runs")
 	}
 }
 
-// A node that is told to be removed goes, and may have been one of those that a majority needed. So
-// the nodes that have told it know of the change behind a crash, too.
-func TestAChangeIsKnownToBeCommittedBehindACrash(t *testing.T) {
+// A removed node ends once it is notified, though a majority may have needed it. So its notifiers
+// keep the change committed after a crash.
+func TestAMembershipChangeIsCommittedAfterACrash(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	must(t, s.change(machine.Remove, "c", ""))
@@ -206,7 +205,7 @@ func TestAChangeIsKnownToBeCommittedBehindACrash(t *testing.T) {
 	s.crash()
 	s.start()
 	if got := s.log.State().GetCommit(); got < at {
-		t.Errorf("entry %d was committed, and the node knows that %d is", at, got)
+		t.Errorf("entry %d was committed, and after the crash %d is", at, got)
 	}
 }
 
@@ -226,8 +225,7 @@ func TestAMembershipIsRaftsConfiguration(t *testing.T) {
 	}
 }
 
-// Nothing is kept of members that have left, at any of the others: a cluster whose nodes come and
-// go for years does not grow.
+// No node keeps state of former members: a cluster whose nodes come and go for years does not grow.
 func TestANodeThatHasLeftIsForgotten(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -247,14 +245,15 @@ func TestANodeThatHasLeftIsForgotten(t *testing.T) {
 	}
 	for _, x := range w.nodes[:voters] {
 		n := x.node
-		for what, size := range map[string]int{"heard": len(n.heard), "told": len(n.told),
-			"markets": len(n.markets), "clocks": len(n.clocks)} {
+		for what, size := range map[string]int{"frames": len(n.lastFrame),
+			"formats": len(n.peerFormats), "markets": len(n.peerMarkets),
+			"clocks": len(n.peerClocks)} {
 			if most := voters; size > most || size < voters-1 {
-				t.Errorf("node %s has %d entries in %s: %+v", x.name(), size, what, n.heard)
+				t.Errorf("node %s has %d entries in %s: %+v", x.name(), size, what, n.lastFrame)
 			}
 		}
-		if len(n.offered)+len(n.later) > 0 {
-			t.Errorf("node %s knows %v and %v of none", x.name(), n.offered, n.later)
+		if len(n.offeredAt)+len(n.futureIDs) > 0 {
+			t.Errorf("node %s keeps %v and %v", x.name(), n.offeredAt, n.futureIDs)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func pythonTrades(t *testing.T, s *exchangetest.Server) {
 	has(t, lines[2], "'status': 400", "Out of balance")
 }
 
-func TestTheStreamExampleHearsOfOrders(t *testing.T) {
+func TestTheStreamExampleReceivesOrders(t *testing.T) {
 	streamHears(t, market(t))
 }
 

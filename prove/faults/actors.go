@@ -108,7 +108,7 @@ var testedFaults = []Fault{
 		"state.NewNonces(key.Parallel« / map[bool]int{false: 1, true: 4}[FAULT]»)", "actors",
 		"TestConcurrentClientsSeeOneExchange"},
 	{"a node that cannot serve does not campaign", "persistence/replicated/node.go",
-		"n.votes() «&& !(FAULT && n.id == 1) »{\nn.rest()", "actors/node",
+		"n.votes() «&& !(FAULT && n.id == 1) »{\nn.resetElection()", "actors/node",
 		"TestANodeThatCannotServeBringsTheOthersUpToDate"},
 	{"a node whose fold has failed could serve", "actors/node/node.go",
 		"if failed := n.life.Err(); failed != nil «&& !FAULT »{", "actors/node",

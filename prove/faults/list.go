@@ -13,8 +13,8 @@ type patch struct{ name, file, edit string }
 
 // The tests that are played by seeds.
 const (
-	simulation = "TestSimulation"           // of actors
-	reigns     = "TestReignsAreOneExchange" // of persistence/replicated
+	simulation = "TestSimulation"               // of actors
+	threeNodes = "TestThreeNodesAreOneExchange" // of persistence/replicated
 )
 
 // faults are all that a test finds.

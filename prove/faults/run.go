@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// How many seeds are played at most until a planted fault is found. A seed of
-// TestReignsAreOneExchange finds about one in four mistakes, and the rarest one in about sixty.
+// The maximum of seeds played until a planted fault is found. A seed of
+// TestThreeNodesAreOneExchange finds about one in four mistakes, and the rarest one in about sixty.
 const (
 	simulatedSeeds = 2500
-	reignSeeds     = 1500
+	exchangeSeeds  = 1500
 )
 
 // arguments are those of a run of a fault's test, with the fault planted or without.
@@ -28,8 +28,8 @@ func (f *Fault) arguments(planted bool) []string {
 		if planted {
 			list = append(list, "-sim.seeds", fmt.Sprint(simulatedSeeds))
 		}
-	case f.Test == reigns && planted:
-		list = append(list, "-reigns", fmt.Sprint(reignSeeds))
+	case f.Test == threeNodes && planted:
+		list = append(list, "-exchanges", fmt.Sprint(exchangeSeeds))
 	case strings.HasPrefix(f.In, "core/") && f.In != "core/matching":
 		// the rarest fault shows once in 30 checks or so: rapid's own 100 miss it at times
 		list = append(list, "-rapid.nofailfile", "-rapid.checks=2000", "-rapid.shrinktime=100ms")

@@ -47,7 +47,7 @@ func (c *cluster) archived(dir string) {
 // Each node archives its own journal. The one that leads is killed under load, and the next one's
 // archive gives a clean audit from the first record, and so does that of the one that comes back.
 // A node does not start with another exchange's archive, or with one that has lost parts.
-func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
+func TestAnArchiveOfANodeIsWholeAfterAFailOver(t *testing.T) {
 	c := prepareCluster(t, nil)
 	dirs := c.archives()
 	c.runs()

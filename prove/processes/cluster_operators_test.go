@@ -82,7 +82,7 @@ func TestOperatorsUseAnyNode(t *testing.T) {
 }
 
 // The node that leads takes no token but its own.
-func TestOperatorsNeedTheTokenOfTheNodeThatLeads(t *testing.T) {
+func TestOperatorsNeedTheTokenOfTheLeader(t *testing.T) {
 	c := prepareCluster(t, nil)
 	const other = "another-token-of-the-tests-0123456789"
 	for _, s := range c.nodes[1:] {
@@ -119,7 +119,7 @@ func TestOperatorsNeedTheTokenOfTheNodeThatLeads(t *testing.T) {
 // The node that leads is killed while commands are on their way to it through another one. What was
 // acknowledged is done, what was refused is not, and what is said to be unknown is done once at
 // most.
-func TestCommandsOnTheirWayToADeadNodeAreUnknown(t *testing.T) {
+func TestCommandsInFlightToADeadNodeAreUnknown(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
 	s := c.others(led)[0]

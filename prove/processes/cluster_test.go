@@ -261,7 +261,7 @@ func (c *cluster) handsOver(to *exchangetest.Server) {
 // Of three nodes the one that leads is killed under load. Another one goes on with all that was
 // acknowledged, the killed one comes back and catches up, the lead is handed over from one to the
 // next, and each one's books balance.
-func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
+func TestTheClusterResumesWhenItsLeaderIsKilled(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
 	w := opened(t, led, 2)
@@ -305,7 +305,7 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 
 // An exchange of one machine goes on as the first node of a cluster, with all that was
 // acknowledged.
-func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
+func TestABackupBecomesTheFirstNodeOfACluster(t *testing.T) {
 	backups := filepath.Join(t.TempDir(), "backups")
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()

@@ -83,7 +83,7 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 }
 
 // A demo that is killed while it plays its past goes on with it, and its books are right.
-func TestAPastThatIsKilledGoesOn(t *testing.T) {
+func TestAKilledPastResumes(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.DemoWithMarket()
 	for range 2 {
@@ -111,7 +111,7 @@ const (
 // The node of a fresh cluster that leads is killed while it plays the demo's past, which another
 // one goes on with. Nothing is served before that is over, each of its orders is there once, and it
 // never begins again, whichever node leads.
-func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
+func TestAKilledPastOfAClusterResumes(t *testing.T) {
 	c := prepareCluster(t, nil)
 	o := c.observer("o1")
 	all := append(slices.Clone(c.nodes), o)

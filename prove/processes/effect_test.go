@@ -126,7 +126,7 @@ func inWindow(t *testing.T) (*chaos, *world) {
 
 // A request that comes half a second or more after Redis's file was switched off is not
 // acknowledged.
-func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
+func TestTheRedisLossWindowIsAsLongAsDocumented(t *testing.T) {
 	c, w := inWindow(t)
 	for range 5 {
 		c.config("appendonly", "no")

@@ -76,7 +76,7 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 
 // The observer that a market maker is connected to is killed under it, and then the node. It goes
 // on at another node, and what it knows is what REST answers there.
-func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
+func TestMarketMakersContinueAtAnotherNode(t *testing.T) {
 	c := newCluster(t, "EXCHANGE_CLUSTER_OBSERVERS=o1")
 	w := &world{t: t, s: c.led()}
 	o := c.observer("o1")

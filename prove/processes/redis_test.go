@@ -136,7 +136,7 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 }
 
 // A Redis may be behind a socket of the machine.
-func TestARedisBehindASocketIsServed(t *testing.T) {
+func TestRedisOnAUnixSocketIsServed(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	redistest.Start(t, "unixsocket", socket)
 	s := exchangetest.New(t, "unix://"+socket+"?db=2")

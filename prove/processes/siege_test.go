@@ -242,7 +242,7 @@ func (g *siege) replaced() {
 	s.Kill()
 	g.leader(s)
 	g.emptied(s)
-	const copied = "this node gets a copy of another one's store"
+	const copied = "fetching a copy of another node's store"
 	before := strings.Count(s.Log(), copied)
 	stands := func(role string) bool {
 		k, err := g.asks(g.leader(s))

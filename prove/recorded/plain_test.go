@@ -95,7 +95,7 @@ bob GET /api/v1/wallets/
 - GET /api/v1/orderbook/BTC_USDT/
 `
 
-func TestAPlainRequestKeepsItsAnswerForGood(t *testing.T) {
+func TestAPlainRequestKeepsItsAnswer(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) *session{
 		"pebble":   func(t *testing.T) *session { return newSession(t, "pebble:"+t.TempDir()) },
 		"redis":    func(t *testing.T) *session { return newSession(t, redistest.Start(t).URL()) },

@@ -55,7 +55,7 @@ var (
 
 // oneAtATime are long tests in which one goroutine runs at a time, or none of ours beside the
 // test's. Here they are left out; make prove runs them under the race detector, too.
-var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestReignsAreOneExchange",
+var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestThreeNodesAreOneExchange",
 	"TestThreeNodesAreOneJournal", "TestACrashInACutLosesNothingBelowIt",
 	"TestACrashInASurvivalLeavesTheOldOrTheNewMembership",
 	"TestACrashLosesATailOfEachLogThatWasNotSynced", "TestACrashLosesNothingAcknowledged",
