@@ -25,7 +25,7 @@ func TestANodeWithAWrongClockDoesNotAcquire(t *testing.T) {
 		}
 		c := s.ask(claimOf(1))
 		w.settle()
-		if r := told(t, c); !errors.Is(r.err, persistence.ErrClock) {
+		if r := mustAnswer(t, c); !errors.Is(r.err, persistence.ErrClock) {
 			t.Errorf("%+v", r)
 		}
 		w.clocks[1] = maxClockSkew

@@ -126,7 +126,7 @@ func (c *client) peek() {
 		return
 	}
 	j, h := c.r.judge, new(committed.Hash)
-	from := j.seen()
+	from := j.seenSeq()
 	if err := p.Ask(h, nil, 0); err != nil || l.dead.Load() {
 		return
 	}
@@ -136,7 +136,7 @@ func (c *client) peek() {
 	}
 	j.Lock()
 	defer j.Unlock()
-	j.show(c.name, l.at, h.Seq, from)
+	j.takeRead(c.name, l.at, h.Seq, from)
 }
 
 func (c *client) next() uint64 {
@@ -178,7 +178,7 @@ func (c *client) answered(d *endpoint, cmd *actors.Command, err error) bool {
 	case err != nil:
 		c.away = append(c.away, c.nonce)
 	default:
-		c.r.judge.tell(c.name, d.at, cmd.Record())
+		c.r.judge.takeAnswer(c.name, d.at, cmd.Record())
 		if cmd.Outcome() == actors.Accepted {
 			c.used = c.nonce
 			c.r.acks.Add(1)
@@ -241,7 +241,7 @@ func (c *client) again(d *endpoint, key *directory.Key) {
 		Pair: d.public.Pair([]byte("BTC_USD")), Side: trading.Sell, Price: 200e8,
 		Amount: coin / 1000}))
 	if err == nil && !d.dead.Load() {
-		c.r.judge.tell(c.name, d.at, cmd.Record())
+		c.r.judge.takeAnswer(c.name, d.at, cmd.Record())
 		if r := cmd.Record(); r.Kind != event.KindRefusal ||
 			r.Refusal.Reason != event.RefusedNonce {
 			c.r.Errorf("nonce %d of %s is accepted again: %+v", used, c.name, r)
@@ -253,14 +253,14 @@ func (c *client) again(d *endpoint, key *directory.Key) {
 // look reads the wallet or the open orders at the answer's sequence. It must not be below any that
 // a client had seen when the read began.
 func (c *client) look(d *endpoint, key *directory.Key) {
-	if err := c.see(d, key); err == nil && !d.dead.Load() {
+	if err := c.read(d, key); err == nil && !d.dead.Load() {
 		c.r.acks.Add(1)
 	}
 }
 
-func (c *client) see(d *endpoint, key *directory.Key) (err error) {
+func (c *client) read(d *endpoint, key *directory.Key) (err error) {
 	j := c.r.judge
-	from, nonce := j.seen(), c.next()
+	from, nonce := j.seenSeq(), c.next()
 	j.Lock()
 	number := j.model.Key(c.key()).Number
 	j.model.ReadNonces[number] = append(j.model.ReadNonces[number], nonce)
@@ -278,7 +278,7 @@ func (c *client) see(d *endpoint, key *directory.Key) (err error) {
 	j.Lock()
 	defer j.Unlock()
 	seq := max(wallet.Seq, orders.Seq)
-	a := j.show(c.name, d.at, seq, from)
+	a := j.takeRead(c.name, d.at, seq, from)
 	if wallet.Seq > 0 {
 		err = sameFunds(wallet.Holdings, a.At(seq))
 	} else {
@@ -323,7 +323,7 @@ func (c *client) atRest() {
 	defer j.Unlock()
 	key := j.model.Key(c.key()).Number
 	for _, nonce := range c.away {
-		if j.model.Taken(spec.KeyNonce{Key: key, Nonce: nonce}) {
+		if j.model.IsUsed(spec.KeyNonce{Key: key, Nonce: nonce}) {
 			c.r.Errorf("nonce %d of %s was turned away, and its command is done", nonce, c.name)
 		}
 	}

@@ -20,13 +20,13 @@ type judge struct {
 	began time.Time
 
 	sync.Mutex
-	entries map[uint64]string // each index's entry and outcome
-	highest uint64
-	model   *spec.Exchange
-	records map[string][]uint64 // sequences of unanswered records
-	told    uint64              // newest sequence that a client has seen
-	notes   []string            // of answers to clients
-	reads   map[string]uint64   // highest replicated nonce of reads, by key
+	entries    map[uint64]string // each index's entry and outcome
+	highest    uint64
+	model      *spec.Exchange
+	records    map[string][]uint64 // sequences of unanswered records
+	newestSeen uint64              // newest sequence that a client has seen
+	notes      []string            // of answers to clients
+	reads      map[string]uint64   // highest replicated nonce of reads, by key
 }
 
 func newJudge(fail func(string, ...any), maxFills int,
@@ -99,7 +99,7 @@ func (j *judge) newest() string {
 
 // tell takes the record of an answer: a node must have applied it, and no other answer contained
 // it.
-func (j *judge) tell(who string, at int, r *event.Record) {
+func (j *judge) takeAnswer(who string, at int, r *event.Record) {
 	record := string(r.Append(nil))
 	j.Lock()
 	defer j.Unlock()
@@ -110,25 +110,25 @@ func (j *judge) tell(who string, at int, r *event.Record) {
 		return
 	}
 	j.records[record] = list[1:]
-	j.told = max(j.told, list[0])
+	j.newestSeen = max(j.newestSeen, list[0])
 	j.note("node %d answers %s with %v at %d", at, who, r.Kind, list[0])
 }
 
 // seen returns the newest sequence that a client has seen: a read that begins now must show it.
-func (j *judge) seen() uint64 {
+func (j *judge) seenSeq() uint64 {
 	j.Lock()
 	defer j.Unlock()
-	return j.told
+	return j.newestSeen
 }
 
 // show takes the sequence of an answer to a read that began when from was seen, and returns the
 // account as it is at the answer. The caller holds the lock.
-func (j *judge) show(who string, at int, seq, from uint64) *spec.Account {
+func (j *judge) takeRead(who string, at int, seq, from uint64) *spec.Account {
 	j.note("node %d shows %s the state at %d; %d was seen when it asked", at, who, seq, from)
 	if seq < from || seq > j.model.Seq {
 		j.fail("%s is shown the state at %d; %d was seen before, and %d records are applied", who,
 			seq, from, j.model.Seq)
 	}
-	j.told = max(j.told, seq)
+	j.newestSeen = max(j.newestSeen, seq)
 	return j.model.Account(who)
 }

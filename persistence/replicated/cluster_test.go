@@ -302,7 +302,7 @@ func (r *liveCluster) compare() {
 			h := new(committed.Hash)
 			err := e.VerifyAtRest()
 			for _, c := range r.users {
-				err = errors.Join(err, c.see(endpointOf(l, e), e.Key([]byte(c.key()))))
+				err = errors.Join(err, c.read(endpointOf(l, e), e.Key([]byte(c.key()))))
 			}
 			if err = errors.Join(err, e.Ask(h, nil, 0), h.Err); err == nil {
 				hashes[h.Hash]++

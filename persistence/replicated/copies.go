@@ -105,7 +105,7 @@ func (w *startup) fetchStore(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		from := w.copySource(tries)
 		w.Logger.Info("fetching a copy of another node's store", "from", from)
-		end, err := w.formation.offer.end()
+		end, err := w.formation.offer.endSeq()
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (w *startup) fetchStore(ctx context.Context) error {
 			return err
 		}
 		if err == nil {
-			if end, err = w.formation.offer.end(); err == nil && seq < end {
+			if end, err = w.formation.offer.endSeq(); err == nil && seq < end {
 				err = fmt.Errorf("the copy is of sequence %d, and the others have trimmed the "+
 					"journal up to %d meanwhile", seq, end)
 			}

@@ -328,12 +328,12 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	for i := range uint64(60) {
 		answer := s.ask(appendOf(tok, i, strings.Repeat("x", 10<<10)))
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 	}
 	trim := func() uint64 {
 		answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 55})
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 		return s.node.machine.Floor()
 	}
 	before := trim()
@@ -381,14 +381,14 @@ func TestALogIsKeptForALearner(t *testing.T) {
 		for i := from; i < to; i++ {
 			answer := s.ask(appendOf(tok, i, "batch"))
 			w.settle()
-			must(t, told(t, answer).err)
+			must(t, mustAnswer(t, answer).err)
 		}
 	}
 	trim := func(seq uint64) uint64 {
 		w.pass(2)
 		answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 		return s.node.machine.Floor()
 	}
 	add(0, 20)
@@ -417,7 +417,7 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 		for range n {
 			answer := s.ask(appendOf(tok, seq, strings.Repeat("x", 10<<10)))
 			w.settle()
-			must(t, told(t, answer).err)
+			must(t, mustAnswer(t, answer).err)
 			seq++
 		}
 	}
@@ -432,7 +432,7 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 	s.node.logMax, s.node.trim.allowed = s.node.log.Size()/2, seq
 	answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
 	w.settle()
-	must(t, told(t, answer).err)
+	must(t, mustAnswer(t, answer).err)
 	w.pass(5)
 	if begins := s.node.trim.forgotten; begins <= joined {
 		t.Fatalf("the log begins after %d, and the node has joined at %d", begins, joined)

@@ -117,7 +117,7 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 			}
 			w.pass(3 * electionTicks)
 			if to.node == nil || to.node.unread != nil ||
-				to.have() != "a1#1 b1#2 c1#3" {
+				to.memberList() != "a1#1 b1#2 c1#3" {
 				t.Fatalf("%s: node %s has ended", what, to.name())
 			}
 			// a follower may have led before, and receives a late answer
@@ -135,7 +135,7 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 			}
 			c := s.ask(appendOf(tok, 0, "on"))
 			w.settle()
-			if err := told(t, c).err; err != nil {
+			if err := mustAnswer(t, c).err; err != nil {
 				t.Errorf("%s to %s: the others stop: %v", what, to.name(), err)
 			}
 			to.crash()
@@ -167,7 +167,7 @@ func TestAPeerThatLagsEndsNoDoubt(t *testing.T) {
 		}
 		x := s.ask(appendOf(tok, 0, "X"))
 		w.settle()
-		must(t, told(t, x).err)
+		must(t, mustAnswer(t, x).err)
 		w.pass(2)
 		w.cut[0][1], w.cut[1][0] = true, true
 		c.crash()
@@ -202,7 +202,7 @@ func TestAPeerThatIsAheadConfirmsNoDoubt(t *testing.T) {
 	w.cut[0][2] = true
 	answer := s.ask(appendOf(tok, 0, "at a and b"))
 	w.settle()
-	must(t, told(t, answer).err)
+	must(t, mustAnswer(t, answer).err)
 	must(t, c.node.receive("b", says))
 	must(t, c.node.work())
 	w.pass(1)
@@ -281,7 +281,7 @@ func TestAnUnassignedIDBelongsToNoPeer(t *testing.T) {
 	must(t, s.change(machine.Add, "d", ""))
 	w.nodes[3].start()
 	w.pass(3 * electionTicks)
-	if got := s.have(); got != "a1#1 b1#2 c1#3 d2#4" {
+	if got := s.memberList(); got != "a1#1 b1#2 c1#3 d2#4" {
 		t.Errorf("the members are %s", got)
 	}
 	if got := s.log.Seen(4); got != w.nodes[3].log.Own() {

@@ -42,7 +42,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	e := appendOf(tok, 0, "newer")
 	e.Format = newer
 	c := s.ask(e)
-	refused(t, told(t, c).err, "before all members read it")
+	refused(t, mustAnswer(t, c).err, "before all members read it")
 	w.nodes[2].runs(newer)
 	w.pass(3 * electionTicks)
 	for _, n := range w.nodes[:voters] {
@@ -59,7 +59,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	e.Format = newer
 	c = s.ask(e)
 	w.settle()
-	must(t, told(t, c).err)
+	must(t, mustAnswer(t, c).err)
 
 	must(t, s.change(machine.Add, "d", ""))
 	d := w.nodes[3]
@@ -70,7 +70,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	}
 	d.runs(newer)
 	w.pass(2 * electionTicks)
-	if got := s.have(); got != "a1#1 b1#2 c1#3 d2#4" {
+	if got := s.memberList(); got != "a1#1 b1#2 c1#3 d2#4" {
 		t.Errorf("the members are %s", got)
 	}
 	w.check()
@@ -83,7 +83,7 @@ func TestALearnerHoldsTheFormatBack(t *testing.T) {
 	s := w.lead(0)
 	must(t, s.change(machine.Add, "d", ""))
 	w.nodes[3].start()
-	for !strings.Contains(s.have(), "d2#4") {
+	for !strings.Contains(s.memberList(), "d2#4") {
 		w.pass(1)
 	}
 	for _, n := range w.nodes[:voters] {
@@ -118,7 +118,7 @@ func TestANodeThatCannotReadTheFormatVotes(t *testing.T) {
 		e.Format = newer
 		answer := a.ask(e)
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 	}
 	append(0)
 	w.own(a, 2)
@@ -145,7 +145,7 @@ func TestANodeThatCannotReadTheFormatVotes(t *testing.T) {
 		t.Fatal("it is not given the lead")
 	}
 	answer := c.ask(claimOf(4))
-	if err := told(t, answer).err; !errors.Is(err, errNotLeading) {
+	if err := mustAnswer(t, answer).err; !errors.Is(err, errNotLeading) {
 		t.Errorf("a claim at a node that does not read: %v", err)
 	}
 	w.pass(2)

@@ -25,7 +25,7 @@ func TestMembersReportTheirMarketParts(t *testing.T) {
 		Digest: codec.Digest(text)}
 	answer := s.ask(e)
 	w.settle()
-	must(t, told(t, answer).err)
+	must(t, mustAnswer(t, answer).err)
 	for i, n := range w.nodes[:voters] {
 		n.crash()
 		switch n.file.Set([][]byte{text}); i {

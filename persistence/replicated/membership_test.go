@@ -32,7 +32,7 @@ func (s *simulated) change(kind machine.Kind, name, replaces string) error {
 	e := &machine.Entry{Kind: kind, Name: name, Replaces: replaces}
 	c := s.ask(e)
 	s.w.quiet()
-	r := told(s.w.T, c)
+	r := mustAnswer(s.w.T, c)
 	if r.err != nil {
 		return r.err
 	}
@@ -48,7 +48,7 @@ func refused(t *testing.T, err error, why string) {
 }
 
 // have returns the members of a node: names, roles and IDs.
-func (s *simulated) have() string {
+func (s *simulated) memberList() string {
 	var list []string
 	for _, m := range s.node.machine.Members() {
 		list = append(list, fmt.Sprint(m.Name, m.Role, "#", m.ID))
@@ -63,7 +63,7 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	s := w.lead(0)
 	tok := w.own(s, 1).Token
 	for i := range uint64(30) {
-		must(t, told(t, func() chan result {
+		must(t, mustAnswer(t, func() chan result {
 			c := s.ask(appendOf(tok, i, "batch"))
 			w.settle()
 			return c
@@ -79,8 +79,8 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.pass(1)
 	d.tick()
 	w.pass(1)
-	if d.node == nil || s.have() != "a1#1 b1#2 c1#3 d2#4" {
-		t.Fatalf("the members are %s", s.have())
+	if d.node == nil || s.memberList() != "a1#1 b1#2 c1#3 d2#4" {
+		t.Fatalf("the members are %s", s.memberList())
 	}
 	if p := s.node.peers; len(p) != 4 || p[0].Role != persistence.RoleVoter || p[3].Name != "d" ||
 		p[3].Role != persistence.RoleLearner || s.node.logBytes == 0 {
@@ -113,7 +113,7 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.nodes[1].crash()
 	w.pass(electionTicks + 1)
 	refused(t, s.change(machine.Remove, "d", ""), "no majority")
-	if got := s.have(); got != "a1#1 b1#2 d1#4" {
+	if got := s.memberList(); got != "a1#1 b1#2 d1#4" {
 		t.Errorf("the members are %s", got)
 	}
 	w.nodes[1].start()
@@ -133,19 +133,19 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		ask(s, machine.Remove, "d"), ask(s, machine.Remove, "a")}
 	w.pass(5)
 	for _, c := range waiting[:3] {
-		r := told(t, c)
+		r := mustAnswer(t, c)
 		must(t, r.err)
 		must(t, r.answer.Err(&machine.Entry{}))
 	}
-	refused(t, told(t, waiting[3]).err, "hand the lead over first")
-	if got := s.have(); got != "a1#1 b1#2" {
+	refused(t, mustAnswer(t, waiting[3]).err, "hand the lead over first")
+	if got := s.memberList(); got != "a1#1 b1#2" {
 		t.Errorf("the members are %s", got)
 	}
 	waiting = nil
 	for range maxQueued + 1 {
 		waiting = append(waiting, ask(s, machine.Add, "d"))
 	}
-	if r := told(t, ask(s, machine.Add, "d")); !errors.Is(r.err, errChanging) {
+	if r := mustAnswer(t, ask(s, machine.Add, "d")); !errors.Is(r.err, errChanging) {
 		t.Errorf("the queue exceeds its limit: %v", r.err)
 	}
 	s.node.transferLead(2, make(chan error, 1))
@@ -161,10 +161,10 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 	}
 	begins := ask(b, machine.Remove, "a")
 	w.pass(3)
-	must(t, told(t, begins).err)
+	must(t, mustAnswer(t, begins).err)
 	var refusals int
 	for _, c := range waiting[1:] {
-		if errors.Is(told(t, c).err, errNotLeading) {
+		if errors.Is(mustAnswer(t, c).err, errNotLeading) {
 			refusals++
 		}
 	}

@@ -59,7 +59,7 @@ func (s *simulated) ask(e *machine.Entry) chan result {
 }
 
 // told returns an answer that must have arrived.
-func told(t *testing.T, c chan result) result {
+func mustAnswer(t *testing.T, c chan result) result {
 	t.Helper()
 	select {
 	case r := <-c:
@@ -79,7 +79,7 @@ func (w *world) own(s *simulated, n int) machine.Answer {
 	w.Helper()
 	c := s.ask(claimOf(n))
 	w.settle()
-	r := told(w.T, c)
+	r := mustAnswer(w.T, c)
 	must(w.T, r.err)
 	return r.answer
 }
@@ -111,19 +111,19 @@ func TestADroppedProposalIsUnknown(t *testing.T) {
 	w.cut = [places][places]bool{}
 	leader.work(leader.node.tick())
 	w.settle()
-	if r := told(t, c); !errors.Is(r.err, errUnknown) || persistence.Definite(r.err) {
+	if r := mustAnswer(t, c); !errors.Is(r.err, errUnknown) || persistence.Definite(r.err) {
 		t.Fatalf("%+v", r)
 	}
-	r := told(t, old.ask(appendOf(tok, 0, "lost")))
+	r := mustAnswer(t, old.ask(appendOf(tok, 0, "lost")))
 	if !errors.Is(r.err, errNotLeading) || persistence.Definite(r.err) {
 		t.Fatalf("%+v", r)
 	}
 	late, now := leader.ask(appendOf(tok, 0, "lost")), leader.ask(appendOf(newer.Token, 0, "kept"))
 	w.settle()
-	if r := told(t, late); r.answer.Outcome != machine.Fenced {
+	if r := mustAnswer(t, late); r.answer.Outcome != machine.Fenced {
 		t.Fatalf("%+v", r)
 	}
-	if r := told(t, now); r.answer.Outcome != machine.Done {
+	if r := mustAnswer(t, now); r.answer.Outcome != machine.Done {
 		t.Fatalf("%+v", r)
 	}
 	w.recover()
@@ -142,7 +142,7 @@ func TestALeaderAloneStepsDown(t *testing.T) {
 	for range 3 * electionTicks {
 		s.work(s.node.tick())
 	}
-	if r := told(t, c); !errors.Is(r.err, errUnknown) || s.view.leading {
+	if r := mustAnswer(t, c); !errors.Is(r.err, errUnknown) || s.view.leading {
 		t.Fatalf("%+v, leading %v", r, s.view.leading)
 	}
 }
@@ -172,7 +172,7 @@ func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
 	}
 	claim := s.ask(claimOf(2))
 	w.settle()
-	if r := told(t, claim); r.answer.Token != persistence.Token("2:"+claimOf(2).Unique) {
+	if r := mustAnswer(t, claim); r.answer.Token != persistence.Token("2:"+claimOf(2).Unique) {
 		t.Fatalf("the second claim is answered %+v", r)
 	}
 }
@@ -386,7 +386,7 @@ func TestALogIsTrimmedWhenNothingNeedsIt(t *testing.T) {
 	for i := range uint64(40) {
 		c := s.ask(appendOf(tok, i, fmt.Sprint("batch ", i)))
 		w.settle()
-		must(t, told(t, c).err)
+		must(t, mustAnswer(t, c).err)
 	}
 	first := func(place int) uint64 {
 		for range 10 {
@@ -404,7 +404,7 @@ func TestALogIsTrimmedWhenNothingNeedsIt(t *testing.T) {
 		t.Helper()
 		c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 30})
 		w.settle()
-		must(t, told(t, c).err)
+		must(t, mustAnswer(t, c).err)
 	}
 	for _, n := range w.nodes[:voters] {
 		n.node.trim.allowed = 35
@@ -429,7 +429,7 @@ func TestALogIsTrimmedWhenNothingNeedsIt(t *testing.T) {
 	}
 	c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 85})
 	w.settle()
-	must(t, told(t, c).err)
+	must(t, mustAnswer(t, c).err)
 	if n := first(0); n < before || n > 50 {
 		t.Fatalf("it begins at %d, and before the second trim at %d", n, before)
 	}

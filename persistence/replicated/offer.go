@@ -29,7 +29,7 @@ func (o *offer) append(b []byte) []byte {
 }
 
 // end returns the journal's sequence after the offer's entry.
-func (o *offer) end() (uint64, error) {
+func (o *offer) endSeq() (uint64, error) {
 	s, err := machine.DecodeState(o.base.Machine)
 	if err != nil {
 		return 0, err

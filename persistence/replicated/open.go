@@ -281,7 +281,7 @@ func (w *startup) form(ctx context.Context) error {
 	what = "the cluster is formed"
 	if o := w.formation.offer; o != nil {
 		what = "this node joins the cluster"
-		if end, err := o.end(); err != nil {
+		if end, err := o.endSeq(); err != nil {
 			return err
 		} else if end > 0 || copied {
 			if err := w.fetchStore(ctx); err != nil {

@@ -30,7 +30,7 @@ func lonely(t *testing.T) *world {
 	for i := range uint64(5) {
 		c := s.ask(appendOf(tok, i, "batch"))
 		w.settle()
-		must(t, told(t, c).err)
+		must(t, mustAnswer(t, c).err)
 	}
 	w.cut[0][1], w.cut[0][2] = true, true
 	s.ask(appendOf(tok, 5, "at a alone"))
@@ -98,12 +98,12 @@ func TestASurvivorIgnoresTheOldMembers(t *testing.T) {
 		t.Errorf("it survives twice: %v", err)
 	}
 	s.start()
-	if w.lead(0); s.have() != "a1#1" || s.view.beat.End.Seq != 6 || !s.view.lost {
-		t.Fatalf("the members are %s; %+v", s.have(), s.view)
+	if w.lead(0); s.memberList() != "a1#1" || s.view.beat.End.Seq != 6 || !s.view.lost {
+		t.Fatalf("the members are %s; %+v", s.memberList(), s.view)
 	}
 	tok := w.own(s, 2)
 	c := s.ask(appendOf(tok.Token, 6, "alone"))
-	if must(t, told(t, c).err); s.view.lost {
+	if must(t, mustAnswer(t, c).err); s.view.lost {
 		t.Error("the view does not show that something was appended")
 	}
 	if s.node.acceptsFrom("d", frame{kind: frameMessage, id: 4}) {
@@ -128,7 +128,7 @@ func TestASurvivorIgnoresTheOldMembers(t *testing.T) {
 	for range 3 {
 		w.pass(1)
 	}
-	if got := s.have(); got != "a1#1 b2#4294967297" {
+	if got := s.memberList(); got != "a1#1 b2#4294967297" {
 		t.Errorf("the members are %s", got)
 	}
 
@@ -137,7 +137,7 @@ func TestASurvivorIgnoresTheOldMembers(t *testing.T) {
 	for tick := 0; tick < 8*electionTicks && old.node != nil; tick++ {
 		w.pass(1)
 	}
-	if b.node == nil || b.have() != s.have() {
+	if b.node == nil || b.memberList() != s.memberList() {
 		t.Error("a node that joins after it does not get the entry of the survival")
 	}
 	if old.node != nil {

@@ -62,7 +62,7 @@ func TestANodeThatCouldNotServeAndHasTheLongestLogIsElected(t *testing.T) {
 		tok := w.own(a, 1).Token
 		answer := a.ask(appendOf(tok, 0, "acknowledged"))
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 		a.crash()
 		c.start()
 		for ticks := 0; !b.view.leading; ticks++ {

@@ -34,7 +34,7 @@ var uses = []use{
 }
 
 // What works on one exchange works through an observer, and every instruction through a node that
-// follows, while subscribers there hear all of it.
+// follows, while subscribers there receive all of it.
 func TestClientsWorkThroughEachProcessOfACluster(t *testing.T) {
 	for entry, uses := range map[exchangetest.Entry][]use{exchangetest.Observer: uses,
 		exchangetest.Follower: uses[1:2]} {
@@ -54,7 +54,7 @@ func TestClientsWorkThroughEachProcessOfACluster(t *testing.T) {
 				}
 			}
 			node.SawEnough(20, 4)
-			python.HeardTrades()
+			python.ReceivedTrades()
 			if err := s.Audit(); err != nil {
 				t.Error(err)
 			}

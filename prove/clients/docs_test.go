@@ -30,7 +30,7 @@ func TestTheStreamExampleOfThePageTrades(t *testing.T) {
 }
 
 // The program in the page's chapter about the stream, as a reader copies it, places an order of the
-// demo's account alice, and hears of it.
+// demo's account alice, and receives its event.
 func pageTrades(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	heard := runInNode(t, asking(t, s, streamExample(t, "http://"+s.Listen)))

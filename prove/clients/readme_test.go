@@ -146,7 +146,7 @@ func TestTheStreamExampleReceivesOrders(t *testing.T) {
 	streamHears(t, market(t))
 }
 
-// The README's example of the event stream hears of an order.
+// The README's example of the event stream receives an order.
 func streamHears(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	text := asking(t, s, example(t, "js", "io("))

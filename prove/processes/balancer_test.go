@@ -316,7 +316,7 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 				v.Audit != "clean" {
 				t.Errorf("%+v", v)
 			}
-			python.HeardTrades()
+			python.ReceivedTrades()
 
 			node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+at,
 				"BTC_USDT")

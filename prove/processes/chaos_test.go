@@ -907,12 +907,12 @@ func (c *chaos) tradeOn(s *exchangetest.Server) *trader {
 // trade has a client send orders and cancels until so many more orders are acknowledged.
 func (c *chaos) trade(t *trader, orders uint64) {
 	c.t.Helper()
-	before, _, _ := t.told()
+	before, _, _ := t.counts()
 	exchangetest.Eventually(c.t, "orders of "+t.name+" are accepted", func() bool {
 		if goOn, err := t.act(); !goOn || err != nil {
 			c.t.Fatalf("account %s is not answered: %v", t.name, err)
 		}
-		now, _, _ := t.told()
+		now, _, _ := t.counts()
 		return now >= before+orders
 	})
 }
@@ -970,14 +970,14 @@ func (w *world) tell(all *tally) {
 		return
 	}
 	for _, t := range w.traders {
-		orders, cancels, trades := t.told()
+		orders, cancels, trades := t.counts()
 		all.orders, all.cancels, all.trades = all.orders+orders, all.cancels+cancels,
 			all.trades+trades
 	}
 }
 
 // told counts the acknowledged requests.
-func (t *trader) told() (orders, cancels, trades uint64) {
+func (t *trader) counts() (orders, cancels, trades uint64) {
 	for _, o := range t.orders {
 		if o.outcome == acknowledged {
 			orders++

@@ -112,11 +112,11 @@ func (c *chaos) jump() {
 		return clockJump.MatchString(c.s.Log())
 	})
 	if c.random.IntN(2) == 0 {
-		c.behind(time.Hour, c.killExchange)
+		c.setBack(time.Hour, c.killExchange)
 	} else {
-		c.behind(time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
-		c.behind(2*time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
-		c.behind(time.Hour, func() { c.s.Signal(syscall.SIGUSR1) })
+		c.setBack(time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
+		c.setBack(2*time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
+		c.setBack(time.Hour, func() { c.s.Signal(syscall.SIGUSR1) })
 	}
 	c.accepts(10)
 }
@@ -127,7 +127,7 @@ var clockAlarm = regexp.MustCompile(`the clock is behind the newest record.* beh
 
 // behind moves the clock, and waits until the exchange says that it is now about so much behind the
 // newest record.
-func (c *chaos) behind(much time.Duration, move func()) {
+func (c *chaos) setBack(much time.Duration, move func()) {
 	c.t.Helper()
 	from := len(c.s.Log())
 	move()

@@ -33,7 +33,7 @@ func (c *cluster) archived(dir string) {
 	var now uint64
 	exchangetest.Eventually(c.t, "the archive "+dir+" has come further", func() bool {
 		if now == 0 {
-			if k, err := c.asks(c.leader(nil)); err == nil {
+			if k, err := c.view(c.leader(nil)); err == nil {
 				now = k.Folded
 			}
 			return false

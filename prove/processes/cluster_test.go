@@ -171,7 +171,7 @@ func (c *cluster) others(s *exchangetest.Server) (list []*exchangetest.Server) {
 }
 
 // knows is what a node tells operators.
-type knows struct {
+type clusterView struct {
 	Role, Leader string
 	Term         uint64
 	Folded       uint64
@@ -183,7 +183,7 @@ type knows struct {
 // A member is a node as another one sees it.
 type member struct{ Name, Role string }
 
-func (c *cluster) asks(s *exchangetest.Server) (k knows, err error) {
+func (c *cluster) view(s *exchangetest.Server) (k clusterView, err error) {
 	_, err = s.Call("GET", "/operator/v1/cluster", nil, &k)
 	return k, err
 }
@@ -192,8 +192,8 @@ func (c *cluster) asks(s *exchangetest.Server) (k knows, err error) {
 func (c *cluster) follows(s, led *exchangetest.Server) {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, "node "+c.name(s)+" has caught up", func() bool {
-		own, err1 := c.asks(s)
-		its, err2 := c.asks(led)
+		own, err1 := c.view(s)
+		its, err2 := c.view(led)
 		return cmp.Or(err1, err2) == nil && own.Role == "follower" && own.Leader == c.name(led) &&
 			own.Folded >= its.Folded && own.Fault == ""
 	})
@@ -339,7 +339,7 @@ func TestABackupBecomesTheFirstNodeOfACluster(t *testing.T) {
 	w.load(50, func() { a.Kill(); a.Start() })
 	w.compare()
 	clean(t, a.Server)
-	if k, err := c.asks(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
+	if k, err := c.view(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
 		t.Error(k, err)
 	}
 

@@ -107,14 +107,14 @@ func framed(text string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-var errGoesOn = errors.New("the connection goes on")
+var errStillOpen = errors.New("the connection goes on")
 
 // ends returns what comes until the connection ends, and an error if it does not.
 func ends(conn net.Conn) (string, error) {
 	defer conn.Close()
 	all, err := io.ReadAll(io.LimitReader(conn, 16<<20))
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		return string(all), errGoesOn
+		return string(all), errStillOpen
 	}
 	return string(all), nil // however it ends
 }

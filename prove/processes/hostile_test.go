@@ -44,7 +44,7 @@ type stronghold struct {
 	w            *world
 	led, f, g, o *exchangetest.Server // f and g follow, o is the observer
 	ways         map[way]*relay
-	before       knows
+	before       clusterView
 	members      []*exchangetest.Server // all processes
 	took         map[*exchangetest.Server]usage
 	foes         int // so many had addresses
@@ -107,7 +107,7 @@ func newStronghold(t *testing.T) *stronghold {
 // rest notes what there is before the attacks.
 func (v *stronghold) rest() {
 	var err error
-	if v.before, err = v.asks(v.led); err != nil {
+	if v.before, err = v.view(v.led); err != nil {
 		v.cluster.t.Fatal(err)
 	}
 	for _, s := range v.members {
@@ -196,7 +196,7 @@ func (v *stronghold) attacked(what string, s *exchangetest.Server, list []attack
 		}
 		v.calm(what, s)
 	}
-	now, err := v.asks(v.led)
+	now, err := v.view(v.led)
 	if err != nil || now.Leader != v.before.Leader || now.Term != v.before.Term {
 		t.Errorf("after %s: %+v, and before %+v: %v", what, now, v.before, err)
 	}
@@ -442,7 +442,7 @@ func (v *stronghold) ofOperators(s *exchangetest.Server) []attack {
 	const post = "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 	const body = "Content-Length: 18\r\n\r\n" + `{"name":"mallory"}`
 	return append(v.ofHTTP(s.Operator, func() error {
-		_, err := v.asks(s)
+		_, err := v.view(s)
 		return err
 	}),
 		attack{"a stranger", "a command without the token", talks(s.Operator, "HTTP/1.1 401",

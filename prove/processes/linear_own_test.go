@@ -93,7 +93,7 @@ func (s *recordedOwn) run(ctx context.Context) {
 			"ws://"+s.key.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
 		if err == nil {
 			stop := context.AfterFunc(ctx, func() { conn.Close() })
-			err = s.attend(conn)
+			err = s.follow(conn)
 			stop()
 			conn.Close()
 		} else {
@@ -110,7 +110,7 @@ func (s *recordedOwn) run(ctx context.Context) {
 }
 
 // attend takes events until the socket is lost.
-func (s *recordedOwn) attend(conn *websocket.Conn) error {
+func (s *recordedOwn) follow(conn *websocket.Conn) error {
 	s.mu.Lock()
 	s.conn = conn
 	err := s.say("40")
@@ -125,7 +125,7 @@ func (s *recordedOwn) attend(conn *websocket.Conn) error {
 		s.mu.Unlock()
 		for over := false; err == nil && !over; {
 			var b []byte
-			if b, err = s.hear(); err == nil {
+			if b, err = s.next(); err == nil {
 				over, err = s.take(b)
 			}
 		}
@@ -166,7 +166,7 @@ func (s *recordedOwn) request(event string, v any) error {
 	s.mu.Unlock()
 	for err == nil {
 		var b []byte
-		b, err = s.hear()
+		b, err = s.next()
 		switch {
 		case err != nil:
 		case bytes.HasPrefix(b, []byte(answer+"[")):
@@ -197,7 +197,7 @@ func (s *recordedOwn) say(packet string) error {
 }
 
 // hear returns the next packet. Pings are answered.
-func (s *recordedOwn) hear() ([]byte, error) {
+func (s *recordedOwn) next() ([]byte, error) {
 	for {
 		_, b, err := s.conn.ReadMessage()
 		if err != nil || string(b) != "2" {

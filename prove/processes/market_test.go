@@ -41,7 +41,7 @@ func (c *cluster) shows(s *exchangetest.Server, fee, fills string) {
 func (c *cluster) agreesOnLimits(led *exchangetest.Server) {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, "limits on requests may be agreed on", func() bool {
-		k, err := c.asks(led)
+		k, err := c.view(led)
 		return err == nil && k.Format == persistence.NewestFormat
 	})
 }

@@ -60,7 +60,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	w.load(400, func() {})
 	w.compare()
 	node.SawEnough(20, 2*4)
-	if k, err := c.asks(o); err != nil || k.Role != "observer" || k.Leader != c.name(w.s) {
+	if k, err := c.view(o); err != nil || k.Role != "observer" || k.Leader != c.name(w.s) {
 		t.Error(k, err)
 	}
 	const words = "this is an observer, which passes no operators' commands on"

@@ -51,7 +51,7 @@ func (m *machine) lostKeyIsVoid(call func() (string, error)) {
 		m.t.Errorf("the balance is not as before: %s", out)
 	}
 	exchangetest.Eventually(m.t, "the owner is told", func() bool {
-		return m.s.Mails.Told("alice@example.com", "API keys of account alice")
+		return m.s.Mails.HasNotice("alice@example.com", "API keys of account alice")
 	})
 	m.does("systemctl restart exchange; exchange audit")
 	m.works("a new key behind an ordinary start", anew, true)

@@ -208,7 +208,7 @@ func (g *siege) follower() *exchangetest.Server {
 func (g *siege) alive(s *exchangetest.Server) {
 	g.t.Helper()
 	exchangetest.Eventually(g.t, "node "+g.name(s)+" is there again", func() bool {
-		k, err := g.asks(s)
+		k, err := g.view(s)
 		return err == nil && (k.Role == "leader" || k.Role == "follower" && k.Leader != "")
 	})
 }
@@ -245,7 +245,7 @@ func (g *siege) replaced() {
 	const copied = "fetching a copy of another node's store"
 	before := strings.Count(s.Log(), copied)
 	stands := func(role string) bool {
-		k, err := g.asks(g.leader(s))
+		k, err := g.view(g.leader(s))
 		return err == nil && slices.Contains(k.Nodes, member{name, role})
 	}
 	replaces := func(wait string) {
@@ -286,9 +286,9 @@ func (g *siege) upgraded() {
 		s.Use(program)
 		s.Run()
 		g.alive(s)
-		its := must[knows](g.t)(g.asks(g.leader(nil)))
+		its := must[clusterView](g.t)(g.view(g.leader(nil)))
 		exchangetest.Eventually(g.t, "node "+g.name(s)+" lacks nothing", func() bool {
-			own, err := g.asks(s)
+			own, err := g.view(s)
 			return err == nil && own.Folded >= its.Folded
 		})
 		if !strings.Contains(s.Log(), version) {
@@ -304,7 +304,7 @@ func (g *siege) writes(format int) {
 	for _, s := range g.nodes {
 		exchangetest.Eventually(g.t, fmt.Sprintf("node %s may write format %d", g.name(s), format),
 			func() bool {
-				k, err := g.asks(s)
+				k, err := g.view(s)
 				return err == nil && k.Format == format
 			})
 	}
