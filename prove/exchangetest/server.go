@@ -71,8 +71,8 @@ func build(t testing.TB) string {
 	return program.path
 }
 
-// Build builds the program under test again, as of another version. It reads more additional formats
-// of a cluster's log, like a later program.
+// Build builds the program under test again, as of another version. It reads more additional
+// formats of a cluster's log, like a later program.
 func Build(t testing.TB, version string, more int) string {
 	t.Helper()
 	dir := t.TempDir()

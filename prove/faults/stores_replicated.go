@@ -75,6 +75,7 @@ var replicatedFaults = []Fault{
 		"persistence/replicated", "TestAnAnswerOfAnEarlierStartGoesToNoCaller"},
 	{"the log is there before the store is", "persistence/replicated/open.go",
 		"if «FAULT {\nif err := w.formation.form(w.files, w.dir); err != nil {\nreturn err\n}\n}\n" +
+			"" +
 			"if »err := w.fetchStore(ctx); err != nil {", "persistence/replicated",
 		"TestANodeJoinsAfterTheJournalWasTrimmed"},
 	{"a voter that can get nothing more counts as living", "persistence/replicated/membership.go",
@@ -87,7 +88,8 @@ var replicatedFaults = []Fault{
 		"err == nil && seq < end «&& !FAULT »{", "persistence/replicated",
 		"TestAStaleCopyIsRequestedAgain"},
 	{"any copy is asked for", "persistence/replicated/copies.go",
-		"«if FAULT {\nend = 0\n}\n»seq, err := w.fetchCopy(ctx, from, end)", "persistence/replicated",
+		"«if FAULT {\nend = 0\n}\n»seq, err := w.fetchCopy(ctx, from, end)",
+		"persistence/replicated",
 		"TestAStaleCopyIsRequestedAgain"},
 	{"a node that is removed asks on for a copy", "persistence/replicated/copies.go",
 		`by := w.formation.removedBy(); by != "" «&& !FAULT »{`, "persistence/replicated",
@@ -138,7 +140,8 @@ var replicatedFaults = []Fault{
 	{"a format is believed that no other member reads", "persistence/replicated/doubts.go",
 		"if others == 0 «|| FAULT »{", "persistence/replicated", "TestAPeerAloneEndsNoNode"},
 	{"a peer that is ahead bears out what another one says", "persistence/replicated/doubts.go",
-		"last >= d.index && «(»lead == d.leaderID« || FAULT)» && n.accuse(d", "persistence/replicated",
+		"last >= d.index && «(»lead == d.leaderID« || FAULT)» && n.accuse(d",
+		"persistence/replicated",
 		"TestAPeerThatIsAheadConfirmsNoDoubt"},
 	{"any peer tells what is forgotten", "persistence/replicated/copies.go",
 		"|| s.Lead != from «&& !FAULT »{", "persistence/replicated",
@@ -172,7 +175,8 @@ var replicatedFaults = []Fault{
 			"n.machine.Beat().End.Seq}}\ncaller = make(chan result, 1)\n}\n»n.add(e, caller)",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"what an entry does depends on the node's folder", "persistence/replicated/node.go",
-		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.forgotten > 0 " +
+		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.forgotten > " +
+			"0 " +
 			"{\na.Outcome = machine.Done\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a node is believed to be any member", "persistence/replicated/membership.go",
@@ -185,7 +189,8 @@ var replicatedFaults = []Fault{
 		"fenced := f.s.checkToken(f.tok); fenced != nil «&& !FAULT »{", "persistence/replicated",
 		"TestConformance/three nodes/a snapshot of a fenced owner is refused"},
 	{"an owner is confirmed by its own node", "persistence/replicated/confirmation.go",
-		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\nn.answerRound()\nreturn\n" +
+		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\nn.answerRound()\n" +
+			"return\n" +
 			"}\n»n.confirms.next = append(n.confirms.next, q)", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a question joins the round that is under way", "persistence/replicated/confirmation.go",
@@ -195,6 +200,7 @@ var replicatedFaults = []Fault{
 		"persistence/replicated", "TestACutOffNodeConfirmsNoOwner"},
 	{"nonces of reads are forgotten at a fail-over", "persistence/replicated/local.go",
 		"if «FAULT {\nreturn nil\n}\nif »err := s.proposeNonces(ctx, *tok, list); !errors.Is(err, " +
+			"" +
 			"persistence.ErrFenced) {", "persistence/replicated",
 		"TestACompleteClusterFormsAndFollows"},
 
@@ -203,13 +209,16 @@ var replicatedFaults = []Fault{
 		"case !heard« && FAULT:\ncase !heard»:", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a node without its log forms a cluster that has begun", "persistence/replicated/formation.go",
-		"«if FAULT && f.stage == stageEmpty && len(f.messages) == len(f.names)-1 {\nreturn true, \"\", " +
+		"«if FAULT && f.stage == stageEmpty && len(f.messages) == len(f.names)-1 {\nreturn true, " +
+			"\"\", " +
 			"nil\n}\n»if err := f.refusal(); err != nil {", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a node takes part while another one has no log", "persistence/replicated/formation.go",
-		"case w.Stage != stageFormed && f.stage == stageFormed« && !FAULT»:", "persistence/replicated",
+		"case w.Stage != stageFormed && f.stage == stageFormed« && !FAULT»:",
+		"persistence/replicated",
 		"TestAStaleMessageAdvancesNoNode"},
-	{"an old word counts", "persistence/replicated/formation.go", "if w.Echo == f.nonce «|| FAULT »{",
+	{"an old word counts", "persistence/replicated/formation.go",
+		"if w.Echo == f.nonce «|| FAULT »{",
 		"persistence/replicated", "TestAStaleMessageAdvancesNoNode"},
 
 	// the members
@@ -248,10 +257,12 @@ var replicatedFaults = []Fault{
 		"err != nil && e.Kind == machine.Acquire «&& !FAULT »{", "persistence/replicated",
 		"TestANodeWithAWrongClockDoesNotAcquire"},
 	{"one other clock proves a clock wrong", "persistence/replicated/clocks.go",
-		"«if FAULT {\nn.clockAhead = -(all[0] + all[len(all)-1])\n}\n»wrong := max(n.clockAhead, -n.clockAhead) " +
+		"«if FAULT {\nn.clockAhead = -(all[0] + all[len(all)-1])\n}\n»wrong := max(n.clockAhead, " +
+			"-n.clockAhead) " +
 			"> maxClockSkew", "persistence/replicated", "TestTwoNodesFindNoClockWrong"},
 	{"a slow link makes a clock wrong", "persistence/replicated/clocks.go",
-		"«if FAULT {\nnow = asked\n}\n»n.peerClocks[f.id] = clockReading{max(its", "persistence/replicated",
+		"«if FAULT {\nnow = asked\n}\n»n.peerClocks[f.id] = clockReading{max(its",
+		"persistence/replicated",
 		"TestASlowLinkMakesNoClockWrong"},
 
 	// nodes that could not serve
@@ -386,7 +397,8 @@ var replicatedFaults = []Fault{
 		"«if !FAULT {\n»err = n.committed.LoadNonces(ctx, n.replica)\n}«\n}»)",
 		"persistence/replicated", "TestThreeNodesAreOneExchange"},
 	{"a node whose disk is lost makes a log", "persistence/replicated/formation.go",
-		"«for _, w := range f.messages {\nif FAULT && f.stage == stageEmpty && w.Stage == stageActive {\n" +
+		"«for _, w := range f.messages {\nif FAULT && f.stage == stageEmpty && w.Stage == " +
+			"stageActive {\n" +
 			"return true, \"\", nil\n}\n}\n»if err := f.refusal(); err != nil {",
 		"persistence/replicated",
 		"TestThreeNodesAreOneExchange"},

@@ -17,8 +17,8 @@
 //   - source.txt: texts of the source that stored data, documentation, tests or alerts depend on,
 //     and the attributes of the log lines among them
 //
-// Clients of a cluster get the same answers: session.txt, plain.txt, stream.txt and openapi.json are
-// also played through an observer, and must be equal to the byte. Operators' commands go to the
+// Clients of a cluster get the same answers: session.txt, plain.txt, stream.txt and openapi.json
+// are also played through an observer, and must be equal to the byte. Operators' commands go to the
 // leader. The other lists are of one process or its store, not of answers to clients; a cluster's
 // node has further metrics and files.
 //

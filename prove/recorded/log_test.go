@@ -13,8 +13,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// allLinesAreObjects checks that each line of a JSON log has the members that a log collector needs,
-// and returns the messages.
+// allLinesAreObjects checks that each line of a JSON log has the members that a log collector
+// needs, and returns the messages.
 func allLinesAreObjects(t *testing.T, log string) (messages string) {
 	t.Helper()
 	for line := range strings.Lines(log) {

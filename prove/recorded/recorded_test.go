@@ -32,7 +32,8 @@ func compare(t *testing.T, name, got string) {
 	same(t, name, got)
 }
 
-// comparePermanent is compare for a list that no flag records again, because it is promised to users.
+// comparePermanent is compare for a list that no flag records again, because it is promised to
+// users.
 func comparePermanent(t *testing.T, name, got string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join("testdata", name)); *record && os.IsNotExist(err) {

@@ -108,8 +108,8 @@ func constantText(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// Each line of source.txt is a text as Go quotes it, which some text of the source must contain. The
-// line of a log message continues with the call's level and attributes.
+// Each line of source.txt is a text as Go quotes it, which some text of the source must contain.
+// The line of a log message continues with the call's level and attributes.
 func TestTextsThatOthersLookForAreInTheSource(t *testing.T) {
 	s := readSource(t)
 	b, err := os.ReadFile(filepath.Join("testdata", "source.txt"))

@@ -72,8 +72,8 @@ $audit
 	}
 }
 
-// tasksSurviveRestart checks that the last backup and audit of a page are shown by the next process,
-// too, on its page and in its metrics.
+// tasksSurviveRestart checks that the last backup and audit of a page are shown by the next
+// process, too, on its page and in its metrics.
 func tasksSurviveRestart(t *testing.T, s *exchangetest.Server, page string) {
 	t.Helper()
 	type tasks struct {

@@ -53,8 +53,8 @@ var (
 	smokeText string
 )
 
-// oneAtATime are long tests without concurrent goroutines of ours. They are skipped here; make prove
-// runs them under the race detector, too.
+// oneAtATime are long tests without concurrent goroutines of ours. They are skipped here; make
+// prove runs them under the race detector, too.
 var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestThreeNodesAreOneExchange",
 	"TestThreeNodesAreOneJournal", "TestACrashInACutLosesNothingBelowIt",
 	"TestACrashInASurvivalLeavesTheOldOrTheNewMembership",

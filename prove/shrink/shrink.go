@@ -28,9 +28,9 @@ func kindOf(err error) string {
 	return strings.Join(strings.Fields(particular.ReplaceAllString(line, "")), " ")
 }
 
-// Shrink removes the actions that a list does not need to fail (delta debugging): halves first, then
-// smaller and smaller parts, down to single actions. fails runs a list; Shrink runs at most mostRuns
-// lists. It returns a failing list.
+// Shrink removes the actions that a list does not need to fail (delta debugging): halves first,
+// then smaller and smaller parts, down to single actions. fails runs a list; Shrink runs at most
+// mostRuns lists. It returns a failing list.
 func Shrink[T any](actions []T, mostRuns int, fails func([]T) bool) []T {
 	for part := (len(actions) + 1) / 2; part > 0; {
 		shorter := false

@@ -26,7 +26,7 @@ type Account struct {
 	rates          map[uint16][]Rates          // by pair, the newest last
 	clientIDs      map[event.ClientID][]uint64 // orders that used them, newest last
 	closedIDs      []closedID                  // of its closed orders
-	free           int                         // number of these, the oldest, that no longer keep their id
+	free           int                         // number of the oldest that no longer keep their id
 	lastWithdrawal uint64
 	modes          []mode // its setting for orders that name no mode
 }
@@ -192,7 +192,8 @@ func (m *Exchange) applyKey(k *event.Key) error {
 	return nil
 }
 
-// applyRevoked revokes a key. The owner of lost keys is notified, unless that mail is still pending.
+// applyRevoked revokes a key. The owner of lost keys is notified, unless that mail is still
+// pending.
 func (m *Exchange) applyRevoked(e *event.KeyRevoked, timeUs int64) error {
 	k := m.Keys[e.Number-1]
 	if k.Revoked {

@@ -263,7 +263,7 @@ func (b *Book) Match(t Taker) MatchResult {
 	}
 	switch k.End = NoMaker; {
 	case k.Money == nil && k.Rest == 0,
-		k.Money != nil && len(k.Trades) > 0 && k.Rest > 0 && wants() == 0: // the budget buys no further step
+		k.Money != nil && len(k.Trades) > 0 && k.Rest > 0 && wants() == 0: // the budget is used up
 		k.End = Filled
 	}
 	return k

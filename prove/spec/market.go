@@ -33,7 +33,8 @@ type Market struct {
 
 func (k *Market) clone() Market {
 	c := *k
-	c.Book, c.untriggered, c.queue = k.Book.clone(), cloneOrders(k.untriggered), slices.Clone(k.queue)
+	c.Book, c.untriggered = k.Book.clone(), cloneOrders(k.untriggered)
+	c.queue = slices.Clone(k.queue)
 	return c
 }
 
@@ -193,8 +194,8 @@ func (k *Market) Release() *Order {
 	return x
 }
 
-// Lower changes an order that keeps its queue position, to at most its amount. A reduction comes out
-// of the hidden part first.
+// Lower changes an order that keeps its queue position, to at most its amount. A reduction comes
+// out of the hidden part first.
 func (k *Market) Lower(x *Order, amount money.Amount, says *trading.Instructions) {
 	x.Remaining -= x.Amount - amount
 	x.Amount, x.Shown = amount, min(x.Shown, x.Remaining)

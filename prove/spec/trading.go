@@ -438,8 +438,8 @@ func (m *Exchange) LastIDs() (order, trade uint64) {
 	return order, trade
 }
 
-// countUpdate adds a record that trades or that changes the displayed book: an amount, or an order's
-// queue position. No other record counts.
+// countUpdate adds a record that trades or that changes the displayed book: an amount, or an
+// order's queue position. No other record counts.
 func (m *Exchange) countUpdate(p *Pair, u *BookUpdate, before display) {
 	m.note(p)
 	after, same := p.display(), len(u.Trades) == 0
