@@ -1,9 +1,9 @@
 package main
 
-// testedFaults are those that no simulation finds: in comparisons of audits, which only look, in
-// the pace of uploads, and where a random run hardly comes; and those that the histories of clients
-// are to find by themselves. The last ones are of a cluster with a node that cannot serve, or whose
-// file is another one, of observers, of hostile peers, and of sockets that log in.
+// testedFaults are those that no simulation finds: in comparisons of audits, which only read, in the
+// pace of uploads, and in code that random runs rarely reach; and those that the histories of
+// clients must find by themselves. The last ones concern a cluster with an unfit node, or one with
+// another file, observers, hostile peers, and sockets that log in.
 var testedFaults = []Fault{
 	{"an order's own self-trade mode is forgotten when it rests", "actors/book_special.go",
 		"if !i.SelfTradeOwn || !rests «|| FAULT »{",
@@ -38,14 +38,14 @@ var testedFaults = []Fault{
 	{"an audit compares a part of each wallet", "actors/compare_wallet.go",
 		"case !v.settled« && !FAULT»:\nreturn partly", "actors",
 		"TestAComparisonFindsWhatDiffersBehindTheFirstPart"},
-	{"a look behind a record is one behind its batch", "actors/committed/committed.go",
+	{"a read after a record counts as one after its batch", "actors/committed/committed.go",
 		"if len(c.looks) > 0 «&& !FAULT »{", "actors",
 		"TestABookGoesOnUntilAllThatItHadDecidedIsFolded"},
 	{"a decision that is not durable is a difference", "actors/compare_wallet.go",
 		"if differ != nil && !atRest «&& !FAULT »{", "actors",
 		"TestADecisionThatIsNotDurableIsNoDifference"},
 
-	{"projections go on during a rewrite of the store's file", "actors/ticker.go",
+	{"projections continue during a rewrite of the store's file", "actors/ticker.go",
 		"now.Sub(r.since) < restLongest« && !FAULT»", "actors",
 		"TestProjectionsWaitForTheEndOfARewrite"},
 	{"projections wait for a rewrite however many rows wait", "actors/ticker.go",
@@ -81,11 +81,11 @@ var testedFaults = []Fault{
 		"TestNothingIsTriggeredWhileBooksAreHeldOrHalted"},
 	{"a triggered order waits for the next command", "actors/book_stops.go",
 		"if !b.called «&& !FAULT »{", "actors", "TestOneTurnExecutesSomeOfAQueue"},
-	{"a switch that was set anew fires by its old time", "actors/switch.go",
+	{"a switch that was set again fires by its old time", "actors/switch.go",
 		"w.switches[i].DueUs != c.switching.dueUs «&& !FAULT »{", "actors",
 		"TestASwitchThatWasSetAnewDoesNotFireByItsOldTime"},
 
-	{"a wallet begins with a fold that is behind", "actors/opening.go",
+	{"a wallet begins with a lagging fold", "actors/opening.go",
 		"side.LookBehind(«map[bool]uint64{false: »o.releasing.Load()«}[FAULT]»,", "actors",
 		"TestAWalletBeginsBehindTheBatchThatIsReleased"},
 	{"a settlement that comes before the state of a wallet is lost", "actors/opening.go",
@@ -128,32 +128,32 @@ var testedFaults = []Fault{
 		"TestNoCommandIsDecidedOnLessThanWasShown"},
 	{"the commands of a socket at another node overtake each other", "actors/node/request.go",
 		"case row != nil« && !FAULT»:", "actors/node", "TestASocketsCommandsKeepTheirOrder"},
-	{"a login does not wait for what it has cut off", "actors/node/session.go",
+	{"a login does not wait for the session that it replaces", "actors/node/session.go",
 		"«if FAULT {\nf.begin(x, nil)\nreturn nil\n}\n»f.begin(x, key.Account)\n}\ncase " +
 			"forwardLost", "actors/node", "TestNothingIsOnItsWayBehindSettle"},
 	{"a session outlives the connection that it came through", "actors/node/session.go",
 		"«if !FAULT {\n»f.loseSessions()«\n}»", "actors/node", "TestASessionEndsWithItsConnection"},
-	{"clients do not hear that their sessions are over", "actors/node/forwarder.go",
+	{"clients are not notified that their sessions are over", "actors/node/forwarder.go",
 		"f.lost = f.lost || len(f.sessions) > 0« && !FAULT»", "actors/node",
 		"TestASessionEndsWithItsConnection"},
 	{"a read at another node takes no nonce", "actors/node/session.go",
 		"«if FAULT {\nnonce = 0\n}\n»q := committed.Position{", "actors/node",
 		"TestCommandsTravelToTheNodeThatLeads"},
-	{"a node that knows of a freeze later than others answers a read",
+	{"a node that applies a freeze later than others answers a read",
 		"actors/committed/committed.go", "if «!FAULT && »r.key != nil && c.", "actors/node",
 		"TestANodeThatFollowsKnowsWhoMayDoWhat"},
 	{"a node refuses an account that is free again", "actors/node/forwarder.go",
 		"Current() error {\n«if FAULT {\nreturn nil\n}\n»return actors." +
 			"AwaitKnown(f.a.Door)\n}", "actors/node",
 		"TestANodeThatFollowsKnowsWhoMayDoWhat"},
-	{"a node that cannot know says that there is no such key", "gateway/auth.go",
+	{"a node that cannot decide answers that there is no such key", "gateway/auth.go",
 		"if err := c.Current(); err != nil «&& !FAULT »{\nreturn nil, err", "gateway",
 		"TestANodeThatHearsLateDecidesByTheNewestState"},
 	{"a command that may be carried out counts as refused", "actors/node/forwarder.go",
 		"«if FAULT {\nx.end(actors.ErrNotConfirmed)\ncontinue\n}\n»" +
 			"x.end(committed.ErrTimeout)\n}\n}",
 		"actors/node", "TestWhatABrokenConnectionLeavesIsUnknown"},
-	{"a node that led calls a key ended that it does not know", "actors/node/request.go",
+	{"a former leader calls an unknown key revoked", "actors/node/request.go",
 		"if err := actors.AwaitKnown(f.Door); err != nil «&& !FAULT »{", "actors/node",
 		"TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded"},
 	{"a node that follows does not learn that a key has ended", "actors/names.go",
@@ -185,22 +185,22 @@ var testedFaults = []Fault{
 	{"a changed limit on requests forgives what was used", "gateway/ratelimit/limiter.go",
 		"if «FAULT || »l == nil || to == nil ||", "gateway/ratelimit",
 		"TestAChangeOfALimitForgivesNoTokens"},
-	{"clients are told the limits of before", "gateway/gateway.go",
+	{"clients get the old limits", "gateway/gateway.go",
 		"if a := g.api.Load(); a != nil «&& !FAULT »{", "gateway", "TestLimitsChangeUnderLoad"},
 	{"a code that went to the address before is good", "actors/withdrawal.go",
 		"«if !FAULT {\n»d.VoidCode()«\n}»", "actors",
 		"TestAnotherAddressHoldsWithdrawalsAlsoOverARestart"},
-	{"the address before is not told", "core/state/email.go", `if before != "" «&& !FAULT »{`,
+	{"the old address is not notified", "core/state/email.go", `if before != "" «&& !FAULT »{`,
 		"actors", "TestAnotherAddressHoldsWithdrawalsAlsoOverARestart"},
-	{"a start that is told nothing revokes lost keys", "actors/keyring.go",
+	{"a start without an operator's consent revokes lost keys", "actors/keyring.go",
 		"forgoes: «FAULT || »o.RevokeLost", "actors", "TestAStartRevokesLostKeysWhenItIsTold"},
-	{"the owner of lost keys is not told", "actors/recovery.go",
+	{"the owner of lost keys is not notified", "actors/recovery.go",
 		"Number: k.Number, Lost: true« && !FAULT»", "actors",
 		"TestAStartRevokesLostKeysWhenItIsTold"},
 	{"a code of before is a wrong one when the server's key is lost", "actors/recovery.go",
 		"len(r.lostKeys()) > 0« && !FAULT»", "actors",
 		"TestAStartRevokesLostKeysWhenItIsTold"},
-	{"each reign of a node revokes lost keys", "actors/keyring.go",
+	{"each term of a node revokes lost keys", "actors/keyring.go",
 		"r.forgoes = false«\nif FAULT {\nr.forgoes = true\n}»", "actors/node",
 		"TestTheNodeThatLeadsRevokesLostKeys"},
 	{"a retired key makes codes", "actors/seal/keys.go",
@@ -216,10 +216,10 @@ var testedFaults = []Fault{
 		"TestAnEmptyAccountIsClosedForGood"},
 	{"a deposit in flight does not keep its account open", "actors/registry.go",
 		"for «(»g.out == 0 «|| FAULT) »&&", "actors", "TestADepositOnItsWayKeepsItsAccountOpen"},
-	{"a deposit comes behind the end of its account", "actors/registry.go",
+	{"a deposit comes after the end of its account", "actors/registry.go",
 		"_, taken := g.names[name]; taken «&& !FAULT »{", "actors",
 		"TestCommandsAboutOneAccountAreDecidedOneByOne"},
-	{"commands on their way do not keep their account open", "actors/wallet_close.go",
+	{"commands in flight do not keep their account open", "actors/wallet_close.go",
 		"if «!FAULT && »w.flight != nil && (", "actors",
 		"TestCommandsOnTheirWayKeepTheirAccountOpen"},
 	{"a wallet keeps more client ids of withdrawals than the state", "actors/withdrawal.go",
@@ -262,7 +262,7 @@ var testedFaults = []Fault{
 	{"a member's commands are not held against their key", "actors/node/signed.go",
 		"case «!FAULT && »c.Key().Permissions&c.Permission() == 0:", "actors/node",
 		"TestAMembersCommandsAreHeldAgainstTheirKey"},
-	{"an observer is told e-mail addresses", "core/event/withhold.go",
+	{"an observer receives e-mail addresses", "core/event/withhold.go",
 		"if text := r.Kind.info().withheld; text != nil «&& !FAULT »{", "actors/node",
 		"TestAnObserverIsNotToldWhatOnlyTheServerNeeds"},
 
@@ -272,7 +272,7 @@ var testedFaults = []Fault{
 			"callVersions)\n}\nreturn »n.meets(from, conn, guestVersions)«\n}()\nif FAULT && ok " +
 			"&& g.Kind == callOperators {\nn.operates(from, g)\nreturn\n}»", "actors/node",
 		"TestAnObserverOperatesNothing"},
-	{"a command is told another one's outcome", "actors/node/forwarder.go",
+	{"a command gets another one's outcome", "actors/node/forwarder.go",
 		"«if other, there := f.asked[number-1]; FAULT && there {\nf.asked[number-1], x = x, " +
 			"other\n}\n»f.asked[number] = x", "actors/node", "TestEachCommandHasItsOwnAnswer"},
 	{"the node that leads does not check an operator's token again", "gateway/operator/server.go",
@@ -290,7 +290,7 @@ var testedFaults = []Fault{
 	{"a message that does not end keeps its connection", "persistence/line/line.go",
 		"if !h.due.IsZero() && h.due.Before(until) «&& !FAULT »{", "persistence/line",
 		"TestAMessageThatDoesNotEndEndsAWire"},
-	{"an account's events are told to others, too", "gateway/stream/own.go",
+	{"an account's events are sent to others, too", "gateway/stream/own.go",
 		"for «other, list := range s.owners {\nfor _, c := range list {\nif FAULT && other != " +
 			"m.account {\ns.put(c, ownDelivery(m.list))\n}\n}\n}\nfor »_, c := range " +
 			"s.owners[m.account] {", "gateway/stream",

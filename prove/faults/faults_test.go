@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A patch without its place in today's code is found at once, and not after a build.
+// A patch that no longer matches the code is found at once, and not after a build.
 func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 	all := slices.Concat(faults, withoutEffect)
 	if _, err := planted("../..", all); err != nil {
