@@ -120,8 +120,8 @@ func (n *node) peerClockWrong(peer uint64) bool {
 
 // peerUnfit reports whether a peer has recently reported that it could not own the engine.
 func (n *node) peerUnfit(peer uint64) bool {
-	said, ok := n.peerUnfits[peer]
-	return ok && n.tickCount-said <= clockValidTicks
+	at, ok := n.peerUnfits[peer]
+	return ok && n.tickCount-at <= clockValidTicks
 }
 
 // rightClock returns ErrClock while this node's clock keeps it from owning the engine.

@@ -131,13 +131,13 @@ func (r *liveCluster) settle() {
 // the voter takes part, which it may if the change is harmless.
 func (r *liveCluster) doubt(n *clusterNode, harmless bool, spoil func(), reasons ...error) bool {
 	r.Helper()
-	behind := r.other(n)
-	holds := r.other(n, behind)
+	lagging := r.other(n)
+	holder := r.other(n, lagging)
 	r.settle()
-	r.cutOffWay(behind, 0)
+	r.cutOffWay(lagging, 0)
 	r.serves(10)
 	n.crash()
-	holds.crash()
+	holder.crash()
 	r.heal()
 	time.Sleep(20 * time.Millisecond) // frames in flight
 	before := r.judge.top()
@@ -151,7 +151,7 @@ func (r *liveCluster) doubt(n *clusterNode, harmless bool, spoil func(), reasons
 		r.Errorf("entry %d is applied, %d was, and of the voters only those with node %d, whose "+
 			"disk is unfit, are a majority", top, before, n.at)
 	}
-	holds.start()
+	holder.start()
 	r.serves(10)
 	if harmless {
 		r.serves(20)

@@ -175,8 +175,8 @@ func (s *store) Confirm(ctx context.Context, tok persistence.Token) (uint64, err
 // acknowledged before the call.
 func (s *store) Reach(ctx context.Context) (uint64, error) { return s.awaitRound(ctx, "") }
 
-// Known returns the end of the journal as it is applied here, and whether nothing else is committed
-// as far as any node can know from this one.
+// Known returns the end of the applied journal, and whether this node can exclude further committed
+// entries.
 func (s *store) Known() (end uint64, all bool) {
 	v := s.view.Load()
 	return v.beat.End.Seq, v.leading && v.settled && v.applied >= v.committed

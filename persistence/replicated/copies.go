@@ -138,9 +138,9 @@ func (w *startup) fetchStore(ctx context.Context) error {
 func (w *startup) copySource(tries int) string {
 	var list, leads []string
 	for _, name := range w.formation.names {
-		switch word, ok := w.formation.messages[name]; {
-		case !ok || word.Stage != stageActive:
-		case word.Leads:
+		switch m, ok := w.formation.messages[name]; {
+		case !ok || m.Stage != stageActive:
+		case m.Leads:
 			leads = append(leads, name)
 		default:
 			list = append(list, name)
@@ -183,7 +183,7 @@ func (w *startup) keepForming(ctx context.Context, ticks int, done <-chan struct
 		case r := <-w.frames:
 			w.formation.receive(r.from, r.frame)
 			if by := w.formation.removedBy(); by != "" {
-				return fmt.Errorf("%w: node %s leads, and does not let it join any more",
+				return fmt.Errorf("%w: node %s leads, and no longer lets it join",
 					persistence.ErrRemoved, by)
 			}
 		case <-w.ticker.C:

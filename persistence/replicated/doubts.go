@@ -176,8 +176,8 @@ func (n *node) checkEntry(e *machine.Entry, leads uint64) error {
 			continue
 		}
 		others++
-		switch reads, heard := n.peerFormats[m.ID]; {
-		case !heard:
+		switch reads, ok := n.peerFormats[m.ID]; {
+		case !ok:
 			why = errUnknownReaders
 		case uint64(reads) >= e.Next:
 			return nil
@@ -193,17 +193,17 @@ func (n *node) checkEntry(e *machine.Entry, leads uint64) error {
 // read. A Format entry announces it: applied, in the log, or earlier in the message. If the message
 // does not follow on this node's log, that entry may be missing here, and raft rejects the message.
 func (n *node) mayBeNewer(m *pb.Message, place int) bool {
-	says := func(entry *pb.Entry) bool {
+	announces := func(entry *pb.Entry) bool {
 		e, err := decode(entry, n.reads)
 		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.reads)
 	}
-	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], says)
+	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], announces)
 	term, err := n.log.Term(m.GetIndex())
 	if newer || err != nil || term != m.GetLogTerm() || m.GetIndex() <= n.applied {
 		return newer || err != nil || term != m.GetLogTerm()
 	}
 	err = n.log.Read(n.applied, m.GetIndex(), func(entry *pb.Entry) error {
-		newer = newer || says(entry)
+		newer = newer || announces(entry)
 		return nil
 	})
 	return newer || err != nil

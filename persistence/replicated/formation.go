@@ -176,8 +176,8 @@ func (f *formation) nodesNeeded() int { return min(2, len(f.names)-1) }
 // removedBy returns the node whose refusals show that this one may no longer join; "": none, or too
 // few nodes agree.
 func (f *formation) removedBy() (by string) {
-	for name, words := range f.refusals {
-		if words >= refusalsNeeded {
+	for name, count := range f.refusals {
+		if count >= refusalsNeeded {
 			by = max(by, name)
 		}
 	}
@@ -239,9 +239,9 @@ func (f *formation) next() (may bool, why string, err error) {
 		if name == f.name {
 			continue
 		}
-		w, heard := f.messages[name]
+		w, ok := f.messages[name]
 		switch {
-		case !heard:
+		case !ok:
 			may, lacks = false, append(lacks, name+" (no answer)")
 		case w.Cluster != f.cluster || w.Stage != stageActive && !slices.Equal(w.Names, f.names):
 			may, lacks = false, append(lacks, fmt.Sprintf("%s (it names the nodes %.200q of "+

@@ -79,7 +79,7 @@ func (x *index) after(seq uint64) []batchRef {
 	return slices.Clip(x.batches[n:])
 }
 
-// upTo returns the entry of the last batch that ends at or below a sequence; 0: there is none.
+// upTo returns the entry of the last batch that ends at or below a sequence; 0: none.
 func (x *index) upTo(seq uint64) uint64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()

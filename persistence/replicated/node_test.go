@@ -58,7 +58,7 @@ func (s *simulated) ask(e *machine.Entry) chan result {
 	return c
 }
 
-// told returns an answer that must have arrived.
+// mustAnswer returns an answer that must have arrived.
 func mustAnswer(t *testing.T, c chan result) result {
 	t.Helper()
 	select {

@@ -316,7 +316,7 @@ func (s *store) Engine() string { return s.local.Engine() }
 
 // Size returns the size in bytes of the local store, without the log.
 func (s *store) Size(ctx context.Context) (int64, error) {
-	if local, tells := s.local.(persistence.Sizer); tells {
+	if local, ok := s.local.(persistence.Sizer); ok {
 		return local.Size(ctx)
 	}
 	return 0, errors.ErrUnsupported

@@ -13,7 +13,7 @@ var singleFaults = []Fault{
 	{"an append that is repeated leaves HEAD (Pebble)", "persistence/pebble/journal.go",
 		"case seq == next && last == digest« && FAULT:\nreturn nil\ncase seq == next && last == " +
 			"digest»:", "persistence/pebble", "TestARepeatedAppendMovesTheHead"},
-	{"a start leaves HEAD behind the journal (Pebble)", "persistence/pebble/store.go",
+	{"a start leaves HEAD older than the journal (Pebble)", "persistence/pebble/store.go",
 		"if err == nil && !h.Missing() «&& !FAULT »{", "persistence/pebble",
 		"TestAStartMovesTheHeadToTheJournalsEnd"},
 	{"a start does not compare the journal with HEAD (Pebble)", "persistence/pebble/head.go",
@@ -57,7 +57,7 @@ var singleFaults = []Fault{
 	{"a claim does not compare the journal with HEAD (Redis)", "persistence/redis/journal.go",
 		"if err := s.atLeast(end); err != nil «&& !FAULT »{", "persistence/redis",
 		"TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile"},
-	{"a claim leaves HEAD behind the journal (Redis)", "persistence/redis/journal.go",
+	{"a claim leaves HEAD older than the journal (Redis)", "persistence/redis/journal.go",
 		"if «FAULT {\n} else if »err := s.acknowledged.Advance(end); err != nil {",
 		"persistence/redis", "TestARedisThatHasMoreIsFine"},
 	{"a restore leaves HEAD as it was (Redis)", "persistence/redis/snapshot.go",
@@ -384,7 +384,7 @@ var why = map[string]string{
 		"The first append to a segment syncs the same file before it is acknowledged. The " +
 		"sync before only spares that append the wait for the file's size.",
 	"a publication is not synced": "" +
-		"The flush behind it, in the same call, writes and syncs all of it before the " +
+		"The flush after it, in the same call, writes and syncs all of it before the " +
 		"snapshot is answered. Until then both older images are whole.",
 	"an append writes the journal's end before the batch": "" +
 		"All checks of a script come before its first write, and its writes reach Redis's " +

@@ -207,7 +207,7 @@ var replicatedFaults = []Fault{
 
 	// the formation of a cluster
 	{"a folder without a log forms a cluster alone", "persistence/replicated/formation.go",
-		"case !heard« && FAULT:\ncase !heard»:", "persistence/replicated",
+		"case !ok« && FAULT:\ncase !ok»:", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a node without its log forms a cluster that has begun", "persistence/replicated/formation.go",
 		"«if FAULT && f.stage == stageEmpty && len(f.messages) == len(f.names)-1 {\nreturn true, " +

@@ -51,7 +51,7 @@ type injection struct {
 	inject     func(c *chaos)
 	sampled    bool // in every test run
 
-	to     func(t *testing.T) *target // nil, or where each round restores a backup, and goes on
+	to     func(t *testing.T) *target // nil, or the store for restores
 	broken bool                       // and restores are killed before
 }
 

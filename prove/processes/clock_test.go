@@ -131,7 +131,7 @@ func (c *chaos) setBack(much time.Duration, move func()) {
 	c.t.Helper()
 	from := len(c.s.Log())
 	move()
-	exchangetest.Eventually(c.t, fmt.Sprintf("the exchange says that its clock is %v behind", much),
+	exchangetest.Eventually(c.t, fmt.Sprintf("the exchange logs that its clock is %v slow", much),
 		func() bool {
 			for _, alarm := range clockAlarm.FindAllStringSubmatch(c.s.Log()[from:], -1) {
 				us := must[int64](c.t)(strconv.ParseInt(alarm[1], 10, 64))

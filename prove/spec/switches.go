@@ -209,8 +209,8 @@ func (m *Exchange) applySwept(r *event.Record) error {
 	return m.applyCancel(r)
 }
 
-// refire notes that an engine has started: a switch that was firing fires again, and knows the
-// orders that are open then.
+// refire records that an engine has started: a firing switch fires again, on the orders that are
+// open then.
 func (m *Exchange) refire() {
 	for _, s := range m.switches {
 		s.firing, s.before = false, true
