@@ -97,7 +97,7 @@ func (j *judge) newest() string {
 	return strings.Join(j.notes[max(0, len(j.notes)-40):], "\n")
 }
 
-// tell takes the record of an answer: a node must have applied it, and no other answer contained
+// takeAnswer takes an answer's record: a node must have applied it, and no other answer contained
 // it.
 func (j *judge) takeAnswer(who string, at int, r *event.Record) {
 	record := string(r.Append(nil))
@@ -114,14 +114,14 @@ func (j *judge) takeAnswer(who string, at int, r *event.Record) {
 	j.note("node %d answers %s with %v at %d", at, who, r.Kind, list[0])
 }
 
-// seen returns the newest sequence that a client has seen: a read that begins now must show it.
+// seenSeq returns the newest sequence that a client has seen: a read that begins now must show it.
 func (j *judge) seenSeq() uint64 {
 	j.Lock()
 	defer j.Unlock()
 	return j.newestSeen
 }
 
-// show takes the sequence of an answer to a read that began when from was seen, and returns the
+// takeRead takes the sequence of an answer to a read that began when from was seen, and returns the
 // account as it is at the answer. The caller holds the lock.
 func (j *judge) takeRead(who string, at int, seq, from uint64) *spec.Account {
 	j.note("node %d shows %s the state at %d; %d was seen when it asked", at, who, seq, from)

@@ -47,7 +47,7 @@ func refused(t *testing.T, err error, why string) {
 	}
 }
 
-// have returns the members of a node: names, roles and IDs.
+// memberList returns the members of a node: names, roles and IDs.
 func (s *simulated) memberList() string {
 	var list []string
 	for _, m := range s.node.machine.Members() {

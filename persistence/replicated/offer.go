@@ -28,7 +28,7 @@ func (o *offer) append(b []byte) []byte {
 	return append(b, o.base.Machine...)
 }
 
-// end returns the journal's sequence after the offer's entry.
+// endSeq returns the journal's sequence after the offer's entry.
 func (o *offer) endSeq() (uint64, error) {
 	s, err := machine.DecodeState(o.base.Machine)
 	if err != nil {

@@ -1,7 +1,7 @@
 package main
 
-// testedFaults are those that no simulation finds: in comparisons of audits, which only read, in the
-// pace of uploads, and in code that random runs rarely reach; and those that the histories of
+// testedFaults are those that no simulation finds: in comparisons of audits, which only read, in
+// the pace of uploads, and in code that random runs rarely reach; and those that the histories of
 // clients must find by themselves. The last ones concern a cluster with an unfit node, or one with
 // another file, observers, hostile peers, and sockets that log in.
 var testedFaults = []Fault{

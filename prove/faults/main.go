@@ -69,9 +69,9 @@ type planting struct {
 	passes         map[string]func() error // by package and test: that it passes without a fault
 }
 
-// plantAll plants each fault of a list and runs its test, concurrently on all processors. It returns
-// the number of faults that were not found as expected. It skips faults that the file lists as
-// found, and adds newly found ones.
+// plantAll plants each fault of a list and runs its test, concurrently on all processors. It
+// returns the number of faults that were not found as expected. It skips faults that the file lists
+// as found, and adds newly found ones.
 func plantAll(root string, list []Fault, kept string) (missed int, err error) {
 	p := &planting{passes: map[string]func() error{}}
 	if p.root, err = filepath.Abs(root); err != nil {

@@ -74,9 +74,8 @@ var replicatedFaults = []Fault{
 		"if e.ID.Node == n.id && «(FAULT || »e.ID.Boot == n.log.Own().Boot«)» {",
 		"persistence/replicated", "TestAnAnswerOfAnEarlierStartGoesToNoCaller"},
 	{"the log is there before the store is", "persistence/replicated/open.go",
-		"if «FAULT {\nif err := w.formation.form(w.files, w.dir); err != nil {\nreturn err\n}\n}\n" +
-			"" +
-			"if »err := w.fetchStore(ctx); err != nil {", "persistence/replicated",
+		"if «FAULT {\nif err := w.formation.form(w.files, w.dir); err != nil {\nreturn err\n}\n}" +
+			"\nif »err := w.fetchStore(ctx); err != nil {", "persistence/replicated",
 		"TestANodeJoinsAfterTheJournalWasTrimmed"},
 	{"a voter that can get nothing more counts as living", "persistence/replicated/membership.go",
 		"«(FAULT || »progress[m.ID].Next > n.trim.forgotten«)» {", "persistence/replicated",
@@ -200,9 +199,8 @@ var replicatedFaults = []Fault{
 			"append(n.confirms.next, q)",
 		"persistence/replicated", "TestACutOffNodeConfirmsNoOwner"},
 	{"nonces of reads are forgotten at a fail-over", "persistence/replicated/local.go",
-		"if «FAULT {\nreturn nil\n}\nif »err := s.proposeNonces(ctx, *tok, list); !errors.Is(err, " +
-			"" +
-			"persistence.ErrFenced) {", "persistence/replicated",
+		"if «FAULT {\nreturn nil\n}\nif »err := s.proposeNonces(ctx, *tok, list); !errors.Is(err," +
+			" persistence.ErrFenced) {", "persistence/replicated",
 		"TestACompleteClusterFormsAndFollows"},
 
 	// the formation of a cluster
