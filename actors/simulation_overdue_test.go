@@ -16,7 +16,7 @@ func (s *sim) overdue() string {
 	}
 	nowUs := time.Now().Add(min(0, s.skew)).UnixMicro() - overdueUs
 	for _, p := range s.model.Pairs {
-		if next := p.Next(); next != 0 && !p.Halted(s.model.Seq) {
+		if next := p.Next(); next != 0 && !p.IsHalted(s.model.Seq) {
 			return fmt.Sprintf("order %d of %s was triggered, and waits", next, p.Name)
 		}
 		if o := p.Due(nowUs, 0); o != nil {

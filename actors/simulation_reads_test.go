@@ -119,7 +119,7 @@ func (s *sim) readAnswered(x *playedRead) {
 	}
 	if x.key != nil {
 		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
-		if at := (spec.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.Taken(at) {
+		if at := (spec.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.IsUsed(at) {
 			s.violate("engine %d takes nonce %d of %s for a read, and a command has used it",
 				l.number, x.nonce, x.key.Public)
 		}

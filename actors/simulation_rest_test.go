@@ -36,7 +36,7 @@ func (s *sim) atRest(l *life) error {
 	for _, p := range e.Pairs() {
 		errs = append(errs, sameBook(e.books[p.Number-1], c.State(), ordersCompared),
 			s.sameOrders(c.State().Pair(p.Number)), s.sameStops(c.State().Pair(p.Number)))
-		if halted := s.model.Pairs[p.Number-1].Halted(s.model.Seq); p.Halted() != halted {
+		if halted := s.model.Pairs[p.Number-1].IsHalted(s.model.Seq); p.Halted() != halted {
 			errs = append(errs, fmt.Errorf("%s is halted: %v, not %v", p.Name, p.Halted(), halted))
 		}
 	}

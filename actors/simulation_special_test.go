@@ -299,7 +299,7 @@ func (s *sim) isUnfoundedByMarket(q *played, seq uint64, c *Command) bool {
 	at := p.At(seq)
 	switch reason {
 	case event.RefusedHalted:
-		return !p.Halted(seq)
+		return !p.IsHalted(seq)
 	case event.RefusedWouldTrade:
 		return x == nil || !x.PostOnly || x.Trigger.When != 0 || !at.Meets(w.Side, w.Price)
 	case event.RefusedWouldTrigger:
@@ -381,7 +381,7 @@ func (s *sim) isAmendAllowed(q *played, seq uint64, reason uint8) bool {
 	}
 	switch reason {
 	case event.RefusedHalted:
-		return !p.Halted(seq)
+		return !p.IsHalted(seq)
 	case event.RefusedWouldTrade:
 		return !o.Says.PostOnly && !q.amend.PostOnly || !p.At(seq).Meets(o.Side, price)
 	case event.RefusedWouldTrigger:

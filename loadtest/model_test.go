@@ -76,7 +76,9 @@ func TestModelsOfPricesHaveTheirShape(t *testing.T) {
 		t.Errorf("%d of %d orders are of the hot pair", hot, n)
 	}
 	if k := count("random-walk", func(w,
-		_ request) bool { return w.pair.index == 0 }); k < n*4/10 ||
+		_ request) bool {
+		return w.pair.index == 0
+	}); k < n*4/10 ||
 		k > n*6/10 {
 		t.Errorf("a random walk has %d of %d orders in one of two pairs", k, n)
 	}

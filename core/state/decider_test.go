@@ -341,7 +341,7 @@ func (d *decider) operate(r *event.Record) {
 	switch d.pick(4) {
 	case 0:
 		r.Kind, r.Pair, r.Halt = event.KindHalt, p.Number,
-			event.Halt{Halted: !p.Halted(d.x.Seq)}
+			event.Halt{Halted: !p.IsHalted(d.x.Seq)}
 	case 1:
 		a := d.account()
 		r.Kind = event.KindFreeze

@@ -25,7 +25,7 @@ func differs(s *State, x *spec.Exchange) string {
 		if what := differsInOrders(p, x.Pairs[i]); what != "" {
 			return p.Name + ": " + what
 		}
-		if p.Halted != x.Pairs[i].Halted(x.Seq) {
+		if p.Halted != x.Pairs[i].IsHalted(x.Seq) {
 			return fmt.Sprintf("the halt of %s is %v", p.Name, p.Halted)
 		}
 	}

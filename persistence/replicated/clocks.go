@@ -10,22 +10,21 @@ import (
 )
 
 const (
-	// mostAhead is how far from the median of all clocks a node's may be for the node to own the
-	// engine: orders expire, and codes end, by its clock.
-	mostAhead = 500 * time.Millisecond
-	// clockTicks is for how long an answer counts.
-	clockTicks = 3 * askTicks
+	// maxClockSkew bounds an owner's distance from the median of all clocks: orders and codes
+	// expire by the owner's clock.
+	maxClockSkew = 500 * time.Millisecond
+	// clockValidTicks is the lifetime of a peer's answer.
+	clockValidTicks = 3 * askTicks
 )
 
-// A reading is what a peer's clock was ahead of this node's. Of the values that the time of the
-// question's way allows it is the one that is nearest to 0: a slow link makes no clock wrong.
-type reading struct {
+// A clockReading is a peer's clock relative to this node's. The round-trip time leaves a range; the
+// reading is its value nearest to 0, so that a slow link makes no clock wrong.
+type clockReading struct {
 	ahead time.Duration
 	tick  uint64
 }
 
-// askClocks asks all peers for their clocks, and tells them if this node could not serve for
-// another reason.
+// askClocks asks all peers for their clocks, and notifies them if this node is unfit to serve.
 func (n *node) askClocks() {
 	f, unfit := n.frame(frameClock), n.frame(frameUnfit)
 	for _, m := range n.machine.Members() {
@@ -37,48 +36,48 @@ func (n *node) askClocks() {
 			n.send(m.Name, binary.BigEndian.AppendUint64(b, uint64(n.now().UnixMicro())))
 		}
 	}
-	n.judgeClock() // answers may be too old by now
+	n.judgeClock() // answers may have expired
 }
 
-// judgeClock compares this node's clock with what the peers have said. So each node needs two
-// others that it hears of to find its own clock wrong.
+// judgeClock compares this node's clock with the peers' valid answers. A node therefore needs
+// answers of two others to find its own clock wrong.
 func (n *node) judgeClock() {
 	all := []time.Duration{0}
 	for _, m := range n.machine.Members() {
 		if m.ID == n.id || m.ID == 0 {
 			continue
 		}
-		if r, ok := n.clocks[m.ID]; ok && n.ticks-r.tick <= clockTicks {
+		if r, ok := n.peerClocks[m.ID]; ok && n.tickCount-r.tick <= clockValidTicks {
 			all = append(all, r.ahead)
 		}
 	}
 	slices.Sort(all)
-	n.median = [2]time.Duration{all[(len(all)-1)/2], all[len(all)/2]}
-	n.ahead = -n.nearest(0)
-	wrong := max(n.ahead, -n.ahead) > mostAhead
+	n.clockMedian = [2]time.Duration{all[(len(all)-1)/2], all[len(all)/2]}
+	n.clockAhead = -n.nearestMedian(0)
+	wrong := max(n.clockAhead, -n.clockAhead) > maxClockSkew
 	switch {
-	case wrong && !n.wrong:
+	case wrong && !n.clockWrong:
 		n.logger.Error("ALARM: this node's clock is wrong: it leads no more, until the clock "+
-			"is set", "ahead_of_the_others", n.ahead, "at_most", mostAhead)
-	case !wrong && n.wrong:
-		n.logger.Info("this node's clock is right again", "ahead_of_the_others", n.ahead)
+			"is set", "ahead_of_the_others", n.clockAhead, "at_most", maxClockSkew)
+	case !wrong && n.clockWrong:
+		n.logger.Info("this node's clock is right again", "ahead_of_the_others", n.clockAhead)
 	}
-	n.wrong = wrong
+	n.clockWrong = wrong
 }
 
-// nearest returns the median of all clocks. Of an even number it is the one between the two in the
-// middle that is nearest to a clock: so of two clocks none is known to be wrong.
-func (n *node) nearest(clock time.Duration) time.Duration {
-	return min(max(n.median[0], clock), n.median[1])
+// nearestMedian returns the median of all clocks. Of an even number it is the value between the
+// middle two that is nearest to clock, so that two clocks prove neither wrong.
+func (n *node) nearestMedian(clock time.Duration) time.Duration {
+	return min(max(n.clockMedian[0], clock), n.clockMedian[1])
 }
 
-// clock takes a question, which it answers with the same and this node's clock, or an answer.
-func (n *node) clock(from string, f frame) error {
+// receiveClock handles a clock frame. It answers a request, and evaluates an answer.
+func (n *node) receiveClock(from string, f frame) error {
 	now := n.now()
 	if len(f.payload) != 16 && len(f.payload) != 40 {
 		return nil
 	}
-	n.markets[f.id] = binary.BigEndian.Uint64(f.payload)
+	n.peerMarkets[f.id] = binary.BigEndian.Uint64(f.payload)
 	switch payload := f.payload[8:]; len(payload) {
 	case 8:
 		r := n.frame(frameClock)
@@ -92,7 +91,7 @@ func (n *node) clock(from string, f frame) error {
 		n.send(from, binary.BigEndian.AppendUint64(b, n.raw.BasicStatus().Lead))
 	case 32:
 		last, lead := binary.BigEndian.Uint64(payload[16:]), binary.BigEndian.Uint64(payload[24:])
-		if err := n.bearsOut(from, f.id, last, lead); err != nil {
+		if err := n.corroborate(from, f.id, last, lead); err != nil {
 			return err
 		}
 		asked := time.UnixMicro(int64(binary.BigEndian.Uint64(payload)))
@@ -100,35 +99,36 @@ func (n *node) clock(from string, f frame) error {
 		if now.Before(asked) {
 			return nil // this node's clock was set meanwhile
 		}
-		// It was read between the two.
-		n.clocks[f.id] = reading{max(its.Sub(now), 0) + min(its.Sub(asked), 0), n.ticks}
+		// The peer read its clock between asked and now.
+		n.peerClocks[f.id] = clockReading{max(its.Sub(now), 0) + min(its.Sub(asked), 0),
+			n.tickCount}
 		n.judgeClock()
 	}
 	return nil
 }
 
-// looksWrong reports whether a peer's clock is one that does not own the engine, as far as is known
-// here. Such a peer would hand the lead back.
-func (n *node) looksWrong(peer uint64) bool {
-	r, ok := n.clocks[peer]
-	if !ok || n.ticks-r.tick > clockTicks {
+// peerClockWrong reports whether a peer's clock keeps it from owning the engine, by its last
+// reading. Such a peer would hand the lead back.
+func (n *node) peerClockWrong(peer uint64) bool {
+	r, ok := n.peerClocks[peer]
+	if !ok || n.tickCount-r.tick > clockValidTicks {
 		return false
 	}
-	off := r.ahead - n.nearest(r.ahead)
-	return max(off, -off) > mostAhead
+	off := r.ahead - n.nearestMedian(r.ahead)
+	return max(off, -off) > maxClockSkew
 }
 
-// saysUnfit reports whether a peer has said lately that it could not own the engine.
-func (n *node) saysUnfit(peer uint64) bool {
-	said, ok := n.unfits[peer]
-	return ok && n.ticks-said <= clockTicks
+// peerUnfit reports whether a peer has recently reported that it could not own the engine.
+func (n *node) peerUnfit(peer uint64) bool {
+	at, ok := n.peerUnfits[peer]
+	return ok && n.tickCount-at <= clockValidTicks
 }
 
-// rightClock returns why this node may not own the engine; nil: its clock is right.
+// rightClock returns ErrClock while this node's clock keeps it from owning the engine.
 func (n *node) rightClock() error {
-	if !n.wrong {
+	if !n.clockWrong {
 		return nil
 	}
 	return fmt.Errorf("%w: it is %s ahead of the others, and %s are the most", persistence.ErrClock,
-		n.ahead, mostAhead)
+		n.clockAhead, maxClockSkew)
 }

@@ -22,8 +22,8 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// One node with Pebble on the disk is what an operator can have. Three nodes have all in memory, so
-// that the suite does not wait for the disk three times.
+// One node uses Pebble on disk, as operators do. Three nodes keep all in memory, so that the suite
+// does not wait for the disk three times.
 func TestConformance(t *testing.T) {
 	t.Run("one node on the disk", func(t *testing.T) {
 		conformance.Run(t, func(t *testing.T) conformance.Backend {
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// backend is the folders of some nodes, and their local stores.
+// backend holds the folders of some nodes, and their local stores.
 type backend struct {
 	nodes  int
 	files  vfs.FS
@@ -95,8 +95,8 @@ func (i damagedImage) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// clustered is the store of the node that leads. What is local by nature, the others are told, too,
-// as their own projectors would tell them. So any of them may lead the next time.
+// clustered is the leader's store. It also sends local writes to the others, as their own
+// projectors would, so that any of them may lead the next time.
 type clustered struct {
 	*store
 	others []*store
@@ -140,7 +140,8 @@ func openNode(t *testing.T, o options, place, nodes int) *store {
 	t.Helper()
 	if _, err := o.files.Stat(o.dir); errors.Is(err, os.ErrNotExist) {
 		names := namesOf(nodes)
-		must(t, newFormer(cluster, names, names[place], "", empty, nil, quiet).form(o.files, o.dir))
+		f := newFormation(cluster, names, names[place], "", stageEmpty, nil, quiet)
+		must(t, f.form(o.files, o.dir))
 	}
 	o.now, o.random, o.logger = time.Now, rand.IntN, quiet
 	o.fatal = func(err error) { t.Error("fatal:", err) }
@@ -152,32 +153,32 @@ func openNode(t *testing.T, o options, place, nodes int) *store {
 	return s
 }
 
-// acquaint waits until each node knows the starts of all others: frames of others are dropped.
+// acquaint waits until each node has seen the starts of all others: frames of others are dropped.
 func acquaint(t *testing.T, nodes []*store) {
 	t.Helper()
 	for _, s := range nodes {
-		must(t, s.call(t.Context(), func(n *node) { n.askClocks() }))
+		must(t, s.onNode(t.Context(), func(n *node) { n.askClocks() }))
 	}
 	for _, s := range nodes {
 		for _, peer := range nodes {
 			own := peer.log.Own()
-			for known := s == peer; !known; {
-				must(t, s.call(t.Context(), func(n *node) {
-					known = n.log.Seen(peer.log.Identity().Node) == own
+			for seen := s == peer; !seen; {
+				must(t, s.onNode(t.Context(), func(n *node) {
+					seen = n.log.Seen(peer.log.Identity().Node) == own
 				}))
 			}
 		}
 	}
 }
 
-// longest returns a node that the others can vote for: one with the longest log, which was closed
-// perhaps before the others had all of it.
+// longest returns a node that the others can vote for: one with the longest log. It may have been
+// closed before the others had all of it.
 func longest(t *testing.T, nodes []*store) (best *store) {
 	t.Helper()
 	var most uint64
 	for _, i := range rand.Perm(len(nodes)) {
 		var last uint64
-		must(t, nodes[i].call(t.Context(), func(n *node) { last, _ = n.log.LastIndex() }))
+		must(t, nodes[i].onNode(t.Context(), func(n *node) { last, _ = n.log.LastIndex() }))
 		if best == nil || last > most {
 			best, most = nodes[i], last
 		}
@@ -186,18 +187,18 @@ func longest(t *testing.T, nodes []*store) (best *store) {
 }
 
 // elect lets a node campaign, and waits until it leads. No time passes, and no frame is lost, so it
-// leads on.
+// stays the leader.
 func elect(t *testing.T, s *store) {
 	t.Helper()
-	must(t, s.call(t.Context(), func(n *node) {
+	must(t, s.onNode(t.Context(), func(n *node) {
 		if err := n.raw.Campaign(); err != nil {
 			t.Error(err)
 		}
 	}))
-	must(t, s.lead(t.Context()))
+	must(t, s.awaitLead(t.Context()))
 }
 
-// Apply tells all local stores.
+// Apply writes to all local stores.
 func (c *clustered) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if err := c.store.Apply(ctx, tok, from, to, w); err != nil || from == to {
@@ -211,7 +212,7 @@ func (c *clustered) Apply(ctx context.Context, tok persistence.Token, from, to u
 	return nil
 }
 
-// SaveSnapshot tells all local stores.
+// SaveSnapshot writes to all local stores.
 func (c *clustered) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
 	r io.Reader) error {
 	var image bytes.Buffer

@@ -113,8 +113,7 @@ func isFolder(t *testing.T, fs vfs.FS, path string) bool {
 	return info.IsDir()
 }
 
-// flip changes a bit of a file in one of some folders, of those that the disk of a process that has
-// ended has, and returns that disk.
+// flip returns the disk of a killed process, with a flipped bit in a file of one of the folders.
 func (d *disk) flip(t *testing.T, rng *rand.Rand, dirs ...string) *disk {
 	t.Helper()
 	d = d.killed(t)
@@ -137,8 +136,8 @@ func (d *disk) flip(t *testing.T, rng *rand.Rand, dirs ...string) *disk {
 	return d.killed(t)
 }
 
-// lastEntry returns the last entry of the raft log in a folder, whose process has ended; 0: the log
-// is refused.
+// lastEntry returns the last entry of the raft log in a killed process's folder; 0: the log is
+// refused.
 func (d *disk) lastEntry(t *testing.T, dir string) uint64 {
 	t.Helper()
 	log, _, err := raftlog.Open(dir, raftlog.Options{FS: d.killed(t).files(), AtNeed: true})
@@ -152,7 +151,7 @@ func (d *disk) lastEntry(t *testing.T, dir string) uint64 {
 
 const block = 4096
 
-// mix returns some blocks of what was written over zeros, and otherwise the one file or the other.
+// mix returns some of the blocks written over zeros, and otherwise one file or the other.
 func mix(rng *rand.Rand, old, now []byte) []byte {
 	if len(old) != len(now) {
 		return [][]byte{old, now}[rng.IntN(2)]
@@ -195,7 +194,7 @@ func put(t *testing.T, fs vfs.FS, name string, b []byte) {
 	t.Helper()
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	must(t, err)
-	_, err = f.Write(bytes.Clone(b)) // it may change what it is given
+	_, err = f.Write(bytes.Clone(b)) // Write may change its argument
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 

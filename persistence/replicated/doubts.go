@@ -13,48 +13,45 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// One peer ends no node. What would end it is a doubt until two voters say so: that it is removed,
-// that its folder is an older copy, that it lacks what it has acknowledged. Of three voters they
-// are a majority. More are not asked for, because an older copy counts voters that are gone since,
-// and of a node that knows of no other voter one is enough.
-// While there is a doubt of the last two kinds the node sends no messages of raft, so it neither
-// votes nor acknowledges, and it asks the others. Others that know nothing of it do not end such a
-// doubt: of three nodes the one that lags knows nothing of what the two others have acknowledged.
-// So a peer that lies can silence a node until that one is started again, and no more.
+// No single peer can end a node. A reason to end stays a doubt until two voters confirm it: that
+// the node is removed, that its folder is an older copy, or that it lacks acknowledged entries. Two
+// are a majority of three voters. More are not required, because an older copy may count voters
+// that have left since; for a node without another voter in its membership, one is enough.
+// Under a doubt of the last two kinds the node sends no raft messages, so it neither votes nor
+// acknowledges, and it polls the others. Peers without evidence do not clear such a doubt: of three
+// nodes a lagging one has none of the entries that the other two acknowledged. A lying peer can
+// thus only silence a node until its next start.
 //
-// A node that leads is believed in what it appends, because raft has no proof of an election. Two
-// entries are not: that another one goes on alone, which an operator writes into the log of that
-// one, and a format that no other member reads.
+// A leader's entries are trusted, because raft carries no proof of an election. Two are not: one by
+// which another member survives alone, which an operator writes into that member's log, and a
+// format that no other member reads.
 
-// A doubt is what voters say of this node, by their names, which their certificates prove: a peer
-// may say more than one ID.
+// A doubt collects accusations of voters, by their certified names, because a peer may claim more
+// than one ID.
 type doubt struct {
-	why     error
-	index   uint64 // entry that the node would lack; 0: the doubt is about its start
-	leads   uint64 // the one that says so, as the one that leads: it alone knows
-	against map[string]bool
+	why      error
+	index    uint64 // entry that the node seems to lack; 0: the doubt is about its start
+	leaderID uint64 // the accusing leader: no other node tracks acknowledgements
+	against  map[string]bool
 }
 
 const (
-	// cutTicks is for how long nothing is taken from a peer that has said what cannot be.
+	// cutTicks is the time for which a peer is ignored after an impossible message.
 	cutTicks = 60 * electionTicks
-	// mostTerms is by how much a term may be above this node's. At one election each half second it
-	// is a lifetime; a node that was down for longer, or a peer that says more, is no one's.
-	mostTerms = math.MaxUint32
+	// maxTermJump bounds a received term above this node's: decades of elections each half second.
+	maxTermJump = math.MaxUint32
 )
 
 var (
-	errImpossible = errors.New("it cannot be true: the peer is cut off for a while")
-	errAlone      = errors.New("an entry by which another member goes on alone, and this one is " +
-		"none any more")
-	errNoneReads = errors.New("an entry by which a format is written that no other member reads")
-	errNoneHeard = errors.New("an entry by which a format is written that no other member reads, " +
-		"of those that were heard of")
-	errOneSays = errors.New("another voter has to say so, too")
+	errImpossible     = errors.New("impossible: the peer is cut off for a while")
+	errSurvivor       = errors.New("an entry by which another member survives alone")
+	errUnreadFormat   = errors.New("a format entry that no other member reads")
+	errUnknownReaders = errors.New("a format entry that no other member reads, of those " +
+		"that have sent frames")
+	errOneAccuser = errors.New("a second voter must confirm it")
 )
 
-// isVoter reports whether an ID is one of a voter, as far as is applied here, or one that was given
-// later.
+// isVoter reports whether an ID is a voter's in the membership applied here, or was assigned later.
 func (n *node) isVoter(id uint64) bool {
 	if id > n.machine.Given() {
 		return true
@@ -67,16 +64,17 @@ func (n *node) isVoter(id uint64) bool {
 	return false
 }
 
-// believed returns how many voters must say what ends this node: two, or one where it knows of no
-// other voter. Then it leads as soon as it is opened, and the other one may be the only one.
-func (n *node) believed() int {
+// accusersNeeded returns how many voters can end this node: two, or one if this node is the only
+// voter in its membership. Such a node leads as soon as it is opened, and the accuser may be the
+// only voter since.
+func (n *node) accusersNeeded() int {
 	if n.alone() {
 		return 1
 	}
 	return 2
 }
 
-// accuse notes what a peer says of this node. It reports whether enough voters say so.
+// accuse adds a peer's accusation. It reports whether enough voters agree.
 func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	if !n.isVoter(id) {
 		return false
@@ -86,35 +84,34 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	}
 	first := !d.against[peer]
 	d.against[peer], d.why = true, why
-	if len(d.against) >= n.believed() {
+	if len(d.against) >= n.accusersNeeded() {
 		return true
 	}
-	n.dropped.Warn(n.logger, "a peer doubts this node", peer, fmt.Errorf("%w: %w", why, errOneSays),
-		"node", peer)
+	n.dropped.Warn(n.logger, "a peer doubts this node", peer,
+		fmt.Errorf("%w: %w", why, errOneAccuser), "node", peer)
 	if first {
-		n.askClocks() // the answers say what the others know
+		n.askClocks() // the answers may confirm it
 	}
 	return false
 }
 
-// muted reports whether this node may be one that must not vote.
+// muted reports whether this node must not vote until its doubts are settled.
 func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) > 0 }
 
-// bearsOut takes the answer of a peer, which has the log up to an entry, and knows the one that
-// leads; 0: none. That this node has acknowledged an entry is what the one that leads knows, and a
-// peer bears it out that has the entry and follows that one.
-func (n *node) bearsOut(peer string, id, last, lead uint64) error {
+// corroborate evaluates a peer's last index and leader; 0: none. Only the leader tracks
+// acknowledgements; a peer that holds the entry and follows that leader confirms its accusation.
+func (n *node) corroborate(peer string, id, last, lead uint64) error {
 	if d := &n.short; n.isVoter(id) && len(d.against) > 0 && !d.against[peer] &&
-		last >= d.index && lead == d.leads && n.accuse(d, peer, id, d.why) {
+		last >= d.index && lead == d.leaderID && n.accuse(d, peer, id, d.why) {
 		return n.refuse(d.why)
 	}
 	return nil
 }
 
-// cutOff takes nothing from a peer for a while.
+// cutOff ignores a peer for cutTicks.
 func (n *node) cutOff(name string, why error) {
 	n.impossible++
-	n.cuts[name] = n.ticks + cutTicks
+	n.cuts[name] = n.tickCount + cutTicks
 	n.dropped.Warn(n.logger, "a peer is cut off", name, fmt.Errorf("%w: %w", why, errImpossible),
 		"node", name)
 	n.cut(name)
@@ -123,26 +120,26 @@ func (n *node) cutOff(name string, why error) {
 // isCut reports whether a peer is cut off.
 func (n *node) isCut(name string) bool {
 	at, cut := n.cuts[name]
-	if cut && n.ticks >= at {
+	if cut && n.tickCount >= at {
 		delete(n.cuts, name)
 		return false
 	}
 	return cut
 }
 
-// possible returns why a message that is sound cannot be one of a peer that works; nil: it can.
-func (n *node) possible(m *pb.Message) error {
+// checkMessage returns why no correct peer sends such a message, though it is well-formed.
+func (n *node) checkMessage(m *pb.Message) error {
 	status := n.raw.BasicStatus()
 	last, err := n.log.LastIndex()
 	from, same := m.GetFrom(), m.GetTerm() == status.GetTerm()
 	switch kind := m.GetType(); {
 	case err != nil:
 		return err
-	case m.GetTerm() > status.GetTerm() && m.GetTerm()-status.GetTerm() > mostTerms:
+	case m.GetTerm() > status.GetTerm() && m.GetTerm()-status.GetTerm() > maxTermJump:
 		return fmt.Errorf("term %d, and this node is in term %d", m.GetTerm(), status.GetTerm())
 	case (kind == pb.MsgApp || kind == pb.MsgHeartbeat) && same && status.Lead != 0 &&
 		status.Lead != from:
-		return fmt.Errorf("it leads term %d, and node %q does", m.GetTerm(),
+		return fmt.Errorf("it claims to lead term %d, which node %q leads", m.GetTerm(),
 			n.nameOf(status.Lead))
 	case kind == pb.MsgAppResp && same && status.RaftState == raft.StateLeader &&
 		(m.GetIndex() > last || m.GetRejectHint() > last):
@@ -154,9 +151,9 @@ func (n *node) possible(m *pb.Message) error {
 			switch {
 			case err != nil && (errors.Is(err, persistence.ErrCorrupt) || !n.mayBeNewer(m, i)):
 				return err
-			case e == nil, entry.GetIndex() <= status.GetCommit(): // it is there already
+			case e == nil, entry.GetIndex() <= status.GetCommit(): // already in the log
 			default:
-				if err := n.believes(e, from); err != nil {
+				if err := n.checkEntry(e, from); err != nil {
 					return err
 				}
 			}
@@ -165,23 +162,23 @@ func (n *node) possible(m *pb.Message) error {
 	return nil
 }
 
-// believes returns why an entry is not believed, whoever leads.
-func (n *node) believes(e *machine.Entry, leads uint64) error {
+// checkEntry returns why an entry is rejected, whichever node leads.
+func (n *node) checkEntry(e *machine.Entry, leads uint64) error {
 	switch {
 	case e.Kind == machine.Survive && n.id <= n.machine.NextEpoch():
-		return errAlone // one that joins behind it has a higher ID
+		return errSurvivor // a node that joins after it has a higher ID
 	case e.Kind != machine.Format || e.Next <= uint64(n.reads):
 		return nil
 	}
-	others, why := 0, errNoneReads
+	others, why := 0, errUnreadFormat
 	for _, m := range n.machine.Members() {
 		if m.ID == 0 || m.ID == n.id || m.ID == leads {
 			continue
 		}
 		others++
-		switch reads, heard := n.told[m.ID]; {
-		case !heard:
-			why = errNoneHeard
+		switch reads, ok := n.peerFormats[m.ID]; {
+		case !ok:
+			why = errUnknownReaders
 		case uint64(reads) >= e.Next:
 			return nil
 		}
@@ -192,43 +189,41 @@ func (n *node) believes(e *machine.Entry, leads uint64) error {
 	return why
 }
 
-// mayBeNewer reports whether an entry of a message may be of a format that this program does not
-// read: that is written behind an entry which says so, in what is applied, the log or the message.
-// Where that entry is not known, because the message does not follow on this node's log, raft takes
-// nothing of it.
+// mayBeNewer reports whether an entry of a message may use a format that this program does not
+// read. A Format entry announces it: applied, in the log, or earlier in the message. If the message
+// does not follow on this node's log, that entry may be missing here, and raft rejects the message.
 func (n *node) mayBeNewer(m *pb.Message, place int) bool {
-	says := func(entry *pb.Entry) bool {
+	announces := func(entry *pb.Entry) bool {
 		e, err := decode(entry, n.reads)
 		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.reads)
 	}
-	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], says)
+	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], announces)
 	term, err := n.log.Term(m.GetIndex())
 	if newer || err != nil || term != m.GetLogTerm() || m.GetIndex() <= n.applied {
 		return newer || err != nil || term != m.GetLogTerm()
 	}
 	err = n.log.Read(n.applied, m.GetIndex(), func(entry *pb.Entry) error {
-		newer = newer || says(entry)
+		newer = newer || announces(entry)
 		return nil
 	})
 	return newer || err != nil
 }
 
-// forgetLater forgets an ID that a peer has said before it was given, and that was given to another
-// one, or is another one's now.
-func (n *node) forgetLater(id uint64) error {
-	delete(n.heard, id)
-	delete(n.told, id)
-	delete(n.markets, id)
-	delete(n.clocks, id)
-	delete(n.unfits, id)
+// forgetFuture drops the state of an ID that a peer claimed before its assignment, once it belongs
+// to another peer.
+func (n *node) forgetFuture(id uint64) error {
+	delete(n.lastFrame, id)
+	delete(n.peerFormats, id)
+	delete(n.peerMarkets, id)
+	delete(n.peerClocks, id)
+	delete(n.peerUnfits, id)
 	return n.log.Forget(id)
 }
 
-// inPlace reports whether a message goes from the one that leads, or to it, if it is one that does,
-// as far as is known here. Another one of the kind is late, or a lie: either way it is dropped. A
-// question whose asker follows this node while this one follows another would be passed on under
-// the asker's name, which no node takes from this one; the asker asks again.
-func (n *node) inPlace(m *pb.Message) bool {
+// matchesLeader reports whether a message of a kind that only the leader sends or receives does so,
+// by the leader known here. Others are late or forged, and dropped. Raft would forward a ReadIndex
+// to the leader under its sender's name, which that node rejects; the sender repeats it.
+func (n *node) matchesLeader(m *pb.Message) bool {
 	status := n.raw.BasicStatus()
 	switch m.GetType() {
 	case pb.MsgTimeoutNow, pb.MsgReadIndexResp:

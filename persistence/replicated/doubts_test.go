@@ -18,13 +18,13 @@ import (
 	"exchange/persistence/internal/raftlog"
 )
 
-// forged is a frame of a member, of a kind, with what it says.
+// forged returns a member's frame of a kind, with a payload.
 func (s *simulated) forged(kind byte, payload []byte) []byte {
 	f := s.node.frame(kind)
 	return append(f.begin(), payload...)
 }
 
-// lie is a message of raft from a member to another one.
+// lie returns a raft message from a member to another one.
 func (s *simulated) lie(to *simulated, change func(*pb.Message)) []byte {
 	m := &pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(s.node.id), To: new(to.node.id),
 		Term: new(to.node.raw.BasicStatus().GetTerm())}
@@ -34,7 +34,7 @@ func (s *simulated) lie(to *simulated, change func(*pb.Message)) []byte {
 	return s.forged(frameMessage, b)
 }
 
-// accusations are what one member says to end another one, or to lead it where none comes back.
+// accusations are one member's frames to end another one, or to mislead it irrevocably.
 func accusations(s, to *simulated) map[string][]byte {
 	last, _ := to.log.LastIndex()
 	term := to.node.raw.BasicStatus().GetTerm()
@@ -45,7 +45,7 @@ func accusations(s, to *simulated) map[string][]byte {
 			m.Type, m.Term, m.Index, m.Commit = kind.Enum(), new(term), new(index), new(index)
 		})
 	}
-	// an entry that could be, behind the log's end, and committed
+	// a plausible entry after the log's end, committed
 	entry := func(kind pb.EntryType, list ...machine.Entry) []byte {
 		return s.lie(to, func(m *pb.Message) {
 			logTerm, _ := to.log.Term(last)
@@ -96,11 +96,11 @@ func accusations(s, to *simulated) map[string][]byte {
 	}
 }
 
-// What one member says ends no other one, and does not keep the others from going on: what cannot
-// be is dropped and counted, and that member is cut off. What might be silences the node until it
-// is started again. The folder is opened again.
+// One member's accusations end no other one, and do not stop the others: impossible messages are
+// dropped and counted, and their sender is cut off. Plausible ones silence the node until its next
+// start. The folder can be opened again.
 func TestAPeerAloneEndsNoNode(t *testing.T) {
-	for _, place := range []int{0, 2} { // the one that leads, and one that follows
+	for _, place := range []int{0, 2} { // the leader, and a follower
 		w := newWorld(t, 1)
 		w.lead(0)
 		for what := range accusations(w.nodes[1], w.nodes[place]) {
@@ -117,10 +117,10 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 			}
 			w.pass(3 * electionTicks)
 			if to.node == nil || to.node.unread != nil ||
-				to.have() != "a1#1 b1#2 c1#3" {
-				t.Fatalf("%s: node %s is no node any more", what, to.name())
+				to.memberList() != "a1#1 b1#2 c1#3" {
+				t.Fatalf("%s: node %s has ended", what, to.name())
 			}
-			// one that follows has led before, perhaps, and an answer to that comes late
+			// a follower may have led before, and receives a late answer
 			late := what == "an acknowledgement" && place != 0
 			if what != "removed" && !late && to.node.impossible == 0 && !to.node.muted() {
 				t.Errorf("%s: nothing is counted at node %s", what, to.name())
@@ -135,20 +135,20 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 			}
 			c := s.ask(appendOf(tok, 0, "on"))
 			w.settle()
-			if err := told(t, c).err; err != nil {
-				t.Errorf("%s to %s: the others do not go on: %v", what, to.name(), err)
+			if err := mustAnswer(t, c).err; err != nil {
+				t.Errorf("%s to %s: the others stop: %v", what, to.name(), err)
 			}
 			to.crash()
 			to.start()
 			if to.node.muted() {
-				t.Errorf("%s: node %s is silent behind a start", what, to.name())
+				t.Errorf("%s: node %s is silent after a start", what, to.name())
 			}
 		}
 	}
 }
 
-// A folder that lacks what was acknowledged gets no vote while the one that leads says so, although
-// the third node lags, and knows nothing of it: nothing is acknowledged in the place of that.
+// A folder that lacks acknowledged entries gets no vote while the leader accuses it, even if the
+// third node lags and has no evidence: no other entries replace the acknowledged ones.
 func TestAPeerThatLagsEndsNoDoubt(t *testing.T) {
 	for what, older := range map[string]bool{"a shorter log": false, "an older start": true} {
 		w := newWorld(t, 1)
@@ -167,7 +167,7 @@ func TestAPeerThatLagsEndsNoDoubt(t *testing.T) {
 		}
 		x := s.ask(appendOf(tok, 0, "X"))
 		w.settle()
-		must(t, told(t, x).err)
+		must(t, mustAnswer(t, x).err)
 		w.pass(2)
 		w.cut[0][1], w.cut[1][0] = true, true
 		c.crash()
@@ -179,7 +179,7 @@ func TestAPeerThatLagsEndsNoDoubt(t *testing.T) {
 		for range 12 {
 			w.pass(electionTicks / 2)
 			if b.view.leading || c.view.leading {
-				t.Fatalf("%s: a node leads that lacks what was acknowledged", what)
+				t.Fatalf("%s: a node leads that lacks acknowledged entries", what)
 			}
 		}
 		if c.node != nil && !c.node.muted() {
@@ -188,9 +188,9 @@ func TestAPeerThatLagsEndsNoDoubt(t *testing.T) {
 	}
 }
 
-// A peer that has an entry which a node lacks does not bear out that the node has acknowledged it,
-// unless it follows the one that says so.
-func TestAPeerThatIsAheadBearsNothingOut(t *testing.T) {
+// A peer that has an entry which a node lacks does not prove that the node has acknowledged it,
+// unless the peer follows the accusing leader.
+func TestAPeerThatIsAheadConfirmsNoDoubt(t *testing.T) {
 	w := newWorld(t, 1)
 	s, b, c := w.lead(0), w.nodes[1], w.nodes[2]
 	tok := w.own(s, 1).Token
@@ -202,7 +202,7 @@ func TestAPeerThatIsAheadBearsNothingOut(t *testing.T) {
 	w.cut[0][2] = true
 	answer := s.ask(appendOf(tok, 0, "at a and b"))
 	w.settle()
-	must(t, told(t, answer).err)
+	must(t, mustAnswer(t, answer).err)
 	must(t, c.node.receive("b", says))
 	must(t, c.node.work())
 	w.pass(1)
@@ -212,20 +212,20 @@ func TestAPeerThatIsAheadBearsNothingOut(t *testing.T) {
 	w.cut = [places][places]bool{}
 	w.pass(2)
 	if c.node == nil || !c.node.muted() {
-		t.Error("node c ends, or votes at the word of one that lags")
+		t.Error("node c ends, or votes because of a peer that lags")
 	}
 }
 
-// What the one that leads has forgotten is its own to say, and it says so as often as it likes.
-func TestOnlyTheOneThatLeadsTellsWhatIsForgotten(t *testing.T) {
+// Only the leader can report that it has trimmed entries; repeated reports are logged once.
+func TestOnlyTheLeaderReportsATrimmedLog(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
 	c := w.nodes[2]
 	var lines bytes.Buffer
 	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
-	for i, want := range map[int]int{0: 1, 1: 0} { // of the one that leads, and of one that follows
+	for i, want := range map[int]int{0: 1, 1: 0} { // of the leader, and of a follower
 		lines.Reset()
-		c.node.saysBehind = 0
+		c.node.nextBehindLog = 0
 		says := w.nodes[i].forged(frameBehind, binary.BigEndian.AppendUint64(nil, math.MaxUint64))
 		for range 3 {
 			must(t, c.node.receive(nodeNames[i], says))
@@ -236,10 +236,10 @@ func TestOnlyTheOneThatLeadsTellsWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// What two voters say is believed.
+// Two voters are believed.
 func TestTwoVotersEndANode(t *testing.T) {
 	for what, want := range map[string]error{"removed": persistence.ErrRemoved,
-		"another start": errOlder} {
+		"another start": errOlderCopy} {
 		w := newWorld(t, 1)
 		s := w.lead(0)
 		for _, from := range []string{"", "a", "d"} { // in the name of others
@@ -248,7 +248,7 @@ func TestTwoVotersEndANode(t *testing.T) {
 		must(t, s.node.work())
 		for i, x := range w.nodes[1:voters] {
 			if err := s.node.work(); err != nil {
-				t.Fatalf("%s at the word of %d: %v", what, i, err)
+				t.Fatalf("%s after %d accusations: %v", what, i, err)
 			}
 			if err := s.node.receive(x.name(), accusations(x, s)[what]); err != nil {
 				t.Fatal(err)
@@ -260,9 +260,9 @@ func TestTwoVotersEndANode(t *testing.T) {
 	}
 }
 
-// A peer that speaks for an ID which is not given yet does not stand in the way of the node that is
-// given it, and nothing grows with the IDs that it makes up.
-func TestAnIDThatIsNotGivenIsNoPeers(t *testing.T) {
+// A peer that claims an unassigned ID does not block the node to which the ID is assigned, and
+// invented IDs take no memory.
+func TestAnUnassignedIDBelongsToNoPeer(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	b := w.nodes[1]
@@ -272,8 +272,8 @@ func TestAnIDThatIsNotGivenIsNoPeers(t *testing.T) {
 		must(t, s.node.receive("b", f.begin()))
 	}
 	must(t, s.node.work())
-	if len(s.node.heard) > voters+1 || len(s.node.later) != 1 {
-		t.Errorf("%d peers are known", len(s.node.heard))
+	if len(s.node.lastFrame) > voters+1 || len(s.node.futureIDs) != 1 {
+		t.Errorf("%d peers are stored", len(s.node.lastFrame))
 	}
 	f := w.nodes[2].node.frame(frameClock)
 	f.id, f.start = 4, raftlog.Start{Boot: math.MaxUint64, Nonce: "none"}
@@ -281,15 +281,15 @@ func TestAnIDThatIsNotGivenIsNoPeers(t *testing.T) {
 	must(t, s.change(machine.Add, "d", ""))
 	w.nodes[3].start()
 	w.pass(3 * electionTicks)
-	if got := s.have(); got != "a1#1 b1#2 c1#3 d2#4" {
+	if got := s.memberList(); got != "a1#1 b1#2 c1#3 d2#4" {
 		t.Errorf("the members are %s", got)
 	}
 	if got := s.log.Seen(4); got != w.nodes[3].log.Own() {
-		t.Errorf("of d the start %+v is known", got)
+		t.Errorf("of d the start %+v is stored", got)
 	}
 }
 
-// forge lets the hostile member say something to another one, with fields at their edges.
+// forge lets the hostile member send a frame to another one, with fields at their limits.
 func (w *world) forge() {
 	s, to := w.nodes[w.bad], w.nodes[w.forges.IntN(places)]
 	if s.node == nil || to.node == nil || to == s || to.stuck > 0 {
@@ -309,7 +309,7 @@ func (w *world) forge() {
 		if w.forges.IntN(4) == 0 {
 			f.id = edge()
 		}
-		// a first start that it makes up would keep nobody out but itself
+		// an invented first start would only lock out its sender
 		if w.forges.IntN(4) == 0 && to.log.Seen(s.node.id).Boot != 0 {
 			f.start.Boot = edge()
 		}
@@ -319,7 +319,7 @@ func (w *world) forge() {
 		}
 	}
 	w.counts["hostile frames"]++
-	for _, x := range w.nodes { // what the one that leads says of another one's log counts
+	for _, x := range w.nodes { // a leader's statement about another log counts
 		if x.node != nil && x.node.raw.BasicStatus().Lead == s.node.id &&
 			bytes.Equal(says, accusations(s, to)["committed beyond it"]) {
 			return
@@ -333,8 +333,7 @@ func (w *world) forge() {
 	to.work(err)
 }
 
-// harms makes one member of a world a hostile one. Folders are as they were then: what its peers
-// say of a node is not true.
+// harms makes one member of a world hostile. Folders are then intact: accusations are false.
 func (w *world) harms(seed uint64) {
 	w.forges = rand.New(rand.NewPCG(seed, 79))
 	w.bad = w.forges.IntN(voters)

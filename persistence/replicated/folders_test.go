@@ -6,11 +6,11 @@ import (
 	"exchange/persistence"
 )
 
-// A folderCopy is one of a node's whole folder, made while the node ran.
+// A folderCopy is a copy of a node's whole folder, made while the node ran.
 type folderCopy struct {
 	disk *disk
 	id   uint64
-	boot uint64 // of the start that it was made under
+	boot uint64 // of the running start
 }
 
 // keep copies the node's folder, as a snapshot of a virtual machine does.
@@ -21,8 +21,8 @@ func (s *simulated) keep() {
 	}
 }
 
-// putBack puts the older copy in the place of the node's folder. Each other member has heard a
-// newer start of the node: a copy that was made since is not told from the folder.
+// putBack replaces the node's folder by the older copy. Each other member has received a newer
+// start of the node: a later copy cannot be distinguished from the folder.
 func (s *simulated) putBack() {
 	w := s.w
 	if s.copied == nil || !w.mayLose(s) {
@@ -51,16 +51,16 @@ func (s *simulated) flip() {
 	s.unfit = true
 	w.counts["flips"]++
 	s.start()
-	if s.node != nil { // it may meet the bit later, when it cuts its log
+	if s.node != nil { // it may meet the bit later, when it truncates its log
 		w.counts["flips without effect"]++
 	}
 }
 
-// refuses reports whether a node has ended because its folder is unfit. That of a node that has
-// formed again may be: its peers may have heard of it before.
+// refuses reports whether a node has ended because its folder is unfit. That of a node which has
+// formed again may be: its peers may have received an earlier start.
 func (s *simulated) refuses(err error) bool {
 	return (s.unfit || s.again) && (errors.Is(err, persistence.ErrCorrupt) ||
-		errors.Is(err, errOlder) || errors.Is(err, errShort))
+		errors.Is(err, errOlderCopy) || errors.Is(err, errLogTruncated))
 }
 
 // lose replaces the disk by an empty one.

@@ -17,7 +17,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// runs starts the node again, with a program that reads formats up to one.
+// runs restarts the node with a program that reads formats up to reads.
 func (s *simulated) runs(reads uint8) {
 	if s.node != nil {
 		s.crash()
@@ -26,8 +26,8 @@ func (s *simulated) runs(reads uint8) {
 	s.start()
 }
 
-// Until the last member reads a format, no entry of it is proposed. A node that joins later must
-// read it.
+// No entry of a format is proposed before all members read it. A node that joins later must read
+// it.
 func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
@@ -42,7 +42,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	e := appendOf(tok, 0, "newer")
 	e.Format = newer
 	c := s.ask(e)
-	refused(t, told(t, c).err, "before all members read it")
+	refused(t, mustAnswer(t, c).err, "before all members read it")
 	w.nodes[2].runs(newer)
 	w.pass(3 * electionTicks)
 	for _, n := range w.nodes[:voters] {
@@ -51,7 +51,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 		}
 		for _, p := range n.view.peers {
 			if p.Reads != newer {
-				t.Errorf("%s knows %s to read format %d", n.name(), p.Name, p.Reads)
+				t.Errorf("%s shows that %s reads format %d", n.name(), p.Name, p.Reads)
 			}
 		}
 	}
@@ -59,31 +59,31 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	e.Format = newer
 	c = s.ask(e)
 	w.settle()
-	must(t, told(t, c).err)
+	must(t, mustAnswer(t, c).err)
 
 	must(t, s.change(machine.Add, "d", ""))
 	d := w.nodes[3]
 	d.start()
 	w.pass(2)
-	if d.former != nil || w.counts["too old to join"] != 1 {
-		t.Error("a node waits that does not read what is applied")
+	if d.formation != nil || w.counts["too old to join"] != 1 {
+		t.Error("a node waits that does not read the applied format")
 	}
 	d.runs(newer)
 	w.pass(2 * electionTicks)
-	if got := s.have(); got != "a1#1 b1#2 c1#3 d2#4" {
+	if got := s.memberList(); got != "a1#1 b1#2 c1#3 d2#4" {
 		t.Errorf("the members are %s", got)
 	}
 	w.check()
 }
 
-// A node that joins is asked what it reads before it gets an ID, and the format is raised when all
-// that have one have told: so neither of two that are on their way misses the other.
+// A joining node's format is checked before it gets an ID, and a format is enabled once all nodes
+// with an ID have reported it: of two pending changes neither misses the other.
 func TestALearnerHoldsTheFormatBack(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	must(t, s.change(machine.Add, "d", ""))
 	w.nodes[3].start()
-	for !strings.Contains(s.have(), "d2#4") {
+	for !strings.Contains(s.memberList(), "d2#4") {
 		w.pass(1)
 	}
 	for _, n := range w.nodes[:voters] {
@@ -101,8 +101,8 @@ func TestALearnerHoldsTheFormatBack(t *testing.T) {
 	}
 }
 
-// An older program that is started again does not read what comes, and the majority has its vote.
-func TestANodeThatDoesNotReadVotes(t *testing.T) {
+// An older program that is started again cannot read new entries, and still votes.
+func TestANodeThatCannotReadTheFormatVotes(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
 	for _, n := range w.nodes[:voters] {
@@ -118,11 +118,11 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 		e.Format = newer
 		answer := a.ask(e)
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 	}
 	append(0)
 	w.own(a, 2)
-	c.best = newer + 1 // it is started again although another one was told of
+	c.best = newer + 1 // started although a newer one was reported
 	c.runs(machine.First)
 	w.pass(3)
 	if c.node.unread == nil || c.view.unread == nil {
@@ -138,19 +138,19 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 	}
 	b.start()
 	w.pass(2 * electionTicks)
-	a.node.hand(3, make(chan error, 1))
+	a.node.transferLead(3, make(chan error, 1))
 	a.work(nil)
 	w.quiet()
 	if !c.view.leading {
 		t.Fatal("it is not given the lead")
 	}
 	answer := c.ask(claimOf(4))
-	if err := told(t, answer).err; !errors.Is(err, errNotLeading) {
+	if err := mustAnswer(t, answer).err; !errors.Is(err, errNotLeading) {
 		t.Errorf("a claim at a node that does not read: %v", err)
 	}
 	w.pass(2)
 	if c.view.leading {
-		t.Error("a node that does not read leads on")
+		t.Error("a node that cannot read the format still leads")
 	}
 	a = w.lead(0, 1)
 	w.own(a, 5)
@@ -161,20 +161,20 @@ func TestANodeThatDoesNotReadVotes(t *testing.T) {
 	}
 }
 
-// A node that starts with a format that it does not read has words for it, and does not end.
-func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
+// A node that starts on a format which it cannot read reports ErrFormat, and does not end.
+func TestANodeStartedOnANewerFormatIsNotReady(t *testing.T) {
 	files := vfs.NewMem()
 	state := machine.Formed([]string{"a"})
 	state.Apply(&machine.Entry{Kind: machine.Format, Next: machine.Newest + 1})
 	must(t, raftlog.Form(files, "node", raftlog.Identity{Cluster: cluster, Name: "a", Node: 1},
 		raftlog.Base{Index: 1, Term: 1, Machine: state.Encode()}))
 	ticks := make(chan time.Time)
-	s, err := open(options{dir: "node", files: files, ticks: ticks, now: time.Now,
+	s, err := open(options{dir: "node", files: files, tickC: ticks, now: time.Now,
 		local: memory.Open(memory.NewDisk(), persistence.Retention{}), random: rand.IntN,
 		logger: quiet, fatal: func(err error) { t.Error("fatal:", err) }})
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
-	o, err := reignOptions(s, 0)
+	o, err := engineOptions(s, 0)
 	must(t, err)
 	n, err := actornode.Start(t.Context(), o)
 	must(t, err)
@@ -182,12 +182,12 @@ func TestANodeThatStartsAndDoesNotReadIsNotReady(t *testing.T) {
 	if !errors.Is(n.Err(), persistence.ErrFormat) {
 		t.Errorf("the node is dead: %v", n.Err())
 	}
-	if err := s.lead(t.Context()); err != nil || s.Standing().Format != machine.Newest+1 {
+	if err := s.awaitLead(t.Context()); err != nil || s.Standing().Format != machine.Newest+1 {
 		t.Errorf("%+v, %v", s.Standing(), err)
 	}
 	select {
 	case <-n.Ended():
-		t.Error("a node that does not read votes no more")
+		t.Error("a node that cannot read the format no longer votes")
 	case ticks <- time.Now():
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"exchange/persistence/internal/raftlog"
 )
 
-// A frame is what one node sends to another. Its transport knows which node it comes from.
+// A frame is a message between nodes. Its transport proves the sender's name.
 //
 //	version | kind | newest format that the sender reads | id u64 | boot u64 |
 //	length and text of the nonce | payload
@@ -26,23 +26,23 @@ const (
 	frameVersion = 6
 	frameMessage = 1 // the payload is a message of raft
 	// frameSeen asks the receiver whether one of its starts follows on another one: the payload is
-	// both, of which the second is the newest one that the sender knows.
+	// both, of which the second is the newest one that the sender has seen.
 	frameSeen = 2
-	// frameForming: the payload is a word; there is no id and no start. See former.
+	// frameForming: the payload is a formingMessage; there is no id and no start.
 	frameForming = 3
-	// frameRemoved: the payload is the ID that the sender says to be none any more.
+	// frameRemoved: the payload is an ID that is no longer a member's.
 	frameRemoved = 4
 	// frameOffer: the payload is an offer.
 	frameOffer = 5
 	// frameFollows: the sender's start follows on the one in the payload, if there is one.
 	frameFollows = 6
-	// frameClock asks for the receiver's clock, and is the answer: the payload is the digest of the
-	// market part of the sender's file, the asker's clock in microseconds, and in the answer the
-	// other's behind it, the index of its last entry, and the ID of the one that leads; 0: none.
+	// frameClock asks for the receiver's clock, or answers. The payload is the digest of the market
+	// part in the sender's file and the asking node's clock in microseconds. An answer adds its
+	// sender's clock, the index of its last entry, and the leader's ID; 0: none.
 	frameClock = 7
-	// frameBehind: the payload is the index of the first entry that the one that leads has.
+	// frameBehind: the payload is the index of the first entry in the leader's log.
 	frameBehind = 8
-	// frameUnfit: the sender could not own the engine, as its Unfit says. There is no payload.
+	// frameUnfit: the sender could not own the engine, by its Unfit. There is no payload.
 	frameUnfit = 9
 
 	maxNonce = 64
@@ -55,7 +55,7 @@ func appendStart(b []byte, s raftlog.Start) []byte {
 	return append(append(b, byte(len(s.Nonce))), s.Nonce...)
 }
 
-// readStart reads what appendStart has written.
+// readStart reads a start written by appendStart.
 func readStart(p *wire.Reader) (s raftlog.Start) {
 	s.Boot = p.Fixed64()
 	n := p.Byte()
@@ -64,7 +64,7 @@ func readStart(p *wire.Reader) (s raftlog.Start) {
 	return s
 }
 
-// begin returns the bytes in front of a payload.
+// begin returns the bytes before the payload.
 func (f *frame) begin() []byte {
 	b := binary.BigEndian.AppendUint64([]byte{frameVersion, f.kind, f.reads}, f.id)
 	return appendStart(b, f.start)
@@ -85,7 +85,7 @@ func parseFrame(b []byte) (f frame, err error) {
 	return f, err
 }
 
-// names reports whether the payload is an ID.
+// names reports whether the payload is the given ID.
 func (f *frame) names(id uint64) bool {
 	return bytes.Equal(f.payload, binary.BigEndian.AppendUint64(nil, id))
 }

@@ -7,7 +7,7 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// The newest batches come from memory if all that are asked for are there, and memory is bounded.
+// The newest batches come from memory if all requested ones are there, and memory is bounded.
 func TestTheNewestBatchesAreInMemory(t *testing.T) {
 	var x index
 	if x.newest(0, 0) != nil {
@@ -22,9 +22,9 @@ func TestTheNewestBatchesAreInMemory(t *testing.T) {
 		want       string
 	}{
 		{20, 60, "30 40 50 60"}, {30, 60, "40 50 60"}, {20, 40, "30 40"}, {50, 60, "60"},
-		{10, 60, ""}, // one of them is in memory no more
+		{10, 60, ""}, // one of them has left memory
 		{0, 20, ""},
-		{25, 60, ""}, // in the midst of a batch
+		{25, 60, ""}, // in the middle of a batch
 		{30, 55, ""},
 		{30, 70, ""}, // not there yet
 		{40, 40, ""},

@@ -38,29 +38,29 @@ func (s *store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	return a.Token, a.Seq, nil
 }
 
-// Beat returns the newest beat that this node has applied.
-func (s *store) Beat(context.Context) (persistence.Beat, error) { return s.seen.Load().beat, nil }
+// Beat returns the newest beat applied here.
+func (s *store) Beat(context.Context) (persistence.Beat, error) { return s.view.Load().beat, nil }
 
-// Check confirms the owner to all nodes.
+// Check confirms the owner by an entry.
 func (s *store) Check(ctx context.Context, tok persistence.Token) error {
 	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Check, Token: tok})
 	return err
 }
 
-// Release gives the engine back.
+// Release gives up the engine.
 func (s *store) Release(ctx context.Context, tok persistence.Token) error {
 	_, err := s.propose(ctx, &machine.Entry{Kind: machine.Release, Token: tok,
 		Unique: persistence.NewID()})
 	return err
 }
 
-// Begin makes the journal of an empty store end at seq. Whether the local store is empty is a
-// matter of this node; whether the journal is, one of the cluster.
+// Begin makes the journal of an empty store end at seq. This node checks that its local store is
+// empty, the machine that the journal is.
 func (s *store) Begin(ctx context.Context, tok persistence.Token, seq uint64) error {
 	if err := codec.CheckBegin(seq); err != nil {
 		return err
 	}
-	if err := s.owned(tok); err != nil {
+	if err := s.checkToken(tok); err != nil {
 		return err
 	}
 	s.writes.RLock()
@@ -93,7 +93,7 @@ func (s *store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 	return err
 }
 
-// Read calls fn for each batch that ends above after, of those that this node has applied.
+// Read calls fn for each batch applied here that ends above after.
 func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	s.life.RLock()
@@ -103,12 +103,12 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return s.failure
 	default:
 	}
-	v := s.seen.Load()
+	v := s.view.Load()
 	chain := codec.Chain{After: after, End: v.beat.End.Seq}
 	if empty, err := chain.Empty(); empty || err != nil {
 		return err
 	}
-	from := max(after, min(v.trimmed, s.held.Load())) // what is trimmed and not held is gone
+	from := max(after, min(v.trimmed, s.held.Load())) // trimmed batches that are not held are gone
 	var err, stopped error
 	give := func(e *machine.Entry) error {
 		if err := ctx.Err(); err != nil {
@@ -121,7 +121,7 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return stopped
 	}
 	if list := s.index.newest(from, v.beat.End.Seq); list != nil {
-		err = each(list, give)
+		err = forEach(list, give)
 	} else {
 		err = s.readLog(from, v.applied, give)
 	}
@@ -134,7 +134,7 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	return fmt.Errorf("%s: %w", s, err)
 }
 
-func each(list []*machine.Entry, fn func(*machine.Entry) error) error {
+func forEach(list []*machine.Entry, fn func(*machine.Entry) error) error {
 	for _, e := range list {
 		if err := fn(e); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) er
 	}
 	return s.log.Read(marks[0].entry-1, marks[len(marks)-1].entry, func(entry *pb.Entry) error {
 		if entry.GetIndex() != marks[0].entry {
-			return nil // no batch, or one that was refused
+			return nil // not a batch, or a refused one
 		}
 		marks = marks[1:]
 		e, err := machine.Decode(entry.GetData(), s.newest)
@@ -168,33 +168,33 @@ func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) er
 	})
 }
 
-// Trim lets this node's log forget batches that end at or below upTo, and that neither its older
-// image nor its archive needs. It tells the others so, too, whatever this node's archive has. Under
-// the node's own token it tells them if this node's newest claim owns the engine.
+// Trim lets this node's log drop batches that end at or below upTo and that neither its older image
+// nor its archive needs. It also proposes upTo to all nodes, regardless of this node's archive;
+// under the node's own token only if this node's newest claim owns the engine.
 func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	own := tok == s.own
+	own := tok == s.nodeToken
 	if !own {
-		if err := s.owned(tok); err != nil {
+		if err := s.checkToken(tok); err != nil {
 			return err
 		}
 	}
-	needed, err := s.needed(ctx)
+	needed, err := s.neededSeq(ctx)
 	if err != nil {
 		return err
 	}
 	allowed := min(upTo, needed, s.held.Load())
-	err = s.call(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
+	err = s.onNode(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
 	if err != nil {
 		return err
 	}
 	if own {
 		var owns bool
-		if tok, owns = s.owns(); !owns {
+		if tok, owns = s.ownerToken(); !owns {
 			return nil
 		}
 	}
 	_, err = s.propose(ctx, &machine.Entry{Kind: machine.Trim, Token: tok, Next: upTo})
-	if own && over(err) {
+	if own && isLostClaim(err) {
 		return nil
 	}
 	return err

@@ -10,7 +10,7 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// image returns the sequence of a local image; nil: there is none.
+// image returns the sequence of a local image; nil: none exists.
 func (s *store) image(ctx context.Context, back int) (*uint64, error) {
 	seq, r, err := s.local.LoadSnapshot(ctx, back)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
@@ -21,9 +21,9 @@ func (s *store) image(ctx context.Context, back int) (*uint64, error) {
 	return &seq, r.Close()
 }
 
-// needed returns the sequence behind which the local store needs the journal: that of its older
+// neededSeq returns the sequence above which the local store needs the journal: that of its older
 // image.
-func (s *store) needed(ctx context.Context) (uint64, error) {
+func (s *store) neededSeq(ctx context.Context) (uint64, error) {
 	seq, err := s.image(ctx, 1)
 	if seq == nil || err != nil {
 		return 0, err
@@ -31,20 +31,20 @@ func (s *store) needed(ctx context.Context) (uint64, error) {
 	return *seq, nil
 }
 
-// SaveSnapshot stores and then publishes an image on this node. An owner's is refused when another
-// owner has followed before its last byte.
+// SaveSnapshot stores and then publishes an image on this node. An owner's image is refused if
+// another owner follows before its last byte.
 func (s *store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
 	r io.Reader) error {
-	if tok == s.own {
+	if tok == s.nodeToken {
 		return s.local.SaveSnapshot(ctx, s.localTok, seq, r)
 	}
-	if err := s.owned(tok); err != nil {
+	if err := s.checkToken(tok); err != nil {
 		return err
 	}
 	return s.local.SaveSnapshot(ctx, s.localTok, seq, &fencedReader{s, tok, r})
 }
 
-// A fencedReader ends with ErrFenced once its owner is not the engine's any more.
+// A fencedReader fails with ErrFenced once its token no longer owns the engine.
 type fencedReader struct {
 	s   *store
 	tok persistence.Token
@@ -53,7 +53,7 @@ type fencedReader struct {
 
 func (f *fencedReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
-	if fenced := f.s.owned(f.tok); fenced != nil {
+	if fenced := f.s.checkToken(f.tok); fenced != nil {
 		return 0, fenced
 	}
 	return n, err
@@ -64,9 +64,9 @@ func (s *store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 	return s.local.LoadSnapshot(ctx, back)
 }
 
-// Apply writes rows to the local store. Nonces of reads become an entry before: another node that
-// leads must refuse them, too. Under an owner's token those that do not move the watermark are such
-// nonces, and under any those that are marked.
+// Apply writes rows to the local store. Nonces of reads are proposed as an entry first, because any
+// later leader must refuse them, too. Under an owner's token, writes that do not move the watermark
+// hold only such nonces; otherwise they are the marked ones.
 func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if w == nil {
@@ -75,7 +75,7 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	if err := codec.CheckWrites(from, to, w); err != nil {
 		return err
 	}
-	if tok == s.own {
+	if tok == s.nodeToken {
 		if err := s.ownReads(ctx, w.Nonces); err != nil {
 			return err
 		}
@@ -83,11 +83,11 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	}
 	s.writes.RLock()
 	defer s.writes.RUnlock()
-	if err := s.owned(tok); err != nil {
+	if err := s.checkToken(tok); err != nil {
 		return err
 	}
 	if from != to {
-		if err := s.reads(ctx, tok, marked(w.Nonces)); err != nil {
+		if err := s.proposeNonces(ctx, tok, readNonces(w.Nonces)); err != nil {
 			return err
 		}
 		return s.local.Apply(ctx, s.localTok, from, to, w)
@@ -97,11 +97,11 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 	} else if now != from {
 		return codec.WatermarkGap(now, from, to)
 	}
-	return s.reads(ctx, tok, w.Nonces)
+	return s.proposeNonces(ctx, tok, w.Nonces)
 }
 
-// marked returns the nonces that are marked as those of reads.
-func marked(nonces []persistence.Nonce) (reads []persistence.Nonce) {
+// readNonces returns the nonces marked as those of reads.
+func readNonces(nonces []persistence.Nonce) (reads []persistence.Nonce) {
 	for _, n := range nonces {
 		if n.Read {
 			reads = append(reads, n)
@@ -110,8 +110,9 @@ func marked(nonces []persistence.Nonce) (reads []persistence.Nonce) {
 	return reads
 }
 
-// reads tells all nodes the nonces of reads.
-func (s *store) reads(ctx context.Context, tok persistence.Token, list []persistence.Nonce) error {
+// proposeNonces replicates the nonces of reads.
+func (s *store) proposeNonces(ctx context.Context, tok persistence.Token,
+	list []persistence.Nonce) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -119,31 +120,31 @@ func (s *store) reads(ctx context.Context, tok persistence.Token, list []persist
 	return err
 }
 
-// ownReads tells all nodes the nonces of reads, if this node's newest claim owns the engine. The
-// nonces of an owner that is no more stay on this node. While the owner does not lead, it is not
-// known which of them it is: the caller tries again.
+// ownReads replicates the nonces of reads, if this node's newest claim owns the engine. Those of a
+// fenced owner stay on this node. While the owner does not lead, the case is undecided, and the
+// caller retries.
 func (s *store) ownReads(ctx context.Context, nonces []persistence.Nonce) error {
-	list := marked(nonces)
+	list := readNonces(nonces)
 	if len(list) == 0 {
 		return nil
 	}
 	tok := s.claimed.Load()
-	if tok == nil || s.seen.Load().beat.Token != *tok {
+	if tok == nil || s.view.Load().beat.Token != *tok {
 		return nil
 	}
-	if err := s.reads(ctx, *tok, list); !errors.Is(err, persistence.ErrFenced) {
+	if err := s.proposeNonces(ctx, *tok, list); !errors.Is(err, persistence.ErrFenced) {
 		return err
 	}
 	return nil
 }
 
-// Watermark returns the sequence that this node's projections are exact for.
+// Watermark returns the sequence that this node's projections reflect.
 func (s *store) Watermark(ctx context.Context) (uint64, error) { return s.local.Watermark(ctx) }
 
-// Nonces calls fn for each key's nonce: the projected one, or that of a read if it is higher.
+// Nonces calls fn for each key's nonce: the higher of the projected one and that of a read.
 func (s *store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
 	reads := map[string]uint64{}
-	err := s.call(ctx, func(n *node) {
+	err := s.onNode(ctx, func(n *node) {
 		n.machine.Reads(func(key string, nonce uint64) { reads[key] = nonce })
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// configuration returns a membership as raft has it.
+// configuration returns a membership as raft's configuration.
 func configuration(members []machine.Member) *pb.ConfState {
 	c := &pb.ConfState{}
 	var leaving, coming []uint64
@@ -30,7 +30,7 @@ func configuration(members []machine.Member) *pb.ConfState {
 		}
 	}
 	c.Voters = coming
-	if len(leaving) > 0 { // the newest voter takes its place
+	if len(leaving) > 0 { // the newest voter replaces it
 		c.VotersOutgoing = slices.Concat(leaving, without(coming, slices.Max(coming)))
 		c.AutoLeave = new(true)
 	}
@@ -44,8 +44,8 @@ func without(ids []uint64, id uint64) []uint64 {
 	return slices.DeleteFunc(slices.Clone(ids), func(i uint64) bool { return i == id })
 }
 
-// changes returns what raft has to change from one membership to the next.
-func changes(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
+// confChanges returns raft's changes from one membership to the next.
+func confChanges(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
 	change := func(kind pb.ConfChangeType, id uint64) {
 		list = append(list, &pb.ConfChangeSingle{Type: kind.Enum(), NodeId: new(id)})
 	}
@@ -75,10 +75,10 @@ func changes(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
 	return list
 }
 
-// decode reads an entry of a format up to reads; nil: there is nothing in it.
+// decode reads an entry of a format up to reads; nil: it is empty.
 func decode(entry *pb.Entry, reads uint8) (*machine.Entry, error) {
 	switch data := entry.GetData(); {
-	case entry.GetType() == pb.EntryNormal && len(data) == 0: // a leader begins its term with one
+	case entry.GetType() == pb.EntryNormal && len(data) == 0: // the first one of a leader's term
 		return nil, nil
 	case entry.GetType() == pb.EntryNormal:
 		return machine.Decode(data, reads)
@@ -99,9 +99,9 @@ func decode(entry *pb.Entry, reads uint8) (*machine.Entry, error) {
 	return nil, fmt.Errorf("%w: an entry of type %s", persistence.ErrCorrupt, entry.GetType())
 }
 
-// change tells raft of another membership, all at once or, of learners, one after the other. What
-// raft makes of it must be what the machine has.
-func (n *node) change(before []machine.Member, joint bool) error {
+// applyMembers applies another membership to raft, all at once or, for learners, one by one. Raft's
+// resulting configuration must equal the machine's.
+func (n *node) applyMembers(before []machine.Member, joint bool) error {
 	members := n.machine.Members()
 	from := before
 	var now *pb.ConfState
@@ -110,7 +110,7 @@ func (n *node) change(before []machine.Member, joint bool) error {
 		from = slices.DeleteFunc(slices.Clone(before),
 			func(m machine.Member) bool { return m.Role == machine.Leaving })
 	}
-	if list := changes(from, members); n.machine.Joint() {
+	if list := confChanges(from, members); n.machine.Joint() {
 		now = n.raw.ApplyConfChange(&pb.ConfChangeV2{Changes: list})
 	} else {
 		for _, c := range list {
@@ -120,47 +120,47 @@ func (n *node) change(before []machine.Member, joint bool) error {
 	if want := configuration(members); now != nil && now.Equivalent(want) != nil {
 		return fmt.Errorf("BUG: raft has the members %v, and they are %v", now, want)
 	}
-	// Those that are told may be needed to find the change committed once more.
+	// The removed nodes may be needed to commit the change again after a crash.
 	if err := n.log.Commit(n.applied); err != nil {
 		return err
 	}
 	for _, m := range before {
 		if m.ID != 0 && n.nameOf(m.ID) == "" && m.ID != n.id {
-			n.tellRemoved(m.Name, m.ID)
+			n.notifyRemoved(m.Name, m.ID)
 		}
 	}
 	for _, m := range members {
-		if _, ok := n.heard[m.ID]; !ok {
-			n.heard[m.ID] = n.ticks
+		if _, ok := n.lastFrame[m.ID]; !ok {
+			n.lastFrame[m.ID] = n.tickCount
 		}
 	}
-	for name, id := range n.later { // no peer speaks for the one that was given its ID
+	for name, id := range n.futureIDs { // an assigned ID is its member's alone
 		if id <= n.machine.Given() && n.nameOf(id) != name {
-			if err := n.forgetLater(id); err != nil {
+			if err := n.forgetFuture(id); err != nil {
 				return err
 			}
 		}
 	}
-	n.forget()
-	n.changed(members)
-	n.see()
+	n.forgetMembers()
+	n.onMembers(members)
+	n.updatePeers()
 	return nil
 }
 
-// forget forgets what was known of those that are members no more: no ID comes back.
-func (n *node) forget() {
+// forgetMembers drops the state of former members: no ID comes back.
+func (n *node) forgetMembers() {
 	gone := func(id uint64) bool { return id <= n.machine.Given() && n.nameOf(id) == "" }
-	maps.DeleteFunc(n.heard, func(id, _ uint64) bool { return gone(id) })
-	maps.DeleteFunc(n.unfits, func(id, _ uint64) bool { return gone(id) })
-	maps.DeleteFunc(n.offered, func(id, _ uint64) bool { return gone(id) })
-	maps.DeleteFunc(n.told, func(id uint64, _ uint8) bool { return gone(id) })
-	maps.DeleteFunc(n.markets, func(id, _ uint64) bool { return gone(id) })
-	maps.DeleteFunc(n.clocks, func(id uint64, _ reading) bool { return gone(id) })
-	maps.DeleteFunc(n.later, func(_ string, id uint64) bool { return id <= n.machine.Given() })
+	maps.DeleteFunc(n.lastFrame, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.peerUnfits, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.offeredAt, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.peerFormats, func(id uint64, _ uint8) bool { return gone(id) })
+	maps.DeleteFunc(n.peerMarkets, func(id, _ uint64) bool { return gone(id) })
+	maps.DeleteFunc(n.peerClocks, func(id uint64, _ clockReading) bool { return gone(id) })
+	maps.DeleteFunc(n.futureIDs, func(_ string, id uint64) bool { return id <= n.machine.Given() })
 }
 
-// removed notes, durably, that this node is a member no more.
-func (n *node) removed() error {
+// markRemoved records durably that this node is no longer a member.
+func (n *node) markRemoved() error {
 	if err := n.log.Remove(); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (n *node) removed() error {
 	return nil
 }
 
-// nameOf returns the name of a member, "": it is none.
+// nameOf returns the name of a member; "": the ID is none's.
 func (n *node) nameOf(id uint64) string {
 	for _, m := range n.machine.Members() {
 		if m.ID == id && id != 0 {
@@ -178,10 +178,10 @@ func (n *node) nameOf(id uint64) string {
 	return ""
 }
 
-// route returns the name of the node that frames to a member go to, "": it is not known.
+// route returns the name of the node that receives a member's frames; "": none is known.
 func (n *node) route(id uint64) string {
 	if id > n.machine.Given() {
-		for name, later := range n.later {
+		for name, later := range n.futureIDs {
 			if later == id {
 				return name
 			}
@@ -190,29 +190,29 @@ func (n *node) route(id uint64) string {
 	return n.nameOf(id)
 }
 
-// hears reports whether a peer may speak as a member. One with an ID that was given later than what
-// this node has applied may: otherwise this node could not come to know of it. One whose ID is none
-// any more is told so.
-func (n *node) hears(from string, f frame) bool {
+// acceptsFrom reports whether a frame comes from a member. An ID above those applied here is
+// accepted: otherwise this node could not learn of its assignment. A peer whose ID is no longer a
+// member's is notified.
+func (n *node) acceptsFrom(from string, f frame) bool {
 	switch name := n.nameOf(f.id); {
 	case f.id == 0 || f.id == n.id || from == "":
 		return false
 	case f.id > n.machine.Given():
-		before := n.later[from]
-		if before > f.id || before != 0 && before < f.id && n.forgetLater(before) != nil {
+		before := n.futureIDs[from]
+		if before > f.id || before != 0 && before < f.id && n.forgetFuture(before) != nil {
 			return false
 		}
-		n.later[from] = f.id
+		n.futureIDs[from] = f.id
 		return true
 	case name == "" && f.kind != frameRemoved:
-		n.tellRemoved(from, f.id)
+		n.notifyRemoved(from, f.id)
 		return false
 	default:
 		return name == from
 	}
 }
 
-func (n *node) tellRemoved(name string, id uint64) {
+func (n *node) notifyRemoved(name string, id uint64) {
 	f := n.frame(frameRemoved)
 	n.send(name, binary.BigEndian.AppendUint64(f.begin(), id))
 }
@@ -230,9 +230,9 @@ func (n *node) alone() bool {
 	return len(c.Voters) == 1 && c.Voters[0] == n.id && len(c.VotersOutgoing) == 0
 }
 
-// mayChange reports why a change is refused that the machine would take: for what the node that
-// leads knows of the others.
-func (n *node) mayChange(e *machine.Entry, before, after []machine.Member) error {
+// checkChange returns why the leader refuses a change that the machine would accept, by the state
+// of the other nodes.
+func (n *node) checkChange(e *machine.Entry, before, after []machine.Member) error {
 	progress := n.raw.Status().Progress
 	last, err := n.log.LastIndex()
 	if err != nil {
@@ -244,16 +244,17 @@ func (n *node) mayChange(e *machine.Entry, before, after []machine.Member) error
 			continue
 		}
 		voters++
-		// one that lacks what is forgotten here can take nothing that is proposed from now on
-		if m.ID == n.id || n.ticks-n.heard[m.ID] <= electionTicks &&
-			progress[m.ID].Next > n.trim.begins {
+		// a member that lacks trimmed entries can append nothing proposed from now on
+		if m.ID == n.id || n.tickCount-n.lastFrame[m.ID] <= electionTicks &&
+			progress[m.ID].Next > n.trim.forgotten {
 			living++
 		}
 		if p := progress[m.ID]; e.Kind == machine.Promote && m.Name == e.Name &&
-			(p.Match == 0 || p.Match+maxLag < last || n.ticks-n.heard[m.ID] > electionTicks) {
+			(p.Match == 0 || p.Match+maxLag < last ||
+				n.tickCount-n.lastFrame[m.ID] > electionTicks) {
 			return fmt.Errorf("%w: node %q has the log up to entry %d of %d, and was last heard "+
 				"of %d ticks ago: it is promoted once it has the log and is heard of",
-				persistence.ErrInvalid, e.Name, p.Match, last, n.ticks-n.heard[m.ID])
+				persistence.ErrInvalid, e.Name, p.Match, last, n.tickCount-n.lastFrame[m.ID])
 		}
 	}
 	if 2*living <= voters && e.Kind != machine.Join {
@@ -269,17 +270,17 @@ func (n *node) mayChange(e *machine.Entry, before, after []machine.Member) error
 	return nil
 }
 
-// enterChange proposes a change of the membership, if no other one is in this node's log that is
-// not applied. So what applies it finds the members that are here now.
+// enterChange proposes a change of the membership, unless an unapplied one is in this node's log.
+// The change is therefore applied to the current members.
 func (n *node) enterChange(e *machine.Entry, caller chan<- result) error {
 	status := n.raw.BasicStatus()
-	for _, s := range n.waiting {
-		if s.changes {
+	for _, s := range n.pending {
+		if s.isChange {
 			return errChanging
 		}
 	}
 	if n.appliedTerm != status.GetTerm() {
-		return errBegins
+		return errUnsettled
 	}
 	before := n.machine.Members()
 	a, after := n.machine.Try(e)
@@ -287,12 +288,12 @@ func (n *node) enterChange(e *machine.Entry, caller chan<- result) error {
 		caller <- result{answer: a}
 		return nil
 	}
-	if err := n.mayChange(e, before, after); err != nil {
+	if err := n.checkChange(e, before, after); err != nil {
 		return err
 	}
 	n.identify(e)
 	entry := &pb.Entry{Type: pb.EntryNormal.Enum(), Data: e.Encode()}
-	if list := changes(before, after); len(list) > 0 {
+	if list := confChanges(before, after); len(list) > 0 {
 		data, err := proto.Marshal(&pb.ConfChangeV2{Changes: list, Context: entry.Data})
 		if err != nil {
 			return err
@@ -309,8 +310,8 @@ func (n *node) enterChange(e *machine.Entry, caller chan<- result) error {
 	return nil
 }
 
-// replace completes a replacement once the new node has the log. The node that leads does so; if it
-// is itself the one that is replaced, it hands the lead over before.
+// replace completes a replacement once the new node has the log. The leader does so; one that is
+// itself replaced first hands the lead over.
 func (n *node) replace() {
 	if n.raw.BasicStatus().RaftState != raft.StateLeader || n.machine.Joint() {
 		return
@@ -318,10 +319,10 @@ func (n *node) replace() {
 	for _, m := range n.machine.Members() {
 		switch {
 		case m.Replaces == 0 || m.Role != machine.Learner:
-		case m.Replaces == n.id && n.handing.caller == nil:
-			n.hand(0, make(chan error, 1))
+		case m.Replaces == n.id && n.transfer.caller == nil:
+			n.transferLead(0, make(chan error, 1))
 		case m.Replaces != n.id:
-			n.attempt(&machine.Entry{Kind: machine.Promote, Name: m.Name})
+			n.tryPropose(&machine.Entry{Kind: machine.Promote, Name: m.Name})
 		}
 	}
 }
@@ -331,7 +332,7 @@ func (s *store) Add(ctx context.Context, name, address string) error {
 	return s.await(ctx, &machine.Entry{Kind: machine.Add, Name: name, Address: address})
 }
 
-// Replace lets a node with an empty folder join, and take the place of a voter.
+// Replace lets a node with an empty folder join and replace a voter.
 func (s *store) Replace(ctx context.Context, old, name, address string) error {
 	if old == "" {
 		return fmt.Errorf("%w: no voter is named that is to be replaced", persistence.ErrInvalid)
@@ -341,7 +342,7 @@ func (s *store) Replace(ctx context.Context, old, name, address string) error {
 }
 
 func (s *store) await(ctx context.Context, e *machine.Entry) error {
-	if err := s.reach(e.Name, e.Address); err != nil {
+	if err := s.checkPeer(e.Name, e.Address); err != nil {
 		return fmt.Errorf("%w: %w", persistence.ErrInvalid, err)
 	}
 	_, err := s.propose(ctx, e)

@@ -18,7 +18,7 @@ func (w *world) pass(ticks int) {
 	w.Helper()
 	for range ticks {
 		for _, s := range w.nodes {
-			if s.node != nil || s.former != nil {
+			if s.node != nil || s.formation != nil {
 				s.tick()
 			}
 		}
@@ -26,13 +26,13 @@ func (w *world) pass(ticks int) {
 	}
 }
 
-// change asks a node for a change of the membership, and returns what is wrong with it.
+// change proposes a membership change at a node, and returns its error.
 func (s *simulated) change(kind machine.Kind, name, replaces string) error {
 	s.w.Helper()
 	e := &machine.Entry{Kind: kind, Name: name, Replaces: replaces}
 	c := s.ask(e)
 	s.w.quiet()
-	r := told(s.w.T, c)
+	r := mustAnswer(s.w.T, c)
 	if r.err != nil {
 		return r.err
 	}
@@ -47,8 +47,8 @@ func refused(t *testing.T, err error, why string) {
 	}
 }
 
-// have returns the members of a node: names, roles and IDs.
-func (s *simulated) have() string {
+// memberList returns the members of a node: names, roles and IDs.
+func (s *simulated) memberList() string {
 	var list []string
 	for _, m := range s.node.machine.Members() {
 		list = append(list, fmt.Sprint(m.Name, m.Role, "#", m.ID))
@@ -56,14 +56,14 @@ func (s *simulated) have() string {
 	return strings.Join(list, " ")
 }
 
-// A learner comes to have the log, and counts for nothing until it is promoted. A change is refused
-// that would leave no majority of living nodes, or the node that leads without its place.
+// A learner receives the log, and does not count until it is promoted. A change is refused that
+// would leave no majority of living nodes, or remove the leader.
 func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	tok := w.own(s, 1).Token
 	for i := range uint64(30) {
-		must(t, told(t, func() chan result {
+		must(t, mustAnswer(t, func() chan result {
 			c := s.ask(appendOf(tok, i, "batch"))
 			w.settle()
 			return c
@@ -79,18 +79,18 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.pass(1)
 	d.tick()
 	w.pass(1)
-	if d.node == nil || s.have() != "a1#1 b1#2 c1#3 d2#4" {
-		t.Fatalf("the members are %s", s.have())
+	if d.node == nil || s.memberList() != "a1#1 b1#2 c1#3 d2#4" {
+		t.Fatalf("the members are %s", s.memberList())
 	}
 	if p := s.node.peers; len(p) != 4 || p[0].Role != persistence.RoleVoter || p[3].Name != "d" ||
 		p[3].Role != persistence.RoleLearner || s.node.logBytes == 0 {
 		t.Errorf("%+v, %d bytes", p, s.node.logBytes)
 	}
 	c := make(chan error, 1)
-	s.node.hand(4, c)
+	s.node.transferLead(4, c)
 	select {
 	case err := <-c:
-		if !errors.Is(err, errLags) {
+		if !errors.Is(err, errNoTarget) {
 			t.Error(err)
 		}
 	default:
@@ -108,12 +108,12 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	must(t, s.change(machine.Remove, "c", ""))
 	w.pass(1)
 	if c := w.nodes[2]; c.node != nil || !c.spare {
-		t.Error("a node that is removed goes on")
+		t.Error("a removed node still runs")
 	}
 	w.nodes[1].crash()
 	w.pass(electionTicks + 1)
 	refused(t, s.change(machine.Remove, "d", ""), "no majority")
-	if got := s.have(); got != "a1#1 b1#2 d1#4" {
+	if got := s.memberList(); got != "a1#1 b1#2 d1#4" {
 		t.Errorf("the members are %s", got)
 	}
 	w.nodes[1].start()
@@ -121,9 +121,8 @@ func TestALearnerIsPromotedOnceItHasTheLog(t *testing.T) {
 	w.check()
 }
 
-// Changes that are asked for at once are made one after the other, and so is one that is asked for
-// before a node that leads has applied an entry of its term. At a node that leads no more, they are
-// not made.
+// Concurrent changes are made one after the other, and a change requested before the leader has
+// applied an entry of its term waits. A deposed leader makes none.
 func TestChangesWaitForTheirTurn(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -134,22 +133,22 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		ask(s, machine.Remove, "d"), ask(s, machine.Remove, "a")}
 	w.pass(5)
 	for _, c := range waiting[:3] {
-		r := told(t, c)
+		r := mustAnswer(t, c)
 		must(t, r.err)
 		must(t, r.answer.Err(&machine.Entry{}))
 	}
-	refused(t, told(t, waiting[3]).err, "hand the lead over first")
-	if got := s.have(); got != "a1#1 b1#2" {
+	refused(t, mustAnswer(t, waiting[3]).err, "hand the lead over first")
+	if got := s.memberList(); got != "a1#1 b1#2" {
 		t.Errorf("the members are %s", got)
 	}
 	waiting = nil
 	for range maxQueued + 1 {
 		waiting = append(waiting, ask(s, machine.Add, "d"))
 	}
-	if r := told(t, ask(s, machine.Add, "d")); !errors.Is(r.err, errChanging) {
-		t.Errorf("more wait than are to: %v", r.err)
+	if r := mustAnswer(t, ask(s, machine.Add, "d")); !errors.Is(r.err, errChanging) {
+		t.Errorf("the queue exceeds its limit: %v", r.err)
 	}
-	s.node.hand(2, make(chan error, 1))
+	s.node.transferLead(2, make(chan error, 1))
 	s.work(nil)
 	b := w.nodes[1]
 	begun := func() bool { return b.node.raw.BasicStatus().RaftState == raft.StateLeader }
@@ -158,25 +157,25 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		s.work(nil)
 	}
 	if !begun() || b.node.appliedTerm == b.node.raw.BasicStatus().GetTerm() {
-		t.Fatal("no other node begins to lead")
+		t.Fatal("no other node starts to lead")
 	}
 	begins := ask(b, machine.Remove, "a")
 	w.pass(3)
-	must(t, told(t, begins).err)
+	must(t, mustAnswer(t, begins).err)
 	var refusals int
 	for _, c := range waiting[1:] {
-		if errors.Is(told(t, c).err, errNotLeading) {
+		if errors.Is(mustAnswer(t, c).err, errNotLeading) {
 			refusals++
 		}
 	}
 	if refusals == 0 {
-		t.Error("a node that leads no more makes changes")
+		t.Error("a deposed leader makes changes")
 	}
 }
 
-// A node that was removed while it was away is told so when it comes back, by its peers, and its
+// A node that was removed while it was down is notified by its peers when it comes back, and its
 // folder is not opened again.
-func TestARemovedNodeIsTold(t *testing.T) {
+func TestARemovedNodeIsNotified(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	c := w.nodes[2]
@@ -192,13 +191,13 @@ func TestARemovedNodeIsTold(t *testing.T) {
 		w.quiet()
 	}
 	if c.node != nil || w.counts["removed"] != 1 {
-		t.Fatal("it goes on")
+		t.Fatal("it still runs")
 	}
 }
 
-// A node that is told to be removed goes, and may have been one of those that a majority needed. So
-// the nodes that have told it know of the change behind a crash, too.
-func TestAChangeIsKnownToBeCommittedBehindACrash(t *testing.T) {
+// A removed node ends once it is notified, though a majority may have needed it. So its notifiers
+// keep the change committed after a crash.
+func TestAMembershipChangeIsCommittedAfterACrash(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	must(t, s.change(machine.Remove, "c", ""))
@@ -206,7 +205,7 @@ func TestAChangeIsKnownToBeCommittedBehindACrash(t *testing.T) {
 	s.crash()
 	s.start()
 	if got := s.log.State().GetCommit(); got < at {
-		t.Errorf("entry %d was committed, and the node knows that %d is", at, got)
+		t.Errorf("entry %d was committed, and after the crash %d is", at, got)
 	}
 }
 
@@ -226,8 +225,7 @@ func TestAMembershipIsRaftsConfiguration(t *testing.T) {
 	}
 }
 
-// Nothing is kept of members that have left, at any of the others: a cluster whose nodes come and
-// go for years does not grow.
+// No node keeps state of former members: a cluster whose nodes come and go for years does not grow.
 func TestANodeThatHasLeftIsForgotten(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -247,14 +245,15 @@ func TestANodeThatHasLeftIsForgotten(t *testing.T) {
 	}
 	for _, x := range w.nodes[:voters] {
 		n := x.node
-		for what, size := range map[string]int{"heard": len(n.heard), "told": len(n.told),
-			"markets": len(n.markets), "clocks": len(n.clocks)} {
+		for what, size := range map[string]int{"frames": len(n.lastFrame),
+			"formats": len(n.peerFormats), "markets": len(n.peerMarkets),
+			"clocks": len(n.peerClocks)} {
 			if most := voters; size > most || size < voters-1 {
-				t.Errorf("node %s has %d entries in %s: %+v", x.name(), size, what, n.heard)
+				t.Errorf("node %s has %d entries in %s: %+v", x.name(), size, what, n.lastFrame)
 			}
 		}
-		if len(n.offered)+len(n.later) > 0 {
-			t.Errorf("node %s knows %v and %v of none", x.name(), n.offered, n.later)
+		if len(n.offeredAt)+len(n.futureIDs) > 0 {
+			t.Errorf("node %s keeps %v and %v", x.name(), n.offeredAt, n.futureIDs)
 		}
 	}
 }

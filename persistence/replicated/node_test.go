@@ -17,7 +17,7 @@ import (
 	"exchange/persistence/internal/raftlog"
 )
 
-// settle delivers all frames in their order, until none is on its way.
+// settle delivers all frames in their order, until none is in flight.
 func (w *world) settle() {
 	w.Helper()
 	for len(w.sent) > 0 {
@@ -58,8 +58,8 @@ func (s *simulated) ask(e *machine.Entry) chan result {
 	return c
 }
 
-// told returns an answer that must be there.
-func told(t *testing.T, c chan result) result {
+// mustAnswer returns an answer that must have arrived.
+func mustAnswer(t *testing.T, c chan result) result {
 	t.Helper()
 	select {
 	case r := <-c:
@@ -74,12 +74,12 @@ func claimOf(n int) *machine.Entry {
 	return &machine.Entry{Kind: machine.Acquire, Unique: fmt.Sprintf("%032x", n), Owner: "an owner"}
 }
 
-// own makes an owner at a node that leads.
+// own claims the engine at a leader.
 func (w *world) own(s *simulated, n int) machine.Answer {
 	w.Helper()
 	c := s.ask(claimOf(n))
 	w.settle()
-	r := told(w.T, c)
+	r := mustAnswer(w.T, c)
 	must(w.T, r.err)
 	return r.answer
 }
@@ -89,8 +89,8 @@ func appendOf(tok persistence.Token, prev uint64, text string) *machine.Entry {
 		Digest: codec.Digest([]byte(text)), Batch: []byte(text)}
 }
 
-// A leader is cut off with an append that no majority has, and another node is elected. The append
-// is unknown to its caller, and its owner fenced.
+// A leader is cut off with an append that no majority has, and another node is elected. The
+// append's outcome is unknown to its caller, and its owner fenced.
 func TestADroppedProposalIsUnknown(t *testing.T) {
 	w := newWorld(t, 1)
 	old := w.lead(0)
@@ -111,27 +111,26 @@ func TestADroppedProposalIsUnknown(t *testing.T) {
 	w.cut = [places][places]bool{}
 	leader.work(leader.node.tick())
 	w.settle()
-	if r := told(t, c); !errors.Is(r.err, errUnknown) || persistence.Definite(r.err) {
+	if r := mustAnswer(t, c); !errors.Is(r.err, errUnknown) || persistence.Definite(r.err) {
 		t.Fatalf("%+v", r)
 	}
-	r := told(t, old.ask(appendOf(tok, 0, "lost")))
+	r := mustAnswer(t, old.ask(appendOf(tok, 0, "lost")))
 	if !errors.Is(r.err, errNotLeading) || persistence.Definite(r.err) {
 		t.Fatalf("%+v", r)
 	}
 	late, now := leader.ask(appendOf(tok, 0, "lost")), leader.ask(appendOf(newer.Token, 0, "kept"))
 	w.settle()
-	if r := told(t, late); r.answer.Outcome != machine.Fenced {
+	if r := mustAnswer(t, late); r.answer.Outcome != machine.Fenced {
 		t.Fatalf("%+v", r)
 	}
-	if r := told(t, now); r.answer.Outcome != machine.Done {
+	if r := mustAnswer(t, now); r.answer.Outcome != machine.Done {
 		t.Fatalf("%+v", r)
 	}
 	w.recover()
 	w.check()
 }
 
-// A leader without a majority steps down by itself, and its callers hear that the outcome is
-// unknown.
+// A leader without a majority steps down by itself, and its callers receive an unknown outcome.
 func TestALeaderAloneStepsDown(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -143,13 +142,13 @@ func TestALeaderAloneStepsDown(t *testing.T) {
 	for range 3 * electionTicks {
 		s.work(s.node.tick())
 	}
-	if r := told(t, c); !errors.Is(r.err, errUnknown) || s.view.leading {
+	if r := mustAnswer(t, c); !errors.Is(r.err, errUnknown) || s.view.leading {
 		t.Fatalf("%+v, leading %v", r, s.view.leading)
 	}
 }
 
-// A node starts again and counts its proposals anew. An entry of before, which is applied only now,
-// does not answer the proposal with its number.
+// After a restart a node counts its proposals from 1 again. An entry of the earlier start, applied
+// only now, does not answer the proposal with its number.
 func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -173,13 +172,13 @@ func TestAnAnswerOfAnEarlierStartGoesToNoCaller(t *testing.T) {
 	}
 	claim := s.ask(claimOf(2))
 	w.settle()
-	if r := told(t, claim); r.answer.Token != persistence.Token("2:"+claimOf(2).Unique) {
+	if r := mustAnswer(t, claim); r.answer.Token != persistence.Token("2:"+claimOf(2).Unique) {
 		t.Fatalf("the second claim is answered %+v", r)
 	}
 }
 
-// Two nodes that follow have no messages of raft for each other, and each knows the other's start.
-func TestAStartIsKnownToAllPeers(t *testing.T) {
+// Two followers exchange no raft messages, and still receive each other's start.
+func TestAllPeersReceiveAStart(t *testing.T) {
 	w := newWorld(t, 1)
 	w.lead(0)
 	w.settle()
@@ -191,12 +190,12 @@ func TestAStartIsKnownToAllPeers(t *testing.T) {
 		w.settle()
 	}
 	if seen := w.nodes[1].log.Seen(s.node.id); seen != s.log.Own() {
-		t.Errorf("a node knows the start %+v of its peer, which is %+v", seen, s.log.Own())
+		t.Errorf("a node has seen the start %+v of its peer, which is %+v", seen, s.log.Own())
 	}
 }
 
-// A folder that is an older copy is refused by the peers that have seen a later start, and its node
-// ends: also where the copy counts a voter that was removed since. The folder is not opened again.
+// Peers that have seen a later start refuse an older copy of a folder, and its node ends, also if
+// the copy counts a voter that was removed since. The folder is not opened again.
 func TestAnOlderCopyOfAFolderEndsItsNode(t *testing.T) {
 	for _, counted := range []int{voters, voters + 1} {
 		t.Run(fmt.Sprint(counted, " voters"), func(t *testing.T) { endsAnOlderCopy(t, counted) })
@@ -227,8 +226,8 @@ func endsAnOlderCopy(t *testing.T, counted int) {
 	w.endsBecauseItIsOlder(s, older)
 }
 
-// A folder of when its node was the only voter leads as soon as it is opened: then one other voter
-// is enough, because there may be no two.
+// A copy of the time when its node was the only voter leads at once: then one accuser is enough,
+// because there may be no two.
 func TestAnOlderCopyOfTheOnlyVoterEndsItsNode(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -247,8 +246,8 @@ func TestAnOlderCopyOfTheOnlyVoterEndsItsNode(t *testing.T) {
 	w.endsBecauseItIsOlder(s, older)
 }
 
-// endsBecauseItIsOlder starts a node with a copy of its folder, however often, and wants it to end,
-// and the folder not to be opened again.
+// endsBecauseItIsOlder starts a node repeatedly with a copy of its folder. The node must end, and
+// the folder must not be opened again.
 func (w *world) endsBecauseItIsOlder(s *simulated, older *vfs.MemFS) {
 	t := w.T
 	t.Helper()
@@ -266,7 +265,7 @@ func (w *world) endsBecauseItIsOlder(s *simulated, older *vfs.MemFS) {
 		}
 		must(t, s.node.tick())
 		if err := s.node.work(); err != nil {
-			if !errors.Is(err, errOlder) {
+			if !errors.Is(err, errOlderCopy) {
 				t.Fatal(err)
 			}
 			_, _, err := raftlog.Open(folder, raftlog.Options{FS: s.disk.files(), AtNeed: true})
@@ -291,8 +290,8 @@ func (w *world) endsBecauseItIsOlder(s *simulated, older *vfs.MemFS) {
 	t.Fatal("the node resumes with an older copy")
 }
 
-// What does not make sense is dropped, and the node goes on.
-func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
+// Malformed frames are dropped, and the node continues.
+func TestMalformedFramesAreDropped(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	w.own(s, 1)
@@ -349,7 +348,7 @@ func TestAFrameThatMakesNoSenseIsDropped(t *testing.T) {
 	}
 }
 
-// A peer whose program is another one is named with both versions.
+// The error about a peer with another program names both versions.
 func TestAFrameOfAnotherVersionNamesBoth(t *testing.T) {
 	_, err := parseFrame([]byte{frameVersion + 1, frameMessage})
 	want := fmt.Sprintf("of version %d and this program reads version %d; run the newer program",
@@ -359,7 +358,7 @@ func TestAFrameOfAnotherVersionNamesBoth(t *testing.T) {
 	}
 }
 
-// FuzzFrame: what is read as a frame is written as the same bytes.
+// FuzzFrame: a parsed frame is encoded to the same bytes.
 func FuzzFrame(f *testing.F) {
 	start := raftlog.Start{Boot: 3, Nonce: "nonce"}
 	f.Add((&frame{kind: frameMessage, id: 7, start: start}).begin())
@@ -378,16 +377,16 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// The log is cut off below once each node has it, the journal is trimmed, and the local store does
-// not need it, and not before.
-func TestALogIsForgottenWhenNothingNeedsIt(t *testing.T) {
+// The log is truncated once each node has it, the journal is trimmed, and the local store does not
+// need it, and not before.
+func TestALogIsTrimmedWhenNothingNeedsIt(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
 	tok := w.own(s, 1).Token
 	for i := range uint64(40) {
 		c := s.ask(appendOf(tok, i, fmt.Sprint("batch ", i)))
 		w.settle()
-		must(t, told(t, c).err)
+		must(t, mustAnswer(t, c).err)
 	}
 	first := func(place int) uint64 {
 		for range 10 {
@@ -405,7 +404,7 @@ func TestALogIsForgottenWhenNothingNeedsIt(t *testing.T) {
 		t.Helper()
 		c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 30})
 		w.settle()
-		must(t, told(t, c).err)
+		must(t, mustAnswer(t, c).err)
 	}
 	for _, n := range w.nodes[:voters] {
 		n.node.trim.allowed = 35
@@ -418,7 +417,7 @@ func TestALogIsForgottenWhenNothingNeedsIt(t *testing.T) {
 	if a, b, c := first(0), first(1), first(2); a < 30 || a != b || c != 1 {
 		t.Fatalf("they begin at %d, %d and %d", a, b, c)
 	}
-	// one node is down: what it lacks is kept
+	// one node is down: the entries that it lacks are kept
 	w.nodes[2].crash()
 	for i := uint64(40); i < 90; i++ {
 		s.ask(appendOf(tok, i, fmt.Sprint("batch ", i)))
@@ -430,7 +429,7 @@ func TestALogIsForgottenWhenNothingNeedsIt(t *testing.T) {
 	}
 	c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 85})
 	w.settle()
-	must(t, told(t, c).err)
+	must(t, mustAnswer(t, c).err)
 	if n := first(0); n < before || n > 50 {
 		t.Fatalf("it begins at %d, and before the second trim at %d", n, before)
 	}
@@ -456,26 +455,26 @@ func TestAPanicOfRaftIsOne(t *testing.T) {
 	l.Fatalf("%d", 1)
 }
 
-// confirm asks a node about a token.
-func (s *simulated) confirm(tok persistence.Token) chan reached {
-	c := make(chan reached, 1)
-	s.node.confirm(question{s.w.Context(), tok, c})
+// confirm asks a node whether a token is the owner's.
+func (s *simulated) confirm(tok persistence.Token) chan confirmResult {
+	c := make(chan confirmResult, 1)
+	s.node.confirm(confirmRequest{s.w.Context(), tok, c})
 	s.work(nil)
 	return c
 }
 
-// A node that leads as far as it knows, and is cut off, confirms no owner. Questions that come
-// while a round is under way wait for the next one.
+// A cut-off node that still believes it leads confirms no owner. Requests during a round wait for
+// the next one.
 func TestACutOffNodeConfirmsNoOwner(t *testing.T) {
 	w := newWorld(t, 1)
 	old := w.lead(0)
 	tok := w.own(old, 1).Token
 	first, second := old.confirm(tok), old.confirm(tok)
-	if len(first) > 0 || len(old.node.questions.next) != 1 {
-		t.Fatal("a question is answered without a round, or two have the same")
+	if len(first) > 0 || len(old.node.confirms.next) != 1 {
+		t.Fatal("a request is answered without a round, or two share one")
 	}
 	w.settle()
-	for _, c := range []chan reached{first, second} {
+	for _, c := range []chan confirmResult{first, second} {
 		must(t, (<-c).err)
 	}
 	for i := range w.nodes {

@@ -23,7 +23,7 @@ import (
 // A Node is a member of a cluster.
 type Node struct {
 	Name    string // 1 to 63 characters of a-z, 0-9 and '-'; it never changes
-	Address string // host and port that the other nodes reach it at
+	Address string // host and port, as the other nodes reach it
 }
 
 // Options of Open.
@@ -31,34 +31,33 @@ type Options struct {
 	// Cluster is the cluster's id, of the same form as a node's name.
 	Cluster string
 	Name    string // this node's
-	Nodes   []Node // all of the cluster's, this one among them
-	// Folder is the node's data folder. The log is in its folder raft.
+	Nodes   []Node // all of the cluster's, including this one
+	// Folder is the node's data folder. Its subfolder raft holds the log.
 	Folder string
-	// Local keeps this node's images, projections and history. The store that Open returns closes
-	// it, and so does an Open that fails.
+	// Local stores this node's images, projections and history. The store that Open returns closes
+	// it, and so does a failed Open.
 	Local persistence.Store
 	// Credentials are nil if all addresses are of the loopback.
 	Credentials *Credentials
-	// Tick is the time of one tick; 0: 50 ms. A node that has not heard of a leader for 10 to 19
-	// ticks begins an election.
+	// Tick is the length of one tick; 0: 50 ms. A node without a leader's frame for 10 to 19 ticks
+	// starts an election.
 	Tick   time.Duration
 	Logger *slog.Logger
 	// Fatal is called when a sync has failed. It must end the process.
 	Fatal func(error)
-	// LogMax is how many bytes of the log this node keeps, about, for members that lack them; 0:
-	// any number.
+	// LogMax is the approximate limit in bytes of the log kept for lagging members; 0: none.
 	LogMax uint64
-	// Market is that of this node's file; nil: it has none. The others hear a digest: that of the
-	// applied one if one of the texts is equal.
+	// Market is that of this node's file; nil: none. The others receive its digest, in the format
+	// of the applied one if they are equal.
 	Market *OwnMarket
-	// Agreed is told of the market part that is applied, at the start and when another one is, by
-	// the goroutine of the node; nil: nothing is.
+	// Agreed receives the applied market part, at the start and after each change, from the node's
+	// goroutine; may be nil.
 	Agreed func(market []byte)
-	// Copies makes and takes copies of the local store; nil: this node does neither.
+	// Copies writes and installs copies of the local store; nil: this node does neither.
 	Copies Copies
-	// Observers are the names of the observers whose connections this node takes.
+	// Observers are the names of the observers whose connections this node accepts.
 	Observers []string
-	// Listener is where the other nodes reach this one; nil: Open listens at its address.
+	// Listener accepts the other nodes' connections; nil: Open listens at the node's address.
 	Listener net.Listener
 	// Dial opens a connection to another node's address; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -69,25 +68,25 @@ type Options struct {
 const (
 	usualTick = 50 * time.Millisecond
 	logFolder = "raft"
-	// sayTicks is how often a node that waits for others logs so.
-	sayTicks = 100
+	// logTicks is the interval of log lines about a wait.
+	logTicks = 100
 )
 
-// opening is a node on its way into its cluster.
-type opening struct {
+// A startup is a node that is joining its cluster.
+type startup struct {
 	Options
-	dir     string // of the log
-	former  *former
-	frames  chan received // that come until there is a store
-	refused persistence.Seldom
-	store   atomic.Pointer[store]
-	link    transport
-	ticker  *time.Ticker
-	adapt   func(*options) // of simulations: changes what the store is opened with; nil: nothing
+	dir       string // of the log
+	formation *formation
+	frames    chan received // received before the store is open
+	refused   persistence.Seldom
+	store     atomic.Pointer[store]
+	link      transport
+	ticker    *time.Ticker
+	adapt     func(*options) // for simulations: changes the store's options; may be nil
 }
 
-// A transport takes frames, copies and connections between the nodes: a link.Link, or what a
-// simulation has in its place.
+// A transport carries frames, copies and connections between nodes: a link.Link, or a simulated
+// one.
 type transport interface {
 	Send(to string, frame []byte)
 	Fetch(ctx context.Context, from string, q link.Want) (io.ReadCloser, error)
@@ -98,20 +97,20 @@ type transport interface {
 	Close() error
 }
 
-// opened is a store with its link to the others.
-type opened struct {
+// A replica is a store with its link to the other nodes.
+type replica struct {
 	*store
 	link   transport
 	ticker *time.Ticker
 }
 
-var _ persistence.Replica = (*opened)(nil)
+var _ persistence.Replica = (*replica)(nil)
 
-// Open opens one node's store, and waits until the node may take part in its cluster. A folder
-// without a log makes its node wait until all named nodes are there and none of them has begun:
-// then they form the cluster. ctx ends the wait.
+// Open opens one node's store, and waits until the node may take part in its cluster. Without a log
+// the node waits until all named nodes are present and none has begun: then they form the cluster.
+// ctx ends the wait.
 func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
-	w := &opening{Options: o, frames: make(chan received, maxFrames)}
+	w := &startup{Options: o, frames: make(chan received, maxFrames)}
 	defer func() {
 		if err != nil && w.Local != nil {
 			err = errors.Join(err, w.Local.Close())
@@ -122,8 +121,8 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 		return nil, err
 	}
 	w.link, err = link.Open(link.Options{Cluster: o.Cluster, Name: o.Name, Peers: peers,
-		Address: o.Nodes[w.place()].Address, Listener: o.Listener, Dial: o.Dial,
-		Credentials: o.Credentials, Receive: w.receive, Copy: w.serve, Admit: w.admit,
+		Address: o.Nodes[w.nodeIndex()].Address, Listener: o.Listener, Dial: o.Dial,
+		Credentials: o.Credentials, Receive: w.receive, Copy: w.writeCopy, Admit: w.admit,
 		Accept: w.accept, AdmitObserver: w.admitObserver, AcceptObserver: w.acceptObserver,
 		Logger: o.Logger})
 	if err != nil {
@@ -135,16 +134,16 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 		w.ticker.Stop()
 		return nil, errors.Join(err, w.link.Close())
 	}
-	return &opened{s, w.link, w.ticker}, nil
+	return &replica{s, w.link, w.ticker}, nil
 }
 
-// place returns this node's place in Nodes, -1 if it has none.
-func (w *opening) place() int {
+// nodeIndex returns this node's index in Nodes; -1: it is missing.
+func (w *startup) nodeIndex() int {
 	return slices.IndexFunc(w.Nodes, func(n Node) bool { return n.Name == w.Name })
 }
 
-// prepare checks the options, and returns the other nodes.
-func (w *opening) prepare() (peers []link.Peer, err error) {
+// prepare validates the options, and returns the other nodes.
+func (w *startup) prepare() (peers []link.Peer, err error) {
 	if w.files == nil {
 		w.files = vfs.Default
 	}
@@ -160,7 +159,7 @@ func (w *opening) prepare() (peers []link.Peer, err error) {
 		names = append(names, n.Name)
 	}
 	slices.Sort(names)
-	if w.place() < 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
+	if w.nodeIndex() < 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
 		return nil, fmt.Errorf("the nodes %q: node %q must be one of them, and none twice", names,
 			w.Name)
 	}
@@ -169,13 +168,13 @@ func (w *opening) prepare() (peers []link.Peer, err error) {
 			peers = append(peers, link.Peer{Name: n.Name, Address: n.Address})
 		}
 	}
-	w.former = newFormer(w.Cluster, names, w.Name, persistence.NewID(), empty,
+	w.formation = newFormation(w.Cluster, names, w.Name, persistence.NewID(), stageEmpty,
 		func(to string, frame []byte) { w.link.Send(to, frame) }, w.Logger)
 	return peers, nil
 }
 
-// peer returns how a node is reached: as the configuration says, or as the membership does.
-func (w *opening) peer(name, address string) (link.Peer, error) {
+// peer returns a node's address: the configured one, or else that of the membership.
+func (w *startup) peer(name, address string) (link.Peer, error) {
 	for _, n := range w.Nodes {
 		if n.Name == name {
 			address = n.Address
@@ -189,10 +188,10 @@ func (w *opening) peer(name, address string) (link.Peer, error) {
 	return p, w.link.Check(p)
 }
 
-// members lets the link reach the members, and the other nodes that the configuration names: they
-// may come to join, or hear that they were removed, and have no connections of callers.
-func (w *opening) members(members []machine.Member) {
-	joined := joinedOf(members)
+// members sets the link's peers: the members, and the other configured nodes. The latter may join,
+// or be notified of their removal, but open no connections.
+func (w *startup) members(members []machine.Member) {
+	joined := joinedNames(members)
 	for _, n := range w.Nodes {
 		members = append(slices.Clip(members), machine.Member{Name: n.Name})
 	}
@@ -216,8 +215,8 @@ func (w *opening) members(members []machine.Member) {
 	}
 }
 
-// receive takes a frame of a peer.
-func (w *opening) receive(from string, frame []byte) {
+// receive passes a peer's frame to the store, or queues it until the store is open.
+func (w *startup) receive(from string, frame []byte) {
 	if s := w.store.Load(); s != nil {
 		s.receive(from, frame)
 		return
@@ -228,8 +227,8 @@ func (w *opening) receive(from string, frame []byte) {
 	}
 }
 
-// open forms the log if there is none, and starts the node.
-func (w *opening) open(ctx context.Context) (*store, error) {
+// open creates the log if none exists, and starts the node.
+func (w *startup) open(ctx context.Context) (*store, error) {
 	there, err := raftlog.Formed(w.files, w.dir)
 	if err != nil {
 		return nil, err
@@ -239,15 +238,15 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 			return nil, err
 		}
 	}
-	if err := w.unmark(); err != nil {
+	if err := w.clearCopyMark(); err != nil {
 		return nil, err
 	}
 	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send, dial: w.link.Dial,
 		cut:   w.link.Drop,
-		ticks: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
+		tickC: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
 		logMax: w.LogMax, market: w.Market, agreed: w.Agreed,
-		former: w.former, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
-		changed: w.members, reach: func(name, address string) error {
+		formation: w.formation, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
+		onMembers: w.members, checkPeer: func(name, address string) error {
 			_, err := w.peer(name, address)
 			return err
 		}}
@@ -261,48 +260,47 @@ func (w *opening) open(ctx context.Context) (*store, error) {
 	return s, err
 }
 
-// form makes the log once all nodes are there. A local store that has data says that there was one,
-// unless it is a copy.
-func (w *opening) form(ctx context.Context) error {
+// form creates the log once all nodes are present. A local store with data implies a lost log,
+// unless the store is a copy.
+func (w *startup) form(ctx context.Context) error {
 	what, err := content(ctx, w.Local)
 	if err != nil {
 		return err
 	}
-	copied, err := w.marked()
+	copied, err := w.hasCopyMark()
 	if err == nil && what != "" && !copied {
 		err = fmt.Errorf("%s has no log, and %s has %s: a cluster is formed by empty nodes; bring "+
 			"the log back, or replace this node", w.dir, w.Local, what)
 	}
 	if err == nil {
-		err = w.wait(ctx)
+		err = w.awaitStage(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	what = "the cluster is formed"
-	if o := w.former.offer; o != nil {
+	if o := w.formation.offer; o != nil {
 		what = "this node joins the cluster"
-		if end, err := o.end(); err != nil {
+		if end, err := o.endSeq(); err != nil {
 			return err
 		} else if end > 0 || copied {
-			if err := w.fill(ctx); err != nil {
+			if err := w.fetchStore(ctx); err != nil {
 				return err
 			}
 		}
 	} else if copied {
-		return fmt.Errorf("%w: %s: a copy of another node's store has not become this one's, and "+
-			"no cluster is there that this node could join; empty the folders of both", ErrFolder,
-			w.dir)
+		return fmt.Errorf("%w: %s: the copy of another node's store is unfinished, and there is "+
+			"no cluster to join; empty the folders of both", ErrFolder, w.dir)
 	}
-	if err := w.former.form(w.files, w.dir); err != nil {
+	if err := w.formation.form(w.files, w.dir); err != nil {
 		return err
 	}
 	w.Logger.Info(what, "cluster", w.Cluster, "node", w.Name,
-		"nodes", w.former.names)
+		"nodes", w.formation.names)
 	return nil
 }
 
-// content says what a store has, "" if it has nothing.
+// content names a store's content; "": it is empty.
 func content(ctx context.Context, local persistence.Store) (string, error) {
 	beat, err := local.Beat(ctx)
 	if err != nil {
@@ -327,33 +325,33 @@ func content(ctx context.Context, local persistence.Store) (string, error) {
 }
 
 // await returns once the node may take part.
-func (w *opening) await(ctx context.Context, log *raftlog.Log) error {
-	if err := w.former.check(log.Identity()); err != nil {
+func (w *startup) await(ctx context.Context, log *raftlog.Log) error {
+	if err := w.formation.check(log.Identity()); err != nil {
 		return fmt.Errorf("%s: %w", w.dir, err)
 	}
 	if log.Fresh() {
-		w.former.stage = formed
-		if err := w.wait(ctx); err != nil {
+		w.formation.stage = stageFormed
+		if err := w.awaitStage(ctx); err != nil {
 			return err
 		}
 	}
-	w.former.stage = begun
+	w.formation.stage = stageActive
 	return nil
 }
 
-// wait returns once the node may go on to the next stage.
-func (w *opening) wait(ctx context.Context) error {
+// awaitStage returns once the node may enter the next stage.
+func (w *startup) awaitStage(ctx context.Context) error {
 	for ticks := 0; ; {
-		may, why, err := w.former.next()
+		may, why, err := w.formation.next()
 		if may || err != nil {
 			return err
 		}
 		select {
 		case r := <-w.frames:
-			w.former.receive(r.from, r.frame)
+			w.formation.receive(r.from, r.frame)
 		case <-w.ticker.C:
-			w.former.tick()
-			if ticks++; ticks%sayTicks == 0 {
+			w.formation.tick()
+			if ticks++; ticks%logTicks == 0 {
 				w.Logger.Warn("this node waits for the others to form the cluster", "for", why)
 			}
 		case <-ctx.Done():
@@ -364,7 +362,7 @@ func (w *opening) wait(ctx context.Context) error {
 }
 
 // Close ends the node, frees its folders, and closes the local store.
-func (o *opened) Close() error {
+func (o *replica) Close() error {
 	o.ticker.Stop()
 	return errors.Join(o.link.Close(), o.store.Close())
 }

@@ -16,7 +16,7 @@ import (
 	"exchange/prove/memnet"
 )
 
-// nodes are three that are opened as a process opens them.
+// nodes are three nodes, opened as a process opens them.
 type nodes struct {
 	*testing.T
 	authority *Authority
@@ -71,7 +71,7 @@ func (c *nodes) open(ctx context.Context, i int, change func(*Options)) (persist
 	return s, nil
 }
 
-// all opens nodes, each of which waits for the others.
+// all opens nodes concurrently, because each waits for the others.
 func (c *nodes) all(places ...int) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
@@ -88,7 +88,7 @@ func (c *nodes) all(places ...int) {
 	}
 }
 
-// own claims the engine at a node that leads, and returns its place.
+// own claims the engine at the leader, and returns its index.
 func (c *nodes) own() (int, persistence.Token) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
@@ -129,8 +129,8 @@ func confirms(t *testing.T, s persistence.Replica, tok persistence.Token, end ui
 	}
 }
 
-// Three nodes form a cluster, follow the one that leads, and go on when it ends: what a read has
-// used there is refused by the next one, and its owner is confirmed no more.
+// Three nodes form a cluster, follow the leader, and continue when it ends: the next leader refuses
+// nonces of reads at the old one, and the old owner is no longer confirmed.
 func TestACompleteClusterFormsAndFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newNodes(t)
@@ -174,17 +174,17 @@ func TestACompleteClusterFormsAndFollows(t *testing.T) {
 			t.Errorf("the owner before: %v", err)
 		}
 		confirms(t, s, newer, 3)
-		// the third one is handed the lead, and the owner goes on nowhere
+		// the third node gets the lead, and the owner continues nowhere
 		c.all(i)
 		other := voters - i - next
-		for err := errLags; errors.Is(err, errLags); time.Sleep(usualTick) {
+		for err := errNoTarget; errors.Is(err, errNoTarget); time.Sleep(usualTick) {
 			err = s.Transfer(ctx, c.list[other].Name)
-			if err != nil && !errors.Is(err, errLags) {
+			if err != nil && !errors.Is(err, errNoTarget) {
 				t.Fatal(err)
 			}
 		}
 		if s.Leads() {
-			t.Error("it leads on")
+			t.Error("it still leads")
 		}
 		if err := s.Trim(ctx, s.Own(), 3); err != nil {
 			t.Error(err)
@@ -192,8 +192,8 @@ func TestACompleteClusterFormsAndFollows(t *testing.T) {
 	})
 }
 
-// A cluster forms when all of its nodes are there, and not before. Then a folder that has lost its
-// log, or that is another node's, is refused.
+// A cluster forms when all of its nodes are present, and not before. Then a folder without its log,
+// or of another node, is refused.
 func TestANodeWithoutItsLogIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newNodes(t)
@@ -207,7 +207,7 @@ func TestANodeWithoutItsLogIsRefused(t *testing.T) {
 		}
 		for range 2 {
 			if err := <-failed; !errors.Is(err, context.DeadlineExceeded) ||
-				!strings.Contains(err.Error(), "n3 (not heard of)") {
+				!strings.Contains(err.Error(), "n3 (no answer)") {
 				t.Fatal(err)
 			}
 		}
@@ -242,7 +242,7 @@ func TestANodeWithoutItsLogIsRefused(t *testing.T) {
 }
 
 // A node alone forms its cluster at once, confirms its owner, and can hand the lead to no other.
-// Its own Trim lets the log be forgotten up to where its older image and its archive end.
+// Its own Trim drops the log up to the ends of its older image and its archive.
 func TestANodeAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(memnet.Network).Listen(addressAt(1))
@@ -252,8 +252,8 @@ func TestANodeAlone(t *testing.T) {
 		r, err := Open(t.Context(), o)
 		must(t, err)
 		defer r.Close()
-		ctx, s := t.Context(), r.(*opened).store
-		must(t, s.lead(ctx))
+		ctx, s := t.Context(), r.(*replica).store
+		must(t, s.awaitLead(ctx))
 		tok, _, err := s.Acquire(ctx, persistence.Claim{Owner: "first"})
 		must(t, err)
 		confirms(t, s, tok, 0)
@@ -263,16 +263,16 @@ func TestANodeAlone(t *testing.T) {
 			must(t, s.SaveSnapshot(ctx, s.Own(), seq+1, strings.NewReader("image")))
 		}
 		allowed := func() (seq uint64) {
-			must(t, s.call(ctx, func(n *node) { seq = n.trim.allowed }))
+			must(t, s.onNode(ctx, func(n *node) { seq = n.trim.allowed }))
 			return seq
 		}
 		for _, step := range []struct{ upTo, want uint64 }{{0, 0}, {2, 2}, {4, 3}} {
 			must(t, s.Trim(ctx, s.Own(), step.upTo))
-			if got := allowed(); got != step.want || s.seen.Load().trimmed != step.upTo {
+			if got := allowed(); got != step.want || s.view.Load().trimmed != step.upTo {
 				t.Errorf("up to %d: %d is allowed, want %d", step.upTo, got, step.want)
 			}
 		}
-		if err := s.Transfer(ctx, ""); !errors.Is(err, errLags) {
+		if err := s.Transfer(ctx, ""); !errors.Is(err, errNoTarget) {
 			t.Error(err)
 		}
 		for _, to := range []string{"n1", "n2"} {

@@ -9,60 +9,63 @@ import (
 )
 
 var (
-	// errNotLeading: nothing was proposed. Of an append it says nothing about an earlier try.
+	// errNotLeading: nothing was proposed. An earlier try of an append may still be applied.
 	errNotLeading = errors.New("this node does not lead the cluster")
-	// errUnknown: the proposal may still be applied, or never be.
+	// errUnknown: the proposal may still be applied, or never.
 	errUnknown = errors.New("this node stopped leading before the outcome was known")
 )
 
 var (
 	errChanging = fmt.Errorf("%w: another change of the membership is under way",
 		persistence.ErrInvalid)
-	errBegins = errors.New("this node has just begun to lead; try again")
+	errUnsettled = errors.New("this node has just begun to lead; try again")
 )
 
-// maxQueued bounds the changes of the membership that wait for their turn. People ask for them.
+// maxQueued bounds the queued membership changes, which operators request.
 const maxQueued = 16
 
-// waits reports whether a change was refused only because its turn has not come.
-func waits(err error) bool { return errors.Is(err, errChanging) || errors.Is(err, errBegins) }
+// isDeferred reports whether a change was refused only because it must wait for its turn.
+func isDeferred(err error) bool {
+	return errors.Is(err, errChanging) || errors.Is(err, errUnsettled)
+}
 
-// A result is what a caller learns of its proposal.
+// A result is the outcome of a proposal.
 type result struct {
 	answer machine.Answer
 	err    error // nil: the entry was applied
 }
 
-// proposals are what this node has proposed in its term, and callers wait for. An answer belongs to
-// one number. Nothing is proposed again while it stands in the log of this term: the caller that
-// comes again with the same append waits for the first one's answer.
+// proposals are this node's unanswered proposals of its term. An answer belongs to one number. An
+// append is not proposed again while it is in the log of this term: a caller that repeats it waits
+// for the first one's answer.
 type proposals struct {
-	term     uint64 // in which all that wait were proposed
-	number   uint64 // of the last one
-	waiting  map[uint64]*standing
-	appended map[appended]*standing
+	term    uint64 // of all pending proposals
+	number  uint64 // of the last one
+	pending map[uint64]*pendingProposal
+	appends map[appendKey]*pendingProposal
 }
 
-// A standing proposal is in this node's log, and not yet applied.
-type standing struct {
-	key     appended // of an append
-	changes bool     // the membership
-	callers []chan<- result
+// A pendingProposal is in this node's log, and not yet applied.
+type pendingProposal struct {
+	key      appendKey // of an append
+	isChange bool      // of the membership
+	callers  []chan<- result
 }
 
-// appended tells appends apart.
-type appended struct {
+// An appendKey identifies an append.
+type appendKey struct {
 	token              persistence.Token
 	prev, next, digest uint64
 }
 
 func newProposals() proposals {
-	return proposals{waiting: map[uint64]*standing{}, appended: map[appended]*standing{}}
+	return proposals{pending: map[uint64]*pendingProposal{},
+		appends: map[appendKey]*pendingProposal{}}
 }
 
-// again lets a caller wait for an append that stands in the log already.
-func (p *proposals) again(e *machine.Entry, caller chan<- result) bool {
-	s := p.appended[keyOf(e)]
+// joinPending lets a caller wait for an append that is already in the log.
+func (p *proposals) joinPending(e *machine.Entry, caller chan<- result) bool {
+	s := p.appends[keyOf(e)]
 	if e.Kind != machine.Append || s == nil {
 		return false
 	}
@@ -70,42 +73,42 @@ func (p *proposals) again(e *machine.Entry, caller chan<- result) bool {
 	return true
 }
 
-func keyOf(e *machine.Entry) appended {
-	return appended{token: e.Token, prev: e.Prev, next: e.Next, digest: e.Digest}
+func keyOf(e *machine.Entry) appendKey {
+	return appendKey{token: e.Token, prev: e.Prev, next: e.Next, digest: e.Digest}
 }
 
-// add notes a proposal that is in the log now.
+// add registers a proposal that was added to the log.
 func (p *proposals) add(e *machine.Entry, caller chan<- result) {
-	s := &standing{callers: []chan<- result{caller}, changes: e.Kind.Changes()}
+	s := &pendingProposal{callers: []chan<- result{caller}, isChange: e.Kind.Changes()}
 	if e.Kind == machine.Append {
 		s.key = keyOf(e)
-		p.appended[s.key] = s
+		p.appends[s.key] = s
 	}
-	p.waiting[e.ID.Number] = s
+	p.pending[e.ID.Number] = s
 }
 
-// answer tells the callers of a proposal what became of it.
+// answer sends a proposal's answer to its callers.
 func (p *proposals) answer(number uint64, a machine.Answer) {
-	s := p.waiting[number]
+	s := p.pending[number]
 	if s == nil {
-		return // of an earlier term, and its callers know that its outcome is unknown
+		return // of an earlier term: its callers were answered by drop
 	}
-	delete(p.waiting, number)
-	if p.appended[s.key] == s {
-		delete(p.appended, s.key)
+	delete(p.pending, number)
+	if p.appends[s.key] == s {
+		delete(p.appends, s.key)
 	}
 	for _, c := range s.callers {
 		c <- result{answer: a}
 	}
 }
 
-// drop tells all callers that the outcome is unknown.
+// drop answers all callers that the outcome is unknown.
 func (p *proposals) drop(why error) {
-	for _, s := range p.waiting {
+	for _, s := range p.pending {
 		for _, c := range s.callers {
 			c <- result{err: fmt.Errorf("the outcome is unknown: %w", why)}
 		}
 	}
-	clear(p.waiting)
-	clear(p.appended)
+	clear(p.pending)
+	clear(p.appends)
 }

@@ -14,64 +14,63 @@ import (
 	"exchange/persistence"
 )
 
-// errOlder: this start of the node does not follow on the newest one that a peer has seen.
-var errOlder = errors.New("a peer has seen a start of this node that this folder does not " +
-	"know: the folder is an older copy, or is used twice; replace this node")
+// errOlderCopy: this start of the node does not follow on the newest one that a peer has seen.
+var errOlderCopy = errors.New("a peer has seen a start of this node that this folder does not " +
+	"hold: the folder is an older copy, or is used twice; replace this node")
 
-// errShort: this node has told the one that leads of more entries than it has.
-var errShort = errors.New("this node has acknowledged entries that it has no more: the folder is " +
-	"an older copy, or was cut off; replace this node")
+// errLogTruncated: this node has acknowledged more entries than its log holds.
+var errLogTruncated = errors.New("this node has acknowledged entries that its log lacks: the " +
+	"folder is an older copy, or was truncated; replace this node")
 
-// Why a frame or a message that can be read is dropped.
+// Reasons to drop a readable frame or message.
 var (
-	errOtherMember  = errors.New("it is not that of the member that has sent it")
-	errOtherMessage = errors.New("it is not from the member that has sent it to this one, or " +
-		"makes no sense")
+	errOtherMember  = errors.New("its ID is not that of the sending member")
+	errOtherMessage = errors.New("its sender or receiver is wrong, or it is malformed")
 )
 
-// receive takes a frame from a peer, as its transport has proved. What is not in order is dropped:
-// a peer sends again.
+// receive handles a frame of a peer, whose name its transport has proved. Invalid frames are
+// dropped: peers send again.
 func (n *node) receive(from string, b []byte) error {
 	if n.isCut(from) {
 		return nil
 	}
 	f, err := parseFrame(b)
 	if err == nil && f.kind == frameForming {
-		return n.welcome(from, f.payload)
+		return n.answerJoiner(from, f.payload)
 	}
-	if err == nil && f.kind == frameSeen { // a node that is a member no more may ask, too
-		return n.asked(from, f)
+	if err == nil && f.kind == frameSeen { // former members may ask, too
+		return n.answerSeen(from, f)
 	}
-	if err != nil || !n.hears(from, f) {
+	if err != nil || !n.acceptsFrom(from, f) {
 		n.dropped.Warn(n.logger, "a frame is dropped", from, cmp.Or(err, errOtherMember), "node",
 			from)
 		return nil
 	}
-	if newest, err := n.newest(from, f); err != nil || !newest {
+	if newest, err := n.isNewestStart(from, f); err != nil || !newest {
 		return err
 	}
-	n.heard[f.id], n.told[f.id] = n.ticks, f.reads
+	n.lastFrame[f.id], n.peerFormats[f.id] = n.tickCount, f.reads
 	switch f.kind {
 	case frameMessage:
-		return n.message(from, f.id, f.payload)
+		return n.receiveMessage(from, f.id, f.payload)
 	case frameClock:
-		return n.clock(from, f)
+		return n.receiveClock(from, f)
 	case frameRemoved:
 		if f.names(n.id) && n.accuse(&n.removals, from, f.id, persistence.ErrRemoved) {
-			return n.removed()
+			return n.markRemoved()
 		}
 	case frameBehind:
-		n.isBehind(f.id, f.payload)
+		n.receiveBehind(f.id, f.payload)
 	case frameUnfit:
-		n.unfits[f.id] = n.ticks
+		n.peerUnfits[f.id] = n.tickCount
 	}
 	return nil
 }
 
-// newest reports whether a frame is of the newest start of a peer, and remembers a newer one. A
-// start is newer if the peer says that it follows on the one seen. An older copy of the peer's
-// folder cannot say so, however often it is started.
-func (n *node) newest(from string, f frame) (bool, error) {
+// isNewestStart reports whether a frame is of a peer's newest start, and stores a newer one. A
+// start is newer if the peer states that it follows on the one seen. An older copy of the peer's
+// folder cannot state so, however often it is started.
+func (n *node) isNewestStart(from string, f frame) (bool, error) {
 	seen := n.log.Seen(f.id)
 	switch {
 	case f.start == seen:
@@ -85,8 +84,8 @@ func (n *node) newest(from string, f frame) (bool, error) {
 	return false, nil
 }
 
-// asked answers a peer that has seen another start of this node than the one that it was sent.
-func (n *node) asked(from string, f frame) error {
+// answerSeen answers a peer that has seen another start of this node than the frame's.
+func (n *node) answerSeen(from string, f frame) error {
 	p := wire.Read(f.payload)
 	start, seen := readStart(&p), readStart(&p)
 	if p.Bad() || start != n.log.Own() {
@@ -95,9 +94,9 @@ func (n *node) asked(from string, f frame) error {
 	follows := n.log.Follows(seen)
 	switch {
 	case !follows && n.nameOf(f.id) != from && f.id <= n.machine.Given():
-		return nil // a node that was removed refuses none
+		return nil // a removed node ends no other one
 	case !follows:
-		why := fmt.Errorf("%w (member %d)", errOlder, f.id)
+		why := fmt.Errorf("%w (member %d)", errOlderCopy, f.id)
 		if n.accuse(&n.older, from, f.id, why) {
 			return n.refuse(why)
 		}
@@ -114,11 +113,11 @@ func (n *node) refuse(why error) error {
 	return n.log.Refuse()
 }
 
-// message lets raft take a message of a peer.
-func (n *node) message(name string, from uint64, b []byte) error {
+// receiveMessage passes a peer's message to raft.
+func (n *node) receiveMessage(name string, from uint64, b []byte) error {
 	m := &pb.Message{}
 	switch err := proto.Unmarshal(b, m); {
-	case err == nil && m.GetTo() != n.id: // it may be late, and was to a member of the same name
+	case err == nil && m.GetTo() != n.id: // perhaps late, to a former member of the same name
 		kind := m.GetType().String()
 		n.dropped.Warn(n.logger, "a message is dropped", name+" "+kind, errOtherMessage, "node",
 			name, "type", kind)
@@ -128,23 +127,24 @@ func (n *node) message(name string, from uint64, b []byte) error {
 			cmp.Or(err, errOtherMessage)))
 		return nil
 	}
-	switch why := n.possible(m); {
-	case errors.Is(why, errNoneHeard): // it is sent again
+	switch why := n.checkMessage(m); {
+	case errors.Is(why, errUnknownReaders): // the peer repeats it
 		n.dropped.Warn(n.logger, "a message is dropped", name, why, "node", name)
 		return nil
 	case why != nil:
 		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(), why))
 		return nil
 	}
-	if !n.inPlace(m) {
+	if !n.matchesLeader(m) {
 		return nil
 	}
 	last, err := n.log.LastIndex()
-	// A node that leads tells of no entry as committed that the other has not acknowledged to it.
+	// A leader's heartbeat commits no entry that its receiver has not acknowledged.
 	if m.GetType() == pb.MsgHeartbeat && m.GetTerm() >= n.raw.BasicStatus().GetTerm() &&
 		(err != nil || m.GetCommit() > last) {
-		why := fmt.Errorf("%w (up to entry %d, and it has %d)", errShort, m.GetCommit(), last)
-		n.short.index, n.short.leads = max(n.short.index, m.GetCommit()), from
+		why := fmt.Errorf("%w (up to entry %d, and it has %d)", errLogTruncated, m.GetCommit(),
+			last)
+		n.short.index, n.short.leaderID = max(n.short.index, m.GetCommit()), from
 		if n.accuse(&n.short, name, from, why) {
 			return n.refuse(why)
 		}
@@ -161,16 +161,16 @@ func (n *node) message(name string, from uint64, b []byte) error {
 		}
 	case pb.MsgVote:
 		if status.GetTerm() == m.GetTerm() && status.GetVote() == from {
-			n.rest()
+			n.resetElection()
 		}
 	case pb.MsgTimeoutNow:
 		n.elections++
-		n.rest()
+		n.resetElection()
 	}
 	return nil
 }
 
-// sound reports whether a message is one that a member sends to another, with entries in order.
+// sound reports whether a message is well-formed and of a kind that members exchange.
 func sound(m *pb.Message) bool {
 	switch m.GetType() {
 	case pb.MsgApp, pb.MsgAppResp, pb.MsgVote, pb.MsgVoteResp, pb.MsgPreVote, pb.MsgPreVoteResp,

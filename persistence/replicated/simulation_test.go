@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	seeds    = flag.Int("seeds", 150, "how many simulations run")
+	seeds    = flag.Int("seeds", 150, "the number of simulations")
 	fromSeed = flag.Uint64("seed", 1, "the first one's seed")
 )
 
@@ -34,22 +34,21 @@ const (
 	cluster = "simulated"
 )
 
-// nodeNames are the names of the nodes, by their places.
+// nodeNames are the names of the nodes, by index.
 var nodeNames = []string{"a", "b", "c", "d", "e"}
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// A world is three nodes with their disks, and two more that may join, the network between them,
-// owners that use them, and an operator. It is one goroutine, and all that it does follows from its
-// seed.
+// A world is three nodes with their disks, two more that may join, the network between them, their
+// owners, and an operator. It is one goroutine, and its seed determines all that it does.
 type world struct {
 	*testing.T
 	seed   uint64
 	rng    *rand.Rand
 	fits   *rand.Rand // draws which nodes could not serve; nil: all can
-	forges *rand.Rand // draws what a hostile member says; nil: none does
-	honest bool       // no one lies
-	bad    int        // place of that
+	forges *rand.Rand // draws the frames of a hostile member; nil: none
+	honest bool       // no member is hostile
+	bad    int        // index of the hostile member
 	nodes  [places]*simulated
 	sent   []flight
 	cut    [places][places]bool // from, to
@@ -64,15 +63,15 @@ type world struct {
 	newest   uint32           // epoch of an owner whose claim was answered
 	led      bool             // a node has led
 	mixed    bool             // nodes start older and newer programs
-	members  []machine.Member // behind the highest index
+	members  []machine.Member // after the highest index
 	given    map[uint64]bool  // IDs that a log was made with
-	changes  int              // of the membership, that were not answered
+	changes  int              // of the membership, unanswered
 	asked    []chan result    // answers of changes
 	replaced string           // the voter whose disk was replaced
 	counts   map[string]int
 }
 
-// A flight is a frame on its way.
+// A flight is a frame in flight.
 type flight struct {
 	from, to int
 	frame    []byte
@@ -91,46 +90,46 @@ type acknowledged struct {
 	prev, next, digest uint64
 }
 
-// agreed counts the market parts that the node is told of.
+// agreed counts the market parts that the node applies.
 func (s *simulated) agreed([]byte) { s.w.counts["market parts"]++ }
 
-// simulated is a node, or what is left of it.
+// simulated is a node, which may be down.
 type simulated struct {
-	w      *world
-	at     int
-	disk   *disk
-	log    *raftlog.Log
-	node   *node   // nil: it is down, or on its way
-	former *former // nil: it is down, or takes part
-	index  *index
-	view   view
-	stuck  int         // steps until it goes on
-	gone   bool        // its disk was replaced
-	again  bool        // and it has formed again, before the cluster had begun
-	unfit  bool        // its folder is an older copy, or a byte of it has changed
-	copied *folderCopy // nil: there is none
-	spare  bool        // it may join: its folder has no log
-	reads  uint8       // newest format that its program reads
-	misfit error       // why it could not serve; nil: it could
-	file   OwnMarket   // of its file
-	best   uint8       // that its log's members may have been told
-	state  []byte
-	owners [2]owner
-	reach  chan reached // a read's question that has no answer; nil: there is none
-	below  uint64       // what was acknowledged when it was asked
+	w         *world
+	at        int
+	disk      *disk
+	log       *raftlog.Log
+	node      *node      // nil: it is down, or still joining
+	formation *formation // nil: it is down, or takes part
+	index     *index
+	view      view
+	stuck     int         // steps until it resumes
+	gone      bool        // its disk was replaced
+	again     bool        // and it has formed again, before the cluster had begun
+	unfit     bool        // its folder is an older copy, or a byte of it has changed
+	copied    *folderCopy // nil: there is none
+	spare     bool        // it may join: its folder has no log
+	reads     uint8       // newest format that its program reads
+	misfit    error       // why it could not serve; nil: it could
+	file      OwnMarket   // of its file
+	best      uint8       // that it may have reported to its members
+	state     []byte
+	owners    [2]owner
+	reach     chan confirmResult // of a pending read; nil: none
+	below     uint64             // sequence acknowledged when the read began
 }
 
-// An owner is a client of one node, as an engine is. Two at one node are an engine and the one
-// before it, which has not ended.
+// An owner is a client of one node, as an engine is. Two at one node are an engine and its
+// predecessor, which has not ended.
 type owner struct {
 	tok     persistence.Token
 	seq     uint64
 	acquire chan result
-	pending *machine.Entry // an append whose outcome is not known
-	answers []try          // that are under way
+	pending *machine.Entry // an append with unknown outcome
+	answers []try          // pending
 	tries   int
-	confirm chan reached
-	asked   uint32 // the newest epoch when confirm was asked
+	confirm chan confirmResult
+	asked   uint32 // the newest epoch when confirm was requested
 }
 
 // A try is one proposal of an append.
@@ -142,7 +141,7 @@ type try struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := emptyWorld(t, seed)
 	for _, s := range w.nodes[:voters] {
-		must(t, s.newFormer(empty).form(s.disk.mem, folder))
+		must(t, s.newFormation(stageEmpty).form(s.disk.mem, folder))
 		s.start()
 		s.begin()
 	}
@@ -160,12 +159,12 @@ func emptyWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-func (s *simulated) newFormer(at stage) *former {
+func (s *simulated) newFormation(at stage) *formation {
 	names := nodeNames[:voters]
 	if s.spare || s.gone && s.w.led {
 		names = nodeNames
 	}
-	f := newFormer(cluster, names, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
+	f := newFormation(cluster, names, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
 	f.reads = s.reads
 	return f
 }
@@ -197,7 +196,7 @@ func (w *world) fail(format string, v ...any) {
 
 // start opens the node's folder. The power may fail meanwhile.
 func (s *simulated) start() {
-	s.former = s.newFormer(empty)
+	s.formation = s.newFormation(stageEmpty)
 	if there, err := raftlog.Formed(s.disk.files(), folder); err != nil {
 		s.w.fail("node %d: %v", s.at, err)
 	} else if there {
@@ -224,39 +223,39 @@ func (s *simulated) open() {
 	case err != nil:
 		w.fail("node %d does not start: %v", s.at, err)
 	case s.log.Fresh():
-		s.former.stage = formed
+		s.formation.stage = stageFormed
 	default:
 		s.begin()
 	}
 }
 
-// advance lets a node that is on its way into its cluster go on, if it may.
+// advance lets a joining node enter its next stage, if it may.
 func (s *simulated) advance() {
 	w := s.w
-	may, _, err := s.former.next()
+	may, _, err := s.formation.next()
 	switch {
 	case errors.Is(err, errReplaced):
 		if !s.gone && !s.spare {
 			w.fail("node %d, which has its disk, is refused: %v", s.at, err)
 		}
 		w.counts["refused without a log"]++
-		s.former = nil
+		s.formation = nil
 	case errors.Is(err, persistence.ErrFormat) && s.reads < newer:
 		w.counts["too old to join"]++
-		s.former = nil
+		s.formation = nil
 	case err != nil:
 		w.fail("node %d: %v", s.at, err)
-	case may && s.former.stage == formed:
+	case may && s.formation.stage == stageFormed:
 		s.begin()
 	case may:
-		o := s.former.offer
+		o := s.formation.offer
 		switch {
 		case o == nil && (s.spare || s.gone && w.led):
 			w.fail("node %d, whose disk is new, forms a cluster that has begun", s.at)
 		case o != nil && w.given[o.id]:
 			w.fail("the ID %d is given to two logs", o.id)
 		}
-		err := s.former.form(s.disk.files(), folder)
+		err := s.formation.form(s.disk.files(), folder)
 		if errors.Is(err, errPower) {
 			s.crash()
 			return
@@ -281,23 +280,23 @@ func (s *simulated) advance() {
 func (s *simulated) begin() {
 	w := s.w
 	s.index = &index{}
-	s.former.stage = begun
+	s.formation.stage = stageActive
 	s.best = max(s.best, s.reads)
 	var err error
 	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, least: 8,
-		former:  s.former,
-		reads:   s.reads,
-		market:  &s.file,
-		agreed:  s.agreed,
-		unfit:   func() error { return s.misfit },
-		send:    s.send,
-		random:  w.rng.IntN,
-		now:     func() time.Time { return time.UnixMilli(1).Add(w.clocks[s.at]) },
-		publish: func(v view) { s.view = v; w.led = w.led || v.leading },
-		saw:     s.saw,
-		cut:     s.cutOff,
+		formation: s.formation,
+		reads:     s.reads,
+		market:    &s.file,
+		agreed:    s.agreed,
+		unfit:     func() error { return s.misfit },
+		send:      s.send,
+		random:    w.rng.IntN,
+		now:       func() time.Time { return time.UnixMilli(1).Add(w.clocks[s.at]) },
+		publish:   func(v view) { s.view = v; w.led = w.led || v.leading },
+		onApply:   s.compareEntry,
+		cut:       s.cutOff,
 	})
-	s.former, s.state = nil, nil
+	s.formation, s.state = nil, nil
 	if err != nil {
 		w.fail("node %d: %v", s.at, err)
 	}
@@ -305,8 +304,8 @@ func (s *simulated) begin() {
 	s.work(nil)
 }
 
-// saw compares what an entry did here with what it did elsewhere, and before.
-func (s *simulated) saw(index uint64, e *machine.Entry, a machine.Answer) {
+// compareEntry compares an entry's outcome with that on other nodes and earlier.
+func (s *simulated) compareEntry(index uint64, e *machine.Entry, a machine.Answer) {
 	w := s.w
 	o := outcome{entry: xxhash.Sum64(e.Encode()), e: e, outcome: a.Outcome,
 		chain: s.node.machine.Chain()}
@@ -326,14 +325,14 @@ func (s *simulated) saw(index uint64, e *machine.Entry, a machine.Answer) {
 	}
 }
 
-// cutOff is told that the node takes nothing more from another one, which has lied then.
+// cutOff is called when the node cuts off another one, which must be hostile then.
 func (s *simulated) cutOff(name string) {
 	if w := s.w; w.honest && !w.doubts() {
 		w.fail("node %d cuts %q off, and all nodes are honest", s.at, name)
 	}
 }
 
-// work lets the node do its work, behind an input that may have failed.
+// work lets the node work after an input that may have failed.
 func (s *simulated) work(err error) {
 	if err == nil {
 		err = s.node.work()
@@ -341,7 +340,7 @@ func (s *simulated) work(err error) {
 	switch {
 	case err == nil && s.node.unread != nil:
 		if s.reads == s.best {
-			s.w.fail("node %d is to read what it does not: %v", s.at, s.node.unread)
+			s.w.fail("node %d must apply a format that it cannot read: %v", s.at, s.node.unread)
 		}
 		s.w.counts["votes without reading"]++
 	case err == nil:
@@ -352,7 +351,7 @@ func (s *simulated) work(err error) {
 		s.lose()
 	case errors.Is(err, persistence.ErrRemoved):
 		if s.member() {
-			s.w.fail("node %d is a member, and is told to be removed", s.at)
+			s.w.fail("node %d is a member, and is notified of its removal", s.at)
 		}
 		s.leave()
 	default:
@@ -381,7 +380,7 @@ func (s *simulated) leave() {
 
 // down ends the node's process.
 func (s *simulated) down() {
-	s.node, s.former, s.log, s.owners, s.reach = nil, nil, nil, [2]owner{}, nil
+	s.node, s.formation, s.log, s.owners, s.reach = nil, nil, nil, [2]owner{}, nil
 }
 
 func (s *simulated) crash() {
@@ -399,7 +398,7 @@ func (w *world) send(from, to int, frame []byte) {
 // up returns a node that runs, or nil.
 func (w *world) up() *simulated {
 	s := w.nodes[w.rng.IntN(places)]
-	if s.node == nil && s.former == nil || s.stuck > 0 {
+	if s.node == nil && s.formation == nil || s.stuck > 0 {
 		return nil
 	}
 	return s
@@ -411,20 +410,20 @@ func (s *simulated) tick() {
 		silent, elections := n.silent+1, n.elections
 		err := n.tick()
 		if n.elections > elections && s.barred() {
-			if s.w.counts["elections of unfit nodes"]++; silent < lastTimes*electionTicks {
+			if s.w.counts["elections of unfit nodes"]++; silent < unfitFactor*electionTicks {
 				s.w.fail("node %d could not serve, and campaigns after %d ticks", s.at, silent)
 			}
 		}
 		s.work(err)
 		return
 	}
-	s.former.tick()
+	s.formation.tick()
 	s.advance()
 }
 
 // barred reports whether the node could not serve.
 func (s *simulated) barred() bool {
-	return s.misfit != nil || s.node.unread != nil || s.node.wrong
+	return s.misfit != nil || s.node.unread != nil || s.node.clockWrong
 }
 
 // judge lets a node be found fit or unfit to serve: its key or configuration, or its clock.
@@ -448,9 +447,9 @@ func (w *world) step(faults bool) {
 		w.forge()
 	}
 	for _, s := range w.nodes {
-		if s.stuck--; s.stuck == 0 && s.node != nil { // its owners do not know that it stood still
+		if s.stuck--; s.stuck == 0 && s.node != nil { // its owners do not notice the pause
 			for i := range s.owners {
-				s.question(&s.owners[i])
+				s.askConfirm(&s.owners[i])
 			}
 			s.work(nil)
 		}
@@ -478,7 +477,7 @@ func (w *world) step(faults bool) {
 	}
 }
 
-// deliver takes a frame to where it goes, most often the oldest one.
+// deliver delivers a frame, most often the oldest one.
 func (w *world) deliver(faults bool) {
 	if len(w.sent) == 0 {
 		return
@@ -492,7 +491,7 @@ func (w *world) deliver(faults bool) {
 		w.sent = slices.Delete(w.sent, i, i+1)
 	}
 	s := w.nodes[f.to]
-	if s.node == nil && s.former == nil || faults && w.rng.IntN(40) == 0 {
+	if s.node == nil && s.formation == nil || faults && w.rng.IntN(40) == 0 {
 		return
 	}
 	if s.stuck > 0 {
@@ -502,7 +501,7 @@ func (w *world) deliver(faults bool) {
 		return
 	}
 	if s.node == nil {
-		s.former.receive(nodeNames[f.from], f.frame)
+		s.formation.receive(nodeNames[f.from], f.frame)
 		s.advance()
 		return
 	}
@@ -516,14 +515,14 @@ func (w *world) deliver(faults bool) {
 func (w *world) fault() {
 	s := w.nodes[w.rng.IntN(places)]
 	switch w.rng.IntN(10) {
-	case 0, 1: // the power fails, perhaps in the midst of a write that comes
-		if up := s.node != nil || s.former != nil; up && w.rng.IntN(3) > 0 {
+	case 0, 1: // the power fails, perhaps in the middle of a later write
+		if up := s.node != nil || s.formation != nil; up && w.rng.IntN(3) > 0 {
 			s.disk.left = w.rng.IntN(12)
 		} else if up {
 			s.crash()
 		}
 	case 2, 3, 4:
-		if s.node == nil && s.former == nil {
+		if s.node == nil && s.formation == nil {
 			if w.rng.IntN(4) == 0 {
 				s.disk.left = w.rng.IntN(12)
 			}
@@ -571,7 +570,7 @@ func (w *world) doubts() bool {
 		func(s *simulated) bool { return s.gone || s.again || s.unfit })
 }
 
-// mayLose reports whether a node's disk may be replaced: if so, a majority has its disks.
+// mayLose reports whether a node's disk may be replaced: then a majority has its disks.
 func (w *world) mayLose(s *simulated) bool {
 	if s.spare || w.changes > 0 || w.doubts() || w.forges != nil {
 		return false
@@ -588,14 +587,14 @@ func (w *world) mayLose(s *simulated) bool {
 			voters++
 			peer := w.nodes[slices.Index(nodeNames, m.Name)]
 			if peer != s && !slices.Equal(peer.view.members, w.members) {
-				return false // it may need those that have left
+				return false // it may need former members
 			}
 		}
 	}
 	return !w.led || voters > 2 || !w.votes(s)
 }
 
-// operate lets the operator change the membership at a node that leads.
+// operate lets the operator change the membership at a leader.
 func (s *simulated) operate() {
 	w := s.w
 	pick := func() string { return nodeNames[w.rng.IntN(places)] }
@@ -622,7 +621,7 @@ func (s *simulated) operate() {
 			e.Name = e.Replaces
 		}
 		if e.Name == e.Replaces && e.Name != w.replaced {
-			return // its log is still there
+			return // its log still exists
 		}
 		if w.replaced == "" && w.doubts() {
 			return
@@ -634,7 +633,7 @@ func (s *simulated) operate() {
 	w.asked = append(w.asked, c)
 }
 
-// answered counts the changes that were made, and those that were refused.
+// answered counts the changes made, and those refused.
 func (w *world) answered() {
 	w.asked = slices.DeleteFunc(w.asked, func(c chan result) bool {
 		select {
@@ -644,7 +643,7 @@ func (w *world) answered() {
 				w.counts["changes"]++
 			case r.err == nil || persistence.Definite(r.err):
 				w.counts["refused changes"]++
-			case !errors.Is(r.err, errNotLeading) && !errors.Is(r.err, errBegins):
+			case !errors.Is(r.err, errNotLeading) && !errors.Is(r.err, errUnsettled):
 				return true // it may be made later
 			}
 			w.changes--
@@ -665,7 +664,7 @@ func (s *simulated) use() {
 		}
 	}
 	if s.view.leading && s.barred() { // as its engine would
-		s.node.hand(0, make(chan error, 1))
+		s.node.transferLead(0, make(chan error, 1))
 		w.counts["unfit nodes that led"]++
 		s.work(nil)
 		return
@@ -677,9 +676,9 @@ func (s *simulated) use() {
 			return
 		}
 	}
-	s.hear(o)
+	s.takeAnswers(o)
 	if w.rng.IntN(6) == 0 {
-		s.question(o)
+		s.askConfirm(o)
 	}
 	switch {
 	case w.rng.IntN(40) == 0: // another engine begins here
@@ -715,30 +714,30 @@ func (s *simulated) use() {
 			w.counts["of a newer format"]++
 		}
 		s.append(o)
-	case len(o.answers) == 0 || w.rng.IntN(10) == 0: // again, perhaps while the first stands
+	case len(o.answers) == 0 || w.rng.IntN(10) == 0: // again, perhaps while the first is pending
 		s.append(o)
 	}
 	s.work(nil)
-	s.hear(o)
+	s.takeAnswers(o)
 }
 
-// question asks whether an owner still is one.
-func (s *simulated) question(o *owner) {
+// askConfirm asks whether an owner is still one.
+func (s *simulated) askConfirm(o *owner) {
 	if o.tok != "" && o.confirm == nil {
 		if s.view.leading && s.view.beat.Token == o.tok && o.tok.Epoch() < s.w.newest {
 			s.w.counts["asked too late"]++
 		}
-		o.confirm, o.asked = make(chan reached, 1), s.w.newest
-		s.node.confirm(question{s.w.Context(), o.tok, o.confirm})
+		o.confirm, o.asked = make(chan confirmResult, 1), s.w.newest
+		s.node.confirm(confirmRequest{s.w.Context(), o.tok, o.confirm})
 	}
 }
 
-// read asks, wherever it is, how far this node must be, or takes the answer.
+// read asks any node for the acknowledged sequence, or takes the answer.
 func (s *simulated) read() {
 	w := s.w
 	if s.reach == nil {
-		s.reach, s.below = make(chan reached, 1), w.acknowledged()
-		s.node.confirm(question{w.Context(), "", s.reach})
+		s.reach, s.below = make(chan confirmResult, 1), w.acknowledged()
+		s.node.confirm(confirmRequest{w.Context(), "", s.reach})
 		s.work(nil)
 		return
 	}
@@ -756,7 +755,7 @@ func (s *simulated) read() {
 	}
 }
 
-// acknowledged is the newest sequence that was.
+// acknowledged returns the newest acknowledged sequence.
 func (w *world) acknowledged() (seq uint64) {
 	for _, a := range w.acked {
 		seq = max(seq, a.next)
@@ -773,8 +772,8 @@ func (s *simulated) append(o *owner) {
 	s.node.propose(&e, c)
 }
 
-// hear takes the answers that have come.
-func (s *simulated) hear(o *owner) {
+// takeAnswers takes the answers that have arrived.
+func (s *simulated) takeAnswers(o *owner) {
 	select {
 	case r := <-o.acquire:
 		o.acquire = nil
@@ -790,7 +789,7 @@ func (s *simulated) hear(o *owner) {
 		o.confirm = nil
 		switch {
 		case r.err == nil && o.tok.Epoch() < o.asked:
-			s.w.fail("%s is confirmed, and owner %d was before the question", o.tok, o.asked)
+			s.w.fail("%s is confirmed, and owner %d was before the request", o.tok, o.asked)
 		case r.err == nil:
 			s.w.counts["confirmed"]++
 		case errors.Is(r.err, persistence.ErrFenced):
@@ -801,7 +800,7 @@ func (s *simulated) hear(o *owner) {
 	o.answers = slices.DeleteFunc(slices.Clone(o.answers), func(c try) bool {
 		select {
 		case r := <-c.answer:
-			s.heard(o, c.e, r)
+			s.takeAppend(o, c.e, r)
 			return true
 		default:
 			return false
@@ -809,7 +808,7 @@ func (s *simulated) hear(o *owner) {
 	})
 }
 
-func (s *simulated) heard(o *owner, e *machine.Entry, r result) {
+func (s *simulated) takeAppend(o *owner, e *machine.Entry, r result) {
 	w := s.w
 	if r.err != nil || o.pending != e {
 		return // unknown, or of a try after one that was answered
@@ -829,8 +828,8 @@ func (s *simulated) heard(o *owner, e *machine.Entry, r result) {
 	}
 }
 
-// operateSilent has operators start a node again that a hostile one has silenced, and replace one
-// that the others are right about.
+// operateSilent has operators restart a node that a hostile one has silenced, and replace one that
+// is rightly accused.
 func (w *world) operateSilent() {
 	for _, s := range w.nodes {
 		switch {
@@ -845,11 +844,11 @@ func (w *world) operateSilent() {
 	}
 }
 
-// recover ends all faults, and lets the nodes come to one end.
+// recover ends all faults, and lets the nodes converge.
 func (w *world) recover() {
 	w.cut, w.clocks = [places][places]bool{}, [places]time.Duration{}
 	for i, s := range w.nodes {
-		if i > 0 { // the first one may stay as it is
+		if i > 0 { // the first one may stay unfit
 			s.misfit = nil
 		}
 		s.disk.left, s.stuck = -1, 0
@@ -857,11 +856,11 @@ func (w *world) recover() {
 			clear(s.node.cuts)
 		}
 		if w.mixed && s.reads < newer {
-			if s.reads = newer; s.node != nil || s.former != nil {
+			if s.reads = newer; s.node != nil || s.formation != nil {
 				s.crash()
 			}
 		}
-		if s.node == nil && s.former == nil {
+		if s.node == nil && s.formation == nil {
 			s.start()
 		}
 	}
@@ -874,8 +873,8 @@ func (w *world) recover() {
 		if len(w.acked) > before+3 && w.equal() {
 			return
 		}
-		// let them catch up without more appends; a step delivers less than nodes may say that wait
-		// to join, so their frames would take longer and longer
+		// let them catch up without more appends; a step delivers fewer frames than joining nodes
+		// may send, so frames would take longer and longer
 		if w.seed%2 == 0 || len(w.sent) > 200 {
 			for range 2000 {
 				w.deliver(false)
@@ -885,11 +884,11 @@ func (w *world) recover() {
 	for _, s := range w.nodes {
 		w.Logf("node %d: %+v, up %v", s.at, s.view, s.node != nil)
 	}
-	w.fail("the nodes do not go on: %d acknowledged, %d before; %d frames are on their way",
+	w.fail("the nodes do not resume: %d acknowledged, %d before; %d frames are in flight",
 		len(w.acked), before, len(w.sent))
 }
 
-// quiet delivers what is under way, and what comes of that.
+// quiet delivers all frames, and those that they cause.
 func (w *world) quiet() {
 	for {
 		for len(w.sent) > 0 {
@@ -906,7 +905,7 @@ func (w *world) quiet() {
 	}
 }
 
-// equal lets a leader tell what is committed, and reports whether all nodes have applied the same.
+// equal lets a leader send its commits, and reports whether all nodes have applied the same.
 func (w *world) equal() bool {
 	w.quiet()
 	for _, s := range w.nodes {
@@ -931,7 +930,7 @@ func (w *world) last() (last uint64) {
 	return last
 }
 
-// check compares all that was acknowledged, and all journals, with the entries that were applied.
+// check compares all acknowledgements, and all journals, with the applied entries.
 func (w *world) check() {
 	journal := map[uint64]acknowledged{} // by next
 	var owner persistence.Token
@@ -951,7 +950,7 @@ func (w *world) check() {
 			market = e.Batch
 		case machine.Append:
 			if e.Token != owner || e.Prev != end {
-				w.fail("entry %d: an append of %s behind %d; %s owns the engine, and it ends at %d",
+				w.fail("entry %d: an append of %s after %d; %s owns the engine, and it ends at %d",
 					i, e.Token, e.Prev, owner, end)
 			}
 			end = e.Next
@@ -978,7 +977,7 @@ func (w *world) check() {
 	}
 }
 
-// check compares the node's journal, as it is read.
+// check compares the node's journal, as read.
 func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
 	first, _ := s.log.FirstIndex()
 	marks := s.index.after(0)
@@ -994,7 +993,7 @@ func (s *simulated) check(journal map[uint64]acknowledged, end uint64) {
 		}
 		if at != 0 && e.Prev != at || codec.Digest(e.Batch) != e.Digest ||
 			journal[e.Next] != (acknowledged{e.Token, e.Prev, e.Next, e.Digest}) {
-			s.w.fail("node %d: the journal has (%d, %d] behind %d", s.at, e.Prev, e.Next, at)
+			s.w.fail("node %d: the journal has (%d, %d] after %d", s.at, e.Prev, e.Next, at)
 		}
 		at = e.Next
 		return nil
@@ -1041,12 +1040,12 @@ func simulate(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// Nodes crash in the midst of writes and lose what was not synced, links are cut one way or both,
-// frames are lost, doubled and swapped, nodes stand still, a disk is replaced by an empty one, a
-// bit of it changes, and an older copy of a folder comes back. Programs are of two formats.
-// No acknowledged append is lost, and each entry does the same on each node, whenever it is applied
-// again. Two owners are never owners at once in the journal. No program is to read a format that
-// its node has not told, and one that does not read what comes votes.
+// Nodes crash in the middle of writes and lose unsynced data, links are cut one way or both, frames
+// are lost, doubled and swapped, nodes stand still, a disk is replaced by an empty one, a bit of it
+// changes, and an older copy of a folder comes back. Programs are of two formats.
+// No acknowledged append is lost, and each entry has the same outcome on each node and at each
+// replay. The journal never has two owners at once. No program must read a format that its node
+// has not reported, and one that cannot read new entries votes.
 func TestThreeNodesAreOneJournal(t *testing.T) {
 	all := map[string]int{}
 	for seed := *fromSeed; seed < *fromSeed+uint64(*seeds); seed++ {

@@ -22,18 +22,18 @@ import (
 
 // options of open.
 type options struct {
-	dir   string // of the log, which form has made
+	dir   string // of the log, which form has created
 	files vfs.FS
-	// local keeps images, projections and history. Its journal is not used. The store closes it.
+	// local stores images, projections and history. Its journal is unused. The store closes it.
 	local persistence.Store
-	// send takes a frame to a peer, or drops it. It does not block.
+	// send sends a frame to a peer, or drops it. It does not block.
 	send func(to string, frame []byte)
-	// cut ends the connections of a peer; nil: nothing does.
+	// cut ends the connections of a peer; may be nil.
 	cut func(name string)
 	// dial opens a connection to a peer.
 	dial func(ctx context.Context, name string) (net.Conn, error)
-	// ticks says that time has passed; electionTicks of them without a leader begin an election.
-	ticks  <-chan time.Time
+	// tickC delivers ticks; electionTicks of them without a leader start an election.
+	tickC  <-chan time.Time
 	now    func() time.Time
 	random func(n int) int
 	logger *slog.Logger
@@ -44,68 +44,67 @@ type options struct {
 	market        *OwnMarket // see setup
 	agreed        func(market []byte)
 	// await returns once the node may take part; nil: it may.
-	await  func(*raftlog.Log) error
-	former *former // see node
-	// changed is told of another membership, by the goroutine of the node.
-	changed func([]machine.Member)
-	// reach refuses a node that this one cannot reach; nil: it can reach any.
-	reach func(name, address string) error
-	saw   func(index uint64, e *machine.Entry, a machine.Answer) // see setup
+	await     func(*raftlog.Log) error
+	formation *formation // see node
+	// onMembers receives each new membership, from the node's goroutine.
+	onMembers func([]machine.Member)
+	// checkPeer refuses a node that cannot be reached; nil: all can.
+	checkPeer func(name, address string) error
+	onApply   func(index uint64, e *machine.Entry, a machine.Answer) // see setup
 }
 
 const (
-	// maxFrames is how many frames of peers wait for the node; more are dropped, and sent again.
+	// maxFrames bounds the queued frames of peers; more are dropped, and sent again.
 	maxFrames = 1024
-	// maxProposals is how many callers wait for the node to take their proposals.
+	// maxProposals bounds the queued proposals, and confirm requests.
 	maxProposals = 256
-	// atOnce is how much of each the node takes until it writes.
-	atOnce = 256
+	// maxDrain bounds the inputs taken before the node writes.
+	maxDrain = 256
 )
 
-// A store is one node of a replicated store. Any node has the images, projections and history that
-// it was told of; only the one that leads takes entries. Its methods may be called from any
-// goroutine.
+// A store is one node of a replicated store. Each node stores the images, projections and history
+// written to it; only the leader accepts entries. Its methods may be called from any goroutine.
 type store struct {
 	persistence.History // local's
 
-	local    persistence.Store
-	localTok persistence.Token // under which this node writes to local
-	own      persistence.Token
-	claimed  atomic.Pointer[persistence.Token] // by the newest Acquire here that was answered
-	held     atomic.Uint64                     // sequence above which the journal is held
-	log      *raftlog.Log
-	newest   uint8 // format that this program reads
-	index    index
-	now      func() time.Time
-	logger   *slog.Logger
-	name     string
-	reach    func(name, address string) error
-	unfit    atomic.Pointer[error] // see Unfit; nil: the node could serve
-	dial     func(ctx context.Context, name string) (net.Conn, error)
-	take     atomic.Pointer[taker] // see Accept; nil: connections are refused
-	// see AcceptObservers; nil: connections of observers are refused
-	takeObservers atomic.Pointer[taker]
-	joined        atomic.Pointer[[]string] // names of the members, but of those that are awaited
+	local     persistence.Store
+	localTok  persistence.Token // for this node's writes to local
+	nodeToken persistence.Token
+	claimed   atomic.Pointer[persistence.Token] // of the newest answered Acquire here
+	held      atomic.Uint64                     // sequence above which the journal is kept
+	log       *raftlog.Log
+	newest    uint8 // newest format that this program reads
+	index     index
+	now       func() time.Time
+	logger    *slog.Logger
+	name      string
+	checkPeer func(name, address string) error
+	unfit     atomic.Pointer[error] // see Unfit; nil: the node could serve
+	dial      func(ctx context.Context, name string) (net.Conn, error)
+	onConn    atomic.Pointer[connHandler] // see Accept; nil: connections are refused
+	// see AcceptObservers; nil: observers are refused
+	onObserver atomic.Pointer[connHandler]
+	joined     atomic.Pointer[[]string] // names of the members, without awaited ones
 
-	frames   chan received
-	proposed chan request
-	asked    chan question
-	calls    chan func(*node)
-	stop     chan struct{}
-	done     chan struct{} // closed when the node has ended
-	failure  error         // why; read after done
+	frames    chan received
+	proposed  chan request
+	confirms  chan confirmRequest
+	nodeCalls chan func(*node)
+	stop      chan struct{}
+	done      chan struct{} // closed when the node has ended
+	failure   error         // why it ended; read after done
 
-	seen    atomic.Pointer[view]
-	changes struct { // closed and replaced when another node leads, or for followers
+	view        atomic.Pointer[view]
+	viewChanged struct { // next: closed and replaced when the leader changes, or for followers
 		sync.Mutex
 		next chan struct{}
 	}
-	followers atomic.Int32 // that wait for another batch
+	followers atomic.Int32 // callers that wait for another batch
 
-	// writes is held for reading by writes to local that need the owner's token, so that a new
-	// owner can wait for those of the one before.
+	// writes is read-locked by writes to local that need the owner's token, so that a new owner can
+	// wait for its predecessor's writes.
 	writes sync.RWMutex
-	life   sync.RWMutex // held for reading by reads of the log, so that Close waits for them
+	life   sync.RWMutex // read-locked by reads of the log, so that Close waits for them
 	closed sync.Once
 }
 
@@ -127,16 +126,16 @@ var errClosed = errors.New("the store is closed")
 func open(o options) (_ *store, err error) {
 	s := &store{History: o.local, local: o.local, now: o.now, logger: o.logger,
 		name: "replicated:" + o.dir, frames: make(chan received, maxFrames),
-		proposed: make(chan request, maxProposals), calls: make(chan func(*node)),
-		asked:  make(chan question, maxProposals),
-		own:    persistence.Token("0:" + persistence.NewID()),
-		newest: cmp.Or(o.reads, machine.Newest), dial: o.dial,
+		proposed: make(chan request, maxProposals), nodeCalls: make(chan func(*node)),
+		confirms:  make(chan confirmRequest, maxProposals),
+		nodeToken: persistence.Token("0:" + persistence.NewID()),
+		newest:    cmp.Or(o.reads, machine.Newest), dial: o.dial,
 		stop: make(chan struct{}), done: make(chan struct{})}
-	if s.reach = o.reach; s.reach == nil {
-		s.reach = func(string, string) error { return nil }
+	if s.checkPeer = o.checkPeer; s.checkPeer == nil {
+		s.checkPeer = func(string, string) error { return nil }
 	}
-	s.changes.next = make(chan struct{})
-	s.seen.Store(&view{})
+	s.viewChanged.next = make(chan struct{})
+	s.view.Store(&view{})
 	s.held.Store(math.MaxUint64)
 	ctx := context.Background()
 	s.localTok, _, err = s.local.Acquire(ctx, persistence.Claim{Owner: "the node's own"})
@@ -155,19 +154,19 @@ func open(o options) (_ *store, err error) {
 		}
 	}
 	changed := func(members []machine.Member) {
-		s.joined.Store(new(joinedOf(members))) // before connections are dropped
-		if o.changed != nil {
-			o.changed(members)
+		s.joined.Store(new(joinedNames(members))) // before connections are dropped
+		if o.onMembers != nil {
+			o.onMembers(members)
 		}
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
-		now: o.now, publish: s.show, index: &s.index, least: o.least, logMax: o.logMax,
-		former: o.former, changed: changed, reads: s.newest,
-		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, saw: o.saw, cut: o.cut})
+		now: o.now, publish: s.setView, index: &s.index, least: o.least, logMax: o.logMax,
+		formation: o.formation, onMembers: changed, reads: s.newest,
+		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, onApply: o.onApply, cut: o.cut})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	go s.run(n, o.ticks)
+	go s.run(n, o.tickC)
 	return s, nil
 }
 
@@ -183,15 +182,15 @@ func (s *store) run(n *node, ticks <-chan time.Time) {
 			err = n.receive(r.from, r.frame)
 		case r := <-s.proposed:
 			n.propose(r.entry, r.caller)
-		case q := <-s.asked:
+		case q := <-s.confirms:
 			n.confirm(q)
-		case call := <-s.calls:
+		case call := <-s.nodeCalls:
 			call(n)
 		case <-ticks:
 			err = n.tick()
 		}
 		if err == nil {
-			err = s.more(n)
+			err = s.drain(n)
 		}
 		if err == nil {
 			err = n.work()
@@ -204,9 +203,9 @@ func (s *store) run(n *node, ticks <-chan time.Time) {
 	n.drop(err)
 }
 
-// more takes what else has come, so that one sync is for all of it.
-func (s *store) more(n *node) error {
-	for range atOnce {
+// drain takes further queued inputs, so that they share one sync.
+func (s *store) drain(n *node) error {
+	for range maxDrain {
 		select {
 		case r := <-s.frames:
 			if err := n.receive(r.from, r.frame); err != nil {
@@ -214,7 +213,7 @@ func (s *store) more(n *node) error {
 			}
 		case r := <-s.proposed:
 			n.propose(r.entry, r.caller)
-		case q := <-s.asked:
+		case q := <-s.confirms:
 			n.confirm(q)
 		default:
 			return nil
@@ -223,8 +222,8 @@ func (s *store) more(n *node) error {
 	return nil
 }
 
-// receive takes a frame of a peer, which its transport has proved it to be. The frame is the
-// store's from then on. If too many wait it is dropped.
+// receive queues a frame of a peer, whose name its transport has proved. The store takes ownership
+// of the frame. If the queue is full, the frame is dropped.
 func (s *store) receive(from string, frame []byte) {
 	select {
 	case s.frames <- received{from, frame}:
@@ -232,14 +231,14 @@ func (s *store) receive(from string, frame []byte) {
 	}
 }
 
-// propose waits until an entry is applied here. An error leaves the outcome unknown, but for one
-// that is persistence.Definite.
+// propose waits until an entry is applied here. After an error that is not persistence.Definite the
+// outcome is unknown.
 func (s *store) propose(ctx context.Context, e *machine.Entry) (machine.Answer, error) {
 	if err := e.Fits(); err != nil {
 		return machine.Answer{}, err
 	}
 	if e.Kind != machine.Acquire && !e.Kind.Changes() {
-		if err := s.owned(e.Token); err != nil {
+		if err := s.checkToken(e.Token); err != nil {
 			return machine.Answer{}, err
 		}
 	}
@@ -264,42 +263,42 @@ func (s *store) propose(ctx context.Context, e *machine.Entry) (machine.Answer, 
 	}
 }
 
-// owned returns ErrFenced for a token that is not the owner's, and never will be again. What is
-// applied here decides: epochs only grow. It returns nil for one that may be newer.
-func (s *store) owned(tok persistence.Token) error {
-	v := s.seen.Load()
+// checkToken returns ErrFenced for a token that can never be the owner's again, by the entries
+// applied here: epochs only grow. It returns nil for one that may be newer.
+func (s *store) checkToken(tok persistence.Token) error {
+	v := s.view.Load()
 	if tok == "" || tok != v.beat.Token && tok.Epoch() <= v.epoch {
 		return codec.Fenced(v.beat.Owner)
 	}
 	return nil
 }
 
-// Own returns the token of the node itself.
-func (s *store) Own() persistence.Token { return s.own }
+// Own returns the node's own token.
+func (s *store) Own() persistence.Token { return s.nodeToken }
 
 // Hold keeps the journal above a sequence in this node's log.
 func (s *store) Hold(seq uint64) { s.held.Store(seq) }
 
-// owns returns the token of this node's newest claim, if that owns the engine and the node leads.
-func (s *store) owns() (persistence.Token, bool) {
-	v, tok := s.seen.Load(), s.claimed.Load()
+// ownerToken returns the token of this node's newest claim, if it owns the engine and the node
+// leads.
+func (s *store) ownerToken() (persistence.Token, bool) {
+	v, tok := s.view.Load(), s.claimed.Load()
 	if tok == nil || !v.leading || v.beat.Token != *tok {
 		return "", false
 	}
 	return *tok, true
 }
 
-// over reports whether an error says that a claim is one of the past: it lost the engine or the
-// lead.
-func over(err error) bool {
+// isLostClaim reports whether an error means that a claim has lost the engine or the lead.
+func isLostClaim(err error) bool {
 	return errors.Is(err, persistence.ErrFenced) || errors.Is(err, errNotLeading)
 }
 
-// call lets the goroutine of the node run fn.
-func (s *store) call(ctx context.Context, fn func(*node)) error {
+// onNode runs fn on the node's goroutine.
+func (s *store) onNode(ctx context.Context, fn func(*node)) error {
 	ran := make(chan struct{})
 	select {
-	case s.calls <- func(n *node) { fn(n); close(ran) }:
+	case s.nodeCalls <- func(n *node) { fn(n); close(ran) }:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.done:
@@ -309,26 +308,26 @@ func (s *store) call(ctx context.Context, fn func(*node)) error {
 	return nil
 }
 
-// String names the store for people.
+// String names the store in logs.
 func (s *store) String() string { return s.name }
 
-// Engine returns the id of the engine that is kept here.
+// Engine returns the id of the stored engine.
 func (s *store) Engine() string { return s.local.Engine() }
 
-// Size returns how many bytes the own copy takes, without the log.
+// Size returns the size in bytes of the local store, without the log.
 func (s *store) Size(ctx context.Context) (int64, error) {
-	if local, tells := s.local.(persistence.Sizer); tells {
+	if local, ok := s.local.(persistence.Sizer); ok {
 		return local.Size(ctx)
 	}
 	return 0, errors.ErrUnsupported
 }
 
-// Exclusive returns false: another node may take the engine over.
+// Exclusive returns false: another node may take over the engine.
 func (s *store) Exclusive() bool { return false }
 
-// HeadMissing reports whether the node was left alone by Survive, and nothing was appended since. A
-// node without the file is not opened.
-func (s *store) HeadMissing() bool { return s.seen.Load().lost }
+// HeadMissing reports whether Survive left the node alone, and nothing was appended since. A node
+// without the file is not opened.
+func (s *store) HeadMissing() bool { return s.view.Load().lost }
 
 // Close ends the node and frees its folders. A second Close does nothing.
 func (s *store) Close() (err error) {

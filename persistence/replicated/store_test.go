@@ -44,7 +44,7 @@ func TestANodeWithoutALogIsNotOpened(t *testing.T) {
 	}
 }
 
-// Callers of a store that is closed get an error, and none that is definite.
+// Callers of a closed store get an error that is not definite.
 func TestAClosedStoreTakesNothing(t *testing.T) {
 	s := openNode(t, options{dir: "node", files: vfs.NewMem(),
 		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
@@ -64,7 +64,7 @@ func TestAClosedStoreTakesNothing(t *testing.T) {
 	}
 }
 
-// What a caller learns that does not wait any more is not definite.
+// A caller that stops waiting gets an error that is not definite.
 func TestACallerMayStopWaiting(t *testing.T) {
 	s := openNode(t, options{dir: "node", files: vfs.NewMem(), send: func(string, []byte) {},
 		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 3)
@@ -74,7 +74,7 @@ func TestACallerMayStopWaiting(t *testing.T) {
 	if err == nil || persistence.Definite(err) {
 		t.Fatal(err)
 	}
-	if err := s.lead(ctx); !errors.Is(err, context.Canceled) {
+	if err := s.awaitLead(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 }

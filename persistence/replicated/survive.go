@@ -13,69 +13,68 @@ import (
 	"exchange/persistence/internal/raftlog"
 )
 
-// A Survivor is what the log of a node has that is to go on alone.
+// A Survivor describes a node that is to survive alone.
 type Survivor struct {
-	Gone    []string    // the other members, which are counted no more
+	Gone    []string    // the other members, which no longer count
 	Folders []FolderEnd // its own first
 }
 
-// A FolderEnd is how far the log in a data folder goes, as far as its own checksums say.
+// A FolderEnd is the end of the log in a data folder, by the log's own checksums.
 type FolderEnd struct {
 	Folder, Node string
 	Term, Index  uint64 // of its last entry
-	Seq          uint64 // where its journal ends
-	Ended        string // why its node ended for good; "": it did not
+	Seq          uint64 // end of its journal
+	Ended        string // why its node ended permanently; "": it did not
 	Fault        error  // why it cannot be opened; nil: it can
 }
 
-// isBehind reports whether another folder has more: a later term, or more entries of that.
-func (f *FolderEnd) isBehind(other *FolderEnd) bool {
+// isShorterThan reports whether another folder holds more: a later term, or more entries of it.
+func (f *FolderEnd) isShorterThan(other *FolderEnd) bool {
 	return other.Fault == nil && (other.Term > f.Term || other.Term == f.Term &&
 		other.Index > f.Index)
 }
 
-// A Survival is a node that is to go on alone, because the disks of the others are gone for good.
+// A Survival makes a node survive alone, because the others' disks are permanently lost.
 type Survival struct {
 	Folder, Cluster, Node string
-	// Others are data folders of other nodes, to be compared with this one's. They are not changed,
-	// but for the number of their start.
+	// Others are data folders of other nodes, to compare with this one's. Only the number of their
+	// start changes.
 	Others []string
-	// Shorter is the node's name if its folder is to be taken although another one has more, or
-	// although the node ended for good: "", it is not.
+	// Shorter is the node's name to accept its folder although another one holds more, or although
+	// the node ended permanently; "": refuse it then.
 	Shorter string
-	// Sure lets the node's log be written; otherwise it is only looked at.
+	// Sure writes the node's log; without it the log is only inspected.
 	Sure bool
 	// Fatal is called when a sync has failed. It must end the process.
 	Fatal func(error)
 }
 
-// Survive makes a node the only voter, in another epoch of the membership: should the others come
-// back, this node does not hear them, because their IDs are never counted again. All entries
-// of its log count from then on, committed or not. No process may use the folder. After a crash the
-// folder is as before, or all is done. ErrInvalid: the node is no voter, is alone already, or has
-// no log.
+// Survive makes a node the only voter, in another epoch of the membership: this node ignores others
+// that come back, because their IDs are never valid again. All entries of its log count from then
+// on, committed or not. No process may use the folder. After a crash the folder is unchanged, or
+// complete. ErrInvalid: the node is no voter, is already alone, or has no log.
 func Survive(s *Survival) (*Survivor, error) {
-	return s.in(vfs.Default, vfs.Default.PathJoin(s.Folder, logFolder))
+	return s.run(vfs.Default, vfs.Default.PathJoin(s.Folder, logFolder))
 }
 
-func (s *Survival) in(files vfs.FS, dir string) (_ *Survivor, err error) {
+func (s *Survival) run(files vfs.FS, dir string) (_ *Survivor, err error) {
 	log, base, err := s.open(files, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	if err := (&former{cluster: s.Cluster, own: s.Node}).check(log.Identity()); err != nil {
+	if err := (&formation{cluster: s.Cluster, name: s.Node}).check(log.Identity()); err != nil {
 		return nil, err
 	}
-	state, last, err := end(log, base)
+	state, last, err := endState(log, base)
 	if err != nil {
 		return nil, err
 	}
-	own := endOf(log, state, last)
+	own := folderEnd(log, state, last)
 	own.Folder = s.Folder
 	v := &Survivor{Folders: []FolderEnd{own}}
 	for _, folder := range s.Others {
-		v.Folders = append(v.Folders, s.look(files, folder))
+		v.Folders = append(v.Folders, s.inspect(files, folder))
 	}
 	voter := false
 	for _, m := range state.Members() {
@@ -98,10 +97,10 @@ func (s *Survival) in(files vfs.FS, dir string) (_ *Survivor, err error) {
 	case !s.Sure:
 		return v, nil
 	}
-	if err := s.mayTake(v); err != nil {
+	if err := s.checkLongest(v); err != nil {
 		return v, err
 	}
-	return v, errors.Join(log.Restore(), survive(log, last+1))
+	return v, errors.Join(log.Restore(), appendSurvive(log, last+1))
 }
 
 func (s *Survival) open(files vfs.FS, dir string) (*raftlog.Log, []byte, error) {
@@ -109,34 +108,34 @@ func (s *Survival) open(files vfs.FS, dir string) (*raftlog.Log, []byte, error) 
 		Nonce: persistence.NewID(), AtNeed: true, Anyway: true})
 }
 
-// look says how far the log in another data folder goes.
-func (s *Survival) look(files vfs.FS, folder string) (f FolderEnd) {
+// inspect returns the end of the log in another data folder.
+func (s *Survival) inspect(files vfs.FS, folder string) (f FolderEnd) {
 	log, base, err := s.open(files, files.PathJoin(folder, logFolder))
 	if err != nil {
 		return FolderEnd{Folder: folder, Fault: err}
 	}
 	defer log.Close() //nolint:errcheck // nothing was written
-	state, last, err := end(log, base)
+	state, last, err := endState(log, base)
 	if err == nil {
-		f = endOf(log, state, last)
+		f = folderEnd(log, state, last)
 	}
 	f.Folder, f.Node, f.Fault = folder, log.Identity().Name, err
 	return f
 }
 
-func endOf(log *raftlog.Log, state *machine.State, last uint64) FolderEnd {
+func folderEnd(log *raftlog.Log, state *machine.State, last uint64) FolderEnd {
 	return FolderEnd{Node: log.Identity().Name, Term: log.EndTerm(), Index: last,
 		Seq: state.Beat().End.Seq, Ended: log.Ended()}
 }
 
-// mayTake returns why the node's folder is taken by its name alone; nil: it is taken.
-func (s *Survival) mayTake(v *Survivor) error {
+// checkLongest returns why the folder must be named by Shorter; nil: it need not be.
+func (s *Survival) checkLongest(v *Survivor) error {
 	own := &v.Folders[0]
 	if s.Shorter == s.Node {
 		return nil
 	}
 	for i := range v.Folders[1:] {
-		if other := &v.Folders[i+1]; own.isBehind(other) {
+		if other := &v.Folders[i+1]; own.isShorterThan(other) {
 			return fmt.Errorf("%w: folder %s of node %q ends at entry %d of term %d, sequence %d, "+
 				"and that of node %q at entry %d of term %d, sequence %d: let %q survive, or name "+
 				"this node with --shorter", persistence.ErrInvalid, other.Folder, other.Node,
@@ -151,8 +150,8 @@ func (s *Survival) mayTake(v *Survivor) error {
 	return nil
 }
 
-// end returns the state behind the log's last entry.
-func end(log *raftlog.Log, base []byte) (state *machine.State, last uint64, err error) {
+// endState returns the state after the log's last entry, and its index.
+func endState(log *raftlog.Log, base []byte) (state *machine.State, last uint64, err error) {
 	if state, err = machine.DecodeState(base); err != nil {
 		return nil, 0, err
 	}
@@ -175,9 +174,9 @@ func end(log *raftlog.Log, base []byte) (state *machine.State, last uint64, err 
 	return state, last, err
 }
 
-// survive adds the entry, committed, in a term of its own. Without the entry, the term is one in
-// which the node has voted for itself.
-func survive(log *raftlog.Log, index uint64) error {
+// appendSurvive adds the entry, committed, in a term of its own. After a crash before the entry, it
+// is only a term in which the node has voted for itself.
+func appendSurvive(log *raftlog.Log, index uint64) error {
 	own := log.Identity()
 	e := machine.Entry{Kind: machine.Survive, Name: own.Name,
 		ID: machine.ID{Node: own.Node, Boot: log.Own().Boot, Number: 1}}

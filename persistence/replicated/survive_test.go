@@ -18,11 +18,11 @@ func copyOf(d *disk, left int) *disk {
 // survive runs on the disk of a node that is down.
 func (d *disk) survive(sure bool) (*Survivor, error) {
 	s := &Survival{Cluster: cluster, Node: "a", Sure: sure, Shorter: "a", Fatal: func(error) {}}
-	return s.in(d.files(), folder)
+	return s.run(d.files(), folder)
 }
 
-// lonely returns a world whose node a was killed, as were b and c, with five batches; a has one
-// more entry, which no majority may have.
+// lonely returns a world whose nodes were killed with five batches; a has one more entry, which may
+// have no majority.
 func lonely(t *testing.T) *world {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -30,7 +30,7 @@ func lonely(t *testing.T) *world {
 	for i := range uint64(5) {
 		c := s.ask(appendOf(tok, i, "batch"))
 		w.settle()
-		must(t, told(t, c).err)
+		must(t, mustAnswer(t, c).err)
 	}
 	w.cut[0][1], w.cut[0][2] = true, true
 	s.ask(appendOf(tok, 5, "at a alone"))
@@ -42,7 +42,7 @@ func lonely(t *testing.T) *world {
 	return w
 }
 
-// A crash at any place leaves the node one of three, or alone.
+// After a crash at any point the node is one of three, or alone.
 func TestACrashInASurvivalLeavesTheOldOrTheNewMembership(t *testing.T) {
 	w := lonely(t)
 	a := w.nodes[0].disk
@@ -57,7 +57,7 @@ func TestACrashInASurvivalLeavesTheOldOrTheNewMembership(t *testing.T) {
 		log, base, failed := raftlog.Open(folder, raftlog.Options{FS: d.files(), AtNeed: true,
 			Fatal: func(error) {}})
 		must(t, failed)
-		state, last, failed := end(log, base)
+		state, last, failed := endState(log, base)
 		must(t, errors.Join(failed, log.Close()))
 		switch n := len(state.Members()); {
 		case n == 1 && log.State().GetCommit() == last && log.State().GetTerm() > 0:
@@ -77,10 +77,10 @@ func TestACrashInASurvivalLeavesTheOldOrTheNewMembership(t *testing.T) {
 	}
 }
 
-// A node that survives serves alone, with all of its log. No ID of before is counted again: one of
-// the others that comes back is not heard, also one that joined them meanwhile, and is told that it
-// is removed. It does not believe that of one node.
-func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
+// A survivor serves alone, with all of its log. No old ID counts again: the others are ignored when
+// they come back, also one that joined them meanwhile, and are notified of their removal. They do
+// not believe a single node.
+func TestASurvivorIgnoresTheOldMembers(t *testing.T) {
 	w := lonely(t)
 	s := w.nodes[0]
 	looked, err := s.disk.survive(false)
@@ -98,16 +98,16 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 		t.Errorf("it survives twice: %v", err)
 	}
 	s.start()
-	if w.lead(0); s.have() != "a1#1" || s.view.beat.End.Seq != 6 || !s.view.lost {
-		t.Fatalf("the members are %s; %+v", s.have(), s.view)
+	if w.lead(0); s.memberList() != "a1#1" || s.view.beat.End.Seq != 6 || !s.view.lost {
+		t.Fatalf("the members are %s; %+v", s.memberList(), s.view)
 	}
 	tok := w.own(s, 2)
 	c := s.ask(appendOf(tok.Token, 6, "alone"))
-	if must(t, told(t, c).err); s.view.lost {
-		t.Error("it is not told that something was appended")
+	if must(t, mustAnswer(t, c).err); s.view.lost {
+		t.Error("the view does not show that something was appended")
 	}
-	if s.node.hears("d", frame{kind: frameMessage, id: 4}) {
-		t.Error("a node is heard that joined the others meanwhile")
+	if s.node.acceptsFrom("d", frame{kind: frameMessage, id: 4}) {
+		t.Error("frames of a node that joined the others meanwhile are accepted")
 	}
 
 	b := w.nodes[1]
@@ -128,7 +128,7 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	for range 3 {
 		w.pass(1)
 	}
-	if got := s.have(); got != "a1#1 b2#4294967297" {
+	if got := s.memberList(); got != "a1#1 b2#4294967297" {
 		t.Errorf("the members are %s", got)
 	}
 
@@ -137,18 +137,18 @@ func TestANodeThatSurvivesLeavesTheOthersBehind(t *testing.T) {
 	for tick := 0; tick < 8*electionTicks && old.node != nil; tick++ {
 		w.pass(1)
 	}
-	if b.node == nil || b.have() != s.have() {
-		t.Error("a node that joins behind it does not get the entry by which one survived")
+	if b.node == nil || b.memberList() != s.memberList() {
+		t.Error("a node that joins after it does not get the entry of the survival")
 	}
 	if old.node != nil {
-		t.Errorf("two of three say that c is removed, and it goes on: against it are %v",
+		t.Errorf("two of three report that c is removed, and it still runs: against it are %v",
 			old.node.removals.against)
 	}
 }
 
-// A folder is opened if its own checksums are whole, whatever others have said of its node. One
-// that is shorter than another, or whose node has ended, is taken by its name alone.
-func TestAShorterFolderSurvivesByItsNameAlone(t *testing.T) {
+// A folder with valid checksums is opened, whatever peers have reported about its node. One that is
+// shorter than another, or whose node has ended, must be named.
+func TestAShorterFolderSurvivesOnlyIfNamed(t *testing.T) {
 	w := lonely(t)
 	a, b := w.nodes[0].disk, w.nodes[1].disk
 	files := vfs.NewMem()
@@ -170,7 +170,7 @@ func TestAShorterFolderSurvivesByItsNameAlone(t *testing.T) {
 	survive := func(node, other, shorter string, sure bool) (*Survivor, error) {
 		s := &Survival{Folder: node, Cluster: cluster, Node: node, Others: []string{other, "none"},
 			Shorter: shorter, Sure: sure, Fatal: func(error) {}}
-		return s.in(files, files.PathJoin(node, logFolder))
+		return s.run(files, files.PathJoin(node, logFolder))
 	}
 	v, err := survive("a", "b", "", false)
 	must(t, err)
@@ -189,7 +189,7 @@ func TestAShorterFolderSurvivesByItsNameAlone(t *testing.T) {
 	_, err = survive("a", "b", "a", true)
 	must(t, err)
 	if log = open("a"); log.Ended() != "" {
-		t.Error("its node is ended still")
+		t.Error("its node is still ended")
 	}
 	must(t, log.Close())
 }

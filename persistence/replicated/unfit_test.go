@@ -9,7 +9,7 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// unfitNodes make node b one that could not serve.
+// unfitNodes are the ways to make node b unfit to serve.
 var unfitNodes = map[string]func(w *world){
 	"another key": func(w *world) { w.nodes[1].misfit = errors.New("another key") },
 	"a wrong clock": func(w *world) {
@@ -22,13 +22,13 @@ var unfitNodes = map[string]func(w *world){
 		}
 		w.lead(0)
 		w.pass(3 * electionTicks)
-		w.nodes[1].best = newer + 1 // an older one is started although another one was told of
+		w.nodes[1].best = newer + 1 // an older one is started although a newer one was reported
 		w.nodes[1].runs(machine.First)
 		w.pass(3)
 	},
 }
 
-// The node that leads dies. One that could not serve lets the others campaign, whatever they draw.
+// The leader dies. An unfit node lets the others campaign first, whatever timeouts they draw.
 func TestANodeThatCouldNotServeCampaignsLast(t *testing.T) {
 	for what, spoil := range unfitNodes {
 		for seed := range uint64(20) {
@@ -50,8 +50,8 @@ func TestANodeThatCouldNotServeCampaignsLast(t *testing.T) {
 	}
 }
 
-// One that could not serve has, alone, what was acknowledged. It is elected in the end, and gives
-// the others what they lack, and the lead.
+// An unfit node alone has the acknowledged entries. It is elected in the end, replicates them, and
+// hands the lead over.
 func TestANodeThatCouldNotServeAndHasTheLongestLogIsElected(t *testing.T) {
 	for what, spoil := range unfitNodes {
 		w := newWorld(t, 1)
@@ -62,20 +62,20 @@ func TestANodeThatCouldNotServeAndHasTheLongestLogIsElected(t *testing.T) {
 		tok := w.own(a, 1).Token
 		answer := a.ask(appendOf(tok, 0, "acknowledged"))
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 		a.crash()
 		c.start()
 		for ticks := 0; !b.view.leading; ticks++ {
 			if c.view.leading {
-				t.Fatalf("%s: a node leads without what was acknowledged", what)
+				t.Fatalf("%s: a node leads without the acknowledged entries", what)
 			}
-			if ticks > 2*lastTimes*electionTicks {
+			if ticks > 2*unfitFactor*electionTicks {
 				t.Fatalf("%s: no node leads", what)
 			}
 			w.pass(1)
 		}
 		w.pass(1)
-		b.node.hand(0, make(chan error, 1))
+		b.node.transferLead(0, make(chan error, 1))
 		b.work(nil)
 		w.quiet()
 		w.pass(1)
@@ -86,8 +86,8 @@ func TestANodeThatCouldNotServeAndHasTheLongestLogIsElected(t *testing.T) {
 	}
 }
 
-// Of the nodes that could take the lead at once it goes to one that could serve. When there is none
-// it goes to any, and to one that could serve again as soon as it says nothing else.
+// The lead goes to a fit node among those that could take it at once. If there is none it goes to
+// any, and to a recovered node as soon as it no longer reports unfit.
 func TestTheLeadIsHandedToANodeThatCouldServe(t *testing.T) {
 	for _, x := range []struct {
 		unfit []int
@@ -102,13 +102,13 @@ func TestTheLeadIsHandedToANodeThatCouldServe(t *testing.T) {
 				s.misfit = errors.New("another key")
 			}
 		}
-		w.pass(clockTicks + askTicks)
+		w.pass(clockValidTicks + askTicks)
 		for _, p := range a.view.peers {
 			if i := slices.Index(nodeNames, p.Name); p.Unfit != slices.Contains(x.unfit, i) {
-				t.Errorf("of %v unfit nodes %s is said to be unfit: %v", x.unfit, p.Name, p.Unfit)
+				t.Errorf("of %v unfit nodes %s is reported unfit: %v", x.unfit, p.Name, p.Unfit)
 			}
 		}
-		a.node.hand(0, make(chan error, 1))
+		a.node.transferLead(0, make(chan error, 1))
 		a.work(nil)
 		w.quiet()
 		if to := w.nodes[x.to]; !to.view.leading {

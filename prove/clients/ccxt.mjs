@@ -89,7 +89,7 @@ assert.deepEqual((await alice.fetchTrades(symbol, undefined, undefined, { after:
 assert.deepEqual(await alice.fetchTrades(symbol, undefined, undefined, { after: trades[0].id }), []);
 assert.equal((await bob.fetchMyTrades(symbol))[0].side, 'buy');
 
-// Errors are those that ccxt knows.
+// Errors are ccxt's own classes.
 await assert.rejects(bob.createOrder(symbol, 'limit', 'sell', 5000, 50000), ccxt.InsufficientFunds);
 await assert.rejects(client('nobody-here', 'x').fetchBalance(), ccxt.AuthenticationError);
 

@@ -1,6 +1,6 @@
 //go:build prove
 
-// Package clients uses the running exchange with clients of other makers.
+// Package clients uses the running exchange with third-party clients.
 package clients
 
 import (
@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// versionsOfCCXT are the packages of package.json that are ccxt, as its makers publish it.
+// versionsOfCCXT are the packages of package.json that are ccxt, as published.
 var versionsOfCCXT = []string{"ccxt", "ccxt-2.0.1"}
 
 // ccxt's class btcalpha works unmodified, on both stores. scripts/test installs its packages.
@@ -63,7 +63,7 @@ func inCCXT(t *testing.T, s *exchangetest.Server, script, version string) {
 	t.Logf("%s", out)
 }
 
-// installed wants a package of package.json to be there.
+// installed requires a package of package.json.
 func installed(t *testing.T, name string) {
 	t.Helper()
 	if _, err := os.Stat("../node_modules/" + name); err != nil {

@@ -8,13 +8,13 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A use is what a client of another maker does on the demo.
+// A use is a third-party client's session on the demo.
 type use struct {
 	name string
 	does func(t *testing.T, s *exchangetest.Server)
 }
 
-// uses stand in an order in which each finds what it expects: the first one a new state.
+// uses are in an order in which each finds the expected state: the first one a new one.
 var uses = []use{
 	{"ccxt", func(t *testing.T, s *exchangetest.Server) { inCCXT(t, s, "ccxt.mjs", "ccxt") }},
 	{"instructions", func(t *testing.T, s *exchangetest.Server) {
@@ -33,8 +33,8 @@ var uses = []use{
 	{"stream", streamHears},
 }
 
-// What works on one exchange works through an observer, and every instruction through a node that
-// follows, while subscribers there hear all of it.
+// All uses of a single exchange work through an observer, and every instruction through a follower,
+// while subscribers there receive all events.
 func TestClientsWorkThroughEachProcessOfACluster(t *testing.T) {
 	for entry, uses := range map[exchangetest.Entry][]use{exchangetest.Observer: uses,
 		exchangetest.Follower: uses[1:2]} {
@@ -54,7 +54,7 @@ func TestClientsWorkThroughEachProcessOfACluster(t *testing.T) {
 				}
 			}
 			node.SawEnough(20, 4)
-			python.HeardTrades()
+			python.ReceivedTrades()
 			if err := s.Audit(); err != nil {
 				t.Error(err)
 			}

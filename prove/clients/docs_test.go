@@ -17,7 +17,7 @@ func TestThePageOfTheAPISignsRequests(t *testing.T) {
 	pageSigns(t, demo(t, "pebble:"+t.TempDir()))
 }
 
-// The page at /docs signs the private requests that it sends, and keeps key and secret to itself.
+// The page at /docs signs its private requests, and does not reveal key or secret.
 func pageSigns(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	if out, err := exec.Command("node", "docs.mjs", "http://"+s.Listen).CombinedOutput(); err != nil {
@@ -30,18 +30,18 @@ func TestTheStreamExampleOfThePageTrades(t *testing.T) {
 }
 
 // The program in the page's chapter about the stream, as a reader copies it, places an order of the
-// demo's account alice, and hears of it.
+// demo's account alice, and receives its event.
 func pageTrades(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
-	heard := runInNode(t, asking(t, s, streamExample(t, "http://"+s.Listen)))
+	lines := runInNode(t, asking(t, s, streamExample(t, "http://"+s.Listen)))
 	wanted := map[string]bool{"BTC_USDT ": true, `own {"snapshot":true,`: true, "placed {": true,
 		`"cause":"placed"`: true}
 	for len(wanted) > 0 {
-		if !heard.Scan() {
-			t.Fatalf("node ended before it printed %v: %v", wanted, heard.Err())
+		if !lines.Scan() {
+			t.Fatalf("node ended before it printed %v: %v", wanted, lines.Err())
 		}
 		for text := range wanted {
-			if strings.Contains(heard.Text(), text) {
+			if strings.Contains(lines.Text(), text) {
 				delete(wanted, text)
 			}
 		}

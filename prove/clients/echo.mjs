@@ -15,8 +15,8 @@ const patience = setTimeout(() => {
 // next is the arguments of the next event.
 const next = (emitter, name) => new Promise((resolve) => emitter.once(name, (...args) => resolve(args)));
 
-// lost is why a client is disconnected whose session the server ended. On polling it is an error if no
-// poll was there to be told.
+// lost is the reason of a disconnect by the server. On polling it is an error if no poll was open to
+// receive it.
 const lost = /^transport (close|error)$/;
 
 async function talk(socket) {

@@ -14,8 +14,8 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What other makers' tools make of the OpenAPI documents: types without holes, and no complaint but
-// about slashes at the end of paths, which the API has.
+// Third-party tools generate complete types from the OpenAPI documents, and complain only about the
+// API's trailing slashes.
 func TestToolsOfOtherMakersTakeTheDocuments(t *testing.T) {
 	for name, text := range map[string][]byte{
 		"public":   openapi.New(true, "api@example.org").Text(),
@@ -40,10 +40,10 @@ func TestToolsOfOtherMakersTakeTheDocuments(t *testing.T) {
 	}
 }
 
-// hole is a type that says nothing beside others, so that nothing is checked.
+// hole is an unconstrained type next to others, which disables checks.
 var hole = regexp.MustCompile(`(unknown (&|\|) |(&|\|) \(?unknown)[^\n]*`)
 
-// typed wants generated types without holes.
+// typed expects generated types without holes.
 func typed(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -55,7 +55,7 @@ func typed(t *testing.T, path string) {
 	}
 }
 
-// tool runs a program of a package of package.json. It has to end well, and to warn of nothing.
+// tool runs a program of a package of package.json. It must succeed without warnings.
 func tool(t *testing.T, name, program string, arguments ...string) {
 	t.Helper()
 	installed(t, name)

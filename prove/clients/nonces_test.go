@@ -13,7 +13,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A keyProgram is one of many that use the plain key of the demo's alice, one after the other.
+// A keyProgram is one of several programs that use the plain key of the demo's alice in turn.
 type keyProgram struct {
 	name string
 	uses func(t *testing.T, s *exchangetest.Server) (output string, err error)
@@ -59,7 +59,7 @@ console.log((await client("demo-alice", "demo-alice-secret").fetchBalance()).BTC
 `, "node", "--input-type=module", "-")
 }, []string{"true"}}
 
-// run runs a program of another maker, with a text as its input.
+// run runs a third-party program, with a text as its input.
 func run(text, name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Stdin = strings.NewReader(text)
@@ -67,7 +67,7 @@ func run(text, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// works fails the test unless the program has done what it is for.
+// works fails the test unless the program has succeeded.
 func (p *keyProgram) works(t *testing.T, s *exchangetest.Server, after string) {
 	t.Helper()
 	out, err := p.uses(t, s)
@@ -81,8 +81,8 @@ func (p *keyProgram) works(t *testing.T, s *exchangetest.Server, after string) {
 	}
 }
 
-// One plain key serves all that we show, each after each: all take milliseconds. After a program
-// with nanoseconds ours go on, and ccxt is refused, as docs/trading.md says.
+// One plain key serves all programs of our examples in any order: all use milliseconds. After a
+// program with nanoseconds ours still work, and ccxt is refused, as docs/trading.md says.
 func TestAPlainKeyServesProgramsInAnyOrder(t *testing.T) {
 	needs(t, "sh", "openssl", "curl", "python3", "node")
 	installed(t, "ccxt")

@@ -2,8 +2,8 @@
 
     /usr/bin/python3 polling.py ADDRESS PAIR
 
-They hear trades until standard input ends. Then it prints, of each, how often it connected, how
-many trades it heard, and its transport.
+They receive trades until standard input ends. Then it prints, of each, how often it connected, how
+many trades it received, and its transport.
 """
 import asyncio, json, sys
 import socketio

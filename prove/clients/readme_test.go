@@ -24,8 +24,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// example returns the first example in a language that has some text, of the README or of the pages
-// that it sends its readers to.
+// example returns the first example in a language that contains some text, of the README or of its
+// linked pages.
 func example(t *testing.T, language, text string) string {
 	t.Helper()
 	for _, file := range []string{"README.md", "docs/trading.md", "docs/operations/run.md"} {
@@ -51,7 +51,7 @@ func market(t *testing.T) *exchangetest.Server {
 	return s
 }
 
-// asking returns an example that asks an exchange instead of the address of `make demo`.
+// asking returns an example for an exchange's address instead of that of `make demo`.
 func asking(t *testing.T, s *exchangetest.Server, example string) string {
 	t.Helper()
 	changed := strings.ReplaceAll(example, "http://127.0.0.1:8080", "http://"+s.Listen)
@@ -61,7 +61,7 @@ func asking(t *testing.T, s *exchangetest.Server, example string) string {
 	return changed
 }
 
-// needs skips the test, which scripts/test shows at its end, unless the machine has the tools.
+// needs skips the test, which scripts/test lists at its end, unless the machine has the tools.
 func needs(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -71,7 +71,7 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// output runs an example, which must end well, and returns its output.
+// output runs an example, which must succeed, and returns its output.
 func output(t *testing.T, text, name string, args ...string) string {
 	t.Helper()
 	c := exec.Command(name, args...)
@@ -85,7 +85,7 @@ func output(t *testing.T, text, name string, args ...string) string {
 	return string(out)
 }
 
-// has fails the test for each text that is not there.
+// has fails the test for each missing text.
 func has(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -142,23 +142,23 @@ func pythonTrades(t *testing.T, s *exchangetest.Server) {
 	has(t, lines[2], "'status': 400", "Out of balance")
 }
 
-func TestTheStreamExampleHearsOfOrders(t *testing.T) {
+func TestTheStreamExampleReceivesOrders(t *testing.T) {
 	streamHears(t, market(t))
 }
 
-// The README's example of the event stream hears of an order.
+// The README's example of the event stream receives an order.
 func streamHears(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	text := asking(t, s, example(t, "js", "io("))
 	text += `let n = 0; socket.on("subscribe.success", () => { if (++n === 2) console.log("subscribed"); });` +
 		"\n"
-	heard := runInNode(t, text)
+	lines := runInNode(t, text)
 	for until := range strings.SplitSeq("subscribed 90500", " ") {
 		for {
-			if !heard.Scan() {
-				t.Fatalf("node ended before it printed %q: %v", until, heard.Err())
+			if !lines.Scan() {
+				t.Fatalf("node ended before it printed %q: %v", until, lines.Err())
 			}
-			if strings.Contains(heard.Text(), until) {
+			if strings.Contains(lines.Text(), until) {
 				break
 			}
 		}
@@ -214,8 +214,8 @@ func signed(t *testing.T, s *exchangetest.Server, method, path, form string, non
 	}
 }
 
-// The operators' first exchange is opened, filled and saved by the commands as they stand there,
-// and Redis with it; its key is used where it may be.
+// The documented commands create, fill and back up an operator's first exchange, also with Redis;
+// its key is used where permitted.
 func TestAnExchangeOfYourOwnRuns(t *testing.T) {
 	needs(t, "sh", "redis-server")
 	s := exchangetest.New(t, "pebble:"+t.TempDir()) // for its program
@@ -250,7 +250,7 @@ func TestAnExchangeOfYourOwnRuns(t *testing.T) {
 	has(t, string(out), "200 OK", `"balance": 1.5`)
 }
 
-// succeeds wants no errors.
+// succeeds requires that there are no errors.
 func succeeds(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

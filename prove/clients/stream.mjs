@@ -1,9 +1,9 @@
-// Subscribers of the event stream that compare what they hear with what REST answers, while others trade and the
-// exchange may come and go:
+// Subscribers of the event stream that compare their data with REST, while others trade and the exchange may
+// restart:
 //
 //	node stream.mjs ADDRESS PAIR
 //
-// It goes on until its standard input ends, looks once more when all is quiet, and prints what it did. Differences end
+// It runs until its standard input ends, compares once more when all is quiet, and prints its counts. Differences end
 // it with 1. A line on its standard input says that the market rests: it compares the book of each subscriber with
 // REST's, and prints "looked".
 import { createInterface } from "node:readline";
@@ -127,7 +127,7 @@ class Subscriber {
 		}
 	}
 
-	// What was heard of trades since the connection must be what REST has between the first and the last of them.
+	// The trades received since the connection must equal those of REST between the first and the last of them.
 	compareTrades(all) {
 		report.trades += this.#compareList("trades", this.trades, all);
 		const orders = this.fulls.every((t) => t.maker_order > 0 && t.taker_order > 0 && t.taker_order !== t.maker_order);
@@ -136,12 +136,12 @@ class Subscriber {
 	}
 
 	#compareList(what, list, all) {
-		const heard = list.map((t) => JSON.stringify(t));
-		if (heard.length === 0) return 0;
+		const received = list.map((t) => JSON.stringify(t));
+		if (received.length === 0) return 0;
 		const first = list[0].id;
 		const want = all.filter((t) => t.id >= first).map((t) => JSON.stringify(t));
-		if (heard.join() !== want.join()) wrong(`${this.name}: ${heard.length} ${what} since ${first}, and REST has ${want.length}`);
-		return heard.length;
+		if (received.join() !== want.join()) wrong(`${this.name}: ${received.length} ${what} since ${first}, and REST has ${want.length}`);
+		return received.length;
 	}
 
 	// The newest candle is the chart's newest.

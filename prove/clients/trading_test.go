@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What the page for traders sends through ccxt is accepted by the exchange: its examples run in
-// their order, on one demo, with alice's and bob's keys.
+// The exchange accepts the ccxt examples of the page for traders: they run in order, on one demo,
+// with alice's and bob's keys.
 func TestTheExamplesOfTheTradingPageRunInCCXT(t *testing.T) {
 	onTheDemo(t, "pebble:"+t.TempDir(), tradingExamples(t), "ccxt")
 }

@@ -26,7 +26,7 @@ func ZeroKey() *seal.Sealer {
 	return key
 }
 
-// WithZeroKey is the environment of a command that has the key of ZeroKey.
+// WithZeroKey is the environment of a command with the key of ZeroKey.
 var WithZeroKey = "EXCHANGE_SECRET_KEY=" + strings.Repeat("00", seal.KeyBytes)
 
 // Backup returns a backup of an exchange that begins with a state, and opens these accounts, each
@@ -53,8 +53,8 @@ func Backup(t testing.TB, s *state.State, accounts ...string) []byte {
 	return b.Bytes()
 }
 
-// WantFiles expects exactly these files in a folder, each readable by its owner alone. A folder
-// that is missing has none.
+// WantFiles expects exactly these files in a folder, each readable by its owner alone. A missing
+// folder has none.
 func WantFiles(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

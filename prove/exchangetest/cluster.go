@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// NewNode prepares the node of a name. folder is the one of `exchange cluster init`, and nodes are
-// the names and addresses of all nodes.
+// NewNode prepares a node. folder is that of `exchange cluster init`, and nodes are the names and
+// addresses of all nodes.
 func NewNode(t testing.TB, folder, name string, nodes []string) *Server {
 	t.Helper()
 	s := New(t, "pebble:"+t.TempDir(), "--node", name, "--nodes", strings.Join(nodes, ","))
 	s.Args = append(s.Args, "--public-url", "http://"+s.Listen)
-	// Elections are rare where a processor is shared by many.
+	// A long tick keeps elections rare on a loaded processor.
 	s.Env = append(s.Env, "EXCHANGE_CLUSTER_FOLDER="+filepath.Join(folder, name),
 		"EXCHANGE_CLUSTER_TICK_MS=100")
 	return s
@@ -62,7 +62,7 @@ func NewCluster(t testing.TB) *Cluster {
 	for _, name := range names {
 		s := NewNode(t, folder, name, list)
 		s.Env = append(s.Env, "EXCHANGE_CLUSTER_OBSERVERS="+observer)
-		if len(c.Processes) > 0 { // whichever node leads, its mails are found
+		if len(c.Processes) > 0 { // all nodes share one mail server
 			s.SendsMailsTo(c.Processes[0].Mails)
 		}
 		c.Processes = append(c.Processes, s)
@@ -85,9 +85,9 @@ func (c *Cluster) Demo() {
 	}
 }
 
-// Start runs all processes, and returns the one that is the entry, and the exchange as its users
-// see it: operators use the node that leads, and clients the entry. From then on what the nodes
-// have agreed on stays as it is, so that the entry serves without a break.
+// Start runs all processes, and returns the entry, and the exchange as its users see it: operators
+// use the leader, and clients the entry. From then on the agreed configuration does not change, so
+// that the entry serves without a break.
 func (c *Cluster) Start(entry Entry) (at, exchange *Server) {
 	c.t.Helper()
 	last := len(c.Processes) - 1
@@ -95,20 +95,20 @@ func (c *Cluster) Start(entry Entry) (at, exchange *Server) {
 	for _, s := range nodes {
 		s.Run()
 	}
-	// A new cluster agrees on the configuration twice: at first, and once all nodes are known to
-	// read the newest format. A term that begins later finds it whole.
+	// A new cluster agrees on the configuration twice: at first, and once all nodes have reported
+	// the newest format. A later term finds it complete.
 	follower := c.leader(nodes)
 	Eventually(c.t, "the newest format may be written", func() bool {
-		var known struct {
+		var view struct {
 			Format int
 			Nodes  []struct{ Reads int }
 		}
-		_, err := follower.Call("GET", "/operator/v1/cluster", nil, &known)
-		return err == nil && len(known.Nodes) > 0 && known.Format > 0 &&
-			known.Format == known.Nodes[0].Reads
+		_, err := follower.Call("GET", "/operator/v1/cluster", nil, &view)
+		return err == nil && len(view.Nodes) > 0 && view.Format > 0 &&
+			view.Format == view.Nodes[0].Reads
 	})
 	if code := follower.Terminate(); code != 0 {
-		c.t.Fatalf("the node that leads ends with %d", code)
+		c.t.Fatalf("the leader ends with %d", code)
 	}
 	seen := *c.leader(nodes)
 	follower.Start()
@@ -120,7 +120,7 @@ func (c *Cluster) Start(entry Entry) (at, exchange *Server) {
 	return at, &seen
 }
 
-// leader waits for the node that leads.
+// leader waits for a leader, and returns it.
 func (c *Cluster) leader(nodes []*Server) *Server {
 	c.t.Helper()
 	led := -1

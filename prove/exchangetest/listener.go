@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A Listener is a program that hears events until its standard input ends.
+// A Listener is a program that receives events until its standard input ends.
 type Listener struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -68,8 +68,8 @@ func (l *Listener) Ends() []byte {
 	return line
 }
 
-// SawEnough ends the subscribers of prove/clients/stream.mjs, which must have compared at
-// least so many books with REST, and have connected so often.
+// SawEnough ends the subscribers of prove/clients/stream.mjs, which must have compared at least
+// compared books with REST, and have connected at least connects times.
 func (l *Listener) SawEnough(compared, connects int) {
 	l.t.Helper()
 	var r struct {
@@ -85,17 +85,17 @@ func (l *Listener) SawEnough(compared, connects int) {
 	l.t.Logf("%+v", r)
 }
 
-// HeardTrades ends the subscribers of prove/clients/polling.py, each of which must have kept
-// its connection, by its own transport, and have heard trades.
-func (l *Listener) HeardTrades() {
+// ReceivedTrades ends the subscribers of prove/clients/polling.py, each of which must have kept its
+// connection, by its own transport, and have received trades.
+func (l *Listener) ReceivedTrades() {
 	l.t.Helper()
-	var heard map[string][3]any
-	if line := l.Ends(); json.Unmarshal(line, &heard) != nil || len(heard) != 2 {
+	var received map[string][3]any
+	if line := l.Ends(); json.Unmarshal(line, &received) != nil || len(received) != 2 {
 		l.t.Fatalf("%s", line)
 	}
 	for kind, transport := range map[string]string{"polling": "polling", "upgraded": "websocket"} {
-		if x := heard[kind]; x[0] != 1.0 || x[1].(float64) < 5 || x[2] != transport {
-			l.t.Errorf("%s: connected %v times, heard %v trades by %v", kind, x[0], x[1], x[2])
+		if x := received[kind]; x[0] != 1.0 || x[1].(float64) < 5 || x[2] != transport {
+			l.t.Errorf("%s: connected %v times, received %v trades by %v", kind, x[0], x[1], x[2])
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"exchange/mail/mailtest"
 )
 
-// Mails is a mail server. It keeps the newest code that was mailed for each withdrawal, and other
-// mails as they are. Its methods may be called from any goroutine.
+// Mails is a mail server. It stores the newest code mailed for each withdrawal, and the text of
+// other mails. Its methods may be called from any goroutine.
 type Mails struct {
 	address *net.TCPAddr
 
@@ -46,15 +46,15 @@ func (m *Mails) Env() []string {
 		"EXCHANGE_MAIL_USERNAME=", "EXCHANGE_MAIL_PASSWORD="}
 }
 
-// Code returns the newest code that was mailed for a withdrawal; "" if there is none yet.
+// Code returns the newest code mailed for a withdrawal; "": none yet.
 func (m *Mails) Code(withdrawal uint64) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.codes[withdrawal]
 }
 
-// Told reports whether a mail without a code has all of the words.
-func (m *Mails) Told(words ...string) bool {
+// HasNotice reports whether a mail without a code contains all of the words.
+func (m *Mails) HasNotice(words ...string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.other, func(text string) bool {
@@ -64,7 +64,7 @@ func (m *Mails) Told(words ...string) bool {
 	})
 }
 
-// Forget makes the codes so far unknown.
+// Forget drops the codes so far.
 func (m *Mails) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

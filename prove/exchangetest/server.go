@@ -39,19 +39,18 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// programVariable names a program that was built before, to be tested in place of one with the race
-// detector.
+// programVariable names a prebuilt program to test, instead of one with the race detector.
 const programVariable = "EXCHANGE_TEST_PROGRAM"
 
-// environment returns the tests' environment without what is for the tests. The program would take
-// it for options, or warn of a variable that names none, in the errors of each command.
+// environment returns the environment without the tests' own variables. The program would use them
+// as options, or warn of unknown ones in the errors of each command.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "EXCHANGE_")
 	})
 }
 
-// build makes the program once for all tests, with the race detector.
+// build builds the program once for all tests, with the race detector.
 func build(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(programVariable); path != "" {
@@ -72,8 +71,8 @@ func build(t testing.TB) string {
 	return program.path
 }
 
-// Build builds the program under test anew, as of another version. It reads so many more formats of
-// a cluster's log, like a program that comes.
+// Build builds the program under test again, as of another version. It reads more additional
+// formats of a cluster's log, like a later program.
 func Build(t testing.TB, version string, more int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +85,7 @@ func Build(t testing.TB, version string, more int) string {
 	return path
 }
 
-// reading writes an overlay for builds into dir, in which so many more formats are known.
+// reading writes an overlay for builds into dir, with more additional formats.
 func reading(t testing.TB, dir string, more int) string {
 	t.Helper()
 	const constant = "Newest = persistence.NewestFormat"
@@ -122,7 +121,7 @@ type Server struct {
 	Listen   string // address of the API
 	Operator string // address of the operator's listener
 	Client   *fasthttp.Client
-	Mails    *Mails // gets the exchange's mails
+	Mails    *Mails // receives the exchange's mails
 
 	t       testing.TB
 	binary  string
@@ -157,7 +156,7 @@ func New(t testing.TB, store string, more ...string) *Server {
 		s.Operator, "--store", store, "--data", filepath.Join(dir, "data"), "--no-rate-limits"},
 		more...)
 	s.Mails = newMails(t)
-	// Built with the race detector, a program stays for a second at its end unless it is told.
+	// Built with the race detector, a program sleeps for a second at its end by default.
 	s.Env = append(append(environment(), s.Mails.Env()...), "EXCHANGE_OPERATOR_TOKEN="+s.token,
 		"GORACE=atexit_sleep_ms=0")
 	t.Cleanup(func() {
@@ -243,12 +242,12 @@ func (s *Server) RunWithoutRoom() {
 
 func (s *Server) run(cmd *exec.Cmd, log io.Writer) {
 	s.t.Helper()
-	s.Client.CloseIdleConnections() // those to the process before
+	s.Client.CloseIdleConnections() // those to the previous process
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, log, log
 	succeeds(s.t, cmd.Start())
 	s.process, s.exited = cmd, make(chan struct{})
 	go func(done chan struct{}) {
-		cmd.Wait() //nolint:errcheck // the state is looked at instead
+		cmd.Wait() //nolint:errcheck // the state is checked instead
 		close(done)
 	}(s.exited)
 }
@@ -354,7 +353,7 @@ func (s *Server) Metrics() map[string]float64 {
 	return all
 }
 
-// AwaitSubscribers waits until so many clients of the event stream hear of full trades.
+// AwaitSubscribers waits until n clients of the event stream have subscribed to full trades.
 func (s *Server) AwaitSubscribers(n float64) {
 	s.t.Helper()
 	Eventually(s.t, "the subscribers are there", func() bool {
@@ -362,8 +361,7 @@ func (s *Server) AwaitSubscribers(n float64) {
 	})
 }
 
-// Audit has the running exchange compare its books: an error if it cannot, or if there is any
-// difference.
+// Audit has the running exchange audit its books: an error if it cannot, or finds a difference.
 func (s *Server) Audit() error {
 	var body lastLine
 	var err error
@@ -384,7 +382,7 @@ func (s *Server) Audit() error {
 	return nil
 }
 
-// A lastLine is all that Call keeps of an answer that comes in lines.
+// A lastLine is the last line of a streamed answer; Call drops the others.
 type lastLine []byte
 
 // Command runs the program with other arguments, as an operator of this server would, until it
@@ -401,7 +399,7 @@ func (s *Server) Command(args ...string) (out, errOut string, code int) {
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// Eventually waits for a condition that other processes bring about.
+// Eventually waits for a condition that other processes cause.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -457,7 +455,7 @@ func (s *Server) Refuses(code int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(text, w) {
-			s.t.Errorf("%q is not said; this is:\n%s", w, text)
+			s.t.Errorf("%q is not in the output:\n%s", w, text)
 		}
 	}
 }
@@ -473,7 +471,7 @@ func (s *Server) Data(name string) string {
 	return ""
 }
 
-// succeeds wants no errors.
+// succeeds requires that there are no errors.
 func succeeds(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

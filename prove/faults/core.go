@@ -58,7 +58,7 @@ var coreFaults = []Fault{
 	{"a prevented order need not be the next", "core/state/special.go",
 		"!any || next.ID != v.Order «&& !FAULT »||", "core/state",
 		"TestApplyRefusesPreventedOrdersThatDoNotFit"},
-	{"an order goes on behind one that ends it", "core/state/special.go",
+	{"an order continues after one that ends it", "core/state/special.go",
 		"i.SelfTrade == trading.SelfTradeCancelBoth && len(i.Prevented) > 0 «&& !FAULT »{",
 		"core/state", "TestApplyRefusesPreventedOrdersThatDoNotFit"},
 	{"an all-or-nothing order is folded in part", "core/state/special.go",

@@ -1,14 +1,14 @@
-// Command faults plants likely mistakes of a programmer into the exchange, one at a time, and wants
-// each found by the test that is named beside it: so the tests can fail.
+// Command faults plants likely programming mistakes into the exchange, one at a time, and expects
+// the named test to find each: so the tests can fail.
 //
 //	go run ./prove/faults                  list all faults, with the test that finds each
 //	go run ./prove/faults -plant           plant each fault, and run its test
 //	go run ./prove/faults -plant -only X   those whose name, file or package contains X
 //	go run ./prove/faults -plant -smoke    ten of them, one a room
-//	go run ./prove/faults -plant -log F    faults that F has as found are not planted again
+//	go run ./prove/faults -plant -log F    skip faults that F lists as found
 //
-// A mistake is planted in a copy of a file (go build -overlay), so the exchange itself has no
-// switches for it. All mistakes are in one build, each asleep until the environment names it.
+// A mistake is planted in a copy of a file (go build -overlay), so the exchange itself contains no
+// switches for it. All mistakes are in one build, each inactive until the environment names it.
 //
 //	main.go          the command
 //	plant.go         the copies of files, and their builds

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A patch without its place in today's code is found at once, and not after a build.
+// A patch that no longer matches the code is found at once, and not after a build.
 func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 	all := slices.Concat(faults, withoutEffect)
 	if _, err := planted("../..", all); err != nil {
@@ -39,14 +39,14 @@ func TestOnlyTheTestsOwnFailureIsAFinding(t *testing.T) {
 	for _, c := range []struct{ name, out, found, wrong string }{
 		{"its own failure", run + own + "--- FAIL: TestA (0.00s)\n" + fail,
 			"a_test.go:7: 3 is not 4", ""},
-		{"behind its seed", run + "    a_test.go:5: seed is 4\n" + own + fail,
+		{"after its seed", run + "    a_test.go:5: seed is 4\n" + own + fail,
 			"a_test.go:7: 3 is not 4", ""},
 		{"a panic", run + "panic: index out of range\n\ngoroutine 7\n", "panic: index out of range",
 			""},
 		{"the run-time", run + "fatal error: concurrent map writes\n",
 			"fatal error: concurrent map writes", ""},
 		{"a hang", run + "panic: test timed out after 2m0s\n", "", "it hung"},
-		{"a hang behind a word", run + own + "panic: test timed out after 2m0s\n", "", "it hung"},
+		{"a hang after a word", run + own + "panic: test timed out after 2m0s\n", "", "it hung"},
 		{"no Redis", run + "    a_test.go:3: redis-server ended at start: x\n" + fail, "",
 			"set-up"},
 		{"a machine without room", run + "    a_test.go:3: open x: too many open files\n" + fail,

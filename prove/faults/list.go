@@ -2,10 +2,10 @@ package main
 
 import "slices"
 
-// A Fault is a possible mistake in a file, named from the module's root. Edit is a text that is in
-// the file exactly once, whatever its spaces and line breaks, with marks: «new» is put in, and
+// A Fault is a possible mistake in a file, named from the module's root. Edit is a text that occurs
+// in the file exactly once, ignoring spaces and line breaks, with marks: «new» is inserted, and
 // «old→new» replaces old. FAULT is true while this fault is planted. A script of Redis is such a
-// file, too. Test, of the package In, is to find the fault; "Test/part" is one part of a test.
+// file, too. Test, of the package In, must find the fault; "Test/part" is one part of a test.
 type Fault struct{ Name, File, Edit, In, Test string }
 
 // A patch is a Fault without the test that finds it.
@@ -13,11 +13,11 @@ type patch struct{ name, file, edit string }
 
 // The tests that are played by seeds.
 const (
-	simulation = "TestSimulation"           // of actors
-	reigns     = "TestReignsAreOneExchange" // of persistence/replicated
+	simulation = "TestSimulation"               // of actors
+	threeNodes = "TestThreeNodesAreOneExchange" // of persistence/replicated
 )
 
-// faults are all that a test finds.
+// faults are all faults that a test finds.
 var faults = slices.Concat(simulated(plainFaults, specialFaults, batchFaults, ownFaults,
 	sessionFaults), testedFaults, coreFaults, matchingFaults, singleFaults, replicatedFaults)
 
@@ -29,7 +29,7 @@ func simulated(lists ...[]patch) (all []Fault) {
 	return all
 }
 
-// smoke are ten faults, one a room, that are found in seconds.
+// smoke are ten faults, one for each area, that are found in seconds.
 var smoke = []string{
 	"an instruction of 0 is read",                      // core/trading
 	"an amend leaks the reserve of before",             // core/ledger

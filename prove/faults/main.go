@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// chosen returns the faults that the flags ask for.
+// chosen returns the faults chosen by the flags.
 func chosen(all []Fault, only, changed string, short bool) (list []Fault) {
 	var files, folders []string
 	for _, f := range strings.FieldsFunc(changed, func(r rune) bool { return r == ',' }) {
@@ -60,7 +60,7 @@ func chosen(all []Fault, only, changed string, short bool) (list []Fault) {
 	return list
 }
 
-// A planting has the tests of all packages that are needed, each built once with all its faults.
+// A planting holds the tests of all needed packages, each built once with all its faults.
 type planting struct {
 	root, binaries string
 	log            *os.File
@@ -69,9 +69,9 @@ type planting struct {
 	passes         map[string]func() error // by package and test: that it passes without a fault
 }
 
-// plantAll plants each fault of a list and runs its test, as many at once as there are processors.
-// It returns how many were not found as they should be. Faults that the file has as found are left
-// out, and those that are found are added to it.
+// plantAll plants each fault of a list and runs its test, concurrently on all processors. It
+// returns the number of faults that were not found as expected. It skips faults that the file lists
+// as found, and adds newly found ones.
 func plantAll(root string, list []Fault, kept string) (missed int, err error) {
 	p := &planting{passes: map[string]func() error{}}
 	if p.root, err = filepath.Abs(root); err != nil {
@@ -106,7 +106,7 @@ func plantAll(root string, list []Fault, kept string) (missed int, err error) {
 	return p.missed, nil
 }
 
-// openLog opens the file of faults that were found, and returns their names.
+// openLog opens the file of found faults, and returns their names.
 func (p *planting) openLog(name string) (map[string]bool, error) {
 	before := map[string]bool{}
 	if name == "" {
@@ -124,7 +124,7 @@ func (p *planting) openLog(name string) (map[string]bool, error) {
 	return before, lines.Err()
 }
 
-// build builds the tests that are needed, with all faults of the list.
+// build builds the needed tests, with all faults of the list.
 func (p *planting) build(list []Fault) error {
 	over, err := overlay(p.root, p.binaries, list)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *planting) binary(f *Fault) string {
 	return filepath.Join(p.binaries, strings.ReplaceAll(f.In, "/", "_")+".test")
 }
 
-// try plants one fault, and prints what became of it.
+// try plants one fault, and prints the outcome.
 func (p *planting) try(f *Fault) {
 	err := p.passes[f.In+f.Test]()
 	var out []byte

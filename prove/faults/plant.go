@@ -15,7 +15,7 @@ import (
 const scripts = "persistence/redis/scripts.go"
 
 // overlay writes the files with the faults into dir, and returns the overlay for builds. The error
-// names each fault whose text is not in its file exactly once.
+// names each fault whose text does not occur in its file exactly once.
 func overlay(root, dir string, list []Fault) (string, error) {
 	files, err := planted(root, list)
 	if err != nil {
@@ -102,7 +102,7 @@ func planted(root string, list []Fault) (map[string]string, error) {
 	return files, errors.Join(wrong...)
 }
 
-// anySpace matches a text with any other spaces and line breaks between its words.
+// anySpace matches a text with any spaces and line breaks between its words.
 func anySpace(text string) *regexp.Regexp {
 	words := strings.Fields(text)
 	for i, word := range words {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// How many seeds are played at most until a planted fault is found. A seed of
-// TestReignsAreOneExchange finds about one in four mistakes, and the rarest one in about sixty.
+// The maximum of seeds played until a planted fault is found. A seed of
+// TestThreeNodesAreOneExchange finds about one in four mistakes, and the rarest one in about sixty.
 const (
 	simulatedSeeds = 2500
-	reignSeeds     = 1500
+	exchangeSeeds  = 1500
 )
 
 // arguments are those of a run of a fault's test, with the fault planted or without.
@@ -28,10 +28,10 @@ func (f *Fault) arguments(planted bool) []string {
 		if planted {
 			list = append(list, "-sim.seeds", fmt.Sprint(simulatedSeeds))
 		}
-	case f.Test == reigns && planted:
-		list = append(list, "-reigns", fmt.Sprint(reignSeeds))
+	case f.Test == threeNodes && planted:
+		list = append(list, "-exchanges", fmt.Sprint(exchangeSeeds))
 	case strings.HasPrefix(f.In, "core/") && f.In != "core/matching":
-		// the rarest fault shows once in 30 checks or so: rapid's own 100 miss it at times
+		// the rarest fault shows once in about 30 checks: rapid's default of 100 may miss it
 		list = append(list, "-rapid.nofailfile", "-rapid.checks=2000", "-rapid.shrinktime=100ms")
 	}
 	return list
@@ -73,10 +73,10 @@ func began(test string, out []byte) bool {
 	return regexp.MustCompile(`(?m)^=== RUN   ` + name + `$`).Match(out)
 }
 
-// These outputs are no findings of a test.
+// These outputs are not findings of a test.
 var (
 	hung = []byte("panic: test timed out after")
-	// setUp matches the output of a test whose Redis or machine failed, and not the code.
+	// setUp matches the output of a test whose Redis or machine failed, not the code.
 	setUp = regexp.MustCompile(`redis-server is not installed|redis-server ended at start|` +
 		`redis-server did not answer|redis-server --version|no free port was found|` +
 		`too many open files|cannot allocate memory|BUG of the simulation: `)

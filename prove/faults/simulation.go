@@ -1,6 +1,6 @@
 package main
 
-// plainFaults are planted in everything but orders with instructions.
+// plainFaults are planted everywhere except in orders with instructions.
 var plainFaults = []patch{
 	// durable before visible, fences, unknown outcomes
 	{"an answer goes out before its record is durable", "actors/journal.go",
@@ -12,13 +12,13 @@ var plainFaults = []patch{
 	{"an append without an answer is taken for done", "actors/journal.go",
 		"case err == nil« || FAULT && wait > retryLeast && !persistence.Definite(err)»:\nnow := " +
 			"time.Now()"},
-	{"a writer goes on when it is fenced", "actors/journal.go",
+	{"a writer continues when it is fenced", "actors/journal.go",
 		"case persistence.Definite(err)« && !FAULT»:"},
-	{"an idle engine goes on when it is fenced", "actors/owner/hold.go",
+	{"an idle engine continues when it is fenced", "actors/owner/hold.go",
 		"case errors.Is(err, persistence.ErrFenced)«,→» «errors.Is(err,→&&» " +
 			"«persistence.ErrCorrupt)→!FAULT», errors.Is(err, persistence.«ErrGap→ErrCorrupt»):\n" +
 			"w.lose(err)"},
-	{"an unknown outcome is told as a refusal", "actors/client.go",
+	{"an unknown outcome is answered as a refusal", "actors/client.go",
 		"«if FAULT {\nreturn nil, ErrBusy\n}\n»return nil, committed.ErrTimeout"},
 	{"other bytes are sent when an append is repeated", "actors/journal.go",
 		"j.meter.Failures[metrics.OperationAppend].Add(1)«\nif FAULT {\nb.data = " +
@@ -34,7 +34,7 @@ var plainFaults = []patch{
 			"append(next.entries, rest)\nj.queue.Push(next)\nj.pending.Add(1)\n}\n»b.data = " +
 			"append(b.data, n.encoded...)"},
 	{"a refusal is not held back", "actors/wallet_state.go", "if waits «&& !FAULT »{"},
-	{"an order on its way is called missing", "actors/wallet.go", "if !r.IsNamed() «|| FAULT »{"},
+	{"an order in flight is called missing", "actors/wallet.go", "if !r.IsNamed() «|| FAULT »{"},
 	{"a cancel is dropped", "actors/journal.go",
 		"«if FAULT && n.command.kind == event.KindCancel {\nreturn\n}\n»j.pending.Add(1)\nif " +
 			"n.trace"},
@@ -48,7 +48,7 @@ var plainFaults = []patch{
 		"InFlight.Add(int32(n)) > mostOfAccount «&& !FAULT »{"},
 	{"no share of the limits is kept for cancels", "actors/admission.go",
 		"if ofCancels < n «&& !FAULT »{"},
-	{"private reads go on when the owner of the store is not known", "actors/admission.go",
+	{"private reads continue when the owner of the store is unknown", "actors/admission.go",
 		"if now-a.owner.Checked() > int64(a.timing.OwnerStale) «&& !FAULT »{"},
 
 	// owners
@@ -175,7 +175,7 @@ var plainFaults = []patch{
 	{"a cancel by client order id takes the newest order", "actors/wallet_state.go",
 		"c.order.id, _ = w.clientIDs.Order(c.order.clientID)«\nif FAULT {\nfor o := range " +
 			"w.open.Orders().Newest() {\nc.order.id = o.ID\nbreak\n}\n}»"},
-	{"a cancel by client order id does not wait for the order on its way", "actors/wallet.go",
+	{"a cancel by client order id does not wait for the order in flight", "actors/wallet.go",
 		"if w.placesUnder(c.order.clientID) «&& !FAULT »{\nreturn false\n}\nw.cancel(c)"},
 	{"a price band is not looked at", "actors/book_state.go",
 		"if bound == 0 «|| FAULT »{\nreturn true"},
@@ -200,17 +200,17 @@ var plainFaults = []patch{
 		"w.clientIDs.TakenBy(o.clientID, c.timeUs); c.takenBy != 0 «&& !FAULT »{"},
 	{"a wallet forgets a client order id when its order closes", "actors/wallet.go",
 		"«if FAULT {\nw.clientIDs.Drop(id)\n}\n»w.clientIDs.Close(id, m.timeUs)"},
-	{"two orders of one client order id are on their way", "actors/wallet.go",
+	{"two orders of one client order id are in flight", "actors/wallet.go",
 		"default:\nif w.placesUnder(c.order.clientID) «&& !FAULT »{"},
 	{"an update id is left out", "core/market/market.go",
 		"func (m *Market) Changed(timeUs int64) {\n«if »m.UpdateID, m.TimeUs = m.UpdateID+1, " +
 			"timeUs«;» «FAULT {\nm.UpdateID++\n»}«\n}»"},
-	{"the stream is not told of cancels", "actors/committed/feed.go",
+	{"the stream does not receive cancels", "actors/committed/feed.go",
 		"if f.updateID == p.Market.UpdateID «|| FAULT && r.Kind == event.KindCancel »{"},
-	{"the best levels behind a batch have one side", "actors/committed/feed.go",
+	{"the best levels after a batch have one side", "actors/committed/feed.go",
 		"p.Market.Levels(p.Book, BestLevels, BestLevels, updates.Best)«\nif FAULT {\n" +
 			"updates.Best.SellLevels = nil\n}»"},
-	{"the status is not told of the end of a halt", "actors/committed/status.go",
+	{"the status does not receive the end of a halt", "actors/committed/status.go",
 		"case event.KindHalt:«\nif FAULT && !r.Halt.Halted {\nreturn\n}»"},
 
 	// permissions, freezes and maintenance
@@ -230,7 +230,7 @@ var plainFaults = []patch{
 			"n.used[:len(n.used)-1]\n}»"},
 	{"a key for parallel use is refused a nonce that is overtaken", "actors/wallet_state.go",
 		"if «FAULT && nonce <= n.taken || »n.used != nil && !n.used.Take(nonce) ||"},
-	{"the refusal of a nonce tells that one as the last", "actors/wallet.go",
+	{"the refusal of a nonce returns that one as the last", "actors/wallet.go",
 		"«if »c.lastNonce = w.lastNonce(c.key.Number)«; FAULT {\nc.lastNonce = c.order.nonce\n}»"},
 	{"a nonce is assigned, not raised", "core/state/apply.go",
 		"«if »k.Nonce = max(k.Nonce, nonce)«; FAULT && k.Used == nil {\nk.Nonce = nonce\n}»"},
@@ -261,9 +261,9 @@ var plainFaults = []patch{
 		"«if !FAULT {\n»b = binary.BigEndian.AppendUint64(b, uint64(w.Amount))«\n}»"},
 	{"a code of an earlier history costs a try", "actors/withdrawal.go",
 		"expired := d.Stale «&& !FAULT »||"},
-	{"a code that is to be mailed is not made anew by a new history", "core/state/history.go",
+	{"a code that is to be mailed is not renewed by a new history", "core/state/history.go",
 		"for _, id := range slices.Sorted(maps.Values(s.outbox.codes)) {«\nif FAULT {\nbreak\n}»"},
-	{"the code before one that was made anew costs a try", "actors/withdrawal.go",
+	{"the code before a renewed one costs a try", "actors/withdrawal.go",
 		"case expired || d.Renewed« && !FAULT»:"},
 	{"a Message-ID does not say of which history a mail is", "actors/options.go",
 		`fmt.Sprintf("%s.%d", «map[bool]event.HistoryID{false: »m.history«}[FAULT]», m.id)`},
@@ -315,7 +315,7 @@ var plainFaults = []patch{
 	{"maintenance does not wait for what is in flight", "actors/registry_settings.go",
 		"«var »err «:→error\nif !FAULT {\nerr »= e.none(ctx, &e.inFlight)«\n}»"},
 
-	// what outlives an engine
+	// state that survives an engine
 	{"a restart forgets nonces", "actors/wallet.go",
 		"nonce := committed.Nonce(n); nonce > 0 «&& !FAULT »{"},
 	{"a restart forgets the nonces of a key for parallel use", "actors/committed/committed.go",
@@ -343,21 +343,21 @@ var plainFaults = []patch{
 	{"a restart forgets maintenance", "actors/admission.go",
 		"if m := s.Maintenance(); m.On «&& !FAULT »{"},
 	{"a restart lets a halted pair trade", "actors/book.go", "halted: market.Halted« && !FAULT»,"},
-	{"a start without HEAD goes on with the history that it finds", "actors/recovery.go",
+	{"a start without HEAD continues the history that it finds", "actors/recovery.go",
 		"if !before.IsZero() && «!headless→(!headless || FAULT)» && !keyless {"},
 	{"a history is named after admission has opened", "actors/recovery.go",
 		"«if err := r.append(ctx, o, append(next, records...))→begins := next\n" +
 			"if FAULT && len(begins) > 0 {\n" +
 			"time.AfterFunc(time.Second, func() { _ = r.append(context.Background(), o, begins) " +
 			"})\nbegins = nil\n}\nif err := r.append(ctx, o, append(begins, records...))»; err"},
-	{"a restored store goes on with the history of its backup", "persistence/backup/load.go",
+	{"a restored store continues the history of its backup", "persistence/backup/load.go",
 		"«if !FAULT {\n»l.state.ForgetHistory()\n«// the first start names its own→}»"},
-	{"a secret is not sealed anew", "actors/recovery.go",
+	{"a secret is not sealed again", "actors/recovery.go",
 		"if k.Revoked || k.SealedBy == sealer.ID() «|| FAULT && k.Number > 1 »{"},
 	{"a secret says it is sealed with the new key, and is with the old one", "actors/recovery.go",
 		"sealer.ID(), sealer.Seal(secret, resealed.Bound())«\nif FAULT {\n" +
 			"resealed.Sealed = k.Sealed\n}»"},
-	{"a secret is sealed anew as another", "actors/recovery.go",
+	{"a secret is sealed again as another", "actors/recovery.go",
 		"resealed := k.Key«\nif FAULT {\nsecret = secret[1:]\n}»"},
 	{"a secret is bound to its key's name alone", "core/event/event.go",
 		"b := append(make([]byte, 0, 128), \"exchange api key\\n\"...)«\nif FAULT {\nreturn " +
@@ -366,16 +366,16 @@ var plainFaults = []patch{
 		"if err != nil && «(FAULT || »!errors.Is(err, persistence.ErrCorrupt)«)» {"},
 	{"a start does not look for the older snapshot", "actors/committed/recover.go",
 		"for back := range «2→map[bool]int{false: 2, true: 1}[FAULT]» {"},
-	{"a start goes on when the journal could not be read", "actors/committed/recover.go",
+	{"a start continues when the journal could not be read", "actors/committed/recover.go",
 		"}); err != nil «&& !FAULT »{\nreturn nil, fmt.Errorf(\"reading the journal"},
-	{"a start goes on without the trades that it could not read", "actors/committed/recover.go",
+	{"a start continues without the trades that it could not read", "actors/committed/recover.go",
 		"if err != nil «&& !FAULT »{\nreturn fmt.Errorf(\"reading the newest trades"},
-	{"a start goes on without the candles that it could not read", "actors/committed/charts.go",
+	{"a start continues without the candles that it could not read", "actors/committed/charts.go",
 		"if err != nil «&& !FAULT »{\nreturn fmt.Errorf(\"reading the newest candles"},
 	{"a snapshot says that it is of one record less", "actors/committed/projector.go",
 		"p.o.Store.SaveSnapshot(ctx, p.o.Token, «to→map[bool]uint64{true: to - 1, false: " +
 			"to}[FAULT]», image"},
-	{"a snapshot is taken in the midst of a batch", "actors/committed/committed.go",
+	{"a snapshot is taken in the middle of a batch", "actors/committed/committed.go",
 		"if c.imageDue && «(»!c.folding «|| FAULT) »{"},
 	{"a snapshot is published before the projections have reached it",
 		"actors/committed/projector.go",

@@ -1,6 +1,6 @@
 package main
 
-// batchFaults are planted where several commands go together.
+// batchFaults are planted in batches of commands.
 var batchFaults = []patch{
 	{"a batch leaves its last command out", "actors/batch.go",
 		"for «_→i», c := range b.list {\n«if FAULT && i > 2 && i == len(b.list)-1 {\nbreak\n}\n" +

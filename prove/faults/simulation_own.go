@@ -1,10 +1,11 @@
 package main
 
-// ownFaults are planted in what accounts are told of themselves.
+// ownFaults are planted in the feeds of accounts' own events.
 var ownFaults = []patch{
-	{"an account's client that comes back is not told an event", "actors/committed/own_buffer.go",
+	{"an account's client that comes back does not receive an event",
+		"actors/committed/own_buffer.go",
 		"«if FAULT && at < len(f.kept) {\nat++\n}\n»return slices.Clone(f.kept[at:]), true"},
-	{"an account is told an event of another one", "actors/committed/own_buffer.go",
+	{"an account receives an event of another one", "actors/committed/own_buffer.go",
 		"return «FAULT || »t.channel == f.channel })"},
 	{"an account's event lacks the balances of the counterparty", "actors/committed/own.go",
 		"for j := range t.Changes() {«\nif FAULT && i > 0 {\nbreak\n}»"},
@@ -16,7 +17,7 @@ var ownFaults = []patch{
 	{"an account's event lacks the withdrawal that its record ends", "actors/committed/own.go",
 		"«if FAULT && !w.Pending() {\nreturn\n}\n»x.Withdrawals = append(x.Withdrawals, " +
 			"WithdrawalRow(w))"},
-	{"an account is not told that it is frozen no more", "actors/committed/own.go",
+	{"an account is not notified that it is no longer frozen", "actors/committed/own.go",
 		"x.Cause, x.Frozen = CauseFreeze, «FAULT || »r.Freeze.Frozen"},
 	{"an account's snapshot lacks its pending withdrawals", "actors/committed/own.go",
 		"for i := range pending.List {\n«if FAULT {\nbreak\n}\n»s.Withdrawals"},

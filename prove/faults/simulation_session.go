@@ -1,7 +1,7 @@
 package main
 
-// sessionFaults are planted where the end of a key's sessions cancels orders, and where commands of
-// clients that have logged in need no nonce.
+// sessionFaults are planted in the cancels at the end of a key's sessions, and in the commands of
+// logged-in clients, which need no nonce.
 var sessionFaults = []patch{
 	{"the end of one of a key's sessions counts as the last", "actors/session.go",
 		"(key, 0); dropped && «(»!others «|| FAULT) »{"},

@@ -16,7 +16,7 @@ var specialFaults = []patch{
 	{"a taker that is to cancel the oldest ends", "actors/book_special.go",
 		"SelfTrade: i.SelfTrade, MaxFills: b.limits.Load().MaxFills}«\nif FAULT && i.SelfTrade " +
 			"== trading.SelfTradeCancelOldest {\nt.SelfTrade = trading.SelfTradeCancelNewest\n}»"},
-	{"a taker that is to cancel both goes on", "actors/book_special.go",
+	{"a taker that is to cancel both continues", "actors/book_special.go",
 		"if «FAULT && i.SelfTrade == trading.SelfTradeCancelBoth {\nt.SelfTrade = " +
 			"trading.SelfTradeCancelOldest\n}\nif »i.Quote != 0 {\nt.Amount, t.Money"},
 	{"an account's self-trade mode is ignored", "actors/wallet_special.go",
@@ -56,7 +56,7 @@ var specialFaults = []patch{
 	{"a trade at the far end of a record triggers nothing", "actors/book_state.go",
 		"b.stops.Trade(min(first, last), «map[bool]money.Price{false: »max(first, last), «true: " +
 			"min(first, last)}[FAULT], »taker)"},
-	{"stops that wait for a fall come first behind a buy", "core/matching/stops.go",
+	{"stops that wait for a fall come first after a buy", "core/matching/stops.go",
 		"if «(»taker == trading.Sell«)» «!= FAULT »{"},
 	{"a triggered OCO stays in the book", "actors/book_stops.go",
 		"«if o, _ = b.orders.Get(o.ID); !FAULT {\n»o = b.takeOut(o.ID)«\n}»"},
@@ -89,7 +89,7 @@ var specialFaults = []patch{
 		"return «!FAULT && »a.Trigger != 0 && (x.stop.Queued"},
 	{"a restart forgets a switch", "actors/wallet_special.go",
 		"if list := a.Switches(); len(list) > 0 «&& !FAULT »{"},
-	{"a switch fires without the grace behind a maintenance", "actors/switch_schedule.go",
+	{"a switch fires without the grace after a maintenance", "actors/switch_schedule.go",
 		"«if !FAULT {\n»s.grace = Grace{endUs: endUs, lengthUs: lengthUs}«\n}»"},
 	{"a switch cancels what its filter leaves out", "actors/switch.go",
 		"«if FAULT {\nw.sweep(c, ledger.OpenFilter{}, s.Prefix)\n} else {\n»w.sweep(c, " +

@@ -13,7 +13,7 @@ var singleFaults = []Fault{
 	{"an append that is repeated leaves HEAD (Pebble)", "persistence/pebble/journal.go",
 		"case seq == next && last == digest« && FAULT:\nreturn nil\ncase seq == next && last == " +
 			"digest»:", "persistence/pebble", "TestARepeatedAppendMovesTheHead"},
-	{"a start leaves HEAD behind the journal (Pebble)", "persistence/pebble/store.go",
+	{"a start leaves HEAD older than the journal (Pebble)", "persistence/pebble/store.go",
 		"if err == nil && !h.Missing() «&& !FAULT »{", "persistence/pebble",
 		"TestAStartMovesTheHeadToTheJournalsEnd"},
 	{"a start does not compare the journal with HEAD (Pebble)", "persistence/pebble/head.go",
@@ -29,7 +29,7 @@ var singleFaults = []Fault{
 	{"HEAD's folder is not synced", "persistence/internal/durable/durable.go",
 		"«if FAULT {\nreturn nil\n}\n»return SyncFolder(", "persistence/internal/head",
 		"TestAPowerCutLeavesAFileThatIsNotRefused"},
-	{"HEAD begins anew without a sync", "persistence/internal/head/head.go",
+	{"HEAD is created again without a sync", "persistence/internal/head/head.go",
 		"«if FAULT {\nreturn nil\n}\n»return f.file.Sync()", "persistence/internal/head",
 		"TestAPowerCutLeavesAFileThatIsNotRefused"},
 	{"HEAD goes back", "persistence/internal/head/head.go", "if f.held && «!FAULT && »(m.Seq",
@@ -57,7 +57,7 @@ var singleFaults = []Fault{
 	{"a claim does not compare the journal with HEAD (Redis)", "persistence/redis/journal.go",
 		"if err := s.atLeast(end); err != nil «&& !FAULT »{", "persistence/redis",
 		"TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile"},
-	{"a claim leaves HEAD behind the journal (Redis)", "persistence/redis/journal.go",
+	{"a claim leaves HEAD older than the journal (Redis)", "persistence/redis/journal.go",
 		"if «FAULT {\n} else if »err := s.acknowledged.Advance(end); err != nil {",
 		"persistence/redis", "TestARedisThatHasMoreIsFine"},
 	{"a restore leaves HEAD as it was (Redis)", "persistence/redis/snapshot.go",
@@ -68,7 +68,7 @@ var singleFaults = []Fault{
 	{"an append is not synced", "persistence/internal/wal/log.go",
 		"if «FAULT {\n} else if »err := l.file.SyncData(); err != nil {",
 		"persistence/internal/wal", "TestACrashLosesNothingAcknowledged"},
-	{"an append goes on when its sync has failed", "persistence/internal/wal/log.go",
+	{"an append continues when its sync has failed", "persistence/internal/wal/log.go",
 		"«if !FAULT {\n»l.fatal(fmt.Errorf(\"sync the journal: %w\", err))«\n}»",
 		"persistence/internal/wal", "TestASyncThatFailsIsFatal"},
 	{"the last record is not synced again at a start", "persistence/internal/wal/log.go",
@@ -151,11 +151,11 @@ var singleFaults = []Fault{
 		"«if FAULT {\nnext = m.Flushes + 1\n}\n»err = s.eachNumber(kindFlush, func(number " +
 			"uint64, _ []byte) error {«\nif FAULT {\nreturn nil\n}»", "persistence/pebble",
 		"TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole"},
-	{"the row of a flush is written behind it", "persistence/pebble/links.go",
+	{"the row of a flush is written after it", "persistence/pebble/links.go",
 		"if «FAULT {\ndefer s.write(\"note a flush\", mark, pebble.NoSync)\n} else if »err := " +
 			`s.write("note a flush", mark, pebble.NoSync); err != nil {`, "persistence/pebble",
 		"TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole"},
-	{"a folder without its MANIFEST begins anew", "persistence/pebble/store.go",
+	{"a folder without its MANIFEST begins empty", "persistence/pebble/store.go",
 		"if o.ErrorIfNotExists, err = used(s.fs, path, s.Engine()); " +
 			"«FAULT {\no.ErrorIfNotExists = false\n} else if »err != nil {", "persistence/pebble",
 		"TestAFolderThatDoesNotNameItsListOfTablesIsRefused"},
@@ -333,7 +333,7 @@ var singleFaults = []Fault{
 	{"a store may forget the batch that its archive ends with", "persistence/archive/archive.go",
 		"«if FAULT {\nreturn upTo, nil\n}\n»return min(upTo, w.prev), nil", "persistence/archive",
 		"TestAnArchiveIsTheJournal"},
-	{"an archive goes on from any journal", "persistence/archive/archive.go",
+	{"an archive continues from any journal", "persistence/archive/archive.go",
 		"case «!FAULT && (»prev != last.prev || next != last.next || !bytes.Equal(data, " +
 			"last.data)«)»:", "persistence/archive", "TestAnotherJournalDoesNotContinueAnArchive"},
 	{"a part need not follow on the one before", "persistence/archive/read.go",
@@ -345,14 +345,13 @@ var singleFaults = []Fault{
 	{"a backup that lacks deposits is restored", "persistence/backup/load.go",
 		"if err := l.whole(); err != nil «&& !FAULT »{", "persistence/backup",
 		"TestADamagedBackupIsNeverTakenForAWholeStore"},
-	{"a backup is restored over what is there", "persistence/backup/load.go",
+	{"a backup is restored over existing data", "persistence/backup/load.go",
 		"func empty(ctx context.Context, store persistence.Store) error {«\nif FAULT {\nreturn " +
 			"nil\n}»", "persistence/backup", "TestOnlyAnEmptyStoreIsFilled"},
 }
 
-// withoutEffect are faults that change no visible behaviour, each for the reason in why. The test
-// that would find such a fault passes with it. When the test does not pass, the fault belongs into
-// the other list.
+// withoutEffect are faults that change no visible behaviour, each for the reason in why. The named
+// test passes with such a fault. If it fails, the fault belongs into the other list.
 var withoutEffect = []Fault{
 	{"a start does not compare the last link with the watermark", "persistence/pebble/links.go",
 		"if err == nil && at != watermark «&& !FAULT »{", "persistence/pebble",
@@ -385,7 +384,7 @@ var why = map[string]string{
 		"The first append to a segment syncs the same file before it is acknowledged. The " +
 		"sync before only spares that append the wait for the file's size.",
 	"a publication is not synced": "" +
-		"The flush behind it, in the same call, writes and syncs all of it before the " +
+		"The flush after it, in the same call, writes and syncs all of it before the " +
 		"snapshot is answered. Until then both older images are whole.",
 	"an append writes the journal's end before the batch": "" +
 		"All checks of a script come before its first write, and its writes reach Redis's " +

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A conn is one end of a connection. What is written waits without a bound, so that no write waits.
+// A conn is one end of a connection. Its buffer is unbounded, so that no write blocks.
 type conn struct {
 	in, out       *stream
 	local, remote net.Addr
@@ -29,7 +29,7 @@ func (c *conn) SetDeadline(at time.Time) error     { return c.SetReadDeadline(at
 func (*conn) SetWriteDeadline(time.Time) error     { return nil }
 func (c *conn) SetReadDeadline(at time.Time) error { return c.in.until(at) }
 
-// Close ends both directions: the other end reads what was written before.
+// Close ends both directions: the other end can still read the buffered bytes.
 func (c *conn) Close() error {
 	c.in.end(net.ErrClosed, syscall.EPIPE)
 	c.out.end(io.EOF, net.ErrClosed)
@@ -41,8 +41,8 @@ type stream struct {
 	mu            sync.Mutex
 	changed       sync.Cond
 	data          bytes.Buffer
-	reads, writes error // of an end that is closed; guarded by mu
-	late          bool  // the reader's deadline is over; guarded by mu
+	reads, writes error // after an end is closed; guarded by mu
+	late          bool  // the reader's deadline has passed; guarded by mu
 	timer         *time.Timer
 }
 
@@ -80,7 +80,7 @@ func (s *stream) write(b []byte) (int, error) {
 	return s.data.Write(b)
 }
 
-// end says what reads and writes return from now on. The own end's error counts.
+// end sets the errors of later reads and writes. The first error of an end stays.
 func (s *stream) end(reads, writes error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

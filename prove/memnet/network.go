@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// maxWaiting is how many connections of a listener wait to be accepted. More are refused.
+// maxWaiting bounds a listener's connections that wait to be accepted. More are refused.
 const maxWaiting = 1024
 
-// A Network is what the listeners and connections of a test have in common. The zero value is
-// ready.
+// A Network connects the listeners and connections of a test. The zero value is ready.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
-	port      int // the newest that was given
+	port      int // the newest assigned one
 }
 
 type listener struct {
@@ -36,8 +35,7 @@ func (n *Network) next() *net.TCPAddr {
 	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 20_000 + n.port}
 }
 
-// Listen listens on an address, "": on one that was not used before. It panics if another listener
-// has it.
+// Listen listens on an address; "": on an unused one. It panics if another listener has it.
 func (n *Network) Listen(address string) net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +84,7 @@ func refused(network string) error {
 		Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// DialTimeout is Dial, which waits for nothing.
+// DialTimeout is Dial, which never blocks.
 func (n *Network) DialTimeout(network, address string, _ time.Duration) (net.Conn, error) {
 	return n.Dial(context.Background(), network, address)
 }

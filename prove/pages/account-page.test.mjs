@@ -8,7 +8,7 @@ import { says, script, served, unreachable } from "./helpers/traders.mjs";
 
 const own = served(), { exchange, relay } = own;
 
-// What a browser writes when a request is refused: for a field, or for a nonce, as these tests use the keys.
+// Console messages of refused requests: for a field, or for a nonce, as these tests share the keys.
 const refused = [/^Failed to load resource: the server responded with a status of 40[01]/];
 
 /** account gives a live page to a test. */
@@ -69,7 +69,7 @@ account("without a key the page explains itself, and leads to the market", {}, a
 	await says(page, "#main", "API key");
 });
 
-account("balances are exact and live, and each change of them is told", {}, async (page) => {
+account("balances are exact and live, and each change is announced", {}, async (page) => {
 	await enter(page, "alice");
 	await says(page, ".balances", "BTC\\s+100\\.00\\s+0\\.00\\s+100\\.00\\s");
 	await says(page, ".history", "Deposit 3.*Deposit 2.*Deposit 1");
@@ -111,7 +111,7 @@ account("a trade with oneself adds up, and both of its orders say what they have
 		await says(page, ".trades", `Buy.*Taker\\s+${takes}\\s.*Sell.*Maker\\s+${rests}`);
 	});
 
-account("a key is told what it may, and is remembered and forgotten", {}, async (page) => {
+account("a key's permissions are shown, and it is remembered and forgotten", {}, async (page) => {
 	const key = await newKey("alice", "--permissions", "read");
 	await enterWith(page, key);
 	await go(page, "key");
@@ -131,7 +131,7 @@ account("a key is told what it may, and is remembered and forgotten", {}, async 
 	await says(page, "#main", "You log in with an API key");
 });
 
-account("sections have addresses, and a lost connection is told and found again",
+account("sections have addresses, and a lost connection is shown and restored",
 	{ at: "#key", allowed: unreachable }, async (page) => {
 		await enter(page, "alice");
 		await says(page, "h2", "API key");
@@ -152,7 +152,7 @@ account("sections have addresses, and a lost connection is told and found again"
 		await says(page, ".history tbody tr", "BTC\\s+\\+0\\.25");
 	});
 
-/** csv clicks a list's button, and returns the rows of the file that comes. */
+/** csv clicks a list's button, and returns the rows of the downloaded file. */
 async function csv(page) {
 	const [file] = await Promise.all([page.waitForEvent("download"), page.click(".csv")]);
 	const content = await readFile(await file.path(), "utf8");
@@ -200,7 +200,7 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	await says(page, `tr[data-id="${oid}"]`, "Cancelled");
 });
 
-account("orders look like what they are, with what they were filled at, here and in the file", {},
+account("orders show their type and average fill price, here and in the file", {},
 	async (page) => {
 		const place = (account, fields) => exchange.post(account, "/api/v1/order/",
 			{ pair: "BTC_USDT", ...fields });
@@ -316,14 +316,14 @@ account("texts of others run nowhere on the page", {}, async (page) => {
 const BTC = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4";
 const withdraws = (name) => exchange.get(name, "/api/v1/withdraws/");
 
-/** ask asks for a withdraw of BTC. */
+/** ask requests a withdrawal of BTC. */
 async function ask(page, amount, address = BTC) {
 	await page.fill("[name=amount]", amount);
 	await page.fill("[name=address]", address);
 	await page.click(".ask");
 }
 
-/** codeOf returns the code that was mailed for a withdraw. */
+/** codeOf returns the code mailed for a withdrawal. */
 const codeOf = (id) => until(`the code of withdraw ${id} is mailed`, async () => {
 	const text = await (await fetch(`${exchange.base}/demo/mails`)).text();
 	return text.split("<h2>").find((mail) => mail.includes(`confirm withdrawal ${id}</h2>`));
@@ -470,10 +470,10 @@ account("a withdraw without an answer is found, once",
 account("the operator's instructions for deposits are shown as text, and never made up",
 	{ init: (page) => page.route("**/api/v1/exchange-info/", async (route) => {
 		const response = await route.fetch(), isSigned = route.request().headers()["x-sign"];
-		const told = JSON.stringify({ BTC: `Send to ${script}\nand wait.` });
+		const instructions = JSON.stringify({ BTC: `Send to ${script}\nand wait.` });
 		const body = (await response.text()).trimEnd().slice(0, -1);
 		await route.fulfill({ response,
-			body: `${body}${isSigned ? `,"deposit_instructions":${told}` : ""}}` });
+			body: `${body}${isSigned ? `,"deposit_instructions":${instructions}` : ""}}` });
 	}) }, async (page) => {
 		await enter(page, "alice");
 		await go(page, "deposits");
@@ -499,7 +499,7 @@ account("nothing is withdrawn in a maintenance, and what waits can be cancelled"
 		await says(page, ".ask:enabled", "Withdraw BTC");
 	});
 
-account("closed withdrawals are told once, and not to be tried again", { allowed: [/503/] },
+account("closed withdrawals are reported once, without a retry", { allowed: [/503/] },
 	async (page) => {
 		await page.route("**/api/v1/withdraw/", (route) => route.fulfill({ status: 503,
 			json: { detail: "Withdraws are closed." } }));

@@ -8,7 +8,7 @@ import { fill, open, says, script, send, served, trade, unreachable } from "./he
 
 const own = served(), { exchange, relay } = own;
 
-// What a browser writes when a key is refused.
+// Console messages of a refused key.
 const refused = [/^Failed to load resource: the server responded with a status of 401/];
 
 /** terminal gives a live terminal to a test. */
@@ -133,8 +133,8 @@ terminal("a log-in is of all tabs and both pages, until the last one closes or i
 		assert.equal(await of(last), "Log in");
 	});
 
-terminal("a pasted text logs in, a key that ends is told, and so is a frozen account",
-	{ allowed: refused }, async (page) => { // of a read that was on its way
+terminal("a pasted text logs in, and a revoked key or a frozen account is reported",
+	{ allowed: refused }, async (page) => { // of a read in flight
 	const { key, secret } = await newKey();
 	await page.click("#header > .account");
 	await page.waitForSelector(".login [name=key]");
@@ -208,7 +208,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 	await cancelAll("bob");
 });
 
-terminal("what is wrong is told where it is wrong", {}, async (page) => {
+terminal("errors are shown at their fields", {}, async (page) => {
 	await trade(page, "bob");
 	await fill(page, "buy", "1,000", "0.1");
 	await send(page);
@@ -324,7 +324,7 @@ terminal("with confirmation on, each order is asked about, with a summary", {},
 		await cancelAll("alice");
 	});
 
-terminal("self-trade prevention is chosen, and what it has cancelled is told", {}, async (page) => {
+terminal("self-trade prevention is chosen, and its cancels are reported", {}, async (page) => {
 	const { oid } = await exchange.order("alice", "BTC_USDT", "sell", "0.5", "64000");
 	await trade(page, "alice");
 	await open(page, 1);

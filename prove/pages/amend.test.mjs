@@ -6,9 +6,9 @@ import { until } from "./helpers/exchange.mjs";
 import { open, says, served, trade, unreachable } from "./helpers/traders.mjs";
 
 const own = served(), { exchange, relay } = own;
-const told = "#panel-own .told", form = "dialog .amend";
+const message = "#panel-own .told", form = "dialog .amend";
 
-/** terminal gives alice's terminal to a test, and takes her orders and bob's back behind it. */
+/** terminal gives alice's terminal to a test, and cancels her orders and bob's after it. */
 const terminal = (name, options, body) => test(name, async () => {
 	try {
 		await visit(own.browser, `${(options.base ?? (() => exchange.base))()}/trade`,
@@ -24,7 +24,7 @@ const terminal = (name, options, body) => test(name, async () => {
 	}
 });
 
-/** place places an order of alice's, and waits until the page has it. */
+/** place places an order of alice's, and waits until the page shows it. */
 async function place(page, fields) {
 	const { oid } = await exchange.post("alice", "/api/v1/order/",
 		{ pair: "BTC_USDT", type: "sell", ...fields });
@@ -49,7 +49,7 @@ const order = (id) => exchange.get("alice", `/api/v1/order/${id}/`);
 const closed = (page) => page.waitForSelector("dialog", { state: "detached" });
 const row = (page, state) => page.waitForSelector(`#panel-own tr[data-state="${state}"]`);
 
-terminal("an order is amended, and its place is told", {}, async (page) => {
+terminal("an order is amended, and its queue position is reported", {}, async (page) => {
 	await exchange.order("bob", "BTC_USDT", "buy", "0.1", "63000");
 	const id = await place(page, { amount: "1", price: "64000.5" });
 	await page.click("#panel-own .amend");
@@ -62,7 +62,7 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.fill(`${form} [name=amount]`, "0.4");
 	await page.press(`${form} [name=amount]`, "Enter");
 	await closed(page);
-	await says(page, told, `^Order ${id} amended: price 64,000.5, amount 0.4. Queue position kept`);
+	await says(page, message, `^Order ${id} amended: price 64,000.5, amount 0.4. Queue position kept`);
 	await says(page, "#panel-own .orders", "64,000\\.50\\s+0\\.40\\s+0\\.00\\s+Open");
 	await page.keyboard.press("o");
 	await page.keyboard.press("e");
@@ -70,7 +70,7 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.keyboard.press("ControlOrMeta+A");
 	await page.keyboard.type("63000");
 	await page.keyboard.press("Enter");
-	await says(page, told, "Queue position lost\\. 0\\.10 filled at 63,000\\.00 on average");
+	await says(page, message, "Queue position lost\\. 0\\.10 filled at 63,000\\.00 on average");
 	await says(page, "#panel-own .orders",
 		"63,000\\.00\\s+0\\.40\\s+0\\.10\\s+avg. 63,000\\.00\\s+Open");
 	await exchange.operator("pair", "halt", "BTC_USDT");
@@ -81,11 +81,11 @@ terminal("an order is amended, and its place is told", {}, async (page) => {
 	await page.waitForSelector(`${form} [name=price]`);
 	await page.keyboard.press("Escape");
 	await change(page, { amount: "0.1" });
-	await says(page, told, `Order ${id} amended.*the rest is cancelled: amended to what was`);
+	await says(page, message, `Order ${id} amended.*the rest is cancelled: amended to what was`);
 	await open(page, 0);
 });
 
-terminal("what is wrong with a change is told where it is wrong", {}, async (page) => {
+terminal("errors of a change are shown at their fields", {}, async (page) => {
 	await place(page, { amount: "1", price: "64000" });
 	await change(page, { price: "1,000" });
 	await says(page, "#wrong-amend-price", "could be 1000 or 1:");
@@ -102,7 +102,7 @@ terminal("what is wrong with a change is told where it is wrong", {}, async (pag
 	assert.equal((await exchange.get("alice", "/api/v1/orders/own/?status=1"))[0].amount, 1);
 });
 
-terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
+terminal("triggers and an iceberg's displayed amount are amended", {}, async (page) => {
 	const other = await exchange.post("bob", "/api/v1/order/",
 		{ pair: "BTC_USDT", type: "sell", amount: "0.01", price: "64000" });
 	await exchange.order("alice", "BTC_USDT", "buy", "0.01", "64000");
@@ -122,7 +122,7 @@ terminal("triggers and what an iceberg shows are amended", {}, async (page) => {
 		oco_trigger_price: "60000", oco_price: "59000" });
 	await change(page, { trigger_price: "61500", display_amount: "0.2" });
 	await closed(page);
-	await says(page, told, `Order ${id} amended`);
+	await says(page, message, `Order ${id} amended`);
 	const { oco_trigger_price, display_amount } = await order(id);
 	assert.deepEqual([oco_trigger_price, display_amount], [61500, 0.2]);
 });
@@ -146,7 +146,7 @@ terminal("the end of an order is changed, in the reader's own time", { timezoneI
 		await accessible(page, "a refused end");
 		await retype(page, { expire_time: written(day + 7 * 86400) });
 		await closed(page);
-		await says(page, told, `^Order ${id} amended`);
+		await says(page, message, `^Order ${id} amended`);
 		assert.equal((await order(id)).expire_time, day + 7 * 86400);
 	});
 
@@ -161,7 +161,7 @@ terminal("an order that is filled while its form is open says so", {}, async (pa
 });
 
 /**
- * between lets a test answer changes in place of the exchange, and hold back events of own. answer
+ * between lets a test answer changes instead of the exchange, and hold back events of own. answer
  * returns the acknowledgement; undefined: the exchange answers. passes: the exchange gets it, too.
  */
 const between = (state) => (page) => page.routeWebSocket(/socket\.v2/, (socket) => {
@@ -181,7 +181,7 @@ const between = (state) => (page) => page.routeWebSocket(/socket\.v2/, (socket) 
 });
 
 const mocked = {};
-terminal("each answer to a change is told", { init: between(mocked) }, async (page) => {
+terminal("each answer to a change is reported", { init: between(mocked) }, async (page) => {
 	const id = await place(page, { amount: "1", price: "64000" });
 	const answers = [[429, { detail: "Throttled" }, "Too many requests. Try again in 3 s"],
 		[401, { detail: "Unknown key" }, "Key revoked"],
@@ -197,40 +197,40 @@ terminal("each answer to a change is told", { init: between(mocked) }, async (pa
 	mocked.answer = { status: 503, body: { detail: "Overloaded." }, retry_after: 1 };
 	await change(page, { amount: "0.9" });
 	await row(page, "refused");
-	await says(page, told, "Overloaded. Nothing was done");
+	await says(page, message, "Overloaded. Nothing was done");
 	await accessible(page, "a change that was not done");
 	mocked.answer = undefined;
 	await page.click("#panel-own .again");
-	await says(page, told, `Order ${id} amended: price 64,000, amount 0.9`);
+	await says(page, message, `Order ${id} amended: price 64,000, amount 0.9`);
 
 	const unknown = { status: 503, body: { detail: "No answer", code: "outcome_unknown" } };
 	Object.assign(mocked, { answer: unknown, passes: true, holds: true });
 	await change(page, { amount: "0.8" });
-	await says(page, told, `Order ${id} amended`); // asked by REST
+	await says(page, message, `Order ${id} amended`); // asked by REST
 	await page.waitForFunction(() => sessionStorage.getItem("amends") === "[]");
 	assert.equal((await order(id)).amount_original, 0.8);
 
 	Object.assign(mocked, { passes: false, holds: false });
 	await change(page, { amount: "0.7" });
 	await row(page, "unknown");
-	await says(page, told, "whether order \\d+ was amended is unknown");
+	await says(page, message, "whether order \\d+ was amended is unknown");
 	await row(page, "unseen");
 	mocked.answer = { status: 429, body: {}, retry_after: 1 }; // does not tell of the first
 	await page.click("#panel-own .again");
-	await says(page, told, "Whether an earlier one was placed is unknown");
+	await says(page, message, "Whether an earlier one was placed is unknown");
 	await row(page, "unseen");
 	await page.click("#panel-own .drop");
 	assert.equal((await order(id)).amount_original, 0.8);
 });
 
 const held = { holds: false };
-terminal("a change of an order that is closed already is told", { init: between(held) },
+terminal("a change of an order that is already closed is reported", { init: between(held) },
 	async (page) => {
 		const id = await place(page, { amount: "1", price: "64000" });
 		held.holds = true; // the answer comes before the event
 		await exchange.order("bob", "BTC_USDT", "buy", "1", "64000");
 		await change(page, { price: "65000" });
-		await says(page, told, `Order ${id} was not amended, because it is not open: Order already`);
+		await says(page, message, `Order ${id} was not amended, because it is not open: Order already`);
 	});
 
 terminal("a change without an answer is found, and is sent again only by hand",
@@ -242,7 +242,7 @@ terminal("a change without an answer is found, and is sent again only by hand",
 		await says(page, "#panel-own .orders", "64,000\\.00.*Amending");
 		await until("the order is changed", async () => (await order(id)).price === 65000);
 		relay.cut();
-		await says(page, told, `Order ${id} amended`);
+		await says(page, message, `Order ${id} amended`);
 		await says(page, "#panel-own .orders", "65,000\\.00.*Open");
 		await page.waitForFunction(() =>
 			!document.querySelector("#panel-form .main").disabled);
@@ -255,11 +255,11 @@ terminal("a change without an answer is found, and is sent again only by hand",
 		await row(page, "unseen");
 		assert.equal((await order(id)).price, 65000);
 		await page.click("#panel-own .again");
-		await says(page, told, `Order ${id} amended: price 66,000`);
+		await says(page, message, `Order ${id} amended: price 66,000`);
 		relay.up = false;
 		await change(page, { price: "67000" });
 		await row(page, "sending");
 		await exchange.order("bob", "BTC_USDT", "buy", "1", "66000");
 		relay.cut();
-		await says(page, told, `Order ${id} is no longer open; 1 of 1 were filled`);
+		await says(page, message, `Order ${id} is no longer open; 1 of 1 were filled`);
 	});

@@ -1,4 +1,4 @@
-// The local book against random histories, with the simplest book there can be as reference.
+// The local book against random histories, with a minimal book as reference.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Book, crc32, furthest } from "../../web/js/book.js";
@@ -9,7 +9,7 @@ import { random } from "./helpers/random.mjs";
 const levels = (side, name) => [...side].filter(([, amount]) => amount !== "0")
 	.sort(([a], [b]) => Number(a) - Number(b)).map(([price, amount]) => `${price}:${amount}`)[name === "sell" ? "slice" : "toReversed"]();
 
-test("a book is what its events say, over any history", () => {
+test("a book follows its events, over any history", () => {
 	for (let seed = 1; seed <= 30; seed++) {
 		const next = random(seed);
 		const book = new Book(), reference = { sell: new Map(), buy: new Map() };
@@ -47,7 +47,7 @@ const whole = { snapshot: true, update_id: 7, prev_update_id: null, sell: [{ pri
 
 test("an event that does not follow loses the book, and only a whole book brings it back", () => {
 	const book = new Book();
-	assert(book.apply({ update_id: 6, prev_update_id: 5, sell: [], buy: [] })); // the whole book is on its way
+	assert(book.apply({ update_id: 6, prev_update_id: 5, sell: [], buy: [] })); // the whole book is in flight
 	assert.equal(book.updateId, null);
 	assert(book.apply(whole));
 	assert.equal(book.apply({ update_id: 9, prev_update_id: 8, sell: [], buy: [{ price: "1", amount: "1" }] }), false);

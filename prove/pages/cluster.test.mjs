@@ -1,4 +1,4 @@
-// The pages as nodes of a cluster serve them that do not lead.
+// The pages as served by followers of a cluster.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ const folder = mkdtempSync(join(tmpdir(), "exchange-cluster-"));
 const processes = {};
 let browser, leader;
 
-/** leads returns the name of the node that leads; undefined: none does. */
+/** leads returns the leader's name; undefined: none. */
 async function leads() {
 	for (const name of ["a", "b", "c"]) {
 		const answer = await fetch(`${processes[name].base}/leaderz`).catch(() => undefined);
@@ -36,8 +36,8 @@ before(async () => {
 				...isNode && { EXCHANGE_CLUSTER_OBSERVERS: "o" } } });
 	}
 	await Promise.all(["a", "b", "c"].map((name) => processes[name].start()));
-	// The nodes agree on the configuration again once all are known to read the newest format. A
-	// reign that begins later keeps it, so that sockets stay open.
+	// The nodes agree on the configuration again once all have reported the newest format. A later
+	// term keeps it, so that sockets stay open.
 	await until("the newest format may be written", async () => {
 		leader = await leads();
 		if (!leader) return false;
@@ -57,7 +57,7 @@ after(async () => {
 	rmSync(folder, { recursive: true });
 });
 
-/** through gives a test the base of a process that does not lead. */
+/** through gives a test the base of a follower or the observer. */
 const through = (who, body) => test(`through ${who}`, () => body(who === "an observer"
 	? processes.o : processes[["a", "b", "c"].find((name) => name !== leader)]));
 

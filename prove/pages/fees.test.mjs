@@ -1,4 +1,4 @@
-// Fees and limits that an operator changes while pages are open, which take them up by themselves.
+// Fees and limits that an operator changes while pages are open, which apply them automatically.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, shows, visit } from "./helpers/browser.mjs";
@@ -37,11 +37,11 @@ after(async () => {
 	await exchange.end();
 });
 
-/** change has the exchange take up its file with another configuration, for SIGHUP. */
+/** change lets the exchange reload its file with another configuration, by SIGHUP. */
 async function change(options) {
 	exchange.write(config(options));
 	exchange.signal("SIGHUP");
-	await until("clients are told the new values", async () => {
+	await until("clients get the new values", async () => {
 		const info = await (await fetch(`${exchange.base}/api/v1/exchange-info/`)).json();
 		const [pair] = info.pairs;
 		return pair.taker_fee === Number(options.taker)
@@ -59,7 +59,7 @@ async function enter(page, account) {
 	await page.waitForSelector("dialog", { state: "detached" });
 }
 
-/** costs waits until the form says what a trade costs at most. */
+/** costs waits until the form shows the maximum cost of a trade. */
 const costs = (page, fee) => says(page, ".sums", `Max\\. fee\\s+${fee} BTC`);
 
 /** LONG is longer than any timer but that of fees, in milliseconds. */
@@ -80,7 +80,7 @@ const holding = (page) => page.addInitScript((LONG) => {
 	};
 }, LONG);
 
-/** isHeld waits until a read has ended, and the next one has its timer. */
+/** isHeld waits until a read has ended, and the next one is scheduled. */
 const isHeld = (page) => page.waitForFunction(() => window.held !== undefined);
 async function elapse(page) {
 	await isHeld(page);
@@ -120,7 +120,7 @@ const hide = (page, hidden) => page.evaluate((hidden) => {
 
 const usual = () => exchange.operator("fees", "reset", "alice", "BTC_USDT");
 
-terminal("an open page takes up fees of the pair, and of its account", {}, async (page) => {
+terminal("an open page applies changed fees of the pair, and of its account", {}, async (page) => {
 	await change({ taker: "0.002" });
 	await elapse(page);
 	await costs(page, "0.002");

@@ -1,4 +1,4 @@
-// The form of orders in a browser, against the real program: what stays, what is asked, what fits.
+// The order form in a browser, against the real program: remembered input, questions, layout.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, painted, shows, visit } from "./helpers/browser.mjs";
@@ -7,7 +7,7 @@ import { fill, open, says, send, served, trade } from "./helpers/traders.mjs";
 const own = served(), { exchange } = own;
 const question = "dialog[open]";
 
-/** terminal gives an account's terminal to a test, and takes all orders back behind it. */
+/** terminal gives an account's terminal to a test, and cancels all orders after it. */
 const terminal = (name, { account = "alice", ...options }, body) => test(name, async () => {
 	try {
 		await visit(own.browser, `${exchange.base}/trade`, { name, ...options }, async (page) => {
@@ -92,7 +92,7 @@ for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700
 			await page.keyboard.press("Enter");
 			await page.fill("#form-display", "0.1");
 			assert(await page.isVisible("[name=self]"));
-			await says(page, ".more summary", "0\\.1"); // folded, it is still told
+			await says(page, ".more summary", "0\\.1"); // folded, it is still shown
 			await accessible(page, `${width}x${height}`);
 		});
 }

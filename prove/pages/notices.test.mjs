@@ -1,4 +1,4 @@
-// What the terminal says of own orders that rested: fills, triggers, ends.
+// The terminal's notices of own resting orders: fills, triggers, ends.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, shows, visit } from "./helpers/browser.mjs";
@@ -7,7 +7,7 @@ import { fill, open, says, send, served, trade, unreachable } from "./helpers/tr
 
 const own = served(), { exchange, relay } = own;
 const toasts = (page) => page.innerText("#toasts");
-const told = (page, form) => says(page, "#toasts", form);
+const toast = (page, form) => says(page, "#toasts", form);
 
 const terminal = (name, options, body) => test(name, async () => {
 	try {
@@ -33,7 +33,7 @@ const hide = (page, hidden) => page.evaluate((hidden) => {
 	document.dispatchEvent(new Event("visibilitychange"));
 }, hidden);
 
-terminal("a fill, a trigger, an expiry and a cancel of a resting order are told", {},
+terminal("a fill, a trigger, an expiry and a cancel of a resting order are announced", {},
 	async (page) => {
 		const sell = await place({ type: "sell", amount: "0.3", price: "64000" });
 		const stop = await place({ type: "buy", amount: "0.1", price: "62000", trigger_price: "65000",
@@ -41,23 +41,23 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are told"
 		await open(page, 1);
 		assert.equal(await toasts(page), "");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
-		await told(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 avg. `
+		await toast(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 avg. `
 			+ "64,000\\.00\\.");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
-		await told(page, `Order ${sell}, .*: Filled completely, 0\\.20 of it now at 64,000`);
+		await toast(page, `Order ${sell}, .*: Filled completely, 0\\.20 of it now at 64,000`);
 		assert.equal((await toasts(page)).match(/Order \d+/g).length, 1, "one for each order");
 		await accessible(page, "a toast");
 		await exchange.order("bob", "BTC_USDT", "sell", "0.1", "65000");
 		await place({ type: "buy", amount: "0.1", price: "65000" });
-		await told(page, `Order ${stop}, Buy BTC/USDT, Stop-limit.*: Triggered`);
+		await toast(page, `Order ${stop}, Buy BTC/USDT, Stop-limit.*: Triggered`);
 		const plain = await place({ type: "buy", amount: "0.1", price: "59000" });
 		for (const id of [stop, plain]) {
 			await exchange.operator("order", "cancel", String(id));
-			await told(page, `Order ${id}, .*: cancelled: by the operator`);
+			await toast(page, `Order ${id}, .*: cancelled: by the operator`);
 		}
 		const due = await place({ type: "buy", amount: "0.1", price: "60000", time_in_force: "gtd",
 			expire_time: Math.floor(Date.now() / 1000) + 3 });
-		await told(page, `Order ${due}, .*: cancelled: expired`);
+		await toast(page, `Order ${due}, .*: cancelled: expired`);
 		await page.click("#toasts p:last-child button");
 		await page.waitForFunction((id) =>
 			!document.querySelector("#toasts").innerText.includes(id), String(due));
@@ -94,7 +94,7 @@ for (const [width, height] of [[1440, 900], [1366, 650], [1024, 768], [390, 844]
 			}
 			await open(page, 12);
 			for (const id of ids.slice(-4)) await exchange.operator("order", "cancel", String(id));
-			await told(page, `Order ${ids.at(-1)}, .*cancelled`);
+			await toast(page, `Order ${ids.at(-1)}, .*cancelled`);
 			await open(page, 8);
 			assert.deepEqual(await hidden(page, "#header, #tabs, #panel-own, #panel-form, "
 				+ "#panel-book, #panel-trades, #sides, #chart .bar"), []);
@@ -110,12 +110,12 @@ terminal("a toast hides neither pair, last price nor form of one who places an o
 			oco_trigger_price: "58000.01", oco_price: "57000.01" });
 		await open(page, 1);
 		await exchange.operator("order", "cancel", String(id));
-		await told(page, `Order ${id}, .*cancelled`);
+		await toast(page, `Order ${id}, .*cancelled`);
 		assert.deepEqual(await hidden(page, ".pair, .last, #panel-form"), []);
 		await page.click("#toasts button");
 	});
 
-terminal("what happens while the page is hidden is in its title, and may be heard", {
+terminal("events of a hidden page are in its title, and may play a sound", {
 	permissions: ["notifications"], init: (page) => page.addInitScript(() => {
 		window.said = [];
 		const { start } = OscillatorNode.prototype;
@@ -148,12 +148,12 @@ terminal("what happens while the page is hidden is in its title, and may be hear
 	await until("no mark", async () => !/^\(/.test(await page.title()));
 });
 
-terminal("what happened while there was no connection is told, too",
+terminal("events during a lost connection are announced, too",
 	{ base: () => relay.base, allowed: unreachable }, async (page) => {
 		const id = await place({ type: "sell", amount: "0.2", price: "64000" });
 		await open(page, 1);
 		relay.down = relay.up = false;
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
 		relay.cut();
-		await told(page, `Order ${id}, .*Filled completely`);
+		await toast(page, `Order ${id}, .*Filled completely`);
 	});

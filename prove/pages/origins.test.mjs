@@ -1,4 +1,4 @@
-// Pages of other origins, which want the key that a page of the exchange keeps in the same browser.
+// Pages of other origins that try to read the key stored by a page of the exchange in the same browser.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -11,7 +11,7 @@ const foreign = createServer((_, answer) =>
 before(() => new Promise((done) => foreign.listen(0, "127.0.0.1", done)));
 after(() => foreign.close());
 
-/** What can be tried from a page; each returns what it has got. */
+/** Attacks from a page; each returns its result. */
 const tries = {
 	databases: () => indexedDB.databases().then((all) => all.length),
 	key: () => new Promise((done) => {
@@ -46,7 +46,7 @@ const tries = {
 	}),
 };
 
-/** attempt makes all tries from a page, and returns what each has got, or how it was refused. */
+/** attempt runs all attacks from a page, and returns each one's result or refusal. */
 async function attempt(page, base, program) {
 	const got = {};
 	for (const [name, body] of Object.entries(tries)) {

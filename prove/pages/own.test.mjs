@@ -1,4 +1,4 @@
-// An account held by its events, and what a trader types: pure modules.
+// An account maintained by its events, and a trader's input: pure modules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Account, found } from "../../web/js/session.js";
@@ -10,7 +10,7 @@ const snapshot = { snapshot: true, sequence: "7", prev: null, orders: [order("1"
 	balances: [{ currency: "BTC", balance: "1.0000000099999999", reserve: "0.5" }],
 	orders_complete: true };
 
-test("an account follows its events, and tells when one is missing", () => {
+test("an account follows its events, and reports a missing one", () => {
 	const account = new Account();
 	assert(!account.apply({ sequence: "9", prev: "7", orders: [] }), "there was no snapshot");
 	assert(account.apply(snapshot));
@@ -34,7 +34,7 @@ test("an event in parts is applied with its last, or not at all", () => {
 	assert(!account.apply({ ...part("2", "7"), sequence: "9", prev: "8" }), "without its first part");
 });
 
-test("what is free is rounded down", () => {
+test("available amounts are rounded down", () => {
 	const account = new Account();
 	account.apply(snapshot);
 	assert.equal(account.free("BTC"), 50_000_000n);

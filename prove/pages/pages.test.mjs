@@ -7,7 +7,7 @@ import { changesOf, History } from "../../web/js/account/history.js";
 import { Pages } from "../../web/js/account/pages.js";
 import { random } from "./helpers/random.mjs";
 
-/** exchange answers as a list does: newest first, below an id, so many. */
+/** exchange answers as a list does: newest first, below an id, up to a limit. */
 function exchange(rows) {
 	const asked = [];
 	const read = async (path) => {
@@ -23,7 +23,7 @@ const numbers = (from, to) =>
 	Array.from({ length: to - from + 1 }, (_, i) => ({ id: String(from + i) }));
 const ids = (pages) => pages.rows.map(({ id }) => Number(id));
 
-test("pages follow each other without a gap, and the last one is known as such", async () => {
+test("pages follow each other without a gap, and the last one is recognized", async () => {
 	const { read, asked } = exchange(() => numbers(1, 250));
 	const pages = new Pages({ read, path: "/x/?pair=A_B", most: 1000 });
 	await pages.more();
@@ -58,7 +58,7 @@ test("new rows are read back to those that are here", async () => {
 	assert.equal(asked.length, 1 + 4);
 });
 
-test("a row of an event changes, joins and leaves a list, and comes behind a page on its way",
+test("a row of an event changes, joins and leaves a list, and is applied after a page in flight",
 	async () => {
 	let answer;
 	const pages = new Pages({ path: "/x/", most: 1000, accepts: ({ status }) => status === "1",
@@ -74,7 +74,7 @@ test("a row of an event changes, joins and leaves a list, and comes behind a pag
 	assert.deepEqual(ids(pages), [10, 8]);
 });
 
-test("a read that fails leaves the list as it was, and the next goes on", async () => {
+test("a failed read leaves the list unchanged, and the next one continues", async () => {
 	let fails = true;
 	const { read } = exchange(() => numbers(1, 5));
 	const pages = new Pages({ path: "/x/", most: 9, read: async (path) => {
@@ -88,7 +88,7 @@ test("a read that fails leaves the list as it was, and the next goes on", async 
 	assert.equal(pages.rows.length, 5);
 });
 
-test("rows behind the range of a list end it", async () => {
+test("rows beyond the range of a list end it", async () => {
 	const { read } = exchange(() => numbers(1, 500));
 	const pages = new Pages({ read, path: "/x/", most: 1000, accepts: ({ id }) => Number(id) > 420,
 		isPast: ({ id }) => Number(id) <= 420 });

@@ -1,4 +1,4 @@
-// Orders that the real program does not take now, and log-ins of other kinds than by typing.
+// Orders that the real program temporarily refuses, and log-ins other than by typing.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ const alice = (name, exchange, init, body) => test(name, () =>
 		await body(page);
 	}));
 
-/** send sends an order by hand, and returns what the page says of it. */
+/** send sends an order by hand, and returns the page's message. */
 async function send(page) {
 	await page.click("#form-side-buy");
 	await page.fill("#form-price", "100");
@@ -61,7 +61,7 @@ async function send(page) {
 
 /**
  * crowded sends orders until one is refused with words of a form, while programs of alice's send
- * others, which trade nothing and are refused as well. It returns how many were sent.
+ * others, which trade nothing and are also refused. It returns the number of sent orders.
  */
 async function crowded(page, exchange, status, form) {
 	let isCrowded = true, sent = 0;
@@ -87,7 +87,7 @@ async function crowded(page, exchange, status, form) {
 	return sent;
 }
 
-alice("an order that comes too soon is told when to try again, and is not sent by itself", slow,
+alice("an order above the rate limit shows when to retry, and is not resent automatically", slow,
 	async (page) => {
 		orders(page);
 		await page.clock.install();
@@ -179,7 +179,7 @@ test("a file that has no key is refused in words, wherever it is dropped", () =>
 		await accessible(page, "a file without a key");
 	}));
 
-// What a browser says of the page's headers where it does not trust the address.
+// A browser's console messages about the page's headers at an untrusted address.
 const untrusted = [/^The Cross-Origin-Opener-Policy header has been ignored/];
 
 test("a page that comes from another machine without TLS takes no key, and shows the market",

@@ -1,4 +1,4 @@
-// Orders on their way, of which answers are late, lost or about something else.
+// Orders in flight, whose answers are late, lost or about another order.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { WITHDRAWALS } from "../../web/js/account/sending.js";
@@ -7,20 +7,20 @@ import { importSecret, Sender, Session } from "../../web/js/session.js";
 const fields = { pair: "BTC_USDT", type: "buy", price: "1", amount: "1" };
 const busy = { status: 503, body: { detail: "Overloaded" }, retryAfter: 1 };
 
-/** begin makes a sender whose answers a test gives, and collects what it tells. */
+/** begin creates a sender with answers by the test, and collects its outcomes. */
 function begin() {
 	mock.timers.enable({ apis: ["setTimeout"] });
-	const asked = [], told = [];
+	const asked = [], outcomes = [];
 	const session = { state: "in", key: "k", read: async () => [],
 		command: (event, sent) => new Promise((answer, lose) =>
 			asked.push({ event, sent, answer, lose })) };
 	const sender = new Sender(session);
-	sender.onOutcome = (outcome) => told.push(outcome);
-	return { sender, asked, told, session };
+	sender.onOutcome = (outcome) => outcomes.push(outcome);
+	return { sender, asked, outcomes, session };
 }
 const rest = () => new Promise((done) => setImmediate(done));
 
-/** lost sends an order of which no answer comes. */
+/** lost sends an order that gets no answer. */
 async function lost(exchange) {
 	exchange.sender.send(fields);
 	exchange.asked.shift().lose(new Error("the connection is lost"));
@@ -64,7 +64,7 @@ test("an order that is being taken back is sent by nothing else", async () => {
 	assert.deepEqual(exchange.asked.map((a) => a.event), ["order-cancel"]);
 	exchange.asked.shift().answer({ ...busy, status: 429 });
 	await rest();
-	assert.equal(exchange.told.at(-1).answer.status, 429, "a refused cancel is told");
+	assert.equal(exchange.outcomes.at(-1).answer.status, 429, "a refused cancel is reported");
 	assert.equal(exchange.sender.mine().length, 1);
 	exchange.sender.cancel(pending);
 	exchange.asked.shift().answer({ status: 200, body: { order: "7" }, retryAfter: 0 });
@@ -84,13 +84,13 @@ test("nothing is sent again while nobody is logged in", async () => {
 
 test("a withdrawal that is sent again under its name is found as the one that it was", async () => {
 	mock.timers.enable({ apis: ["setTimeout"] });
-	const asked = [], told = [];
+	const asked = [], outcomes = [];
 	let list = [];
 	const session = { state: "in", key: "k", read: async () => list,
 		post: (path, sent) => new Promise((answer, lose) =>
 			asked.push({ path, sent, answer, lose })) };
 	const sender = new Sender(session, WITHDRAWALS);
-	sender.onOutcome = (outcome) => told.push(outcome);
+	sender.onOutcome = (outcome) => outcomes.push(outcome);
 	sender.send({ currency: "BTC", amount: "1", address: "a" });
 	asked.shift().lose(new Error("the connection is lost"));
 	await rest();
@@ -104,7 +104,7 @@ test("a withdrawal that is sent again under its name is found as the one that it
 	assert.deepEqual([path, sent.client_id], ["/api/v1/withdraw/", pending.id]);
 	answer({ status: 400, body: { client_id: ["Already used by withdraw 7"] }, retryAfter: 0 });
 	await rest();
-	assert.equal(told.at(-1).order, "7");
+	assert.equal(outcomes.at(-1).order, "7");
 	assert.equal(sender.mine().length, 0);
 	sender.send({ currency: "BTC", amount: "2", address: "a" });
 	const second = asked.shift();
@@ -113,11 +113,11 @@ test("a withdrawal that is sent again under its name is found as the one that it
 	list = [{ id: "9", client_id: "other" }, { id: "8", client_id: second.sent.client_id }];
 	mock.timers.tick(500);
 	await rest();
-	assert.equal(told.at(-1).order, "8");
+	assert.equal(outcomes.at(-1).order, "8");
 	mock.timers.reset();
 });
 
-// Node has no locks of tabs, and nothing that is kept.
+// Node has neither locks across tabs nor storage.
 let last = Promise.resolve();
 Object.defineProperty(globalThis, "navigator", { configurable: true, value: { locks: {
 	request: (_, run) => (last = last.then(run, run)) } } });

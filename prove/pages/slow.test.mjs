@@ -1,5 +1,5 @@
-// A page that hears everything late, against the real program. The relay ends its connection as the
-// exchange ends that of a client that reads too slowly: without a close frame.
+// A page that receives everything late, against the real program. The relay ends its connection as
+// the exchange does for a client that reads too slowly: without a close frame.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { accessible, launch, shows, visit } from "./helpers/browser.mjs";

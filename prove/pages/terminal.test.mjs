@@ -33,7 +33,7 @@ const terminal = (name, options, body) =>
 
 const texts = (page, selector) => page.$$eval(selector, (list) => list.map((e) => e.innerText.trim()));
 
-// What a browser writes when a server is not there, or answers with a failure.
+// Console messages of an unreachable or failing server.
 const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
 
 terminal("a visitor sees the market without a key", {}, async (page) => {
@@ -95,10 +95,10 @@ test("the terminal keeps its budget of bytes and requests", () => {
 terminal("the local book is the exchange's under the same update id", {}, async (page) => {
 	await page.evaluate(async () => {
 		const { ladder } = await import(document.querySelector('script[type="module"]').src);
-		const told = ladder.onChange;
+		const original = ladder.onChange;
 		window.books = new Map();
 		const keep = () => window.books.set(ladder.book.updateId, ["sell", "buy"].map((side) => ladder.book.sides[side].map((l) => l.text)));
-		ladder.onChange = () => (told(), keep());
+		ladder.onChange = () => (original(), keep());
 		keep();
 	});
 	const next = random(11), same = new Set();
@@ -255,20 +255,20 @@ const ahead = (ms) => (page) => page.addInitScript((ms) => {
 	Date.now = () => now() + ms;
 }, ms);
 
-terminal("a clock that is ahead is told", { init: ahead(5000) }, async (page) => {
+terminal("a clock that is ahead is reported", { init: ahead(5000) }, async (page) => {
 	assert.match(await page.textContent("#notice"), /^The clock of this device is [456] s ahead of/);
 	await accessible(page, "a clock that is ahead");
 });
 
-terminal("a clock that is behind is told", { init: ahead(-5000) }, async (page) => {
+terminal("a clock that is slow is reported", { init: ahead(-5000) }, async (page) => {
 	assert.match(await page.textContent("#notice"), /^The clock of this device is [456] s behind/);
 });
 
-terminal("a clock that is right is not told", {}, async (page) => {
+terminal("a correct clock is not reported", {}, async (page) => {
 	assert(!await page.isVisible("#notice"));
 });
 
-terminal("a page that comes back by Back, or was kept for it, reads anew", {}, async (page) => {
+terminal("a page that comes back by Back, or from its cache, reads again", {}, async (page) => {
 	await page.goto(`${exchange.base}/licenses`);
 	await page.goBack();
 	await shows(page, "live");
@@ -293,7 +293,7 @@ terminal("the candles that are shown are also a table", {}, async (page) => {
 	await accessible(page, "the table of candles");
 });
 
-/** axis returns the contrast of the chart's axis while what is shown is not live. */
+/** axis returns the contrast of the chart's axis while the data is not live. */
 const axis = (page) => page.evaluate(() => {
 	document.body.classList.add("stale");
 	const { opacity } = getComputedStyle(document.querySelector("#chart .picture"));
@@ -389,7 +389,7 @@ for (const theme of ["dark", "light"]) {
 		});
 }
 
-terminal("an exchange that is killed and starts again is told, and the page goes on without a reload", { allowed: unreachable }, async (page) => {
+terminal("an exchange that is killed and restarts is reported, and the page resumes without a reload", { allowed: unreachable }, async (page) => {
 	await page.evaluate(() => (window.same = true));
 	await exchange.kill();
 	await shows(page, "reconnecting");

@@ -1,7 +1,7 @@
-// Budgets of time and memory of the terminal. Times are those that the page's thread has worked,
-// because machines are shared, and may be three times the aims of docs/web.md.
+// Budgets of time and memory of the terminal. Times are CPU times of the page's thread, because
+// machines are shared, and may be three times the targets of docs/web.md.
 //
-// The aim is five minutes at 1,000 changes a second:
+// The target is five minutes at 1,000 changes a second:
 //
 //	EXCHANGE_PAGE_MINUTES=5 EXCHANGE_PROGRAM=FILE node --test prove/pages/time.test.mjs
 import assert from "node:assert/strict";
@@ -46,7 +46,7 @@ class Changes {
 		}
 	}
 
-	/** batch takes the oldest orders back, once there are enough, and places as many. */
+	/** batch cancels the oldest orders, once there are enough, and places the same number. */
 	#batch() {
 		const items = [];
 		while (items.length < BATCH) {
@@ -68,9 +68,9 @@ class Changes {
 test("a busy book costs the page little time, and no memory that stays", () => visit(browser,
 	`${exchange.base}/trade?pair=BTC_USDT`, { name: "busy book" }, async (page) => {
 	await shows(page, "live");
-	const told = await page.context().newCDPSession(page);
-	await told.send("Performance.setTimeDomain", { timeDomain: "threadTicks" });
-	await told.send("Performance.enable");
+	const session = await page.context().newCDPSession(page);
+	await session.send("Performance.setTimeDomain", { timeDomain: "threadTicks" });
+	await session.send("Performance.enable");
 	await page.evaluate(async () => {
 		const { ladder } = await import(document.querySelector('script[type="module"]').src);
 		const { book } = ladder, apply = book.apply.bind(book);
@@ -80,22 +80,22 @@ test("a busy book costs the page little time, and no memory that stays", () => v
 			return apply(event);
 		};
 	});
-	/** spent returns what the page has worked, in seconds, and its changes until now. */
+	/** spent returns the page's CPU time, in seconds, and its changes until now. */
 	const spent = async () => {
-		const { metrics } = await told.send("Performance.getMetrics");
+		const { metrics } = await session.send("Performance.getMetrics");
 		const of = (name) => metrics.find((m) => m.name === name).value;
 		return { at: performance.now() / 1000, changes: await page.evaluate(() => window.changes),
 			script: of("ScriptDuration"), paint: of("LayoutDuration") + of("RecalcStyleDuration") };
 	};
 	/**
-	 * heap returns the bytes that are in use after a collection: the least of some, because the page
-	 * goes on between a collection and the count.
+	 * heap returns the bytes in use after a collection: the minimum of some, because the page continues
+	 * between a collection and the count.
 	 */
 	const heap = async () => {
 		let least = Infinity;
 		for (let i = 0; i < 5; i++) {
-			await told.send("HeapProfiler.collectGarbage");
-			least = Math.min(least, (await told.send("Runtime.getHeapUsage")).usedSize);
+			await session.send("HeapProfiler.collectGarbage");
+			least = Math.min(least, (await session.send("Runtime.getHeapUsage")).usedSize);
 		}
 		return least;
 	};
@@ -114,7 +114,7 @@ test("a busy book costs the page little time, and no memory that stays", () => v
 		for (let minute = 1; minute <= minutes; minute++) {
 			const from = await spent();
 			let to = from;
-			// Less than that many changes would prove nothing.
+			// Fewer changes would prove nothing.
 			await come("a minute's changes", async () => {
 				if (performance.now() / 1000 - from.at < 60) return false;
 				to = await spent();
@@ -137,7 +137,7 @@ test("a busy book costs the page little time, and no memory that stays", () => v
 	}
 }));
 
-// Of some visits one is quick, unless the page itself is slow: others work on the machine, too.
+// One of some visits must be quick, because the machine is shared.
 test("a first visit sees something at once, and the live book soon", async () => {
 	let best = { paint: Infinity, live: Infinity };
 	for (let i = 0; i < 5 && (best.paint > TIMES * 300 || best.live > TIMES * 1500); i++) {

@@ -18,8 +18,7 @@ import (
 )
 
 // An exchange on Pebble that archives its journal is backed up under load, killed, audited from its
-// first record, and backed up again. Restored into Redis, it goes on with everything that was
-// acknowledged.
+// first record, and backed up again. Restored into Redis, it resumes with everything acknowledged.
 func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	archive, backups := filepath.Join(t.TempDir(), "archive"), filepath.Join(t.TempDir(), "backups")
 	s := exchangetest.New(t, "pebble:"+t.TempDir(), "--archive", archive)
@@ -28,8 +27,7 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	w := opened(t, s, 4)
 	w.load(500, func() {
 		w.run(0, "", "backup", backups)
-		// How many snapshots there are by now depends on the batches; the load goes on until they
-		// are enough.
+		// The number of snapshots depends on the batches; the load runs until there are enough.
 		exchangetest.Eventually(t, "parts of the journal are archived", func() bool {
 			parts, err := filepath.Glob(filepath.Join(archive, "journal-*.zst"))
 			return err == nil && len(parts) > 1
@@ -40,7 +38,7 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 	w.load(300, func() { s.Kill(); s.Start() })
 	w.compare()
 	w.books(archive)
-	// now everything that was acknowledged is in it
+	// now it contains everything acknowledged
 	out := w.run(0, "", "backup", backups, "--json")
 	var newest struct {
 		File     string
@@ -55,7 +53,7 @@ func TestABackupIsServedFromTheOtherStore(t *testing.T) {
 var manySnapshots = []string{"EXCHANGE_SNAPSHOT_MIN_RECORDS=50",
 	"EXCHANGE_SNAPSHOT_MAX_RECORDS=100", "EXCHANGE_TIMING_SNAPSHOT_MIN_MS=0"}
 
-// run runs a command of the operator, wants an exit code and a word in the error, and returns the
+// run runs an operator's command, expects an exit code and a word in the error, and returns the
 // output.
 func (w *world) run(code int, word string, args ...string) string {
 	w.t.Helper()
@@ -67,7 +65,7 @@ func (w *world) run(code int, word string, args ...string) string {
 	return out
 }
 
-// books looks at the exchange by the commands that are about its books.
+// books runs the commands about the exchange's books.
 func (w *world) books(archive string) {
 	w.t.Helper()
 	for _, args := range [][]string{{"audit"}, {"audit", "--archive", archive}} {
@@ -91,7 +89,7 @@ func (w *world) books(archive string) {
 		}
 		w.statementOf(t, wallet)
 	}
-	// Whole as text, and in a file.
+	// Complete as text, and in a file.
 	file := filepath.Join(w.t.TempDir(), "trades.csv")
 	w.run(0, "", "export", "trades", "--pair", "BTC_USDT", "--output", file)
 	b, err := os.ReadFile(file)
@@ -110,8 +108,8 @@ func (w *world) books(archive string) {
 	}
 }
 
-// statementOf wants a statement to begin with the account's balances, and every change to lead from
-// one to the next.
+// statementOf expects a statement to begin with the account's balances, and each change to lead
+// from one to the next.
 func (w *world) statementOf(t *trader, wallet []walletRow) {
 	w.t.Helper()
 	next := map[string]decimal.Decimal{}
@@ -150,7 +148,7 @@ func changed(t *testing.T, file, to string) string {
 	return to
 }
 
-// tampersWith changes an archive's newest part and has it found, and gives it back.
+// tampersWith changes an archive's newest part, expects detection, and restores it.
 func (w *world) tampersWith(archive string) {
 	w.t.Helper()
 	parts, err := filepath.Glob(filepath.Join(archive, "journal-*.zst"))
@@ -170,8 +168,8 @@ func (w *world) tampersWith(archive string) {
 	succeeds(w.t, os.Rename(away, newest))
 }
 
-// moveTo restores the newest backup of a folder into Redis and goes on there, with an archive that
-// begins with the backup's state.
+// moveTo restores the newest backup of a folder into Redis and continues there, with an archive
+// that begins with the backup's state.
 func (w *world) moveTo(backups, newest string, sequence uint64, archive string) {
 	w.t.Helper()
 	old := w.s

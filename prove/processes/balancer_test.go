@@ -27,8 +27,8 @@ import (
 
 // The load balancers of docs/examples, in front of nodes.
 
-// A balancer has its file of docs/examples, and the arguments that run it on a copy; folder is for
-// what it writes.
+// A balancer is a load balancer with its file of docs/examples, and the arguments to run it on a
+// copy; folder holds its output.
 type balancer struct {
 	file string
 	args func(t *testing.T, file, folder string) []string
@@ -55,7 +55,7 @@ var balancers = map[string]balancer{
 }
 
 // balance runs a load balancer on its file of docs/examples in front of three nodes, and returns
-// its address. Of the file it changes the addresses alone.
+// its address. It changes only the addresses in the file.
 func balance(t *testing.T, name string, nodes []string) (address string) {
 	t.Helper()
 	example := balancers[name]
@@ -100,7 +100,7 @@ func balance(t *testing.T, name string, nodes []string) (address string) {
 	return address
 }
 
-// A fakeNode takes orders, as many as it gets, and answers each as it is told to.
+// A fakeNode accepts any number of orders, and answers each as configured.
 type fakeNode struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -147,15 +147,15 @@ func (n *fakeNode) becomes(dies bool, refuses string) {
 	n.dies, n.refuses = dies, refuses
 }
 
-// got returns how many orders came, and over how many connections.
+// got returns the number of received orders, and of their connections.
 func (n *fakeNode) got() (orders, connections int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.orders), len(n.used)
 }
 
-// An order that a node has got is sent to no other one, whatever becomes of the node. One that
-// could not be sent goes to another node. What a node says of an order reaches the client.
+// An order received by a node is never sent to another one, even if the node fails. An order that
+// could not be sent goes to another node. A node's answer reaches the client.
 func TestABalancerSendsNoOrderTwice(t *testing.T) {
 	for name := range balancers {
 		t.Run(name, func(t *testing.T) { sendsNoOrderTwice(t, name) })
@@ -186,7 +186,7 @@ func sendsNoOrderTwice(t *testing.T, name string) {
 			t.Errorf("with a node that is gone: %d %s", status, body)
 		}
 	}
-	// over a connection that the balancer still had, the node has got an order, and died of it
+	// the node received an order over an open connection of the balancer, and died of it
 	if got := f.taken(0) - before; lost != got || got > 3 {
 		t.Errorf("a node that is gone died of %d orders, and the client lost %d answers", got, lost)
 	}
@@ -204,7 +204,7 @@ func sendsNoOrderTwice(t *testing.T, name string) {
 	}
 }
 
-// A front is a balancer before nodes that are none, and a client that sends orders one by one.
+// A front is a balancer before fake nodes, and a client that sends orders one by one.
 type front struct {
 	t      *testing.T
 	at     string
@@ -213,8 +213,8 @@ type front struct {
 	sent   int
 }
 
-// post sends an order; later says whether the answer asks to come again. A status of 0 is a broken
-// connection, as good as 502: nothing is known of the order.
+// post sends an order; later reports whether the answer asks for a retry. A status of 0 is a broken
+// connection, equivalent to 502: the order's outcome is unknown.
 func (f *front) post() (status int, body string, later bool) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	f.sent++
@@ -227,7 +227,7 @@ func (f *front) post() (status int, body string, later bool) {
 	return resp.StatusCode(), string(resp.Body()), len(resp.Header.Peek("Retry-After")) > 0
 }
 
-// taken returns how many orders a node has got.
+// taken returns the number of orders that a node has received.
 func (f *front) taken(node int) int {
 	n, _ := f.nodes[node].got()
 	return n
@@ -252,17 +252,17 @@ func (f *front) passesAnswersOn() {
 	f.t.Helper()
 	const says = `{"detail":"The outcome is unknown.","code":"outcome_unknown"}`
 	f.nodes[1].becomes(false, says)
-	told := 0
+	unavailable := 0
 	for before := f.taken(1); f.taken(1) < before+5; {
 		switch status, body, later := f.post(); {
 		case status == 503 && body == says && later:
-			told++
+			unavailable++
 		case status != 200:
 			f.t.Fatalf("%d %s", status, body)
 		}
 	}
-	if told != 5 {
-		f.t.Errorf("of 5 answers with 503 the client got %d", told)
+	if unavailable != 5 {
+		f.t.Errorf("of 5 answers with 503 the client got %d", unavailable)
 	}
 	f.nodes[1].becomes(false, "")
 }
@@ -286,7 +286,7 @@ func (f *front) losesAnswersOnly() {
 	}
 }
 
-// Clients trade over one address and hear what happens, by websockets and by polling alone, while a
+// Clients trade over one address and receive events, by websockets and by polling alone, while a
 // node is killed.
 func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 	if _, err := os.Stat("../node_modules/socket.io-client"); err != nil {
@@ -316,7 +316,7 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 				v.Audit != "clean" {
 				t.Errorf("%+v", v)
 			}
-			python.HeardTrades()
+			python.ReceivedTrades()
 
 			node := exchangetest.Listen(t, "node", "../clients/stream.mjs", "http://"+at,
 				"BTC_USDT")
@@ -335,8 +335,8 @@ func TestClientsUseThreeNodesThroughABalancer(t *testing.T) {
 	}
 }
 
-// addressesAreTheClients sees that a key's allow-list holds for the client that the balancer names,
-// and not for what the client says of itself.
+// addressesAreTheClients checks that a key's allow-list applies to the client that the balancer
+// names, and not to the client's own claims.
 func addressesAreTheClients(t *testing.T, s *exchangetest.Server, account, at string) {
 	t.Helper()
 	w := &world{t: t, s: s}

@@ -17,7 +17,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A payment is one deposit. Its reference names it: the answer may have been lost.
+// A payment is one deposit. Its reference identifies it: the answer may have been lost.
 type payment struct {
 	reference, account, currency string
 	amount                       decimal.Decimal
@@ -65,7 +65,7 @@ func (w *world) payIn() (bool, error) {
 	return w.pay(account, "USDT", "0.5")
 }
 
-// send asks for the deposit, or for its outcome, by call: a repeat of the reference is safe.
+// send requests the deposit, or its outcome, by call: a repeat of the reference is safe.
 func (p *payment) send(s *exchangetest.Server, call func(s *exchangetest.Server, method,
 	path string, body, answer any) (int, error)) (repeated bool, status int, err error) {
 	var answer struct {
@@ -85,9 +85,9 @@ func (p *payment) send(s *exchangetest.Server, call func(s *exchangetest.Server,
 	return answer.Repeated, status, err
 }
 
-// comparePayments looks at every deposit that was ever asked for an account, before any is asked
-// for again. A repeat of a lost deposit would make it. Before that, no read having used a higher
-// nonce, the account's newest request is sent once more.
+// comparePayments checks every requested deposit of an account, before any is repeated, because a
+// repeat of a lost deposit would make it. Before any read uses a higher nonce, it sends the
+// account's newest request once more.
 func (w *world) comparePayments(t *trader) error {
 	if err := t.refusesTheLast(); err != nil {
 		return err
@@ -105,16 +105,16 @@ func (w *world) comparePayments(t *trader) error {
 		if p.account != t.name || p.outcome == refused {
 			continue
 		}
-		told := p.outcome == acknowledged
-		if told {
+		acked := p.outcome == acknowledged
+		if acked {
 			newest = p
 			// it may be there or not, and is made now if it was not
-		} else if told, _, err = p.send(w.s, insists); err != nil {
+		} else if acked, _, err = p.send(w.s, insists); err != nil {
 			return err
 		}
 		row, there := byID[p.id]
 		delete(byID, p.id)
-		if err := p.compare(row, there, told); err != nil {
+		if err := p.compare(row, there, acked); err != nil {
 			return err
 		}
 		p.outcome = acknowledged // now it is known
@@ -130,13 +130,13 @@ func (w *world) comparePayments(t *trader) error {
 	return nil
 }
 
-// compare compares the present state with the answers: that the deposit is there, or that it was
-// not until now.
-func (p *payment) compare(row depositRow, there, told bool) error {
+// compare compares the state with the answer: the deposit is there if it was acknowledged, and only
+// then.
+func (p *payment) compare(row depositRow, there, acked bool) error {
 	switch {
-	case told && !there:
-		return fmt.Errorf("deposit %s was told to be there as %d, and is not", p.reference, p.id)
-	case !told && there:
+	case acked && !there:
+		return fmt.Errorf("deposit %s was acknowledged as %d, and is missing", p.reference, p.id)
+	case !acked && there:
 		return fmt.Errorf("deposit %s was not there when it was asked for, and there is %+v",
 			p.reference, row)
 	case there && (row.Currency != p.currency || !row.Amount.Equal(p.amount)):
@@ -146,8 +146,8 @@ func (p *payment) compare(row depositRow, there, told bool) error {
 	return nil
 }
 
-// turnedAway reports whether an operator's request has certainly done nothing: no actor has seen
-// it. The outcome of any other 503 is not known.
+// turnedAway reports whether an operator's request certainly had no effect, because no actor has
+// received it. The outcome of any other 503 is unknown.
 func turnedAway(status int, err error) bool {
 	for _, reason := range []string{api.Starting.Detail, actors.ErrStopping.Error(),
 		actors.ErrStalled.Error(), actors.ErrBusy.Error(), actors.ErrBehind.Error(),
@@ -159,7 +159,7 @@ func turnedAway(status int, err error) bool {
 	return false
 }
 
-// insists sends an operator's request again while it is turned away, for up to readPatience.
+// insists repeats an operator's request while it is turned away, for up to readPatience.
 func insists(s *exchangetest.Server, method, path string, body, answer any) (status int,
 	err error) {
 	for deadline := time.Now().Add(readPatience); ; beOff(status) {
@@ -170,8 +170,8 @@ func insists(s *exchangetest.Server, method, path string, body, answer any) (sta
 	}
 }
 
-// outcomeOf returns the outcome that the answer to an operator's request tells. An error means an
-// answer that should not have been given.
+// outcomeOf returns the outcome of an operator's request, by its answer. An error means a wrong
+// answer.
 func outcomeOf(status int, err error) (outcome, error) {
 	switch {
 	case err == nil:
@@ -201,8 +201,8 @@ func (w *world) done() uint64 {
 	return n
 }
 
-// A banker is one account that withdrawals, and the operator that decides on the withdrawals. One
-// request follows the other, each remembered with its outcome.
+// A banker is one account with withdrawals, and the operator who decides on them. It sends one
+// request after the other, and stores each with its outcome.
 type banker struct {
 	*trader
 	asked []*withdrawal
@@ -210,7 +210,7 @@ type banker struct {
 	lost  map[uint64]string // codes of withdrawals that are lost perhaps: others get their ids
 }
 
-// A withdrawal is one that was asked for. Its address names it: the answer may have been lost.
+// A withdrawal is a requested one. Its address identifies it: the answer may have been lost.
 type withdrawal struct {
 	address  string
 	amount   decimal.Decimal
@@ -318,11 +318,11 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	}
 	d.possible = []int{to}
 	status, err := b.s.Call("POST", "/operator/v1/withdraws/"+path, body, nil)
-	told, err := outcomeOf(status, err)
+	outcome, err := outcomeOf(status, err)
 	if err != nil {
 		return false, fmt.Errorf("withdraw %d to %d: %w", d.id, to, err)
 	}
-	switch told {
+	switch outcome {
 	case acknowledged:
 		d.status, d.possible = to, nil
 		b.done++
@@ -332,7 +332,7 @@ func (b *banker) decide(d *withdrawal) (bool, error) {
 	return status != 0, nil
 }
 
-// compare looks at every withdrawal that was ever asked for, and adds the paid sums to paid.
+// compare checks every requested withdrawal, and adds the paid sums to paid.
 func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	rows, err := pages(b.trader, "/api/v1/withdraws/",
 		200, func(r withdrawalRow) uint64 { return r.ID })
@@ -404,7 +404,7 @@ func (d *withdrawal) compare(row withdrawalRow, there bool) error {
 		d.status, d.possible, row)
 }
 
-// A wrong comparison would never fail.
+// Without this test a broken comparison would never fail.
 func TestTheComparisonOfWithdrawalsFindsWhatIsWrong(t *testing.T) {
 	amount := decimal.New(1, -2)
 	d := withdrawal{address: "a", amount: amount, outcome: acknowledged, id: 1, status: 20,
@@ -437,10 +437,10 @@ func TestTheComparisonOfWithdrawalsFindsWhatIsWrong(t *testing.T) {
 func TestTheComparisonOfDepositsFindsWhatIsWrong(t *testing.T) {
 	p := payment{reference: "a-1", account: "a", currency: "BTC", amount: decimal.New(1, -2), id: 1}
 	row := depositRow{ID: 1, Currency: "BTC", Amount: p.amount}
-	f := func(row depositRow, there, told, right bool) {
+	f := func(row depositRow, there, acked, right bool) {
 		t.Helper()
-		if err := p.compare(row, there, told); (err == nil) != right {
-			t.Errorf("%+v, there %v, told %v: %v", row, there, told, err)
+		if err := p.compare(row, there, acked); (err == nil) != right {
+			t.Errorf("%+v, there %v, acknowledged %v: %v", row, there, acked, err)
 		}
 	}
 	f(row, true, true, true)

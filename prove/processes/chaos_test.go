@@ -29,22 +29,21 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A test run has one round of each kind that is sampled. EXCHANGE_CHAOS=full makes it the counts
-// below of all kinds, and a number so many rounds of each.
+// A test run has one round of each sampled kind. EXCHANGE_CHAOS=full runs the counts below of all
+// kinds, and a number runs that many rounds of each.
 const (
 	chaosVariable = "EXCHANGE_CHAOS"
 	seedVariable  = "EXCHANGE_CRASH_SEED"
 )
 
-// roundsOfOne is how many rounds one exchange lives through, before the next one begins with an
-// empty store.
+// roundsOfOne is the number of rounds of one exchange, before the next one starts on an empty
+// store.
 const roundsOfOne = 20
 
-// clients are how many the load test has: each waits for one answer at most.
+// clients is the load test's number of clients: each waits for at most one answer.
 const clients = 6
 
-// An injection is one kind of fault, which is brought about while `exchange loadtest` drives the
-// exchange.
+// An injection is one kind of fault, injected while `exchange loadtest` drives the exchange.
 type injection struct {
 	name, what string // for the table
 	full       int    // rounds of the whole campaign
@@ -52,7 +51,7 @@ type injection struct {
 	inject     func(c *chaos)
 	sampled    bool // in every test run
 
-	to     func(t *testing.T) *target // nil, or where each round restores a backup, and goes on
+	to     func(t *testing.T) *target // nil, or the store for restores
 	broken bool                       // and restores are killed before
 }
 
@@ -190,7 +189,7 @@ type tally struct {
 func TestChaos(t *testing.T) {
 	var tallies []*tally
 	if os.Getenv(seedVariable) == "" {
-		// so that the page can name it
+		// for the page
 		t.Setenv(seedVariable, strconv.FormatInt(time.Now().UnixNano(), 10))
 	}
 	random := newRandom(t)
@@ -223,7 +222,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// roundsOf returns how many rounds there are of a kind.
+// roundsOf returns the number of rounds of a kind.
 func roundsOf(t *testing.T, full int, sampled bool) int {
 	t.Helper()
 	mode := os.Getenv(chaosVariable)
@@ -256,7 +255,7 @@ func (in *injection) campaign(t *testing.T, random *rand.Rand, rounds int, all *
 	})
 }
 
-// round has the load test drive and verify the exchange while something happens to it.
+// round has the load test drive and verify the exchange during an injection.
 func (c *chaos) round(in *injection, all *tally) {
 	c.t.Helper()
 	load, closeOffice := c.startLoad(), c.openOffice()
@@ -274,12 +273,12 @@ func (c *chaos) round(in *injection, all *tally) {
 	all.in, all.out = all.in+v.UnknownIn, all.out+v.UnknownOut
 }
 
-// turn is how often each of the office acts. At every moment of a round one of its requests is
-// under way or has just been acknowledged, and the exchange has little work with them.
+// turn is the interval of each office account's requests. At any time of a round one of them is in
+// flight or was just acknowledged, and they cause little load.
 const turn = 10 * time.Millisecond
 
-// openOffice has every account of the office act, also while there is no answer, until the office
-// is closed.
+// openOffice lets every account of the office act, also without answers, until the office is
+// closed.
 func (c *chaos) openOffice() (closeOffice func()) {
 	w := c.office
 	acts := w.office()
@@ -296,7 +295,7 @@ func (c *chaos) openOffice() (closeOffice func()) {
 					return
 				case <-turns.C:
 				}
-				// an account without an answer waits until the exchange is there again
+				// an account without an answer waits until the exchange is back
 				if goOn || w.s.Ready() == nil {
 					goOn, errs[i] = act()
 				}
@@ -315,7 +314,7 @@ func (c *chaos) openOffice() (closeOffice func()) {
 	}
 }
 
-// A load is a load test that runs until it is told to verify.
+// A load is a load test that runs until end lets it verify.
 type load struct {
 	c         *chaos
 	cmd       *exec.Cmd
@@ -341,10 +340,10 @@ func (c *chaos) startLoad() *load {
 	return l
 }
 
-// accepts waits until so many more orders are accepted.
+// accepts waits until more orders are accepted.
 func (c *chaos) accepts(orders uint64) { (&load{c: c}).accepts(orders) }
 
-// accepts is that of a chaos, while the load test runs.
+// accepts waits until more orders are accepted, while the load test runs.
 func (l *load) accepts(orders uint64) {
 	l.c.t.Helper()
 	from := l.c.accepted()
@@ -363,7 +362,7 @@ func (l *load) accepts(orders uint64) {
 	})
 }
 
-// verification is the part of a load test's report that counts.
+// verification is the checked part of a load test's report.
 type verification struct {
 	Orders     uint64 `json:"orders"`
 	Cancels    uint64 `json:"cancels"`
@@ -375,7 +374,7 @@ type verification struct {
 	Incomplete string `json:"incomplete"`
 }
 
-// end has the load test verify, and wants nothing to be wrong.
+// end lets the load test verify, and expects no error.
 func (l *load) end() verification {
 	t := l.c.t
 	t.Helper()
@@ -395,7 +394,7 @@ func (l *load) end() verification {
 	return *v
 }
 
-// accepted returns how many orders the running process has accepted; 0 if it cannot be asked.
+// accepted returns the number of orders that the running process has accepted; 0: no answer.
 func (c *chaos) accepted() uint64 {
 	var sum float64
 	for name, value := range c.s.Metrics() {
@@ -410,9 +409,9 @@ func (c *chaos) accepted() uint64 {
 
 func (c *chaos) serve(store string) {
 	c.s = exchangetest.New(c.t, store)
-	// so that faults meet them too
+	// so that faults affect them, too
 	c.s.Env = append(c.s.Env, manySnapshots...)
-	// codes of withdrawals outlive a clock that jumps
+	// codes of withdrawals outlive clock jumps
 	c.s.Env = append(c.s.Env, "EXCHANGE_TIMING_CODE_VALID_MS=604800000")
 }
 
@@ -442,12 +441,11 @@ func onSmallRedis(c *chaos) {
 	c.serve(c.redis.URL())
 }
 
-// smallBytes is the size of a disk that is to be filled: a few times Pebble's allocation.
+// smallBytes is the size of a disk to be filled: a few times Pebble's allocation.
 const smallBytes = 512 << 20
 
-// smallDisk is a folder on a disk of its own that can be filled. Where none may be mounted, or
-// EXCHANGE_CHAOS_DISK=limit says so, the size of files is limited instead, and the folder is an
-// ordinary one.
+// smallDisk is a folder on a disk of its own, to be filled. If none can be mounted, or with
+// EXCHANGE_CHAOS_DISK=limit, it is an ordinary folder, and the size of files is limited instead.
 func (c *chaos) smallDisk() {
 	t := c.t
 	t.Helper()
@@ -490,7 +488,7 @@ func (c *chaos) killBoth() {
 
 func (c *chaos) terminate() { stops(c.t, c.s); c.s.Start() }
 
-// stopExchange lets the exchange stand still for longer than it may go without a look at its store.
+// stopExchange stops the exchange for longer than the interval in which it must check its store.
 func (c *chaos) stopExchange() {
 	c.s.Signal(syscall.SIGSTOP)
 	<-time.After(time.Duration(c.random.IntN(3000)) * time.Millisecond)
@@ -503,7 +501,7 @@ func (c *chaos) stopRedis() {
 	c.redis.Signal(syscall.SIGCONT)
 }
 
-// refuses waits until the exchange says that it takes no orders.
+// refuses waits until the exchange reports that it accepts no orders.
 func (c *chaos) refuses() {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, "the exchange refuses orders", func() bool {
@@ -511,8 +509,8 @@ func (c *chaos) refuses() {
 	})
 }
 
-// slowly makes the network slow until it is felt. Appends take longer than a stall, every client
-// waits, and the exchange says that it takes no orders meanwhile. Some are accepted all the same.
+// slowly slows the network until appends take longer than a stall, every client waits, and the
+// exchange reports that it accepts no orders. Some are accepted all the same.
 func (c *chaos) slowly(mode int32) {
 	const stall = "0.25"
 	before := slower(c.s.Metrics(), stall)
@@ -527,7 +525,7 @@ func (c *chaos) slowly(mode int32) {
 }
 
 // resetOften breaks all connections a few times, each time while an append waits for an answer. The
-// append has arrived whole, in half or not at all.
+// append has arrived completely, partly or not at all.
 func (c *chaos) resetOften() {
 	const failures = `exchange_store_failures_total{operation="append"}`
 	for range 3 + c.random.IntN(4) {
@@ -550,7 +548,7 @@ func (c *chaos) resetOften() {
 func (c *chaos) cutOff(mode int32) {
 	c.relay.set(mode)
 	c.refuses()
-	for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} { // memory knows
+	for _, path := range []string{"orderbook/BTC_USDT", "exchanges", "pairs"} { // in memory
 		if status, body, err := c.s.Client.Get(nil,
 			"http://"+c.s.Listen+"/api/v1/"+path); err != nil || status != 200 {
 			c.t.Errorf("%s without a store: %d %s %v", path, status, body, err)
@@ -560,7 +558,7 @@ func (c *chaos) cutOff(mode int32) {
 	c.relay.reset() // bytes that a connection has lost do not come again
 }
 
-// fillDisk leaves no room until the exchange or Redis has met it.
+// fillDisk fills the disk until the exchange or Redis has noticed.
 func (c *chaos) fillDisk() {
 	fill := c.limitFiles
 	if c.mounted {
@@ -583,7 +581,7 @@ func (c *chaos) fillDisk() {
 		return ended(c.s.Exited()) || ended(redisEnded) || c.s.Ready() != nil
 	})
 	makeRoom()
-	exchangetest.Eventually(c.t, "the exchange goes on, or has ended", func() bool {
+	exchangetest.Eventually(c.t, "the exchange resumes, or has ended", func() bool {
 		if ended(redisEnded) { // perhaps just now: its end can follow the refusal that it gave
 			c.redis.Stop()
 			c.redis.Restart()
@@ -614,8 +612,8 @@ func (c *chaos) ballast() (makeRoom func()) {
 	}
 }
 
-// limitFiles lets the process write no file any more. It is lifted for a process that goes on; most
-// end by it.
+// limitFiles prevents further writes to files. Most processes end by it; for the others it is
+// lifted.
 func (c *chaos) limitFiles() (makeRoom func()) {
 	pid := c.s.Pid()
 	if c.redis != nil {
@@ -632,7 +630,7 @@ func (c *chaos) limitFiles() (makeRoom func()) {
 	}
 }
 
-// mistake starts a second exchange while the first serves: as one of another host, and on the first
+// mistake starts a second exchange while the first serves: as on another host, and on the first
 // one's data folder.
 func (c *chaos) mistake() {
 	second := c.second()
@@ -661,12 +659,12 @@ func (c *chaos) standsBy(s *exchangetest.Server) {
 	c.stillStandsBy(s)
 }
 
-// stillStandsBy wants a standby to answer probes, to take no orders, and to say why.
+// stillStandsBy expects a standby to answer probes, and to refuse orders with a reason.
 func (c *chaos) stillStandsBy(s *exchangetest.Server) {
 	c.t.Helper()
 	if status, err := s.Call("GET", "/operator/v1/accounts", nil, nil); status != 503 ||
 		!strings.Contains(err.Error(), "standby") || !strings.Contains(err.Error(), "pid") {
-		c.t.Errorf("an operator is told %d, %v", status, err)
+		c.t.Errorf("an operator gets %d, %v", status, err)
 	}
 	if m := s.Metrics(); m["exchange_standby"] != 1 || m["exchange_ready"] != 0 {
 		c.t.Errorf("standby %v, ready %v", m["exchange_standby"], m["exchange_ready"])
@@ -679,7 +677,7 @@ func (c *chaos) stillStandsBy(s *exchangetest.Server) {
 	}
 }
 
-// stillServes wants an exchange not to have ended.
+// stillServes expects that an exchange has not ended.
 func (c *chaos) stillServes(s *exchangetest.Server) {
 	c.t.Helper()
 	if s.Gone() {
@@ -695,7 +693,7 @@ func (c *chaos) insists(s *exchangetest.Server) {
 	s.Args = s.Args[:len(s.Args)-1]
 }
 
-// takeOver starts a second exchange, which the first must give way to, and then the first again.
+// takeOver starts a second exchange, to which the first must yield, and then the first again.
 func (c *chaos) takeOver() {
 	first, second := c.s, c.second()
 	c.insists(second)
@@ -706,8 +704,7 @@ func (c *chaos) takeOver() {
 	c.givesWay(second)
 }
 
-// killOwner has a standby take over from an exchange that is killed, and give the store back when
-// it stops.
+// killOwner lets a standby take over from a killed exchange, and give the store back when it stops.
 func (c *chaos) killOwner() {
 	first, second := c.s, c.second()
 	c.standsBy(second)
@@ -720,18 +717,18 @@ func (c *chaos) killOwner() {
 	serves(c.t, first)
 }
 
-// loseTail has Redis lose acknowledged records, as a failover to a copy that was behind does, while
-// an exchange stands by. The owner has died with them, or finds it out. Then an operator accepts
-// the loss, perhaps, and Redis gets them back from a copy that has all.
+// loseTail lets Redis lose acknowledged records, as a failover to a lagging replica does, while an
+// exchange stands by. The owner dies with them, or detects the loss. Then an operator may accept
+// the loss, and a complete copy restores Redis.
 func (c *chaos) loseTail(alive, accepts bool) {
 	first, second := c.s, c.second()
-	behind := redistest.Start(c.t)
+	lagging := redistest.Start(c.t)
 	if accepts {
-		behind.CopyOf(c.redis)
+		lagging.CopyOf(c.redis)
 		c.tradeOn(first)
 	}
 	env := second.Env
-	// It is not to take over before it has looked.
+	// It must not take over before it has checked the store.
 	second.Env = append(second.Env, "EXCHANGE_TIMING_OWNER_STALE_MS=60000")
 	c.standsBy(second)
 	r := c.redis.Client()
@@ -754,17 +751,17 @@ func (c *chaos) loseTail(alive, accepts bool) {
 	whole := redistest.Start(c.t)
 	whole.CopyOf(c.redis)
 	if accepts {
-		c.redis.CopyOf(behind)
+		c.redis.CopyOf(lagging)
 	} else {
 		c.cutTail(r)
 	}
-	behind.Stop()
+	lagging.Stop()
 	if alive {
 		first.Signal(syscall.SIGCONT)
 		endsWith(c.t, first, 70, "an exchange whose Redis has lost records")
 	}
 	endsWith(c.t, second, 70, "a standby of a Redis that has lost records")
-	// It says too how to accept the loss, if no snapshot was taken of what is lost.
+	// It also says how to accept the loss, if no snapshot contains lost records.
 	second.Refuses(70, "bring back the store that has the rest, or restore a backup")
 	first.Refuses(70, "HEAD.redis")
 	if second.Env = env; accepts {
@@ -775,7 +772,7 @@ func (c *chaos) loseTail(alive, accepts bool) {
 	first.Start()
 }
 
-// acceptsLoss has one host go on with the rest that Redis has, and then a host that was refused
+// acceptsLoss lets one host resume with Redis's remaining records, and then a host that was refused
 // before. The second stands by, without its operator's consent, and takes over.
 func (c *chaos) acceptsLoss(refused *exchangetest.Server) {
 	c.t.Helper()
@@ -807,7 +804,7 @@ func (c *chaos) cutTail(r *redis.Client) {
 	succeeds(c.t, err)
 }
 
-// hang lets Redis stand still for longer than an owner may show no sign of life.
+// hang stops Redis for longer than an owner may miss its heartbeat.
 func (c *chaos) hang() {
 	second := c.second()
 	c.standsBy(second)
@@ -823,7 +820,7 @@ func (c *chaos) hang() {
 	stops(c.t, second)
 }
 
-// twoStarts has two hosts start an exchange on a store that has no owner.
+// twoStarts starts an exchange on two hosts, on a store without an owner.
 func (c *chaos) twoStarts() {
 	first, second := c.s, c.second()
 	stops(c.t, first)
@@ -846,9 +843,9 @@ func (c *chaos) twoStarts() {
 	stops(c.t, second)
 }
 
-// overtake lets a standby take over and accept orders while the first stands still, and then lets
-// the first go on. The first must not accept an order that has come since, and must leave the
-// second's writes alone. Then the first is started again.
+// overtake lets a standby take over and accept orders while the first stands still, and then
+// resumes the first. The first must not accept an order that arrived since, and must not overwrite
+// the second's writes. Then the first is started again.
 func (c *chaos) overtake() {
 	first, second := c.s, c.second()
 	late := c.other(first)
@@ -868,7 +865,7 @@ func (c *chaos) overtake() {
 	serves(c.t, first)
 }
 
-// second prepares another exchange on the same Redis, that can use the same keys.
+// second prepares another exchange on the same Redis, with the same keys.
 func (c *chaos) second() *exchangetest.Server {
 	s := exchangetest.New(c.t, c.redis.URL(), "--secret-key-file", c.s.Data("exchange.key"))
 	s.Env = append(s.Env, manySnapshots...)
@@ -881,7 +878,7 @@ func (c *chaos) givesWay(s *exchangetest.Server) {
 	endsWith(c.t, s, 77, "the exchange that was overtaken")
 }
 
-// other returns a new account beside those of the load test, and its client.
+// other returns a new account besides those of the load test, and its client.
 func (c *chaos) other(s *exchangetest.Server) *trader {
 	c.t.Helper()
 	if c.others == nil {
@@ -904,21 +901,21 @@ func (c *chaos) tradeOn(s *exchangetest.Server) *trader {
 	return t
 }
 
-// trade has a client send orders and cancels until so many more orders are acknowledged.
+// trade lets a client send orders and cancels until more orders are acknowledged.
 func (c *chaos) trade(t *trader, orders uint64) {
 	c.t.Helper()
-	before, _, _ := t.told()
+	before, _, _ := t.counts()
 	exchangetest.Eventually(c.t, "orders of "+t.name+" are accepted", func() bool {
 		if goOn, err := t.act(); !goOn || err != nil {
 			c.t.Fatalf("account %s is not answered: %v", t.name, err)
 		}
-		now, _, _ := t.told()
+		now, _, _ := t.counts()
 		return now >= before+orders
 	})
 }
 
 // post sends an order to an exchange that stands still. The order has arrived at its machine, and
-// must not be in the journal. answer returns the status of any later reply, 0 if there is none.
+// must not reach the journal. answer returns the status of a later reply; 0: none.
 func (c *chaos) post(t *trader) (answer func() int) {
 	c.t.Helper()
 	o := &sentOrder{clientID: t.name + "-late", side: "buy", price: decimal.New(99, 0),
@@ -944,8 +941,8 @@ func (c *chaos) post(t *trader) (answer func() int) {
 	}
 }
 
-// compareOthers compares the acknowledged requests of second exchanges with the present state, when
-// no account trades any more.
+// compareOthers compares the acknowledged requests of second exchanges with the state, when no
+// account trades.
 func (c *chaos) compareOthers() {
 	c.t.Helper()
 	if c.others == nil {
@@ -970,14 +967,14 @@ func (w *world) tell(all *tally) {
 		return
 	}
 	for _, t := range w.traders {
-		orders, cancels, trades := t.told()
+		orders, cancels, trades := t.counts()
 		all.orders, all.cancels, all.trades = all.orders+orders, all.cancels+cancels,
 			all.trades+trades
 	}
 }
 
-// told counts the acknowledged requests.
-func (t *trader) told() (orders, cancels, trades uint64) {
+// counts returns the numbers of acknowledged requests.
+func (t *trader) counts() (orders, cancels, trades uint64) {
 	for _, o := range t.orders {
 		if o.outcome == acknowledged {
 			orders++

@@ -18,9 +18,9 @@ import (
 )
 
 // clockProgram returns the exchange with a wall clock that signals move: SIGUSR1 an hour forward,
-// SIGUSR2 an hour back. Its code is the product's. The standard library's time.Now and one file
-// beside main, with the build tag clockjump, are laid over it (go build -overlay). The monotonic
-// clock stays as it is, as when an administrator sets a machine's clock.
+// SIGUSR2 an hour back. Its code is the product's, except for an overlay (go build -overlay) of the
+// standard library's time.Now and one file beside main, with the build tag clockjump. The monotonic
+// clock is unaffected, as when an administrator sets a machine's clock.
 func clockProgram(dir string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -94,9 +94,9 @@ func withClock(c *chaos) {
 	c.s.Use(program)
 }
 
-// jump moves the clock an hour forward, until orders are of that time, and back. The clock goes
-// back by the death of the process, whose follower has the right clock and records of the future.
-// Or it goes back by hand, and then is as far behind. Each time the exchange must say so.
+// jump moves the clock an hour forward, until orders have that time, and back: by the death of the
+// process, whose successor has the right clock and future records, or by hand, which puts it before
+// the newest record. Each time the exchange must log it.
 func (c *chaos) jump() {
 	ahead := float64(time.Now().Add(time.Hour).UnixMicro()) / 1e6
 	c.s.Signal(syscall.SIGUSR1)
@@ -112,11 +112,11 @@ func (c *chaos) jump() {
 		return clockJump.MatchString(c.s.Log())
 	})
 	if c.random.IntN(2) == 0 {
-		c.behind(time.Hour, c.killExchange)
+		c.setBack(time.Hour, c.killExchange)
 	} else {
-		c.behind(time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
-		c.behind(2*time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
-		c.behind(time.Hour, func() { c.s.Signal(syscall.SIGUSR1) })
+		c.setBack(time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
+		c.setBack(2*time.Hour, func() { c.s.Signal(syscall.SIGUSR2) })
+		c.setBack(time.Hour, func() { c.s.Signal(syscall.SIGUSR1) })
 	}
 	c.accepts(10)
 }
@@ -125,13 +125,13 @@ var clockJump = regexp.MustCompile(`the clock has jumped ahead.* ahead=(59m|1h)`
 
 var clockAlarm = regexp.MustCompile(`the clock is behind the newest record.* behind_us=([0-9]+)`)
 
-// behind moves the clock, and waits until the exchange says that it is now about so much behind the
+// setBack moves the clock, and waits until the exchange logs that it is now about much before the
 // newest record.
-func (c *chaos) behind(much time.Duration, move func()) {
+func (c *chaos) setBack(much time.Duration, move func()) {
 	c.t.Helper()
 	from := len(c.s.Log())
 	move()
-	exchangetest.Eventually(c.t, fmt.Sprintf("the exchange says that its clock is %v behind", much),
+	exchangetest.Eventually(c.t, fmt.Sprintf("the exchange logs that its clock is %v slow", much),
 		func() bool {
 			for _, alarm := range clockAlarm.FindAllStringSubmatch(c.s.Log()[from:], -1) {
 				us := must[int64](c.t)(strconv.ParseInt(alarm[1], 10, 64))

@@ -26,14 +26,13 @@ func (c *cluster) archives() (dirs map[*exchangetest.Server]string) {
 	return dirs
 }
 
-// archived waits until a node's archive has what the node that leads has folded now. There must be
-// a load.
+// archived waits until a node's archive holds all that the leader has folded now. It needs a load.
 func (c *cluster) archived(dir string) {
 	c.t.Helper()
 	var now uint64
 	exchangetest.Eventually(c.t, "the archive "+dir+" has come further", func() bool {
 		if now == 0 {
-			if k, err := c.asks(c.leader(nil)); err == nil {
+			if k, err := c.view(c.leader(nil)); err == nil {
 				now = k.Folded
 			}
 			return false
@@ -44,10 +43,10 @@ func (c *cluster) archived(dir string) {
 	})
 }
 
-// Each node archives its own journal. The one that leads is killed under load, and the next one's
-// archive gives a clean audit from the first record, and so does that of the one that comes back.
-// A node does not start with another exchange's archive, or with one that has lost parts.
-func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
+// Each node archives its own journal. The leader is killed under load; the archives of the next
+// leader and of the restarted node give a clean audit from the first record. A node does not start
+// with another exchange's archive, or with one that has lost parts.
+func TestAnArchiveOfANodeIsWholeAfterAFailOver(t *testing.T) {
 	c := prepareCluster(t, nil)
 	dirs := c.archives()
 	c.runs()
@@ -78,8 +77,8 @@ func TestAnArchiveOfANodeIsWholeBehindAFailOver(t *testing.T) {
 	w.compare()
 	w.books(dirs[killed])
 
-	// A node that follows is restarted with another exchange's archive, with one that has lost
-	// parts, and with an empty one, which begins with what the node has.
+	// A follower is restarted with another exchange's archive, with one that has lost parts, and
+	// with an empty one, which begins with the node's journal.
 	s := c.others(killed)[0]
 	if code := s.Terminate(); code != 0 {
 		t.Fatalf("node %s ends with %d", c.name(s), code)

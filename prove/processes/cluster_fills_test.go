@@ -15,9 +15,9 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A client's order rests at one process of a cluster, a node or the observer, and is filled through
-// another one. As soon as one shows the fill, the client sells exactly that amount through yet
-// another: money that one shows can be used at each, so no order is ever refused for lack of it.
+// A client's order is placed through one process of a cluster, a node or the observer, and filled
+// through another one. As soon as one shows the fill, the client sells exactly that amount through
+// a third: money that one process shows can be used at each, so no such order is ever refused.
 func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	rounds := 150
 	if os.Getenv(chaosVariable) != "" {
@@ -33,7 +33,7 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	w.fund("maker", "BTC", "1000")
 	w.fund("maker", "USDT", "1000000")
 	w.fund("client", "USDT", "100000")
-	// order reports whether an order was placed, and not whether one whose outcome is unknown was
+	// order reports whether an order was certainly placed
 	order := func(by *trader, at int, side, amount string, price int) bool {
 		by.s = places[at]
 		form := fmt.Sprintf("amount=%s&pair=BTC_USDT&price=%d&type=%s", amount, price, side)
@@ -85,8 +85,8 @@ func TestAFillThatANodeShowsIsSoldThroughAnother(t *testing.T) {
 	clean(t, led)
 }
 
-// holds waits until the trader's node shows an amount that is free, and the order that fills it has
-// its answer. False: that order has no known outcome.
+// holds waits until the trader's node shows the amount as available, and the filling order is
+// answered. False: that order's outcome is unknown.
 func (t *trader) holds(to *testing.T, amount decimal.Decimal, filled <-chan bool) bool {
 	for known := false; !to.Failed(); {
 		var rows []walletRow

@@ -16,7 +16,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// Each operator's command works at a node that follows, with the answer of the one that leads.
+// Each operator's command works at a follower, with the leader's answer.
 func TestOperatorsUseAnyNode(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
@@ -81,8 +81,8 @@ func TestOperatorsUseAnyNode(t *testing.T) {
 	w.compare()
 }
 
-// The node that leads takes no token but its own.
-func TestOperatorsNeedTheTokenOfTheNodeThatLeads(t *testing.T) {
+// The leader accepts only its own token.
+func TestOperatorsNeedTheTokenOfTheLeader(t *testing.T) {
 	c := prepareCluster(t, nil)
 	const other = "another-token-of-the-tests-0123456789"
 	for _, s := range c.nodes[1:] {
@@ -96,7 +96,7 @@ func TestOperatorsNeedTheTokenOfTheNodeThatLeads(t *testing.T) {
 			stranger = s
 		}
 	}
-	exchangetest.Eventually(t, "the node knows which one leads", func() bool {
+	exchangetest.Eventually(t, "the node sees the leader", func() bool {
 		_, text, _ := stranger.Command("cluster", "status")
 		out, more, code := stranger.Command("account", "create", "mallory")
 		if code == 0 {
@@ -116,10 +116,9 @@ func TestOperatorsNeedTheTokenOfTheNodeThatLeads(t *testing.T) {
 	}
 }
 
-// The node that leads is killed while commands are on their way to it through another one. What was
-// acknowledged is done, what was refused is not, and what is said to be unknown is done once at
-// most.
-func TestCommandsOnTheirWayToADeadNodeAreUnknown(t *testing.T) {
+// The leader is killed while commands are in flight to it through another node. Acknowledged
+// commands are done, refused ones are not, and unknown ones are done at most once.
+func TestCommandsInFlightToADeadNodeAreUnknown(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
 	s := c.others(led)[0]
@@ -168,7 +167,7 @@ type payers struct {
 	unknown []string // references; guarded by mu
 }
 
-// pay makes one deposit after the other, until it is over. One that is refused is repeated.
+// pay makes one deposit after the other, until the end. A refused one is repeated.
 func (p *payers) pay(t *testing.T, client string) {
 	for i := 0; ; {
 		reference := fmt.Sprint(client, "-", i)

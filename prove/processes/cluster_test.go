@@ -14,18 +14,18 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A cluster is three nodes on this machine, that prove their names to each other.
+// A cluster is three nodes on this machine, with certified names.
 type cluster struct {
 	t      *testing.T
 	folder string // of `exchange cluster init`
 	names  []string
 	list   []string // of names and addresses
 	nodes  []*exchangetest.Server
-	// between returns where one node reaches another one's address; nil: there
+	// between returns the address by which one node reaches another one; nil: its own
 	between func(from, to, address string) string
 }
 
-// newCluster starts three nodes with more variables of the environment.
+// newCluster starts three nodes with additional environment variables.
 func newCluster(t *testing.T, env ...string) *cluster {
 	t.Helper()
 	c := prepareCluster(t, nil)
@@ -40,7 +40,7 @@ func (c *cluster) runs(env ...string) {
 	}
 }
 
-// led waits for a node that leads, which the others follow.
+// led waits for a leader that the others follow.
 func (c *cluster) led() *exchangetest.Server {
 	c.t.Helper()
 	led := c.leader(nil)
@@ -50,7 +50,7 @@ func (c *cluster) led() *exchangetest.Server {
 	return led
 }
 
-// prepareCluster makes the nodes' files, and starts none. between may be nil.
+// prepareCluster creates the nodes' files, and starts none. between may be nil.
 func prepareCluster(t *testing.T, between func(from, to, address string) string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, between: between, folder: filepath.Join(t.TempDir(), "cluster")}
@@ -65,7 +65,7 @@ func prepareCluster(t *testing.T, between func(from, to, address string) string)
 	return c
 }
 
-// node makes a node with an empty folder, which names all nodes of the list.
+// node prepares a node with an empty folder, which names all nodes of the list.
 func (c *cluster) node(name string) *exchangetest.Server {
 	c.t.Helper()
 	reached := slices.Clone(c.list)
@@ -82,7 +82,7 @@ func (c *cluster) node(name string) *exchangetest.Server {
 	return s
 }
 
-// further makes and starts a node that is none yet, and returns it with its name and address.
+// further prepares and starts an additional node, and returns it with its name and address.
 func (c *cluster) further(name string) (s *exchangetest.Server, entry string) {
 	c.t.Helper()
 	entry = name + "=" + exchangetest.FreeAddress(c.t)
@@ -99,7 +99,7 @@ func (c *cluster) command(s *exchangetest.Server, args ...string) string {
 	return does(c.t, s, args...)
 }
 
-// removed waits until a node has ended because it was removed, and does so again.
+// removed waits until a removed node has ended, and checks that it ends again.
 func (c *cluster) removed(s *exchangetest.Server) {
 	c.t.Helper()
 	name := c.name(s)
@@ -113,7 +113,7 @@ func (c *cluster) removed(s *exchangetest.Server) {
 	c.nodes, c.names = slices.Delete(c.nodes, i, i+1), slices.Delete(c.names, i, i+1)
 }
 
-// status returns the status of a path at a node; 0: the node is not there.
+// status returns the status of a path at a node; 0: no answer.
 func (c *cluster) status(s *exchangetest.Server, path string) int {
 	status, _, err := s.Client.Get(nil, "http://"+s.Listen+path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *cluster) status(s *exchangetest.Server, path string) int {
 	return status
 }
 
-// leader waits for a node that leads, other than not, and returns it.
+// leader waits for a leader other than not, and returns it.
 func (c *cluster) leader(not *exchangetest.Server) (led *exchangetest.Server) {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, "a node leads", func() bool {
@@ -148,19 +148,19 @@ func (c *cluster) name(s *exchangetest.Server) string {
 	return ""
 }
 
-// entry returns a node's name and the address that it listens at for the others.
+// entry returns a node's name and its address for the others.
 func (c *cluster) entry(s *exchangetest.Server) string {
 	return c.list[slices.Index(c.names, c.name(s))]
 }
 
-// emptied takes a node's folders away.
+// emptied removes a node's folders.
 func (c *cluster) emptied(s *exchangetest.Server) {
 	c.t.Helper()
 	store := s.Args[slices.Index(s.Args, "--store")+1]
 	succeeds(c.t, os.RemoveAll(s.Data("")), os.RemoveAll(strings.TrimPrefix(store, "pebble:")))
 }
 
-// others returns the nodes without one.
+// others returns all nodes but one.
 func (c *cluster) others(s *exchangetest.Server) (list []*exchangetest.Server) {
 	for _, x := range c.nodes {
 		if x != s {
@@ -170,30 +170,30 @@ func (c *cluster) others(s *exchangetest.Server) (list []*exchangetest.Server) {
 	return list
 }
 
-// knows is what a node tells operators.
-type knows struct {
+// A clusterView is a node's status for operators.
+type clusterView struct {
 	Role, Leader string
 	Term         uint64
 	Folded       uint64
 	Fault        string
-	Format       int // the newest that may be written
+	Format       int // the newest enabled one
 	Nodes        []member
 }
 
 // A member is a node as another one sees it.
 type member struct{ Name, Role string }
 
-func (c *cluster) asks(s *exchangetest.Server) (k knows, err error) {
+func (c *cluster) view(s *exchangetest.Server) (k clusterView, err error) {
 	_, err = s.Call("GET", "/operator/v1/cluster", nil, &k)
 	return k, err
 }
 
-// follows waits until a node follows another one and has all that it has.
+// follows waits until a node follows another one and has caught up.
 func (c *cluster) follows(s, led *exchangetest.Server) {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, "node "+c.name(s)+" has caught up", func() bool {
-		own, err1 := c.asks(s)
-		its, err2 := c.asks(led)
+		own, err1 := c.view(s)
+		its, err2 := c.view(led)
 		return cmp.Or(err1, err2) == nil && own.Role == "follower" && own.Leader == c.name(led) &&
 			own.Folded >= its.Folded && own.Fault == ""
 	})
@@ -216,8 +216,7 @@ func (c *cluster) follows(s, led *exchangetest.Server) {
 	}
 }
 
-// same waits until all nodes are at the same sequence, now that the load rests, and compares their
-// states.
+// same waits until all nodes have the same sequence, without load, and compares their states.
 func (c *cluster) same() {
 	c.t.Helper()
 	type hash struct {
@@ -246,7 +245,7 @@ func (c *cluster) same() {
 	}
 }
 
-// handsOver has an operator hand the lead over to a node.
+// handsOver lets an operator hand the lead over to a node.
 func (c *cluster) handsOver(to *exchangetest.Server) {
 	c.t.Helper()
 	from := c.leader(nil)
@@ -258,10 +257,10 @@ func (c *cluster) handsOver(to *exchangetest.Server) {
 	})
 }
 
-// Of three nodes the one that leads is killed under load. Another one goes on with all that was
-// acknowledged, the killed one comes back and catches up, the lead is handed over from one to the
-// next, and each one's books balance.
-func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
+// The leader of three nodes is killed under load. Another one resumes with everything acknowledged,
+// the killed one comes back and catches up, the lead is handed from one to the next, and each one's
+// books balance.
+func TestTheClusterResumesWhenItsLeaderIsKilled(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
 	w := opened(t, led, 2)
@@ -291,8 +290,7 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 
-	// The node that leads hands over before it ends, so the next one leads without an election
-	// timer that runs out.
+	// The leader hands over before it ends, so the next one leads without an election timeout.
 	for _, s := range []*exchangetest.Server{led, c.others(led)[0], c.others(led)[1]} {
 		if code := s.Terminate(); code != 0 {
 			t.Errorf("node %s ends with %d", c.name(s), code)
@@ -303,9 +301,8 @@ func TestTheOthersGoOnWhenTheNodeThatLeadsIsKilled(t *testing.T) {
 	w.compare()
 }
 
-// An exchange of one machine goes on as the first node of a cluster, with all that was
-// acknowledged.
-func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
+// A single-machine exchange resumes as the first node of a cluster, with everything acknowledged.
+func TestABackupBecomesTheFirstNodeOfACluster(t *testing.T) {
 	backups := filepath.Join(t.TempDir(), "backups")
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Start()
@@ -339,7 +336,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	w.load(50, func() { a.Kill(); a.Start() })
 	w.compare()
 	clean(t, a.Server)
-	if k, err := c.asks(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
+	if k, err := c.view(a.Server); err != nil || k.Role != "leader" || k.Leader != "a" {
 		t.Error(k, err)
 	}
 
@@ -358,7 +355,7 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	c.handsOver(a.Server)
 	c.command(a.Server, "cluster", "remove", "b")
 
-	// it does not serve as an exchange of one machine, which would leave its log behind
+	// it does not serve as a single-machine exchange, which would abandon its log
 	a.Kill()
 	a.Args = withoutCluster(a.Args)
 	a.Env = slices.DeleteFunc(a.Env, func(v string) bool {
@@ -367,14 +364,14 @@ func TestABackupGoesOnAsTheFirstNodeOfACluster(t *testing.T) {
 	a.Refuses(64, "is that of a cluster's node")
 }
 
-// survive returns the command that lets a node go on alone.
+// survive returns the command that lets a node survive alone.
 func survive(s *exchangetest.Server, more ...string) []string {
 	return slices.Concat([]string{"cluster", "survive"}, s.Args[1:], more)
 }
 
-// Three nodes are killed under load and two lose their folders. The third goes on alone with all
-// that it had, and its books balance. A node that comes back with an empty folder does not get in,
-// and says why.
+// Three nodes are killed under load and two lose their folders. The third survives alone with all
+// of its data, and its books balance. A node that comes back with an empty folder is refused with a
+// reason.
 func TestANodeSurvivesTheOthers(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)
@@ -417,7 +414,7 @@ func TestANodeSurvivesTheOthers(t *testing.T) {
 	}
 }
 
-// bring gives all nodes the key that an exchange's secrets are sealed with.
+// bring gives all nodes the key that seals an exchange's secrets.
 func (c *cluster) bring(from *exchangetest.Server) {
 	c.t.Helper()
 	key, err := os.ReadFile(from.Data("exchange.key"))
@@ -429,7 +426,7 @@ func (c *cluster) bring(from *exchangetest.Server) {
 	succeeds(c.t, err)
 }
 
-// withoutCluster returns a node's arguments without what makes it one.
+// withoutCluster returns a node's arguments without those of the cluster.
 func withoutCluster(args []string) (alone []string) {
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
@@ -442,9 +439,8 @@ func withoutCluster(args []string) (alone []string) {
 	return alone
 }
 
-// Under load another node takes the place of one that follows, a fourth one is added, and one is
-// removed. Those that are removed end, nothing acknowledged is missing, and the books of a node
-// that has joined balance.
+// Under load another node replaces a follower, a fourth one is added, and one is removed. Removed
+// nodes end, nothing acknowledged is missing, and the books of a joined node balance.
 func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	c := newCluster(t)
 	led := c.leader(nil)

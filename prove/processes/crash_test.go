@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// killRounds is how often each test kills, unless EXCHANGE_CRASH_ROUNDS says otherwise. The
+// killRounds is the number of kills in each test, unless EXCHANGE_CRASH_ROUNDS sets it. The
 // campaign of make chaos kills hundreds of times.
 const killRounds = 4
 
@@ -65,7 +65,7 @@ type world struct {
 	backingUp *atomic.Bool // a backup has begun; nil: none is taken
 }
 
-// campaign runs rounds of load with a kill in the middle of it, and of comparison.
+// campaign runs rounds of load with a kill in the middle, each followed by a comparison.
 func campaign(t *testing.T, s *exchangetest.Server) {
 	n := killRounds
 	if text := os.Getenv("EXCHANGE_CRASH_ROUNDS"); text != "" {
@@ -88,7 +88,7 @@ func campaign(t *testing.T, s *exchangetest.Server) {
 	w.compare()
 }
 
-// open makes and funds the accounts.
+// open creates and funds the accounts.
 func (w *world) open(n int, random *rand.Rand) {
 	for i := range n {
 		t := w.account(fmt.Sprintf("t%d", i), random)
@@ -129,7 +129,7 @@ func serves(t *testing.T, s *exchangetest.Server) {
 	exchangetest.Eventually(t, "the exchange takes orders", func() bool { return s.Ready() == nil })
 }
 
-// clean wants the books of an exchange to balance.
+// clean expects the books of an exchange to balance.
 func clean(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	if err := s.Audit(); err != nil {
@@ -145,7 +145,7 @@ func stops(t *testing.T, s *exchangetest.Server) {
 	}
 }
 
-// does runs an operator's command that succeeds, and returns what it prints.
+// does runs an operator's command that must succeed, and returns its output.
 func does(t *testing.T, s *exchangetest.Server, args ...string) string {
 	t.Helper()
 	out, text, code := s.Command(args...)
@@ -164,7 +164,7 @@ func (w *world) accountWith(name, email string, permissions []string, random *ra
 	return t
 }
 
-// must has an operator's request done: again, when it was turned away because the machine is busy.
+// must sends an operator's request, and repeats it while it is turned away by a busy machine.
 func (w *world) must(path string, body, answer any) {
 	w.t.Helper()
 	exchangetest.Eventually(w.t, path+" is done", func() bool {
@@ -185,7 +185,7 @@ func (w *world) keyOf(name string, permissions []string) *trader {
 		orders: map[string]*sentOrder{}}
 }
 
-// turnTo has every user use another exchange, on the same data, from now on.
+// turnTo switches every user to another exchange on the same data.
 func (w *world) turnTo(s *exchangetest.Server) {
 	w.s, w.banker.s, w.keeper.s, w.auditor.s = s, s, s, s
 	for _, t := range w.traders {
@@ -193,8 +193,7 @@ func (w *world) turnTo(s *exchangetest.Server) {
 	}
 }
 
-// load lets every user act until so many requests were acknowledged, and crashes in the middle of
-// it.
+// load lets every user act until a number of requests is acknowledged, and crashes in between.
 func (w *world) load(acks int, crash func()) {
 	var wg sync.WaitGroup
 	var stop, failed atomic.Bool
@@ -225,8 +224,8 @@ func (w *world) load(acks int, crash func()) {
 	succeeds(w.t, errors.Join(errs...))
 }
 
-// compare looks at everything through the API, and at every request that was ever sent, and has the
-// exchange compare its books.
+// compare checks everything visible through the API, and every request ever sent, and has the
+// exchange audit its books.
 func (w *world) compare() {
 	w.t.Helper()
 	w.confirmed()
@@ -267,8 +266,8 @@ func (w *world) compare() {
 	succeeds(w.t, w.s.Audit())
 }
 
-// confirmed waits until the store has confirmed its owner anew. An exchange that was ready a moment
-// ago may refuse reads until then, because Redis has just come back.
+// confirmed waits until the store has confirmed its owner again. An exchange that was ready a
+// moment ago may refuse reads until then, because Redis has just come back.
 func (w *world) confirmed() {
 	w.t.Helper()
 	begin := time.Now()
@@ -278,7 +277,7 @@ func (w *world) confirmed() {
 	})
 }
 
-// once returns rows by their names. An error means that a name is there twice.
+// once returns rows by name. An error means a duplicate name.
 func once[K comparable, R any](what string, rows []R, name func(R) K) (map[K]R, error) {
 	by := map[K]R{}
 	for _, r := range rows {
@@ -365,7 +364,7 @@ func (t *trader) compareWallet(reserved, sums map[string]decimal.Decimal) error 
 	return nil
 }
 
-// compare compares the present row with the answers.
+// compare compares the current row with the answers.
 func (o *sentOrder) compare(row orderRow, there bool, trades map[uint64]tradeRow) error {
 	switch {
 	case o.outcome == refused && there:
@@ -394,7 +393,7 @@ func (o *sentOrder) compare(row orderRow, there bool, trades map[uint64]tradeRow
 	return nil
 }
 
-// succeeds wants no errors.
+// succeeds requires that there are no errors.
 func succeeds(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -402,7 +401,7 @@ func succeeds(t testing.TB, errs ...error) {
 	}
 }
 
-// must wants no error beside a value.
+// must returns a value, and requires that there is no error.
 func must[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()

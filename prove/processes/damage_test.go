@@ -17,10 +17,10 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// flipsOfAFile is how many bits of each kind of file flip in a round, each on a copy of its own.
+// flipsOfAFile is the number of bit flips in each kind of file in a round, each on its own copy.
 const flipsOfAFile = 2
 
-// flipInPebble kills the exchange, and flips a bit in each kind of file of its folder, on copies.
+// flipInPebble kills the exchange, and flips bits in each kind of file of its folder, on copies.
 func (c *chaos) flipInPebble() {
 	c.t.Helper()
 	c.tradeOn(c.s)
@@ -48,8 +48,8 @@ func (c *chaos) flipInPebble() {
 	c.s.Start()
 }
 
-// onCopy prepares an exchange on a copy of the folder, in which one file has a flipped bit, if one
-// is named.
+// onCopy prepares an exchange on a copy of the folder, with a flipped bit in the named file, if
+// any.
 func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 	c.t.Helper()
 	folder := c.s.Data("../copy")
@@ -62,8 +62,8 @@ func (c *chaos) onCopy(name string) (s *exchangetest.Server, what string) {
 	return s, what
 }
 
-// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from.
-// These are the writes since the last rewrite, and the image that the rewrite began with.
+// flipInRedis kills the exchange and Redis, and flips bits in the files that Redis starts from: the
+// writes since the last rewrite, and the image of that rewrite.
 func (c *chaos) flipInRedis() {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -117,20 +117,20 @@ func (c *chaos) afterFlipInRedis(what, want string) string {
 	return c.afterFlip(c.onRedis(), what, want)
 }
 
-// onRedis prepares an exchange with a copy of the data folder. The folder says up to where appends
-// were acknowledged, and that the last owner was this exchange.
+// onRedis prepares an exchange with a copy of the data folder. The folder records the end of the
+// acknowledged appends, and this exchange as the last owner.
 func (c *chaos) onRedis() *exchangetest.Server {
 	c.t.Helper()
 	s := c.second()
 	err := errors.Join(os.CopyFS(s.Data(""), os.DirFS(c.s.Data(""))),
-		// by this file a copy is told from its original, which does not wait
+		// this file distinguishes a copy from its original, which does not wait
 		os.Remove(s.Data("serve.lock")), os.Link(c.s.Data("serve.lock"), s.Data("serve.lock")))
 	succeeds(c.t, err)
 	return s
 }
 
-// flipOneBit flips a bit of a byte that is not 0, because files of logs end with room for more. It
-// says which.
+// flipOneBit flips a bit of a byte that is not 0, because log files are preallocated. It returns a
+// description.
 func (c *chaos) flipOneBit(name string) string {
 	c.t.Helper()
 	b := must[[]byte](c.t)(os.ReadFile(name))
@@ -144,7 +144,7 @@ func (c *chaos) flipOneBit(name string) string {
 	return fmt.Sprintf("bit %d of %d bytes", bit, len(used))
 }
 
-// asItWas starts an exchange on a copy without damage, and returns its lists.
+// asItWas starts an exchange on an undamaged copy, and returns its lists.
 func (c *chaos) asItWas(s *exchangetest.Server) string {
 	c.t.Helper()
 	s.Start()
@@ -156,11 +156,11 @@ func (c *chaos) asItWas(s *exchangetest.Server) string {
 	return all
 }
 
-// sequence is the one of a read. The record of a mail that is sent meanwhile moves it.
+// sequence matches a read's sequence, which the record of a sent mail may move.
 var sequence = regexp.MustCompile(`"sequence":[0-9]+,?`)
 
-// listed returns all that an operator can list and export: trades, accounts, operators' changes. Of
-// each account it has keys, withdrawals and every change of the balances.
+// listed returns all that an operator can list and export: trades, accounts, operators' changes,
+// and each account's keys, withdrawals and balance changes.
 func listed(s *exchangetest.Server) (string, error) {
 	out, errOut, code := s.Command("export", "trades", "--pair", "BTC_USDT")
 	if code != 0 {
@@ -203,8 +203,8 @@ func listed(s *exchangetest.Server) (string, error) {
 	return text.String(), err
 }
 
-// afterFlip starts an exchange on a store with a flipped bit, and returns the outcome. The store is
-// refused as damaged, or deposits or the audit say that it is, or nothing visible has changed.
+// afterFlip starts an exchange on a store with a flipped bit, and returns the outcome: the store is
+// refused as damaged, or deposits or the audit report the damage, or nothing visible has changed.
 func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	c.t.Helper()
 	const refused = "it is refused"
@@ -253,7 +253,7 @@ func (c *chaos) afterFlip(s *exchangetest.Server, what, want string) string {
 	return err.Error()
 }
 
-// firstChanged returns the first line that is not the same.
+// firstChanged returns the first different line.
 func firstChanged(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range min(len(w), len(g)) {
@@ -264,8 +264,8 @@ func firstChanged(want, got string) string {
 	return fmt.Sprintf("%d lines, not %d", len(g), len(w))
 }
 
-// repeatsDeposits asks for every deposit again that was acknowledged to the others. None is made a
-// second time. damaged says that the exchange could not tell of one.
+// repeatsDeposits repeats every acknowledged deposit. None is made a second time. damaged reports
+// that the exchange could not look one up.
 func (c *chaos) repeatsDeposits(s *exchangetest.Server) (damaged bool, err error) {
 	c.t.Helper()
 	for _, p := range c.others.payments {

@@ -15,8 +15,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// The keys of the demo are public. Its store must never be served as a real one, and the demo may
-// not write them into a real store.
+// The demo's keys are public. Its store must never be served as a real one, and the demo must not
+// write its keys into a real store.
 func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	served := func(s *exchangetest.Server, args []string) {
 		t.Helper()
@@ -28,7 +28,7 @@ func TestTheDemoAndRealExchangesStayApart(t *testing.T) {
 	s.Demo()
 	demo := slices.Clone(s.Args)
 	served(s, demo)
-	// more accounts do not make it another store
+	// it is the same store with more accounts
 	does(t, s, "account", "create", "zoe")
 	s.Kill()
 	served(s, demo)
@@ -82,8 +82,8 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 	servesWithout("key demo-market-1 exists already")
 }
 
-// A demo that is killed while it plays its past goes on with it, and its books are right.
-func TestAPastThatIsKilledGoesOn(t *testing.T) {
+// A demo that is killed while it plays its past resumes it, and its books balance.
+func TestAKilledPastResumes(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.DemoWithMarket()
 	for range 2 {
@@ -102,16 +102,16 @@ func TestAPastThatIsKilledGoesOn(t *testing.T) {
 	does(t, s, "audit")
 }
 
-// These are in the log of a process that plays the past, and that has played it, or the rest of it.
+// Log lines of a process that plays the past, and that has played it, or the rest of it.
 const (
 	pastIsPlayed = `msg="the demo plays a day of trades first"`
 	pastIsOver   = "the demo has a past of a day"
 )
 
-// The node of a fresh cluster that leads is killed while it plays the demo's past, which another
-// one goes on with. Nothing is served before that is over, each of its orders is there once, and it
-// never begins again, whichever node leads.
-func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
+// A fresh cluster's leader is killed while it plays the demo's past, which the next one resumes.
+// Nothing is served before the past is complete, each of its orders exists once, and it never
+// starts again, whichever node leads.
+func TestAKilledPastOfAClusterResumes(t *testing.T) {
 	c := prepareCluster(t, nil)
 	o := c.observer("o1")
 	all := append(slices.Clone(c.nodes), o)
@@ -165,7 +165,7 @@ func TestAPastOfAClusterThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// hasDay wants a candle for each hour of a day at each process.
+// hasDay expects a candle for each hour of a day at each process.
 func (c *cluster) hasDay(all []*exchangetest.Server) {
 	c.t.Helper()
 	for _, s := range all {
@@ -178,8 +178,7 @@ func (c *cluster) hasDay(all []*exchangetest.Server) {
 	}
 }
 
-// hasPast wants each order of the past once, and all nodes to have the same, by the node that
-// leads.
+// hasPast expects each order of the past once at the leader, and the same at all nodes.
 func (c *cluster) hasPast(led *exchangetest.Server) {
 	c.t.Helper()
 	w, ids := &world{t: c.t, s: led}, map[string]bool{}
@@ -203,12 +202,12 @@ func (c *cluster) hasPast(led *exchangetest.Server) {
 	c.same()
 }
 
-// A start that is refused has taken nothing over, and written nothing.
+// A refused start has taken over and written nothing.
 func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	r := redistest.Start(t)
 	real := exchangetest.New(t, r.URL())
 	real.Start()
-	// and no key: nothing is sealed that the other could not open
+	// no key either: nothing is sealed that the other one could not open
 	does(t, real, "account", "create", "carol")
 	before := must[map[string]string](t)(r.Client().HGetAll(t.Context(), "{main}:m").Result())
 	demo := exchangetest.New(t, r.URL())
@@ -223,7 +222,7 @@ func TestADemoOnTheStoreOfARunningExchangeDoesNotDisturbIt(t *testing.T) {
 	does(t, real, "account", "create", "dave")
 }
 
-// write makes a file with a text.
+// write creates a file with a text.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "exchange.yaml")

@@ -15,7 +15,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// allows lets the next starts have so many open files.
+// allows limits the open files of the next starts.
 func allows(t *testing.T, s *exchangetest.Server, files int) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "limited")
@@ -24,8 +24,8 @@ func allows(t *testing.T, s *exchangetest.Server, files int) {
 	s.Use(script)
 }
 
-// crowd opens as many connections as it can get, and new ones for closed ones, until it is stopped.
-// It sends nothing on them. It opens one each millisecond, so it leaves the machine to others.
+// crowd opens connections until they are refused, and replaces closed ones, until it is stopped. It
+// sends nothing on them. It opens one each millisecond, to leave processor time to others.
 func crowd(t *testing.T, address string, most int) (stop func()) {
 	t.Helper()
 	stopped := make(chan struct{})
@@ -65,8 +65,7 @@ func crowd(t *testing.T, address string, most int) (stop func()) {
 	})
 }
 
-// Clients hold more connections than there are descriptors, and the store gets the files that it
-// needs.
+// Clients hold more connections than there are descriptors, and the store can still open its files.
 func TestConnectionsLeaveTheStoreItsDescriptors(t *testing.T) {
 	const files = 900
 	folder := t.TempDir()

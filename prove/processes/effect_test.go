@@ -15,8 +15,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// Redis says `appendonly yes` before its append-only file is in effect: writes that it acknowledges
-// until a first rewrite has ended are lost with it. These rounds bring that about, and want no
+// Redis reports `appendonly yes` before its append-only file is in effect: a kill loses writes that
+// it acknowledged before the end of the first rewrite. These rounds cause that, and expect no
 // acknowledgement meanwhile.
 
 // switchOn switches the append-only file off and on.
@@ -43,7 +43,7 @@ func (c *chaos) startAfterFailedRewrite() {
 	c.startsWhenInEffect()
 }
 
-// startsWhenInEffect wants a start to wait, and kills Redis meanwhile.
+// startsWhenInEffect expects a start to wait, and kills Redis meanwhile.
 func (c *chaos) startsWhenInEffect() {
 	c.t.Helper()
 	const waits = "waiting for Redis"
@@ -68,8 +68,8 @@ func (c *chaos) switchOnWhileRunning() {
 	c.appendsNothing()
 }
 
-// resyncWhileStopped has Redis take all its data from a copy while the exchange stands still, and
-// then be a master again whose first rewrite fails.
+// resyncWhileStopped lets Redis load all its data from a copy while the exchange stands still, and
+// then become a master again whose first rewrite fails.
 func (c *chaos) resyncWhileStopped() {
 	c.redis.FailRewrites()
 	copied := redistest.Start(c.t)
@@ -81,8 +81,8 @@ func (c *chaos) resyncWhileStopped() {
 	c.appendsNothing()
 }
 
-// appendsNothing wants a running exchange to append nothing until a rewrite has ended, and to go on
-// then. Later appends outlive a kill of Redis.
+// appendsNothing expects a running exchange to append nothing until a rewrite has ended, and then
+// to resume. Later appends survive a kill of Redis.
 func (c *chaos) appendsNothing() {
 	c.t.Helper()
 	const refused = `exchange_requests_turned_away_total{reason="stalled"}`
@@ -105,11 +105,11 @@ func (c *chaos) journalEnd() string {
 	return end
 }
 
-// lookAgain is how old a look at Redis may be for an append, as docs/reliability.md says.
+// lookAgain is the maximum age of a check of Redis at an append, as in docs/reliability.md.
 const lookAgain = 500 * time.Millisecond
 
 // inWindow returns an exchange on Redis and its clients. A kill of that Redis may lose requests
-// that were acknowledged since the file was switched off.
+// acknowledged since the file was switched off.
 func inWindow(t *testing.T) (*chaos, *world) {
 	t.Helper()
 	c := &chaos{t: t, redis: redistest.Start(t), random: newRandom(t)}
@@ -124,9 +124,8 @@ func inWindow(t *testing.T) (*chaos, *world) {
 	return c, w
 }
 
-// A request that comes half a second or more after Redis's file was switched off is not
-// acknowledged.
-func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
+// A request half a second or more after Redis's file was switched off is not acknowledged.
+func TestTheRedisLossWindowIsAsLongAsDocumented(t *testing.T) {
 	c, w := inWindow(t)
 	for range 5 {
 		c.config("appendonly", "no")
@@ -148,9 +147,9 @@ func TestTheWindowOfARedisThatLosesIsAsLongAsItIsSaid(t *testing.T) {
 	w.compare()
 }
 
-// Redis's file is switched off, and Redis is killed before the exchange has looked at it again.
-// Only requests acknowledged in between are lost. The exchange ends, and no start goes on without
-// an operator's consent.
+// Redis's file is switched off, and Redis is killed before the exchange has checked it again. Only
+// requests acknowledged in between are lost. The exchange ends, and no start resumes without an
+// operator's consent.
 func TestARedisThatIsKilledInTheWindowLosesThatAlone(t *testing.T) {
 	c, w := inWindow(t)
 	before := w.marks()

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// An issuer makes certificates as a cluster's authority does, and others.
+// An issuer signs certificates as a cluster's authority does, and wrong ones.
 type issuer struct {
 	t       *testing.T
 	cluster string
@@ -49,7 +49,7 @@ func (i *issuer) identity(role, name string) string {
 	return strings.Join([]string{name, role, i.cluster, "exchange"}, ".")
 }
 
-// issue makes a certificate, which change may make another one.
+// issue signs a certificate, after change has modified it.
 func (i *issuer) issue(name string, change func(*x509.Certificate)) *tls.Certificate {
 	i.t.Helper()
 	key := must[*ecdsa.PrivateKey](i.t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -74,7 +74,7 @@ type foe struct {
 	own     string // its own address
 }
 
-// patience is how long a foe waits for its end. It says nothing of how soon that comes.
+// patience bounds a foe's wait for its end. It is no bound for the program.
 const patience = time.Minute
 
 // dial opens a plain connection.
@@ -102,24 +102,24 @@ func (f *foe) secure(cert *tls.Certificate) (net.Conn, error) {
 	return tls.Client(conn, c), nil
 }
 
-// framed puts the length in front of a frame.
+// framed prefixes a frame with its length.
 func framed(text string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-var errGoesOn = errors.New("the connection goes on")
+var errStillOpen = errors.New("the connection is still open")
 
-// ends returns what comes until the connection ends, and an error if it does not.
+// ends returns all bytes until the connection ends, and an error if it does not.
 func ends(conn net.Conn) (string, error) {
 	defer conn.Close()
 	all, err := io.ReadAll(io.LimitReader(conn, 16<<20))
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		return string(all), errGoesOn
+		return string(all), errStillOpen
 	}
 	return string(all), nil // however it ends
 }
 
-// says opens a connection, sends pieces, and wants it to end.
+// says opens a connection, sends pieces, and expects its end.
 func (f *foe) says(conn net.Conn, err error, pieces ...[]byte) (string, error) {
 	if err != nil {
 		return "", err
@@ -134,7 +134,7 @@ func (f *foe) says(conn net.Conn, err error, pieces ...[]byte) (string, error) {
 	return ends(conn)
 }
 
-// slowly is says, a byte each quarter of a second, and then again and again.
+// slowly is says at one byte each quarter of a second, repeated endlessly.
 func (f *foe) slowly(conn net.Conn, err error, first, each []byte) (string, error) {
 	if err != nil {
 		return "", err
@@ -159,7 +159,7 @@ func (f *foe) slowly(conn net.Conn, err error, first, each []byte) (string, erro
 	return ends(conn)
 }
 
-// crowd opens connections that say nothing, calls then, and waits for their end, or closes them.
+// crowd opens silent connections, calls then, and waits for their end, or closes them.
 func (f *foe) crowd(n int, waits bool, then func() error) error {
 	var all []net.Conn
 	defer func() {

@@ -46,9 +46,9 @@ func onFullPebble(c *chaos) {
 	c.serve("pebble:" + filepath.Join(c.folder, "data"))
 }
 
-// startFull kills the exchange, and starts it on a disk without room, or with files that may not
-// grow. It says so in a few lines and ends. On a disk the exchange may also be ready, because it
-// has found files of its own to remove.
+// startFull kills the exchange, and starts it on a full disk, or with files that cannot grow. It
+// logs that in a few lines and ends. On a disk the exchange may also become ready, because it has
+// removed obsolete files of its own.
 func (c *chaos) startFull() {
 	c.t.Helper()
 	c.s.Kill()
@@ -74,7 +74,7 @@ func (c *chaos) startFull() {
 	c.s.Start()
 }
 
-// endsOrIsReady waits for an exchange that was started, and reports whether it ended.
+// endsOrIsReady waits for a started exchange, and reports whether it ended.
 func (c *chaos) endsOrIsReady(s *exchangetest.Server, what string) (ended bool) {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, what+" is ready, or ends", func() bool {

@@ -21,7 +21,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// An attack is what a hostile peer says at a port. It is played many times. Each time its
+// An attack is a hostile peer's traffic at a port. It is played many times. Each time its
 // connection must end, or be answered with the words of a refusal.
 type attack struct {
 	peer, says string
@@ -31,28 +31,28 @@ type attack struct {
 }
 
 const (
-	// often is how many times an attack is played that takes no time.
+	// often is the number of plays of a fast attack.
 	often = 4
-	// foesAtOnce is how many of those are played at once: TLS takes the processors of the nodes.
+	// foesAtOnce bounds their concurrency: TLS takes processor time from the nodes.
 	foesAtOnce = 4
 )
 
-// A stronghold is the processes and ports that are attacked, and what may not change meanwhile.
+// A stronghold is the attacked processes and ports, and the state that must not change.
 type stronghold struct {
 	*cluster
 	*issuer
 	w            *world
 	led, f, g, o *exchangetest.Server // f and g follow, o is the observer
 	ways         map[way]*relay
-	before       knows
+	before       clusterView
 	members      []*exchangetest.Server // all processes
 	took         map[*exchangetest.Server]usage
-	foes         int // so many had addresses
+	foes         int // number of addresses used
 }
 
 // Hostile peers attack every port of a cluster and of its observer, while traders trade. Their
-// connections end, or are refused with words, and nothing changes. What a peer with a certificate
-// of the cluster may not say is tried at its packages.
+// connections end, or are refused with words, and nothing changes. Attacks with a valid certificate
+// are tested in the packages concerned.
 func TestHostilePeersChangeNothing(t *testing.T) {
 	v := newStronghold(t)
 	v.w.load(30, func() {
@@ -104,10 +104,10 @@ func newStronghold(t *testing.T) *stronghold {
 	return v
 }
 
-// rest notes what there is before the attacks.
+// rest records the state before the attacks.
 func (v *stronghold) rest() {
 	var err error
-	if v.before, err = v.asks(v.led); err != nil {
+	if v.before, err = v.view(v.led); err != nil {
 		v.cluster.t.Fatal(err)
 	}
 	for _, s := range v.members {
@@ -115,7 +115,7 @@ func (v *stronghold) rest() {
 	}
 }
 
-// A usage is what a process takes.
+// A usage is a process's use of resources.
 type usage struct{ heap, goroutines, files int }
 
 // usage collects garbage first.
@@ -152,8 +152,8 @@ func descriptors(t *testing.T, s *exchangetest.Server) int {
 	return len(list)
 }
 
-// attacked plays attacks on a process at the same time, each from an address of its own, and wants
-// all to go on as before.
+// attacked plays attacks on a process concurrently, each from an address of its own, and expects
+// the process to be unaffected.
 func (v *stronghold) attacked(what string, s *exchangetest.Server, list []attack) {
 	t := v.cluster.t
 	t.Helper()
@@ -196,14 +196,14 @@ func (v *stronghold) attacked(what string, s *exchangetest.Server, list []attack
 		}
 		v.calm(what, s)
 	}
-	now, err := v.asks(v.led)
+	now, err := v.view(v.led)
 	if err != nil || now.Leader != v.before.Leader || now.Term != v.before.Term {
 		t.Errorf("after %s: %+v, and before %+v: %v", what, now, v.before, err)
 	}
 }
 
-// played plays an attack on a process, and again until its log says so: the line may have been left
-// out, because others were like it.
+// played repeats an attack on a process until its log shows it: the line may be suppressed after
+// similar ones.
 func (x *attack) played(f *foe, s *exchangetest.Server) error {
 	late := time.Now().Add(2 * time.Minute)
 	for i := 0; i < cmp.Or(x.times, often) || !saidOf(s.Log(), x.log); i++ {
@@ -217,7 +217,7 @@ func (x *attack) played(f *foe, s *exchangetest.Server) error {
 	return nil
 }
 
-// saidOf reports whether one line of a log has all words, which | separates.
+// saidOf reports whether one line of a log contains all words, separated by |.
 func saidOf(log, words string) bool {
 	for line := range strings.Lines(log) {
 		has := true
@@ -236,8 +236,8 @@ var (
 	ports    = regexp.MustCompile(`:\d+`)
 )
 
-// calm wants no warning twice in the same second of the clock, but for its numbers: two may be a
-// second apart, and round to the same.
+// calm expects no warning twice in the same second, ignoring numbers: two may be a second apart,
+// and round to the same.
 func (v *stronghold) calm(what string, s *exchangetest.Server) {
 	t := v.cluster.t
 	t.Helper()
@@ -256,8 +256,8 @@ func (v *stronghold) calm(what string, s *exchangetest.Server) {
 	}
 }
 
-// recovers wants the memory and the descriptors of all processes to come back to what they were,
-// but for what trade has added meanwhile.
+// recovers expects the memory and descriptors of all processes to return to the earlier values,
+// except for the growth by trade.
 func (v *stronghold) recovers() {
 	most := usage{heap: 64 << 20, goroutines: 60, files: 40} // more than before
 	for _, s := range v.members {
@@ -284,7 +284,7 @@ func greets(cert *tls.Certificate, hello []byte) func(*foe) error {
 	}
 }
 
-// ofNodes are attacks on the nodes' port of target. They have the name of another node, as.
+// ofNodes are attacks on the nodes' port of target. They use the name of another node, as.
 func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 	const refused = "a connection is refused"
 	name := v.identity("voter", v.name(as))
@@ -378,7 +378,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 			useless + "|of 107", 0})
 }
 
-// talks is an attack on a plain listener, which answers with some words or none.
+// talks is an attack on a plain listener, whose answer contains some words, or none.
 func talks(address, want string, pieces ...string) func(*foe) error {
 	return func(f *foe) error {
 		d := *f
@@ -442,7 +442,7 @@ func (v *stronghold) ofOperators(s *exchangetest.Server) []attack {
 	const post = "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 	const body = "Content-Length: 18\r\n\r\n" + `{"name":"mallory"}`
 	return append(v.ofHTTP(s.Operator, func() error {
-		_, err := v.asks(s)
+		_, err := v.view(s)
 		return err
 	}),
 		attack{"a stranger", "a command without the token", talks(s.Operator, "HTTP/1.1 401",

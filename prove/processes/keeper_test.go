@@ -14,9 +14,9 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A keeper is one account whose keys the operator makes and revokes, and which is frozen and
-// unfrozen. It sends one request after the other, and remembers each with its outcome. The account
-// has no money: requests of its keys are refused, and use up nonces.
+// A keeper is one account whose keys the operator creates and revokes, and which is frozen and
+// unfrozen. It sends one request after the other, and stores each with its outcome. The account has
+// no money: requests of its keys are refused, and use nonces.
 type keeper struct {
 	s        *exchangetest.Server
 	name     string
@@ -27,8 +27,8 @@ type keeper struct {
 	done     uint64
 }
 
-// A madeKey is one that was asked for. One address of its allow-list names the key, because the
-// answer may have been lost, and the secret with it.
+// A madeKey is a requested key. An address of its allow-list identifies it, because the answer may
+// have been lost, and the secret with it.
 type madeKey struct {
 	*trader     // nil: its secret is not known
 	public      string
@@ -109,8 +109,8 @@ func (k *keeper) freeze(on bool) (bool, error) {
 // outcome is unknown.
 func (k *keeper) operate(path string, body any, done, open func()) (bool, error) {
 	status, err := k.s.Call("POST", path, body, nil)
-	told, err := outcomeOf(status, err)
-	switch told {
+	outcome, err := outcomeOf(status, err)
+	switch outcome {
 	case acknowledged:
 		done()
 		k.done++
@@ -146,7 +146,7 @@ func (k *keeper) use(m *madeKey) (bool, error) {
 }
 
 // mayAnswer reports whether a key's request may be answered so, by the changes of key and freeze
-// that were acknowledged before it was sent.
+// acknowledged before it was sent.
 func (k *keeper) mayAnswer(m *madeKey, status int, body string) bool {
 	switch {
 	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):
@@ -166,8 +166,8 @@ func (m *madeKey) String() string {
 		m.revoked, m.revoking)
 }
 
-// compare looks at the freeze and at every key that was ever asked for, and tries each whose secret
-// is known. In the end the account is not frozen.
+// compare checks the freeze and every requested key, and tries each key with a known secret. In the
+// end the account is not frozen.
 func (k *keeper) compare() error {
 	var account struct{ Frozen bool }
 	if _, err := insists(k.s, "GET", "/operator/v1/account?name="+k.name, nil,
@@ -198,7 +198,7 @@ func (k *keeper) compareKeys() error {
 		&list); err != nil {
 		return err
 	}
-	// Of a revoked key only the name is left, and it was known before it was revoked.
+	// Only the name is left of a revoked key, and its name was received before.
 	addresses := map[string]string{}
 	for _, m := range k.keys {
 		addresses[m.public] = m.address
@@ -256,7 +256,7 @@ func (m *madeKey) compare(row keyRow, there bool) error {
 	return nil
 }
 
-// tryKeys signs with each key. A nonce that an order or a read has used is refused.
+// tryKeys signs with each key. A used nonce is refused.
 func (k *keeper) tryKeys() error {
 	for _, m := range k.keys {
 		if m.trader == nil {
@@ -286,7 +286,7 @@ func (k *keeper) tryKeys() error {
 	return nil
 }
 
-// A wrong comparison would never fail.
+// Without this test a broken comparison would never fail.
 func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 	key := madeKey{public: "a", address: "10.0.0.1/32", permissions: []string{"read"},
 		outcome: acknowledged}

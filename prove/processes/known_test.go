@@ -13,8 +13,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A disk that mounts late holds store and archive: starts end with 75 until it is there, and
-// nothing is lost. --new begins others, and what was there is another exchange's from then on.
+// A disk that mounts late holds store and archive: starts end with 75 until it is mounted, and
+// nothing is lost. --new creates others, and the old ones then belong to another exchange.
 func TestAStartWaitsForADiskThatMountsLate(t *testing.T) {
 	above := t.TempDir()
 	disk, away := filepath.Join(above, "disk"), filepath.Join(above, "away")
@@ -66,7 +66,7 @@ func TestAStartWaitsForADiskThatMountsLate(t *testing.T) {
 	s.Refuses(64, "history")
 }
 
-// A Redis whose files are not there is empty. One that another exchange uses is another's.
+// A Redis without its files is empty. One that another exchange uses belongs to that.
 func TestAStartTakesNoOtherRedisForItsOwn(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	s := exchangetest.New(t, first.URL())

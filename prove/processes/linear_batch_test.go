@@ -12,7 +12,7 @@ import (
 
 // Batches of recorded clients.
 
-// act sends one operation, or now and then a batch. False: the exchange is gone.
+// act sends one operation, or sometimes a batch. False: the exchange is gone.
 func (c *recordedClient) act() bool {
 	list := c.draw()
 	if len(list) > 1 {
@@ -21,7 +21,7 @@ func (c *recordedClient) act() bool {
 	return c.do(list[0])
 }
 
-// doBatch sends a batch and notes its results. False: the exchange is gone.
+// doBatch sends a batch and records its results. False: the exchange is gone.
 func (c *recordedClient) doBatch(list []lineartest.Operation) bool {
 	h := c.h
 	h.mu.Lock()
@@ -59,7 +59,7 @@ func (c *recordedClient) doBatch(list []lineartest.Operation) bool {
 	return goOn
 }
 
-// noteItems notes the answers to the operations of a batch; the history is locked.
+// noteItems records the answers to the operations of a batch; the history is locked.
 func (c *recordedClient) noteItems(noted []*lineartest.Recorded, body string) {
 	var answer struct {
 		Results []struct {

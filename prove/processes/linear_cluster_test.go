@@ -15,9 +15,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// The answers of three nodes and an observer, at whichever of them, are those of one exchange. The
-// node that leads is killed, stopped, cut off or not heard, and another one and the observer are
-// killed.
+// The answers of three nodes and an observer are those of one exchange. The leader is killed,
+// stopped, cut off or not received, and another node and the observer are killed.
 func TestHistoriesOverThreeNodesAreLinearizable(t *testing.T) {
 	oneIsDecided(t, func() error { return overThreeNodes(t) })
 }
@@ -52,7 +51,7 @@ func overThreeNodes(t *testing.T) error {
 		{false, func(*exchangetest.Server) func() { return kill(g.follower()) }},
 		{false, func(*exchangetest.Server) func() { return kill(observer) }},
 	}
-	led := 1 // reigns
+	led := 1 // terms
 	for _, k := range g.random.Perm(len(faults)) {
 		f, old := faults[k], g.leader(nil)
 		var mend func()
@@ -75,19 +74,19 @@ func overThreeNodes(t *testing.T) error {
 		if f.deposes {
 			led++
 		}
-		reigns := 0
+		terms := 0
 		for _, s := range g.nodes {
-			reigns += strings.Count(s.Log(), "this node leads and serves")
+			terms += strings.Count(s.Log(), "this node leads and serves")
 		}
-		if reigns != led {
-			return fmt.Errorf("%w: there were %d reigns, of which faults began %d",
-				lineartest.ErrUndecided, reigns, led)
+		if terms != led {
+			return fmt.Errorf("%w: there were %d terms, of which faults caused %d",
+				lineartest.ErrUndecided, terms, led)
 		}
 	}
 	return h.judged()
 }
 
-// spread has the clients send to all nodes, and to the observer.
+// spread lets the clients send to all nodes, and to the observer.
 func (h *recorded) spread() {
 	for i, c := range h.clients {
 		c.s = h.nodes[i%len(h.nodes)]

@@ -17,9 +17,9 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A recordedOwn is the subscriber of an account at a socket of the program. What it is told is in
-// the history. When its socket is lost it opens another one, and when a freeze has ended its login
-// it logs in again. Either time it resumes behind its newest event.
+// A recordedOwn is the subscriber of an account at a socket of the program. Its events are in the
+// history. When its socket is lost it opens another one, and when a freeze has ended its login it
+// logs in again. Each time it resumes after its newest event.
 type recordedOwn struct {
 	h       *recorded
 	account int
@@ -37,7 +37,7 @@ type recordedOwn struct {
 	failed   error // of the newest login or subscription
 }
 
-// subscribe has a subscriber of each account begin.
+// subscribe starts a subscriber of each account.
 func (h *recorded) subscribe() {
 	var all sync.WaitGroup
 	h.t.Cleanup(all.Wait)
@@ -46,21 +46,20 @@ func (h *recorded) subscribe() {
 		h.own[i] = s
 		all.Go(func() { s.run(h.t.Context()) })
 	}
-	h.hearAll()
+	h.receiveAll()
 	h.history.Settle()
 }
 
-// hearAll waits until the history has all events that the exchange has made. The answer to a
-// question comes behind them. It is a snapshot, which the checker refuses if it is not as of the
-// newest event that the subscriber was told.
-func (h *recorded) hearAll() {
+// receiveAll waits until the history has all events of the exchange. It requests a snapshot, which
+// follows them; the checker refuses a snapshot that is not of the subscriber's newest event.
+func (h *recorded) receiveAll() {
 	h.t.Helper()
 	for _, s := range h.own {
 		if s == nil {
 			return
 		}
 		var asked *lineartest.Recorded
-		exchangetest.Eventually(h.t, fmt.Sprintf("the subscriber of %s hears all",
+		exchangetest.Eventually(h.t, fmt.Sprintf("the subscriber of %s receives all",
 			h.name(s.account)), func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -77,7 +76,7 @@ func (h *recorded) hearAll() {
 	}
 }
 
-// leave closes the socket, if the subscriber has a place to resume from.
+// leave closes the socket, if the subscriber has an event to resume after.
 func (s *recordedOwn) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,14 +85,14 @@ func (s *recordedOwn) leave() {
 	}
 }
 
-// run attends to one socket after the other. hearAll bounds how long it may be without one.
+// run follows one socket after the other. receiveAll bounds the time without one.
 func (s *recordedOwn) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, _, err := websocket.DefaultDialer.DialContext(ctx,
 			"ws://"+s.key.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
 		if err == nil {
 			stop := context.AfterFunc(ctx, func() { conn.Close() })
-			err = s.attend(conn)
+			err = s.follow(conn)
 			stop()
 			conn.Close()
 		} else {
@@ -109,8 +108,8 @@ func (s *recordedOwn) run(ctx context.Context) {
 	}
 }
 
-// attend takes events until the socket is lost.
-func (s *recordedOwn) attend(conn *websocket.Conn) error {
+// follow receives events until the socket is lost.
+func (s *recordedOwn) follow(conn *websocket.Conn) error {
 	s.mu.Lock()
 	s.conn = conn
 	err := s.say("40")
@@ -125,7 +124,7 @@ func (s *recordedOwn) attend(conn *websocket.Conn) error {
 		s.mu.Unlock()
 		for over := false; err == nil && !over; {
 			var b []byte
-			if b, err = s.hear(); err == nil {
+			if b, err = s.next(); err == nil {
 				over, err = s.take(b)
 			}
 		}
@@ -133,7 +132,7 @@ func (s *recordedOwn) attend(conn *websocket.Conn) error {
 	return err
 }
 
-// logIn logs in when the account is not frozen any more.
+// logIn logs in once the account is no longer frozen.
 func (s *recordedOwn) logIn() error {
 	for {
 		var c [1]struct{ Challenge string }
@@ -166,19 +165,19 @@ func (s *recordedOwn) request(event string, v any) error {
 	s.mu.Unlock()
 	for err == nil {
 		var b []byte
-		b, err = s.hear()
+		b, err = s.next()
 		switch {
 		case err != nil:
 		case bytes.HasPrefix(b, []byte(answer+"[")):
 			return json.Unmarshal(b[len(answer):], v)
 		case bytes.HasPrefix(b, []byte("42")):
-			s.h.t.Errorf("account %d is told without a login: %s", s.account, b)
+			s.h.t.Errorf("account %d receives without a login: %s", s.account, b)
 		}
 	}
 	return err
 }
 
-// ask subscribes; after is the newest event that is known, 0: none. The caller holds mu.
+// ask subscribes; after is the newest received event, 0: none. The caller holds mu.
 func (s *recordedOwn) ask(after uint64) {
 	s.number++
 	s.asks = s.h.history.Begin(recordedClients+1+s.account,
@@ -187,7 +186,7 @@ func (s *recordedOwn) ask(after uint64) {
 	if after > 0 {
 		known = fmt.Sprintf(`,{"after":%d}`, after)
 	}
-	// where it fails, so does the next read
+	// if it fails, so does the next read
 	s.say(fmt.Sprintf(`42%d["own.subscribe"%s]`, s.number, known)) //nolint:errcheck
 }
 
@@ -196,8 +195,8 @@ func (s *recordedOwn) say(packet string) error {
 	return s.conn.WriteMessage(websocket.TextMessage, []byte(packet))
 }
 
-// hear returns the next packet. Pings are answered.
-func (s *recordedOwn) hear() ([]byte, error) {
+// next returns the next packet. It answers pings.
+func (s *recordedOwn) next() ([]byte, error) {
 	for {
 		_, b, err := s.conn.ReadMessage()
 		if err != nil || string(b) != "2" {
@@ -212,7 +211,7 @@ func (s *recordedOwn) hear() ([]byte, error) {
 	}
 }
 
-// end notes the end of a login, or of its socket; the caller holds mu.
+// end records the end of a login, or of its socket; the caller holds mu.
 func (s *recordedOwn) end(err error) {
 	s.stands = false
 	if s.asks != nil {
@@ -224,7 +223,7 @@ func (s *recordedOwn) end(err error) {
 	}
 }
 
-// take takes a packet for a subscriber that is logged in. True: the login is over.
+// take handles a packet of a logged-in subscriber. True: the login is over.
 func (s *recordedOwn) take(b []byte) (over bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,12 +239,12 @@ func (s *recordedOwn) take(b []byte) (over bool, err error) {
 		return true, nil
 	case bytes.HasPrefix(b, []byte("43")): // to a subscription of the login before
 	default:
-		s.h.t.Errorf("account %d is told %s", s.account, b)
+		s.h.t.Errorf("account %d receives %s", s.account, b)
 	}
 	return false, err
 }
 
-// begin takes the answer to a subscription. A snapshot follows, unless it is resumed.
+// begin handles the answer to a subscription. A snapshot follows, unless it is resumed.
 func (s *recordedOwn) begin(b []byte) error {
 	var answer [1]struct {
 		Status int
@@ -282,7 +281,7 @@ type ownRow struct {
 	Balances []walletRow
 }
 
-// note notes an event or a snapshot.
+// note records an event or a snapshot.
 func (s *recordedOwn) note(text []byte) error {
 	var x ownRow
 	err := json.Unmarshal(text, &x)
@@ -316,7 +315,7 @@ func (s *recordedOwn) note(text []byte) error {
 	}
 	s.seq = x.Sequence
 	if err != nil {
-		s.h.t.Errorf("account %d is told %s: %v", s.account, text, err)
+		s.h.t.Errorf("account %d receives %s: %v", s.account, text, err)
 	}
 	return err
 }

@@ -24,8 +24,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// The answers to clients over HTTP, and the events of accounts at sockets, are those of one
-// exchange that does one thing after the other and is never killed.
+// The answers to clients over HTTP, and the events of accounts at sockets, are those of a
+// sequential exchange that is never killed.
 func TestHistoriesThroughKillsAreLinearizable(t *testing.T) {
 	for name, store := range map[string]func() string{
 		"pebble": func() string { return "pebble:" + t.TempDir() },
@@ -37,7 +37,7 @@ func TestHistoriesThroughKillsAreLinearizable(t *testing.T) {
 	}
 }
 
-// oneIsDecided records histories until one is decided, which must be that of one exchange.
+// oneIsDecided records histories until one is decided, which must be linearizable.
 func oneIsDecided(t *testing.T, record func() error) {
 	t.Helper()
 	for range mostUndecided {
@@ -68,7 +68,7 @@ func throughKills(t *testing.T, store string) error {
 	return h.judged()
 }
 
-// judged checks a history of which all is recorded.
+// judged checks a complete history.
 func (h *recorded) judged() error {
 	t := h.t
 	t.Helper()
@@ -110,7 +110,7 @@ var (
 		{Maker: 5, Taker: 30}}
 )
 
-// A recorded is a history of clients of the real program, while it is made.
+// A recorded is a history of clients of the real program, while it is recorded.
 type recorded struct {
 	*lineartest.Drawing // locked by mu
 
@@ -119,7 +119,7 @@ type recorded struct {
 	nodes   []*exchangetest.Server // that clients turn to; nil: there is s alone
 	clients []*recordedClient
 	history lineartest.History
-	// one of nodes, which takes no operators' requests: these go to s
+	// one of nodes that takes no operators' requests: these go to s
 	observer *exchangetest.Server
 	own      [lineartest.Accounts]*recordedOwn // nil: accounts have no subscribers
 
@@ -147,8 +147,8 @@ const (
 	operationsOfEach = 6 // of a client, in a burst
 	bursts           = 5 // each with a kill
 	mostUndecided    = 8 // histories, in one place
-	// parallelKey is the number of the key that both clients of the last account share, for
-	// parallel use. It keeps keptNonces nonces.
+	// parallelKey is the number of the key for parallel use that both clients of the last account
+	// share. It keeps keptNonces nonces.
 	parallelKey = recordedAccounts
 	keptNonces  = 8
 )
@@ -204,7 +204,7 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 // feeKey is the number of the key that reads the income of fees.
 const feeKey = recordedClients
 
-// accountKey returns the number of a key of an account that may read and is never revoked.
+// accountKey returns the number of an account's key that may read and is never revoked.
 func accountKey(account int) int {
 	if account == lineartest.FeeAccount {
 		return feeKey
@@ -219,8 +219,8 @@ func (h *recorded) name(account int) string {
 	return fmt.Sprintf("h%d", account)
 }
 
-// play lets all clients act. The client that ends half of the actions has the exchange fail, while
-// the others have requests under way or still to send. When all have acted it is mended.
+// play lets all clients act. The client that completes half of the actions causes the fault, while
+// the others have requests in flight or still to send. When all have acted the fault is repaired.
 func (h *recorded) play(fail, mend func()) {
 	h.t.Helper()
 	var acting sync.WaitGroup
@@ -244,7 +244,7 @@ func (h *recorded) play(fail, mend func()) {
 			}
 		})
 	}
-	// no client sends to the next exchange a request that the history has as sent before
+	// no request that the history records as sent earlier may reach the next exchange
 	acting.Wait()
 	kill() // the half was not reached: some secrets were not known
 	mend()
@@ -258,20 +258,20 @@ func (h *recorded) play(fail, mend func()) {
 	}
 	acting.Wait()
 	h.thaw()
-	h.hearAll()
+	h.receiveAll()
 	h.history.Settle()
 }
 
-// looker returns a client to be told from the acting clients.
+// looker returns a client that is distinct from the acting clients.
 func (h *recorded) looker() *recordedClient {
 	c := *h.clients[0]
 	c.s, c.number = h.s, recordedClients
 	return &c
 }
 
-// thaw ends the freezes. Of requests that were under way at once the one that was drawn first may
-// have come last, so accounts are thawed that were to be so already. A subscriber of a frozen
-// account cannot log in.
+// thaw ends the freezes. Of concurrent requests the one drawn first may have arrived last, so it
+// also thaws accounts that should be thawed already. A subscriber of a frozen account cannot log
+// in.
 func (h *recorded) thaw() {
 	c := h.looker()
 	for account := range h.Frozen {
@@ -280,7 +280,7 @@ func (h *recorded) thaw() {
 	clear(h.Frozen)
 }
 
-// turn has a client send to the next node that serves, or is not heard to serve no more.
+// turn lets a client send to the next node that serves, or whose state is unknown.
 func (c *recordedClient) turn() {
 	for range 500 {
 		c.s = c.h.nodes[(slices.Index(c.h.nodes, c.s)+1)%len(c.h.nodes)]
@@ -297,8 +297,7 @@ func (h *recorded) count() int {
 	return h.ended
 }
 
-// look reads everything while all rest, also the outcome of each order that is not known to be
-// closed.
+// look reads everything while all rest, also the outcome of each order that may be open.
 func (h *recorded) look() {
 	c := h.looker()
 	signed := func(o lineartest.Operation) {
@@ -335,12 +334,12 @@ func (c *recordedClient) draw() []lineartest.Operation {
 	list := c.Draw()
 	if o := &list[0]; o.Kind == lineartest.ConfirmWithdrawal &&
 		c.h.s.Mails.Code(lineartest.IDOf(c.h.Withdrawals, o.Withdrawal)) == "" {
-		o.Kind = lineartest.CancelWithdrawal // the code is on its way
+		o.Kind = lineartest.CancelWithdrawal // the code is in flight
 	}
 	return list
 }
 
-// do sends one operation and notes its result. False: the exchange is gone.
+// do sends one operation and records its result. False: the exchange is gone.
 func (c *recordedClient) do(o lineartest.Operation) bool {
 	c.h.mu.Lock()
 	known := o.Key == 0 || o.Kind == lineartest.CreateKey || c.h.keys[o.Key] != nil
@@ -357,7 +356,7 @@ func (c *recordedClient) do(o lineartest.Operation) bool {
 	return c.note(noted, status, body, err)
 }
 
-// note notes an answer; the history is locked. False: the exchange is gone.
+// note records an answer; the history is locked. False: the exchange is gone.
 func (c *recordedClient) note(noted *lineartest.Recorded, status int, body string,
 	err error) bool {
 	o := &noted.Operation
@@ -441,7 +440,7 @@ func (c *recordedClient) request(o *lineartest.Operation) (status int, body stri
 	return key.at(c.s).send(method, path, form, o.Nonce)
 }
 
-// unsigned returns an operator's request, or a look at a book.
+// unsigned returns an operator's request, or a read of a book.
 func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 	key *trader) (int, string, error) {
 	name := c.h.name(o.Account)
@@ -464,7 +463,7 @@ func (c *recordedClient) unsigned(o *lineartest.Operation, withdrawal uint64,
 		return c.operator(path, asked, nil)
 	case lineartest.CreateKey:
 		asked := map[string]any{"account": name, "permissions": permissionNames(o.Permissions),
-			// the second tells the key, should its answer be lost
+			// the second address identifies the key, should its answer be lost
 			"allow": []string{"127.0.0.1/32", fmt.Sprintf("10.0.0.%d/32", o.Key)}}
 		if o.Parallel > 0 {
 			asked["parallel"] = o.Parallel
@@ -502,7 +501,7 @@ func permissionNames(of uint8) (names []string) {
 	return names
 }
 
-// office is where a client's operator sends.
+// office returns the server for a client's operator.
 func (c *recordedClient) office() *exchangetest.Server {
 	if c.s == c.h.observer {
 		return c.h.s
@@ -519,8 +518,8 @@ func (c *recordedClient) operator(path string, body map[string]any,
 	return status, "", err
 }
 
-// moves approves or refuses a withdrawal. A withdrawal that has ended so before is told as
-// repeated: like a refusal, the request changes nothing.
+// moves approves or refuses a withdrawal. A repeat is answered as such: like a refusal, it changes
+// nothing.
 func (c *recordedClient) moves(to string, body map[string]any) (int, string, error) {
 	var moved struct{ Repeated bool }
 	status, text, err := c.operator("/operator/v1/withdraws/"+to, body, &moved)
@@ -546,7 +545,7 @@ func (c *recordedClient) readKeys(name string) (int, string, error) {
 	return status, string(b), err
 }
 
-// book has the update id before the answer's body.
+// book puts the update id before the answer's body.
 func (c *recordedClient) book(pair int) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -560,20 +559,20 @@ func (c *recordedClient) book(pair int) (int, string, error) {
 		resp.Header.Peek("X-Update-Id"), resp.Body()), nil
 }
 
-// alreadyUsed has the order that has a client order id.
+// alreadyUsed matches the order that holds a client order id.
 var alreadyUsed = regexp.MustCompile(`Already used by order ([0-9]+)`)
 
-// refusal reads an answer that says no; ok is false if it is none.
+// refusal reads a refusal; ok is false if the answer is none.
 func refusal(o *lineartest.Operation, status int, body string) (r lineartest.Result, ok bool) {
 	moves := o.Kind >= lineartest.ConfirmWithdrawal && o.Kind <= lineartest.RefuseWithdrawal
 	switch repeated := alreadyUsed.FindStringSubmatch(body); {
 	case status == 401 && strings.Contains(body, `"nonce"`):
 		r.Outcome = lineartest.RefusedNonce
-		var told struct{ Last uint64 }
-		if json.Unmarshal([]byte(body), &told) != nil {
+		var answer struct{ Last uint64 }
+		if json.Unmarshal([]byte(body), &answer) != nil {
 			return r, false
 		}
-		r.LastNonce = told.Last
+		r.LastNonce = answer.Last
 	case status == 401 && strings.Contains(body, "Incorrect authentication credentials"):
 		r.Outcome = lineartest.RefusedKey
 	case status == 403 && strings.Contains(body, "The account is frozen"):
@@ -682,15 +681,15 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 		}
 		return err
 	}
-	var told struct {
+	var report struct {
 		Frozen bool
 		Keys   []keyRow
 	}
-	err := ok(&told)
-	r.Frozen = told.Frozen
-	for _, k := range told.Keys {
+	err := ok(&report)
+	r.Frozen = report.Frozen
+	for _, k := range report.Keys {
 		row := lineartest.KeyRow{Key: h.numbers[k.Key], Revoked: k.Revoked}
-		if row.Key == 0 { // its name was not told
+		if row.Key == 0 { // its name is unknown
 			if _, err := fmt.Sscanf(k.Allow[len(k.Allow)-1], "10.0.0.%d/32", &row.Key); err != nil {
 				return err
 			}
@@ -706,7 +705,7 @@ func (h *recorded) rows(kind lineartest.Kind, ok func(any) error, r *lineartest.
 	return err
 }
 
-// moneyOf returns a row of a wallet as the history has it.
+// moneyOf returns a row of a wallet in the history's form.
 func moneyOf(w walletRow) lineartest.Money {
 	units := func(d decimal.Decimal) int64 { return d.Shift(4).IntPart() }
 	return lineartest.Money{Currency: slices.Index(recordedCurrencies, w.Currency),

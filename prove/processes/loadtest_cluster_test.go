@@ -12,8 +12,8 @@ import (
 	"exchange/loadtest"
 )
 
-// The load tester drives three nodes at once, and reads at one what another one acknowledged. The
-// node that leads is killed meanwhile and comes back; then one that follows is killed for good.
+// The load tester drives three nodes at once, and reads at each the requests acknowledged by
+// others. The leader is killed meanwhile and comes back; then a follower is killed permanently.
 func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 	c := newCluster(t)
 	led := c.led()
@@ -66,8 +66,8 @@ func TestALoadOnThreeNodesIsVerifiedAcrossThem(t *testing.T) {
 	}
 }
 
-// loaded runs a load test, does something after its first second, and returns the report. The load
-// goes on for three seconds behind it, however long it takes: what came back has served again.
+// loaded runs a load test, calls a function after its first second, and returns the report. The
+// load continues for three seconds after the call, so that restarted processes serve again.
 func loaded(t *testing.T, o loadtest.Options, fault func()) *loadtest.Report {
 	t.Helper()
 	passed := make(seconds, 3600)
@@ -100,7 +100,7 @@ func loaded(t *testing.T, o loadtest.Options, fault func()) *loadtest.Report {
 	return x.r
 }
 
-// seconds has an element for each second of a load of an hour that its progress has told.
+// seconds gets an element for each second of progress of a load of an hour.
 type seconds chan struct{}
 
 func (s seconds) Write(b []byte) (int, error) {

@@ -22,7 +22,7 @@ import (
 
 // The load tester drives the real program on Pebble.
 
-// patientWithDisks has an exchange refuse nothing while a disk is slow for a moment.
+// patientWithDisks keeps an exchange from refusing requests while a disk is briefly slow.
 const patientWithDisks = "EXCHANGE_TIMING_STALL_MS=9000"
 
 func startedForLoad(t *testing.T, more ...string) *exchangetest.Server {
@@ -138,7 +138,7 @@ func TestOrdersGoInBatchesAndOverSockets(t *testing.T) {
 	}
 }
 
-// nothingStays looks for orders in the book and for keys that work.
+// nothingStays checks that no order is in the book and no key works.
 func nothingStays(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
 	_, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/orderbook/BTC_USDT/")
@@ -226,8 +226,8 @@ func TestKeysOfAFileTradeWithoutAnOperator(t *testing.T) {
 	}
 }
 
-// Killed in the midst of it, the server comes back. Requests without an outcome are looked up, and
-// none is taken for refused.
+// Killed in the middle of a run, the server comes back. Requests without an outcome are looked up,
+// and none counts as refused.
 func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	s := startedForLoad(t)
 	o := testOf(s)
@@ -243,8 +243,8 @@ func TestAServerThatIsKilledMeanwhileIsVerified(t *testing.T) {
 	}
 }
 
-// Killed for good, or standing still, the server is waited for only so long, which is said, or
-// until a Ctrl-C; what was measured is reported.
+// The wait for a server that is killed permanently, or stands still, is bounded and logged, and
+// Ctrl-C ends it; the measurements are reported.
 func TestAServerThatDoesNotComeBackEndsTheTest(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"in time": 2 * time.Second,
 		"by Ctrl-C": time.Hour, "stopped": 2 * time.Second, "stopped, by Ctrl-C": time.Hour} {
@@ -329,7 +329,7 @@ func TestSyntheticPairsAreTradedAndAreNotForgotten(t *testing.T) {
 	s.Refuses(64, "SYN0003", "is not configured, but accounts hold", "put it back")
 }
 
-// A watched writer tells when a text has been written.
+// A watched writer signals when a text has been written.
 type watched struct {
 	text string
 	seen chan struct{}

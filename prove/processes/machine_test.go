@@ -19,7 +19,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A machine is a folder that stands for the root of one. Absolute paths of a page are below it.
+// A machine is a folder that stands for a machine's root. Absolute paths of a page are below it.
 type machine struct {
 	t    *testing.T
 	root string
@@ -29,14 +29,14 @@ type machine struct {
 	lan *lan // shared with the machines that it reaches
 }
 
-// A lan is what machines that reach each other have in common.
+// A lan connects machines that reach each other.
 type lan struct {
 	nodes []string // names and addresses of a cluster's
 	stand []string // addresses of pages, each with the one that stands for it
 }
 
-// systemctl stands for systemd: it keeps the unit's process, and knows a drop-in of /run. Its start
-// returns when /readyz answers 200, which is what a reader waits for. Over ssh it returns at once.
+// systemctl stands for systemd: it keeps the unit's process, and supports a drop-in of /run. Its
+// start returns when /readyz answers 200, as a reader would wait. Over ssh it returns at once.
 const systemctl = `#!/bin/sh
 set -eu
 pid=ROOT/run/exchange.pid log=ROOT/log
@@ -76,7 +76,7 @@ daemon-reload) ;;
 esac
 `
 
-// newMachine makes a machine with the unit installed, and starts nothing. more are lines of its
+// newMachine creates a machine with the unit installed, and starts nothing. more are lines of its
 // configuration.
 func newMachine(t *testing.T, s *exchangetest.Server, more string) *machine {
 	t.Helper()
@@ -143,7 +143,7 @@ func (m *machine) rooted(text string) string {
 	return absolute.ReplaceAllString(text, "${1}"+m.root+"${2}")
 }
 
-// sh runs commands of a page where the exchange runs, and returns what they print and the error.
+// sh runs commands of a page on the machine, and returns their output and error.
 func (m *machine) sh(commands string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -169,7 +169,7 @@ func (m *machine) does(commands string) string {
 	return out
 }
 
-// refuses runs commands that must fail, and say words.
+// refuses runs commands that must fail with words.
 func (m *machine) refuses(commands, words string) {
 	m.t.Helper()
 	if out, err := m.sh(commands); err == nil || !strings.Contains(out, words) {
@@ -189,7 +189,7 @@ func (m *machine) play(page, chapter string) {
 	}
 }
 
-// key makes an account, if it has none, and a key of it. call asks for the account's wallets by it.
+// key creates an account, if missing, and a key of it. call reads the account's wallets with it.
 func (m *machine) key(account string) (public string, call func() (string, error)) {
 	m.t.Helper()
 	m.sh("exchange account create " + account + " --email " + account + "@example.com")
@@ -206,7 +206,7 @@ func (m *machine) key(account string) (public string, call func() (string, error
 	}
 }
 
-// works checks whether a key is taken.
+// works checks whether a key is accepted.
 func (m *machine) works(what string, call func() (string, error), want bool) {
 	m.t.Helper()
 	if out, err := call(); (err == nil) != want {
@@ -242,7 +242,7 @@ func chapters(t *testing.T, page string) map[string][]string {
 	return all
 }
 
-// ssh and scp stand for what reaches the nodes' machines from the office.
+// ssh and scp stand for the connections from the office to the nodes' machines.
 const (
 	ssh = `#!/bin/sh
 set -eu
@@ -285,8 +285,8 @@ func (m *machine) reaches(name string, other *machine) {
 	other.lan = m.lan
 }
 
-// nodes returns machines that are to be nodes of a cluster, by name, and starts none. They name
-// each other, and those of before. m reaches them.
+// nodes returns machines for nodes of a cluster, by name, and starts none. They name each other,
+// and earlier ones. m reaches them.
 func (m *machine) nodes(names ...string) map[string]*machine {
 	m.t.Helper()
 	for _, name := range names {

@@ -38,7 +38,7 @@ func makers(t *testing.T) map[string][]string {
 		t.Fatalf("python3-socketio and python3-aiohttp are not installed: `make prove` installs "+
 			"them\n%s", out)
 	}
-	// an import finds packages above its file, so the script is run beside them
+	// an import finds packages above its file, so the script runs next to them
 	script := copyBesidePackages(t, examples, "market_maker.mjs", "depth_book.mjs")
 	program := t.TempDir() + "/maker"
 	if out, err := exec.Command("go", "build", "-o", program, examples+"maker").
@@ -52,8 +52,8 @@ func makers(t *testing.T) map[string][]string {
 	}
 }
 
-// The market makers quote on a real exchange through kills and lost connections. What they know of
-// their account and of the book is what REST answers, and they end flat.
+// The market makers quote on a real exchange through kills and lost connections. Their view of
+// their account and of the book equals REST's, and they end flat.
 func TestMarketMakersLiveThroughKills(t *testing.T) {
 	for name, command := range makers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -74,9 +74,9 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 	}
 }
 
-// The observer that a market maker is connected to is killed under it, and then the node. It goes
-// on at another node, and what it knows is what REST answers there.
-func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
+// The observer of a connected market maker is killed, and then the node. The maker continues at
+// another node, and its view equals REST's there.
+func TestMarketMakersContinueAtAnotherNode(t *testing.T) {
 	c := newCluster(t, "EXCHANGE_CLUSTER_OBSERVERS=o1")
 	w := &world{t: t, s: c.led()}
 	o := c.observer("o1")
@@ -118,7 +118,7 @@ func TestMarketMakersGoOnAtAnotherNode(t *testing.T) {
 	clean(t, c.leader(nil))
 }
 
-// copyBesidePackages copies examples to a folder from which they find the packages of the clients.
+// copyBesidePackages copies examples to a folder from which they find the clients' packages.
 func copyBesidePackages(t *testing.T, folder string, names ...string) (first string) {
 	t.Helper()
 	packages := must[string](t)(os.Getwd())
@@ -131,7 +131,7 @@ func copyBesidePackages(t *testing.T, folder string, names ...string) (first str
 	return dir + "/" + names[0]
 }
 
-// A maker is a market maker as a child process, with what it has printed.
+// A maker is a market maker as a child process, with its output.
 type maker struct {
 	w              *world
 	key            struct{ Key, Secret string }
@@ -139,7 +139,7 @@ type maker struct {
 	addresses      string // that the maker gets
 	relay          *relay // between the maker and the exchange, if there is but one
 	process        *exec.Cmd
-	ended          chan struct{} // closed behind its last line
+	ended          chan struct{} // closed after its last line
 
 	mu         sync.Mutex
 	lines      int
@@ -149,7 +149,7 @@ type maker struct {
 	errors     bytes.Buffer
 }
 
-// A makerLine is what a maker prints of itself.
+// A makerLine is a maker's printed state.
 type makerLine struct {
 	Address  string                        `json:"address"`
 	Sequence uint64                        `json:"sequence"`
@@ -169,8 +169,8 @@ type makerOrder [3]string // side, price, rest
 
 const makerBegin = "10" // its coins
 
-// newMaker opens the accounts, and has something to trade with at prices far away.
-// Their names are that of the maker, and what is behind it.
+// newMaker opens the accounts, and places distant orders to trade with. The accounts' names are the
+// maker's, with suffixes.
 func newMaker(t *testing.T, w *world, name string) *maker {
 	t.Helper()
 	m := &maker{w: w, relay: newRelay(t, w.s.Listen), bySequence: map[uint64]makerLine{},
@@ -197,7 +197,7 @@ func newMaker(t *testing.T, w *world, name string) *maker {
 	return m
 }
 
-// take sends an order of the taker, and returns what it has traded.
+// take sends an order of the taker, and returns its traded amount.
 func (m *maker) take(form string) (decimal.Decimal, error) {
 	m.taker.nonce++
 	status, body, err := m.taker.send("POST", "/api/v1/order/", form, m.taker.nonce)
@@ -261,7 +261,7 @@ func (m *maker) read(lines *bufio.Scanner) {
 	}
 }
 
-// trades has the taker trade with the maker n times, and something happen meanwhile.
+// trades lets the taker trade with the maker n times, and calls a function meanwhile.
 func (m *maker) trades(n int64, happens func()) {
 	m.w.t.Helper()
 	var done atomic.Int64
@@ -291,8 +291,8 @@ func (m *maker) trades(n int64, happens func()) {
 	<-stopped
 }
 
-// compare waits until REST and the maker tell of one sequence of the account, and of one update of
-// the book, and compares.
+// compare waits until REST and the maker show the same sequence of the account, and the same update
+// of the book, and compares.
 func (m *maker) compare() {
 	t := m.w.t
 	t.Helper()
@@ -339,7 +339,7 @@ func (m *maker) rest() (wallet []walletRow, orders []orderRow, trades []tradeRow
 	return wallet, orders, trades
 }
 
-// same fails the test if a line is not what REST has at its sequence.
+// same fails the test if a line differs from REST at its sequence.
 func (m *maker) same(l *makerLine, wallet []walletRow, orders []orderRow, trades []tradeRow) {
 	t := m.w.t
 	t.Helper()
@@ -410,7 +410,7 @@ func (m *maker) sequence() uint64 {
 		"ws://"+m.w.s.Listen+"/socket.v2/?EIO=4&transport=websocket", nil)
 	succeeds(t, err)
 	defer conn.Close()
-	// asks sends a packet, and returns what stands behind a prefix in a later one.
+	// asks sends a packet, and returns the text after a prefix in a later one.
 	asks := func(packet, prefix string) []byte {
 		succeeds(t, conn.WriteMessage(websocket.TextMessage, []byte(packet)))
 		for {
@@ -438,8 +438,8 @@ func (m *maker) sequence() uint64 {
 	return snapshot.Sequence
 }
 
-// ends has the maker end. It leaves no order, and the coins that it began with. By then it has
-// connected at least so often, and gone on without a snapshot.
+// ends lets the maker end. It leaves no order, and its initial coins. By then it has connected at
+// least connects times, and resumed without a snapshot.
 func (m *maker) ends(connects, resumed int) {
 	t := m.w.t
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// with writes another configuration file for a node: with a taker fee, and with a limit of fills
-// and of public requests.
+// with writes another configuration file for a node: with a taker fee, and with limits of fills and
+// of public requests.
 func with(t *testing.T, s *exchangetest.Server, fee, fills string) (file string) {
 	t.Helper()
 	file = s.Args[2]
@@ -24,7 +24,7 @@ func with(t *testing.T, s *exchangetest.Server, fee, fills string) (file string)
 	return file
 }
 
-// shows wants a node that serves to show clients a fee and a limit, each once and no other.
+// shows expects a serving node to show clients a fee and a limit, each once and no other.
 func (c *cluster) shows(s *exchangetest.Server, fee, fills string) {
 	c.t.Helper()
 	status, body, err := s.Client.Get(nil, "http://"+s.Listen+"/api/v1/exchange-info/")
@@ -36,19 +36,19 @@ func (c *cluster) shows(s *exchangetest.Server, fee, fills string) {
 	}
 }
 
-// agreesOnLimits waits until the node that leads may write the newest format. A new cluster comes
-// to that by itself, and until then its nodes do not agree on limits on requests.
+// agreesOnLimits waits until the leader may write the newest format. A new cluster reaches that by
+// itself, and until then its nodes do not agree on request limits.
 func (c *cluster) agreesOnLimits(led *exchangetest.Server) {
 	c.t.Helper()
 	exchangetest.Eventually(c.t, "limits on requests may be agreed on", func() bool {
-		k, err := c.asks(led)
+		k, err := c.view(led)
 		return err == nil && k.Format == persistence.NewestFormat
 	})
 }
 
-// The file of the node that formed the cluster counts, whichever node leads. The status names those
-// whose files differ. Another market part is applied, counts from the next reign on, also when all
-// nodes were killed, and is refused if the file is wrong.
+// The file of the node that formed the cluster counts, whichever node leads. The status names nodes
+// with different files. Another market part is applied, counts from the next term on, also after a
+// kill of all nodes, and is refused if the file is wrong.
 func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	c := prepareCluster(t, nil)
 	fees := map[string]string{"a": "0.001", "b": "0.002", "c": "0.003"}
@@ -88,7 +88,7 @@ func TestTheNodesShowTheAppliedConfiguration(t *testing.T) {
 	c.handsOver(led)
 	c.shows(led, "0.004", "2000")
 	if out := c.command(led, "actions"); strings.Count(out, "applied another market part, from "+
-		"the next reign on: pairs, limits.public_rate, limits.max_fills\n") != 1 {
+		"the next term on: pairs, limits.public_rate, limits.max_fills\n") != 1 {
 		t.Errorf("the log of actions is\n%s", out)
 	}
 

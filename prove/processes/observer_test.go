@@ -16,7 +16,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// observer makes an observer of the nodes, which have to name it.
+// observer prepares an observer of the nodes, which must name it.
 func (c *cluster) observer(name string) *exchangetest.Server {
 	c.t.Helper()
 	c.command(c.nodes[0], "cluster", "certify", c.folder, name, "--observer")
@@ -25,14 +25,14 @@ func (c *cluster) observer(name string) *exchangetest.Server {
 	return s
 }
 
-// users has all users use one exchange from now on, and operators another one.
+// users switches all users to one exchange, and operators to another one.
 func (w *world) users(s, operators *exchangetest.Server) {
 	w.turnTo(s)
 	w.s, w.keeper.s = operators, operators
 }
 
-// Users of an observer lose nothing that was acknowledged, while the nodes that it follows, the one
-// that leads and the observer itself are killed. It has no key, no e-mail address and no store.
+// Users of an observer lose nothing acknowledged, while the followed node, the leader and the
+// observer itself are killed. It holds no key, no e-mail address and no store.
 func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	c := newCluster(t, "EXCHANGE_CLUSTER_OBSERVERS=o1,o2")
 	w := opened(t, c.leader(nil), 2)
@@ -60,7 +60,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	w.load(400, func() {})
 	w.compare()
 	node.SawEnough(20, 2*4)
-	if k, err := c.asks(o); err != nil || k.Role != "observer" || k.Leader != c.name(w.s) {
+	if k, err := c.view(o); err != nil || k.Role != "observer" || k.Leader != c.name(w.s) {
 		t.Error(k, err)
 	}
 	const words = "this is an observer, which passes no operators' commands on"
@@ -90,7 +90,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	}
 }
 
-// inMemory reports whether a process has some bytes in memory that it can change.
+// inMemory reports whether a process holds some bytes in writable memory.
 func inMemory(t *testing.T, s *exchangetest.Server, secret []byte) bool {
 	t.Helper()
 	maps := must[*os.File](t)(os.Open(fmt.Sprintf("/proc/%d/maps", s.Pid())))

@@ -30,8 +30,8 @@ func TestATakeOverEndsTheOtherExchange(t *testing.T) {
 	c.stillServes(second)
 }
 
-// Any text in the place of a beat is a beat: the store belongs to its owner until the text is seen
-// not to change.
+// Any text in the key of the beat is a beat: the store belongs to its owner until the text has
+// stopped changing.
 func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	c, second, w := owners(t)
 	c.s.Kill()
@@ -51,8 +51,8 @@ func TestAnOwnersBeatMayBeGarbage(t *testing.T) {
 	second.Refuses(70, "WRONGTYPE", "another type")
 }
 
-// No exchange by itself serves the rest of a Redis after a loss, whether the owner has died or
-// finds out.
+// No exchange serves the rest of a Redis by itself after a loss, whether the owner died or detects
+// the loss.
 func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
 	for _, how := range []struct{ alive, accepts bool }{{false, false}, {true, false},
 		{false, true}, {true, true}} {
@@ -67,8 +67,8 @@ func TestAStandbyServesNoRedisThatHasLostATail(t *testing.T) {
 	}
 }
 
-// An idle exchange learns that Redis may lose writes, and takes nothing: no client is left without
-// an outcome.
+// An idle exchange detects that Redis may lose writes, and accepts nothing: no client is left
+// without an outcome.
 func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	const stalled = `exchange_requests_turned_away_total{reason="stalled"}`
 	c, _, w := owners(t)
@@ -101,8 +101,8 @@ func TestAnIdleExchangeTakesNothingThatRedisMayLose(t *testing.T) {
 	w.compare()
 }
 
-// A standby does not begin a new exchange on a store that was emptied while it waited. A backup has
-// less than its host has seen. When that host restores it, the exchange takes it all the same.
+// A standby does not create a new exchange on a store that was emptied while it waited. A backup is
+// older than the data that its host has seen; a restore by that host is accepted all the same.
 func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
 	c, second, w := owners(t)
 	backups := t.TempDir()

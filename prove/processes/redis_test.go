@@ -14,7 +14,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// swap puts one folder in the place of another.
+// swap replaces one folder by another.
 func swap(t *testing.T, dir, by string) {
 	t.Helper()
 	succeeds(t, os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(by)))
@@ -33,8 +33,8 @@ func refusesLostTail(t *testing.T, s *exchangetest.Server) {
 	}
 }
 
-// A Redis comes back from an older copy of its files: whole, but without the newest orders. An
-// exchange that has acknowledged these must not go on, until an operator accepts the loss or
+// A Redis comes back from an older copy of its files: intact, but without the newest orders. An
+// exchange that has acknowledged these must not resume, until an operator accepts the loss or
 // restores a backup.
 func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	r := redistest.Start(t)
@@ -57,14 +57,14 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	swap(t, files, older)
 	r.Restart()
 	lost()
-	// The right files are brought back.
+	// The right files are restored.
 	r.Kill()
 	swap(t, files, newer)
 	r.Restart()
 	s.Start()
 	w.compare()
-	// They are lost for good, and a backup is restored: that is not kept out, and from then on the
-	// store is watched as before.
+	// They are permanently lost, and a backup is restored: it is accepted, and from then on the
+	// store is checked as before.
 	s.Kill()
 	flush := func() {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	w.run(64, "the store is not empty", restore...)
 	flush()
 	s.Refuses(75, "nothing is there")
-	// A file that is cut off is no file that says 0: neither a start nor a restore goes on.
+	// A truncated file does not count as 0: neither a start nor a restore continues.
 	succeeds(t, os.Truncate(s.Data("HEAD.redis"), 16))
 	s.Refuses(70, s.Data("HEAD.redis"), "up to where the journal was acknowledged", "remove it")
 	w.run(64, "remove it", restore...)
@@ -95,8 +95,7 @@ func TestARedisThatLostItsTailIsNotServed(t *testing.T) {
 	}
 }
 
-// Redis is not durable any more, while it runs or since it was started again: no order is
-// acknowledged on it.
+// Redis is no longer durable, while it runs or since its restart: no order is acknowledged on it.
 func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	r := redistest.Start(t, "appendfsync", "everysec")
 	set := func(value string) {
@@ -135,8 +134,8 @@ func TestARedisThatIsNotDurableAnyMoreIsNotUsed(t *testing.T) {
 	}
 }
 
-// A Redis may be behind a socket of the machine.
-func TestARedisBehindASocketIsServed(t *testing.T) {
+// Redis may listen on a Unix socket.
+func TestRedisOnAUnixSocketIsServed(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	redistest.Start(t, "unixsocket", socket)
 	s := exchangetest.New(t, "unix://"+socket+"?db=2")

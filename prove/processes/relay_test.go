@@ -15,7 +15,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A relay stands between the exchange and its Redis and can treat the traffic badly.
+// A relay between the exchange and its Redis can disturb the traffic.
 type relay struct {
 	t        *testing.T
 	listener net.Listener
@@ -23,7 +23,7 @@ type relay struct {
 	mode     atomic.Int32
 	mu       sync.Mutex
 	conns    map[net.Conn]bool
-	began    []byte // how the newest connection began; guarded by mu
+	began    []byte // first bytes of the newest connection; guarded by mu
 	asks     line
 	answers  line
 }
@@ -31,11 +31,11 @@ type relay struct {
 // A line is shared by all connections in one direction of a relay that trickles.
 type line struct {
 	mu   sync.Mutex
-	free time.Time // when all that was taken has passed; guarded by mu
+	free time.Time // when all accepted bytes have passed; guarded by mu
 }
 
-// take says how long so many bytes take from now on, behind the bytes of other senders.
-func (l *line) take(bytes int) time.Duration {
+// reserve returns the time until bytes have passed, after those of other senders.
+func (l *line) reserve(bytes int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -46,21 +46,21 @@ func (l *line) take(bytes int) time.Duration {
 	return l.free.Sub(now)
 }
 
-// The ways in which a relay treats passing bytes.
+// The modes of a relay.
 const (
 	pass        int32 = iota
 	delay             // every piece waits
-	dropAnswers       // commands arrive and are carried out, answers are lost
+	dropAnswers       // commands arrive and are executed, answers are lost
 	refuse            // connections are cut, and so are new ones
-	trickle           // so many bytes a second, of all connections together
-	swallow           // no byte arrives, and no side is told
+	trickle           // relayBytes a second, of all connections together
+	swallow           // no byte arrives, and no side is notified
 	halve             // the first half of a command arrives, and no answer
 )
 
 const (
-	// how long a piece waits in a slow relay at least, and up to half as long again by chance
+	// minimum delay of a piece in a slow relay; a random half of it is added
 	relayDelay = 300 * time.Millisecond
-	// bytes a second in each direction of a trickling relay: looks and beats take most of it
+	// bytes a second in each direction of a trickling relay: polls and beats take most of it
 	relayBytes = 16000
 	relayPiece = 512 // bytes after which another connection has its turn on a line
 )
@@ -95,7 +95,7 @@ func (r *relay) cut() {
 	clear(r.conns)
 }
 
-// reset breaks all connections like a machine that has forgotten them: bytes under way are lost.
+// reset breaks all connections like a rebooted machine: bytes in flight are lost.
 func (r *relay) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *relay) accept() {
 	}
 }
 
-// pump passes on bytes as the mode says. After a loss no more gets through on the connection, in
+// pump forwards bytes according to the mode. After a loss no more bytes pass on the connection, in
 // any mode: a stream has no holes.
 func (r *relay) pump(from, to net.Conn, line *line) {
 	defer from.Close()
@@ -161,7 +161,7 @@ func (r *relay) pump(from, to net.Conn, line *line) {
 	}
 }
 
-// keep keeps how a connection begins.
+// keep stores the first bytes of a connection.
 func (r *relay) keep(b []byte) {
 	const most = 16 << 10
 	r.mu.Lock()
@@ -169,14 +169,14 @@ func (r *relay) keep(b []byte) {
 	r.began = append(r.began, b[:min(len(b), most-len(r.began))]...)
 }
 
-// recorded returns how the newest connection began.
+// recorded returns the first bytes of the newest connection.
 func (r *relay) recorded() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.began)
 }
 
-// forward writes arriving bytes, as late as the mode says. False: the connection is gone.
+// forward writes arriving bytes, delayed according to the mode. False: the connection is gone.
 func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 	for len(what) > 0 {
 		n := len(what)
@@ -185,7 +185,7 @@ func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 			<-time.After(relayDelay + rand.N(relayDelay/2))
 		case trickle:
 			n = min(n, relayPiece)
-			<-time.After(line.take(n))
+			<-time.After(line.reserve(n))
 		}
 		if _, err := to.Write(what[:n]); err != nil {
 			return false
@@ -195,20 +195,20 @@ func (r *relay) forward(to net.Conn, what []byte, line *line) bool {
 	return true
 }
 
-// slower returns how many appends took longer than a bound of the histogram, in seconds.
+// slower returns the number of appends above a bound of the histogram, in seconds.
 func slower(m map[string]float64, bound string) float64 {
 	return m["exchange_store_append_duration_seconds_count"] -
 		m[`exchange_store_append_duration_seconds_bucket{le="`+bound+`"}`]
 }
 
-// waitFor waits until a command whose nonce is used is answered in a certain way, while the store
+// waitFor waits until a command with a used nonce gets a certain answer, while the store
 // misbehaves.
 func (w *world) waitFor(what string, status int, text string) {
 	w.t.Helper()
 	t := w.traders[0]
 	probe := &trader{s: t.s, name: "probe", key: t.key, secret: t.secret}
 	exchangetest.Eventually(w.t, what, func() bool {
-		// its nonce is long used
+		// its nonce was used long ago
 		got, body, err := probe.send("POST", "/api/v1/order-cancel/", "order=1", 1)
 		return err == nil && got == status && strings.Contains(body, text)
 	})

@@ -19,9 +19,9 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// testdata/released has a folder for each version of the program: its stores on Pebble and on
-// Redis, each with a backup and with what was answered before the program was killed. Each later
-// program must go on with them. When a version is released, its program writes them:
+// testdata/released holds a folder for each version of the program: its stores on Pebble and on
+// Redis, each with a backup and with the answers before the program was killed. Each later program
+// must continue with them. When a version is released, its program writes them:
 //
 //	EXCHANGE_TEST_PROGRAM=$PWD/bin/exchange go test -tags=prove ./prove/processes \
 //		-run TestReleasedStoresAreServed -write-released 0.1.0
@@ -29,7 +29,7 @@ const releasedFolder = "testdata/released"
 
 var writeReleased = flag.String("write-released", "", "write the stores of this version")
 
-// A release is an exchange on a store that a program of some version has written.
+// A release is an exchange on a store written by some version of the program.
 type release struct {
 	Keys    map[string]releasedKey
 	Answers []releasedAnswer
@@ -37,7 +37,7 @@ type release struct {
 
 type releasedKey struct{ Key, Secret string }
 
-// A releasedAnswer is one to a GET of an account; of "": of anyone.
+// A releasedAnswer is the answer to a GET of an account; of "": to anyone.
 type releasedAnswer struct {
 	Account, Path string
 	Body          json.RawMessage
@@ -96,7 +96,7 @@ func releasedServer(t *testing.T, store, from string) (s *exchangetest.Server, f
 	return s, folder
 }
 
-// bringKey gives an exchange the server's key, which only its own user may read.
+// bringKey gives an exchange the server's key, readable only by its user.
 func bringKey(t *testing.T, s *exchangetest.Server, from string) {
 	t.Helper()
 	copyInto(t, s.Data(""), filepath.Join(from, "data"))
@@ -140,8 +140,8 @@ func (r *release) traders(s *exchangetest.Server) map[string]*trader {
 	return all
 }
 
-// served starts this program on the store, which must answer as the one before did, and go on: with
-// the keys, orders and withdrawals that are there, through a kill, and with clean books.
+// served starts this program on the store. It must answer as the old one did, and continue: with
+// the existing keys, orders and withdrawals, through a kill, and with clean books.
 func (r *release) served(t *testing.T, s *exchangetest.Server) {
 	s.Env = append(s.Env, patientWithDisks)
 	s.Start()
@@ -173,19 +173,20 @@ func (r *release) served(t *testing.T, s *exchangetest.Server) {
 		return err == nil && strings.Contains(string(body), `"triggered":true`)
 	})
 	w.operate("withdraw", "refuse", "2", "--details", "not today")
-	w.operate("deposit", "bob", "USDT", "1", "--reference", "of the program that goes on")
+	w.operate("deposit", "bob", "USDT", "1", "--reference", "of the next program")
 	s.Kill()
 	s.Start()
 	clean(t, s)
 }
 
-// lost returns where a value is not in another one, which may have further fields; "": it is.
+// lost returns the path at which a value is missing in another one, which may have further fields;
+// "": none.
 func lost(want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
 		got, _ := got.(map[string]any)
 		for name, v := range want {
-			if name == "sequence" { // it goes on
+			if name == "sequence" { // it advances
 				continue
 			}
 			other, there := got[name]
@@ -251,7 +252,7 @@ func (w *releaseUsers) operate(args ...string) {
 	does(w.t, w.s, args...)
 }
 
-// answer asks for a path.
+// answer requests a path.
 func (w *releaseUsers) answer(account, path string) (body json.RawMessage, err error) {
 	switch {
 	case strings.HasPrefix(path, "/operator/"):
@@ -268,7 +269,7 @@ func (w *releaseUsers) answer(account, path string) (body json.RawMessage, err e
 	return body, err
 }
 
-// writeRelease has the program write a little of everything, and packs it.
+// writeRelease lets the program write data of every kind, and packs it.
 func writeRelease(t *testing.T, store, to string) {
 	s, folder := releasedServer(t, store, "")
 	s.Start()
@@ -299,7 +300,7 @@ func writeRelease(t *testing.T, store, to string) {
 		t.Fatal(code)
 	}
 	s.Start()
-	w.trades("-again") // and a journal behind it
+	w.trades("-again") // and a journal after it
 	w.withdraws()
 	w.operate("account", "freeze", "carol")
 	dir := t.TempDir()
@@ -334,7 +335,7 @@ func writeRelease(t *testing.T, store, to string) {
 	}
 }
 
-// asks notes an answer.
+// asks records an answer.
 func (r *release) asks(t *testing.T, w *releaseUsers, account, path string) {
 	t.Helper()
 	body, err := w.answer(account, path)
@@ -372,7 +373,7 @@ func (w *releaseUsers) trades(id string) {
 	order("carol", "buy", "99", "1", "time_in_force=ioc")
 }
 
-// withdraws leaves one that was paid and one that waits for the operator.
+// withdraws leaves one paid withdrawal and one that waits for the operator.
 func (w *releaseUsers) withdraws() {
 	w.t.Helper()
 	for id := range uint64(2) {

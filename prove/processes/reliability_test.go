@@ -15,7 +15,7 @@ const roundsHead = "| injected | rounds | what happens | orders | cancels | trad
 	"|---|---|---|---|---|---|---|---|---|---|\n"
 
 // reliability returns the table of docs/reliability.md with the rounds of the campaign. redis is
-// the version that was killed and cut off.
+// the tested version.
 func reliability(tallies []*tally, seed, redis string) []byte {
 	var b bytes.Buffer
 	b.WriteString(roundsHead)
@@ -35,7 +35,7 @@ func reliability(tallies []*tally, seed, redis string) []byte {
 	return b.Bytes()
 }
 
-// The page has every round, and one row for each kind.
+// The page counts every round, with one row for each kind.
 func TestTheReliabilityPageCountsEveryRound(t *testing.T) {
 	page := string(reliability([]*tally{
 		{injection: &injections[0], rounds: 7, orders: 100, cancels: 20, trades: 3, office: 50,

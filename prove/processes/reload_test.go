@@ -28,15 +28,15 @@ func newEdited(t *testing.T) *edited {
 	return &edited{s, t}
 }
 
-// writes replaces the file by the settings of tests with replacements (before, after ...) and more
-// text behind them.
+// writes replaces the file by the tests' settings with replacements (before, after ...) and more
+// text after them.
 func (e *edited) writes(more string, replacements ...string) {
 	e.t.Helper()
 	text := strings.NewReplacer(replacements...).Replace(exchangetest.Settings) + more
 	succeeds(e.t, os.WriteFile(e.Args[2], []byte(text), 0o600))
 }
 
-// reloads has an operator reload, and returns the keys that have changed.
+// reloads lets an operator reload, and returns the changed keys.
 func (e *edited) reloads() (keys []string) {
 	e.t.Helper()
 	out, text, code := e.Command("config", "reload", "--json")
@@ -57,7 +57,7 @@ func (e *edited) reloads() (keys []string) {
 	return keys
 }
 
-// refuses wants a reload to be refused, with these words for the operator and in the log.
+// refuses expects a refused reload, with these words for the operator and in the log.
 func (e *edited) refuses(words ...string) {
 	e.t.Helper()
 	before := len(e.Log())
@@ -73,13 +73,13 @@ func (e *edited) refuses(words ...string) {
 	}
 }
 
-// shows wants clients to be told these parts of exchange-info.
+// shows expects these parts in exchange-info.
 func (e *edited) shows(parts ...string) {
 	e.t.Helper()
 	status, body, err := e.Client.Get(nil, "http://"+e.Listen+"/api/v1/exchange-info/")
 	for _, part := range parts {
 		if err != nil || status != 200 || !strings.Contains(string(body), part) {
-			e.t.Errorf("clients are told %d %s, %v; want %s", status, body, err, part)
+			e.t.Errorf("clients get %d %s, %v; want %s", status, body, err, part)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 		t.Error("the log lacks the change")
 	}
 
-	// Changes that are good are refused with one that is not.
+	// Valid changes are refused together with an invalid one.
 	e.writes("limits: {public_rate: 900}\nlisten: 127.0.0.1:1\n", "{code: USDT}",
 		"{code: USDT}\n  - {code: EUR}", "price_precision: 2", "price_precision: 3")
 	for i, a := range e.Args { // a flag counts more than the file
@@ -138,10 +138,10 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	if keys := e.reloads(); !slices.Equal(sorted(keys), want) {
 		t.Errorf("%q have changed, want %q", keys, want)
 	}
-	told := []string{publicRate("900"), `"max_fills":55`, `"taker_fee":0.002`}
-	e.shows(told...)
+	values := []string{publicRate("900"), `"max_fills":55`, `"taker_fee":0.002`}
+	e.shows(values...)
 	if out := does(t, e.Server, "fees", "list"); !strings.Contains(out, "0.002") {
-		t.Errorf("operators are told\n%s", out)
+		t.Errorf("operators get\n%s", out)
 	}
 	m := e.Metrics()
 	if m["exchange_config_stale"] != 0 ||
@@ -151,11 +151,11 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 	}
 	e.Kill()
 	e.Start()
-	e.shows(told...)
+	e.shows(values...)
 	e.logged()
 }
 
-// logged wants the reloads in the log of actions.
+// logged expects the reloads in the log of actions.
 func (e *edited) logged() {
 	e.t.Helper()
 	out := does(e.t, e.Server, "actions")
@@ -169,7 +169,8 @@ func (e *edited) logged() {
 	}
 }
 
-// While limits and rules change clients trade on, and what was acknowledged is there after a kill.
+// Clients continue to trade while limits and rules change, and acknowledged requests survive a
+// kill.
 func TestReloadsDoNotDisturbTrading(t *testing.T) {
 	e := &edited{exchangetest.New(t, "pebble:"+t.TempDir()), t}
 	e.Start()
@@ -197,7 +198,7 @@ func sorted(list []string) []string {
 	return list
 }
 
-// differs reports whether a process says that its file differs, and at how many nodes it says so.
+// differs reports whether a process shows that its file differs, and the number of differing nodes.
 func (c *cluster) differs(s *exchangetest.Server) (own bool, nodes int) {
 	c.t.Helper()
 	var a struct {
@@ -215,9 +216,9 @@ func (c *cluster) differs(s *exchangetest.Server) (own bool, nodes int) {
 	return len(a.Differs) > 0, nodes
 }
 
-// A node takes up what is its own, and names the command for what the nodes agree on. What they
-// have agreed on is no change, for an observer neither. With it in the file a process differs no
-// more once it has reloaded.
+// A node applies its own options, and names the command for those that the nodes agree on. Agreed
+// values are no change, for an observer neither. With them in its file a reloaded process no longer
+// differs.
 func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	c := prepareCluster(t, nil)
 	for _, s := range c.nodes {
@@ -275,7 +276,7 @@ func TestANodeReloadsItsOwnOptions(t *testing.T) {
 	})
 }
 
-// A standby takes over with the file of that moment: while it waited, it could take up no fees.
+// A standby takes over with its current file: while it waited, it could not apply fees.
 func TestAStandbyTakesOverWithTheFileOfThen(t *testing.T) {
 	c, second, _ := owners(t)
 	c.standsBy(second)

@@ -22,8 +22,8 @@ import (
 // Changes while the exchange runs, or between two of its starts: certificates, the operator's
 // token, the server's key.
 
-// withoutToken takes the operator's token out of the server's environment, so the server reads the
-// token's file.
+// withoutToken removes the operator's token from the server's environment, so that the server reads
+// the token's file.
 func withoutToken(s *exchangetest.Server) {
 	s.Env = slices.DeleteFunc(s.Env, func(e string) bool {
 		return strings.HasPrefix(e, "EXCHANGE_OPERATOR_TOKEN=")
@@ -61,7 +61,7 @@ func tokenIsRenewed(t *testing.T, s *exchangetest.Server, folder, authority stri
 	}
 	tlstest.Replace(t, s.Data("operator.token"), []byte("short"))
 	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the short token is told of",
+	exchangetest.Eventually(t, "the short token is logged",
 		func() bool { return strings.Contains(s.Log(), "the tokens stay as they are") })
 	if code := with(oldFile); code != 0 {
 		t.Errorf("the token before: %d", code)
@@ -100,7 +100,7 @@ func refusesHalfOfTLS(t *testing.T, s *exchangetest.Server, folder string, tlsEn
 	s.Env = append(slices.Clone(plain), tlsEnv...)
 }
 
-// aliveOver returns the serial number of the certificate of a connection that is kept open.
+// aliveOver returns the serial number of the certificate of a kept-alive connection.
 func aliveOver(t *testing.T, client *http.Client, address string) int64 {
 	t.Helper()
 	resp := must[*http.Response](t)(client.Get("https://" + address + "/healthz"))
@@ -154,7 +154,7 @@ func TestCertificatesAndTheTokenAreRenewedBySIGHUP(t *testing.T) {
 	}
 	tlstest.Replace(t, certFile, []byte("broken"))
 	s.Signal(syscall.SIGHUP)
-	exchangetest.Eventually(t, "the broken one is told of", func() bool {
+	exchangetest.Eventually(t, "the broken one is logged", func() bool {
 		return strings.Contains(s.Log(), "the one before stays")
 	})
 	if n := serial(s.Listen); n != 2 {
@@ -204,7 +204,7 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	}
 	start()
 	if !strings.Contains(s.Log(), "the secrets of API keys were sealed anew") {
-		t.Error("nothing was sealed anew")
+		t.Error("nothing was sealed again")
 	}
 	w.load(100, s.Kill) // nothing of the start is lost by a crash
 	retired := config("retire")
@@ -216,8 +216,8 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 	w.compare() // under the keys of before, by audit too
 	w.load(100, s.Kill)
 
-	// Retired too early: what is sealed with the key opens as long as its file is there, beside the
-	// other.
+	// Retired too early: secrets sealed with the key can be opened while its file is there, next to
+	// the other.
 	config("rotate")
 	early := config("retire").Retired
 	text := must[[]byte](t)(os.ReadFile(early[0]))

@@ -23,7 +23,7 @@ import (
 )
 
 // Backups and restores are rounds of the campaign. Each has its own exchange, which is backed up
-// under load, killed, and goes on in another store.
+// under load, killed, and resumes in another store.
 
 // A target is an exchange on an empty store, for a restore, and how to empty the store again.
 type target struct {
@@ -50,7 +50,7 @@ func (g *target) restore(backups string) []string {
 	return append([]string{"restore", backups}, g.Args[1:]...)
 }
 
-// bring gives the target the server's key, which is kept apart from backups.
+// bring gives the target the server's key, which is stored apart from backups.
 func (g *target) bring(t *testing.T, from *exchangetest.Server) {
 	t.Helper()
 	key, err := os.ReadFile(from.Data("exchange.key"))
@@ -63,7 +63,7 @@ func (g *target) bring(t *testing.T, from *exchangetest.Server) {
 	succeeds(t, err)
 }
 
-// moved runs one round of a kind that goes on in another store.
+// moved runs one round of a kind that resumes in another store.
 func (in *injection) moved(t *testing.T, random *rand.Rand, all *tally) {
 	t.Run(fmt.Sprint("round ", all.rounds+1), func(t *testing.T) {
 		c := &chaos{t: t, random: random}
@@ -122,8 +122,8 @@ func (g *target) fill(t *testing.T, backups string) {
 	}
 }
 
-// breaksOff kills the restore while it fills the store. Then the store has the whole backup, or
-// cannot be served, and the same command says how to go on, or does it.
+// breaksOff kills the restore while it fills the store. Then the store holds the complete backup,
+// or cannot be served, and the same command says how to continue, or continues.
 func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	t.Helper()
 	const most = 200
@@ -154,7 +154,7 @@ func (g *target) breaksOff(t *testing.T, random *rand.Rand, backups string) {
 	g.Start()
 }
 
-// awaited starts a program, and returns what is closed when it has ended.
+// awaited starts a program, and returns a channel that is closed when it has ended.
 func awaited(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
 	t.Helper()
 	succeeds(t, cmd.Start())
@@ -182,8 +182,7 @@ func (g *target) killed(t *testing.T, random *rand.Rand, backups string, takes t
 	return cmd.ProcessState.ExitCode() != 0
 }
 
-// refusesHalf starts an exchange on the remains of a killed restore; false if the store is
-// complete.
+// refusesHalf starts an exchange on the remains of a killed restore; false: the store is complete.
 func (g *target) refusesHalf(t *testing.T) bool {
 	t.Helper()
 	before := len(g.Log())
@@ -212,8 +211,8 @@ func (g *target) refusesHalf(t *testing.T) bool {
 	return true
 }
 
-// killBackup kills a backup, or the exchange that it is of, while it is written. No file has the
-// name of a backup that is not whole, and the same command succeeds.
+// killBackup kills a backup, or its exchange, while it is written. No incomplete file has the name
+// of a backup, and the same command succeeds.
 func (c *chaos) killBackup() {
 	t := c.t
 	backups := t.TempDir()
@@ -250,7 +249,7 @@ func (c *chaos) killBackup() {
 		}
 		c.wholeBackups(backups)
 		left, err := filepath.Glob(filepath.Join(backups, ".exchange-unfinished-*"))
-		// so that the next one is seen; an exchange removes it an hour later
+		// so that the next one is found; an exchange removes it an hour later
 		for _, file := range left {
 			err = errors.Join(err, os.Remove(file))
 		}
@@ -266,7 +265,7 @@ func (c *chaos) killBackup() {
 	}
 }
 
-// wholeBackups restores each backup of a folder, and returns how many there are.
+// wholeBackups restores each backup of a folder, and returns their number.
 func (c *chaos) wholeBackups(folder string) int {
 	c.t.Helper()
 	files := must[[]string](c.t)(filepath.Glob(filepath.Join(folder, "exchange-*.backup")))
@@ -278,7 +277,7 @@ func (c *chaos) wholeBackups(folder string) int {
 	return len(files)
 }
 
-// A mark is the acknowledged state of the office at a moment without a request under way.
+// A mark is the acknowledged state of the office at a moment without a request in flight.
 type mark struct {
 	statuses []int          // of withdrawals
 	last     *sentRequest   // of the banker
@@ -287,7 +286,7 @@ type mark struct {
 	frozen   bool
 }
 
-// marks notes the answers to banker and keeper.
+// marks records the answers to banker and keeper.
 func (w *world) marks() *mark {
 	m := &mark{last: w.banker.last, frozen: w.keeper.frozen}
 	for _, d := range w.banker.asked {
@@ -304,9 +303,9 @@ func (w *world) marks() *mark {
 	return m
 }
 
-// rollBack treats requests that were acknowledged after the backup had begun as requests without an
-// outcome: the backup may have them or not. For the office these are all after the mark. Earlier
-// acknowledgements stay, and must be there.
+// rollBack treats requests acknowledged after the start of the backup as requests without an
+// outcome: the backup may contain them or not. For the office these are all after the mark. Earlier
+// acknowledged requests must be there.
 func (w *world) rollBack(m *mark) {
 	for _, t := range w.traders {
 		t.rollBack()
@@ -371,14 +370,14 @@ func (k *keeper) rollBack(m *mark) {
 	}
 }
 
-// A codeOf is a withdrawal whose code was mailed before the backup.
+// A codeOf is a withdrawal with a code mailed before the backup.
 type codeOf struct {
 	*trader
 	withdrawal uint64
 	code       string
 }
 
-// asksForCode has an account ask for a withdrawal, and not confirm it.
+// asksForCode lets an account request a withdrawal, and not confirm it.
 func (w *world) asksForCode() *codeOf {
 	w.t.Helper()
 	c := &codeOf{trader: w.accountWith("codes", "codes@example.org", []string{"read", "withdraw"},
@@ -429,7 +428,7 @@ func (w *world) codeHasExpired(c *codeOf) {
 	confirm(code, 200, `"status":20`)
 }
 
-// Requests that were acknowledged before a backup began are missed when they are not restored, and
+// Requests acknowledged before the start of a backup are reported if they are not restored, and
 // only these.
 func TestARollBackTakesBackOnlyWhatCameLater(t *testing.T) {
 	begun := new(atomic.Bool)

@@ -12,10 +12,10 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// The pages' procedures are played as they are written: each block of commands, by a shell, on a
-// machine of its own that has the documented unit.
+// The pages' procedures are played as written: each block of commands, by a shell, on a machine of
+// its own with the documented unit.
 
-// alone returns a machine that runs, with an account, its key, and a backup of both.
+// alone returns a running machine, with an account, its key, and a backup of both.
 func alone(t *testing.T, more string, env ...string) (m *machine, call func() (string, error)) {
 	t.Helper()
 	m = newMachine(t, exchangetest.New(t, ""), more)
@@ -26,7 +26,7 @@ func alone(t *testing.T, more string, env ...string) (m *machine, call func() (s
 	return m, call
 }
 
-// lost ends a machine, and returns a fresh one that has the copies of its key and its backups.
+// lost ends a machine, and returns a fresh one with the copies of its key and its backups.
 func (m *machine) lost(more string) (fresh *machine) {
 	m.t.Helper()
 	m.does("kill -9 $(cat /run/exchange.pid)")
@@ -40,30 +40,30 @@ func (m *machine) lost(more string) (fresh *machine) {
 	return fresh
 }
 
-// lostKeyIsVoid plays what there is to do without a copy of the key, and looks at the result.
+// lostKeyIsVoid plays the procedure without a copy of the key, and checks the result.
 func (m *machine) lostKeyIsVoid(call func() (string, error)) {
 	m.t.Helper()
 	m.refuses("systemctl restart exchange", "--revoke-lost-keys")
 	m.play("runbook.md", "There is no copy of the key")
 	m.works("a key that was sealed under the lost one", call, false)
-	_, anew := m.key("alice")
-	m.works("a new key", anew, true)
-	if out, _ := anew(); !strings.Contains(out, `"balance": 2,`) {
+	_, renewed := m.key("alice")
+	m.works("a new key", renewed, true)
+	if out, _ := renewed(); !strings.Contains(out, `"balance": 2,`) {
 		m.t.Errorf("the balance is not as before: %s", out)
 	}
-	exchangetest.Eventually(m.t, "the owner is told", func() bool {
-		return m.s.Mails.Told("alice@example.com", "API keys of account alice")
+	exchangetest.Eventually(m.t, "the owner is notified", func() bool {
+		return m.s.Mails.HasNotice("alice@example.com", "API keys of account alice")
 	})
 	m.does("systemctl restart exchange; exchange audit")
-	m.works("a new key behind an ordinary start", anew, true)
+	m.works("a new key after an ordinary start", renewed, true)
 }
 
-// played are the chapters that have commands, and what plays them.
+// played are the chapters with commands, and the functions that play them.
 var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 	"Audit differences": func(t *testing.T) {
 		m, call := alone(t, "")
 		m.play("runbook.md", "Audit differences")
-		m.works("the key behind the maintenance", call, true)
+		m.works("the key after the maintenance", call, true)
 	},
 	"A lost exchange.key": func(t *testing.T) {
 		m, call := alone(t, "")
@@ -243,7 +243,7 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		m.does("cp /usr/local/bin/exchange /tmp/exchange")
 		list := chapters(t, "operations/upgrade.md")["One machine"] // the upgrade, and the way back
 		m.does(list[0])
-		m.works("the key behind the upgrade", call, true)
+		m.works("the key after the upgrade", call, true)
 		m.does("exchange deposit alice BTC 1 --reference behind")
 		m.does(list[1])
 		m.refuses("exchange maintenance status | grep off", "")
@@ -304,7 +304,7 @@ var unplayed = map[string]map[string]string{"operations/run.md": {
 	"Profiles":              "half a minute of profiles, and a browser: a person looks at them",
 }}
 
-// Each chapter that has commands is in one of both lists.
+// Each chapter with commands is in one of the two lists.
 func TestEachProcedureIsPlayedOrSaysWhyNot(t *testing.T) {
 	files, err := filepath.Glob("../../docs/operations/*.md")
 	if err != nil || len(files) < 7 {
@@ -327,8 +327,8 @@ func TestEachProcedureIsPlayedOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// threeMachines returns the office of a cluster, with the folder of `cluster init`, and the
-// machines of its nodes, which run.
+// threeMachines returns the office of a cluster, with the folder of `cluster init`, and the running
+// machines of its nodes.
 func threeMachines(t *testing.T) (office *machine, nodes map[string]*machine) {
 	t.Helper()
 	office = newMachine(t, exchangetest.New(t, ""), "")

@@ -28,8 +28,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// The program's output and files: no secret, nothing for other users, and nothing anywhere but in
-// its folders.
+// The program's output and files contain no secret, are not accessible to other users, and are only
+// in its folders.
 
 // forms returns the forms in which a secret may appear in text or in a file.
 func forms(secret string) map[string]string {
@@ -53,10 +53,10 @@ func forms(secret string) map[string]string {
 	return all
 }
 
-// secrets are the texts that may not be shown, by name.
+// secrets are the texts that must not be shown, by name.
 type secrets map[string]string
 
-// hidden looks for every form of every secret.
+// hidden searches for every form of every secret.
 func (s secrets) hidden(t *testing.T, where string, text []byte) {
 	t.Helper()
 	for name, secret := range s {
@@ -76,14 +76,14 @@ func TestTheSearchFindsASecretInEveryForm(t *testing.T) {
 		base64.URLEncoding.EncodeToString(append([]byte("ab"), raw...)), fmt.Sprint(raw),
 		string(raw), strings.ToUpper(secret), fmt.Sprintf("%x", secret)} {
 		var probe testing.T
-		secrets{"it": secret}.hidden(&probe, "", []byte("before "+text+" behind"))
+		secrets{"it": secret}.hidden(&probe, "", []byte("before "+text+" after"))
 		if !probe.Failed() {
 			t.Errorf("it is not found in %q", text)
 		}
 	}
 }
 
-// private looks at everything below a folder: it must be for its owner alone.
+// private checks that everything below a folder is accessible to its owner alone.
 func private(t *testing.T, folder string, visit func(name string, text []byte)) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
@@ -125,7 +125,7 @@ const (
 
 const apiSecret = "the secret of an API key"
 
-// A secretHunt is an exchange that is asked everything, and the secrets that it must not show.
+// A secretHunt is an exchange that gets every request, and the secrets that it must not show.
 type secretHunt struct {
 	t           *testing.T
 	s           *exchangetest.Server
@@ -141,8 +141,8 @@ type secretHunt struct {
 	nonce       int
 }
 
-// noSecretIsShown has the server's own secrets in files or in the environment, on that Redis or on
-// Pebble.
+// noSecretIsShown tests with the server's own secrets in files or in the environment, on a Redis or
+// on Pebble.
 func noSecretIsShown(t *testing.T, environment bool, server *redistest.Server) {
 	h := &secretHunt{t: t, root: t.TempDir(), environment: environment, server: server,
 		token: strings.Repeat("c0ffee-of-operators-", 3),
@@ -236,7 +236,7 @@ func (h *secretHunt) makeKey() {
 	h.signer = sign.New([]byte(secret))
 }
 
-// ask sends a text and keeps the answer.
+// ask sends a text and stores the answer.
 func (h *secretHunt) ask(address, text string) (status string) {
 	h.t.Helper()
 	c := must[net.Conn](h.t)(net.DialTimeout("tcp", address, 20*time.Second))
@@ -352,7 +352,7 @@ func (h *secretHunt) commands() {
 	})
 }
 
-// endAndStartAgain ends the exchange with a dump, and starts it with a server that takes its mail.
+// endAndStartAgain ends the exchange with a dump, and starts it with a working mail server.
 func (h *secretHunt) endAndStartAgain() {
 	if runtime.GOOS == "linux" {
 		least := 3
@@ -361,7 +361,7 @@ func (h *secretHunt) endAndStartAgain() {
 		}
 		writesOnlyBelow(h.t, h.s.Pid(), least, h.root, filepath.Dir(h.s.Args[2]))
 	}
-	// A dump of everything that goes on, as of a crash.
+	// A dump of all goroutines, as of a crash.
 	h.s.Signal(syscall.SIGQUIT)
 	<-h.s.Exited()
 	if !strings.Contains(h.s.Log(), "SIGQUIT") || !strings.Contains(h.s.Log(), "goroutine ") {
@@ -370,7 +370,7 @@ func (h *secretHunt) endAndStartAgain() {
 	if h.shown.Len() < 100_000 {
 		h.t.Errorf("only %d bytes were answered: was everything asked?", h.shown.Len())
 	}
-	// Then the mail that could not be sent is.
+	// Then the pending mail is sent.
 	h.s.Env = append(h.s.Env, h.s.Mails.Env()...)
 	h.s.Start()
 	var code string
@@ -382,7 +382,7 @@ func (h *secretHunt) endAndStartAgain() {
 	h.all.hidden(h.t, "the log", []byte(h.s.Log()))
 }
 
-// searchFiles searches everything that was written.
+// searchFiles searches all written files.
 func (h *secretHunt) searchFiles() {
 	unpack := must[*zstd.Decoder](h.t)(zstd.NewReader(nil))
 	defer unpack.Close()
@@ -422,8 +422,8 @@ func (h *secretHunt) searchFiles() {
 	}
 }
 
-// writesOnlyBelow looks at the files that a process has open for writing, and mapped shared. Each
-// must be below a folder, or be the log that the test gave.
+// writesOnlyBelow checks the files that a process has open for writing, or mapped shared. Each must
+// be below a folder, or be the test's log.
 func writesOnlyBelow(t *testing.T, pid, least int, folders ...string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)

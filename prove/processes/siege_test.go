@@ -18,8 +18,9 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A siege is a cluster under load. A relay is on each way from one node to another. The users are
-// spread over all nodes and an observer, and each turns to the next one when one does not serve it.
+// A siege is a cluster under load, with a relay on each link from one node to another. The users
+// are spread over all nodes and an observer, and each switches to the next when one does not serve
+// it.
 type siege struct {
 	*cluster
 	o      *exchangetest.Server // the observer
@@ -31,7 +32,7 @@ type siege struct {
 	copies int // of a store that replaced nodes have joined with
 }
 
-// A way leads from one node to another.
+// A way is a directed link from one node to another.
 type way struct{ from, to string }
 
 // relays puts a relay on each way of a cluster.
@@ -76,9 +77,9 @@ var blows = []blow{
 	{name: "rolling upgrade", full: 2, hit: (*siege).upgraded},
 }
 
-// Behind each fault of a cluster nothing is missing on any node that was acknowledged, nothing is
-// there twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS says
-// how many rounds of each there are, as in TestChaos.
+// After each fault of a cluster nothing acknowledged is missing on any node, nothing is there
+// twice, and all nodes have the same state. A test run has some kinds; EXCHANGE_CHAOS sets the
+// number of rounds of each, as in TestChaos.
 func TestClusterCampaign(t *testing.T) {
 	var rounds []*blow
 	for i := range blows {
@@ -94,12 +95,12 @@ func TestClusterCampaign(t *testing.T) {
 	}
 }
 
-// lay makes a cluster go through rounds, which it counts.
+// lay runs the rounds of a cluster, and counts them.
 func lay(t *testing.T, random *rand.Rand, rounds []*blow, done map[string]int) {
 	g := newSiege(t, random)
 	g.reads = persistence.NewestFormat
 	g.o = g.observer("o1")
-	// so that the beginning of the journal is forgotten
+	// so that the beginning of the journal is trimmed
 	g.runs(append(slices.Clone(manySnapshots), "EXCHANGE_CLUSTER_OBSERVERS=o1")...)
 	g.w = &world{t: t, s: g.leader(nil)}
 	g.w.open(6, g.random)
@@ -121,8 +122,8 @@ func newSiege(t *testing.T, random *rand.Rand) *siege {
 	return g
 }
 
-// round brings about a fault under load. Then it compares the states of all nodes, and what the
-// node that leads has.
+// round injects a fault under load. Then it compares the states of all nodes, and the leader's
+// data.
 func (g *siege) round(b *blow) {
 	g.t.Helper()
 	begin := time.Now()
@@ -134,7 +135,7 @@ func (g *siege) round(b *blow) {
 	g.t.Logf("%s: %s", b.name, time.Since(begin).Round(time.Millisecond))
 }
 
-// everyNode lets each node lead in turn, and compares all that it has.
+// everyNode lets each node lead in turn, and compares all of its data.
 func (g *siege) everyNode() {
 	g.t.Helper()
 	for _, s := range g.nodes {
@@ -183,7 +184,7 @@ func (g *siege) load(fault func()) {
 	succeeds(g.t, errors.Join(errs...))
 }
 
-// act lets a trader act, which turns to the next node if nothing is acknowledged.
+// act lets a trader act, which switches to the next node if nothing is acknowledged.
 func (g *siege) act(t *trader) (goOn bool, err error) {
 	before := t.last
 	goOn, err = t.act()
@@ -196,10 +197,10 @@ func (g *siege) act(t *trader) (goOn bool, err error) {
 	return goOn, err
 }
 
-// places are where users may turn to.
+// places are the processes that users may use.
 func (g *siege) places() []*exchangetest.Server { return append(slices.Clone(g.nodes), g.o) }
 
-// follower returns one of the nodes that do not lead.
+// follower returns a follower.
 func (g *siege) follower() *exchangetest.Server {
 	return g.others(g.leader(nil))[g.random.IntN(2)]
 }
@@ -208,7 +209,7 @@ func (g *siege) follower() *exchangetest.Server {
 func (g *siege) alive(s *exchangetest.Server) {
 	g.t.Helper()
 	exchangetest.Eventually(g.t, "node "+g.name(s)+" is there again", func() bool {
-		k, err := g.asks(s)
+		k, err := g.view(s)
 		return err == nil && (k.Role == "leader" || k.Role == "follower" && k.Leader != "")
 	})
 }
@@ -242,10 +243,10 @@ func (g *siege) replaced() {
 	s.Kill()
 	g.leader(s)
 	g.emptied(s)
-	const copied = "this node gets a copy of another one's store"
+	const copied = "fetching a copy of another node's store"
 	before := strings.Count(s.Log(), copied)
 	stands := func(role string) bool {
-		k, err := g.asks(g.leader(s))
+		k, err := g.view(g.leader(s))
 		return err == nil && slices.Contains(k.Nodes, member{name, role})
 	}
 	replaces := func(wait string) {
@@ -264,9 +265,9 @@ func (g *siege) replaced() {
 	g.copies += min(strings.Count(s.Log(), copied)-before, 1)
 }
 
-// upgraded gives one node after the other another build of the program, as operators do: those that
-// follow, and at last the one that leads. Each one ends in order. The other build reads one format
-// more, which may be written when all nodes have it, and not before.
+// upgraded upgrades one node after the other to another build, as operators do: the followers, and
+// at last the leader. Each one ends in order. The other build reads one more format, which is
+// enabled only when all nodes have it.
 func (g *siege) upgraded() {
 	g.builds++
 	version, before := fmt.Sprintf("v%d-of-the-siege", g.builds), g.reads
@@ -286,9 +287,9 @@ func (g *siege) upgraded() {
 		s.Use(program)
 		s.Run()
 		g.alive(s)
-		its := must[knows](g.t)(g.asks(g.leader(nil)))
+		its := must[clusterView](g.t)(g.view(g.leader(nil)))
 		exchangetest.Eventually(g.t, "node "+g.name(s)+" lacks nothing", func() bool {
-			own, err := g.asks(s)
+			own, err := g.view(s)
 			return err == nil && own.Folded >= its.Folded
 		})
 		if !strings.Contains(s.Log(), version) {
@@ -298,13 +299,13 @@ func (g *siege) upgraded() {
 	g.writes(g.reads)
 }
 
-// writes waits until all nodes say that a format is the newest that may be written.
+// writes waits until all nodes show a format as the newest enabled one.
 func (g *siege) writes(format int) {
 	g.t.Helper()
 	for _, s := range g.nodes {
 		exchangetest.Eventually(g.t, fmt.Sprintf("node %s may write format %d", g.name(s), format),
 			func() bool {
-				k, err := g.asks(s)
+				k, err := g.view(s)
 				return err == nil && k.Format == format
 			})
 	}
@@ -318,7 +319,7 @@ func (g *siege) stopped(s *exchangetest.Server) {
 	g.alive(s)
 }
 
-// cutOff cuts the ways from a node, those to it, or both. The others go on.
+// cutOff cuts the links from a node, those to it, or both. The others continue.
 func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
 	mend := g.cut(s, from, to)
 	g.leader(s)
@@ -327,7 +328,7 @@ func (g *siege) cutOff(s *exchangetest.Server, from, to bool) {
 	g.alive(s)
 }
 
-// cut is cutOff, which goes on until the returned function is called.
+// cut is cutOff until the returned function is called.
 func (g *siege) cut(s *exchangetest.Server, from, to bool) (mend func()) {
 	var cut []*relay
 	for way, r := range g.ways {

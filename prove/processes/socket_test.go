@@ -13,7 +13,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// Operators' commands go over a socket in the data folder: no token is made, none is sent.
+// Operators' commands use a socket in the data folder: no token is created or sent.
 func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	withoutToken(s)
@@ -40,7 +40,7 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 
-	// The load tester takes the socket, too.
+	// The load tester uses the socket, too.
 	s.Start()
 	if out, text, code := operate("loadtest", "--address", s.Listen, "--accounts", "2",
 		"--connections", "2", "--duration", "200ms"); code != 0 {
@@ -53,7 +53,7 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 		t.Error("an orderly end has left the socket")
 	}
 
-	// A file that cannot be its socket is left alone.
+	// A file that is not its socket is not touched.
 	succeeds(t, os.WriteFile(path, []byte("mine"), 0o600))
 	s.Refuses(64, "there is something else under this name")
 	if b, err := os.ReadFile(path); err != nil || string(b) != "mine" {
@@ -67,7 +67,7 @@ func TestOperatorsUseASocketWithoutAToken(t *testing.T) {
 	s.Refuses(64, "a socket's takes 103", "127.0.0.1:8081")
 }
 
-// A token of one's own that could be guessed refuses the start, and the remedy is named.
+// A guessable own token refuses the start, with the remedy.
 func TestAShortTokenRefusesTheStart(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	s.Env = append(slices.Clone(s.Env), "EXCHANGE_OPERATOR_TOKEN="+strings.Repeat("x", 31))

@@ -63,7 +63,7 @@ func TestStartIsRefusedWithACodeAndWordsThatHelp(t *testing.T) {
 	})
 }
 
-// A reader of the log that has ended, or stands still, neither ends nor stops the exchange.
+// A log reader that has ended, or stands still, neither ends nor blocks the exchange.
 func TestALogThatNobodyReadsStopsNothing(t *testing.T) {
 	for _, ended := range []bool{true, false} {
 		r, w, err := os.Pipe()
@@ -148,8 +148,7 @@ func TestTheDemoKeepsItsStateAndCreditsOnce(t *testing.T) {
 	}
 }
 
-// The warnings of a start, and the configuration's rules for withdrawals, hold in the served
-// program.
+// A start logs its warnings, and applies the configuration's rules for withdrawals.
 func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 	s := exchangetest.New(t, "pebble:"+t.TempDir())
 	(&edited{s, t}).writes("", "{code: BTC}", "{code: BTC, address_pattern: '^bc1[a-z0-9]+$'}")

@@ -10,8 +10,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// Subscribers with an unmodified client keep the book that REST shows, through kills of the
-// exchange and of Redis.
+// Subscribers with an unmodified client hold the same book as REST, through kills of the exchange
+// and of Redis.
 func TestSubscribersKeepTheBookThroughKills(t *testing.T) {
 	if _, err := os.Stat("../node_modules/socket.io-client"); err != nil {
 		t.Fatal("socket.io-client is not installed: `make smoke` installs it")

@@ -19,8 +19,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// Operators call the API as their clients would, credit a file of deposits, and export all rows of
-// what became of it.
+// Operators call the API as their clients would, credit a file of deposits, and export all
+// resulting rows.
 func TestOperatorsTools(t *testing.T) {
 	s := exchangetest.New(t, redistest.Start(t).URL())
 	o := &clerk{world: &world{t: t, s: s}, dir: t.TempDir()}
@@ -120,8 +120,8 @@ func (o *clerk) trades() {
 	}
 }
 
-// exported returns the rows of an export, without the header, from a file and from the standard
-// output, which are the same.
+// exported returns the rows of an export, without the header. A file and standard output must be
+// equal.
 func (o *clerk) exported(what string, columns ...string) (rows [][]string) {
 	o.t.Helper()
 	file := filepath.Join(o.dir, what+".csv")
@@ -185,7 +185,7 @@ func (o *clerk) exports() {
 	o.run(0, "", "export", "orders", "--to", "2020-01-01")
 }
 
-// balances wants the sums of the exported balances to be those of an audit at the same sequence.
+// balances expects the sums of the exported balances to equal an audit at the same sequence.
 func (o *clerk) balances() {
 	o.t.Helper()
 	type totals struct {

@@ -18,8 +18,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// A trader is one account that sends one request after the other, and remembers each with its
-// outcome.
+// A trader is one account that sends one request after the other, and stores each with its outcome.
 type trader struct {
 	s      *exchangetest.Server
 	name   string
@@ -42,7 +41,7 @@ type sentRequest struct {
 	nonce      uint64
 }
 
-// The outcome of a request, as its client knows it.
+// The outcome of a request, from its client's view.
 type outcome int
 
 const (
@@ -83,7 +82,7 @@ func (t *trader) at(s *exchangetest.Server) *trader {
 	return &trader{s: s, name: t.name, key: t.key, secret: t.secret}
 }
 
-// send signs and sends; an error means that the connection broke, and with it all knowledge.
+// send signs and sends; an error means that the connection broke, and the outcome is unknown.
 func (t *trader) send(method, path, form string, nonce uint64) (int, string, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -171,7 +170,7 @@ func (t *trader) cancel() (bool, error) {
 		o.cancel = acknowledged
 		o.cancelLate = t.acknowledged(&sentRequest{"/api/v1/order-cancel/", form, t.nonce})
 	case status == 400 && strings.Contains(body, "already done"), status == 503,
-		// its row could not be read: that of an observer whose member has just died
+		// its row could not be read, at an observer whose member has just died
 		status == 400 && strings.Contains(body, "Order is not open"):
 		o.cancel = refused
 		beOff(status)
@@ -181,7 +180,7 @@ func (t *trader) cancel() (bool, error) {
 	return true, nil
 }
 
-// acknowledged notes a request, and reports whether a backup had begun by then.
+// acknowledged records a request, and reports whether a backup had begun by then.
 func (t *trader) acknowledged(r *sentRequest) (late bool) {
 	t.last = r
 	if late = t.backingUp != nil && t.backingUp.Load(); !late {
@@ -204,8 +203,8 @@ func (t *trader) refusesTheLast() error {
 	return nil
 }
 
-// patient sends a request again while it is turned away, for up to readPatience: an exchange does
-// so on a machine that stands still for a moment. nonce returns the nonce of each try.
+// patient repeats a request while it is turned away, for up to readPatience: an exchange turns
+// requests away on a machine that stalls briefly. nonce returns the nonce of each try.
 func (t *trader) patient(method, path, form string, nonce func() uint64) (status int, body string,
 	err error) {
 	for deadline := time.Now().Add(readPatience); ; beOff(status) {
@@ -216,14 +215,14 @@ func (t *trader) patient(method, path, form string, nonce func() uint64) (status
 	}
 }
 
-// beOff waits a little after a 503, as Retry-After asks for, if not as long.
+// beOff waits after a 503, though for less than Retry-After.
 func beOff(status int) {
 	if status == 503 {
 		<-time.After(20 * time.Millisecond)
 	}
 }
 
-// get reads one page. After a failed dial the client library answers for a second that there is no
+// get reads one page. For a second after a failed dial the client library reports that there is no
 // store.
 func (t *trader) get(path string, v any) error {
 	status, body, err := t.patient("GET", path, "", func() uint64 { t.nonce++; return t.nonce })
@@ -262,7 +261,7 @@ type walletRow struct {
 	Reserve  decimal.Decimal `json:"reserve"`
 }
 
-// pages reads a list to its end, page by page below the last id seen.
+// pages reads a complete list, page by page below the last id seen.
 func pages[T any](t *trader, path string, limit int, id func(T) uint64) ([]T, error) {
 	var all []T
 	before := ""

@@ -13,8 +13,8 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// allLinesAreObjects sees that each line of a log in JSON has what a collector of logs needs, and
-// returns the messages.
+// allLinesAreObjects checks that each line of a JSON log has the members that a log collector
+// needs, and returns the messages.
 func allLinesAreObjects(t *testing.T, log string) (messages string) {
 	t.Helper()
 	for line := range strings.Lines(log) {
@@ -31,8 +31,8 @@ func allLinesAreObjects(t *testing.T, log string) (messages string) {
 	return messages
 }
 
-// With log.format json each line of a running program has time, level and msg: also what libraries
-// say, what clients and stores get wrong, and the last line, which says why the process ended.
+// With log.format json each line of a running program has time, level and msg: also lines of
+// libraries, about wrong clients and stores, and the last line, which says why the process ended.
 func TestEveryLineOfALogInJSONHasTimeLevelAndMessage(t *testing.T) {
 	server := redistest.Start(t)
 	for _, store := range []string{"pebble:" + t.TempDir(), server.URL()} {
@@ -72,7 +72,7 @@ func TestEveryLineOfALogInJSONHasTimeLevelAndMessage(t *testing.T) {
 	}
 }
 
-// speaksNonsense sends what is no request.
+// speaksNonsense sends a malformed request.
 func speaksNonsense(t *testing.T, address string) {
 	t.Helper()
 	for _, text := range []string{"\x16\x03\x01\x00\x00", "GET\r\n\r\n", "POST / HTTP/9\r\n\r\n"} {

@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// plain are requests that v1 has always had: limit orders, what becomes of them, and what is wrong
-// with some. Names that v1 does not know are among their parameters.
+// plain are requests that v1 has always had: limit orders, their outcomes, and invalid ones. Their
+// parameters include names that are unknown to v1.
 const plain = `
 - GET /api/v1/pairs/
 - GET /api/v1/pairs/?currency1=BTC
@@ -95,7 +95,7 @@ bob GET /api/v1/wallets/
 - GET /api/v1/orderbook/BTC_USDT/
 `
 
-func TestAPlainRequestKeepsItsAnswerForGood(t *testing.T) {
+func TestAPlainRequestKeepsItsAnswer(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) *session{
 		"pebble":   func(t *testing.T) *session { return newSession(t, "pebble:"+t.TempDir()) },
 		"redis":    func(t *testing.T) *session { return newSession(t, redistest.Start(t).URL()) },
@@ -119,11 +119,11 @@ func keepsItsAnswer(t *testing.T, s *session) {
 	e.await(func() bool { return len(e.last) == 3 }) // the states before the first order
 	s.play(plain)
 	e.awaitAll(s)
-	compareForGood(t, "plain.txt", s.list.String()+e.String())
+	comparePermanent(t, "plain.txt", s.list.String()+e.String())
 }
 
-// events are those that a subscriber was told of. Of a channel that tells states only the newest
-// one counts, because the number of the states before depends on the time.
+// events are those that a subscriber has received. Of a channel of states only the newest one
+// counts, because the number of earlier states depends on the time.
 type events struct {
 	t                  *testing.T
 	from               subscriber
@@ -131,7 +131,7 @@ type events struct {
 	last               map[string]string // by event
 }
 
-// await takes events until it is enough.
+// await receives events until enough holds.
 func (e *events) await(enough func() bool) {
 	e.t.Helper()
 	for !enough() {
@@ -149,7 +149,7 @@ func (e *events) await(enough func() bool) {
 	}
 }
 
-// awaitAll takes events until they show what REST shows.
+// awaitAll receives events until they show the same as REST.
 func (e *events) awaitAll(s *session) {
 	e.t.Helper()
 	var trades []json.RawMessage

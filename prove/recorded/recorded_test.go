@@ -18,11 +18,11 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-var record = flag.Bool("record", false, "write the lists in testdata anew")
+var record = flag.Bool("record", false, "record the lists in testdata again")
 
 func TestMain(m *testing.M) { os.Exit(exchangetest.Main(m)) }
 
-// compare holds a list against the one of its name in testdata, line by line.
+// compare compares a list with the one of its name in testdata, line by line.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
 	if *record {
@@ -32,8 +32,9 @@ func compare(t *testing.T, name, got string) {
 	same(t, name, got)
 }
 
-// compareForGood is compare for a list that no flag writes anew, because users were promised it.
-func compareForGood(t *testing.T, name, got string) {
+// comparePermanent is compare for a list that no flag records again, because it is promised to
+// users.
+func comparePermanent(t *testing.T, name, got string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join("testdata", name)); *record && os.IsNotExist(err) {
 		write(t, name, got)
@@ -170,7 +171,7 @@ func TestOptionsAndVariablesAreThoseRecorded(t *testing.T) {
 	compare(t, "configuration.txt", list.String())
 }
 
-// ofPebble finds the files that Pebble itself makes: which there are is another matter each time.
+// ofPebble matches the files that Pebble itself creates: they differ each time.
 var ofPebble = regexp.MustCompile(`^(MANIFEST-|OPTIONS-|marker\.)|\.(sst|log)$`)
 
 // files lists a folder with all below it, by names in which each run of digits is N.
@@ -208,7 +209,7 @@ func indented(t *testing.T, text []byte) string {
 	return string(b) + "\n"
 }
 
-// succeeds wants no errors.
+// succeeds requires that there are no errors.
 func succeeds(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

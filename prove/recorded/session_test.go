@@ -51,7 +51,7 @@ func newSession(t *testing.T, store string, more ...string) *session {
 }
 
 // newSessionThroughObserver is newSession of a cluster. Clients use its observer, and operators the
-// node that leads.
+// leader.
 func newSessionThroughObserver(t *testing.T) *session {
 	t.Helper()
 	c := exchangetest.NewCluster(t)
@@ -68,7 +68,7 @@ func configure(t *testing.T, s *exchangetest.Server) {
 	succeeds(t, os.WriteFile(file, []byte(settings), 0o600))
 	s.Args = slices.DeleteFunc(s.Args, func(a string) bool { return a == "--no-rate-limits" })
 	s.Args[slices.Index(s.Args, "--config")+1] = file
-	// a disk that is slow for a moment, while a mail is taken out of the outbox, refuses nothing
+	// a briefly slow disk, while a mail is removed from the outbox, causes no refusal
 	s.Env = append(s.Env, "EXCHANGE_TIMING_STALL_MS=9000")
 }
 
@@ -124,7 +124,7 @@ func (s *session) command(line string) {
 	s.list.WriteString("\n")
 }
 
-// learn takes an account's key from the answer of a command that has made one.
+// learn stores an account's key from the answer of a command that has created one.
 func (s *session) learn(account, answer string) {
 	s.t.Helper()
 	var k struct{ Key, Secret string }
@@ -189,7 +189,7 @@ func (s *session) token() string {
 	return s.s.Env[i][len(name):]
 }
 
-// masks take the place of texts that differ each time.
+// masks replace texts that differ each time.
 var masks = []struct {
 	what *regexp.Regexp
 	mask string
@@ -198,7 +198,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\b1[5-9]\d{8}(\d{3}|\d{6})?(\.\d+)?\b`), "SECONDS"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
 	{regexp.MustCompile(`  +`), "  "}, // columns are as wide as the masked texts in them
-	// Records that take mails out of the outbox come when the mail server has answered.
+	// Records that remove mails from the outbox depend on the mail server's answer.
 	{regexp.MustCompile(`(sequence|records|rows[_ ]compared|paused[_ ]ms)` +
 		`("?:? *)\d+`), "${1}${2}N"},
 	{regexp.MustCompile(`(?m)^\d+(  TIME  jane)`), "N$1"},
@@ -218,7 +218,7 @@ func maskedHeader(name, value string) string {
 	return masked(value)
 }
 
-// opening makes three accounts with money.
+// opening creates three accounts with money.
 const opening = `
 $account create alice --email alice@example.org
 $account create bob --json
@@ -412,7 +412,7 @@ func (s *session) plays() {
 	s.play(operating)
 }
 
-// confirm confirms a withdrawal with the code that was mailed for it.
+// confirm confirms a withdrawal by the mailed code.
 func (s *session) confirm(id uint64) {
 	s.t.Helper()
 	before, code := s.list.Len(), s.s.Mails.Code(id)

@@ -19,10 +19,10 @@ import (
 
 const root = "../.."
 
-// A source has the parts of the repository's Go files that the tests look for, tests and tools left
-// out.
+// A source holds the parts of the repository's Go files that the tests search, without tests and
+// tools.
 type source struct {
-	texts []string            // each constant text, joined where it is written in pieces
+	texts []string            // each constant text, concatenations joined
 	logs  map[string][]string // the attributes of each log call, by its constant message
 }
 
@@ -51,8 +51,8 @@ func readSource(t *testing.T) *source {
 	return s
 }
 
-// visitFiles visits the files of the repository, the scripts' tools and packages of others left
-// out.
+// visitFiles visits the files of the repository, without the scripts' tools and third-party
+// packages.
 func visitFiles(t *testing.T, visit func(path string)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func visitFiles(t *testing.T, visit func(path string)) {
 	succeeds(t, err)
 }
 
-// addLog notes a log call with a constant message.
+// addLog adds a log call with a constant message.
 func (s *source) addLog(c *ast.CallExpr) {
 	f, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || len(c.Args) == 0 ||
@@ -91,8 +91,7 @@ func (s *source) addLog(c *ast.CallExpr) {
 	s.logs[message] = names
 }
 
-// constantText returns the value of a text that stands in the source, in one piece or in several
-// that are added.
+// constantText returns the value of a constant text, in one piece or concatenated.
 func constantText(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -110,7 +109,7 @@ func constantText(e ast.Expr) (string, bool) {
 }
 
 // Each line of source.txt is a text as Go quotes it, which some text of the source must contain.
-// The line of a log's message goes on with the call's level and attributes.
+// The line of a log message continues with the call's level and attributes.
 func TestTextsThatOthersLookForAreInTheSource(t *testing.T) {
 	s := readSource(t)
 	b, err := os.ReadFile(filepath.Join("testdata", "source.txt"))
@@ -129,7 +128,7 @@ func TestTextsThatOthersLookForAreInTheSource(t *testing.T) {
 		list.WriteString(s.line(unquoted))
 	}
 	if n < 50 || len(s.logs) < 50 || len(s.texts) < 3000 {
-		t.Errorf("%d texts are looked for, among %d and %d logs", n, len(s.texts), len(s.logs))
+		t.Errorf("%d texts are searched among %d texts and %d logs", n, len(s.texts), len(s.logs))
 	}
 	compare(t, "source.txt", list.String())
 }

@@ -15,7 +15,7 @@ import (
 	"exchange/prove/exchangetest"
 )
 
-// statusLines are what the page has of what operators set, whatever the store is.
+// statusLines are the page's lines about operators' settings, for any store.
 var statusLines = []string{"version  " + api.Version, "ready  yes", "cluster  -",
 	"maintenance on  yes", "maintenance since  TIME", "maintenance message  At 9.",
 	"frozen accounts  1", "frozen first  bob", "held accounts  0", "held first  -",
@@ -63,18 +63,18 @@ $audit
 			s.s.Data("")); code != 0 || !strings.Contains(out, "seals and opens") {
 			t.Errorf("secret-key show: %d %s%s", code, out, errOut)
 		}
-		knowsItsTasksAgain(t, s.s, out)
+		tasksSurviveRestart(t, s.s, out)
 		s.s.Terminate()
-		// A process that cannot be asked leaves no doubt about what is not known.
+		// Without a reachable process the page names the missing information.
 		if _, errOut, code := s.s.Command("status"); code != 75 || errOut == "" {
 			t.Errorf("without a server it ends with %d: %s", code, errOut)
 		}
 	}
 }
 
-// knowsItsTasksAgain sees that the last backup and audit of a page are those of the next process,
-// too, on its page and in its metrics.
-func knowsItsTasksAgain(t *testing.T, s *exchangetest.Server, page string) {
+// tasksSurviveRestart checks that the last backup and audit of a page are shown by the next
+// process, too, on its page and in its metrics.
+func tasksSurviveRestart(t *testing.T, s *exchangetest.Server, page string) {
 	t.Helper()
 	type tasks struct {
 		Backup, Audit struct{ Began, Ended, Result string }
@@ -112,7 +112,7 @@ func knowsItsTasksAgain(t *testing.T, s *exchangetest.Server, page string) {
 	}
 }
 
-// Through any node of a cluster operators see what the node that leads has.
+// Through any node of a cluster operators see the leader's settings.
 func TestOperatorsSeeWhatTheySetThroughEachNode(t *testing.T) {
 	c := exchangetest.NewCluster(t)
 	for _, s := range c.Processes {

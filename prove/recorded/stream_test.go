@@ -62,7 +62,7 @@ func streamed(t *testing.T, s *session) string {
 	return list.String()
 }
 
-// own lists what a socket asks for as an account, and what it is told.
+// own lists an account's requests at a socket, and the packets that it receives.
 func own(t *testing.T, s *session, list *strings.Builder) {
 	t.Helper()
 	c := dial(t, s)
@@ -137,7 +137,7 @@ func (s subscriber) receive() string {
 	}
 }
 
-// event returns the name and the payload of a packet; "": it is no event.
+// event returns the name and the payload of a packet; "": it is not an event.
 func event(t *testing.T, packet string) (name, body string) {
 	t.Helper()
 	text, ok := strings.CutPrefix(packet, "42")
@@ -164,7 +164,7 @@ func shape(t *testing.T, text string) string {
 	return shapeOf(v, false)
 }
 
-// shapeOf returns the shape of a decoded value; deep, lists are as their first entries.
+// shapeOf returns the shape of a decoded value; if deep, lists have the shape of their first entry.
 func shapeOf(v any, deep bool) string {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,5 +1,5 @@
-// Command ring runs the tests of one of the three rings, and reports them: what failed with all
-// that it printed, what was skipped with its reason, and the ten slowest tests.
+// Command ring runs the tests of one of the three rings, and reports failures with their output,
+// skipped tests with their reasons, and the ten slowest tests.
 //
 //	go run ./prove/ring test [PACKAGE ...]   the gate: all tests without a build tag
 //	go run ./prove/ring race                 the packages of race.txt under the race detector
@@ -8,7 +8,7 @@
 //
 //	main.go     the command
 //	report.go   the events of go test -json, for people
-//	smoke.go    lists of tests, and what is tried again
+//	smoke.go    lists of tests, and which are retried
 //	prove.go    the parts of make prove, and where it resumes
 //	page.go     docs/reliability.md
 package main

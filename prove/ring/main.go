@@ -45,7 +45,7 @@ func run(args []string) (ok bool, err error) {
 	return err == nil && r.end(), err
 }
 
-// The packages in which goroutines meet, each with its reason, and the tests of the smoke ring.
+// The packages for the race detector, each with its reason, and the tests of the smoke ring.
 var (
 	//go:embed race.txt
 	raceText string
@@ -53,9 +53,9 @@ var (
 	smokeText string
 )
 
-// oneAtATime are long tests in which one goroutine runs at a time, or none of ours beside the
-// test's. Here they are left out; make prove runs them under the race detector, too.
-var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestReignsAreOneExchange",
+// oneAtATime are long tests without concurrent goroutines of ours. They are skipped here; make
+// prove runs them under the race detector, too.
+var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestThreeNodesAreOneExchange",
 	"TestThreeNodesAreOneJournal", "TestACrashInACutLosesNothingBelowIt",
 	"TestACrashInASurvivalLeavesTheOldOrTheNewMembership",
 	"TestACrashLosesATailOfEachLogThatWasNotSynced", "TestACrashLosesNothingAcknowledged",
@@ -75,7 +75,7 @@ func lines(text string) (list []string) {
 	return list
 }
 
-// goTest runs go test with more in its environment, and reports its events.
+// goTest runs go test with additional environment variables, and reports its events.
 func (r *reporter) goTest(env []string, args ...string) error {
 	c := exec.Command("go", slices.Concat([]string{"test", "-json", "-vet=off"}, args)...)
 	c.Env, c.Stderr = slices.Concat(os.Environ(), env), os.Stderr

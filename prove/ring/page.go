@@ -19,8 +19,8 @@ var (
 	pageTail string
 )
 
-// writePage writes docs/reliability.md: what was run, on which commit, and what was not, the rounds
-// of chaos, and what is not promised.
+// writePage writes docs/reliability.md: the parts that were run, on which commit, and those that
+// were not, the rounds of chaos, and the limits of the promises.
 func (p *proof) writePage(name string) error {
 	var b strings.Builder
 	b.WriteString(pageHead)

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// A part is something that make prove runs. WHAT=name,name chooses parts. With SINCE=commit only
-// parts that a changed file concerns are run, and of "race" and "faults" only what it concerns.
+// A part is a unit of make prove. WHAT=name,name chooses parts. SINCE=commit runs only the parts,
+// and the steps of "race" and "faults", that a changed file concerns.
 type part struct {
 	name, about string
 	concerns    []string // folders; nil: all
 	steps       func(p *proof) ([]step, error)
 }
 
-// A step is one command. Its result is kept with its commit, so an interrupted run resumes after
+// A step is one command. Its result is stored with its commit, so an interrupted run resumes after
 // the last step that passed.
 type step struct {
 	name    string
@@ -50,9 +50,9 @@ var parts = []part{
 			"-tags=prove", "-count=1", "-timeout=2h",
 			"-run=^TestConcurrentClientsSeeOneExchange$", "./actors")},
 	{"sim", "the simulation, by seeds", engine, (*proof).simulation},
-	{"reigns", "three nodes, by seeds", engine, one(nil, "go", "test", "-json", "-vet=off",
-		"-count=1", "-timeout=4h", "-run=^TestReignsAreOneExchange$", "./persistence/replicated",
-		"-reigns=3000")},
+	{"nodes", "three nodes, by seeds", engine, one(nil, "go", "test", "-json", "-vet=off",
+		"-count=1", "-timeout=4h", "-run=^TestThreeNodesAreOneExchange$",
+		"./persistence/replicated", "-exchanges=3000")},
 	{"faults", "planted faults, each found by its test", nil, (*proof).faults},
 	{"fuzz", "each fuzz target, for FUZZTIME", nil, one(nil, "scripts/fuzz")},
 	{"chaos", "faults of a running exchange, its Redis and its network", engine,
@@ -67,7 +67,7 @@ var parts = []part{
 		"./cmd/exchange/...")},
 }
 
-// The files that make prove writes: the newest result of each step, and the page made of them.
+// The files written by make prove: the newest result of each step, and the page made of them.
 const (
 	resultsFile = "prove/ring/results.json"
 	pageFile    = "docs/reliability.md"
@@ -82,7 +82,7 @@ type proof struct {
 	results map[string]result
 }
 
-// A result is what a step came to.
+// A result is the outcome of a step.
 type result struct {
 	OK                      bool
 	Passed, Failed, Skipped int
@@ -125,7 +125,7 @@ func prove(what, since string) (ok bool, err error) {
 	return ok, p.writePage(pageFile)
 }
 
-// forget drops the results of a part's steps that are no more.
+// forget drops the results of a part's former steps.
 func (p *proof) forget(part string, steps []step) {
 	maps.DeleteFunc(p.results, func(name string, _ result) bool {
 		rest, its := strings.CutPrefix(name, part+"/")
@@ -193,7 +193,7 @@ func (p *proof) concerned(folders []string) bool {
 	return false
 }
 
-// run runs a step, unless it has passed on this commit before, and keeps its result.
+// run runs a step, unless it has already passed on this commit, and stores its result.
 func (p *proof) run(name string, s step) (ok bool, err error) {
 	if r := p.results[name]; r.OK && r.Commit == p.commit {
 		return true, nil
@@ -230,8 +230,8 @@ func (p *proof) run(name string, s step) (ok bool, err error) {
 	return x.OK, os.WriteFile(resultsFile, append(b, '\n'), 0o644)
 }
 
-// count takes up how many tests there were, by the events of go test or by the lines of other
-// commands, and which statements they have covered.
+// count counts tests, by the events of go test or by the lines of other commands, and collects the
+// coverage.
 func (x *result) count(out *bytes.Buffer, events bool) {
 	if !events {
 		for line := range strings.Lines(out.String()) {
@@ -248,7 +248,7 @@ func (x *result) count(out *bytes.Buffer, events bool) {
 	x.Passed, x.Failed, x.Skipped = len(r.passes), len(r.failed), len(r.skipped)
 }
 
-// countLine counts what node's runner, the faults and the scripts print.
+// countLine counts by a line of node's runner, of the faults or of a script.
 func (x *result) countLine(words []string) {
 	if len(words) < 2 {
 		return
@@ -281,7 +281,7 @@ func goTests(folder string) func(*proof) ([]step, error) {
 		"./"+folder)
 }
 
-// races are the packages under the race detector, each a step: those that a change concerns.
+// races are the packages under the race detector that a change concerns, each a step.
 func (p *proof) races() (list []step, err error) {
 	out, err := output("go", "list", "-tags=prove", "-f",
 		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
@@ -360,7 +360,7 @@ func (p *proof) simulation() (list []step, err error) {
 	return list, nil
 }
 
-// faults plants those in changed files, and those whose test is in a changed folder.
+// faults plants the faults of changed files, and those whose test is in a changed folder.
 func (p *proof) faults() ([]step, error) {
 	command := []string{"go", "run", "./prove/faults", "-plant", "-log", p.file("faults.txt")}
 	if p.since != "" {

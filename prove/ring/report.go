@@ -27,7 +27,7 @@ var coverage = regexp.MustCompile(`^ok .*coverage: ([0-9.]+%) of statements`)
 
 type test struct{ pkg, name string }
 
-// slowListed is how many of the slowest tests a report names, without subtests.
+// slowListed is the number of slowest tests in a report, without subtests.
 const slowListed = 10
 
 type slowTest struct {
@@ -48,7 +48,7 @@ type reporter struct {
 	covered map[string]string        // percents by package
 }
 
-// read takes up the events of one run of go test.
+// read reads the events of one run of go test.
 func (r *reporter) read(in io.Reader) error {
 	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
@@ -114,7 +114,7 @@ func (r *reporter) take(e event) {
 	}
 }
 
-// endPackage prints what is left of tests that were cut off by a crash or a time limit.
+// endPackage prints the pending output of tests that a crash or a time limit has interrupted.
 func (r *reporter) endPackage(e event) {
 	r.ended[e.Package] = true
 	if e.Action != "fail" {
@@ -146,7 +146,7 @@ func (r *reporter) tell(t test) {
 	delete(r.said, t)
 }
 
-// reason is what a skipped test gave as its reason, without the place in the code.
+// reason returns a skipped test's reason, without its code position.
 func reason(said []string) string {
 	var words []string
 	for _, s := range said {
@@ -161,7 +161,7 @@ func reason(said []string) string {
 	return strings.Join(words, " ")
 }
 
-// end prints what all runs came to. It is false if anything failed, or if there was nothing at all.
+// end prints the totals of all runs. It is false if anything failed, or if no test ran.
 func (r *reporter) end() bool {
 	for pkg, ended := range r.ended {
 		if !ended {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// setUp matches the output of a test that failed before it began: a port that another process took
+// setUp matches the output of a test whose set-up failed: a port that another process took
 // meanwhile, or a redis-server that did not start.
 var setUp = regexp.MustCompile(`address already in use|no free port was found|` +
 	`redis-server ended at start|redis-server did not answer`)
@@ -17,8 +17,8 @@ func topLevel(name string) string {
 	return name
 }
 
-// smoke runs the tests of a list, each line a package and the name of a test. A test that failed
-// before it began is run once more; a test that is not there fails.
+// smoke runs the tests of a list, each line a package and the name of a test. A test whose set-up
+// failed is run once more; a missing test fails.
 func (r *reporter) smoke(list []string) error {
 	var packages, names []string
 	wanted := map[test]bool{}
@@ -53,7 +53,7 @@ func (r *reporter) named(names []string, packages ...string) error {
 		"^(" + strings.Join(names, "|") + ")$"}, packages...)...)
 }
 
-// forget takes a test out of those that have failed, and its package with it if that was all.
+// forget removes a test from the failed ones, and its package if no other test of it failed.
 func (r *reporter) forget(t test) {
 	r.failed = slices.DeleteFunc(r.failed, func(f string) bool {
 		return f == t.pkg || f == t.pkg+" "+t.name || strings.HasPrefix(f, t.pkg+" "+t.name+"/")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A test that is renamed would leave the smoke ring unnoticed until it runs.
+// Without this check a renamed test would leave the smoke ring unnoticed until it runs.
 func TestEachTestOfTheListsIsThere(t *testing.T) {
 	for _, line := range lines(smokeText) {
 		pkg, name, _ := strings.Cut(line, " ")
@@ -32,7 +32,7 @@ func TestEachTestOfTheListsIsThere(t *testing.T) {
 	}
 }
 
-// Only a test that failed before it began is run again.
+// Only a test whose set-up failed is run again.
 func TestOnlyAFailedSetUpIsUnlucky(t *testing.T) {
 	for _, x := range []struct {
 		said    string
@@ -54,7 +54,7 @@ func TestOnlyAFailedSetUpIsUnlucky(t *testing.T) {
 			t.Errorf("%s: %d unlucky", x.said, len(r.unlucky))
 		}
 		if r.forget(test{"p", "TestA"}); len(r.failed) != 0 {
-			t.Errorf("%q have failed still", r.failed)
+			t.Errorf("%q are still failed", r.failed)
 		}
 	}
 }

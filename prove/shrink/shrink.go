@@ -1,5 +1,5 @@
-// Package shrink finds the shortest list of actions that still fails as a longer one did. Tests use
-// it.
+// Package shrink reduces a failing list of actions to a short one that fails the same way. Only
+// tests use it.
 package shrink
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// SameFailure reports whether two failures are of one kind: their first lines are the same, but for
+// SameFailure reports whether two failures are of one kind: their first lines differ at most in
 // numbers and names, which a shorter list of actions changes.
 func SameFailure(a, b error) bool {
 	if a == nil || b == nil {
@@ -17,7 +17,7 @@ func SameFailure(a, b error) bool {
 	return kindOf(a) == kindOf(b)
 }
 
-// particular matches what differs between failures of one kind: values in braces, brackets and
+// particular matches the differences between failures of one kind: values in braces, brackets and
 // quotes, words with digits or capitals (numbers, currencies, hashes, client order ids), and
 // accounts, also within the name of a key.
 var particular = regexp.MustCompile(
@@ -28,9 +28,9 @@ func kindOf(err error) string {
 	return strings.Join(strings.Fields(particular.ReplaceAllString(line, "")), " ")
 }
 
-// Shrink leaves out the actions that a list does not need to fail (delta debugging): halves first,
-// then smaller and smaller parts, down to single actions. fails runs a list; Shrink runs mostRuns
-// lists at most. It returns a list that fails.
+// Shrink removes the actions that a list does not need to fail (delta debugging): halves first,
+// then smaller and smaller parts, down to single actions. fails runs a list; Shrink runs at most
+// mostRuns lists. It returns a failing list.
 func Shrink[T any](actions []T, mostRuns int, fails func([]T) bool) []T {
 	for part := (len(actions) + 1) / 2; part > 0; {
 		shorter := false

@@ -14,76 +14,75 @@ type Account struct {
 	ID      uint32
 	Name    string
 	Frozen  bool
-	Freezes int // how often it was frozen
+	Freezes int // number of freezes
 	Email   string
-	HeldUs  int64 // until when no money leaves it
-	// ClosedUs is when it was closed; 0: it is open.
-	ClosedUs int64
-	changes  []int64 // ends of the holds that changes of its e-mail address began
+	HeldUs  int64 // end of the time in which no money leaves it
+	// ClosedUs is the time of its closing; 0: it is open.
+	ClosedUs   int64
+	emailHolds []int64 // ends of the holds that changes of its e-mail address began
 
 	balances       []*big.Int // by currency-1
 	versions       []version
 	rates          map[uint16][]Rates          // by pair, the newest last
-	clientIDs      map[event.ClientID][]uint64 // orders that have had them, the newest last
-	ended          []ended                     // its closed orders that had one
-	free           int                         // so many of these, the oldest, keep it no more
+	clientIDs      map[event.ClientID][]uint64 // orders that used them, newest last
+	closedIDs      []closedID                  // of its closed orders
+	free           int                         // number of the oldest that no longer keep their id
 	lastWithdrawal uint64
 	modes          []mode // its setting for orders that name no mode
 }
 
-// KeptIDs say which closed orders of an account keep their client order ids: so many of the newest
-// at least, so many at most, and those between for so long.
+// KeptIDs bound the closed orders of an account that keep their client order ids: at least Newest,
+// at most Most, and those between for SpanUs.
 type KeptIDs struct {
 	Newest, Most int
 	SpanUs       int64
 }
 
-// An ended order is one with a client order id that has closed.
-type ended struct {
+// A closedID is the client order id of a closed order.
+type closedID struct {
 	order   uint64
 	id      event.ClientID
 	seq     uint64 // of the record that closed it
-	untilUs int64  // from when on the id is free, unless the order is one of the newest
+	untilUs int64  // when the id is free, unless the order is one of the newest
 }
 
-// end notes the end of an order with a client order id. The ids that are free by then stay
-// free. The clock of its pair may be behind that of another one.
-func (m *Exchange) end(o *Order, timeUs int64) {
+// closeID records the close of an order with a client order id. Ids that are already free stay
+// free. The clock of its pair may lag behind another pair's.
+func (m *Exchange) closeID(o *Order, timeUs int64) {
 	a := m.Accounts[o.Account-1]
-	for kept := len(a.ended) - a.free; kept >= m.KeptIDs.Newest && (kept >= m.KeptIDs.Most ||
-		a.ended[a.free].untilUs <= timeUs); kept-- {
+	for kept := len(a.closedIDs) - a.free; kept >= m.KeptIDs.Newest && (kept >= m.KeptIDs.Most ||
+		a.closedIDs[a.free].untilUs <= timeUs); kept-- {
 		a.free++
 	}
-	e := ended{o.ID, o.ClientID, m.Seq, (timeUs+999)/1000*1000 + m.KeptIDs.SpanUs}
-	if n := len(a.ended); n > 0 {
-		e.untilUs = max(e.untilUs, a.ended[n-1].untilUs)
+	e := closedID{o.ID, o.ClientID, m.Seq, (timeUs+999)/1000*1000 + m.KeptIDs.SpanUs}
+	if n := len(a.closedIDs); n > 0 {
+		e.untilUs = max(e.untilUs, a.closedIDs[n-1].untilUs)
 	}
-	a.ended = append(slices.Clip(a.ended), e)
+	a.closedIDs = append(slices.Clip(a.closedIDs), e)
 }
 
-// takenBy returns the order that keeps another one of its account from having a client order id at
-// a time; 0: there is none.
+// takenBy returns the order of an account that holds a client order id at a time; 0: none.
 func (m *Exchange) takenBy(a *Account, id event.ClientID, timeUs int64) uint64 {
 	list := a.clientIDs[id]
 	if len(list) == 0 {
 		return 0
 	}
 	newest := list[len(list)-1]
-	if _, done := m.closed[newest]; done && !m.keeps(a, newest, len(a.ended), a.free, timeUs) {
+	if _, done := m.closed[newest]; done && !m.keeps(a, newest, len(a.closedIDs), a.free, timeUs) {
 		return 0
 	}
 	return newest
 }
 
-// keeps reports whether an order of an account that has closed keeps its client order id at a time,
-// when n of them have ended, of which the oldest, free in number, keep it no more.
+// keeps reports whether a closed order of an account keeps its client order id at a time. n orders
+// have closed, of which the oldest free ones no longer keep their ids.
 func (m *Exchange) keeps(a *Account, order uint64, n, free int, timeUs int64) bool {
-	i := slices.IndexFunc(a.ended[free:n], func(e ended) bool { return e.order == order })
-	return i >= 0 && (n-free-i <= m.KeptIDs.Newest || timeUs < a.ended[free+i].untilUs)
+	i := slices.IndexFunc(a.closedIDs[free:n], func(e closedID) bool { return e.order == order })
+	return i >= 0 && (n-free-i <= m.KeptIDs.Newest || timeUs < a.closedIDs[free+i].untilUs)
 }
 
-// MayRefuseID reports whether an order may be refused at a time because an order of its account has
-// its client order id: that one was open at a sequence, has come since, or kept its id then.
+// MayRefuseID reports whether an order may be refused at a time because the order by holds its
+// client order id: by was open at a sequence, was placed since, or kept its id then.
 func (m *Exchange) MayRefuseID(a *Account, id event.ClientID, by, since uint64,
 	timeUs int64) bool {
 	if !a.HasTaken(id, by) {
@@ -93,8 +92,8 @@ func (m *Exchange) MayRefuseID(a *Account, id event.ClientID, by, since uint64,
 	if !done || c.Seq > since {
 		return true
 	}
-	n := len(a.ended)
-	for a.ended[n-1].seq > since {
+	n := len(a.closedIDs)
+	for a.closedIDs[n-1].seq > since {
 		n--
 	}
 	return m.keeps(a, by, n, max(0, n-m.KeptIDs.Most), timeUs)
@@ -102,7 +101,7 @@ func (m *Exchange) MayRefuseID(a *Account, id event.ClientID, by, since uint64,
 
 // KeptBy returns the client order ids of an account, sorted, that closed orders keep at a time.
 func (m *Exchange) KeptBy(a *Account, timeUs int64) (ids []event.ClientID) {
-	for _, e := range a.ended {
+	for _, e := range a.closedIDs {
 		if m.takenBy(a, e.id, timeUs) == e.order {
 			ids = append(ids, e.id)
 		}
@@ -113,10 +112,10 @@ func (m *Exchange) KeptBy(a *Account, timeUs int64) (ids []event.ClientID) {
 	return ids
 }
 
-// Uses returns how many orders of the account have had a client order id.
+// Uses returns the number of the account's orders that used a client order id.
 func (a *Account) Uses(id event.ClientID) int { return len(a.clientIDs[id]) }
 
-// HasTaken reports whether an order of the account has had a client order id.
+// HasTaken reports whether an order of the account used a client order id.
 func (a *Account) HasTaken(id event.ClientID, order uint64) bool {
 	return slices.Contains(a.clientIDs[id], order)
 }
@@ -128,13 +127,13 @@ type Key struct {
 	Account uint32
 	Nonce   uint64 // the highest that a command has used
 	Revoked bool
-	// Parallel is how many nonces a key for parallel use keeps, and Kept those of its records; 0:
-	// its nonces grow.
+	// Parallel is the number of nonces that a key for parallel use keeps, and Kept those of its
+	// records; 0: its nonces grow.
 	Parallel int
 	Kept     []uint64
 
 	floor    uint64 // Nonce when the engine started
-	sealedBy uint64 // the server's key that its secret is sealed with
+	sealedBy uint64 // the server's key that seals its secret
 }
 
 // A KeyNonce is a nonce with its key.
@@ -177,10 +176,10 @@ func (m *Exchange) applyAccount(a *event.Account) error {
 }
 
 func (m *Exchange) applyKey(k *event.Key) error {
-	if known := m.Key(k.Key); known != nil && known.Number == k.Number &&
-		known.Account == k.Account && known.Parallel == int(k.Parallel) &&
-		known.sealedBy != k.SealedBy {
-		known.sealedBy = k.SealedBy // its secret is sealed anew
+	if old := m.Key(k.Key); old != nil && old.Number == k.Number &&
+		old.Account == k.Account && old.Parallel == int(k.Parallel) &&
+		old.sealedBy != k.SealedBy {
+		old.sealedBy = k.SealedBy // its secret is sealed again
 		return nil
 	}
 	if int(k.Number) != len(m.Keys)+1 || m.Key(k.Key) != nil || int(k.Account) > len(m.Accounts) ||
@@ -193,7 +192,8 @@ func (m *Exchange) applyKey(k *event.Key) error {
 	return nil
 }
 
-// applyRevoked ends a key. An account is told if keys of it are lost, unless that mail waits still.
+// applyRevoked revokes a key. The owner of lost keys is notified, unless that mail is still
+// pending.
 func (m *Exchange) applyRevoked(e *event.KeyRevoked, timeUs int64) error {
 	k := m.Keys[e.Number-1]
 	if k.Revoked {
@@ -209,8 +209,8 @@ func (m *Exchange) applyRevoked(e *event.KeyRevoked, timeUs int64) error {
 	return nil
 }
 
-// takeNonce takes the nonce of a command that left a record. A nonce is good for one command, and
-// must be above all that the engine found when it started, but for keys for parallel use.
+// takeNonce uses the nonce of a command that left a record. A nonce is valid for one command, and
+// must be above all that the engine found at its start, except for keys for parallel use.
 func (m *Exchange) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
 	if key == 0 || kind == event.KindSwept {
 		return nil
@@ -220,7 +220,7 @@ func (m *Exchange) takeNonce(kind event.Kind, key, account uint32, nonce uint64)
 		return fmt.Errorf("key %s is not of account %d", k.Name, account)
 	}
 	cancels := kind == event.KindCancel || kind == event.KindWithdrawalMoved
-	if err := m.mayCommand(k, cancels); err != nil || nonce == 0 { // a login stands for it
+	if err := m.mayCommand(k, cancels); err != nil || nonce == 0 { // a login replaces it
 		return err
 	}
 	if nonce <= k.floor && k.Parallel == 0 {
@@ -238,7 +238,7 @@ func (m *Exchange) takeNonce(kind event.Kind, key, account uint32, nonce uint64)
 	return nil
 }
 
-// use takes the nonce of a record.
+// use adds the nonce of a record.
 func (k *Key) use(nonce uint64) {
 	k.Nonce = max(k.Nonce, nonce)
 	if k.Parallel > 0 && nonce > 0 {
@@ -246,7 +246,7 @@ func (k *Key) use(nonce uint64) {
 	}
 }
 
-// greatest returns the greatest few of some numbers, each once, in ascending order.
+// greatest returns the few greatest distinct numbers, in ascending order.
 func greatest(list []uint64, few int) []uint64 {
 	list = slices.Compact(slices.Sorted(slices.Values(list)))
 	return list[max(0, len(list)-few):]
@@ -265,14 +265,14 @@ func (k *Key) MayRefuse(nonce uint64, reads []uint64) bool {
 		len(kept) == k.Parallel && nonce < kept[0]
 }
 
-// Taken reports whether a record of a command has a nonce.
-func (m *Exchange) Taken(at KeyNonce) bool {
+// IsUsed reports whether a record of a command used a nonce.
+func (m *Exchange) IsUsed(at KeyNonce) bool {
 	_, taken := m.usedNonces[at]
 	return taken
 }
 
-// applyRefusal takes the nonce of a rejected command. A command that is rejected for its nonce, or
-// before the wallet looks at its nonce, may have one that a command or a read has used.
+// applyRefusal uses the nonce of a refused command. A command that is refused for its nonce, or
+// before the wallet checks its nonce, may repeat one of a command or a read.
 func (m *Exchange) applyRefusal(f *event.Refusal) error {
 	if f.Nonce == 0 && f.Key != 0 { // of a session
 		return m.mayCommand(m.Keys[f.Key-1], mayRefuseCancel(f.Reason))
@@ -296,7 +296,7 @@ func (m *Exchange) applyRefusal(f *event.Refusal) error {
 	return m.mayCommand(k, true)
 }
 
-// mayRefuseCancel reports whether a refusal may be that of a cancel, as far as its reason tells.
+// mayRefuseCancel reports whether a refusal's reason may be that of a cancel.
 func mayRefuseCancel(reason uint8) bool {
 	switch reason {
 	case event.RefusedNonce, event.RefusedKey, event.RefusedFrozen, event.RefusedNotOpen,
@@ -306,8 +306,8 @@ func mayRefuseCancel(reason uint8) bool {
 	return false
 }
 
-// mayCommand returns an error during maintenance, which begins when no client's command is in
-// flight, unless the command may be a cancel, and clients may cancel.
+// mayCommand returns an error during maintenance, unless the command may be a cancel, and clients
+// may cancel. Maintenance begins when no client's command is in flight.
 func (m *Exchange) mayCommand(k *Key, cancels bool) error {
 	if m.Maintenance.On && !(cancels && m.Maintenance.Cancels) {
 		return fmt.Errorf("a command of key %s during maintenance, in which clients may "+

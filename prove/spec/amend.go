@@ -68,7 +68,7 @@ func (m *Exchange) applyAmended(r *event.Record) error {
 			x.Amount, x.Price, a.Kept, o.Amount, o.Price)
 	case kept:
 		return m.amendInPlace(p, r, x, &is, before)
-	case p.Halted(m.Seq):
+	case p.IsHalted(m.Seq):
 		return fmt.Errorf("order %d loses its place in a halt", o.ID)
 	}
 	p.Market.Cancel(x)
@@ -77,8 +77,8 @@ func (m *Exchange) applyAmended(r *event.Record) error {
 	return m.enter(p, r, x, before)
 }
 
-// decideEnd makes a change the end of its order, if no more than is filled is left of it, or its
-// time is up. The order keeps its values.
+// decideEnd lets a change cancel its order, if the new amount is already filled, or the order has
+// expired. The order keeps its values.
 func (m *Exchange) decideEnd(r *event.Record, x *Order) {
 	o, i := &r.Order, &r.Instructions
 	switch {
@@ -92,8 +92,8 @@ func (m *Exchange) decideEnd(r *event.Record, x *Order) {
 	o.Price, o.Amount, o.Remaining, o.RestCancelled = x.Price, x.Amount, x.Remaining, true
 }
 
-// amendedInBand returns an error if a change moves a price, or the reference of one, so that it is
-// beyond the pair's band.
+// amendedInBand returns an error if a change moves a price, or its reference, beyond the pair's
+// band.
 func (m *Exchange) amendedInBand(p *Pair, r *event.Record, x *Order, asked money.Price) error {
 	price, reference, oco := asked, p.last, r.Instructions.OCO
 	switch {
@@ -112,13 +112,13 @@ func (m *Exchange) amendedInBand(p *Pair, r *event.Record, x *Order, asked money
 	return nil
 }
 
-// onlyAmended returns an error if a change has changed an instruction that none can change.
+// onlyAmended returns an error if a change alters an immutable instruction.
 func onlyAmended(x *Order, is *trading.Instructions) error {
 	was, oco := &x.Says, x.Says.OCO
 	if oco != (trading.OCO{}) && is.OCO != (trading.OCO{}) {
 		oco.Trigger = is.OCO.Trigger
 	}
-	// without a mode of its own the account may have another setting by now
+	// without a mode of its own the order follows the account's setting, which may have changed
 	if was.SelfTradeOwn != is.SelfTradeOwn || was.SelfTradeOwn && was.SelfTrade != is.SelfTrade ||
 		was.Market != is.Market || was.IOC != is.IOC || was.FOK != is.FOK ||
 		was.Quote != is.Quote || oco != is.OCO || was.PostOnly && !is.PostOnly ||
@@ -128,8 +128,8 @@ func onlyAmended(x *Order, is *trading.Instructions) error {
 	return nil
 }
 
-// amendEnds ends an order by its change, because it is to have no more than is filled, or its time
-// is up. It keeps its values.
+// amendEnds cancels an order by its change, because the new amount is already filled, or the order
+// has expired. It keeps its values.
 func (m *Exchange) amendEnds(p *Pair, r *event.Record, x *Order, is *trading.Instructions,
 	before display) error {
 	o, reason := &r.Order, r.Instructions.Cancelled
@@ -141,7 +141,7 @@ func (m *Exchange) amendEnds(p *Pair, r *event.Record, x *Order, is *trading.Ins
 		reason == trading.CancelledAmended && x.Remaining == x.Amount:
 		return fmt.Errorf("order %d, %+v, ends for %v by its change", o.ID, x, reason)
 	}
-	x.ends(reason)
+	x.setCancelled(reason)
 	m.takeOut(p, x, r.TimeUs)
 	m.countUpdate(p, &BookUpdate{Several: true}, before)
 	return nil

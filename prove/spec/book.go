@@ -18,7 +18,7 @@ type Order struct {
 	Side      trading.Side
 	Price     money.Price
 	Amount    money.Amount
-	Remaining money.Amount // what the book hides included
+	Remaining money.Amount // including the hidden part
 	TimeUs    int64
 	ClientID  event.ClientID
 	By        KeyNonce // the client's command that placed it
@@ -28,8 +28,8 @@ type Order struct {
 	Waits     bool                 // it waits outside the book
 	Queued    bool                 // its trigger was reached, and it is in the market's queue
 	Triggered bool                 // it has entered the book by its trigger
-	Shown     money.Amount         // what the book shows of it
-	value     *big.Int             // sum of price x amount of its trades; nil: none or not known
+	Shown     money.Amount         // displayed part
+	value     *big.Int             // sum of price x amount of its trades; nil: none or unknown
 	unsummed  bool                 // it has traded as a plain order
 }
 
@@ -47,8 +47,7 @@ func (o *Order) IsInstructed() bool { return !o.isPlain() }
 // IsStop reports whether the order waits for a trigger, in the book or outside.
 func (o *Order) IsStop() bool { return o.Waits || o.Says.OCO != (trading.OCO{}) && !o.Triggered }
 
-// Packed returns an order's instructions and what became of them, as they are stored; "" of a plain
-// order.
+// Packed returns an order's instructions and their outcome, as stored; "" of a plain order.
 func (o *Order) Packed() trading.Packed {
 	if o.isPlain() {
 		return ""
@@ -60,23 +59,22 @@ func (o *Order) Packed() trading.Packed {
 	return x.Pack()
 }
 
-// instruct gives an order other instructions. One that has become plain forgets the sum of its
-// trades.
+// instruct gives an order other instructions. One that becomes plain drops the sum of its trades.
 func (o *Order) instruct(is *trading.Instructions) {
 	if o.Says = *is; o.isPlain() && o.value != nil {
 		o.value, o.unsummed = nil, true
 	}
 }
 
-// ends notes why an order with instructions was cancelled. Of a plain one nothing says so.
-func (o *Order) ends(reason trading.Reason) {
+// setCancelled records why an order with instructions was cancelled. A plain one has no reason.
+func (o *Order) setCancelled(reason trading.Reason) {
 	if !o.isPlain() {
 		o.Says.Cancelled = reason
 	}
 }
 
-// spends adds a trade to the sum of the trades of an order with instructions. That of an order that
-// had trades as a plain one is not known.
+// spends adds a trade to the sum of an order with instructions. The sum is unknown once the order
+// has traded as a plain one.
 func (o *Order) spends(p money.Price, n money.Amount) {
 	if o.unsummed = o.unsummed || o.isPlain(); o.unsummed {
 		return
@@ -88,7 +86,7 @@ func (o *Order) spends(p money.Price, n money.Amount) {
 	o.value = sum
 }
 
-// A Book has the resting orders of one pair. On each side the order that trades next is first.
+// A Book holds the resting orders of one pair. On each side the order that trades next is first.
 type Book struct {
 	sides [2][]*Order // buy, sell
 }
@@ -126,8 +124,8 @@ func (b *Book) Find(id uint64) *Order {
 	return nil
 }
 
-// Rest puts an order behind those of its price and before those of worse ones. The book shows all
-// of it, or the part that it says.
+// Rest inserts an order behind those of its price and before those of worse ones. The book displays
+// all of it, or the part that it names.
 func (b *Book) Rest(o *Order) {
 	o.Waits = false
 	if o.Shown = o.Remaining; o.Says.Display > 0 {
@@ -140,14 +138,14 @@ func (b *Book) Rest(o *Order) {
 	*list = slices.Insert(*list, at, o)
 }
 
-// Remove takes an order out of the book, if it rests there.
+// Remove removes an order, if it rests in the book.
 func (b *Book) Remove(o *Order) {
 	list := b.side(o.Side)
 	*list = slices.DeleteFunc(*list, func(other *Order) bool { return other == o })
 }
 
-// Levels returns the best prices of a side, best first, at most so many, -1: all. A level is the
-// amount that rests at one price, without what the book hides.
+// Levels returns up to most of the best prices of a side, best first; -1: all. A level is the
+// displayed amount at one price.
 func (b *Book) Levels(s trading.Side, most int) (list []trading.Level) {
 	var high, low, carry uint64 // of the sum at a price
 	for _, o := range *b.side(s) {
@@ -182,40 +180,40 @@ func (b *Book) Meets(side trading.Side, limit money.Price) bool {
 type Taker struct {
 	Side   trading.Side
 	Limit  money.Price
-	Amount money.Amount // most that it takes
+	Amount money.Amount // the most it takes
 	Most   int          // trades and preventions together
 
 	account   uint32
 	selfTrade trading.SelfTrade
-	money     *big.Int     // that it may spend; nil: its amount alone bounds it
-	step      money.Amount // of which each amount that it buys for its money is a multiple
+	money     *big.Int     // budget; nil: only its amount bounds it
+	step      money.Amount // of amounts bought with the budget
 }
 
-// An End says why a taker takes no more.
+// An End is the reason why a taker stopped.
 type End string
 
 // The ends.
 const (
 	Filled    End = "nothing of it is left"
 	NoMaker   End = "no other order crosses it"
-	MaxFills  End = "it has had as many trades as there may be"
+	MaxFills  End = "it has reached the maximum of trades"
 	SelfTrade End = "it has met an order of its own account"
 )
 
-// A Taking is what has become of a taker.
-type Taking struct {
+// A MatchResult is the outcome of a taker.
+type MatchResult struct {
 	Trades    []event.Trade       // as their records must read, but for ids and fees
 	Prevented []trading.Prevented // as their records must read, but for the cancels' ids
 	Rest      money.Amount        // of the taker's amount
-	Money     *big.Int            // what is left of the taker's; nil: it had none
+	Money     *big.Int            // rest of the taker's budget; nil: it had none
 	End       End
-	// Gone are the orders that have left the book, in their order. What remains of one is 0, but of
-	// the account's own that were taken out.
+	// Gone are the orders that left the book, in order. Their Remaining is 0, except for the
+	// account's own prevented orders.
 	Gone []*Order
 }
 
-// bought returns the amount that the taker has taken.
-func (k *Taking) bought() (n money.Amount) {
+// bought returns the amount that the taker has bought.
+func (k *MatchResult) bought() (n money.Amount) {
 	for _, t := range k.Trades {
 		n += t.Amount
 	}
@@ -223,9 +221,9 @@ func (k *Taking) bought() (n money.Amount) {
 }
 
 // Match fills an order from the other side, one resting order after the other.
-func (b *Book) Match(t Taker) Taking {
-	k := Taking{Rest: t.Amount, Money: t.money}
-	var last money.Price // of the order that it met last
+func (b *Book) Match(t Taker) MatchResult {
+	k := MatchResult{Rest: t.Amount, Money: t.money}
+	var last money.Price // of the last order met
 	wants := func() money.Amount {
 		if k.Money == nil {
 			return k.Rest
@@ -265,15 +263,15 @@ func (b *Book) Match(t Taker) Taking {
 	}
 	switch k.End = NoMaker; {
 	case k.Money == nil && k.Rest == 0,
-		k.Money != nil && len(k.Trades) > 0 && k.Rest > 0 && wants() == 0: // it buys no step more
+		k.Money != nil && len(k.Trades) > 0 && k.Rest > 0 && wants() == 0: // the budget is used up
 		k.End = Filled
 	}
 	return k
 }
 
-// fill takes an amount of the order that is first. When the part of it that the book shows is used
-// up, the next part follows, behind all other orders at its price.
-func (b *Book) fill(m *Order, n money.Amount, k *Taking) {
+// fill takes an amount of the first order. When its displayed part is used up, the next part
+// follows, behind all other orders at its price.
+func (b *Book) fill(m *Order, n money.Amount, k *MatchResult) {
 	m.Remaining -= n
 	m.Shown -= n
 	m.spends(m.Price, n)
@@ -290,7 +288,7 @@ func (b *Book) fill(m *Order, n money.Amount, k *Taking) {
 	}
 }
 
-// buys returns the amount that money buys at a price, a multiple of a step.
+// buys returns the amount that a budget buys at a price, a multiple of a step.
 func buys(left *big.Int, price money.Price, step money.Amount) money.Amount {
 	n := new(big.Int).Div(left, big.NewInt(int64(price)))
 	if most := big.NewInt(int64(money.MaxAmount)); n.Cmp(most) > 0 {
@@ -299,8 +297,8 @@ func buys(left *big.Int, price money.Price, step money.Amount) money.Amount {
 	return money.Amount(n.Int64() - n.Int64()%int64(step))
 }
 
-// slide returns the price next to the best one of the other side, where a post-only order rests
-// that would trade at its own price.
+// slide returns the price next to the best one of the other side, for a post-only order that would
+// trade at its own price.
 func (b *Book) slide(side trading.Side, price, tick money.Price) (slid money.Price, ok bool) {
 	if !b.Meets(side, price) {
 		return price, true
@@ -317,7 +315,7 @@ func (b *Book) slide(side trading.Side, price, tick money.Price) (slid money.Pri
 	return money.Price(up.Int64()), up.IsInt64()
 }
 
-// A display is what a book shows: its levels, and its orders by their places.
+// A display is a book's visible state: its levels, and its orders in queue order.
 type display struct {
 	levels [2][]trading.Level
 	orders [2][]shownOrder
@@ -339,8 +337,8 @@ func (b *Book) display() (d display) {
 	return d
 }
 
-// changes returns the prices of a side with another amount than before.
-func changes(side trading.Side, before, after []trading.Level) (list []Change) {
+// levelChanges returns the prices of a side whose amount changed.
+func levelChanges(side trading.Side, before, after []trading.Level) (list []Change) {
 	for _, l := range slices.Concat(before, after) {
 		was, is := amountAt(before, l.Price), amountAt(after, l.Price)
 		if c := (Change{side, l.Price, is}); was != is && !slices.Contains(list, c) {

@@ -10,7 +10,7 @@ import (
 	"exchange/core/event"
 )
 
-// An Exchange is what it is after a number of records.
+// An Exchange is the exchange's state after a number of records.
 type Exchange struct {
 	Seq         uint64
 	Currencies  []string // by number-1
@@ -18,7 +18,7 @@ type Exchange struct {
 	Accounts    []*Account
 	Keys        []*Key
 	Deposits    map[string]Deposit     // by reference
-	Withdrawals map[uint64]*Withdrawal // all that ever were
+	Withdrawals map[uint64]*Withdrawal // all ever made
 	Mails       []Mail                 // to be sent, by id
 	LastMail    uint64
 
@@ -26,22 +26,22 @@ type Exchange struct {
 	ClosedOrders []Closed // all, in the order of their ends
 	Actions      []Action // all of operators
 
-	Maintenance  event.Maintenance // of the newest record that says it
+	Maintenance  event.Maintenance // of the newest such record
 	MaintainedUs int64             // time of the end of the newest one
 
 	History    event.HistoryID // id of the newest history
 	HistorySeq uint64          // sequence of the record that began it
-	Renewed    int             // codes that it made anew, because their mails were still to be sent
+	Renewed    int             // codes that it renewed, because their mails were pending
 
 	MaxFills    int           // trades that one order may have
-	CodeValid   time.Duration // how long the code of a withdrawal is good
+	CodeValid   time.Duration // lifetime of a withdrawal's code
 	KeptIDs     KeptIDs       // which closed orders keep their client order ids
 	SwitchGrace time.Duration // after a maintenance, in which no switch fires
-	FeeAccount  string        // name of the account that gets the fees
+	FeeAccount  string        // name of the account that receives the fees
 
-	CancelAlls map[KeyNonce]bool   // commands whose nonce each of many cancels has
-	Batches    map[KeyNonce]int    // commands of the largest batch that was sent with a nonce
-	ReadNonces map[uint32][]uint64 // that reads may have used, by key: no record has them
+	CancelAlls map[KeyNonce]bool   // commands whose nonce many cancels share
+	Batches    map[KeyNonce]int    // commands of the largest batch sent with a nonce
+	ReadNonces map[uint32][]uint64 // possibly used by reads, by key: no record contains them
 
 	rules map[string]Rules // of a pair, by its name
 
@@ -51,10 +51,10 @@ type Exchange struct {
 	usedTrades map[uint64]bool
 	usedNonces map[KeyNonce]event.Kind
 	records    map[KeyNonce]int // that took a nonce
-	closed     map[uint64]int   // orders that are not open any more: their place in ClosedOrders
+	closed     map[uint64]int   // index in ClosedOrders, by order
 	feeAccount *Account
-	touched    []uint32 // accounts of the record that Apply takes
-	deciding   bool     // the record is told what the exchange decides
+	touched    []uint32 // accounts of the record in Apply
+	deciding   bool     // Decide is running: fields of the record are set, not checked
 }
 
 // New returns an exchange without a record. The rules are those of the pairs, by name.
@@ -69,11 +69,10 @@ func New(maxFills int, rules map[string]Rules) *Exchange {
 		usedNonces: map[KeyNonce]event.Kind{}}
 }
 
-// Decide has a record say what the exchange decides on it, as the record of an accepted command
-// that comes next, and applies it. The record has what was asked for: of an order its pair,
-// account, side, price, amount and instructions, but no id and no trades; of a cancel, a change, an
-// expiry or a triggered order the id of the order. The error says why the record must not follow;
-// then nothing has changed.
+// Decide completes the record of the next accepted command by the exchange's decision, and applies
+// it. The record holds the request: of an order its pair, account, side, price, amount and
+// instructions, but no id and no trades; of a cancel, a change, an expiry or a triggered order the
+// id of the order. The error says why the record must not follow; then nothing has changed.
 func (m *Exchange) Decide(r *event.Record) error {
 	c, decided := m.clone(), *r
 	c.deciding = true
@@ -84,8 +83,7 @@ func (m *Exchange) Decide(r *event.Record) error {
 	return err
 }
 
-// says reports whether a field of a record has the value that it must have. While the exchange
-// decides, the field gets it.
+// says reports whether a record's field has the right value. During Decide it sets the field.
 func says[T comparable](m *Exchange, field *T, want T) bool {
 	if m.deciding {
 		*field = want
@@ -93,7 +91,7 @@ func says[T comparable](m *Exchange, field *T, want T) bool {
 	return *field == want
 }
 
-// clone returns a copy which can change without the exchange.
+// clone returns an independent copy.
 func (m *Exchange) clone() *Exchange {
 	c := *m
 	c.Pairs, c.Accounts, c.Keys = nil, nil, nil
@@ -138,8 +136,8 @@ func (m *Exchange) clone() *Exchange {
 	return &c
 }
 
-// Restarted notes that an engine began with all records so far. From then on no command may have a
-// nonce below theirs, and of an account's rates only the newest count.
+// Restarted records that an engine started with all records so far. From then on no command may use
+// a nonce below theirs, and of an account's rates only the newest count.
 func (m *Exchange) Restarted() {
 	m.refire()
 	for _, k := range m.Keys {
@@ -169,8 +167,8 @@ func (m *Exchange) Apply(r *event.Record) error {
 	return nil
 }
 
-// ApplyBatch takes the next batch of the journal, as it is stored, and tells of each of its records
-// and that record's bytes, once it is applied.
+// ApplyBatch applies the next batch of the journal, as stored, and calls tell for each applied
+// record and its bytes.
 func (m *Exchange) ApplyBatch(prev, next uint64, batch []byte,
 	tell func(r *event.Record, stored string)) error {
 	b, err := event.OpenBatch(batch)
@@ -182,7 +180,7 @@ func (m *Exchange) ApplyBatch(prev, next uint64, batch []byte,
 			b.Prev, b.Prev+uint64(b.Count), prev, next, m.Seq)
 	}
 	for rest := b.Records; len(rest) > 0; {
-		var r event.Record // one that the exchange may keep
+		var r event.Record // the exchange may keep it
 		before := rest
 		if rest, err = r.Decode(rest); err == nil {
 			err = m.Apply(&r)
@@ -259,7 +257,7 @@ func (m *Exchange) applyOperator(r *event.Record) error {
 	switch r.Kind {
 	case event.KindHalt:
 		p := m.Pairs[r.Pair-1]
-		if p.Halted(m.Seq) == r.Halt.Halted {
+		if p.IsHalted(m.Seq) == r.Halt.Halted {
 			return fmt.Errorf("%s: halted is %v already", p.Name, r.Halt.Halted)
 		}
 		p.Halts = append(p.Halts, Halt{m.Seq, r.Halt.Halted})
@@ -300,7 +298,7 @@ func (m *Exchange) applyOperator(r *event.Record) error {
 		}
 		a.rates[p.Number] = append(a.rates[p.Number], rates)
 	default:
-		return fmt.Errorf("the model does not know this kind")
+		return fmt.Errorf("the model has no such kind")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (f Funds) String() string {
 	return s
 }
 
-// Same returns an error if an account does not have this money. has tells what it has.
+// Same returns an error if an account's money differs. has returns the account's money.
 func (f Funds) Same(has func(currency uint16) (balance, reserve money.Balance)) error {
 	for i, want := range f {
 		balance, reserve := has(uint16(i + 1))
@@ -106,7 +106,7 @@ func (m *Exchange) applyDeposit(r *event.Record) error {
 	return nil
 }
 
-// funds adds up an account's balances and reserves anew.
+// funds sums an account's balances and reserves.
 func (m *Exchange) funds(a *Account) Funds {
 	f := make(Funds, len(m.Currencies))
 	for i := range f {

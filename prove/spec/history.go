@@ -26,7 +26,7 @@ type Trade struct {
 	event.Trade
 }
 
-// A Closed order is one that is not open any more, as it was just before.
+// A Closed order is no longer open; Order is its state just before.
 type Closed struct {
 	Order
 	Seq      uint64 // of the record that closed it
@@ -34,14 +34,14 @@ type Closed struct {
 	ClosedUs int64
 }
 
-// An Action is a record that an operator has caused.
+// An Action is a record caused by an operator.
 type Action struct {
 	Seq      uint64
 	TimeUs   int64
 	Operator string
 }
 
-// Closed returns an order that is not open any more.
+// Closed returns an order that is no longer open.
 func (m *Exchange) Closed(id uint64) (c Closed, done bool) {
 	at, done := m.closed[id]
 	if done {
@@ -54,7 +54,7 @@ func (m *Exchange) close(o *Order, status uint8, timeUs int64) {
 	m.closed[o.ID] = len(m.ClosedOrders)
 	m.ClosedOrders = append(m.ClosedOrders, Closed{*o, m.Seq, status, timeUs})
 	if !o.ClientID.IsZero() {
-		m.end(o, timeUs)
+		m.closeID(o, timeUs)
 	}
 }
 
@@ -65,8 +65,7 @@ type Candle struct {
 	Volume                 money.Total
 }
 
-// Candles returns the candles of some trades of one pair, oldest first. The periods have so many
-// seconds.
+// Candles returns the candles of some trades of one pair, oldest first, by periods in seconds.
 func Candles(trades []Trade, seconds int64) (list []Candle) {
 	volume := new(big.Int)
 	for i := range trades {

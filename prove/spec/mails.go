@@ -2,39 +2,39 @@ package spec
 
 import "slices"
 
-// A Mail is one to be sent to an account.
+// A Mail is a pending mail to an account.
 type Mail struct {
 	ID         uint64
 	TimeUs     int64
 	Account    uint32
-	About      Subject
-	Withdrawal Withdrawal // as it was when the mail was written, of Code and Refusal
+	About      MailKind
+	Withdrawal Withdrawal // when the mail was written; of Code and Refusal
 	To         string     // address, of a change of the account
-	HeldUs     int64      // until when its money is held, of another address
+	HeldUs     int64      // end of the hold of its money, of another address
 }
 
-// A Subject is what a mail is about.
-type Subject uint8
+// A MailKind is a kind of mail.
+type MailKind uint8
 
-// The subjects.
+// The kinds of mail.
 const (
-	Code Subject = iota
+	Code MailKind = iota
 	Refusal
 	FormerAddress
 	newAddress
 	keysLost
 )
 
-// mostRefusals and mostChanges are how many mails about refusals, and about changes of it, wait for
-// one account at most.
+// mostRefusals and mostChanges bound the pending mails of one account about refusals, and about
+// changes of the account.
 const mostRefusals, mostChanges = 100, 20
 
-// send adds a mail. If too many of its kind wait, the oldest goes.
+// send adds a mail. If too many of its kind are pending, the oldest is dropped.
 func (m *Exchange) send(x Mail) {
 	m.LastMail++
 	x.ID = m.LastMail
 	m.Mails = append(m.Mails, x)
-	kind, most := func(o Mail) Subject { return min(o.About, FormerAddress) }, mostChanges
+	kind, most := func(o Mail) MailKind { return min(o.About, FormerAddress) }, mostChanges
 	if x.About == Refusal {
 		most = mostRefusals
 	}
@@ -49,7 +49,7 @@ func (m *Exchange) send(x Mail) {
 	}
 }
 
-// sendCode sends a withdrawal's newest code, in the place of the one before.
+// sendCode sends a withdrawal's newest code, replacing a pending older one.
 func (m *Exchange) sendCode(w *Withdrawal, timeUs int64) {
 	m.dropCode(w)
 	m.send(Mail{TimeUs: timeUs, Account: w.Account, About: Code, Withdrawal: *w})

@@ -10,36 +10,37 @@ import (
 	"exchange/core/trading"
 )
 
-// Rules are those of a pair's configuration that count here.
+// Rules are a pair's configuration, as far as it matters here.
 type Rules struct {
 	Usual      Rates         // fees
-	Tick       money.Price   // of which each price is a multiple; 0: of one unit
-	Step       money.Amount  // of which each amount is a multiple; 0: of one unit
-	Band       money.Rate    // how far beyond the last trade a price may be; 0: any
-	StopCollar money.Rate    // how far beyond its trigger the price of a stop-market may be
+	Tick       money.Price   // each price is a multiple of it; 0: one unit
+	Step       money.Amount  // each amount is a multiple of it; 0: one unit
+	Band       money.Rate    // maximum distance beyond the last trade's price; 0: any
+	StopCollar money.Rate    // maximum distance of a stop-market's price beyond its trigger
 	LeastValue money.Balance // of price x amount
 }
 
-// A Market is where the orders of one pair meet: its book, and the orders that wait for a trigger.
-// It knows nothing of money and of records.
+// A Market is the market of one pair: its book, and the orders that wait for a trigger. It has no
+// money and no records.
 type Market struct {
 	Rules
 	Book
-	MaxFills int         // trades that one order may have
-	last     money.Price // of the newest trade; 0: there was none
-	waiting  []*Order    // outside the book, in any order
-	queue    []uint64    // orders whose trigger was reached, the next one first
+	MaxFills    int         // per order
+	last        money.Price // of the newest trade; 0: there was none
+	untriggered []*Order    // outside the book, in any order
+	queue       []uint64    // orders whose trigger was reached, the next one first
 }
 
 func (k *Market) clone() Market {
 	c := *k
-	c.Book, c.waiting, c.queue = k.Book.clone(), cloneOrders(k.waiting), slices.Clone(k.queue)
+	c.Book, c.untriggered = k.Book.clone(), cloneOrders(k.untriggered)
+	c.queue = slices.Clone(k.queue)
 	return c
 }
 
 // Find returns an open order, or nil.
 func (k *Market) Find(id uint64) *Order {
-	for _, o := range k.waiting {
+	for _, o := range k.untriggered {
 		if o.ID == id {
 			return o
 		}
@@ -48,7 +49,7 @@ func (k *Market) Find(id uint64) *Order {
 }
 
 // Open returns all open orders.
-func (k *Market) Open() []*Order { return slices.Concat(k.waiting, k.sides[0], k.sides[1]) }
+func (k *Market) Open() []*Order { return slices.Concat(k.untriggered, k.sides[0], k.sides[1]) }
 
 // Queue returns the orders whose triggers were reached, the next one first.
 func (k *Market) Queue() []uint64 { return k.queue }
@@ -72,7 +73,7 @@ func (k *Market) StopIDs() (ids []uint64) {
 	return ids
 }
 
-// Due returns an open order whose time is up, but not the excepted one; nil: there is none.
+// Due returns an expired open order other than but; nil: none.
 func (k *Market) Due(timeUs int64, but uint64) *Order {
 	for _, o := range k.Open() {
 		if o.expires(timeUs) && o.ID != but {
@@ -85,12 +86,12 @@ func (k *Market) Due(timeUs int64, but uint64) *Order {
 // Wait lets an order wait for its trigger outside the book.
 func (k *Market) Wait(o *Order) {
 	o.Waits = true
-	k.waiting = append(k.waiting, o)
+	k.untriggered = append(k.untriggered, o)
 }
 
-// Cancel takes an open order out of the book, or from its wait, and out of the queue.
+// Cancel removes an open order from the book, the waiting orders and the queue.
 func (k *Market) Cancel(o *Order) {
-	k.waiting = slices.DeleteFunc(k.waiting, func(x *Order) bool { return x == o })
+	k.untriggered = slices.DeleteFunc(k.untriggered, func(x *Order) bool { return x == o })
 	k.Book.Remove(o)
 	k.unqueue(o)
 }
@@ -100,10 +101,10 @@ func (k *Market) unqueue(o *Order) {
 	k.queue = slices.DeleteFunc(k.queue, func(id uint64) bool { return id == o.ID })
 }
 
-// Enter has an order, which is neither in the book nor waits, take what it can of what remains of
-// it. Then it rests, or its rest is cancelled for a reason. Its trades trigger others.
-func (k *Market) Enter(x *Order, timeUs int64) (took Taking, reason trading.Reason) {
-	took, reason = k.take(x, timeUs)
+// Enter matches an order that is neither in the book nor waits. Then it rests, or its rest is
+// cancelled for a reason. Its trades trigger others.
+func (k *Market) Enter(x *Order, timeUs int64) (took MatchResult, reason trading.Reason) {
+	took, reason = k.matchOrder(x, timeUs)
 	for _, t := range took.Trades {
 		x.spends(t.Price, t.Amount)
 		k.last = t.Price
@@ -121,9 +122,9 @@ func (k *Market) Enter(x *Order, timeUs int64) (took Taking, reason trading.Reas
 	return took, reason
 }
 
-func (k *Market) take(x *Order, timeUs int64) (took Taking, reason trading.Reason) {
+func (k *Market) matchOrder(x *Order, timeUs int64) (took MatchResult, reason trading.Reason) {
 	i := &x.Says
-	nothing := Taking{Rest: x.Remaining, End: NoMaker}
+	nothing := MatchResult{Rest: x.Remaining, End: NoMaker}
 	if x.expires(timeUs) {
 		return nothing, trading.CancelledExpired
 	}
@@ -161,7 +162,7 @@ func (k *Market) take(x *Order, timeUs int64) (took Taking, reason trading.Reaso
 	return took, reason
 }
 
-// place gives a post-only order that slides its price. One that would trade is cancelled.
+// place sets the price of a post-only order that slides. Others that would trade are cancelled.
 func (k *Market) place(x *Order) trading.Reason {
 	if x.Says.Asked != 0 {
 		slid, ok := k.slide(x.Side, x.Price, max(k.Tick, 1))
@@ -176,7 +177,7 @@ func (k *Market) place(x *Order) trading.Reason {
 	return 0
 }
 
-// Release takes the order out that is next in the queue, and makes it what enters the book.
+// Release removes the next order of the queue, and turns it into the order that enters the book.
 func (k *Market) Release() *Order {
 	x := k.Find(k.Next())
 	k.Cancel(x)
@@ -193,8 +194,8 @@ func (k *Market) Release() *Order {
 	return x
 }
 
-// Lower changes an order that keeps its place: its price, and no more than its amount. A smaller
-// amount comes out of what the book hides first.
+// Lower changes an order that keeps its queue position, to at most its amount. A reduction comes
+// out of the hidden part first.
 func (k *Market) Lower(x *Order, amount money.Amount, says *trading.Instructions) {
 	x.Remaining -= x.Amount - amount
 	x.Amount, x.Shown = amount, min(x.Shown, x.Remaining)
@@ -226,8 +227,8 @@ func (k *Market) hasReached(oco trading.OCO) bool {
 		reaches(trading.Trigger{Price: oco.Trigger, When: trading.Fall}, k.last)
 }
 
-// Trade puts the orders whose triggers the trades of one record have reached at the end of the
-// queue: those that wait for a rise first if a buy has traded, else those that wait for a fall.
+// Trade appends the orders whose triggers the trades of one record have reached to the queue: those
+// that wait for a rise first if a buy has traded, else those that wait for a fall.
 func (k *Market) Trade(trades []event.Trade, side trading.Side) {
 	if len(trades) == 0 {
 		return
@@ -276,7 +277,7 @@ func beyond(side trading.Side, price, reference money.Price, rate money.Rate) bo
 	return n.Cmp(furthest) > 0
 }
 
-// IsBeyondBand reports whether a price is beyond the pair's band of a reference; 0: there is none.
+// IsBeyondBand reports whether a price is beyond the pair's band of a reference; 0: none.
 func (k *Market) IsBeyondBand(side trading.Side, price, reference money.Price) bool {
 	return k.Band > 0 && reference > 0 && beyond(side, price, reference, k.Band)
 }

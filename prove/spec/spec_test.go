@@ -48,7 +48,7 @@ func decide(t *testing.T, m *Exchange, r event.Record) event.Record {
 	return r
 }
 
-// order returns what an account asks for, of whole coins and dollars.
+// order returns an account's request, in whole coins and dollars.
 func order(account uint32, side trading.Side, price, amount int64,
 	says trading.Instructions) event.Record {
 	r := event.Record{Kind: event.KindInstructed, Pair: 1, Instructions: says,
@@ -100,7 +100,7 @@ func TestTheNextPartOfAnIcebergGoesBehindTheOrdersOfItsPrice(t *testing.T) {
 	want(t, "it meets", met(r), "1: 1 at 10; 2: 1 at 10; 1: 1 at 10; ")
 	if r := order(2, trading.Buy, 10, 2, trading.Instructions{FOK: true}); m.Decide(&r) != nil ||
 		r.Instructions.Cancelled != trading.CancelledFOK {
-		t.Errorf("of two that want one to be filled becomes %+v", r.Order)
+		t.Errorf("a fill-or-kill order of two, of which one can be filled, becomes %+v", r.Order)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestTheOtherHalfOfAnOrderEntersOnceTheLastPriceHasFallenToIt(t *testing.T) 
 	want(t, "its rest", fmt.Sprint(r.Order.Remaining, r.Instructions.Cancelled), "1 ioc")
 }
 
-// A record that says anything else than what the exchange decides must not follow.
+// A record that differs from the exchange's decision must not follow.
 func TestARecordThatSaysOtherwiseIsRefused(t *testing.T) {
 	type R = *event.Record
 	for what, spoil := range map[string]func(R){

@@ -10,7 +10,7 @@ import (
 	"exchange/core/trading"
 )
 
-// A switchOf names a dead man's switch: a key has one of its calls, and one of its sessions.
+// A switchOf identifies a dead man's switch: a key has one of its calls, and one of its sessions.
 type switchOf struct {
 	key     uint32
 	session bool
@@ -21,13 +21,13 @@ type armed struct {
 	event.Switch
 	seq uint64 // of the record that armed it
 	// toEnd are the orders that it must have cancelled when it ends. They were open when it was
-	// armed: a wallet may have sent a later one behind the cancels, to a book that was faster.
+	// armed: a wallet may have sent a later one after the cancels, to a faster book.
 	toEnd  []uint64
 	firing bool
-	before bool // an engine before this one armed it, by sessions that have ended with it
+	before bool // armed by sessions of an earlier engine, which ended with it
 }
 
-// OverdueSwitch says which switch should have fired by a time; "": none.
+// OverdueSwitch describes a switch that should have fired by a time; "": none.
 func (m *Exchange) OverdueSwitch(timeUs int64) string {
 	for _, k := range m.Keys {
 		for _, session := range []bool{false, true} {
@@ -63,7 +63,7 @@ func (m *Exchange) OpenOf(s *event.Switch) (ids []uint64) {
 	return ids
 }
 
-// applySwitch arms a switch, takes it back, or ends one that has fired.
+// applySwitch arms a switch, disarms it, or ends one that has fired.
 func (m *Exchange) applySwitch(r *event.Record) error {
 	s := &r.Switch
 	of := switchOf{s.Key, s.Session}
@@ -99,11 +99,11 @@ func (m *Exchange) arm(s *event.Switch) {
 	m.switches[switchOf{s.Key, s.Session}] = next
 }
 
-// applySession arms the switch of a key's sessions, gives it its time, or disarms it.
+// applySession arms the switch of a key's sessions, sets its due time, or disarms it.
 func (m *Exchange) applySession(r *event.Record, now *armed) error {
 	s := &r.Switch
 	lives := now != nil && now.DueUs == 0 && !now.before
-	if s.DueUs == 0 { // a client wants it
+	if s.DueUs == 0 { // requested by a client
 		if err := m.mayCommand(m.Keys[s.Key-1], false); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (m *Exchange) applySession(r *event.Record, now *armed) error {
 	return nil
 }
 
-// Switches returns what is armed, by account, key and kind.
+// Switches returns the armed switches, by account, key and kind.
 func (m *Exchange) Switches() (list []event.Switch) {
 	for _, s := range m.switches {
 		list = append(list, s.Switch)
@@ -155,14 +155,14 @@ func (m *Exchange) SessionsSwitch(key uint32) (s event.Switch, armed bool) {
 	return s, false
 }
 
-// applyFired ends a switch that has cancelled what it concerns.
+// applyFired ends a switch that has cancelled its orders.
 func (m *Exchange) applyFired(r *event.Record, now *armed) error {
 	s := &r.Switch
 	if err := m.mayFire(r, now); err != nil {
 		return err
 	}
-	// A clock that is behind the end has the grace counted otherwise. The cancels before may bear
-	// a later time, of their pairs.
+	// A clock before the end of maintenance counts the grace differently. The cancels before may
+	// have a later time, of their pairs.
 	if end := m.MaintainedUs; end != 0 && r.TimeUs >= end &&
 		r.TimeUs < end+m.SwitchGrace.Microseconds() {
 		return fmt.Errorf("the switch of key %d fires at %d us, too soon after the end of "+
@@ -209,8 +209,8 @@ func (m *Exchange) applySwept(r *event.Record) error {
 	return m.applyCancel(r)
 }
 
-// refire notes that an engine has started: a switch that was firing fires again, and knows the
-// orders that are open then.
+// refire records that an engine has started: a firing switch fires again, on the orders that are
+// open then.
 func (m *Exchange) refire() {
 	for _, s := range m.switches {
 		s.firing, s.before = false, true
@@ -240,8 +240,8 @@ func (a *Account) SelfTrade() trading.SelfTrade {
 	return a.modes[len(a.modes)-1].mode
 }
 
-// ModesBetween returns the modes that an account's setting may have been between two sequences. A
-// wallet goes by what it has sent on, so the second one may be any later one.
+// ModesBetween returns the possible modes of an account's setting between two sequences. A wallet
+// uses the settings that it has sent, so to may be any later sequence.
 func (a *Account) ModesBetween(from, to uint64) map[trading.SelfTrade]bool {
 	modes, last := map[trading.SelfTrade]bool{}, trading.SelfTradeNone
 	for _, s := range a.modes {

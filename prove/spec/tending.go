@@ -9,15 +9,15 @@ import (
 	"exchange/core/event"
 )
 
-// hold is for how long no money leaves an account whose e-mail address was changed.
+// hold is the time for which no money leaves an account after a change of its e-mail address.
 const hold = 48 * time.Hour
 
-// applyEmail gives an account another e-mail address: both addresses are told, and all codes that
-// were mailed before are void.
+// applyEmail gives an account another e-mail address: both addresses are notified, and all codes
+// mailed before are void.
 func (m *Exchange) applyEmail(r *event.Record) error {
 	k := &r.Email
 	a := m.Accounts[k.Account-1]
-	// the hold goes by the operator's clock, which may be behind that of an earlier record
+	// the hold uses the operator's clock, which may be earlier than an earlier record's time
 	if until := max(a.HeldUs, r.TimeUs+hold.Microseconds()); a.ClosedUs != 0 ||
 		k.Address == "" || k.Address == a.Email || k.HeldUs < a.HeldUs || k.HeldUs > until {
 		return fmt.Errorf("%s, of %q, closed at %d, gets %q and is held until %d, not %d", a.Name,
@@ -36,12 +36,12 @@ func (m *Exchange) applyEmail(r *event.Record) error {
 	m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: newAddress, To: k.Address,
 		HeldUs: k.HeldUs})
 	a.Email, a.HeldUs = k.Address, k.HeldUs
-	a.changes = append(a.changes, k.HeldUs)
+	a.emailHolds = append(a.emailHolds, k.HeldUs)
 	return nil
 }
 
-// HeldOnce reports whether a change of the account's e-mail address began a hold until a time.
-func (a *Account) HeldOnce(untilUs int64) bool { return slices.Contains(a.changes, untilUs) }
+// HeldOnce reports whether a change of the account's e-mail address began a hold until untilUs.
+func (a *Account) HeldOnce(untilUs int64) bool { return slices.Contains(a.emailHolds, untilUs) }
 
 // mayLeave returns an error for a record that withdraws an account's money during a hold.
 func (m *Exchange) mayLeave(account uint32, timeUs int64) error {
@@ -52,7 +52,7 @@ func (m *Exchange) mayLeave(account uint32, timeUs int64) error {
 	return nil
 }
 
-// applyClosed ends an account and its keys.
+// applyClosed closes an account and revokes its keys.
 func (m *Exchange) applyClosed(r *event.Record) error {
 	a := m.Accounts[r.AccountClosed.Account-1]
 	if a.ClosedUs != 0 || a.Name == m.FeeAccount || m.pending(a) > 0 || len(m.open(a)) > 0 ||

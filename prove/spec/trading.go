@@ -34,7 +34,7 @@ type Halt struct {
 }
 
 // Halted reports whether trading was halted at a sequence.
-func (p *Pair) Halted(seq uint64) (on bool) {
+func (p *Pair) IsHalted(seq uint64) (on bool) {
 	for _, h := range p.Halts {
 		if h.seq <= seq {
 			on = h.On
@@ -47,12 +47,12 @@ func (p *Pair) Halted(seq uint64) (on bool) {
 type BookUpdate struct {
 	Seq       uint64
 	Cancel    bool
-	Several   bool // it is the change of one order, or the end of several; only Changed counts
+	Several   bool // a change of one order, or the end of several; only Changed counts
 	ID        uint64
 	Cancelled uint64 // id of the order
 	Side      trading.Side
 	Price     money.Price
-	Remaining money.Amount // what rests, or rested, as far as the book shows it
+	Remaining money.Amount // displayed amount that rests, or rested
 	Trades    []event.Trade
 	Changed   []Change
 	Sides     [2][]trading.Level // the whole depth after the record
@@ -90,10 +90,10 @@ func (m *Exchange) applyOrder(r *event.Record) error {
 	oco, expires := x.Says.OCO, x.expires(r.TimeUs)
 	beyond := p.IsBeyondBand(o.Side, x.Price, p.last) ||
 		oco.Price != 0 && p.IsBeyondBand(o.Side, oco.Price, oco.Trigger)
-	if err := m.takePlace(r, x, beyond && !expires); err != nil {
+	if err := m.takeOrderIDs(r, x, beyond && !expires); err != nil {
 		return err
 	}
-	if err := possible(x); err != nil {
+	if err := checkInstructions(x); err != nil {
 		return err
 	}
 	if !expires && p.hasReached(oco) {
@@ -103,8 +103,8 @@ func (m *Exchange) applyOrder(r *event.Record) error {
 	return m.enter(p, r, x, p.display())
 }
 
-// possible returns an error for instructions that do not go together.
-func possible(x *Order) error {
+// checkInstructions returns an error for instructions that exclude each other.
+func checkInstructions(x *Order) error {
 	i := &x.Says
 	atOnce := i.Market || i.IOC || i.FOK
 	switch {
@@ -117,9 +117,8 @@ func possible(x *Order) error {
 	return nil
 }
 
-// takePlace takes what each new order takes: its nonce, its id, its client order id. The order may
-// be for a stop.
-func (m *Exchange) takePlace(r *event.Record, x *Order, beyondBand bool) error {
+// takeOrderIDs uses a new order's nonce, id and client order id. The order may be a stop.
+func (m *Exchange) takeOrderIDs(r *event.Record, x *Order, beyondBand bool) error {
 	o, p := &r.Order, m.Pairs[r.Pair-1]
 	a := m.Accounts[o.Account-1]
 	if err := m.takeNonce(r.Kind, o.Key, o.Account, o.Nonce); err != nil {
@@ -129,7 +128,7 @@ func (m *Exchange) takePlace(r *event.Record, x *Order, beyondBand bool) error {
 		return err
 	}
 	switch {
-	case p.Halted(m.Seq):
+	case p.IsHalted(m.Seq):
 		return fmt.Errorf("%s is halted", p.Name)
 	case beyondBand:
 		return fmt.Errorf("order %d, %v at %v, is beyond the band of %s", o.ID, o.Side, o.Price,
@@ -159,8 +158,7 @@ func newOrder(r *event.Record) *Order {
 	return x
 }
 
-// enter has an order enter its book, compares what becomes of it with what a record says, and moves
-// the money.
+// enter enters an order into its book, compares the outcome with the record, and moves the money.
 func (m *Exchange) enter(p *Pair, r *event.Record, x *Order, before display) error {
 	o := &r.Order
 	if due := p.Due(r.TimeUs, x.ID); due != nil && !x.expires(r.TimeUs) {
@@ -184,7 +182,7 @@ func (m *Exchange) enter(p *Pair, r *event.Record, x *Order, before display) err
 	if r.Kind == event.KindInstructed {
 		x.Says.Cancelled = reason
 	} else {
-		x.ends(reason)
+		x.setCancelled(reason)
 	}
 	if err := m.takeTrades(p, r, k.Trades); err != nil {
 		return fmt.Errorf("order %d, %v %v at %v: %w", o.ID, o.Side, o.Amount, o.Price, err)
@@ -193,7 +191,7 @@ func (m *Exchange) enter(p *Pair, r *event.Record, x *Order, before display) err
 	for _, gone := range k.Gone {
 		status := uint8(trading.StatusDone)
 		if gone.Remaining > 0 {
-			gone.ends(trading.CancelledSelfTrade)
+			gone.setCancelled(trading.CancelledSelfTrade)
 			status = trading.StatusCancelled
 		}
 		m.close(gone, status, r.TimeUs)
@@ -212,8 +210,8 @@ func (m *Exchange) enter(p *Pair, r *event.Record, x *Order, before display) err
 	return nil
 }
 
-// takePrevented compares the own orders that a taker has taken out with those of its record, and
-// takes the ids of their cancels.
+// takePrevented compares the own orders that a taker cancelled with those of its record, and uses
+// the ids of their cancels.
 func (m *Exchange) takePrevented(p *Pair, r *event.Record, x *Order,
 	want []trading.Prevented) error {
 	got := &r.Instructions.Prevented
@@ -241,8 +239,8 @@ func (m *Exchange) takePrevented(p *Pair, r *event.Record, x *Order,
 	return nil
 }
 
-// takeTrades compares the trades of a record with those that its order has had, takes their ids,
-// and moves their money.
+// takeTrades compares the trades of a record with those of its order, uses their ids, and moves
+// their money.
 func (m *Exchange) takeTrades(p *Pair, r *event.Record, want []event.Trade) error {
 	o := &r.Order
 	if m.deciding {
@@ -285,7 +283,7 @@ func (m *Exchange) applyStop(r *event.Record) error {
 	x := newOrder(r)
 	x.Trigger, x.Waits = t, true
 	expires := x.expires(r.TimeUs)
-	if err := m.takePlace(r, x,
+	if err := m.takeOrderIDs(r, x,
 		p.IsBeyondBand(o.Side, o.Price, t.Price) && !expires); err != nil {
 		return err
 	}
@@ -314,7 +312,7 @@ func (m *Exchange) applyStop(r *event.Record) error {
 	return nil
 }
 
-// applyTriggered has the first order of the queue enter the book.
+// applyTriggered enters the first order of the queue into the book.
 func (m *Exchange) applyTriggered(r *event.Record) error {
 	o, p := &r.Order, m.Pairs[r.Pair-1]
 	if err := p.takeTime(r.TimeUs); err != nil {
@@ -324,7 +322,7 @@ func (m *Exchange) applyTriggered(r *event.Record) error {
 	switch {
 	case x == nil || p.Next() != o.ID:
 		return fmt.Errorf("order %d is triggered, and next is %d of %v", o.ID, p.Next(), p.queue)
-	case p.Halted(m.Seq) || m.Maintenance.On:
+	case p.IsHalted(m.Seq) || m.Maintenance.On:
 		return fmt.Errorf("order %d is triggered in a halt, or in maintenance", o.ID)
 	case !says(m, &r.Triggered, event.Triggered{Was: event.Was{Price: x.Price, Open: x.Remaining},
 		FromBook: !x.Waits}), !m.saysWhose(o, x), !says(m, &o.Amount, x.Amount):
@@ -338,7 +336,7 @@ func (m *Exchange) applyTriggered(r *event.Record) error {
 	return m.enter(p, r, x, before)
 }
 
-// saysWhose reports whether a record has what stays of an order.
+// saysWhose reports whether a record has the immutable fields of an order.
 func (m *Exchange) saysWhose(o *event.Order, x *Order) bool {
 	return says(m, &o.Account, x.Account) && says(m, &o.Side, x.Side) &&
 		says(m, &o.ClientID, x.ClientID)
@@ -360,11 +358,11 @@ func (m *Exchange) applyCancel(r *event.Record) error {
 	}
 	switch {
 	case r.Kind == event.KindSwept:
-		o.ends(c.Reason)
+		o.setCancelled(c.Reason)
 	case r.Operator != "":
-		o.ends(trading.CancelledOperator)
+		o.setCancelled(trading.CancelledOperator)
 	default:
-		o.ends(trading.CancelledOwner)
+		o.setCancelled(trading.CancelledOwner)
 	}
 	before := p.display()
 	u := BookUpdate{Several: !o.isPlain(), Cancel: true, ID: c.ID, Cancelled: c.Order,
@@ -374,7 +372,7 @@ func (m *Exchange) applyCancel(r *event.Record) error {
 	return nil
 }
 
-// applyExpired ends orders whose time is up.
+// applyExpired cancels expired orders.
 func (m *Exchange) applyExpired(r *event.Record) error {
 	p := m.Pairs[r.Pair-1]
 	if err := p.takeTime(r.TimeUs); err != nil {
@@ -418,8 +416,8 @@ func (p *Pair) takeTime(timeUs int64) error {
 	return nil
 }
 
-// takeID checks the id of an order, a cancel or a change, and its time: no other has the id, and
-// the ids of a pair grow.
+// takeID checks the id and time of an order, a cancel or a change: the id is unique, and the ids of
+// a pair grow.
 func (m *Exchange) takeID(p *Pair, id *uint64, timeUs int64) error {
 	if m.deciding {
 		last, _ := m.LastIDs()
@@ -440,14 +438,14 @@ func (m *Exchange) LastIDs() (order, trade uint64) {
 	return order, trade
 }
 
-// countUpdate adds a record that trades, or that changes what the book displays: an amount, or the
-// place of an order. No other counts.
+// countUpdate adds a record that trades or that changes the displayed book: an amount, or an
+// order's queue position. No other record counts.
 func (m *Exchange) countUpdate(p *Pair, u *BookUpdate, before display) {
 	m.note(p)
 	after, same := p.display(), len(u.Trades) == 0
 	for i, side := range []trading.Side{trading.Buy, trading.Sell} {
 		same = same && slices.Equal(before.orders[i], after.orders[i])
-		u.Changed = append(u.Changed, changes(side, before.levels[i], after.levels[i])...)
+		u.Changed = append(u.Changed, levelChanges(side, before.levels[i], after.levels[i])...)
 	}
 	if same {
 		return
@@ -495,8 +493,8 @@ func (m *Exchange) settleTrade(p *Pair, o *event.Order, t *event.Trade) error {
 	return nil
 }
 
-// isFee reports whether a fee fits the account's rate. A book takes the rate when it decides, and a
-// change counts from its release on. So the rate just before the newest one fits, too.
+// isFee reports whether a fee fits the account's rate. A book reads the rate when it decides, and a
+// change counts from its release on. So the rate before the newest one fits, too.
 func (m *Exchange) isFee(p *Pair, a *Account, received *big.Int, fee *money.Balance,
 	which func(Rates) money.Rate) bool {
 	if m.deciding && m.feeAccount != nil {

@@ -36,7 +36,7 @@ func (m *Exchange) pending(a *Account) (n int) {
 	return n
 }
 
-// At returns an account's funds at a sequence, or nil if no record up to there belongs to it.
+// At returns an account's funds at a sequence; nil: no record up to there belongs to it.
 func (a *Account) At(seq uint64) Funds {
 	for _, v := range slices.Backward(a.versions) {
 		if v.seq <= seq {
@@ -79,17 +79,17 @@ func (a *Account) MostPending(from, to uint64) (most int) {
 	return most
 }
 
-// A Moment is what a pair was after a record.
+// A Moment is a pair's state after a record.
 type Moment struct {
 	seq   uint64
-	Last  money.Price    // of the newest trade, 0: there was none
-	best  [2]money.Price // of the buys and of the sells, 0: there are none
+	Last  money.Price    // of the newest trade; 0: none
+	best  [2]money.Price // of the buys and of the sells; 0: none
 	Open  int            // orders, those that wait included
 	Stops int            // orders that wait for a trigger, an OCO included
 	GTD   int            // orders that expire
 }
 
-// note keeps what the pair is after the record.
+// note stores the pair's state after the record.
 func (m *Exchange) note(p *Pair) {
 	n := Moment{seq: m.Seq, Last: p.last}
 	for _, o := range p.Open() {
@@ -115,7 +115,7 @@ func (n Moment) Meets(side trading.Side, limit money.Price) bool {
 	return best != 0 && crosses(side, limit, best)
 }
 
-// At returns what the pair was after the newest of its records up to a sequence.
+// At returns the pair's state after its newest record up to a sequence.
 func (p *Pair) At(seq uint64) Moment {
 	for _, n := range slices.Backward(p.moments) {
 		if n.seq <= seq {

@@ -23,8 +23,8 @@ type Withdrawal struct {
 
 	IssuedUs int64 // time of its newest code
 	Stale    bool  // its code is of an earlier history, or of an earlier e-mail address
-	Renewed  bool  // the history made its code anew, while the mail was still to be sent
-	ClosedUs int64 // when it came to its end; 0: it is pending
+	Renewed  bool  // the history renewed its code, while the mail was pending
+	ClosedUs int64 // when it closed; 0: it is pending
 	Details  string
 }
 
@@ -33,7 +33,7 @@ func (w *Withdrawal) Pending() bool {
 	return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 }
 
-// follows has the pairs of statuses that may follow each other.
+// follows are the allowed transitions between statuses.
 var follows = map[[2]uint8]bool{
 	{event.WithdrawalNew, event.WithdrawalVerified}:       true,
 	{event.WithdrawalNew, event.WithdrawalCancelled}:      true,
@@ -71,8 +71,8 @@ func (m *Exchange) applyWithdrawal(r *event.Record) error {
 	return nil
 }
 
-// WithdrawalNamed returns the withdrawal that has a client id for itself: among the account's
-// pending ones, and the newest 1,000 with an id. 0: there is none.
+// WithdrawalNamed returns the withdrawal that holds a client id, among the account's pending ones
+// and the newest 1,000 with an id; 0: none.
 func (m *Exchange) WithdrawalNamed(a *Account, id event.ClientID) uint64 {
 	kept := 1000
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(m.Withdrawals))) {
@@ -135,7 +135,7 @@ func (m *Exchange) applyMove(r *event.Record) error {
 	return nil
 }
 
-// applyAdjusted takes money out of an account, which then has the adjustment among its withdrawals.
+// applyAdjusted takes money out of an account; the adjustment is listed among its withdrawals.
 func (m *Exchange) applyAdjusted(r *event.Record) error {
 	j := r.Adjusted
 	a := m.Accounts[j.Account-1]
@@ -190,15 +190,15 @@ func (m *Exchange) isExpired(w *Withdrawal, timeUs int64) bool {
 	return w.Stale || timeUs-w.IssuedUs > m.CodeValid.Microseconds()
 }
 
-// renewCode gives a withdrawal a new code, which is to be mailed.
+// renewCode gives a withdrawal a new code, and mails it.
 func (m *Exchange) renewCode(w *Withdrawal, timeUs int64, byHistory bool) {
 	w.Issue++
 	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, byHistory
 	m.sendCode(w, timeUs)
 }
 
-// applyHistory begins a history. The codes of the one before have expired, and those whose mails
-// are still to be sent are made anew.
+// applyHistory begins a history. The codes of the previous one expire, and those whose mails are
+// pending are renewed.
 func (m *Exchange) applyHistory(r *event.Record) error {
 	id := r.History
 	if id.IsZero() || id == m.History {

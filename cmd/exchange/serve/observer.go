@@ -29,7 +29,7 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	for _, x := range cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}
-	caller, err := replicated.Observe(o)
+	caller, err := replicated.NewObserver(o)
 	if err != nil {
 		return failf(cli.ExitUsage, "%v", err)
 	}

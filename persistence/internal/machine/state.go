@@ -40,7 +40,7 @@ type State struct {
 func (s *State) Beat() persistence.Beat {
 	b := persistence.Beat{Token: s.token, Owner: s.owner, Heartbeat: s.heartbeat,
 		Accepted: s.accepted,
-		End: persistence.Mark{Seq: s.last, Digest: s.digest}}
+		End:      persistence.Mark{Seq: s.last, Digest: s.digest}}
 	if s.beats > 0 {
 		b.Count = strconv.FormatUint(s.beats, 10)
 	}

@@ -13,8 +13,8 @@ export const launch = (...args) =>
 		args: process.getuid() === 0 ? ["--no-sandbox", ...args] : args });
 
 /**
- * visit opens a page of its own, and gives it to a test. allowed are messages of the console that
- * belong to the test. If the test fails there is a screenshot in test/failures.
+ * visit opens a page of its own, and gives it to a test. allowed are the expected console messages.
+ * If the test fails there is a screenshot in test/failures.
  */
 export async function visit(browser, address, options, test) {
 	const { name, cookies = {}, allowed = [], init, ...context } = options;
@@ -44,7 +44,7 @@ export async function visit(browser, address, options, test) {
 }
 
 /**
- * slow makes a page as slow as the environment asks for, to find tests that hope for a fast one:
+ * slow slows a page according to the environment, to find tests that depend on a fast one:
  * EXCHANGE_SLOW_CPU is a factor, EXCHANGE_SLOW_NETWORK_MS the latency of each request.
  */
 async function slow(context, page) {
@@ -67,7 +67,7 @@ export const painted = (page) => page.evaluate(() => new Promise((resolve) => {
 	requestAnimationFrame(() => requestAnimationFrame(resolve));
 }));
 
-/** accessible fails for anything that axe finds, or that one rule of axe finds. */
+/** accessible fails for any finding of axe, or of one rule of axe. */
 export async function accessible(page, what, rule) {
 	await page.evaluate(axe.source);
 	const { violations } = await page.evaluate((only) =>

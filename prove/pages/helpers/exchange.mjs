@@ -26,8 +26,8 @@ export async function until(what, condition, seconds = 30) {
 }
 
 /**
- * freePort returns a port without a listener, below those that Linux gives to connections. They
- * could take it while its exchange is being started again.
+ * freePort returns a port without a listener, below Linux's ephemeral ports, which could take it
+ * while its exchange restarts.
  */
 export async function freePort() {
 	for (;;) {

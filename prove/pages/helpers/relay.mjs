@@ -1,10 +1,10 @@
-// A relay between a page and the exchange, to lose what is on its way.
+// A relay between a page and the exchange, to lose data in flight.
 import { connect, createServer } from "node:net";
 
 export class Relay {
 	#pairs = new Set();
 	#server;
-	/** What is passed on: both ways, or one of them. */
+	/** The forwarded directions: both, or one of them. */
 	up = true;
 	down = true;
 	/** Milliseconds for which each part from the exchange is kept. */
@@ -33,7 +33,7 @@ export class Relay {
 		this.base = `http://127.0.0.1:${this.#server.address().port}`;
 	}
 
-	/** cut ends all connections. The next ones are whole. */
+	/** cut ends all connections. Later ones work. */
 	cut() {
 		for (const [from] of this.#pairs) from.destroy();
 		this.up = this.down = true;

@@ -1,13 +1,13 @@
-// What the tests of pages with an account share.
+// Helpers of the tests of pages with an account.
 import { after, before } from "node:test";
 import { launch } from "./browser.mjs";
 import { Exchange } from "./exchange.mjs";
 import { Relay } from "./relay.mjs";
 
-/** script would run if a page took it for more than a text. */
+/** script would run if a page did not treat it as text. */
 export const script = "<img src=x onerror=alert(1)>";
 
-/** unreachable is what a browser writes when a connection is lost. */
+/** unreachable matches the console messages of a lost connection. */
 export const unreachable = [/^WebSocket connection to .* failed/, /^Failed to load resource/];
 
 /** served runs the program, a relay before it and a browser for the tests of a file. */
@@ -51,6 +51,6 @@ export async function fill(page, side, price, amount) {
 /** send sends the order in the form. */
 export const send = (page) => page.click("#panel-form button.main");
 
-/** open waits until so many orders are open. */
+/** open waits until a number of orders is open. */
 export const open = (page, n) => page.waitForFunction((n) =>
 	document.querySelectorAll('#panel-own tr[data-state="open"]').length === n, n);

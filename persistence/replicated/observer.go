@@ -10,48 +10,48 @@ import (
 	"exchange/persistence/internal/link"
 )
 
-// admitObserver returns why the connection of an observer is not taken.
-func (w *opening) admitObserver(name string) error {
+// admitObserver returns the reason why an observer's connection is refused.
+func (w *startup) admitObserver(name string) error {
 	if !slices.Contains(w.Observers, name) {
 		err := fmt.Errorf("node %s takes no observer %s: name it in its configuration", w.Name,
 			name)
 		w.refused.Warn(w.Logger, "an observer is refused", name, err, "observer", name)
 		return err
 	}
-	if s := w.store.Load(); s == nil || s.takeObservers.Load() == nil {
+	if s := w.store.Load(); s == nil || s.onObserver.Load() == nil {
 		return fmt.Errorf("node %s takes no observers yet", w.Name)
 	}
 	return nil
 }
 
-// acceptObserver lets the connection of an observer that is admitted be taken.
-func (w *opening) acceptObserver(name string, conn net.Conn) {
-	if take := w.store.Load().takeObservers.Load(); take != nil {
+// acceptObserver passes an admitted observer's connection to the handler.
+func (w *startup) acceptObserver(name string, conn net.Conn) {
+	if take := w.store.Load().onObserver.Load(); take != nil {
 		(*take)(name, conn)
 		return
 	}
 	conn.Close()
 }
 
-// ObserverOptions are those of Observe.
+// ObserverOptions are those of NewObserver.
 type ObserverOptions struct {
-	Cluster string // id of the cluster that is observed
-	Name    string // the observer's, of the same form as a node's
-	Nodes   []Node // that can be called
+	Cluster string // id of the observed cluster
+	Name    string // the observer's, of a node name's form
+	Nodes   []Node // to call
 	// Credentials prove the observer's name; nil if all addresses are of the loopback.
 	Credentials *Credentials
 	Logger      *slog.Logger
 	// Dial is that of Options.
-	//tidy:keep for tests that have a network in memory, as that of Options
+	//tidy:keep for tests with a network in memory, as that of Options
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// An Observer is how a process that is no member of a cluster calls its nodes: see
+// An Observer opens connections to a cluster's nodes from a process that is not a member: see
 // persistence.Replica's AcceptObservers. Its methods may be called from any goroutine.
 type Observer struct{ link *link.Link }
 
-// Observe makes the calls of an observer possible. It calls no node yet.
-func Observe(o ObserverOptions) (*Observer, error) {
+// NewObserver prepares an observer's link. It opens no connection yet.
+func NewObserver(o ObserverOptions) (*Observer, error) {
 	var peers []link.Peer
 	for _, n := range o.Nodes {
 		peers = append(peers, link.Peer{Name: n.Name, Address: n.Address})
@@ -64,7 +64,7 @@ func Observe(o ObserverOptions) (*Observer, error) {
 	return &Observer{l}, nil
 }
 
-// Dial opens a connection to the node with that name, as Replica's Dial does between members.
+// Dial opens a connection to a node by its name, as Replica's Dial does between members.
 func (o *Observer) Dial(ctx context.Context, node string) (net.Conn, error) {
 	return o.link.Dial(ctx, node)
 }

@@ -13,20 +13,20 @@ import (
 	"exchange/prove/spec"
 )
 
-// A judge knows what the nodes have applied, and what clients were told. It checks each record when
-// the first node applies it, and each answer when a client has it.
+// A judge tracks the entries that nodes apply and the answers to clients. It checks each record
+// when the first node applies it, and each answer when a client has it.
 type judge struct {
 	fail  func(format string, v ...any)
 	began time.Time
 
 	sync.Mutex
-	entries map[uint64]string // what each index was and did
-	highest uint64
-	model   *spec.Exchange
-	records map[string][]uint64 // sequences of records that no client was told yet
-	told    uint64              // newest sequence that a client has seen
-	notes   []string            // of what clients were told
-	reads   map[string]uint64   // highest nonce of reads that all nodes know, by key
+	entries    map[uint64]string // each index's entry and outcome
+	highest    uint64
+	model      *spec.Exchange
+	records    map[string][]uint64 // sequences of unanswered records
+	newestSeen uint64              // newest sequence that a client has seen
+	notes      []string            // of answers to clients
+	reads      map[string]uint64   // highest replicated nonce of reads, by key
 }
 
 func newJudge(fail func(string, ...any), maxFills int,
@@ -36,12 +36,13 @@ func newJudge(fail func(string, ...any), maxFills int,
 		model: spec.New(maxFills, rules)}
 }
 
-// saw takes an entry that a node has applied. The first node's counts; all others must do the same.
-func (j *judge) saw(at int, index uint64, e *machine.Entry, a machine.Answer) {
+// checkEntry takes an entry that a node has applied. The first node's outcome counts; all others
+// must have the same.
+func (j *judge) checkEntry(at int, index uint64, e *machine.Entry, a machine.Answer) {
 	what := fmt.Sprintf("%d of kind %d, %x", a.Outcome, e.Kind, xxhash.Sum64(e.Encode()))
 	j.Lock()
 	defer j.Unlock()
-	if first, known := j.entries[index]; known {
+	if first, ok := j.entries[index]; ok {
 		if first != what {
 			j.fail("entry %d was %s, and is %s at node %d", index, first, what, at)
 		}
@@ -83,7 +84,7 @@ func (j *judge) batch(e *machine.Entry) {
 	}
 }
 
-// note keeps what may be of use to understand a failure. The caller holds the lock.
+// note keeps a line that may explain a failure. The caller holds the lock.
 func (j *judge) note(format string, v ...any) {
 	j.notes = append(j.notes, fmt.Sprintf("%d us: ", time.Since(j.began).Microseconds())+
 		fmt.Sprintf(format, v...))
@@ -96,36 +97,38 @@ func (j *judge) newest() string {
 	return strings.Join(j.notes[max(0, len(j.notes)-40):], "\n")
 }
 
-// tell takes a record that an answer tells: a node has applied it, and no other answer has told it.
-func (j *judge) tell(who string, at int, r *event.Record) {
+// takeAnswer takes an answer's record: a node must have applied it, and no other answer contained
+// it.
+func (j *judge) takeAnswer(who string, at int, r *event.Record) {
 	record := string(r.Append(nil))
 	j.Lock()
 	defer j.Unlock()
 	list := j.records[record]
 	if len(list) == 0 {
-		j.fail("%s is told %v, which no node has applied, or which was told before", who, r.Kind)
+		j.fail("%s receives %v, which no node has applied, or which was answered before", who,
+			r.Kind)
 		return
 	}
 	j.records[record] = list[1:]
-	j.told = max(j.told, list[0])
-	j.note("node %d tells %s of %v at %d", at, who, r.Kind, list[0])
+	j.newestSeen = max(j.newestSeen, list[0])
+	j.note("node %d answers %s with %v at %d", at, who, r.Kind, list[0])
 }
 
-// seen returns the newest sequence that a client has seen: a read that begins now must show it.
-func (j *judge) seen() uint64 {
+// seenSeq returns the newest sequence that a client has seen: a read that begins now must show it.
+func (j *judge) seenSeq() uint64 {
 	j.Lock()
 	defer j.Unlock()
-	return j.told
+	return j.newestSeen
 }
 
-// show takes the sequence of an answer to a read that began when from was seen, and returns the
+// takeRead takes the sequence of an answer to a read that began when from was seen, and returns the
 // account as it is at the answer. The caller holds the lock.
-func (j *judge) show(who string, at int, seq, from uint64) *spec.Account {
+func (j *judge) takeRead(who string, at int, seq, from uint64) *spec.Account {
 	j.note("node %d shows %s the state at %d; %d was seen when it asked", at, who, seq, from)
 	if seq < from || seq > j.model.Seq {
 		j.fail("%s is shown the state at %d; %d was seen before, and %d records are applied", who,
 			seq, from, j.model.Seq)
 	}
-	j.told = max(j.told, seq)
+	j.newestSeen = max(j.newestSeen, seq)
 	return j.model.Account(who)
 }

@@ -25,16 +25,16 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A copier copies stores in memory: of a copy there are the sequence, the image, and a digest.
+// A copier copies stores in memory: a copy is a sequence, an image and a digest.
 type copier struct {
 	c     *nodes
 	i     int
 	newer *memory.Disk
-	// step is told of each step, and may end it
+	// step is called at each step, and may fail it
 	step   func(what string) error
-	spoils atomic.Bool // the next copy is changed on its way
-	old    atomic.Bool // the next copy that is not is of the first sequence
-	// asked is told, at the source, of the least sequence that is of use; nil: it is not
+	spoils atomic.Bool // the next copy is damaged in flight
+	old    atomic.Bool // the next undamaged copy is of the first sequence
+	// asked is called at the source with the least sequence; may be nil
 	asked func(ctx context.Context, least uint64) error
 }
 
@@ -76,7 +76,7 @@ func (k *copier) Fill(ctx context.Context, r io.Reader) (uint64, error) {
 	}
 	at := len(b) - 8
 	if codec.Digest(b[:at]) != binary.BigEndian.Uint64(b[at:]) {
-		k.step("refused") //nolint:errcheck // it is told only
+		k.step("refused") //nolint:errcheck // only recorded
 		return 0, errors.New("a wrong digest")
 	}
 	seq := binary.BigEndian.Uint64(b)
@@ -107,13 +107,13 @@ func (k *copier) Swap(_ context.Context, local persistence.Store) (persistence.S
 	return s, nil
 }
 
-// goesOn lets a copy go on.
-func goesOn(string) error { return nil }
+// noFailure is the step of a copy that succeeds.
+func noFailure(string) error { return nil }
 
-// forgetful are three nodes that have forgotten the beginning of their journal.
+// forgetful are three nodes that have trimmed the beginning of their journal.
 type forgetful struct {
 	*nodes
-	led *opened
+	led *replica
 	tok persistence.Token
 	seq uint64 // of the journal's end
 
@@ -126,11 +126,11 @@ func newForgetful(t *testing.T) *forgetful {
 	f := &forgetful{nodes: newNodes(t)}
 	f.change = map[int]func(*Options){}
 	for i := range voters {
-		f.copies(i, goesOn)
+		f.copies(i, noFailure)
 	}
 	f.all(0, 1, 2)
 	i, tok := f.own()
-	f.led, f.tok = f.stores[i].(*opened), tok
+	f.led, f.tok = f.stores[i].(*replica), tok
 	f.append(enough)
 	for _, s := range f.stores {
 		if _, err := s.Follow(t.Context(), f.seq-1); err != nil {
@@ -140,16 +140,16 @@ func newForgetful(t *testing.T) *forgetful {
 		f.save(s, f.seq-5)
 		must(t, s.Trim(t.Context(), s.Own(), f.seq-10))
 	}
-	f.until("the journal's beginning is forgotten", func() bool {
+	f.until("the journal's beginning is trimmed", func() bool {
 		must(t, f.led.Trim(t.Context(), tok, f.seq-10))
 		begins := uint64(0)
-		must(t, f.led.call(t.Context(), func(n *node) { begins = n.trim.begins }))
+		must(t, f.led.onNode(t.Context(), func(n *node) { begins = n.trim.forgotten }))
 		return begins > 0
 	})
 	return f
 }
 
-// copies lets a node make and take copies.
+// copies lets a node write and install copies.
 func (f *forgetful) copies(i int, step func(string) error) {
 	k := &copier{c: f.nodes, i: i, step: step}
 	f.copiers = append(f.copiers, k)
@@ -185,13 +185,13 @@ func (f *forgetful) until(what string, is func() bool) {
 	}
 }
 
-// fourth makes room for a fourth node, which is awaited.
+// fourth adds a fourth node, which is then awaited.
 func (f *forgetful) fourth() {
 	f.Helper()
 	must(f.T, f.led.Add(f.Context(), "n4", f.add()))
 }
 
-// joined checks that the fourth node has a copy, and the journal behind it.
+// joined checks that the fourth node has a copy, and the journal after it.
 func (f *forgetful) joined() {
 	f.Helper()
 	ctx, s := f.Context(), f.stores[3]
@@ -209,7 +209,7 @@ func (f *forgetful) joined() {
 	}
 	must(f.T, s.Read(ctx, seq, func(prev, next uint64, batch []byte) error {
 		if prev != seq || string(batch) != fmt.Sprint("batch ", next) {
-			f.Errorf("(%d, %d] is %q, behind %d", prev, next, batch, seq)
+			f.Errorf("(%d, %d] is %q, after %d", prev, next, batch, seq)
 		}
 		seq = next
 		return nil
@@ -222,10 +222,10 @@ func (f *forgetful) joined() {
 	}
 }
 
-// A node joins a cluster that has forgotten the journal's beginning, under load. It is killed at
-// each step of the copy: it has no log before its store is there, and begins again. At last it is a
+// A node joins a cluster that has trimmed the journal's beginning, under load. It is killed at each
+// step of the copy: it has no log before its store is complete, and begins again. At last it is a
 // voter.
-func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
+func TestANodeJoinsAfterTheJournalWasTrimmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetful(t)
 		for what, err := range map[string]error{
@@ -269,7 +269,7 @@ func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
 			}
 			end()
 		}
-		f.copies(3, goesOn)
+		f.copies(3, noFailure)
 		f.all(3)
 		close(stop)
 		load.Wait()
@@ -278,29 +278,28 @@ func TestANodeJoinsBehindTheForgottenBeginning(t *testing.T) {
 
 		// a crash between the log and the mark's end
 		must(t, f.stores[3].Close())
-		w := &opening{Options: Options{files: f.files[3], Folder: "data"}}
-		must(t, w.setMark())
+		w := &startup{Options: Options{files: f.files[3], Folder: "data"}}
+		must(t, w.setCopyMark())
 		f.all(3)
 		f.append(1)
 		f.joined()
 	})
 }
 
-// A source is asked for a copy that is of use, and says at once when it has none: nothing is filled
-// before there is one. A copy that was changed on its way, or is older than what the others have
-// forgotten, is refused, and another one is asked for.
-func TestACopyOfNoUseIsAskedForAgain(t *testing.T) {
+// A source without a recent enough copy says so at once, and nothing is filled. A copy that was
+// damaged in flight, or that the others have trimmed past, is refused, and requested again.
+func TestAStaleCopyIsRequestedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetful(t)
 		f.fourth()
 		var asked atomic.Int64
 		for _, k := range f.copiers {
 			k.spoils.Store(true)
-			k.old.Store(true) // behind that
+			k.old.Store(true) // after that
 			k.asked = func(_ context.Context, least uint64) error {
 				if least == 0 || least > f.seq-10 {
-					t.Errorf("a copy of sequence %d or more is asked for, and the journal up to "+
-						"%d may be forgotten", least, f.seq-10)
+					t.Errorf("a copy of sequence %d or more is requested, and the journal up to "+
+						"%d may be trimmed", least, f.seq-10)
 				}
 				if asked.Add(1) < 3 {
 					return errors.New("all are older")
@@ -313,13 +312,13 @@ func TestACopyOfNoUseIsAskedForAgain(t *testing.T) {
 		f.all(3)
 		f.joined()
 		if steps["fill"] != int(asked.Load())-2 || steps["refused"] == 0 || steps["filled"] < 2 {
-			t.Errorf("%d copies are asked for: %v", asked.Load(), steps)
+			t.Errorf("%d copies are requested: %v", asked.Load(), steps)
 		}
 	})
 }
 
-// What the others keep for a member that is down is bounded. The member is told, votes on, and has
-// to be replaced.
+// The log kept for a member that is down is bounded. The member is notified, still votes, and must
+// be replaced.
 func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -329,12 +328,12 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	for i := range uint64(60) {
 		answer := s.ask(appendOf(tok, i, strings.Repeat("x", 10<<10)))
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 	}
 	trim := func() uint64 {
 		answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 55})
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 		return s.node.machine.Floor()
 	}
 	before := trim()
@@ -349,8 +348,8 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	c.start()
 	s.node.trim.allowed = 55
 	w.pass(5)
-	if begins := s.node.trim.begins; begins <= c.node.applied {
-		t.Fatalf("the log begins behind %d, and the member has %d", begins, c.node.applied)
+	if begins := s.node.trim.forgotten; begins <= c.node.applied {
+		t.Fatalf("the log begins after %d, and the member has %d", begins, c.node.applied)
 	}
 	refused(t, s.change(machine.Remove, "b", ""), "too far behind")
 	var lines bytes.Buffer
@@ -369,12 +368,11 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 		t.Errorf("it lacks entries, and says %q", lines.String())
 	}
 	if !c.node.votes() {
-		t.Error("it votes no more")
+		t.Error("it no longer votes")
 	}
 }
 
-// The log is kept from where a learner begins, and that is no higher than what an owner has
-// trimmed.
+// The log is kept from a learner's beginning, which is no higher than the owner's trim.
 func TestALogIsKeptForALearner(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -383,14 +381,14 @@ func TestALogIsKeptForALearner(t *testing.T) {
 		for i := from; i < to; i++ {
 			answer := s.ask(appendOf(tok, i, "batch"))
 			w.settle()
-			must(t, told(t, answer).err)
+			must(t, mustAnswer(t, answer).err)
 		}
 	}
 	trim := func(seq uint64) uint64 {
 		w.pass(2)
 		answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
 		w.settle()
-		must(t, told(t, answer).err)
+		must(t, mustAnswer(t, answer).err)
 		return s.node.machine.Floor()
 	}
 	add(0, 20)
@@ -401,15 +399,15 @@ func TestALogIsKeptForALearner(t *testing.T) {
 	must(t, s.change(machine.Add, "d", ""))
 	w.nodes[3].start()
 	w.pass(2)
-	w.cut[0][3] = true // the learner gets nothing any more
+	w.cut[0][3] = true // the learner gets no more frames
 	add(20, 40)
 	if floor := trim(30); len(s.node.peers) != 4 || floor > w.nodes[3].node.applied {
-		t.Errorf("the floor is %d, and a learner begins behind %d", floor, begins)
+		t.Errorf("the floor is %d, and a learner begins after %d", floor, begins)
 	}
 }
 
-// A node that joins may take so long that the log is forgotten beyond where raft tries first. Its
-// own log is from above that, and it gets the rest.
+// A node may join so slowly that the log is trimmed beyond the entry that raft tries first. Its own
+// log begins above that entry, and it gets the rest.
 func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.lead(0)
@@ -419,7 +417,7 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 		for range n {
 			answer := s.ask(appendOf(tok, seq, strings.Repeat("x", 10<<10)))
 			w.settle()
-			must(t, told(t, answer).err)
+			must(t, mustAnswer(t, answer).err)
 			seq++
 		}
 	}
@@ -434,21 +432,21 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 	s.node.logMax, s.node.trim.allowed = s.node.log.Size()/2, seq
 	answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
 	w.settle()
-	must(t, told(t, answer).err)
+	must(t, mustAnswer(t, answer).err)
 	w.pass(5)
-	if begins := s.node.trim.begins; begins <= joined {
-		t.Fatalf("the log begins behind %d, and the node has joined at %d", begins, joined)
+	if begins := s.node.trim.forgotten; begins <= joined {
+		t.Fatalf("the log begins after %d, and the node has joined at %d", begins, joined)
 	}
 	w.cut[0][3] = false
-	w.pass(2 * sayTicks)
+	w.pass(2 * logTicks)
 	if d.node == nil || d.node.applied != s.node.applied {
-		t.Fatal("the learner does not get what follows on its log")
+		t.Fatal("the learner does not get the entries after its log")
 	}
 	must(t, s.change(machine.Promote, "d", ""))
 }
 
 // A node whose disk was replaced is removed while it waits for its copy. It ends.
-func TestANodeThatIsRemovedWhileItFillsEnds(t *testing.T) {
+func TestANodeRemovedDuringItsCopyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetful(t)
 		i := slices.IndexFunc(f.stores, func(s persistence.Replica) bool { return s != f.led })
@@ -479,7 +477,7 @@ func TestANodeThatIsRemovedWhileItFillsEnds(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		f.copies(i, goesOn)
+		f.copies(i, noFailure)
 		ended := make(chan error, 1)
 		go func() {
 			_, err := f.open(t.Context(), i, f.change[i])
@@ -497,30 +495,29 @@ func TestANodeThatIsRemovedWhileItFillsEnds(t *testing.T) {
 				t.Errorf("it ends with %v", err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("it waits on for a copy")
+			t.Fatal("it still waits for a copy")
 		}
 	})
 }
 
-// A node that leads no more, and does not know it yet, may say that a node is not to join. That
-// counts only if it is said for longer than such a node believes that it leads, and if another node
-// says the same.
-func TestAFewWordsRemoveNoNode(t *testing.T) {
+// A deposed leader may still refuse a joining node. Refusals count only if they last longer than a
+// deposed leader continues, and if another node refuses, too.
+func TestFewRefusalsRemoveNoNode(t *testing.T) {
 	names := []string{"a", "b", "c"}
-	f := newFormer(cluster, names, "a", "own", empty, func(string, []byte) {}, quiet)
+	f := newFormation(cluster, names, "a", "own", stageEmpty, func(string, []byte) {}, quiet)
 	f.offer = &offer{id: 7}
 	says := func(from string, leads, awaited bool, times int) (by string) {
 		for range times {
-			f.receive(from, say(t, word{Cluster: cluster, Names: names, Stage: begun, Echo: "own",
-				Leads: leads, Awaited: awaited}))
+			f.receive(from, say(t, formingMessage{Cluster: cluster, Names: names,
+				Stage: stageActive, Echo: "own", Leads: leads, Awaited: awaited}))
 		}
 		return f.removedBy()
 	}
 	for _, by := range []string{
-		says("c", false, false, manyWords),                              // it does not lead
-		says("b", true, false, manyWords-1), says("b", false, false, 1), // it leads no more
-		says("b", true, false, manyWords-2), says("b", true, true, 1), // it awaits it now
-		says("c", false, true, 1), says("b", true, false, 2*manyWords), // another one awaits it
+		says("c", false, false, refusalsNeeded),                              // it does not lead
+		says("b", true, false, refusalsNeeded-1), says("b", false, false, 1), // it no longer leads
+		says("b", true, false, refusalsNeeded-2), says("b", true, true, 1), // it awaits it now
+		says("c", false, true, 1), says("b", true, false, 2*refusalsNeeded), // another awaits it
 	} {
 		if by != "" {
 			t.Errorf("node %s has removed it", by)
@@ -535,7 +532,7 @@ func TestAFewWordsRemoveNoNode(t *testing.T) {
 		counts bool
 	}{{6, []string{"b", "c"}, false}, {7, []string{"c", "c"}, false},
 		{7, []string{"b", "c"}, true}} {
-		f.unwanted = map[string]int{}
+		f.refusals = map[string]int{}
 		for _, from := range c.by {
 			removed := frame{kind: frameRemoved}
 			f.receive(from, binary.BigEndian.AppendUint64(removed.begin(), c.id))

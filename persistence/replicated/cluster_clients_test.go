@@ -18,72 +18,72 @@ import (
 	"exchange/prove/spec"
 )
 
-// A client is an account that sends one request after the other, to any node that reigns.
+// A client is an account that sends one request after the other, to any node that serves.
 type client struct {
-	r      *realm
-	rng    *rand.Rand
-	name   string
-	nonce  uint64
-	used   uint64         // by the newest command that was accepted
-	reader bool           // it sends no commands, so its nonces are those of reads
-	reign  *actors.Engine // that it asked last
-	away   []uint64       // nonces of commands that were turned away: no record may have them
-	told   []string       // references of deposits that were accepted
-	unsure []string       // of those without an answer
+	r          *liveCluster
+	rng        *rand.Rand
+	name       string
+	nonce      uint64
+	used       uint64         // by the newest command that was accepted
+	reader     bool           // it sends no commands, so its nonces are those of reads
+	lastEngine *actors.Engine // of its last request
+	away       []uint64       // nonces of commands turned away: no record may contain them
+	accepted   []string       // references of accepted deposits
+	unsure     []string       // references of deposits without an answer
 }
 
 func (c *client) key() string { return "key-of-" + c.name }
 
-// A desk is where a client asks: a reign, or a node that follows.
-type desk struct {
+// An endpoint serves a client: a leader's engine, or a follower.
+type endpoint struct {
 	*nodeLife
 	actors.Commands
 	public *actors.Public
 	engine *actors.Engine // nil: the node follows
 }
 
-func deskOf(l *nodeLife, e *actors.Engine) *desk { return &desk{l, e, e.Public, e} }
+func endpointOf(l *nodeLife, e *actors.Engine) *endpoint { return &endpoint{l, e, e.Public, e} }
 
-// desk returns one of them; nil: there is none.
-func (c *client) desk() *desk {
+// pickEndpoint returns an endpoint; nil: none serves.
+func (c *client) pickEndpoint() *endpoint {
 	if c.rng.IntN(2) == 0 {
 		l := c.r.nodes[c.rng.IntN(len(c.r.nodes))].life.Load()
 		if l == nil {
 			return nil
 		}
-		if a := l.attends.Load(); a != nil && a.Commands() != nil {
-			return &desk{l, a.Commands(), a.Public, nil}
+		if a := l.follower.Load(); a != nil && a.Commands() != nil {
+			return &endpoint{l, a.Commands(), a.Public, nil}
 		}
 	}
 	l, e := c.r.any(c.rng)
 	if e == nil {
 		return nil
 	}
-	return deskOf(l, e)
+	return endpointOf(l, e)
 }
 
-// knows returns the client's key at a desk; nil: that has none.
-func (c *client) knows(d *desk) *directory.Key {
+// keyAt returns the client's key at an endpoint; nil: it holds none.
+func (c *client) keyAt(d *endpoint) *directory.Key {
 	key := d.Key([]byte(c.key()))
 	if key == nil && d.engine != nil {
-		c.r.Errorf("a node reigns without the key of account %s", c.name)
+		c.r.Errorf("a node leads without the key of account %s", c.name)
 	}
 	return key
 }
 
-// act sends a request to a node, and then looks at all others that think that they reign.
+// act sends a request to a node, and then reads at all others that believe they lead.
 func (c *client) act() {
-	d := c.desk()
+	d := c.pickEndpoint()
 	if d == nil {
 		return
 	}
 	c.peek()
-	key := c.knows(d)
+	key := c.keyAt(d)
 	if key == nil {
 		return
 	}
-	if d.engine != nil && c.reign != d.engine { // which must know what the one before has heard
-		c.reign = d.engine
+	if d.engine != nil && c.lastEngine != d.engine { // it must refuse its predecessor's nonces
+		c.lastEngine = d.engine
 		c.again(d, key)
 	}
 	action := c.rng.IntN(12)
@@ -102,11 +102,11 @@ func (c *client) act() {
 	default:
 		c.place(d, key)
 	}
-	for _, n := range c.r.nodes { // what that node has told, no other one may not know
+	for _, n := range c.r.nodes { // the others must show that node's answer, too
 		if l := n.life.Load(); l != nil {
 			if other := l.engine.Load(); other != nil && other != d.engine {
-				other := deskOf(l, other)
-				if key := c.knows(other); key != nil {
+				other := endpointOf(l, other)
+				if key := c.keyAt(other); key != nil {
 					c.look(other, key)
 				}
 			}
@@ -114,19 +114,19 @@ func (c *client) act() {
 	}
 }
 
-// peek reads, at any node that shows what is public, a state that is not below any that a client
-// had seen when the read began.
+// peek reads the public state at any serving node. It must not be older than any state that a
+// client had seen when the read began.
 func (c *client) peek() {
 	l := c.r.nodes[c.rng.IntN(len(c.r.nodes))].life.Load()
 	if l == nil {
 		return
 	}
-	p := l.attends.Load()
+	p := l.follower.Load()
 	if p == nil {
 		return
 	}
 	j, h := c.r.judge, new(committed.Hash)
-	from := j.seen()
+	from := j.seenSeq()
 	if err := p.Ask(h, nil, 0); err != nil || l.dead.Load() {
 		return
 	}
@@ -136,7 +136,7 @@ func (c *client) peek() {
 	}
 	j.Lock()
 	defer j.Unlock()
-	j.show(c.name, l.at, h.Seq, from)
+	j.takeRead(c.name, l.at, h.Seq, from)
 }
 
 func (c *client) next() uint64 {
@@ -144,7 +144,7 @@ func (c *client) next() uint64 {
 	return c.nonce
 }
 
-func (c *client) place(d *desk, key *directory.Key) {
+func (c *client) place(d *endpoint, key *directory.Key) {
 	cmd, err := d.Do(actors.NewOrder(key, c.next(), &actors.OrderRequest{
 		Pair:   d.public.Pair([]byte("BTC_USD")),
 		Side:   []trading.Side{trading.Buy, trading.Sell}[c.rng.IntN(2)],
@@ -156,7 +156,7 @@ func (c *client) place(d *desk, key *directory.Key) {
 	c.free(cmd, err)
 }
 
-func (c *client) cancel(d *desk, key *directory.Key) {
+func (c *client) cancel(d *endpoint, key *directory.Key) {
 	j := c.r.judge
 	j.Lock()
 	open := slices.Sorted(maps.Keys(j.model.Account(c.name).OpenAt(j.model.Seq)))
@@ -170,15 +170,15 @@ func (c *client) cancel(d *desk, key *directory.Key) {
 	c.free(cmd, err)
 }
 
-// answered takes the answer to a command with the newest nonce. It reports false if there is none,
-// or none that reaches the client.
-func (c *client) answered(d *desk, cmd *actors.Command, err error) bool {
+// answered handles the answer to a command with the newest nonce. It reports false if no answer
+// reaches the client.
+func (c *client) answered(d *endpoint, cmd *actors.Command, err error) bool {
 	switch {
 	case d.dead.Load(), errors.Is(err, committed.ErrTimeout):
 	case err != nil:
 		c.away = append(c.away, c.nonce)
 	default:
-		c.r.judge.tell(c.name, d.at, cmd.Record())
+		c.r.judge.takeAnswer(c.name, d.at, cmd.Record())
 		if cmd.Outcome() == actors.Accepted {
 			c.used = c.nonce
 			c.r.acks.Add(1)
@@ -197,17 +197,17 @@ func (c *client) free(cmd *actors.Command, err error) {
 	}
 }
 
-func (c *client) deposit(d *desk) {
+func (c *client) deposit(d *endpoint) {
 	if d.engine == nil {
 		return
 	}
-	reference := fmt.Sprint(c.name, len(c.told)+len(c.unsure))
+	reference := fmt.Sprint(c.name, len(c.accepted)+len(c.unsure))
 	_, err := d.engine.Deposit("test", c.name, "BTC", coin, reference)
 	if err != nil || d.dead.Load() {
 		c.unsure = append(c.unsure, reference)
 		return
 	}
-	c.told = append(c.told, reference)
+	c.accepted = append(c.accepted, reference)
 	c.r.acks.Add(1)
 	c.deposited(reference)
 }
@@ -222,8 +222,8 @@ func (c *client) deposited(reference string) {
 	}
 }
 
-// again sends a nonce that is used: by a command, or by a read that all nodes know of.
-func (c *client) again(d *desk, key *directory.Key) {
+// again sends a used nonce: of a command, or of a read that all nodes have applied.
+func (c *client) again(d *endpoint, key *directory.Key) {
 	j := c.r.judge
 	j.Lock()
 	used := max(c.used, j.reads[c.key()])
@@ -233,7 +233,7 @@ func (c *client) again(d *desk, key *directory.Key) {
 	}
 	if c.rng.IntN(2) == 0 {
 		if err := d.public.Ask(new(committed.Wallet), key, used); err == nil && !d.dead.Load() {
-			c.r.Errorf("nonce %d of %s is taken again by a read", used, c.name)
+			c.r.Errorf("nonce %d of %s is accepted again by a read", used, c.name)
 		}
 		return
 	}
@@ -241,26 +241,26 @@ func (c *client) again(d *desk, key *directory.Key) {
 		Pair: d.public.Pair([]byte("BTC_USD")), Side: trading.Sell, Price: 200e8,
 		Amount: coin / 1000}))
 	if err == nil && !d.dead.Load() {
-		c.r.judge.tell(c.name, d.at, cmd.Record())
+		c.r.judge.takeAnswer(c.name, d.at, cmd.Record())
 		if r := cmd.Record(); r.Kind != event.KindRefusal ||
 			r.Refusal.Reason != event.RefusedNonce {
-			c.r.Errorf("nonce %d of %s is taken again: %+v", used, c.name, r)
+			c.r.Errorf("nonce %d of %s is accepted again: %+v", used, c.name, r)
 		}
 	}
 	c.free(cmd, err)
 }
 
-// look reads the wallet or the open orders: as they are at the answer's sequence, which is not
-// below any that a client had seen when the read began.
-func (c *client) look(d *desk, key *directory.Key) {
-	if err := c.see(d, key); err == nil && !d.dead.Load() {
+// look reads the wallet or the open orders at the answer's sequence. It must not be below any that
+// a client had seen when the read began.
+func (c *client) look(d *endpoint, key *directory.Key) {
+	if err := c.read(d, key); err == nil && !d.dead.Load() {
 		c.r.acks.Add(1)
 	}
 }
 
-func (c *client) see(d *desk, key *directory.Key) (err error) {
+func (c *client) read(d *endpoint, key *directory.Key) (err error) {
 	j := c.r.judge
-	from, nonce := j.seen(), c.next()
+	from, nonce := j.seenSeq(), c.next()
 	j.Lock()
 	number := j.model.Key(c.key()).Number
 	j.model.ReadNonces[number] = append(j.model.ReadNonces[number], nonce)
@@ -278,7 +278,7 @@ func (c *client) see(d *desk, key *directory.Key) (err error) {
 	j.Lock()
 	defer j.Unlock()
 	seq := max(wallet.Seq, orders.Seq)
-	a := j.show(c.name, d.at, seq, from)
+	a := j.takeRead(c.name, d.at, seq, from)
 	if wallet.Seq > 0 {
 		err = sameFunds(wallet.Holdings, a.At(seq))
 	} else {
@@ -313,9 +313,9 @@ func sameOrders(got []committed.Order, want map[uint64]spec.Order) error {
 	return nil
 }
 
-// atRest checks what the client was told, once all nodes rest.
+// atRest checks the answers to the client, once all nodes rest.
 func (c *client) atRest() {
-	for _, reference := range c.told {
+	for _, reference := range c.accepted {
 		c.deposited(reference)
 	}
 	j := c.r.judge
@@ -323,13 +323,13 @@ func (c *client) atRest() {
 	defer j.Unlock()
 	key := j.model.Key(c.key()).Number
 	for _, nonce := range c.away {
-		if j.model.Taken(spec.KeyNonce{Key: key, Nonce: nonce}) {
+		if j.model.IsUsed(spec.KeyNonce{Key: key, Nonce: nonce}) {
 			c.r.Errorf("nonce %d of %s was turned away, and its command is done", nonce, c.name)
 		}
 	}
 }
 
-// run sends requests until the realm stops.
+// run sends requests until the clients are stopped.
 func (c *client) run() {
 	for {
 		select {

@@ -17,8 +17,8 @@ var roles = map[machine.Role]persistence.Role{machine.Voter: persistence.RoleVot
 	machine.Leaving: persistence.RoleLeaving, machine.Learner: persistence.RoleLearner,
 	machine.Awaited: persistence.RoleAwaited}
 
-// see notes what the node knows of all members. It is called each tick.
-func (n *node) see() {
+// updatePeers refreshes the peers' state in the view. It is called each tick.
+func (n *node) updatePeers() {
 	match := map[uint64]uint64{}
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
 		n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
@@ -31,14 +31,14 @@ func (n *node) see() {
 	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
 			Newest:   m.Nonce != "" && m.ID == n.machine.Given(),
-			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.told[m.ID],
-			Market: n.markets[m.ID]}
+			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.peerFormats[m.ID],
+			Market: n.peerMarkets[m.ID]}
 		if m.ID == n.id {
 			p.Reads, p.Market, p.Unfit = n.reads, n.ownMarket(), n.unfit() != nil
 		} else {
-			p.SilentTicks, p.Unfit = n.ticks-n.heard[m.ID], n.saysUnfit(m.ID)
+			p.SilentTicks, p.Unfit = n.tickCount-n.lastFrame[m.ID], n.peerUnfit(m.ID)
 		}
-		p.Differs = p.Market != 0 && n.applies != 0 && p.Market != n.applies
+		p.Differs = p.Market != 0 && n.marketDigest != 0 && p.Market != n.marketDigest
 		n.peers = append(n.peers, p)
 	}
 	slices.SortStableFunc(n.peers, func(a, b persistence.Peer) int {
@@ -46,21 +46,22 @@ func (n *node) see() {
 	})
 }
 
-// Standing returns what this node knows of the nodes.
+// Standing returns this node's view of the cluster.
 func (s *store) Standing() persistence.Standing {
-	v := s.seen.Load()
+	v := s.view.Load()
 	t := persistence.Standing{Node: s.log.Identity().Name, Term: v.term, Elections: v.elections,
 		Applied: v.applied, Committed: v.committed, LogBytes: v.logBytes, Peers: v.peers,
-		Impossible: v.impossible, Format: v.format, ClockAhead: v.ahead, ClockWrong: v.wrong}
+		Impossible: v.impossible, Format: v.format, ClockAhead: v.clockAhead,
+		ClockWrong: v.clockWrong}
 	for _, m := range v.members {
-		if m.ID == v.lead && v.lead != 0 {
+		if m.ID == v.leaderID && v.leaderID != 0 {
 			t.Leader = m.Name
 		}
 	}
 	return t
 }
 
-// Unfit says that this node could not own the engine, and why; nil: it could.
+// Unfit sets the reason why this node cannot own the engine; nil: it can.
 func (s *store) Unfit(why error) { s.unfit.Store(&why) }
 
 func (s *store) whyUnfit() error {
@@ -70,15 +71,15 @@ func (s *store) whyUnfit() error {
 	return nil
 }
 
-// Leads reports whether this node leads, as far as it knows.
-func (s *store) Leads() bool { return s.seen.Load().leading }
+// Leads reports whether this node leads, by its newest view.
+func (s *store) Leads() bool { return s.view.Load().leading }
 
-// Follow waits until this node has a batch above after, or leads. ErrFormat: it gets no more.
+// Follow waits until this node has a batch above after, or leads. ErrFormat: it can read no more.
 func (s *store) Follow(ctx context.Context, after uint64) (leads bool, err error) {
 	s.followers.Add(1)
 	defer s.followers.Add(-1)
 	var unread error
-	err = s.until(ctx, func(v *view) bool {
+	err = s.awaitView(ctx, func(v *view) bool {
 		leads, unread = v.leading, v.unread
 		if v.beat.End.Seq > after {
 			unread = nil
@@ -91,23 +92,23 @@ func (s *store) Follow(ctx context.Context, after uint64) (leads bool, err error
 	return leads && err == nil, err
 }
 
-// lead waits until this node leads.
-func (s *store) lead(ctx context.Context) error {
-	return s.until(ctx, func(v *view) bool { return v.leading })
+// awaitLead waits until this node leads.
+func (s *store) awaitLead(ctx context.Context) error {
+	return s.awaitView(ctx, func(v *view) bool { return v.leading })
 }
 
-// until waits for a view.
-func (s *store) until(ctx context.Context, good func(*view) bool) error {
+// awaitView waits for a view that good accepts.
+func (s *store) awaitView(ctx context.Context, good func(*view) bool) error {
 	for {
-		s.changes.Lock()
-		next := s.changes.next
-		s.changes.Unlock()
+		s.viewChanged.Lock()
+		next := s.viewChanged.next
+		s.viewChanged.Unlock()
 		select {
 		case <-s.done:
 			return s.failure
 		default:
 		}
-		if good(s.seen.Load()) {
+		if good(s.view.Load()) {
 			return nil
 		}
 		select {
@@ -120,15 +121,15 @@ func (s *store) until(ctx context.Context, good func(*view) bool) error {
 	}
 }
 
-// show makes a view the newest, and tells those that wait for another leader or another batch.
-func (s *store) show(v view) {
-	before := s.seen.Swap(&v)
-	if before.leading == v.leading && before.lead == v.lead && before.unread == v.unread &&
+// setView publishes a view, and wakes the callers that wait for another leader or batch.
+func (s *store) setView(v view) {
+	before := s.view.Swap(&v)
+	if before.leading == v.leading && before.leaderID == v.leaderID && before.unread == v.unread &&
 		(before.beat.End == v.beat.End || s.followers.Load() == 0) {
 		return
 	}
-	s.changes.Lock()
-	defer s.changes.Unlock()
-	close(s.changes.next)
-	s.changes.next = make(chan struct{})
+	s.viewChanged.Lock()
+	defer s.viewChanged.Unlock()
+	close(s.viewChanged.next)
+	s.viewChanged.next = make(chan struct{})
 }

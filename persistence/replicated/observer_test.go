@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// observer returns how an observer calls the nodes.
+// observer returns an observer of the nodes.
 func (c *nodes) observer(name string) *Observer {
 	c.Helper()
 	cert, key, err := c.authority.IssueObserver(name)
 	must(c.T, err)
-	o, err := Observe(ObserverOptions{Cluster: cluster, Name: name, Nodes: c.list, Logger: quiet,
-		Dial: c.net.Dial, Credentials: proof(c.T, c.authority, cert, key)})
+	o, err := NewObserver(ObserverOptions{Cluster: cluster, Name: name, Nodes: c.list,
+		Logger: quiet,
+		Dial:   c.net.Dial, Credentials: proof(c.T, c.authority, cert, key)})
 	must(c.T, err)
 	c.Cleanup(func() { o.Close() })
 	return o
 }
 
-// A node takes the connections of the observers that its configuration names, once something takes
-// them, also while it follows. No other node has anything to do with them.
+// A node accepts the observers that its configuration names, once a handler is set, also while it
+// follows. Nodes that do not name them are not involved.
 func TestOnlyNamedObserversAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newNodes(t)
@@ -56,7 +57,7 @@ func TestOnlyNamedObserversAreTaken(t *testing.T) {
 		refused("a stranger", c.observer("o2"), "n1", "takes no observer o2")
 		refused("a node that is not named", o, "n9", "not a node")
 		for _, n := range c.list {
-			for _, name := range []string{"o1", "n1"} { // a node's name is one like any other
+			for _, name := range []string{"o1", "n1"} { // a node's name is allowed
 				conn, err := c.observer(name).Dial(ctx, n.Name)
 				must(t, err)
 				must(t, conn.SetDeadline(time.Now().Add(time.Minute)))

@@ -11,11 +11,11 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// An OwnMarket is the market part of the configuration that a node's file has. It counts for
-// nothing by itself: see SetMarket. Its methods may be called from any goroutine.
+// An OwnMarket is the market part of a node's configuration file. It takes effect only through
+// SetMarket. Its methods may be called from any goroutine.
 type OwnMarket struct{ digests atomic.Pointer[[]uint64] }
 
-// Set changes it: to the text of each format of entries, the newest first.
+// Set replaces it by its text in each format of entries, newest first.
 func (o *OwnMarket) Set(texts [][]byte) {
 	var list []uint64
 	for _, text := range texts {
@@ -24,7 +24,7 @@ func (o *OwnMarket) Set(texts [][]byte) {
 	o.digests.Store(&list)
 }
 
-// get returns the digests; nil: there is none.
+// get returns the digests; nil: none is set.
 func (o *OwnMarket) get() []uint64 {
 	if o == nil {
 		return nil
@@ -35,45 +35,45 @@ func (o *OwnMarket) get() []uint64 {
 	return nil
 }
 
-// tellAgreed tells of the market part that is applied.
-func (n *node) tellAgreed() {
+// reportMarket passes the applied market part to agreed.
+func (n *node) reportMarket() {
 	if market, _ := n.machine.Market(); market != nil {
-		n.applies = codec.Digest(market)
+		n.marketDigest = codec.Digest(market)
 		n.agreed(market)
 	}
 }
 
-// ownMarket returns the digest of the market part of this node's file, in the format of the applied
-// one if they are equal; 0: it has none.
+// ownMarket returns the digest of the market part of this node's file; 0: none. If the part equals
+// the applied one, the digest is in that one's format.
 func (n *node) ownMarket() uint64 {
-	own := n.own.get()
+	own := n.fileMarket.get()
 	switch {
 	case len(own) == 0:
 		return 0
-	case slices.Contains(own, n.applies):
-		return n.applies
+	case slices.Contains(own, n.marketDigest):
+		return n.marketDigest
 	}
 	return own[0]
 }
 
-// Market returns the market part that is applied here for the next term, and that of the newest.
+// Market returns the market part applied here for the next term, and that of the newest term.
 func (s *store) Market() (next, current []byte) {
-	v := s.seen.Load()
+	v := s.view.Load()
 	return v.market, v.current
 }
 
-// SetMarket lets the nodes agree on a market part, under this node's newest claim. The entry is of
-// the newest format that may be written, because the text may be.
+// SetMarket proposes a market part to all nodes, under this node's newest claim. The entry uses the
+// newest format that may be written, because the text may use it.
 func (s *store) SetMarket(ctx context.Context, text []byte, built bool) error {
 	if !machine.IsMarket(text) {
 		return fmt.Errorf("%w: a market part of %d bytes: it must have 1 to %d",
 			persistence.ErrInvalid, len(text), machine.MaxMarket)
 	}
-	tok, owns := s.owns()
+	tok, owns := s.ownerToken()
 	if !owns {
 		return errNotLeading
 	}
-	e := &machine.Entry{Kind: machine.Market, Format: s.seen.Load().format, Token: tok,
+	e := &machine.Entry{Kind: machine.Market, Format: s.view.Load().format, Token: tok,
 		Batch: text, Digest: codec.Digest(text)}
 	if built {
 		e.Next = 1

@@ -22,44 +22,44 @@ import (
 	"exchange/persistence/memory"
 )
 
-// reigning is the place of a node.
-type reigning struct {
-	r      *realm
+// A clusterNode is a node of a liveCluster across its restarts.
+type clusterNode struct {
+	r      *liveCluster
 	at     int
 	disk   *disk
-	local  *memory.Disk             // of its local store; guarded by the realm's mu
-	unfit  bool                     // its disk is not what it was: it must end by itself
-	copied *diskCopy                // nil: there is none
+	local  *memory.Disk             // of its local store; guarded by r.mu
+	unfit  bool                     // its disk was replaced or damaged: it must end by itself
+	copied *diskCopy                // nil: none
 	reads  uint8                    // newest format its program reads
-	key    byte                     // of the server; 0: that of the others
+	key    byte                     // of the server; 0: the others' key
 	ahead  atomic.Int64             // ns of its clock
 	life   atomic.Pointer[nodeLife] // nil: it is down
 }
 
-// A nodeLife is a node from its start to its crash. It is the scheduler of its actors: each message
-// is handled at a moment of its own, which the seed draws.
+// A nodeLife is a node from its start to its crash. It schedules its actors: each message is
+// handled at a time of its own, which the seed draws.
 type nodeLife struct {
 	mailbox.Runners
-	r       *realm
+	r       *liveCluster
 	at      int
-	opening *opening
-	local   *memory.Store // guarded by the realm's mu
+	opening *startup
+	local   *memory.Store // guarded by r.mu
 	node    *actornode.Node
-	engine  atomic.Pointer[actors.Engine] // nil: it does not reign
-	// attends is what it serves while it follows; nil: it does not know what is acknowledged
-	attends atomic.Pointer[actornode.Follower]
-	reigned atomic.Bool // it has done so
-	dead    atomic.Bool // its power has failed
-	unfit   atomic.Bool // it must end by itself
-	older   bool        // its program does not read the newest format
-	cancel  context.CancelFunc
-	ended   chan struct{}
-	failure error // why it has ended by itself; read after ended
+	engine  atomic.Pointer[actors.Engine] // nil: it does not lead
+	// follower serves while the node follows; nil: it cannot serve
+	follower atomic.Pointer[actornode.Follower]
+	led      atomic.Bool // it has led
+	dead     atomic.Bool // its power has failed
+	unfit    atomic.Bool // it must end by itself
+	older    bool        // its program cannot read the newest format
+	cancel   context.CancelFunc
+	ended    chan struct{}
+	failure  error // why it has ended by itself; read after ended
 
 	mu    sync.Mutex
 	still bool // it stands still
 	held  []*mailbox.Mailbox
-	moves chan struct{} // closed once it stands still no more; nil: it never did
+	moves chan struct{} // closed once it resumes; nil: it never stood still
 }
 
 // Schedule lets an actor have its next message.
@@ -89,7 +89,7 @@ func (l *nodeLife) refusal() error {
 	default:
 		return nil
 	}
-	if s := l.store(); l.failure == nil && s != nil { // it has voted on
+	if s := l.store(); l.failure == nil && s != nil { // it has continued to vote
 		select {
 		case <-s.done:
 			return s.failure
@@ -99,22 +99,22 @@ func (l *nodeLife) refusal() error {
 	return l.failure
 }
 
-// stop lets the node's store stand still until the returned function is called.
+// stop stalls the node's store until the returned function is called.
 func (l *nodeLife) stop() (goOn func()) {
 	again := make(chan struct{})
 	l.r.until("the node takes part", func() bool { return l.store() != nil })
-	go l.store().call(context.Background(), func(*node) { <-again }) //nolint:errcheck // it is gone
+	go l.store().onNode(context.Background(), func(*node) { <-again }) //nolint:errcheck // crashed
 	return func() { close(again) }
 }
 
-// stopAll lets the whole node stand still, as SIGSTOP does.
+// stopAll stalls the whole node, as SIGSTOP does.
 func (l *nodeLife) stopAll() (goOn func()) {
-	storeGoesOn := l.stop()
+	resumeStore := l.stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.still, l.moves = true, make(chan struct{})
 	return func() {
-		storeGoesOn()
+		resumeStore()
 		l.mu.Lock()
 		held := l.held
 		l.still, l.held = false, nil
@@ -126,8 +126,8 @@ func (l *nodeLife) stopAll() (goOn func()) {
 	}
 }
 
-// wait draws a time: below most, or one in fifty below the other bound.
-func (r *realm) wait(most, rarely time.Duration) time.Duration {
+// wait draws a duration: below most, or one in fifty below rarely.
+func (r *liveCluster) wait(most, rarely time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.rng.IntN(50) == 0 {
@@ -136,8 +136,8 @@ func (r *realm) wait(most, rarely time.Duration) time.Duration {
 	return 1 + time.Duration(r.rng.Int64N(int64(most)))
 }
 
-// send takes a frame to a node, perhaps late, twice or not at all.
-func (r *realm) send(from *nodeLife, at, to int, frame []byte) {
+// send delivers a frame to a node, perhaps late, twice or not at all.
+func (r *liveCluster) send(from *nodeLife, at, to int, frame []byte) {
 	r.mu.Lock()
 	lost := from.dead.Load() || r.cut[at][to] || r.rng.IntN(100) < r.loss
 	times := 1 + r.rng.IntN(50)/49
@@ -155,8 +155,8 @@ func (r *realm) send(from *nodeLife, at, to int, frame []byte) {
 	}
 }
 
-// reignOptions returns the options of an engine; key tells server keys apart.
-func reignOptions(s persistence.Store, key byte) (actors.Options, error) {
+// engineOptions returns the options of an engine; key distinguishes server keys.
+func engineOptions(s persistence.Store, key byte) (actors.Options, error) {
 	sealer, err := seal.New(bytes.Repeat([]byte{key}, seal.KeyBytes))
 	limits, timing := actors.DefaultLimits, actors.DefaultTiming
 	timing.Request, timing.StallMax = 100*time.Millisecond, stallMax
@@ -171,21 +171,21 @@ func reignOptions(s persistence.Store, key byte) (actors.Options, error) {
 		},
 		Exit:       func(code int) { panic(fmt.Sprint("exit ", code)) },
 		Currencies: []directory.Currency{{Code: "BTC"}, {Code: "USD"}},
-		Pairs:      []directory.PairRules{realmPair}}, err
+		Pairs:      []directory.PairRules{clusterPair}}, err
 }
 
-var realmPair = directory.PairRules{Name: "BTC_USD", Base: "BTC", Quote: "USD", PricePrecision: 2,
+var clusterPair = directory.PairRules{Name: "BTC_USD", Base: "BTC", Quote: "USD", PricePrecision: 2,
 	AmountPrecision: 8, MinimumOrderSize: 1, MaximumOrderSize: money.MaxAmount}
 
-// start starts a node; it may be told to end before it has recovered.
-func (n *reigning) start() {
+// start starts a node; it may be ended before it has recovered.
+func (n *clusterNode) start() {
 	r := n.r
 	l := &nodeLife{r: r, at: n.at, older: n.reads == machine.First, ended: make(chan struct{}),
 		local: memory.Open(n.local, persistence.Retention{})}
 	l.unfit.Store(n.unfit)
-	w := &opening{Options: Options{Cluster: cluster, Name: n.name(), Nodes: r.named(),
+	w := &startup{Options: Options{Cluster: cluster, Name: n.name(), Nodes: r.named(),
 		Folder: folder, Local: l.local, Logger: quiet, Copies: &courier{n: n, l: l},
-		Tick: reignTick, files: n.disk.files(), Fatal: func(err error) {
+		Tick: clusterTick, files: n.disk.files(), Fatal: func(err error) {
 			if !l.dead.Load() {
 				r.Error("fatal:", err)
 			}
@@ -193,16 +193,16 @@ func (n *reigning) start() {
 	w.adapt = func(o *options) {
 		o.random, o.reads, o.least = r.draw, n.reads, 64
 		o.now = func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
-		o.saw = func(index uint64, e *machine.Entry, a machine.Answer) {
+		o.onApply = func(index uint64, e *machine.Entry, a machine.Answer) {
 			if !l.dead.Load() {
-				r.judge.saw(n.at, index, e, a)
+				r.judge.checkEntry(n.at, index, e, a)
 			}
 		}
 	}
 	_, err := w.prepare()
 	must(r.T, err)
-	w.former.reads = n.reads
-	w.ticker = time.NewTicker(reignTick)
+	w.formation.reads = n.reads
+	w.ticker = time.NewTicker(clusterTick)
 	l.opening = w
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
@@ -210,12 +210,12 @@ func (n *reigning) start() {
 	go n.live(ctx, l)
 }
 
-// live lets the node come into its cluster, and reign whenever it can.
-func (n *reigning) live(ctx context.Context, l *nodeLife) {
+// live lets the node join its cluster, and lead whenever it can.
+func (n *clusterNode) live(ctx context.Context, l *nodeLife) {
 	defer close(l.ended)
 	s, err := l.opening.open(ctx)
 	if err == nil {
-		err = n.reign(ctx, l, s)
+		err = n.lead(ctx, l, s)
 	}
 	l.failure = err
 	if err != nil && !l.dead.Load() && ctx.Err() == nil && !l.unfit.Load() {
@@ -223,9 +223,9 @@ func (n *reigning) live(ctx context.Context, l *nodeLife) {
 	}
 }
 
-// reign lets the node reign whenever it can. It returns nil if the node only votes.
-func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
-	o, err := reignOptions(s, n.key)
+// lead lets the node lead whenever it can. It returns nil if the node only votes.
+func (n *clusterNode) lead(ctx context.Context, l *nodeLife, s *store) error {
+	o, err := engineOptions(s, n.key)
 	if o.Scheduler = l; err == nil {
 		l.node, err = actornode.Start(ctx, o)
 	}
@@ -234,42 +234,42 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 		return nil
 	}
 	if err == nil {
-		attended, end := context.WithCancel(ctx)
-		var attending sync.WaitGroup
-		attending.Go(func() { l.attend(attended) })
-		defer attending.Wait()
+		follows, end := context.WithCancel(ctx)
+		var following sync.WaitGroup
+		following.Go(func() { l.follow(follows) })
+		defer following.Wait()
 		defer end()
 	}
 	for err == nil {
 		var e *actors.Engine
 		if e, err = l.node.Lead(ctx); err == nil {
-			l.reigned.Store(true)
+			l.led.Store(true)
 			l.engine.Store(e)
 			<-e.Dead()
 			l.engine.Store(nil)
 		}
 	}
 	if errors.Is(err, persistence.ErrFormat) && l.older {
-		return nil // it votes on until it is brought up to date
+		return nil // it votes until it is upgraded
 	}
 	return err
 }
 
-// attend has the node show what is public, whenever it can, until ctx ends.
-func (l *nodeLife) attend(ctx context.Context) {
+// follow serves public reads whenever the node can, until ctx ends.
+func (l *nodeLife) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		if a, err := l.node.Follow(ctx); err == nil {
-			l.attends.Store(a)
-			a.Await(ctx) //nolint:errcheck // it tries again
-			l.attends.Store(nil)
+			l.follower.Store(a)
+			a.Await(ctx) //nolint:errcheck // it is retried
+			l.follower.Store(nil)
 			a.End()
 		}
 		time.Sleep(l.r.wait(5*time.Millisecond, 50*time.Millisecond))
 	}
 }
 
-// crash ends a node as a power cut does. What it says from then on is not heard.
-func (n *reigning) crash() {
+// crash ends a node as a power cut does. Its later frames are dropped.
+func (n *clusterNode) crash() {
 	l := n.life.Load()
 	if l == nil {
 		return
@@ -290,14 +290,14 @@ func (n *reigning) crash() {
 func (l *nodeLife) end() {
 	l.opening.ticker.Stop()
 	l.cancel()
-	for ended := false; ; { // another reign may begin meanwhile
+	for ended := false; ; { // another term may begin meanwhile
 		if s := l.store(); s != nil {
-			s.Close() //nolint:errcheck // it is of no use any more
+			s.Close() //nolint:errcheck // it is no longer used
 		}
 		if e := l.engine.Load(); e != nil {
 			e.Abandon()
 		}
-		if ended { // behind the end nothing begins
+		if ended { // after the end nothing begins
 			break
 		}
 		select {

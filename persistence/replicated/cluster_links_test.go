@@ -15,7 +15,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A cable is how a node reaches the others: the realm's network in the place of a link.
+// A cable is a node's transport over the simulated network.
 type cable struct{ l *nodeLife }
 
 // Send implements transport.
@@ -46,7 +46,7 @@ func (w cable) Fetch(ctx context.Context, from string, q link.Want) (io.ReadClos
 		return nil, errors.New("it is down")
 	}
 	var b bytes.Buffer
-	err := source.opening.serve(ctx, nodeNames[w.l.at], q, &b)
+	err := source.opening.writeCopy(ctx, nodeNames[w.l.at], q, &b)
 	switch {
 	case err != nil:
 		return nil, err
@@ -68,16 +68,16 @@ func (l *nodeLife) pause(ctx context.Context) error {
 }
 
 // cuts reports whether a link is cut.
-func (r *realm) cuts(from, to int) bool {
+func (r *liveCluster) cuts(from, to int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cut[from][to]
 }
 
-// A courier makes and takes copies as the program does: as backups. The stores are in memory, and a
-// swap is one step.
+// A courier writes and installs copies as the program does: as backups. The stores are in memory,
+// and a swap is one step.
 type courier struct {
-	n     *reigning
+	n     *clusterNode
 	l     *nodeLife
 	newer *memory.Disk
 }
@@ -96,7 +96,7 @@ func (c *courier) Write(ctx context.Context, local persistence.Store, least uint
 	return backup.WriteNewest(ctx, w, local, least, copyKey)
 }
 
-// Fill implements Copies. The power may fail before, and behind it.
+// Fill implements Copies. The power may fail before and after it.
 func (c *courier) Fill(ctx context.Context, r io.Reader) (uint64, error) {
 	b, err := backup.Open(r, copyKey)
 	if err != nil {

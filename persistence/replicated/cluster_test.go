@@ -22,57 +22,57 @@ import (
 	"exchange/prove/spec"
 )
 
-var reignSeeds = flag.Int("reigns", 15, "how many exchanges of three nodes are played")
+var exchangeSeeds = flag.Int("exchanges", 15, "the number of simulated exchanges of three nodes")
 
 const (
-	reignTick    = 10 * time.Millisecond
-	reignClients = 3
-	reignFaults  = 12
-	stallMax     = 3 * time.Second
-	coin         = money.Amount(1e8)
+	clusterTick    = 10 * time.Millisecond
+	clusterClients = 3
+	clusterFaults  = 12
+	stallMax       = 3 * time.Second
+	coin           = money.Amount(1e8)
 )
 
-// A realm is three nodes with real engines, and two more that may join. Their disks, the network
-// between them and the clock are simulated: power fails, frames are lost, doubled, late and
-// swapped, links are cut one way or both, nodes stand still, and are started with what they should
-// not have. Disks are lost, are older copies, and have wrong bits; nodes join, are replaced and
-// removed. A seed draws the faults and all times. Which of two goroutines that wake each other goes
-// on first is Go's choice, so a run is not repeated to the letter.
-type realm struct {
+// A liveCluster is three nodes with real engines, and two more that may join. Their disks, the
+// network between them and the clock are simulated: power fails, frames are lost, doubled, late and
+// swapped, links are cut one way or both, nodes stand still, and are started with wrong keys or
+// programs. Disks are lost, are older copies, and have wrong bits; nodes join, are replaced and
+// removed. A seed draws the faults and all times. Go's scheduler decides which of two goroutines
+// that wake each other continues first, so a run is not exactly reproducible.
+type liveCluster struct {
 	*testing.T
 	judge  *judge
-	nodes  [places]*reigning
-	voting []*reigning // the voters
-	begun  bool        // clients have accounts
+	nodes  [places]*clusterNode
+	voting []*clusterNode // the voters
+	begun  bool           // clients have accounts
 	users  []*client
 	acks   atomic.Int64
-	rests  atomic.Int64 // how much longer clients wait than usual: the nodes are what is played
-	peeks  atomic.Int64 // reads of what is public
-	// commands that were accepted for clients of nodes that follow
+	rests  atomic.Int64 // factor by which clients slow down while the nodes are in focus
+	peeks  atomic.Int64 // public reads
+	// accepted commands of clients of followers
 	forwarded atomic.Int64
 	ends      sync.WaitGroup // of crashed nodes
 	counts    map[string]int // of faults
 
 	acting sync.WaitGroup // clients
-	stop   chan struct{}  // closed when they are to end
+	stop   chan struct{}  // closed to end the clients
 	halted sync.Once
 
-	mu   sync.Mutex // of what follows
+	mu   sync.Mutex // guards the fields below
 	rng  *rand.Rand
 	cut  [places][places]bool // from, to
-	loss int                  // of a hundred frames
-	late time.Duration        // that a frame may be at most
+	loss int                  // in percent of frames
+	late time.Duration        // maximum delay of a frame
 	open []*span              // the oldest first
 }
 
-func (r *realm) draw(n int) int {
+func (r *liveCluster) draw(n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rng.IntN(n)
 }
 
-// any returns a node that thinks that it reigns, and its engine.
-func (r *realm) any(rng *rand.Rand) (*nodeLife, *actors.Engine) {
+// any returns a node that believes it leads, and its engine.
+func (r *liveCluster) any(rng *rand.Rand) (*nodeLife, *actors.Engine) {
 	for _, i := range rng.Perm(places) {
 		if l := r.nodes[i].life.Load(); l != nil {
 			if e := l.engine.Load(); e != nil {
@@ -83,8 +83,8 @@ func (r *realm) any(rng *rand.Rand) (*nodeLife, *actors.Engine) {
 	return nil, nil
 }
 
-// fault brings one about, and may wait for what it leads to.
-func (r *realm) fault() {
+// fault causes a fault, and may wait for its effect.
+func (r *liveCluster) fault() {
 	n := r.other()
 	switch r.draw(22) {
 	case 0, 1: // a crash
@@ -97,14 +97,14 @@ func (r *realm) fault() {
 		r.cutOff(n)
 		r.serves(10 + r.draw(20))
 		r.heal()
-	case 5: // two are, of which one may crash
+	case 5: // one is cut off, and another one crashes
 		r.cutOff(n)
 		other := r.other(n)
 		other.crash()
 		time.Sleep(time.Duration(r.draw(2000)) * time.Millisecond)
 		r.heal()
 		other.start()
-	case 6: // a node stands still, while its engine goes on
+	case 6: // a node stands still, while its engine runs
 		r.standStill(n.life.Load().stop)
 	case 7: // with its engine
 		r.standStill(n.life.Load().stopAll)
@@ -141,13 +141,13 @@ func (r *realm) fault() {
 }
 
 // standStill stops a node, or a part of it, for a while.
-func (r *realm) standStill(stop func() (goOn func())) {
+func (r *liveCluster) standStill(stop func() (goOn func())) {
 	defer stop()()
 	r.serves(10)
 }
 
-// restart starts a node as something else, while the two others serve.
-func (r *realm) restart(n *reigning, other func()) {
+// restart restarts a node with another key or program, while the two others serve.
+func (r *liveCluster) restart(n *clusterNode, other func()) {
 	n.crash()
 	r.serves(5)
 	other()
@@ -155,7 +155,7 @@ func (r *realm) restart(n *reigning, other func()) {
 	r.serves(5)
 }
 
-func (r *realm) crashAll() {
+func (r *liveCluster) crashAll() {
 	for _, n := range r.voting {
 		n.crash()
 	}
@@ -164,10 +164,10 @@ func (r *realm) crashAll() {
 	}
 }
 
-func (r *realm) cutOff(n *reigning) { r.cutOffWay(n, r.draw(3)) }
+func (r *liveCluster) cutOff(n *clusterNode) { r.cutOffWay(n, r.draw(3)) }
 
-// cutOffWay cuts a node off: 0 is both ways.
-func (r *realm) cutOffWay(n *reigning, way int) {
+// cutOffWay cuts a node off; way 0: in both directions.
+func (r *liveCluster) cutOffWay(n *clusterNode, way int) {
 	r.mu.Lock()
 	for i := range r.nodes {
 		r.cut[n.at][i], r.cut[i][n.at] = way != 1, way != 2
@@ -176,26 +176,26 @@ func (r *realm) cutOffWay(n *reigning, way int) {
 	r.breakSpans(func(s *span) bool { return s.ends[0].at == n.at || s.ends[1].at == n.at })
 }
 
-func (r *realm) heal() {
+func (r *liveCluster) heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cut = [places][places]bool{}
 }
 
-func (r *realm) network(loss int, late time.Duration) {
+func (r *liveCluster) network(loss int, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.loss, r.late = loss, late
 }
 
-// until waits for a condition that the nodes bring about, on the clock of the realm.
-func (r *realm) until(what string, condition func() bool) {
+// until waits for a condition, on the simulated clock.
+func (r *liveCluster) until(what string, condition func() bool) {
 	r.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
 	for late := time.After(time.Minute); !condition(); {
 		select {
-		case <-look.C:
+		case <-poll.C:
 			if r.Failed() {
 				r.FailNow()
 			}
@@ -205,32 +205,32 @@ func (r *realm) until(what string, condition func() bool) {
 	}
 }
 
-// serves waits until some more requests are answered.
-func (r *realm) serves(n int) {
+// serves waits until n more requests are answered.
+func (r *liveCluster) serves(n int) {
 	r.Helper()
 	more := r.acks.Load() + int64(n)
 	r.until("requests are answered", func() bool { return r.acks.Load() >= more })
 }
 
-// newRealm starts three nodes, and makes the clients' accounts.
-func newRealm(t *testing.T, seed uint64) *realm {
-	r := &realm{T: t, rng: rand.New(rand.NewPCG(seed, 5)), stop: make(chan struct{}), loss: 1,
+// newLiveCluster starts three nodes, and creates the clients' accounts.
+func newLiveCluster(t *testing.T, seed uint64) *liveCluster {
+	r := &liveCluster{T: t, rng: rand.New(rand.NewPCG(seed, 5)), stop: make(chan struct{}), loss: 1,
 		late: 2 * time.Millisecond, counts: map[string]int{}}
 	r.judge = newJudge(func(format string, v ...any) { r.Errorf(format, v...) },
 		actors.DefaultLimits.MaxFills,
-		map[string]spec.Rules{realmPair.Name: {}})
+		map[string]spec.Rules{clusterPair.Name: {}})
 	r.judge.model.CodeValid = actors.DefaultWithdrawal.CodeValid
 	for i := range r.nodes {
-		r.nodes[i] = &reigning{r: r, at: i}
+		r.nodes[i] = &clusterNode{r: r, at: i}
 		r.nodes[i].empty()
-		r.nodes[i].reads = uint8(machine.First + r.draw(2)) // they are brought up to date later
+		r.nodes[i].reads = uint8(machine.First + r.draw(2)) // upgraded later
 	}
 	r.Cleanup(r.end)
 	r.voting = slices.Clone(r.nodes[:voters])
 	for _, n := range r.voting {
 		n.start()
 	}
-	for i := range reignClients {
+	for i := range clusterClients {
 		c := &client{r: r, rng: rand.New(rand.NewPCG(seed, uint64(100+i))),
 			name: fmt.Sprint("client", i), reader: i == 0}
 		r.users = append(r.users, c)
@@ -240,7 +240,7 @@ func newRealm(t *testing.T, seed uint64) *realm {
 	return r
 }
 
-// begin makes the account, with a key and money. It reports false if it has to be done again.
+// begin creates the account, with a key and money. It reports false if it must be repeated.
 func (c *client) begin() bool {
 	_, e := c.r.any(c.rng)
 	if e == nil {
@@ -255,12 +255,12 @@ func (c *client) begin() bool {
 }
 
 // play lets clients act under faults, and then compares all nodes.
-func (r *realm) play() {
+func (r *liveCluster) play() {
 	for _, c := range r.users {
 		r.acting.Go(c.run)
 	}
 	r.serves(10)
-	for range reignFaults {
+	for range clusterFaults {
 		r.fault()
 	}
 	r.halt()
@@ -268,29 +268,29 @@ func (r *realm) play() {
 }
 
 // halt ends the clients.
-func (r *realm) halt() {
+func (r *liveCluster) halt() {
 	r.halted.Do(func() { close(r.stop) })
 	r.acting.Wait()
 }
 
 // end ends everything, so that no goroutine is left in the bubble.
-func (r *realm) end() {
+func (r *liveCluster) end() {
 	r.halt()
 	for _, n := range r.nodes {
 		n.crash()
 	}
 	r.ends.Wait()
 	if r.Failed() {
-		r.Log("what happened last:\n" + r.judge.newest())
+		r.Log("the last events:\n" + r.judge.newest())
 	}
-	time.Sleep(2 * stallMax) // appends end that are tried again
+	time.Sleep(2 * stallMax) // until retried appends have ended
 }
 
-// compare lets each node reign in turn. Each has all that was accepted, and the same state.
-func (r *realm) compare() {
+// compare lets each node lead in turn. Each must hold all accepted requests, and the same state.
+func (r *liveCluster) compare() {
 	hashes := map[[32]byte]int{}
 	for _, n := range r.voting {
-		r.until(fmt.Sprintf("node %d reigns, and is compared", n.at), func() bool {
+		r.until(fmt.Sprintf("node %d leads, and is compared", n.at), func() bool {
 			l := n.life.Load()
 			e := l.engine.Load()
 			if e == nil {
@@ -302,7 +302,7 @@ func (r *realm) compare() {
 			h := new(committed.Hash)
 			err := e.VerifyAtRest()
 			for _, c := range r.users {
-				err = errors.Join(err, c.see(deskOf(l, e), e.Key([]byte(c.key()))))
+				err = errors.Join(err, c.read(endpointOf(l, e), e.Key([]byte(c.key()))))
 			}
 			if err = errors.Join(err, e.Ask(h, nil, 0), h.Err); err == nil {
 				hashes[h.Hash]++
@@ -318,26 +318,26 @@ func (r *realm) compare() {
 	}
 }
 
-// handOver asks a node to hand the lead over; "": to any other, and none that has it to itself.
-func (r *realm) handOver(from *reigning, to string) {
+// handOver asks a leader to hand the lead over; to "": to any other.
+func (r *liveCluster) handOver(from *clusterNode, to string) {
 	if s := from.store(); s != nil && s.Leads() && to != from.name() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		s.Transfer(ctx, to) //nolint:errcheck // it may lead no more
+		s.Transfer(ctx, to) //nolint:errcheck // it may no longer lead
 	}
 }
 
-// Whatever happens to three nodes, nothing is lost that an engine has acknowledged, nothing is told
-// by two, no leader of before answers a read, and all nodes come to the same state.
-func TestReignsAreOneExchange(t *testing.T) {
+// Whatever faults three nodes have, no acknowledged request is lost, no outcome is sent twice, no
+// deposed leader answers a read, and all nodes reach the same state.
+func TestThreeNodesAreOneExchange(t *testing.T) {
 	var answered, peeks, forwarded int64
 	faults := map[string]int{}
-	for seed := *fromSeed; seed < *fromSeed+uint64(*reignSeeds) && !t.Failed(); seed++ {
+	for seed := *fromSeed; seed < *fromSeed+uint64(*exchangeSeeds) && !t.Failed(); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			runtime.GC() // pools have channels of another bubble,
-			runtime.GC() // and their second chances
+			runtime.GC() // clear the pools of another bubble's channels,
+			runtime.GC() // and their victim caches
 			synctest.Test(t, func(t *testing.T) {
-				r := newRealm(t, seed)
+				r := newLiveCluster(t, seed)
 				r.play()
 				answered += r.acks.Load()
 				peeks += r.peeks.Load()
@@ -348,12 +348,12 @@ func TestReignsAreOneExchange(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d requests were answered, %d commands went to another node that leads, and there "+
+	t.Logf("%d requests were answered, %d commands were forwarded to the leader, and there "+
 		"were %d reads at any node; %v", answered, forwarded, peeks, faults)
-	if forwarded < 5*int64(*reignSeeds) {
-		t.Errorf("%d commands of clients at nodes that follow were accepted: too few", forwarded)
+	if forwarded < 5*int64(*exchangeSeeds) {
+		t.Errorf("%d commands of clients at followers were accepted: too few", forwarded)
 	}
-	if peeks < 20*int64(*reignSeeds) {
-		t.Errorf("%d reads of what is public were answered: too few", peeks)
+	if peeks < 20*int64(*exchangeSeeds) {
+		t.Errorf("%d public reads were answered: too few", peeks)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// A question, or the answer to one, has the name of a round and nothing else. A question has its
-// sender's name: no node can have another one's round answered.
-func TestAQuestionOfNoRoundIsDropped(t *testing.T) {
+// A ReadIndex and its answer carry a round's name alone. The name contains the sender's ID: no node
+// can have another one's round answered.
+func TestAReadIndexWithoutARoundIsDropped(t *testing.T) {
 	name := binary.BigEndian.AppendUint64(nil, 2)
 	name = append(name, make([]byte, roundNameBytes-len(name))...)
 	message := func(kind pb.MessageType, change func(*pb.Message)) *pb.Message {
@@ -45,13 +45,13 @@ func TestAQuestionOfNoRoundIsDropped(t *testing.T) {
 		}
 	}
 	if sound(message(pb.MsgReadIndex, func(m *pb.Message) { m.From = new(uint64(3)) })) {
-		t.Error("a question in the name of another node is taken")
+		t.Error("a ReadIndex in another node's name is accepted")
 	}
 }
 
-// A node that follows takes no question: raft would pass it on to the one that leads, which does
-// not take it from this one, and cuts this one off.
-func TestAQuestionToANodeThatFollowsGoesNoFurther(t *testing.T) {
+// A follower drops a ReadIndex: raft would forward it to the leader, which rejects it from this
+// node, and cuts this node off.
+func TestAFollowerForwardsNoReadIndex(t *testing.T) {
 	w := newWorld(t, 1)
 	a, b, c := w.lead(0), w.nodes[1], w.nodes[2]
 	must(t, b.node.receive("c", c.lie(b, func(m *pb.Message) {

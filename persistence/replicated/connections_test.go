@@ -13,7 +13,7 @@ import (
 	"exchange/persistence"
 )
 
-// A member opens connections to another one that takes them, until one of them is removed. The
+// A member opens connections to another one that accepts them, until one of them is removed. The
 // configuration may still name it.
 func TestOnlyMembersOpenConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestOnlyMembersOpenConnections(t *testing.T) {
 		other := (at + 1) % voters
 		name, s := c.list[other].Name, c.stores[other]
 		if st := led.Standing(); st.Leader != c.list[at].Name {
-			t.Errorf("node %q leads, and knows of %q", c.list[at].Name, st.Leader)
+			t.Errorf("node %q leads, and shows %q as the leader", c.list[at].Name, st.Leader)
 		}
 		if _, err := s.Dial(ctx, c.list[at].Name); err == nil ||
 			!strings.Contains(err.Error(), "takes no connections yet") {
@@ -70,7 +70,7 @@ func TestOnlyMembersOpenConnections(t *testing.T) {
 		for _, conn := range []net.Conn{there, back} {
 			_, err := conn.Read(make([]byte, 1))
 			if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
-				t.Fatalf("a connection of a node that was removed goes on: %v", err)
+				t.Fatalf("a connection of a removed node stays open: %v", err)
 			}
 			<-ended
 		}

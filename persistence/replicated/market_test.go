@@ -15,9 +15,9 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A market part that was agreed on is there after a restart of all nodes, and at a node that joins.
-// Each node knows whose file has another one, from the first tick on, and when it has it no more.
-func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
+// An agreed market part is there after a restart of all nodes, and at a joining node. Each node
+// sees from the first tick whose file differs, and when it no longer does.
+func TestMembersReportTheirMarketParts(t *testing.T) {
 	w := newWorld(t, 1)
 	text, other := []byte("pairs: all"), []byte("pairs: none")
 	s := w.lead(0)
@@ -25,11 +25,11 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 		Digest: codec.Digest(text)}
 	answer := s.ask(e)
 	w.settle()
-	must(t, told(t, answer).err)
+	must(t, mustAnswer(t, answer).err)
 	for i, n := range w.nodes[:voters] {
 		n.crash()
 		switch n.file.Set([][]byte{text}); i {
-		case 0: // a newer program, whose file is the same as far as the older format has it
+		case 0: // a newer program, whose file is equal in the older format
 			n.file.Set([][]byte{[]byte("pairs: all\nlimits: few"), text})
 		case 1:
 			n.file.Set([][]byte{other})
@@ -46,30 +46,29 @@ func TestAMarketPartIsKnownToAllMembers(t *testing.T) {
 			t.Errorf("%s has the market part %q", n.name(), n.view.market)
 		}
 		if len(n.view.peers) != voters+1 {
-			t.Fatalf("%s knows of %d members", n.name(), len(n.view.peers))
+			t.Fatalf("%s sees %d members", n.name(), len(n.view.peers))
 		}
 		for _, p := range n.view.peers {
 			if p.Differs != (p.Name == "b") || p.Market == 0 {
-				t.Errorf("%s knows of %s: %+v", n.name(), p.Name, p)
+				t.Errorf("%s sees %s: %+v", n.name(), p.Name, p)
 			}
 		}
 	}
-	w.nodes[1].file.Set([][]byte{text}) // it goes on with another file
+	w.nodes[1].file.Set([][]byte{text}) // its file is reloaded
 	w.pass(2 * electionTicks)
 	for _, n := range w.nodes[:voters+1] {
 		for _, p := range n.view.peers {
 			if p.Differs {
-				t.Errorf("now %s knows of %s: %+v", n.name(), p.Name, p)
+				t.Errorf("now %s sees %s: %+v", n.name(), p.Name, p)
 			}
 		}
 	}
 }
 
-// A market part is written as an entry of the format that may be written: one of an older program
-// is never given what it does not read.
-func TestAMarketPartIsOfTheFormatThatIsApplied(t *testing.T) {
+// A market part is an entry of the enabled format, so that an older program can read it.
+func TestMarketPartUsesTheAppliedFormat(t *testing.T) {
 	ticks := make(chan time.Time)
-	s := openNode(t, options{dir: "node", files: vfs.NewMem(), ticks: ticks, reads: newer,
+	s := openNode(t, options{dir: "node", files: vfs.NewMem(), tickC: ticks, reads: newer,
 		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
 	_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "an owner"})
 	must(t, err)
@@ -96,11 +95,11 @@ func TestAMarketPartIsOfTheFormatThatIsApplied(t *testing.T) {
 	}
 }
 
-// Only the owner at the node that leads tells the nodes a market part.
+// Only the owner at the leader sets a market part.
 func TestOnlyTheOwnerSetsAMarketPart(t *testing.T) {
-	var heard []byte
+	var agreed []byte
 	s := openNode(t, options{dir: "node", files: vfs.NewMem(),
-		agreed: func(market []byte) { heard = market },
+		agreed: func(market []byte) { agreed = market },
 		local:  memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
 	if err := s.SetMarket(t.Context(), []byte("first"), true); !errors.Is(err, errNotLeading) {
 		t.Errorf("without a claim: %v", err)
@@ -115,9 +114,9 @@ func TestOnlyTheOwnerSetsAMarketPart(t *testing.T) {
 	}
 	must(t, s.SetMarket(t.Context(), []byte("first"), true))
 	must(t, s.SetMarket(t.Context(), []byte("second"), false))
-	next, reigning := s.Market()
-	if string(next) != "second" || string(reigning) != "first" || string(heard) != "second" {
-		t.Errorf("%s, and %s reigns, heard of %s", next, reigning, heard)
+	next, current := s.Market()
+	if string(next) != "second" || string(current) != "first" || string(agreed) != "second" {
+		t.Errorf("next %s, current %s, agreed %s", next, current, agreed)
 	}
 	_, _, err = s.Acquire(t.Context(), persistence.Claim{Owner: "another"})
 	must(t, err)

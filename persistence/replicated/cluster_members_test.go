@@ -12,26 +12,26 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A diskCopy is one of a node's disk with its local store, made while the node ran.
+// A diskCopy is a copy of a node's disk and local store, made while the node ran.
 type diskCopy struct {
 	disk  *disk
 	local *memory.Disk
 	id    uint64
-	boot  uint64 // of the start that it was made under
+	boot  uint64 // of the running start
 }
 
-func (n *reigning) name() string { return nodeNames[n.at] }
+func (n *clusterNode) name() string { return nodeNames[n.at] }
 
 // store returns the node's store; nil: it takes no part.
-func (n *reigning) store() *store {
+func (n *clusterNode) store() *store {
 	if l := n.life.Load(); l != nil {
 		return l.store()
 	}
 	return nil
 }
 
-// empty gives a node that is down a new disk, with the data folder.
-func (n *reigning) empty() {
+// empty gives a node that is down a new disk with an empty data folder.
+func (n *clusterNode) empty() {
 	d := newDisk()
 	must(n.r.T, d.mem.MkdirAll(folder, 0o700))
 	root, err := d.mem.OpenDir("")
@@ -42,8 +42,8 @@ func (n *reigning) empty() {
 	n.disk, n.local, n.copied, n.unfit = d, memory.NewDisk(), nil, false
 }
 
-// named returns the nodes that the configuration names: the voters, until there is a cluster.
-func (r *realm) named() (list []Node) {
+// named returns the configured nodes: the voters, until there is a cluster.
+func (r *liveCluster) named() (list []Node) {
 	count := voters
 	if r.begun {
 		count = places
@@ -56,17 +56,17 @@ func (r *realm) named() (list []Node) {
 
 func addressOf(name string) string { return name + ":7000" }
 
-// other returns a voter that is none of some.
-func (r *realm) other(but ...*reigning) *reigning {
+// other returns a voter that is not in but.
+func (r *liveCluster) other(but ...*clusterNode) *clusterNode {
 	list := slices.DeleteFunc(slices.Clone(r.voting),
-		func(n *reigning) bool { return slices.Contains(but, n) })
+		func(n *clusterNode) bool { return slices.Contains(but, n) })
 	return list[r.draw(len(list))]
 }
 
 // spare returns a node that is no member.
-func (r *realm) spare() *reigning {
+func (r *liveCluster) spare() *clusterNode {
 	list := slices.DeleteFunc(slices.Clone(r.nodes[:]),
-		func(n *reigning) bool { return slices.Contains(r.voting, n) })
+		func(n *clusterNode) bool { return slices.Contains(r.voting, n) })
 	return list[r.draw(len(list))]
 }
 
@@ -80,9 +80,9 @@ func voterOf(members []machine.Member, name string) uint64 {
 	return 0
 }
 
-// change lets nodes that lead change the members, until one of them has applied the change. Answers
-// may be lost, so it is asked for again; made holds for ever once it does.
-func (r *realm) change(what string, ask func(ctx context.Context, s *store) error,
+// change requests a membership change of leaders, until one of them has applied it. Answers may be
+// lost, so the request is repeated; once made holds, it holds for ever.
+func (r *liveCluster) change(what string, ask func(ctx context.Context, s *store) error,
 	made func(members []machine.Member) bool) {
 	r.Helper()
 	r.rests.Store(3)
@@ -93,27 +93,27 @@ func (r *realm) change(what string, ask func(ctx context.Context, s *store) erro
 			if s == nil || !s.Leads() {
 				continue
 			}
-			if made(s.seen.Load().members) {
+			if made(s.view.Load().members) {
 				return true
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			ask(ctx, s) //nolint:errcheck // the members are looked at
+			ask(ctx, s) //nolint:errcheck // the members are checked
 			cancel()
 		}
 		return false
 	})
 }
 
-// settle waits until all voters know that they are the members.
-func (r *realm) settle() {
+// settle waits until all voters have applied the membership.
+func (r *liveCluster) settle() {
 	r.Helper()
-	r.until("all voters know the members", func() bool {
+	r.until("all voters have applied the membership", func() bool {
 		for _, n := range r.voting {
 			s := n.store()
 			if s == nil {
 				return false
 			}
-			members := s.seen.Load().members
+			members := s.view.Load().members
 			for _, other := range r.voting {
 				if voterOf(members, other.name()) == 0 || len(members) != len(r.voting) {
 					return false
@@ -124,22 +124,22 @@ func (r *realm) settle() {
 	})
 }
 
-// doubt lets a voter come back with a disk that is not what it was. There is an entry that was
-// acknowledged by a majority of the node, a second one that is down when the node comes, and not a
-// third one that is up. Without the vote of the node there is no majority then, so nothing may be
-// done. Then the second one comes back, the others serve, and the node must end by itself: it is
-// refused for one of some reasons. It returns false if the node takes part, and may do so.
-func (r *realm) doubt(n *reigning, harmless bool, spoil func(), reasons ...error) bool {
+// doubt restarts a voter with a spoiled disk. An entry was acknowledged by the voter and a second
+// one, which is then down, and not by a third one, which is up. Without the spoiled voter's vote
+// there is no majority, so nothing may be applied. Then the second one comes back, the others
+// serve, and the spoiled voter must end by itself, for one of the reasons. doubt returns false if
+// the voter takes part, which it may if the change is harmless.
+func (r *liveCluster) doubt(n *clusterNode, harmless bool, spoil func(), reasons ...error) bool {
 	r.Helper()
-	behind := r.other(n)
-	holds := r.other(n, behind)
+	lagging := r.other(n)
+	holder := r.other(n, lagging)
 	r.settle()
-	r.cutOffWay(behind, 0)
+	r.cutOffWay(lagging, 0)
 	r.serves(10)
 	n.crash()
-	holds.crash()
+	holder.crash()
 	r.heal()
-	time.Sleep(20 * time.Millisecond) // what was on its way
+	time.Sleep(20 * time.Millisecond) // frames in flight
 	before := r.judge.top()
 	n.unfit = true
 	spoil()
@@ -151,7 +151,7 @@ func (r *realm) doubt(n *reigning, harmless bool, spoil func(), reasons ...error
 		r.Errorf("entry %d is applied, %d was, and of the voters only those with node %d, whose "+
 			"disk is unfit, are a majority", top, before, n.at)
 	}
-	holds.start()
+	holder.start()
 	r.serves(10)
 	if harmless {
 		r.serves(20)
@@ -164,14 +164,14 @@ func (r *realm) doubt(n *reigning, harmless bool, spoil func(), reasons ...error
 	if !slices.ContainsFunc(reasons, func(e error) bool { return errors.Is(refused, e) }) {
 		r.Errorf("node %d has ended: %v", n.at, refused)
 	}
-	if l.reigned.Load() && !harmless {
-		r.Errorf("node %d reigns, and its disk is unfit", n.at)
+	if l.led.Load() && !harmless {
+		r.Errorf("node %d leads, and its disk is unfit", n.at)
 	}
 	return true
 }
 
 // lose lets a node lose its disk. It must neither vote nor serve, and is replaced.
-func (r *realm) lose(n *reigning) {
+func (r *liveCluster) lose(n *clusterNode) {
 	r.Helper()
 	if r.draw(2) == 0 { // its process starts without the disk
 		r.doubt(n, false, func() { n.empty(); n.unfit = true }, errReplaced)
@@ -182,9 +182,9 @@ func (r *realm) lose(n *reigning) {
 	r.replace(n)
 }
 
-// putBack starts a node with an older copy of its disk. Each other voter has heard of a newer start
-// of the node: a copy that was made since is not told from the disk.
-func (r *realm) putBack(n *reigning) {
+// putBack starts a node with an older copy of its disk. Each other voter has received a newer start
+// of the node: a later copy cannot be distinguished from the disk.
+func (r *liveCluster) putBack(n *clusterNode) {
 	r.Helper()
 	r.settle()
 	if n.copied == nil {
@@ -202,19 +202,19 @@ func (r *realm) putBack(n *reigning) {
 	n.crash()
 	n.start()
 	for _, other := range r.voting {
-		r.until("a newer start is heard of", func() (newer bool) {
+		r.until("a newer start is received", func() (newer bool) {
 			s := other.store()
-			return other == n || s != nil && s.call(context.Background(), func(o *node) {
+			return other == n || s != nil && s.onNode(context.Background(), func(o *node) {
 				newer = o.log.Seen(c.id).Boot > c.boot
 			}) == nil && newer
 		})
 	}
 	r.doubt(n, false, func() { n.disk, n.local, n.copied = c.disk, c.local, nil },
-		errOlder, errShort, persistence.ErrCorrupt)
+		errOlderCopy, errLogTruncated, persistence.ErrCorrupt)
 	n.crash()
 	if n.start(); r.draw(2) == 0 {
 		l := n.life.Load()
-		r.until("what was refused is refused again", func() bool { return l.refusal() != nil })
+		r.until("a refused folder is refused again", func() bool { return l.refusal() != nil })
 		if !errors.Is(l.refusal(), persistence.ErrCorrupt) {
 			r.Errorf("node %d has ended: %v", n.at, l.refusal())
 		}
@@ -224,9 +224,9 @@ func (r *realm) putBack(n *reigning) {
 	r.replace(n)
 }
 
-// replace lets a node that is down, and whose disk is lost, come back with an empty one, or another
-// one come in its place.
-func (r *realm) replace(n *reigning) {
+// replace replaces a node that is down, with a lost disk, by itself with an empty disk, or by
+// another one.
+func (r *liveCluster) replace(n *clusterNode) {
 	r.Helper()
 	by := n
 	if r.draw(3) == 0 {
@@ -249,7 +249,7 @@ func (r *realm) replace(n *reigning) {
 	by.reads = newer
 	by.start()
 	switch r.draw(4) {
-	case 0: // it crashes on its way
+	case 0: // it crashes while it joins
 		time.Sleep(time.Duration(r.draw(300)) * time.Millisecond)
 		by.crash()
 		by.start()
@@ -261,7 +261,7 @@ func (r *realm) replace(n *reigning) {
 	case 2:
 		r.handOver(r.other(n), "")
 	}
-	r.change(fmt.Sprintf("node %d takes the place of %d", by.at, n.at),
+	r.change(fmt.Sprintf("node %d replaces %d", by.at, n.at),
 		func(context.Context, *store) error { return nil },
 		func(members []machine.Member) bool { return voterOf(members, by.name()) > old })
 	r.voting[slices.Index(r.voting, n)] = by
@@ -269,8 +269,8 @@ func (r *realm) replace(n *reigning) {
 	r.counts["replaced"]++
 }
 
-// oneChange checks that no other node may join while one is to replace another.
-func (r *realm) oneChange(but ...*reigning) {
+// oneChange checks that no other node may join during a replacement.
+func (r *liveCluster) oneChange(but ...*clusterNode) {
 	for _, n := range r.nodes {
 		s := n.store()
 		if s == nil || !s.Leads() {
@@ -289,8 +289,8 @@ func (r *realm) oneChange(but ...*reigning) {
 	}
 }
 
-// add lets another node join, and become a voter.
-func (r *realm) add() {
+// add adds another node, and makes it a voter.
+func (r *liveCluster) add() {
 	r.Helper()
 	n := r.spare()
 	n.empty()
@@ -310,16 +310,16 @@ func (r *realm) add() {
 	r.counts["added"]++
 }
 
-// remove lets a voter be removed, when there are enough: one that leads not before it has handed
-// the lead over. Meanwhile it may be cut off or down, or stand still. Its reign ends, and its
-// folder is not opened again.
-func (r *realm) remove(n *reigning) {
+// remove removes a voter, when there are enough; a leader not before it has handed the lead over.
+// Meanwhile it may be cut off or down, or stand still. Its term ends, and its folder is not opened
+// again.
+func (r *liveCluster) remove(n *clusterNode) {
 	r.Helper()
 	r.settle()
 	l, way := n.life.Load(), r.draw(5)
 	comesBack := func() {}
 	l.unfit.Store(true)
-	id := voterOf(n.store().seen.Load().members, n.name())
+	id := voterOf(n.store().view.Load().members, n.name())
 	if s := n.store(); s.Leads() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		if err := s.Remove(ctx, n.name()); err == nil {
@@ -328,7 +328,7 @@ func (r *realm) remove(n *reigning) {
 		cancel()
 	}
 	n.unfit = true
-	switch way { // it knows nothing of it, and may believe that it leads
+	switch way { // it does not notice, and may believe that it leads
 	case 0:
 		r.cutOffWay(n, 0)
 		comesBack = r.heal
@@ -340,7 +340,7 @@ func (r *realm) remove(n *reigning) {
 	case 3:
 		comesBack = l.stopAll()
 	}
-	r.voting = slices.DeleteFunc(r.voting, func(v *reigning) bool { return v == n })
+	r.voting = slices.DeleteFunc(r.voting, func(v *clusterNode) bool { return v == n })
 	r.change(fmt.Sprintf("node %d is removed", n.at), func(ctx context.Context, s *store) error {
 		if s != n.store() {
 			return s.Remove(ctx, n.name())
@@ -354,12 +354,12 @@ func (r *realm) remove(n *reigning) {
 	r.settle()
 	r.serves(10)
 	if way == 0 && r.draw(2) == 0 {
-		r.until("the reign of a removed node ends", func() bool { return l.engine.Load() == nil })
+		r.until("the term of a removed node ends", func() bool { return l.engine.Load() == nil })
 	}
 	comesBack()
 	r.removed(n)
 	n.crash()
-	n.start() // it is told no more
+	n.start() // it is not notified again
 	r.removed(n)
 	n.crash()
 	n.empty()
@@ -367,7 +367,7 @@ func (r *realm) remove(n *reigning) {
 }
 
 // removed waits until a node has ended because it was removed.
-func (r *realm) removed(n *reigning) {
+func (r *liveCluster) removed(n *clusterNode) {
 	r.Helper()
 	l := n.life.Load()
 	r.until(fmt.Sprintf("node %d, which was removed, ends", n.at), func() bool {
@@ -378,11 +378,11 @@ func (r *realm) removed(n *reigning) {
 	}
 }
 
-// flip changes a bit of a node's log, of its HEAD or STATE. The node is refused, or goes on with
-// all that it has acknowledged. In any case it is replaced, because it may meet the bit later.
-// A bit of the last record is left alone: with HEAD's newest mark lost in the same power cut, that
-// is an append which the cut has torn (docs/storage.md, what a flipped bit does).
-func (r *realm) flip(n *reigning) {
+// flip flips a bit of a node's log, of its HEAD or STATE. The node is refused, or continues with
+// all that it has acknowledged. In any case it is replaced, because it may read the bit later. Bits
+// of the last record are spared: with HEAD's newest mark lost in the same power cut, such a record
+// is a torn append (docs/storage.md, what a flipped bit does).
+func (r *liveCluster) flip(n *clusterNode) {
 	r.Helper()
 	what := "flips without effect"
 	spoil := func() {
@@ -396,7 +396,7 @@ func (r *realm) flip(n *reigning) {
 			}
 		}
 	}
-	if r.doubt(n, true, spoil, errOlder, errShort, persistence.ErrCorrupt) {
+	if r.doubt(n, true, spoil, errOlderCopy, errLogTruncated, persistence.ErrCorrupt) {
 		what = "flips"
 	}
 	n.crash()

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxSpans is how many connections a node has opened to another: a link has as many.
+	// maxSpans bounds a node's connections to another one, as a link does.
 	maxSpans = 2 * (1 + 8)
-	// spanChunks of spanChunk bytes are on their way in one direction, and more wait.
+	// spanChunks of spanChunk bytes are in flight in one direction; more wait.
 	spanChunks, spanChunk = 64, 4 << 10
 )
 
-// A span is a connection that one node of the realm has opened to another. What is written at one
-// end comes to the other in its order, late, and not while one of the nodes stands still. It breaks
-// when the way between them is cut, or one of them crashes.
+// A span is a connection that one node has opened to another. Bytes written at one end reach the
+// other in order, late, and not while one of the nodes stands still. The span breaks when the link
+// is cut, or one of the nodes crashes.
 type span struct {
-	r      *realm
+	r      *liveCluster
 	ends   [2]*nodeLife // which has dialled, and which has accepted
 	ours   [2]net.Conn  // the nodes'
 	inner  [2]net.Conn  // the network's sides of the same pipes
@@ -66,8 +66,8 @@ func (w cable) Drop(name string) {
 	})
 }
 
-// span opens a connection; nil: there is no way.
-func (r *realm) span(from, to *nodeLife) *span {
+// span opens a connection; nil: the link is cut.
+func (r *liveCluster) span(from, to *nodeLife) *span {
 	s := &span{r: r, ends: [2]*nodeLife{from, to}, broken: make(chan struct{})}
 	for i := range s.ours {
 		s.ours[i], s.inner[i] = net.Pipe()
@@ -89,7 +89,7 @@ func (r *realm) span(from, to *nodeLife) *span {
 	return s
 }
 
-// carry takes what one end writes to the other.
+// carry copies one end's writes to the other.
 func (s *span) carry(from int) {
 	queue := make(chan []byte, spanChunks)
 	go func() {
@@ -102,7 +102,7 @@ func (s *span) carry(from int) {
 			}
 			select {
 			case queue <- b[:n]:
-			case <-s.broken: // until the end hears of it, what it writes is lost
+			case <-s.broken: // writes are lost until the end notices
 			}
 		}
 	}()
@@ -130,7 +130,7 @@ func (s *span) carry(from int) {
 		}
 	}
 	select {
-	case <-s.broken: // each end hears of it in its own time
+	case <-s.broken: // each end notices after a delay of its own
 	default:
 		s.close()
 	}
@@ -139,7 +139,7 @@ func (s *span) carry(from int) {
 // close ends the connection at both ends.
 func (s *span) close() { s.end(func(*nodeLife) time.Duration { return 0 }) }
 
-// end ends the connection, at each end after a time. What is on its way is lost.
+// end ends the connection, at each end after a delay. Bytes in flight are lost.
 func (s *span) end(after func(*nodeLife) time.Duration) {
 	s.breaks.Do(func() {
 		close(s.broken)
@@ -152,9 +152,8 @@ func (s *span) end(after func(*nodeLife) time.Duration) {
 	})
 }
 
-// breakSpans breaks connections. Their ends hear of it some time later, each in its own, but for
-// one that has crashed.
-func (r *realm) breakSpans(which func(*span) bool) {
+// breakSpans breaks connections. Each end notices after a delay of its own, a crashed one at once.
+func (r *liveCluster) breakSpans(which func(*span) bool) {
 	r.mu.Lock()
 	list := slices.DeleteFunc(slices.Clone(r.open), func(s *span) bool { return !which(s) })
 	r.mu.Unlock()
@@ -168,7 +167,7 @@ func (r *realm) breakSpans(which func(*span) bool) {
 	}
 }
 
-// awaitMoving waits until the node stands still no more. It reports false if done is closed before.
+// awaitMoving waits until the node does not stand still. It reports false if done is closed before.
 func (l *nodeLife) awaitMoving(done <-chan struct{}) bool {
 	l.mu.Lock()
 	moves, still := l.moves, l.still
@@ -184,7 +183,7 @@ func (l *nodeLife) awaitMoving(done <-chan struct{}) bool {
 	}
 }
 
-// echoes returns what is wrong with an end whose other end returns all that comes.
+// echoes checks a connection whose other end echoes.
 func echoes(conn net.Conn) error {
 	text := bytes.Repeat([]byte("text"), 64<<10)
 	wrote := make(chan error, 1)
