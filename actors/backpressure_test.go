@@ -173,7 +173,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			}
 			// The append lands late: it happened, and no client was told.
 			g.set(func() { g.holding, g.applying = false, false })
-			<-g.e.journal.stopped
+			<-g.e.journal.writerDone
 			<-g.e.work.Projector.Finished()
 			g.close()
 			g.again()
@@ -285,7 +285,7 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 
 func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
 	rewriting := true
-	r := projectionRest{rewriting: func() bool { return rewriting }, most: 100}
+	r := projectionPause{rewriting: func() bool { return rewriting }, most: 100}
 	now := time.Now()
 	for _, c := range []struct {
 		rewriting bool
@@ -296,20 +296,20 @@ func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
 		{true, 0, 0, true},
 		{true, time.Second, 99, true},
 		{true, time.Second, 100, false},
-		{true, restLongest - 1, 0, true},
-		{true, restLongest, 0, false},
-		{true, 2 * restLongest, 0, false},
-		{false, 2 * restLongest, 0, false},
-		{true, 2 * restLongest, 0, true}, // another one
-		{true, 3*restLongest - 1, 0, true},
-		{true, 3 * restLongest, 0, false},
+		{true, maxPause - 1, 0, true},
+		{true, maxPause, 0, false},
+		{true, 2 * maxPause, 0, false},
+		{false, 2 * maxPause, 0, false},
+		{true, 2 * maxPause, 0, true}, // another one
+		{true, 3*maxPause - 1, 0, true},
+		{true, 3 * maxPause, 0, false},
 	} {
 		rewriting = c.rewriting
-		if holds := r.holds(now.Add(c.after), c.behind); holds != c.holds {
+		if holds := r.mustWait(now.Add(c.after), c.behind); holds != c.holds {
 			t.Errorf("%+v: %v", c, holds)
 		}
 	}
-	if new(projectionRest).holds(now, 0) {
+	if new(projectionPause).mustWait(now, 0) {
 		t.Error("projections wait for a store that rewrites nothing")
 	}
 }

@@ -120,7 +120,7 @@ func TestAmendsPreventTradesOfTheirAccount(t *testing.T) {
 	c = d.amending(6, AmendRequest{Price: 91})
 	c.amend.selfTrade = trading.SelfTradeCancelOldest
 	d.want("which met nothing", d.send(c), "lost 6: rests 3 at 91")
-	if d.b.standing[6] != nil {
+	if d.b.extras[6] != nil {
 		t.Error("the account's setting stays with the order")
 	}
 }

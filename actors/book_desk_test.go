@@ -56,7 +56,7 @@ func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
 	var live atomic.Pointer[Limits]
 	live.Store(&limits)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	d.b = newBook(p, d.s, &bookShares{limits: &live, ids: new(counters),
+	d.b = newBook(p, d.s, &bookShares{limits: &live, ids: new(idCounters),
 		dir: accounts, out: d, clock: &clockAlarm{log: quiet},
 		journal: newJournal(nil, "", 0, 1<<20, nil, quiet, new(metrics.Engine),
 			nil)})
@@ -142,14 +142,14 @@ func (d *desk) release() {
 	units := d.units
 	d.units = nil
 	for _, u := range units {
-		d.b.released(u)
+		d.b.recycleUnit(u)
 	}
 }
 
 // call gives the book its message to itself.
 func (d *desk) call() {
-	d.called, d.b.called = false, false
-	d.b.goOn()
+	d.called, d.b.continuePending = false, false
+	d.b.continueQueue()
 }
 
 // settle lets the book go on until it is at rest, and returns what happened.

@@ -34,9 +34,9 @@ func TestAnOwnSelfTradeModeStays(t *testing.T) {
 		"order 3: rests 2 at 99")
 	d.want("it stays if it is its own", d.buy(ann, 1, 98, own(trading.SelfTradeCancelBoth)),
 		"special 4: rests 1 at 98")
-	if s := d.b.standing[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
-		d.b.standing[3] != nil {
-		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
+	if s := d.b.extras[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
+		d.b.extras[3] != nil {
+		t.Errorf("known of the orders: %+v, %+v", d.b.extras[3], s)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestOldOrdersArePlainRecords(t *testing.T) {
 	d := newDesk(t, nil)
 	c := d.order(ann, trading.Sell, 5, 100)
 	d.send(c)
-	if r := c.Record(); r.Kind != event.KindOrder || len(d.b.standing) != 0 {
+	if r := c.Record(); r.Kind != event.KindOrder || len(d.b.extras) != 0 {
 		t.Errorf("a plain order is %v", r.Kind)
 	}
 	d.want("a mode that meets nothing", d.buy(ann, 2, 99, apart(trading.SelfTradeCancelBoth)),

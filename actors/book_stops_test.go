@@ -55,8 +55,8 @@ func TestOneTurnExecutesSomeOfAQueue(t *testing.T) {
 	d.want("another's order comes between", d.buy(cid, 1, 49), "order 54: rests 1 at 49"+
 		turns(executedAtOnce, 19))
 	d.settle()
-	if d.b.stops.Len() != 0 || d.busy != 0 {
-		t.Errorf("%d stops are left, busy: %d", d.b.stops.Len(), d.busy)
+	if d.b.stopBook.Len() != 0 || d.busy != 0 {
+		t.Errorf("%d stops are left, busy: %d", d.b.stopBook.Len(), d.busy)
 	}
 }
 
@@ -110,8 +110,8 @@ func TestTriggeredOrdersOnTheirWayAreBounded(t *testing.T) {
 			d.called, d.busy, d.taken)
 	}
 	d.settle()
-	if d.b.stops.Len() != 0 || d.taken != 0 {
-		t.Errorf("%d stops are left, %d slots taken", d.b.stops.Len(), d.taken)
+	if d.b.stopBook.Len() != 0 || d.taken != 0 {
+		t.Errorf("%d stops are left, %d slots taken", d.b.stopBook.Len(), d.taken)
 	}
 }
 

@@ -33,7 +33,7 @@ func (g *gated) cancellingAll() <-chan []uint64 {
 			done <- nil
 			return
 		}
-		done <- slices.Clone(c.Cancelled())
+		done <- slices.Clone(c.CancelledOrders())
 		c.Free()
 	}()
 	return done

@@ -214,7 +214,7 @@ func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
 			g.nonce++
 			succeeds(t, g.e.Ask(q, g.key, g.nonce))
 			fold := *g.e.Public
-			fold.fires = nil
+			fold.firesAt = nil
 			return g.e.Public.SwitchFires(q), fold.SwitchFires(q)
 		}
 		if asked, folded := fires(); asked != dueUs || folded != dueUs {

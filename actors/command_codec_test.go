@@ -88,12 +88,12 @@ func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Com
 	case 6:
 		seconds := rapid.Uint32Range(0, event.MaxSwitchSeconds).Draw(t, "seconds")
 		c := NewSwitch(key, nonce, seconds, filter)
-		c.switching.session, c.switching.instead = number("session"), number("instead")
-		c.switching.change = SessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
+		c.switchRequest.session, c.switchRequest.instead = number("session"), number("instead")
+		c.switchRequest.change = SessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
 		return c
 	case 7:
 		return NewWithdrawal(key, nonce, of.Currencies()[0].Number, drawAmount(t, 1),
-			rapid.StringN(0, 100, 400).Draw(t, "address")).Named(drawClient(t))
+			rapid.StringN(0, 100, 400).Draw(t, "address")).WithClientID(drawClient(t))
 	case 8:
 		return NewConfirmation(key, nonce, number("withdrawal"), rapid.String().Draw(t, "code"))
 	}
@@ -115,7 +115,7 @@ func TestACommandTravelsWhole(t *testing.T) {
 		} else if !possible {
 			return
 		}
-		got.timeUs, got.made = c.timeUs, c.made
+		got.timeUs, got.createdAt = c.timeUs, c.createdAt
 		if !reflect.DeepEqual(got.request, c.request) || got.record.Pair != c.record.Pair {
 			t.Errorf("sent %+v\ncame %+v", c.request, got.request)
 		}
@@ -139,7 +139,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 			c.shortfall = reservation{3, money.BalanceFromBits(number("hi"), number("lo"))}
 			c.bound, c.lastNonce, c.takenBy = drawPrice(t, 0), number("last"), number("by")
 			c.faults = []Fault{{text(), text()}, {text(), text()}}
-			c.cancelled = []uint64{number("order"), number("order"), number("order")}
+			c.cancelledOrders = []uint64{number("order"), number("order"), number("order")}
 			c.moved = state.Withdrawal{ID: number("withdrawal"), Account: 7, Currency: 3,
 				Amount: drawAmount(t, 0), Status: event.WithdrawalVerified, TimeUs: 5,
 				Address: text(), Details: text(), ClientID: drawClient(t), Issue: 2, IssuedUs: 9,
@@ -202,7 +202,7 @@ func FuzzForwardedCommand(f *testing.F) {
 		NewCancel(key, 1, 5, event.ClientID{}), NewCancelAll(key, 1, CancelFilter{}),
 		NewAmend(key, 1, &AmendRequest{Order: 5, Price: 7}), NewSettings(key, 1, 2),
 		NewSwitch(key, 1, 60, CancelFilter{}), NewWithdrawal(key, 1, 1, 5, "address"),
-		NewWithdrawal(key, 1, 1, 5, "address").Named(wantID(f, "mine")),
+		NewWithdrawal(key, 1, 1, 5, "address").WithClientID(wantID(f, "mine")),
 		NewConfirmation(key, 1, 5, "code"), NewWithdrawalCancel(key, 1, 5)} {
 		f.Add(AppendCommand(nil, c))
 		f.Add(AppendOutcome(nil, c))

@@ -131,9 +131,10 @@ func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 		<-over
 		v := &visit{account: g.key.Account}
 		parts := 1
-		for ; !v.settled; parts++ {
-			if n, again := c.someWallets([]*visit{v}); len(again) != 0 || (n == 1) != v.settled {
-				t.Errorf("part %d: %d, %v, %v", parts, n, again, v.settled)
+		for ; !v.settledDone; parts++ {
+			if n, again := c.someWallets([]*visit{v}); len(again) != 0 ||
+				(n == 1) != v.settledDone {
+				t.Errorf("part %d: %d, %v, %v", parts, n, again, v.settledDone)
 			}
 		}
 		if parts < 3 {

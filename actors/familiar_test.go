@@ -84,7 +84,7 @@ func TestAStartBeginsNoExchangeInThePlaceOfAKnownOne(t *testing.T) {
 		}
 		fresh := must[persistence.HistoryID](t)(host.on(t, empty, func(o *Options) {
 			own(o)
-			o.Anew = true
+			o.NewExchange = true
 		}))
 		if !slices.Equal(host.ids, []persistence.HistoryID{fresh}) {
 			t.Errorf("the host knows %x, the new history is %x", host.ids, fresh)

@@ -378,7 +378,7 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 		result.ID, result.Remains = c.Record().Cancel.ID,
 			coins(c.Record().Cancel.Remaining.Balance())
 	case lineartest.CancelAll:
-		result.Cancelled = slices.Clone(c.Cancelled())
+		result.Cancelled = slices.Clone(c.CancelledOrders())
 	case lineartest.Withdrawal:
 		id = c.Record().Withdrawal.ID
 	}

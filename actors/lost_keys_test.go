@@ -32,10 +32,10 @@ func (s *breaking) Append(ctx context.Context, t persistence.Token, prev, next u
 // A start whose server's key is lost is refused, until it is told to revoke what was sealed with
 // that key. Wherever it breaks off, the next one is refused again or goes on.
 func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
-	onTeller(t, func(o *Options) { o.Limits.KeysPerAccount = appendedAtOnce },
+	onTeller(t, func(o *Options) { o.Limits.KeysPerAccount = appendBatch },
 		func(t *testing.T, b *teller) {
 			more := must[Admin](t)(b.e.CreateAccount("test", "mute", ""))
-			for i := range 2 * appendedAtOnce / 3 {
+			for i := range 2 * appendBatch / 3 {
 				for _, account := range []string{"ann", more.Account} {
 					must[Admin](t)(b.e.CreateKey("test", account, fmt.Sprint(account, "-", i),
 						"secret", event.AllPermissions, nil))

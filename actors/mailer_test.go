@@ -140,21 +140,21 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		const n = mailSlack + 100
 		for id := uint64(1); id <= n; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
-			m.learn()
+			m.loadNew()
 			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
-			most = max(most, m.known)
+			most = max(most, m.queued)
 		}
 		if most > mailSlack+10 {
 			t.Errorf("the mailer knows of %d mails, of which none is left", most)
 		}
 		b.expect(b.ask(1), fmt.Sprint("withdraw ", n+1))
-		m.learn()
+		m.loadNew()
 		for q := m.turn(); q != nil; q = m.turn() {
 			m.serve(q)
 		}
 		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != n+1 ||
-			m.known != 0 || len(m.turns) != 0 {
-			t.Errorf("sent are %+v, known are %d", mails, m.known)
+			m.queued != 0 || len(m.turns) != 0 {
+			t.Errorf("sent are %+v, known are %d", mails, m.queued)
 		}
 	})
 }

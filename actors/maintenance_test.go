@@ -57,7 +57,7 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 100_000 {
-		if err := e.none(over, &e.inFlight); !errors.Is(err, ErrNotQuiet) {
+		if err := e.awaitZero(over, &e.inFlight); !errors.Is(err, ErrNotQuiet) {
 			t.Errorf("a command of a client's is in flight: %v", err)
 			break
 		}

@@ -89,7 +89,7 @@ func TestAWalletBeginsBehindTheBatchThatIsReleased(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, _ := coldAccounts(t, fresh)
 		next := g.e.committed.Released() + 1
-		g.e.opening.releasing.Store(next) // as the writer does, before it looks for wallets
+		g.e.opener.settlingSeq.Store(next) // as the writer does, before it looks for wallets
 		g.e.openWallet(g.key.Account)
 		g.e.probeFold(func() {})
 		if at := g.key.Account.WalletBegan(); at != 0 {
@@ -155,9 +155,9 @@ func TestASettlementThatAWalletBeginsWithCountsOnce(t *testing.T) {
 		m := settlements.Get().(*settled)
 		*m = settled{seq: seq + 1}
 		settler.Settle(deposit, 0, 0)[0].CopyTo(&m.settlement)
-		w.begin(m)
+		w.receiveEarly(m)
 	}
-	w.begin(&wallet{account: account, applied: 3})
+	w.receiveEarly(&wallet{account: account, applied: 3})
 	want := money.Amount(2 * coin).Balance()
 	if got := w.committed.Get(1).Balance; got.Cmp(want) != 0 || w.applied != 5 ||
 		account.WalletBegan() != 3 {

@@ -233,7 +233,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 		}
 		f(func(*teller) {})
 		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")
-		f(decided(func(w *wallet) { w.nonces[0].taken-- }),
+		f(decided(func(w *wallet) { w.nonces[0].greatest-- }),
 			"account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
 		f(decided(func(w *wallet) { w.pending[1].Tries++ }),
 			"account ann: its wallet has other pending withdraws than are committed")

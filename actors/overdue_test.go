@@ -151,7 +151,7 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 			return g.e.Place(key, nonce, g.buy(100e8, 1e6))
 		})
 		left := 0
-		look := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expiries.Len() })
+		look := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expirySchedule.Len() })
 		g.e.root.Send(pair.Book, look)
 		other := g.buy(1e8, 1e6)
 		other.Pair = g.e.Pairs()[1]

@@ -40,7 +40,7 @@ func (g *gated) session(s Session) {
 func (g *gated) lose(session uint64) {
 	g.t.Helper()
 	g.e.SessionLost(g.key, session)
-	eventually(g.t, "the wallet knows the end", func() bool { return g.e.firing.Load() == 0 })
+	eventually(g.t, "the end is settled", func() bool { return g.e.internalInFlight.Load() == 0 })
 }
 
 // differs is the outcome of a session that is not as the others of its key.

@@ -28,9 +28,9 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	q.l.open[q.account]--
 	q.told = true
 	if q.all && c.Outcome() == Accepted {
-		s.say("  %s: %v", q.what, c.Cancelled())
+		s.say("  %s: %v", q.what, c.CancelledOrders())
 		s.outcomes["cancel all"+kindOf(q.filter)+", accepted"]++
-		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.Cancelled())
+		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.CancelledOrders())
 		s.mayBeAccepted(q)
 		s.tookNonce(q)
 		c.Free()

@@ -437,7 +437,8 @@ func filterText(f CancelFilter) (text string) {
 
 // withdrawal returns the command that asks for money to leave.
 func (q *played) withdrawal() *Command {
-	return NewWithdrawal(q.key, q.nonce, q.number, q.amount, "somewhere").Named(q.withdrawalID)
+	return NewWithdrawal(q.key, q.nonce, q.number, q.amount, "somewhere").
+		WithClientID(q.withdrawalID)
 }
 
 // A namedWithdrawal is one that was sent with a client id.
@@ -478,7 +479,7 @@ type namedOrder struct {
 func (s *sim) begin(q *played) {
 	s.swapSending(q)
 	q.begun, q.seq, q.unfit = s.steps, s.model.Seq, q.l.unfit
-	q.released = max(q.l.engine.opening.releasing.Load(), q.l.engine.committed.Folded())
+	q.released = max(q.l.engine.opener.settlingSeq.Load(), q.l.engine.committed.Folded())
 	q.namedBefore = len(q.l.named)
 	s.look(q, q.account)
 	q.l.open[q.account]++

@@ -486,7 +486,7 @@ func (d lifeDriver) Start(t mailbox.Task) {
 func (d lifeDriver) name(what string) string { return fmt.Sprintf("%d.%s", d.l.number, what) }
 
 func (d lifeDriver) writer(j *journal) {
-	defer close(j.stopped)
+	defer close(j.writerDone)
 	defer j.deadline.release()
 	for {
 		d.s.park(d.l, d.name("writer"), func() bool { return j.isClosed() || j.waiting() })
@@ -527,17 +527,17 @@ func (d lifeDriver) mailer(m *mailer) {
 	next := time.Now()
 	for {
 		over := func() bool {
-			return closed(m.last) || closed(m.life.Over()) || closed(m.life.Dead())
+			return closed(m.quit) || closed(m.life.Over()) || closed(m.life.Dead())
 		}
 		next = next.Add(mailLeast)
 		d.s.park(d.l, d.name("mailer"), func() bool {
-			return over() || len(m.news) > 0 || !time.Now().Before(next)
+			return over() || len(m.newMail) > 0 || !time.Now().Before(next)
 		})
 		if over() {
 			return
 		}
 		select {
-		case <-m.news:
+		case <-m.newMail:
 		default:
 		}
 		m.round()

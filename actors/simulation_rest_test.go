@@ -69,8 +69,8 @@ func (s *sim) atRest(l *life) error {
 // sameBook compares a book at rest with the committed side, n orders at a time.
 func sameBook(b *book, s *state.State, n int) error {
 	for part := (&bookPart{pair: b.pair}); ; {
-		part.take(b, n)
-		if done, err := part.with(s); done {
+		part.copyFrom(b, n)
+		if done, err := part.compareWith(s); done {
 			return err
 		}
 	}

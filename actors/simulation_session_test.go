@@ -196,7 +196,7 @@ func (s *sim) sessionsAtRest(l *life) error {
 	q := &l.engine.lost.queue
 	for range q.Len() {
 		c := q.Pop()
-		waits[c.switching.session], unsure[c.account.ID] = true, true
+		waits[c.switchRequest.session], unsure[c.account.ID] = true, true
 		q.Push(c)
 	}
 	l.sessions = slices.DeleteFunc(l.sessions, func(x *simSession) bool {

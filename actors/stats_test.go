@@ -39,9 +39,9 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 			if got := counted(s.Refused); got != refused {
 				t.Errorf("%s: refused %s, want %s", what, got, refused)
 			}
-			if s.Orders != orders || s.Trades != trades || s.Cancels != cancels {
+			if s.Orders != orders || s.Trades != trades || s.OrderCancels != cancels {
 				t.Errorf("%s: %d orders, %d trades, %d cancels", what, s.Orders, s.Trades,
-					s.Cancels)
+					s.OrderCancels)
 			}
 		}
 		const begin, key = "account 1, deposit 2", ", key 1"

@@ -135,11 +135,11 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 		g.later(11 * time.Minute)
 		c := newCommand(event.KindSwitch)
 		g.e.stamp(c)
-		succeeds(t, g.e.admitUnasked(c, g.e.writable))
+		succeeds(t, g.e.admitInternal(c, g.e.writable))
 		c.account = g.key.Account
-		c.switching = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
+		c.switchRequest = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
 		g.e.toWallet(c.account, c)
-		eventually(t, "the old time is over", func() bool { return g.e.firing.Load() == 0 })
+		eventually(t, "the old time passed", func() bool { return g.e.internalInFlight.Load() == 0 })
 		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
 			len(armed) != 1 || armed[0].DueUs != second {
 			t.Errorf("%v are open, the switches are %+v", open, armed)
@@ -264,12 +264,12 @@ func TestSwitchesAreTakenInTheOrderOfTheirTimes(t *testing.T) {
 	s.due(ann, switchID{key: 3}, 5)
 	s.due(ann, switchID{key: 3}, 0)
 	s.wait(15, 10)
-	if s.ready(24) {
+	if s.hasDue(24) {
 		t.Error("one may fire within the grace")
 	}
 	for _, want := range []scheduledSwitch{{ann, switchID{1, true}, 20},
 		{ann, switchID{key: 1}, 30}, {ben, switchID{key: 2}, 40}} {
-		if s.ready(want.dueUs-1) && want.dueUs > 25 {
+		if s.hasDue(want.dueUs-1) && want.dueUs > 25 {
 			t.Errorf("%+v may fire before its time", want)
 		}
 		if got, ok := s.take(max(25, want.dueUs)); !ok || got != want {

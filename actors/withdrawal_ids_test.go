@@ -15,7 +15,7 @@ func wantID(t testing.TB, id string) event.ClientID {
 
 func (b *teller) askAs(id string, amount money.Amount) string {
 	return outcomeOf(b.e.Do(NewWithdrawal(b.key, b.next(), 1, amount,
-		"bc1q-somewhere").Named(wantID(b.t, id))))
+		"bc1q-somewhere").WithClientID(wantID(b.t, id))))
 }
 
 func (b *teller) cancel(id uint64) string {

@@ -265,13 +265,13 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 { // a mailer that was not told of its success says so again
 			wg.Go(func() {
-				if err := b.e.mailed(1, ""); err != nil {
+				if err := b.e.removeMail(1, ""); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if err := b.e.mailed(77, ""); err != nil {
+		if err := b.e.removeMail(77, ""); err != nil {
 			t.Error(err)
 		}
 		b.restart()
