@@ -249,7 +249,7 @@ func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 			p.Check(w.Amount > 0 && w.Amount <= money.MaxAmount &&
 				of.Currency([]byte(of.CurrencyCode(w.Currency))) != nil)
 			return NewWithdrawal(key, nonce, w.Currency, w.Amount, w.Address).
-			WithClientID(w.ClientID)
+				WithClientID(w.ClientID)
 		case w.To == event.WithdrawalVerified:
 			return NewConfirmation(key, nonce, w.ID, w.Code)
 		case w.To == event.WithdrawalCancelled:

@@ -139,7 +139,8 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 		c.account = g.key.Account
 		c.switchRequest = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
 		g.e.toWallet(c.account, c)
-		eventually(t, "the old time passed", func() bool { return g.e.internalInFlight.Load() == 0 })
+		eventually(t, "the old time passes",
+			func() bool { return g.e.internalInFlight.Load() == 0 })
 		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
 			len(armed) != 1 || armed[0].DueUs != second {
 			t.Errorf("%v are open, the switches are %+v", open, armed)

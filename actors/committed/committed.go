@@ -95,7 +95,7 @@ type Side struct {
 type Outside interface {
 	Recycle(data []byte)                  // gives a batch's buffer back to the journal
 	Tell(channel *actor.PID, message any) // tells a stream channel
-	MailAdded()                              // says that there is something new in the outbox
+	MailAdded()                           // says that there is something new in the outbox
 	Applied(r *event.Record)              // tells of a record that the state has now
 }
 
