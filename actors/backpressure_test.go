@@ -15,9 +15,9 @@ import (
 	"exchange/persistence"
 )
 
-// These tests slow something down: the store, the committed side, or the owner's confirmation.
+// These tests delay the store, the committed side, or the owner's confirmation.
 
-// folded waits until the committed side and the imager have all that was answered.
+// folded waits until the committed side and the imager have everything answered.
 func (g *gated) folded() {
 	g.t.Helper()
 	g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
@@ -26,7 +26,7 @@ func (g *gated) folded() {
 	})
 }
 
-func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
+func TestCommandsAreRefusedWhileTheCommittedSideLags(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.FoldLag = 5 }, func(t *testing.T, g *gated) {
 		for _, stuckActor := range []*actor.PID{g.e.work.Fold, g.e.work.Imager} {
 			id := g.rest(g.sell(1e5))
@@ -35,7 +35,7 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 			go g.e.probe(stuckActor, func() { close(stuck); <-wait })
 			<-stuck
 			for lag := range 6 { // 0 to 5 records behind
-				g.ends("an order while the fold may be behind", g.placing(g.sell(1e5)), accepted)
+				g.ends("an order while the fold may lag", g.placing(g.sell(1e5)), accepted)
 				eventually(t, fmt.Sprintf("a fold is %d records behind", lag+1), func() bool {
 					records, _ := g.e.lag()
 					return records == uint64(lag+1)
@@ -51,7 +51,7 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 	})
 }
 
-func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T) {
+func TestCommandsAreRefusedWhileProjectionsLag(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.ProjectionLag = 4 }, func(t *testing.T, g *gated) {
 		for range 2 {
 			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
@@ -81,7 +81,7 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 	})
 }
 
-func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
+func TestCommandsAreRefusedWhileAnAppendIsUnanswered(t *testing.T) {
 	onGated(t, func(o *Options) { o.Timing.StallMax = time.Hour }, func(t *testing.T, g *gated) {
 		id := g.rest(g.sell(1e5))
 		g.hold()
@@ -95,7 +95,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		if err := g.e.open(since + int64(g.o.Timing.Stall) + 1); !errors.Is(err, ErrStalled) {
 			t.Errorf("a nanosecond more: %v", err)
 		}
-		// The same holds for the writer and its watchdog.
+		// The same applies to the writer and its watchdog.
 		g.mu.Lock()
 		deadline := metrics.At(g.deadline)
 		g.mu.Unlock()
@@ -117,9 +117,9 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 	})
 }
 
-// A store that may lose what comes, and still says whose it is, ends no private read: no other
+// A store that may lose writes, and still confirms its owner, stops no private read: no other
 // exchange can have taken over.
-func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
+func TestPrivateReadsContinueWhileAnUnfitStoreConfirmsItsOwner(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Timing.OwnerCheck = time.Millisecond
 	}, func(t *testing.T, g *gated) {
@@ -169,9 +169,9 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			}
 			cancel()
 			if got := <-order; got != c.told {
-				t.Errorf("%s: an order in flight is told %q", c.name, got)
+				t.Errorf("%s: an order in flight receives %q", c.name, got)
 			}
-			// The append lands late: it happened, and no client was told.
+			// The append lands late: it happened, and no client was notified.
 			g.set(func() { g.holding, g.applying = false, false })
 			<-g.e.journal.writerDone
 			<-g.e.work.Projector.Finished()
@@ -201,7 +201,7 @@ func TestASnapshotIsDueByItsRecordsAndItsAge(t *testing.T) {
 	f(100, 6*time.Second-1, false)
 }
 
-// A rewriter is a store whose server rewrites its file when a test says so.
+// A rewriter is a store whose server rewrites its file on a test's command.
 type rewriter struct {
 	persistence.Store
 	rewrites atomic.Bool
@@ -247,15 +247,15 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 			wait(rows + 1)
 		}
 		g.ends("who asks for the history", g.asking(new(committed.Written), nil, 0), accepted)
-		written("for who has asked")
+		written("for the reader")
 		for range 4 {
 			cancel()
 		}
-		written("behind a quarter of what may wait")
+		written("after a quarter of the limit")
 		cancel()
 		wait(1)
 		r.rewrites.Store(false)
-		written("behind the rewrite")
+		written("after the rewrite")
 
 		r.rewrites.Store(true)
 		wait(0)
@@ -263,7 +263,7 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 		wait(1)
 		g.crash()
 		g.again()
-		g.ends("the history behind a crash", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history after a crash", g.asking(new(committed.Written), nil, 0), accepted)
 		if err := g.e.VerifyAtRest(); err != nil {
 			t.Error(err)
 		}
@@ -283,7 +283,7 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 	})
 }
 
-func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
+func TestAnEndlessRewriteDelaysProjectionsForALimitedTime(t *testing.T) {
 	rewriting := true
 	r := projectionPause{rewriting: func() bool { return rewriting }, most: 100}
 	now := time.Now()
@@ -314,7 +314,7 @@ func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
 	}
 }
 
-func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
+func TestATimedOutReadReturnsItsSlot(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.Reads = 1 }, func(t *testing.T, g *gated) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))

@@ -19,7 +19,7 @@ func (b *teller) closing(account string) string {
 	return "closed"
 }
 
-func TestAnEmptyAccountIsClosedForGood(t *testing.T) {
+func TestAnEmptyAccountIsClosedPermanently(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		must[Admin](t)(b.e.CreateKey("test", "ann", "another-of-ann", "secret", 1, nil))
 		must[Admin](t)(b.e.CreateAccount("test", "bob", "bob@example.org"))
@@ -81,7 +81,7 @@ func (b *teller) over(account string) {
 			b.t.Errorf("key %s is live", key)
 		}
 		_, err = b.e.RevokeKey("ops", key)
-		do("the end of a key", "is revoked already", err)
+		do("the revocation of a key", "is revoked already", err)
 		_, err = b.e.CreateKey("ops", "bob", key, "secret", 1, nil)
 		do("a key's name", "", err)
 	}
@@ -118,7 +118,7 @@ func (g *gated) crediting(reference string) func() (*Command, error) {
 	})
 }
 
-func TestADepositOnItsWayKeepsItsAccountOpen(t *testing.T) {
+func TestADepositInFlightKeepsItsAccountOpen(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
 		g.hold()
@@ -136,8 +136,8 @@ func TestADepositOnItsWayKeepsItsAccountOpen(t *testing.T) {
 	})
 }
 
-// What comes behind an end that is on its way is decided once that is durable.
-func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
+// A command after a closing in flight is decided once the closing is durable.
+func TestCommandsAfterAClosingInFlightWaitForIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
 		key := g.e.Key([]byte("key-of-bob"))
@@ -177,7 +177,7 @@ func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
 	})
 }
 
-// Commands that have waited together are decided together, but for those about one account.
+// Waiting commands are decided together, except those about one account.
 func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
@@ -194,8 +194,8 @@ func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
 			func() bool { return g.e.registry.UserMessageCount() == 3 })
 		silent(t, "a deposit", deposit)
 		g.letGo()
-		isTold(t, "the first", <-other, accepted)
-		isTold(t, "another account", <-more, accepted)
+		wantOutcome(t, "the first", <-other, accepted)
+		wantOutcome(t, "another account", <-more, accepted)
 		switch a, b := <-deposit, <-end; {
 		case a == accepted && strings.Contains(b, "account bob has a balance of 1 BTC"):
 		case b == accepted && strings.Contains(a, "account bob is closed"):
@@ -209,7 +209,7 @@ func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
 	})
 }
 
-func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
+func TestCommandsInFlightKeepTheirAccountOpen(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		for currency, amount := range map[uint16]money.Amount{1: 10 * coin, 2: 1000 * coin} {
 			g.ends("an adjustment", func() (*Command, error) {
@@ -235,7 +235,7 @@ func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 			t.Errorf("an end: %q, want %q", got, want)
 		}
 		g.letGo()
-		isTold(t, "refused", <-refused, refusedFor(event.RefusedFunds))
+		wantOutcome(t, "refused", <-refused, refusedFor(event.RefusedFunds))
 		g.ends("an end", g.ending("ann"), accepted)
 	})
 }

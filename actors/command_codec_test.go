@@ -100,8 +100,8 @@ func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Com
 	return NewWithdrawalCancel(key, nonce, number("withdrawal"))
 }
 
-// A command arrives as it was sent.
-func TestACommandTravelsWhole(t *testing.T) {
+// A command is decoded as it was encoded.
+func TestACommandIsEncodedCompletely(t *testing.T) {
 	of := forwardCatalogue(t)
 	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,8 +122,8 @@ func TestACommandTravelsWhole(t *testing.T) {
 	})
 }
 
-// An outcome arrives as it was sent.
-func TestAnOutcomeTravelsWhole(t *testing.T) {
+// An outcome is decoded as it was encoded.
+func TestAnOutcomeIsEncodedCompletely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
 		text := func() string { return rapid.StringN(0, 30, 100).Draw(t, "text") }
@@ -162,8 +162,8 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 	})
 }
 
-// The reason why a command has no outcome arrives as it was sent.
-func TestAnErrorTravels(t *testing.T) {
+// The reason for no outcome is decoded as it was encoded.
+func TestAnErrorIsEncoded(t *testing.T) {
 	for _, want := range append(knownErrors[:placeNonce:placeNonce], ErrNotLoggedIn,
 		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
 		p := Parse(AppendError(nil, want))
@@ -189,7 +189,7 @@ func TestAnErrorTravels(t *testing.T) {
 	}
 }
 
-// Whatever another node sends, it is a command that a client could have sent, or it is refused.
+// Whatever another node sends is a possible command of a client, or is refused.
 func FuzzForwardedCommand(f *testing.F) {
 	of := forwardCatalogue(f)
 	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
@@ -225,7 +225,7 @@ func FuzzForwardedCommand(f *testing.F) {
 			}
 			p = Parse(AppendCommand(nil, c))
 			if again := p.Command(of, key, 1); p.Done() != nil || again.kind != c.kind {
-				t.Errorf("it does not travel on: %+v", c.request)
+				t.Errorf("it is not encoded again: %+v", c.request)
 			}
 		}
 		p = Parse(b)
@@ -233,8 +233,8 @@ func FuzzForwardedCommand(f *testing.F) {
 	})
 }
 
-// What a book could not take, or the fold would refuse, is no order, whichever node sends it.
-func TestNoImpossibleOrderTravels(t *testing.T) {
+// An order that a book could not take, or the fold would refuse, is refused from any node.
+func TestAnImpossibleOrderIsNotDecoded(t *testing.T) {
 	of := forwardCatalogue(t)
 	pair := of.Pairs()[0]
 	plain := OrderRequest{Pair: pair, Side: trading.Buy, Price: 100e8, Amount: coin}

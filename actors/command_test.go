@@ -11,7 +11,7 @@ import (
 	"exchange/core/state"
 )
 
-// A command from the pool has nothing of what it was before.
+// A command from the pool keeps nothing of its earlier use.
 func TestAFreedCommandIsZero(t *testing.T) {
 	id := must[event.ClientID](t)(event.NewClientID("mine"))
 	c := newCommand(event.KindOrder)

@@ -15,7 +15,7 @@ import (
 	"exchange/persistence"
 )
 
-// breaking is a store that takes a few appends and no more.
+// breaking is a store that accepts a few appends and no more.
 type breaking struct {
 	persistence.Store
 	takes int
@@ -29,9 +29,9 @@ func (s *breaking) Append(ctx context.Context, t persistence.Token, prev, next u
 	return s.Store.Append(ctx, t, prev, next, batch)
 }
 
-// A start whose server's key is lost is refused, until it is told to revoke what was sealed with
-// that key. Wherever it breaks off, the next one is refused again or goes on.
-func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
+// A start whose server key is lost is refused, unless it is to revoke everything sealed with that
+// key. Wherever it stops, the next one is refused again or continues.
+func TestAStartRevokesLostKeysOnRequest(t *testing.T) {
 	onTeller(t, func(o *Options) { o.Limits.KeysPerAccount = appendBatch },
 		func(t *testing.T, b *teller) {
 			more := must[Admin](t)(b.e.CreateAccount("test", "mute", ""))
@@ -56,7 +56,7 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 			for takes := 0; ; takes++ {
 				if _, err := Start(context.Background(), b.o); !errors.Is(err, fs.ErrNotExist) &&
 					!errors.Is(err, seal.ErrOtherKey) {
-					t.Fatalf("behind %d appends a start that was told nothing: %v", takes, err)
+					t.Fatalf("after %d appends a start without the option: %v", takes, err)
 				}
 				told := b.o
 				told.Store, told.RevokeLost = &breaking{b.store, takes}, true
@@ -67,14 +67,14 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 					break
 				}
 				if !errors.Is(err, persistence.ErrInvalid) || takes > 5 {
-					t.Fatalf("behind %d appends: %v", takes, err)
+					t.Fatalf("after %d appends: %v", takes, err)
 				}
 			}
 			b.e = start(t, b.o)
 			if b.e.Key([]byte("key-of-ann")) != nil || b.e.Key([]byte("mute-0")) != nil {
 				t.Error("a key whose secret is lost can be used")
 			}
-			eventually(t, "the owner is told", func() bool {
+			eventually(t, "the owner receives a mail", func() bool {
 				return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
 					return m.Change.What == state.KeysLost && m.Change.Account != 0 &&
 						m.To == "ann@example.org"

@@ -26,13 +26,13 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		return
 	}
 	q.l.open[q.account]--
-	q.told = true
+	q.checked = true
 	if q.all && c.Outcome() == Accepted {
 		s.say("  %s: %v", q.what, c.CancelledOrders())
 		s.outcomes["cancel all"+kindOf(q.filter)+", accepted"]++
 		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.CancelledOrders())
 		s.mayBeAccepted(q)
-		s.tookNonce(q)
+		s.checkNonceTaken(q)
 		c.Free()
 		return
 	}
@@ -46,7 +46,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	if reason := r.Refusal.Reason; q.key != nil &&
 		(r.Kind != event.KindRefusal ||
 			reason != event.RefusedNonce && reason != event.RefusedKey) {
-		s.tookNonce(q)
+		s.checkNonceTaken(q)
 	}
 	if c.Outcome() == Accepted {
 		s.outcomes[r.Kind.String()+", accepted"]++
@@ -60,7 +60,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 			if q.gate != nil {
 				s.violate("%s: a command over a socket is refused for its nonce", q.what)
 			}
-			s.toldLast(q.key, q.nonce, q.taken, c.LastNonce())
+			s.checkLastNonce(q.key, q.nonce, q.taken, c.LastNonce())
 		}
 		if r.Kind == event.KindRefusal {
 			s.outcomes["refused for "+event.RefusalName(r.Refusal.Reason)]++
@@ -113,22 +113,22 @@ func (s *sim) claim(q *played, record string) uint64 {
 	}
 	s.records[record] = list[1:]
 	q.l.answered = max(q.l.answered, list[0])
-	s.told = max(s.told, q.l.answered)
+	s.highestAnswered = max(s.highestAnswered, q.l.answered)
 	return list[0]
 }
 
 // tookNonce checks that a nonce is above all that were answered as taken before its command, or its
 // read, began; of a key for parallel use, that it was not taken before.
-func (s *sim) tookNonce(q *played) {
+func (s *sim) checkNonceTaken(q *played) {
 	if q.gate != nil {
 		s.outcomes["commands of sockets, decided"]++
 		return
 	}
-	s.readTookNonce(q.l, q.key, q.nonce, q.taken, q.batch != nil && !q.isFirst())
+	s.checkReadNonceTaken(q.l, q.key, q.nonce, q.taken, q.batch != nil && !q.isFirst())
 }
 
 // readTookNonce is tookNonce for a read. again: a command of the same batch has taken it.
-func (s *sim) readTookNonce(l *life, key *directory.Key, nonce, before uint64, again bool) {
+func (s *sim) checkReadNonceTaken(l *life, key *directory.Key, nonce, before uint64, again bool) {
 	if key.Parallel > 0 {
 		at := spec.KeyNonce{Key: key.Number, Nonce: nonce}
 		if l.tookOnce[at] && !again {
@@ -145,7 +145,7 @@ func (s *sim) readTookNonce(l *life, key *directory.Key, nonce, before uint64, a
 // toldLast checks the last nonce that a refusal names. It is not below the refused nonce, nor below
 // one that was answered as taken before. A client may have sent it: nextNonce goes one above the
 // highest.
-func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
+func (s *sim) checkLastNonce(key *directory.Key, nonce, before, last uint64) {
 	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
 		s.violate(
 			"nonce %d of %s is refused because %d was the last; %d was taken before, and %d is "+
@@ -188,7 +188,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 		asked = q.isSwitch(&r.Switch)
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
-			s.isMeant(q, r.Cancel.Order)
+			s.isNamedOrder(q, r.Cancel.Order)
 	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
@@ -292,7 +292,7 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedFunds:
 		return s.hasFunds(q, a, seq, c)
 	case event.RefusedClientID:
-		return !s.model.MayRefuseID(a, q.wish.ClientID, c.TakenBy(), q.released,
+		return !s.model.MayRefuseID(a, q.req.ClientID, c.TakenBy(), q.released,
 			c.Record().TimeUs)
 	case event.RefusedWithdrawalID:
 		// "Already used" is only said of a withdrawal that is durable.
@@ -332,7 +332,7 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 
 // isMeant reports whether an order is the one that a cancel names, by its id or by its client order
 // id.
-func (s *sim) isMeant(q *played, order uint64) bool {
+func (s *sim) isNamedOrder(q *played, order uint64) bool {
 	if q.named.IsZero() {
 		return order == q.order
 	}
@@ -385,11 +385,11 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 	case event.RefusedAccountLimit:
 		return s.isKnown(q, a, seq) && len(open) < limits.OpenOrdersPerAccount
 	case event.RefusedAccountBookLimit:
-		n, _, _ := inBook(open, q.wish.Pair.Number)
+		n, _, _ := inBook(open, q.req.Pair.Number)
 		return s.isKnown(q, a, seq) && n < limits.OpenOrdersPerAccountAndBook
 	case event.RefusedBookLimit:
 		// The book decides in the order of its records, so it had what the model has there.
-		return !s.isFull(&q.wish, seq)
+		return !s.isFull(&q.req, seq)
 	case event.RefusedWithdrawalLimit:
 		// The wallet had all that was durable when the command began, and maybe more.
 		return a.MostPending(q.seq, seq-1) < limits.PendingWithdrawals
@@ -401,15 +401,15 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 // shortfall that the answer tells.
 func (s *sim) hasFunds(q *played, a *spec.Account, seq uint64, c *Command) bool {
 	currency, need := q.number, spec.Units(q.amount.Balance())
-	switch x := q.wish.Special; {
+	switch x := q.req.Special; {
 	case q.amend != nil:
 		// What it needs depends on what is filled meanwhile, but it is first told its faults.
 		return s.breaksRules(q, seq)
 	case x != nil && x.Quote != 0:
-		currency, _ = s.model.Need(q.wish.Pair.Number, q.wish.Side, 1, 1)
+		currency, _ = s.model.Need(q.req.Pair.Number, q.req.Side, 1, 1)
 		need = spec.Units(x.Quote.Balance())
-	case q.wish.Pair != nil:
-		currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
+	case q.req.Pair != nil:
+		currency, need = s.model.Need(q.req.Pair.Number, q.req.Side, q.req.Price, q.req.Amount)
 	}
 	funds := a.At(seq)
 	if int(currency) > len(funds) {
@@ -498,7 +498,7 @@ func (s *sim) withinLimits() {
 // checkInFlight counts the admitted commands without an answer: each holds a slot of the limits.
 func (l *life) checkInFlight(s *sim) {
 	l.admitted = slices.DeleteFunc(l.admitted, func(q *played) bool {
-		return q.told || len(q.reply) > 0
+		return q.checked || len(q.reply) > 0
 	})
 	// by account; 0: of all
 	limits, all, others := &s.options.Limits, map[uint32]int{}, map[uint32]int{}

@@ -67,15 +67,15 @@ func (s *sim) drawItem(r *rand.Rand, q *played, name event.ClientID) *Command {
 		q.what = fmt.Sprintf("amend %+v", a)
 		return NewAmend(q.key, q.nonce, &a)
 	}
-	if q.wish = s.drawOrder(r, q.l.engine, q.account); shared {
-		q.wish.ClientID = name
+	if q.req = s.drawOrder(r, q.l.engine, q.account); shared {
+		q.req.ClientID = name
 	}
-	q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
-		q.wish.Pair.Name, q.wish.ClientID)
-	if q.wish.Special != nil {
-		q.what += fmt.Sprintf(", %+v", *q.wish.Special)
+	q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.req.Side, q.req.Amount, q.req.Price,
+		q.req.Pair.Name, q.req.ClientID)
+	if q.req.Special != nil {
+		q.what += fmt.Sprintf(", %+v", *q.req.Special)
 	}
-	return NewOrder(q.key, q.nonce, &q.wish)
+	return NewOrder(q.key, q.nonce, &q.req)
 }
 
 // answeredAll checks the answers of a batch: each as that of its own command, and all of them
@@ -116,5 +116,5 @@ func (s *sim) answeredAll(batch []*played, list []*Command, errs []error) {
 
 // isFirst reports whether a command is the first of its batch that has an answer.
 func (q *played) isFirst() bool {
-	return q == q.batch[slices.IndexFunc(q.batch, func(o *played) bool { return o.told })]
+	return q == q.batch[slices.IndexFunc(q.batch, func(o *played) bool { return o.checked })]
 }

@@ -34,8 +34,8 @@ type clients struct {
 	barred        map[string]*bar // accounts that are frozen and keys that are revoked, by name
 	restedBy      map[uint64]int  // order -> step in which it was answered that it rests
 
-	told     uint64 // highest sequence that any engine has answered with
-	outcomes map[string]int
+	highestAnswered uint64 // highest sequence that any engine has answered with
+	outcomes        map[string]int
 }
 
 // A bar is a freeze or a revocation: commands that begin after it was acknowledged must be refused.
@@ -134,7 +134,7 @@ type played struct {
 	quiet   bool
 	touched uint64
 
-	wish  OrderRequest
+	req   OrderRequest
 	order uint64         // to cancel
 	named event.ClientID // of the order to cancel, instead of order
 	// orders with client order ids that its engine was sent before it began
@@ -155,9 +155,9 @@ type played struct {
 	adjusts      uint32 // account that an operator's correction is of
 	code         mailedCode
 
-	batch []*played       // all commands that were sent with it, if there are more than one
-	reply <-chan struct{} // where its answer comes, once it is admitted
-	told  bool            // its answer came and was checked
+	batch   []*played       // all commands that were sent with it, if there are more than one
+	reply   <-chan struct{} // where its answer comes, once it is admitted
+	checked bool            // its answer came and was checked
 }
 
 // cancels reports whether a share of the limits is kept for the command. A change of an amount may
@@ -276,13 +276,13 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	}
 	switch {
 	case n < 34:
-		q.wish = s.drawOrder(r, e, q.account)
-		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
-			q.wish.Pair.Name, q.wish.ClientID)
-		if q.wish.Special != nil {
-			q.what += fmt.Sprintf(", %+v", *q.wish.Special)
+		q.req = s.drawOrder(r, e, q.account)
+		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.req.Side, q.req.Amount, q.req.Price,
+			q.req.Pair.Name, q.req.ClientID)
+		if q.req.Special != nil {
+			q.what += fmt.Sprintf(", %+v", *q.req.Special)
 		}
-		run = func() (*Command, error) { return q.send(NewOrder(key, q.nonce, &q.wish)) }
+		run = func() (*Command, error) { return q.send(NewOrder(key, q.nonce, &q.req)) }
 	case n < 39:
 		q.order = s.orderOf(r, q.account)
 		q.what = fmt.Sprintf("cancel %d", q.order)
@@ -481,13 +481,13 @@ func (s *sim) begin(q *played) {
 	q.begun, q.seq, q.unfit = s.steps, s.model.Seq, q.l.unfit
 	q.released = max(q.l.engine.opener.settlingSeq.Load(), q.l.engine.committed.Folded())
 	q.namedBefore = len(q.l.named)
-	s.look(q, q.account)
+	s.noteKnowledge(q, q.account)
 	q.l.open[q.account]++
 	if q.key != nil {
 		at := spec.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
 		s.sent[at]++
 		q.taken = q.l.taken[q.key.Number]
-		if id := q.wish.ClientID; !id.IsZero() {
+		if id := q.req.ClientID; !id.IsZero() {
 			order := namedOrder{q.account, id, at}
 			delete(s.missing, order) // it is sent again
 			q.l.named = append(q.l.named, order)
@@ -499,7 +499,7 @@ func (s *sim) begin(q *played) {
 }
 
 // look notes whether the model knows all that an account's wallet knows.
-func (s *sim) look(q *played, account uint32) {
+func (s *sim) noteKnowledge(q *played, account uint32) {
 	w := q.l.wallets[account]
 	q.touched = s.model.Accounts[account-1].Touched(s.model.Seq)
 	if w == nil || w.early != nil { // what it begins with may be older

@@ -116,25 +116,25 @@ type life struct {
 	stopping bool    // Engine.Stop closes what kill would
 	gone     bool    // guarded by sim.mu
 
-	mailboxes []*woken
-	wallets   map[uint32]*wallet // by account
-	host      *host
-	token     persistence.Token // of its newest claim that has landed
-	looks     []ownerLook       // at the store's owner, before it claims
-	insists   bool              // it is told to take over
-	standby   bool              // it waits for another owner
-	cancel    func()            // tells its start to end
-	cancelled bool
-	serverKey []byte            // the newest when it began
-	overtaken bool              // another has the store
-	fenced    bool              // it was told so
-	releases  bool              // its stop has given the store back, or tried to
-	acquired  uint64            // where the journal ended when it took the store
-	begins    bool              // a new history begins with it
-	started   uint64            // sequence with which it began
-	folded    uint64            // sequence of the fold at the last look
-	applied   map[uint32]uint64 // what each wallet had applied at the last look, by account
-	answered  uint64            // highest sequence that it has answered with
+	mailboxes   []*woken
+	wallets     map[uint32]*wallet // by account
+	host        *host
+	token       persistence.Token // of its newest claim that has landed
+	ownerChecks []ownerCheck      // at the store's owner, before it claims
+	takesOver   bool              // it is told to take over
+	standby     bool              // it waits for another owner
+	cancel      func()            // tells its start to end
+	cancelled   bool
+	serverKey   []byte            // the newest when it began
+	overtaken   bool              // another has the store
+	fenced      bool              // it was told so
+	releases    bool              // its stop has given the store back, or tried to
+	acquired    uint64            // where the journal ended when it took the store
+	begins      bool              // a new history begins with it
+	started     uint64            // sequence with which it began
+	folded      uint64            // sequence of the fold at the last look
+	applied     map[uint32]uint64 // what each wallet had applied at the last look, by account
+	answered    uint64            // highest sequence that it has answered with
 	// commands that were sent and not answered, by account; 0: by operators
 	open map[uint32]int
 	own  map[uint32]*ownClient // of accounts, by their ids

@@ -216,7 +216,7 @@ func (s *sim) rewind(seq uint64) {
 	clear(s.records)
 	clear(s.equal)
 	clear(s.damaged)
-	s.told = 0
+	s.highestAnswered = 0
 	clear(s.restedBy) // other orders may get their ids
 	clear(s.barred)   // what a freeze or the end of a key was, may be undone
 	m := s.newModel()

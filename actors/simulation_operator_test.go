@@ -346,10 +346,10 @@ func (s *sim) asOperator(q *played, run func() (*Command, error)) {
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, q.what), func() {
 		q.begun = s.steps
 		if w := s.model.Withdrawals[q.id]; w != nil && w.Account <= l.engine.dir.Count() {
-			s.look(q, w.Account)
+			s.noteKnowledge(q, w.Account)
 		}
 		if q.adjusts != 0 {
-			s.look(q, q.adjusts)
+			s.noteKnowledge(q, q.adjusts)
 		}
 		l.open[0]++
 		c, err := run()

@@ -35,7 +35,7 @@ func (f identity) Save(known persistence.Ownerships) error {
 }
 
 // An ownerLook is what a start was told of the store's owner, and when.
-type ownerLook struct {
+type ownerCheck struct {
 	at   time.Time
 	beat persistence.Beat
 }
@@ -72,8 +72,8 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	}
 	l.host.life = l
 	ctx, l.cancel = context.WithCancel(context.Background())
-	l.insists = s.server && !s.ending && s.rng.IntN(3) == 0
-	o.Identity, o.TakeOver = identity{s, l}, l.insists
+	l.takesOver = s.server && !s.ending && s.rng.IntN(3) == 0
+	o.Identity, o.TakeOver = identity{s, l}, l.takesOver
 	if s.rng.IntN(3) == 0 { // a host may have another configuration
 		times := pick(s.rng, []time.Duration{2, 4})
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
@@ -139,7 +139,7 @@ func (k *link) Beat(ctx context.Context) (beat persistence.Beat, err error) {
 		return err
 	})
 	if err == nil {
-		k.l.looks = append(k.l.looks, ownerLook{time.Now(), beat})
+		k.l.ownerChecks = append(k.l.ownerChecks, ownerCheck{time.Now(), beat})
 	}
 	return beat, err
 }
@@ -163,7 +163,7 @@ func (k *link) mayTake(before persistence.Beat) {
 	case l.host.ids[before.Token.ID()]:
 		s.outcomes["starts that find the owner of their own folder"]++
 		return
-	case l.insists:
+	case l.takesOver:
 		s.outcomes["starts that insist"]++
 		return
 	}
@@ -172,9 +172,9 @@ func (k *link) mayTake(before persistence.Beat) {
 		s.outcomes["takeovers from an owner of another rhythm"]++
 	}
 	var waited time.Duration
-	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before &&
-		l.looks[i].beat == before; i-- {
-		gap := l.looks[i].at.Sub(l.looks[i-1].at)
+	for i := len(l.ownerChecks) - 1; i > 0 && l.ownerChecks[i-1].beat == before &&
+		l.ownerChecks[i].beat == before; i-- {
+		gap := l.ownerChecks[i].at.Sub(l.ownerChecks[i-1].at)
 		if gap > 2*max(l.rhythm.Check, before.Heartbeat.Check) {
 			break
 		}

@@ -76,7 +76,7 @@ func (s *sim) runRead(x *playedRead) {
 	x.after, x.named, x.begun = l.answered, len(l.named), s.steps
 	stale := time.Since(l.confirmed) > l.rhythm.Stale
 	if x.key != nil {
-		x.after = s.told // by any engine
+		x.after = s.highestAnswered // by any engine
 		x.taken = l.taken[x.key.Number]
 		s.model.ReadNonces[x.key.Number] = append(s.model.ReadNonces[x.key.Number], x.nonce)
 	}
@@ -99,7 +99,7 @@ func (s *sim) runRead(x *playedRead) {
 			s.violate("engine %d refuses read %s of %s, which nobody has frozen", l.number, x.kind,
 				x.owner.Name)
 		}
-		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
+		s.checkReadNonceTaken(l, x.key, x.nonce, x.taken, false)
 	case errors.Is(err, committed.ErrTimeout),
 		errors.Is(err, committed.ErrKeyRevoked) && s.model.Keys[x.key.Number-1].Revoked,
 		turnedAwayBy(err):
@@ -118,7 +118,7 @@ func (s *sim) readAnswered(x *playedRead) {
 			err)
 	}
 	if x.key != nil {
-		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
+		s.checkReadNonceTaken(l, x.key, x.nonce, x.taken, false)
 		if at := (spec.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.Taken(at) {
 			s.violate("engine %d takes nonce %d of %s for a read, and a command has used it",
 				l.number, x.nonce, x.key.Public)
@@ -148,7 +148,7 @@ func (s *sim) readAnswered(x *playedRead) {
 // readNonceRefused checks that another read or a command has used the read's nonce or a higher one;
 // of a key for parallel use, the nonce itself or as many higher ones as are kept.
 func (s *sim) readNonceRefused(x *playedRead, last uint64) {
-	s.toldLast(x.key, x.nonce, x.taken, last)
+	s.checkLastNonce(x.key, x.nonce, x.taken, last)
 	reads := s.model.ReadNonces[x.key.Number]
 	own := slices.Index(reads, x.nonce)
 	others := slices.Delete(slices.Clone(reads), own, own+1)

@@ -176,7 +176,7 @@ func (s *sim) drawAmend(r *rand.Rand, l *life, account uint32) (a AmendRequest) 
 
 // isOrdered reports whether a record is of the order that a client sent.
 func (s *sim) isOrdered(q *played, seq uint64, r *event.Record) bool {
-	o, w := &r.Order, &q.wish
+	o, w := &r.Order, &q.req
 	s.orders = append(s.orders, o.ID)
 	if open, _ := s.model.Open(o.ID); open != nil {
 		s.restedBy[o.ID] = s.steps
@@ -202,7 +202,7 @@ func (s *sim) isOrdered(q *played, seq uint64, r *event.Record) bool {
 // isOwn reports whether an order rests with a self-trade mode of its own if it names another than
 // the account's.
 func (s *sim) isOwn(q *played, rests, own bool) bool {
-	x, modes := q.wish.Special, s.modes(q)
+	x, modes := q.req.Special, s.modes(q)
 	names := x != nil && x.SelfTradeGiven
 	if own {
 		return names && (len(modes) > 1 || !modes[x.SelfTrade])
@@ -215,8 +215,8 @@ func (s *sim) isOwn(q *played, rests, own bool) bool {
 // that waits.
 func (s *sim) isMode(q *played, r *event.Record, used trading.SelfTrade) bool {
 	modes := s.modes(q)
-	if q.wish.Special != nil && q.wish.Special.SelfTradeGiven {
-		modes = map[trading.SelfTrade]bool{q.wish.Special.SelfTrade: true}
+	if q.req.Special != nil && q.req.Special.SelfTradeGiven {
+		modes = map[trading.SelfTrade]bool{q.req.Special.SelfTrade: true}
 	}
 	s.apart(q, r, modes)
 	return modes[used] || used == trading.SelfTradeNone && r.Kind != event.KindStop
@@ -239,7 +239,7 @@ func (s *sim) apart(q *played, r *event.Record, modes map[trading.SelfTrade]bool
 // isAmended reports whether a record is of the change that a client sent.
 func (s *sim) isAmended(q *played, r *event.Record) bool {
 	o, a, is := &r.Order, q.amend, &r.Instructions
-	if o.Account != q.account || o.Nonce != q.nonce || !s.isMeant(q, o.ID) {
+	if o.Account != q.account || o.Nonce != q.nonce || !s.isNamedOrder(q, o.ID) {
 		return false
 	}
 	if reason := is.Cancelled; o.RestCancelled && len(o.Trades) == 0 &&
@@ -291,7 +291,7 @@ func (s *sim) isUnfoundedByMarket(q *played, seq uint64, c *Command) bool {
 	if q.amend != nil {
 		return s.isAmendAllowed(q, seq, reason)
 	}
-	w := &q.wish
+	w := &q.req
 	if w.Pair == nil {
 		return false // it is no order
 	}
@@ -322,7 +322,7 @@ func reached(t trading.Trigger, last money.Price) bool {
 // isPriced reports whether a new order has its client's price, or the worst within the band if the
 // client gave none, and that of the exchange is beyond.
 func (s *sim) isPriced(q *played, seq uint64, price money.Price) bool {
-	w, p := &q.wish, s.model.Pairs[q.wish.Pair.Number-1]
+	w, p := &q.req, s.model.Pairs[q.req.Pair.Number-1]
 	if x := w.Special; x != nil && x.Derived {
 		if reference := s.bandAround(q, seq); p.IsBeyondBand(w.Side, w.Price, reference) {
 			s.outcomes["derived prices brought within the band"]++
@@ -334,16 +334,16 @@ func (s *sim) isPriced(q *played, seq uint64, price money.Price) bool {
 
 // bandAround returns the price that a new order's band is around.
 func (s *sim) bandAround(q *played, seq uint64) money.Price {
-	if x := q.wish.Special; x != nil && x.Trigger.When != 0 {
+	if x := q.req.Special; x != nil && x.Trigger.When != 0 {
 		return x.Trigger.Price
 	}
-	return s.model.Pairs[q.wish.Pair.Number-1].At(seq).Last
+	return s.model.Pairs[q.req.Pair.Number-1].At(seq).Last
 }
 
 // isInBand reports whether a new order's prices were within the pair's band, or the bound that its
 // client was told is not that of the band.
 func (s *sim) isInBand(q *played, seq uint64, bound money.Price) bool {
-	w, p := &q.wish, s.model.Pairs[q.wish.Pair.Number-1]
+	w, p := &q.req, s.model.Pairs[q.req.Pair.Number-1]
 	reference, x := s.bandAround(q, seq), w.Special
 	if p.IsBeyondBand(w.Side, w.Price, reference) {
 		return x != nil && x.Derived || !p.IsBound(w.Side, bound, reference)
@@ -356,8 +356,8 @@ func (s *sim) isInBand(q *played, seq uint64, bound money.Price) bool {
 // expire, as they may have.
 func (s *sim) hasRoom(q *played, seq uint64, reason uint8) bool {
 	a, limits := s.model.Accounts[q.account-1], &s.options.Limits
-	_, stops, gtd := inBook(a.OpenAt(seq), q.wish.Pair.Number)
-	at := s.model.Pairs[q.wish.Pair.Number-1].At(seq)
+	_, stops, gtd := inBook(a.OpenAt(seq), q.req.Pair.Number)
+	at := s.model.Pairs[q.req.Pair.Number-1].At(seq)
 	if !s.isKnown(q, a, seq) {
 		return false
 	}

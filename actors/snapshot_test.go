@@ -9,7 +9,7 @@ import (
 
 // A projection may be cut in the midst of a batch. An image there could not be followed by the
 // journal, whose batches are read as a whole: the exchange would not start again.
-func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
+func TestNoSnapshotIsInTheMiddleOfABatch(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		for after := range uint64(7) { // records from now on, until a snapshot is due
 			due := committed.SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}

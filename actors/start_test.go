@@ -60,7 +60,7 @@ func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 }
 
 // An append of the start has the same patience as others, and says what it waits for.
-func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
+func TestAStartWhoseRecordsAreNotAcceptedEnds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.end()
@@ -121,7 +121,7 @@ func TestCancelAllsShareTheirSlots(t *testing.T) {
 		}
 		g.letGo()
 		for _, done := range answers {
-			isTold(t, "done", <-done, accepted)
+			wantOutcome(t, "done", <-done, accepted)
 		}
 		if left := g.e.extraCancels.Load(); left != 0 {
 			t.Errorf("%d places are not given back", left)
@@ -145,7 +145,7 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 
 // A start folds a store that other processes may own before it takes the store over. The recovery
 // goes on with that fold if nothing but new records has come since, and folds anew otherwise.
-func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
+func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		look := func(g *gated) *committed.Seen {
 			t.Helper()

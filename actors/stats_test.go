@@ -93,7 +93,7 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 	})
 }
 
-func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
+func TestCommandsRefusedAtAdmissionAreCountedByReason(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.Reads = 2, 1, 0
@@ -114,7 +114,7 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 		}
 		g.turnedAway("an order too many", g.placing(g.sell(coin)), ErrBusy)
 		g.letGo()
-		isTold(t, "order", <-order, accepted)
+		wantOutcome(t, "order", <-order, accepted)
 		want("an order", "busy 2")
 		g.e.paused.Store(true)
 		g.turnedAway("an order while paused", g.placing(g.sell(coin)), ErrPaused)
@@ -129,7 +129,7 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 	})
 }
 
-func TestStatsTellTheStoresState(t *testing.T) {
+func TestStatsShowTheStoresState(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Timing.Stall = 20 * time.Millisecond
 	}, func(t *testing.T, g *gated) {
@@ -171,7 +171,7 @@ func TestStatsTellTheStoresState(t *testing.T) {
 	})
 }
 
-func TestStatsTellLagsAndSnapshots(t *testing.T) {
+func TestStatsShowLagsAndSnapshots(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
@@ -240,7 +240,7 @@ func countIn(h *metrics.Histogram) uint64 {
 }
 
 // A start and the stages of a snapshot take their time, of which a bubble has none.
-func TestStatsTellHowLongAStartAndASnapshotTook(t *testing.T) {
+func TestStatsShowHowLongAStartAndASnapshotTook(t *testing.T) {
 	e := start(t, testOptions(memoryPlaces(t)()))
 	fund(t, e, "ann", nil)
 	stop(t, e)

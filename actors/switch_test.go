@@ -104,7 +104,7 @@ func (g *gated) fired() {
 
 // told returns the kinds of records since the gate began to note them, each with the order that it
 // is about.
-func (g *gated) told() string {
+func (g *gated) recordKinds() string {
 	g.t.Helper()
 	var list []string
 	for _, r := range g.records() {
@@ -127,7 +127,7 @@ func (g *gated) note() {
 }
 
 // A switch may be taken out of the schedule just before a call that sets it anew.
-func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
+func TestARenewedSwitchDoesNotFireAtItsOldTime(t *testing.T) {
 	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		id := g.rest(g.sell(1e5))
 		first := g.arm(600, CancelFilter{})
@@ -148,7 +148,7 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 	})
 }
 
-func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
+func TestASwitchWaitsForCommandsInFlightAndCancelsNoLaterOrder(t *testing.T) {
 	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		g.arm(10, CancelFilter{})
 		unblock := g.block(g.e.Pairs()[0])
@@ -161,8 +161,8 @@ func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
 		after := g.begin(g.placing(other))
 		g.queued(2)
 		unblock()
-		isTold(t, "before", <-before, accepted)
-		isTold(t, "after", <-after, accepted)
+		wantOutcome(t, "before", <-before, accepted)
+		wantOutcome(t, "after", <-after, accepted)
 		g.fired()
 		if got := g.openIDs(); len(got) != 1 {
 			t.Errorf("%v are open", got)
@@ -191,7 +191,7 @@ func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
-		if got, want := g.told(), fmt.Sprintf("swept %d switch, switch", id); got != want {
+		if got, want := g.recordKinds(), fmt.Sprintf("swept %d switch, switch", id); got != want {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
 		g.close()
@@ -247,9 +247,9 @@ func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
 		eventually(t, "new orders are refused", g.closed)
 		silent(t, "maintenance while a switch fires", on)
 		g.letGo()
-		isTold(t, "on", <-on, accepted)
+		wantOutcome(t, "on", <-on, accepted)
 		want := fmt.Sprintf("swept %d switch, switch, maintenance", id)
-		if got := g.told(); got != want {
+		if got := g.recordKinds(); got != want {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
 	})

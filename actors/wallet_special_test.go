@@ -52,7 +52,7 @@ func (g *gated) wantFunds(what, btc, usd string) {
 	}
 }
 
-func TestAnAmendNeedsWhatItCanNeedAtMost(t *testing.T) {
+func TestAnAmendReservesTheMostItCanNeed(t *testing.T) {
 	pair := &directory.Pair{BaseNumber: 1, QuoteNumber: 2}
 	was := ledger.Terms{Price: 10, Amount: 100}
 	for _, c := range []struct {
@@ -163,7 +163,7 @@ func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 
 // What is in flight may be why a change lacks money, or may bring that money. So the change waits
 // for it.
-func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
+func TestAnAmendWithoutMoneyWaitsForCommandsInFlight(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		id := g.rest(g.buy(50e8, coin))
 		g.hold()
@@ -179,9 +179,9 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		behind := g.begin(g.cancelling(id)) // the account's commands keep their order
 		g.queued(2)
 		g.letGo()
-		isTold(t, "the order", <-order, accepted)
-		isTold(t, "the change", <-change, refusedFor(event.RefusedFunds))
-		isTold(t, "its cancel", <-behind, accepted)
+		wantOutcome(t, "the order", <-order, accepted)
+		wantOutcome(t, "the change", <-change, refusedFor(event.RefusedFunds))
+		wantOutcome(t, "its cancel", <-behind, accepted)
 		g.wantFunds("the order rests", "10/0", "1000/900")
 
 		large := g.openIDs()[0]
@@ -192,8 +192,8 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		change = g.begin(g.amending(AmendRequest{Order: id, Amount: 3 * coin}))
 		g.queued(1)
 		unblock()
-		isTold(t, "the cancel", <-gives, accepted)
-		isTold(t, "the change", <-change, accepted)
+		wantOutcome(t, "the cancel", <-gives, accepted)
+		wantOutcome(t, "the change", <-change, accepted)
 		g.wantFunds("there was money in the end", "10/0", "1000/150")
 	})
 }
@@ -211,9 +211,9 @@ func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
 		other := g.begin(g.amending(AmendRequest{Order: two, Amount: 2 * coin}))
 		g.queued(2) // the account's commands keep their order
 		g.letGo()
-		isTold(t, "first", <-first, accepted)
-		isTold(t, "second", <-second, accepted)
-		isTold(t, "of another order", <-other, refusedFor(event.RefusedFunds))
+		wantOutcome(t, "first", <-first, accepted)
+		wantOutcome(t, "second", <-second, accepted)
+		wantOutcome(t, "of another order", <-other, refusedFor(event.RefusedFunds))
 		g.wantFunds("amended", "10/0", "1000/1000")
 	})
 }
@@ -231,8 +231,8 @@ func TestAnAmendByClientIDWaitsForThePlacement(t *testing.T) {
 		change := g.begin(g.amending(AmendRequest{ClientID: id, Amount: 3 * coin}))
 		g.queued(1)
 		g.letGo()
-		isTold(t, "placed", <-placed, accepted)
-		isTold(t, "amended", <-change, accepted)
+		wantOutcome(t, "placed", <-placed, accepted)
+		wantOutcome(t, "amended", <-change, accepted)
 		g.wantFunds("amended", "10/0", "1000/150")
 	})
 }

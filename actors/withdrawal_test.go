@@ -165,7 +165,7 @@ func (b *teller) end() {
 	succeeds(b.t, b.store.Close())
 }
 
-func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
+func TestAWithdrawalCompletesAndSurvivesARestart(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.expect(b.ask(4*coin), "withdraw 1")
 		b.expect(b.balance(), "10 with 4 reserved")
@@ -280,7 +280,7 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 
 // Without a mail server no code could reach the owner. Withdrawals that were asked for before go
 // on.
-func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
+func TestWithoutAMailServerNoWithdrawalIsAccepted(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.ask(coin)
 		b.ask(coin)
@@ -302,18 +302,18 @@ func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 }
 
 // heard keeps what is logged. Any goroutine may use it.
-type heard struct {
+type logCapture struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (h *heard) Write(b []byte) (int, error) {
+func (h *logCapture) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(b)
 }
 
-func (h *heard) String() string {
+func (h *logCapture) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.String()
@@ -323,7 +323,7 @@ func (h *heard) String() string {
 // gets the outcome. An ordinary approval is not logged.
 func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		var log heard
+		var log logCapture
 		var g *gate
 		b := newTeller(t, fresh(t), func(o *Options) {
 			g = newGate(o.Store)
