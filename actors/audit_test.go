@@ -70,7 +70,8 @@ func TestAnAuditReportsAJournalThatDoesNotReplayAsCorrupt(t *testing.T) {
 		auditClean(t, e)
 		f := func(what, want string, change func([]byte) []byte) {
 			t.Helper()
-			for _, archive := range []audit.Archive{nil, &alteredJournal{Store: store, change: change}} {
+			for _, archive := range []audit.Archive{nil,
+				&alteredJournal{Store: store, change: change}} {
 				j.change = change
 				if archive != nil {
 					j.change = nil

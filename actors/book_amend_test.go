@@ -88,7 +88,8 @@ func TestAmendsOfOCOHalves(t *testing.T) {
 	d.want("not below its price", d.amend(3, AmendRequest{Price: 85}), "rules")
 	d.want("its price", d.amend(3, AmendRequest{Price: 105}), "lost 3: rests 2 at 105")
 	d.buy(bob, 1, 85)
-	d.want("it keeps waiting", d.sell(cid, 1, 85), "order 7: 1x85#6 done | triggered 3: rests 2 at 80")
+	d.want("it keeps waiting", d.sell(cid, 1, 85),
+		"order 7: 1x85#6 done | triggered 3: rests 2 at 80")
 }
 
 func TestAmendsOnAHaltedPair(t *testing.T) {
@@ -98,7 +99,8 @@ func TestAmendsOnAHaltedPair(t *testing.T) {
 	d.buy(ann, 5, 150, rising(120))
 	d.halt(true)
 	d.lines = nil
-	d.want("a change that keeps its position", d.amend(3, AmendRequest{Amount: 4}), "kept 3: rests 4 at 90")
+	d.want("a change that keeps its position", d.amend(3, AmendRequest{Amount: 4}),
+		"kept 3: rests 4 at 90")
 	d.want("its parts", d.amend(3, AmendRequest{Display: 1}), "kept 3: rests 4 at 90")
 	d.want("its end", d.amend(3, AmendRequest{ExpireUs: 1 << 40}), "kept 3: rests 4 at 90")
 	d.want("that it never takes", d.amend(3, AmendRequest{PostOnly: true}),
@@ -135,12 +137,13 @@ func TestAnAmendUsesTheOrdersOwnSelfTradeMode(t *testing.T) {
 		setting trading.SelfTrade
 		want    string
 	}{
-		"the setting":      {nil, oldest, "lost 2: -#1 rests 1 at 100"},
-		"its own":          {[]orderOption{own(newest)}, none, "lost 2: cancelled 1 (self_trade)"},
-		"its own, before":  {[]orderOption{own(oldest)}, newest, "lost 2: -#1 rests 1 at 100"},
-		"its own is none":  {[]orderOption{own(none)}, newest, "lost 2: 1x100#1 done"},
-		"of an iceberg":    {[]orderOption{own(none), display(1)}, newest, "lost 2: 1x100#1 done"},
-		"that it had then": {[]orderOption{apart(newest), until(5e6)}, none, "lost 2: 1x100#1 done"},
+		"the setting":     {nil, oldest, "lost 2: -#1 rests 1 at 100"},
+		"its own":         {[]orderOption{own(newest)}, none, "lost 2: cancelled 1 (self_trade)"},
+		"its own, before": {[]orderOption{own(oldest)}, newest, "lost 2: -#1 rests 1 at 100"},
+		"its own is none": {[]orderOption{own(none)}, newest, "lost 2: 1x100#1 done"},
+		"of an iceberg":   {[]orderOption{own(none), display(1)}, newest, "lost 2: 1x100#1 done"},
+		"that it had then": {[]orderOption{apart(newest), until(5e6)}, none,
+			"lost 2: 1x100#1 done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, nil)

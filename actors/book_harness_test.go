@@ -205,8 +205,8 @@ func (d *bookHarness) send(c *Command) string {
 	return d.newLines()
 }
 
-func (d *bookHarness) order(account uint32, side trading.Side, amount money.Amount, price money.Price,
-	says ...orderOption) *Command {
+func (d *bookHarness) order(account uint32, side trading.Side, amount money.Amount,
+	price money.Price, says ...orderOption) *Command {
 	c := d.command(event.KindOrder, account)
 	c.order.side, c.order.amount, c.order.price = side, amount, price
 	if len(says) > 0 {
@@ -218,7 +218,8 @@ func (d *bookHarness) order(account uint32, side trading.Side, amount money.Amou
 	return c
 }
 
-func (d *bookHarness) buy(account uint32, amount money.Amount, price money.Price, says ...orderOption) string {
+func (d *bookHarness) buy(account uint32, amount money.Amount, price money.Price,
+	says ...orderOption) string {
 	d.Helper()
 	return d.send(d.order(account, trading.Buy, amount, price, says...))
 }

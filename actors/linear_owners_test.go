@@ -20,7 +20,7 @@ import (
 type cutOff struct {
 	persistence.Store
 	*cable
-	lies *atomic.Bool // about its heartbeat interval: the owner answers reads for longer than its claim says
+	lies *atomic.Bool // its heartbeat interval: it answers reads longer than its claim says
 }
 
 func (c *cutOff) Acquire(ctx context.Context,

@@ -9,17 +9,17 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A host is a data folder: one process at a time has it.
+// A host is a data folder: one process at a time uses it.
 type host struct {
 	number   int
 	life     *life // the newest
 	tenures  persistence.Ownerships
 	head     memory.Head     // of a store that is a server
-	restores int             // how many there were when it had the store last, or its HEAD was made
+	restores int             // number of restores when it last had the store, or its HEAD was made
 	ids      map[string]bool // of all its claims, landed or not
 }
 
-// An identity is a life's use of its folder: a process that is gone writes there no more.
+// An identity is a life's use of its folder: a dead process no longer writes there.
 type identity struct {
 	s *sim
 	l *life
@@ -34,24 +34,23 @@ func (f identity) Save(known persistence.Ownerships) error {
 	return nil
 }
 
-// An ownerLook is what a start was told of the store's owner, and when.
+// An ownerCheck is a start's check of the store's owner, and its time.
 type ownerCheck struct {
 	at   time.Time
 	beat persistence.Beat
 }
 
-// hosts is how many there are: more than engines at once.
+// hosts is the number of hosts: more than engines at once.
 const hosts = 4
 
-// openStore opens the disk as it is meant to be used.
+// openStore opens the disk for its intended use.
 func (s *sim) openStore() *memory.Store {
 	m := memory.Open(s.disk, persistence.Retention{})
 	m.Server = s.server
 	return m
 }
 
-// takeHost gives a life a host that no other life has: mostly the one that was used last, as a
-// restart does. ctx is the start's.
+// takeHost gives a life an unused host: mostly the last one, as in a restart. ctx is the start's.
 func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	for len(s.hosts) < hosts {
 		s.hosts = append(s.hosts, &host{number: len(s.hosts), ids: map[string]bool{}})
@@ -101,15 +100,15 @@ func (s *sim) standby() *life {
 	return nil
 }
 
-// dismiss tells a standby to end.
+// dismiss makes a standby end.
 func (s *sim) dismiss(l *life) {
-	s.say("  engine %d, a standby, is told to stop", l.number)
+	s.say("  engine %d, a standby, is asked to stop", l.number)
 	s.outcomes["standbys, told to stop"]++
 	l.cancelled = true
 	s.wake(l.cancel)
 }
 
-// dismissOthers tells the standbys to end, if another life owns the store.
+// dismissOthers makes the standbys end, if another life owns the store.
 func (s *sim) dismissOthers() {
 	for _, l := range s.lives {
 		if !l.ready || l.engine.Err() != nil || l.stopping || !s.owns(l) {
@@ -124,7 +123,7 @@ func (s *sim) dismissOthers() {
 	}
 }
 
-// pass lets the clock go on in steps that are shorter than those between two looks at the store.
+// pass lets the clock run in steps shorter than those between two checks of the store.
 func (s *sim) pass(d time.Duration) {
 	for ; d > 0 && s.failed() == nil; d -= 200 * time.Millisecond {
 		s.advance(200 * time.Millisecond)
@@ -132,7 +131,7 @@ func (s *sim) pass(d time.Duration) {
 	}
 }
 
-// Beat returns the beat that a start looks at before it claims the store.
+// Beat returns the heartbeat that a start checks before it claims the store.
 func (k *link) Beat(ctx context.Context) (beat persistence.Beat, err error) {
 	err = k.ask("beat", func(func() bool) (err error) {
 		beat, err = k.Store.Beat(ctx)
@@ -150,8 +149,9 @@ func (k *link) Release(ctx context.Context, tok persistence.Token) error {
 	return err
 }
 
-// mayTake checks a claim that has landed against the beats that the start has seen. If the owner is
-// another host's, the start has seen the same beat for long enough, without a gap, or it insists.
+// mayTake checks a landed claim against the heartbeats that the start has seen. If the owner is
+// another host's, the start has seen the same heartbeat for long enough, without a gap, or it takes
+// over.
 func (k *link) mayTake(before persistence.Beat) {
 	s, l := k.s, k.l
 	switch {
@@ -186,8 +186,7 @@ func (k *link) mayTake(before persistence.Beat) {
 	}
 }
 
-// opensAlone checks, when an engine opens admission, that no other one answers private reads any
-// more.
+// opensAlone checks, when an engine opens admission, that no other one still answers private reads.
 func (s *sim) opensAlone(l *life) {
 	for _, other := range s.lives {
 		if other == l || !other.ready || other.stopping || other.over || other.engine.Err() != nil {

@@ -16,8 +16,8 @@ import (
 	"exchange/persistence"
 )
 
-// A process whose configuration lacks what is traded cannot serve. So it must not end the one that
-// does.
+// A process whose configuration lacks a traded pair cannot serve. So it must not end the serving
+// one.
 func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -59,7 +59,7 @@ func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 	})
 }
 
-// An append of the start has the same patience as others, and says what it waits for.
+// An append of the start has the same patience as others, and its error names its records.
 func TestAStartWhoseRecordsAreNotAcceptedEnds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -80,8 +80,7 @@ func TestAStartWhoseRecordsAreNotAcceptedEnds(t *testing.T) {
 	})
 }
 
-// Cancel-alls of many accounts have at most as many cancels on their way as there may be commands,
-// and one for each.
+// Cancel-alls of many accounts have at most InFlight cancels in flight together, and one for each.
 func TestCancelAllsShareTheirSlots(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		const most, accounts, orders = 6, 4, 10
@@ -113,18 +112,18 @@ func TestCancelAllsShareTheirSlots(t *testing.T) {
 			}
 			return sum
 		}
-		eventually(t, "all places are taken", func() bool {
+		eventually(t, "all slots are taken", func() bool {
 			return out() == most+accounts || out() == accounts*orders
 		})
 		if n := out(); n != most+accounts {
-			t.Errorf("%d cancels are on their way", n)
+			t.Errorf("%d cancels are in flight", n)
 		}
 		g.letGo()
 		for _, done := range answers {
 			wantOutcome(t, "done", <-done, accepted)
 		}
 		if left := g.e.extraCancels.Load(); left != 0 {
-			t.Errorf("%d places are not given back", left)
+			t.Errorf("%d slots are not returned", left)
 		}
 		g.end()
 	})
@@ -138,13 +137,13 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 	}{{1000, 10, 0}, {1200, 210, 0}, {1400 + 3600, 410, 3600}, {1600 + 3600, 610, 0},
 		{1800, 810, -3600}, {2000, 1009, 1}} {
 		if got := w.jumped(c.wall, c.monotonic); got != c.want {
-			t.Errorf("look %d: %d, want %d", i, got, c.want)
+			t.Errorf("check %d: %d, want %d", i, got, c.want)
 		}
 	}
 }
 
-// A start folds a store that other processes may own before it takes the store over. The recovery
-// goes on with that fold if nothing but new records has come since, and folds anew otherwise.
+// A start folds a store that other processes may own before it claims the store. The recovery
+// continues that fold if only new records have come since, and folds from scratch otherwise.
 func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		look := func(g *gated) *committed.Seen {
@@ -170,7 +169,7 @@ func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 			}
 			if by != want || !slices.Equal(imageOf(c.State()), imageOf(twin)) ||
 				twin == c.State() || twin.Seq() != c.Folded() {
-				t.Errorf("%s: %s goes on with what was seen, want %s; the twin has %d of %d",
+				t.Errorf("%s: %s continues the precheck, want %s; the twin has %d of %d",
 					what, by, want, twin.Seq(), c.Folded())
 			}
 		}
@@ -191,8 +190,8 @@ func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 		recovered("a newer image", g, seen, nothing)
 		seen = look(g)
 		g.rest(g.sell(coin))
-		recovered("an image, and more records behind it", g, seen, fold)
-		recovered("an image and records behind it", g, look(g), imager)
+		recovered("an image, and more records after it", g, seen, fold)
+		recovered("an image and records after it", g, look(g), imager)
 		g.end()
 		other.end()
 	})

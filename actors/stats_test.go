@@ -25,7 +25,7 @@ func counted(list []Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// Each count is there when the answer is.
+// Each count is visible with the answer.
 func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.OpenOrdersPerAccount = 3
@@ -186,7 +186,7 @@ func TestStatsShowLagsAndSnapshots(t *testing.T) {
 		<-stuck
 		g.rest(g.sell(coin))
 		if s := g.e.Stats(); s.FoldLag != 1 || counted(s.Mailboxes) == "" {
-			t.Errorf("the fold is %d behind, mailboxes %s", s.FoldLag, counted(s.Mailboxes))
+			t.Errorf("the fold lags by %d, mailboxes %s", s.FoldLag, counted(s.Mailboxes))
 		}
 		close(wait)
 		g.set(func() { g.applying = false })
@@ -200,7 +200,7 @@ func TestStatsShowLagsAndSnapshots(t *testing.T) {
 		bytes, open := s.Meter.SnapshotBytes.Load(), s.Meter.Open.Load()
 		if begin, _ := s.Meter.Snapshotting.Times(); bytes != 0 || !begin.IsZero() || open != 1 ||
 			s.SnapshotLag != g.e.committed.Released() || countIn(s.Meter.Snapshot) != 0 {
-			t.Errorf("without a snapshot: %d bytes, %d records behind, begun at %v; %d open orders",
+			t.Errorf("without a snapshot: %d bytes, %d records since, begun at %v; %d open orders",
 				bytes, s.SnapshotLag, begin, open)
 		}
 		if s.JournalKept != s.SnapshotLag {
@@ -233,13 +233,13 @@ func TestStatsShowLagsAndSnapshots(t *testing.T) {
 	})
 }
 
-// countIn returns how many values a histogram has.
+// countIn returns the number of values in a histogram.
 func countIn(h *metrics.Histogram) uint64 {
 	d := h.Read()
 	return d.Count()
 }
 
-// A start and the stages of a snapshot take their time, of which a bubble has none.
+// A start and the stages of a snapshot take time, which a bubble does not have.
 func TestStatsShowHowLongAStartAndASnapshotTook(t *testing.T) {
 	e := start(t, testOptions(memoryPlaces(t)()))
 	fund(t, e, "ann", nil)
@@ -252,7 +252,7 @@ func TestStatsShowHowLongAStartAndASnapshotTook(t *testing.T) {
 	}
 }
 
-// The clock chooses the commands that are traced, so the test sends orders until it chooses some.
+// The clock selects the traced commands, so the test sends orders until one is traced.
 func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 	s := forgetful{memoryPlaces(t)()}
 	defer s.Close()

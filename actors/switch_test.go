@@ -44,8 +44,8 @@ func onClocked(t *testing.T, change func(*Options), test func(t *testing.T, g *c
 // later sets the clock ahead.
 func (g *clocked) later(d time.Duration) { g.ahead.Add(int64(d)) }
 
-// inAnHour is when an order ends that a test outlives with later: no machine is so slow that the
-// order ends before.
+// inAnHour is the end of an order that a test outlives with later: no machine is slow enough for it
+// to end before.
 func inAnHour() int64 { return time.Now().Add(time.Hour).UnixMicro() }
 
 // arming is a call that sets the key's switch; 0 seconds disarm it.
@@ -102,8 +102,7 @@ func (g *gated) fired() {
 	eventually(g.t, "the switch has fired", func() bool { return len(g.armedSwitches()) == 0 })
 }
 
-// told returns the kinds of records since the gate began to note them, each with the order that it
-// is about.
+// recordKinds returns the kinds of records since note, each with its order.
 func (g *gated) recordKinds() string {
 	g.t.Helper()
 	var list []string
@@ -120,13 +119,13 @@ func (g *gated) recordKinds() string {
 	return strings.Join(list, ", ")
 }
 
-// note notes the records from now on.
+// note records the journal from now on.
 func (g *gated) note() {
 	g.hold()
 	g.letGo()
 }
 
-// A switch may be taken out of the schedule just before a call that sets it anew.
+// A switch may leave the schedule just before a call that renews it.
 func TestARenewedSwitchDoesNotFireAtItsOldTime(t *testing.T) {
 	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		id := g.rest(g.sell(1e5))
@@ -170,7 +169,7 @@ func TestASwitchWaitsForCommandsInFlightAndCancelsNoLaterOrder(t *testing.T) {
 	})
 }
 
-// An orderly stop waits for a switch that fires, and lets none begin.
+// An orderly stop waits for a switch that fires, and lets no other begin.
 func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
@@ -185,7 +184,7 @@ func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 		select {
 		case err := <-stopped:
 			t.Errorf("it has stopped before the switch has fired: %v", err)
-		case <-time.After(50 * time.Millisecond): // it has no reason to, however long one waits
+		case <-time.After(50 * time.Millisecond): // no wait is long enough
 		}
 		g.letGo()
 		if err := <-stopped; err != nil {
@@ -209,8 +208,8 @@ func (g *gated) restart(end string) {
 	g.again()
 }
 
-// What came due while the exchange was down is cancelled before the account is admitted: an order
-// that is sent as soon as the engine has started stays.
+// Switches that came due while the exchange was down fire before their account is admitted: an
+// order sent right after the engine's start stays.
 func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, end := range []string{"crash", "stop"} {
@@ -261,7 +260,7 @@ func TestSwitchesAreTakenInTheOrderOfTheirTimes(t *testing.T) {
 	s.due(ann, switchID{key: 1}, 30)
 	s.due(ben, switchID{key: 2}, 10)
 	s.due(ann, switchID{1, true}, 20)
-	s.due(ben, switchID{key: 2}, 40) // set anew
+	s.due(ben, switchID{key: 2}, 40) // renewed
 	s.due(ann, switchID{key: 3}, 5)
 	s.due(ann, switchID{key: 3}, 0)
 	s.wait(15, 10)

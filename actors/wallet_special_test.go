@@ -89,8 +89,8 @@ func TestAnAmendReservesTheMostItCanNeed(t *testing.T) {
 	}
 }
 
-// An amend that asks for too much money is told first what else is wrong with it. Nothing of it is
-// reserved, and it uses its nonce.
+// An amend without money is first refused for its other faults. It reserves nothing, and uses its
+// nonce.
 func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 	onGated(t, func(o *Options) {
 		p := &o.Pairs[0]
@@ -161,8 +161,8 @@ func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 	})
 }
 
-// What is in flight may be why a change lacks money, or may bring that money. So the change waits
-// for it.
+// Commands in flight may be why a change lacks money, or may bring that money. So the change waits
+// for them.
 func TestAnAmendWithoutMoneyWaitsForCommandsInFlight(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		id := g.rest(g.buy(50e8, coin))
@@ -198,8 +198,8 @@ func TestAnAmendWithoutMoneyWaitsForCommandsInFlight(t *testing.T) {
 	})
 }
 
-// The terms of an order are known when the change before is released. So the second change reserves
-// by the first, and is refused where the first took the money.
+// The terms of an order are certain once the change before is released. So the second change
+// reserves on top of the first, and is refused if the first took the money.
 func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		one, two := g.rest(g.buy(50e8, coin)), g.rest(g.buy(50e8, coin))

@@ -22,7 +22,7 @@ func (b *teller) cancel(id uint64) string {
 	return outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id)))
 }
 
-// A wallet forgets with the state: as many of the newest are kept, and those that are pending.
+// A wallet forgets with the state: both keep the newest ids, and the pending ones.
 func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
 	b := newTeller(t, memoryPlaces(t), nil)
 	b.expect(b.askAs("old", 1), "withdraw 1 old")

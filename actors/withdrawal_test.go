@@ -18,7 +18,7 @@ import (
 	"exchange/persistence"
 )
 
-// A postman takes the mails of an engine, and refuses the first few.
+// A postman accepts the mails of an engine, and refuses the first few.
 type postman struct {
 	mu     sync.Mutex
 	mails  []Mail
@@ -79,7 +79,7 @@ func onTeller(t *testing.T, change func(*Options), test func(t *testing.T, b *te
 	})
 }
 
-// outcome returns the end of a command, in words.
+// outcomeOf returns the end of a command, in words.
 func outcomeOf(c *Command, err error) string {
 	if err != nil {
 		return err.Error()
@@ -142,7 +142,7 @@ func (b *teller) restart() {
 	b.reopen()
 }
 
-// reopen starts the engine again after it has ended.
+// reopen starts the engine again after its end.
 func (b *teller) reopen() {
 	b.t.Helper()
 	succeeds(b.t, b.store.Close())
@@ -245,13 +245,13 @@ func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 			}
 		})
 		b.expect(b.ask(coin), "withdraw 1")
-		eventually(t, "the outbox cannot be told", func() bool {
+		eventually(t, "the outbox cannot be updated", func() bool {
 			return slices.ContainsFunc(b.e.Stats().TurnedAway, func(c Count) bool {
 				return c.Name == "paused" && c.N > 0
 			})
 		})
 		b.e.paused.Store(false)
-		eventually(t, "it is told", func() bool { return b.e.meter.Outbox.Load() == 0 })
+		eventually(t, "it is updated", func() bool { return b.e.meter.Outbox.Load() == 0 })
 		if n := len(post.delivered()); n != 1 {
 			t.Errorf("the mail was sent %d times", n)
 		}
@@ -263,7 +263,7 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
 		b.ask(coin)
 		var wg sync.WaitGroup
-		for range 5 { // a mailer that was not told of its success says so again
+		for range 5 { // a mailer that was not answered repeats its success
 			wg.Go(func() {
 				if err := b.e.removeMail(1, ""); err != nil {
 					t.Error(err)
@@ -278,8 +278,7 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 	})
 }
 
-// Without a mail server no code could reach the owner. Withdrawals that were asked for before go
-// on.
+// Without a mail server no code could reach the owner. Earlier withdrawals continue.
 func TestWithoutAMailServerNoWithdrawalIsAccepted(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.ask(coin)
@@ -301,7 +300,7 @@ func TestWithoutAMailServerNoWithdrawalIsAccepted(t *testing.T) {
 	})
 }
 
-// heard keeps what is logged. Any goroutine may use it.
+// logCapture stores logged text. Any goroutine may use it.
 type logCapture struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -319,7 +318,7 @@ func (h *logCapture) String() string {
 	return h.text.String()
 }
 
-// An approval despite a freeze is logged before the store has it, so also when its operator never
+// An approval despite a freeze is logged before the store has it, so even if its operator never
 // gets the outcome. An ordinary approval is not logged.
 func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
@@ -328,7 +327,7 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 		b := newTeller(t, fresh(t), func(o *Options) {
 			g = newGate(o.Store)
 			o.Store, o.Log = g, slog.New(slog.NewTextHandler(&log, nil))
-			// The store is held for as long as the test likes.
+			// The store is held as long as the test likes.
 			o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute,
 				time.Minute
 		})
