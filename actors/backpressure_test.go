@@ -34,9 +34,9 @@ func TestCommandsAreRefusedWhileTheCommittedSideLags(t *testing.T) {
 			wait, stuck := make(chan struct{}), make(chan struct{})
 			go g.e.probe(stuckActor, func() { close(stuck); <-wait })
 			<-stuck
-			for lag := range 6 { // 0 to 5 records behind
+			for lag := range 6 { // in records
 				g.ends("an order while the fold may lag", g.placing(g.sell(1e5)), accepted)
-				eventually(t, fmt.Sprintf("a fold is %d records behind", lag+1), func() bool {
+				eventually(t, fmt.Sprintf("a fold lags by %d records", lag+1), func() bool {
 					records, _ := g.e.lag()
 					return records == uint64(lag+1)
 				})
@@ -150,7 +150,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			hold func(*gate)
-			told string
+			got  string
 		}{
 			{"an append does not return", func(g *gate) { g.holding, g.deaf = true, true },
 				committed.ErrTimeout.Error()},
@@ -168,7 +168,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 				t.Errorf("%s: the stop ends with %v", c.name, err)
 			}
 			cancel()
-			if got := <-order; got != c.told {
+			if got := <-order; got != c.got {
 				t.Errorf("%s: an order in flight receives %q", c.name, got)
 			}
 			// The append lands late: it happened, and no client was notified.
@@ -205,11 +205,11 @@ func TestASnapshotIsDueByItsRecordsAndItsAge(t *testing.T) {
 type rewriter struct {
 	persistence.Store
 	rewrites atomic.Bool
-	looks    atomic.Int64
+	polls    atomic.Int64
 }
 
 func (r *rewriter) Rewriting() bool {
-	r.looks.Add(1)
+	r.polls.Add(1)
 	return r.rewrites.Load()
 }
 
@@ -232,8 +232,8 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 		}
 		wait := func(rows int64) {
 			t.Helper()
-			looks := r.looks.Load()
-			eventually(t, "projections were due", func() bool { return r.looks.Load() > looks+2 })
+			polls := r.polls.Load()
+			eventually(t, "projections were due", func() bool { return r.polls.Load() > polls+2 })
 			g.folded()
 			if got := g.e.committed.Unsaved(); got != rows {
 				t.Fatalf("%d rows wait, want %d", got, rows)
@@ -290,7 +290,7 @@ func TestAnEndlessRewriteDelaysProjectionsForALimitedTime(t *testing.T) {
 	for _, c := range []struct {
 		rewriting bool
 		after     time.Duration
-		behind    int64
+		lag       int64
 		holds     bool
 	}{
 		{true, 0, 0, true},
@@ -305,7 +305,7 @@ func TestAnEndlessRewriteDelaysProjectionsForALimitedTime(t *testing.T) {
 		{true, 3 * maxPause, 0, false},
 	} {
 		rewriting = c.rewriting
-		if holds := r.mustWait(now.Add(c.after), c.behind); holds != c.holds {
+		if holds := r.mustWait(now.Add(c.after), c.lag); holds != c.holds {
 			t.Errorf("%+v: %v", c, holds)
 		}
 	}

@@ -265,13 +265,13 @@ func goOn(t *testing.T, e *Engine, was *state.State) {
 	t.Helper()
 	key := e.Key([]byte("key-of-account-0"))
 	order, _, _ := was.LastIDs()
-	wish := OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
-	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &wish))
+	req := OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
+	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &req))
 	if c.Outcome() != Refused {
 		t.Errorf("a nonce of before the backup is taken again: %+v", c.Record())
 	}
 	c.Free()
-	c = must[*Command](t)(e.Place(key, 1<<40, &wish))
+	c = must[*Command](t)(e.Place(key, 1<<40, &req))
 	if id := c.Record().Order.ID; c.Outcome() != Accepted || id <= order {
 		t.Errorf("an order after the restore: %+v", c.Record())
 	}

@@ -241,7 +241,7 @@ func TestAGraceCountsFromTheFirstCheckOfALaggingClock(t *testing.T) {
 		{1003, 1010}, {2000, 1010},
 	} {
 		if got := g.OverAt(c.nowUs); got != c.want {
-			t.Errorf("look %d at %d: over at %d, want %d", i, c.nowUs, got, c.want)
+			t.Errorf("check %d at %d: over at %d, want %d", i, c.nowUs, got, c.want)
 		}
 	}
 	if got := new(Grace).OverAt(5); got > 5 {

@@ -144,7 +144,7 @@ func TestCommandsAfterAClosingInFlightWaitForIt(t *testing.T) {
 		g.hold()
 		end := g.begin(g.ending("bob"))
 		eventually(t, "the end is at the store", g.held)
-		behind := map[string]<-chan string{
+		later := map[string]<-chan string{
 			"account bob is closed": g.begin(g.crediting("late")),
 			accepted:                g.begin(g.ending("bob")),
 			"bob is closed": g.begin(asOperator(func() (Admin, error) {
@@ -161,14 +161,14 @@ func TestCommandsAfterAClosingInFlightWaitForIt(t *testing.T) {
 			return g.e.Deposit("test", "ann", "BTC", coin, "anns")
 		}))
 		silent(t, "the end", end)
-		for want, done := range behind {
+		for want, done := range later {
 			silent(t, want, done)
 		}
 		g.letGo()
 		if a, b := <-end, <-other; a != accepted || b != accepted {
 			t.Errorf("the end: %s; a deposit of another account: %s", a, b)
 		}
-		for want, done := range behind {
+		for want, done := range later {
 			if got := <-done; !strings.Contains(got, want) {
 				t.Errorf("%s, want %s", got, want)
 			}

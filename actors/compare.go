@@ -248,8 +248,8 @@ func (c *comparison) states(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
-	p, root := mailbox.NewProbe(look), e.root
+func (e *Engine) probeActor(pid *actor.PID, do func(actor.Actor)) {
+	p, root := mailbox.NewProbe(do), e.root
 	if pid == e.work.Fold || pid == e.work.Imager {
 		root = e.work.Root
 	}
@@ -257,20 +257,20 @@ func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
 	<-p.Done
 }
 
-func (e *Engine) probe(pid *actor.PID, look func()) {
-	e.probeActor(pid, func(actor.Actor) { look() })
+func (e *Engine) probe(pid *actor.PID, do func()) {
+	e.probeActor(pid, func(actor.Actor) { do() })
 }
 
-func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
+func (e *Engine) probeWallet(a *directory.Account, do func(*wallet)) {
 	if a.Wallet() == nil {
 		e.openWallet(a)
 	}
-	e.probeActor(a.Wallet(), func(w actor.Actor) { look(w.(*wallet)) })
+	e.probeActor(a.Wallet(), func(w actor.Actor) { do(w.(*wallet)) })
 }
 
 // probeFold runs a function in the next turn of the committed side.
-func (e *Engine) probeFold(look func()) {
-	p := mailbox.NewUrgentProbe(look)
+func (e *Engine) probeFold(do func()) {
+	p := mailbox.NewUrgentProbe(do)
 	e.committed.Send(p)
 	<-p.Done
 }

@@ -88,9 +88,9 @@ func walletDiffers(a *state.Account, format string, args ...any) error {
 
 // An openDetail is a wallet's data of an open order beyond its pair and side.
 type openDetail struct {
-	Named ledger.Naming
-	Terms ledger.Terms
-	Marks marks
+	Naming ledger.Naming
+	Terms  ledger.Terms
+	Marks  marks
 }
 
 func (w *wallet) openOrders() compare.Side[ledger.OpenOrder] {
@@ -204,7 +204,7 @@ func (c *comparison) nonces(w *wallet, a *state.Account) error {
 		}
 		for nonce := range known.All() {
 			if !n.used.Used(nonce) {
-				return walletDiffers(a, "does not know that key number %d has used nonce %d", n.key,
+				return walletDiffers(a, "lacks, of key number %d, nonce %d", n.key,
 					nonce)
 			}
 		}

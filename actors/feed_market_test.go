@@ -26,24 +26,24 @@ func TestAWatcherOfTheBestPricesReceivesNothingElse(t *testing.T) {
 		g := newGated(t, fresh, nil)
 		g.rest(g.sell(coin))
 		w, pid := g.spawn()
-		look := func(token uint64) {
+		watch := func(token uint64) {
 			g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0],
 				Kind: committed.WatchBest, View: committed.WatchTop, Token: token})
 		}
-		look(1)
+		watch(1)
 		w.receives(t, "watched 1 at 1 with 1 and 0 levels")
 		g.rest(g.buy(98e8, coin))
 		w.receives(t, "changed")
 		g.rest(g.buy(99e8, coin)) // it has not read
-		look(2)
+		watch(2)
 		w.receives(t, "watched 2 at 3 with 1 and 1 levels")
 		g.rest(g.buy(97e8, coin))
 		g.rest(g.buy(98e8, coin))
-		look(3)
+		watch(3)
 		w.receives(t, "watched 3 at 5 with 1 and 1 levels")
 		g.rest(g.buy(99e8, coin)) // same price, another amount
 		w.receives(t, "changed")
-		look(4)
+		watch(4)
 		w.receives(t, "watched 4 at 6 with 1 and 1 levels")
 		g.rest(g.buy(98e8, coin))
 		g.end()
@@ -55,7 +55,7 @@ func TestAWatcherOfCandlesGetsAllSinceItsLast(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
 		w, pid := g.spawn()
-		look := func(token uint64, since int64) {
+		watch := func(token uint64, since int64) {
 			g.e.Watch(committed.Watch{Channel: pid, Pair: g.e.Pairs()[0],
 				Kind: committed.WatchTrades, View: committed.WatchChart, Frame: market.Minute,
 				Since: since, Token: token})
@@ -64,7 +64,7 @@ func TestAWatcherOfCandlesGetsAllSinceItsLast(t *testing.T) {
 			g.rest(g.sell(coin))
 			g.ends("a buy", g.placing(g.buy(100e8, coin)), accepted)
 		}
-		look(1, math.MaxInt64)
+		watch(1, math.MaxInt64)
 		w.receives(t, "watched 1 at 0 with 0 candles")
 		g.rest(g.buy(99e8, coin))
 		trade()
@@ -73,17 +73,17 @@ func TestAWatcherOfCandlesGetsAllSinceItsLast(t *testing.T) {
 			g.later(2 * time.Minute)
 			trade()
 		}
-		look(2, math.MinInt64)
+		watch(2, math.MinInt64)
 		w.receives(t, "watched 2 at 9 with 4 candles")
-		look(3, math.MaxInt64)
+		watch(3, math.MaxInt64)
 		w.receives(t, "watched 3 at 9 with 1 candles")
 		newest := market.Minute.Start(time.Now().Add(6 * time.Minute).UnixMicro())
-		look(4, newest-60) // a minute that may be over, and has no candle of its own
+		watch(4, newest-60) // a minute that may be over, and has no candle of its own
 		w.receives(t, "watched 4 at 9 with 1 candles")
 		g.later(2 * time.Minute)
 		trade()
 		w.receives(t, "changed")
-		look(5, newest-60)
+		watch(5, newest-60)
 		w.receives(t, "watched 5 at 11 with 2 candles")
 		g.rest(g.buy(99e8, coin))
 		g.end()

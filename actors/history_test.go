@@ -53,7 +53,7 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 		}
 		b.e = start(t, b.o)
 		if b.e.history == first || b.store.HeadMissing() {
-			t.Error("the next start goes on with the history that it finds, or makes no HEAD")
+			t.Error("the next start continues with the history that it finds, or makes no HEAD")
 		}
 		b.end()
 	})

@@ -52,14 +52,14 @@ func TestANewAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 		c.Free()
 		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 3))), "status 50")
 
-		told := func(to string) bool {
+		mailedTo := func(to string) bool {
 			return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
 				return m.To == to && m.Account == "ann" && m.Change.HeldUs == a.HeldUs &&
 					(m.Change.What == state.NewAddress) == (to == "ann@new.example")
 			})
 		}
 		eventually(t, "all mails are sent", func() bool { return b.e.meter.Outbox.Load() == 0 })
-		if !told("ann@example.org") || !told("ann@new.example") {
+		if !mailedTo("ann@example.org") || !mailedTo("ann@new.example") {
 			t.Errorf("not both addresses receive a mail: %+v", b.post.delivered())
 		}
 

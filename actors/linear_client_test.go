@@ -292,16 +292,16 @@ func commandOf(e *Engine, key *directory.Key, o *lineartest.Operation, order uin
 	amount, price := money.Amount(o.Amount)*coin, money.Price(o.Price)*1e8
 	named, _ := event.NewClientID(strconv.Itoa(o.Order))
 	if o.Kind == lineartest.Place {
-		wish := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell, Price: price,
+		req := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell, Price: price,
 			Amount: amount, ClientID: named}
 		if o.Buy {
-			wish.Side = trading.Buy
+			req.Side = trading.Buy
 		}
 		if o.Force != lineartest.Rests {
-			wish.Special = &SpecialRequest{Instructions: trading.Instructions{
+			req.Special = &SpecialRequest{Instructions: trading.Instructions{
 				IOC: o.Force == lineartest.IOC, FOK: o.Force == lineartest.FOK}}
 		}
-		return NewOrder(key, o.Nonce, wish)
+		return NewOrder(key, o.Nonce, req)
 	}
 	if o.Named {
 		order = 0

@@ -93,7 +93,7 @@ func (s *recordedOwn) Receive(ctx actor.Context) {
 	case *committed.OwnWatched:
 		s.answer <- s.begin(m)
 	case *committed.OwnEvents:
-		if err := s.tell(m.List); err != nil {
+		if err := s.record(m.List); err != nil {
 			s.r.t.Error(err)
 		}
 	}
@@ -112,7 +112,7 @@ func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 		if len(missed) > 0 && !was {
 			return fmt.Errorf("account %d did not receive its events after %d", s.account, s.seq)
 		}
-		return s.tell(missed)
+		return s.record(missed)
 	}
 	x := m.Snapshot
 	if !x.Complete {
@@ -131,7 +131,7 @@ func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 }
 
 // tell records events.
-func (s *recordedOwn) tell(list []*committed.OwnEvent) error {
+func (s *recordedOwn) record(list []*committed.OwnEvent) error {
 	for _, x := range list {
 		e := lineartest.Event{Account: s.r.accountOf(x.Account), Sequence: x.Seq, Prev: x.Prev,
 			Freezes: x.Cause == committed.CauseFreeze, Frozen: x.Frozen}

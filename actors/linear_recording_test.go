@@ -265,7 +265,7 @@ func (r *recording) run() {
 	r.subscribe(r.e)
 	for range bursts {
 		r.burst(clients)
-		r.look(last)
+		r.readAll(last)
 	}
 	if err := r.e.VerifyAtRest(); err != nil {
 		r.t.Error(err)
@@ -320,7 +320,7 @@ func (r *recording) burst(clients []*recordedClient) {
 }
 
 // look reads everything, when nothing is in flight: also each order not seen to be closed.
-func (r *recording) look(c *recordedClient) {
+func (r *recording) readAll(c *recordedClient) {
 	for account, frozen := range r.Frozen {
 		if frozen {
 			r.Frozen[account] = false

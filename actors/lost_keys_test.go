@@ -58,10 +58,10 @@ func TestAStartRevokesLostKeysOnRequest(t *testing.T) {
 					!errors.Is(err, seal.ErrOtherKey) {
 					t.Fatalf("after %d appends a start without the option: %v", takes, err)
 				}
-				told := b.o
-				told.Store, told.RevokeLost = &breaking{b.store, takes}, true
-				told.Mail = unsent
-				e, err := Start(context.Background(), told)
+				withOption := b.o
+				withOption.Store, withOption.RevokeLost = &breaking{b.store, takes}, true
+				withOption.Mail = unsent
+				e, err := Start(context.Background(), withOption)
 				if err == nil {
 					e.Abandon()
 					break
@@ -83,11 +83,11 @@ func TestAStartRevokesLostKeysOnRequest(t *testing.T) {
 			eventually(t, "the outbox is empty", func() bool {
 				return b.e.meter.Outbox.Load() == 0
 			})
-			must[Admin](t)(b.e.CreateKey("test", "ann", "key-anew", "secret",
+			must[Admin](t)(b.e.CreateKey("test", "ann", "key-again", "secret",
 				event.AllPermissions, nil))
-			b.key = b.e.Key([]byte("key-anew"))
+			b.key = b.e.Key([]byte("key-again"))
 			b.expect(b.confirm(1, code), "code expired") // and no wrong one, which costs a try
 			b.restart()
-			b.key = b.e.Key([]byte("key-anew"))
+			b.key = b.e.Key([]byte("key-again"))
 		})
 }

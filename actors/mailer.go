@@ -32,7 +32,7 @@ type mailer struct {
 	history event.HistoryID
 
 	newest    uint64                // id of the newest mail that it has queued
-	queued    int                   // mails in its queues; some may have left the outbox
+	mailCount int                   // mails in its queues; some may have left the outbox
 	queues    map[uint32]*mailQueue // by account
 	turns     []*mailQueue          // the same, in turn order
 	unremoved map[uint64]string     // sent or given up, with the reason; still in the outbox
@@ -141,8 +141,8 @@ func (m *mailer) stop(ctx context.Context) {
 // loadNew queues the outbox's new mails. It rebuilds the queues when too many of their mails have
 // left the outbox without it.
 func (m *mailer) loadNew() {
-	if m.queued > 2*int(m.meter.Outbox.Load())+mailSlack {
-		m.newest, m.queued = 0, 0
+	if m.mailCount > 2*int(m.meter.Outbox.Load())+mailSlack {
+		m.newest, m.mailCount = 0, 0
 		for _, q := range m.queues {
 			q.ids = nil
 		}
@@ -179,7 +179,7 @@ func (m *mailer) queue(account uint32, id uint64) {
 		m.turns = append(m.turns, q)
 	}
 	q.ids = append(q.ids, id)
-	m.queued++
+	m.mailCount++
 }
 
 // turn returns the queue of the next account with a due mail. It returns nil if there is none, or
@@ -222,7 +222,7 @@ func (m *mailer) serve(q *mailQueue) {
 		return
 	}
 	q.ids = q.ids[1:]
-	m.queued--
+	m.mailCount--
 	if len(r.Mails) == 0 || r.Mails[0].ID != id {
 		return // it has left the outbox
 	}
@@ -241,7 +241,7 @@ func (m *mailer) serve(q *mailQueue) {
 		q.failures++
 		q.next = now.Add(wait)
 		q.ids = append(q.ids, id) // after the account's others
-		m.queued++
+		m.mailCount++
 		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "account", account,
 			"withdraw", mail.Withdrawal.ID, "again_in", wait, "error", err)
 	}

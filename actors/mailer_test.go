@@ -142,7 +142,7 @@ func TestTheMailerDropsMailsThatLeftTheOutbox(t *testing.T) {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
 			m.loadNew()
 			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
-			most = max(most, m.queued)
+			most = max(most, m.mailCount)
 		}
 		if most > mailSlack+10 {
 			t.Errorf("the mailer holds %d mails, of which none is left", most)
@@ -153,8 +153,8 @@ func TestTheMailerDropsMailsThatLeftTheOutbox(t *testing.T) {
 			m.serve(q)
 		}
 		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != n+1 ||
-			m.queued != 0 || len(m.turns) != 0 {
-			t.Errorf("sent are %+v, queued are %d", mails, m.queued)
+			m.mailCount != 0 || len(m.turns) != 0 {
+			t.Errorf("sent are %+v, queued are %d", mails, m.mailCount)
 		}
 	})
 }

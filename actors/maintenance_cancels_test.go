@@ -153,7 +153,7 @@ func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
 		g.each("in a plain one", g.batchOf(g.order("c"), g.cancelOf("a")), "all: "+barred,
 			"all: "+barred)
 		g.maintains(unmaintained)
-		g.each("behind it", g.batchOf(g.order("c"), g.order("d")), accepted, accepted)
+		g.each("after it", g.batchOf(g.order("c"), g.order("d")), accepted, accepted)
 	})
 }
 

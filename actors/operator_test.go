@@ -172,10 +172,10 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		own := &state.FeeRates{Maker: 1, Taker: 2}
-		for _, wish := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
+		for _, target := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
 			var refused *RequestError
-			if _, err := b.e.SetFees("ops", wish[0], wish[1], own); !errors.As(err, &refused) {
-				t.Errorf("fees of %v: %v", wish, err)
+			if _, err := b.e.SetFees("ops", target[0], target[1], own); !errors.As(err, &refused) {
+				t.Errorf("fees of %v: %v", target, err)
 			}
 		}
 		// nothing to be paid

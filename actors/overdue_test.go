@@ -36,8 +36,8 @@ func TestASwitchFiresAtAStartThoughTheHistoryLags(t *testing.T) {
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		g.ends("a buy with many rows", g.placing(g.buy(100e8, 100*1e5)), accepted)
-		behind := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }
-		eventually(t, "the history lags", behind)
+		lags := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }
+		eventually(t, "the history lags", lags)
 		if _, _, err := g.Acquire(context.Background(),
 			persistence.Claim{Owner: "another"}); err != nil { // no row is written any more
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func TestASwitchFiresAtAStartThoughTheHistoryLags(t *testing.T) {
 		g.o.Store = g.gate
 		g.e = start(t, g.o)
 		g.key = g.e.Key([]byte(g.key.Public))
-		if !behind() {
-			t.Error("the history is not behind at the start: this test proves nothing")
+		if !lags() {
+			t.Error("the history does not lag at the start: this test proves nothing")
 		}
 		g.fired()
 		g.noneOpen()
@@ -152,15 +152,15 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 			return g.e.Place(key, nonce, g.buy(100e8, 1e6))
 		})
 		left := 0
-		look := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expirySchedule.Len() })
-		g.e.root.Send(pair.Book, look)
+		probe := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expirySchedule.Len() })
+		g.e.root.Send(pair.Book, probe)
 		other := g.buy(1e8, 1e6)
 		other.Pair = g.e.Pairs()[1]
 		g.ends("an order of the other pair", g.placing(other), accepted)
 		unblock()
 		wantOutcome(t, "the cancel", <-cancel, accepted)
 		wantOutcome(t, "the order", <-order, accepted)
-		<-look.Done
+		<-probe.Done
 		if least := n - 3*expiredAtOnce*event.MaxExpired; left < least {
 			t.Errorf("%d orders are left after two commands, want %d at least", left, least)
 		}

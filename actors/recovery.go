@@ -108,8 +108,8 @@ func (o *Options) CheckHistory(seq uint64, has []persistence.HistoryID) error {
 	case seq == 0 && o.NewExchange:
 		return o.Histories.Forget()
 	case seq == 0:
-		return fmt.Errorf("%w: %v is empty, and this data folder knows the store of history %x "+
-			"there: bring its disk or its files back; serve --new begins a new exchange",
+		return fmt.Errorf("%w: %v is empty, and this data folder expects history %x there: "+
+			"bring its disk or its files back; serve --new begins a new exchange",
 			persistence.ErrAbsent, o.Store, known[len(known)-1])
 	case !slices.ContainsFunc(has, func(id persistence.HistoryID) bool {
 		return slices.Contains(known, id)
@@ -121,8 +121,8 @@ func (o *Options) CheckHistory(seq uint64, has []persistence.HistoryID) error {
 
 // foreignError reports a store other than the remembered one.
 func foreignError(store persistence.Store, has, known []persistence.HistoryID) error {
-	return fmt.Errorf("%w: %v has history %x, and this data folder knows the store of history %x "+
-		"there: name the store or the data folder that belongs to the other; if another host has "+
+	return fmt.Errorf("%w: %v has history %x, and this data folder expects history %x there: "+
+		"name the store or the data folder that belongs to the other; if another host has "+
 		"restored a backup there, remove owner.id from this data folder", persistence.ErrForeign,
 		store, has[len(has)-1], known[len(known)-1])
 }

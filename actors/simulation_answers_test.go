@@ -558,7 +558,7 @@ func (s *sim) recorded(r *event.Record) {
 	case event.KindDeposit:
 		s.checkDeposit(r.Deposit.Reference)
 	case event.KindHistory:
-		s.outcomes["codes made anew by a history"] += s.model.Renewed
+		s.outcomes["codes renewed by a history"] += s.model.Renewed
 	}
 	if at.Key != 0 {
 		s.byNonce[at]++

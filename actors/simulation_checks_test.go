@@ -261,15 +261,15 @@ func (h *listener) update(u *committed.BookUpdate) error {
 // sameChanges checks that an update contains each price whose amount has changed, once, with its
 // current amount.
 func sameChanges(u *committed.BookUpdate, want *spec.BookUpdate) error {
-	told := map[trading.Side]map[money.Price]bool{trading.Buy: {}, trading.Sell: {}}
+	seen := map[trading.Side]map[money.Price]bool{trading.Buy: {}, trading.Sell: {}}
 	for _, l := range u.Levels {
-		if is := want.AmountAt(l.Side, l.Price); told[l.Side][l.Price] || l.Amount != is {
+		if is := want.AmountAt(l.Side, l.Price); seen[l.Side][l.Price] || l.Amount != is {
 			return fmt.Errorf("update id %d: level %+v comes twice, or is %v", u.UpdateID, l, is)
 		}
-		told[l.Side][l.Price] = true
+		seen[l.Side][l.Price] = true
 	}
 	for _, w := range want.Changed {
-		if !told[w.Side][w.Price] {
+		if !seen[w.Side][w.Price] {
 			return fmt.Errorf("update id %d lacks %+v", u.UpdateID, w)
 		}
 	}

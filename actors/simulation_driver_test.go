@@ -151,7 +151,7 @@ type life struct {
 	changing  bool      // an operator changes maintenance
 	confirmed time.Time // when the store's last confirmation was requested
 	unfit     bool      // the store's last answer was that it may lose appends
-	rhythm    persistence.Heartbeat
+	heartbeat persistence.Heartbeat
 }
 
 // woken is a mailbox with messages.

@@ -121,7 +121,7 @@ func (c *ownClient) begin(m *committed.OwnWatched) error {
 			return errors.New("it is resumed without a position")
 		}
 		c.s.outcomes["clients of accounts, resumed"]++
-		c.s.outcomes["events of accounts, told to those who come back"] += len(m.Events)
+		c.s.outcomes["events of accounts, sent on a resume"] += len(m.Events)
 		return c.take(m.Events)
 	}
 	c.s.outcomes["clients of accounts, begun"]++
@@ -174,14 +174,14 @@ func (c *ownClient) apply(x *committed.OwnEvent) error {
 		if w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified {
 			c.pending[w.ID] = w
 		}
-		c.s.outcomes["withdraws, told to their accounts"]++
+		c.s.outcomes["withdraws, sent to their accounts"]++
 		if w.Status == event.WithdrawalAdjusted {
-			c.s.outcomes["adjustments, told to their accounts"]++
+			c.s.outcomes["adjustments, sent to their accounts"]++
 		}
 	}
 	if x.Cause == committed.CauseFreeze {
 		c.frozen = x.Frozen
-		c.s.outcomes["freezes, told to their accounts"]++
+		c.s.outcomes["freezes, sent to their accounts"]++
 	}
 	if err := c.same(x.Seq); err != nil {
 		return err
@@ -271,11 +271,11 @@ func (s *sim) sameFunds(x *committed.OwnEvent) error {
 	for i := range ended {
 		ended[i].ClosedUs, ended[i].ClosedSeq = 0, 0 // no answer shows them
 	}
-	told := slices.DeleteFunc(slices.Clone(x.Withdrawals), func(w committed.Withdrawal) bool {
+	got := slices.DeleteFunc(slices.Clone(x.Withdrawals), func(w committed.Withdrawal) bool {
 		return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 	})
-	if !slices.Equal(told, ended) {
-		return fmt.Errorf("it ends the withdraws %+v, and its record %+v", told, ended)
+	if !slices.Equal(got, ended) {
+		return fmt.Errorf("it ends the withdraws %+v, and its record %+v", got, ended)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
 			times*o.Timing.OwnerStale
 	}
-	l.rhythm = o.OwnerOptions().Heartbeat()
+	l.heartbeat = o.OwnerOptions().Heartbeat()
 	o.StandsBy = func(owner string) {
 		// the clock may have woken it, and others with it
 		s.park(l, fmt.Sprintf("%d.standby", l.number), nil)
@@ -103,7 +103,7 @@ func (s *sim) standby() *life {
 // dismiss makes a standby end.
 func (s *sim) dismiss(l *life) {
 	s.say("  engine %d, a standby, is asked to stop", l.number)
-	s.outcomes["standbys, told to stop"]++
+	s.outcomes["standbys, asked to stop"]++
 	l.cancelled = true
 	s.wake(l.cancel)
 }
@@ -164,23 +164,23 @@ func (k *link) mayTake(before persistence.Beat) {
 		s.outcomes["starts that find the owner of their own folder"]++
 		return
 	case l.takesOver:
-		s.outcomes["starts that insist"]++
+		s.outcomes["starts that take over"]++
 		return
 	}
 	s.outcomes["takeovers after a wait"]++
-	if before.Heartbeat != l.rhythm {
-		s.outcomes["takeovers from an owner of another rhythm"]++
+	if before.Heartbeat != l.heartbeat {
+		s.outcomes["takeovers from an owner with another heartbeat interval"]++
 	}
 	var waited time.Duration
 	for i := len(l.ownerChecks) - 1; i > 0 && l.ownerChecks[i-1].beat == before &&
 		l.ownerChecks[i].beat == before; i-- {
 		gap := l.ownerChecks[i].at.Sub(l.ownerChecks[i-1].at)
-		if gap > 2*max(l.rhythm.Check, before.Heartbeat.Check) {
+		if gap > 2*max(l.heartbeat.Check, before.Heartbeat.Check) {
 			break
 		}
 		waited += gap
 	}
-	if waited < 2*max(l.rhythm.Stale, before.Heartbeat.Stale) {
+	if waited < 2*max(l.heartbeat.Stale, before.Heartbeat.Stale) {
 		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v",
 			l.number, before.Owner, waited)
 	}
@@ -192,7 +192,7 @@ func (s *sim) opensAlone(l *life) {
 		if other == l || !other.ready || other.stopping || other.over || other.engine.Err() != nil {
 			continue
 		}
-		if age := time.Since(other.confirmed); age <= other.rhythm.Stale {
+		if age := time.Since(other.confirmed); age <= other.heartbeat.Stale {
 			s.violate(
 				"engine %d opens, and engine %d was confirmed %v ago: it still answers private "+
 					"reads", l.number, other.number, age)

@@ -74,7 +74,7 @@ func (s *sim) drawRead(r *rand.Rand, l *life, account *spec.Account) *playedRead
 func (s *sim) runRead(x *playedRead) {
 	l := x.l
 	x.after, x.named, x.begun = l.answered, len(l.named), s.steps
-	stale := time.Since(l.confirmed) > l.rhythm.Stale
+	stale := time.Since(l.confirmed) > l.heartbeat.Stale
 	if x.key != nil {
 		x.after = s.highestAnswered // by any engine
 		x.taken = l.taken[x.key.Number]

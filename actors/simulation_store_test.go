@@ -78,15 +78,15 @@ func (s *sim) oddsOf(what string) int {
 	return s.odds
 }
 
-// call makes one writing call. look runs in flight, while no other goroutine does, because the
+// call makes one writing call. check runs in flight, while no other goroutine does, because the
 // clock may have woken several at once. land changes the store, maybe after every caller has given
 // the call up.
-func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
+func (k *link) call(what string, check func(), land func(*memory.Store) error) error {
 	s := k.s
 	defer s.handOver()
 	s.park(k.l, k.name(what), nil)
-	if look != nil {
-		look()
+	if check != nil {
+		check()
 	}
 	if s.rng.IntN(100) < s.oddsOf(what) {
 		switch fault := s.rng.IntN(4); fault {
@@ -196,8 +196,8 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 	last uint64, err error) {
 	s := k.s
 	asked := time.Now()
-	look := func() { k.l.host.ids[c.ID] = true }
-	err = k.confirms(asked, k.call("acquire", look, func(m *memory.Store) error {
+	check := func() { k.l.host.ids[c.ID] = true }
+	err = k.confirms(asked, k.call("acquire", check, func(m *memory.Store) error {
 		before, err := m.Beat(ctx)
 		if err != nil {
 			return err
@@ -297,7 +297,7 @@ func (k *link) at(place string) func() error {
 func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	writes := copyRows(w)
-	look := func() {
+	check := func() {
 		if to > k.s.disk.Last() {
 			k.s.violate(
 				"engine %d writes projections up to %d, and the journal is durable up to %d",
@@ -305,7 +305,7 @@ func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64
 		}
 		k.same("apply", try{from, to, uint32(rows.Count(writes))})
 	}
-	return k.settled("apply", k.call("apply", look, func(m *memory.Store) error {
+	return k.settled("apply", k.call("apply", check, func(m *memory.Store) error {
 		k.s.say("  projections from %d to %d, %d rows", from, to, rows.Count(writes))
 		return m.Apply(ctx, tok, from, to, writes)
 	}))
@@ -325,14 +325,14 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 	if err != nil {
 		return err
 	}
-	look := func() {
+	check := func() {
 		k.s.checkImage(k.l, seq, image)
 		if at, err := k.Store.Watermark(ctx); err == nil && at < seq && !k.l.fenced {
 			k.s.violate("engine %d publishes a snapshot at %d, and the projections are at %d",
 				k.l.number, seq, at)
 		}
 	}
-	return k.call("snapshot", look, func(m *memory.Store) error {
+	return k.call("snapshot", check, func(m *memory.Store) error {
 		k.s.say("  at %d, %d bytes", seq, len(image))
 		uploading := context.Background() // the caller that paced it has given a late one up
 		if m == k.Store {
@@ -478,13 +478,13 @@ func (k *link) Reference(ctx context.Context, watermark uint64,
 		return persistence.Deposit{}, errNoAnswer
 	}
 	if k.l.overtaken {
-		s.outcomes["references, told to an engine that was overtaken"]++
+		s.outcomes["references, returned to an overtaken engine"]++
 	}
 	return d, err
 }
 
 func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	look := func() {
+	check := func() {
 		older := uint64(0)
 		if seq, _, err := k.Store.LoadSnapshot(ctx, 1); err == nil {
 			older = seq
@@ -494,7 +494,7 @@ func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 				k.l.number, upTo, older)
 		}
 	}
-	return k.call("trim", look, func(m *memory.Store) error {
+	return k.call("trim", check, func(m *memory.Store) error {
 		k.s.say("  up to %d", upTo)
 		err := m.Trim(ctx, tok, upTo)
 		if err == nil && upTo > 0 {

@@ -446,7 +446,7 @@ func (s *sim) quiet() bool {
 		if l.standby {
 			continue
 		}
-		if !over && (len(l.mailboxes) > 0 || !l.ready || l.stopping || l.behind()) {
+		if !over && (len(l.mailboxes) > 0 || !l.ready || l.stopping || l.hasWork()) {
 			return false
 		}
 	}
@@ -454,7 +454,7 @@ func (s *sim) quiet() bool {
 }
 
 // behind reports whether the engine has work, if the clock runs.
-func (l *life) behind() bool {
+func (l *life) hasWork() bool {
 	e := l.engine
 	return !e.quiet() || e.ReadsInFlight() != 0 || // a read of an order to amend
 		e.committed.Watermark() < e.committed.State().Seq() || committed.Imaging(e.committed)
@@ -632,18 +632,18 @@ func mustHappen() []string {
 		"starts from the first record", "trims",
 		"late calls, landed", "late calls, come to nothing",
 		"starts that find the store given back", "starts that find the owner of their own folder",
-		"starts that insist", "standbys", "standbys, told to stop",
-		"takeovers after a wait", "takeovers from an owner of another rhythm",
+		"starts that take over", "standbys", "standbys, asked to stop",
+		"takeovers after a wait", "takeovers from an owner with another heartbeat interval",
 		"checks that found the store not fit", "two starts at once", "claims that came too late",
 		"starts without HEAD", "starts refused, HEAD cannot be read",
 		"starts refused, HEAD says more", "writes of HEAD lost in crashes",
 		"stores without their last batch, refused", "crashes between the journal and HEAD",
 		"backups", "restores", "codes of an earlier history",
-		"codes made anew by a history",
+		"codes renewed by a history",
 		"withdraws, not approved for a freeze", "withdraws, approved despite a freeze",
 		"withdraws, refused while new",
 		"references, found in the store", "references, not in the store",
-		"references, told to an engine that was overtaken",
+		"references, returned to an overtaken engine",
 		"deposits, turned away because the store did not answer",
 		"client order ids, taken again", "client order ids of closed orders, sent again",
 		"cancel by client order id, accepted", "cancel by client order id, refused for not_open",
@@ -651,9 +651,9 @@ func mustHappen() []string {
 		"refused for price_band", "derived prices brought within the band",
 		"events of accounts", "clients of accounts, begun",
 		"clients of accounts, resumed", "clients of accounts, gone",
-		"events of accounts, told to those who come back", "withdraws, told to their accounts",
-		"adjustment, accepted", "adjustments, told to their accounts",
-		"freezes, told to their accounts", "maintenance with cancels",
+		"events of accounts, sent on a resume", "withdraws, sent to their accounts",
+		"adjustment, accepted", "adjustments, sent to their accounts",
+		"freezes, sent to their accounts", "maintenance with cancels",
 		"addresses, changed", "mails about addresses", "refused for held", "accounts, closed"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {

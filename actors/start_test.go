@@ -146,7 +146,7 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 // continues that fold if only new records have come since, and folds from scratch otherwise.
 func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		look := func(g *gated) *committed.Seen {
+		precheckOf := func(g *gated) *committed.Seen {
 			t.Helper()
 			return must[*committed.Seen](t)(committed.Look(t.Context(), g.o.Store))
 		}
@@ -178,20 +178,20 @@ func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 			g.rest(g.sell(coin))
 			g.folded()
 		}
-		recovered("the same records", g, look(g), imager)
-		recovered("another history", other, look(g), nothing)
-		seen := look(g)
+		recovered("the same records", g, precheckOf(g), imager)
+		recovered("another history", other, precheckOf(g), nothing)
+		seen := precheckOf(g)
 		g.rest(g.sell(coin))
 		recovered("more records", g, seen, imager)
-		recovered("fewer records", other, look(g), nothing)
-		seen = look(g)
+		recovered("fewer records", other, precheckOf(g), nothing)
+		seen = precheckOf(g)
 		g.end()
 		g.again() // with a snapshot
 		recovered("a newer image", g, seen, nothing)
-		seen = look(g)
+		seen = precheckOf(g)
 		g.rest(g.sell(coin))
 		recovered("an image, and more records after it", g, seen, fold)
-		recovered("an image and records after it", g, look(g), imager)
+		recovered("an image and records after it", g, precheckOf(g), imager)
 		g.end()
 		other.end()
 	})

@@ -94,7 +94,7 @@ func (e *Engine) Stats() Stats {
 // StoreSize returns the store's name and size in bytes; -1: unknown.
 func (e *Engine) StoreSize(ctx context.Context) (store string, bytes int64) {
 	bytes = -1
-	if s, tells := e.opts.Store.(persistence.Sizer); tells {
+	if s, sized := e.opts.Store.(persistence.Sizer); sized {
 		if n, err := s.Size(ctx); err == nil {
 			bytes = n
 		}

@@ -211,7 +211,7 @@ func TestStatsShowLagsAndSnapshots(t *testing.T) {
 		s = g.e.Stats()
 		before, n := s.Meter.SnapshotBytes.Load(), countIn(s.Meter.Snapshot)
 		if n != 1 || before == 0 || s.SnapshotLag != 0 {
-			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind", n, before,
+			t.Errorf("after the end: %d snapshots, %d bytes, %d records since", n, before,
 				s.SnapshotLag)
 		}
 		if begin, end := s.Meter.Snapshotting.Times(); end.Before(begin) || begin.IsZero() {
@@ -226,8 +226,8 @@ func TestStatsShowLagsAndSnapshots(t *testing.T) {
 			countIn(s.Meter.Snapshot) != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 ||
 			s.JournalKept != 0 {
 			t.Errorf(
-				"at the next start: %d bytes instead of %d, %d records behind, %v old, "+
-					"projections %d behind", bytes, before, s.SnapshotLag, s.SnapshotAge,
+				"at the next start: %d bytes instead of %d, %d records since, %v old, "+
+					"projections lag by %d", bytes, before, s.SnapshotLag, s.SnapshotAge,
 				s.ProjectionLag)
 		}
 	})

@@ -176,12 +176,12 @@ func TestAnAmendWithoutMoneyWaitsForCommandsInFlight(t *testing.T) {
 		if waiting != 1 {
 			t.Fatalf("%d commands wait: the change does not", waiting)
 		}
-		behind := g.begin(g.cancelling(id)) // the account's commands keep their order
+		later := g.begin(g.cancelling(id)) // the account's commands keep their order
 		g.queued(2)
 		g.letGo()
 		wantOutcome(t, "the order", <-order, accepted)
 		wantOutcome(t, "the change", <-change, refusedFor(event.RefusedFunds))
-		wantOutcome(t, "its cancel", <-behind, accepted)
+		wantOutcome(t, "its cancel", <-later, accepted)
 		g.wantFunds("the order rests", "10/0", "1000/900")
 
 		large := g.openIDs()[0]
