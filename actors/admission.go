@@ -267,7 +267,7 @@ func (a *admission) admitOperator(c *Command) error {
 		a.changing.Add(1)
 	}
 	open := a.open
-	if c.kind == event.KindMailed { // the mail may have been sent before the engine began to stop
+	if c.kind == event.KindMailed { // the mail may have been sent as the engine began to stop
 		open = a.checkRunning
 	}
 	if err := open(c.createdAt); err != nil {
