@@ -88,7 +88,7 @@ func walletDiffers(a *state.Account, format string, args ...any) error {
 
 // An openDetail is a wallet's data of an open order beyond its pair and side.
 type openDetail struct {
-	Naming ledger.Naming
+	Client ledger.Naming
 	Terms  ledger.Terms
 	Marks  marks
 }
