@@ -12,55 +12,55 @@ import (
 	"exchange/core/state"
 )
 
-// An admission is the way in: it counts commands between their handler and their release, and turns
-// away those beyond the limits. No command is turned away later. Handlers and the release use it.
+// An admission counts commands from their handler to their release, and refuses those beyond the
+// limits. No command is refused for load later. Handlers and the release use it.
 type admission struct {
-	limits  *atomic.Pointer[Limits]
-	timing  *Timing
-	life    *mailbox.Life
-	owner   *owner.Hold
-	journal *journal
-	behind  lagging
+	limits      *atomic.Pointer[Limits]
+	timing      *Timing
+	life        *mailbox.Life
+	owner       *owner.Hold
+	journal     *journal
+	lagReporter lagReporter
 
-	inFlight  atomic.Int64 // clients' commands
-	operating atomic.Int64 // operators'
-	changing  atomic.Int64 // those of them that change maintenance
-	firing    atomic.Int64 // those that no handler has sent: switches fire, sessions are lost
-	// cancels of cancel-alls, but for the first of each
+	inFlight         atomic.Int64 // clients' commands
+	operating        atomic.Int64 // operators'
+	changing         atomic.Int64 // those of them that change maintenance
+	internalInFlight atomic.Int64 // commands without a handler: switches that fire, lost sessions
+	// cancels of cancel-alls, except the first of each
 	extraCancels atomic.Int64
-	maintenance  atomic.Pointer[event.Maintenance] // nil: there is none
+	maintenance  atomic.Pointer[event.Maintenance] // nil: none
 	// capacity 1: an operator holds it while changing maintenance
 	maintaining chan struct{}
-	paused      atomic.Bool // an audit looks at the deciding side
-	stopping    atomic.Bool // no new commands and reads are taken
+	paused      atomic.Bool // an audit reads the deciding side
+	stopping    atomic.Bool // new commands and reads are refused
 
-	busyBooks atomic.Int64 // that do something without a command
-	triggers  atomic.Int64 // triggered orders on their way, but for one of each book
-	// for maintenance: they start nothing without a command, and they trigger nothing
+	busyBooks atomic.Int64 // books that work without a command
+	triggers  atomic.Int64 // triggered orders in flight, except one of each book
+	// for maintenance: books start nothing without a command; they trigger nothing
 	heldBooks, heldTriggers atomic.Bool
 
 	clockError func() time.Duration
-	// nowUs returns the time with which a command would be stamped now.
+	// nowUs returns the stamp of a command created now.
 	nowUs func() int64
 }
 
-// lagging tells how many records the committed side is behind, and how many rows the store is.
-type lagging interface {
+// lagReporter reports how many records the committed side lags, and how many rows the store does.
+type lagReporter interface {
 	lag() (records uint64, rows int64)
 }
 
-// prepare makes the admission of an engine that is about to start.
+// prepare sets up the admission of an engine that is about to start.
 func (a *admission) prepare(o *Options, limits *atomic.Pointer[Limits], l *mailbox.Life,
 	hold *owner.Hold) {
 	a.limits, a.timing, a.life, a.owner = limits, &o.Timing, l, hold
 	a.maintaining, a.clockError, a.nowUs = make(chan struct{}, 1), o.ClockError, o.nowUs
 }
 
-// connect takes the maintenance of the state, and the parts that may be too far behind.
-func (a *admission) connect(s *state.State, j *journal, behind lagging) {
-	a.journal, a.behind = j, behind
+// connect adopts the state's maintenance, and the parts that may lag too far.
+func (a *admission) connect(s *state.State, j *journal, lag lagReporter) {
+	a.journal, a.lagReporter = j, lag
 	if m := s.Maintenance(); m.On {
-		a.hold(&m)
+		a.holdBooks(&m)
 		a.maintenance.Store(&m)
 	}
 }
@@ -68,23 +68,23 @@ func (a *admission) connect(s *state.State, j *journal, behind lagging) {
 // CloseAdmission refuses new commands and reads from now on.
 func (a *admission) CloseAdmission() { a.stopping.Store(true) }
 
-// open returns nil while new commands may come in.
+// open returns nil while new commands are admitted.
 func (a *admission) open(now int64) error {
 	if a.stopping.Load() {
 		return ErrStopping
 	}
-	return a.going(now)
+	return a.checkRunning(now)
 }
 
-// going returns nil while commands come to their end: also during an orderly stop.
-func (a *admission) going(now int64) error {
+// checkRunning returns nil while commands can complete, also during an orderly stop.
+func (a *admission) checkRunning(now int64) error {
 	if a.life.Err() != nil {
 		return ErrStopping
 	}
-	if a.stalls(now) {
+	if a.storeStalled(now) {
 		return ErrStalled
 	}
-	records, rows := a.behind.lag()
+	records, rows := a.lagReporter.lag()
 	limits := a.limits.Load()
 	switch {
 	case records > uint64(limits.FoldLag), rows > int64(limits.ProjectionLag):
@@ -95,13 +95,13 @@ func (a *admission) going(now int64) error {
 	return nil
 }
 
-// stalls reports whether the store does not take what is appended now, or may lose it.
-func (a *admission) stalls(now int64) bool {
+// storeStalled reports whether the store does not accept appends now, or may lose them.
+func (a *admission) storeStalled(now int64) bool {
 	return a.journal.stalledFor(now) > a.timing.Stall || !a.owner.Leads() || a.owner.Unfit()
 }
 
-// confirmed returns nil while the store has lately confirmed that this process owns it, and has not
-// denied it since.
+// confirmed returns nil while the store has recently confirmed this process's ownership, and has
+// not denied it since.
 func (a *admission) confirmed(now int64) error {
 	if a.life.Err() != nil || a.owner.Released() {
 		return ErrStopping
@@ -115,7 +115,7 @@ func (a *admission) confirmed(now int64) error {
 	return nil
 }
 
-// writable returns nil while clients' commands may come in.
+// writable returns nil while clients' commands are admitted.
 func (a *admission) writable(now int64) error {
 	if a.maintenance.Load() != nil {
 		return ErrMaintenance
@@ -131,41 +131,41 @@ func (a *admission) cancelling(now int64) error {
 	return a.open(now)
 }
 
-// takes returns nil while commands of a list may come in. In a maintenance it bars those that are
-// no cancels from a list that has cancels, too: nothing may come of them.
-func (a *admission) takes(list []*Command) error {
+// checkList returns nil while commands of a list are admitted. In a maintenance that allows cancels
+// it bars the others of a mixed list: they must have no effect.
+func (a *admission) checkList(list []*Command) error {
 	m := a.maintenance.Load()
-	if m != nil && (m.BarsCancels() || !slices.ContainsFunc(list, (*Command).cancels)) {
+	if m != nil && (m.BarsCancels() || !slices.ContainsFunc(list, (*Command).isCancel)) {
 		return ErrMaintenance
 	}
 	for _, c := range list {
-		c.barred = m != nil && !c.cancels()
+		c.barred = m != nil && !c.isCancel()
 	}
-	return a.open(list[0].made)
+	return a.open(list[0].createdAt)
 }
 
 // Maintenance implements Commands.
 func (a *admission) Maintenance() *event.Maintenance { return a.maintenance.Load() }
 
-// settleMaintenance lets clients' commands in again when maintenance ends, and keeps them out when
-// it begins.
-func (a *admission) settleMaintenance(m *event.Maintenance) {
+// applyMaintenance admits clients' commands again when maintenance ends, and refuses them when it
+// begins.
+func (a *admission) applyMaintenance(m *event.Maintenance) {
 	if !m.On {
 		a.maintenance.Store(nil)
 		return
 	}
 	now := *m
-	a.hold(&now)
+	a.holdBooks(&now)
 	a.maintenance.Store(&now)
 }
 
-// hold keeps books from what they may not do in a maintenance; nil: there is none.
-func (a *admission) hold(m *event.Maintenance) {
+// holdBooks stops the book activity that a maintenance forbids; nil: no maintenance.
+func (a *admission) holdBooks(m *event.Maintenance) {
 	a.heldTriggers.Store(m != nil)
 	a.heldBooks.Store(m != nil && m.BarsCancels())
 }
 
-// quiet reports whether nothing is in flight: no command, and nothing that a book does without one.
+// quiet reports whether nothing is in flight: no command, and no book activity without one.
 func (a *admission) quiet() bool {
 	return a.commandsInFlight() == 0 && a.busyBooks.Load() == 0 && a.journal.pending.Load() == 0
 }
@@ -193,14 +193,13 @@ func (a *admission) takeTriggerSlot() bool {
 // giveTriggerSlot implements bookOut.
 func (a *admission) giveTriggerSlot() { a.triggers.Add(-1) }
 
-// commandsInFlight returns the number of commands of clients and operators, and of switches that
-// fire.
+// commandsInFlight returns the number of commands of clients and operators, and of internal ones.
 func (a *admission) commandsInFlight() int64 {
-	return a.inFlight.Load() + a.operating.Load() + a.firing.Load()
+	return a.inFlight.Load() + a.operating.Load() + a.internalInFlight.Load()
 }
 
-// none waits until a number of commands in flight is 0.
-func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
+// awaitZero waits until a count of commands in flight is 0.
+func (a *admission) awaitZero(ctx context.Context, count *atomic.Int64) error {
 	switch err := a.life.Until(ctx, func() bool { return count.Load() == 0 }); {
 	case err == nil:
 		return nil
@@ -210,9 +209,8 @@ func (a *admission) none(ctx context.Context, count *atomic.Int64) error {
 	return ErrStopping // the engine is dead
 }
 
-// takeSlots takes a slot for each command of a list, which are of one account, or none; giveBack
-// returns one. This is the only place where a client's command is turned away for load, and no
-// actor has seen it yet.
+// takeSlots takes a slot for each command of a list, all of one account, or none; giveBack returns
+// one. Only here is a client's command refused for load, before any actor has received it.
 func (a *admission) takeSlots(list []*Command) error {
 	n, ofCancels := int64(len(list)), int64(0)
 	for _, c := range list {
@@ -221,7 +219,7 @@ func (a *admission) takeSlots(list []*Command) error {
 		}
 	}
 	account := list[0].account
-	// Of the slots that are kept for cancels a list may have as many as it has cancels.
+	// A list may use as many of the slots reserved for cancels as it contains cancels.
 	limits := a.limits.Load()
 	most, mostOfAccount := int64(limits.InFlight), int32(limits.InFlightPerAccount)
 	if ofCancels < n {
@@ -238,19 +236,19 @@ func (a *admission) takeSlots(list []*Command) error {
 		a.inFlight.Add(-n)
 		return ErrAccountBusy
 	}
-	// after the count: either a drain sees these commands, or they see the drain
-	if err := a.takes(list); err != nil {
+	// after the count: a drain sees these commands, or they see the drain
+	if err := a.checkList(list); err != nil {
 		account.InFlight.Add(int32(-n))
 		a.inFlight.Add(-n)
 		return err
 	}
 	for _, c := range list {
-		c.admitted = true
+		c.holdsSlot = true
 	}
 	return nil
 }
 
-// stamp makes the time of a command as wrong as the simulated clock.
+// stamp adds the simulated clock's error to the time of a command.
 func (a *admission) stamp(c *Command) {
 	if a.clockError != nil {
 		c.timeUs += a.clockError().Microseconds()
@@ -264,41 +262,42 @@ func (a *admission) admitOperator(c *Command) error {
 		a.operating.Add(-1)
 		return ErrBusy
 	}
-	c.admitted = true
+	c.holdsSlot = true
 	if c.kind == event.KindMaintenance {
 		a.changing.Add(1)
 	}
 	open := a.open
-	if c.kind == event.KindMailed { // the mail may have been sent while the engine began to stop
-		open = a.going
+	if c.kind == event.KindMailed { // the mail may have been sent as the engine began to stop
+		open = a.checkRunning
 	}
-	if err := open(c.made); err != nil {
+	if err := open(c.createdAt); err != nil {
 		a.giveBack(c)
 		return err
 	}
 	return nil
 }
 
-// admitUnasked lets a command in that no handler has sent, unless it may not go now. It takes no
-// slot from clients: the schedule of switches, and the sockets, bound the number of such commands.
-// Maintenance, audits and stops wait for it.
-func (a *admission) admitUnasked(c *Command, may func(now int64) error) error {
-	a.firing.Add(1)
-	c.admitted, c.unasked = true, true
-	if err := may(c.made); err != nil {
+// admitInternal admits a command that no handler sent, if may allows it. It takes no slot from
+// clients: the schedule of switches and the sockets bound the number of such commands. Maintenance,
+// audits and stops wait for it.
+func (a *admission) admitInternal(c *Command, may func(now int64) error) error {
+	a.internalInFlight.Add(1)
+	c.holdsSlot, c.internal = true, true
+	if err := may(c.createdAt); err != nil {
 		a.giveBack(c)
 		return err
 	}
 	return nil
 }
 
-// unhindered returns nil while a command may go that no load turns away, also in maintenance. It
-// waits while the store takes no writes: an append that waits too long ends the process.
-func (a *admission) unhindered(now int64) error {
+// checkInternal returns nil while internal commands may run, also in maintenance. Load never
+// refuses them. They wait while the store accepts no writes; an append that waits too long ends the
+// process.
+func (a *admission) checkInternal(now int64) error {
 	switch {
 	case a.stopping.Load(), a.life.Err() != nil:
 		return ErrStopping
-	case a.stalls(now):
+	case a.storeStalled(now):
 		return ErrStalled
 	case a.paused.Load():
 		return ErrPaused
@@ -306,21 +305,21 @@ func (a *admission) unhindered(now int64) error {
 	return nil
 }
 
-// startsCancelling is cancelling at a start, when nothing is in flight.
-func (a *admission) startsCancelling(now int64) error {
+// checkStartCancel is cancelling at a start, when nothing is in flight.
+func (a *admission) checkStartCancel(now int64) error {
 	if m := a.Maintenance(); m != nil && m.BarsCancels() {
 		return ErrMaintenance
 	}
-	return a.unhindered(now)
+	return a.checkInternal(now)
 }
 
 func (a *admission) giveBack(c *Command) {
-	if !c.admitted {
+	if !c.holdsSlot {
 		return
 	}
-	c.admitted = false
-	if c.unasked {
-		a.firing.Add(-1)
+	c.holdsSlot = false
+	if c.internal {
+		a.internalInFlight.Add(-1)
 		return
 	}
 	if c.key == nil {

@@ -9,7 +9,7 @@ import (
 	"exchange/core/event"
 )
 
-// Admit lets commands of one account in, or none. What is admitted goes to their wallet.
+// Admit admits all commands of one account's list, or none, and sends them to their wallet.
 func (e *Engine) Admit(list []*Command) error {
 	for _, c := range list {
 		e.stamp(c)
@@ -17,14 +17,14 @@ func (e *Engine) Admit(list []*Command) error {
 	return e.TurnAway(e.admit(list))
 }
 
-// admit lets commands of one account in, or none, once this engine has released all that another
-// node may have shown to their client: what was seen there can be used here.
+// admit admits all commands of one account's list, or none. It first awaits the release of all that
+// another node may have shown to their client, so that the client can use it here.
 func (e *Engine) admit(list []*Command) error {
 	if list[0].kind == event.KindWithdrawal && e.mailer == nil {
 		return ErrNoMail
 	}
 	if !e.HasReleased() {
-		err := e.takes(list)
+		err := e.checkList(list)
 		if err == nil {
 			err = e.awaitReleased()
 		}
@@ -35,7 +35,7 @@ func (e *Engine) admit(list []*Command) error {
 	return e.takeSlotsOrLower(list)
 }
 
-// HasReleased reports whether no other node can have more than this engine has released.
+// HasReleased reports whether no other node can be ahead of this engine's releases.
 func (e *Engine) HasReleased() bool {
 	if e.cluster == nil {
 		return true
@@ -44,15 +44,14 @@ func (e *Engine) HasReleased() bool {
 	return all && e.committed.Released() >= end
 }
 
-// awaitReleased waits until all is released that is committed now. The journal's writer mostly
-// needs but a moment.
+// awaitReleased waits until everything committed at the call is released, usually a moment.
 func (e *Engine) awaitReleased() error {
 	end, all := e.cluster.Replica.Known()
 	runtime.Gosched()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for until := time.Now().Add(e.opts.Timing.OwnerStale); ; {
-		next := e.releases.wait()
+		next := e.releaseSignal.wait()
 		if !all {
 			end, all = e.cluster.Replica.Known()
 		}
@@ -61,7 +60,7 @@ func (e *Engine) awaitReleased() error {
 		}
 		select {
 		case <-next:
-		case now := <-again.C: // raft may have applied what no release follows
+		case now := <-again.C: // raft may have applied entries that no release follows
 			if now.After(until) {
 				return ErrNotConfirmed
 			}
@@ -71,15 +70,15 @@ func (e *Engine) awaitReleased() error {
 	}
 }
 
-// releases tell the commands that wait for a release of it. The journal's writer calls told.
-type releases struct {
+// releaseSignal wakes the commands that wait for a release. The journal's writer calls notify.
+type releaseSignal struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
-	next    chan struct{} // closed by the next release; nil: no command waits; guarded by mu
+	next    chan struct{} // closed by the next release; nil: no waiter; guarded by mu
 }
 
 // wait returns a channel that the next release closes.
-func (r *releases) wait() <-chan struct{} {
+func (r *releaseSignal) wait() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == nil {
@@ -89,7 +88,7 @@ func (r *releases) wait() <-chan struct{} {
 	return r.next
 }
 
-func (r *releases) told() {
+func (r *releaseSignal) notify() {
 	if !r.waiting.Load() {
 		return
 	}

@@ -7,8 +7,8 @@ import (
 	"exchange/core/trading"
 )
 
-// faults returns what is wrong with a change by itself: its numbers do not fit the rules of the
-// pair, or the order has no use for it. They depend on the order, so its book looks for them.
+// faults returns the faults of a change itself: its numbers break the pair's rules, or a field does
+// not apply to the order. They depend on the order, so its book checks them.
 func (x *change) faults(a *amendRequest, p *directory.Pair) (list []Fault) {
 	note := func(field, text string) {
 		if text != "" {
@@ -21,7 +21,7 @@ func (x *change) faults(a *amendRequest, p *directory.Pair) (list []Fault) {
 	if a.Amount != 0 {
 		note("amount", x.amountFault(p))
 	}
-	if len(list) == 0 && (a.Price != 0 || a.Amount != 0) && x.amount > x.filled() {
+	if len(list) == 0 && (a.Price != 0 || a.Amount != 0) && x.amount > x.filledAmount() {
 		field := "amount"
 		if a.Amount == 0 {
 			field = "price"
@@ -39,8 +39,8 @@ func (x *change) faults(a *amendRequest, p *directory.Pair) (list []Fault) {
 	return x.ocoFaults(a, x.restingFaults(a, list))
 }
 
-// ocoFaults adds what an order cannot become while it waits with its other half: that has no end,
-// and without a price of its own it takes at once.
+// ocoFaults adds what an order cannot become while its other half waits: the other half has no
+// expiry, and without a price of its own it takes at once.
 func (x *change) ocoFaults(a *amendRequest, list []Fault) []Fault {
 	if !x.stop.Rests {
 		return list
@@ -55,9 +55,9 @@ func (x *change) ocoFaults(a *amendRequest, list []Fault) []Fault {
 	return list
 }
 
-// amountFault checks a new amount. One that ends the order may be too small for an order.
+// amountFault checks a new amount. One that closes the order may be below the minimum.
 func (x *change) amountFault(p *directory.Pair) string {
-	if x.amount <= x.filled() {
+	if x.amount <= x.filledAmount() {
 		return p.StepFault(x.amount)
 	}
 	if text := p.AmountFault(x.amount); text != "" {
@@ -80,7 +80,7 @@ func (x *change) triggerFault(a *amendRequest, p *directory.Pair) string {
 	return p.PriceFault(a.Trigger)
 }
 
-// restingFaults adds what an order that never rests has no use for.
+// restingFaults adds the fields that do not apply to an order that never rests.
 func (x *change) restingFaults(a *amendRequest, list []Fault) []Fault {
 	if mayRest(&x.is.Instructions) {
 		return list
@@ -98,7 +98,7 @@ func (x *change) restingFaults(a *amendRequest, list []Fault) []Fault {
 	return list
 }
 
-// neverRestsBy names the instruction by which an order never rests.
+// neverRestsBy names the instruction that keeps an order from resting.
 func neverRestsBy(i *trading.Instructions) string {
 	switch {
 	case i.Market:
@@ -109,11 +109,11 @@ func neverRestsBy(i *trading.Instructions) string {
 	return "time_in_force ioc"
 }
 
-// A change is an amend while its book decides it: the open order as it was, and as it is to be.
+// A change is an amend during its decision: the open order before and after it.
 type change struct {
 	was     trading.Order
-	stop    matching.Stop // its id is 0: the order waits for nothing
-	is      standing      // its Instructions without what came of them
+	stop    matching.Stop // id 0: the order waits for no trigger
+	is      orderExtra    // Instructions as requested, without results
 	price   money.Price
 	amount  money.Amount
 	trigger trading.Trigger // of an order that waits outside the book
@@ -122,8 +122,8 @@ type change struct {
 // outside reports whether the order waits outside the book.
 func (x *change) outside() bool { return x.stop.Order.ID != 0 && !x.stop.Rests }
 
-// keeps reports whether the order keeps its place.
-func (x *change) keeps() bool { return x.price == x.was.Price && x.amount <= x.was.Amount }
+// keepsPriority reports whether the order keeps its queue position.
+func (x *change) keepsPriority() bool { return x.price == x.was.Price && x.amount <= x.was.Amount }
 
-// filled returns how much of the order was filled before.
-func (x *change) filled() money.Amount { return x.was.Amount - x.was.Remaining }
+// filledAmount returns the amount filled so far.
+func (x *change) filledAmount() money.Amount { return x.was.Amount - x.was.Remaining }

@@ -19,7 +19,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// trade has ann sell to ben in the first pair.
+// trade sells from ann to ben in the first pair.
 func trade(t *testing.T, e *Engine, nonce uint64) {
 	t.Helper()
 	for side, name := range map[trading.Side]string{trading.Sell: "ann", trading.Buy: "ben"} {
@@ -32,8 +32,8 @@ func trade(t *testing.T, e *Engine, nonce uint64) {
 	}
 }
 
-// history gives an engine something of everything that rows are written of: trades of two accounts
-// in two pairs, cancels, deposits, withdrawals with several ends, and operators' actions.
+// history makes rows of every kind in an engine: trades of two accounts in two pairs, cancels,
+// deposits, withdrawals with several ends, and operators' actions.
 func history(t *testing.T, e *Engine) {
 	t.Helper()
 	nonce := uint64(0)
@@ -74,10 +74,10 @@ func history(t *testing.T, e *Engine) {
 	}
 }
 
-// A backup has the trades that the list of all trades keeps. An account's older trades are gone
-// after a restore, which is no difference.
+// A backup contains the trades in the list of all trades. An account's older trades are gone after
+// a restore, which is no difference.
 func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
-	for kind, keeping := range keepers {
+	for kind, keeping := range storeOpeners {
 		t.Run(kind, func(t *testing.T) {
 			keep := persistence.Retention{Trades: 2}
 			store := keeping(t)(keep)
@@ -112,21 +112,21 @@ func TestAnAuditAfterARestoreOfFewerTradesIsClean(t *testing.T) {
 	}
 }
 
-// A keeper opens stores in one place, each with its own retention.
-type keeper = func(persistence.Retention) persistence.Store
+// A storeOpener opens stores in one place, each with its own retention.
+type storeOpener = func(persistence.Retention) persistence.Store
 
-// keepers make new places in kinds of stores. A proof has others beside that in memory.
-var keepers = map[string]func(*testing.T) keeper{"memory": keptInMemory}
+// storeOpeners make new places in kinds of stores. A proof adds others to that in memory.
+var storeOpeners = map[string]func(*testing.T) storeOpener{"memory": keptInMemory}
 
-func keptInMemory(*testing.T) keeper {
+func keptInMemory(*testing.T) storeOpener {
 	disk := memory.NewDisk()
 	return func(keep persistence.Retention) persistence.Store { return memory.Open(disk, keep) }
 }
 
-// These are no differences: rows that are trimmed while an audit looks for them, rows that an
-// earlier, lower retention has trimmed, and candles that change meanwhile.
+// No differences: rows trimmed during an audit's lookups, rows trimmed under an earlier, lower
+// retention, and candles that change meanwhile.
 func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
-	for kind, keeping := range keepers {
+	for kind, keeping := range storeOpeners {
 		t.Run(kind, func(t *testing.T) {
 			a := loadedAudits{t: t, open: keeping(t)}
 			for run, keep := range []persistence.Retention{{}, {Trades: 40, Orders: 15, Candles: 1},
@@ -137,7 +137,7 @@ func TestAuditsUnderLoadOfAHistoryThatIsTrimmedAreClean(t *testing.T) {
 	}
 }
 
-// loadedAudits are runs of an engine that is audited while accounts trade at random.
+// loadedAudits audits an engine while accounts trade at random.
 type loadedAudits struct {
 	t     *testing.T
 	open  func(persistence.Retention) persistence.Store
@@ -187,8 +187,8 @@ func (a *loadedAudits) run(run int, keep persistence.Retention) {
 	succeeds(t, store.Close())
 }
 
-// auditUnder audits until the load has made 300 records and an audit has compared rows. Where
-// candles are trimmed, an audit must also have met trimmed rows.
+// auditUnder audits until the load has made 300 records and an audit has compared rows. With
+// trimmed candles, an audit must also have met trimmed rows.
 func (a *loadedAudits) auditUnder(load *allowance, keep persistence.Retention) (trimmed, rows int) {
 	e, begun := load.engine, load.engine.committed.Released()
 	goesOn := func() bool {
@@ -196,7 +196,7 @@ func (a *loadedAudits) auditUnder(load *allowance, keep persistence.Retention) (
 			trimmed == 0 && keep.Candles > 0
 	}
 	for goesOn() && !a.t.Failed() {
-		// The load makes fewer records than lie between two snapshots, so on a slow machine, too,
+		// The load makes fewer records than lie between two snapshots, so even on a slow machine
 		// most audits are not overtaken.
 		load.allow(e.committed.Released() + 150)
 		report, err := e.Audit(a.t.Context(), nil, func(uint64, uint64) {})
@@ -212,7 +212,7 @@ func (a *loadedAudits) auditUnder(load *allowance, keep persistence.Retention) (
 	return trimmed, rows
 }
 
-// An allowance bounds the records that a load makes.
+// An allowance bounds the records of a load.
 type allowance struct {
 	engine *Engine
 	mu     sync.Mutex
@@ -221,7 +221,7 @@ type allowance struct {
 	over   bool
 }
 
-// wait waits before each command until the load may send it. It returns false when the load is
+// wait blocks before each command until the load may send it. It returns false when the load is
 // over.
 func (l *allowance) wait() bool {
 	l.mu.Lock()
@@ -246,7 +246,7 @@ func (l *allowance) end() {
 	l.more.Broadcast()
 }
 
-// A rangesRead is a store that notes the ranges of deposits that an audit reads.
+// A rangesRead is a store that records the ranges of deposits that an audit reads.
 type rangesRead struct {
 	persistence.Store
 	mu     sync.Mutex
@@ -267,7 +267,7 @@ func (s *rangesRead) References(ctx context.Context, fn func(*persistence.Deposi
 	return s.Store.References(ctx, fn)
 }
 
-// An audit has the deposits of one range of ids in memory, and not all that were ever made.
+// An audit holds the deposits of one range of ids in memory, and not all deposits ever made.
 func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
 	for atOnce, want := range map[int][]uint64{
 		1: {2, 3, 4, 5, 6, 7, 8, 9}, 3: {4, 7, 9}, 4: {5, 9}, 7: {8, 9}, 8: {9}, 100: {9}, 0: {9},
@@ -279,7 +279,7 @@ func TestAnAuditComparesDepositsRangeByRange(t *testing.T) {
 		e := start(t, o)
 		history(t, e) // with 8 deposits
 		stop(t, e)
-		e = start(t, o) // the records are in a snapshot, so no row is looked for by its id
+		e = start(t, o) // the records are in a snapshot, so no row is looked up by its id
 		store.before, store.scans = map[uint64]bool{}, 0
 		if report := auditClean(t, e); report.Records > 0 {
 			t.Errorf("%+v", report)

@@ -14,7 +14,7 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// The lists and sorted sets that Redis has of the history, each by the name that an audit gives it.
+// Redis's lists and sorted sets of the history, by the name that an audit gives each.
 var (
 	historyLists = map[string]string{"trades": "trades", "trades:1": "trades of pair BTC_USD",
 		"trades:2":         "trades of pair BTC_EUR",
@@ -53,7 +53,7 @@ func newDamagedHistory(t *testing.T) *damagedHistory {
 	return d
 }
 
-// find damages a key, runs an audit that must find the damage, and puts the key back.
+// find damages a key, runs an audit that must find the damage, and restores the key.
 func (d *damagedHistory) find(damage, key, want string, do func(key string) error) {
 	d.t.Helper()
 	full := "{main}:" + key
@@ -63,7 +63,7 @@ func (d *damagedHistory) find(damage, key, want string, do func(key string) erro
 	succeeds(d.t, d.client.RestoreReplace(d.t.Context(), full, 0, was).Err())
 }
 
-// audit wants a difference that begins with a text, or one that names the key as damaged.
+// audit wants a difference with the given prefix, or one that names the key as damaged.
 func (d *damagedHistory) audit(damage, key, want string) {
 	d.t.Helper()
 	report, err := d.e.Audit(d.t.Context(), nil, func(uint64, uint64) {})
@@ -75,8 +75,8 @@ func (d *damagedHistory) audit(damage, key, want string) {
 	}
 }
 
-// startAnew ends the run that has written the rows.
-func (d *damagedHistory) startAnew() {
+// restart ends the run that has written the rows.
+func (d *damagedHistory) restart() {
 	d.t.Helper()
 	auditClean(d.t, d.e) // waits until the rows are written
 	d.e.Abandon()
@@ -90,7 +90,7 @@ func (d *damagedHistory) findsAListMissing(list, name string) {
 	})
 }
 
-// findsARowMissing takes out the newest or the oldest row of a list or set.
+// findsARowMissing removes the newest or the oldest row of a list or set.
 func (d *damagedHistory) findsARowMissing(row, key string) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -118,8 +118,8 @@ func (d *damagedHistory) findsAChangedRow(list string) {
 	})
 }
 
-// findsAnyDamage tries the damages that an audit finds of the running engine's rows and of those
-// that an earlier one has written. Of an earlier run's actions it cannot know the words.
+// findsAnyDamage tries the damages that an audit finds in the running engine's rows and in those of
+// an earlier run. It cannot check the words of an earlier run's actions.
 func (d *damagedHistory) findsAnyDamage(ownActions bool) {
 	d.t.Helper()
 	for list, name := range historyLists {
@@ -134,14 +134,14 @@ func (d *damagedHistory) findsAnyDamage(ownActions bool) {
 		d.findsARowMissing("the newest", set)
 	}
 	d.findsADamagedField()
-	// These are kept for ever.
+	// These are never trimmed.
 	for _, key := range []string{"deposits:1", "actions", "withdraws", "withdraws:1"} {
 		d.findsARowMissing("the oldest", key)
 	}
 	auditClean(d.t, d.e)
 }
 
-// findsADamagedField damages nonces, references and wallets, which Redis has as hashes.
+// findsADamagedField damages nonces, references and wallets, which Redis stores as hashes.
 func (d *damagedHistory) findsADamagedField() {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -182,13 +182,13 @@ func TestAnAuditFindsDamagedProjections(t *testing.T) {
 // the oldest rows nor these words are compared.
 func TestAnAuditFindsDamagedProjectionsOfAnEarlierRun(t *testing.T) {
 	d := newDamagedHistory(t)
-	d.startAnew()
+	d.restart()
 	d.findsAnyDamage(false)
 	stop(t, d.e)
 }
 
-// findsOlderRowsMissing deletes a list or set, and has the engine write new rows into it. It puts
-// the older rows back beside the new ones.
+// findsOlderRowsMissing deletes a list or set, and has the engine write new rows into it.
+// Afterwards it restores the older rows beside the new ones.
 func (d *damagedHistory) findsOlderRowsMissing(key, name string) {
 	d.t.Helper()
 	ctx, full := d.t.Context(), "{main}:"+key
@@ -213,7 +213,7 @@ func (d *damagedHistory) findsOlderRowsMissing(key, name string) {
 
 func TestAnAuditFindsThatOnlyNewRowsAreLeft(t *testing.T) {
 	d := newDamagedHistory(t)
-	d.startAnew()
+	d.restart()
 	d.findsOlderRowsMissing("orders:1", historySets["orders:1"])
 	d.findsOlderRowsMissing("trades:1", historyLists["trades:1"])
 	d.findsOlderRowsMissing("trades:account:1", historyLists["trades:account:1"])
@@ -221,8 +221,8 @@ func TestAnAuditFindsThatOnlyNewRowsAreLeft(t *testing.T) {
 	stop(t, d.e)
 }
 
-// Behind its last snapshot an audit has no records to replay. It still knows the rows that are kept
-// for ever, and the lists that cannot be empty.
+// After its last snapshot an audit has no records to replay. It still checks the rows that are
+// never trimmed, and the lists that cannot be empty.
 func TestAnAuditWithoutRecordsFindsMissingListsAndRows(t *testing.T) {
 	d := newDamagedHistory(t)
 	stop(t, d.e)

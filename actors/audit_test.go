@@ -16,16 +16,16 @@ import (
 	"exchange/persistence"
 )
 
-// A swapped is a store whose journal is read otherwise than it was written: change changes each
+// An alteredJournal is a store whose journal reads differently than written: change changes each
 // batch, and before runs before the first. Both may be nil.
-type swapped struct {
+type alteredJournal struct {
 	persistence.Store
 	before func()
 	change func(batch []byte) []byte
 	reads  atomic.Int64
 }
 
-func (s *swapped) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
+func (s *alteredJournal) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	s.reads.Add(1)
 	if s.before != nil {
@@ -39,11 +39,11 @@ func (s *swapped) Read(ctx context.Context, after uint64, fn func(prev, next uin
 	})
 }
 
-func (s *swapped) Histories() ([]persistence.HistoryID, error) { return nil, nil }
+func (s *alteredJournal) Histories() ([]persistence.HistoryID, error) { return nil, nil }
 
-func (s *swapped) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
+func (s *alteredJournal) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
-// rewritten gives each record of a batch to change.
+// rewritten passes each record of a batch to change.
 func rewritten(t *testing.T, change func(r *event.Record)) func([]byte) []byte {
 	return func(batch []byte) []byte {
 		b := must[event.Batch](t)(event.OpenBatch(batch))
@@ -58,19 +58,20 @@ func rewritten(t *testing.T, change func(r *event.Record)) func([]byte) []byte {
 	}
 }
 
-// A journal or an archive that cannot be replayed is damage: trying again does not help, and is not
-// tried.
-func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
+// A journal or an archive that cannot be replayed is damaged: a retry would not help, and is not
+// made.
+func TestAnAuditReportsAJournalThatDoesNotReplayAsCorrupt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
-		j := &swapped{Store: store}
+		j := &alteredJournal{Store: store}
 		e := start(t, testOptions(j))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": 10 * coin})
 		auditClean(t, e)
 		f := func(what, want string, change func([]byte) []byte) {
 			t.Helper()
-			for _, archive := range []audit.Archive{nil, &swapped{Store: store, change: change}} {
+			for _, archive := range []audit.Archive{nil,
+				&alteredJournal{Store: store, change: change}} {
 				j.change = change
 				if archive != nil {
 					j.change = nil
@@ -92,7 +93,7 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 			}
 		})
 		f("another deposit", "deposit 2 is not the next after 0", skipped)
-		f("a batch of another place", "comes after 0", func(batch []byte) []byte {
+		f("a batch of another sequence", "comes after 0", func(batch []byte) []byte {
 			b := must[event.Batch](t)(event.OpenBatch(batch))
 			return event.EndBatch(append(event.BeginBatch(nil), b.Records...), b.Epoch, b.Prev+1,
 				b.Count)
@@ -107,12 +108,12 @@ func TestAnAuditOfAJournalThatDoesNotReplayIsOfDamagedData(t *testing.T) {
 	})
 }
 
-// A record that fits and says something else is a difference.
-func TestAnAuditFindsWhereTheJournalSaysOtherwise(t *testing.T) {
+// A valid record with another content is a difference.
+func TestAnAuditFindsWhereTheJournalDiffers(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
-		j := &swapped{Store: store}
+		j := &alteredJournal{Store: store}
 		e := start(t, testOptions(j))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": 10 * coin})
 		j.change = rewritten(t, func(r *event.Record) {
@@ -134,14 +135,13 @@ func TestAnAuditFindsWhereTheJournalSaysOtherwise(t *testing.T) {
 	})
 }
 
-// An audit begins again if its snapshot was replaced and the journal after it trimmed. It takes the
-// oldest kept snapshot then. If that snapshot is newer than the audited state, the caller must ask
-// again.
+// An audit restarts if its snapshot was replaced and the journal after it trimmed. It then uses the
+// oldest kept snapshot. If that is newer than the audited state, the caller must ask again.
 func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
-		j := &swapped{Store: store}
+		j := &alteredJournal{Store: store}
 		g := newGate(j)
 		o := testOptions(g)
 		o.Snapshot = committed.SnapshotPolicy{MinRecords: 1, MaxRecords: 1}
@@ -193,19 +193,19 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 	})
 }
 
-// An archive goes on where the journal was trimmed while the archive was read.
-func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
+// An archive continues where the journal was trimmed while the archive was read.
+func TestAnAuditOfAnArchiveContinuesWhereTheJournalWasTrimmed(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
-		j := &swapped{Store: store}
+		j := &alteredJournal{Store: store}
 		e := start(t, testOptions(j))
 		key := fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
-		a := &growing{}
+		a := &growingArchive{}
 		a.grow(t, store)
-		must[*Command](t)(e.Place(key, 1, wishOf(e, trading.Sell, 100e8, coin))).Free()
-		must[*Command](t)(e.Place(key, 2, wishOf(e, trading.Sell, 100e8, coin))).Free()
-		// the snapshot's way: first it goes into the archive, then it is trimmed
+		must[*Command](t)(e.Place(key, 1, requestOf(e, trading.Sell, 100e8, coin))).Free()
+		must[*Command](t)(e.Place(key, 2, requestOf(e, trading.Sell, 100e8, coin))).Free()
+		// as a snapshot does: first archived, then trimmed
 		j.before = func() {
 			j.before = nil
 			a.grow(t, store)
@@ -222,13 +222,13 @@ func TestAnAuditOfAnArchiveGoesOnWhereTheJournalWasTrimmed(t *testing.T) {
 	})
 }
 
-// A growing archive has the first batches of a journal.
-type growing struct {
+// A growingArchive holds the first batches of a journal.
+type growingArchive struct {
 	batches   [][]byte
 	histories []persistence.HistoryID
 }
 
-func (g *growing) grow(t *testing.T, store persistence.Store) {
+func (g *growingArchive) grow(t *testing.T, store persistence.Store) {
 	t.Helper()
 	g.batches = nil
 	err := store.Read(t.Context(), 0, func(_, _ uint64, batch []byte) error {
@@ -238,11 +238,11 @@ func (g *growing) grow(t *testing.T, store persistence.Store) {
 	succeeds(t, err)
 }
 
-func (g *growing) Histories() ([]persistence.HistoryID, error) { return g.histories, nil }
+func (g *growingArchive) Histories() ([]persistence.HistoryID, error) { return g.histories, nil }
 
-func (g *growing) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
+func (g *growingArchive) Base(context.Context) (uint64, []byte, error) { return 0, nil, nil }
 
-func (g *growing) Read(_ context.Context, after uint64, fn func(prev, next uint64,
+func (g *growingArchive) Read(_ context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	for _, batch := range g.batches {
 		b, err := event.OpenBatch(batch)
@@ -258,14 +258,14 @@ func (g *growing) Read(_ context.Context, after uint64, fn func(prev, next uint6
 	return nil
 }
 
-// A part of an archive that was written under another history is found, though its records fit.
+// A part of an archive from another history is found, though its records fit.
 func TestAnAuditFindsAPartOfAnotherHistory(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
 		e := start(t, testOptions(store))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": 100 * coin})
-		a := &growing{histories: []persistence.HistoryID{persistence.HistoryID(e.history)}}
+		a := &growingArchive{histories: []persistence.HistoryID{persistence.HistoryID(e.history)}}
 		a.grow(t, store)
 		report := must[*audit.Report](t)(e.Audit(t.Context(), a, func(uint64, uint64) {}))
 		if len(report.Differences) > 0 {

@@ -15,9 +15,9 @@ import (
 	"exchange/persistence"
 )
 
-// These tests slow something down: the store, the committed side, or the owner's confirmation.
+// These tests delay the store, the committed side, or the owner's confirmation.
 
-// folded waits until the committed side and the imager have all that was answered.
+// folded waits until the committed side and the imager have everything answered.
 func (g *gated) folded() {
 	g.t.Helper()
 	g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
@@ -26,7 +26,7 @@ func (g *gated) folded() {
 	})
 }
 
-func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
+func TestCommandsAreRefusedWhileTheCommittedSideLags(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.FoldLag = 5 }, func(t *testing.T, g *gated) {
 		for _, stuckActor := range []*actor.PID{g.e.work.Fold, g.e.work.Imager} {
 			id := g.rest(g.sell(1e5))
@@ -34,9 +34,9 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 			wait, stuck := make(chan struct{}), make(chan struct{})
 			go g.e.probe(stuckActor, func() { close(stuck); <-wait })
 			<-stuck
-			for lag := range 6 { // 0 to 5 records behind
-				g.ends("an order while the fold may be behind", g.placing(g.sell(1e5)), accepted)
-				eventually(t, fmt.Sprintf("a fold is %d records behind", lag+1), func() bool {
+			for lag := range 6 { // in records
+				g.ends("an order while the fold may lag", g.placing(g.sell(1e5)), accepted)
+				eventually(t, fmt.Sprintf("a fold lags by %d records", lag+1), func() bool {
 					records, _ := g.e.lag()
 					return records == uint64(lag+1)
 				})
@@ -51,7 +51,7 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 	})
 }
 
-func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T) {
+func TestCommandsAreRefusedWhileProjectionsLag(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.ProjectionLag = 4 }, func(t *testing.T, g *gated) {
 		for range 2 {
 			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
@@ -81,7 +81,7 @@ func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T)
 	})
 }
 
-func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
+func TestCommandsAreRefusedWhileAnAppendIsUnanswered(t *testing.T) {
 	onGated(t, func(o *Options) { o.Timing.StallMax = time.Hour }, func(t *testing.T, g *gated) {
 		id := g.rest(g.sell(1e5))
 		g.hold()
@@ -95,7 +95,7 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 		if err := g.e.open(since + int64(g.o.Timing.Stall) + 1); !errors.Is(err, ErrStalled) {
 			t.Errorf("a nanosecond more: %v", err)
 		}
-		// The same holds for the writer and its watchdog.
+		// The same applies to the writer and its watchdog.
 		g.mu.Lock()
 		deadline := metrics.At(g.deadline)
 		g.mu.Unlock()
@@ -117,9 +117,9 @@ func TestNothingNewIsTakenWhileAnAppendHasNoAnswer(t *testing.T) {
 	})
 }
 
-// A store that may lose what comes, and still says whose it is, ends no private read: no other
+// A store that may lose writes, and still confirms its owner, stops no private read: no other
 // exchange can have taken over.
-func TestPrivateReadsGoOnWhileAStoreThatIsNotFitConfirmsItsOwner(t *testing.T) {
+func TestPrivateReadsContinueWhileAnUnfitStoreConfirmsItsOwner(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Timing.OwnerCheck = time.Millisecond
 	}, func(t *testing.T, g *gated) {
@@ -150,7 +150,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			hold func(*gate)
-			told string
+			got  string
 		}{
 			{"an append does not return", func(g *gate) { g.holding, g.deaf = true, true },
 				committed.ErrTimeout.Error()},
@@ -168,12 +168,12 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 				t.Errorf("%s: the stop ends with %v", c.name, err)
 			}
 			cancel()
-			if got := <-order; got != c.told {
-				t.Errorf("%s: an order in flight is told %q", c.name, got)
+			if got := <-order; got != c.got {
+				t.Errorf("%s: an order in flight receives %q", c.name, got)
 			}
-			// The append lands late: it happened, and no client was told.
+			// The append lands late: it happened, and no client was notified.
 			g.set(func() { g.holding, g.applying = false, false })
-			<-g.e.journal.stopped
+			<-g.e.journal.writerDone
 			<-g.e.work.Projector.Finished()
 			g.close()
 			g.again()
@@ -201,15 +201,15 @@ func TestASnapshotIsDueByItsRecordsAndItsAge(t *testing.T) {
 	f(100, 6*time.Second-1, false)
 }
 
-// A rewriter is a store whose server rewrites its file when a test says so.
+// A rewriter is a store whose server rewrites its file on a test's command.
 type rewriter struct {
 	persistence.Store
 	rewrites atomic.Bool
-	looks    atomic.Int64
+	polls    atomic.Int64
 }
 
 func (r *rewriter) Rewriting() bool {
-	r.looks.Add(1)
+	r.polls.Add(1)
 	return r.rewrites.Load()
 }
 
@@ -232,8 +232,8 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 		}
 		wait := func(rows int64) {
 			t.Helper()
-			looks := r.looks.Load()
-			eventually(t, "projections were due", func() bool { return r.looks.Load() > looks+2 })
+			polls := r.polls.Load()
+			eventually(t, "projections were due", func() bool { return r.polls.Load() > polls+2 })
 			g.folded()
 			if got := g.e.committed.Unsaved(); got != rows {
 				t.Fatalf("%d rows wait, want %d", got, rows)
@@ -247,15 +247,15 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 			wait(rows + 1)
 		}
 		g.ends("who asks for the history", g.asking(new(committed.Written), nil, 0), accepted)
-		written("for who has asked")
+		written("for the reader")
 		for range 4 {
 			cancel()
 		}
-		written("behind a quarter of what may wait")
+		written("after a quarter of the limit")
 		cancel()
 		wait(1)
 		r.rewrites.Store(false)
-		written("behind the rewrite")
+		written("after the rewrite")
 
 		r.rewrites.Store(true)
 		wait(0)
@@ -263,7 +263,7 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 		wait(1)
 		g.crash()
 		g.again()
-		g.ends("the history behind a crash", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history after a crash", g.asking(new(committed.Written), nil, 0), accepted)
 		if err := g.e.VerifyAtRest(); err != nil {
 			t.Error(err)
 		}
@@ -283,38 +283,38 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 	})
 }
 
-func TestARewriteThatDoesNotEndHoldsProjectionsForAWhile(t *testing.T) {
+func TestAnEndlessRewriteDelaysProjectionsForALimitedTime(t *testing.T) {
 	rewriting := true
-	r := projectionRest{rewriting: func() bool { return rewriting }, most: 100}
+	r := projectionPause{rewriting: func() bool { return rewriting }, most: 100}
 	now := time.Now()
 	for _, c := range []struct {
 		rewriting bool
 		after     time.Duration
-		behind    int64
+		lag       int64
 		holds     bool
 	}{
 		{true, 0, 0, true},
 		{true, time.Second, 99, true},
 		{true, time.Second, 100, false},
-		{true, restLongest - 1, 0, true},
-		{true, restLongest, 0, false},
-		{true, 2 * restLongest, 0, false},
-		{false, 2 * restLongest, 0, false},
-		{true, 2 * restLongest, 0, true}, // another one
-		{true, 3*restLongest - 1, 0, true},
-		{true, 3 * restLongest, 0, false},
+		{true, maxPause - 1, 0, true},
+		{true, maxPause, 0, false},
+		{true, 2 * maxPause, 0, false},
+		{false, 2 * maxPause, 0, false},
+		{true, 2 * maxPause, 0, true}, // another one
+		{true, 3*maxPause - 1, 0, true},
+		{true, 3 * maxPause, 0, false},
 	} {
 		rewriting = c.rewriting
-		if holds := r.holds(now.Add(c.after), c.behind); holds != c.holds {
+		if holds := r.mustWait(now.Add(c.after), c.lag); holds != c.holds {
 			t.Errorf("%+v: %v", c, holds)
 		}
 	}
-	if new(projectionRest).holds(now, 0) {
+	if new(projectionPause).mustWait(now, 0) {
 		t.Error("projections wait for a store that rewrites nothing")
 	}
 }
 
-func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
+func TestATimedOutReadReturnsItsSlot(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.Reads = 1 }, func(t *testing.T, g *gated) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))

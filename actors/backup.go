@@ -7,7 +7,7 @@ import (
 	"exchange/persistence/backup"
 )
 
-// Backup takes an image of the committed state. write writes a backup of the state and of the
+// Backup takes an image of the committed state. write then writes a backup of the state and of the
 // history up to it. It may take long, and holds no slot.
 func (e *Engine) Backup(ctx context.Context) (write func(context.Context, io.Writer) error,
 	err error) {

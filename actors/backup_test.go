@@ -25,9 +25,8 @@ import (
 	"exchange/persistence/backup"
 )
 
-// tradeAtRandom has each account place and cancel orders, one after the other, as long as more says
-// so, which each calls before its next. It returns when all have ended. used is the highest nonce
-// of them all.
+// tradeAtRandom has each account place and cancel orders, one after the other, while more returns
+// true before each. It returns when all have ended. used is the highest nonce of them all.
 func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, more func() bool) {
 	var wg sync.WaitGroup
 	for i, key := range keys {
@@ -63,12 +62,12 @@ func tradeAtRandom(t *testing.T, e *Engine, keys []*directory.Key, used uint64, 
 	wg.Wait()
 }
 
-// tradeBeside has accounts trade beside what a test does, until end. await returns when more than a
+// tradeBeside runs accounts that trade during a test, until end. await returns when more than a
 // number of records are released.
 func tradeBeside(t *testing.T, e *Engine, keys []*directory.Key) (await func(records uint64),
 	end func()) {
 	var over atomic.Bool
-	released := make(chan uint64) // closed when the last one has traded
+	released := make(chan uint64) // closed after the last trade
 	go func() {
 		defer close(released)
 		tradeAtRandom(t, e, keys, 0, func() bool {
@@ -92,7 +91,7 @@ func tradeBeside(t *testing.T, e *Engine, keys []*directory.Key) (await func(rec
 	}
 }
 
-// backUp returns a backup of a running engine, and the state that the backup has.
+// backUp returns a backup of a running engine, and the backup's state.
 func backUp(t *testing.T, e *Engine) ([]byte, *state.State) {
 	t.Helper()
 	image := must[[]byte](t)(e.Image(t.Context()))
@@ -125,7 +124,7 @@ func auditClean(t *testing.T, e *Engine) *audit.Report {
 	return report
 }
 
-func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
+func TestAnExchangeResumesFromABackupOfARunningOne(t *testing.T) {
 	forEachStore(t, func(t *testing.T, from places) {
 		forEachStore(t, func(t *testing.T, to places) {
 			source := from(t)()
@@ -147,7 +146,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 				await(records)
 				b, want = backUp(t, e)
 			}
-			await(want.Seq() + 100) // it goes on meanwhile
+			await(want.Seq() + 100) // it continues meanwhile
 			end()
 			auditClean(t, e)
 
@@ -178,7 +177,7 @@ func TestAnExchangeGoesOnFromABackupOfARunningOne(t *testing.T) {
 	})
 }
 
-// begins adds to a state what the first start on a restored store does: it names a history.
+// begins applies the first record of the first start on a restored store: it names a history.
 func begins(t *testing.T, e *Engine, s *state.State) {
 	t.Helper()
 	r := event.Record{Kind: event.KindHistory, History: e.history}
@@ -189,7 +188,7 @@ func begins(t *testing.T, e *Engine, s *state.State) {
 	succeeds(t, s.Apply(&r, new(state.Effects)))
 }
 
-// restoredIs wants an engine to be at a state: its books, its balances, and all else.
+// restoredIs wants an engine's state to be the given one: books, balances, and everything else.
 func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	t.Helper()
 	r := new(committed.Hash)
@@ -237,7 +236,7 @@ func restoredIs(t *testing.T, e *Engine, want *state.State) {
 	}
 }
 
-// sameTrades wants the history of one engine in another, as far as a state reaches.
+// sameTrades wants one engine's history in another, as far as a state reaches.
 func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 	t.Helper()
 	list := func(e *Engine) (all []persistence.Trade) {
@@ -260,19 +259,19 @@ func sameTrades(t *testing.T, restored, source *Engine, until *state.State) {
 	}
 }
 
-// goOn trades on a restored exchange: numbers go on after the last ones, and used names and nonces
-// stay used.
+// goOn trades on a restored exchange: numbers continue after the last ones, and used names and
+// nonces stay used.
 func goOn(t *testing.T, e *Engine, was *state.State) {
 	t.Helper()
 	key := e.Key([]byte("key-of-account-0"))
 	order, _, _ := was.LastIDs()
-	wish := OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
-	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &wish))
+	req := OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 1000e8, Amount: 1}
+	c := must[*Command](t)(e.Place(key, was.KeyByName("key-of-account-0").Nonce, &req))
 	if c.Outcome() != Refused {
 		t.Errorf("a nonce of before the backup is taken again: %+v", c.Record())
 	}
 	c.Free()
-	c = must[*Command](t)(e.Place(key, 1<<40, &wish))
+	c = must[*Command](t)(e.Place(key, 1<<40, &req))
 	if id := c.Record().Order.ID; c.Outcome() != Accepted || id <= order {
 		t.Errorf("an order after the restore: %+v", c.Record())
 	}

@@ -10,8 +10,8 @@ import (
 	"exchange/core/trading"
 )
 
-// commandBatch are commands that one client sent together: their wallet decides them in one turn,
-// in their order, and takes their nonce once. The wallet gives it back to its pool.
+// commandBatch holds the commands of one client request. Their wallet decides them in order, in one
+// turn, takes their nonce once, and returns the batch to its pool.
 type commandBatch struct{ list []*Command }
 
 var commandBatches = sync.Pool{New: func() any { return new(commandBatch) }}
@@ -35,7 +35,7 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 	defer e.journal.lists.Add(-1)
 	e.sendAll(list, errs)
 	began := time.Now()
-	for i, c := range slices.Backward(list) { // the last outcome mostly comes last
+	for i, c := range slices.Backward(list) { // the last outcome usually arrives last
 		if c == nil {
 			continue
 		}
@@ -49,8 +49,8 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 	return nil
 }
 
-// takeSlotsOrLower is takeSlots. When the slots of other commands are taken, it looks which changes
-// of orders only lower amounts: these may have the slots that are kept for cancels.
+// takeSlotsOrLower is takeSlots. When only slots reserved for cancels are left, it finds the amends
+// that only lower amounts: these may use them.
 func (e *Engine) takeSlotsOrLower(list []*Command) error {
 	err := e.takeSlots(list)
 	if err != ErrBusy && err != ErrAccountBusy {
@@ -68,7 +68,7 @@ func (e *Engine) takeSlotsOrLower(list []*Command) error {
 	return e.takeSlots(list)
 }
 
-// lowers reports whether a change of an order asks for less than the order's amount now.
+// lowers reports whether an amend requests less than the order's current amount.
 func (e *Engine) lowers(c *Command) bool {
 	find := func() (committed.Order, bool, error) { return e.OrderOf(c.account.ID, c.order.id) }
 	if c.order.id == 0 {
@@ -80,7 +80,7 @@ func (e *Engine) lowers(c *Command) bool {
 	return err == nil && found && o.Status == trading.StatusActive && c.amend.Amount < o.Amount
 }
 
-// sendAll sends admitted commands to their wallet, without those that a maintenance bars.
+// sendAll sends admitted commands to their wallet, except those that a maintenance bars.
 func (e *Engine) sendAll(list []*Command, errs []error) {
 	b := commandBatches.Get().(*commandBatch)
 	for i, c := range list {
@@ -104,17 +104,17 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 	}
 }
 
-// drop takes an admitted command that no actor has seen out of a list.
+// drop removes an admitted command that no actor has received from a list.
 func (e *Engine) drop(list []*Command, errs []error, i int, err error) {
 	e.giveBack(list[i])
 	list[i].Free()
 	list[i], errs[i] = nil, err
 }
 
-// decideAll decides the commands of a batch. The key, its nonce and a freeze count for all of them:
-// either each is refused for one of these, or none.
+// decideAll decides the commands of a batch. Key, nonce and freeze apply to all of them: each is
+// refused for one of these, or none.
 func (w *wallet) decideAll(b *commandBatch) {
-	reason := w.admits(b.list[0])
+	reason := w.checkNonce(b.list[0])
 	for _, c := range b.list {
 		w.refuseFor(c, reason)
 		w.actOrWait(c)

@@ -7,7 +7,7 @@ import (
 	"exchange/core/money"
 )
 
-// batchOf sends commands together, under the key's next nonce, and returns what became of each.
+// batchOf sends commands as one batch, under the key's next nonce, and returns each outcome.
 func (g *gated) batchOf(makes ...func(nonce uint64) *Command) <-chan []string {
 	g.nonce++
 	list, done := make([]*Command, len(makes)), make(chan []string, 1)
@@ -90,40 +90,40 @@ func TestABatchTakesASlotForEachCommandOrNone(t *testing.T) {
 				t.Errorf("%s: %d in flight, %d of the account", what, all, own)
 			}
 		}
-		f("all places for orders", accepted, 14, 0)
+		f("all slots for orders", accepted, 14, 0)
 		f("one more", "all: "+ErrAccountBusy.Error(), 15, 0)
-		f("with the place for cancels", accepted, 14, 1)
+		f("with the slot for cancels", accepted, 14, 1)
 		f("one cancel more", "all: "+ErrAccountBusy.Error(), 14, 2)
-		f("cancels in places for orders", accepted, 10, 5)
+		f("cancels in slots for orders", accepted, 10, 5)
 		f("cancels alone", accepted, 0, 15)
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"BTC": coin})
 		g.hold()
 		other := g.begin(func() (*Command, error) { return g.e.Place(ben, 1, g.sell(1e5)) })
-		eventually(t, "it has its place", func() bool { return g.e.commandsInFlight() == 1 })
+		eventually(t, "it has its slot", func() bool { return g.e.commandsInFlight() == 1 })
 		busy := g.batchOf(orders(0, 15)...)
-		eventually(t, "all have places", func() bool { return g.e.commandsInFlight() == 16 })
+		eventually(t, "all have slots", func() bool { return g.e.commandsInFlight() == 16 })
 		g.ends("more than the exchange takes", func() (*Command, error) {
 			return g.e.Place(ben, 2, g.sell(1e5))
 		}, ErrBusy.Error())
 		cancel := func() (*Command, error) { return g.e.Cancel(ben, 2, 1<<40) }
-		last := []<-chan string{g.begin(cancel), g.begin(g.depositing())} // of all places
-		eventually(t, "the places are taken", func() bool { return g.e.commandsInFlight() == 18 })
+		last := []<-chan string{g.begin(cancel), g.begin(g.depositing())} // of all slots
+		eventually(t, "the slots are taken", func() bool { return g.e.commandsInFlight() == 18 })
 		g.ends("a cancel more", cancel, ErrBusy.Error())
 		g.turnedAway("a deposit more", g.depositing(), ErrBusy)
 		g.letGo()
-		isTold(t, "the last cancel", <-last[0], refusedFor(event.RefusedNotOpen))
-		isTold(t, "the last deposit", <-last[1], accepted)
+		wantOutcome(t, "the last cancel", <-last[0], refusedFor(event.RefusedNotOpen))
+		wantOutcome(t, "the last deposit", <-last[1], accepted)
 		for i, one := range <-busy {
 			if one != refusedFor(event.RefusedNotOpen) {
 				t.Errorf("cancel %d: %s", i, one)
 			}
 		}
-		isTold(t, "other", <-other, accepted)
+		wantOutcome(t, "other", <-other, accepted)
 	})
 }
 
-// A change that lowers an amount frees money, so it has the places that are kept for cancels.
-func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
+// A change that lowers an amount frees money, so it may use the slots reserved for cancels.
+func TestAnAmendThatOnlyLowersAnAmountUsesSlotsOfCancels(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 32, 4, 16
 	}, func(t *testing.T, g *gated) {
@@ -138,7 +138,7 @@ func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
 			full = append(full, g.order(""))
 		}
 		orders := g.batchOf(full...)
-		eventually(t, "they have their places", func() bool {
+		eventually(t, "they have their slots", func() bool {
 			return g.key.Account.InFlight.Load() == 14
 		})
 		busy := "all: " + ErrAccountBusy.Error()
@@ -149,7 +149,7 @@ func TestAnAmendThatOnlyLowersAnAmountHasThePlacesOfCancels(t *testing.T) {
 		g.each("an order beside it", g.batchOf(amend(AmendRequest{Amount: 3e5}), g.order("")),
 			busy, busy)
 		lower := g.batchOf(amend(AmendRequest{Amount: 3e5}))
-		eventually(t, "it has a place", func() bool { return g.key.Account.InFlight.Load() == 15 })
+		eventually(t, "it has a slot", func() bool { return g.key.Account.InFlight.Load() == 15 })
 		g.letGo()
 		for i, one := range <-orders {
 			if one != accepted {

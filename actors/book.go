@@ -12,13 +12,12 @@ import (
 	"exchange/core/trading"
 )
 
-// newBook makes the book of a pair, with the open orders that the state has. It goes on with the
-// state's queue.
+// newBook makes the book of a pair with the open orders of the state, and resumes its queue.
 func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 	market := s.Pair(p.Number)
 	b := &book{bookShares: shared, pair: p, orders: market.Book.Clone(), halted: market.Halted,
 		lastTimeUs: market.LastTimeUs(), last: market.Market.Last(),
-		stops: matching.NewStops(), standing: map[uint64]*standing{}}
+		stopBook: matching.NewStops(), extras: map[uint64]*orderExtra{}}
 	if !market.Plain() {
 		b.recoverInstructed(s, market)
 	}
@@ -26,28 +25,27 @@ func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 	return b
 }
 
-// recoverInstructed takes over what the state knows of the pair's open orders with instructions,
-// and those that wait.
+// recoverInstructed restores the pair's open orders with instructions and its stops from the state.
 func (b *book) recoverInstructed(s *state.State, market *state.Pair) {
 	for order := range market.Book.Open(nil) {
 		b.recover(order.Order, s, market)
 	}
 	for stop := range market.Stops.All(nil) {
-		b.stops.Add(stop)
+		b.stopBook.Add(stop)
 		if !stop.Rests {
 			b.recover(stop.Order, s, market)
 		}
 	}
 }
 
-// recover notes what the state knows of an open order.
+// recover restores the extra of one open order from the state.
 func (b *book) recover(o trading.Order, s *state.State, market *state.Pair) {
 	x := market.Instructed(o.ID)
 	if x == nil {
 		return
 	}
-	is := standingOf(x, s.Account(o.Account).ClientIDs.Of(o.ID))
-	b.stand(o.ID, &is)
+	is := extraOf(x, s.Account(o.Account).ClientIDs.Of(o.ID))
+	b.setExtra(o.ID, &is)
 }
 
 // Receive implements actor.Actor.
@@ -56,10 +54,10 @@ func (b *book) Receive(ctx actor.Context) {
 	case *Command:
 		b.decide(m)
 	case *unit:
-		b.released(m)
-	case bookGoesOn:
-		b.called = false
-		b.goOn()
+		b.recycleUnit(m)
+	case bookContinue:
+		b.continuePending = false
+		b.continueQueue()
 	case bookTick:
 		b.tick(m.timeUs)
 	case *mailbox.Probe:
@@ -72,7 +70,7 @@ func (b *book) decide(c *Command) {
 		c.trace.Matching = metrics.Now()
 	}
 	if b.lastTimeUs-c.timeUs > clockToleranceUs {
-		b.clock.behind(b.pair.Name, b.lastTimeUs-c.timeUs)
+		b.clock.lags(b.pair.Name, b.lastTimeUs-c.timeUs)
 	}
 	b.lastTimeUs = max(c.timeUs, b.lastTimeUs)
 	if b.lastTimeUs >= b.expiryUs && b.mustWait(c) {
@@ -94,16 +92,16 @@ func (b *book) act(c *Command) {
 	default:
 		b.place(c)
 	}
-	if b.stops.Queued() > 0 {
-		b.count()
+	if b.stopBook.Queued() > 0 {
+		b.countInFlight()
 	}
 	b.journal.submit(&c.entry)
-	if b.counted {
+	if b.inFlight {
 		b.run()
 	}
 }
 
-// halt makes the book refuse orders from here on, or take them again.
+// halt makes the book refuse orders from now on, or accept them again.
 func (b *book) halt(c *Command) {
 	b.halted = c.admin.On
 	r := c.begin(event.KindHalt, b.pair.Number)
@@ -126,7 +124,7 @@ func (b *book) place(c *Command) {
 		c.refuse(event.RefusedPriceBand)
 		return
 	}
-	// A full book still takes orders that trade: the rest of one takes the place of a maker.
+	// A full book still accepts orders that trade: the remainder takes a maker's slot.
 	if b.full() && !b.crosses(w.side, w.price) {
 		c.refuse(event.RefusedBookLimit)
 		return
@@ -154,7 +152,7 @@ func (b *book) place(c *Command) {
 	}
 	if n := len(fills); n > 0 {
 		b.forgetMakers(fills)
-		b.traded(fills[0].Price, fills[n-1].Price, w.side)
+		b.queueTriggers(fills[0].Price, fills[n-1].Price, w.side)
 	}
 	c.outcome = Accepted
 	c.encode()
@@ -162,7 +160,7 @@ func (b *book) place(c *Command) {
 
 func (b *book) cancel(c *Command) {
 	o, ok := b.orders.Cancel(c.order.id)
-	if len(b.standing) > 0 {
+	if len(b.extras) > 0 {
 		if !ok {
 			o, ok = b.find(c.order.id)
 		}
@@ -173,20 +171,20 @@ func (b *book) cancel(c *Command) {
 		return
 	}
 	kind, key := event.KindCancel, c.keyNumber()
-	if c.swept != 0 {
-		kind, key = event.KindSwept, c.switching.fires.key
+	if c.sweepReason != 0 {
+		kind, key = event.KindSwept, c.switchRequest.fires.key
 	}
 	r := c.begin(kind, b.pair.Number)
 	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account,
 		Key: key, Nonce: c.order.nonce,
-		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.swept}
+		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.sweepReason}
 	c.outcome = Accepted
 	c.encode()
 }
 
-// mustWait expires what is due at the time of a command that may trade. It reports true if more is
-// due than one turn expires, or earlier commands wait for that already: then the command waits, and
-// keeps its place.
+// mustWait first expires orders that are due at the time of a command that may trade. It returns
+// true if more are due than one turn expires, or if earlier commands already wait for that. The
+// command then waits in order.
 func (b *book) mustWait(c *Command) bool {
 	if b.waiting.Len() == 0 {
 		switch c.kind {
@@ -202,16 +200,16 @@ func (b *book) mustWait(c *Command) bool {
 	return true
 }
 
-// actOnWaiting decides the commands that wait, once nothing is due any more.
+// actOnWaiting decides the waiting commands once nothing is due any more.
 func (b *book) actOnWaiting() {
 	for b.waiting.Len() > 0 && (b.lastTimeUs < b.expiryUs || b.expire()) {
 		b.act(b.waiting.Pop())
 	}
 }
 
-// goOn does the next part of what the book has begun.
-func (b *book) goOn() {
-	b.count()
+// continueQueue does the next part of the work that the book has begun.
+func (b *book) continueQueue() {
+	b.countInFlight()
 	if b.waiting.Len() > 0 {
 		b.actOnWaiting()
 	} else if b.lastTimeUs >= b.expiryUs && b.out.booksMayStart() {
@@ -220,18 +218,18 @@ func (b *book) goOn() {
 	b.run()
 }
 
-// tick has the book expire and trigger what is due without a command.
+// tick expires and triggers orders that are due without a command.
 func (b *book) tick(timeUs int64) {
-	b.ticked.Store(false)
-	b.count()
+	b.tickPending.Store(false)
+	b.countInFlight()
 	if b.out.booksMayStart() {
 		b.lastTimeUs = max(b.lastTimeUs, timeUs)
 	}
-	b.goOn()
+	b.continueQueue()
 }
 
-// released takes a unit back that is durable.
-func (b *book) released(u *unit) {
+// recycleUnit takes a durable unit back.
+func (b *book) recycleUnit(u *unit) {
 	b.unitsOut--
 	switch {
 	case u.shared:
@@ -242,5 +240,5 @@ func (b *book) released(u *unit) {
 	if len(b.spareUnits) < spareUnits && cap(u.record.Order.Trades) <= keptTrades {
 		b.spareUnits = append(b.spareUnits, u)
 	}
-	b.goOn()
+	b.continueQueue()
 }

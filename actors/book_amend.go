@@ -9,8 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// amend decides a change of an open order. What is wrong with the change itself counts before what
-// its wallet could not grant.
+// amend decides a change of an open order. Faults of the change itself come before the wallet's
+// refusal.
 func (b *book) amend(c *Command) {
 	x, open := b.changeOf(c)
 	if !open {
@@ -25,7 +25,7 @@ func (b *book) amend(c *Command) {
 		c.refuse(event.RefusedRules)
 		return
 	}
-	if x.amount <= x.filled() {
+	if x.amount <= x.filledAmount() {
 		b.endByAmend(c, x, trading.CancelledAmended)
 		return
 	}
@@ -41,14 +41,14 @@ func (b *book) amend(c *Command) {
 	switch {
 	case x.outside():
 		b.amendStop(c, x)
-	case x.keeps():
+	case x.keepsPriority():
 		b.amendInPlace(c, x)
 	default:
-		b.amendAnew(c, x)
+		b.amendReenter(c, x)
 	}
 }
 
-// changeOf returns the change that an amend asks for; false: there is no such open order.
+// changeOf returns the change that an amend requests; false: the order is not open.
 func (b *book) changeOf(c *Command) (*change, bool) {
 	o, open := b.find(c.order.id)
 	if !open {
@@ -56,10 +56,10 @@ func (b *book) changeOf(c *Command) (*change, bool) {
 	}
 	x, a := &change{was: o, price: o.Price, amount: o.Amount}, c.amend
 	x.is.clientID = c.order.clientID
-	if s := b.standing[o.ID]; s != nil {
+	if s := b.extras[o.ID]; s != nil {
 		x.is = *s
 	}
-	x.stop, _ = b.stops.Get(o.ID)
+	x.stop, _ = b.stopBook.Get(o.ID)
 	if x.outside() {
 		x.trigger = x.stop.Trigger
 	}
@@ -86,9 +86,9 @@ func (b *book) changeOf(c *Command) (*change, bool) {
 }
 
 // refusalOfAmend returns why a change is refused, 0 if it is not. A post-only order may get another
-// price than was asked for.
+// price than requested.
 func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
-	a, lasts := c.amend, x.keeps() || x.outside()
+	a, lasts := c.amend, x.keepsPriority() || x.outside()
 	if b.halted && !lasts {
 		return event.RefusedHalted
 	}
@@ -103,22 +103,22 @@ func (b *book) refusalOfAmend(c *Command, x *change) uint8 {
 		x.is.Asked = x.price
 	}
 	if x.is.PostOnly && !lasts {
-		price, ok := b.aside(x.was.Side, x.price, x.amount, x.is.Asked != 0)
+		price, ok := b.postOnlyPrice(x.was.Side, x.price, x.amount, x.is.Asked != 0)
 		if !ok {
 			return event.RefusedWouldTrade
 		}
 		x.price = price
 	}
-	if s := b.standing[x.was.ID]; a.ExpireUs != 0 && (s == nil || s.ExpireUs == 0) &&
-		b.expiries.Len() >= b.limits.Load().GTDPerBook {
+	if s := b.extras[x.was.ID]; a.ExpireUs != 0 && (s == nil || s.ExpireUs == 0) &&
+		b.expirySchedule.Len() >= b.limits.Load().GTDPerBook {
 		return event.RefusedGTDLimit
 	}
 	return 0
 }
 
 // amendedInBand reports whether the prices that a change moves, or whose references it moves, are
-// within the pair's band: as in a placement that of a stop is around its trigger, that of the other
-// half too. The price of a stop to which its owner gave none is brought within.
+// within the pair's band. As in a placement, a stop's price is checked around its trigger, also
+// that of an OCO. A stop price that its owner did not give is clamped into the band.
 func (b *book) amendedInBand(c *Command, x *change) bool {
 	side, was := x.was.Side, x.stop.Trigger.Price
 	switch {
@@ -135,25 +135,25 @@ func (b *book) amendedInBand(c *Command, x *change) bool {
 	return b.inBand(c, x.price, x.trigger.Price)
 }
 
-// wouldTrigger reports whether a change is one that the last price triggers at once, or comes too
-// late: the order was triggered already.
+// wouldTrigger reports whether the last price triggers the change at once, or the order was already
+// triggered.
 func (b *book) wouldTrigger(a *amendRequest, x *change) bool {
 	fall := trading.Trigger{Price: x.is.OCO.Trigger, When: trading.Fall}
 	switch {
 	case x.outside():
 		return a.Trigger != 0 && (x.stop.Queued || b.reached(x.trigger))
 	case x.stop.Rests:
-		return x.stop.Queued && (a.Trigger != 0 || !x.keeps()) ||
+		return x.stop.Queued && (a.Trigger != 0 || !x.keepsPriority()) ||
 			a.Trigger != 0 && b.reached(fall)
 	}
 	return false
 }
 
-// checkReserve checks that the wallet has reserved what the change needs.
+// checkReserve checks that the wallet has reserved enough for the change.
 func (b *book) checkReserve(c *Command, x *change) {
 	base, quote := b.pair.BaseNumber, b.pair.QuoteNumber
 	_, held := ledger.Need(x.was.Side, x.was.Price, x.was.Remaining, base, quote)
-	_, need := ledger.Need(x.was.Side, x.price, x.amount-x.filled(), base, quote)
+	_, need := ledger.Need(x.was.Side, x.price, x.amount-x.filledAmount(), base, quote)
 	if need.Cmp(held.Add(c.reserved.amount)) > 0 {
 		panic(fmt.Sprintf("BUG: %s: order %d holds %v, its change to %v at %v needs %v, and its "+
 			"wallet has reserved %v", b.pair.Name, x.was.ID, held, x.amount, x.price, need,
@@ -161,32 +161,33 @@ func (b *book) checkReserve(c *Command, x *change) {
 	}
 }
 
-// read lets an order without a self-trade mode of its own go by what the account's setting is now.
-func (x *change) read(a *amendRequest) {
+// resolveSelfTrade applies the account's current setting to an order without a self-trade mode of
+// its own.
+func (x *change) resolveSelfTrade(a *amendRequest) {
 	if !x.is.SelfTradeOwn {
 		x.is.SelfTrade = a.selfTrade
 	}
 }
 
-// beginAmend begins the record of a change, with the order as it is to be.
+// beginAmend begins the record of a change, with the order as changed.
 func (b *book) beginAmend(c *Command, x *change) *event.Record {
 	o, r := &x.was, c.begin(event.KindAmended, b.pair.Number)
 	r.Order = event.Order{ID: o.ID, Account: o.Account, Key: c.keyNumber(), Nonce: c.order.nonce,
-		Side: o.Side, Price: x.price, Amount: x.amount, Remaining: x.amount - x.filled(),
+		Side: o.Side, Price: x.price, Amount: x.amount, Remaining: x.amount - x.filledAmount(),
 		ClientID: x.is.clientID, Trades: r.Order.Trades[:0]}
 	r.Amended = event.Amended{ID: b.ids.order.Add(1),
-		Was: event.Was{Price: o.Price, Open: o.Remaining}, Kept: x.keeps()}
+		Was: event.Was{Price: o.Price, Open: o.Remaining}, Kept: x.keepsPriority()}
 	r.Trigger, r.Instructions = x.trigger, x.is.Instructions
 	c.outcome = Accepted
 	return r
 }
 
-// endByAmend ends an order instead of changing it. It keeps its values.
+// endByAmend closes an order instead of changing it. The order keeps its values.
 func (b *book) endByAmend(c *Command, x *change, reason trading.Reason) {
-	if s := b.standing[x.was.ID]; s != nil {
+	if s := b.extras[x.was.ID]; s != nil {
 		x.is = *s
 	} else {
-		x.is = standing{clientID: c.order.clientID}
+		x.is = orderExtra{clientID: c.order.clientID}
 	}
 	x.price, x.amount = x.was.Price, x.was.Amount
 	if x.outside() {
@@ -198,49 +199,49 @@ func (b *book) endByAmend(c *Command, x *change, reason trading.Reason) {
 	c.encode()
 }
 
-// amendStop changes an order that waits outside the book, and waits on.
+// amendStop changes an order that waits outside the book, and keeps waiting.
 func (b *book) amendStop(c *Command, x *change) {
-	x.read(c.amend)
+	x.resolveSelfTrade(c.amend)
 	r := b.beginAmend(c, x)
-	o := open(r, x.was.TimeUs)
-	b.stops.Amend(o.ID, o.Price, o.Amount, o.Remaining)
+	o := orderOf(r, x.was.TimeUs)
+	b.stopBook.Amend(o.ID, o.Price, o.Amount, o.Remaining)
 	if x.trigger != x.stop.Trigger {
-		b.stops.Remove(o.ID)
-		b.stops.Add(matching.Stop{Order: o, Trigger: x.trigger})
+		b.stopBook.Remove(o.ID)
+		b.stopBook.Add(matching.Stop{Order: o, Trigger: x.trigger})
 	}
-	b.restand(x)
+	b.updateExtra(x)
 	c.encode()
 }
 
-// amendInPlace changes a resting order that keeps its place.
+// amendInPlace changes a resting order that keeps its queue position.
 func (b *book) amendInPlace(c *Command, x *change) {
 	if x.is.waitsForOCO() {
-		x.read(c.amend)
+		x.resolveSelfTrade(c.amend)
 	}
 	b.beginAmend(c, x)
 	b.orders.Amend(x.was.ID, x.amount, x.is.Display)
 	if x.stop.Rests && !x.stop.Queued && x.is.OCO.Trigger != x.stop.Trigger.Price {
-		b.stops.Remove(x.was.ID)
+		b.stopBook.Remove(x.was.ID)
 		x.stop.Trigger.Price = x.is.OCO.Trigger
-		b.stops.Add(x.stop)
+		b.stopBook.Add(x.stop)
 	}
-	b.restand(x)
+	b.updateExtra(x)
 	c.encode()
 }
 
-// restand notes what is known of an order from now on, which is open and stays among the stops.
-func (b *book) restand(x *change) {
+// updateExtra replaces the extra of an order that stays open and among the stops.
+func (b *book) updateExtra(x *change) {
 	id := x.was.ID
-	if s := b.standing[id]; s != nil {
-		delete(b.standing, id)
+	if s := b.extras[id]; s != nil {
+		delete(b.extras, id)
 		b.unschedule(id, s)
 	}
-	b.stand(id, &x.is)
+	b.setExtra(id, &x.is)
 }
 
-// amendAnew changes a resting order that loses its place: it meets the book again.
-func (b *book) amendAnew(c *Command, x *change) {
-	x.read(c.amend)
+// amendReenter changes a resting order that loses its queue position: it is matched again.
+func (b *book) amendReenter(c *Command, x *change) {
+	x.resolveSelfTrade(c.amend)
 	r := b.beginAmend(c, x)
 	b.takeOut(x.was.ID)
 	b.forget(x.was.ID)

@@ -9,8 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// A price that a client gave is refused where it, or its reference, moves out of the band. One that
-// the exchange derived is brought within.
+// A price given by a client is refused if it, or its reference, moves out of the band. A derived
+// price is clamped into the band.
 func TestBandsOfGivenAndOfDerivedPrices(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, _ *Limits) {
 		r.PriceBand, r.StopCollar = money.MaxRate/20, money.MaxRate/10
@@ -64,13 +64,13 @@ func TestAmendsOfQueuedStops(t *testing.T) {
 	d.held = true
 	d.buy(cid, 1, 101)
 	d.sell(cid, 1, 90)
-	d.told = nil
+	d.lines = nil
 	d.want("its trigger is over", d.amend(3, AmendRequest{Trigger: 150}), "would_trigger")
 	d.want("its price is not", d.amend(3, AmendRequest{Price: 60}), "lost 3: rests 1 at 60")
-	d.want("nor the place of another half", d.amend(5, AmendRequest{Price: 111}), "would_trigger")
+	d.want("nor the position of an OCO half", d.amend(5, AmendRequest{Price: 111}), "would_trigger")
 	d.held = false
 	d.b.tick(2e6)
-	d.want("it has kept its place in the queue", d.news(), "triggered 3: rests 1 at 60 | "+
+	d.want("it has kept its position in the queue", d.newLines(), "triggered 3: rests 1 at 60 | "+
 		"triggered 4: rests 1 at 51 | triggered 5: rests 1 at 80")
 	d.settle()
 	d.want("a triggered one has no trigger", d.amend(3, AmendRequest{Trigger: 150}),
@@ -78,7 +78,7 @@ func TestAmendsOfQueuedStops(t *testing.T) {
 	d.want("and no other half", d.amend(5, AmendRequest{Price: 85}), "lost 5: rests 1 at 85")
 }
 
-func TestAmendsOfOtherHalves(t *testing.T) {
+func TestAmendsOfOCOHalves(t *testing.T) {
 	d := newDesk(t, nil)
 	d.last(100)
 	d.sell(ann, 2, 110, oco(90, 80))
@@ -88,7 +88,8 @@ func TestAmendsOfOtherHalves(t *testing.T) {
 	d.want("not below its price", d.amend(3, AmendRequest{Price: 85}), "rules")
 	d.want("its price", d.amend(3, AmendRequest{Price: 105}), "lost 3: rests 2 at 105")
 	d.buy(bob, 1, 85)
-	d.want("it waits on", d.sell(cid, 1, 85), "order 7: 1x85#6 done | triggered 3: rests 2 at 80")
+	d.want("it keeps waiting", d.sell(cid, 1, 85),
+		"order 7: 1x85#6 done | triggered 3: rests 2 at 80")
 }
 
 func TestAmendsOnAHaltedPair(t *testing.T) {
@@ -97,15 +98,16 @@ func TestAmendsOnAHaltedPair(t *testing.T) {
 	d.buy(ann, 5, 90)
 	d.buy(ann, 5, 150, rising(120))
 	d.halt(true)
-	d.told = nil
-	d.want("what keeps its place", d.amend(3, AmendRequest{Amount: 4}), "kept 3: rests 4 at 90")
+	d.lines = nil
+	d.want("a change that keeps its position", d.amend(3, AmendRequest{Amount: 4}),
+		"kept 3: rests 4 at 90")
 	d.want("its parts", d.amend(3, AmendRequest{Display: 1}), "kept 3: rests 4 at 90")
 	d.want("its end", d.amend(3, AmendRequest{ExpireUs: 1 << 40}), "kept 3: rests 4 at 90")
 	d.want("that it never takes", d.amend(3, AmendRequest{PostOnly: true}),
 		"kept 3: rests 4 at 90")
 	d.want("what grows", d.amend(3, AmendRequest{Amount: 5}), "halted")
-	d.want("what loses it", d.amend(3, AmendRequest{Price: 91}), "halted")
-	d.want("what waits", d.amend(4, AmendRequest{Price: 151}), "lost 4: rests 5 at 151")
+	d.want("a change that loses it", d.amend(3, AmendRequest{Price: 91}), "halted")
+	d.want("a waiting order", d.amend(4, AmendRequest{Price: 151}), "lost 4: rests 5 at 151")
 }
 
 func TestAmendsPreventTradesOfTheirAccount(t *testing.T) {
@@ -120,34 +122,35 @@ func TestAmendsPreventTradesOfTheirAccount(t *testing.T) {
 	c = d.amending(6, AmendRequest{Price: 91})
 	c.amend.selfTrade = trading.SelfTradeCancelOldest
 	d.want("which met nothing", d.send(c), "lost 6: rests 3 at 91")
-	if d.b.standing[6] != nil {
+	if d.b.extras[6] != nil {
 		t.Error("the account's setting stays with the order")
 	}
 }
 
-// A resting order keeps the self-trade mode that is its own, also none. Any other is the account's
-// setting, which each change reads again.
-func TestAnAmendGoesByTheOrdersOwnSelfTradeMode(t *testing.T) {
+// A resting order keeps its own self-trade mode, also none. Otherwise it has the account's setting,
+// which each change rereads.
+func TestAnAmendUsesTheOrdersOwnSelfTradeMode(t *testing.T) {
 	const none, newest, oldest = trading.SelfTradeNone, trading.SelfTradeCancelNewest,
 		trading.SelfTradeCancelOldest
 	for name, x := range map[string]struct {
-		says    []saying
+		says    []orderOption
 		setting trading.SelfTrade
 		want    string
 	}{
-		"the setting":      {nil, oldest, "lost 2: -#1 rests 1 at 100"},
-		"its own":          {[]saying{own(newest)}, none, "lost 2: cancelled 1 (self_trade)"},
-		"its own, before":  {[]saying{own(oldest)}, newest, "lost 2: -#1 rests 1 at 100"},
-		"its own is none":  {[]saying{own(none)}, newest, "lost 2: 1x100#1 done"},
-		"of an iceberg":    {[]saying{own(none), display(1)}, newest, "lost 2: 1x100#1 done"},
-		"that it had then": {[]saying{apart(newest), until(5e6)}, none, "lost 2: 1x100#1 done"},
+		"the setting":     {nil, oldest, "lost 2: -#1 rests 1 at 100"},
+		"its own":         {[]orderOption{own(newest)}, none, "lost 2: cancelled 1 (self_trade)"},
+		"its own, before": {[]orderOption{own(oldest)}, newest, "lost 2: -#1 rests 1 at 100"},
+		"its own is none": {[]orderOption{own(none)}, newest, "lost 2: 1x100#1 done"},
+		"of an iceberg":   {[]orderOption{own(none), display(1)}, newest, "lost 2: 1x100#1 done"},
+		"that it had then": {[]orderOption{apart(newest), until(5e6)}, none,
+			"lost 2: 1x100#1 done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, nil)
 			d.sell(ann, 1, 100)
 			d.buy(ann, 1, 90, x.says...)
 			d.compare(newBook(d.b.pair, d.s, d.b.bookShares))
-			d.told = nil
+			d.lines = nil
 			for _, a := range []AmendRequest{{Price: 91}, {Amount: 1}, {Price: 100}} {
 				c := d.amending(2, a)
 				c.amend.selfTrade = x.setting
@@ -159,14 +162,14 @@ func TestAnAmendGoesByTheOrdersOwnSelfTradeMode(t *testing.T) {
 	}
 }
 
-// What waits for its trigger goes by the setting that its newest change found, because its book
-// knows no other when it enters: a stop, and the other half of an order that rests.
-func TestWhatWaitsGoesByTheSettingOfItsNewestChange(t *testing.T) {
+// A waiting order has the setting of its newest change, because its book sees no other when it
+// enters: this applies to a stop, and to the OCO half of a resting order.
+func TestStopsUseTheSettingOfTheirNewestChange(t *testing.T) {
 	const none, newest = trading.SelfTradeNone, trading.SelfTradeCancelNewest
 	smaller, dearer := []AmendRequest{{Amount: 1}}, []AmendRequest{{Price: 131}, {Amount: 1}}
 	for name, x := range map[string]struct {
 		twofold bool
-		says    saying
+		says    orderOption
 		changes []AmendRequest
 		setting trading.SelfTrade // then
 		trades  bool
@@ -214,8 +217,8 @@ func TestWhatWaitsGoesByTheSettingOfItsNewestChange(t *testing.T) {
 	}
 }
 
-// What an order prevented by the account's setting stays with it, and the setting does not.
-func TestAnAmendReadsTheSettingAnewBehindWhatItPrevented(t *testing.T) {
+// An order's prevented trades by the account's setting stay with it; the setting does not.
+func TestAnAmendRereadsTheSettingAfterAPreventedTrade(t *testing.T) {
 	d := newDesk(t, nil)
 	d.sell(ann, 1, 100)
 	d.want("it prevents", d.buy(ann, 2, 100, apart(trading.SelfTradeCancelOldest)),

@@ -4,16 +4,16 @@ import (
 	"exchange/core/event"
 )
 
-// expire takes out the orders that are due at the book's time, as many as a turn may. It reports
-// whether these were all.
+// expire removes the orders that are due at the book's time, up to a turn's limit. It reports
+// whether none are left.
 func (b *book) expire() bool {
 	for n := 0; n < expiredAtOnce && b.lastTimeUs >= b.expiryUs; n++ {
-		b.count()
+		b.countInFlight()
 		u := b.newUnit(event.KindExpired)
 		r := &u.record
 		r.Expired = r.Expired[:0]
 		for len(r.Expired) < event.MaxExpired && b.lastTimeUs >= b.expiryUs {
-			_, id, _ := b.expiries.First()
+			_, id, _ := b.expirySchedule.First()
 			o := b.close(id)
 			r.Expired = append(r.Expired, event.Expired{ID: b.ids.order.Add(1), Order: o.ID,
 				Account: o.Account, Side: o.Side, Price: o.Price, Open: o.Remaining})

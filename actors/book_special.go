@@ -15,7 +15,7 @@ func (b *book) placeSpecial(c *Command) {
 		return
 	}
 	i := &c.special.Instructions
-	if !due(i.ExpireUs, c.timeUs) { // one that is due trades nothing, so nothing refuses it
+	if !due(i.ExpireUs, c.timeUs) { // a due order trades nothing, so nothing refuses it
 		if reason := b.refusal(c); reason != 0 {
 			c.refuse(reason)
 			return
@@ -28,7 +28,7 @@ func (b *book) placeSpecial(c *Command) {
 	r.Instructions = *i
 	if r.Trigger = c.special.Trigger; r.Trigger.When != 0 {
 		r.Kind = event.KindStop
-		b.wait(r)
+		b.addStop(r)
 	} else {
 		b.enter(r, entering{account: c.account, placedUs: c.timeUs})
 	}
@@ -36,8 +36,8 @@ func (b *book) placeSpecial(c *Command) {
 	c.encode()
 }
 
-// refusal returns why a book that is not halted refuses an order with instructions, 0 if it does
-// not. A post-only order may get another price.
+// refusal returns why an open book refuses an order with instructions, 0 if it does not. A
+// post-only order may get another price.
 func (b *book) refusal(c *Command) uint8 {
 	w, i, trigger := &c.order, &c.special.Instructions, c.special.Trigger
 	fall := trading.Trigger{Price: i.OCO.Trigger, When: trading.Fall}
@@ -57,16 +57,16 @@ func (b *book) refusal(c *Command) uint8 {
 		w.price = b.pair.WithinBand(w.side, w.price, reference)
 	}
 	if i.PostOnly && trigger.When == 0 {
-		price, ok := b.aside(w.side, w.price, w.amount, i.Asked != 0)
+		price, ok := b.postOnlyPrice(w.side, w.price, w.amount, i.Asked != 0)
 		if !ok {
 			return event.RefusedWouldTrade
 		}
 		w.price = price
 	}
 	switch {
-	case (trigger.When != 0 || isOCO) && b.stops.Len() >= b.limits.Load().StopsPerBook:
+	case (trigger.When != 0 || isOCO) && b.stopBook.Len() >= b.limits.Load().StopsPerBook:
 		return event.RefusedStopLimit
-	case i.ExpireUs != 0 && b.expiries.Len() >= b.limits.Load().GTDPerBook:
+	case i.ExpireUs != 0 && b.expirySchedule.Len() >= b.limits.Load().GTDPerBook:
 		return event.RefusedGTDLimit
 	case b.full() && (trigger.When != 0 || mayRest(i) && !b.crosses(w.side, w.price)):
 		return event.RefusedBookLimit
@@ -74,39 +74,39 @@ func (b *book) refusal(c *Command) uint8 {
 	return 0
 }
 
-// wait lets the order of a record wait for its trigger.
-func (b *book) wait(r *event.Record) {
+// addStop queues the order of a record until its trigger.
+func (b *book) addStop(r *event.Record) {
 	o, i := &r.Order, &r.Instructions
 	if due(i.ExpireUs, r.TimeUs) {
 		cancelRest(r, trading.CancelledExpired)
 		return
 	}
-	b.stops.Add(matching.Stop{Order: open(r, r.TimeUs), Trigger: r.Trigger})
-	b.keep(o, i, entering{})
+	b.stopBook.Add(matching.Stop{Order: orderOf(r, r.TimeUs), Trigger: r.Trigger})
+	b.keepExtra(o, i, entering{})
 }
 
-// An entering order is one that a record lets into the book.
+// entering describes how a record's order enters the book.
 type entering struct {
 	account   *directory.Account
 	placedUs  int64
 	triggered bool
-	prevented bool // as in standing, before it enters
+	prevented bool // as in orderExtra, before it enters
 }
 
-// enter lets the order of a record trade, as far as its instructions allow, and puts what is left
-// of it into the book. The order comes with what is open of it, and as post-only at a price at
-// which it takes nothing.
+// enter lets a record's order trade as far as its instructions allow, and puts the remainder into
+// the book. The order comes with its open amount; a post-only order comes at a price at which it
+// takes nothing.
 func (b *book) enter(r *event.Record, x entering) {
 	o, i := &r.Order, &r.Instructions
 	if due(i.ExpireUs, r.TimeUs) {
 		cancelRest(r, trading.CancelledExpired)
 		return
 	}
-	end := b.take(r)
-	if reason := whyCancelled(i, end); reason != 0 {
+	end := b.match(r)
+	if reason := cancelReason(i, end); reason != 0 {
 		cancelRest(r, reason)
 	}
-	b.leave(r)
+	b.recordMatch(r)
 	if r.Kind == event.KindInstructed {
 		simplify(r)
 	} else if r.Kind == event.KindAmended && !keepsMode(r, x.triggered) && !prevented(i) {
@@ -117,12 +117,12 @@ func (b *book) enter(r *event.Record, x entering) {
 		b.rest(r, x)
 	}
 	if n := len(o.Trades); n > 0 {
-		b.traded(o.Trades[0].Price, o.Trades[n-1].Price, o.Side)
+		b.queueTriggers(o.Trades[0].Price, o.Trades[n-1].Price, o.Side)
 	}
 }
 
-// take matches the order of a record, and returns why it took no more. What it met is in b.result.
-func (b *book) take(r *event.Record) matching.End {
+// match matches a record's order, and returns why it stopped taking. Its fills are in b.result.
+func (b *book) match(r *event.Record) matching.End {
 	o, i, met := &r.Order, &r.Instructions, &b.result
 	*met = matching.Result{Fills: met.Fills[:0], Prevented: met.Prevented[:0], Rest: o.Remaining}
 	if i.PostOnly {
@@ -153,8 +153,9 @@ func (b *book) take(r *event.Record) matching.End {
 	return matching.EndNoMaker
 }
 
-// whyCancelled returns why the rest of an order is cancelled that takes no more, 0 if it is not.
-func whyCancelled(i *trading.Instructions, end matching.End) trading.Reason {
+// cancelReason returns why the remainder of an order that stopped taking is cancelled, 0 if it is
+// not.
+func cancelReason(i *trading.Instructions, end matching.End) trading.Reason {
 	switch {
 	case end == matching.EndDone:
 		return 0
@@ -170,8 +171,9 @@ func whyCancelled(i *trading.Instructions, end matching.End) trading.Reason {
 	return 0
 }
 
-// leave writes what a taker met into its record. Orders that are gone leave the book's tables.
-func (b *book) leave(r *event.Record) {
+// recordMatch writes a taker's fills into its record, and drops closed orders from the book's
+// tables.
+func (b *book) recordMatch(r *event.Record) {
 	o, i, met := &r.Order, &r.Instructions, &b.result
 	o.Remaining = met.Rest
 	bought := money.Amount(0)
@@ -182,7 +184,7 @@ func (b *book) leave(r *event.Record) {
 			MakerAccount: f.MakerAccount, Price: f.Price, Amount: f.Amount,
 			MakerRemaining: f.MakerRemaining})
 	}
-	if i.Quote != 0 { // it asked for no amount
+	if i.Quote != 0 { // it named no amount
 		o.Amount, o.Remaining = bought, 0
 	}
 	for k := range met.Prevented {
@@ -195,19 +197,19 @@ func (b *book) leave(r *event.Record) {
 	b.forgetMakers(met.Fills)
 }
 
-// rest puts the rest of an order into the book.
+// rest puts the remainder of an order into the book.
 func (b *book) rest(r *event.Record, x entering) {
 	o, i := &r.Order, &r.Instructions
 	var iceberg matching.Iceberg
 	if i.Display != 0 && i.Display < o.Remaining {
 		iceberg = matching.Iceberg{Display: i.Display, Hidden: o.Remaining - i.Display}
 	}
-	b.orders.AddIceberg(open(r, x.placedUs), iceberg)
-	b.keep(o, i, x)
+	b.orders.AddIceberg(orderOf(r, x.placedUs), iceberg)
+	b.keepExtra(o, i, x)
 }
 
-// simplify makes an order whose instructions leave nothing behind a plain one: its self-trade mode
-// met nothing, and is not its own, or ends with it.
+// simplify makes an order plain if its instructions have no lasting effect: its self-trade mode met
+// nothing, and is the account's or ends with the order.
 func simplify(r *event.Record) {
 	i, rests := r.Instructions, r.Order.Rests()
 	if prevented(&i) {
@@ -227,14 +229,14 @@ func simplify(r *event.Record) {
 	}
 }
 
-// keepsMode reports whether an order keeps its self-trade mode while it rests: its own, or the
-// account's for its other half.
+// keepsMode reports whether an order keeps its self-trade mode while resting: its own mode, or the
+// account's for its OCO half.
 func keepsMode(r *event.Record, triggered bool) bool {
 	i := &r.Instructions
 	return i.SelfTradeOwn || r.Order.Rests() && i.OCO != trading.OCO{} && !triggered
 }
 
-// prevented reports whether an order's self-trade mode met an order of its own account.
+// prevented reports whether an order's self-trade mode met an order of its account.
 func prevented(i *trading.Instructions) bool {
 	return len(i.Prevented) > 0 || i.Cancelled == trading.CancelledSelfTrade
 }

@@ -23,8 +23,7 @@ func TestPostOnlyOrdersNeverTake(t *testing.T) {
 	d.want("it would be worth too little", d.buy(bob, 1, 110, slide(110)), "would_trade")
 }
 
-// A resting order keeps a mode that is its own. The account's setting is forgotten where it met
-// nothing.
+// A resting order keeps its own mode. The account's setting is dropped if it met nothing.
 func TestAnOwnSelfTradeModeStays(t *testing.T) {
 	d := newDesk(t, nil)
 	d.sell(ann, 2, 100)
@@ -34,14 +33,14 @@ func TestAnOwnSelfTradeModeStays(t *testing.T) {
 		"order 3: rests 2 at 99")
 	d.want("it stays if it is its own", d.buy(ann, 1, 98, own(trading.SelfTradeCancelBoth)),
 		"special 4: rests 1 at 98")
-	if s := d.b.standing[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
-		d.b.standing[3] != nil {
-		t.Errorf("known of the orders: %+v, %+v", d.b.standing[3], s)
+	if s := d.b.extras[4]; s == nil || s.SelfTrade != trading.SelfTradeCancelBoth ||
+		d.b.extras[3] != nil {
+		t.Errorf("the orders' extras: %+v, %+v", d.b.extras[3], s)
 	}
 }
 
-// Where several reasons refuse an order, the first of them is told: the trigger, the band,
-// post-only, and the limits of the book last.
+// Of several reasons to refuse an order, the first is returned: the trigger, the band, post-only,
+// and the limits of the book last.
 func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, l *Limits) {
 		r.PriceBand = money.MaxRate / 10
@@ -63,7 +62,7 @@ func TestRefusalsOfABookHaveTheirOrder(t *testing.T) {
 	d.want("a change beyond the band", d.amend(5, AmendRequest{Price: 89}), "price_band")
 	d.want("a limit and a full book", d.buy(bob, 1, 330, rising(300)), "too_many_stops")
 	d.want("a full book", d.sell(bob, 1, 110, postOnly), "book_limit")
-	d.want("what never rests needs no place", d.buy(bob, 1, 99, ioc),
+	d.want("an order that never rests needs no slot", d.buy(bob, 1, 99, ioc),
 		"special 6: cancelled 1 (ioc)")
 }
 
@@ -71,7 +70,7 @@ func TestOldOrdersArePlainRecords(t *testing.T) {
 	d := newDesk(t, nil)
 	c := d.order(ann, trading.Sell, 5, 100)
 	d.send(c)
-	if r := c.Record(); r.Kind != event.KindOrder || len(d.b.standing) != 0 {
+	if r := c.Record(); r.Kind != event.KindOrder || len(d.b.extras) != 0 {
 		t.Errorf("a plain order is %v", r.Kind)
 	}
 	d.want("a mode that meets nothing", d.buy(ann, 2, 99, apart(trading.SelfTradeCancelBoth)),

@@ -7,23 +7,23 @@ import (
 	"exchange/core/trading"
 )
 
-// A book decides some things without a command: orders expire, and trades trigger orders that wait.
-// What the trades of a record trigger is queued in the turn that decides the record. After each
-// unit the book executes some of the queue before its next message. Its own message, or the release
-// of one of its units, has it go on with the rest.
+// A book decides some things without a command: orders expire, and trades trigger stops. Triggers
+// of a record's trades are queued in the turn that decides the record. After each unit the book
+// executes part of the queue before its next message. Its own message, or the release of one of its
+// units, resumes the rest.
 //
-// The book counts as in flight while its queue may run, and while units of its own are on their
-// way. It first counts itself, and then looks whether it may start: so either a drain sees the
-// book, or the book sees the drain.
+// The book counts as in flight while its queue may run, and while units of its own are in flight.
+// It counts itself before it checks whether it may start: either a drain sees the book, or the book
+// sees the drain.
 
-// Bounds of what a book does in one turn.
+// Bounds of a book's work in one turn.
 const (
 	executedAtOnce = 16    // triggered orders
-	executedFills  = 1_000 // no further order is executed behind that many
+	executedFills  = 1_000 // fills after which no further order is executed
 	expiredAtOnce  = 4     // records, each of event.MaxExpired orders
 )
 
-// newTrigger returns a unit for a triggered order, nil if as many are on their way as may be.
+// newTrigger returns a unit for a triggered order, nil if the maximum is in flight.
 func (b *book) newTrigger() *unit {
 	shared := b.triggerOut
 	if shared && !b.out.takeTriggerSlot() {
@@ -35,54 +35,55 @@ func (b *book) newTrigger() *unit {
 	return u
 }
 
-// run executes the first orders of the queue, if it may, and ends the book's turn.
+// run executes the first orders of the queue, if allowed, and ends the book's turn.
 func (b *book) run() {
-	b.count()
+	b.countInFlight()
 	full := false
-	for n, fills := 0, 0; n < executedAtOnce && fills < executedFills && b.runs(); n++ {
+	for n, fills := 0, 0; n < executedAtOnce && fills < executedFills && b.mayExecute(); n++ {
 		u := b.newTrigger()
 		if full = u == nil; full {
-			break // the release of one of its own has it go on
+			break // the release of one of its own resumes it
 		}
 		fills += b.execute(u)
 	}
-	b.rests(full)
+	b.endTurn(full)
 }
 
-// runs reports whether the next order of the queue may be executed: not before those that are due
-// have expired.
-func (b *book) runs() bool {
-	return b.stops.Queued() > 0 && !b.halted && b.lastTimeUs < b.expiryUs && b.out.booksMayTrigger()
+// mayExecute reports whether the queue's next order may be executed: only after all due orders have
+// expired.
+func (b *book) mayExecute() bool {
+	return b.stopBook.Queued() > 0 && !b.halted && b.lastTimeUs < b.expiryUs &&
+		b.out.booksMayTrigger()
 }
 
-// rests ends a turn: the book calls itself if there is more to do, unless the release of a unit has
-// it go on. It counts as in flight no more when there is nothing.
-func (b *book) rests(full bool) {
-	more := b.runs() || b.waiting.Len() > 0 ||
+// endTurn ends a turn: the book messages itself if work is left, unless a unit's release resumes
+// it. With no work left it stops counting as in flight.
+func (b *book) endTurn(full bool) {
+	more := b.mayExecute() || b.waiting.Len() > 0 ||
 		b.lastTimeUs >= b.expiryUs && b.out.booksMayStart()
 	switch {
 	case more && !full:
-		if !b.called {
-			b.called = true
+		if !b.continuePending {
+			b.continuePending = true
 			b.out.callBook(b)
 		}
 	case !more && b.unitsOut == 0:
-		b.counted = false
+		b.inFlight = false
 		b.out.countBook(-1)
 	}
 	b.noteExpiry()
 }
 
-// execute lets the head of the queue enter the book, and returns how often it traded.
+// execute lets the queue's head enter the book, and returns its number of fills.
 func (b *book) execute(u *unit) (fills int) {
-	head, _ := b.stops.Head()
+	head, _ := b.stopBook.Head()
 	o, r := head.Order, &u.record
 	if head.Rests {
 		o = b.takeOut(o.ID)
 	}
 	s := b.forget(o.ID)
 	if s == nil {
-		panic(fmt.Sprintf("BUG: %s: nothing is known of the triggered order %d", b.pair.Name, o.ID))
+		panic(fmt.Sprintf("BUG: %s: the triggered order %d has no extra", b.pair.Name, o.ID))
 	}
 	i := &r.Instructions
 	*i = s.Instructions
@@ -100,7 +101,7 @@ func (b *book) execute(u *unit) (fills int) {
 	ok := true
 	if i.PostOnly {
 		var price = r.Order.Price
-		if price, ok = b.aside(o.Side, price, o.Amount, i.Asked != 0); ok {
+		if price, ok = b.postOnlyPrice(o.Side, price, o.Amount, i.Asked != 0); ok {
 			r.Order.Price = price
 		}
 	}

@@ -27,7 +27,7 @@ func TestStopsWaitForTheirPrice(t *testing.T) {
 	d.want("it is in the book", d.sell(bob, 1, 120), "order 8: 1x120#3 done")
 }
 
-func TestACascadeGoesOnWithItsOwnTrades(t *testing.T) {
+func TestACascadeContinuesWithItsOwnTrades(t *testing.T) {
 	d := newDesk(t, nil)
 	d.last(100)
 	d.sell(ann, 1, 101)
@@ -47,7 +47,7 @@ func TestOneTurnExecutesSomeOfAQueue(t *testing.T) {
 		d.buy(ann, 1, 50, rising(101))
 	}
 	d.sell(bob, 1, 101)
-	d.told = nil
+	d.lines = nil
 	d.buy(cid, 1, 101)
 	if got := len(d.units); got != executedAtOnce || !d.called || d.busy != 1 {
 		t.Fatalf("%d orders are executed in a turn, it calls itself: %v", got, d.called)
@@ -55,12 +55,12 @@ func TestOneTurnExecutesSomeOfAQueue(t *testing.T) {
 	d.want("another's order comes between", d.buy(cid, 1, 49), "order 54: rests 1 at 49"+
 		turns(executedAtOnce, 19))
 	d.settle()
-	if d.b.stops.Len() != 0 || d.busy != 0 {
-		t.Errorf("%d stops are left, busy: %d", d.b.stops.Len(), d.busy)
+	if d.b.stopBook.Len() != 0 || d.busy != 0 {
+		t.Errorf("%d stops are left, busy: %d", d.b.stopBook.Len(), d.busy)
 	}
 }
 
-// turns is what a desk tells of n triggered orders that rest, whose ids begin with from.
+// turns describes n triggered orders that rest, with ids from a first one.
 func turns(n int, from uint64) (text string) {
 	for i := range n {
 		text += " | triggered " + fmt.Sprint(from+uint64(i)) + ": rests 1 at 50"
@@ -68,11 +68,11 @@ func turns(n int, from uint64) (text string) {
 	return text
 }
 
-// The page of order types has these numbers.
+// These numbers are in the docs on order types.
 func TestTurnsOfABookAreBounded(t *testing.T) {
 	if executedAtOnce != 16 || executedFills != 1000 || expiredAtOnce*event.MaxExpired != 1024 ||
 		dueEvery != 200*time.Millisecond {
-		t.Errorf("a turn executes %d orders and ends behind %d fills, it expires %d, and a tick "+
+		t.Errorf("a turn executes %d orders and ends after %d fills, it expires %d, and a tick "+
 			"comes every %v", executedAtOnce, executedFills, expiredAtOnce*event.MaxExpired,
 			dueEvery)
 	}
@@ -87,14 +87,14 @@ func TestALongMatchEndsATurn(t *testing.T) {
 	d.buy(bob, executedFills, 110, rising(101))
 	d.buy(bob, 1, 50, rising(101))
 	d.sell(ann, 1, 101)
-	d.told = nil
+	d.lines = nil
 	d.buy(cid, 1, 101)
 	if len(d.units) != 1 || !d.called {
-		t.Errorf("%d orders are executed behind %d fills", len(d.units), executedFills)
+		t.Errorf("%d orders are executed after %d fills", len(d.units), executedFills)
 	}
 }
 
-func TestTriggeredOrdersOnTheirWayAreBounded(t *testing.T) {
+func TestTriggeredOrdersInFlightAreBounded(t *testing.T) {
 	d := newDesk(t, nil)
 	d.slots = 2
 	d.last(100)
@@ -106,12 +106,12 @@ func TestTriggeredOrdersOnTheirWayAreBounded(t *testing.T) {
 	d.called = false
 	d.call()
 	if len(d.units) != 3 || d.called || d.busy != 1 || d.taken != 2 {
-		t.Fatalf("%d are on their way, calls itself: %v, busy: %d, slots taken: %d", len(d.units),
+		t.Fatalf("%d are in flight, calls itself: %v, busy: %d, slots taken: %d", len(d.units),
 			d.called, d.busy, d.taken)
 	}
 	d.settle()
-	if d.b.stops.Len() != 0 || d.taken != 0 {
-		t.Errorf("%d stops are left, %d slots taken", d.b.stops.Len(), d.taken)
+	if d.b.stopBook.Len() != 0 || d.taken != 0 {
+		t.Errorf("%d stops are left, %d slots taken", d.b.stopBook.Len(), d.taken)
 	}
 }
 
@@ -129,11 +129,11 @@ func TestNothingIsTriggeredWhileBooksAreHeldOrHalted(t *testing.T) {
 	}
 	d.want("a queued stop can be cancelled", d.cancel(3), "cancel 3")
 	d.b.tick(2e6)
-	d.want("a tick while it is held", d.news(), "")
+	d.want("a tick while it is held", d.newLines(), "")
 	d.halt(true)
 	d.held = false
 	d.b.tick(3e6)
-	d.want("a tick while it is halted", d.news(), "")
+	d.want("a tick while it is halted", d.newLines(), "")
 	if at := d.b.wakeAtUs.Load(); at != never {
 		t.Errorf("a halted book wakes at %d", at)
 	}
@@ -143,7 +143,7 @@ func TestNothingIsTriggeredWhileBooksAreHeldOrHalted(t *testing.T) {
 	d.want("both are orders", d.sell(bob, 2, 51), "order 9: 1x52#5 1x51#4 done")
 }
 
-func TestTheOtherHalfOfAnIcebergHasAllOfIt(t *testing.T) {
+func TestTheOCOHalfOfAnIcebergHasItsWholeAmount(t *testing.T) {
 	d := newDesk(t, func(r *directory.PairRules, _ *Limits) { r.StopCollar = money.MaxRate / 10 })
 	d.last(100)
 	d.sell(ann, 4, 110, oco(80, 0), display(1))

@@ -13,7 +13,7 @@ import (
 )
 
 // special returns an order with instructions.
-func (g *gated) special(w *OrderRequest, says ...saying) *OrderRequest {
+func (g *gated) special(w *OrderRequest, says ...orderOption) *OrderRequest {
 	w.Special = new(SpecialRequest)
 	for _, say := range says {
 		say(w.Special)
@@ -21,7 +21,7 @@ func (g *gated) special(w *OrderRequest, says ...saying) *OrderRequest {
 	return w
 }
 
-// find returns an order of the first pair as the book has it, or as it waits.
+// find returns an order of the first pair from the book or its stops.
 func (g *gated) find(id uint64) (o trading.Order, open bool) {
 	g.t.Helper()
 	g.e.probe(g.e.Pairs()[0].Book, func() { o, open = g.e.books[0].find(id) })
@@ -35,13 +35,13 @@ func (g *gated) rests(id uint64) (rests bool) {
 	return rests
 }
 
-// stop places an order that waits for a rise of the price to 101.
+// stop places a stop that triggers at a rise to 101.
 func (g *gated) stop() uint64 {
 	g.t.Helper()
 	return g.rest(g.special(g.buy(90e8, coin/100), rising(101e8)))
 }
 
-// reach lets the price rise to 101.
+// reach raises the price to 101.
 func (g *gated) reach() func() (*Command, error) {
 	g.t.Helper()
 	sell := g.sell(coin / 100)
@@ -61,7 +61,7 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 		defer cancel()
 		if _, err := g.e.SetMaintenance(soon, "op", maintained); !errors.Is(err, ErrNotQuiet) ||
 			g.e.Writable() != nil {
-			t.Errorf("maintenance begins while a triggered order is on its way: %v", err)
+			t.Errorf("maintenance begins while a triggered order is in flight: %v", err)
 		}
 		long := event.Maintenance{On: true, Message: strings.Repeat("x", MaxMessage+1)}
 		if _, err := g.e.SetMaintenance(soon, "op", long); err == nil ||
@@ -69,7 +69,7 @@ func TestMaintenanceWaitsForTriggeredOrders(t *testing.T) {
 			t.Errorf("a message that is too long: %v", err)
 		}
 		g.letGo()
-		isTold(t, "done", <-done, accepted)
+		wantOutcome(t, "done", <-done, accepted)
 		must[any](t)(g.e.SetMaintenance(context.Background(), "op", maintained))
 		if g.e.booksMayStart() || g.e.busyBooks.Load() != 0 {
 			t.Error("a book may start something in maintenance")
@@ -110,8 +110,8 @@ func TestAStopWaitsForTriggeredOrders(t *testing.T) {
 		go func() { stopped <- e.Stop(context.Background()) }()
 		select {
 		case err := <-stopped:
-			t.Fatalf("it stops with a triggered order on its way: %v", err)
-		case <-time.After(50 * time.Millisecond): // however long one waits
+			t.Fatalf("it stops with a triggered order in flight: %v", err)
+		case <-time.After(50 * time.Millisecond): // no wait is long enough
 		}
 		g.letGo()
 		if got, err := <-done, <-stopped; got != accepted || err != nil {

@@ -7,13 +7,13 @@ import (
 	"exchange/core/ledger"
 )
 
-// cancelAllWidth is how many cancels of one cancelAll are on their way at once. They take no slots
-// of clients' commands, and a batch of the journal has room for some thousands. Each cancelAll may
-// have one; the others share as many as there may be commands in flight, over all accounts.
+// cancelAllWidth bounds the cancels of one cancelAll in flight. They take no slots of clients'
+// commands, and a journal batch holds some thousands. Each cancelAll may have one; the others share
+// Limits.InFlight over all accounts.
 const cancelAllWidth = 256
 
-// releasedCancel gives a cancel of a cancelAll back to its wallet. The cancel is durable by then,
-// and the committed side knows it.
+// releasedCancel returns a cancel of a cancelAll to its wallet. The cancel is then durable and
+// folded.
 type releasedCancel struct{ command *Command }
 
 // beginCancelAll begins a client's or an operator's cancelAll.
@@ -28,9 +28,9 @@ func (w *wallet) beginCancelAll(c *Command) {
 	}
 }
 
-// sweep takes the list of the open orders that pass a filter, and begins to cancel them. If there
-// are none, no cancelAll is under way afterwards. All that the wallet sent before has been released
-// by then, so the list has each earlier order that is open, and no later one.
+// sweep lists the open orders that pass a filter, and begins to cancel them. With none, no
+// cancelAll is running afterwards. Everything the wallet sent before is released by then, so the
+// list contains every earlier open order, and no later one.
 func (w *wallet) sweep(c *Command, f ledger.OpenFilter, prefix event.ClientID) {
 	s := &cancelAll{parent: c}
 	for o := range w.open.Orders().NewestOf(f) {
@@ -46,8 +46,8 @@ func (w *wallet) sweep(c *Command, f ledger.OpenFilter, prefix event.ClientID) {
 	w.sendCancels()
 }
 
-// sendCancels sends as many cancels as may be on their way. Each carries the nonce of the
-// cancelAll. An order that closed meanwhile needs no cancel.
+// sendCancels sends cancels up to the limit in flight. Each carries the nonce of the cancelAll. An
+// order that has closed meanwhile needs none.
 func (w *wallet) sendCancels() {
 	s := w.cancellingAll
 	for len(s.ids) > 0 && s.out < cancelAllWidth {
@@ -63,8 +63,8 @@ func (w *wallet) sendCancels() {
 		c := newCommand(event.KindCancel)
 		c.key, c.account, c.operator = s.parent.key, s.parent.account, s.parent.operator
 		c.order.nonce, c.order.id, c.partOf = s.parent.order.nonce, id, s
-		if fires := s.parent.switching.fires; fires != (switchID{}) {
-			c.swept, c.switching.fires = fires.reason(), fires
+		if fires := s.parent.switchRequest.fires; fires != (switchID{}) {
+			c.sweepReason, c.switchRequest.fires = fires.reason(), fires
 			c.timeUs = max(c.timeUs, s.parent.timeUs) // not before the switch was due
 		}
 		s.out++
@@ -72,13 +72,12 @@ func (w *wallet) sendCancels() {
 	}
 }
 
-// countReleased counts a cancel that is durable, or the refusal of one whose order closed
-// meanwhile, and sends the next ones. It returns the command whose cancels have all been released,
-// nil while there are more.
+// countReleased counts a released cancel, or its refusal if the order closed meanwhile, and sends
+// the next ones. It returns the cancel-all command once all its cancels are released, else nil.
 func (w *wallet) countReleased(c *Command) (ended *Command) {
 	s := w.cancellingAll
-	if c.outcome == Accepted && c.swept == 0 {
-		s.parent.cancelled = append(s.parent.cancelled, c.record.Cancel.Order)
+	if c.outcome == Accepted && c.sweepReason == 0 {
+		s.parent.cancelledOrders = append(s.parent.cancelledOrders, c.record.Cancel.Order)
 	}
 	c.Free()
 	if s.out--; s.out > 0 {

@@ -22,7 +22,7 @@ func (g *gated) block(pair *directory.Pair) (unblock func()) {
 	return func() { close(goOn) }
 }
 
-// cancellingAll begins to cancel all orders of the account, and gives the orders when it ends.
+// cancellingAll begins to cancel all orders of the account, and sends the orders at the end.
 func (g *gated) cancellingAll() <-chan []uint64 {
 	g.nonce++
 	nonce, done := g.nonce, make(chan []uint64, 1)
@@ -33,7 +33,7 @@ func (g *gated) cancellingAll() <-chan []uint64 {
 			done <- nil
 			return
 		}
-		done <- slices.Clone(c.Cancelled())
+		done <- slices.Clone(c.CancelledOrders())
 		c.Free()
 	}()
 	return done
@@ -66,7 +66,7 @@ func (g *gated) records() (list []event.Record) {
 	return list
 }
 
-func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
+func TestConcurrentCancelAllsMakeAtMostOneRecordPerOrder(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		const orders, commands = 2*cancelAllWidth + 10, 50
 		for range orders {
@@ -81,7 +81,7 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 			g.queued(i + 1)
 		}
 		g.letGo()
-		isTold(t, "first", <-first, accepted)
+		wantOutcome(t, "first", <-first, accepted)
 		cancelled := 0
 		for _, done := range all {
 			cancelled += len(<-done)
@@ -93,7 +93,7 @@ func TestManyCancelAllsAtOnceMakeNoMoreRecordsThanThereAreOrders(t *testing.T) {
 	})
 }
 
-func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
+func TestACancelAllSkipsOrdersClosedMeanwhile(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
 		for range cancelAllWidth {
@@ -105,7 +105,7 @@ func TestACancelAllLeavesOutWhatClosedMeanwhile(t *testing.T) {
 			g.rest(g.sell(1e5))
 		}
 		unblock := g.block(g.e.Pairs()[1])
-		all := g.cancellingAll() // as many as may be on their way are with that book
+		all := g.cancellingAll() // the maximum in flight is with that book
 		eventually(t, "the cancel-all is under way", func() (so bool) {
 			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
 			return so
@@ -143,7 +143,7 @@ func (g *gated) open(name string) int {
 	return r.Open
 }
 
-func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
+func TestAnOperatorsCancelAllHasNoTimeLimit(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		var accounts []uint32
 		for i := range 3 * accountsAtOnce {
@@ -158,7 +158,7 @@ func TestAnOperatorsCancelAllTakesAsLongAsItTakes(t *testing.T) {
 	})
 }
 
-func TestAnOperatorsCancelAllGoesOnBehindAnAccountThatFails(t *testing.T) {
+func TestAnOperatorsCancelAllContinuesAfterAFailedAccount(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.resting("slow", 1, 2)
 		others := []*directory.Key{g.resting("single", 0, 1),

@@ -48,8 +48,8 @@ func TestAChartShowsNoMoreThanIsKept(t *testing.T) {
 	})
 }
 
-// A view whose update id says nothing about its age is made anew when its time is over.
-func TestTickersAreMadeAnewEachMinuteAndDeepBooksWhenTheyAreOld(t *testing.T) {
+// A view whose update id does not reveal its age is rebuilt after a time.
+func TestTickersAreRebuiltEachMinuteAndDeepBooksWhenOld(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		pair := g.e.Pairs()[0]
 		for i := range money.Price(committed.ShownLevels + 2) {
@@ -96,7 +96,7 @@ func TestABookOfManyOrdersIsCurrentByOrderAsFarAsItsTopLevels(t *testing.T) {
 	}, func(t *testing.T, g *gated) {
 		pair := g.e.Pairs()[0]
 		const orders, atOnce = committed.ShownOrders + 500, 100
-		var keys []*directory.Key // each has nonces of its own
+		var keys []*directory.Key // each key has nonces of its own
 		for i := range atOnce {
 			name := fmt.Sprint("key-", i)
 			must[Admin](t)(g.e.CreateKey("test", "ann", name, "secret", event.AllPermissions, nil))

@@ -15,20 +15,20 @@ func (e *Engine) Writable() error { return e.TurnAway(e.writable(metrics.Now()))
 // Cancelling implements Commands.
 func (e *Engine) Cancelling() error { return e.TurnAway(e.cancelling(metrics.Now())) }
 
-// Confirmed implements Commands: the store has lately confirmed that this process owns it.
+// Confirmed implements Commands: the store has recently confirmed this process's ownership.
 func (e *Engine) Confirmed() error { return e.TurnAway(e.confirmed(metrics.Now())) }
 
 // Mails implements Commands.
-func (e *Engine) Mails() error {
+func (e *Engine) MailEnabled() error {
 	if e.mailer == nil {
 		return e.TurnAway(ErrNoMail)
 	}
 	return nil
 }
 
-// Place sends an order through its wallet and book into the journal, and waits for its release.
-// The caller must Free the command. Errors are those of admission, and ErrTimeout, after which the
-// order may or may not be in.
+// Place sends an order through its wallet and book into the journal, and waits for its release. The
+// caller must Free the command. Errors are those of admission, and ErrTimeout, after which the
+// outcome is unknown.
 func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
 	return e.Do(NewOrder(key, nonce, w))
 }
@@ -47,8 +47,8 @@ func NewOrder(key *directory.Key, nonce uint64, w *OrderRequest) *Command {
 	return c
 }
 
-// Amend changes an open order; as Place. The record is a KindAmended. It is refused for
-// RefusedNotOpen when there is no such open order.
+// Amend changes an open order; as Place. The record is a KindAmended. RefusedNotOpen: no such open
+// order.
 func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Command, error) {
 	return e.Do(NewAmend(key, nonce, a))
 }
@@ -65,8 +65,8 @@ func NewAmend(key *directory.Key, nonce uint64, a *AmendRequest) *Command {
 	return c
 }
 
-// NewSettings makes the command that sets what the account's orders do that name no self-trade
-// mode, which Do sends. The record is a KindSettings.
+// NewSettings makes the command that sets the default self-trade mode of the account's orders,
+// which Do sends. The record is a KindSettings.
 func NewSettings(key *directory.Key, nonce uint64, mode trading.SelfTrade) *Command {
 	c := newCommand(event.KindSettings)
 	c.key, c.account = key, key.Account
@@ -74,9 +74,9 @@ func NewSettings(key *directory.Key, nonce uint64, mode trading.SelfTrade) *Comm
 	return c
 }
 
-// setSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter when
-// the seconds are over without another call. 0 seconds disarm it. Otherwise as Place. The record is
-// a KindSwitch.
+// setSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter,
+// unless called again within the seconds. 0 seconds disarm it. Otherwise as Place. The record is a
+// KindSwitch.
 func (e *Engine) setSwitch(key *directory.Key, nonce uint64, seconds uint32,
 	f CancelFilter) (*Command, error) {
 	return e.Do(NewSwitch(key, nonce, seconds, f))
@@ -87,7 +87,7 @@ func NewSwitch(key *directory.Key, nonce uint64, seconds uint32, f CancelFilter)
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.pair = key, key.Account, f.Pair
 	c.order.nonce, c.order.side, c.order.clientID = nonce, f.Side, f.Prefix
-	c.switching.seconds = seconds
+	c.switchRequest.seconds = seconds
 	return c
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) SwitchFires(c *Command) int64 { return e.firesAt(c.record.Switc
 
 func (e *Engine) firesAt(dueUs int64) int64 { return e.switches.firesAt(dueUs, e.nowUs()) }
 
-// Cancel takes an open order back; as Place.
+// Cancel cancels an open order; as Place.
 func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
 	return e.Do(NewCancel(key, nonce, order, event.ClientID{}))
 }
@@ -113,13 +113,13 @@ func NewCancel(key *directory.Key, nonce, order uint64, id event.ClientID) *Comm
 	return c
 }
 
-// CancelAll takes all open orders of the key's account back that pass a filter; as Place.
-// Command.Cancelled returns them. It is refused for RefusedNoOrders when there are none.
+// CancelAll cancels all open orders of the key's account that pass a filter; as Place.
+// Command.CancelledOrders returns them. RefusedNoOrders: there are none.
 func (e *Engine) CancelAll(key *directory.Key, nonce uint64, f CancelFilter) (*Command, error) {
 	return e.Do(NewCancelAll(key, nonce, f))
 }
 
-// NewCancelAll makes the command for cancels of all orders that pass a filter, which Do sends.
+// NewCancelAll makes the command that cancels all orders that pass a filter, which Do sends.
 func NewCancelAll(key *directory.Key, nonce uint64, f CancelFilter) *Command {
 	c := newCommand(kindCancelAll)
 	c.key, c.account, c.pair = key, key.Account, f.Pair
@@ -127,8 +127,8 @@ func NewCancelAll(key *directory.Key, nonce uint64, f CancelFilter) *Command {
 	return c
 }
 
-// NewWithdrawal makes the command that asks for money to leave, which Do sends. The record is a
-// KindWithdrawal. Do returns ErrNoMail if no code can be mailed.
+// NewWithdrawal makes the command for a withdrawal, which Do sends. The record is a KindWithdrawal.
+// Do returns ErrNoMail if no code can be mailed.
 func NewWithdrawal(key *directory.Key, nonce uint64, currency uint16, amount money.Amount,
 	address string) *Command {
 	c := newCommand(event.KindWithdrawal)
@@ -138,21 +138,21 @@ func NewWithdrawal(key *directory.Key, nonce uint64, currency uint16, amount mon
 	return c
 }
 
-// Named gives a NewWithdrawal the client's own id. It is refused for RefusedWithdrawalID when
-// another withdrawal has the id, which TakenBy returns.
-func (c *Command) Named(id event.ClientID) *Command {
+// WithClientID gives a NewWithdrawal the client's own id. RefusedWithdrawalID: another withdrawal,
+// which TakenBy returns, has the id.
+func (c *Command) WithClientID(id event.ClientID) *Command {
 	c.withdrawal.clientID = id
 	return c
 }
 
-// NewConfirmation makes the command that confirms a withdrawal with the code that was mailed, which
-// Do sends. It is refused for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
+// NewConfirmation makes the command that confirms a withdrawal with its mailed code, which Do
+// sends. It is refused for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
 func NewConfirmation(key *directory.Key, nonce, withdrawal uint64, code string) *Command {
 	return newWithdrawalMove(key, nonce,
 		withdrawalRequest{id: withdrawal, to: event.WithdrawalVerified, code: code})
 }
 
-// NewWithdrawalCancel makes the command that takes a withdrawal back, which Do sends. It is refused
+// NewWithdrawalCancel makes the command that cancels a withdrawal, which Do sends. It is refused
 // for RefusedWithdrawal.
 func NewWithdrawalCancel(key *directory.Key, nonce, withdrawal uint64) *Command {
 	return newWithdrawalMove(key, nonce,
@@ -166,7 +166,7 @@ func newWithdrawalMove(key *directory.Key, nonce uint64, w withdrawalRequest) *C
 	return c
 }
 
-// Settle implements Commands: a gate passes right into the mailbox of the wallet.
+// Settle implements Commands: a gate passes straight into the wallet's mailbox.
 func (e *Engine) Settle(*directory.Key) error { return nil }
 
 // Do implements Commands.
@@ -184,10 +184,10 @@ func (e *Engine) Do(c *Command) (*Command, error) {
 	return e.outcome(c)
 }
 
-// send brings a command into its wallet's mailbox. After an error no actor has seen it.
+// send delivers a command to its wallet's mailbox. After an error no actor has received it.
 func (e *Engine) send(c *Command) error { return e.pass(c, c) }
 
-// pass brings a message into the mailbox of a command's wallet, through the command's gate.
+// pass delivers a message to the mailbox of a command's wallet, through the command's gate.
 func (e *Engine) pass(c *Command, message any) error {
 	if c.gate == nil {
 		e.toWallet(c.account, message)
@@ -209,7 +209,7 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 	return c, nil
 }
 
-// answered measures the way of an answer to its handler.
+// answered measures the latency of an answer to its handler.
 func (e *Engine) answered(c *Command) {
 	if c.trace.Sent != 0 {
 		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)

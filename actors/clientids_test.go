@@ -11,7 +11,7 @@ import (
 	"exchange/core/trading"
 )
 
-// named is a sell order of ann's with a client order id.
+// named returns a sell order of ann's with a client order id.
 func (g *gated) named(id string) *OrderRequest {
 	g.t.Helper()
 	w := g.sell(coin)
@@ -27,7 +27,8 @@ func (g *gated) closedOrder(id string) (order uint64) {
 	return order
 }
 
-// The list of an id has its open order, orders that the store does not have yet, and the others.
+// The list of an id contains its open order, orders that the store does not have yet, and the
+// others.
 func TestTheOrdersOfAClientOrderIDAreFoundEverywhere(t *testing.T) {
 	keepFewIDs(t)
 	onEachStore(t, func(t *testing.T, fresh places) {

@@ -16,7 +16,7 @@ import (
 
 // Clocks that jump, go back or stand still, while orders expire and switches are armed.
 
-// memoryPlaces makes places in memory, where a command costs the least.
+// memoryPlaces makes places in memory, where commands are cheapest.
 func memoryPlaces(testing.TB) place {
 	disk, head := memory.NewDisk(), new(memory.Head)
 	return func() persistence.Store {
@@ -40,7 +40,7 @@ func newTimed(t *testing.T, change func(*Options)) *clocked {
 	})
 }
 
-// written returns the records of the journal behind a sequence.
+// written returns the records of the journal after a sequence.
 func written(t *testing.T, s persistence.Store, after uint64) (list []event.Record) {
 	t.Helper()
 	err := s.Read(context.Background(), after, func(_, _ uint64, data []byte) error {
@@ -56,22 +56,22 @@ func written(t *testing.T, s persistence.Store, after uint64) (list []event.Reco
 	return list
 }
 
-// An ending looks for how the orders of a journal end.
-type ending struct {
+// orderEnds checks how the orders of a journal end.
+type orderEnds struct {
 	t       *testing.T
 	ends    map[uint64]int64 // when orders expire
 	closed  map[uint64]bool
 	last    map[uint16]int64 // newest time by pair
 	expired int              // orders
-	swept   int              // orders that a switch has cancelled
+	swept   int              // orders cancelled by a switch
 	fired   int              // switches
 }
 
-// ended wants that in the records each order ends once, and trades only before its end, that no
-// switch fires before its time, and that the times of a pair never go back.
-func ended(t *testing.T, list []event.Record) *ending {
+// ended checks in the records that each order ends once, and trades only before its end, that no
+// switch fires early, and that the times of a pair never go back.
+func ended(t *testing.T, list []event.Record) *orderEnds {
 	t.Helper()
-	e := &ending{t: t, ends: map[uint64]int64{}, closed: map[uint64]bool{},
+	e := &orderEnds{t: t, ends: map[uint64]int64{}, closed: map[uint64]bool{},
 		last: map[uint16]int64{}}
 	for i := range list {
 		e.take(&list[i])
@@ -79,11 +79,11 @@ func ended(t *testing.T, list []event.Record) *ending {
 	return e
 }
 
-func (e *ending) take(r *event.Record) {
+func (e *orderEnds) take(r *event.Record) {
 	e.t.Helper()
 	if r.Pair != 0 {
 		if r.TimeUs < e.last[r.Pair] {
-			e.t.Errorf("%d us behind %d us, in pair %d: %+v", r.TimeUs, e.last[r.Pair], r.Pair, r)
+			e.t.Errorf("%d us after %d us, in pair %d: %+v", r.TimeUs, e.last[r.Pair], r.Pair, r)
 		}
 		e.last[r.Pair] = r.TimeUs
 	}
@@ -112,7 +112,7 @@ func (e *ending) take(r *event.Record) {
 	}
 }
 
-func (e *ending) order(r *event.Record) {
+func (e *orderEnds) order(r *event.Record) {
 	e.t.Helper()
 	o := &r.Order
 	e.ends[o.ID] = r.Instructions.ExpireUs
@@ -140,7 +140,7 @@ func makers(o *event.Order) (ids []uint64) {
 	return ids
 }
 
-func (e *ending) close(id uint64) {
+func (e *orderEnds) close(id uint64) {
 	e.t.Helper()
 	if e.closed[id] {
 		e.t.Errorf("order %d ends twice", id)
@@ -148,8 +148,8 @@ func (e *ending) close(id uint64) {
 	e.closed[id] = true
 }
 
-// counts wants so many orders expired, so many swept, and so many switches fired.
-func (e *ending) counts(expired, swept, fired int) {
+// counts wants the given numbers of orders expired and swept, and of switches fired.
+func (e *orderEnds) counts(expired, swept, fired int) {
 	e.t.Helper()
 	if e.expired != expired || e.swept != swept || e.fired != fired {
 		e.t.Errorf("%d orders expired and %d were swept by %d switches, want %d, %d, %d",
@@ -157,7 +157,7 @@ func (e *ending) counts(expired, swept, fired int) {
 	}
 }
 
-// acts has the books and the switches look for what is due.
+// acts has the books and the switches do their due work.
 func (g *clocked) acts() {
 	g.e.wakeBooks()
 	g.e.fireSwitches()
@@ -168,8 +168,8 @@ func (g *clocked) ending(w *OrderRequest, d time.Duration) *OrderRequest {
 	return g.special(w, until(g.e.nowUs()+d.Microseconds()))
 }
 
-// A record of another time, of the operator's or of another pair, is none of a pair that is halted:
-// its orders go on until their own end.
+// A time from the operator's or another pair's record does not apply to a halted pair: its orders
+// last until their own end.
 func TestAHaltDoesNotBringTheTimeOfAClockThatWasAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, end := range []string{"", "crash", "stop"} {
@@ -204,8 +204,8 @@ func TestAHaltDoesNotBringTheTimeOfAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// A switch that is asked for cancels when the engine says, and the fold alone knows that, too.
-func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
+// The engine's answer says when a requested switch cancels, and the fold alone predicts the same.
+func TestTheFoldPredictsWhenASwitchFires(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newTimed(t, func(o *Options) { o.Timing.SwitchGrace = time.Hour })
 		dueUs := g.arm(60, CancelFilter{})
@@ -214,7 +214,7 @@ func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
 			g.nonce++
 			succeeds(t, g.e.Ask(q, g.key, g.nonce))
 			fold := *g.e.Public
-			fold.fires = nil
+			fold.firesAt = nil
 			return g.e.Public.SwitchFires(q), fold.SwitchFires(q)
 		}
 		if asked, folded := fires(); asked != dueUs || folded != dueUs {
@@ -232,7 +232,7 @@ func TestTheFoldKnowsWhenASwitchFires(t *testing.T) {
 	})
 }
 
-func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
+func TestAGraceCountsFromTheFirstCheckOfALaggingClock(t *testing.T) {
 	g := Grace{endUs: 1000, lengthUs: 10}
 	for i, c := range []struct{ nowUs, want int64 }{
 		{1000, 1010}, {1005, 1010}, {1010, 1010}, // the clock was right
@@ -241,7 +241,7 @@ func TestAGraceCountsFromTheFirstLookOfAClockThatIsBehind(t *testing.T) {
 		{1003, 1010}, {2000, 1010},
 	} {
 		if got := g.OverAt(c.nowUs); got != c.want {
-			t.Errorf("look %d at %d: over at %d, want %d", i, c.nowUs, got, c.want)
+			t.Errorf("check %d at %d: over at %d, want %d", i, c.nowUs, got, c.want)
 		}
 	}
 	if got := new(Grace).OverAt(5); got > 5 {

@@ -19,7 +19,7 @@ func (b *teller) closing(account string) string {
 	return "closed"
 }
 
-func TestAnEmptyAccountIsClosedForGood(t *testing.T) {
+func TestAnEmptyAccountIsClosedPermanently(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		must[Admin](t)(b.e.CreateKey("test", "ann", "another-of-ann", "secret", 1, nil))
 		must[Admin](t)(b.e.CreateAccount("test", "bob", "bob@example.org"))
@@ -81,7 +81,7 @@ func (b *teller) over(account string) {
 			b.t.Errorf("key %s is live", key)
 		}
 		_, err = b.e.RevokeKey("ops", key)
-		do("the end of a key", "is revoked already", err)
+		do("the revocation of a key", "is revoked already", err)
 		_, err = b.e.CreateKey("ops", "bob", key, "secret", 1, nil)
 		do("a key's name", "", err)
 	}
@@ -118,7 +118,7 @@ func (g *gated) crediting(reference string) func() (*Command, error) {
 	})
 }
 
-func TestADepositOnItsWayKeepsItsAccountOpen(t *testing.T) {
+func TestADepositInFlightKeepsItsAccountOpen(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
 		g.hold()
@@ -136,15 +136,15 @@ func TestADepositOnItsWayKeepsItsAccountOpen(t *testing.T) {
 	})
 }
 
-// What comes behind an end that is on its way is decided once that is durable.
-func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
+// A command after a closing in flight is decided once the closing is durable.
+func TestCommandsAfterAClosingInFlightWaitForIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
 		key := g.e.Key([]byte("key-of-bob"))
 		g.hold()
 		end := g.begin(g.ending("bob"))
 		eventually(t, "the end is at the store", g.held)
-		behind := map[string]<-chan string{
+		later := map[string]<-chan string{
 			"account bob is closed": g.begin(g.crediting("late")),
 			accepted:                g.begin(g.ending("bob")),
 			"bob is closed": g.begin(asOperator(func() (Admin, error) {
@@ -161,14 +161,14 @@ func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
 			return g.e.Deposit("test", "ann", "BTC", coin, "anns")
 		}))
 		silent(t, "the end", end)
-		for want, done := range behind {
+		for want, done := range later {
 			silent(t, want, done)
 		}
 		g.letGo()
 		if a, b := <-end, <-other; a != accepted || b != accepted {
 			t.Errorf("the end: %s; a deposit of another account: %s", a, b)
 		}
-		for want, done := range behind {
+		for want, done := range later {
 			if got := <-done; !strings.Contains(got, want) {
 				t.Errorf("%s, want %s", got, want)
 			}
@@ -177,7 +177,7 @@ func TestNothingComesBehindAnEndThatIsOnItsWay(t *testing.T) {
 	})
 }
 
-// Commands that have waited together are decided together, but for those about one account.
+// Waiting commands are decided together, except those about one account.
 func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := emptied(t, fresh)
@@ -194,8 +194,8 @@ func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
 			func() bool { return g.e.registry.UserMessageCount() == 3 })
 		silent(t, "a deposit", deposit)
 		g.letGo()
-		isTold(t, "the first", <-other, accepted)
-		isTold(t, "another account", <-more, accepted)
+		wantOutcome(t, "the first", <-other, accepted)
+		wantOutcome(t, "another account", <-more, accepted)
 		switch a, b := <-deposit, <-end; {
 		case a == accepted && strings.Contains(b, "account bob has a balance of 1 BTC"):
 		case b == accepted && strings.Contains(a, "account bob is closed"):
@@ -209,7 +209,7 @@ func TestCommandsAboutOneAccountAreDecidedOneByOne(t *testing.T) {
 	})
 }
 
-func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
+func TestCommandsInFlightKeepTheirAccountOpen(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		for currency, amount := range map[uint16]money.Amount{1: 10 * coin, 2: 1000 * coin} {
 			g.ends("an adjustment", func() (*Command, error) {
@@ -235,7 +235,7 @@ func TestCommandsOnTheirWayKeepTheirAccountOpen(t *testing.T) {
 			t.Errorf("an end: %q, want %q", got, want)
 		}
 		g.letGo()
-		isTold(t, "refused", <-refused, refusedFor(event.RefusedFunds))
+		wantOutcome(t, "refused", <-refused, refusedFor(event.RefusedFunds))
 		g.ends("an end", g.ending("ann"), accepted)
 	})
 }

@@ -15,21 +15,21 @@ import (
 	"exchange/core/wire"
 )
 
-// What nodes write of commands for each other, and how their knownErrors come back. Numbers are
-// varints, texts have their length before them.
+// The encoding of commands between nodes, and of the knownErrors that come back. Numbers are
+// varints, texts are length-prefixed.
 
-// ErrMalformed refuses a message that the other node cannot have meant.
+// ErrMalformed refuses a message that no correct node sends.
 var ErrMalformed = errors.New("malformed message from another node")
 
-// knownErrors are the errors of commands and reads that travel as their place; 0: there is none.
+// knownErrors are the errors of commands and reads that are sent as their index; 0: none.
 var knownErrors = [...]error{nil, ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 	ErrPaused, ErrMaintenance, ErrNoMail, ErrNotConfirmed, committed.ErrTimeout,
 	committed.ErrKeyRevoked, committed.ErrNonce, ErrNotLoggedIn}
 
 const (
-	placeNonce    = 12  // place of ErrNonce; the last nonce of the key follows
+	placeNonce    = 12  // index of ErrNonce; the key's last nonce follows
 	placeAnswered = 254 // its fields follow
-	placeOther    = 255 // any other one; its text follows
+	placeOther    = 255 // any other; its text follows
 )
 
 // AppendClientID writes a client id; zero: none.
@@ -46,7 +46,7 @@ func AppendError(b []byte, err error) []byte {
 	if errors.As(err, &nonce) {
 		return binary.AppendUvarint(append(b, placeNonce), nonce.Last)
 	}
-	if a, ok := errors.AsType[*Answered](err); ok {
+	if a, ok := errors.AsType[*LeaderAnswer](err); ok {
 		return wire.AppendValue(append(b, placeAnswered), a)
 	}
 	for place, known := range knownErrors {
@@ -63,7 +63,7 @@ type Parser struct{ wire.Reader }
 // Parse begins to read a message.
 func Parse(message []byte) *Parser { return &Parser{wire.Read(message)} }
 
-// Done returns ErrMalformed unless all of the message has been read, and makes sense.
+// Done returns ErrMalformed unless the whole message has been read, and is valid.
 func (p *Parser) Done() error {
 	if !p.End() {
 		return ErrMalformed
@@ -79,7 +79,7 @@ func (p *Parser) amount() money.Amount {
 	return money.Amount(p.UpTo(uint64(money.MaxAmount)))
 }
 
-// ClientID reads what AppendClientID has written.
+// ClientID reads the output of AppendClientID.
 func (p *Parser) ClientID() (id event.ClientID) {
 	b := p.Bytes(event.MaxClientID)
 	if len(b) == 0 {
@@ -90,7 +90,7 @@ func (p *Parser) ClientID() (id event.ClientID) {
 	return id
 }
 
-// side reads a side, or with none allowed also 0.
+// side reads a side; none also allows 0.
 func (p *Parser) side(none bool) trading.Side {
 	s := trading.Side(p.Byte())
 	if s != trading.Buy && s != trading.Sell && (s != 0 || !none) {
@@ -100,7 +100,7 @@ func (p *Parser) side(none bool) trading.Side {
 	return s
 }
 
-// error reads what appendError has written.
+// Error reads the output of AppendError.
 func (p *Parser) Error() error {
 	switch place := p.Byte(); {
 	case place == placeNonce:
@@ -108,7 +108,7 @@ func (p *Parser) Error() error {
 	case int(place) < len(knownErrors):
 		return knownErrors[place]
 	case place == placeAnswered:
-		a := new(Answered)
+		a := new(LeaderAnswer)
 		p.Value(a)
 		p.Check(a.Status >= 0 && a.Status <= 599 && a.Wait >= 0)
 		return a
@@ -122,18 +122,18 @@ func (p *Parser) Error() error {
 // MaxText bounds a text in bytes: an address, the reason of a refusal, an error.
 const MaxText = 1 << 12
 
-// A transfer is what a client asks for about its withdrawals, as it travels.
+// A transfer is a client's request about its withdrawals, as encoded.
 type transfer struct {
 	Currency uint16
 	Amount   money.Amount
 	Address  string
 	ClientID event.ClientID
-	ID       uint64 // of one that there is, which goes to the status To
+	ID       uint64 // of an existing one, which moves to the status To
 	To       uint8
 	Code     string
 }
 
-// AppendCommand writes a client's command, but for its key and nonce.
+// AppendCommand writes a client's command, without its key and nonce.
 func AppendCommand(b []byte, c *Command) []byte {
 	o := &c.order
 	b = append(b, byte(c.kind))
@@ -161,7 +161,7 @@ func AppendCommand(b []byte, c *Command) []byte {
 	case event.KindSettings:
 		b = binary.AppendUvarint(b, uint64(c.setting))
 	case event.KindSwitch:
-		s := &c.switching
+		s := &c.switchRequest
 		b = binary.AppendUvarint(appendFilter(b, c), uint64(s.seconds))
 		b = binary.AppendUvarint(binary.AppendUvarint(b, s.session), uint64(s.change))
 		b = binary.AppendUvarint(b, s.instead)
@@ -183,7 +183,7 @@ func appendPair(b []byte, p *directory.Pair) []byte {
 	return binary.AppendUvarint(b, uint64(p.Number))
 }
 
-// appendFilter writes which orders a command is about.
+// appendFilter writes a command's filter of orders.
 func appendFilter(b []byte, c *Command) []byte {
 	return AppendClientID(append(appendPair(b, c.pair), byte(c.order.side)), c.order.clientID)
 }
@@ -211,8 +211,8 @@ func appendSpecial(b []byte, s *SpecialRequest) []byte {
 	return binary.AppendUvarint(b, uint64(s.Trigger.When))
 }
 
-// Command reads what AppendCommand has written. An error is in the parser; then there may be no
-// command.
+// Command reads the output of AppendCommand. An error is in the parser; the command may then be
+// nil.
 func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 	nonce uint64) *Command {
 	switch kind := event.Kind(p.Byte()); kind {
@@ -235,10 +235,10 @@ func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 		return NewSettings(key, nonce, p.selfTrade())
 	case event.KindSwitch:
 		c := NewSwitch(key, nonce, 0, p.filter(of))
-		c.switching.seconds = uint32(p.UpTo(event.MaxSwitchSeconds))
-		c.switching.session = p.Uint()
-		c.switching.change = SessionChange(p.UpTo(uint64(SessionLeaves)))
-		c.switching.instead = p.Uint()
+		c.switchRequest.seconds = uint32(p.UpTo(event.MaxSwitchSeconds))
+		c.switchRequest.session = p.Uint()
+		c.switchRequest.change = SessionChange(p.UpTo(uint64(SessionLeaves)))
+		c.switchRequest.instead = p.Uint()
 		return c
 	case event.KindWithdrawal, event.KindWithdrawalMoved:
 		var w transfer
@@ -248,7 +248,8 @@ func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 		case kind == event.KindWithdrawal:
 			p.Check(w.Amount > 0 && w.Amount <= money.MaxAmount &&
 				of.Currency([]byte(of.CurrencyCode(w.Currency))) != nil)
-			return NewWithdrawal(key, nonce, w.Currency, w.Amount, w.Address).Named(w.ClientID)
+			return NewWithdrawal(key, nonce, w.Currency, w.Amount, w.Address).
+				WithClientID(w.ClientID)
 		case w.To == event.WithdrawalVerified:
 			return NewConfirmation(key, nonce, w.ID, w.Code)
 		case w.To == event.WithdrawalCancelled:
@@ -259,8 +260,8 @@ func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 	return nil
 }
 
-// isPossible reports whether a book can take an order, and the fold its record. The other node has
-// held it against all rules; what it has overlooked must not end this one.
+// isPossible reports whether a book accepts an order, and the fold its record. The other node has
+// checked it against all rules; its oversights must not end this process.
 func isPossible(w *OrderRequest) bool {
 	s := w.Special
 	switch {
@@ -281,7 +282,7 @@ func isPossible(w *OrderRequest) bool {
 		state.Possible(w.Side, w.Price, &s.Instructions) == nil
 }
 
-// pair reads the number of a configured pair, or with none allowed also 0.
+// pair reads the number of a configured pair; none also allows 0.
 func (p *Parser) pair(of *directory.Catalogue, none bool) *directory.Pair {
 	n := p.U16()
 	if n == 0 && none {
@@ -317,7 +318,7 @@ func (p *Parser) special() *SpecialRequest {
 	return s
 }
 
-// What an outcome has beside its record. Its bits say which of these follow.
+// The parts of an outcome beside its record. Bits say which of these follow.
 const (
 	outcomeShortfall = 1 << iota
 	outcomeBound
@@ -328,13 +329,13 @@ const (
 	outcomeMoved
 )
 
-// AppendOutcome writes how a command has ended.
+// AppendOutcome writes the outcome of a command.
 func AppendOutcome(b []byte, c *Command) []byte {
 	b = append(b, byte(c.outcome))
 	b = wire.AppendText(b, string(c.encoded))
 	var bits byte
 	for i, there := range [...]bool{c.shortfall != reservation{}, c.bound != 0, c.lastNonce != 0,
-		c.takenBy != 0, len(c.faults) > 0, len(c.cancelled) > 0, c.moved.ID != 0} {
+		c.takenBy != 0, len(c.faults) > 0, len(c.cancelledOrders) > 0, c.moved.ID != 0} {
 		if there {
 			bits |= 1 << i
 		}
@@ -357,8 +358,8 @@ func AppendOutcome(b []byte, c *Command) []byte {
 		b = wire.AppendValue(b, &c.faults)
 	}
 	if bits&outcomeCancelled != 0 {
-		b = binary.AppendUvarint(b, uint64(len(c.cancelled)))
-		for _, id := range c.cancelled {
+		b = binary.AppendUvarint(b, uint64(len(c.cancelledOrders)))
+		for _, id := range c.cancelledOrders {
 			b = binary.AppendUvarint(b, id)
 		}
 	}
@@ -368,7 +369,7 @@ func AppendOutcome(b []byte, c *Command) []byte {
 	return b
 }
 
-// Outcome reads what AppendOutcome has written into the command.
+// Outcome reads the output of AppendOutcome into the command.
 func (p *Parser) Outcome(c *Command) {
 	outcome := Outcome(p.Byte())
 	record := p.Bytes(math.MaxInt32)
@@ -395,7 +396,7 @@ func (p *Parser) Outcome(c *Command) {
 	}
 	if bits&outcomeCancelled != 0 {
 		for n := p.UpTo(uint64(p.Len())); n > 0 && !p.Bad(); n-- {
-			c.cancelled = append(c.cancelled, p.Uint())
+			c.cancelledOrders = append(c.cancelledOrders, p.Uint())
 		}
 	}
 	if bits&outcomeMoved != 0 {

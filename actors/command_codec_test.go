@@ -88,20 +88,20 @@ func drawForwarded(t *rapid.T, of *directory.Catalogue, key *directory.Key) *Com
 	case 6:
 		seconds := rapid.Uint32Range(0, event.MaxSwitchSeconds).Draw(t, "seconds")
 		c := NewSwitch(key, nonce, seconds, filter)
-		c.switching.session, c.switching.instead = number("session"), number("instead")
-		c.switching.change = SessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
+		c.switchRequest.session, c.switchRequest.instead = number("session"), number("instead")
+		c.switchRequest.change = SessionChange(rapid.Uint8Range(0, 2).Draw(t, "change"))
 		return c
 	case 7:
 		return NewWithdrawal(key, nonce, of.Currencies()[0].Number, drawAmount(t, 1),
-			rapid.StringN(0, 100, 400).Draw(t, "address")).Named(drawClient(t))
+			rapid.StringN(0, 100, 400).Draw(t, "address")).WithClientID(drawClient(t))
 	case 8:
 		return NewConfirmation(key, nonce, number("withdrawal"), rapid.String().Draw(t, "code"))
 	}
 	return NewWithdrawalCancel(key, nonce, number("withdrawal"))
 }
 
-// A command arrives as it was sent.
-func TestACommandTravelsWhole(t *testing.T) {
+// A command is decoded as it was encoded.
+func TestACommandIsEncodedCompletely(t *testing.T) {
 	of := forwardCatalogue(t)
 	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,15 +115,15 @@ func TestACommandTravelsWhole(t *testing.T) {
 		} else if !possible {
 			return
 		}
-		got.timeUs, got.made = c.timeUs, c.made
+		got.timeUs, got.createdAt = c.timeUs, c.createdAt
 		if !reflect.DeepEqual(got.request, c.request) || got.record.Pair != c.record.Pair {
 			t.Errorf("sent %+v\ncame %+v", c.request, got.request)
 		}
 	})
 }
 
-// An outcome arrives as it was sent.
-func TestAnOutcomeTravelsWhole(t *testing.T) {
+// An outcome is decoded as it was encoded.
+func TestAnOutcomeIsEncodedCompletely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
 		text := func() string { return rapid.StringN(0, 30, 100).Draw(t, "text") }
@@ -139,7 +139,7 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 			c.shortfall = reservation{3, money.BalanceFromBits(number("hi"), number("lo"))}
 			c.bound, c.lastNonce, c.takenBy = drawPrice(t, 0), number("last"), number("by")
 			c.faults = []Fault{{text(), text()}, {text(), text()}}
-			c.cancelled = []uint64{number("order"), number("order"), number("order")}
+			c.cancelledOrders = []uint64{number("order"), number("order"), number("order")}
 			c.moved = state.Withdrawal{ID: number("withdrawal"), Account: 7, Currency: 3,
 				Amount: drawAmount(t, 0), Status: event.WithdrawalVerified, TimeUs: 5,
 				Address: text(), Details: text(), ClientID: drawClient(t), Issue: 2, IssuedUs: 9,
@@ -162,8 +162,8 @@ func TestAnOutcomeTravelsWhole(t *testing.T) {
 	})
 }
 
-// The reason why a command has no outcome arrives as it was sent.
-func TestAnErrorTravels(t *testing.T) {
+// The reason for no outcome is decoded as it was encoded.
+func TestAnErrorIsEncoded(t *testing.T) {
 	for _, want := range append(knownErrors[:placeNonce:placeNonce], ErrNotLoggedIn,
 		&committed.NonceError{Last: 77}, committed.NoHistory(errors.New("the disk is gone"))) {
 		p := Parse(AppendError(nil, want))
@@ -189,7 +189,7 @@ func TestAnErrorTravels(t *testing.T) {
 	}
 }
 
-// Whatever another node sends, it is a command that a client could have sent, or it is refused.
+// Whatever another node sends is a possible command of a client, or is refused.
 func FuzzForwardedCommand(f *testing.F) {
 	of := forwardCatalogue(f)
 	key := &directory.Key{Number: 3, Public: "key-of-ann", Account: &directory.Account{ID: 7}}
@@ -202,7 +202,7 @@ func FuzzForwardedCommand(f *testing.F) {
 		NewCancel(key, 1, 5, event.ClientID{}), NewCancelAll(key, 1, CancelFilter{}),
 		NewAmend(key, 1, &AmendRequest{Order: 5, Price: 7}), NewSettings(key, 1, 2),
 		NewSwitch(key, 1, 60, CancelFilter{}), NewWithdrawal(key, 1, 1, 5, "address"),
-		NewWithdrawal(key, 1, 1, 5, "address").Named(wantID(f, "mine")),
+		NewWithdrawal(key, 1, 1, 5, "address").WithClientID(wantID(f, "mine")),
 		NewConfirmation(key, 1, 5, "code"), NewWithdrawalCancel(key, 1, 5)} {
 		f.Add(AppendCommand(nil, c))
 		f.Add(AppendOutcome(nil, c))
@@ -225,7 +225,7 @@ func FuzzForwardedCommand(f *testing.F) {
 			}
 			p = Parse(AppendCommand(nil, c))
 			if again := p.Command(of, key, 1); p.Done() != nil || again.kind != c.kind {
-				t.Errorf("it does not travel on: %+v", c.request)
+				t.Errorf("it is not encoded again: %+v", c.request)
 			}
 		}
 		p = Parse(b)
@@ -233,8 +233,8 @@ func FuzzForwardedCommand(f *testing.F) {
 	})
 }
 
-// What a book could not take, or the fold would refuse, is no order, whichever node sends it.
-func TestNoImpossibleOrderTravels(t *testing.T) {
+// An order that a book could not take, or the fold would refuse, is refused from any node.
+func TestAnImpossibleOrderIsNotDecoded(t *testing.T) {
 	of := forwardCatalogue(t)
 	pair := of.Pairs()[0]
 	plain := OrderRequest{Pair: pair, Side: trading.Buy, Price: 100e8, Amount: coin}

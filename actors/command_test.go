@@ -11,7 +11,7 @@ import (
 	"exchange/core/state"
 )
 
-// A command from the pool has nothing of what it was before.
+// A command from the pool keeps nothing of its earlier use.
 func TestAFreedCommandIsZero(t *testing.T) {
 	id := must[event.ClientID](t)(event.NewClientID("mine"))
 	c := newCommand(event.KindOrder)
@@ -23,9 +23,9 @@ func TestAFreedCommandIsZero(t *testing.T) {
 		clientID: id}
 	c.withdrawal = withdrawalRequest{id: 1, address: "there", code: "code", despiteFreeze: true}
 	c.admin = Admin{Account: "ann", Secret: "secret", Allow: []string{"10.0.0.0/8"}}
-	c.partOf, c.admitted, c.trace.Decided = new(cancelAll), true, 7
+	c.partOf, c.holdsSlot, c.trace.Decided = new(cancelAll), true, 7
 	c.decision = decision{outcome: Refused, ticket: 1, reserved: reservation{1, money.MaxSupply},
-		shortfall: reservation{2, money.MaxSupply}, lastNonce: 3, cancelled: []uint64{4},
+		shortfall: reservation{2, money.MaxSupply}, lastNonce: 3, cancelledOrders: []uint64{4},
 		moved: state.Withdrawal{ID: 5}, adminErr: errNoFeeAccount}
 	r := c.begin(event.KindOrder, 1)
 	r.Order = event.Order{ID: 1, Account: 2, Side: 1, Trades: make([]event.Trade, 0, keptTrades)}

@@ -14,41 +14,41 @@ import (
 	"exchange/core/state"
 )
 
-// A comparison is the part of an audit that looks at the deciding side while all goes on. It
-// compares a part at a time:
+// A comparison is the part of an audit that reads the deciding side of a serving engine, a part at
+// a time:
 //
-//   - of a book, some orders: the book copies them, and goes on. The fold compares the copies right
-//     behind the last record that was submitted by then. Nothing else changes the pair's orders.
-//   - a wallet, of which some open orders at a time, which has applied what the fold has, and no
-//     more: the journal's writer sends settlements before it sends the batch to the fold. Decisions
-//     that the wallet has made ahead are compared when nothing of it is in flight. A wallet that
-//     always has something in flight is compared at last while no commands are taken.
-//   - the state of the fold with the imager's, which gets the same batches in the same order.
+//   - of a book, some orders: the book copies them, and continues. The fold compares the copies
+//     right after the last record submitted by then. Nothing else changes the pair's orders.
+//   - a wallet, some of its open orders at a time, once it has applied exactly what the fold has:
+//     the journal's writer sends settlements before it sends the batch to the fold. The wallet's
+//     decisions ahead of the fold are compared when it has nothing in flight. A wallet that always
+//     has something in flight is compared last, while no commands are admitted.
+//   - the fold's state with the imager's, which gets the same batches in the same order.
 //
-// A command waits for the copies of a book, or for a part of a wallet. Differences in what a wallet
-// decides ahead count only without commands, because some decisions, such as a freeze, leave
-// nothing in flight that a look could see.
+// A command waits for the copies of a book, or for a part of a wallet. Differences in a wallet's
+// decisions ahead count only without commands, because some, such as a freeze, leave nothing
+// visibly in flight.
 type comparison struct {
 	*Engine
 	orders  int  // of a part
-	still   bool // nothing is in flight, no read either
+	still   bool // nothing is in flight, reads included
 	visited *visit
-	open    compare.Lists[ledger.OpenOrder] // of the wallet that is visited
+	open    compare.Lists[ledger.OpenOrder] // of the current wallet
 	found   []error
-	longest time.Duration // that a book stood still, or all commands
+	longest time.Duration // longest pause of a book, or of all commands
 }
 
-// Usual bounds of one part, and how often a wallet is visited that has something in flight.
+// Usual bounds of one part, and of the visits to a wallet with something in flight.
 const (
 	ordersCompared  = 2000 // of a book
 	openCompared    = 500  // orders of a wallet, with their client order ids
 	walletsCompared = 16
 	walletVisits    = 50
 	turnCompared    = 500 * time.Microsecond // of the fold, for wallets
-	imagerBehind    = 1000                   // records for which the fold waits
+	imagerBehind    = 1000                   // records that the fold may be ahead
 )
 
-// run compares all. Its error is that of the engine's end, or of the context.
+// run compares everything. Its error is that of the engine's end, or of the context.
 func (c *comparison) run(ctx context.Context) error {
 	for _, p := range c.Pairs() {
 		if err := c.book(ctx, p); err != nil {
@@ -72,8 +72,8 @@ func (c *comparison) find(err error) {
 	}
 }
 
-// stood notes for how long commands waited.
-func (c *comparison) stood(since time.Time) time.Duration {
+// pausedSince records how long commands waited.
+func (c *comparison) pausedSince(since time.Time) time.Duration {
 	d := time.Since(since)
 	c.longest = max(c.longest, d)
 	return d
@@ -87,14 +87,14 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 		done, compared := false, make(chan struct{})
 		c.probe(p.Book, func() {
 			begin := time.Now()
-			part.take(c.books[p.Number-1], c.orders)
+			part.copyFrom(c.books[p.Number-1], c.orders)
 			c.committed.LookBehind(c.journal.submitted(), func() {
-				done, differ = part.with(c.committed.State())
+				done, differ = part.compareWith(c.committed.State())
 				close(compared)
 			})
-			stood = c.stood(begin)
+			stood = c.pausedSince(begin)
 		})
-		if err := c.wait(ctx, compared, restPatience); err != nil {
+		if err := c.wait(ctx, compared, quietPatience); err != nil {
 			return err
 		}
 		if c.find(differ); done {
@@ -106,7 +106,7 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 	}
 }
 
-// wait waits for the end of a look, for at most so long.
+// wait waits up to a limit for the end of a probe.
 func (c *comparison) wait(ctx context.Context, over <-chan struct{}, most time.Duration) error {
 	t := time.NewTimer(most)
 	defer t.Stop()
@@ -130,9 +130,9 @@ func (c *comparison) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// within waits for a condition, for as long as an audit is patient.
+// within waits for a condition, up to an audit's patience.
 func (c *comparison) within(ctx context.Context, condition func() bool) error {
-	patience, cancel := context.WithTimeout(ctx, restPatience)
+	patience, cancel := context.WithTimeout(ctx, quietPatience)
 	defer cancel()
 	err := c.life.Until(patience, condition)
 	if err != nil && err == patience.Err() && ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (c *comparison) wallets(ctx context.Context) error {
 	for len(left) > 0 {
 		n, stood, err := c.walletsAtRest(ctx, left)
 		if err == nil {
-			err = c.pause(ctx, 10*stood) // commands go on for most of the time
+			err = c.pause(ctx, 10*stood) // commands run most of the time
 		}
 		if err != nil {
 			return err
@@ -176,37 +176,37 @@ func (c *comparison) wallets(ctx context.Context) error {
 	return nil
 }
 
-// walletsAtRest compares the first wallets of a list while no commands are taken. It returns how
-// many are done with, and for how long commands stood.
+// walletsAtRest compares the first wallets of a list while no commands are admitted. It returns how
+// many are done, and how long commands were paused.
 func (c *comparison) walletsAtRest(ctx context.Context, list []*visit) (n int, stood time.Duration,
 	err error) {
 	begin := time.Now()
 	c.paused.Store(true)
 	defer func() {
 		c.paused.Store(false)
-		stood = c.stood(begin)
+		stood = c.pausedSince(begin)
 	}()
-	if err := c.rest(ctx); err != nil {
+	if err := c.awaitQuiet(ctx); err != nil {
 		return 0, 0, err
 	}
-	c.probeFold(func() { n, _ = c.look(list, true) })
+	c.probeFold(func() { n, _ = c.compareSome(list, true) })
 	return n, 0, nil
 }
 
 // someWallets compares the first wallets of a list in one short turn of the fold. It returns how
-// many it is done with for now, and which of them are to be visited again.
+// many it has visited, and which of them to visit again.
 func (c *comparison) someWallets(list []*visit) (n int, again []*visit) {
-	c.probe(c.work.Fold, func() { n, again = c.look(list, false) })
+	c.probe(c.work.Fold, func() { n, again = c.compareSome(list, false) })
 	return n, again
 }
 
-// look compares the first wallets of a list, on the turn of the fold. It returns how many it is
-// done with for now, and which of them are to be visited again: none at rest.
-func (c *comparison) look(list []*visit, atRest bool) (n int, again []*visit) {
+// compareSome compares the first wallets of a list, on the turn of the fold. It returns how many it
+// has visited, and which of them to visit again: none at rest.
+func (c *comparison) compareSome(list []*visit, atRest bool) (n int, again []*visit) {
 	begin := time.Now()
 	for _, v := range list[:min(walletsCompared, len(list))] {
 		var got progress
-		if v.account.WalletBegan() == 0 { // what it begins with is the fold's
+		if v.account.WalletBegan() == 0 { // it will begin with the fold's state
 			n++
 			continue
 		}
@@ -224,8 +224,8 @@ func (c *comparison) look(list []*visit, atRest bool) (n int, again []*visit) {
 	return n, again
 }
 
-// states compares the state of the fold with the imager's. While the imager makes an image, the
-// fold does not wait for it.
+// states compares the fold's state with the imager's. While the imager makes an image, the fold
+// does not wait for it.
 func (c *comparison) states(ctx context.Context) error {
 	var at state.Comparison
 	for done := false; !done; {
@@ -233,7 +233,7 @@ func (c *comparison) states(ctx context.Context) error {
 		c.probe(c.work.Fold, func() {
 			imager := c.committed.Imager()
 			if imager.Making() ||
-				behind(c.committed.State().Seq(), c.committed.Imaged()) > imagerBehind {
+				lagOf(c.committed.State().Seq(), c.committed.Imaged()) > imagerBehind {
 				return
 			}
 			c.probe(c.work.Imager, func() {
@@ -248,8 +248,8 @@ func (c *comparison) states(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
-	p, root := mailbox.NewProbe(look), e.root
+func (e *Engine) probeActor(pid *actor.PID, do func(actor.Actor)) {
+	p, root := mailbox.NewProbe(do), e.root
 	if pid == e.work.Fold || pid == e.work.Imager {
 		root = e.work.Root
 	}
@@ -257,20 +257,20 @@ func (e *Engine) probeActor(pid *actor.PID, look func(actor.Actor)) {
 	<-p.Done
 }
 
-func (e *Engine) probe(pid *actor.PID, look func()) {
-	e.probeActor(pid, func(actor.Actor) { look() })
+func (e *Engine) probe(pid *actor.PID, do func()) {
+	e.probeActor(pid, func(actor.Actor) { do() })
 }
 
-func (e *Engine) probeWallet(a *directory.Account, look func(*wallet)) {
+func (e *Engine) probeWallet(a *directory.Account, do func(*wallet)) {
 	if a.Wallet() == nil {
 		e.openWallet(a)
 	}
-	e.probeActor(a.Wallet(), func(w actor.Actor) { look(w.(*wallet)) })
+	e.probeActor(a.Wallet(), func(w actor.Actor) { do(w.(*wallet)) })
 }
 
 // probeFold runs a function in the next turn of the committed side.
-func (e *Engine) probeFold(look func()) {
-	p := mailbox.NewUrgentProbe(look)
+func (e *Engine) probeFold(do func()) {
+	p := mailbox.NewUrgentProbe(do)
 	e.committed.Send(p)
 	<-p.Done
 }

@@ -13,7 +13,7 @@ import (
 	"exchange/core/event"
 )
 
-// comparison returns one whose parts are small.
+// comparison returns one with small parts.
 func (g *gated) comparison() *comparison { return &comparison{Engine: g.e, orders: 10} }
 
 // comparing begins a part of an audit's comparison.
@@ -23,14 +23,14 @@ func (g *gated) comparing(part func(c *comparison) error) (*comparison, <-chan e
 	return c, done
 }
 
-// queue returns the mailbox of an actor that there is once.
+// queue returns the mailbox of a single actor.
 func (g *gated) queue(name string) interface{ UserMessageCount() int } {
 	all := slices.Concat(g.e.queues, g.e.work.Queues)
 	i := slices.IndexFunc(all, func(q committed.Queue) bool { return q.Name == name })
 	return all[i].Mailbox
 }
 
-// clean fails the test unless a part has ended, and has found nothing.
+// clean fails the test unless a part has ended without differences.
 func (g *gated) clean(c *comparison, done <-chan error) {
 	g.t.Helper()
 	if err := <-done; err != nil {
@@ -39,7 +39,7 @@ func (g *gated) clean(c *comparison, done <-chan error) {
 	g.none(c)
 }
 
-// none fails the test if a comparison has found anything.
+// none fails the test if a comparison has found differences.
 func (g *gated) none(c *comparison) {
 	g.t.Helper()
 	if err := errors.Join(c.found...); err != nil {
@@ -47,16 +47,16 @@ func (g *gated) none(c *comparison) {
 	}
 }
 
-// armed waits until so many looks wait for their records.
+// armed waits until n probes wait for their records.
 func (g *gated) armed(n int) {
 	g.t.Helper()
-	eventually(g.t, "the look waits", func() (waits bool) {
+	eventually(g.t, "the probe waits", func() (waits bool) {
 		g.e.probeFold(func() { waits = committed.Looks(g.e.committed) == n })
 		return waits
 	})
 }
 
-func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
+func TestABookContinuesUntilItsDecisionsAreFolded(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
 		g.hold()
@@ -67,7 +67,7 @@ func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
 		})
 		g.armed(1)
 		second := g.begin(g.placing(g.sell(coin)))
-		eventually(t, "the book has decided on the order behind the comparison", func() bool {
+		eventually(t, "the book has decided on the order after the comparison", func() bool {
 			return g.e.journal.pending.Load() == 2
 		})
 		select {
@@ -78,7 +78,7 @@ func TestABookGoesOnUntilAllThatItHadDecidedIsFolded(t *testing.T) {
 		g.letGo()
 		g.clean(c, done)
 		for _, order := range []<-chan string{first, second} {
-			isTold(t, "order", <-order, accepted)
+			wantOutcome(t, "order", <-order, accepted)
 		}
 	})
 }
@@ -96,13 +96,13 @@ func TestAComparisonOfABookIsGivenUp(t *testing.T) {
 			t.Errorf("%v, found %v", err, c.found)
 		}
 		g.letGo()
-		isTold(t, "first", <-first, accepted)
+		wantOutcome(t, "first", <-first, accepted)
 		g.armed(0)
 		g.ends("an order after it", g.placing(g.sell(coin)), accepted)
 	})
 }
 
-// A book and a wallet of many orders are compared in parts, between which both go on.
+// A book and a wallet of many orders are compared in parts, between which both continue.
 func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		for range 25 {
@@ -131,9 +131,10 @@ func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 		<-over
 		v := &visit{account: g.key.Account}
 		parts := 1
-		for ; !v.settled; parts++ {
-			if n, again := c.someWallets([]*visit{v}); len(again) != 0 || (n == 1) != v.settled {
-				t.Errorf("part %d: %d, %v, %v", parts, n, again, v.settled)
+		for ; !v.settledDone; parts++ {
+			if n, again := c.someWallets([]*visit{v}); len(again) != 0 ||
+				(n == 1) != v.settledDone {
+				t.Errorf("part %d: %d, %v, %v", parts, n, again, v.settledDone)
 			}
 		}
 		if parts < 3 {
@@ -143,7 +144,7 @@ func TestALargeBookAndWalletAreComparedInParts(t *testing.T) {
 	})
 }
 
-func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
+func TestAComparisonFindsDifferencesAfterTheFirstPart(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		last := uint64(0)
 		for range 25 {
@@ -161,7 +162,7 @@ func TestAComparisonFindsWhatDiffersBehindTheFirstPart(t *testing.T) {
 		if err := <-done; err != nil || len(c.found) != 1 {
 			t.Errorf("the wallet lacks its last order, and found is %v: %v", c.found, err)
 		}
-		g.crash() // no end is in order after that
+		g.crash() // no orderly end is possible after that
 		g.again()
 	})
 }
@@ -194,8 +195,8 @@ func TestAWalletThatIsNeverQuietIsComparedWithoutCommands(t *testing.T) {
 	})
 }
 
-// The fold waits for the imager while both are compared, so it does not begin that while the
-// imager makes an image.
+// The fold waits for the imager while both are compared, so that does not begin while the imager
+// makes an image.
 func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		begun, end := make(chan struct{}), make(chan struct{})
@@ -215,7 +216,7 @@ func TestTheFoldWaitsForNoImageToBeCompared(t *testing.T) {
 	})
 }
 
-// A freeze leaves nothing in flight that a look at the wallet could see.
+// A freeze leaves nothing visibly in flight in the wallet.
 func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
@@ -243,7 +244,7 @@ func TestADecisionThatIsNotDurableIsNoDifference(t *testing.T) {
 }
 
 // The next part of a book waits for no read.
-func TestTheLookAtABookOvertakesReads(t *testing.T) {
+func TestAProbeOfABookOvertakesReads(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.rest(g.sell(coin))
 		g.folded()
@@ -256,7 +257,7 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 		looked := make(chan struct{})
 		g.e.committed.LookBehind(g.e.journal.submitted(), func() { close(looked) })
 		close(first)
-		eventually(t, "the look is done", func() bool {
+		eventually(t, "the probe is done", func() bool {
 			select {
 			case <-looked:
 				return true
@@ -269,7 +270,7 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 }
 
 // Operators' commands reach wallets, fold and directory at different moments: new accounts and
-// keys, freezes, halts, cancels of all, and the ends of keys.
+// keys, freezes, halts, cancels of all, and revocations of keys.
 func TestAuditsBesideOperatorsAreClean(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.set(func() { g.takes = time.Millisecond })
@@ -292,7 +293,7 @@ func TestAuditsBesideOperatorsAreClean(t *testing.T) {
 			})
 		}
 		admin := func(_ Admin, err error) error { return err }
-		again(func(i int) error { // accounts, and keys that read at once and end
+		again(func(i int) error { // accounts, and keys that read at once and are revoked
 			name, key := fmt.Sprint("new-", i), fmt.Sprint("key-new-", i)
 			if err := admin(g.e.CreateAccount("test", name, "")); err != nil {
 				return err

@@ -12,10 +12,10 @@ import (
 	"exchange/core/state"
 )
 
-// A visit is a wallet that is to be compared, and how far that has come.
+// A visit is a wallet to be compared, and its progress.
 type visit struct {
-	account *directory.Account
-	settled bool // all that settlements change was compared
+	account     *directory.Account
+	settledDone bool // everything that settlements change was compared
 }
 
 // progress is how far the comparison of a wallet has come.
@@ -31,20 +31,20 @@ const (
 func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
 	s := c.committed.State()
 	if int(v.account.ID) > len(s.Accounts()) || w.applied > s.Seq() {
-		return later // the fold has yet to come so far
+		return later // the fold is not there yet
 	}
 	a := s.Account(v.account.ID)
-	if !v.settled {
-		if c.visited != v { // else it goes on with the open orders
+	if !v.settledDone {
+		if c.visited != v { // else it continues with the open orders
 			c.visited, c.open = v, compare.Lists[ledger.OpenOrder]{}
 		}
 		var differ error
-		v.settled, differ = c.walletSettled(w, a, s)
+		v.settledDone, differ = c.walletSettled(w, a, s)
 		switch {
 		case differ != nil:
 			c.find(differ)
 			return whole
-		case !v.settled:
+		case !v.settledDone:
 			return partly
 		}
 	}
@@ -59,8 +59,8 @@ func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
 	return whole
 }
 
-// walletSettled compares what settlements change in a wallet, of the open orders the next part. It
-// reports whether that was the last.
+// walletSettled compares a wallet's settled part, and the next of its open orders. It reports
+// whether that was the last.
 func (c *comparison) walletSettled(w *wallet, a *state.Account, s *state.State) (done bool,
 	err error) {
 	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
@@ -73,7 +73,7 @@ func (c *comparison) walletSettled(w *wallet, a *state.Account, s *state.State) 
 			differ.One, differ.Other)
 	}
 	if n, want := w.clientIDs.Len(), a.ClientIDs.Len(); left > 0 && n != want {
-		return true, walletDiffers(a, "knows %d client order ids, committed are %d", n, want)
+		return true, walletDiffers(a, "has %d client order ids, committed are %d", n, want)
 	}
 	if left > 0 && !slices.Equal(slices.Collect(w.clientIDs.Closed),
 		slices.Collect(a.ClientIDs.Closed)) {
@@ -86,11 +86,11 @@ func walletDiffers(a *state.Account, format string, args ...any) error {
 	return fmt.Errorf("account %s: its wallet "+format, append([]any{a.Name}, args...)...)
 }
 
-// An openDetail is what a wallet knows of an open order beside its pair and side.
+// An openDetail is a wallet's data of an open order beyond its pair and side.
 type openDetail struct {
-	Named ledger.Naming
-	Terms ledger.Terms
-	Marks marks
+	Client ledger.Naming
+	Terms  ledger.Terms
+	Marks  marks
 }
 
 func (w *wallet) openOrders() compare.Side[ledger.OpenOrder] {
@@ -110,7 +110,7 @@ func openOrdersOf(a *state.Account, s *state.State) compare.Side[ledger.OpenOrde
 		}}
 }
 
-// walletWorking compares what decisions change in a wallet, ahead of what is committed.
+// walletWorking compares the wallet's decisions ahead of the committed state.
 func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 	if err := c.nonces(w, a); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 	counted := w.countOpen(a, len(c.committed.State().Pairs()))
 	switch pending, armed := a.Withdrawals(), a.Switches(); {
 	case w.frozen != a.Frozen:
-		return walletDiffers(a, "takes it for frozen: %v, committed is %v", w.frozen, a.Frozen)
+		return walletDiffers(a, "is frozen: %v, committed is %v", w.frozen, a.Frozen)
 	case len(pending) != len(w.pending) ||
 		slices.ContainsFunc(pending, func(d *state.Withdrawal) bool {
 			return w.pending[d.ID] == nil || *w.pending[d.ID] != *d
@@ -134,9 +134,9 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 		return walletDiffers(a, "has %v in flight, at rest", w.reserved)
 	case w.flight.busy():
 		return walletDiffers(a, "has %d orders, %d tickets, %d held, %d waiting, a cancel-all: "+
-			"%v, %d client ids and %d amends in flight, at rest", w.placing, w.tickets.out(),
-			w.held.Len(), w.queue.Len(), w.cancellingAll != nil, w.placingIDs.Len(),
-			len(w.amending))
+			"%v, %d client ids and %d amends in flight, at rest", w.newOrders, w.tickets.out(),
+			w.heldBack.Len(), w.queue.Len(), w.cancellingAll != nil, w.newOrderIDs.Len(),
+			len(w.amendedOrders))
 	case r.selfTrade != a.SelfTrade():
 		return walletDiffers(a, "has the self-trade mode %d, committed is %d", r.selfTrade,
 			a.SelfTrade())
@@ -160,7 +160,7 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 	return nil
 }
 
-// countOpen counts the open orders that are committed, with the marks that the wallet has.
+// countOpen counts the committed open orders, with the wallet's marks.
 func (w *wallet) countOpen(a *state.Account, pairs int) map[uint16]ordersInBook {
 	if a.Open.Len() == 0 {
 		return nil
@@ -185,15 +185,15 @@ func (w *wallet) countOpen(a *state.Account, pairs int) map[uint16]ordersInBook 
 	return counted
 }
 
-// nonces compares what the account's keys have used. While reads go on, a wallet may have taken
-// nonces that the committed side has yet to hear of.
+// nonces compares the used nonces of the account's keys. While reads run, a wallet may be ahead of
+// the committed side.
 func (c *comparison) nonces(w *wallet, a *state.Account) error {
 	for _, n := range w.nonces {
-		if want := c.committed.Nonce(n.key); n.taken != want && (c.still || n.taken < want) {
-			return walletDiffers(a, "has taken nonce %d of key number %d, committed is %d", n.taken,
-				n.key, want)
+		if want := c.committed.Nonce(n.key); n.greatest != want && (c.still || n.greatest < want) {
+			return walletDiffers(a, "has taken nonce %d of key number %d, committed is %d",
+				n.greatest, n.key, want)
 		}
-		// A wallet has the nonces of reads, too, of which the committed side knows the greatest.
+		// A wallet's nonces include those of reads, of which the committed side has the greatest.
 		known := c.committed.Nonces(n.key)
 		if (known == nil) != (n.used == nil) {
 			return fmt.Errorf("account %s: key number %d is for parallel use on one side only",
@@ -204,7 +204,7 @@ func (c *comparison) nonces(w *wallet, a *state.Account) error {
 		}
 		for nonce := range known.All() {
 			if !n.used.Used(nonce) {
-				return walletDiffers(a, "does not know that key number %d has used nonce %d", n.key,
+				return walletDiffers(a, "lacks, of key number %d, nonce %d", n.key,
 					nonce)
 			}
 		}
@@ -212,10 +212,10 @@ func (c *comparison) nonces(w *wallet, a *state.Account) error {
 	return nil
 }
 
-// busy reports whether a wallet has sent anything on that it has not seen released, or keeps
-// anything until then.
+// busy reports whether a wallet awaits the release of something that it sent, or holds anything
+// back until then.
 func (f *flight) busy() bool {
-	return f != nil && (f.placing != 0 || f.tickets.out() != 0 || f.held.Len() != 0 ||
-		f.queue.Len() != 0 || f.cancellingAll != nil || f.placingIDs.Len() != 0 ||
-		len(f.amending) != 0)
+	return f != nil && (f.newOrders != 0 || f.tickets.out() != 0 || f.heldBack.Len() != 0 ||
+		f.queue.Len() != 0 || f.cancellingAll != nil || f.newOrderIDs.Len() != 0 ||
+		len(f.amendedOrders) != 0)
 }

@@ -26,7 +26,7 @@ import (
 var damageTrials = flag.Int("damage.trials", 40,
 	"how many bits TestAFlippedBitInRedisIsNoticed flips")
 
-// orderLookUps is how many ids of orders are looked up, from the first on.
+// orderLookUps is the number of order ids to look up, from the first on.
 const orderLookUps = 40
 
 // writing returns a function that writes each row of a query into b.
@@ -90,18 +90,18 @@ func allLists(t *testing.T, store persistence.Store, accounts, pairs int) (strin
 	return b.String(), errors.Join(errs...)
 }
 
-// A flippedRedis is a Redis whose append-only file is damaged again and again.
+// A flippedRedis is a Redis whose append-only file is damaged repeatedly.
 type flippedRedis struct {
 	t                  *testing.T
 	server             *redistest.Server
-	folder, kept, name string // of the file: where Redis has it, where a copy of all is, its name
+	folder, kept, name string // of the file: Redis's folder, the folder of a whole copy, its name
 	good, head         []byte // the file, and HEAD.redis
 	headFile           string
 	want               string // all lists
 	deposits           []persistence.Deposit
 }
 
-// newFlippedRedis has a little of everything, and the first records trimmed.
+// newFlippedRedis makes one with rows of every kind, and the first records trimmed.
 func newFlippedRedis(t *testing.T) *flippedRedis {
 	f := &flippedRedis{t: t, server: redistest.Start(t), kept: t.TempDir()}
 	f.headFile = filepath.Join(t.TempDir(), redis.HeadFile)
@@ -155,10 +155,10 @@ func (f *flippedRedis) flip(what string, bit int) (outcome string) {
 	return outcome
 }
 
-// A bit that flips in Redis's append-only file, which has no checksum of its own, ends in one of
-// these: Redis does not start, the exchange does not start and says corrupt, the audit says so, or
-// nothing has changed. It never ends in a clean audit of another history, nor in a deposit that is
-// made twice.
+// A flipped bit in Redis's append-only file, which has no checksum of its own, has one of these
+// outcomes. Redis does not start, the exchange does not start and reports corruption, the audit
+// reports it, or nothing has changed. It never ends in a clean audit of another history, nor in a
+// deposit made twice.
 func TestAFlippedBitInRedisIsNoticed(t *testing.T) {
 	f := newFlippedRedis(t)
 	seed := rand.Uint64()
@@ -170,7 +170,7 @@ func TestAFlippedBitInRedisIsNoticed(t *testing.T) {
 	t.Logf("seed %d: %v", seed, outcomes)
 }
 
-// Of each kind of command that is in the file, each argument and each length loses a bit.
+// Of each kind of command in the file, each argument and each length loses a bit.
 func TestAFlippedBitInEachPartOfACommandIsNoticed(t *testing.T) {
 	f := newFlippedRedis(t)
 	seed := rand.Uint64()
@@ -208,7 +208,7 @@ func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 		return n
 	}
 	for at < len(file) {
-		if file[at] == '#' { // when it was written
+		if file[at] == '#' { // its time
 			at += bytes.IndexByte(file[at:], '\n') + 1
 			continue
 		}
@@ -239,8 +239,8 @@ func partsOfCommands(t *testing.T, file []byte) map[string][]span {
 
 var digits = regexp.MustCompile(`[0-9]+(\.[0-9a-f]{8,})*`)
 
-// after returns the outcome of a start. wrong names an outcome that must not be: another exit code,
-// another history that no check notices, or a deposit that is made twice.
+// after returns the outcome of a start. wrong names a forbidden outcome: another exit code, another
+// history that no check notices, or a deposit made twice.
 func (f *flippedRedis) after() (outcome, wrong string) {
 	t := f.t
 	if err := f.server.TryRestart(); err != nil {

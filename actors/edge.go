@@ -8,38 +8,38 @@ import (
 	"exchange/actors/directory"
 )
 
-// An Edge holds a request that an observer has passed on against all that it holds its own clients'
-// requests against: the signature, the address, the permission, the rates, the fields. Package
-// gateway has it. Any goroutine may call it.
+// An Edge checks a request forwarded by an observer as it checks its own clients' requests:
+// signature, address, permission, rates, fields. Package gateway implements it. Any goroutine may
+// call it.
 type Edge interface {
-	// Verify returns nil if a live key has signed a request, or a login, and may send it now.
+	// Verify returns nil if a live key signed a request, or a login, and may send it now.
 	Verify(e *Engine, key *directory.Key, s *directory.Signed) error
-	// Commands is Verify, and returns the commands that the request asks for. It may wait.
+	// Commands is Verify, and returns the request's commands. It may wait.
 	Commands(e *Engine, key *directory.Key, nonce uint64,
 		s *directory.Signed) ([]*Command, error)
 }
 
-// An Answered is the answer to a request that the node that leads has refused, as a client gets it.
-type Answered struct {
+// A LeaderAnswer is the leader's refusal of a request, as the client gets it.
+type LeaderAnswer struct {
 	Status   int
-	Wait     int // seconds after which the client may come back; 0: not told
+	Wait     int // seconds until the client may retry; 0: not given
 	Unproven bool
 	Body     []byte
 }
 
-// Error tells the answer.
-func (a *Answered) Error() string { return "refused by the node that leads: " + string(a.Body) }
+// Error returns the answer's text.
+func (a *LeaderAnswer) Error() string { return "refused by the leader:  " + string(a.Body) }
 
 var (
-	// ErrNotLoggedIn refuses a command of a socket whose login the node that leads does not know:
-	// it was verified over a connection that is over, or by another node.
+	// ErrNotLoggedIn refuses a command of a socket whose login the leader does not hold: it was
+	// verified over a closed connection, or by another node.
 	ErrNotLoggedIn = errors.New("the node that leads does not know this login")
 )
 
 // ChallengeBytes is the length of a challenge, which is sent as hexadecimal digits.
 const ChallengeBytes = 32
 
-// NewChallenge returns a text that no client can guess.
+// NewChallenge returns an unguessable text.
 func NewChallenge() string {
 	var b [ChallengeBytes]byte
 	rand.Read(b[:]) //nolint:errcheck // it never fails

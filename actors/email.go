@@ -6,15 +6,14 @@ import (
 	"unicode"
 )
 
-// Longest e-mail address and what may stand before its @, in bytes: RFC 5321 with RFC 3696's
+// Greatest lengths of an e-mail address and of its local part, in bytes: RFC 5321 with RFC 3696's
 // erratum 1690.
 const (
 	maxEmail   = 254
 	maxMailbox = 64
 )
 
-// isEmail takes a bare address in the simple form, which a mail can be sent to: no name, no
-// comment, no quotes.
+// isEmail accepts a bare deliverable address in the simple form: no name, no comment, no quotes.
 func isEmail(s string) bool {
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s && len(s) <= maxEmail &&

@@ -21,11 +21,11 @@ import (
 // projector. Its methods may be called from any goroutine.
 type Engine struct {
 	opts   Options
-	live   atomic.Pointer[Limits] // that count now; never changed in place: see Reconfigure
+	live   atomic.Pointer[Limits] // current limits; never changed in place: see Reconfigure
 	log    *slog.Logger
 	system *actor.ActorSystem
 	root   *actor.RootContext
-	ids    counters
+	ids    idCounters
 	meter  *metrics.Engine
 
 	history event.HistoryID // of all codes and mails
@@ -33,41 +33,41 @@ type Engine struct {
 	*Public
 	books []*book // by number-1; each belongs to its actor
 
-	own       *owner.Hold
-	journal   *journal
-	work      *committed.Workers
-	committed *committed.Side // that of work
-	queues    []committed.Queue
-	cluster   *Cluster // nil: the store is this engine's alone
-	mailer    *mailer  // nil: mails stay in the outbox
-	registry  *registry
-	host      *mailbox.Host  // of all actors that are fail-stop
-	settler   ledger.Settler // the journal's writer's
+	own           *owner.Hold
+	journal       *journal
+	work          *committed.Workers
+	committed     *committed.Side // the side of work
+	queues        []committed.Queue
+	cluster       *Cluster // nil: the store is this engine's alone
+	mailer        *mailer  // nil: mails stay in the outbox
+	registry      *registry
+	host          *mailbox.Host  // of all fail-stop actors
+	ledgerSettler ledger.Settler // owned by the journal's writer
 
-	opening  opening
+	opener   walletOpener
 	switches switches
 	lost     lostSessions
 
 	life mailbox.Life
 	admission
-	releases releases
-	// the store's watermark at the start: rows up to there are of earlier runs
+	releaseSignal releaseSignal
+	// the store's watermark at the start: earlier runs wrote the rows up to it
 	projected uint64
 	auditing  atomic.Bool
 }
 
-// settleMaintenance follows a maintenance that begins, changes or ends. What a book may do again it
-// is told before clients are admitted.
-func (e *Engine) settleMaintenance(m *event.Maintenance) {
+// applyMaintenance follows a maintenance that begins, changes or ends. Books may resume before
+// clients are admitted.
+func (e *Engine) applyMaintenance(m *event.Maintenance) {
 	if !m.BarsCancels() {
 		e.heldTriggers.Store(m.On)
 		e.heldBooks.Store(false)
 		e.wakeBooks()
 	}
-	e.admission.settleMaintenance(m)
+	e.admission.applyMaintenance(m)
 }
 
-// wakeBooks tells the time to the books that have something due.
+// wakeBooks sends the time to the books that have something due.
 func (e *Engine) wakeBooks() {
 	if !e.booksMayStart() {
 		return
@@ -75,17 +75,17 @@ func (e *Engine) wakeBooks() {
 	nowUs := e.nowUs()
 	for _, p := range e.Pairs() {
 		b := e.books[p.Number-1]
-		if b.wakeAtUs.Load() <= nowUs && b.ticked.CompareAndSwap(false, true) {
+		if b.wakeAtUs.Load() <= nowUs && b.tickPending.CompareAndSwap(false, true) {
 			e.root.Send(p.Book, bookTick{nowUs})
 		}
 	}
 }
 
 // callBook implements bookOut.
-func (e *Engine) callBook(b *book) { e.root.Send(b.pair.Book, bookGoesOn{}) }
+func (e *Engine) callBook(b *book) { e.root.Send(b.pair.Book, bookContinue{}) }
 
-// lag returns how many released records the committed side, or the imager behind it, has yet to
-// fold, and how many of its rows the store does not have.
+// lag returns the released records that the committed side, or its imager, has yet to fold, and the
+// rows that the store lacks.
 func (e *Engine) lag() (records uint64, rows int64) {
 	c := e.committed
 	return c.Lag(), c.Unsaved()
@@ -98,30 +98,30 @@ func (e *Engine) toBook(c *Command) {
 
 func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
 func (e *Engine) toCommitted(r *committed.Read)       { e.committed.Send(r) }
-func (e *Engine) refuseEnd(c *Command)                { e.registry.done(c) }
+func (e *Engine) refuseClose(c *Command)              { e.registry.done(c) }
 func (e *Engine) limits() *Limits                     { return e.live.Load() }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
 func (e *Engine) nextWithdrawal() uint64              { return e.ids.withdrawal.Add(1) }
 func (e *Engine) narrowCancelAll()                    { e.extraCancels.Add(-1) }
 
-func (e *Engine) maintenanceEnds(timeUs int64) {
+func (e *Engine) startSwitchGrace(timeUs int64) {
 	e.switches.wait(timeUs, e.opts.Timing.SwitchGrace.Microseconds())
 }
 
-// maintains follows a maintenance that begins, changes or ends, before that is answered.
-func (e *Engine) maintains(s *state.State) {
+// onMaintenance follows a maintenance that begins, changes or ends, before the answer.
+func (e *Engine) onMaintenance(s *state.State) {
 	m := s.Maintenance()
 	if !m.On {
-		e.maintenanceEnds(s.Maintained())
+		e.startSwitchGrace(s.Maintained())
 	}
-	e.settleMaintenance(&m)
+	e.applyMaintenance(&m)
 }
 
-// keyEnds tells the wallet of a key that has ended, if it has begun: otherwise it begins with a
-// state that has the end.
-func (e *Engine) keyEnds(k *directory.Key) {
+// onKeyRevoked notifies the wallet of a revoked key, if started: otherwise it starts with a state
+// that contains the revocation.
+func (e *Engine) onKeyRevoked(k *directory.Key) {
 	if wallet := k.Account.Wallet(); wallet != nil {
-		e.root.Send(wallet, &keyEnded{k.Number})
+		e.root.Send(wallet, &keyRevoked{k.Number})
 	}
 }
 
@@ -146,14 +146,14 @@ func (e *Engine) Current() error { return AwaitKnown(e.Door) }
 // Challenge implements Commands.
 func (e *Engine) Challenge() string { return NewChallenge() }
 
-// Verify implements Commands. An engine has the material of each key.
+// Verify implements Commands. An engine holds the material of each key.
 func (e *Engine) Verify(*directory.Key, uint64) error { return nil }
 
 // Authority authenticates backups and archives with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }
 
-// Ready returns nil when the engine takes commands and the store has confirmed lately that this
-// process owns it. Maintenance does not count.
+// Ready returns nil when the engine accepts commands and the store has recently confirmed this
+// process's ownership. Maintenance does not count.
 func (e *Engine) Ready() error {
 	now := metrics.Now()
 	if err := e.open(now); err != nil {
@@ -162,6 +162,6 @@ func (e *Engine) Ready() error {
 	return e.confirmed(now)
 }
 
-// behind returns ahead - at, or 0 where the fold is ahead for a moment: it gets a batch before the
-// batch counts as released.
-func behind(ahead, at uint64) uint64 { return max(ahead, at) - at }
+// lagOf returns ahead - at, or 0 where the fold is briefly ahead: it gets a batch before the batch
+// counts as released.
+func lagOf(ahead, at uint64) uint64 { return max(ahead, at) - at }

@@ -51,10 +51,10 @@ func testOptions(store persistence.Store) Options {
 	return o
 }
 
-// unsent is a mail server that takes nothing: mails stay in the outbox and leave no record.
+// unsent is a mail server that accepts nothing: mails stay in the outbox and leave no record.
 func unsent(context.Context, *Mail) error { return errors.New("the mail server takes nothing") }
 
-// goroutines is a Scheduler whose goroutines end: no mailbox of another bubble gets one.
+// goroutines is a Scheduler whose goroutines end, so that none serves a mailbox of another bubble.
 type goroutines struct{ mailbox.Runners }
 
 func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
@@ -131,8 +131,8 @@ func fund(t testing.TB, e *Engine, name string, amounts map[string]money.Amount)
 
 const coin = money.Amount(1e8)
 
-// wishOf returns a request for an order in the first pair.
-func wishOf(e *Engine, side trading.Side, price money.Price, amount money.Amount) *OrderRequest {
+// requestOf returns a request for an order in the first pair.
+func requestOf(e *Engine, side trading.Side, price money.Price, amount money.Amount) *OrderRequest {
 	return &OrderRequest{Pair: e.Pair([]byte("BTC_USD")), Side: side, Price: price, Amount: amount}
 }
 

@@ -23,8 +23,8 @@ func timedOptions(store persistence.Store) Options {
 	return o
 }
 
-// forgetful is a store that takes every append and projection at once, so that what is measured is
-// the engine.
+// forgetful is a store that accepts every append and projection at once, to measure only the
+// engine.
 type forgetful struct{ persistence.Store }
 
 func (forgetful) Append(context.Context, persistence.Token, uint64, uint64, []byte) error {
@@ -38,8 +38,8 @@ func (forgetful) SaveSnapshot(context.Context, persistence.Token, uint64, io.Rea
 	return nil
 }
 
-// BenchmarkOrders sends orders (60 %) and cancels (40 %) of many accounts into the engine, past the
-// gateway. Its name says how many clients have a command in flight.
+// BenchmarkOrders sends orders (60 %) and cancels (40 %) of many accounts into the engine, without
+// the gateway. Its name contains the number of clients with a command in flight.
 func BenchmarkOrders(b *testing.B) {
 	for _, store := range []string{"none", "pebble"} {
 		for _, clients := range []int{1, 64, 256} {

@@ -24,7 +24,7 @@ func TestEveryOrderIsListedOnce(t *testing.T) {
 			continue
 		}
 		for i := range uint64(each) {
-			c := must[*Command](t)(e.Place(key, 2*i+1, wishOf(e, trading.Sell, 100e8, coin)))
+			c := must[*Command](t)(e.Place(key, 2*i+1, requestOf(e, trading.Sell, 100e8, coin)))
 			id := c.Record().Order.ID
 			c.Free()
 			want[id] = key.Account.ID
@@ -38,7 +38,7 @@ func TestEveryOrderIsListedOnce(t *testing.T) {
 	err := e.EveryOrder(context.Background(), func(o *committed.Order) bool {
 		if want[o.ID] != o.Account || o.Account < last.Account ||
 			o.Account == last.Account && o.ID > last.ID {
-			t.Fatalf("order %d of account %d comes behind order %d of account %d", o.ID, o.Account,
+			t.Fatalf("order %d of account %d comes after order %d of account %d", o.ID, o.Account,
 				last.ID, last.Account)
 		}
 		delete(want, o.ID)
@@ -66,7 +66,7 @@ func TestBalancesAreThoseOfTheirTotals(t *testing.T) {
 	ann := fund(t, e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 5 * coin})
 	fund(t, e, "ben", nil)
 	fund(t, e, "cat", map[string]money.Amount{"USD": 7 * coin})
-	must[*Command](t)(e.Place(ann, 1, wishOf(e, trading.Sell, 100e8, 2*coin))).Free()
+	must[*Command](t)(e.Place(ann, 1, requestOf(e, trading.Sell, 100e8, 2*coin))).Free()
 	b := must[*committed.Totals](t)(e.Balances(context.Background()))
 	var sums [3]committed.CurrencyTotal
 	for _, h := range b.Holdings {

@@ -10,10 +10,10 @@ import (
 	"exchange/actors/committed"
 )
 
-// A witness is a channel that keeps the messages it gets.
+// A witness is a channel that records its messages.
 type witness struct {
-	mu   sync.Mutex
-	said []string
+	mu  sync.Mutex
+	got []string
 }
 
 func (w *witness) Receive(ctx actor.Context) {
@@ -33,7 +33,7 @@ func (w *witness) Receive(ctx actor.Context) {
 		if s := m.Status; s != nil {
 			text += fmt.Sprintf(" %v %v", s.Maintenance, s.Halted)
 		}
-		w.said = append(w.said, text)
+		w.got = append(w.got, text)
 	case *committed.BookUpdates:
 		for _, u := range m.List {
 			text := fmt.Sprintf("update %d: %v %v %v at %v", u.UpdateID, u.ID, u.Side, u.Remaining,
@@ -47,51 +47,51 @@ func (w *witness) Receive(ctx actor.Context) {
 			for _, l := range u.Levels {
 				text += fmt.Sprintf(", %v at %v", l.Amount, l.Price)
 			}
-			w.said = append(w.said, text)
+			w.got = append(w.got, text)
 		}
 		if m.Best != nil {
-			w.said = append(w.said, fmt.Sprintf("best %v %v", m.Best.BuyLevels,
+			w.got = append(w.got, fmt.Sprintf("best %v %v", m.Best.BuyLevels,
 				m.Best.SellLevels))
 		}
 	case *committed.StatusChanges:
 		for _, x := range m.List {
-			w.said = append(w.said, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
+			w.got = append(w.got, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
 				x.Maintenance))
 		}
 	case committed.Changed:
-		w.said = append(w.said, "changed")
+		w.got = append(w.got, "changed")
 	case string:
 		if m == "fail" {
 			panic("the test wants it")
 		}
-		w.said = append(w.said, m)
+		w.got = append(w.got, m)
 	case *actor.Restarting:
-		w.said = append(w.said, "restarting")
+		w.got = append(w.got, "restarting")
 	}
 }
 
-// hears waits for the next messages and wants them to be these.
-func (w *witness) hears(t *testing.T, want ...string) {
+// receives waits for the next messages and compares them.
+func (w *witness) receives(t *testing.T, want ...string) {
 	t.Helper()
 	for _, text := range want {
 		var got string
 		eventually(t, text, func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if len(w.said) == 0 {
+			if len(w.got) == 0 {
 				return false
 			}
-			got, w.said = w.said[0], w.said[1:]
+			got, w.got = w.got[0], w.got[1:]
 			return true
 		})
 		if got != text {
-			t.Fatalf("it hears %q, want %q", got, text)
+			t.Fatalf("it receives %q, want %q", got, text)
 		}
 	}
 }
 
-// An audience watches the first pair of an engine, in which order first rests.
-type audience struct {
+// watchers watch the first pair of an engine, in which order first rests.
+type watchers struct {
 	*gated
 	first                           uint64
 	levels, trades, ticker          *witness
@@ -99,10 +99,10 @@ type audience struct {
 	levelsPID, tradesPID, tickerPID *actor.PID
 }
 
-func newAudience(t *testing.T, fresh places) *audience {
+func newAudience(t *testing.T, fresh places) *watchers {
 	t.Helper()
 	g := newGated(t, fresh, nil)
-	a := &audience{gated: g, first: g.rest(g.sell(coin))} // before there is a watcher
+	a := &watchers{gated: g, first: g.rest(g.sell(coin))} // before there is a watcher
 	spawn := func(name string) (*witness, *actor.PID) {
 		w := new(witness)
 		return w, g.e.SpawnChannel(name, func() actor.Actor { return w })
@@ -120,88 +120,88 @@ func newAudience(t *testing.T, fresh places) *audience {
 	a.watchTicker(3)
 	g.e.Watch(committed.Watch{Channel: quietPID, Pair: other, Kind: committed.WatchLevels,
 		View: committed.WatchBook, Levels: 20, Token: 4})
-	a.levels.hears(t, "watched 1 at 1 with 1 and 0 levels")
-	a.trades.hears(t, "watched 2")
-	a.ticker.hears(t, "watched 3 at 1, best 0 100")
-	a.quiet.hears(t, "watched 4 at 0 with 0 and 0 levels")
+	a.levels.receives(t, "watched 1 at 1 with 1 and 0 levels")
+	a.trades.receives(t, "watched 2")
+	a.ticker.receives(t, "watched 3 at 1, best 0 100")
+	a.quiet.receives(t, "watched 4 at 0 with 0 and 0 levels")
 	return a
 }
 
-func (a *audience) watchTicker(token uint64) {
+func (a *watchers) watchTicker(token uint64) {
 	a.e.Watch(committed.Watch{Channel: a.tickerPID, Pair: a.e.Pairs()[0],
 		Kind: committed.WatchChanges, View: committed.WatchTicker, Token: token})
 }
 
-// isSilent wants the witness to have heard nothing more.
+// isSilent wants no further message.
 func (w *witness) isSilent(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.said) > 0 {
-		t.Errorf("it hears %q", w.said)
+	if len(w.got) > 0 {
+		t.Errorf("it receives %q", w.got)
 	}
 }
 
-func TestWatchersAreToldWhatIsReleasedAndNothingBefore(t *testing.T) {
+func TestWatchersReceiveOnlyReleasedEvents(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.hold()
 		order := a.begin(a.placing(a.buy(100e8, 2*coin)))
 		eventually(t, "the order is at the store", a.held)
 		a.e.Tell(a.levelsPID, "not yet")
-		a.levels.hears(t, "not yet")
+		a.levels.receives(t, "not yet")
 		a.letGo()
 		if got := <-order; got != accepted {
 			t.Fatal(got)
 		}
 		update := fmt.Sprintf("update 2: %d buy 1 at 100, trade 1 of 1, 0 at 100, 1 at 100",
 			a.first+1)
-		a.levels.hears(t, update)
-		a.trades.hears(t, update) // the levels come with it, because another watcher wants them
-		a.ticker.hears(t, "changed")
+		a.levels.receives(t, update)
+		a.trades.receives(t, update) // the levels come with it, because another watcher wants them
+		a.ticker.receives(t, "changed")
 		a.end()
 		a.quiet.isSilent(t)
 	})
 }
 
-func TestAChannelHearsNothingOfAPairThatItHasStoppedWatching(t *testing.T) {
+func TestAChannelReceivesNothingOfAnUnwatchedPair(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.e.Unwatch(a.levelsPID, a.e.Pairs()[0])
 		a.e.Watch(committed.Watch{Channel: a.levelsPID, Pair: a.e.Pairs()[1],
 			Kind: committed.WatchLevels, Token: 5})
-		a.levels.hears(t, "watched 5")
+		a.levels.receives(t, "watched 5")
 		a.ends("a cancel", a.cancelling(a.first), accepted)
-		a.trades.hears(t, fmt.Sprintf("update 2: %d sell 1 at 100 instead of %d", a.first+1,
+		a.trades.receives(t, fmt.Sprintf("update 2: %d sell 1 at 100 instead of %d", a.first+1,
 			a.first))
 		a.end()
 		a.levels.isSilent(t)
 	})
 }
 
-func TestAChannelOfChangesIsToldOnceUntilItLooks(t *testing.T) {
+func TestAChannelOfChangesIsNotifiedOnceUntilItReads(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.rest(a.sell(coin))
-		a.ticker.hears(t, "changed")
-		a.ends("a cancel", a.cancelling(a.first), accepted) // it has not looked
+		a.ticker.receives(t, "changed")
+		a.ends("a cancel", a.cancelling(a.first), accepted) // it has not read
 		a.watchTicker(6)
-		a.ticker.hears(t, "watched 6 at 3, best 0 100")
+		a.ticker.receives(t, "watched 6 at 3, best 0 100")
 		a.rest(a.sell(coin))
-		a.ticker.hears(t, "changed")
+		a.ticker.receives(t, "changed")
 		a.end()
 		a.ticker.isSilent(t)
 	})
 }
 
-func TestAChannelThatFailsIsStartedAgainAndHearsTheRest(t *testing.T) {
+func TestAFailedChannelIsRestartedAndReceivesTheRest(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		a := newAudience(t, fresh)
 		a.rest(a.sell(coin))
-		a.trades.hears(t, fmt.Sprintf("update 2: %d sell 1 at 100, 2 at 100", a.first+1))
+		a.trades.receives(t, fmt.Sprintf("update 2: %d sell 1 at 100, 2 at 100", a.first+1))
 		a.e.Tell(a.tradesPID, "fail")
 		a.e.Tell(a.tradesPID, "after")
-		a.trades.hears(t, "restarting", "after")
+		a.trades.receives(t, "restarting", "after")
 		a.end()
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"exchange/core/trading"
 )
 
-// rates returns the rates of an account in a pair with usual ones.
+// rates returns an account's rates in a pair, with defaults in usual.
 func rates(p *directory.Pair, usual state.FeeRates, a *directory.Account) state.FeeRates {
 	if r, ok := a.Fees()[p.Number]; ok {
 		return r
@@ -17,8 +17,8 @@ func rates(p *directory.Pair, usual state.FeeRates, a *directory.Account) state.
 }
 
 // charge writes the fees of an order's trades into its record. Each side pays in the currency that
-// it receives, rounded up. All trades of an order have the same usual rates, and records have fees
-// and no rates: so what comes of a record does not depend on the configuration.
+// it receives, rounded up. All trades of an order share the usual rates. Records contain fees and
+// no rates, so their effect does not depend on the configuration.
 func charge(d *directory.Directory, p *directory.Pair, taker *directory.Account, o *event.Order) {
 	if len(o.Trades) == 0 {
 		return

@@ -17,14 +17,14 @@ import (
 	"exchange/persistence"
 )
 
-// testdata/format holds what this program writes: a Pebble folder and a Redis's append-only files,
-// each with a little of everything: a snapshot, the journal after it, and projections. A change of
-// a stored format fails this test. Raise the format's version then, and write the data anew:
+// testdata/format holds this program's stored data: a Pebble folder and a Redis's append-only
+// files, each with rows of every kind: a snapshot, the journal after it, and projections. A change
+// of a stored format fails this test. Then raise the format's version, and write the data again:
 //
-//	go test -tags prove ./actors -run TestTheStoredFormatsAreThoseOfToday -write-format
+// go test -tags prove ./actors -run TestTheStoredFormatsAreThoseOfToday -write-format
 const formatFolder = "testdata/format"
 
-// formats open the data of each kind of store, which writeFormats writes anew. A proof has Redis's.
+// formats open the data of each kind of store, which writeFormats rewrites. A proof adds Redis's.
 var (
 	formats      = map[string]func(*testing.T) persistence.Store{"pebble": openPebbleFormat}
 	writeFormats = func(*testing.T) {}
@@ -37,7 +37,7 @@ func openPebbleFormat(t *testing.T) persistence.Store {
 	return openPebble(t, dir)
 }
 
-// a little of everything
+// rows of every kind
 func writeEverything(t *testing.T, store persistence.Store) {
 	o := testOptions(store)
 	e := start(t, o)

@@ -14,12 +14,12 @@ import (
 	"exchange/persistence/redistest"
 )
 
-var anew = flag.Bool("write-format", false, "write "+formatFolder+" anew")
+var rewrite = flag.Bool("write-format", false, "rewrite "+formatFolder)
 
 func init() {
 	formats["redis"] = openRedisFormat
 	writeFormats = func(t *testing.T) {
-		if *anew {
+		if *rewrite {
 			writeFormat(t, formatFolder)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An address scope is the network that its text names, without the bits behind its prefix. It is
-// stored in the one form that reads the same after a restart.
+// An address scope is the network of its text, without host bits. Its stored form reads the same
+// after a restart.
 func FuzzParsePrefix(f *testing.F) {
 	for _, s := range []string{"", "10.0.0.0/8", "10.1.2.3/8", "10.0.0.1", "::1", "2001:db8::/32",
 		"::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "::ffff:10.0.0.0/95", "fe80::1%eth0",

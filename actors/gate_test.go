@@ -11,7 +11,7 @@ import (
 	"exchange/persistence"
 )
 
-func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
+func TestAFailedEngineEndsAndLeavesOutcomesUnknown(t *testing.T) {
 	forEachStore(t, func(t *testing.T, fresh places) {
 		for name, c := range map[string]struct {
 			err  error
@@ -47,7 +47,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 						t.Errorf("the engine ends with %v, want %v", g.e.Err(), c.want)
 					}
 					for _, d := range []<-chan string{done, held} {
-						isTold(t, "an order in flight", <-d, committed.ErrTimeout.Error())
+						wantOutcome(t, "an order in flight", <-d, committed.ErrTimeout.Error())
 					}
 					g.turnedAway("a new order", g.placing(g.sell(coin)), ErrStopping)
 					g.ends("a private read", g.asking(new(committed.Wallet), g.key, 100),
@@ -59,7 +59,7 @@ func TestAnEngineThatCannotGoOnEndsAndLeavesOutcomesOpen(t *testing.T) {
 	})
 }
 
-func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
+func TestAFailedSnapshotDelaysNothingAndIsRetried(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		wait := make(chan struct{})
 		g := newGated(t, fresh, func(o *Options) {

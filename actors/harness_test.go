@@ -17,15 +17,15 @@ import (
 	"exchange/persistence"
 )
 
-// A place keeps the data of one engine. A call opens the store there, with the data that the
-// previous store had when it was closed.
+// A place stores the data of one engine. A call opens the store there, with the data at the
+// previous store's close.
 type place func() persistence.Store
 
 // places makes new and empty places in one kind of store.
 type places func(testing.TB) place
 
 // stores are the kinds of stores that tests of engines run on: an engine's promises do not depend
-// on which one it has. A proof has others beside that in memory.
+// on its store. A proof adds others to that in memory.
 var stores = map[string]places{"memory": memoryPlaces}
 
 // forEachStore runs a test once on each kind of store.
@@ -45,41 +45,41 @@ func onEachStore(t *testing.T, test func(t *testing.T, fresh places)) {
 	})
 }
 
-// bubble runs a test with a clock of its own, which goes on when all its goroutines wait.
+// bubble runs a test with a clock of its own, which advances when all its goroutines wait.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	ownPools(t)
 	synctest.Test(t, test)
 }
 
-// ownPools has a test take and leave nothing in pools: their timers and channels are of one bubble.
+// ownPools isolates a test's pools: their timers and channels are of one bubble.
 func ownPools(t *testing.T) {
 	EmptyPools()
 	t.Cleanup(EmptyPools)
 }
 
-// A gate is a store whose calls can be held back, or answered wrongly, by a test.
+// A gate is a store whose calls a test can hold back, or answer wrongly.
 type gate struct {
 	persistence.Store
-	mu        sync.Mutex
-	open      *sync.Cond
-	holding   bool
-	passing   int           // so many of the next appends are not held
-	waiting   int           // appends that are held
-	deadline  time.Time     // of the newest append
-	deaf      bool          // held appends do not look at their context, as an embedded store's
-	appendErr error         // instead of appending
-	takes     time.Duration // each append
-	tries     [][]byte      // batches of all tries to append
-	applying  bool          // projections are held
-	checkErr  error         // instead of confirming the owner
-	saveErr   error         // instead of saving a snapshot
-	saving    chan struct{} // a snapshot waits for it, if not nil
-	saves     int           // snapshots that were tried
-	trimmed   []uint64
-	looking   bool  // looks for references are held
-	heldLooks int   // of them
-	lookErr   error // instead of looking
+	mu          sync.Mutex
+	open        *sync.Cond
+	holding     bool
+	passing     int           // number of next appends that are not held
+	waiting     int           // appends that are held
+	deadline    time.Time     // of the newest append
+	deaf        bool          // held appends ignore their context, as an embedded store's
+	appendErr   error         // instead of appending
+	takes       time.Duration // duration of each append
+	tries       [][]byte      // batches of all tries to append
+	applying    bool          // projections are held
+	checkErr    error         // instead of confirming the owner
+	saveErr     error         // instead of saving a snapshot
+	saving      chan struct{} // a snapshot waits for it, if not nil
+	saves       int           // snapshots that were tried
+	trimmed     []uint64
+	holdLookups bool  // lookups of references are held
+	heldLookups int   // number of them
+	lookupErr   error // instead of a lookup
 }
 
 func newGate(s persistence.Store) *gate {
@@ -161,12 +161,12 @@ func (g *gate) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 func (g *gate) Reference(ctx context.Context, watermark uint64,
 	reference string) (persistence.Deposit, error) {
 	g.mu.Lock()
-	g.heldLooks++
-	for g.looking {
+	g.heldLookups++
+	for g.holdLookups {
 		g.open.Wait()
 	}
-	g.heldLooks--
-	err := g.lookErr
+	g.heldLookups--
+	err := g.lookupErr
 	g.mu.Unlock()
 	if err != nil {
 		return persistence.Deposit{}, err
@@ -174,11 +174,11 @@ func (g *gate) Reference(ctx context.Context, watermark uint64,
 	return g.Store.Reference(ctx, watermark, reference)
 }
 
-// looks returns the number of looks for references that wait at the gate.
-func (g *gate) looks() int {
+// lookups returns the number of lookups of references that wait at the gate.
+func (g *gate) lookups() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.heldLooks
+	return g.heldLookups
 }
 
 // held reports whether an append waits at the gate.
@@ -195,7 +195,7 @@ func (g *gate) letGo() { g.set(func() { g.holding = false }) }
 // lift lets all calls through.
 func (g *gate) lift() { g.set(func() { g.holding, g.appendErr, g.applying = false, nil, false }) }
 
-// eventually waits for a condition that other goroutines of the bubble bring about.
+// eventually waits for a condition that other goroutines of the bubble produce.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -218,8 +218,8 @@ type gated struct {
 	nonce uint64 // the last that was used
 }
 
-// newGated starts an engine whose bounds a slow machine does not reach by itself, unless change
-// sets others. So a test may hold commands as long as it likes.
+// newGated starts an engine with bounds that a slow machine does not reach, unless change sets
+// others. So a test may hold commands as long as it likes.
 func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	t.Helper()
 	g := &gated{t: t, at: fresh(t)}
@@ -233,7 +233,7 @@ func newGated(t *testing.T, fresh places, change func(*Options)) *gated {
 	g.e = start(t, g.o)
 	t.Cleanup(func() { g.lift() }) // an engine that a failed test leaves can end then
 	g.key = fund(t, g.e, "ann", map[string]money.Amount{"BTC": 10 * coin, "USD": 1000 * coin})
-	g.e.probeWallet(g.key.Account, func(*wallet) {}) // it has begun
+	g.e.probeWallet(g.key.Account, func(*wallet) {}) // it has started
 	return g
 }
 
@@ -247,8 +247,8 @@ func onGated(t *testing.T, change func(*Options), test func(t *testing.T, g *gat
 	})
 }
 
-// end compares both sides of the engine, when abandoned commands have come to their end, too, and
-// stops the engine.
+// end compares both sides of the engine once abandoned commands have completed, and stops the
+// engine.
 func (g *gated) end() {
 	g.t.Helper()
 	g.lift()
@@ -273,7 +273,7 @@ func (g *gated) close() {
 	succeeds(g.t, g.Store.Close())
 }
 
-// again starts the next engine on the store that the last one left.
+// again starts the next engine on the store of the last one.
 func (g *gated) again() {
 	g.t.Helper()
 	g.gate = newGate(g.at())
@@ -319,7 +319,7 @@ func (g *gated) asking(q committed.Question, key *directory.Key, nonce uint64) f
 	return func() (*Command, error) { return nil, g.e.Ask(q, key, nonce) }
 }
 
-// rest places an order that rests, and gives its id.
+// rest places an order that rests, and returns its id.
 func (g *gated) rest(w *OrderRequest) uint64 {
 	g.t.Helper()
 	c := must[*Command](g.t)(g.placing(w)())
@@ -332,8 +332,7 @@ func (g *gated) rest(w *OrderRequest) uint64 {
 
 const accepted = "accepted"
 
-// outcome runs a command and says how it ended: accepted, "refused for" a reason, or an error's
-// text.
+// outcome runs a command and returns its end: accepted, "refused for" a reason, or an error's text.
 func outcome(run func() (*Command, error)) string {
 	c, err := run()
 	switch {
@@ -351,14 +350,14 @@ func outcome(run func() (*Command, error)) string {
 
 func refusedFor(reason uint8) string { return fmt.Sprint("refused for ", reason) }
 
-// ends wants one outcome of a command.
+// ends wants a given outcome of a command.
 func (g *gated) ends(what string, run func() (*Command, error), want string) {
 	g.t.Helper()
-	isTold(g.t, what, outcome(run), want)
+	wantOutcome(g.t, what, outcome(run), want)
 }
 
-// isTold wants the outcome that a client is told.
-func isTold(t *testing.T, what, got, want string) {
+// wantOutcome compares a client's outcome with the expected one.
+func wantOutcome(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: %s, want %s", what, got, want)
@@ -366,7 +365,7 @@ func isTold(t *testing.T, what, got, want string) {
 }
 
 // turnedAway wants an error of admission and no trace of the command: it holds no slot, and its
-// nonce may be sent again.
+// nonce stays unused.
 func (g *gated) turnedAway(what string, run func() (*Command, error), want error) {
 	g.t.Helper()
 	before, own := g.e.inFlight.Load(), g.key.Account.InFlight.Load()
@@ -379,14 +378,14 @@ func (g *gated) turnedAway(what string, run func() (*Command, error), want error
 	g.nonce--
 }
 
-// begin runs a command that is expected to be held, and returns its end.
+// begin runs a command that the gate holds, and returns its end.
 func (g *gated) begin(run func() (*Command, error)) <-chan string {
 	done := make(chan string, 1)
 	go func() { done <- outcome(run) }()
 	return done
 }
 
-// silent wants no outcome, however long one waits.
+// silent wants no outcome, however long it waits.
 func silent(t *testing.T, what string, done <-chan string) {
 	t.Helper()
 	time.Sleep(50 * time.Millisecond)
@@ -410,21 +409,21 @@ func (g *gated) decided(key *directory.Key, n int) {
 	})
 }
 
-// heldCommands are commands of the account that are held, in the order in which its wallet got
-// them.
+// heldCommands are commands of the account that are held, in the order of their arrival at the
+// wallet.
 type heldCommands struct {
 	g    *gated
 	ends []<-chan string
 }
 
-// send begins a command of the account; the next one comes behind it.
+// send begins a command of the account, after the previous one.
 func (f *heldCommands) send(run func() (*Command, error)) {
 	f.g.t.Helper()
 	f.ends = append(f.ends, f.g.begin(run))
 	f.g.inMailbox(len(f.ends))
 }
 
-// want lets the gate go and wants all ends.
+// want opens the gate and wants all ends.
 func (f *heldCommands) want(what, end string) {
 	f.g.t.Helper()
 	f.g.letGo()
@@ -448,7 +447,7 @@ func (g *gated) funds(account uint32, currency uint16) string {
 	return "0/0"
 }
 
-// codeOf returns the code of a pending withdrawal, as it would be mailed; "" if it is not pending.
+// codeOf returns a pending withdrawal's code, as it would be mailed; "": not pending.
 func codeOf(t ender, e *Engine, id uint64) string {
 	t.Helper()
 	return must[string](t)(askCode(e, id))
@@ -465,7 +464,7 @@ func askCode(e *Engine, id uint64) (string, error) {
 	return e.Code(&r.Withdrawal), nil
 }
 
-// setPatience sets the time for which requests wait from now on.
+// setPatience sets the wait of requests from now on.
 func (e *Engine) setPatience(d time.Duration) {
 	e.opts.Timing.Request = d
 	committed.SetPatience(e.Door, d)

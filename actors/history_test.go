@@ -14,7 +14,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// loseHead takes the HEAD away from a store that is closed.
+// loseHead removes the HEAD of a closed store.
 func loseHead(t *testing.T, s persistence.Store) {
 	t.Helper()
 	if m, ok := s.(*memory.Store); ok {
@@ -25,7 +25,7 @@ func loseHead(t *testing.T, s persistence.Store) {
 	}
 }
 
-// A refusingStore takes no append.
+// A refusingStore accepts no append.
 type refusingStore struct{ persistence.Store }
 
 func (refusingStore) Append(context.Context, persistence.Token, uint64, uint64, []byte) error {
@@ -53,13 +53,13 @@ func TestAStartThatEndsBeforeItsFirstRecordLeavesTheHEADMissing(t *testing.T) {
 		}
 		b.e = start(t, b.o)
 		if b.e.history == first || b.store.HeadMissing() {
-			t.Error("the next start goes on with the history that it finds, or makes no HEAD")
+			t.Error("the next start continues with the history that it finds, or makes no HEAD")
 		}
 		b.end()
 	})
 }
 
-// The first record of all is the history's: nothing can be decided before it.
+// The very first record is the history's: nothing can be decided before it.
 func TestTheFirstRecordNamesTheHistory(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		s := fresh(t)()

@@ -10,14 +10,14 @@ import (
 	"exchange/core/state"
 )
 
-// pastHold has a command come when each hold of today is over.
+// pastHold gives a command a time after all current holds.
 func pastHold(c *Command) *Command {
 	c.timeUs += (withdrawalHold + time.Hour).Microseconds()
 	return c
 }
 
-func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
-	onTeller(t, func(o *Options) { // codes that outlive the hold by themselves
+func TestANewAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
+	onTeller(t, func(o *Options) { // codes that outlive the hold
 		o.Withdrawal.CodeValid = 2 * withdrawalHold
 	}, func(t *testing.T, b *teller) {
 		for range 4 {
@@ -34,7 +34,7 @@ func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 		approve := func() string {
 			return outcomeOf(b.e.MoveWithdrawal("ops", 1, event.WithdrawalApproved, "wire"))
 		}
-		// behind the hold a code that went to the address before is void, also in the wallet alone
+		// after the hold a code mailed to the previous address is void, also in the wallet alone
 		b.expect(outcomeOf(b.e.Do(pastHold(NewConfirmation(b.key, b.next(), 4, fourth)))),
 			"code expired")
 		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 4))), "status 50")
@@ -52,15 +52,15 @@ func TestAnotherAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 		c.Free()
 		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 3))), "status 50")
 
-		told := func(to string) bool {
+		mailedTo := func(to string) bool {
 			return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
 				return m.To == to && m.Account == "ann" && m.Change.HeldUs == a.HeldUs &&
 					(m.Change.What == state.NewAddress) == (to == "ann@new.example")
 			})
 		}
 		eventually(t, "all mails are sent", func() bool { return b.e.meter.Outbox.Load() == 0 })
-		if !told("ann@example.org") || !told("ann@new.example") {
-			t.Errorf("not both addresses are told: %+v", b.post.delivered())
+		if !mailedTo("ann@example.org") || !mailedTo("ann@new.example") {
+			t.Errorf("not both addresses receive a mail: %+v", b.post.delivered())
 		}
 
 		// and after a restart
@@ -109,7 +109,7 @@ func TestAnAddressThatChangesNothingBeginsNoHold(t *testing.T) {
 }
 
 // A clock that was once ahead, for one record, makes no later hold longer.
-func TestAHoldGoesByTheClockOfNow(t *testing.T) {
+func TestAHoldUsesTheCurrentClock(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		c := newCommand(event.KindAccount)
 		c.admin, c.operator, c.decide = Admin{Account: "bob"}, "test", (*registry).account

@@ -15,15 +15,15 @@ import (
 	"exchange/persistence"
 )
 
-// A journal makes entries durable and releases them. It is an actor in all but name: a queue under
-// a mutex that any actor submits to, and one goroutine that owns the sequence, takes what has
-// gathered while it was writing, appends it as one batch, and releases it. It has no protoactor
-// mailbox because it must block on the store, and because books may then put their encoded entries
-// straight into the batch that is forming: one hop less for every order.
+// A journal makes entries durable and releases them. It acts as an actor: any actor submits to its
+// queue under a mutex, and one goroutine owns the sequence. That goroutine appends everything
+// queued during its last write as one batch, and releases it. It has no protoactor mailbox because
+// it must block on the store. Besides, books can thus put encoded entries straight into the forming
+// batch, which saves each order a hop.
 //
-// There is no timer: a batch has the entries that arrived during the append before it. While a
-// client waits for several commands that it sent together, a batch also has what their books are
-// about to add.
+// There is no timer: a batch holds the entries that arrived during the previous append. While a
+// client waits for several commands sent together, a batch also waits for the entries of their
+// books.
 type journal struct {
 	store    persistence.Journal
 	token    persistence.Token
@@ -31,43 +31,43 @@ type journal struct {
 	log      *slog.Logger
 	meter    *metrics.Engine
 	out      journalOut
-	limit    int    // size of a batch, in bytes, beyond which the next entry starts another
-	last     uint64 // sequence of the newest durable record; the writer's, like deadline
+	limit    int    // batch size in bytes beyond which the next entry starts another
+	last     uint64 // sequence of the newest durable record; owned by the writer, like deadline
 	deadline sharedDeadline
-	since    atomic.Int64 // start of the append in flight, as metrics.Now tells; 0: none is
+	since    atomic.Int64 // start of the append in flight, in metrics.Now time; 0: none
 	pending  atomic.Int64 // entries submitted and not released
-	lists    atomic.Int64 // lists of commands, of one client each, whose outcomes are awaited
-	stalled  atomic.Bool  // the store did not answer, and the log says so
+	lists    atomic.Int64 // lists of commands, of one client each, awaiting outcomes
+	stalled  atomic.Bool  // the store did not answer; logged
 
 	mu      sync.Mutex
 	queue   mailbox.FIFO[*batch] // forming; guarded by mu
 	spare   []*batch             // empty batches; guarded by mu
-	buffers [][]byte             // buffers for data of batches; guarded by mu
-	closed  bool                 // guarded by mu: entries are dropped, their outcome stays unknown
+	buffers [][]byte             // batch data buffers; guarded by mu
+	closed  bool                 // guarded by mu: entries are dropped, with unknown outcome
 	newest  uint64               // sequence of the newest entry submitted; guarded by mu
 
-	wake    chan struct{} // capacity 1
-	stop    chan struct{} // closed by close
-	stopped chan struct{} // closed when the writer has ended
+	wake       chan struct{} // capacity 1
+	stop       chan struct{} // closed by close
+	writerDone chan struct{} // closed at the writer's end
 }
 
-// journalOut takes durable batches, and hears of the journal's end.
+// journalOut receives durable batches, and the journal's failure.
 type journalOut interface {
 	release(b *batch) // settles, folds and answers a durable batch
 	fail(err error)   // ends the engine
 }
 
-// A batch has the entries of one append. At its release data goes to the committed side, and the
-// commands of the entries are answered.
+// A batch holds the entries of one append. At its release its data goes to the committed side, and
+// the entries' commands are answered.
 type batch struct {
 	data       []byte
 	entries    []*entry
 	prev, next uint64
 
-	appending, durable int64 // when its append began and ended, as metrics.Now tells
+	appending, durable int64 // start and end of its append, in metrics.Now time
 }
 
-// Bounds of the writer's wait before it sends the same bytes again.
+// Bounds of the writer's wait before it resends the same bytes.
 const (
 	retryLeast = 5 * time.Millisecond
 	retryMost  = 200 * time.Millisecond
@@ -77,32 +77,32 @@ func newJournal(store persistence.Journal, token persistence.Token, last uint64,
 	timing *Timing, log *slog.Logger, meter *metrics.Engine, out journalOut) *journal {
 	return &journal{store: store, token: token, last: last, newest: last, limit: limit,
 		timing: timing, log: log, meter: meter, out: out,
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), writerDone: make(chan struct{})}
 }
 
-// submitted returns the sequence of the newest entry that was submitted, durable or not.
+// submitted returns the sequence of the newest submitted entry, durable or not.
 func (j *journal) submitted() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.newest
 }
 
-// submit puts an encoded entry into the forming batch. Any actor may call it; it never waits for
-// the store. The entries of one actor keep their order. An entry belongs to the journal from here
-// to its release.
+// submit adds an encoded entry to the forming batch. Any actor may call it; it never waits for the
+// store. The entries of one actor keep their order. An entry belongs to the journal until its
+// release.
 func (j *journal) submit(n *entry) {
 	j.pending.Add(1)
 	if n.trace.Sent != 0 {
 		n.trace.Decided = metrics.Now()
 	}
 	j.mu.Lock()
-	if j.closed { // the engine is dead: handlers know that the outcome is unknown
+	if j.closed { // the engine is dead: handlers report an unknown outcome
 		j.mu.Unlock()
 		j.pending.Add(-1)
 		return
 	}
 	if j.queue.Len() == 0 || len((*j.queue.Last()).data)+len(n.encoded) > j.limit {
-		j.queue.Push(j.fresh())
+		j.queue.Push(j.newBatch())
 	}
 	b := *j.queue.Last()
 	b.data = append(b.data, n.encoded...)
@@ -115,8 +115,8 @@ func (j *journal) submit(n *entry) {
 	}
 }
 
-// fresh returns an empty batch; mu is held.
-func (j *journal) fresh() *batch {
+// newBatch returns an empty batch; mu is held.
+func (j *journal) newBatch() *batch {
 	b := &batch{}
 	if n := len(j.spare); n > 0 {
 		b, j.spare = j.spare[n-1], j.spare[:n-1]
@@ -128,13 +128,13 @@ func (j *journal) fresh() *batch {
 	return b
 }
 
-// spares is how many empty batches and buffers are kept.
+// spares is the number of empty batches and buffers to keep.
 const spares = 16
 
-// recycleData takes a buffer back when the committed side is done with it.
+// recycleData takes back a buffer that the committed side no longer needs.
 func (j *journal) recycleData(data []byte) {
 	if cap(data) > 4*j.limit {
-		return // the memory of a burst is not kept
+		return // do not keep a burst's memory
 	}
 	j.mu.Lock()
 	if len(j.buffers) < spares {
@@ -154,7 +154,7 @@ func (j *journal) recycle(b *batch) {
 	j.mu.Unlock()
 }
 
-// take waits for the next batch. nil: the journal is closed.
+// take waits for the next batch; nil: the journal is closed.
 func (j *journal) take() *batch {
 	for {
 		j.gather()
@@ -169,17 +169,16 @@ func (j *journal) take() *batch {
 	}
 }
 
-// Bounds of gather. What one yield brings is often what makes the next goroutine ready to run.
+// Bounds of gather. One yield often makes the next goroutine ready to run.
 const (
 	quietYields = 2
 	gatherMost  = 200 * time.Microsecond // about an append
 )
 
-// gather lets the goroutines that are ready to run go first, as long as entries come of it. The
-// wallet has sent the commands of a list to their books at once, so the first entry has company on
-// its way; in one batch all of them cost one sync, one release and one wake-up of their client. For
-// commands that came alone this saves nothing, and costs their clients time when the processors are
-// busy.
+// gather yields to ready goroutines as long as that brings entries. The wallet sends a list's
+// commands to their books at once, so more entries follow the first. In one batch all of them cost
+// one sync, one release and one wake-up of their client. Single commands gain nothing from it, and
+// wait longer on busy processors.
 func (j *journal) gather() {
 	if j.lists.Load() == 0 {
 		return
@@ -195,7 +194,7 @@ func (j *journal) gather() {
 	}
 }
 
-// next returns the oldest batch that waits, nil if there is none.
+// next returns the oldest waiting batch, nil if there is none.
 func (j *journal) next() *batch {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -205,15 +204,15 @@ func (j *journal) next() *batch {
 	return j.queue.Pop()
 }
 
-// Run writes batches until the journal ends.
+// Run writes batches until the journal closes.
 func (j *journal) Run() {
-	defer close(j.stopped)
+	defer close(j.writerDone)
 	defer j.deadline.release()
 	for b := j.take(); b != nil && j.write(b); b = j.take() {
 	}
 }
 
-// write makes a batch durable and releases it. It returns false if the journal has ended.
+// write makes a batch durable and releases it. It returns false if the journal has closed.
 func (j *journal) write(b *batch) bool {
 	b.prev, b.next = j.last, j.last+uint64(len(b.entries))
 	b.data = event.EndBatch(b.data, j.token.Epoch(), b.prev, uint32(len(b.entries)))
@@ -222,7 +221,7 @@ func (j *journal) write(b *batch) bool {
 		return false
 	}
 	if j.isClosed() {
-		return false // it is durable without an answer: the next start finds it
+		return false // durable but unanswered: the next start recovers it
 	}
 	j.last = b.next
 	n := len(b.entries)
@@ -268,8 +267,8 @@ func (j *journal) append(b *batch) error {
 	}
 }
 
-// A sharedDeadline is the context of the appends that begin at about the same time. A context for
-// each append would take a timer and six allocations, a thousand times a second.
+// A sharedDeadline is the context of appends that begin at about the same time. One context per
+// append would cost a timer and six allocations, a thousand times a second.
 type sharedDeadline struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -292,13 +291,13 @@ func (d *sharedDeadline) release() {
 	}
 }
 
-// die ends the engine: the outcome of all entries in flight stays unknown.
+// die fails the engine: the outcome of all entries in flight stays unknown.
 func (j *journal) die(err error) {
 	j.close()
 	j.out.fail(err)
 }
 
-// close makes the journal drop the entries that come from now on, and ends its writer.
+// close makes the journal drop later entries, and ends its writer.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -315,8 +314,8 @@ func (j *journal) isClosed() bool {
 	return j.closed
 }
 
-// stalledFor returns how long the append in flight has been waiting at a time of metrics.Now; 0 if
-// none is. The wall clock may jump meanwhile.
+// stalledFor returns the age of the append in flight at a time of metrics.Now, immune to wall clock
+// jumps; 0: none.
 func (j *journal) stalledFor(now int64) time.Duration {
 	if since := j.since.Load(); since != 0 {
 		return time.Duration(now - since)

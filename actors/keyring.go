@@ -14,44 +14,44 @@ import (
 	"exchange/persistence"
 )
 
-// A Keyring opens the secrets of API keys, each once. A node keeps its keyring from one term to
-// the next. Any goroutine may open keys, and the one that builds a term uses them.
+// A Keyring opens the secrets of API keys, each once. A node keeps its keyring over terms. Any
+// goroutine may open keys; the one that builds a term uses them.
 type Keyring struct {
-	sealer   *seal.Sealer            // nil: there is no server's key, so no API key is opened
+	sealer   *seal.Sealer            // nil: no server key, so no API key is opened
 	material func(secret []byte) any // Options.KeyMaterial
-	opening  sync.Mutex
-	opened   []openedKey // by number-1
-	// forgoes leaves API keys closed whose server's key is not there, because they are about to be
-	// revoked; guarded by opening
-	forgoes bool
+	mu       sync.Mutex
+	secrets  []openedKey // by number-1
+	// skipLost leaves API keys closed whose server key is missing, because they are about to be
+	// revoked; guarded by mu
+	skipLost bool
 }
 
-// An openedKey is what verifies the requests of a key whose secret was sealed so.
+// An openedKey holds the material that verifies a key's requests, for one sealing of its secret.
 type openedKey struct {
-	sealed   []byte // nil: it was not opened
+	sealed   []byte // nil: not opened
 	material any
 }
 
-// NewKeyring makes an empty one; sealer is nil where there is no server's key.
+// NewKeyring makes an empty one; sealer is nil without a server key.
 func NewKeyring(sealer *seal.Sealer, o *Options) *Keyring {
-	return &Keyring{sealer: sealer, material: o.KeyMaterial, forgoes: o.RevokeLost}
+	return &Keyring{sealer: sealer, material: o.KeyMaterial, skipLost: o.RevokeLost}
 }
 
-// Forgo reports whether keys that are lost stay closed, to be revoked.
-func (r *Keyring) Forgo() bool {
-	r.opening.Lock()
-	defer r.opening.Unlock()
-	return r.forgoes
+// SkipLost reports whether lost keys stay closed, to be revoked.
+func (r *Keyring) SkipLost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.skipLost
 }
 
-// kept ends that: from now on a key that is lost is an error.
-func (r *Keyring) kept() {
-	r.opening.Lock()
-	defer r.opening.Unlock()
-	r.forgoes = false
+// requireAll ends that: from now on a lost key is an error.
+func (r *Keyring) requireAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skipLost = false
 }
 
-// lost reports whether the server's key of an API key is not there.
+// lost reports whether an API key's server key is missing.
 func (r *Keyring) lost(k *state.Key) bool {
 	return !k.Revoked && (r.sealer == nil || !r.sealer.Opens(k.SealedBy))
 }
@@ -59,15 +59,15 @@ func (r *Keyring) lost(k *state.Key) bool {
 // openAll opens all live keys of a state. Errors are those of openSecret.
 func (r *Keyring) openAll(s *state.State) error {
 	keys := s.Keys()
-	r.opening.Lock()
-	defer r.opening.Unlock()
-	for len(r.opened) < len(keys) {
-		r.opened = append(r.opened, openedKey{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.secrets) < len(keys) {
+		r.secrets = append(r.secrets, openedKey{})
 	}
 	return mailbox.AtOnce(len(keys), func(i int) error {
-		k, o := keys[i], &r.opened[i]
+		k, o := keys[i], &r.secrets[i]
 		switch {
-		case k.Revoked, r.forgoes && r.lost(k): // its secret is gone
+		case k.Revoked, r.skipLost && r.lost(k): // its secret is gone
 			*o = openedKey{}
 			return nil
 		case o.sealed != nil && subtle.ConstantTimeCompare(o.sealed, k.Sealed) == 1:
@@ -82,16 +82,16 @@ func (r *Keyring) openAll(s *state.State) error {
 	})
 }
 
-// all returns what openAll has opened, by number-1.
+// all returns the keys that openAll opened, by number-1.
 func (r *Keyring) all() []openedKey {
-	r.opening.Lock()
-	defer r.opening.Unlock()
-	return slices.Clone(r.opened)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.secrets)
 }
 
-// openSecret opens the secret of an API key. ErrConfig means that the server's key is missing.
-// persistence.ErrCorrupt means that the account, number, name, permissions or allow-list was
-// changed: the seal belongs to others.
+// openSecret opens the secret of an API key. ErrConfig: the server key is missing.
+// persistence.ErrCorrupt: the account, number, name, permissions or allow-list was changed, so the
+// seal does not match.
 func openSecret(k *event.Key, account string, sealer *seal.Sealer) ([]byte, error) {
 	secret, err := sealer.Open(k.Sealed, k.SealedBy, k.Bound())
 	if err == nil {

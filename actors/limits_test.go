@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// Each limit is met exactly: the last that fits is taken, one more is refused, and after one is
-// given back the next is taken.
+// Each limit is exact: the last fitting command is accepted, one more is refused, and after one
+// completes the next is accepted.
 
 func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 	onGated(t, func(o *Options) {
@@ -23,7 +23,7 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 	}, func(t *testing.T, g *gated) {
 		for range 2 {
 			g.set(func() { g.applying = true })
-			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
+			order := g.rest(g.sell(1e5)) // the store's history lags now, and reads of it wait
 			var reads []<-chan string
 			for range 3 {
 				reads = append(reads, g.begin(g.asking(new(committed.Written), nil, 0)))
@@ -43,7 +43,7 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			if n := committed.Reading(g.e.Door); n != 3 {
 				t.Errorf("%d reads are in flight instead of 3", n)
 			}
-			for range 3 { // these have as many places of their own
+			for range 3 { // these have their own slots
 				reads = append(reads, g.begin(func() (*Command, error) {
 					return nil, g.e.FollowUp(new(committed.Written))
 				}))
@@ -56,13 +56,13 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			}
 			g.set(func() { g.applying = false })
 			for _, r := range reads {
-				isTold(t, "a read at the limit", <-r, accepted)
+				wantOutcome(t, "a read at the limit", <-r, accepted)
 			}
 		}
 	})
 }
 
-func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
+func TestAbandonedReadsDoNotAccumulate(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.Reads = 4 }, func(t *testing.T, g *gated) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
@@ -70,7 +70,7 @@ func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 		for range 100 {
 			g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
 				committed.ErrTimeout.Error())
-			// one that its handler has left in a mailbox has its slot until its turn comes
+			// one that its handler abandoned in a mailbox keeps its slot until its turn comes
 			eventually(t, "the slot is free",
 				func() bool { return committed.Reading(g.e.Door) == 0 })
 		}
@@ -83,8 +83,8 @@ func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 	})
 }
 
-// The default of max_fills, in batches as small as the configuration allows: the unit is larger
-// than a batch should be, and goes as one.
+// The default of max_fills, with the smallest configurable batches: the unit exceeds the batch
+// limit, and goes as one.
 func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
@@ -135,7 +135,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 	})
 }
 
-// batches returns the batches that were to be appended since the gate began to hold, each once.
+// batches returns the batches of the appends since the gate began to hold, each once.
 func (g *gated) batches() (list []event.Batch) {
 	g.t.Helper()
 	g.mu.Lock()
@@ -157,7 +157,7 @@ func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 			g.hold()
 			held := &heldCommands{g: g}
 			held.send(g.placing(g.sell(1e5)))
-			eventually(t, "the first is at the store, and the others gather behind it", g.held)
+			eventually(t, "the first is at the store, and the others gather after it", g.held)
 			for range 6 {
 				held.send(g.placing(g.sell(1e5)))
 			}
@@ -192,7 +192,7 @@ func TestABatchTakesWholeEntriesUpToItsSize(t *testing.T) {
 	})
 }
 
-// limited wants a refusal of the operator's for a limit, in these words.
+// limited wants an operator's command refused for a limit, with this text.
 func limited(t *testing.T, what string, got error, text string) {
 	t.Helper()
 	var refused *RequestError
@@ -201,7 +201,7 @@ func limited(t *testing.T, what string, got error, text string) {
 	}
 }
 
-// operating begins a command of the operator's that is held at the store, and then another.
+// operating begins an operator's command that is held at the store, and then another.
 func (g *gated) operating(first, second func() error) (<-chan string, <-chan string) {
 	g.t.Helper()
 	command := func(run func() error) func() (*Command, error) {
@@ -230,28 +230,28 @@ func TestKeysOfAnAccountAreLimitedAndRevokedOnesDoNotCount(t *testing.T) {
 		})
 		silent(t, "a refusal for a key that is in flight", fourth)
 		g.letGo()
-		isTold(t, "key 3 of 3", <-third, accepted)
-		isTold(t, "key 4", <-fourth, full)
+		wantOutcome(t, "key 3 of 3", <-third, accepted)
+		wantOutcome(t, "key 4", <-fourth, full)
 		if _, err := g.e.CreateKey("test", "ben", "key-of-another", "secret", event.PermissionRead,
 			nil); err != nil {
 			t.Errorf("another account: %v", err)
 		}
-		g.hold() // and what is being revoked makes room when it is
+		g.hold() // and a key being revoked makes room once durable
 		revoked, fifth := g.operating(func() error {
 			_, err := g.e.RevokeKey("test", "key-2")
 			return err
 		}, func() error { return key("key-5") })
-		silent(t, "a key in the place of one that is being revoked", fifth)
+		silent(t, "a key instead of one that is being revoked", fifth)
 		g.letGo()
-		isTold(t, "the end of a key", <-revoked, accepted)
-		isTold(t, "one in its place", <-fifth, accepted)
+		wantOutcome(t, "the revocation of a key", <-revoked, accepted)
+		wantOutcome(t, "one in its place", <-fifth, accepted)
 		limited(t, "one more", key("key-6"), full)
 		g.crash()
 		g.again()
 		limited(t, "after a restart", key("key-6"), full)
 		must[Admin](t)(g.e.RevokeKey("test", "key-3"))
 		if err := key("key-6"); err != nil {
-			t.Errorf("in the place of one that was revoked: %v", err)
+			t.Errorf("instead of one that was revoked: %v", err)
 		}
 		g.end()
 	})
@@ -271,8 +271,8 @@ func TestAccountsAreLimited(t *testing.T) {
 		})
 		silent(t, "a refusal for an account that is in flight", fourth)
 		g.letGo()
-		isTold(t, "account 3 of 3", <-third, accepted)
-		isTold(t, "account 4", <-fourth, "there are 3 accounts, no more are allowed")
+		wantOutcome(t, "account 3 of 3", <-third, accepted)
+		wantOutcome(t, "account 4", <-fourth, "there are 3 accounts, no more are allowed")
 		g.crash()
 		g.o.Limits.Accounts = 4 // none is ever closed: only another limit makes room
 		g.again()

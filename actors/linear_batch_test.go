@@ -2,7 +2,7 @@ package actors
 
 import "exchange/actors/lineartest"
 
-// batch returns the operations as the engine takes them together; the recording is locked.
+// batch returns the operations as one engine batch; the recording is locked.
 func (c *recordedClient) batch(e *Engine, list []lineartest.Operation) func() []answer {
 	r := c.r
 	ids := make([]uint64, len(list))

@@ -15,7 +15,7 @@ import (
 )
 
 // A recordedClient sends one operation after the other. The one with account -1 is the operator; it
-// also looks at books.
+// also reads books.
 type recordedClient struct {
 	lineartest.Drawer
 	r      *recording
@@ -38,7 +38,7 @@ func (c *recordedClient) act() {
 	}
 }
 
-// draw chooses what to do; the recording is locked.
+// draw chooses the next operations; the recording is locked.
 func (c *recordedClient) draw() []lineartest.Operation {
 	if c.Account < 0 {
 		return []lineartest.Operation{c.Operate()}
@@ -62,7 +62,7 @@ type answer struct {
 	err    error
 }
 
-// do sends one operation, or a batch, and notes its results, unless patience ends before.
+// do sends one operation, or a batch, and records its results, unless patience ends first.
 func (c *recordedClient) do(e *Engine, list ...lineartest.Operation) {
 	r := c.r
 	r.mu.Lock()
@@ -77,7 +77,7 @@ func (c *recordedClient) do(e *Engine, list ...lineartest.Operation) {
 	}()
 	select {
 	case <-patience:
-		go func() { // the client is not told how it ended, and the history that it did
+		go func() { // the client does not receive the outcome, the history does
 			for i, a := range <-answers {
 				if !errors.Is(a.err, committed.ErrTimeout) {
 					noted[i].Settle()
@@ -91,7 +91,7 @@ func (c *recordedClient) do(e *Engine, list ...lineartest.Operation) {
 	}
 }
 
-// begin notes operations and returns what sends them; the recording is locked.
+// begin records operations and returns a function that sends them; the recording is locked.
 func (c *recordedClient) begin(e *Engine,
 	list []lineartest.Operation) (noted []*lineartest.Recorded, send func() []answer) {
 	if len(list) > 1 {
@@ -105,7 +105,7 @@ func (c *recordedClient) begin(e *Engine,
 	}
 }
 
-// end notes the answer to an operation.
+// end records the answer to an operation.
 func (c *recordedClient) end(noted *lineartest.Recorded, a *answer) {
 	var unanswered *committed.HistoryError
 	o := &noted.Operation
@@ -116,7 +116,7 @@ func (c *recordedClient) end(noted *lineartest.Recorded, a *answer) {
 	case errors.Is(a.err, committed.ErrTimeout):
 	case errors.As(a.err, &unanswered) && o.Kind != lineartest.Place: // a read, in a crash
 	case errors.Is(a.err, ErrStopping), errors.Is(a.err, ErrNotConfirmed),
-		errors.Is(a.err, ErrStalled), unanswered != nil: // no actor has seen the order
+		errors.Is(a.err, ErrStalled), unanswered != nil: // no actor has received the order
 		noted.Forget()
 		c.count(o, &a.result, a.err)
 	default:
@@ -124,7 +124,7 @@ func (c *recordedClient) end(noted *lineartest.Recorded, a *answer) {
 	}
 }
 
-// count notes what answers say beside the history.
+// count counts the parts of answers that the history does not hold.
 func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Result, err error) {
 	r := c.r
 	r.mu.Lock()
@@ -144,8 +144,8 @@ func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Resul
 	}
 }
 
-// request returns the operation as the engine takes it, behind the checks of a gateway; the
-// recording is locked.
+// request returns the operation as an engine request, after a gateway's checks; the recording is
+// locked.
 func (c *recordedClient) request(e *Engine,
 	o *lineartest.Operation) func() (lineartest.Result, error) {
 	if o.Kind.Needs() == 0 {
@@ -183,7 +183,7 @@ func admitted(e *Engine,
 	return key, 0
 }
 
-// permissions returns a history's permissions as the engine has them.
+// permissions returns a history's permissions as the engine's.
 func permissions(of uint8) (p uint8) {
 	for from, to := range map[uint8]uint8{lineartest.MayRead: event.PermissionRead,
 		lineartest.MayTrade:    event.PermissionTrade,
@@ -195,7 +195,7 @@ func permissions(of uint8) (p uint8) {
 	return p
 }
 
-// unsigned returns an operator's request, or a look at a book.
+// unsigned returns an operator's request, or a read of a book.
 func (c *recordedClient) unsigned(e *Engine,
 	o *lineartest.Operation) func() (lineartest.Result, error) {
 	r := c.r
@@ -292,16 +292,16 @@ func commandOf(e *Engine, key *directory.Key, o *lineartest.Operation, order uin
 	amount, price := money.Amount(o.Amount)*coin, money.Price(o.Price)*1e8
 	named, _ := event.NewClientID(strconv.Itoa(o.Order))
 	if o.Kind == lineartest.Place {
-		wish := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell, Price: price,
+		req := &OrderRequest{Pair: e.Pairs()[o.Pair], Side: trading.Sell, Price: price,
 			Amount: amount, ClientID: named}
 		if o.Buy {
-			wish.Side = trading.Buy
+			req.Side = trading.Buy
 		}
 		if o.Force != lineartest.Rests {
-			wish.Special = &SpecialRequest{Instructions: trading.Instructions{
+			req.Special = &SpecialRequest{Instructions: trading.Instructions{
 				IOC: o.Force == lineartest.IOC, FOK: o.Force == lineartest.FOK}}
 		}
-		return NewOrder(key, o.Nonce, wish)
+		return NewOrder(key, o.Nonce, req)
 	}
 	if o.Named {
 		order = 0
@@ -315,7 +315,7 @@ func commandOf(e *Engine, key *directory.Key, o *lineartest.Operation, order uin
 		&AmendRequest{Order: order, ClientID: named, Price: price, Amount: amount})
 }
 
-// commanded returns the result that a command's end gives.
+// commanded returns the result of a command's end.
 func (r *recording) commanded(e *Engine, o *lineartest.Operation,
 	run func() (*Command, error)) (lineartest.Result, error) {
 	c, err := run()
@@ -359,8 +359,7 @@ func (r *recording) refusal(o *lineartest.Operation,
 	return result, err
 }
 
-// result returns the effect of an accepted command, and makes it known to all clients of the
-// account.
+// result returns the effect of an accepted command, and shares it with all clients of the account.
 func (r *recording) result(o *lineartest.Operation, c *Command) (result lineartest.Result) {
 	result.Outcome = lineartest.Done
 	r.mu.Lock()
@@ -378,7 +377,7 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 		result.ID, result.Remains = c.Record().Cancel.ID,
 			coins(c.Record().Cancel.Remaining.Balance())
 	case lineartest.CancelAll:
-		result.Cancelled = slices.Clone(c.Cancelled())
+		result.Cancelled = slices.Clone(c.CancelledOrders())
 	case lineartest.Withdrawal:
 		id = c.Record().Withdrawal.ID
 	}
@@ -386,7 +385,7 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	return result
 }
 
-// entered returns what has become of an order that was placed or amended.
+// entered returns the effect on an order that was placed or amended.
 func (r *recording) entered(result *lineartest.Result, o *event.Order) {
 	result.Remains = coins(o.Remaining.Balance())
 	for _, t := range o.Trades {
@@ -396,7 +395,7 @@ func (r *recording) entered(result *lineartest.Result, o *event.Order) {
 	}
 }
 
-// units returns an amount of money as the history has it.
+// units returns an amount of money in the history's units.
 func units(b money.Balance) int64 {
 	d := b.Decimal().Shift(4)
 	if !d.IsInteger() {

@@ -13,7 +13,7 @@ import (
 	"exchange/core/trading"
 )
 
-// A recordedOwn is the subscriber of an account on one engine. What it is told is in the history.
+// A recordedOwn is the subscriber of an account on one engine. The history records its events.
 type recordedOwn struct {
 	r       *recording
 	e       *Engine
@@ -22,13 +22,13 @@ type recordedOwn struct {
 
 	mu     sync.Mutex
 	seq    uint64               // of the newest event
-	asks   *lineartest.Recorded // nil: its question is answered
+	asks   *lineartest.Recorded // its unanswered question; nil: none
 	answer chan error           // to its question
 	away   bool                 // since the last burst began
 	ended  bool                 // the engine is down
 }
 
-// subscribe has a subscriber of each account begin on an engine.
+// subscribe starts a subscriber of each account on an engine.
 func (r *recording) subscribe(e *Engine) {
 	r.t.Helper()
 	for i := range lineartest.Accounts {
@@ -43,8 +43,8 @@ func (r *recording) subscribe(e *Engine) {
 	}
 }
 
-// ask subscribes, or with its place resumes, as one that was away always does. All events that the
-// engine had made before are in the history afterwards.
+// ask subscribes, or resumes at its position, as a returning subscriber always does. Afterwards the
+// history contains all earlier events of the engine.
 func (s *recordedOwn) ask(resumes bool) {
 	s.r.t.Helper()
 	key := s.e.Key([]byte(keyName(ownKey(s.account, 0))))
@@ -64,7 +64,7 @@ func (s *recordedOwn) ask(resumes bool) {
 	}
 }
 
-// leave ends the subscription for a while, if it has a place to resume from.
+// leave ends the subscription for a while, if it has a position to resume from.
 func (s *recordedOwn) leave() {
 	s.mu.Lock()
 	s.away = s.seq > 0
@@ -76,7 +76,7 @@ func (s *recordedOwn) leave() {
 	s.e.UnwatchOwn(key.Account.ID, s.pid, 0)
 }
 
-// end has the subscriber take nothing more: its engine is down.
+// end stops the subscriber: its engine is down.
 func (s *recordedOwn) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,13 +93,13 @@ func (s *recordedOwn) Receive(ctx actor.Context) {
 	case *committed.OwnWatched:
 		s.answer <- s.begin(m)
 	case *committed.OwnEvents:
-		if err := s.tell(m.List); err != nil {
+		if err := s.record(m.List); err != nil {
 			s.r.t.Error(err)
 		}
 	}
 }
 
-// begin takes the answer to a question: what the account has, or the events since it left.
+// begin receives the answer to a question: the account's content, or the events since it left.
 func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 	asked, was := s.asks, s.away
 	s.asks, s.away = nil, false
@@ -110,9 +110,9 @@ func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 			missed = missed[1:]
 		}
 		if len(missed) > 0 && !was {
-			return fmt.Errorf("account %d was not told its events behind %d", s.account, s.seq)
+			return fmt.Errorf("account %d did not receive its events after %d", s.account, s.seq)
 		}
-		return s.tell(missed)
+		return s.record(missed)
 	}
 	x := m.Snapshot
 	if !x.Complete {
@@ -130,8 +130,8 @@ func (s *recordedOwn) begin(m *committed.OwnWatched) error {
 	return err
 }
 
-// tell notes events.
-func (s *recordedOwn) tell(list []*committed.OwnEvent) error {
+// tell records events.
+func (s *recordedOwn) record(list []*committed.OwnEvent) error {
 	for _, x := range list {
 		e := lineartest.Event{Account: s.r.accountOf(x.Account), Sequence: x.Seq, Prev: x.Prev,
 			Freezes: x.Cause == committed.CauseFreeze, Frozen: x.Frozen}
@@ -168,7 +168,7 @@ func (r *recording) accountOf(id uint32) int {
 	return -1
 }
 
-// orderRows returns orders as the history has them.
+// orderRows returns orders in the history's form.
 func orderRows(list []committed.Order) (rows []lineartest.OrderRow, err error) {
 	for i := range list {
 		o := &list[i]

@@ -15,12 +15,12 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A cutOff is an owner's way to the store, which can be cut: then the owner cannot learn that
-// another one has the store.
+// A cutOff is an owner's connection to the store, which can be cut: then the owner cannot learn of
+// another owner.
 type cutOff struct {
 	persistence.Store
 	*cable
-	lies *atomic.Bool // about its rhythm: the owner answers reads for longer than its claim says
+	lies *atomic.Bool // its heartbeat interval: it answers reads longer than its claim says
 }
 
 func (c *cutOff) Acquire(ctx context.Context,
@@ -33,14 +33,14 @@ func (c *cutOff) Acquire(ctx context.Context,
 
 var errCutOff = errors.New("the store cannot be reached")
 
-// A cable to a store may be cut.
+// A cable to a store can be cut.
 type cable struct {
-	mu  sync.RWMutex // held by each call that is under way
+	mu  sync.RWMutex // held by each running call
 	cut bool
 }
 
-// set cuts the cable or mends it, when no call is under way: a call that reached the store after
-// the next claim would tell its owner of that claim.
+// set cuts the cable or mends it, between calls: a call that reached the store after the next claim
+// would reveal that claim to its owner.
 func (w *cable) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *cutOff) Trim(ctx context.Context, tok persistence.Token, upTo uint64) e
 	return c.through(func() error { return c.Store.Trim(ctx, tok, upTo) })
 }
 
-// A memoryIdentity is a host's.
+// A memoryIdentity is a host's, in memory.
 type memoryIdentity struct{ known persistence.Ownerships }
 
 func (m *memoryIdentity) Load() (persistence.Ownerships, error)   { return m.known, nil }
@@ -94,13 +94,12 @@ type twoOwners struct {
 	o    Options // of the second one
 }
 
-// newTwoOwners starts the first engine, which is sure of its store for as long as stale after each
-// beat.
+// newTwoOwners starts the first engine, which trusts its ownership for stale after each heartbeat.
 func newTwoOwners(t *testing.T, open place, seed uint64, stale time.Duration) *twoOwners {
 	return twoOwnersOf(t, open, seed, stale, false)
 }
 
-// twoOwnersOf is newTwoOwners with a first engine that may lie about its rhythm.
+// twoOwnersOf is newTwoOwners with a first engine that may lie about its heartbeat interval.
 func twoOwnersOf(t *testing.T, open place, seed uint64, stale time.Duration, lies bool) *twoOwners {
 	t.Helper()
 	w := &twoOwners{open: open, cut: new(cable), lies: new(atomic.Bool)}
@@ -126,7 +125,7 @@ func (c *recordedClient) wallet(e *Engine) {
 	c.do(e, o)
 }
 
-// acts sends one command or read, which is drawn.
+// acts sends one random command or read.
 func (c *recordedClient) acts(e *Engine) {
 	c.r.mu.Lock()
 	o := c.DrawOne()
@@ -134,34 +133,34 @@ func (c *recordedClient) acts(e *Engine) {
 	c.do(e, o)
 }
 
-// An announcing store says when an exchange has looked whose it is, or has taken it.
-type announcing struct {
+// A notifying store signals when an exchange has checked its owner, or has claimed it.
+type notifying struct {
 	persistence.Store
 	begins func()
 }
 
-func (a *announcing) Beat(ctx context.Context) (persistence.Beat, error) {
+func (a *notifying) Beat(ctx context.Context) (persistence.Beat, error) {
 	defer a.begins()
 	return a.Store.Beat(ctx)
 }
 
-func (a *announcing) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
+func (a *notifying) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
 	error) {
 	defer a.begins()
 	return a.Store.Acquire(ctx, c)
 }
 
-// shown counts what a history shows of a change of owners.
-type shown struct {
-	refused int // reads that the first owner refused, because it was not sure of its store
-	// reads that the first owner answered when the second had looked at the store, or taken it
+// ownerCoverage counts the parts of a change of owners that a history shows.
+type ownerCoverage struct {
+	refused int // reads that the first owner refused, unsure of its ownership
+	// reads that the first owner answered after the second's check, or its claim
 	meanwhile  int
 	afterwards int // reads that the second answered
 }
 
-// play has some clients act on the first engine, and starts the second one; then some read from the
+// run has some clients act on the first engine, and starts the second one; then some read from the
 // first engine, and others act on the second.
-func (w *twoOwners) play() (second *Engine, all shown) {
+func (w *twoOwners) run() (second *Engine, all ownerCoverage) {
 	w.t.Helper()
 	first := w.e
 	var acting, reading sync.WaitGroup
@@ -189,7 +188,7 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 			reading.Done()
 			for second := <-opened; second != nil; second = nil {
 				for range 4 {
-					reader.wallet(first) // it does not know that there is another
+					reader.wallet(first) // it is unaware of the second
 				}
 			}
 		})
@@ -198,7 +197,7 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 		close(began)
 		reading.Wait()
 	})
-	w.o.Store = &announcing{w.open(), begins}
+	w.o.Store = &notifying{w.open(), begins}
 	second, err := Start(w.t.Context(), w.o)
 	begins() // also when it has failed
 	for range cap(opened) {
@@ -209,7 +208,7 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 	all.refused, all.meanwhile = w.notConfirmed, int(meanwhile.Load())
 	before := w.answeredReads
 	last := w.client(2*len(recordedAccounts), -1, 0)
-	w.recording.e = second // for the last look
+	w.recording.e = second // for the last check
 	defer func() { w.recording.e = first }()
 	for i := range recordedAccounts {
 		if w.Frozen[i] {
@@ -222,7 +221,7 @@ func (w *twoOwners) play() (second *Engine, all shown) {
 	return second, all
 }
 
-// isAnswered reports whether a client's read was.
+// isAnswered reports whether a client's read was answered.
 func (c *recordedClient) isAnswered(read func()) bool {
 	answered := func() (n int) {
 		c.r.mu.Lock()
@@ -234,10 +233,10 @@ func (c *recordedClient) isAnswered(read func()) bool {
 	return answered() > before
 }
 
-// end ends both engines, the first as it stands.
+// end ends both engines, the first without an orderly stop.
 func (w *twoOwners) end(second *Engine) {
 	w.t.Helper()
-	w.cut.set(false) // an append that waits learns that it is fenced
+	w.cut.set(false) // a waiting append learns that it is fenced
 	w.e.Abandon()
 	if second != nil {
 		stop(w.t, second)
@@ -250,7 +249,7 @@ func (w *twoOwners) end(second *Engine) {
 	}
 }
 
-// onSharedStore runs a test in a bubble, on stores that let several engines in.
+// onSharedStore runs a test in a bubble, on stores that several engines can open.
 func onSharedStore(t *testing.T, test func(t *testing.T, fresh func() place)) {
 	t.Helper()
 	ownPools(t)
@@ -266,14 +265,14 @@ func onSharedStore(t *testing.T, test func(t *testing.T, fresh func() place)) {
 	})
 }
 
-// Two owners of one store, of which the first may live on without knowing of the second, are one
-// exchange for their clients. A history shows that only if the first still answers while the second
+// Two owners of one store are one exchange for their clients, even if the first is alive and
+// unaware of the second. A history shows that only if the first still answers while the second
 // starts, and then refuses, and the second answers.
 func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 	const enough, most = 3, 30
 	for name, how := range map[string]struct{ cut, takeOver, hasty bool }{
 		"a standby, of an owner that is cut off":    {cut: true},
-		"a take-over from an owner that is well":    {takeOver: true},
+		"a take-over from a healthy owner":          {takeOver: true},
 		"a take-over from an owner that is cut off": {cut: true, takeOver: true},
 		// The second host has another configuration: the owner's own timing counts.
 		"a standby that is hastier than its owner": {cut: true, hasty: true},
@@ -282,7 +281,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onSharedStore(t, func(t *testing.T, fresh func() place) {
-				var all shown
+				var all ownerCoverage
 				shows := func() bool {
 					return (all.refused > 0 || !how.cut) && all.meanwhile > 0 &&
 						all.afterwards > 0
@@ -299,13 +298,13 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 						w.o.Timing.OwnerCheck, w.o.Timing.OwnerStale = stale/20, stale/5
 					}
 					w.cut.set(how.cut)
-					second, of := w.play()
+					second, of := w.run()
 					err := undecided.check(&w.history)
 					w.end(second)
 					if err != nil {
 						t.Errorf("seed %d: %v", seed, err)
 					}
-					all = shown{all.refused + of.refused, all.meanwhile + of.meanwhile,
+					all = ownerCoverage{all.refused + of.refused, all.meanwhile + of.meanwhile,
 						all.afterwards + of.afterwards}
 				}
 				t.Logf("%d histories undecided, %+v", undecided.n, all)
@@ -317,8 +316,7 @@ func TestTwoOwnersOfOneStoreAreOneExchange(t *testing.T) {
 	}
 }
 
-// Such a history can fail: one owner that opens at once, beside one that does not know of it, is
-// found.
+// Such a history can fail: an owner that opens at once, beside one that is unaware of it, is found.
 func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	onSharedStore(t, func(t *testing.T, fresh func() place) {
 		w := twoOwnersOf(t, fresh(), 1, time.Hour, true)
@@ -335,10 +333,10 @@ func TestAStaleReadOfAnOwnerThatWasOvertakenIsFound(t *testing.T) {
 	})
 }
 
-// One delay stays possible. A process confirms that it owns the store, and is then stopped before
-// it writes an answer. When it goes on it answers, and by then its client may know more from the
-// other exchange. The answer is as old as its question and no older, so there is still one order of
-// all operations. The process refuses a question that comes after the stop.
+// One delay stays possible. A process confirms its ownership, and is then suspended before it
+// writes an answer. When it resumes it answers, and by then its client may have newer answers of
+// the other exchange. The answer is as old as its question and no older, so there is still one
+// order of all operations. The process refuses a question that comes after the suspension.
 func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	const stale = 200 * time.Millisecond
 	onSharedStore(t, func(t *testing.T, fresh func() place) {
@@ -353,7 +351,7 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 			send := client.request(w.e, &asked)
 			delayed = w.history.Begin(client.number, asked)
 			w.mu.Unlock()
-			// else it has looked, and is stopped before the answer is written
+			// otherwise it has checked, and is suspended before the answer is written
 			if result, err = send(); err != nil {
 				delayed.Forget()
 			}
@@ -366,7 +364,7 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 		second := start(t, w.o)
 		w.client(9, -1, 0).do(second, lineartest.Operation{Kind: lineartest.Deposit, Amount: 5})
 		w.client(3, 0, ownKey(0, 1)).wallet(second)
-		delayed.End(result) // it goes on
+		delayed.End(result) // it resumes
 		if err := w.e.Confirmed(); !errors.Is(err, ErrNotConfirmed) {
 			t.Errorf("the next question is taken: %v", err)
 		}
@@ -377,8 +375,8 @@ func TestAnAnswerThatAStopDelaysIsAsOldAsItsQuestion(t *testing.T) {
 	})
 }
 
-// A take-over that ended before it opened is remembered: the next start of that host finds the
-// store its own, and opens later all the same.
+// A take-over that ended before it opened is remembered: that host's next start owns the store, and
+// still opens later.
 func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
 	onSharedStore(t, func(t *testing.T, fresh func() place) {
 		w := newTwoOwners(t, fresh(), 1, time.Hour)
@@ -406,7 +404,7 @@ func TestATakeOverThatEndedBeforeItOpenedIsRemembered(t *testing.T) {
 	})
 }
 
-// An inMemory store makes claims, and says of some that its file is not in effect.
+// An inMemory store makes claims, and reports for some that its file is not in effect.
 type inMemory struct {
 	persistence.Store
 	claims []persistence.Claim
@@ -421,8 +419,8 @@ func (m *inMemory) Acquire(ctx context.Context, c persistence.Claim) (persistenc
 	return tok, last, err
 }
 
-// A start that has made its claim and meets a first rewrite waits until the rewrite ends: the claim
-// has fenced the earlier owner.
+// A start whose claim meets a first rewrite waits for the rewrite's end: the claim has fenced the
+// earlier owner.
 func TestAStartWaitsUntilTheStoresFileIsInEffect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})

@@ -76,7 +76,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 	read := map[lineartest.Kind]committed.Question{lineartest.ReadOrder: byID,
 		lineartest.ReadOpen: open, lineartest.ReadWallet: wallet,
 		lineartest.ReadPending: pending}[o.Kind]
-	if o.Kind == lineartest.ReadOrder && order == 0 { // no client was told its id
+	if o.Kind == lineartest.ReadOrder && order == 0 { // no client received its id
 		named.ClientID, _ = event.NewClientID(strconv.Itoa(o.Order))
 		read = named
 	}
@@ -120,7 +120,7 @@ func (r *recording) readBy(e *Engine, key *directory.Key, o *lineartest.Operatio
 }
 
 // inHistory looks up an order that is not in memory, as a handler does: by its id, or by its client
-// order id if no answer told the id.
+// order id if no answer contained the id.
 func (r *recording) inHistory(e *Engine, account uint32, number int, order,
 	upTo uint64) (rows []persistence.Order, err error) {
 	r.reading.RLock()

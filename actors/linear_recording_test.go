@@ -18,14 +18,13 @@ import (
 	"exchange/persistence"
 )
 
-// A weather is a store that now and then is slow, refuses, loses an answer, or has clients lose
-// their patience.
-type weather struct {
+// A flakyStore is sometimes slow, refuses, loses an answer, or exhausts its clients' patience.
+type flakyStore struct {
 	persistence.Store
 	r *recording
 }
 
-func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
+func (w *flakyStore) Append(ctx context.Context, tok persistence.Token, prev, next uint64,
 	batch []byte) error {
 	r := w.r
 	r.mu.Lock()
@@ -72,17 +71,17 @@ func (w *weather) Append(ctx context.Context, tok persistence.Token, prev, next 
 const (
 	refuses            = iota
 	losesAnswer        // it lands
-	isSlow             // and lands
+	isSlow             // but lands
 	losesPatience      // clients do not wait for it, and it lands
 	losesPatienceAfter // clients do not wait, it has landed, and its answer is lost
 	crashesBefore      // the engine ends with it, and it has not landed
-	crashesAfter       // it has
+	crashesAfter       // and has landed
 	lastFault          = crashesAfter
 )
 
 // Bounds of one history. Clients act in bursts. After each burst all rest and one reads everything,
-// so a check has few orders of operations to try. A check takes longer with each operation that
-// overlaps, and with each open outcome.
+// so a check has few orders of operations to try. A check takes longer with each overlapping
+// operation, and with each open outcome.
 const (
 	bursts           = 12
 	operationsOfEach = 4 // of a client, in a burst
@@ -92,8 +91,8 @@ const (
 	fundedQuote      = 900
 )
 
-// A recording is one history while it is made: clients that act at random on two pairs, with keys
-// that some share, and the store's weather.
+// A recording is one history in the making: clients that act at random on two pairs, with keys that
+// some share, and a flaky store.
 type recording struct {
 	*lineartest.Drawing // locked by mu
 
@@ -102,26 +101,26 @@ type recording struct {
 	change  []func(*Options) // of each engine
 	history lineartest.History
 
-	reading sync.RWMutex // held by each read from the store, and by its closing
-	// sends that have not returned: of a client without patience, one may not even have begun
+	reading sync.RWMutex // held by each read from the store, and by its close
+	// unreturned sends: one of an impatient client may not even have begun
 	sending atomic.Int64
 
 	mu          sync.Mutex
-	random      *rand.Rand // of the weather
+	random      *rand.Rand // of the store's faults
 	calm        bool
 	faults      int
 	crashes     int
 	crashesLeft int           // of the burst
-	impatient   int           // how often clients may still lose their patience, in the burst
-	patience    chan struct{} // closed when they do
+	impatient   int           // remaining losses of patience in the burst
+	patience    chan struct{} // closed at such a loss
 	e           *Engine
 	store       persistence.Store
-	crash       chan struct{}  // has one when the engine is to crash
+	crash       chan struct{}  // holds one when the engine is to crash
 	down        chan struct{}  // closed when it is down
 	up          *sync.Cond     // e is another one
 	numbers     map[uint64]int // of orders, by id
 	own         [lineartest.Accounts]*recordedOwn
-	// reads that were refused because the engine was not sure of its store
+	// reads refused because the engine was unsure of its ownership
 	notConfirmed  int
 	answeredReads int // private ones
 }
@@ -129,7 +128,7 @@ type recording struct {
 // The accounts of a history, by their numbers.
 var recordedAccounts = []string{"ann", "ben", "cid"}
 
-// accountName returns one of the accounts that trade, or the one that gets the fees.
+// accountName returns one of the trading accounts, or the fee account.
 func accountName(account int) string {
 	if account == lineartest.FeeAccount {
 		return directory.FeeAccount
@@ -176,7 +175,7 @@ func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options))
 	r.store, r.e = r.open()
 	operator := r.client(0, -1, 0)
 	for i := range lineartest.Accounts {
-		if i != lineartest.FeeAccount { // which the start has opened
+		if i != lineartest.FeeAccount { // opened by the start
 			must[Admin](t)(r.e.CreateAccount("test", accountName(i), ""))
 		}
 		for c := range 2 {
@@ -200,11 +199,11 @@ func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options))
 	return r
 }
 
-// open starts an engine on what is there.
+// open starts an engine on the existing data.
 func (r *recording) open() (persistence.Store, *Engine) {
 	r.t.Helper()
 	store := r.at()
-	o := testOptions(&weather{store, r})
+	o := testOptions(&flakyStore{store, r})
 	o.Timing.Request, o.Timing.Stall, o.Timing.StallMax, o.Timing.OwnerStale = time.Minute,
 		time.Minute, time.Minute, time.Minute
 	o.Timing.Projection = time.Millisecond
@@ -218,7 +217,7 @@ func (r *recording) open() (persistence.Store, *Engine) {
 	return store, start(r.t, o)
 }
 
-// giveUp has all clients that wait leave, without an answer.
+// giveUp makes all waiting clients leave without an answer.
 func (r *recording) giveUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +225,7 @@ func (r *recording) giveUp() {
 	r.patience = make(chan struct{})
 }
 
-// crashed asks for the engine's end, and waits until it can acknowledge nothing any more.
+// crashed requests the engine's end, and waits until it can acknowledge nothing any more.
 func (r *recording) crashed() error {
 	r.mu.Lock()
 	down := r.down
@@ -238,7 +237,7 @@ func (r *recording) crashed() error {
 	return errors.New("the engine is dead")
 }
 
-// client returns a client that acts for an account, or for the operator (-1).
+// client returns a client of an account, or of the operator (-1).
 func (r *recording) client(number, account, key int) *recordedClient {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,7 +265,7 @@ func (r *recording) run() {
 	r.subscribe(r.e)
 	for range bursts {
 		r.burst(clients)
-		r.look(last)
+		r.readAll(last)
 	}
 	if err := r.e.VerifyAtRest(); err != nil {
 		r.t.Error(err)
@@ -275,7 +274,7 @@ func (r *recording) run() {
 	succeeds(r.t, r.store.Close())
 }
 
-// burst has each client send its share, and waits until nothing is under way any more.
+// burst has each client send its share, and waits until nothing is in flight.
 func (r *recording) burst(clients []*recordedClient) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -320,14 +319,13 @@ func (r *recording) burst(clients []*recordedClient) {
 	r.history.Settle()
 }
 
-// look reads everything, when nothing is under way: also what became of each order that is not
-// known to be closed.
-func (r *recording) look(c *recordedClient) {
+// look reads everything, when nothing is in flight: also each order not seen to be closed.
+func (r *recording) readAll(c *recordedClient) {
 	for account, frozen := range r.Frozen {
 		if frozen {
 			r.Frozen[account] = false
 			c.do(r.e, lineartest.Operation{Kind: lineartest.Freeze, Account: account})
-			r.own[account].ask(true) // it is told before the epoch ends
+			r.own[account].ask(true) // it receives the answer before the epoch ends
 		}
 	}
 	for pair := range lineartest.Pairs {
@@ -350,7 +348,7 @@ func (r *recording) look(c *recordedClient) {
 	r.history.Settle()
 }
 
-// restart ends the engine as a kill would, and starts the next one on what it left.
+// restart ends the engine as a kill would, and starts the next one on its data.
 func (r *recording) restart() {
 	r.t.Helper()
 	r.mu.Lock()

@@ -12,11 +12,11 @@ import (
 	"exchange/actors/lineartest"
 )
 
-// histories is the number recorded on each store, unless EXCHANGE_LINEAR_HISTORIES sets another. As
-// long as something is done in none of them, others follow, up to four times as many.
+// histories is the number recorded on each store, unless EXCHANGE_LINEAR_HISTORIES sets another.
+// Until every kind of operation has occurred, others follow, up to four times the number.
 const histories = 8
 
-// The store fails and the engine crashes, and clients get the answers of one exchange that does one
+// With store faults and engine crashes, clients get the answers of one exchange that executes one
 // operation after the other.
 func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	n, seed := histories, uint64(time.Now().UnixNano())
@@ -30,11 +30,11 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 	}
 	t.Logf("EXCHANGE_LINEAR_SEED=%d", seed)
 	forEachStore(t, func(t *testing.T, fresh places) {
-		var all tellings
+		var all coverage
 		undecided := undecidedHistories{most: 3 * n}
 		missing := all.missing()
 		for i := 0; i < n+undecided.n || len(missing) > 0 && i < 4*n; i++ {
-			// a test of its own removes its store at its end: all of them would fill a disk
+			// a subtest removes its store at its end: all of them would fill a disk
 			if !t.Run(strconv.Itoa(i), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					r := newRecording(t, fresh(t), seed+uint64(i))
@@ -58,10 +58,10 @@ func TestConcurrentClientsSeeOneExchange(t *testing.T) {
 }
 
 // undecidedHistories counts the histories that the checker does not decide. They show nothing, so
-// the test records others in their place, as long as they are few.
+// the test records up to a limit of others instead.
 type undecidedHistories struct{ n, most int }
 
-// check returns an error for a wrong history, and for an undecided one that is one too many.
+// check returns an error for a wrong history, and for one undecided history too many.
 func (u *undecidedHistories) check(h *lineartest.History) error {
 	err := h.Check()
 	if errors.Is(err, lineartest.ErrUndecided) && u.n <= u.most {
@@ -71,14 +71,14 @@ func (u *undecidedHistories) check(h *lineartest.History) error {
 	return err
 }
 
-// tellings count the operations and outcomes that histories show.
-type tellings struct {
+// coverage counts the operations and outcomes that histories show.
+type coverage struct {
 	operations, faults, crashes int
 	outcomes                    [lineartest.Outcomes]int
 	kinds                       map[lineartest.Kind]int // that were done
 }
 
-func (a *tellings) add(r *recording) {
+func (a *coverage) add(r *recording) {
 	if a.kinds == nil {
 		a.kinds = map[lineartest.Kind]int{}
 	}
@@ -94,8 +94,8 @@ func (a *tellings) add(r *recording) {
 	a.faults, a.crashes = a.faults+r.faults, a.crashes+r.crashes
 }
 
-// missing tells what no history shows.
-func (a *tellings) missing() (list []string) {
+// missing lists what no history shows.
+func (a *coverage) missing() (list []string) {
 	for o, n := range a.outcomes {
 		if n == 0 {
 			list = append(list, fmt.Sprintf("nothing is %v", lineartest.Outcome(o)))
@@ -112,5 +112,5 @@ func (a *tellings) missing() (list []string) {
 	return list
 }
 
-// judgeWithin is how many steps a history with a planted error may take.
+// judgeWithin bounds the steps of a check of a history with a planted error.
 const judgeWithin = 10_000

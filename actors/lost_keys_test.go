@@ -15,7 +15,7 @@ import (
 	"exchange/persistence"
 )
 
-// breaking is a store that takes a few appends and no more.
+// breaking is a store that accepts a few appends and no more.
 type breaking struct {
 	persistence.Store
 	takes int
@@ -29,13 +29,13 @@ func (s *breaking) Append(ctx context.Context, t persistence.Token, prev, next u
 	return s.Store.Append(ctx, t, prev, next, batch)
 }
 
-// A start whose server's key is lost is refused, until it is told to revoke what was sealed with
-// that key. Wherever it breaks off, the next one is refused again or goes on.
-func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
-	onTeller(t, func(o *Options) { o.Limits.KeysPerAccount = appendedAtOnce },
+// A start whose server key is lost is refused, unless it is to revoke everything sealed with that
+// key. Wherever it stops, the next one is refused again or continues.
+func TestAStartRevokesLostKeysOnRequest(t *testing.T) {
+	onTeller(t, func(o *Options) { o.Limits.KeysPerAccount = appendBatch },
 		func(t *testing.T, b *teller) {
 			more := must[Admin](t)(b.e.CreateAccount("test", "mute", ""))
-			for i := range 2 * appendedAtOnce / 3 {
+			for i := range 2 * appendBatch / 3 {
 				for _, account := range []string{"ann", more.Account} {
 					must[Admin](t)(b.e.CreateKey("test", account, fmt.Sprint(account, "-", i),
 						"secret", event.AllPermissions, nil))
@@ -56,25 +56,25 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 			for takes := 0; ; takes++ {
 				if _, err := Start(context.Background(), b.o); !errors.Is(err, fs.ErrNotExist) &&
 					!errors.Is(err, seal.ErrOtherKey) {
-					t.Fatalf("behind %d appends a start that was told nothing: %v", takes, err)
+					t.Fatalf("after %d appends a start without the option: %v", takes, err)
 				}
-				told := b.o
-				told.Store, told.RevokeLost = &breaking{b.store, takes}, true
-				told.Mail = unsent
-				e, err := Start(context.Background(), told)
+				withOption := b.o
+				withOption.Store, withOption.RevokeLost = &breaking{b.store, takes}, true
+				withOption.Mail = unsent
+				e, err := Start(context.Background(), withOption)
 				if err == nil {
 					e.Abandon()
 					break
 				}
 				if !errors.Is(err, persistence.ErrInvalid) || takes > 5 {
-					t.Fatalf("behind %d appends: %v", takes, err)
+					t.Fatalf("after %d appends: %v", takes, err)
 				}
 			}
 			b.e = start(t, b.o)
 			if b.e.Key([]byte("key-of-ann")) != nil || b.e.Key([]byte("mute-0")) != nil {
 				t.Error("a key whose secret is lost can be used")
 			}
-			eventually(t, "the owner is told", func() bool {
+			eventually(t, "the owner receives a mail", func() bool {
 				return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
 					return m.Change.What == state.KeysLost && m.Change.Account != 0 &&
 						m.To == "ann@example.org"
@@ -83,11 +83,11 @@ func TestAStartRevokesLostKeysWhenItIsTold(t *testing.T) {
 			eventually(t, "the outbox is empty", func() bool {
 				return b.e.meter.Outbox.Load() == 0
 			})
-			must[Admin](t)(b.e.CreateKey("test", "ann", "key-anew", "secret",
+			must[Admin](t)(b.e.CreateKey("test", "ann", "key-again", "secret",
 				event.AllPermissions, nil))
-			b.key = b.e.Key([]byte("key-anew"))
+			b.key = b.e.Key([]byte("key-again"))
 			b.expect(b.confirm(1, code), "code expired") // and no wrong one, which costs a try
 			b.restart()
-			b.key = b.e.Key([]byte("key-anew"))
+			b.key = b.e.Key([]byte("key-again"))
 		})
 }

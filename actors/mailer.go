@@ -16,14 +16,13 @@ import (
 	"exchange/core/state"
 )
 
-// ErrNeverMailed is wrapped by an error of Options.Mail after which trying again is useless: the
-// mail is given up.
+// ErrNeverMailed is wrapped by permanent errors of Options.Mail: the mail is given up.
 var ErrNeverMailed = errors.New("trying again is useless")
 
-// A mailer sends the mails of the outbox, one at a time, and takes out each that was sent. Accounts
-// take turns, and one whose mail fails waits before its next mail, so no account keeps another's
-// codes from being sent. The outbox is part of the state, so a crash forgets no mail; one that was
-// sent just before may be sent again. The mailer's goroutine owns it.
+// A mailer sends the mails of the outbox, one at a time, and removes each sent one. Accounts take
+// turns, and an account whose mail fails waits before its next, so it delays no other account's
+// codes. The outbox is part of the state, so a crash loses no mail, but may repeat the last. The
+// mailer's goroutine owns it.
 type mailer struct {
 	out     mailerOut
 	life    *mailbox.Life
@@ -32,33 +31,33 @@ type mailer struct {
 	log     *slog.Logger
 	history event.HistoryID
 
-	seen   uint64                // id of the newest mail in or behind its queues
-	known  int                   // mails in its queues; some may have left the outbox
-	queues map[uint32]*mailQueue // by account
-	turns  []*mailQueue          // the same; the first has the next turn
-	over   map[uint64]string     // sent, or given up for a reason; still in the outbox
+	newest    uint64                // id of the newest mail that it has queued
+	mailCount int                   // mails in its queues; some may have left the outbox
+	queues    map[uint32]*mailQueue // by account
+	turns     []*mailQueue          // the same, in turn order
+	unremoved map[uint64]string     // sent or given up, with the reason; still in the outbox
 
-	ctx      context.Context    // of the mail that is being sent
-	hurry    context.CancelFunc // ends ctx
-	news     chan struct{}      // capacity 1: the outbox has a new mail
-	last     chan struct{}      // closed: no other mail is begun
-	ending   sync.Once          // of last
-	finished chan struct{}      // closed when the goroutine has ended
+	ctx        context.Context    // of the mail in progress
+	cancelSend context.CancelFunc // cancels ctx
+	newMail    chan struct{}      // capacity 1: the outbox has a new mail
+	quit       chan struct{}      // closed: no further mail is started
+	quitOnce   sync.Once          // of quit
+	finished   chan struct{}      // closed at the goroutine's end
 }
 
-// mailerOut reads and changes the outbox, and knows what a mail says.
+// mailerOut reads and changes the outbox, and provides the contents of mails.
 type mailerOut interface {
 	FollowUp(q committed.Question) error
-	mailed(id uint64, reason string) error // takes a mail out of the outbox
+	removeMail(id uint64, reason string) error // removes a mail from the outbox
 	Code(w *state.Withdrawal) string
 	CurrencyCode(number uint16) string
 }
 
-// A mailQueue has the mails of one account.
+// A mailQueue holds the mails of one account.
 type mailQueue struct {
 	account  uint32
-	mails    []uint64 // ids, the next one first
-	failures int      // since one was sent
+	ids      []uint64 // of mails, the next one first
+	failures int      // since the last success
 	next     time.Time
 }
 
@@ -67,23 +66,23 @@ const (
 	mailLeast    = time.Second // between two tries of one account, doubled after each
 	mailMost     = 10 * time.Minute
 	mailLifetime = 24 * time.Hour // after which a mail is given up
-	mailPage     = 100            // mails in one look at the outbox
-	mailSlack    = 1000           // mails known beyond twice the outbox, until all are read anew
+	mailPage     = 100            // mails per read of the outbox
+	mailSlack    = 1000           // queued beyond twice the outbox, until a rebuild
 )
 
 func newMailer(o *Options, out mailerOut, life *mailbox.Life, meter *metrics.Engine,
 	history event.HistoryID) *mailer {
 	m := &mailer{out: out, life: life, meter: meter, options: o, log: o.Log, history: history,
-		queues: map[uint32]*mailQueue{}, over: map[uint64]string{}, news: make(chan struct{}, 1),
-		last: make(chan struct{}), finished: make(chan struct{})}
-	m.ctx, m.hurry = context.WithCancel(context.Background())
+		queues: map[uint32]*mailQueue{}, unremoved: map[uint64]string{},
+		newMail: make(chan struct{}, 1), quit: make(chan struct{}), finished: make(chan struct{})}
+	m.ctx, m.cancelSend = context.WithCancel(context.Background())
 	return m
 }
 
-// wake tells the mailer that the outbox has a new mail. It never waits.
+// wake signals a new mail in the outbox. It never waits.
 func (m *mailer) wake() {
 	select {
-	case m.news <- struct{}{}:
+	case m.newMail <- struct{}{}:
 	default:
 	}
 }
@@ -95,44 +94,43 @@ func (m *mailer) Run() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-m.last:
+		case <-m.quit:
 			return
 		case <-m.life.Over():
 			return
 		case <-m.life.Dead():
 			return
 		case <-tick.C:
-		case <-m.news:
+		case <-m.newMail:
 		}
 		m.round()
 	}
 }
 
-// round sends all mails that may be sent now.
+// round sends all mails that are due.
 func (m *mailer) round() {
-	m.tell()
-	m.learn()
+	m.retryRemovals()
+	m.loadNew()
 	for q := m.turn(); q != nil; q = m.turn() {
 		m.serve(q)
 		select {
-		case <-m.news: // another account may have a turn now
-			m.learn()
+		case <-m.newMail: // another account may be due now
+			m.loadNew()
 		default:
 		}
 	}
 }
 
-// stop lets the mailer end with the mail that it is sending. That mail has half of the time that is
-// left.
+// stop lets the mailer finish the mail in progress, within half of the remaining time.
 func (m *mailer) stop(ctx context.Context) {
-	m.ending.Do(func() { close(m.last) })
+	m.quitOnce.Do(func() { close(m.quit) })
 	half := ctx
 	if end, bounded := ctx.Deadline(); bounded {
 		var cancel context.CancelFunc
 		half, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	defer context.AfterFunc(half, m.hurry)()
+	defer context.AfterFunc(half, m.cancelSend)()
 	select {
 	case <-m.finished:
 	case <-m.life.Dead():
@@ -140,32 +138,32 @@ func (m *mailer) stop(ctx context.Context) {
 	}
 }
 
-// learn puts the new mails of the outbox into the queues. It makes the queues anew when too many of
-// their mails have left the outbox by themselves.
-func (m *mailer) learn() {
-	if m.known > 2*int(m.meter.Outbox.Load())+mailSlack {
-		m.seen, m.known = 0, 0
+// loadNew queues the outbox's new mails. It rebuilds the queues when too many of their mails have
+// left the outbox without it.
+func (m *mailer) loadNew() {
+	if m.mailCount > 2*int(m.meter.Outbox.Load())+mailSlack {
+		m.newest, m.mailCount = 0, 0
 		for _, q := range m.queues {
-			q.mails = nil
+			q.ids = nil
 		}
 	}
 	for more := true; more; {
-		r := m.look(m.seen, mailPage)
+		r := m.readOutbox(m.newest, mailPage)
 		if r == nil {
 			return
 		}
 		for i := range r.Mails {
-			m.seen = r.Mails[i].ID
-			if _, over := m.over[m.seen]; !over {
-				m.queue(r.Accounts[i].ID, m.seen)
+			m.newest = r.Mails[i].ID
+			if _, over := m.unremoved[m.newest]; !over {
+				m.queue(r.Accounts[i].ID, m.newest)
 			}
 		}
 		more = len(r.Mails) == mailPage
 	}
 }
 
-// look reads the next mails of the outbox; nil if it cannot be read just now.
-func (m *mailer) look(after uint64, most int) *committed.Outbox {
+// readOutbox reads the next mails of the outbox; nil if it is unreadable just now.
+func (m *mailer) readOutbox(after uint64, most int) *committed.Outbox {
 	q := &committed.Outbox{After: after, Limit: most}
 	if err := m.out.FollowUp(q); err != nil {
 		return nil
@@ -180,15 +178,15 @@ func (m *mailer) queue(account uint32, id uint64) {
 		m.queues[account] = q
 		m.turns = append(m.turns, q)
 	}
-	q.mails = append(q.mails, id)
-	m.known++
+	q.ids = append(q.ids, id)
+	m.mailCount++
 }
 
-// turn returns the queue of the next account that has a mail and need not wait. It returns nil if
-// there is none, or if no other mail may be begun.
+// turn returns the queue of the next account with a due mail. It returns nil if there is none, or
+// if no further mail may be started.
 func (m *mailer) turn() *mailQueue {
 	select {
-	case <-m.last:
+	case <-m.quit:
 		return nil
 	case <-m.life.Over():
 		return nil
@@ -200,7 +198,7 @@ func (m *mailer) turn() *mailQueue {
 	for i, q := range m.turns {
 		switch {
 		case now.Before(q.next):
-		case len(q.mails) == 0:
+		case len(q.ids) == 0:
 			delete(m.queues, q.account)
 			continue
 		default:
@@ -215,20 +213,20 @@ func (m *mailer) turn() *mailQueue {
 	return nil
 }
 
-// serve tries the next mail of an account, if it is still in the outbox.
+// serve tries an account's next mail, if it is still in the outbox.
 func (m *mailer) serve(q *mailQueue) {
-	id := q.mails[0]
-	r := m.look(id-1, 1)
+	id := q.ids[0]
+	r := m.readOutbox(id-1, 1)
 	if r == nil {
 		q.next = time.Now().Add(mailLeast)
 		return
 	}
-	q.mails = q.mails[1:]
-	m.known--
+	q.ids = q.ids[1:]
+	m.mailCount--
 	if len(r.Mails) == 0 || r.Mails[0].ID != id {
 		return // it has left the outbox
 	}
-	mail, account := &r.Mails[0], r.Accounts[0].Name // withdrawal 0: it is about an account
+	mail, account := &r.Mails[0], r.Accounts[0].Name // withdrawal 0: about an account
 	err := m.options.Mail(m.ctx, m.compose(mail, &r.Accounts[0]))
 	switch now := time.Now(); {
 	case err == nil:
@@ -242,14 +240,14 @@ func (m *mailer) serve(q *mailQueue) {
 		wait := min(mailLeast<<min(q.failures, 16), mailMost)
 		q.failures++
 		q.next = now.Add(wait)
-		q.mails = append(q.mails, id) // behind the account's others
-		m.known++
+		q.ids = append(q.ids, id) // after the account's others
+		m.mailCount++
 		m.log.Warn("a mail was not sent, it is tried again", "mail", id, "account", account,
 			"withdraw", mail.Withdrawal.ID, "again_in", wait, "error", err)
 	}
 }
 
-// mailLife is for how long a mail is tried: one about an account for as long as a hold can last.
+// mailLife returns how long a mail is tried: one about an account as long as a hold can last.
 func mailLife(mail *state.Mail) time.Duration {
 	if mail.Change.Account != 0 {
 		return withdrawalHold
@@ -257,23 +255,23 @@ func mailLife(mail *state.Mail) time.Duration {
 	return mailLifetime
 }
 
-// done takes a mail out of the outbox, now or, if that cannot be just now, in a later round.
+// done removes a mail from the outbox, now or, on an error, in a later round.
 func (m *mailer) done(id uint64, reason string) {
 	reason = reason[:min(len(reason), MaxMessage)]
-	if err := m.out.mailed(id, reason); err != nil {
-		m.over[id] = reason
+	if err := m.out.removeMail(id, reason); err != nil {
+		m.unremoved[id] = reason
 		m.log.Warn("a mail is still in the outbox, and is taken out later", "mail", id, "error",
 			err)
 	}
 }
 
-// tell takes those mails out of the outbox that done could not.
-func (m *mailer) tell() {
-	for _, id := range slices.Sorted(maps.Keys(m.over)) {
-		if m.out.mailed(id, m.over[id]) != nil {
+// retryRemovals removes the mails that done could not.
+func (m *mailer) retryRemovals() {
+	for _, id := range slices.Sorted(maps.Keys(m.unremoved)) {
+		if m.out.removeMail(id, m.unremoved[id]) != nil {
 			return
 		}
-		delete(m.over, id)
+		delete(m.unremoved, id)
 	}
 }
 

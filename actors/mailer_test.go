@@ -23,7 +23,7 @@ func (b *teller) customer(name string) *directory.Key {
 	return b.e.Key([]byte("key-of-" + name))
 }
 
-// asks lets an account ask for so many withdrawals.
+// asks requests n withdrawals of an account.
 func (b *teller) asks(key *directory.Key, from, n int) {
 	b.t.Helper()
 	for i := range n {
@@ -50,7 +50,7 @@ func (b *teller) outboxIs(n int64) {
 	})
 }
 
-func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
+func TestAnAccountWhoseMailsFailDelaysNoOtherAccountsCodes(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
 		post := &postman{}
@@ -69,7 +69,7 @@ func TestAnAccountWhoseMailsFailHoldsBackNoOtherAccountsCodes(t *testing.T) {
 		eventually(t, "ben's codes are sent", func() bool {
 			return b.sentTo("ben@example.org") == 3
 		})
-		b.restart() // and when all of them are found at the start
+		b.restart() // and when the start finds all of them
 		b.asks(b.customer("cid"), 1, 1)
 		eventually(t, "cid's code is sent", func() bool { return b.sentTo("cid@example.org") == 1 })
 		b.outboxIs(2*mailPage + 1)
@@ -129,8 +129,8 @@ func TestAMailThatCanNeverBeSentIsGivenUpAtOnce(t *testing.T) {
 	})
 }
 
-// The mailer keeps nothing of mails that left the outbox by themselves.
-func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
+// The mailer drops mails that left the outbox without it.
+func TestTheMailerDropsMailsThatLeftTheOutbox(t *testing.T) {
 	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
 		o := b.e.opts
 		o.Mail = b.post.send
@@ -140,21 +140,21 @@ func TestTheMailerForgetsWhatTheOutboxForgot(t *testing.T) {
 		const n = mailSlack + 100
 		for id := uint64(1); id <= n; id++ {
 			b.expect(b.ask(1), fmt.Sprint("withdraw ", id))
-			m.learn()
+			m.loadNew()
 			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
-			most = max(most, m.known)
+			most = max(most, m.mailCount)
 		}
 		if most > mailSlack+10 {
-			t.Errorf("the mailer knows of %d mails, of which none is left", most)
+			t.Errorf("the mailer holds %d mails, of which none is left", most)
 		}
 		b.expect(b.ask(1), fmt.Sprint("withdraw ", n+1))
-		m.learn()
+		m.loadNew()
 		for q := m.turn(); q != nil; q = m.turn() {
 			m.serve(q)
 		}
 		if mails := b.post.delivered(); len(mails) != 1 || mails[0].Withdrawal.ID != n+1 ||
-			m.known != 0 || len(m.turns) != 0 {
-			t.Errorf("sent are %+v, known are %d", mails, m.known)
+			m.mailCount != 0 || len(m.turns) != 0 {
+			t.Errorf("sent are %+v, queued are %d", mails, m.mailCount)
 		}
 	})
 }
@@ -196,14 +196,14 @@ func TestAMailThatIsBeingSentWhenTheEngineStopsIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// endless says when it ends, and does not end then: the mailer's half of that time is short, and a
-// slow machine still stops in order.
-type endless struct {
+// slowStop announces its deadline, and does not end then: the mailer's half of that time is short,
+// and a slow machine still stops in order.
+type slowStop struct {
 	context.Context
 	end time.Time
 }
 
-func (e endless) Deadline() (time.Time, bool) { return e.end, true }
+func (e slowStop) Deadline() (time.Time, bool) { return e.end, true }
 
 func TestAMailServerThatHangsDoesNotKeepTheEngineFromStopping(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
@@ -220,7 +220,7 @@ func TestAMailServerThatHangsDoesNotKeepTheEngineFromStopping(t *testing.T) {
 		<-sending
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := b.e.Stop(endless{ctx, time.Now().Add(time.Second)}); err != nil {
+		if err := b.e.Stop(slowStop{ctx, time.Now().Add(time.Second)}); err != nil {
 			t.Errorf("the stop: %v", err)
 		}
 		b.o.Mail = b.post.send

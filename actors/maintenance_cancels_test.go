@@ -24,7 +24,7 @@ func (g *gated) doing(command func(nonce uint64) *Command) func() (*Command, err
 	return func() (*Command, error) { return g.e.Do(command(nonce)) }
 }
 
-// asksFor asks for a withdrawal, and returns its number.
+// asksFor requests a withdrawal, and returns its number.
 func (g *gated) asksFor() uint64 {
 	g.t.Helper()
 	c := must[*Command](g.t)(g.doing(func(nonce uint64) *Command {
@@ -37,7 +37,7 @@ func (g *gated) asksFor() uint64 {
 	return c.Record().Withdrawal.ID
 }
 
-// wantsCancelsOnly wants each command of a client that is no cancel turned away, and cancels taken.
+// wantsCancelsOnly wants clients' cancels accepted, and their other commands refused.
 func (g *gated) wantsCancelsOnly(order, other, withdrawal uint64) {
 	g.t.Helper()
 	if m := g.e.Maintenance(); m == nil || *m != cancelsOnly {
@@ -64,7 +64,7 @@ func (g *gated) wantsCancelsOnly(order, other, withdrawal uint64) {
 			return NewConfirmation(g.key, nonce, withdrawal, "123456")
 		}),
 	} {
-		g.nonce++ // turnedAway gives it back
+		g.nonce++ // turnedAway returns it
 		g.turnedAway(what, run, ErrMaintenance)
 	}
 	g.ends("a cancel", g.cancelling(order), accepted)
@@ -91,13 +91,13 @@ func TestClientsMayOnlyCancelInAMaintenanceWithCancels(t *testing.T) {
 			}
 			g.wantsCancelsOnly(order, other, withdrawal)
 			g.maintains(unmaintained)
-			g.ends("an order behind it", g.placing(g.sell(coin/100)), accepted)
+			g.ends("an order after it", g.placing(g.sell(coin/100)), accepted)
 			g.end()
 		}
 	})
 }
 
-// Each change of the kind of a maintenance waits for what is in flight, as its begin does.
+// Each change of a maintenance's kind waits for commands in flight, as its begin does.
 func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		first, second := g.rest(g.sell(coin/100)), g.rest(g.sell(coin/100))
@@ -109,8 +109,8 @@ func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
 		g.turnedAway("a cancel before it has begun", g.cancelling(first), ErrMaintenance)
 		silent(t, "maintenance with an order in flight", on)
 		g.letGo()
-		isTold(t, "the order", <-order, accepted)
-		isTold(t, "maintenance", <-on, accepted)
+		wantOutcome(t, "the order", <-order, accepted)
+		wantOutcome(t, "maintenance", <-on, accepted)
 		g.hold()
 		cancel := g.begin(g.cancelling(first))
 		eventually(t, "the cancel is at the store", g.held)
@@ -120,15 +120,15 @@ func TestMaintenanceChangesBetweenItsKinds(t *testing.T) {
 			return g.e.Cancelling() == ErrMaintenance
 		})
 		over()
-		isTold(t, "with a cancel in flight", <-plain, ErrNotQuiet.Error())
+		wantOutcome(t, "with a cancel in flight", <-plain, ErrNotQuiet.Error())
 		if g.e.Cancelling() != nil || !g.closed() {
 			t.Error("a change that did not come about is one")
 		}
 		plain = g.changing(context.Background(), maintained)
 		silent(t, "maintenance with a cancel in flight", plain)
 		g.letGo()
-		isTold(t, "the cancel", <-cancel, accepted)
-		isTold(t, "maintenance", <-plain, accepted)
+		wantOutcome(t, "the cancel", <-cancel, accepted)
+		wantOutcome(t, "maintenance", <-plain, accepted)
 		g.turnedAway("a cancel", g.cancelling(second), ErrMaintenance)
 		g.maintains(cancelsOnly)
 		g.maintains(cancelsOnly)
@@ -153,12 +153,12 @@ func TestABatchInAMaintenanceWithCancelsOnlyCancels(t *testing.T) {
 		g.each("in a plain one", g.batchOf(g.order("c"), g.cancelOf("a")), "all: "+barred,
 			"all: "+barred)
 		g.maintains(unmaintained)
-		g.each("behind it", g.batchOf(g.order("c"), g.order("d")), accepted, accepted)
+		g.each("after it", g.batchOf(g.order("c"), g.order("d")), accepted, accepted)
 	})
 }
 
-// Orders expire, and switches cancel; what was triggered waits for the end.
-func TestWhatIsDueInAMaintenanceWithCancelsEndsAndNothingIsTriggered(t *testing.T) {
+// Orders expire, and switches cancel; triggered orders wait for the end.
+func TestDueOrdersExpireInAMaintenanceWithCancelsAndNothingTriggers(t *testing.T) {
 	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		stop := g.stop()
 		buy := g.reach()

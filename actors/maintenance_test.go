@@ -39,7 +39,7 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	e.life.Begin(mailbox.Runners{}, e.opts.Timing.Request)
 	e.prepare(&e.opts, &e.live, &e.life, nil)
 	e.inFlight.Store(1)
-	e.stopping.Store(true) // operators' commands are turned away, when they have been counted
+	e.stopping.Store(true) // operators' commands are refused, after they were counted
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -57,7 +57,7 @@ func TestMaintenanceSeesAClientsCommandHoweverBusyOperatorsAre(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 100_000 {
-		if err := e.none(over, &e.inFlight); !errors.Is(err, ErrNotQuiet) {
+		if err := e.awaitZero(over, &e.inFlight); !errors.Is(err, ErrNotQuiet) {
 			t.Errorf("a command of a client's is in flight: %v", err)
 			break
 		}
@@ -84,8 +84,8 @@ func TestTheEndOfMaintenanceDoesNotLetClientsInWhileItBegins(t *testing.T) {
 	})
 }
 
-// The end of one maintenance is on its way, and its operator waits no longer. That end must not let
-// clients in while the next maintenance begins.
+// The end of one maintenance is in flight, and its operator waits no longer. That end must not
+// admit clients while the next maintenance begins.
 func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		if got := <-g.maintaining(context.Background(), true); got != accepted {
@@ -100,15 +100,15 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 		g.e.setPatience(time.Minute)
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		isTold(t, "maintaining", <-g.maintaining(over, true), ErrNotQuiet.Error())
+		wantOutcome(t, "maintaining", <-g.maintaining(over, true), ErrNotQuiet.Error())
 		next := g.maintaining(context.Background(), true)
 		silent(t, "maintenance before the end of the one before", next)
 		if n := g.e.operating.Load(); n != 1 || !g.closed() {
-			t.Errorf("%d commands of operators are on their way, closed: %v", n, g.closed())
+			t.Errorf("%d commands of operators are in flight, closed: %v", n, g.closed())
 		}
 		g.letGo()
 		if got := <-next; got != accepted || !g.closed() || g.e.changing.Load() != 0 {
-			t.Errorf("it is %s, closed: %v, %d are on their way", got, g.closed(),
+			t.Errorf("it is %s, closed: %v, %d are in flight", got, g.closed(),
 				g.e.changing.Load())
 		}
 	})
@@ -125,7 +125,7 @@ func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
 		second := g.maintaining(context.Background(), true)
 		silent(t, "the second", second)
 		cancel()
-		isTold(t, "first", <-first, ErrNotQuiet.Error())
+		wantOutcome(t, "first", <-first, ErrNotQuiet.Error())
 		eventually(t, "new orders are refused again", g.closed)
 		silent(t, "maintenance with an order in flight", second)
 		g.turnedAway("an order while the second begins", g.placing(g.sell(coin)), ErrMaintenance)
@@ -136,7 +136,7 @@ func TestMaintenanceThatCouldNotBeginDoesNotOpenForAnother(t *testing.T) {
 	})
 }
 
-func TestMaintenanceThatAnEngineDoesNotLiveToBeginIsTurnedAway(t *testing.T) {
+func TestMaintenanceIsRefusedWhenTheEngineFailsFirst(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.hold()
@@ -145,8 +145,8 @@ func TestMaintenanceThatAnEngineDoesNotLiveToBeginIsTurnedAway(t *testing.T) {
 		on := g.maintaining(context.Background(), true)
 		eventually(t, "new orders are refused", g.closed)
 		g.e.fail(errors.New("fenced"))
-		isTold(t, "the order", <-order, committed.ErrTimeout.Error())
-		isTold(t, "maintenance", <-on, ErrStopping.Error())
+		wantOutcome(t, "the order", <-order, committed.ErrTimeout.Error())
+		wantOutcome(t, "maintenance", <-on, ErrStopping.Error())
 		g.crash()
 	})
 }

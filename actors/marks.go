@@ -2,14 +2,14 @@ package actors
 
 import "exchange/core/trading"
 
-// marks are what the wallet must know of an open order with instructions.
+// marks are the wallet's data of an open order with instructions.
 type marks uint8
 
 const (
-	// the order waits for a trigger, or its other half does; limits count it
+	// the order or its OCO half waits for a trigger; limits count it
 	marksStop marks = 1 << iota
 	marksGTD        // it expires; limits count it
-	// It waits, and moves to a better price where it would take when it is triggered.
+	// It waits for a trigger that moves it to a better price where it would take.
 	marksSlides
 )
 
@@ -27,7 +27,7 @@ func marksFor(i *trading.Instructions, t trading.Trigger) (m marks) {
 	return m
 }
 
-// marksIn returns the marks of an open order as the committed side has it; nil: it is plain.
+// marksIn returns the marks of the committed side's open order; nil: plain.
 func marksIn(x *trading.Instructed) marks {
 	switch {
 	case x == nil:
@@ -38,17 +38,17 @@ func marksIn(x *trading.Instructed) marks {
 	return marksFor(&x.Instructions, x.Trigger)
 }
 
-// ordersInBook counts an account's open orders of a pair, those on their way to the book included.
+// ordersInBook counts an account's open orders of a pair, including those in flight to the book.
 type ordersInBook struct {
-	orders int32
-	stops  int32 // orders with marksStop
-	gtd    int32 // orders with marksGTD
+	orders    int32
+	stopCount int32 // orders with marksStop
+	gtd       int32 // orders with marksGTD
 }
 
-// add adds to the numbers of stops and of orders that expire, by the marks of one order.
+// add adjusts the counts of stops and expiring orders by the marks of one order.
 func (n *ordersInBook) add(m marks, by int32) {
 	if m&marksStop != 0 {
-		n.stops += by
+		n.stopCount += by
 	}
 	if m&marksGTD != 0 {
 		n.gtd += by

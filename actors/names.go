@@ -8,12 +8,12 @@ import (
 	"exchange/core/state"
 )
 
-// What clients with keys need is found in a directory, at a node that leads as at one that follows.
-// It is filled from the fold's state once, and from then on behind each record that changes it, in
-// the committed side's turns. So it has nothing that is not durable.
+// A directory holds the data for clients with keys, at a leader and at a follower. It is filled
+// from the fold's state once, and then updated after each record that changes it, in the committed
+// side's turns. So it only contains durable data.
 
 // Fill fills the directory from the fold's state. The keyring opens the secrets of keys. After an
-// error there are no clients with keys.
+// error no clients with keys are served.
 func (p *Public) Fill(keys *Keyring) error {
 	s := p.side.State()
 	opened := make([]openedKey, len(s.Keys()))
@@ -39,7 +39,7 @@ func (p *Public) Fill(keys *Keyring) error {
 	return nil
 }
 
-// Apply takes in a record that the fold has just applied.
+// Apply updates the directory from a record that the fold has just applied.
 func (p *Public) Apply(r *event.Record) {
 	s := p.side.State()
 	switch r.Kind {
@@ -68,11 +68,11 @@ func (p *Public) Apply(r *event.Record) {
 			pair.Halt(r.Halt.Halted)
 		}
 	case event.KindMaintenance:
-		p.maintains(s)
+		p.onMaintenance(s)
 	}
 }
 
-// addKey adds a key that was just made. An observer cannot open its secret.
+// addKey adds a new key. An observer cannot open its secret.
 func (p *Public) addKey(k *event.Key) error {
 	if p.sealer == nil {
 		return p.dir.AddKey(k, nil)
@@ -84,14 +84,14 @@ func (p *Public) addKey(k *event.Key) error {
 	return p.dir.AddKey(k, p.opts.KeyMaterial(secret))
 }
 
-// dropKey ends a key, unless it has ended before.
+// dropKey removes a revoked key, unless that has been done.
 func (p *Public) dropKey(k *state.Key) {
 	entry := p.dir.Key([]byte(k.Key.Key))
 	if entry == nil {
 		return
 	}
 	p.dir.RemoveKey(entry)
-	if p.keyEnds != nil {
-		p.keyEnds(entry)
+	if p.onKeyRevoked != nil {
+		p.onKeyRevoked(entry)
 	}
 }

@@ -28,7 +28,7 @@ func noted(e *Engine, operator string) (words []string, err error) {
 }
 
 // A note is in the log of actions, in order, bounded and printable. It changes nothing else, and
-// the books balance with it, also behind a restart.
+// the books still balance, also after a restart.
 func TestANoteIsInTheLogOfActions(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		long := strings.Repeat("é", event.MaxNote)

@@ -12,29 +12,29 @@ import (
 	"exchange/actors/mailbox"
 )
 
-// An account gets its wallet with the first message to it, from the fold as it is then: most
-// accounts are idle, and a start need not wait for their wallets.
+// An account's first message starts its wallet from the current fold: most accounts are idle, and a
+// start need not wait for their wallets.
 //
-// No settlement may be left out meanwhile, and none may count twice. The journal's writer says
-// which records it releases before it looks which wallets there are; a wallet is found before its
-// opener asks which records are released. So the wallet either gets a settlement, or begins with a
-// state that has it. What the mailbox has for it waits until the state comes, and settlements that
-// are in the state are dropped.
+// No settlement may be lost meanwhile, and none applied twice. The journal's writer publishes which
+// records it releases before it looks up wallets. A wallet can be looked up before its opener reads
+// which records are released. So the wallet either receives a settlement, or starts with a state
+// that contains it. Its mailbox holds messages until the state arrives, and drops settlements that
+// the state contains.
 
-// An opening starts wallets. Any goroutine may use it.
-type opening struct {
+// A walletOpener starts wallets. Any goroutine may use it.
+type walletOpener struct {
 	mu      sync.Mutex
 	wallets *mailbox.Spawner // guarded by mu
 	// the newest record whose settlements the journal's writer sends, or has sent
-	releasing atomic.Uint64
+	settlingSeq atomic.Uint64
 }
 
-// openAtOnce is how many open orders of a wallet are copied on the turn of the fold: some 0.5 ms of
-// work. An account has no more than at the start before it has a wallet.
+// openAtOnce bounds the open orders copied for a wallet on the fold's turn: some 0.5 ms. Accounts
+// with more at the start get their wallet then.
 const openAtOnce = 1000
 
-// spawn starts a wallet's actor, and lets others find it. The caller holds mu.
-func (o *opening) spawn(w *wallet) (*actor.PID, error) {
+// spawn starts and publishes a wallet's actor. The caller holds mu.
+func (o *walletOpener) spawn(w *wallet) (*actor.PID, error) {
 	pid, err := o.wallets.Spawn("wallet/"+strconv.FormatUint(uint64(w.account.ID), 10), w)
 	if err == nil {
 		w.account.SetWallet(pid)
@@ -42,26 +42,26 @@ func (o *opening) spawn(w *wallet) (*actor.PID, error) {
 	return pid, err
 }
 
-// beginWallets starts wallets from the fold, before there are others that use them.
-func (e *Engine) beginWallets(accounts []*directory.Account) error {
+// startWallets starts wallets from the fold, before anything uses them.
+func (e *Engine) startWallets(accounts []*directory.Account) error {
 	side, list := e.committed, make([]*wallet, len(accounts))
 	err := mailbox.AtOnce(len(list), func(i int) error {
 		list[i] = newWallet(side.State().Account(accounts[i].ID), side)
 		list[i].account, list[i].out = accounts[i], e
 		return nil
 	})
-	e.opening.mu.Lock()
-	defer e.opening.mu.Unlock()
+	e.opener.mu.Lock()
+	defer e.opener.mu.Unlock()
 	for _, w := range list {
 		if err == nil {
 			w.account.WalletBegins(w.applied)
-			_, err = e.opening.spawn(w)
+			_, err = e.opener.spawn(w)
 		}
 	}
 	return err
 }
 
-// toWallet gives an account's wallet a message. Any goroutine may call it.
+// toWallet sends a message to an account's wallet. Any goroutine may call it.
 func (e *Engine) toWallet(a *directory.Account, message any) {
 	to := a.Wallet()
 	if to == nil {
@@ -70,9 +70,9 @@ func (e *Engine) toWallet(a *directory.Account, message any) {
 	e.root.Send(to, message)
 }
 
-// openWallet starts the wallet of an account that has none, unless another goroutine just did.
+// openWallet starts an account's wallet, unless another goroutine just did.
 func (e *Engine) openWallet(a *directory.Account) *actor.PID {
-	o := &e.opening
+	o := &e.opener
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if pid := a.Wallet(); pid != nil {
@@ -83,9 +83,9 @@ func (e *Engine) openWallet(a *directory.Account) *actor.PID {
 		panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
 	}
 	side := e.committed
-	side.LookBehind(o.releasing.Load(), func() {
+	side.LookBehind(o.settlingSeq.Load(), func() {
 		if e.Err() != nil {
-			return // what was sent to the wallet is unknown, and the fold may be another engine's
+			return // its messages' outcome is unknown, and the fold may be another engine's
 		}
 		begin := newWallet(side.State().Account(a.ID), side)
 		begin.account, begin.out = a, e
@@ -94,8 +94,8 @@ func (e *Engine) openWallet(a *directory.Account) *actor.PID {
 	return pid
 }
 
-// begin takes a message of a wallet that has not begun. With its state the wallet begins.
-func (w *wallet) begin(message any) {
+// receiveEarly holds a message for a wallet without state. With its state the wallet starts.
+func (w *wallet) receiveEarly(message any) {
 	switch m := message.(type) {
 	case *wallet:
 		early := w.early

@@ -12,8 +12,8 @@ import (
 	"exchange/core/money"
 )
 
-// coldAccounts are two accounts behind a start: ann has an order of 2 BTC at 100 with a client
-// order id, and ben has the money to buy it. The wallet of ben has begun.
+// coldAccounts are two accounts after a start: ann has an order of 2 BTC at 100 with a client order
+// id, and ben has the money to buy it. Only ben's wallet has started.
 func coldAccounts(t *testing.T, fresh places) (g *gated, ben *directory.Key, named *OrderRequest) {
 	g = newGated(t, fresh, nil)
 	ben = fund(t, g.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
@@ -32,9 +32,9 @@ func (g *gated) orderOf(key *directory.Key, nonce uint64, w *OrderRequest) func(
 	return func() (*Command, error) { return g.e.Place(key, nonce, w) }
 }
 
-// A wallet that is needed while the fold is behind begins with all that was released before, and
-// gets the rest. Nothing is started for an account that nothing needs.
-func TestAWalletBeginsWithWhatWasReleasedBefore(t *testing.T) {
+// A wallet needed while the fold lags starts with everything released before, and gets the rest. No
+// wallet starts without a need.
+func TestAWalletStartsWithEarlierReleases(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, _ := coldAccounts(t, fresh)
 		spend := g.buy(1e8, 1100*coin) // ann's 1,000 USD, and 100 that she gets for 1 BTC
@@ -50,16 +50,16 @@ func TestAWalletBeginsWithWhatWasReleasedBefore(t *testing.T) {
 			t.Error("the wallet has begun without the fold")
 		}
 		unblock()
-		isTold(t, "an order for all that ann had and got before", <-spent, accepted)
+		wantOutcome(t, "an order for all that ann had and got before", <-spent, accepted)
 		g.ends("an order for what she got later", g.placing(g.buy(1e8, 100*coin)), accepted)
 		g.ends("one for more", g.placing(g.buy(1e8, coin)), refusedFor(event.RefusedFunds))
 		g.end()
 	})
 }
 
-// The wallet of an account with many open orders begins with the engine: the fold does not stand
-// still for it later.
-func TestALongWalletBeginsAtTheStart(t *testing.T) {
+// The wallet of an account with many open orders starts with the engine, so that it does not block
+// the fold later.
+func TestALargeWalletStartsWithTheEngine(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, _, _ := coldAccounts(t, fresh)
 		for range openAtOnce / 50 {
@@ -84,12 +84,12 @@ func TestALongWalletBeginsAtTheStart(t *testing.T) {
 	})
 }
 
-// A wallet that is opened while the journal's writer sends settlements begins behind all of these.
-func TestAWalletBeginsBehindTheBatchThatIsReleased(t *testing.T) {
+// A wallet opened while the journal's writer sends settlements starts after all of these.
+func TestAWalletStartsAfterTheBatchBeingReleased(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, _ := coldAccounts(t, fresh)
 		next := g.e.committed.Released() + 1
-		g.e.opening.releasing.Store(next) // as the writer does, before it looks for wallets
+		g.e.opener.settlingSeq.Store(next) // as the writer does, before it looks up wallets
 		g.e.openWallet(g.key.Account)
 		g.e.probeFold(func() {})
 		if at := g.key.Account.WalletBegan(); at != 0 {
@@ -104,8 +104,8 @@ func TestAWalletBeginsBehindTheBatchThatIsReleased(t *testing.T) {
 	})
 }
 
-// A client order id of an order that closed just before its wallet began is taken.
-func TestAWalletBeginsWithTheClientOrderIDsOfClosedOrders(t *testing.T) {
+// The client order id of an order closed just before its wallet started is taken.
+func TestAWalletStartsWithTheClientOrderIDsOfClosedOrders(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, ben, named := coldAccounts(t, fresh)
 		unblock := g.blocked()
@@ -113,13 +113,14 @@ func TestAWalletBeginsWithTheClientOrderIDsOfClosedOrders(t *testing.T) {
 		again := g.begin(g.placing(named))
 		eventually(t, "the wallet is there", func() bool { return g.key.Account.Wallet() != nil })
 		unblock()
-		isTold(t, "an order with the same client order id", <-again,
+		wantOutcome(t, "an order with the same client order id", <-again,
 			refusedFor(event.RefusedClientID))
 		g.end()
 	})
 }
 
-// A client that asks for an order which waits for its wallet is told of it once that has begun.
+// A client that asks for an order which waits for its wallet receives it once the wallet has
+// started.
 func TestAnOrderThatWaitsForItsWalletIsNotMissing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g, _, named := coldAccounts(t, fresh)
@@ -135,7 +136,7 @@ func TestAnOrderThatWaitsForItsWalletIsNotMissing(t *testing.T) {
 		go func() { asked <- g.e.Ask(q, g.key, nonce) }()
 		eventually(t, "the question is asked", func() bool { return g.e.ReadsInFlight() == 1 })
 		unblock()
-		isTold(t, "the order", <-sent, accepted)
+		wantOutcome(t, "the order", <-sent, accepted)
 		if err := <-asked; err != nil || len(q.Orders) != 1 {
 			t.Errorf("the order is there: %v, %v", q.Orders, err)
 		}
@@ -144,8 +145,8 @@ func TestAnOrderThatWaitsForItsWalletIsNotMissing(t *testing.T) {
 	})
 }
 
-// Of what is in the mailbox of a wallet that begins, its state has some settlements already.
-func TestASettlementThatAWalletBeginsWithCountsOnce(t *testing.T) {
+// A starting wallet's mailbox contains some settlements that its state already includes.
+func TestASettlementInAWalletsFirstStateCountsOnce(t *testing.T) {
 	var settler ledger.Settler
 	deposit := &event.Record{Kind: event.KindDeposit,
 		Deposit: event.Deposit{ID: 1, Account: 1, Currency: 1, Amount: coin}}
@@ -155,9 +156,9 @@ func TestASettlementThatAWalletBeginsWithCountsOnce(t *testing.T) {
 		m := settlements.Get().(*settled)
 		*m = settled{seq: seq + 1}
 		settler.Settle(deposit, 0, 0)[0].CopyTo(&m.settlement)
-		w.begin(m)
+		w.receiveEarly(m)
 	}
-	w.begin(&wallet{account: account, applied: 3})
+	w.receiveEarly(&wallet{account: account, applied: 3})
 	want := money.Amount(2 * coin).Balance()
 	if got := w.committed.Get(1).Balance; got.Cmp(want) != 0 || w.applied != 5 ||
 		account.WalletBegan() != 3 {

@@ -7,9 +7,9 @@ import (
 	"exchange/core/state"
 )
 
-// Operators' commands have no nonce, and go on during maintenance. Their records carry the
-// operator's name. An error is a *RequestError when the request cannot be granted, an error of
-// admission, or ErrTimeout.
+// Operators' commands have no nonce, and run during maintenance. Their records carry the operator's
+// name. An error is a *RequestError if the request is refused, an error of admission, or
+// ErrTimeout.
 
 // askRegistry sends an operator's command through the registry.
 func (e *Engine) askRegistry(kind event.Kind, operator string, decide decider,
@@ -17,7 +17,7 @@ func (e *Engine) askRegistry(kind event.Kind, operator string, decide decider,
 	return e.toRegistry(kind, operator, decide, a)()
 }
 
-// toRegistry is askRegistry that leaves it to the caller when to wait for the answer.
+// toRegistry is askRegistry without the wait: the caller waits with the returned function.
 func (e *Engine) toRegistry(kind event.Kind, operator string, decide decider,
 	a Admin) func() (Admin, error) {
 	c := newCommand(kind)
@@ -55,8 +55,8 @@ func (e *Engine) sendToWallet(c *Command, operator string, account uint32) error
 	return nil
 }
 
-// OperatorCancel cancels an open order of any account. The caller must Free the command. It is
-// refused for RefusedNotOpen when the order closed meanwhile.
+// OperatorCancel cancels an open order of any account. The caller must Free the command.
+// RefusedNotOpen: the order closed meanwhile.
 func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error) {
 	q := &committed.OwnerOf{Order: order}
 	if err := e.Ask(q, nil, 0); err != nil {
@@ -70,10 +70,9 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 	return e.askWallet(c, operator, q.Account)
 }
 
-// Adjust takes available money out of an account, as a correction; its owner is told the reason.
-// The caller must Free the command, whose Withdrawal says what was done. It is refused for
-// RefusedFunds, with its Shortfall, when less is available, and for RefusedWithdrawalID when
-// TakenBy has the reference.
+// Adjust takes available money out of an account, as a correction; its owner sees the reason. The
+// caller must Free the command, whose Withdrawal describes the adjustment. RefusedFunds, with its
+// Shortfall: less is available. RefusedWithdrawalID: TakenBy has the reference.
 func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount money.Amount,
 	reason string, reference event.ClientID) (*Command, error) {
 	if amount < 1 || reason == "" || len(reason) > MaxDetails || reference.IsZero() {
@@ -86,58 +85,56 @@ func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount
 	return e.askWallet(c, operator, account)
 }
 
-// MoveWithdrawal approves or refuses a withdrawal; its owner is told the details: why it is
-// refused, or by which transaction it is paid. The caller must Free the command. It is refused for
-// RefusedWithdrawal when the status does not allow it, and an approval for RefusedFrozen when the
-// account is frozen.
+// MoveWithdrawal approves or refuses a withdrawal; its owner sees the details: the reason of a
+// refusal, or the paying transaction. The caller must Free the command. RefusedWithdrawal: the
+// status does not allow it. RefusedFrozen: an approval for a frozen account.
 func (e *Engine) MoveWithdrawal(operator string, withdrawal uint64, to uint8,
 	details string) (*Command, error) {
 	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal, to: to, details: details})
 }
 
-// ApproveDespiteFreeze approves a withdrawal also of a frozen account; otherwise as MoveWithdrawal.
-// If the account is frozen, the log says so before the approval is sent to the store.
+// ApproveDespiteFreeze is MoveWithdrawal that also approves for a frozen account. A freeze is
+// logged before the approval is sent to the store.
 func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64,
 	details string) (*Command, error) {
 	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal,
 		to: event.WithdrawalApproved, details: details, despiteFreeze: true})
 }
 
-// insisted logs an approval that its operator wants despite a freeze. The wallet calls it before
-// it submits the record, so each approval has its line, also when its operator never learns the
-// outcome.
-func (e *Engine) insisted(c *Command) {
+// logDespiteFreeze logs an operator's approval despite a freeze. The wallet calls it before it
+// submits the record, so each approval is logged, even if the operator never receives the outcome.
+func (e *Engine) logDespiteFreeze(c *Command) {
 	e.log.Warn("a withdraw of a frozen account is approved, as the operator insists", "operator",
 		c.operator, "withdraw", c.record.WithdrawalMoved.ID, "account", c.account.Name)
 }
 
-func (e *Engine) moveAsOperator(operator string, wish withdrawalRequest) (*Command, error) {
-	switch to := wish.to; {
+func (e *Engine) moveAsOperator(operator string, req withdrawalRequest) (*Command, error) {
+	switch to := req.to; {
 	case to != event.WithdrawalApproved && to != event.WithdrawalRefused:
 		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
-	case len(wish.details) > MaxDetails:
+	case len(req.details) > MaxDetails:
 		return nil, refusef("details have at most %d bytes", MaxDetails)
 	}
-	q := &committed.PendingWithdrawal{ID: wish.id}
+	q := &committed.PendingWithdrawal{ID: req.id}
 	if err := e.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
 	if !q.Found {
-		return nil, refusef("there is no pending withdraw %d", wish.id)
+		return nil, refusef("there is no pending withdraw %d", req.id)
 	}
 	c := newCommand(event.KindWithdrawalMoved)
-	c.withdrawal = wish
+	c.withdrawal = req
 	return e.askWallet(c, operator, q.Withdrawal.Account)
 }
 
-// Longest texts of a withdrawal, in bytes: the ones that the store keeps.
+// Greatest lengths of a withdrawal's stored texts, in bytes.
 const (
 	MaxAddress = 256
 	MaxDetails = 1024
 )
 
-// ValidAddress reports whether an address can be one of any currency: 1 to MaxAddress printable
-// ASCII characters without blanks. So a reader of a mail or a list sees exactly the stored text.
+// ValidAddress reports whether an address is possible in any currency: 1 to MaxAddress printable
+// ASCII characters without blanks. So mails and lists show exactly the stored text.
 func ValidAddress[T string | []byte](address T) bool {
 	for i := range len(address) {
 		if c := address[i]; c <= ' ' || c > '~' {
@@ -153,7 +150,7 @@ func (e *Engine) AccountName(id uint32) string { return e.dir.Account(id).Name }
 // AccountFrozen reports whether the account with that id, which must exist, is frozen.
 func (e *Engine) AccountFrozen(id uint32) bool { return e.dir.Account(id).Frozen() }
 
-// FeesOf returns the rates that count for an account in a pair; both must exist.
+// FeesOf returns an account's rates in a pair; both must exist.
 func (e *Engine) FeesOf(account uint32, pair string) state.FeeRates {
 	p := e.PairNamed(pair)
 	return rates(p, p.Rules().Fees, e.dir.Account(account))

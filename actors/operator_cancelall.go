@@ -12,10 +12,9 @@ import (
 )
 
 // OperatorCancelAll cancels all open orders of an account, of a pair, or of both. An empty name
-// means all of them, but one name must be given. It takes as long as it takes, while ctx lasts, and
-// an account that fails does not keep the others from being done. It returns the orders that it
-// cancelled, also with an error, which says what is not done. ErrTimeout means that the outcome of
-// some orders is unknown.
+// means all of them, but one name is required. Only ctx bounds its time, and one account's failure
+// does not stop the others. It returns the cancelled orders, also with an error, which names the
+// failures. ErrTimeout: the outcome of some orders is unknown.
 func (e *Engine) OperatorCancelAll(ctx context.Context, operator, account,
 	pair string) (orders []uint64, err error) {
 	q := &committed.Holders{Name: account}
@@ -37,7 +36,7 @@ func (e *Engine) OperatorCancelAll(ctx context.Context, operator, account,
 	return e.cancelAllOf(ctx, operator, q.IDs, p)
 }
 
-// accountsAtOnce is how many accounts' orders an operator's command cancels at the same time.
+// accountsAtOnce bounds the accounts whose orders one command cancels at the same time.
 const accountsAtOnce = 8
 
 // cancelAllOf cancels the orders of accounts; p nil: in all pairs.
@@ -90,14 +89,14 @@ func (e *Engine) cancelAllOfAccount(ctx context.Context, operator string, accoun
 		return nil, committed.ErrTimeout
 	}
 	defer c.Free()
-	return c.cancelled, nil
+	return c.cancelledOrders, nil
 }
 
-// maxFailures bounds how many failures are named.
+// maxFailures bounds the failures that an error names.
 const maxFailures = 10
 
-// joined makes one error of many. If the outcome of one is unknown, so is that of all: the error
-// then wraps ErrTimeout and no other.
+// joined makes one error of many. If one outcome is unknown, so is that of all: the error then
+// wraps only ErrTimeout.
 func joined(failures []error) error {
 	if n := len(failures); n > maxFailures {
 		failures = append(failures[:maxFailures:maxFailures],

@@ -77,14 +77,14 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 
 func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	onTeller(t, func(o *Options) {
-		// Seldom, or an audit on a slow machine is overtaken by them.
+		// Rarely, or an audit on a slow machine is overtaken by them.
 		o.Snapshot = committed.SnapshotPolicy{MinRecords: 50, MaxRecords: 1e6,
 			MinInterval: 2 * time.Second}
 		o.Timing.Projection, o.Timing.Stall = time.Millisecond, time.Minute
 	}, func(t *testing.T, b *teller) {
 		stopping := make(chan struct{})
-		// So many orders begin beside each audit. Without a bound their history would grow faster
-		// than a slow machine audits it.
+		// The orders beside each audit are bounded. Otherwise their history would grow faster than
+		// a slow machine audits it.
 		allowed := make(chan struct{}, 2_000)
 		var busy sync.WaitGroup
 		for i := range 4 {
@@ -133,12 +133,11 @@ func TestAnAuditUnderLoadIsClean(t *testing.T) {
 	})
 }
 
-// The store takes texts of some length: a longer one must not be the end of the projections, and so
-// of the engine.
+// The store bounds texts: a longer one must not stop the projections, and so the engine.
 func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		var from []string
-		for i := range 100 { // as many as may be, as long as can be
+		for i := range 100 { // the maximum number and length
 			from = append(from, fmt.Sprintf("ffff:ffff:ffff:ffff:ffff:ffff:ffff:f%03x", 0x100+i))
 		}
 		must[Admin](t)(b.e.CreateKey("eve", "ann", "key-from-everywhere", "secret",
@@ -173,10 +172,10 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		own := &state.FeeRates{Maker: 1, Taker: 2}
-		for _, wish := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
+		for _, target := range [][2]string{{"nobody", "BTC_USD"}, {"ann", "BTC_XYZ"}} {
 			var refused *RequestError
-			if _, err := b.e.SetFees("ops", wish[0], wish[1], own); !errors.As(err, &refused) {
-				t.Errorf("fees of %v: %v", wish, err)
+			if _, err := b.e.SetFees("ops", target[0], target[1], own); !errors.As(err, &refused) {
+				t.Errorf("fees of %v: %v", target, err)
 			}
 		}
 		// nothing to be paid
@@ -192,7 +191,7 @@ func TestFeesThatCannotBeSetOpenNoAccount(t *testing.T) {
 	})
 }
 
-// Each place that an audit compares is changed once, and the audit names it.
+// Each compared place is changed once, and the audit names it.
 func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		one := ledger.Change{Currency: 1, Credit: money.Amount(1).Balance()}
@@ -215,7 +214,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 			if len(want) == 0 && len(report.Differences) > 0 {
 				t.Errorf("the audit finds %q", report.Differences)
 			}
-			b.e.Abandon() // no end is in order after that
+			b.e.Abandon() // no orderly end is possible after that
 			succeeds(t, b.store.Close())
 		}
 		decided := func(change func(w *wallet)) func(*teller) {
@@ -233,7 +232,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 		}
 		f(func(*teller) {})
 		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")
-		f(decided(func(w *wallet) { w.nonces[0].taken-- }),
+		f(decided(func(w *wallet) { w.nonces[0].greatest-- }),
 			"account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
 		f(decided(func(w *wallet) { w.pending[1].Tries++ }),
 			"account ann: its wallet has other pending withdraws than are committed")

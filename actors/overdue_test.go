@@ -21,11 +21,11 @@ import (
 	"exchange/persistence"
 )
 
-// What is due when an engine may not act on it, or much of it at once.
+// Due work that an engine may not do yet, or a lot of it at once.
 
-// The history is so far behind that clients are turned away. A switch that came due while no engine
-// ran does not wait for that: it fires before its account is admitted.
-func TestASwitchFiresAtAStartThoughTheHistoryIsBehind(t *testing.T) {
+// The history lags so far that clients are refused. A switch that came due while no engine ran does
+// not wait for that: it fires before its account is admitted.
+func TestASwitchFiresAtAStartThoughTheHistoryLags(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newTimed(t, func(o *Options) { o.Limits.ProjectionLag = 100 })
 		g.rest(g.sellAt(200e8, 1e5))
@@ -36,8 +36,8 @@ func TestASwitchFiresAtAStartThoughTheHistoryIsBehind(t *testing.T) {
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		g.ends("a buy with many rows", g.placing(g.buy(100e8, 100*1e5)), accepted)
-		behind := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }
-		eventually(t, "the history is behind", behind)
+		lags := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }
+		eventually(t, "the history lags", lags)
 		if _, _, err := g.Acquire(context.Background(),
 			persistence.Claim{Owner: "another"}); err != nil { // no row is written any more
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func TestASwitchFiresAtAStartThoughTheHistoryIsBehind(t *testing.T) {
 		g.o.Store = g.gate
 		g.e = start(t, g.o)
 		g.key = g.e.Key([]byte(g.key.Public))
-		if !behind() {
-			t.Error("the history is not behind at the start: this test proves nothing")
+		if !lags() {
+			t.Error("the history does not lag at the start: this test proves nothing")
 		}
 		g.fired()
 		g.noneOpen()
@@ -58,7 +58,8 @@ func TestASwitchFiresAtAStartThoughTheHistoryIsBehind(t *testing.T) {
 	})
 }
 
-// crowd is how many orders are due at once: a test with 100,000 takes long under the race detector.
+// crowd is the number of orders due at once: a test with 100,000 takes long under the race
+// detector.
 func crowd(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("EXCHANGE_DUE_AT_ONCE")); err == nil {
 		return n
@@ -67,7 +68,7 @@ func crowd(t *testing.T) int {
 }
 
 // newCrowded starts an engine on a journal in which ten accounts have n open sells of the first
-// pair at 100, which expire in an hour if ends says so.
+// pair at 100, which expire in an hour if ends is set.
 func newCrowded(t *testing.T, n int, ends bool, change func(*Options)) *clocked {
 	t.Helper()
 	g := &clocked{gated: &gated{t: t, at: memoryPlaces(t)}}
@@ -110,7 +111,7 @@ func (g *gated) crowdKey(account int) *directory.Key {
 	return g.e.Key([]byte(fmt.Sprintf("%032x", account)))
 }
 
-// by sends a command with the key of another account of a crowd, until its book has it.
+// by sends a command with another account's key of a crowd, until its book has it.
 func (g *gated) by(account int, run func(key *directory.Key, nonce uint64) (*Command,
 	error)) <-chan string {
 	g.t.Helper()
@@ -121,7 +122,7 @@ func (g *gated) by(account int, run func(key *directory.Key, nonce uint64) (*Com
 	return done
 }
 
-// placesOf returns the places of the records of a kind in a list.
+// placesOf returns the indexes of the records of a kind in a list.
 func placesOf(list []event.Record, kind event.Kind) (places []int) {
 	for i := range list {
 		if list[i].Kind == kind {
@@ -131,8 +132,8 @@ func placesOf(list []event.Record, kind event.Kind) (places []int) {
 	return places
 }
 
-// A book expires 1,024 orders a turn. Cancels, and what else its mailbox has, come between the
-// turns; orders that may trade come behind them. Other pairs go on.
+// A book expires 1,024 orders a turn. Cancels, and its other messages, come between the turns;
+// orders that may trade come after them. Other pairs continue.
 func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := crowd(t)
@@ -151,27 +152,27 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 			return g.e.Place(key, nonce, g.buy(100e8, 1e6))
 		})
 		left := 0
-		look := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expiries.Len() })
-		g.e.root.Send(pair.Book, look)
+		probe := mailbox.NewProbe(func(actor.Actor) { left = g.e.books[0].expirySchedule.Len() })
+		g.e.root.Send(pair.Book, probe)
 		other := g.buy(1e8, 1e6)
 		other.Pair = g.e.Pairs()[1]
 		g.ends("an order of the other pair", g.placing(other), accepted)
 		unblock()
-		isTold(t, "the cancel", <-cancel, accepted)
-		isTold(t, "the order", <-order, accepted)
-		<-look.Done
+		wantOutcome(t, "the cancel", <-cancel, accepted)
+		wantOutcome(t, "the order", <-order, accepted)
+		<-probe.Done
 		if least := n - 3*expiredAtOnce*event.MaxExpired; left < least {
-			t.Errorf("%d orders are left behind two commands, want %d at least", left, least)
+			t.Errorf("%d orders are left after two commands, want %d at least", left, least)
 		}
 		list := g.records()
 		expired := placesOf(list, event.KindExpired)
-		placed := placesOf(list, event.KindOrder) // that of the other pair, and that behind all
+		placed := placesOf(list, event.KindOrder) // that of the other pair, and the last one
 		if c := placesOf(list, event.KindCancel); len(c) != 1 || c[0] > expired[2*expiredAtOnce] {
 			t.Errorf("the cancel is record %v, the expiries are %v", c, expired)
 		}
 		if last := list[placed[1]].Order; len(placed) != 2 || placed[1] < expired[len(expired)-1] ||
 			len(last.Trades) > 0 {
-			t.Errorf("the orders are records %v, behind all expiries: %+v", placed, last)
+			t.Errorf("the orders are records %v, after all expiries: %+v", placed, last)
 		}
 		bid.Free()
 		eventually(t, "all is released", g.e.quiet)
@@ -181,7 +182,7 @@ func TestOthersAreServedBetweenOrdersThatExpireAtOnce(t *testing.T) {
 	})
 }
 
-// cutShort ends an engine whose appends are held: they are not in the store.
+// cutShort ends an engine whose appends are held: the store does not have them.
 func (g *gated) cutShort() {
 	g.t.Helper()
 	g.set(func() { g.holding, g.appendErr = false, persistence.ErrFenced })
@@ -212,7 +213,7 @@ func TestACrashAmidOrdersThatExpireAtOnceEndsEachOnce(t *testing.T) {
 	})
 }
 
-// openIn returns how many orders are committed as open in a pair.
+// openIn returns the number of committed open orders in a pair.
 func (g *gated) openIn(pair int) (n int) {
 	g.e.probe(g.e.work.Fold, func() {
 		n = g.e.committed.State().Pair(g.e.Pairs()[pair].Number).OpenOrders()
@@ -220,7 +221,7 @@ func (g *gated) openIn(pair int) (n int) {
 	return n
 }
 
-// A switch has cancelAllWidth cancels on their way at once. Others' orders come between.
+// A switch has cancelAllWidth cancels in flight at once. Others' orders come between.
 func TestOthersAreServedBetweenTheCancelsOfASwitch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := crowd(t)
@@ -233,7 +234,7 @@ func TestOthersAreServedBetweenTheCancelsOfASwitch(t *testing.T) {
 			return g.e.Place(key, nonce, g.sellAt(300e8, 1e6))
 		})
 		g.letGo()
-		isTold(t, "order", <-order, accepted)
+		wantOutcome(t, "order", <-order, accepted)
 		g.fired()
 		eventually(t, "all is released", g.e.quiet)
 		list := g.records()
@@ -273,9 +274,9 @@ func TestACrashAmidTheCancelsOfASwitchEndsEachOrderOnce(t *testing.T) {
 	})
 }
 
-// A freeze takes effect while a trade is on its way that triggers the other half of the account's
-// order. The order can trade, its account can do nothing, and its end sets no money free.
-func TestAFreezeWhileAnotherHalfIsTriggered(t *testing.T) {
+// A freeze takes effect while a trade is in flight that triggers the account's OCO half. The order
+// can trade, its account can do nothing, and its end frees no money.
+func TestAFreezeWhileAnOCOHalfIsTriggered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, end := range []string{"", "crash"} {
 			g := newTimed(t, nil)
@@ -288,7 +289,7 @@ func TestAFreezeWhileAnotherHalfIsTriggered(t *testing.T) {
 			sell := g.begin(func() (*Command, error) {
 				return g.e.Place(g.e.Key([]byte(ben.key)), 2, g.sellAt(90e8, coin/4))
 			})
-			eventually(t, "the other half is on its way", func() bool {
+			eventually(t, "the other half is in flight", func() bool {
 				return g.held() && g.e.busyBooks.Load() > 0
 			})
 			freeze := g.begin(func() (*Command, error) {
@@ -296,8 +297,8 @@ func TestAFreezeWhileAnotherHalfIsTriggered(t *testing.T) {
 				return nil, err
 			})
 			g.letGo()
-			isTold(t, "the trade", <-sell, accepted)
-			isTold(t, "the freeze", <-freeze, accepted)
+			wantOutcome(t, "the trade", <-sell, accepted)
+			wantOutcome(t, "the freeze", <-freeze, accepted)
 			eventually(t, "the other half rests with what it has not sold", func() bool {
 				o, _ := g.find(half)
 				return o.Remaining == coin-coin/4 && g.e.quiet()

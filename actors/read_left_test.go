@@ -21,17 +21,17 @@ func (g *gated) blocked() (goOn func()) {
 	<-begun
 	return func() {
 		close(end)
-		g.e.probe(g.e.work.Fold, func() {}) // it has gone through what was there
+		g.e.probe(g.e.work.Fold, func() {}) // its mailbox is empty
 	}
 }
 
-func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *testing.T) {
+func TestAnAbandonedReadIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.Reads, o.Limits.ReadsPerAccount = 4, 2
 	}, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", nil)
 		g.rest(g.sell(1e5))
-		for round := range uint64(2) { // the second proves that the first gave all places back
+		for round := range uint64(2) { // the second proves that the first returned all slots
 			patience := g.e.opts.Timing.Request
 			g.e.setPatience(time.Millisecond)
 			goOn := g.blocked()
@@ -76,7 +76,7 @@ func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *
 	})
 }
 
-func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
+func TestAReadThatWaitsForTheHistoryReturnsItsSlotsWhenAbandoned(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.Reads, o.Limits.ReadsPerAccount = 8, 1
 	}, func(t *testing.T, g *gated) {
@@ -94,14 +94,14 @@ func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) 
 		g.ends("one more of the account", g.asking(new(committed.Wallet), g.key, 101),
 			ErrAccountBusy.Error())
 		g.set(func() { g.applying = false })
-		isTold(t, "the first", <-first, accepted)
+		wantOutcome(t, "the first", <-first, accepted)
 		g.nonce = 1000
 	})
 }
 
-// A question for an order by its client order id waits in its wallet for the store. When its
-// handler has left, it holds no slot until the store answers.
-func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
+// A query for an order by its client order id waits in its wallet for the store. When its handler
+// has left, it holds no slot until the store answers.
+func TestAReadHeldByItsWalletReturnsItsSlotsWhenAbandoned(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.Reads, o.Limits.ReadsPerAccount = 1, 1
 	}, func(t *testing.T, g *gated) {
@@ -110,7 +110,7 @@ func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 		order := g.begin(g.placing(g.sell(coin)))
 		eventually(t, "the order is at the store", g.held)
 		id, _ := event.NewClientID("mine")
-		for i := range uint64(2) { // one more than there are places
+		for i := range uint64(2) { // one more than the slots
 			r := &committed.OpenOrders{ClientID: id, Limit: 1}
 			committed.SetPatience(g.e.Door, 50*time.Millisecond)
 			g.ends("a question for an order",
@@ -123,8 +123,8 @@ func TestAReadThatItsWalletHoldsGivesItsSlotsBackWhenItIsLeft(t *testing.T) {
 			t.Errorf("%d reads are in flight", n)
 		}
 		g.letGo()
-		isTold(t, "the order", <-order, accepted)
-		eventually(t, "all nonces are known to the committed side", func() (so bool) {
+		wantOutcome(t, "the order", <-order, accepted)
+		eventually(t, "the committed side has all nonces", func() (so bool) {
 			g.e.probe(g.e.work.Fold, func() { so = g.e.committed.Nonce(g.key.Number) == 101 })
 			return so
 		})

@@ -7,19 +7,18 @@ import (
 	"exchange/core/state"
 )
 
-// Limits and the rules of pairs change while the engine runs, as they do over a restart: they
-// decide on what comes, and touch nothing that is there. Fees decide on later trades, a stop's
-// collar on its trigger. Orders beyond a limit that was lowered stay. No record depends on them:
-// each has what was decided, with its fees. So each actor may see the change at another time,
-// between two of its commands.
+// Limits and the rules of pairs change at run time as over a restart: they apply to later commands
+// only. Fees apply to later trades, a stop's collar to its trigger. Orders beyond a lowered limit
+// stay. Records contain the decisions, with fees, and depend on no limit or rule. So each actor may
+// see the change at its own time, between two commands.
 
-// configures names the configuration in the log of actions.
+// configures is the configuration's name in the log of actions.
 const configures = "configuration"
 
-// Reconfigure has other limits and rules of the pairs count. Pairs that are not named keep theirs.
-// Of limits those of reads, of rows that wait, and of batches of the journal are as at the
-// start. If the pairs have fees now, it opens the account that they go to. After an
-// error nothing else has changed. One goroutine at a time calls it, and none of a cluster.
+// Reconfigure applies new limits and rules of the pairs. Pairs that are not named keep theirs.
+// Limits of reads, of waiting rows, and of journal batches stay as at the start. It opens the fee
+// account if the pairs now have fees. After an error nothing else has changed. One goroutine at a
+// time calls it, and never in a cluster.
 func (e *Engine) Reconfigure(limits Limits, pairs []directory.PairRules) error {
 	if e.cluster != nil {
 		panic("BUG: the nodes of a cluster agree on limits and rules")

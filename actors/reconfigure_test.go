@@ -12,7 +12,7 @@ import (
 	"exchange/core/state"
 )
 
-// ratesOf names the rates by which an order that buys was charged, of a list; -1: of none.
+// ratesOf names the rates, of a list, that an order that buys was charged by; -1: none.
 func ratesOf(o *event.Order, list []state.FeeRates) int {
 	for i, r := range list {
 		fits := true
@@ -27,8 +27,8 @@ func ratesOf(o *event.Order, list []state.FeeRates) int {
 	return -1
 }
 
-// Fees change while orders trade: each order is charged by the rates of before or of after, and
-// what was charged outlives a crash, under whichever rates come then.
+// Fees change while orders trade: each order is charged by the old or the new rates, and its charge
+// outlives a crash, under whichever rates come then.
 func TestFeesChangeBetweenTwoOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newGated(t, memoryPlaces, nil)
@@ -101,8 +101,8 @@ func TestFeesChangeBetweenTwoOrders(t *testing.T) {
 	})
 }
 
-// Without room for the account that fees go to nothing changes.
-func TestRulesThatCannotBeTakenUpChangeNothing(t *testing.T) {
+// Without room for the fee account nothing changes.
+func TestRulesThatCannotBeAppliedChangeNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newGated(t, memoryPlaces, func(o *Options) { o.Limits.Accounts = 1 })
 		o := g.o

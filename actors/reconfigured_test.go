@@ -15,7 +15,7 @@ import (
 	"exchange/core/trading"
 )
 
-// Configurations that change over a restart, while orders wait that fit the old one alone.
+// Configurations that change over a restart, while waiting orders fit only the old one.
 
 // restartWith starts the next engine with other options.
 func (g *gated) restartWith(change func(*Options)) {
@@ -26,7 +26,7 @@ func (g *gated) restartWith(change func(*Options)) {
 	g.again()
 }
 
-// reloadWith has other options count in the engine that runs.
+// reloadWith applies other options to the running engine.
 func (g *gated) reloadWith(change func(*Options)) {
 	g.t.Helper()
 	g.o.Pairs = slices.Clone(g.o.Pairs)
@@ -150,9 +150,9 @@ func waitUnderOtherRules(t *testing.T, end string) {
 	g.end()
 }
 
-// Orders beyond a limit that was lowered stay, and can be changed. New ones are refused until there
-// are few enough.
-func TestLimitsBelowWhatWaitsRefuseOnlyMore(t *testing.T) {
+// Orders beyond a lowered limit stay, and can be changed. New ones are refused until there are few
+// enough.
+func TestLimitsBelowTheOpenOrdersRefuseOnlyNewOnes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for what, lower := range map[string]func(*Limits){
 			"of an account": func(l *Limits) {
@@ -250,7 +250,7 @@ func TestAPairWithWaitingOrdersMustBeConfigured(t *testing.T) {
 	})
 }
 
-// A switch that names the pair keeps no start from taking it out: there is nothing to cancel.
+// A switch that names the pair does not prevent its removal: there is nothing to cancel.
 func TestASwitchOutlivesItsPair(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newTimed(t, nil)

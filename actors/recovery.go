@@ -21,7 +21,7 @@ import (
 	"exchange/persistence"
 )
 
-// A Base is what an engine is built on: a store that this process owns, its state, and the keys
+// A Base holds the parts below an engine: a store that this process owns, its state, and the keys
 // that open its secrets.
 type Base struct {
 	Hold   *owner.Hold
@@ -29,21 +29,21 @@ type Base struct {
 	Meter  *metrics.Engine
 	Sealer *seal.Sealer
 	Keys   *Keyring
-	// Cluster is the node whose running fold it is; nil: it was recovered for this engine alone.
+	// Cluster is the node whose running fold it uses; nil: recovered for this engine alone.
 	Cluster *Cluster
-	last    uint64 // sequence with which the journal ends
+	last    uint64 // the journal's last sequence
 }
 
-// A Cluster is what an engine shares with the node that it is built at.
+// A Cluster is the part that an engine shares with its node.
 type Cluster struct {
 	Replica persistence.Replica
 	Work    *committed.Workers
-	// Settle waits until all that was released is folded.
+	// Settle waits until everything released is folded.
 	Settle func() error
 }
 
-// recoverState folds snapshot and journal of a store that this process owns. It skips nothing: a
-// record that does not fit is an error that says where.
+// recoverState folds snapshot and journal of a store that this process owns. It skips nothing: an
+// invalid record is an error with its position.
 func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*Base, error) {
 	r := &Base{Hold: own, Meter: metrics.NewEngine()}
 	var err error
@@ -54,7 +54,7 @@ func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*Base, erro
 			Candles:  o.Tests.Candles, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
 	o.seen = nil
 	if errors.Is(err, persistence.ErrCorrupt) {
-		// Another process may have taken over since, and have written in between: then nothing is
+		// Another process may have taken over since, and written in between: then nothing is
 		// damaged.
 		if lost := o.Store.Check(ctx, own.Token); errors.Is(lost, persistence.ErrFenced) {
 			return nil, fmt.Errorf("while starting: %w", lost)
@@ -63,7 +63,7 @@ func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*Base, erro
 	return r, err
 }
 
-// reconcile writes the records that the configuration needs, and a new history's id if need be.
+// reconcile writes the records that the configuration needs, and a new history's id if needed.
 func (r *Base) reconcile(ctx context.Context, o *Options) error {
 	records, err := Configured(r.Side.State(), o)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Base) reconcile(ctx context.Context, o *Options) error {
 	}
 	before, next := r.Side.State().History(), r.newHistory(o)
 	if len(next) > 0 && r.last > 0 {
-		// a crash may leave the store in either
+		// a crash may leave either in the store
 		if err := o.Remember(before, next[0].History); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *Base) reconcile(ctx context.Context, o *Options) error {
 	return o.Remember(append(own, r.Side.State().History())...)
 }
 
-// Remember remembers histories of the store.
+// Remember stores histories of the store.
 func (o *Options) Remember(ids ...persistence.HistoryID) (err error) {
 	for i := 0; o.Histories != nil && i < len(ids) && err == nil; i++ {
 		err = o.Histories.Remember(ids[i])
@@ -94,9 +94,10 @@ func (o *Options) Remember(ids ...persistence.HistoryID) (err error) {
 	return err
 }
 
-// Familiar returns why the store cannot be the one that this host knows: ErrAbsent, or ErrForeign.
-// seq is where the journal ends, and has are the histories on the way there and the store's own id.
-func (o *Options) Familiar(seq uint64, has []persistence.HistoryID) error {
+// CheckHistory returns ErrAbsent or ErrForeign if the store cannot be the one that this host
+// remembers. seq is the journal's last sequence; has contains the histories up to it and the
+// store's own id.
+func (o *Options) CheckHistory(seq uint64, has []persistence.HistoryID) error {
 	if o.Histories == nil {
 		return nil
 	}
@@ -104,24 +105,24 @@ func (o *Options) Familiar(seq uint64, has []persistence.HistoryID) error {
 	switch {
 	case err != nil || len(known) == 0:
 		return err
-	case seq == 0 && o.Anew:
+	case seq == 0 && o.NewExchange:
 		return o.Histories.Forget()
 	case seq == 0:
-		return fmt.Errorf("%w: %v is empty, and this data folder knows the store of history %x "+
-			"there: bring its disk or its files back; serve --new begins a new exchange",
+		return fmt.Errorf("%w: %v is empty, and this data folder expects history %x there: "+
+			"bring its disk or its files back; serve --new begins a new exchange",
 			persistence.ErrAbsent, o.Store, known[len(known)-1])
 	case !slices.ContainsFunc(has, func(id persistence.HistoryID) bool {
 		return slices.Contains(known, id)
 	}):
-		return foreign(o.Store, has, known)
+		return foreignError(o.Store, has, known)
 	}
 	return nil
 }
 
-// foreign is the error of another store than the one that is known.
-func foreign(store persistence.Store, has, known []persistence.HistoryID) error {
-	return fmt.Errorf("%w: %v has history %x, and this data folder knows the store of history %x "+
-		"there: name the store or the data folder that belongs to the other; if another host has "+
+// foreignError reports a store other than the remembered one.
+func foreignError(store persistence.Store, has, known []persistence.HistoryID) error {
+	return fmt.Errorf("%w: %v has history %x, and this data folder expects history %x there: "+
+		"name the store or the data folder that belongs to the other; if another host has "+
 		"restored a backup there, remove owner.id from this data folder", persistence.ErrForeign,
 		store, has[len(has)-1], known[len(known)-1])
 }
@@ -137,10 +138,9 @@ func origin(ctx context.Context, store persistence.Store) ([]persistence.History
 }
 
 // newHistory returns the record that begins a history. A new store needs one, and a restored store,
-// which has no id until its first start. So does a store whose HEAD is missing, because it may be
-// an older copy, and one whose codes were mailed under a server's key that is lost. It is the
-// start's first record, and the first append makes a missing HEAD. So a crash before both leaves
-// the store as this start found it.
+// which has no id until its first start. So does a store without HEAD, as it may be an older copy,
+// and one whose codes were mailed under a lost server key. It is the start's first record, and the
+// first append writes a missing HEAD. So a crash before either leaves the store unchanged.
 func (r *Base) newHistory(o *Options) []event.Record {
 	s := r.Side.State()
 	before, headless, keyless := s.History(), o.Store.HeadMissing(), len(r.lostKeys()) > 0
@@ -160,9 +160,9 @@ func (r *Base) newHistory(o *Options) []event.Record {
 	return []event.Record{begin}
 }
 
-// Configured returns the records for the new currencies and pairs of the configuration; these
-// records give them their numbers. A pair with orders, or a currency with balances, must not be
-// missing in the configuration.
+// Configured returns the records for the configuration's new currencies and pairs, which give them
+// their numbers. The configuration must contain each pair with orders, and each currency with
+// balances.
 func Configured(s *state.State, o *Options) ([]event.Record, error) {
 	numbers := make(map[string]uint16)
 	for i, c := range s.Currencies() {
@@ -224,8 +224,7 @@ func Configured(s *state.State, o *Options) ([]event.Record, error) {
 	return newPairs(s, o, pairs, numbers, records, now)
 }
 
-// newPairs adds the records of the pairs that the state does not have yet. numbers has the
-// currencies' numbers.
+// newPairs adds the records of the pairs that the state lacks. numbers has the currencies' numbers.
 func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRules,
 	numbers map[string]uint16, records []event.Record, now int64) ([]event.Record, error) {
 	number := len(s.Pairs())
@@ -244,23 +243,22 @@ func newPairs(s *state.State, o *Options, missing map[string]*directory.PairRule
 	return records, nil
 }
 
-// foresee finds errors of the configuration and the keys before the start takes the store over. So
-// a process with another configuration, or without the right key, does not end the exchange that
-// serves. It folds the whole store, because the newest records count, too, and keeps that for the
-// recovery, unless the start has to wait. sealer is nil if there is no key yet, and no need for
-// one.
-func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
-	sealer, missing := o.Sealer(true) // it makes no key: the store may have sealed secrets
+// precheck finds errors of the configuration and the keys before the start claims the store. So a
+// process with a wrong configuration, or without the right key, does not stop the serving exchange.
+// It folds the whole store, because the newest records count, too, and keeps that for the recovery,
+// unless the start has to wait. sealer is nil if no key exists or is needed yet.
+func precheck(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
+	sealer, missing := o.Sealer(true) // it makes no key: the store may contain sealed secrets
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
 		return nil, missing
 	}
 	if o.Store.Exclusive() {
-		return sealer, nil // no other process serves, and recovery looks
+		return sealer, nil // no other process serves, and recovery checks
 	}
 	for tries := 0; ; tries++ {
 		if o.seen, err = committed.Look(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
-			tries == foreseeTries {
-			break // otherwise the owner may have replaced or trimmed the part that was being read
+			tries == precheckTries {
+			break // otherwise the owner may have replaced or trimmed the part being read
 		}
 		select {
 		case <-ctx.Done():
@@ -272,7 +270,7 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 	}
 	own, err := origin(ctx, o.Store)
 	if err == nil {
-		err = o.Familiar(o.seen.State().Seq(), append(own, o.seen.Histories()...))
+		err = o.CheckHistory(o.seen.State().Seq(), append(own, o.seen.Histories()...))
 	}
 	if err != nil {
 		return nil, err
@@ -281,26 +279,26 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 }
 
 const (
-	foreseeTries = 3 // after the first
-	foreseePause = 500 * time.Millisecond
+	precheckTries = 3 // after the first
+	foreseePause  = 500 * time.Millisecond
 )
 
-// Fits returns why a state cannot be served with a configuration and a key. missing says why there
-// is no key.
+// Fits returns why a state cannot be served with a configuration and a key. missing is the error
+// for a missing key.
 func Fits(s *state.State, o *Options, keys *Keyring, missing error) error {
-	if keys.sealer == nil && len(s.Keys()) > 0 && !keys.Forgo() {
+	if keys.sealer == nil && len(s.Keys()) > 0 && !keys.SkipLost() {
 		return missing
 	}
-	if err := servable(s, o, keys); err != nil {
+	if err := checkServable(s, o, keys); err != nil {
 		return err
 	}
 	_, err := Configured(s, o)
 	return err
 }
 
-// servable returns an error that names a key whose secret cannot be opened, if there is one, or the
-// error of Options.Check. A start calls it before it writes.
-func servable(s *state.State, o *Options, keys *Keyring) error {
+// checkServable returns an error for the first key whose secret cannot be opened, or that of
+// Options.Check. A start calls it before it writes.
+func checkServable(s *state.State, o *Options, keys *Keyring) error {
 	if err := keys.openAll(s); err != nil {
 		return err
 	}
@@ -312,9 +310,9 @@ func servable(s *state.State, o *Options, keys *Keyring) error {
 	})
 }
 
-// lostKeys returns the API keys that are to be revoked because no server's key opens their secrets.
+// lostKeys returns the API keys to revoke because no server key opens their secrets.
 func (r *Base) lostKeys() (list []*state.Key) {
-	if !r.Keys.Forgo() {
+	if !r.Keys.SkipLost() {
 		return nil
 	}
 	for _, k := range r.Side.State().Keys() {
@@ -325,36 +323,36 @@ func (r *Base) lostKeys() (list []*state.Key) {
 	return list
 }
 
-// revokeLost revokes the API keys of Options.RevokeLost. It may break off anywhere: a start that is
-// told so again goes on with the rest, and any other is refused.
+// revokeLost revokes the API keys of Options.RevokeLost. It may stop anywhere: a start with that
+// option continues with the rest, and any other is refused.
 func (r *Base) revokeLost(ctx context.Context, o *Options) error {
 	lost := r.lostKeys()
 	now := max(o.nowUs(), r.Side.State().TimeUs())
 	var records []event.Record
 	for _, k := range lost {
 		records = append(records, event.Record{Kind: event.KindKeyRevoked, TimeUs: now,
-			Operator: revokesLost, KeyRevoked: event.KeyRevoked{Number: k.Number, Lost: true}})
+			Operator:   revokeLostOperator,
+			KeyRevoked: event.KeyRevoked{Number: k.Number, Lost: true}})
 	}
 	if err := r.appendAll(ctx, o, records); err != nil {
 		return err
 	}
-	if r.Keys.kept(); len(lost) > 0 {
+	if r.Keys.requireAll(); len(lost) > 0 {
 		o.Log.Warn("API keys were revoked, because no secret key opens what is sealed of them; "+
 			"their owners get a mail, if there is an address", "keys", len(lost))
 	}
 	return nil
 }
 
-// revokesLost stands in the place of an operator's name beside what revokeLost does.
-const revokesLost = "a start that revokes lost keys"
+// revokeLostOperator replaces an operator's name in the records of revokeLost.
+const revokeLostOperator = "a start that revokes lost keys"
 
-// sealedAtOnce bounds the records of one append of sealAnew.
-const sealedAtOnce = 500
+// resealBatch bounds the records of one append of reseal.
+const resealBatch = 500
 
-// sealAnew seals with the server's first key the secrets of all API keys that are sealed with
-// another one. It is the second half of a rotation, and may break off anywhere: the next start goes
-// on with the rest.
-func (r *Base) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) error {
+// reseal seals with the server's first key the secrets of all API keys sealed with another. It is
+// the second half of a rotation, and may stop anywhere: the next start continues.
+func (r *Base) reseal(ctx context.Context, o *Options, sealer *seal.Sealer) error {
 	s, n := r.Side.State(), 0
 	now := max(o.nowUs(), s.TimeUs())
 	var records []event.Record
@@ -375,7 +373,7 @@ func (r *Base) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) er
 		resealed := k.Key
 		resealed.SealedBy, resealed.Sealed = sealer.ID(), sealer.Seal(secret, resealed.Bound())
 		if records = append(records, event.Record{Kind: event.KindKey, TimeUs: now,
-			Key: resealed}); len(records) == sealedAtOnce {
+			Key: resealed}); len(records) == resealBatch {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -391,9 +389,9 @@ func (r *Base) sealAnew(ctx context.Context, o *Options, sealer *seal.Sealer) er
 	return nil
 }
 
-// appendAll writes records of the start, some at a time.
+// appendAll writes records of the start in chunks.
 func (r *Base) appendAll(ctx context.Context, o *Options, records []event.Record) error {
-	for some := range slices.Chunk(records, appendedAtOnce) {
+	for some := range slices.Chunk(records, appendBatch) {
 		if err := r.append(ctx, o, some); err != nil {
 			return err
 		}
@@ -401,8 +399,8 @@ func (r *Base) appendAll(ctx context.Context, o *Options, records []event.Record
 	return nil
 }
 
-// appendedAtOnce bounds the records of one append of appendAll.
-const appendedAtOnce = 500
+// appendBatch bounds the records of one append of appendAll.
+const appendBatch = 500
 
 // append writes records of the start as one batch, and folds them.
 func (r *Base) append(ctx context.Context, o *Options, records []event.Record) error {
@@ -425,7 +423,7 @@ func (r *Base) append(ctx context.Context, o *Options, records []event.Record) e
 			return fmt.Errorf("writing the records of the start: %w", err)
 		}
 		if time.Since(begin) > o.Timing.StallMax {
-			// the cause may pass
+			// the cause may be temporary
 			return fmt.Errorf("writing the records of the start: %w after %v: %v", ErrStalled,
 				o.Timing.StallMax, err)
 		}
@@ -446,8 +444,8 @@ func (r *Base) append(ctx context.Context, o *Options, records []event.Record) e
 	return r.Side.Fold(prev, next, data)
 }
 
-// Prepare writes the records of the start: those that the configuration needs, new histories, and
-// keys that are revoked or sealed again.
+// Prepare writes the records of the start: those required by the configuration, new histories, and
+// revoked or resealed keys.
 func (r *Base) Prepare(ctx context.Context, o *Options) error {
 	r.last = r.Hold.Last
 	if err := r.reconcile(ctx, o); err != nil {
@@ -459,11 +457,11 @@ func (r *Base) Prepare(ctx context.Context, o *Options) error {
 	if err := r.revokeLost(ctx, o); err != nil {
 		return err
 	}
-	return r.sealAnew(ctx, o, r.Sealer)
+	return r.reseal(ctx, o, r.Sealer)
 }
 
-// disconnected returns the records that give switches their times whose sessions lived when the
-// engine before ended: the start counts as the end of these sessions.
+// disconnected returns the records that set the due times of switches whose sessions were alive at
+// the previous engine's end: the start counts as these sessions' end.
 func disconnected(s *state.State, o *Options) (records []event.Record) {
 	now := o.nowUs()
 	for _, a := range s.Accounts() {

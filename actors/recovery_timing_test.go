@@ -17,8 +17,8 @@ import (
 	"exchange/persistence"
 )
 
-// A scribe writes a journal without an engine: records that fit, in batches of 100.
-type scribe struct {
+// A journalWriter writes a journal without an engine: valid records, in batches of 100.
+type journalWriter struct {
 	b       testing.TB
 	store   persistence.Store
 	token   persistence.Token
@@ -34,14 +34,14 @@ type scribe struct {
 	trades  uint64
 }
 
-// stepRows is how many rows a scribe gives the store at a time.
+// stepRows is the number of rows per projection of a journalWriter.
 const stepRows = 20_000
 
-func newScribe(b testing.TB, store persistence.Store) *scribe {
+func newScribe(b testing.TB, store persistence.Store) *journalWriter {
 	token, _, err := store.Acquire(context.Background(), persistence.Claim{Owner: "scribe"})
 	succeeds(b, err)
 	sealer := must[*seal.Sealer](b)(seal.New(make([]byte, seal.KeyBytes)))
-	s := &scribe{b: b, store: store, token: token, sealer: sealer, state: state.New(),
+	s := &journalWriter{b: b, store: store, token: token, sealer: sealer, state: state.New(),
 		data: event.BeginBatch(nil)}
 	for i, code := range []string{"BTC", "USD", "EUR"} {
 		s.add(event.Record{Kind: event.KindCurrency,
@@ -55,7 +55,7 @@ func newScribe(b testing.TB, store persistence.Store) *scribe {
 	return s
 }
 
-func (s *scribe) add(r event.Record) {
+func (s *journalWriter) add(r event.Record) {
 	if r.TimeUs == 0 {
 		r.TimeUs = int64(s.last + uint64(s.count))
 	}
@@ -72,7 +72,7 @@ func (s *scribe) add(r event.Record) {
 	}
 }
 
-func (s *scribe) flush() {
+func (s *journalWriter) flush() {
 	if s.count == 0 {
 		return
 	}
@@ -83,12 +83,12 @@ func (s *scribe) flush() {
 }
 
 // accounts opens n accounts with a key and three balances each.
-func (s *scribe) accounts(n int) {
+func (s *journalWriter) accounts(n int) {
 	for i := 1; i <= n; i++ {
 		name := fmt.Sprintf("account-%d", i)
 		s.add(event.Record{Kind: event.KindAccount,
 			Account: event.Account{ID: uint32(i), Name: name}})
-		key := fmt.Sprintf("%032x", i) // as long as what the operator's command makes
+		key := fmt.Sprintf("%032x", i) // as long as the operator's command makes
 		k := event.Key{Number: uint32(i), Account: uint32(i), Key: key,
 			Permissions: event.AllPermissions, SealedBy: s.sealer.ID()}
 		k.Sealed = s.sealer.Seal([]byte(key+key), k.Bound())
@@ -103,7 +103,7 @@ func (s *scribe) accounts(n int) {
 }
 
 // order writes an order that rests, or takes the whole of the maker.
-func (s *scribe) order(account int, side trading.Side, price money.Price,
+func (s *journalWriter) order(account int, side trading.Side, price money.Price,
 	maker *event.Trade) uint64 {
 	s.orders++
 	o := event.Order{ID: s.orders, Account: uint32(account), Key: uint32(account), Nonce: s.orders,
@@ -117,7 +117,7 @@ func (s *scribe) order(account int, side trading.Side, price money.Price,
 
 // trading writes n records, in turns of four: an order that rests, one that takes it, another that
 // rests, and its cancel.
-func (s *scribe) trading(n, accounts int) {
+func (s *journalWriter) trading(n, accounts int) {
 	for i := 0; i < n; i += 4 {
 		a, b := 1+i/4%accounts, 1+(i/4+1)%accounts
 		maker := s.order(a, trading.Sell, 100e8, nil)
@@ -137,7 +137,7 @@ func (s *scribe) trading(n, accounts int) {
 }
 
 // project gives the store the rows of the deposits so far.
-func (s *scribe) project() {
+func (s *journalWriter) project() {
 	s.flush()
 	err := s.store.Apply(context.Background(), s.token, s.saved, s.last, &s.rows)
 	succeeds(s.b, err)
@@ -145,17 +145,17 @@ func (s *scribe) project() {
 }
 
 // snapshot publishes an image of the state as it is, with the rows of the deposits in it.
-func (s *scribe) snapshot() {
+func (s *journalWriter) snapshot() {
 	s.project()
 	succeeds(s.b, s.store.SaveSnapshot(context.Background(), s.token, s.last,
 		bytes.NewReader(s.state.AppendTo(nil))))
 }
 
-// An engine takes the store of a scribe for one that it wrote itself, with a snapshot and without.
-// Without this test a check of the start could end the benchmarks, which run only when asked.
+// An engine accepts the store of a journalWriter as its own, with a snapshot and without. Without
+// this test a check of the start could break the benchmarks, which run only on request.
 func TestAnEngineStartsOnTheStoreOfAScribe(t *testing.T) {
-	for name, end := range map[string]func(*scribe){
-		"journal": (*scribe).flush, "snapshot": (*scribe).snapshot,
+	for name, end := range map[string]func(*journalWriter){
+		"journal": (*journalWriter).flush, "snapshot": (*journalWriter).snapshot,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := openPebble(t, t.TempDir())
@@ -174,16 +174,15 @@ func TestAnEngineStartsOnTheStoreOfAScribe(t *testing.T) {
 	}
 }
 
-// BenchmarkRecovery starts an engine on a store that is open already: reading, folding, checking,
-// and starting the actors. The projections lack everything that is in the journal, which is the
-// worst case.
+// BenchmarkRecovery starts an engine on an open store: reading, folding, checking, and starting the
+// actors. The projections lack the whole journal, which is the worst case.
 func BenchmarkRecovery(b *testing.B) {
-	for name, fill := range map[string]func(*scribe){
-		"journal=1000000": func(s *scribe) {
+	for name, fill := range map[string]func(*journalWriter){
+		"journal=1000000": func(s *journalWriter) {
 			s.accounts(100)
 			s.trading(1_000_000, 100)
 		},
-		"snapshot=10000accounts,10000orders/journal=100000": func(s *scribe) {
+		"snapshot=10000accounts,10000orders/journal=100000": func(s *journalWriter) {
 			s.accounts(10_000)
 			for i := range 10_000 {
 				s.order(1+i, trading.Sell, money.Price(300e8+int64(i%500)*1e6), nil)
@@ -209,8 +208,8 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
-// BenchmarkAccounts reports the live heap that an account with a key and three balances takes, in
-// all of the engine: state, wallet actor, directory and registry.
+// BenchmarkAccounts reports the live heap of an account with a key and three balances, in the whole
+// engine: state, wallet actor, directory and registry.
 func BenchmarkAccounts(b *testing.B) {
 	const n = 100_000
 	store := openPebble(b, b.TempDir())

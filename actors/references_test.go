@@ -16,7 +16,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// deposit asks for a deposit of BTC to ann, for begin and ends.
+// deposit deposits BTC to ann, for begin and ends.
 func (g *gated) deposit(reference string, amount money.Amount) func() (*Command, error) {
 	return func() (*Command, error) {
 		_, err := g.e.Deposit("test", "ann", "BTC", amount, reference)
@@ -29,26 +29,26 @@ func (g *gated) projected() {
 	succeeds(g.t, g.e.Ask(new(committed.Written), nil, 0))
 }
 
-// While the store is asked for a reference nothing waits but a deposit with the same one.
+// During the lookup of a reference only a deposit with the same one waits.
 func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
-		g.set(func() { g.looking = true })
+		g.set(func() { g.holdLookups = true })
 		first := g.begin(g.deposit("one", coin))
-		eventually(t, "the store is asked", func() bool { return g.looks() == 1 })
+		eventually(t, "the store is asked", func() bool { return g.lookups() == 1 })
 		second := g.begin(g.deposit("one", coin))
 		third := g.begin(g.deposit("one", 2*coin))
 		other := g.begin(g.deposit("other", coin))
 		eventually(t, "the store is asked for the other, too",
-			func() bool { return g.looks() == 2 })
+			func() bool { return g.lookups() == 2 })
 		must[Admin](t)(g.e.CreateAccount("test", "ben", ""))
 		g.ends("an order", g.placing(g.sell(coin)), accepted)
 		g.ends("a wrong deposit", g.deposit("", coin), "a reference has 1 to 128 bytes")
 		eventually(t, "all are in flight", func() bool { return g.e.operating.Load() == 4 })
-		if n := g.looks(); n != 2 {
+		if n := g.lookups(); n != 2 {
 			t.Errorf("the store is asked %d times", n)
 		}
-		g.set(func() { g.looking = false })
-		// Two deposits with one reference come at once. Either may be first, so the test takes
+		g.set(func() { g.holdLookups = false })
+		// Two deposits with one reference come at once. Either may be first, so the test accepts
 		// either amount.
 		got := []string{<-first, <-second, <-third}
 		refused := slices.IndexFunc(got,
@@ -66,14 +66,14 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 	})
 }
 
-// A store that does not say whether a reference was used leaves nothing done: no record, no id.
+// With no answer from the store about a reference nothing is done: no record, no id.
 func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		before := g.e.committed.Released()
 		failures := g.e.meter.Failures[metrics.OperationReference].Load()
 		for i, err := range []error{errors.New("away"), persistence.ErrGap, persistence.ErrCorrupt,
 			context.DeadlineExceeded} {
-			g.set(func() { g.lookErr = err })
+			g.set(func() { g.lookupErr = err })
 			want, damaged := committed.ErrUnanswered, uint64(0)
 			if errors.Is(err, persistence.ErrCorrupt) {
 				want, damaged = committed.ErrIndexDamaged, 1
@@ -94,7 +94,7 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 		if at := g.e.committed.Released(); at != before {
 			t.Errorf("%d records were made", at-before)
 		}
-		g.set(func() { g.lookErr = nil })
+		g.set(func() { g.lookupErr = nil })
 		if made := must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one")); made.Repeated ||
 			made.Deposit != 3 {
 			t.Errorf("%+v", made)
@@ -102,8 +102,8 @@ func TestADepositIsNotMadeWhileTheStoreDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A store that has lost projections is behind its deposits. A lost deposit is found neither in
-// memory nor there, so the answer of such a store does not count.
+// A store that has lost projections lags its deposits. A lost deposit is found neither in memory
+// nor there, so the answer of such a store does not count.
 func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	disk := memory.NewDisk()
 	g := newGated(t, func(testing.TB) place {
@@ -111,7 +111,7 @@ func TestAStoreThatHasLostItsProjectionsMakesNoDeposit(t *testing.T) {
 	}, nil)
 	must[Admin](t)(g.e.Deposit("test", "ann", "BTC", coin, "one"))
 	g.projected()
-	disk.Crash(1<<20, 0) // with the journal, and without what was projected since it was synced
+	disk.Crash(1<<20, 0) // with the journal, and without unsynced projections
 	if _, err := g.e.Deposit("test", "ann", "BTC", coin,
 		"one"); !errors.Is(err, committed.ErrUnanswered) ||
 		!errors.Is(err, persistence.ErrGap) {
@@ -214,7 +214,7 @@ func (g *gated) hasOnlyNamesOfKeys(when string, n int) {
 	auditClean(t, g.e)
 }
 
-// A lyingStore says other things about deposits than it has.
+// A lyingStore returns other deposits than it contains.
 type lyingStore struct {
 	persistence.Store
 	row, entry func(*persistence.Deposit)
@@ -247,7 +247,7 @@ func (s *lyingStore) References(ctx context.Context, fn func(*persistence.Deposi
 
 // An audit proves that each reference leads to one deposit, and each deposit is the one that its
 // reference leads to.
-func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
+func TestAnAuditFindsWrongReferences(t *testing.T) {
 	store := &lyingStore{Store: memory.Open(memory.NewDisk(), persistence.Retention{})}
 	o := testOptions(store)
 	e := start(t, o)
@@ -303,8 +303,8 @@ func TestAnAuditFindsWhatIsWrongWithReferences(t *testing.T) {
 	stop(t, e)
 }
 
-// A miscounted store counts more or fewer entries than its index has. It may also have one deposit
-// of an Apply that broke off.
+// A miscounted store counts more or fewer entries than its index contains. It may also contain one
+// deposit of an interrupted Apply.
 type miscounted struct {
 	persistence.Store
 	more int
@@ -333,8 +333,8 @@ func (s *miscounted) Apply(ctx context.Context, tok persistence.Token, from, to 
 	return s.Store.Apply(ctx, tok, from, to, w)
 }
 
-// A start refuses an index that has not as many deposits as were made up to its watermark. Entries
-// above the watermark, left by an Apply that a crash cut off, are not counted.
+// A start refuses an index that lacks deposits up to its watermark, or has too many. Entries above
+// the watermark, left by an interrupted Apply, are not counted.
 func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		s := &miscounted{Store: fresh(t)()}

@@ -10,17 +10,17 @@ import (
 	"exchange/core/money"
 )
 
-// A registry decides operators' commands about what is unique in the engine: accounts, keys,
-// deposit references, pairs, maintenance. It decides on the fold, in the committed side's turns,
-// and has no copy of it: so nothing of its own is in flight when it decides. Commands wait in a
-// queue. Those that have no name in common are decided together, as one round, and mostly durable
-// with one append. The next round begins when all of them are folded.
+// A registry decides operators' commands about engine-wide unique things: accounts, keys, deposit
+// references, pairs, maintenance. It decides on the fold, in the committed side's turns, without a
+// copy: so it decides with nothing of its own in flight. Commands wait in a queue. Commands without
+// a common name are decided as one round, and mostly durable with one append. The next round begins
+// when all of them are folded.
 type registry struct {
 	*Engine
 	index *committed.Index
-	queue []*Command // for the next round, the oldest first
-	// references that are looked for, or of a deposit that is not answered, each with the deposits
-	// that wait for it
+	queue []*Command // for the next round, oldest first
+	// references being looked up, or of an unanswered deposit, each with the deposits that wait for
+	// it
 	references map[string][]*Command
 	lastTimeUs int64
 	undecided  atomic.Int64 // commands
@@ -28,17 +28,17 @@ type registry struct {
 	round
 }
 
-// A decider decides a command on the fold, and fills in its record and what is answered. submit is
-// false if nothing changes. Each is beside the method that operators' commands call.
+// A decider decides a command on the fold, and fills in its record and answer. submit is false if
+// nothing changes. Each follows the method that operators call.
 type decider func(g *registry, c *Command) (submit bool, err error)
 
-// A round has the commands that were decided together and are not folded yet.
+// A round holds the commands that were decided together and are not folded yet.
 type round struct {
-	out            int // commands
+	inFlight       int // commands
 	names          map[string]struct{}
 	accounts, keys int // new ones
 	deposits       uint64
-	deposited      map[uint16]money.Balance // by currency
+	depositSums    map[uint16]money.Balance // by currency
 }
 
 // decidedAtOnce bounds a round, which takes a turn of the fold: some 1 ms.
@@ -51,31 +51,30 @@ func newRegistry(e *Engine) *registry {
 	return g
 }
 
-// turn runs a function in a turn of the fold, behind all that was released before. It does not
-// wait.
+// turn runs a function in a turn of the fold, after everything released before. It does not wait.
 func (g *registry) turn(do func()) { g.committed.LookBehind(0, do) }
 
-// enter brings a command to the registry. Any goroutine may call it.
+// enter hands a command to the registry. Any goroutine may call it.
 func (g *registry) enter(c *Command) {
 	g.undecided.Add(1)
 	g.turn(func() { g.receive(c) })
 }
 
-// done takes a command back that is durable, or that its wallet has refused. Any goroutine may
-// call it, a durable one's behind the release of its batch.
+// done takes back a command that is durable, or refused by its wallet. Any goroutine may call it;
+// for a durable one only after the release of its batch.
 func (g *registry) done(c *Command) {
 	g.turn(func() {
-		g.out--
+		g.inFlight--
 		g.answer(c, c.outcome)
 		g.decideNext()
 	})
 }
 
-// UserMessageCount returns how many commands wait.
+// UserMessageCount returns the number of waiting commands.
 func (g *registry) UserMessageCount() int { return int(g.undecided.Load()) }
 
-// receive puts a command into the queue, a deposit once it is known whether its reference was used
-// before. That takes the store's answer, for which no other command waits.
+// receive queues a command, a deposit after the lookup of its reference. Other commands do not wait
+// for the store's answer.
 func (g *registry) receive(c *Command) {
 	if c.kind != event.KindDeposit {
 		g.enqueue(c)
@@ -93,7 +92,7 @@ func (g *registry) receive(c *Command) {
 	}
 	g.references[reference] = nil
 	l := g.committed.LookUp(reference)
-	if c.admin.known = l; l.Deposit.ID != 0 {
+	if c.admin.lookup = l; l.Deposit.ID != 0 {
 		g.enqueue(c)
 		return
 	}
@@ -107,8 +106,8 @@ func (g *registry) enqueue(c *Command) {
 
 // decideNext begins the next round, if none is in flight.
 func (g *registry) decideNext() {
-	for g.out == 0 && len(g.queue) > 0 && g.Err() == nil {
-		g.round = round{names: map[string]struct{}{}, deposited: map[uint16]money.Balance{}}
+	for g.inFlight == 0 && len(g.queue) > 0 && g.Err() == nil {
+		g.round = round{names: map[string]struct{}{}, depositSums: map[uint16]money.Balance{}}
 		n := 0
 		g.queue = slices.DeleteFunc(g.queue, func(c *Command) (decided bool) {
 			if n < decidedAtOnce && g.decide(c) {
@@ -128,11 +127,11 @@ func (g *registry) decide(c *Command) bool {
 			return false
 		}
 	}
-	if c.kind == event.KindEmail { // by the clock of now: one of before may have been ahead
+	if c.kind == event.KindEmail { // by the current clock: an earlier one may have been ahead
 		c.admin.HeldUs = c.timeUs + withdrawalHold.Microseconds()
 	}
-	// A halt has the time of its pair, which its book knows. Another time, if a wrong clock once
-	// told it, would end the pair's orders that expire.
+	// A halt has the time of its pair, which its book holds. A later time from a wrong clock would
+	// expire the pair's orders.
 	if c.kind != event.KindHalt {
 		c.timeUs = max(c.timeUs, g.lastTimeUs)
 		g.lastTimeUs = c.timeUs
@@ -140,8 +139,8 @@ func (g *registry) decide(c *Command) bool {
 	c.begin(c.kind, 0)
 	submit, err := c.decide(g, c)
 	var limit *limitError
-	if errors.As(err, &limit) && g.out > 0 {
-		return false // a refusal shows only what is durable
+	if errors.As(err, &limit) && g.inFlight > 0 {
+		return false // a refusal shows only durable facts
 	}
 	g.undecided.Add(-1)
 	switch {
@@ -159,15 +158,15 @@ func (g *registry) decide(c *Command) bool {
 	return true
 }
 
-// submit sends a command on that has an effect.
+// submit sends on a command that has an effect.
 func (g *registry) submit(c *Command) {
-	g.out++
+	g.inFlight++
 	c.outcome = Accepted
 	switch c.kind {
-	case event.KindHalt: // the book has the last word: it is in order with its orders
+	case event.KindHalt: // the book decides: it orders the halt among its orders
 		g.toBook(c)
 	case event.KindFreeze, event.KindEmail, event.KindAccountClosed:
-		// and its wallet: it is in order with approvals and orders
+		// the wallet decides: it orders these among approvals and orders
 		g.toWallet(g.dir.Account(c.admin.AccountID), c)
 	default:
 		c.encode()
@@ -175,7 +174,7 @@ func (g *registry) submit(c *Command) {
 	}
 }
 
-// answer ends a command: from there on it is its handler's.
+// answer finishes a command: from now on its handler owns it.
 func (g *registry) answer(c *Command, o Outcome) {
 	for _, next := range g.references[c.admin.Reference] { // other commands have none
 		g.turn(func() { g.receive(next) })
@@ -184,7 +183,7 @@ func (g *registry) answer(c *Command, o Outcome) {
 	g.finish(c, o)
 }
 
-// namesOf returns the names that a command changes, or that its decision rests on.
+// namesOf returns the names that a command changes, or that its decision depends on.
 func (g *registry) namesOf(c *Command) []string {
 	account, key := "account "+c.admin.Account, "key "+c.admin.Key
 	switch c.kind {

@@ -19,16 +19,16 @@ var (
 	keyForm  = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
 )
 
-// known returns an account that is not closed.
-func (g *registry) known(name string) (*state.Account, error) {
-	a, err := g.openOrClosed(name)
+// openAccount returns an account that is not closed.
+func (g *registry) openAccount(name string) (*state.Account, error) {
+	a, err := g.anyAccount(name)
 	if err == nil && a.Operated().ClosedUs != 0 {
 		return nil, refusef("account %s is closed", name)
 	}
 	return a, err
 }
 
-func (g *registry) openOrClosed(name string) (*state.Account, error) {
+func (g *registry) anyAccount(name string) (*state.Account, error) {
 	if a := g.committed.State().AccountByName(name); a != nil {
 		return a, nil
 	}
@@ -63,7 +63,7 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// CreateKey makes an API key for an account, with the public part and the secret given.
+// CreateKey makes an API key for an account, with the given public part and secret.
 func (e *Engine) CreateKey(operator, account, public, secret string, permissions uint8,
 	allow []string) (Admin, error) {
 	return e.askRegistry(event.KindKey, operator, (*registry).key,
@@ -71,8 +71,8 @@ func (e *Engine) CreateKey(operator, account, public, secret string, permissions
 			Allow: allow})
 }
 
-// CreateParallelKey makes an API key whose requests may overtake each other: it keeps the greatest
-// nonces that it has used, 1 to event.MaxParallel of them.
+// CreateParallelKey makes an API key whose requests may overtake each other: it keeps its greatest
+// used nonces, 1 to event.MaxParallel of them.
 func (e *Engine) CreateParallelKey(operator, account, public, secret string, permissions uint8,
 	allow []string, nonces int) (Admin, error) {
 	a := Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
@@ -85,7 +85,7 @@ func (e *Engine) CreateParallelKey(operator, account, public, secret string, per
 
 func (g *registry) key(c *Command) (submit bool, err error) {
 	a, s := &c.admin, g.committed.State()
-	account, err := g.known(a.Account)
+	account, err := g.openAccount(a.Account)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +115,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 		case err != nil:
 			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
 				prefix)
-		// a slip would let the key work from far more addresses than the operator meant
+		// a slip would allow far more addresses than the operator meant
 		case p != p.Masked():
 			return false,
 				refusef("%.80q has bits behind its prefix: write %s, or %s for the one address",
@@ -147,7 +147,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, err
 }
 
-// RevokeKey ends an API key.
+// RevokeKey revokes an API key.
 func (e *Engine) RevokeKey(operator, public string) (Admin, error) {
 	return e.askRegistry(event.KindKeyRevoked, operator, (*registry).revoke, Admin{Key: public})
 }
@@ -166,7 +166,7 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// Deposit credits an account. The same reference again, with the same content, changes nothing and
+// Deposit credits an account. A repeat of a reference with the same content changes nothing and
 // returns the deposit as Repeated.
 func (e *Engine) Deposit(operator, account, currency string, amount money.Amount,
 	reference string) (Admin, error) {
@@ -174,7 +174,7 @@ func (e *Engine) Deposit(operator, account, currency string, amount money.Amount
 		Admin{Account: account, Currency: currency, amount: amount, Reference: reference})
 }
 
-// depositable checks a deposit, but for its reference and its account.
+// depositable checks a deposit, except its reference and its account.
 func (g *registry) depositable(a *Admin) error {
 	switch {
 	case g.CurrencyNumber(a.Currency) == 0:
@@ -187,19 +187,19 @@ func (g *registry) depositable(a *Admin) error {
 	return nil
 }
 
-// deposit decides on a deposit whose reference was looked for.
+// deposit decides on a deposit after the lookup of its reference.
 func (g *registry) deposit(c *Command) (submit bool, err error) {
 	a, s := &c.admin, g.committed.State()
-	if a.known.Err != nil {
-		return false, a.known.Err
+	if a.lookup.Err != nil {
+		return false, a.lookup.Err
 	}
-	account, err := g.openOrClosed(a.Account)
+	account, err := g.anyAccount(a.Account)
 	if err != nil {
 		return false, err
 	}
 	currency := g.CurrencyNumber(a.Currency)
 	a.AccountID = account.ID
-	if d := &a.known.Deposit; d.ID != 0 {
+	if d := &a.lookup.Deposit; d.ID != 0 {
 		if d.Account != account.ID || d.Currency != currency || d.Amount != a.amount {
 			return false,
 				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
@@ -209,16 +209,16 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 		a.Deposit, a.Repeated = d.ID, true
 		return false, nil
 	}
-	if _, err := g.known(a.Account); err != nil { // it is closed
+	if _, err := g.openAccount(a.Account); err != nil { // it may be closed
 		return false, err
 	}
-	more := g.deposited[currency].Add(a.amount.Balance())
+	more := g.depositSums[currency].Add(a.amount.Balance())
 	if total := s.Currencies()[currency-1].Deposited.Add(more); total.Cmp(money.MaxSupply) >= 0 {
 		return false,
 			limitf("with this deposit there would be %v %s: the most that can be held is %v", total,
 				a.Currency, money.MaxSupply)
 	}
-	g.deposited[currency] = more
+	g.depositSums[currency] = more
 	g.deposits++
 	_, _, newest := s.LastIDs()
 	a.Deposit = newest + g.deposits
@@ -227,18 +227,18 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// SetEmail gives an account another e-mail address, and holds its withdrawals for a while: HeldUs
-// of the answer says until when. With the address that it has nothing changes: the answer says
-// Repeated, and HeldUs is the end of the hold that its last change began, 0 if there was none.
+// SetEmail changes an account's e-mail address, and holds its withdrawals until HeldUs of the
+// answer. The current address changes nothing: the answer is Repeated, and HeldUs is the end of the
+// last change's hold, 0 if there was none.
 func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
 	return e.askRegistry(event.KindEmail, operator, (*registry).email,
 		Admin{Account: account, Email: email})
 }
 
-// email decides on another e-mail address of an account, but for what its wallet has.
+// email decides on a new e-mail address of an account, except for the wallet's part.
 func (g *registry) email(c *Command) (submit bool, err error) {
 	a := &c.admin
-	account, err := g.known(a.Account)
+	account, err := g.openAccount(a.Account)
 	switch {
 	case err != nil:
 		return false, err
@@ -247,25 +247,25 @@ func (g *registry) email(c *Command) (submit bool, err error) {
 	}
 	a.AccountID, a.Before = account.ID, account.Email
 	if a.Repeated = account.Email == a.Email; a.Repeated {
-		a.HeldUs = account.Operated().HeldUs // as it was: no other hold begins
+		a.HeldUs = account.Operated().HeldUs // unchanged: no new hold begins
 		return false, nil
 	}
-	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet ends the hold
+	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet sets HeldUs
 	return true, nil
 }
 
-// CloseAccount ends an account that has no money, no orders and no pending withdrawals, and all its
-// keys. Its name stays taken. Of a closed one nothing changes, and the answer says Repeated. A
-// RequestError says what is left in the account.
+// CloseAccount closes an account without money, orders and pending withdrawals, and revokes all its
+// keys. Its name stays taken. A closed account does not change, and the answer is Repeated. A
+// RequestError names the account's remaining content.
 func (e *Engine) CloseAccount(operator, account string) (Admin, error) {
 	return e.askRegistry(event.KindAccountClosed, operator, (*registry).closeAccount,
 		Admin{Account: account})
 }
 
-// closeAccount decides on the end of an account, but for what its wallet has: that has the last
-// word, because it knows the account's money and orders.
+// closeAccount decides on closing an account, except for its wallet's part: the wallet decides
+// last, because it holds the account's money and orders.
 func (g *registry) closeAccount(c *Command) (submit bool, err error) {
-	account, err := g.openOrClosed(c.admin.Account)
+	account, err := g.anyAccount(c.admin.Account)
 	if err != nil {
 		return false, err
 	}

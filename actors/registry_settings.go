@@ -16,8 +16,8 @@ import (
 // MaxMessage bounds the text for clients during maintenance, in bytes.
 const MaxMessage = 500
 
-// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated
-// means that the pair was so already.
+// Halt stops trading on a pair, or resumes it. Open orders stay, and can be cancelled. Repeated:
+// the pair was already so.
 func (e *Engine) Halt(operator, pair string, on bool) (Admin, error) {
 	return e.askRegistry(event.KindHalt, operator, (*registry).halt, Admin{Pair: pair, On: on})
 }
@@ -33,8 +33,8 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// Freeze keeps an account's keys from doing anything and its withdrawals from being approved, or
-// ends that. Open orders stay.
+// Freeze blocks an account's keys and the approval of its withdrawals, or ends that. Open orders
+// stay.
 func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
 	return e.askRegistry(event.KindFreeze, operator, (*registry).freeze,
 		Admin{Account: account, On: on})
@@ -42,7 +42,7 @@ func (e *Engine) Freeze(operator, account string, on bool) (Admin, error) {
 
 func (g *registry) freeze(c *Command) (submit bool, err error) {
 	a := &c.admin
-	account, err := g.known(a.Account)
+	account, err := g.openAccount(a.Account)
 	if err != nil {
 		return false, err
 	}
@@ -51,8 +51,8 @@ func (g *registry) freeze(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// SetFees gives an account its own rates in a pair; nil: the pair's usual rates count again. It
-// opens the account that fees go to, if need be.
+// SetFees gives an account its own rates in a pair; nil: the pair's usual rates again. It opens the
+// fee account if needed.
 func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (Admin, error) {
 	request := Admin{Account: account, Pair: pair, fees: own}
 	a, err := e.askRegistry(event.KindFees, operator, (*registry).ownFees, request)
@@ -65,7 +65,7 @@ func (e *Engine) SetFees(operator, account, pair string, own *state.FeeRates) (A
 	return e.askRegistry(event.KindFees, operator, (*registry).ownFees, request)
 }
 
-// openFeeAccount opens the account that fees go to, unless it is there.
+// openFeeAccount opens the fee account, unless it exists.
 func (e *Engine) openFeeAccount(operator string) error {
 	if e.dir.FeeAccount() != 0 {
 		return nil
@@ -77,13 +77,13 @@ func (e *Engine) openFeeAccount(operator string) error {
 	return nil
 }
 
-// errNoFeeAccount means that an account is to pay fees, and that there is no account to receive
-// them. It comes after all other checks, so that account is not opened in vain.
+// errNoFeeAccount: an account is to pay fees, and the fee account does not exist. It comes after
+// all other checks, so that account is not opened in vain.
 var errNoFeeAccount = errors.New("there is no account that fees go to")
 
 func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	a := &c.admin
-	account, err := g.known(a.Account)
+	account, err := g.openAccount(a.Account)
 	if err != nil {
 		return false, err
 	}
@@ -106,15 +106,14 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	return !a.Repeated, nil
 }
 
-// SetMaintenance begins maintenance, changes it, or ends it: no client's command is taken from now
-// on, those in flight come to their end, and then it is journaled. A plain maintenance has nothing
-// in flight, so its end waits for nothing. If clients may cancel in it, they can once that is
-// journaled. It outlives restarts. ErrNotQuiet means that they did not end while ctx lasted, and
-// that nothing was done. Changes run one at a time: ending an earlier maintenance cannot admit
-// clients while a new one is starting.
+// SetMaintenance begins, changes or ends maintenance: clients' commands are refused from now on,
+// those in flight complete, and then it is journaled. A plain maintenance has nothing in flight, so
+// its end waits for nothing. If it allows cancels, they work once that is journaled. It outlives
+// restarts. ErrNotQuiet: the commands did not complete within ctx, and nothing was done. Changes
+// run one at a time: ending an earlier maintenance cannot admit clients while a new one starts.
 func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	m event.Maintenance) (Admin, error) {
-	a := Admin{On: m.On, Message: m.Message, Cancels: m.Cancels}
+	a := Admin{On: m.On, Message: m.Message, AllowCancels: m.Cancels}
 	switch {
 	case len(m.Message) > MaxMessage:
 		return a, refusef("a message has at most %d bytes", MaxMessage)
@@ -127,7 +126,7 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	case <-ctx.Done():
 		return a, ErrNotQuiet
 	}
-	if err := e.none(ctx, &e.changing); err != nil {
+	if err := e.awaitZero(ctx, &e.changing); err != nil {
 		return a, err
 	}
 	before, closed := e.maintenance.Load(), &event.Maintenance{On: true, Message: m.Message}
@@ -138,23 +137,23 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	if mine {
 		mine = e.maintenance.CompareAndSwap(before, closed)
 	}
-	e.hold(closed)
-	err := e.none(ctx, &e.inFlight)
+	e.holdBooks(closed)
+	err := e.awaitZero(ctx, &e.inFlight)
 	if err == nil {
-		err = e.none(ctx, &e.busyBooks)
+		err = e.awaitZero(ctx, &e.busyBooks)
 	}
 	if err == nil {
-		err = e.none(ctx, &e.firing)
+		err = e.awaitZero(ctx, &e.internalInFlight)
 	}
 	if err == nil {
 		a, err = e.askRegistry(event.KindMaintenance, operator, (*registry).keepMaintenance, a)
-		// the record may still be made, and then the fold settles it
+		// the record may still follow, and then the fold applies it
 		if errors.Is(err, committed.ErrTimeout) {
 			return a, err
 		}
 	}
 	if err != nil && mine {
-		e.hold(before)
+		e.holdBooks(before)
 		e.maintenance.CompareAndSwap(closed, before) // nothing was done
 	}
 	return a, err
@@ -162,18 +161,18 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 
 func (g *registry) keepMaintenance(c *Command) (submit bool, err error) {
 	a := &c.admin
-	wanted := event.Maintenance{On: a.On, Message: a.Message, Cancels: a.Cancels}
+	wanted := event.Maintenance{On: a.On, Message: a.Message, Cancels: a.AllowCancels}
 	if a.Repeated = g.committed.State().Maintenance() == wanted; a.Repeated {
-		g.settleMaintenance(&wanted)
+		g.applyMaintenance(&wanted)
 	}
 	c.record.Maintenance = wanted
 	return !a.Repeated, nil
 }
 
-// Note has the log of actions say what an operator did that is no part of the state, such as a
-// change of the cluster's members. A text that is too long is cut, and what is no printable
-// character of it is '?'. The caller waits for the note, once, and may do something else before:
-// Stop waits for it, too, as for each command in flight.
+// Note adds to the log of actions an operator's action outside the state, such as a change of the
+// cluster's members. A text that is too long is cut, and its unprintable characters become '?'. The
+// caller waits for the note, once, and may do other work before. Stop waits for it as for each
+// command in flight.
 func (e *Engine) Note(operator, text string) (wait func() error) {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
@@ -200,8 +199,8 @@ func (g *registry) note(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// mailed takes a mail out of the outbox: it was sent, or given up for a reason.
-func (e *Engine) mailed(id uint64, reason string) error {
+// removeMail removes a mail from the outbox: it was sent, or given up for a reason.
+func (e *Engine) removeMail(id uint64, reason string) error {
 	_, err := e.askRegistry(event.KindMailed, "", (*registry).unmail,
 		Admin{mail: id, Message: reason})
 	return err

@@ -8,12 +8,12 @@ import (
 // release sends the settlements of a durable batch to the wallets, its records to the committed
 // side, and then the answers. Only the journal's writer calls it, so all see one order.
 func (e *Engine) release(b *batch) {
-	e.opening.releasing.Store(b.next)
+	e.opener.settlingSeq.Store(b.next)
 	for i, n := range b.entries {
 		e.settle(b.prev+1+uint64(i), n)
 	}
 	e.committed.Release(b.data, b.next)
-	e.releases.told()
+	e.releaseSignal.notify()
 	e.count(b)
 	for _, n := range b.entries {
 		if n.trace.Sent != 0 {
@@ -22,7 +22,7 @@ func (e *Engine) release(b *batch) {
 		switch c := n.command; {
 		case n.unit != nil:
 			e.root.Send(e.Numbered(n.record.Pair).Book, n.unit)
-		case c == nil: // no client asked for it
+		case c == nil: // no client awaits it
 		case c.partOf != nil:
 			e.toWallet(c.account, &releasedCancel{c})
 		case c.account == nil:
@@ -33,7 +33,7 @@ func (e *Engine) release(b *batch) {
 	}
 }
 
-// count counts a durable batch before it is answered: a client with an answer finds it counted.
+// count counts a durable batch before the answers: an answered client finds it counted.
 func (e *Engine) count(b *batch) {
 	j := &e.meter.Journal
 	j.Lock()
@@ -58,11 +58,11 @@ func (e *Engine) count(b *batch) {
 	j.Unlock()
 }
 
-// finish gives a command's slot back and answers: from here on the handler owns the command. One
-// that no handler waits for is over.
+// finish returns a command's slot and answers: from here on the handler owns the command. One
+// without a handler is freed.
 func (e *Engine) finish(c *Command, o Outcome) {
 	e.giveBack(c)
-	if c.unasked {
+	if c.internal {
 		c.Free()
 		return
 	}
@@ -72,7 +72,7 @@ func (e *Engine) finish(c *Command, o Outcome) {
 	c.answer(o)
 }
 
-// settle sends one settlement to each wallet that there is of those that an entry's record touches.
+// settle sends a settlement to each existing wallet that an entry's record changes.
 func (e *Engine) settle(seq uint64, n *entry) {
 	r, c := &n.record, n.command
 	var base, quote uint16
@@ -80,11 +80,11 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		p := e.Numbered(r.Pair)
 		base, quote = p.BaseNumber, p.QuoteNumber
 	}
-	list := e.settler.Settle(r, base, quote)
+	list := e.ledgerSettler.Settle(r, base, quote)
 	for i := range list {
 		t := &list[i]
 		wallet := e.dir.Account(t.Account).Wallet()
-		if wallet == nil { // it will begin with a state that has the record
+		if wallet == nil { // it will start with a state that contains the record
 			continue
 		}
 		own := c != nil && c.account != nil && t.Account == c.account.ID

@@ -7,7 +7,7 @@ import (
 	"exchange/core/trading"
 )
 
-// An OrderRequest is what a client asks for, with its fields checked against the pair's rules.
+// An OrderRequest is a client's order, with its fields checked against the pair's rules.
 type OrderRequest struct {
 	Pair     *directory.Pair
 	Side     trading.Side
@@ -18,17 +18,16 @@ type OrderRequest struct {
 	Special *SpecialRequest
 }
 
-// A SpecialRequest is what an order says beyond its side, price and amount. An order that spends a
-// sum has Quote, and an amount of 0.
+// A SpecialRequest holds an order's instructions beyond side, price and amount. An order that
+// spends a sum has Quote, and an amount of 0.
 type SpecialRequest struct {
-	trading.Instructions                 // as asked; without Prevented and Cancelled
+	trading.Instructions                 // as requested; without Prevented and Cancelled
 	Trigger              trading.Trigger // of an order that waits outside the book; zero: none
-	SelfTradeGiven       bool            // false: the account's setting counts
+	SelfTradeGiven       bool            // false: the account's setting applies
 }
 
-// An AmendRequest is a change of an open order. The book of the order holds it against the rules of
-// the pair.
-// Fields of 0 change nothing.
+// An AmendRequest is a change of an open order. The order's book checks it against the rules of the
+// pair. Fields of 0 change nothing.
 type AmendRequest struct {
 	Order    uint64 // 0: the one with ClientID
 	ClientID event.ClientID
@@ -41,51 +40,51 @@ type AmendRequest struct {
 	Slide    bool        // where it would take, it moves to a price at which it does not
 }
 
-// changesAmountAlone reports whether the amount is all that changes.
+// changesAmountAlone reports whether only the amount changes.
 func (a *AmendRequest) changesAmountAlone() bool {
 	alone := AmendRequest{Order: a.Order, ClientID: a.ClientID, Amount: a.Amount}
 	return a.Amount > 0 && *a == alone
 }
 
-// A CancelFilter says which open orders are to be cancelled; zero fields do not filter.
+// A CancelFilter selects the open orders to cancel; zero fields do not filter.
 type CancelFilter struct {
 	Pair   *directory.Pair
 	Side   trading.Side
-	Prefix event.ClientID // the beginning of client order ids
+	Prefix event.ClientID // of client order ids
 }
 
-// An orderRequest has the fields of a KindOrder, a KindCancel or a kindCancelAll. All kinds use the
-// nonce.
+// An orderRequest holds the fields of a KindOrder, a KindCancel or a kindCancelAll. All kinds use
+// the nonce.
 type orderRequest struct {
 	nonce  uint64
 	id     uint64       // KindCancel; the wallet finds it if the client names clientID
 	side   trading.Side // kindCancelAll: the only one, or 0
 	price  money.Price
 	amount money.Amount
-	// KindCancel and KindAmended: instead of id, if it is not zero; kindCancelAll and KindSwitch:
-	// the beginning of the ids
+	// KindCancel and KindAmended: instead of id, if not zero; kindCancelAll and KindSwitch: the
+	// prefix of the ids
 	clientID event.ClientID
 }
 
-// An amendRequest has the fields of a KindAmended beside the order's id.
+// An amendRequest holds the fields of a KindAmended beside the order's id.
 type amendRequest struct {
 	AmendRequest
 	selfTrade trading.SelfTrade // the account's setting, from its wallet
 }
 
-// A switchRequest has the fields of a KindSwitch. The filter is where a kindCancelAll has it.
+// A switchRequest holds the fields of a KindSwitch. Its filter is that of a kindCancelAll.
 type switchRequest struct {
-	seconds uint32 // 0: it is disarmed, unless it is that of sessions
-	// of a switch that fires, which no client asks for; the zero switchID: it does not
+	seconds uint32 // 0: disarm, unless it is that of sessions
+	// the switch that fires, without a client; the zero switchID: none
 	fires switchID
 	dueUs int64
 
-	session uint64        // number of the session that the command is about; 0: it is about none
+	session uint64        // number of the command's session; 0: none
 	change  SessionChange // of the session
-	instead uint64        // SessionBegins: the session that it ends; 0: none
+	instead uint64        // SessionBegins: the session that it replaces; 0: none
 }
 
-// A withdrawalRequest has the fields of a KindWithdrawal or a KindWithdrawalMoved.
+// A withdrawalRequest holds the fields of a KindWithdrawal or a KindWithdrawalMoved.
 type withdrawalRequest struct {
 	id       uint64
 	currency uint16
@@ -94,18 +93,18 @@ type withdrawalRequest struct {
 	clientID event.ClientID // zero: none
 	to       uint8          // KindWithdrawalMoved: the next status
 	code     string         // from its owner, to confirm it
-	details  string         // from an operator, when it is refused
+	details  string         // from an operator, on a refusal
 
-	despiteFreeze bool // from an operator, when it is approved
+	despiteFreeze bool // from an operator, on an approval
 }
 
 // A switchID names one of the two switches of an API key.
 type switchID struct {
 	key     uint32 // number
-	session bool   // that of the key's sessions, not that of its calls
+	session bool   // the switch of the key's sessions, not of its calls
 }
 
-// number returns a number that no other switch has.
+// number returns a number unique to the switch.
 func (id switchID) number() uint64 {
 	n := uint64(id.key) << 1
 	if id.session {
@@ -114,7 +113,7 @@ func (id switchID) number() uint64 {
 	return n
 }
 
-// reason returns why an order was cancelled that the switch cancelled.
+// reason returns the cancel reason of orders that the switch cancelled.
 func (id switchID) reason() trading.Reason {
 	if id.session {
 		return trading.CancelledDisconnect
@@ -124,7 +123,7 @@ func (id switchID) reason() trading.Reason {
 
 func switchOf(s *event.Switch) switchID { return switchID{s.Key, s.Session} }
 
-// A reservation is an amount of a currency that a command has set aside in its wallet.
+// A reservation is an amount of a currency that a command has reserved in its wallet.
 type reservation struct {
 	currency uint16
 	amount   money.Balance

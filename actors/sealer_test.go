@@ -13,9 +13,9 @@ import (
 	"exchange/persistence"
 )
 
-// An exchange that lacks a key of the server is of no use. It must not write anything, and not end
-// the one that serves.
-func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
+// An exchange without a key of the server cannot serve. It must not write anything, nor end the
+// serving one.
+func TestAStartWithAMissingKeyChangesNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		store := fresh(t)()
 		defer store.Close()
@@ -23,7 +23,7 @@ func TestAStartWithAKeyTooFewChangesNothing(t *testing.T) {
 		other := must[*seal.Sealer](t)(seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes)))
 		without := testOptions(store)
 		without.Sealer = func(bool) (*seal.Sealer, error) { return other, nil }
-		// of which there would be a record
+		// which would make a record
 		without.Currencies = append(without.Currencies, directory.Currency{Code: "GBP"})
 
 		e := start(t, testOptions(store))

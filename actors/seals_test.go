@@ -14,8 +14,7 @@ import (
 	"exchange/persistence"
 )
 
-// keyChanges are what a writer of the stored bytes could do to a key's record, all
-// checksums made anew.
+// keyChanges are a writer's possible changes of a stored key's record, with recomputed checksums.
 var keyChanges = map[string]func(k *event.Key){
 	"another account": func(k *event.Key) { k.Account = 1 },
 	"more rights":     func(k *event.Key) { k.Permissions = event.AllPermissions },
@@ -57,7 +56,7 @@ func withTwoKeys(t *testing.T, o Options) *Engine {
 	return e
 }
 
-// namesTheKey wants an error of damage that names the key, and says nothing of its secret.
+// namesTheKey wants an error of damage that names the key, without its secret.
 func namesTheKey(t *testing.T, where string, err error) {
 	t.Helper()
 	if !errors.Is(err, persistence.ErrCorrupt) || errors.Is(err, ErrConfig) {
@@ -73,7 +72,7 @@ func namesTheKey(t *testing.T, where string, err error) {
 func TestAKeyWithChangedRightsIsFoundInItsRecord(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		at := fresh(t)
-		store := &swapped{Store: at()}
+		store := &alteredJournal{Store: at()}
 		defer store.Close()
 		e := withTwoKeys(t, testOptions(store))
 		for what, change := range keyChanges {
@@ -98,7 +97,7 @@ func TestAKeyWithChangedRightsIsFoundInItsRecord(t *testing.T) {
 
 // An otherImage is a store with another image in place of its snapshots.
 type otherImage struct {
-	swapped
+	alteredJournal
 	image []byte
 }
 
@@ -112,7 +111,7 @@ func (s *otherImage) LoadSnapshot(ctx context.Context, back int) (uint64, io.Rea
 
 func TestAKeyWithChangedRightsIsFoundInASnapshot(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		store := &otherImage{swapped: swapped{Store: fresh(t)()}}
+		store := &otherImage{alteredJournal: alteredJournal{Store: fresh(t)()}}
 		defer store.Close()
 		e := withTwoKeys(t, testOptions(store))
 		images := map[string][]byte{}

@@ -11,19 +11,19 @@ import (
 	"exchange/core/event"
 )
 
-// A session is a client that has logged in, and whose end cancels orders. While a key has sessions,
-// its second switch is armed without a time. The end of the last one gives it its time, and a new
-// one takes that back.
+// A session is a logged-in client whose end cancels orders. While a key has sessions, its second
+// switch is armed without a due time. The end of the last session sets the time, and a new session
+// clears it.
 //
-// The account's wallet counts the sessions, and writes a record for the first one and the last
-// end. Behind a start there are none, whatever became of the clients: the start is their end.
+// The account's wallet counts the sessions, and writes a record for the first begin and the last
+// end. After a start there are none, whatever happened to the clients: the start ends them.
 
-// A SessionChange is what a command says of a session.
+// A SessionChange is the change of a session in a command.
 type SessionChange uint8
 
 const (
 	SessionBegins SessionChange = iota
-	sessionLost                 // its end gives the switch its time
+	sessionLost                 // its end sets the switch's time
 	SessionLeaves               // its client wants no cancels
 )
 
@@ -31,48 +31,47 @@ const (
 type liveSession struct {
 	key    uint32
 	number uint64
-	ticket uint64 // of the command behind whose release the switch is known to be armed
+	ticket uint64 // of the command after whose release the switch is armed durably
 }
 
-// A Session is a client of a key that logs in.
+// A Session is a key's client that logs in.
 type Session struct {
-	Number  uint64 // that no other session has had since the start, not 0
-	Instead uint64 // number of the session that it ends; 0: none
+	Number  uint64 // unique since the start, not 0
+	Instead uint64 // number of the session that it replaces; 0: none
 	Seconds uint32 // from the end of the key's last session to the cancels
 	Filter  CancelFilter
 }
 
-// NewSession makes the command for the begin of a session, which Do sends through a gate. It is
-// refused with Faults if another session of the key has other seconds, or another filter.
-// Otherwise the caller tells SessionLost of the end, also if the outcome is unknown.
+// NewSession makes the command that begins a session, which Do sends through a gate. Faults:
+// another session of the key has other seconds, or another filter. Otherwise the caller calls
+// SessionLost at the end, even if the outcome is unknown.
 func NewSession(key *directory.Key, s *Session) *Command {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.pair = key, key.Account, s.Filter.Pair
 	c.order.side, c.order.clientID = s.Filter.Side, s.Filter.Prefix
-	c.switching = switchRequest{seconds: s.Seconds, session: s.Number, instead: s.Instead}
+	c.switchRequest = switchRequest{seconds: s.Seconds, session: s.Number, instead: s.Instead}
 	return c
 }
 
-// NewLeave makes the command for the end of a session whose client wants no cancels, which Do sends
-// through a gate.
+// NewLeave makes the command that ends a session without cancels, which Do sends through a gate.
 func NewLeave(key *directory.Key, session uint64) *Command {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account = key, key.Account
-	c.switching = switchRequest{session: session, change: SessionLeaves}
+	c.switchRequest = switchRequest{session: session, change: SessionLeaves}
 	return c
 }
 
-// lostSessions are sessions that have ended, until their wallets are told.
+// lostSessions are ended sessions whose wallets are not yet notified.
 type lostSessions struct {
 	mu    sync.Mutex
 	queue mailbox.FIFO[*Command] // guarded by mu
 }
 
-// SessionLost implements Commands. Nothing turns it away for load.
+// SessionLost implements Commands. Load never refuses it.
 func (e *Engine) SessionLost(key *directory.Key, session uint64) {
 	c := newCommand(event.KindSwitch)
-	c.key, c.account, c.unasked = key, key.Account, true
-	c.switching = switchRequest{session: session, change: sessionLost}
+	c.key, c.account, c.internal = key, key.Account, true
+	c.switchRequest = switchRequest{session: session, change: sessionLost}
 	c.trace = metrics.Trace{} // it may wait
 	e.stamp(c)
 	e.lost.mu.Lock()
@@ -81,22 +80,22 @@ func (e *Engine) SessionLost(key *directory.Key, session uint64) {
 	e.endSessions()
 }
 
-// endSessions tells the wallets of lost sessions, unless an audit wants rest, or the store takes no
-// writes: then the ticker comes again. When the engine stops it tells them nothing: the next start
-// is the end of all sessions.
+// endSessions notifies the wallets of lost sessions, unless an audit waits for rest, or the store
+// accepts no writes: then the ticker retries. A stopping engine notifies none: the next start ends
+// all sessions.
 func (e *Engine) endSessions() {
 	e.lost.mu.Lock()
 	defer e.lost.mu.Unlock()
-	for e.lost.queue.Len() > 0 && e.admitUnasked(*e.lost.queue.First(), e.unhindered) == nil {
+	for e.lost.queue.Len() > 0 && e.admitInternal(*e.lost.queue.First(), e.checkInternal) == nil {
 		c := e.lost.queue.Pop()
 		e.toWallet(c.account, c)
 	}
 }
 
-// changeSession begins or ends a session. It returns false while it cannot be known whether the
-// switch of the key's other sessions is durable.
+// changeSession begins or ends a session. It returns false while the durability of the key's
+// session switch is unknown.
 func (w *wallet) changeSession(c *Command) (decided bool) {
-	s, key := &c.switching, c.keyNumber()
+	s, key := &c.switchRequest, c.keyNumber()
 	if s.change == SessionBegins {
 		return w.beginSession(c)
 	}
@@ -111,10 +110,10 @@ func (w *wallet) changeSession(c *Command) (decided bool) {
 
 // beginSession arms the switch for the first session of a key, and adds others to it.
 func (w *wallet) beginSession(c *Command) (decided bool) {
-	s, wants := &c.switching, w.asked(c)
+	s, wants := &c.switchRequest, w.requestedSwitch(c)
 	wants.Armed = true
 	other, others := w.otherSession(wants.Key, s.instead)
-	if !others { // then the one that it ends may hand its switch over
+	if !others { // then the session that it replaces may hand over its switch
 		other, others = w.lastSession(&wants, s.instead)
 	}
 	if others && !w.tickets.allBack(other.ticket) {
@@ -137,15 +136,15 @@ func (w *wallet) beginSession(c *Command) (decided bool) {
 		w.setSwitch(c, &wants)
 		live.ticket = w.tickets.last()
 	}
-	r := w.rareParts() // the command may have ended by now
+	r := w.rareParts() // the command may have completed by now
 	r.sessions = append(r.sessions, live)
 	return true
 }
 
-// lastSessionEnds gives the switch of a key's sessions its time, or disarms it.
+// lastSessionEnds sets the due time of the key's session switch, or disarms it.
 func (w *wallet) lastSessionEnds(c *Command) {
 	s := *w.armedBySessions(c.keyNumber())
-	if c.switching.change == SessionLeaves {
+	if c.switchRequest.change == SessionLeaves {
 		s = event.Switch{Account: s.Account, Key: s.Key, Session: true}
 	} else {
 		s.DueUs = c.timeUs + int64(s.Seconds)*1e6
@@ -153,7 +152,7 @@ func (w *wallet) lastSessionEnds(c *Command) {
 	w.setSwitch(c, &s)
 }
 
-// armedBySessions returns the switch of a key's sessions. One of them lives.
+// armedBySessions returns the armed switch of a key with sessions.
 func (w *wallet) armedBySessions(key uint32) *event.Switch {
 	i := w.findSwitch(switchID{key, true})
 	if i == len(w.switches) || w.switches[i].DueUs != 0 {
@@ -163,7 +162,7 @@ func (w *wallet) armedBySessions(key uint32) *event.Switch {
 	return &w.switches[i]
 }
 
-// otherSession returns a session of a key, but not one of a number; false: there is none.
+// otherSession returns a session of a key other than a given one; false: none.
 func (w *wallet) otherSession(key uint32, number uint64) (s liveSession, ok bool) {
 	if w.rare == nil {
 		return s, false
@@ -176,14 +175,14 @@ func (w *wallet) otherSession(key uint32, number uint64) (s liveSession, ok bool
 	return s, false
 }
 
-// lastSession returns the session of a number, if it lives, is the only one of its key, and has
-// armed the same switch.
+// lastSession returns a given session, if it is alive, is the only one of its key, and has armed
+// the same switch.
 func (w *wallet) lastSession(wants *event.Switch, number uint64) (s liveSession, ok bool) {
 	s, ok = w.otherSession(wants.Key, 0)
 	return s, ok && s.number == number && *w.armedBySessions(wants.Key) == *wants
 }
 
-// dropSession forgets a session. It returns false if there is no such one.
+// dropSession removes a session. It returns false if it does not exist.
 func (w *wallet) dropSession(key uint32, number uint64) bool {
 	if w.rare == nil {
 		return false

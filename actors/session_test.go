@@ -36,14 +36,14 @@ func (g *gated) session(s Session) {
 	g.ends(fmt.Sprintf("the session %+v", s), g.beginning(g.key, s), accepted)
 }
 
-// lose ends a session of the key, once its wallet knows.
+// lose ends a session of the key, once its wallet has received that.
 func (g *gated) lose(session uint64) {
 	g.t.Helper()
 	g.e.SessionLost(g.key, session)
-	eventually(g.t, "the wallet knows the end", func() bool { return g.e.firing.Load() == 0 })
+	eventually(g.t, "the end is settled", func() bool { return g.e.internalInFlight.Load() == 0 })
 }
 
-// differs is the outcome of a session that is not as the others of its key.
+// differs is the outcome of a session that differs from the others of its key.
 const differs = "refused for 0"
 
 func (g *gated) stays(when string, order uint64) {
@@ -77,7 +77,7 @@ func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
 				accepted)
 			g.e.SessionLost(g.e.Key([]byte("another-key")), 2)
 			g.lose(2)
-			// the session that it ends counts no more
+			// the replaced session no longer counts
 			s.Number, s.Instead = 3, 1
 			g.ends(what+" instead", g.beginning(g.key, s), accepted)
 			g.lose(1)
@@ -101,8 +101,8 @@ func TestTheSessionsOfAKeyAreAlike(t *testing.T) {
 	})
 }
 
-// An audit at rest wants nothing to change meanwhile. A store that may lose what it takes gets
-// nothing: an append that waits too long would end the process.
+// During an audit at rest nothing may change. A store that may lose writes gets none: an append
+// that waits too long would end the process.
 func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 	onClocked(t, func(o *Options) {
 		o.Timing.OwnerCheck = time.Millisecond
@@ -129,6 +129,6 @@ func TestALostSessionWaitsForAnAuditAndForTheStore(t *testing.T) {
 		g.e.paused.Store(false)
 		waits("while the store may lose what it takes")
 		g.set(func() { g.checkErr = nil })
-		g.fired() // the ticker comes again
+		g.fired() // the ticker retries
 	})
 }

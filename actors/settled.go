@@ -8,7 +8,7 @@ import (
 	"exchange/core/trading"
 )
 
-// settled tells a wallet the effects of one released entry.
+// settled carries the effects of one released entry to a wallet.
 type settled struct {
 	seq        uint64
 	timeUs     int64 // of the record
@@ -19,10 +19,10 @@ type settled struct {
 
 var settlements = sync.Pool{New: func() any { return new(settled) }}
 
-// An acceptedOrder is an order of the account that a record accepts, changes or triggers, also
+// An acceptedOrder is an order of the account that a record accepts, changes or triggers, with or
 // without a client's command.
 type acceptedOrder struct {
-	id       uint64 // 0: the record is about no such order
+	id       uint64 // 0: no such order
 	pair     uint16
 	side     trading.Side
 	marks    marks
@@ -45,7 +45,7 @@ func acceptedBy(r *event.Record) acceptedOrder {
 		a.marks = marksFor(&r.Instructions, r.Trigger)
 	case event.KindAmended:
 		a.again, a.marks = true, marksFor(&r.Instructions, r.Trigger)
-	case event.KindTriggered: // its trigger, and that of its other half, is over
+	case event.KindTriggered: // its trigger, and that of its OCO half, is used up
 		a.again = true
 		a.marks = marksFor(&r.Instructions, trading.Trigger{}) &^ marksStop
 	default:
@@ -54,12 +54,12 @@ func acceptedBy(r *event.Record) acceptedOrder {
 	return a
 }
 
-// ownCommand has what the wallet has set aside for the command that an entry answers.
+// ownCommand holds the wallet's reservations for an entry's command.
 type ownCommand struct {
-	ticket   uint64 // 0: the entry answers no command, or another account's
-	placed   bool   // an order was on its way, accepted or refused
-	reserved reservation
-	pair     uint16 // of the order that was on its way, or was to be changed
-	counted  marks
-	amends   uint64 // the order that was to be changed; 0: none
+	ticket       uint64 // 0: no command, or another account's
+	hadOrder     bool   // an order was in flight, accepted or refused
+	reserved     reservation
+	pair         uint16 // of the order in flight, or the one to change
+	countedMarks marks
+	amendedOrder uint64 // the order to change; 0: none
 }

@@ -13,12 +13,11 @@ import (
 	"exchange/prove/spec"
 )
 
-// answered checks an answer: the record that it tells must be durable, and no other answer may have
-// told it.
+// answered checks an answer: its record must be durable, and in no other answer.
 func (s *sim) answered(q *played, c *Command, err error) {
 	s.swapSending(nil)
 	if q.unfit && !turnedAwayBy(err) {
-		s.violate("%s: engine %d takes it, and has heard that the store may lose it: %v", q.what,
+		s.violate("%s: engine %d accepts it, and the store may lose it: %v", q.what,
 			q.l.number, err)
 	}
 	if err != nil {
@@ -26,13 +25,13 @@ func (s *sim) answered(q *played, c *Command, err error) {
 		return
 	}
 	q.l.open[q.account]--
-	q.told = true
+	q.checked = true
 	if q.all && c.Outcome() == Accepted {
-		s.say("  %s: %v", q.what, c.Cancelled())
+		s.say("  %s: %v", q.what, c.CancelledOrders())
 		s.outcomes["cancel all"+kindOf(q.filter)+", accepted"]++
-		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.Cancelled())
+		s.cancelledAll(q.l, s.model.Accounts[q.account-1], q.filter, q.seq, c.CancelledOrders())
 		s.mayBeAccepted(q)
-		s.tookNonce(q)
+		s.checkNonceTaken(q)
 		c.Free()
 		return
 	}
@@ -46,7 +45,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	if reason := r.Refusal.Reason; q.key != nil &&
 		(r.Kind != event.KindRefusal ||
 			reason != event.RefusedNonce && reason != event.RefusedKey) {
-		s.tookNonce(q)
+		s.checkNonceTaken(q)
 	}
 	if c.Outcome() == Accepted {
 		s.outcomes[r.Kind.String()+", accepted"]++
@@ -60,7 +59,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 			if q.gate != nil {
 				s.violate("%s: a command over a socket is refused for its nonce", q.what)
 			}
-			s.toldLast(q.key, q.nonce, q.taken, c.LastNonce())
+			s.checkLastNonce(q.key, q.nonce, q.taken, c.LastNonce())
 		}
 		if r.Kind == event.KindRefusal {
 			s.outcomes["refused for "+event.RefusalName(r.Refusal.Reason)]++
@@ -77,7 +76,7 @@ func (s *sim) answered(q *played, c *Command, err error) {
 	c.Free()
 }
 
-// notAnswered notes a command whose outcome stays unknown, or that was turned away.
+// notAnswered records a command whose outcome stays unknown, or that was refused at admission.
 func (s *sim) notAnswered(q *played, err error) {
 	switch {
 	case errors.Is(err, committed.ErrTimeout):
@@ -103,7 +102,7 @@ func (s *sim) notAnswered(q *played, err error) {
 	s.say("  %s: %v", q.what, err)
 }
 
-// claim returns the sequence of the record that an answer tells. Each record is told once.
+// claim returns the sequence of an answer's record. Each record is answered once.
 func (s *sim) claim(q *played, record string) uint64 {
 	list := s.records[record]
 	if len(list) == 0 {
@@ -113,22 +112,23 @@ func (s *sim) claim(q *played, record string) uint64 {
 	}
 	s.records[record] = list[1:]
 	q.l.answered = max(q.l.answered, list[0])
-	s.told = max(s.told, q.l.answered)
+	s.highestAnswered = max(s.highestAnswered, q.l.answered)
 	return list[0]
 }
 
-// tookNonce checks that a nonce is above all that were answered as taken before its command, or its
-// read, began; of a key for parallel use, that it was not taken before.
-func (s *sim) tookNonce(q *played) {
+// checkNonceTaken checks that a nonce is above all that were answered as taken before its command,
+// or read, began; for a parallel key, that it was not taken before.
+func (s *sim) checkNonceTaken(q *played) {
 	if q.gate != nil {
 		s.outcomes["commands of sockets, decided"]++
 		return
 	}
-	s.readTookNonce(q.l, q.key, q.nonce, q.taken, q.batch != nil && !q.isFirst())
+	s.checkReadNonceTaken(q.l, q.key, q.nonce, q.taken, q.batch != nil && !q.isFirst())
 }
 
-// readTookNonce is tookNonce for a read. again: a command of the same batch has taken it.
-func (s *sim) readTookNonce(l *life, key *directory.Key, nonce, before uint64, again bool) {
+// checkReadNonceTaken is checkNonceTaken for a read. again: a command of the same batch has taken
+// it.
+func (s *sim) checkReadNonceTaken(l *life, key *directory.Key, nonce, before uint64, again bool) {
 	if key.Parallel > 0 {
 		at := spec.KeyNonce{Key: key.Number, Nonce: nonce}
 		if l.tookOnce[at] && !again {
@@ -142,10 +142,9 @@ func (s *sim) readTookNonce(l *life, key *directory.Key, nonce, before uint64, a
 	l.taken[key.Number] = max(l.taken[key.Number], nonce)
 }
 
-// toldLast checks the last nonce that a refusal names. It is not below the refused nonce, nor below
-// one that was answered as taken before. A client may have sent it: nextNonce goes one above the
-// highest.
-func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
+// checkLastNonce checks the last nonce in a refusal. It is not below the refused nonce, nor below
+// one answered as taken before. A client may have sent it: nextNonce goes one above the highest.
+func (s *sim) checkLastNonce(key *directory.Key, nonce, before, last uint64) {
 	if last < nonce || last < before || last > s.nonces[key.Public]+1 {
 		s.violate(
 			"nonce %d of %s is refused because %d was the last; %d was taken before, and %d is "+
@@ -154,8 +153,8 @@ func (s *sim) toldLast(key *directory.Key, nonce, before, last uint64) {
 	}
 }
 
-// mayBeAccepted checks that neither its freeze nor the end of its key was acknowledged before a
-// command began.
+// mayBeAccepted checks that neither a freeze of its account nor the revocation of its key was
+// acknowledged before a command began.
 func (s *sim) mayBeAccepted(q *played) {
 	if q.key == nil {
 		return
@@ -173,7 +172,7 @@ func (s *sim) isBarred(name string, begun int) bool {
 	return b != nil && b.since > 0 && b.since < begun
 }
 
-// accepted checks that the record is what was asked for.
+// accepted checks that the record matches the request.
 func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 	asked := true
 	switch r.Kind {
@@ -188,7 +187,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 		asked = q.isSwitch(&r.Switch)
 	case event.KindCancel:
 		asked = q.key == nil || r.Cancel.Account == q.account && r.Cancel.Nonce == q.nonce &&
-			s.isMeant(q, r.Cancel.Order)
+			s.isNamedOrder(q, r.Cancel.Order)
 	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		asked = w.Account == q.account && w.Nonce == q.nonce && w.Currency == q.number &&
@@ -212,7 +211,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 }
 
 // movedAsOperator checks that no money has left an account whose freeze was acknowledged before,
-// unless the operator insisted.
+// unless the operator allowed that.
 func (s *sim) movedAsOperator(q *played, m *event.WithdrawalMoved) {
 	name := s.model.Accounts[m.Account-1].Name
 	switch {
@@ -227,7 +226,7 @@ func (s *sim) movedAsOperator(q *played, m *event.WithdrawalMoved) {
 	}
 }
 
-// kindOf names what a cancel of all filters by, beside the pair.
+// kindOf names the filter of a cancel of all, beside the pair.
 func kindOf(f CancelFilter) string {
 	switch {
 	case f.Side != 0:
@@ -244,8 +243,8 @@ func passes(o *spec.Order, f CancelFilter) bool {
 		strings.HasPrefix(o.ClientID.String(), f.Prefix.String())
 }
 
-// cancelledAll checks a cancel of all orders: the orders that it tells rest no more, and pass its
-// filter. Of the orders that rested when it began, those that pass the filter rest no more.
+// cancelledAll checks a cancel of all orders: its orders no longer rest, and pass its filter. No
+// order that rested when it began and passes the filter still rests.
 func (s *sim) cancelledAll(l *life, a *spec.Account, f CancelFilter, since uint64,
 	orders []uint64) {
 	for _, id := range orders {
@@ -265,8 +264,8 @@ func (s *sim) cancelledAll(l *life, a *spec.Account, f CancelFilter, since uint6
 	}
 }
 
-// refused checks that the reason of a refusal holds. Commands of one batch may have refusals that
-// are equal, and nothing says whose is which: the reason must hold at one of them.
+// refused checks that the reason of a refusal holds. Commands of one batch may have equal refusals
+// that cannot be attributed: the reason must hold at one of them.
 func (s *sim) refused(q *played, equal []uint64, c *Command) {
 	r := c.Record()
 	if r.Kind != event.KindRefusal {
@@ -292,10 +291,10 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	case event.RefusedFunds:
 		return s.hasFunds(q, a, seq, c)
 	case event.RefusedClientID:
-		return !s.model.MayRefuseID(a, q.wish.ClientID, c.TakenBy(), q.released,
+		return !s.model.MayRefuseID(a, q.req.ClientID, c.TakenBy(), q.released,
 			c.Record().TimeUs)
 	case event.RefusedWithdrawalID:
-		// "Already used" is only said of a withdrawal that is durable.
+		// "Already used" is only answered for a durable withdrawal.
 		w := s.model.Withdrawals[c.TakenBy()]
 		return w == nil || w.Seq >= seq || w.Account != a.ID || w.ClientID != q.withdrawalID ||
 			s.model.WithdrawalNamed(a, q.withdrawalID) != w.ID
@@ -330,9 +329,9 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 	return s.isUnfoundedByMarket(q, seq, c)
 }
 
-// isMeant reports whether an order is the one that a cancel names, by its id or by its client order
-// id.
-func (s *sim) isMeant(q *played, order uint64) bool {
+// isNamedOrder reports whether an order is the one that a cancel names, by its id or by its client
+// order id.
+func (s *sim) isNamedOrder(q *played, order uint64) bool {
 	if q.named.IsZero() {
 		return order == q.order
 	}
@@ -341,7 +340,7 @@ func (s *sim) isMeant(q *played, order uint64) bool {
 }
 
 // wasOpen reports whether the order that a cancel names is open, and was answered to rest before
-// the cancel began. A cancel by a client order id waits for an order which its key has sent before.
+// the cancel began. A cancel by a client order id waits for an order that its key has sent before.
 // If it finds none, no such order can still come to rest under that id, unless the key is for
 // parallel use.
 func (s *sim) wasOpen(q *played, seq uint64) bool {
@@ -371,8 +370,8 @@ func (s *sim) wasOpen(q *played, seq uint64) bool {
 	return false
 }
 
-// isKnown reports whether the model has the state that a refusal was decided on: the account's
-// wallet knew all of the account when the command began, and no record of the account came since.
+// isKnown reports whether the model has the state behind a refusal: the account's wallet had
+// everything of the account when the command began, and no record of the account came since.
 func (s *sim) isKnown(q *played, a *spec.Account, seq uint64) bool {
 	return q.quiet && a.Touched(seq-1) == q.touched
 }
@@ -385,31 +384,31 @@ func (s *sim) isWithinLimit(q *played, seq uint64, f event.Refusal) bool {
 	case event.RefusedAccountLimit:
 		return s.isKnown(q, a, seq) && len(open) < limits.OpenOrdersPerAccount
 	case event.RefusedAccountBookLimit:
-		n, _, _ := inBook(open, q.wish.Pair.Number)
+		n, _, _ := inBook(open, q.req.Pair.Number)
 		return s.isKnown(q, a, seq) && n < limits.OpenOrdersPerAccountAndBook
 	case event.RefusedBookLimit:
-		// The book decides in the order of its records, so it had what the model has there.
-		return !s.isFull(&q.wish, seq)
+		// The book decides in the order of its records, so the model has its state there.
+		return !s.isFull(&q.req, seq)
 	case event.RefusedWithdrawalLimit:
-		// The wallet had all that was durable when the command began, and maybe more.
+		// The wallet had everything durable when the command began, and maybe more.
 		return a.MostPending(q.seq, seq-1) < limits.PendingWithdrawals
 	}
 	return false
 }
 
 // hasFunds reports whether an account that was refused for funds had enough. It also checks the
-// shortfall that the answer tells.
+// answer's shortfall.
 func (s *sim) hasFunds(q *played, a *spec.Account, seq uint64, c *Command) bool {
 	currency, need := q.number, spec.Units(q.amount.Balance())
-	switch x := q.wish.Special; {
+	switch x := q.req.Special; {
 	case q.amend != nil:
-		// What it needs depends on what is filled meanwhile, but it is first told its faults.
+		// Its need depends on fills meanwhile, but its faults come first.
 		return s.breaksRules(q, seq)
 	case x != nil && x.Quote != 0:
-		currency, _ = s.model.Need(q.wish.Pair.Number, q.wish.Side, 1, 1)
+		currency, _ = s.model.Need(q.req.Pair.Number, q.req.Side, 1, 1)
 		need = spec.Units(x.Quote.Balance())
-	case q.wish.Pair != nil:
-		currency, need = s.model.Need(q.wish.Pair.Number, q.wish.Side, q.wish.Price, q.wish.Amount)
+	case q.req.Pair != nil:
+		currency, need = s.model.Need(q.req.Pair.Number, q.req.Side, q.req.Price, q.req.Amount)
 	}
 	funds := a.At(seq)
 	if int(currency) > len(funds) {
@@ -422,21 +421,21 @@ func (s *sim) hasFunds(q *played, a *spec.Account, seq uint64, c *Command) bool 
 	return known && lacks.Sign() <= 0
 }
 
-// checkShortfall compares the shortfall that an answer names with the model's: exactly, if the
-// model has the state that the refusal was decided on.
+// checkShortfall compares an answer's shortfall with the model's: exactly, if the model has the
+// state behind the refusal.
 func (s *sim) checkShortfall(q *played, c *Command, currency uint16, need, lacks *big.Int,
 	exact bool) {
 	of, missing := c.Shortfall()
 	said := spec.Units(missing)
 	if of != currency || said.Sign() <= 0 || said.Cmp(need) > 0 || exact && said.Cmp(lacks) != 0 {
 		s.violate(
-			"%s: it is told that %v of currency %d are missing, and %v of %v of currency %d are",
+			"%s: it answers that %v of currency %d are missing, and %v of %v of currency %d are",
 			q.what, said, of, lacks, need, currency)
 	}
 }
 
-// isFull reports whether a book has as many orders as it may after a record, and an order would
-// trade with none of them.
+// isFull reports whether a book is at its limit of orders after a record, and an order would trade
+// with none of them.
 func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 	at := s.model.Pairs[w.Pair.Number-1].At(seq)
 	return at.Open >= s.options.Limits.OpenOrdersPerBook &&
@@ -444,8 +443,8 @@ func (s *sim) isFull(w *OrderRequest, seq uint64) bool {
 			!at.Meets(w.Side, w.Price))
 }
 
-// inBook returns the number of open orders in a pair, and how many of them wait for a trigger and
-// expire.
+// inBook returns the number of open orders in a pair, of those that wait for a trigger, and of
+// those that expire.
 func inBook(open map[uint64]spec.Order, pair uint16) (n, stops, gtd int) {
 	for _, o := range open {
 		if o.Pair != pair {
@@ -462,7 +461,7 @@ func inBook(open map[uint64]spec.Order, pair uint16) (n, stops, gtd int) {
 	return n, stops, gtd
 }
 
-// withinLimits checks what is open after a record.
+// withinLimits checks the open orders after a record.
 func (s *sim) withinLimits() {
 	limits := &s.options.Limits
 	for _, p := range s.model.Pairs {
@@ -498,7 +497,7 @@ func (s *sim) withinLimits() {
 // checkInFlight counts the admitted commands without an answer: each holds a slot of the limits.
 func (l *life) checkInFlight(s *sim) {
 	l.admitted = slices.DeleteFunc(l.admitted, func(q *played) bool {
-		return q.told || len(q.reply) > 0
+		return q.checked || len(q.reply) > 0
 	})
 	// by account; 0: of all
 	limits, all, others := &s.options.Limits, map[uint32]int{}, map[uint32]int{}
@@ -523,8 +522,8 @@ func (l *life) checkInFlight(s *sim) {
 	}
 }
 
-// recorded counts a durable record for its nonce: a nonce has no more records than commands that
-// were sent with it.
+// recorded counts a durable record for its nonce: a nonce has no more records than commands sent
+// with it.
 func (s *sim) recorded(r *event.Record) {
 	s.noteSpecial(r)
 	var at spec.KeyNonce
@@ -533,7 +532,7 @@ func (s *sim) recorded(r *event.Record) {
 		at = spec.KeyNonce{Key: r.Order.Key, Nonce: r.Order.Nonce}
 		if s.missing[namedOrder{r.Order.Account, r.Order.ClientID, at}] {
 			s.violate(
-				"order %d (%v) is in, and after it was sent its client was told that there is "+
+				"order %d (%v) is in, and after it was sent its client was answered that there is "+
 					"none of its client order id", r.Order.ID, r.Order.ClientID)
 		}
 	case event.KindAmended:
@@ -559,7 +558,7 @@ func (s *sim) recorded(r *event.Record) {
 	case event.KindDeposit:
 		s.checkDeposit(r.Deposit.Reference)
 	case event.KindHistory:
-		s.outcomes["codes made anew by a history"] += s.model.Renewed
+		s.outcomes["codes renewed by a history"] += s.model.Renewed
 	}
 	if at.Key != 0 {
 		s.byNonce[at]++

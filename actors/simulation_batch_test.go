@@ -10,7 +10,7 @@ import (
 	"exchange/prove/spec"
 )
 
-// Batches: several commands of one nonce, which their wallet decides together.
+// Batches: several commands of one nonce, decided together by their wallet.
 
 // sendBatch sends two to five orders, cancels and amends together, which often concern each other.
 func (s *sim) sendBatch(r *rand.Rand, l *life, key *directory.Key, nonce uint64) {
@@ -67,20 +67,20 @@ func (s *sim) drawItem(r *rand.Rand, q *played, name event.ClientID) *Command {
 		q.what = fmt.Sprintf("amend %+v", a)
 		return NewAmend(q.key, q.nonce, &a)
 	}
-	if q.wish = s.drawOrder(r, q.l.engine, q.account); shared {
-		q.wish.ClientID = name
+	if q.req = s.drawOrder(r, q.l.engine, q.account); shared {
+		q.req.ClientID = name
 	}
-	q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
-		q.wish.Pair.Name, q.wish.ClientID)
-	if q.wish.Special != nil {
-		q.what += fmt.Sprintf(", %+v", *q.wish.Special)
+	q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.req.Side, q.req.Amount, q.req.Price,
+		q.req.Pair.Name, q.req.ClientID)
+	if q.req.Special != nil {
+		q.what += fmt.Sprintf(", %+v", *q.req.Special)
 	}
-	return NewOrder(q.key, q.nonce, &q.wish)
+	return NewOrder(q.key, q.nonce, &q.req)
 }
 
-// answeredAll checks the answers of a batch: each as that of its own command, and all of them
-// together. The key, its nonce and a freeze count for all, and in each pair the records that were
-// accepted come in the order of the commands.
+// answeredAll checks the answers of a batch: each as its own command's, and all of them together.
+// Key, nonce and freeze apply to all, and in each pair the accepted records come in the order of
+// the commands.
 func (s *sim) answeredAll(batch []*played, list []*Command, errs []error) {
 	newest, refusals := map[uint16]uint64{}, map[uint8]int{}
 	known := 0
@@ -114,7 +114,7 @@ func (s *sim) answeredAll(batch []*played, list []*Command, errs []error) {
 	}
 }
 
-// isFirst reports whether a command is the first of its batch that has an answer.
+// isFirst reports whether a command is the first answered one of its batch.
 func (q *played) isFirst() bool {
-	return q == q.batch[slices.IndexFunc(q.batch, func(o *played) bool { return o.told })]
+	return q == q.batch[slices.IndexFunc(q.batch, func(o *played) bool { return o.checked })]
 }

@@ -19,10 +19,10 @@ import (
 	"exchange/prove/spec"
 )
 
-// check holds after every step.
+// check checks the invariants after every step.
 func (s *sim) check() {
 	if s.model.Seq != s.disk.Last() && s.failed() == nil {
-		s.violate("the journal is durable up to %d, and the model has seen %d", s.disk.Last(),
+		s.violate("the journal is durable up to %d, and the model is at %d", s.disk.Last(),
 			s.model.Seq)
 	}
 	for _, l := range s.lives {
@@ -38,9 +38,9 @@ func (s *sim) check() {
 func (l *life) check(s *sim) {
 	e := l.engine
 	switch err := e.Err(); {
-	// An engine that gives the store back at the end of its stop may be told so.
+	// An engine that releases the store at the end of its stop may receive this.
 	case err == nil && l.fenced && !l.releases:
-		s.violate("engine %d was told that it is fenced, and goes on", l.number)
+		s.violate("engine %d was notified that it is fenced, and continues", l.number)
 	case err != nil && !errors.Is(err, persistence.ErrFenced) && !errors.Is(err, ErrStalled) &&
 		!errors.Is(err, errKilled) && !l.stopping:
 		s.violate("engine %d ends: %w", l.number, err)
@@ -68,7 +68,7 @@ func (l *life) checkWallets(s *sim) {
 		}
 		a := l.engine.dir.Account(id + 1)
 		w := l.wallets[a.ID]
-		if w == nil || w.early != nil { // it has yet to begin
+		if w == nil || w.early != nil { // not started
 			continue
 		}
 		before, known := l.applied[a.ID]
@@ -152,7 +152,7 @@ func sameLevels(got, want []trading.Level) error {
 	return nil
 }
 
-// A listener is a stream channel that keeps a book by the updates that it gets.
+// A listener is a stream channel that maintains a book from its updates.
 type listener struct {
 	s    *sim
 	l    *life
@@ -160,7 +160,7 @@ type listener struct {
 	at   uint64 // update id
 }
 
-// A statusListener is a stream channel that keeps what is halted, and the maintenance.
+// A statusListener is a stream channel that tracks halts and the maintenance.
 type statusListener struct {
 	s           *sim
 	l           *life
@@ -201,11 +201,11 @@ func (h *listener) Receive(ctx actor.Context) {
 	}
 }
 
-// best checks the best levels behind a batch.
+// best checks the best levels after a batch.
 func (h *listener) best(d *market.Depth) error {
 	updates := h.s.model.Pairs[h.pair.Number-1].Updates
 	if h.at > uint64(len(updates)) {
-		return nil // it was said
+		return nil // reported already
 	}
 	for i, got := range [...][]trading.Level{d.BuyLevels, d.SellLevels} {
 		want := updates[h.at-1].Sides[i]
@@ -218,7 +218,7 @@ func (h *listener) best(d *market.Depth) error {
 	return nil
 }
 
-// Receive checks that each change changes something: otherwise one before it was not told.
+// Receive checks that each change changes something: otherwise an earlier one was not sent.
 func (h *statusListener) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *committed.Watched:
@@ -258,19 +258,19 @@ func (h *listener) update(u *committed.BookUpdate) error {
 	return sameChanges(u, want)
 }
 
-// sameChanges checks that an update tells each price whose amount has changed, once, and each with
-// the amount that it has now.
+// sameChanges checks that an update contains each price whose amount has changed, once, with its
+// current amount.
 func sameChanges(u *committed.BookUpdate, want *spec.BookUpdate) error {
-	told := map[trading.Side]map[money.Price]bool{trading.Buy: {}, trading.Sell: {}}
+	seen := map[trading.Side]map[money.Price]bool{trading.Buy: {}, trading.Sell: {}}
 	for _, l := range u.Levels {
-		if is := want.AmountAt(l.Side, l.Price); told[l.Side][l.Price] || l.Amount != is {
-			return fmt.Errorf("update id %d: level %+v is told twice, or is %v", u.UpdateID, l, is)
+		if is := want.AmountAt(l.Side, l.Price); seen[l.Side][l.Price] || l.Amount != is {
+			return fmt.Errorf("update id %d: level %+v comes twice, or is %v", u.UpdateID, l, is)
 		}
-		told[l.Side][l.Price] = true
+		seen[l.Side][l.Price] = true
 	}
 	for _, w := range want.Changed {
-		if !told[w.Side][w.Price] {
-			return fmt.Errorf("update id %d does not tell %+v", u.UpdateID, w)
+		if !seen[w.Side][w.Price] {
+			return fmt.Errorf("update id %d lacks %+v", u.UpdateID, w)
 		}
 	}
 	return nil

@@ -17,31 +17,31 @@ import (
 	"exchange/prove/spec"
 )
 
-// clients are all that send commands and read, and their knowledge from answers.
+// clients are all senders of commands and reads, with their knowledge from answers.
 type clients struct {
-	names       []string          // of accounts that may be there
-	nonces      map[string]uint64 // the highest that was sent, by key
-	orders      []uint64          // that were accepted
+	names       []string          // of accounts that may exist
+	nonces      map[string]uint64 // the highest sent ones, by key
+	orders      []uint64          // accepted ones
 	withdrawals []uint64
-	// client ids of withdrawals that were sent, by account, and those whose outcome is unknown
+	// client ids of sent withdrawals, by account, and those whose outcome is unknown
 	withdrawalIDs map[uint32][]event.ClientID
 	unknownIDs    map[namedWithdrawal]bool
-	codes         map[uint64][]mailedCode // that were mailed, by withdrawal, the newest last
-	messages      map[string]Mail         // that were sent, by Message-ID
+	codes         map[uint64][]mailedCode // mailed ones, by withdrawal, the newest last
+	messages      map[string]Mail         // sent ones, by Message-ID
 	sent          map[spec.KeyNonce]int
-	deposits      map[string]int  // that were sent and not turned away, by reference
-	credits       []credit        // that were sent
+	deposits      map[string]int  // sent and not refused at admission, by reference
+	credits       []credit        // sent ones
 	barred        map[string]*bar // accounts that are frozen and keys that are revoked, by name
-	restedBy      map[uint64]int  // order -> step in which it was answered that it rests
+	restedBy      map[uint64]int  // order -> step of the answer that it rests
 
-	told     uint64 // highest sequence that any engine has answered with
-	outcomes map[string]int
+	highestAnswered uint64 // highest sequence in any engine's answer
+	outcomes        map[string]int
 }
 
-// A bar is a freeze or a revocation: commands that begin after it was acknowledged must be refused.
+// A bar is a freeze or a revocation: commands that begin after its acknowledgement must be refused.
 type bar struct {
 	since   int // step of the acknowledgement; 0: there may be no bar
-	lifting int // commands that may lift it, and have no answer
+	lifting int // unanswered commands that may lift it
 }
 
 func newClients() clients {
@@ -79,8 +79,8 @@ func newest(r *rand.Rand, list []uint64) uint64 {
 	return pick(r, list[max(0, len(list)-8):])
 }
 
-// orderOf returns mostly an open order of the account, and now and then an open or closed one of
-// any account.
+// orderOf returns mostly an open order of the account, and sometimes an open or closed one of any
+// account.
 func (s *sim) orderOf(r *rand.Rand, account uint32) uint64 {
 	if own := slices.Sorted(maps.Keys(
 		s.model.Accounts[account-1].OpenAt(s.model.Seq))); len(own) > 0 && r.IntN(3) > 0 {
@@ -112,36 +112,35 @@ func (s *sim) withdrawalOf(r *rand.Rand, account uint32, status uint8) uint64 {
 	return newest(r, s.withdrawals)
 }
 
-// A played command is one on its way.
+// A played command is one in flight.
 type played struct {
 	l       *life
 	what    string
 	key     *directory.Key // nil: an operator's
 	nonce   uint64
-	gate    Gate // of a command over a socket, which has nonce 0; nil: it is a request
+	gate    Gate // of a command over a socket, which has nonce 0; nil: a request
 	account uint32
 
 	begun int    // step
-	seq   uint64 // what was durable when it began
-	// what its engine had released by then: of an order that ended by itself above that, no wallet
-	// knew yet, and no client
+	seq   uint64 // durable sequence when it began
+	// its engine's release when it began: no wallet and no client had received later expiries of an
+	// order
 	released uint64
-	taken    uint64 // highest nonce of its key that was answered before it began
-	unfit    bool   // when it began, its engine had heard that the store may lose what is appended
-	// quiet: when it began, nothing of the account was on its way, and the account's wallet knew
-	// all of the account up to the record touched. So the model knows the money that the wallet
-	// has.
+	taken    uint64 // highest nonce of its key answered before it began
+	unfit    bool   // its engine was notified before it began that the store may lose appends
+	// quiet: when it began, nothing of the account was in flight, and the account's wallet had
+	// everything up to the record touched. So the model has the wallet's money.
 	quiet   bool
 	touched uint64
 
-	wish  OrderRequest
+	req   OrderRequest
 	order uint64         // to cancel
 	named event.ClientID // of the order to cancel, instead of order
-	// orders with client order ids that its engine was sent before it began
+	// orders with client order ids sent to its engine before it began
 	namedBefore int
 	amount      money.Amount
 	number      uint16 // of a currency
-	// of a withdrawal that is asked for
+	// of a requested withdrawal
 	withdrawalID event.ClientID
 	all          bool         // a cancel of all orders
 	filter       CancelFilter // of a cancel of all, or of a switch
@@ -149,19 +148,19 @@ type played struct {
 	setting      trading.SelfTrade
 	arms         bool   // it sets a switch
 	seconds      uint32 // of a switch
-	id           uint64 // of a withdrawal that is to be moved
+	id           uint64 // of a withdrawal to move
 	to           uint8  // the withdrawal's next status
-	despite      bool   // an approval that a freeze does not stop
-	adjusts      uint32 // account that an operator's correction is of
+	despite      bool   // an approval despite a freeze
+	adjusts      uint32 // account of an operator's correction
 	code         mailedCode
 
-	batch []*played       // all commands that were sent with it, if there are more than one
-	reply <-chan struct{} // where its answer comes, once it is admitted
-	told  bool            // its answer came and was checked
+	batch   []*played       // all commands sent with it, if more than one
+	reply   <-chan struct{} // for its answer, once it is admitted
+	checked bool            // its answer was checked
 }
 
-// cancels reports whether a share of the limits is kept for the command. A change of an amount may
-// be one that only lowers it.
+// cancels reports whether slots are reserved for the command. A change of an amount may be one that
+// only lowers it.
 func (q *played) cancels() bool {
 	if q.amend != nil && q.amend.changesAmountAlone() {
 		return true
@@ -184,7 +183,7 @@ func amountOf(r *rand.Rand) money.Amount {
 	return money.Amount(1+r.Int64N(20)) * 1e7
 }
 
-// priceOf returns mostly a price that trades now and then, or one that waits for others.
+// priceOf returns mostly a price that sometimes trades, or one that waits for others.
 func priceOf(r *rand.Rand, side trading.Side) money.Price {
 	switch n := r.IntN(32); {
 	case n == 0:
@@ -203,7 +202,7 @@ func priceOf(r *rand.Rand, side trading.Side) money.Price {
 	return money.Price(97+r.Int64N(7)) * 1e7
 }
 
-// parallelNonces is how many nonces a key for parallel use keeps.
+// parallelNonces is the number of nonces kept by a parallel key.
 const parallelNonces = 8
 
 // isParallel reports whether a key is for parallel use: the second of each account is.
@@ -221,8 +220,8 @@ func makeKey(e *Engine, account, key string) error {
 	return err
 }
 
-// nextNonce returns mostly a new nonce, now and then an equal or an older one. Those of a key for
-// parallel use overtake each other.
+// nextNonce returns mostly a new nonce, sometimes an equal or an older one. Those of a parallel key
+// overtake each other.
 func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
 	n := s.nonces[key]
 	if isParallel(key) {
@@ -244,7 +243,7 @@ func (s *sim) nextNonce(r *rand.Rand, key string) uint64 {
 	return n + 1
 }
 
-// key returns a key that a handler has looked up: now and then one that was revoked since.
+// key returns a key that a handler has looked up, sometimes one that was revoked since.
 func (l *life) key(r *rand.Rand, name string) *directory.Key {
 	key := l.engine.Key([]byte(name))
 	if key != nil {
@@ -255,7 +254,7 @@ func (l *life) key(r *rand.Rand, name string) *directory.Key {
 	return key
 }
 
-// command sends one at random to an engine that has started.
+// command sends a random one to a started engine.
 func (s *sim) command(r *rand.Rand, l *life) {
 	e := l.engine
 	keyName := fmt.Sprintf("key-%s-%d", pick(r, s.names), r.IntN(2))
@@ -276,13 +275,13 @@ func (s *sim) command(r *rand.Rand, l *life) {
 	}
 	switch {
 	case n < 34:
-		q.wish = s.drawOrder(r, e, q.account)
-		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.wish.Side, q.wish.Amount, q.wish.Price,
-			q.wish.Pair.Name, q.wish.ClientID)
-		if q.wish.Special != nil {
-			q.what += fmt.Sprintf(", %+v", *q.wish.Special)
+		q.req = s.drawOrder(r, e, q.account)
+		q.what = fmt.Sprintf("%v %v at %v in %s, %v", q.req.Side, q.req.Amount, q.req.Price,
+			q.req.Pair.Name, q.req.ClientID)
+		if q.req.Special != nil {
+			q.what += fmt.Sprintf(", %+v", *q.req.Special)
 		}
-		run = func() (*Command, error) { return q.send(NewOrder(key, q.nonce, &q.wish)) }
+		run = func() (*Command, error) { return q.send(NewOrder(key, q.nonce, &q.req)) }
 	case n < 39:
 		q.order = s.orderOf(r, q.account)
 		q.what = fmt.Sprintf("cancel %d", q.order)
@@ -351,7 +350,7 @@ func (s *sim) drawChange(r *rand.Rand, l *life, q *played) func() (*Command, err
 	}
 }
 
-// mayBeOfSocket has a command go over a socket now and then.
+// mayBeOfSocket sometimes sends a command over a socket.
 func (q *played) mayBeOfSocket(r *rand.Rand) {
 	if r.IntN(5) == 0 {
 		q.nonce, q.gate = 0, openGate{}
@@ -361,9 +360,8 @@ func (q *played) mayBeOfSocket(r *rand.Rand) {
 // send sends a command, and waits for its outcome.
 func (q *played) send(c *Command) (*Command, error) { return q.l.engine.Do(c.Through(q.gate)) }
 
-// drawOrder returns an order, often with instructions. Now and then it has a client order id: one
-// of few, or one that a closed order keeps, with a price and an amount that others do not
-// refuse.
+// drawOrder returns an order, often with instructions. Sometimes it has a client order id: one of
+// few, or one that a closed order keeps, with a price and an amount that others do not refuse.
 func (s *sim) drawOrder(r *rand.Rand, e *Engine, account uint32) OrderRequest {
 	side := trading.Side(1 + r.IntN(2))
 	w := OrderRequest{Pair: pick(r, e.Pairs()), Side: side, Price: priceOf(r, side),
@@ -399,7 +397,7 @@ func (s *sim) keptIDs(account uint32) []event.ClientID {
 	return s.model.KeptBy(s.model.Accounts[account-1], time.Now().Add(s.skew).UnixMicro())
 }
 
-// nameOf returns mostly the client order id of an order that is open, or may be on its way.
+// nameOf returns mostly the client order id of an order that is open, or may be in flight.
 func (s *sim) nameOf(r *rand.Rand, l *life, account uint32) event.ClientID {
 	open := s.model.Accounts[account-1].OpenAt(s.model.Seq)
 	for _, id := range slices.Sorted(maps.Keys(open)) {
@@ -435,19 +433,20 @@ func filterText(f CancelFilter) (text string) {
 	return fmt.Sprintf("%s, side %d, prefix %q", text, f.Side, f.Prefix)
 }
 
-// withdrawal returns the command that asks for money to leave.
+// withdrawal returns the command for a withdrawal.
 func (q *played) withdrawal() *Command {
-	return NewWithdrawal(q.key, q.nonce, q.number, q.amount, "somewhere").Named(q.withdrawalID)
+	return NewWithdrawal(q.key, q.nonce, q.number, q.amount, "somewhere").
+		WithClientID(q.withdrawalID)
 }
 
-// A namedWithdrawal is one that was sent with a client id.
+// A namedWithdrawal was sent with a client id.
 type namedWithdrawal struct {
 	account uint32
 	id      event.ClientID
 }
 
 // drawWithdrawalID returns the client id of a withdrawal, or none. It is often one that was sent
-// before: mostly the newest. Its outcome may be unknown, or still to come.
+// before: mostly the newest. Its outcome may be unknown, or still pending.
 func (s *sim) drawWithdrawalID(r *rand.Rand, account uint32) (id event.ClientID) {
 	sent := s.withdrawalIDs[account]
 	switch n := r.IntN(6); {
@@ -467,26 +466,26 @@ func (s *sim) drawWithdrawalID(r *rand.Rand, account uint32) (id event.ClientID)
 	return id
 }
 
-// A namedOrder is an order that was sent with a client order id.
+// A namedOrder was sent with a client order id.
 type namedOrder struct {
 	account uint32
 	id      event.ClientID
 	at      spec.KeyNonce
 }
 
-// begin notes a command just before it is sent.
+// begin records a command just before it is sent.
 func (s *sim) begin(q *played) {
 	s.swapSending(q)
 	q.begun, q.seq, q.unfit = s.steps, s.model.Seq, q.l.unfit
-	q.released = max(q.l.engine.opening.releasing.Load(), q.l.engine.committed.Folded())
+	q.released = max(q.l.engine.opener.settlingSeq.Load(), q.l.engine.committed.Folded())
 	q.namedBefore = len(q.l.named)
-	s.look(q, q.account)
+	s.noteKnowledge(q, q.account)
 	q.l.open[q.account]++
 	if q.key != nil {
 		at := spec.KeyNonce{Key: q.key.Number, Nonce: q.nonce}
 		s.sent[at]++
 		q.taken = q.l.taken[q.key.Number]
-		if id := q.wish.ClientID; !id.IsZero() {
+		if id := q.req.ClientID; !id.IsZero() {
 			order := namedOrder{q.account, id, at}
 			delete(s.missing, order) // it is sent again
 			q.l.named = append(q.l.named, order)
@@ -497,11 +496,11 @@ func (s *sim) begin(q *played) {
 	}
 }
 
-// look notes whether the model knows all that an account's wallet knows.
-func (s *sim) look(q *played, account uint32) {
+// noteKnowledge records whether the model has everything that an account's wallet has.
+func (s *sim) noteKnowledge(q *played, account uint32) {
 	w := q.l.wallets[account]
 	q.touched = s.model.Accounts[account-1].Touched(s.model.Seq)
-	if w == nil || w.early != nil { // what it begins with may be older
+	if w == nil || w.early != nil { // its first state may be older
 		q.quiet = false
 		return
 	}
@@ -514,7 +513,7 @@ func (l *life) wakes(w *wallet) bool {
 	return slices.ContainsFunc(l.mailboxes, func(o *woken) bool { return o.name == name })
 }
 
-// forget ends what an engine had in flight: its outcomes stay unknown.
+// forget drops an engine's commands in flight: their outcomes stay unknown.
 func (s *sim) forget(l *life) { clear(l.open) }
 
 // mail returns the mail server of an engine.

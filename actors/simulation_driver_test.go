@@ -30,56 +30,56 @@ import (
 
 // A sim runs the real engine, one step at a time. It lives in a bubble of testing/synctest, which
 // has a clock of its own, and only the sim's goroutine decides there. All others are parked:
-// handlers, the writer of a journal, a projector, a mailer, calls of the store. A chosen one goes
-// on until it parks again or waits for the clock. Actors get one message at a time. So a list of
-// choices gives the same run again.
+// handlers, the writer of a journal, a projector, a mailer, calls of the store. A chosen one runs
+// until it parks again or waits for the clock. Actors get one message at a time. So a list of
+// choices reproduces a run.
 //
-// One goroutine at a time has the turn. It is the sim's own, but for a step: then it is the one
-// that was chosen, until it parks, ends, or waits for anything else. The clock, a context and the
-// end of an engine wake goroutines that were not chosen, maybe several at once. These have no turn:
-// before they touch anything of the sim they park, and the sim chooses them.
+// One goroutine at a time has the turn: the sim's own, or during a step the chosen one, until that
+// parks, ends, or waits for anything else. The clock, a context and the end of an engine wake
+// goroutines that were not chosen, maybe several at once. These have no turn: before they touch
+// anything of the sim they park, and the sim chooses them.
 type sim struct {
 	*turnState // nil while no goroutine has the turn
 
-	mu       sync.Mutex // of what follows, which a goroutine without the turn may touch
+	mu       sync.Mutex // of the following, which a goroutine without the turn may touch
 	parked   []*parked
 	failure  error
 	lastLogs []string
-	sending  *played // the command that admission decides on; nil between two steps
+	sending  *played // the command at admission; nil between two steps
 }
 
-// A turnState is what only the goroutine that has the turn may touch. The same goes for lives and
-// hosts, unless a field says something else.
+// A turnState may be touched only by the goroutine that has the turn. So may lives and hosts,
+// unless a field says otherwise.
 type turnState struct {
-	rng   *rand.Rand // of the action that is played
+	rng   *rand.Rand // of the current action
 	steps int
-	skew  time.Duration // by which the clock that commands are stamped with is wrong
-	slow  string        // what is chosen rarely, as long as there is anything else
+	skew  time.Duration // error of the clock that stamps commands
+	slow  string        // rarely chosen, as long as there is another choice
 
 	options    Options  // of all engines
-	serverKeys [][]byte // that secrets are sealed with, the newest first
+	serverKeys [][]byte // that seal secrets, the newest first
 	keysMade   int      // after the first
 	ending     bool     // the last engine starts
 
 	disk   *memory.Disk
 	head   memory.Head // of an embedded store, in its folder
 	kept   *keptBackup // the newest; nil: there is none
-	server bool        // the store is a server: it outlives engines, and engines may be many
+	server bool        // the store is a server: it outlives engines, and several engines may use it
 	model  *spec.Exchange
 	lives  []*life
 	begun  int // lives so far
 	hosts  []*host
 
 	batches []durableBatch
-	// orders that an answer called missing after they were sent
+	// orders that an answer reported missing after they were sent
 	missing map[namedOrder]bool
-	// bytes of a durable record -> sequences that no client was told yet
+	// bytes of a durable record -> sequences not yet answered
 	records   map[string][]uint64
-	equal     map[string][]uint64 // and all of them
+	equal     map[string][]uint64 // the same, with the answered ones
 	byNonce   map[spec.KeyNonce]int
-	reference *state.State    // a fold of what is durable, for snapshots
-	damaged   map[uint64]bool // sequences of snapshots that were damaged
-	restored  bool            // the journal begins behind a backup
+	reference *state.State    // a fold of the durable records, for snapshots
+	damaged   map[uint64]bool // sequences of damaged snapshots
+	restored  bool            // the journal begins after a backup
 	unnamed   bool            // and no record has named the history since
 
 	clients
@@ -102,7 +102,7 @@ type durableBatch struct {
 // parked is a goroutine that waits to be chosen.
 type parked struct {
 	name   string
-	life   *life       // it ends with it; nil: with the sim
+	life   *life       // its engine, with which it ends; nil: the sim
 	ready  func() bool // nil: always
 	resume chan bool   // false: it is to end
 }
@@ -112,46 +112,46 @@ type life struct {
 	number   int
 	engine   *Engine // nil while it starts
 	ready    bool    // it has started
-	over     bool    // it did not start, or has stopped: it is to go
-	stopping bool    // Engine.Stop closes what kill would
+	over     bool    // it did not start, or has stopped: it is to be removed
+	stopping bool    // Engine.Stop closes it, not kill
 	gone     bool    // guarded by sim.mu
 
-	mailboxes []*woken
-	wallets   map[uint32]*wallet // by account
-	host      *host
-	token     persistence.Token // of its newest claim that has landed
-	looks     []ownerLook       // at the store's owner, before it claims
-	insists   bool              // it is told to take over
-	standby   bool              // it waits for another owner
-	cancel    func()            // tells its start to end
-	cancelled bool
-	serverKey []byte            // the newest when it began
-	overtaken bool              // another has the store
-	fenced    bool              // it was told so
-	releases  bool              // its stop has given the store back, or tried to
-	acquired  uint64            // where the journal ended when it took the store
-	begins    bool              // a new history begins with it
-	started   uint64            // sequence with which it began
-	folded    uint64            // sequence of the fold at the last look
-	applied   map[uint32]uint64 // what each wallet had applied at the last look, by account
-	answered  uint64            // highest sequence that it has answered with
-	// commands that were sent and not answered, by account; 0: by operators
+	mailboxes   []*woken
+	wallets     map[uint32]*wallet // by account
+	host        *host
+	token       persistence.Token // of its newest landed claim
+	ownerChecks []ownerCheck      // of the store's owner, before its claim
+	takesOver   bool              // it is to take over
+	standby     bool              // it waits for another owner
+	cancel      func()            // makes its start end
+	cancelled   bool
+	serverKey   []byte            // the newest when it began
+	overtaken   bool              // another has the store
+	fenced      bool              // it was notified of that
+	releases    bool              // its stop has released the store, or tried to
+	acquired    uint64            // end of the journal at its claim
+	begins      bool              // a new history begins with it
+	started     uint64            // its first sequence
+	folded      uint64            // sequence of the fold at the last check
+	applied     map[uint32]uint64 // each wallet's applied sequence at the last check, by account
+	answered    uint64            // highest sequence in its answers
+	// commands sent and not answered, by account; 0: by operators
 	open map[uint32]int
 	own  map[uint32]*ownClient // of accounts, by their ids
-	// sessions of keys that have been sent, and not known to have ended
+	// sessions of keys that were sent, and may not have ended
 	sessions []*simSession
-	keys     map[string]*directory.Key // that handlers have looked up, by name
-	named    []namedOrder              // that were sent with a client order id
-	tries    map[string]try            // what was sent to the store unanswered, by kind of call
-	// the highest nonce that is known to be taken, by key: durable when it began, or answered since
+	keys     map[string]*directory.Key // looked up by handlers, by name
+	named    []namedOrder              // sent with a client order id
+	tries    map[string]try            // unanswered calls of the store, by kind
+	// the highest nonce taken for certain, by key: durable when it began, or answered since
 	taken map[uint32]uint64
-	// nonces of keys for parallel use that were answered as taken
+	// nonces of parallel keys that were answered as taken
 	tookOnce  map[spec.KeyNonce]bool
-	admitted  []*played // that may have no answer yet
+	admitted  []*played // maybe unanswered
 	changing  bool      // an operator changes maintenance
-	confirmed time.Time // when the store was asked that last said that it owns it
-	unfit     bool      // the store's last answer was that it may lose what is appended
-	rhythm    persistence.Heartbeat
+	confirmed time.Time // when the store's last confirmation was requested
+	unfit     bool      // the store's last answer was that it may lose appends
+	heartbeat persistence.Heartbeat
 }
 
 // woken is a mailbox with messages.
@@ -187,8 +187,8 @@ func (s *sim) hash() string { return hex.EncodeToString(s.trace.Sum(nil)) }
 
 func newTrace() hash.Hash { return sha256.New() }
 
-// park keeps the calling goroutine until the sim chooses it; it can be chosen when it is ready. A
-// goroutine of an engine that is gone ends there.
+// park blocks the calling goroutine until the sim chooses it; it can be chosen when it is ready. A
+// goroutine of a removed engine ends there.
 func (s *sim) park(l *life, name string, ready func() bool) {
 	p := &parked{name: name, life: l, ready: ready, resume: make(chan bool)}
 	s.mu.Lock()
@@ -209,7 +209,7 @@ func (s *sim) waiting() []*parked {
 	return slices.Clone(s.parked)
 }
 
-// spawn begins a goroutine; it runs when it is chosen.
+// spawn starts a goroutine; it runs when it is chosen.
 func (s *sim) spawn(l *life, name string, run func()) {
 	go func() {
 		defer s.recovered(name)
@@ -219,7 +219,7 @@ func (s *sim) spawn(l *life, name string, run func()) {
 	synctest.Wait() // it is parked
 }
 
-// recovered makes a violation of a panic: a goroutine defers it.
+// recovered turns a panic into a violation: a goroutine defers it.
 func (s *sim) recovered(name string) {
 	reason := recover()
 	if reason == nil {
@@ -234,13 +234,13 @@ func (s *sim) recovered(name string) {
 	s.violate("%s panicked: %v\n%s", name, reason, debug.Stack())
 }
 
-// A choice is something that may happen next.
+// A choice is a possible next step.
 type choice struct {
 	name string
 	do   func()
 }
 
-// choices returns all possible next steps, in an order that is always the same.
+// choices returns all possible next steps, in a fixed order.
 func (s *sim) choices() (list []choice) {
 	for _, p := range s.waiting() {
 		if p.ready == nil || p.ready() {
@@ -264,11 +264,11 @@ func (s *sim) resume(p *parked, goOn bool) {
 	synctest.Wait()
 }
 
-// turn gives an actor one message.
+// turn delivers one message to an actor.
 func (l *life) turn(w *woken) {
 	m := w.mailbox
 	more := m.Turn(1)
-	synctest.Wait() // its caller is parked, and so is all that it began
+	synctest.Wait() // its caller is parked, and so is everything that it started
 	if more && mailbox.Waiting(m) {
 		return
 	}
@@ -277,7 +277,7 @@ func (l *life) turn(w *woken) {
 	}
 }
 
-// step lets one thing happen, and looks whether all is as it must be. false: nothing can happen.
+// step executes one choice, and checks the invariants. false: there is none.
 func (s *sim) step() bool {
 	list := s.choices()
 	if s.slow != "" && s.rng.IntN(20) > 0 {
@@ -298,20 +298,20 @@ func (s *sim) step() bool {
 	return true
 }
 
-// run lets at most n things happen.
+// run executes at most n choices.
 func (s *sim) run(n int) {
 	for ; n > 0 && s.failed() == nil && s.step(); n-- {
 	}
 }
 
-// advance lets the clock go on. A goroutine that waits for the clock goes on to the store, or to
-// the place where it parks.
+// advance lets the clock run. A goroutine that waits for the clock runs up to the store, or to its
+// place to park.
 func (s *sim) advance(d time.Duration) { s.wake(func() { time.Sleep(d) }) }
 
-// wake does something that may wake goroutines which were not chosen, until all of them wait again.
-// No goroutine has the turn meanwhile, so each touch of its state panics, however rarely two of
-// them would meet there. They take mu to park, which orders them behind what was done before: a
-// timer alone does not say so to the race detector.
+// wake runs a function that may wake goroutines which were not chosen, until all of them wait
+// again. No goroutine has the turn meanwhile, so each touch of its state panics, even where two of
+// them would rarely meet. They take mu to park, which orders them after everything before: for the
+// race detector, a timer alone does not.
 func (s *sim) wake(do func()) {
 	turn := s.turnState
 	s.setTurn(nil)
@@ -326,15 +326,15 @@ func (s *sim) setTurn(turn *turnState) {
 	s.turnState = turn
 }
 
-// handOver orders what the caller did on its turn before what follows, if it may wait for a
-// WaitGroup next, as a projector does for an upload. The race detector does not see that such a
-// wait comes before the return of synctest.Wait, as it does of all others.
+// handOver orders the caller's turn before the following, if the caller may wait for a WaitGroup
+// next, as a projector does for an upload. The race detector does not order such a wait before the
+// return of synctest.Wait, as it does all others.
 func (s *sim) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 }
 
-// swapSending has admission decide on a command, or on none, and returns the one before.
+// swapSending sets the command at admission, or none, and returns the previous one.
 func (s *sim) swapSending(q *played) (before *played) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +342,7 @@ func (s *sim) swapSending(q *played) (before *played) {
 	return before
 }
 
-// kill ends an engine as kill -9 does: all that it has in memory is gone.
+// kill ends an engine as kill -9 does: its memory is lost.
 func (s *sim) kill(l *life) {
 	s.say("engine %d is gone", l.number)
 	s.mu.Lock()
@@ -359,7 +359,7 @@ func (s *sim) kill(l *life) {
 				s.outcomes["crashes between the journal and HEAD"]++
 			case fmt.Sprintf("%d.snapshot", l.number),
 				fmt.Sprintf("%d.snapshot piece", l.number):
-				s.outcomes["crashes while a snapshot is on its way"]++
+				s.outcomes["crashes while a snapshot is in flight"]++
 			}
 			s.resume(p, false)
 		}
@@ -392,7 +392,7 @@ func (d lifeDriver) Schedule(m *mailbox.Mailbox) {
 
 func (d lifeDriver) Await(reply, dead <-chan struct{}, _ *time.Timer, most time.Duration) bool {
 	end := time.Now().Add(most)
-	// Before an amend is admitted, its engine may have to look at the order.
+	// Before an amend is admitted, its engine may have to read the order.
 	q := d.s.swapSending(nil) // other handlers send meanwhile
 	if q != nil && (q.reply == nil || q.reply == reply) {
 		q.reply = reply
@@ -461,7 +461,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Start drives what is not an actor, by the same steps as its own Run.
+// Start drives a non-actor, by the same steps as its own Run.
 func (d lifeDriver) Start(t mailbox.Task) {
 	switch t := t.(type) {
 	case *owner.Hold:
@@ -486,7 +486,7 @@ func (d lifeDriver) Start(t mailbox.Task) {
 func (d lifeDriver) name(what string) string { return fmt.Sprintf("%d.%s", d.l.number, what) }
 
 func (d lifeDriver) writer(j *journal) {
-	defer close(j.stopped)
+	defer close(j.writerDone)
 	defer j.deadline.release()
 	for {
 		d.s.park(d.l, d.name("writer"), func() bool { return j.isClosed() || j.waiting() })
@@ -527,17 +527,17 @@ func (d lifeDriver) mailer(m *mailer) {
 	next := time.Now()
 	for {
 		over := func() bool {
-			return closed(m.last) || closed(m.life.Over()) || closed(m.life.Dead())
+			return closed(m.quit) || closed(m.life.Over()) || closed(m.life.Dead())
 		}
 		next = next.Add(mailLeast)
 		d.s.park(d.l, d.name("mailer"), func() bool {
-			return over() || len(m.news) > 0 || !time.Now().Before(next)
+			return over() || len(m.newMail) > 0 || !time.Now().Before(next)
 		})
 		if over() {
 			return
 		}
 		select {
-		case <-m.news:
+		case <-m.newMail:
 		default:
 		}
 		m.round()
@@ -545,7 +545,7 @@ func (d lifeDriver) mailer(m *mailer) {
 	}
 }
 
-// guarded makes a violation of a panic.
+// guarded turns a panic into a violation.
 func (d lifeDriver) guarded(what string, run func()) {
 	defer d.s.recovered(fmt.Sprintf("the %s of engine %d", what, d.l.number))
 	run()
@@ -558,7 +558,7 @@ func (j *journal) waiting() bool {
 	return j.queue.Len() > 0
 }
 
-// durable is told of each batch that has become durable: the model follows.
+// durable receives each batch that has become durable, and advances the model.
 func (s *sim) durable(prev, next uint64, data []byte) {
 	s.batches = append(s.batches, durableBatch{prev, next, data})
 	if err := s.model.ApplyBatch(prev, next, data, func(r *event.Record, record string) {
@@ -580,7 +580,7 @@ func (s *sim) foldTo(seq uint64) (*state.State, error) {
 	return s.reference, s.foldInto(s.reference, seq)
 }
 
-// foldInto folds what is durable, after where a state is, up to a record.
+// foldInto folds the durable records after a state, up to a sequence.
 func (s *turnState) foldInto(to *state.State, seq uint64) error {
 	var r event.Record
 	var effects state.Effects

@@ -19,15 +19,15 @@ import (
 	"exchange/prove/spec"
 )
 
-// A simulation has several histories. After the restore of a backup the exchange gives the ids that
-// came after the backup to other orders and withdrawals. Owners still have the mails of the earlier
+// A simulation has several histories. After the restore of a backup the exchange gives the ids
+// after the backup to other orders and withdrawals. Owners still have the mails of the earlier
 // history.
 
 // A keptBackup is a backup that an operator has kept.
 type keptBackup struct {
 	data      []byte
 	seq       uint64
-	serverKey []byte // that its secrets are sealed with
+	serverKey []byte // that seals its secrets
 }
 
 // headAt returns the HEAD of a host, or the one in the folder of an embedded store.
@@ -38,7 +38,7 @@ func (s *sim) headAt(h *host) *memory.Head {
 	return &s.head
 }
 
-// headOf returns the HEAD that a life finds. Now and then it was lost, or cannot be read.
+// headOf returns the HEAD that a life finds. Sometimes it was lost, or is unreadable.
 func (s *sim) headOf(l *life) *memory.Head {
 	head := s.headAt(l.host)
 	if s.begun == 1 || s.ending { // the last starts have nothing to write
@@ -55,10 +55,9 @@ func (s *sim) headOf(l *life) *memory.Head {
 	return head
 }
 
-// keptOut opens a store with its HEAD, and reports whether that keeps the start out. HEAD must keep
-// it out if the file cannot be read, or says more than a store that was restored since. Otherwise
-// it must not, because no crash leaves the file ahead of the journal. Then an operator removes the
-// file.
+// keptOut opens a store with its HEAD, and reports whether that refuses the start. HEAD must refuse
+// it if the file is unreadable, or ahead of a store that was restored since. Otherwise it must not,
+// because no crash leaves the file ahead of the journal. Then an operator removes the file.
 func (s *sim) keptOut(k *link) bool {
 	head, end, err := k.Store.Head, s.disk.Last(), k.Store.Whole()
 	if err != nil && !errors.Is(err, persistence.ErrCorrupt) {
@@ -90,8 +89,8 @@ func (s *sim) keptOut(k *link) bool {
 	return true
 }
 
-// losesLast wants a copy of the store that has lost its last batch to be refused, if that was
-// acknowledged and the file knows of it.
+// losesLast wants a copy of the store without its last batch to be refused, if that was
+// acknowledged and the file contains it.
 func (s *sim) losesLast(k *link, older bool) {
 	lost := s.disk.WithoutLast()
 	if older || lost == nil || k.Store.Head.Acknowledged() < s.disk.Last() {
@@ -106,8 +105,8 @@ func (s *sim) losesLast(k *link, older bool) {
 	s.outcomes["stores without their last batch, refused"]++
 }
 
-// cutHeads has the power fail under the HEAD of an embedded store, or of all hosts: it may be
-// behind then.
+// cutHeads simulates a power failure of the HEAD of an embedded store, or of all hosts: it may lag
+// then.
 func (s *sim) cutHeads() {
 	heads := []*memory.Head{&s.head}
 	if s.server {
@@ -158,7 +157,7 @@ func (s *sim) backUp(l *life) {
 	s.kept = &keptBackup{b.Bytes(), s.model.Seq, l.serverKey}
 }
 
-// restorable reports whether there is a backup whose secrets the server's keys open.
+// restorable reports whether a backup exists whose secrets the server's keys open.
 func (s *sim) restorable() bool {
 	return s.kept != nil && slices.ContainsFunc(s.serverKeys, func(key []byte) bool {
 		return bytes.Equal(key, s.kept.serverKey)
@@ -171,14 +170,14 @@ func (s *sim) restore() {
 		s.outcomes["engines, killed"]++
 		s.kill(s.lives[0])
 	}
-	for range 2 { // no client is left that looks at answers of before
+	for range 2 { // no client remains with earlier answers
 		for _, p := range s.waiting() {
 			s.resume(p, false)
 		}
 		s.advance(2 * s.options.Timing.Request)
 	}
 	s.outcomes["restores"]++
-	s.disk.Durable = nil // calls that are late land on what was before
+	s.disk.Durable = nil // late calls land on the old store
 	s.disk = memory.NewDisk()
 	store := s.openStore()
 	at := pick(s.rng, s.hosts)
@@ -199,7 +198,7 @@ func (s *sim) restore() {
 	s.disk.Durable = s.durable
 	s.restored, s.unnamed = true, true
 	at.restores = s.outcomes["restores"]
-	for _, h := range s.hosts { // an operator removes the HEAD of few others, as a restore says
+	for _, h := range s.hosts { // an operator removes others' HEAD after a restore
 		if s.server && h != at && s.rng.IntN(4) == 0 {
 			h.head.Lose()
 		} else if !s.server {
@@ -209,16 +208,16 @@ func (s *sim) restore() {
 	s.rewind(s.kept.seq)
 }
 
-// rewind makes the model what it was after a record. Clients keep what they were told.
+// rewind resets the model to a record. Clients keep their answers.
 func (s *sim) rewind(seq uint64) {
 	s.batches = slices.DeleteFunc(s.batches, func(b durableBatch) bool { return b.next > seq })
 	s.reference = nil
 	clear(s.records)
 	clear(s.equal)
 	clear(s.damaged)
-	s.told = 0
+	s.highestAnswered = 0
 	clear(s.restedBy) // other orders may get their ids
-	clear(s.barred)   // what a freeze or the end of a key was, may be undone
+	clear(s.barred)   // a freeze or a revocation may be undone
 	m := s.newModel()
 	m.CancelAlls, m.Batches, m.ReadNonces = s.model.CancelAlls, s.model.Batches,
 		s.model.ReadNonces
@@ -230,11 +229,11 @@ func (s *sim) rewind(seq uint64) {
 		}
 	}
 	if m.Seq != seq {
-		s.violate("a backup at %d is in the midst of a batch", seq)
+		s.violate("a backup at %d is in the middle of a batch", seq)
 	}
 }
 
-// A mailedCode is a code as its reader has it, and all that the code was mailed for.
+// A mailedCode is a code and everything that it was mailed for.
 type mailedCode struct {
 	text       string
 	history    event.HistoryID
@@ -247,8 +246,8 @@ type mailedCode struct {
 	timeUs     int64
 }
 
-// codeFor returns mostly the newest code of a withdrawal. Now and then it returns an older one,
-// also of an earlier history, another withdrawal's, or a wrong one.
+// codeFor returns mostly the newest code of a withdrawal. Sometimes it returns an older one, also
+// of an earlier history, another withdrawal's, or a wrong one.
 func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 	list := s.codes[id]
 	switch n := r.IntN(6); {
@@ -264,7 +263,7 @@ func (s *sim) codeFor(r *rand.Rand, id uint64) mailedCode {
 	return list[len(list)-1]
 }
 
-// checkCode wants a withdrawal that was just confirmed to be the one that its code was mailed for.
+// checkCode checks that a code confirmed the withdrawal that it was mailed for.
 func (s *sim) checkCode(q *played, seq uint64) {
 	w := s.model.Withdrawals[q.id]
 	want := mailedCode{q.code.text, s.model.History, w.ID, w.Issue, w.Account, w.Currency, w.Amount,
@@ -277,7 +276,7 @@ func (s *sim) checkCode(q *played, seq uint64) {
 	}
 }
 
-// mailed looks at a mail that has arrived.
+// mailed checks a mail that has arrived.
 func (s *sim) mailed(l *life, m *Mail) {
 	id, again := m.MessageID(), *m
 	again.Code = "" // the server may have another key since
@@ -315,7 +314,7 @@ func (s *sim) mailed(l *life, m *Mail) {
 	}
 }
 
-// boundTo is what a code must not fit when it is another.
+// boundTo are changes of a withdrawal that its code must not survive.
 var boundTo = map[string]func(*state.Withdrawal){
 	"id": func(w *state.Withdrawal) { w.ID++ }, "issue": func(w *state.Withdrawal) { w.Issue++ },
 	"account":  func(w *state.Withdrawal) { w.Account++ },

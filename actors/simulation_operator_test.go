@@ -16,12 +16,12 @@ import (
 	"exchange/prove/spec"
 )
 
-// operator sends an operator's command at random.
+// operator sends a random operator's command.
 func (s *sim) operator(r *rand.Rand, l *life) {
 	e, name, on := l.engine, pick(r, s.names), r.IntN(2) == 0
 	pair := pick(r, e.Pairs())
 	if e.maintenance.Load() != nil && !l.changing && r.IntN(3) == 0 {
-		s.maintain(l, event.Maintenance{}) // otherwise most commands that follow are turned away
+		s.maintain(l, event.Maintenance{}) // otherwise most later commands are refused
 		return
 	}
 	switch n := r.IntN(30); {
@@ -139,8 +139,7 @@ func (s *sim) cancelAllOf(l *life, a *spec.Account) {
 	})
 }
 
-// decideWithdrawal approves or refuses one, now and then while its account is being frozen, or is
-// frozen.
+// decideWithdrawal approves or refuses one, sometimes during a freeze of its account.
 func (s *sim) decideWithdrawal(r *rand.Rand, l *life) {
 	q := &played{l: l, to: event.WithdrawalApproved}
 	switch r.IntN(8) {
@@ -168,8 +167,7 @@ func (s *sim) decideWithdrawal(r *rand.Rand, l *life) {
 	})
 }
 
-// adjust takes money out of an account, now and then more than there is, or by a reference that was
-// used before.
+// adjust takes money out of an account, sometimes more than available, or with a used reference.
 func (s *sim) adjust(r *rand.Rand, l *life, name string) {
 	a := s.model.Account(name)
 	if a == nil || a.ID > l.engine.dir.Count() {
@@ -191,14 +189,13 @@ func (s *sim) adjust(r *rand.Rand, l *life, name string) {
 	})
 }
 
-// A credit is a deposit that was asked for.
+// A credit is a requested deposit.
 type credit struct {
 	name, currency, reference string
 	amount                    money.Amount
 }
 
-// deposit credits an account, often by a reference that was used before: as it was before, or
-// otherwise.
+// deposit credits an account, often with a used reference: unchanged, or with another content.
 func (s *sim) deposit(r *rand.Rand, l *life, name string) {
 	currency, amount := pick(r, l.engine.Currencies()).Code, money.Amount(1+r.Int64N(50))*1e8
 	if r.IntN(6) == 0 {
@@ -207,7 +204,7 @@ func (s *sim) deposit(r *rand.Rand, l *life, name string) {
 	reference := fmt.Sprint("reference ", r.IntN(60))
 	if n := len(s.credits); n > 0 && r.IntN(2) == 0 {
 		again := s.credits[r.IntN(n)]
-		if r.IntN(2) == 0 { // one that may be on its way, or not projected yet
+		if r.IntN(2) == 0 { // one that may be in flight, or not projected yet
 			again = s.credits[n-1-r.IntN(min(n, 3))]
 		}
 		name, currency, amount, reference = again.name, again.currency, again.amount,
@@ -248,7 +245,7 @@ func (s *sim) checkDeposit(reference string) {
 	}
 }
 
-// freeze keeps an account's keys from doing anything: commands that begin later come to nothing.
+// freeze blocks an account's keys: commands that begin later have no effect.
 func (s *sim) freeze(l *life, name string, on bool) {
 	what := fmt.Sprintf("freeze %s %v", name, on)
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, what), func() {
@@ -271,7 +268,7 @@ func (s *sim) freeze(l *life, name string, on bool) {
 		if !on {
 			b.lifting--
 		} else if err == nil && b.lifting == 0 && a != nil {
-			// A lift that came later in the records may have been answered first.
+			// A lift later in the records may have been answered first.
 			if b.since = s.steps; !a.Frozen {
 				b.since = 0
 				s.outcomes["freezes, answered after they were undone"]++
@@ -307,7 +304,7 @@ func (s *sim) administered(err error, done, refusable bool) string {
 	switch {
 	case err == nil:
 		if !done {
-			s.violate("an operator is told that it is done, and it is not durable")
+			s.violate("an operator is answered that it is done, and it is not durable")
 		}
 		s.outcomes["operator, done"]++
 		return "done"
@@ -331,9 +328,9 @@ func (s *sim) administered(err error, done, refusable bool) string {
 	return "turned away: " + err.Error()
 }
 
-// turnedAwayBy reports that nothing was done: mostly no actor has seen the command.
+// turnedAwayBy reports whether nothing was done: mostly no actor has received the command.
 func turnedAwayBy(err error) bool {
-	var history *committed.HistoryError // of a look for a client order id
+	var history *committed.HistoryError // of a lookup of a client order id
 	return errors.As(err, &history) || slices.ContainsFunc([]error{ErrStopping, ErrStalled, ErrBusy,
 		ErrAccountBusy, ErrBehind, ErrNotQuiet,
 		ErrPaused, ErrMaintenance, ErrNotConfirmed, committed.ErrUnanswered},
@@ -346,10 +343,10 @@ func (s *sim) asOperator(q *played, run func() (*Command, error)) {
 	s.spawn(l, fmt.Sprintf("%d.operator: %s", l.number, q.what), func() {
 		q.begun = s.steps
 		if w := s.model.Withdrawals[q.id]; w != nil && w.Account <= l.engine.dir.Count() {
-			s.look(q, w.Account)
+			s.noteKnowledge(q, w.Account)
 		}
 		if q.adjusts != 0 {
-			s.look(q, q.adjusts)
+			s.noteKnowledge(q, q.adjusts)
 		}
 		l.open[0]++
 		c, err := run()

@@ -8,7 +8,7 @@ import (
 	"exchange/core/state"
 )
 
-// overdue says what an engine at rest should have done of itself: expired an order, triggered the
+// overdue returns the due work that an engine at rest has not done: expired an order, triggered the
 // next one of a queue, fired a switch. The clock may be wrong.
 func (s *sim) overdue() string {
 	if s.model.Maintenance.On {
@@ -26,7 +26,7 @@ func (s *sim) overdue() string {
 	}
 	for _, l := range s.lives {
 		if n := l.engine.lost.queue.Len(); n > 0 {
-			return fmt.Sprintf("%d lost sessions have not been told to their wallets", n)
+			return fmt.Sprintf("the wallets were not notified of %d lost sessions", n)
 		}
 	}
 	return s.model.OverdueSwitch(nowUs)
@@ -34,8 +34,7 @@ func (s *sim) overdue() string {
 
 const overdueUs = 1_000_000
 
-// sameStops compares the orders that wait for triggers with the model's, and the order of the
-// queue.
+// sameStops compares the waiting stops with the model's, and the order of the queue.
 func (s *sim) sameStops(c *state.Pair) error {
 	p := s.model.Pairs[c.Number-1]
 	var waits, queue []uint64

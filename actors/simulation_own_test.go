@@ -19,8 +19,8 @@ import (
 	"exchange/persistence"
 )
 
-// An ownClient is a channel of an account that holds the account by its events alone. It comes and
-// goes. After each event it compares what it holds with what the durable records give.
+// An ownClient is a channel of an account that builds the account from its events alone. It comes
+// and goes. After each event it compares itself with the durable records.
 type ownClient struct {
 	s       *sim
 	l       *life
@@ -31,7 +31,7 @@ type ownClient struct {
 	on    bool   // it gets events
 	token uint64 // of the newest question
 	got   uint64 // token of the newest answer
-	named uint64 // sequence that the newest question named
+	named uint64 // sequence in the newest question
 
 	seq      uint64 // of the newest event
 	holdings map[uint16]ledger.Holding
@@ -39,7 +39,7 @@ type ownClient struct {
 	pending  map[uint64]committed.Withdrawal
 	frozen   bool
 
-	reference *state.State // what the durable records give
+	reference *state.State // fold of the durable records
 }
 
 // ownClients lets some clients of accounts come or go; l may be nil.
@@ -49,7 +49,7 @@ func (s *sim) ownClients(r *rand.Rand, l *life) {
 	}
 }
 
-// ownClient has a client of an account come, with its place or without one, or go.
+// ownClient has a client of an account come, with or without its position, or go.
 func (s *sim) ownClient(r *rand.Rand, l *life) {
 	key := l.engine.Key([]byte(fmt.Sprintf("key-%s-%d", pick(r, s.names), r.IntN(2))))
 	if key == nil {
@@ -87,7 +87,7 @@ func (c *ownClient) asks(key *directory.Key, resumes bool) {
 		c.named), func() {
 		if err := c.l.engine.WatchOwn(committed.Client{Key: key}, q); err != nil {
 			s.outcomes["clients of accounts, turned away"]++
-			c.asked, c.token = false, 0 // an answer on its way counts no more
+			c.asked, c.token = false, 0 // an answer in flight no longer counts
 		}
 	})
 }
@@ -114,14 +114,14 @@ func (c *ownClient) Receive(ctx actor.Context) {
 	}
 }
 
-// begin takes the answer to a question.
+// begin receives the answer to a question.
 func (c *ownClient) begin(m *committed.OwnWatched) error {
 	if m.Snapshot == nil {
 		if c.named == 0 {
-			return errors.New("it is resumed without a place")
+			return errors.New("it is resumed without a position")
 		}
 		c.s.outcomes["clients of accounts, resumed"]++
-		c.s.outcomes["events of accounts, told to those who come back"] += len(m.Events)
+		c.s.outcomes["events of accounts, sent on a resume"] += len(m.Events)
 		return c.take(m.Events)
 	}
 	c.s.outcomes["clients of accounts, begun"]++
@@ -174,14 +174,14 @@ func (c *ownClient) apply(x *committed.OwnEvent) error {
 		if w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified {
 			c.pending[w.ID] = w
 		}
-		c.s.outcomes["withdraws, told to their accounts"]++
+		c.s.outcomes["withdraws, sent to their accounts"]++
 		if w.Status == event.WithdrawalAdjusted {
-			c.s.outcomes["adjustments, told to their accounts"]++
+			c.s.outcomes["adjustments, sent to their accounts"]++
 		}
 	}
 	if x.Cause == committed.CauseFreeze {
 		c.frozen = x.Frozen
-		c.s.outcomes["freezes, told to their accounts"]++
+		c.s.outcomes["freezes, sent to their accounts"]++
 	}
 	if err := c.same(x.Seq); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (c *ownClient) apply(x *committed.OwnEvent) error {
 	return c.s.sameHistory(x)
 }
 
-// same compares what the client holds with what the durable records up to a sequence give.
+// same compares the client with the durable records up to a sequence.
 func (c *ownClient) same(seq uint64) error {
 	if seq > c.s.model.Seq {
 		return fmt.Errorf("it is at %d, and the journal is durable up to %d", seq, c.s.model.Seq)
@@ -225,7 +225,7 @@ func (c *ownClient) same(seq uint64) error {
 		return fmt.Errorf("it has the pending withdraws %+v, not %+v", c.pending, rows)
 	}
 	if c.frozen != a.Frozen && a.Operated().ClosedUs == 0 {
-		return fmt.Errorf("it takes the account for frozen: %v, which is not so", c.frozen)
+		return fmt.Errorf("its account is frozen: %v, which is wrong", c.frozen)
 	}
 	return nil
 }
@@ -271,11 +271,11 @@ func (s *sim) sameFunds(x *committed.OwnEvent) error {
 	for i := range ended {
 		ended[i].ClosedUs, ended[i].ClosedSeq = 0, 0 // no answer shows them
 	}
-	told := slices.DeleteFunc(slices.Clone(x.Withdrawals), func(w committed.Withdrawal) bool {
+	got := slices.DeleteFunc(slices.Clone(x.Withdrawals), func(w committed.Withdrawal) bool {
 		return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 	})
-	if !slices.Equal(told, ended) {
-		return fmt.Errorf("it ends the withdraws %+v, and its record %+v", told, ended)
+	if !slices.Equal(got, ended) {
+		return fmt.Errorf("it ends the withdraws %+v, and its record %+v", got, ended)
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (l *life) ownClientsAtRest() error {
 	for id, c := range l.own {
 		last := l.engine.committed.State().Account(id).LastEvent()
 		if c.on && c.seq != last {
-			return fmt.Errorf("account %d was told its events up to %d, and %d is the newest", id,
+			return fmt.Errorf("account %d received its events up to %d, and %d is the newest", id,
 				c.seq, last)
 		}
 	}

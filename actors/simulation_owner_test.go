@@ -9,17 +9,17 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A host is a data folder: one process at a time has it.
+// A host is a data folder: one process at a time uses it.
 type host struct {
 	number   int
 	life     *life // the newest
 	tenures  persistence.Ownerships
 	head     memory.Head     // of a store that is a server
-	restores int             // how many there were when it had the store last, or its HEAD was made
+	restores int             // number of restores when it last had the store, or its HEAD was made
 	ids      map[string]bool // of all its claims, landed or not
 }
 
-// An identity is a life's use of its folder: a process that is gone writes there no more.
+// An identity is a life's use of its folder: a dead process no longer writes there.
 type identity struct {
 	s *sim
 	l *life
@@ -34,24 +34,23 @@ func (f identity) Save(known persistence.Ownerships) error {
 	return nil
 }
 
-// An ownerLook is what a start was told of the store's owner, and when.
-type ownerLook struct {
+// An ownerCheck is a start's check of the store's owner, and its time.
+type ownerCheck struct {
 	at   time.Time
 	beat persistence.Beat
 }
 
-// hosts is how many there are: more than engines at once.
+// hosts is the number of hosts: more than engines at once.
 const hosts = 4
 
-// openStore opens the disk as it is meant to be used.
+// openStore opens the disk for its intended use.
 func (s *sim) openStore() *memory.Store {
 	m := memory.Open(s.disk, persistence.Retention{})
 	m.Server = s.server
 	return m
 }
 
-// takeHost gives a life a host that no other life has: mostly the one that was used last, as a
-// restart does. ctx is the start's.
+// takeHost gives a life an unused host: mostly the last one, as in a restart. ctx is the start's.
 func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	for len(s.hosts) < hosts {
 		s.hosts = append(s.hosts, &host{number: len(s.hosts), ids: map[string]bool{}})
@@ -72,14 +71,14 @@ func (s *sim) takeHost(l *life, o *Options) (ctx context.Context) {
 	}
 	l.host.life = l
 	ctx, l.cancel = context.WithCancel(context.Background())
-	l.insists = s.server && !s.ending && s.rng.IntN(3) == 0
-	o.Identity, o.TakeOver = identity{s, l}, l.insists
+	l.takesOver = s.server && !s.ending && s.rng.IntN(3) == 0
+	o.Identity, o.TakeOver = identity{s, l}, l.takesOver
 	if s.rng.IntN(3) == 0 { // a host may have another configuration
 		times := pick(s.rng, []time.Duration{2, 4})
 		o.Timing.OwnerCheck, o.Timing.OwnerStale = times*o.Timing.OwnerCheck,
 			times*o.Timing.OwnerStale
 	}
-	l.rhythm = o.OwnerOptions().Heartbeat()
+	l.heartbeat = o.OwnerOptions().Heartbeat()
 	o.StandsBy = func(owner string) {
 		// the clock may have woken it, and others with it
 		s.park(l, fmt.Sprintf("%d.standby", l.number), nil)
@@ -101,15 +100,15 @@ func (s *sim) standby() *life {
 	return nil
 }
 
-// dismiss tells a standby to end.
+// dismiss makes a standby end.
 func (s *sim) dismiss(l *life) {
-	s.say("  engine %d, a standby, is told to stop", l.number)
-	s.outcomes["standbys, told to stop"]++
+	s.say("  engine %d, a standby, is asked to stop", l.number)
+	s.outcomes["standbys, asked to stop"]++
 	l.cancelled = true
 	s.wake(l.cancel)
 }
 
-// dismissOthers tells the standbys to end, if another life owns the store.
+// dismissOthers makes the standbys end, if another life owns the store.
 func (s *sim) dismissOthers() {
 	for _, l := range s.lives {
 		if !l.ready || l.engine.Err() != nil || l.stopping || !s.owns(l) {
@@ -124,7 +123,7 @@ func (s *sim) dismissOthers() {
 	}
 }
 
-// pass lets the clock go on in steps that are shorter than those between two looks at the store.
+// pass lets the clock run in steps shorter than those between two checks of the store.
 func (s *sim) pass(d time.Duration) {
 	for ; d > 0 && s.failed() == nil; d -= 200 * time.Millisecond {
 		s.advance(200 * time.Millisecond)
@@ -132,14 +131,14 @@ func (s *sim) pass(d time.Duration) {
 	}
 }
 
-// Beat returns the beat that a start looks at before it claims the store.
+// Beat returns the heartbeat that a start checks before it claims the store.
 func (k *link) Beat(ctx context.Context) (beat persistence.Beat, err error) {
 	err = k.ask("beat", func(func() bool) (err error) {
 		beat, err = k.Store.Beat(ctx)
 		return err
 	})
 	if err == nil {
-		k.l.looks = append(k.l.looks, ownerLook{time.Now(), beat})
+		k.l.ownerChecks = append(k.l.ownerChecks, ownerCheck{time.Now(), beat})
 	}
 	return beat, err
 }
@@ -150,8 +149,9 @@ func (k *link) Release(ctx context.Context, tok persistence.Token) error {
 	return err
 }
 
-// mayTake checks a claim that has landed against the beats that the start has seen. If the owner is
-// another host's, the start has seen the same beat for long enough, without a gap, or it insists.
+// mayTake checks a landed claim against the heartbeats that the start has seen. If the owner is
+// another host's, the start has seen the same heartbeat for long enough, without a gap, or it takes
+// over.
 func (k *link) mayTake(before persistence.Beat) {
 	s, l := k.s, k.l
 	switch {
@@ -163,37 +163,36 @@ func (k *link) mayTake(before persistence.Beat) {
 	case l.host.ids[before.Token.ID()]:
 		s.outcomes["starts that find the owner of their own folder"]++
 		return
-	case l.insists:
-		s.outcomes["starts that insist"]++
+	case l.takesOver:
+		s.outcomes["starts that take over"]++
 		return
 	}
 	s.outcomes["takeovers after a wait"]++
-	if before.Heartbeat != l.rhythm {
-		s.outcomes["takeovers from an owner of another rhythm"]++
+	if before.Heartbeat != l.heartbeat {
+		s.outcomes["takeovers from an owner with another heartbeat interval"]++
 	}
 	var waited time.Duration
-	for i := len(l.looks) - 1; i > 0 && l.looks[i-1].beat == before &&
-		l.looks[i].beat == before; i-- {
-		gap := l.looks[i].at.Sub(l.looks[i-1].at)
-		if gap > 2*max(l.rhythm.Check, before.Heartbeat.Check) {
+	for i := len(l.ownerChecks) - 1; i > 0 && l.ownerChecks[i-1].beat == before &&
+		l.ownerChecks[i].beat == before; i-- {
+		gap := l.ownerChecks[i].at.Sub(l.ownerChecks[i-1].at)
+		if gap > 2*max(l.heartbeat.Check, before.Heartbeat.Check) {
 			break
 		}
 		waited += gap
 	}
-	if waited < 2*max(l.rhythm.Stale, before.Heartbeat.Stale) {
+	if waited < 2*max(l.heartbeat.Stale, before.Heartbeat.Stale) {
 		s.violate("engine %d takes over from %s, of which it has seen the same beat for %v",
 			l.number, before.Owner, waited)
 	}
 }
 
-// opensAlone checks, when an engine opens admission, that no other one answers private reads any
-// more.
+// opensAlone checks, when an engine opens admission, that no other one still answers private reads.
 func (s *sim) opensAlone(l *life) {
 	for _, other := range s.lives {
 		if other == l || !other.ready || other.stopping || other.over || other.engine.Err() != nil {
 			continue
 		}
-		if age := time.Since(other.confirmed); age <= other.rhythm.Stale {
+		if age := time.Since(other.confirmed); age <= other.heartbeat.Stale {
 			s.violate(
 				"engine %d opens, and engine %d was confirmed %v ago: it still answers private "+
 					"reads", l.number, other.number, age)

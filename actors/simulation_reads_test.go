@@ -17,22 +17,22 @@ import (
 	"exchange/prove/spec"
 )
 
-// A playedRead is a read on its way.
+// A playedRead is a read in flight.
 type playedRead struct {
 	l     *life
 	kind  string
 	q     committed.Question
 	owner *spec.Account
-	key   *directory.Key // nil: the read is not signed
+	key   *directory.Key // nil: not signed
 	nonce uint64
 
 	begun int    // step
-	after uint64 // highest sequence that was answered before it began: the answer must show it
-	taken uint64 // highest nonce of its key that was answered before it began
-	named int    // orders with client order ids that its engine was sent before it began
+	after uint64 // highest sequence answered before it began: the answer must include it
+	taken uint64 // highest nonce of its key answered before it began
+	named int    // orders with client order ids sent to its engine before it began
 }
 
-// read asks a question at random, and checks the answer against the model at the answer's sequence.
+// read asks a random question, and checks the answer against the model at the answer's sequence.
 func (s *sim) read(r *rand.Rand, l *life) {
 	account := s.model.Account(pick(r, s.names))
 	if account == nil || account.ID > l.engine.dir.Count() {
@@ -47,7 +47,7 @@ func (s *sim) drawRead(r *rand.Rand, l *life, account *spec.Account) *playedRead
 	kind := pick(r, []string{"wallet", "wallet", "orders", "history", "trades",
 		"levels", "hash"})
 	var id event.ClientID
-	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be on its way
+	if n := len(l.named); n > 0 && r.IntN(4) == 0 { // of an order that may be in flight
 		order := l.named[n-1-r.IntN(min(n, 3))]
 		kind, account, id = "order", s.model.Accounts[order.account-1], order.id
 	}
@@ -74,9 +74,9 @@ func (s *sim) drawRead(r *rand.Rand, l *life, account *spec.Account) *playedRead
 func (s *sim) runRead(x *playedRead) {
 	l := x.l
 	x.after, x.named, x.begun = l.answered, len(l.named), s.steps
-	stale := time.Since(l.confirmed) > l.rhythm.Stale
+	stale := time.Since(l.confirmed) > l.heartbeat.Stale
 	if x.key != nil {
-		x.after = s.told // by any engine
+		x.after = s.highestAnswered // by any engine
 		x.taken = l.taken[x.key.Number]
 		s.model.ReadNonces[x.key.Number] = append(s.model.ReadNonces[x.key.Number], x.nonce)
 	}
@@ -99,7 +99,7 @@ func (s *sim) runRead(x *playedRead) {
 			s.violate("engine %d refuses read %s of %s, which nobody has frozen", l.number, x.kind,
 				x.owner.Name)
 		}
-		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
+		s.checkReadNonceTaken(l, x.key, x.nonce, x.taken, false)
 	case errors.Is(err, committed.ErrTimeout),
 		errors.Is(err, committed.ErrKeyRevoked) && s.model.Keys[x.key.Number-1].Revoked,
 		turnedAwayBy(err):
@@ -118,7 +118,7 @@ func (s *sim) readAnswered(x *playedRead) {
 			err)
 	}
 	if x.key != nil {
-		s.readTookNonce(l, x.key, x.nonce, x.taken, false)
+		s.checkReadNonceTaken(l, x.key, x.nonce, x.taken, false)
 		if at := (spec.KeyNonce{Key: x.key.Number, Nonce: x.nonce}); s.model.IsUsed(at) {
 			s.violate("engine %d takes nonce %d of %s for a read, and a command has used it",
 				l.number, x.nonce, x.key.Public)
@@ -136,7 +136,7 @@ func (s *sim) readAnswered(x *playedRead) {
 		s.hasProjected(q.Seq) && len(q.Orders) == 0 && len(s.stored(q)) == 0 {
 		s.outcomes["no order of a client order id"]++
 		for _, order := range l.named[:x.named] {
-			// orders of sessions all have nonce 0, so a later one is not told apart
+			// orders of sessions all have nonce 0, so a later one cannot be distinguished
 			if order.account == x.owner.ID && order.id == q.ClientID && order.at.Nonce > 0 {
 				s.missing[order] = true
 			}
@@ -146,9 +146,9 @@ func (s *sim) readAnswered(x *playedRead) {
 }
 
 // readNonceRefused checks that another read or a command has used the read's nonce or a higher one;
-// of a key for parallel use, the nonce itself or as many higher ones as are kept.
+// for a parallel key, the nonce itself or as many higher ones as it keeps.
 func (s *sim) readNonceRefused(x *playedRead, last uint64) {
-	s.toldLast(x.key, x.nonce, x.taken, last)
+	s.checkLastNonce(x.key, x.nonce, x.taken, last)
 	reads := s.model.ReadNonces[x.key.Number]
 	own := slices.Index(reads, x.nonce)
 	others := slices.Delete(slices.Clone(reads), own, own+1)
@@ -175,8 +175,8 @@ func seqOf(q committed.Question) uint64 {
 	return q.(*committed.Hash).Seq
 }
 
-// checkRead checks an answer: it shows all that was answered before the read began, and nothing
-// that is not durable.
+// checkRead checks an answer: it includes everything answered before the read began, and only
+// durable effects.
 func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint64) error {
 	if seq := seqOf(question); seq > s.model.Seq || seq < after {
 		return fmt.Errorf("what was answered before is at %d, and durable are %d records", after,
@@ -218,8 +218,8 @@ func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint
 	return nil
 }
 
-// hasProjected reports whether the disk has the history up to a sequence. A disk that has lost some
-// of it is found out by the engine's next projection.
+// hasProjected reports whether the disk has the history up to a sequence. The engine's next
+// projection detects a disk that has lost some of it.
 func (s *sim) hasProjected(seq uint64) bool {
 	at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(context.Background())
 	return err == nil && at >= seq
@@ -238,7 +238,7 @@ func (s *sim) stored(q *committed.OpenOrders) (list []persistence.Order) {
 			return true
 		})
 	if err != nil {
-		s.violate("the disk does not tell its orders: %w", err)
+		s.violate("the disk does not return its orders: %w", err)
 	}
 	return list
 }
@@ -246,7 +246,7 @@ func (s *sim) stored(q *committed.OpenOrders) (list []persistence.Order) {
 // checkNamedOrder checks the orders of a client order id: the open one, and all that have closed.
 func (s *sim) checkNamedOrder(q *committed.OpenOrders, a *spec.Account) error {
 	if !s.hasProjected(q.Seq) {
-		return fmt.Errorf("the history is behind %d", q.Seq)
+		return fmt.Errorf("the history is before %d", q.Seq)
 	}
 	got := append(slices.Clone(q.Orders), s.stored(q)...)
 	want := slices.DeleteFunc(s.ordersUpTo(q.Seq), func(o persistence.Order) bool {

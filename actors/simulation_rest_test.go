@@ -21,7 +21,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// atRest compares everything with everything, when nothing is in flight.
+// atRest compares everything with the model, when nothing is in flight.
 func (s *sim) atRest(l *life) error {
 	e, c := l.engine, l.engine.committed
 	if c.State().Seq() != s.model.Seq || e.commandsInFlight() != 0 ||
@@ -69,8 +69,8 @@ func (s *sim) atRest(l *life) error {
 // sameBook compares a book at rest with the committed side, n orders at a time.
 func sameBook(b *book, s *state.State, n int) error {
 	for part := (&bookPart{pair: b.pair}); ; {
-		part.take(b, n)
-		if done, err := part.with(s); done {
+		part.copyFrom(b, n)
+		if done, err := part.compareWith(s); done {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func (l *life) sameMaintenance(s *sim) error {
 	return nil
 }
 
-// sameKeys compares the committed keys with the model's. Of a revoked key only number, account and
-// name are left. The secret of any other is sealed with the server's newest key.
+// sameKeys compares the committed keys with the model's. A revoked key keeps only number, account
+// and name. The secret of any other is sealed with the server's newest key.
 func (l *life) sameKeys(s *sim) error {
 	own, err := seal.New(l.serverKey)
 	errs := []error{err}
@@ -122,8 +122,8 @@ func (l *life) sameKeys(s *sim) error {
 	return errors.Join(errs...)
 }
 
-// boundToRights wants the seal of a key to open beside the key's own number, account, name,
-// permissions, allow-list and nonces for parallel use only.
+// boundToRights wants the seal of a key to open only with the key's own number, account, name,
+// permissions, allow-list and parallel nonces.
 func boundToRights(own *seal.Sealer, k event.Key) error {
 	for right, change := range map[string]func(k *event.Key){
 		"number":      func(k *event.Key) { k.Number++ },
@@ -137,14 +137,14 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 		change(&other)
 		if _, err := own.Open(k.Sealed, k.SealedBy, other.Bound()); !errors.Is(err,
 			seal.ErrChanged) {
-			return fmt.Errorf("the secret of key %s opens beside another %s: %v", k.Key, right, err)
+			return fmt.Errorf("the secret of key %s opens with another %s: %v", k.Key, right, err)
 		}
 	}
 	return nil
 }
 
 // sameRecent compares the newest trades and candles in memory with the model's: all of them, unless
-// the store is said to have older ones.
+// the store is marked to have older ones.
 func (s *sim) sameRecent(c *committed.Side) error {
 	trades := s.tradesUpTo(s.model.Seq)
 	var errs []error
@@ -197,9 +197,9 @@ func (s *sim) sameOrders(p *state.Pair) error {
 	return nil
 }
 
-// checkStore compares all projections with the rows that the records up to the watermark give. It
-// compares the state after each snapshot and the journal behind it with the live state. The caller
-// waits until everything is written.
+// checkStore compares all projections with the rows derived from the records up to the watermark.
+// It compares the state after each snapshot and its journal with the live state. The caller waits
+// until everything is written.
 func (s *sim) checkStore(l *life) error {
 	ctx, store := context.Background(), memory.Open(s.disk, persistence.Retention{})
 	at, err := store.Watermark(ctx)
@@ -212,7 +212,7 @@ func (s *sim) checkStore(l *life) error {
 		projected[key] = nonce
 	}))
 	for _, k := range s.model.Keys {
-		if k.Revoked { // its nonce counts no more
+		if k.Revoked { // its nonce no longer counts
 			continue
 		}
 		if n := projected[k.Name]; n < k.Nonce || n > slices.Max(append([]uint64{k.Nonce},
@@ -270,7 +270,7 @@ func (s *sim) checkSnapshot(ctx context.Context, store persistence.Store, back i
 	if err != nil {
 		return err
 	}
-	// From the store, not from what the simulation keeps: it may have been trimmed too far.
+	// From the store, not from the simulation's copy: it may have been trimmed too far.
 	var tail turnState
 	if err := store.Read(ctx, seq, func(prev, next uint64, b []byte) error {
 		tail.batches = append(tail.batches, durableBatch{prev, next, slices.Clone(b)})

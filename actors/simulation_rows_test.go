@@ -9,7 +9,7 @@ import (
 	"exchange/prove/spec"
 )
 
-// The rows of the history that the records up to a sequence give rise to, by id.
+// The history's rows derived from the records up to a sequence, by id.
 
 func (s *sim) tradesUpTo(seq uint64) (rows []persistence.Trade) {
 	for _, t := range s.model.Trades {
@@ -34,7 +34,7 @@ func (s *sim) ordersUpTo(seq uint64) (rows []persistence.Order) {
 	return sorted(rows, func(o *persistence.Order) uint64 { return o.ID })
 }
 
-// orderRow returns the row of an order, but for its status and its end.
+// orderRow returns the row of an order, without its status and its end.
 func orderRow(o *spec.Order) persistence.Order {
 	return persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side,
 		Price: o.Price, Amount: o.Amount, Remaining: o.Remaining, TimeUs: o.TimeUs,
@@ -51,7 +51,7 @@ func (s *sim) depositsUpTo(seq uint64) (rows []persistence.Deposit) {
 	return sorted(rows, func(d *persistence.Deposit) uint64 { return d.ID })
 }
 
-// withdrawalsUpTo returns the withdrawals that have ended.
+// withdrawalsUpTo returns the ended withdrawals.
 func (s *sim) withdrawalsUpTo(seq uint64) (rows []persistence.Withdrawal) {
 	for _, w := range s.model.Withdrawals {
 		if !w.Pending() && w.Moved <= seq {

@@ -9,15 +9,15 @@ import (
 	"exchange/core/event"
 )
 
-// A simSession is a session of a key, as its client knows it.
+// A simSession is a session of a key, from its client's view.
 type simSession struct {
 	Session
 	l   *life
 	key *directory.Key
 
-	known    bool // it was told that it has begun
-	ended    bool // it has ended, or is about to
-	replaced bool // another one may have ended it
+	known    bool // its begin was answered
+	ended    bool // ended or about to end
+	replaced bool // another one may have replaced it
 }
 
 // streamClients lets some clients of the stream come or go; l may be nil.
@@ -81,12 +81,12 @@ func (x *simSession) String() string {
 		filterText(x.Filter))
 }
 
-// alike reports whether two sessions of a key may live together.
+// alike reports whether two sessions of a key may coexist.
 func (x *simSession) alike(y *simSession) bool {
 	return x.Seconds == y.Seconds && x.Filter == y.Filter
 }
 
-// loggedIn checks the answer to a client that logs in.
+// loggedIn checks the answer to a login.
 func (s *sim) loggedIn(x, instead *simSession, others []*simSession, c *Command, err error) {
 	accepted := err == nil && c.Outcome() == Accepted
 	differs := err == nil && len(c.Faults()) > 0
@@ -98,7 +98,7 @@ func (s *sim) loggedIn(x, instead *simSession, others []*simSession, c *Command,
 		}
 	}
 	var beside bool
-	for _, y := range others { // that lived when it was sent
+	for _, y := range others { // that were alive when it was sent
 		if y == instead || !y.known || y.ended || y.replaced {
 			continue
 		}
@@ -138,7 +138,8 @@ func (s *sim) loggedIn(x, instead *simSession, others []*simSession, c *Command,
 	}
 }
 
-// isArmed wants the switch of a session's key to be armed as the session says, without a time.
+// isArmed wants the switch of a session's key to be armed with the session's terms, without a due
+// time.
 func (s *sim) isArmed(x *simSession) {
 	want := event.Switch{Account: x.key.Account.ID, Key: x.key.Number, Session: true, Armed: true,
 		Seconds: x.Seconds, Side: x.Filter.Side, Prefix: x.Filter.Prefix}
@@ -146,7 +147,7 @@ func (s *sim) isArmed(x *simSession) {
 		want.Pair = x.Filter.Pair.Number
 	}
 	if got, _ := s.model.SessionsSwitch(x.key.Number); got != want {
-		s.violate("engine %d has %v, and what is durable is %+v", x.l.number, x, got)
+		s.violate("engine %d has %v, and durable is %+v", x.l.number, x, got)
 	}
 }
 
@@ -175,7 +176,7 @@ func (s *sim) leave(x *simSession) {
 	})
 }
 
-// left checks what became of the switch when a client has left.
+// left checks the switch after a client has left.
 func (s *sim) left(x *simSession) {
 	s.outcomes["sessions, left"]++
 	if slices.ContainsFunc(x.l.sessions, func(y *simSession) bool {
@@ -189,14 +190,14 @@ func (s *sim) left(x *simSession) {
 	}
 }
 
-// sessionsAtRest compares the sessions of an engine with its wallets, and with what is armed. While
-// the store takes no writes, an end may wait.
+// sessionsAtRest compares the sessions of an engine with its wallets, and with the armed switches.
+// While the store accepts no writes, an end may wait.
 func (s *sim) sessionsAtRest(l *life) error {
 	counts, waits, unsure := map[uint32]int{}, map[uint64]bool{}, map[uint32]bool{}
 	q := &l.engine.lost.queue
 	for range q.Len() {
 		c := q.Pop()
-		waits[c.switching.session], unsure[c.account.ID] = true, true
+		waits[c.switchRequest.session], unsure[c.account.ID] = true, true
 		q.Push(c)
 	}
 	l.sessions = slices.DeleteFunc(l.sessions, func(x *simSession) bool {

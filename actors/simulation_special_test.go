@@ -13,28 +13,28 @@ import (
 	"exchange/prove/spec"
 )
 
-// Orders with instructions, amends, settings and switches, as a gateway lets them through.
+// Orders with instructions, amends, settings and switches, as admitted by a gateway.
 
-// nowUs returns the time with which a command would be stamped now.
+// nowUs returns the stamp of a command made now.
 func (s *sim) nowUs() int64 { return time.Now().Add(s.skew).UnixMicro() }
 
-// drawExpiry returns a time at which an order ends: now, soon, or so late that it never comes.
+// drawExpiry returns an expiry: now, soon, or too late to happen.
 func (s *sim) drawExpiry(r *rand.Rand) int64 {
 	return s.nowUs() + pick(r, []time.Duration{0, time.Millisecond, 50 * time.Millisecond,
 		300 * time.Millisecond, time.Second, 5 * time.Second, time.Hour}).Microseconds()
 }
 
-// onTick returns the next price at or below another that the pair takes.
+// onTick returns the next valid price of the pair at or below another.
 func onTick(p *directory.Pair, price money.Price) money.Price {
 	return max(price-price%p.PriceTick, p.PriceTick)
 }
 
-// onStep returns the next amount at or below another that the pair takes.
+// onStep returns the next valid amount of the pair at or below another.
 func onStep(p *directory.Pair, a money.Amount) money.Amount {
 	return max(a-a%p.AmountStep, p.AmountStep)
 }
 
-// drawSpecial gives a plain order instructions that go together.
+// drawSpecial adds consistent instructions to a plain order.
 func (s *sim) drawSpecial(r *rand.Rand, w *OrderRequest) {
 	x := &SpecialRequest{}
 	switch r.IntN(9) {
@@ -102,7 +102,7 @@ func drawQuote(r *rand.Rand) money.Amount {
 	return money.Amount(1+r.Int64N(200)) * 1e7
 }
 
-// drawDisplay returns how much an order may show of itself at a time; 0: it cannot hide anything.
+// drawDisplay returns the part of an order to display; 0: it cannot hide anything.
 func drawDisplay(r *rand.Rand, p *directory.Pair, of money.Amount) money.Amount {
 	part := onStep(p, of/money.Amount(2+r.Int64N(18)))
 	if p.DisplayFault(part, of) != "" {
@@ -174,9 +174,9 @@ func (s *sim) drawAmend(r *rand.Rand, l *life, account uint32) (a AmendRequest) 
 	return a
 }
 
-// isOrdered reports whether a record is of the order that a client sent.
+// isOrdered reports whether a record is of a client's order.
 func (s *sim) isOrdered(q *played, seq uint64, r *event.Record) bool {
-	o, w := &r.Order, &q.wish
+	o, w := &r.Order, &q.req
 	s.orders = append(s.orders, o.ID)
 	if open, _ := s.model.Open(o.ID); open != nil {
 		s.restedBy[o.ID] = s.steps
@@ -202,7 +202,7 @@ func (s *sim) isOrdered(q *played, seq uint64, r *event.Record) bool {
 // isOwn reports whether an order rests with a self-trade mode of its own if it names another than
 // the account's.
 func (s *sim) isOwn(q *played, rests, own bool) bool {
-	x, modes := q.wish.Special, s.modes(q)
+	x, modes := q.req.Special, s.modes(q)
 	names := x != nil && x.SelfTradeGiven
 	if own {
 		return names && (len(modes) > 1 || !modes[x.SelfTrade])
@@ -210,19 +210,18 @@ func (s *sim) isOwn(q *played, rests, own bool) bool {
 	return !names || !rests || modes[x.SelfTrade]
 }
 
-// isMode reports whether the self-trade mode of a new order's record is the one that the order
-// names, or else the account's. A mode that has met nothing is in no record but that of an order
-// that waits.
+// isMode reports whether the self-trade mode of a new order's record is the order's own, or else
+// the account's. Only records of waiting orders contain a mode that has met nothing.
 func (s *sim) isMode(q *played, r *event.Record, used trading.SelfTrade) bool {
 	modes := s.modes(q)
-	if q.wish.Special != nil && q.wish.Special.SelfTradeGiven {
-		modes = map[trading.SelfTrade]bool{q.wish.Special.SelfTrade: true}
+	if q.req.Special != nil && q.req.Special.SelfTradeGiven {
+		modes = map[trading.SelfTrade]bool{q.req.Special.SelfTrade: true}
 	}
 	s.apart(q, r, modes)
 	return modes[used] || used == trading.SelfTradeNone && r.Kind != event.KindStop
 }
 
-// modes returns what the setting of a command's account may have been while its wallet decided.
+// modes returns the possible settings of a command's account during its decision.
 func (s *sim) modes(q *played) map[trading.SelfTrade]bool {
 	return s.model.Accounts[q.account-1].ModesBetween(q.seq, s.model.Seq)
 }
@@ -236,16 +235,16 @@ func (s *sim) apart(q *played, r *event.Record, modes map[trading.SelfTrade]bool
 	}
 }
 
-// isAmended reports whether a record is of the change that a client sent.
+// isAmended reports whether a record is of a client's amend.
 func (s *sim) isAmended(q *played, r *event.Record) bool {
 	o, a, is := &r.Order, q.amend, &r.Instructions
-	if o.Account != q.account || o.Nonce != q.nonce || !s.isMeant(q, o.ID) {
+	if o.Account != q.account || o.Nonce != q.nonce || !s.isNamedOrder(q, o.ID) {
 		return false
 	}
 	if reason := is.Cancelled; o.RestCancelled && len(o.Trades) == 0 &&
 		(reason == trading.CancelledAmended || reason == trading.CancelledExpired) {
 		s.outcomes["amends that end an order"]++
-		was, _ := s.model.Closed(o.ID) // the model compares what the order was
+		was, _ := s.model.Closed(o.ID) // the model compares the old order
 		return reason == trading.CancelledAmended && a.Amount != 0 ||
 			reason == trading.CancelledExpired && (a.ExpireUs != 0 && a.ExpireUs <= r.TimeUs ||
 				was.Says.ExpireUs != 0 && was.Says.ExpireUs <= r.TimeUs)
@@ -256,7 +255,7 @@ func (s *sim) isAmended(q *played, r *event.Record) bool {
 	}
 	s.apart(q, r, modes)
 	if r.Trigger.When != 0 && !modes[is.SelfTrade] {
-		return false // it waits with a mode that its account had before
+		return false // it waits with an earlier mode of its account
 	}
 	s.outcomes[map[bool]string{true: "amends that keep the place",
 		false: "amends that lose the place"}[r.Amended.Kept]]++
@@ -270,7 +269,7 @@ func (s *sim) isAmended(q *played, r *event.Record) bool {
 		(a.Display == 0 || is.Display == a.Display) && (!a.PostOnly || is.PostOnly)
 }
 
-// isSwitch reports whether a record arms the switch as a client asked, or disarms it.
+// isSwitch reports whether a record arms the switch as requested, or disarms it.
 func (q *played) isSwitch(x *event.Switch) bool {
 	pair := uint16(0)
 	if q.filter.Pair != nil {
@@ -281,8 +280,8 @@ func (q *played) isSwitch(x *event.Switch) bool {
 		x.Side == q.filter.Side && x.Prefix == q.filter.Prefix)
 }
 
-// isUnfoundedByMarket reports whether a refusal names a state of the book that was not so. The book
-// decides in the order of its records, so it had what the model has there.
+// isUnfoundedByMarket reports whether a refusal names a false state of the book. The book decides
+// in the order of its records, so the model has its state there.
 func (s *sim) isUnfoundedByMarket(q *played, seq uint64, c *Command) bool {
 	reason := c.Record().Refusal.Reason
 	if reason == event.RefusedRules {
@@ -291,7 +290,7 @@ func (s *sim) isUnfoundedByMarket(q *played, seq uint64, c *Command) bool {
 	if q.amend != nil {
 		return s.isAmendAllowed(q, seq, reason)
 	}
-	w := &q.wish
+	w := &q.req
 	if w.Pair == nil {
 		return false // it is no order
 	}
@@ -313,16 +312,16 @@ func (s *sim) isUnfoundedByMarket(q *played, seq uint64, c *Command) bool {
 	return false
 }
 
-// reached reports whether a price reaches a trigger; the zero Trigger, or price: it does not.
+// reached reports whether a price reaches a trigger; false for the zero Trigger, or price.
 func reached(t trading.Trigger, last money.Price) bool {
 	return t.Price != 0 && last != 0 && (t.When == trading.Rise && last >= t.Price ||
 		t.When == trading.Fall && last <= t.Price)
 }
 
-// isPriced reports whether a new order has its client's price, or the worst within the band if the
-// client gave none, and that of the exchange is beyond.
+// isPriced reports whether a new order has its client's price, or, without one, the derived price
+// clamped into the band.
 func (s *sim) isPriced(q *played, seq uint64, price money.Price) bool {
-	w, p := &q.wish, s.model.Pairs[q.wish.Pair.Number-1]
+	w, p := &q.req, s.model.Pairs[q.req.Pair.Number-1]
 	if x := w.Special; x != nil && x.Derived {
 		if reference := s.bandAround(q, seq); p.IsBeyondBand(w.Side, w.Price, reference) {
 			s.outcomes["derived prices brought within the band"]++
@@ -332,18 +331,18 @@ func (s *sim) isPriced(q *played, seq uint64, price money.Price) bool {
 	return price == w.Price
 }
 
-// bandAround returns the price that a new order's band is around.
+// bandAround returns the reference price of a new order's band.
 func (s *sim) bandAround(q *played, seq uint64) money.Price {
-	if x := q.wish.Special; x != nil && x.Trigger.When != 0 {
+	if x := q.req.Special; x != nil && x.Trigger.When != 0 {
 		return x.Trigger.Price
 	}
-	return s.model.Pairs[q.wish.Pair.Number-1].At(seq).Last
+	return s.model.Pairs[q.req.Pair.Number-1].At(seq).Last
 }
 
-// isInBand reports whether a new order's prices were within the pair's band, or the bound that its
-// client was told is not that of the band.
+// isInBand reports whether a new order's prices were within the pair's band, or its client's bound
+// is not that of the band.
 func (s *sim) isInBand(q *played, seq uint64, bound money.Price) bool {
-	w, p := &q.wish, s.model.Pairs[q.wish.Pair.Number-1]
+	w, p := &q.req, s.model.Pairs[q.req.Pair.Number-1]
 	reference, x := s.bandAround(q, seq), w.Special
 	if p.IsBeyondBand(w.Side, w.Price, reference) {
 		return x != nil && x.Derived || !p.IsBound(w.Side, bound, reference)
@@ -352,12 +351,12 @@ func (s *sim) isInBand(q *played, seq uint64, bound money.Price) bool {
 		!p.IsBound(w.Side, bound, x.OCO.Trigger)
 }
 
-// hasRoom reports whether neither an account nor its book had as many orders that wait, or that
-// expire, as they may have.
+// hasRoom reports whether neither an account nor its book had reached its limits of orders that
+// wait, or that expire.
 func (s *sim) hasRoom(q *played, seq uint64, reason uint8) bool {
 	a, limits := s.model.Accounts[q.account-1], &s.options.Limits
-	_, stops, gtd := inBook(a.OpenAt(seq), q.wish.Pair.Number)
-	at := s.model.Pairs[q.wish.Pair.Number-1].At(seq)
+	_, stops, gtd := inBook(a.OpenAt(seq), q.req.Pair.Number)
+	at := s.model.Pairs[q.req.Pair.Number-1].At(seq)
 	if !s.isKnown(q, a, seq) {
 		return false
 	}
@@ -368,7 +367,7 @@ func (s *sim) hasRoom(q *played, seq uint64, reason uint8) bool {
 }
 
 // isAmendAllowed reports whether the reason of an amend's refusal does not hold, as far as the
-// model knows its order.
+// model has its order.
 func (s *sim) isAmendAllowed(q *played, seq uint64, reason uint8) bool {
 	o, open := s.model.Accounts[q.account-1].OpenAt(seq)[q.order]
 	if !open {
@@ -390,7 +389,7 @@ func (s *sim) isAmendAllowed(q *played, seq uint64, reason uint8) bool {
 	return false
 }
 
-// breaksRules reports whether the price or the amount of an amend is none of its order's pair.
+// breaksRules reports whether the price or the amount of an amend is invalid in its order's pair.
 func (s *sim) breaksRules(q *played, seq uint64) bool {
 	o, open := s.model.Accounts[q.account-1].OpenAt(seq)[q.order]
 	if !open {
@@ -402,7 +401,7 @@ func (s *sim) breaksRules(q *played, seq uint64) bool {
 		a.Amount != 0 && p.StepFault(a.Amount) != ""
 }
 
-// noteSpecial counts what records have done that no answer tells.
+// noteSpecial counts effects of records that no answer shows.
 func (s *sim) noteSpecial(r *event.Record) {
 	i := &r.Instructions
 	for _, it := range []struct {
@@ -438,7 +437,7 @@ func (s *sim) noteSpecial(r *event.Record) {
 	}
 }
 
-// specialOutcomes are those that a long run must have had.
+// specialOutcomes are required of a long run.
 var specialOutcomes = []string{"other halves of an OCO, triggered", "stops, triggered",
 	"triggered by the triggered", "orders, expired", "orders, cancelled by a switch",
 	"switches, fired", "orders, cancelled for lost sessions", "last sessions of keys, lost",

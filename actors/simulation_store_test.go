@@ -19,8 +19,8 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A link is an engine's way to the store. Each call parks twice, on the way there and on the way
-// back, so that it may take as long as can be, and end anywhere. It may go wrong in each way that
+// A link is an engine's connection to the store. Each call parks twice, before it lands and before
+// its answer, so that it may take arbitrarily long, and end anywhere. It fails in each way that
 // calls of a store do.
 type link struct {
 	*memory.Store
@@ -28,15 +28,15 @@ type link struct {
 	l *life
 }
 
-// faults are what goes wrong with the store.
+// faults are the store's faults.
 type faults struct {
-	odds    int // of a call, in a hundred
+	odds    int // of a call, in percent
 	crashes int // of the disk
 	late    int // calls that land after they were given up
 }
 
-// The errors of calls that fail. A call that never reached the server and one whose answer is lost
-// look the same from here.
+// The errors of failed calls. A call that never reached the server and one whose answer is lost are
+// indistinguishable here.
 var (
 	errStoreRefuses = errors.New("simulated: the store refuses")
 	errNoAnswer     = errors.New("simulated: no answer")
@@ -59,18 +59,18 @@ const (
 	faultBroken     = "broken off"
 )
 
-// mostLate is by how many steps a call may be late: by then another engine may have the store.
+// mostLate bounds a call's lateness in steps: by then another engine may have the store.
 const mostLate = 1000
 
-// goesWrong notes a fault.
+// goesWrong records a fault.
 func (s *sim) goesWrong(what, fault string) {
 	s.say("  %s is %s", what, fault)
 	s.outcomes["calls of the store, "+fault]++
 	s.outcomes["faults of "+what]++
 }
 
-// oddsOf returns in how many of 100 calls something goes wrong. An engine gives the store back
-// once, so more of these calls do.
+// oddsOf returns the percentage of calls that fail. An engine releases the store once, so more of
+// these calls fail.
 func (s *sim) oddsOf(what string) int {
 	if what == "release" && s.odds > 0 {
 		return max(s.odds, 60)
@@ -78,15 +78,15 @@ func (s *sim) oddsOf(what string) int {
 	return s.odds
 }
 
-// call makes one call that writes. look runs on the way, while no other goroutine does, because the
+// call makes one writing call. check runs in flight, while no other goroutine does, because the
 // clock may have woken several at once. land changes the store, maybe after every caller has given
 // the call up.
-func (k *link) call(what string, look func(), land func(*memory.Store) error) error {
+func (k *link) call(what string, check func(), land func(*memory.Store) error) error {
 	s := k.s
 	defer s.handOver()
 	s.park(k.l, k.name(what), nil)
-	if look != nil {
-		look()
+	if check != nil {
+		check()
 	}
 	if s.rng.IntN(100) < s.oddsOf(what) {
 		switch fault := s.rng.IntN(4); fault {
@@ -135,16 +135,16 @@ func (k *link) call(what string, look func(), land func(*memory.Store) error) er
 	return err
 }
 
-// Reads go wrong less often than writes, because a start makes many, and all of them must succeed
-// in the end. But now and then one does while all is well, so that an engine lives on which has
-// begun with it.
+// Reads fail less often than writes, because a start makes many, and all of them must succeed in
+// the end. But sometimes one fails without other faults, so that an engine survives which began
+// with it.
 const (
 	readsFailLess  = 5
 	strayReadFault = 3 // odds
 )
 
-// ask makes one call that only reads. It may be refused, be lost, or break off behind some of the
-// rows: more says, for each row, whether it is still given out.
+// ask makes one reading call. It may be refused, be lost, or stop after some of the rows: more
+// reports, for each row, whether it is still delivered.
 func (k *link) ask(what string, read func(more func() bool) error) error {
 	s := k.s
 	s.park(k.l, k.name(what), nil)
@@ -175,7 +175,7 @@ func (k *link) ask(what string, read func(more func() bool) error) error {
 	return err
 }
 
-// same checks that a call which follows one without an answer is the same again.
+// same checks that the call after an unanswered one repeats it.
 func (k *link) same(what string, t try) {
 	if before, open := k.l.tries[what]; open && before != t {
 		k.s.violate("engine %d: after %s %+v without an answer comes %+v", k.l.number, what, before,
@@ -184,7 +184,7 @@ func (k *link) same(what string, t try) {
 	k.l.tries[what] = t
 }
 
-// settled forgets the try when the outcome is known.
+// settled drops the try once the outcome is known.
 func (k *link) settled(what string, err error) error {
 	if err == nil || errors.Is(err, persistence.ErrFenced) || errors.Is(err, persistence.ErrGap) {
 		delete(k.l.tries, what)
@@ -196,8 +196,8 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 	last uint64, err error) {
 	s := k.s
 	asked := time.Now()
-	look := func() { k.l.host.ids[c.ID] = true }
-	err = k.confirms(asked, k.call("acquire", look, func(m *memory.Store) error {
+	check := func() { k.l.host.ids[c.ID] = true }
+	err = k.confirms(asked, k.call("acquire", check, func(m *memory.Store) error {
 		before, err := m.Beat(ctx)
 		if err != nil {
 			return err
@@ -213,13 +213,13 @@ func (k *link) Acquire(ctx context.Context, c persistence.Claim) (tok persistenc
 		if m == k.Store {
 			k.l.host.restores = s.outcomes["restores"]
 			if !m.HeadMissing() && m.Head.Acknowledged() < last {
-				s.violate("engine %d is told that the journal ends at %d, and its HEAD says %d",
+				s.violate("engine %d sees the journal end at %d, and its HEAD says %d",
 					k.l.number, last, m.Head.Acknowledged())
 			}
 		}
 		// From here on no other owner appends.
 		if last != s.disk.Last() {
-			s.violate("engine %d is told that the journal ends at %d, and %d is durable",
+			s.violate("engine %d sees the journal end at %d, and %d is durable",
 				k.l.number, last, s.disk.Last())
 		}
 		k.mayTake(before)
@@ -247,18 +247,18 @@ func (k *link) Check(ctx context.Context, tok persistence.Token) error {
 	asked := time.Now()
 	err := k.call("check", nil, func(m *memory.Store) error { return m.Check(ctx, tok) })
 	if err == nil && k.s.server && k.s.rng.IntN(100) < k.s.odds {
-		k.s.say("  engine %d hears that the store is not fit", k.l.number)
+		k.s.say("  engine %d is notified that the store is not fit", k.l.number)
 		k.s.outcomes["checks that found the store not fit"]++
 		err = fmt.Errorf("%w, and %w", persistence.ErrConfirmed, persistence.ErrNotInEffect)
 		if k.s.rng.IntN(2) == 0 {
-			err = persistence.ErrNotInEffect // it has the beat, and the owner cannot know
+			err = persistence.ErrNotInEffect // it has the heartbeat; the owner cannot learn that
 		}
 	}
 	k.l.unfit = errors.Is(err, persistence.ErrNotInEffect) || err != nil && k.l.unfit
 	return k.confirms(asked, err)
 }
 
-// confirms notes a call that says whose the store is.
+// confirms records a call that confirms the store's owner.
 func (k *link) confirms(asked time.Time, err error) error {
 	if err == nil || errors.Is(err, persistence.ErrConfirmed) {
 		k.l.confirmed = asked
@@ -282,8 +282,8 @@ func (k *link) Append(ctx context.Context, tok persistence.Token, prev, next uin
 		}))
 }
 
-// at returns a function for a place within an append, where the disk may crash. At "sync" the batch
-// is written and not synced. At "head" it is synced, and the HEAD does not say so.
+// at returns a function for a point within an append, where the disk may crash. At "sync" the batch
+// is written and not synced. At "head" it is synced, and the HEAD lacks it.
 func (k *link) at(place string) func() error {
 	return func() error {
 		crashes := k.s.crashes
@@ -297,7 +297,7 @@ func (k *link) at(place string) func() error {
 func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	writes := copyRows(w)
-	look := func() {
+	check := func() {
 		if to > k.s.disk.Last() {
 			k.s.violate(
 				"engine %d writes projections up to %d, and the journal is durable up to %d",
@@ -305,13 +305,13 @@ func (k *link) Apply(ctx context.Context, tok persistence.Token, from, to uint64
 		}
 		k.same("apply", try{from, to, uint32(rows.Count(writes))})
 	}
-	return k.settled("apply", k.call("apply", look, func(m *memory.Store) error {
+	return k.settled("apply", k.call("apply", check, func(m *memory.Store) error {
 		k.s.say("  projections from %d to %d, %d rows", from, to, rows.Count(writes))
 		return m.Apply(ctx, tok, from, to, writes)
 	}))
 }
 
-// copyRows is for a call that lands late: its rows may be used again by then.
+// copyRows is for a call that lands late: its rows may have been reused by then.
 func copyRows(w *persistence.Writes) *persistence.Writes {
 	return &persistence.Writes{Wallets: slices.Clone(w.Wallets), Nonces: slices.Clone(w.Nonces),
 		Trades: slices.Clone(w.Trades), Orders: slices.Clone(w.Orders),
@@ -325,16 +325,16 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 	if err != nil {
 		return err
 	}
-	look := func() {
+	check := func() {
 		k.s.checkImage(k.l, seq, image)
 		if at, err := k.Store.Watermark(ctx); err == nil && at < seq && !k.l.fenced {
 			k.s.violate("engine %d publishes a snapshot at %d, and the projections are at %d",
 				k.l.number, seq, at)
 		}
 	}
-	return k.call("snapshot", look, func(m *memory.Store) error {
+	return k.call("snapshot", check, func(m *memory.Store) error {
 		k.s.say("  at %d, %d bytes", seq, len(image))
-		uploading := context.Background() // the caller that set the pace has given a late one up
+		uploading := context.Background() // the caller that paced it has given a late one up
 		if m == k.Store {
 			uploading = k.paced(ctx)
 		}
@@ -350,8 +350,7 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 	})
 }
 
-// paced has an upload park behind each piece: what wakes it there is the clock, or the engine's
-// end.
+// paced has an upload park after each piece: the clock wakes it there, or the engine's end.
 func (k *link) paced(ctx context.Context) context.Context {
 	return persistence.WithPace(ctx, func() error {
 		err := persistence.GoOn(ctx)
@@ -360,7 +359,7 @@ func (k *link) paced(ctx context.Context) context.Context {
 	})
 }
 
-// checkImage compares a snapshot with a fold of what is durable.
+// checkImage compares a snapshot with a fold of the durable records.
 func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	if seq > s.disk.Last() {
 		s.violate("engine %d takes a snapshot at %d, and the journal is durable up to %d", l.number,
@@ -378,7 +377,7 @@ func (s *sim) checkImage(l *life, seq uint64, image []byte) {
 	if err == nil && !slices.ContainsFunc(s.batches, func(b durableBatch) bool {
 		return b.next == seq
 	}) {
-		err = errors.New("there it is in the midst of a batch")
+		err = errors.New("it is in the middle of a batch")
 	}
 	if err != nil {
 		s.violate("engine %d takes a snapshot at %d: %w", l.number, seq, err)
@@ -398,7 +397,7 @@ func (k *link) LoadSnapshot(ctx context.Context, back int) (seq uint64, r io.Rea
 		}
 		return err
 	})
-	if image != nil && err != nil { // it has broken off
+	if image != nil && err != nil { // it was cut off
 		image, broken, err = image[:len(image)/2], err, nil
 	}
 	switch {
@@ -455,8 +454,8 @@ func (k *link) Candles(ctx context.Context, q persistence.CandleQuery,
 	})
 }
 
-// Reference is on its way for as long as can be, as any other look: other engines may come and go
-// meanwhile. It goes wrong as often as a write does, because nothing else depends on it.
+// Reference is in flight arbitrarily long, as any other read: other engines may come and go
+// meanwhile. It fails as often as a write, because nothing else depends on it.
 func (k *link) Reference(ctx context.Context, watermark uint64,
 	reference string) (d persistence.Deposit, err error) {
 	s := k.s
@@ -479,13 +478,13 @@ func (k *link) Reference(ctx context.Context, watermark uint64,
 		return persistence.Deposit{}, errNoAnswer
 	}
 	if k.l.overtaken {
-		s.outcomes["references, told to an engine that was overtaken"]++
+		s.outcomes["references, returned to an overtaken engine"]++
 	}
 	return d, err
 }
 
 func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
-	look := func() {
+	check := func() {
 		older := uint64(0)
 		if seq, _, err := k.Store.LoadSnapshot(ctx, 1); err == nil {
 			older = seq
@@ -495,7 +494,7 @@ func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 				k.l.number, upTo, older)
 		}
 	}
-	return k.call("trim", look, func(m *memory.Store) error {
+	return k.call("trim", check, func(m *memory.Store) error {
 		k.s.say("  up to %d", upTo)
 		err := m.Trim(ctx, tok, upTo)
 		if err == nil && upTo > 0 {
@@ -505,8 +504,8 @@ func (k *link) Trim(ctx context.Context, tok persistence.Token, upTo uint64) err
 	})
 }
 
-// damage spoils the newest snapshot. The one before is whole then, or there is none yet, and the
-// journal has all that follows it.
+// damage spoils the newest snapshot. The previous one is then whole, or there is none yet, and the
+// journal has everything after it.
 func (s *sim) damage() {
 	store := memory.Open(s.disk, persistence.Retention{})
 	whole := func(back int) (seq uint64, err error) {
@@ -527,7 +526,7 @@ func (s *sim) damage() {
 	s.disk.DamageSnapshot()
 }
 
-// crash has the disk lose a tail of what was not synced, of the journal and of the rest.
+// crash makes the disk lose a tail of its unsynced writes, of the journal and of the rest.
 func (s *sim) crash() {
 	journal, rest := s.disk.Unsynced()
 	keptJournal, keptRest := s.rng.IntN(journal+1), s.rng.IntN(rest+1)

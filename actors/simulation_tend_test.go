@@ -9,8 +9,8 @@ import (
 	"exchange/core/money"
 )
 
-// tend opens and closes accounts that few others use, and now and then gives an account another
-// e-mail address: behind that no money leaves it for the rest of most runs.
+// tend opens and closes accounts that few others use, and sometimes changes an account's e-mail
+// address: after that no money leaves it for the rest of most runs.
 func (s *sim) tend(r *rand.Rand, l *life, name string) {
 	spare := fmt.Sprint("spare-", r.IntN(3))
 	switch n := r.IntN(16); {
@@ -48,7 +48,7 @@ func (s *sim) setEmail(l *life, name, address string) {
 	})
 }
 
-// closeAccount closes an account: commands that begin later come to nothing.
+// closeAccount closes an account: commands that begin later have no effect.
 func (s *sim) closeAccount(l *life, name string) {
 	s.administer(l, "close "+name, func() string {
 		missing, since := s.model.Account(name) == nil, s.model.Seq
@@ -79,7 +79,7 @@ func (s *sim) credit(l *life, name, reference string) {
 	})
 }
 
-// revokeSpare ends the key of an account, which its end may have ended.
+// revokeSpare revokes the key of an account, whose closing may have revoked it.
 func (s *sim) revokeSpare(l *life, key string) {
 	s.administer(l, "revoke "+key, func() string {
 		missing := s.model.Key(key) == nil

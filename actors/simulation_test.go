@@ -31,14 +31,14 @@ import (
 var (
 	simSeeds = flag.Int("sim.seeds", coveringSeeds, "how many seeds TestSimulation plays")
 	simSeed  = flag.Uint64("sim.seed", 0,
-		"the one seed that TestSimulation plays; 0: as many as there shall be, from the first on")
+		"the one seed that TestSimulation plays; 0: sim.seeds of them, from the first on")
 	simShrink = flag.Int("sim.shrink", 300,
 		"how many runs TestSimulation may take to find the shortest one that fails; 0: none")
 	simFirst = flag.Uint64("sim.first", 1, "the first of the seeds that TestSimulation plays")
 )
 
-// A script is what happens to the exchange: the seed of each action. Everything else follows from
-// it, so an action that is left out changes no other.
+// A script determines a run: the seed of each action. Everything else follows from it, so an action
+// that is left out changes no other.
 type script = []uint64
 
 // scriptOf returns the script of a seed.
@@ -85,7 +85,7 @@ func newSim(seed uint64) *sim {
 		damaged: map[uint64]bool{},
 		byNonce: map[spec.KeyNonce]int{}, missing: map[namedOrder]bool{},
 		clients: newClients(), trace: newTrace()}}
-	if seed%4 == 1 { // as a demo begins, which has a past
+	if seed%4 == 1 { // as a demo begins, with a past
 		s.skew = -24 * time.Hour
 	}
 	s.options = s.newOptions(r)
@@ -96,7 +96,7 @@ func newSim(seed uint64) *sim {
 }
 
 // keepFewIDs lets few closed orders keep their client order ids, and not for long, until the end of
-// a test. So a short test meets each bound. No test of this package runs beside another one.
+// a test. So a short test meets each bound. No test of this package runs in parallel.
 func keepFewIDs(t *testing.T) {
 	was := ledger.KeptIDs
 	t.Cleanup(func() { ledger.KeptIDs = was })
@@ -209,8 +209,7 @@ func (s *sim) start() {
 	})
 }
 
-// sealer returns all keys of the server. Now and then it adds a new one, which seals the secrets
-// anew.
+// sealer returns all keys of the server. Sometimes it adds a new one, which reseals the secrets.
 func (s *sim) sealer() func(bool) (*seal.Sealer, error) {
 	if n := len(s.serverKeys); n < seal.MaxKeys && !s.ending && s.rng.IntN(8) == 0 {
 		s.say("  the server has a new key")
@@ -272,7 +271,7 @@ func (s *sim) fund() {
 	}
 }
 
-// reap removes engines that have come to their end.
+// reap removes ended engines.
 func (s *sim) reap() {
 	for i := 0; i < len(s.lives); i++ {
 		if l := s.lives[i]; l.over || l.engine != nil && l.engine.Err() != nil {
@@ -282,7 +281,7 @@ func (s *sim) reap() {
 	}
 }
 
-// up returns an engine that has started, mostly the newest, or nil.
+// up returns a started engine, mostly the newest, or nil.
 func (s *sim) up(r *rand.Rand) (l *life) {
 	for _, one := range s.lives {
 		if one.ready && (l == nil || r.IntN(4) > 0) {
@@ -366,7 +365,7 @@ func (s *sim) act(i int, r *rand.Rand) {
 	s.run(r.IntN(pick(r, []int{1, 10, 40, 120})))
 }
 
-// breakDown ends an engine, or all of them with the machine, or has the store's server start anew.
+// breakDown ends an engine, or all of them with the machine, or restarts the store's server.
 func (s *sim) breakDown(i int, r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		s.damage()
@@ -417,11 +416,10 @@ func (s *sim) stop(l *life) {
 	})
 }
 
-// restless bounds how long a simulation may take to come to rest.
+// restless bounds the steps until a simulation comes to rest.
 const restless = 20_000
 
-// rest lets everything happen that can, and the clock go on a little, until no goroutine waits any
-// more.
+// rest executes all choices, and lets the clock run a little, until no goroutine waits any more.
 func (s *sim) rest() {
 	for n := 0; s.failed() == nil; n++ {
 		s.run(restless)
@@ -436,7 +434,7 @@ func (s *sim) rest() {
 	}
 }
 
-// quiet reports whether no command and no read is on its way.
+// quiet reports whether no command and no read is in flight.
 func (s *sim) quiet() bool {
 	for _, p := range s.waiting() {
 		if p.ready == nil || strings.Contains(p.name, "waiter") {
@@ -448,17 +446,17 @@ func (s *sim) quiet() bool {
 		if l.standby {
 			continue
 		}
-		if !over && (len(l.mailboxes) > 0 || !l.ready || l.stopping || l.behind()) {
+		if !over && (len(l.mailboxes) > 0 || !l.ready || l.stopping || l.hasWork()) {
 			return false
 		}
 	}
 	return true
 }
 
-// behind reports whether the engine has work, if the clock goes on.
-func (l *life) behind() bool {
+// behind reports whether the engine has work, if the clock runs.
+func (l *life) hasWork() bool {
 	e := l.engine
-	return !e.quiet() || e.ReadsInFlight() != 0 || // a look at an order that is to be amended
+	return !e.quiet() || e.ReadsInFlight() != 0 || // a read of an order to amend
 		e.committed.Watermark() < e.committed.State().Seq() || committed.Imaging(e.committed)
 }
 
@@ -476,7 +474,7 @@ func (s *sim) waits() (text string) {
 	return text
 }
 
-// settle takes all faults away, lets one engine come to rest, and compares everything.
+// settle removes all faults, lets one engine come to rest, and compares everything.
 func (s *sim) settle() {
 	s.slow, s.odds = "", 0
 	for n := 0; s.failed() == nil; n++ {
@@ -494,7 +492,7 @@ func (s *sim) settle() {
 			s.owns(l) {
 			break
 		}
-		s.advance(time.Second) // a fenced engine finds out
+		s.advance(time.Second) // a fenced engine detects it
 	}
 	if s.failed() != nil {
 		return
@@ -523,8 +521,8 @@ func (s *sim) settle() {
 	}
 }
 
-// retire takes away, now and then, the server's keys that no secret needs any more, as an operator
-// does after a rotation.
+// retire sometimes removes the server's keys that no secret needs any more, as an operator does
+// after a rotation.
 func (s *sim) retire(l *life) {
 	if len(s.serverKeys) > 1 && bytes.Equal(l.serverKey, s.serverKeys[0]) && s.rng.IntN(2) == 0 {
 		s.say("  the server has its newest key only")
@@ -540,7 +538,7 @@ func (s *sim) owns(l *life) bool {
 }
 
 // end stops the last engine in order, starts another, and compares again: a replay gives the live
-// state. It does so until a start has nothing to write itself, and nothing expires or fires
+// state. It repeats until a start has nothing to write itself, and nothing expires or fires
 // meanwhile.
 func (s *sim) end() {
 	s.ending = true
@@ -572,12 +570,12 @@ func (s *sim) end() {
 	s.advance(time.Hour) // goroutines that waited for the clock end
 }
 
-// endRounds is more than the starts at the end of which each may write something.
+// endRounds exceeds the starts that may each write something at the end.
 const endRounds = 20
 
 // The real engine runs under random commands, faults of the store, crashes, restarts and takeovers.
-// After each single step everything is as it must be. A failing seed is printed with the command
-// that plays it again, and with the fewest of its actions that still fail.
+// Invariants are checked after each step. A failing seed is printed with the command that repeats
+// it, and with the fewest of its actions that still fail.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		*simFirst, *simSeeds = *simSeed, 1
@@ -609,11 +607,11 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// coveringSeeds is how many seeds, from the first on, have all that must happen. Fewer may lack
-// what is rare.
+// coveringSeeds is the number of seeds, from the first on, that cover all of mustHappen. Fewer may
+// lack rare ones.
 const coveringSeeds = 400
 
-// mustHappen returns all outcomes and faults that a long run must have had.
+// mustHappen returns all outcomes and faults required of a long run.
 func mustHappen() []string {
 	list := []string{"steps", "records", "trades", "unknown", "code refused",
 		"order, accepted", "cancel, accepted", "cancel all, accepted", "withdraw, accepted",
@@ -629,23 +627,23 @@ func mustHappen() []string {
 		"engines, fenced", "engines, overtaken",
 		"crashes of the disk", "crashes of the server", "crashes of the machine",
 		"writes of the journal lost in them", "other writes lost in them",
-		"snapshots, published", "crashes while a snapshot is on its way", "snapshots, damaged",
+		"snapshots, published", "crashes while a snapshot is in flight", "snapshots, damaged",
 		"starts from the older snapshot",
 		"starts from the first record", "trims",
 		"late calls, landed", "late calls, come to nothing",
 		"starts that find the store given back", "starts that find the owner of their own folder",
-		"starts that insist", "standbys", "standbys, told to stop",
-		"takeovers after a wait", "takeovers from an owner of another rhythm",
+		"starts that take over", "standbys", "standbys, asked to stop",
+		"takeovers after a wait", "takeovers from an owner with another heartbeat interval",
 		"checks that found the store not fit", "two starts at once", "claims that came too late",
 		"starts without HEAD", "starts refused, HEAD cannot be read",
 		"starts refused, HEAD says more", "writes of HEAD lost in crashes",
 		"stores without their last batch, refused", "crashes between the journal and HEAD",
 		"backups", "restores", "codes of an earlier history",
-		"codes made anew by a history",
+		"codes renewed by a history",
 		"withdraws, not approved for a freeze", "withdraws, approved despite a freeze",
 		"withdraws, refused while new",
 		"references, found in the store", "references, not in the store",
-		"references, told to an engine that was overtaken",
+		"references, returned to an overtaken engine",
 		"deposits, turned away because the store did not answer",
 		"client order ids, taken again", "client order ids of closed orders, sent again",
 		"cancel by client order id, accepted", "cancel by client order id, refused for not_open",
@@ -653,9 +651,9 @@ func mustHappen() []string {
 		"refused for price_band", "derived prices brought within the band",
 		"events of accounts", "clients of accounts, begun",
 		"clients of accounts, resumed", "clients of accounts, gone",
-		"events of accounts, told to those who come back", "withdraws, told to their accounts",
-		"adjustment, accepted", "adjustments, told to their accounts",
-		"freezes, told to their accounts", "maintenance with cancels",
+		"events of accounts, sent on a resume", "withdraws, sent to their accounts",
+		"adjustment, accepted", "adjustments, sent to their accounts",
+		"freezes, sent to their accounts", "maintenance with cancels",
 		"addresses, changed", "mails about addresses", "refused for held", "accounts, closed"}
 	for _, err := range []error{ErrStopping, ErrStalled, ErrBusy, ErrAccountBusy, ErrBehind,
 		ErrMaintenance} {
@@ -678,7 +676,7 @@ func mustHappen() []string {
 	return list
 }
 
-// reportLines is how much of the end of a trace is reported.
+// reportLines is the number of reported lines at the end of a trace.
 const reportLines = 80
 
 // report shows the failure of a seed, shortened as far as possible.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A goroutine that the clock wakes, or the end of an engine, has no turn until it has parked and
-// was chosen. What it touches before that is found in the run where it happens, whether another
-// goroutine touches the same then or not.
+// A goroutine woken by the clock, or by the end of an engine, has no turn until it has parked and
+// was chosen. Its touch before that fails the run where it happens, whether another goroutine
+// touches the same then or not.
 func TestAGoroutineThatWasNotChosenHasNoTurn(t *testing.T) {
 	for what, c := range map[string]struct {
 		parks bool

@@ -7,11 +7,11 @@ import (
 	"exchange/core/money"
 )
 
-// A projection may be cut in the midst of a batch. An image there could not be followed by the
-// journal, whose batches are read as a whole: the exchange would not start again.
-func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
+// A projection may be cut in the middle of a batch. The journal could not follow an image there,
+// because its batches are read as a whole: the exchange would not start again.
+func TestNoSnapshotIsInTheMiddleOfABatch(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		for after := range uint64(7) { // records from now on, until a snapshot is due
+		for after := range uint64(7) { // records from now until a snapshot is due
 			due := committed.SnapshotPolicy{MinRecords: 1 << 40, MaxRecords: 1 << 40}
 			g := newGated(t, fresh, func(o *Options) { o.Tests.StepRows, o.Snapshot = 1, due })
 			ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1000 * coin})
@@ -23,7 +23,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 				committed.SetSnapshots(g.e.committed,
 					committed.SnapshotPolicy{MinRecords: n, MaxRecords: n})
 			})
-			g.hold() // one goes, and what comes meanwhile is one batch
+			g.hold() // one goes, and the later ones are one batch
 			var ends []<-chan string
 			for nonce := range uint64(6) {
 				ends = append(ends, g.begin(func() (*Command, error) {

@@ -21,12 +21,12 @@ import (
 )
 
 // Start waits until this process owns the store, recovers the state from it, and starts the actors.
-// When it returns without an error the engine takes commands. The engine does not close the store.
+// On success the engine accepts commands. The engine does not close the store.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	if o.Scheduler == nil {
 		o.Scheduler = mailbox.Runners{}
 	}
-	sealer, err := foresee(ctx, &o)
+	sealer, err := precheck(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e, err := startOwned(ctx, &o, own, sealer)
 	if err != nil {
-		own.End() // the store still names this owner: only an orderly stop gives it back
+		own.End() // the store still names this owner: only an orderly stop releases it
 		return nil, err
 	}
 	return e, nil
@@ -56,16 +56,16 @@ func startOwned(ctx context.Context, o *Options, own *owner.Hold,
 			return nil, err
 		}
 	}
-	if o.Store.Exclusive() { // otherwise foresee has looked, before a standby's wait
-		if err := o.Familiar(own.Last, r.Side.Histories()); err != nil {
+	if o.Store.Exclusive() { // otherwise precheck has read it, before a standby's wait
+		if err := o.CheckHistory(own.Last, r.Side.Histories()); err != nil {
 			return nil, err
 		}
 	}
 	r.Sealer, r.Keys = sealer, NewKeyring(sealer, o)
-	if err := servable(r.Side.State(), o, r.Keys); err != nil {
+	if err := checkServable(r.Side.State(), o, r.Keys); err != nil {
 		return nil, err
 	}
-	o.TellBegin(r.Side.State())
+	o.NotifyStart(r.Side.State())
 	if err := r.Prepare(ctx, o); err != nil {
 		return nil, err
 	}
@@ -87,18 +87,19 @@ func startOwned(ctx context.Context, o *Options, own *owner.Hold,
 	return e, nil
 }
 
-// An actor system keeps its actors in 1,024 maps, each divided into SHARD_COUNT. One part each is
-// enough: 32 parts cost each engine 65,000 objects and 5 ms.
+// An actor system keeps its actors in 1,024 maps of SHARD_COUNT shards. One shard is enough: 32
+// cost each engine 65,000 objects and 5 ms.
 func init() { cmap.SHARD_COUNT = 1 }
 
-// Build makes an engine with its actors, from the state, which must stand still. Launch follows.
+// Build makes an engine with its actors from the state, which must not change meanwhile. Launch
+// follows.
 func (r *Base) Build(o *Options) (*Engine, error) {
 	e := newEngine(o, r)
 	return e, e.spawnAll(r)
 }
 
-// Launch starts what is not an actor: from then on the engine takes commands. An error means that
-// the store is lost already.
+// Launch starts the non-actors: from then on the engine accepts commands. An error: the store is
+// already lost.
 func (e *Engine) Launch() error {
 	if err := e.own.Watch(e.journal.die); err != nil {
 		return fmt.Errorf("while starting: %w", err)
@@ -120,11 +121,12 @@ func newEngine(o *Options, r *Base) *Engine {
 	e.system = committed.NewSystem()
 	e.root = e.system.Root
 	e.Public = &Public{opts: &e.opts, live: e.limits, root: e.root, side: r.Side,
-		fires: e.firesAt, sealer: r.Sealer, keyEnds: e.keyEnds, maintains: e.maintains}
+		firesAt: e.firesAt, sealer: r.Sealer,
+		onKeyRevoked: e.onKeyRevoked, onMaintenance: e.onMaintenance}
 	if e.cluster != nil {
-		e.over = func() bool { return e.Err() != nil }
+		e.closed = func() bool { return e.Err() != nil }
 	}
-	e.opening.wallets = e.spawner(0)
+	e.opener.wallets = e.spawner(0)
 	e.system.EventStream.Subscribe(e.deadLetter)
 	if o.Mail != nil {
 		e.mailer = newMailer(&e.opts, e, &e.life, e.meter, e.history)
@@ -132,17 +134,17 @@ func newEngine(o *Options, r *Base) *Engine {
 	return e
 }
 
-// run starts the goroutines that are not actors.
+// run starts the goroutines of non-actors.
 func (e *Engine) run() {
 	start := e.opts.Scheduler.Start
-	// A quarter of the rows at which commands are refused leaves them room.
-	rests := projectionRest{most: int64(e.opts.Limits.ProjectionLag / 4)}
+	// At a quarter of the limit that refuses commands, they still have room.
+	rests := projectionPause{most: int64(e.opts.Limits.ProjectionLag / 4)}
 	if r, ok := e.opts.Store.(persistence.Rewriter); ok {
 		rests.rewriting = r.Rewriting
 	}
 	start(&ticker{life: &e.life, timing: &e.opts.Timing, journal: e.journal,
 		committed: e.committed, wake: e.wakeBooks, fire: e.fireSwitches, log: e.log,
-		rests: rests})
+		pause: rests})
 	start(e.journal)
 	if e.cluster == nil {
 		start(e.work.Projector)
@@ -160,9 +162,9 @@ func (e *Engine) spawnAll(r *Base) error {
 	e.connect(r)
 	e.admission.connect(s, e.journal, e)
 	if ended := s.Maintained(); ended != 0 {
-		e.maintenanceEnds(ended)
+		e.startSwitchGrace(ended)
 	}
-	if err := e.Fill(r.Keys); err != nil { // it opens those that the start has sealed again
+	if err := e.Fill(r.Keys); err != nil { // it opens those that the start has resealed
 		return err
 	}
 	if err := e.spawnBooks(s); err != nil {
@@ -178,9 +180,9 @@ func (e *Engine) spawnAll(r *Base) error {
 			return err
 		}
 	}
-	// What came due while no engine ran: no client has sent a command yet. Projections that are far
-	// behind turn clients away, and not these.
-	e.fireWhile(e.startsCancelling)
+	// Switches that came due while no engine ran fire before any client's command. Lagging
+	// projections, which refuse clients, do not delay them.
+	e.fireWhile(e.checkStartCancel)
 	return nil
 }
 
@@ -233,8 +235,8 @@ func (e *Engine) spawnBooks(s *state.State) (err error) {
 	return nil
 }
 
-// openAccounts notes when switches are due, and starts the wallets that would take long to make on
-// the fold's turn.
+// openAccounts schedules the switches, and starts the wallets that are too large for the fold's
+// turn.
 func (e *Engine) openAccounts(s *state.State) error {
 	var long []*directory.Account
 	for _, a := range s.Accounts() {
@@ -246,22 +248,22 @@ func (e *Engine) openAccounts(s *state.State) error {
 			long = append(long, account)
 		}
 	}
-	return e.beginWallets(long)
+	return e.startWallets(long)
 }
 
-// spawner makes the spawner of one kind of fail-stop actors; room is that of a mailbox.
+// spawner makes the spawner of one kind of fail-stop actors; room is its mailbox capacity.
 func (e *Engine) spawner(room int) *mailbox.Spawner {
 	return mailbox.NewSpawner(e.root, room, e.host)
 }
 
 func (e *Engine) deadLetter(message any) {
 	if e.cluster != nil && e.Err() != nil {
-		return // the term is over, and the outcome of what was in flight unknown
+		return // the term is over, and the outcome of commands in flight unknown
 	}
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
-			*keyEnded, *unit, bookGoesOn:
+			*keyRevoked, *unit, bookContinue:
 			FailStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
@@ -269,7 +271,7 @@ func (e *Engine) deadLetter(message any) {
 	}
 }
 
-// FailStop guards actors whose state cannot be trusted after a panic.
+// FailStop guards actors whose state is invalid after a panic.
 type FailStop struct {
 	Log  *slog.Logger
 	Exit func(code int)
@@ -281,17 +283,17 @@ func (f FailStop) Panicked(m *mailbox.Mailbox, reason, message any) {
 }
 
 // broken ends the process because an actor's invariant broke. The actor's state cannot be trusted,
-// and entries of other actors may rest on it. Recovery from the journal makes this safe.
+// and other actors' entries may depend on it. Recovery from the journal makes this safe.
 func (f FailStop) broken(name string, reason, message any) {
 	f.Log.Error("an invariant broke, the process ends", "actor", name, "reason", fmt.Sprint(reason),
 		"message", fmt.Sprintf("%T", message), "stack", string(debug.Stack()))
 	f.Exit(exitBroken)
 }
 
-// Outside hears what a node's committed side tells of.
+// Outside returns the receiver for a node's committed side.
 func (e *Engine) Outside() committed.Outside { return outside{e} }
 
-// outside hears from the committed side.
+// outside receives the committed side's notifications.
 type outside struct{ *Engine }
 
 // Recycle implements committed.Outside.
@@ -301,18 +303,18 @@ func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
 func (o outside) Applied(r *event.Record) { o.Apply(r) }
 
 // Mailed implements committed.Outside.
-func (o outside) Mailed() {
+func (o outside) MailAdded() {
 	if o.mailer != nil {
 		o.mailer.wake()
 	}
 }
 
-// readHost answers the door of reads.
+// readHost implements committed.ReadHost for the engine's door.
 type readHost struct{ *Engine }
 
-// Current implements committed.ReadHost. A store of this engine alone has no other process whose
-// commands could be answered, but for a moment that Confirmed bounds. What a node that follows may
-// have shown already is folded here, too, before a read here is answered.
+// Current implements committed.ReadHost. With a store of its own the engine alone answers commands,
+// but for a moment that Confirmed bounds. In a cluster a read also waits for anything that a
+// follower may have shown.
 func (h readHost) Current() (uint64, error) {
 	if h.cluster == nil {
 		return 0, nil
@@ -326,7 +328,7 @@ func (h readHost) Current() (uint64, error) {
 	return seq, nil
 }
 
-// Answered implements committed.ReadHost. What is answered is folded here first.
+// Answered implements committed.ReadHost. Answers are folded here first.
 func (h readHost) Answered() uint64 { return 0 }
 
 // ToWallet implements committed.ReadHost.

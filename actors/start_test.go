@@ -16,8 +16,8 @@ import (
 	"exchange/persistence"
 )
 
-// A process whose configuration lacks what is traded cannot serve. So it must not end the one that
-// does.
+// A process whose configuration lacks a traded pair cannot serve. So it must not end the serving
+// one.
 func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
@@ -59,8 +59,8 @@ func TestAStartWithAnotherConfigurationEndsNoOtherEngine(t *testing.T) {
 	})
 }
 
-// An append of the start has the same patience as others, and says what it waits for.
-func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
+// An append of the start has the same patience as others, and its error names its records.
+func TestAStartWhoseRecordsAreNotAcceptedEnds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, nil)
 		g.end()
@@ -80,8 +80,7 @@ func TestAStartWhoseRecordsAreNotTakenEnds(t *testing.T) {
 	})
 }
 
-// Cancel-alls of many accounts have at most as many cancels on their way as there may be commands,
-// and one for each.
+// Cancel-alls of many accounts have at most InFlight cancels in flight together, and one for each.
 func TestCancelAllsShareTheirSlots(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		const most, accounts, orders = 6, 4, 10
@@ -113,18 +112,18 @@ func TestCancelAllsShareTheirSlots(t *testing.T) {
 			}
 			return sum
 		}
-		eventually(t, "all places are taken", func() bool {
+		eventually(t, "all slots are taken", func() bool {
 			return out() == most+accounts || out() == accounts*orders
 		})
 		if n := out(); n != most+accounts {
-			t.Errorf("%d cancels are on their way", n)
+			t.Errorf("%d cancels are in flight", n)
 		}
 		g.letGo()
 		for _, done := range answers {
-			isTold(t, "done", <-done, accepted)
+			wantOutcome(t, "done", <-done, accepted)
 		}
 		if left := g.e.extraCancels.Load(); left != 0 {
-			t.Errorf("%d places are not given back", left)
+			t.Errorf("%d slots are not returned", left)
 		}
 		g.end()
 	})
@@ -138,16 +137,16 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 	}{{1000, 10, 0}, {1200, 210, 0}, {1400 + 3600, 410, 3600}, {1600 + 3600, 610, 0},
 		{1800, 810, -3600}, {2000, 1009, 1}} {
 		if got := w.jumped(c.wall, c.monotonic); got != c.want {
-			t.Errorf("look %d: %d, want %d", i, got, c.want)
+			t.Errorf("check %d: %d, want %d", i, got, c.want)
 		}
 	}
 }
 
-// A start folds a store that other processes may own before it takes the store over. The recovery
-// goes on with that fold if nothing but new records has come since, and folds anew otherwise.
-func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
+// A start folds a store that other processes may own before it claims the store. The recovery
+// continues that fold if only new records have come since, and folds from scratch otherwise.
+func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		look := func(g *gated) *committed.Seen {
+		precheckOf := func(g *gated) *committed.Seen {
 			t.Helper()
 			return must[*committed.Seen](t)(committed.Look(t.Context(), g.o.Store))
 		}
@@ -170,7 +169,7 @@ func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
 			}
 			if by != want || !slices.Equal(imageOf(c.State()), imageOf(twin)) ||
 				twin == c.State() || twin.Seq() != c.Folded() {
-				t.Errorf("%s: %s goes on with what was seen, want %s; the twin has %d of %d",
+				t.Errorf("%s: %s continues the precheck, want %s; the twin has %d of %d",
 					what, by, want, twin.Seq(), c.Folded())
 			}
 		}
@@ -179,20 +178,20 @@ func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
 			g.rest(g.sell(coin))
 			g.folded()
 		}
-		recovered("the same records", g, look(g), imager)
-		recovered("another history", other, look(g), nothing)
-		seen := look(g)
+		recovered("the same records", g, precheckOf(g), imager)
+		recovered("another history", other, precheckOf(g), nothing)
+		seen := precheckOf(g)
 		g.rest(g.sell(coin))
 		recovered("more records", g, seen, imager)
-		recovered("fewer records", other, look(g), nothing)
-		seen = look(g)
+		recovered("fewer records", other, precheckOf(g), nothing)
+		seen = precheckOf(g)
 		g.end()
 		g.again() // with a snapshot
 		recovered("a newer image", g, seen, nothing)
-		seen = look(g)
+		seen = precheckOf(g)
 		g.rest(g.sell(coin))
-		recovered("an image, and more records behind it", g, seen, fold)
-		recovered("an image and records behind it", g, look(g), imager)
+		recovered("an image, and more records after it", g, seen, fold)
+		recovered("an image and records after it", g, precheckOf(g), imager)
 		g.end()
 		other.end()
 	})

@@ -13,46 +13,45 @@ import (
 )
 
 // Stats are an engine's numbers at one moment, for monitoring. Each is read by itself, so two of
-// them need not fit together exactly. Counts begin with the process. Distributions of durations are
-// in nanoseconds.
+// them may disagree slightly. Counts begin with the process. Distributions of durations are in
+// nanoseconds.
 type Stats struct {
-	Meter *metrics.Engine // read only; what it counts under its lock is below
+	Meter *metrics.Engine // read only; its locked counts are below
 
 	Ready       bool // see Engine.Ready
 	Maintenance bool
 
-	Records    []Count // durable ones, by kind
-	Refused    []Count // durable refusals, by reason
-	TurnedAway []Count // commands and reads that no actor has seen, by reason
-	Trades     uint64
-	Orders     uint64 // accepted ones
-	Cancels    uint64 // of orders, each order of a cancel-all counted
-	// Orders that were triggered, that expired, and that were taken out before they traded with
-	// their own account.
+	Records      []Count // durable ones, by kind
+	Refused      []Count // durable refusals, by reason
+	TurnedAway   []Count // commands and reads refused before any actor, by reason
+	Trades       uint64
+	Orders       uint64 // accepted ones
+	OrderCancels uint64 // of orders, each order of a cancel-all counted
+	// Orders triggered, expired, and removed to prevent a trade with their own account.
 	Triggered uint64
 	Expired   uint64
 	Prevented uint64
 
 	CommandsInFlight, ReadsInFlight int64
-	Mailboxes                       []Count // messages waiting; all books are one
+	Mailboxes                       []Count // waiting messages; all books together
 
 	BatchRecords, BatchBytes, Append metrics.Distribution
 
-	Stalled       bool          // the store does not take writes
-	AppendWaiting time.Duration // how long the append in flight has been waiting; 0: none is
-	Confirmed     time.Duration // since the store last confirmed that this process owns it
+	Stalled       bool          // the store does not accept writes
+	AppendWaiting time.Duration // age of the append in flight; 0: none
+	Confirmed     time.Duration // since the store last confirmed this process's ownership
 
-	FoldLag        uint64 // records that are durable and not in both the fold and the imager
-	ProjectionLag  uint64 // records that the store's projections do not have
-	ProjectionRows int64  // rows that they do not have
+	FoldLag        uint64 // durable records missing in the fold or the imager
+	ProjectionLag  uint64 // records missing in the store's projections
+	ProjectionRows int64  // rows missing there
 
 	SnapshotLag uint64        // records after the newest snapshot
 	SnapshotAge time.Duration // of the newest snapshot, or of the process if there is none
-	// JournalKept counts the records since the newest trim of the journal, or since the snapshot
-	// that the start began with. A healthy journal has those of one or two snapshots.
+	// JournalKept counts the records since the newest trim of the journal, or since the start's
+	// snapshot. A healthy journal keeps those of one or two snapshots.
 	JournalKept uint64
 
-	Rewriting bool // the store rewrites its file, as far as it was seen
+	Rewriting bool // the store rewrites its file, when last seen
 }
 
 // A Count is a number of something.
@@ -61,11 +60,11 @@ type Count struct {
 	N    uint64
 }
 
-// Stats returns the current numbers. Any goroutine may call it at any time: it takes no actor's
+// Stats returns the current numbers. Any goroutine may call it at any time: it uses no actor's
 // turn.
 func (e *Engine) Stats() Stats {
 	m, now := e.meter, time.Now()
-	// The counter that lags is read before the one ahead, so that no difference is negative.
+	// The lagging counter is read before the leading one, so no difference is negative.
 	folded, watermark, snapshot, trimmed := e.committed.Folded(), m.Watermark.Load(),
 		m.SnapshotSeq.Load(), m.Trimmed.Load()
 	released := e.committed.Released()
@@ -75,11 +74,11 @@ func (e *Engine) Stats() Stats {
 		Mailboxes:      e.mailboxCounts(),
 		AppendWaiting:  e.journal.stalledFor(metrics.At(now)),
 		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.Checked())),
-		FoldLag:        behind(released, min(folded, e.committed.Imaged())),
-		ProjectionLag:  behind(released, watermark),
+		FoldLag:        lagOf(released, min(folded, e.committed.Imaged())),
+		ProjectionLag:  lagOf(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
-		SnapshotLag:    behind(released, snapshot),
-		JournalKept:    behind(released, trimmed)}
+		SnapshotLag:    lagOf(released, snapshot),
+		JournalKept:    lagOf(released, trimmed)}
 	s.journal(&m.Journal)
 	s.Stalled = e.journal.stalled.Load() || s.AppendWaiting > e.opts.Timing.Stall
 	s.SnapshotAge = max(0, now.Sub(time.UnixMicro(m.SnapshotTimeUs.Load())))
@@ -92,10 +91,10 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// StoreSize names the store, and returns how many bytes it takes; -1: it does not tell.
+// StoreSize returns the store's name and size in bytes; -1: unknown.
 func (e *Engine) StoreSize(ctx context.Context) (store string, bytes int64) {
 	bytes = -1
-	if s, tells := e.opts.Store.(persistence.Sizer); tells {
+	if s, sized := e.opts.Store.(persistence.Sizer); sized {
 		if n, err := s.Size(ctx); err == nil {
 			bytes = n
 		}
@@ -103,17 +102,16 @@ func (e *Engine) StoreSize(ctx context.Context) (store string, bytes int64) {
 	return e.opts.Store.String(), bytes
 }
 
-// A Survey is what monitoring shows that takes longer than Stats.
+// A Survey holds monitoring data that takes longer than Stats.
 type Survey struct {
 	*committed.Totals
-	// bytes that the store's server uses, and may use; 0: it does not tell, or it is no server's
-	// memory
+	// bytes used by the store's server, and its limit; 0: unknown, or no server
 	Memory, MemoryMost int64
 	Silent             bool // the store has not answered
 }
 
-// Survey adds up what accounts and pairs have, and asks the store. No order and no read waits for
-// it. Errors are those of Totals.
+// Survey sums up accounts and pairs, and queries the store. It delays no order or read. Errors are
+// those of Totals.
 func (e *Engine) Survey(ctx context.Context) (*Survey, error) {
 	t, err := e.Totals(ctx)
 	if err != nil {
@@ -127,7 +125,7 @@ func (e *Engine) Survey(ctx context.Context) (*Survey, error) {
 	return s, nil
 }
 
-// journal takes the counts under the lock of the journal's writer, and names them afterwards.
+// journal copies the counts under the journal writer's lock, and names them afterwards.
 func (s *Stats) journal(j *metrics.Journal) {
 	j.Lock()
 	kinds, refused := j.Records, j.Refused
@@ -136,10 +134,10 @@ func (s *Stats) journal(j *metrics.Journal) {
 		j.BatchBytes.Clone(), j.Append.Clone()
 	j.Unlock()
 	s.Orders = kinds[event.KindOrder] + kinds[event.KindInstructed] + kinds[event.KindStop]
-	s.Cancels = kinds[event.KindCancel] + kinds[event.KindSwept]
+	s.OrderCancels = kinds[event.KindCancel] + kinds[event.KindSwept]
 	s.Triggered = kinds[event.KindTriggered]
 	for k, n := range kinds {
-		// a number without a kind is left out
+		// skip a number without a kind
 		if name := event.Kind(k).String(); !strings.HasPrefix(name, "kind ") {
 			s.Records = append(s.Records, Count{strings.ReplaceAll(name, " ", "_"), n})
 		}
@@ -155,8 +153,7 @@ func (s *Stats) journal(j *metrics.Journal) {
 	s.Refused = append(s.Refused, Count{"other", other})
 }
 
-// turnedAwayFor are the errors of admission, which are never wrapped, each at the number under
-// which it is counted.
+// turnedAwayFor lists the errors of admission, never wrapped, each at the number that counts it.
 var turnedAwayFor = [...]struct {
 	err  error
 	name string
@@ -190,7 +187,7 @@ func turnedAwayCounts(m *metrics.Engine) (list []Count) {
 	return list
 }
 
-// mailboxCounts adds up mailboxes of one name.
+// mailboxCounts sums up mailboxes by name.
 func (e *Engine) mailboxCounts() (list []Count) {
 	for _, q := range slices.Concat(e.queues, e.work.Queues) {
 		n := uint64(max(0, q.Mailbox.UserMessageCount()))

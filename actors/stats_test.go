@@ -25,7 +25,7 @@ func counted(list []Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// Each count is there when the answer is.
+// Each count is visible with the answer.
 func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Limits.OpenOrdersPerAccount = 3
@@ -39,9 +39,9 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 			if got := counted(s.Refused); got != refused {
 				t.Errorf("%s: refused %s, want %s", what, got, refused)
 			}
-			if s.Orders != orders || s.Trades != trades || s.Cancels != cancels {
+			if s.Orders != orders || s.Trades != trades || s.OrderCancels != cancels {
 				t.Errorf("%s: %d orders, %d trades, %d cancels", what, s.Orders, s.Trades,
-					s.Cancels)
+					s.OrderCancels)
 			}
 		}
 		const begin, key = "account 1, deposit 2", ", key 1"
@@ -93,7 +93,7 @@ func TestCommandsAreCountedOnceTheyAreAnswered(t *testing.T) {
 	})
 }
 
-func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
+func TestCommandsRefusedAtAdmissionAreCountedByReason(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newGated(t, fresh, func(o *Options) {
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.Reads = 2, 1, 0
@@ -114,7 +114,7 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 		}
 		g.turnedAway("an order too many", g.placing(g.sell(coin)), ErrBusy)
 		g.letGo()
-		isTold(t, "order", <-order, accepted)
+		wantOutcome(t, "order", <-order, accepted)
 		want("an order", "busy 2")
 		g.e.paused.Store(true)
 		g.turnedAway("an order while paused", g.placing(g.sell(coin)), ErrPaused)
@@ -129,7 +129,7 @@ func TestCommandsThatAreTurnedAwayAreCountedByReason(t *testing.T) {
 	})
 }
 
-func TestStatsTellTheStoresState(t *testing.T) {
+func TestStatsShowTheStoresState(t *testing.T) {
 	onGated(t, func(o *Options) {
 		o.Timing.Stall = 20 * time.Millisecond
 	}, func(t *testing.T, g *gated) {
@@ -171,7 +171,7 @@ func TestStatsTellTheStoresState(t *testing.T) {
 	})
 }
 
-func TestStatsTellLagsAndSnapshots(t *testing.T) {
+func TestStatsShowLagsAndSnapshots(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
 		g.set(func() { g.applying = true })
@@ -186,7 +186,7 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 		<-stuck
 		g.rest(g.sell(coin))
 		if s := g.e.Stats(); s.FoldLag != 1 || counted(s.Mailboxes) == "" {
-			t.Errorf("the fold is %d behind, mailboxes %s", s.FoldLag, counted(s.Mailboxes))
+			t.Errorf("the fold lags by %d, mailboxes %s", s.FoldLag, counted(s.Mailboxes))
 		}
 		close(wait)
 		g.set(func() { g.applying = false })
@@ -200,7 +200,7 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 		bytes, open := s.Meter.SnapshotBytes.Load(), s.Meter.Open.Load()
 		if begin, _ := s.Meter.Snapshotting.Times(); bytes != 0 || !begin.IsZero() || open != 1 ||
 			s.SnapshotLag != g.e.committed.Released() || countIn(s.Meter.Snapshot) != 0 {
-			t.Errorf("without a snapshot: %d bytes, %d records behind, begun at %v; %d open orders",
+			t.Errorf("without a snapshot: %d bytes, %d records since, begun at %v; %d open orders",
 				bytes, s.SnapshotLag, begin, open)
 		}
 		if s.JournalKept != s.SnapshotLag {
@@ -211,7 +211,7 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 		s = g.e.Stats()
 		before, n := s.Meter.SnapshotBytes.Load(), countIn(s.Meter.Snapshot)
 		if n != 1 || before == 0 || s.SnapshotLag != 0 {
-			t.Errorf("after the end: %d snapshots, %d bytes, %d records behind", n, before,
+			t.Errorf("after the end: %d snapshots, %d bytes, %d records since", n, before,
 				s.SnapshotLag)
 		}
 		if begin, end := s.Meter.Snapshotting.Times(); end.Before(begin) || begin.IsZero() {
@@ -226,21 +226,21 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 			countIn(s.Meter.Snapshot) != 0 || s.SnapshotAge > time.Minute || s.ProjectionLag != 0 ||
 			s.JournalKept != 0 {
 			t.Errorf(
-				"at the next start: %d bytes instead of %d, %d records behind, %v old, "+
-					"projections %d behind", bytes, before, s.SnapshotLag, s.SnapshotAge,
+				"at the next start: %d bytes instead of %d, %d records since, %v old, "+
+					"projections lag by %d", bytes, before, s.SnapshotLag, s.SnapshotAge,
 				s.ProjectionLag)
 		}
 	})
 }
 
-// countIn returns how many values a histogram has.
+// countIn returns the number of values in a histogram.
 func countIn(h *metrics.Histogram) uint64 {
 	d := h.Read()
 	return d.Count()
 }
 
-// A start and the stages of a snapshot take their time, of which a bubble has none.
-func TestStatsTellHowLongAStartAndASnapshotTook(t *testing.T) {
+// A start and the stages of a snapshot take time, which a bubble does not have.
+func TestStatsShowHowLongAStartAndASnapshotTook(t *testing.T) {
 	e := start(t, testOptions(memoryPlaces(t)()))
 	fund(t, e, "ann", nil)
 	stop(t, e)
@@ -252,7 +252,7 @@ func TestStatsTellHowLongAStartAndASnapshotTook(t *testing.T) {
 	}
 }
 
-// The clock chooses the commands that are traced, so the test sends orders until it chooses some.
+// The clock selects the traced commands, so the test sends orders until one is traced.
 func TestSomeCommandsAreTracedThroughAllStages(t *testing.T) {
 	s := forgetful{memoryPlaces(t)()}
 	defer s.Close()

@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// fail ends the engine: it acknowledges nothing any more. Any goroutine may call it.
+// fail fails the engine: it acknowledges nothing any more. Any goroutine may call it.
 func (e *Engine) fail(err error) {
 	if !e.life.Fail(err, func() { e.logFailure(err) }) {
 		return
 	}
 	e.own.End()
 	if e.mailer != nil {
-		e.mailer.hurry()
+		e.mailer.cancelSend()
 	}
 }
 
-// logFailure logs why the engine ends. That of a node takes no more commands.
+// logFailure logs why the engine ends. A node's engine only ends its term.
 func (e *Engine) logFailure(err error) {
 	switch {
 	case e.cluster == nil:
@@ -32,18 +32,17 @@ func (e *Engine) logFailure(err error) {
 	e.CloseAdmission()
 }
 
-// Dead is closed when the engine has failed; Err says why. The outcome of a command that still
-// waits is then unknown.
+// Dead is closed when the engine has failed; Err returns why. The outcome of waiting commands is
+// then unknown.
 func (e *Engine) Dead() <-chan struct{} { return e.life.Dead() }
 
-// Err returns why the engine is dead; nil: it lives.
+// Err returns why the engine failed; nil: it is alive.
 func (e *Engine) Err() error { return e.life.Err() }
 
-// Stop ends the engine in order. It closes admission, lets the mailer end the mail that it sends,
-// and waits until all commands and reads in flight have ended. Then the projections are written, a
-// snapshot is taken, and the store is given back, so that another host's start need not wait. An
-// error means that ctx ended before all that, which is safe: the next start recovers from the
-// journal.
+// Stop ends the engine in order. It closes admission, lets the mailer finish its current mail, and
+// waits until all commands and reads in flight have completed. Then the projections are written, a
+// snapshot is taken, and the store is released, so that a start on another host need not wait. An
+// error means that ctx ended first, which is safe: the next start recovers from the journal.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.CloseAdmission()
 	defer e.life.End()
@@ -60,23 +59,23 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	e.journal.close()
 	if err != nil {
-		e.fail(err) // wakes the handlers that still wait: their outcome is unknown
+		e.fail(err) // wakes the waiting handlers: their outcome is unknown
 		return err
 	}
-	<-e.journal.stopped
+	<-e.journal.writerDone
 	if err := e.own.Release(ctx); err != nil {
 		e.log.Warn(
-			"the store was not given back: a start on another host waits until it is sure that "+
+			"the store was not released: a start on another host waits until it is sure that "+
 				"this one has ended", "error", err)
 	}
 	return nil
 }
 
-// Lose ends the engine because something failed that it needs.
+// Lose fails the engine because a part that it needs failed.
 func (e *Engine) Lose(err error) { e.journal.die(err) }
 
-// Retire waits for the end of a node's engine, and returns once nothing of it runs but its actors.
-// What it has made durable and not released is read from the journal.
+// Retire waits for the end of a node's engine, and returns once only its actors run. Its durable,
+// unreleased records are read from the journal.
 func (e *Engine) Retire() {
 	select {
 	case <-e.Dead():
@@ -84,7 +83,7 @@ func (e *Engine) Retire() {
 	}
 	e.CloseAdmission()
 	e.journal.close()
-	<-e.journal.stopped
+	<-e.journal.writerDone
 	e.own.End()
 	<-e.own.Stopped()
 	e.life.End()
@@ -97,7 +96,7 @@ func (e *Engine) Retire() {
 // Shutdown ends the actors of a retired engine.
 func (e *Engine) Shutdown() { e.system.Shutdown() }
 
-// errReignOver is why an engine of a node is dead that has stopped in order.
+// errTermOver is the failure of a node's engine that has stopped in order.
 var errTermOver = errors.New("the term has ended")
 
 // drain waits until nothing is in flight.
@@ -116,7 +115,7 @@ func (e *Engine) Abandon() {
 	e.CloseAdmission()
 	e.fail(errors.New("abandoned"))
 	e.journal.close()
-	<-e.journal.stopped
+	<-e.journal.writerDone
 	<-e.own.Stopped()
 	e.life.End()
 	if e.cluster == nil {

@@ -16,14 +16,14 @@ func init() {
 		dir := t.TempDir()
 		return func() persistence.Store { return openPebble(t, dir) }
 	}
-	keepers["pebble"] = func(t *testing.T) keeper {
+	storeOpeners["pebble"] = func(t *testing.T) storeOpener {
 		dir := t.TempDir()
 		return func(keep persistence.Retention) persistence.Store {
 			return must[persistence.Store](t)(
 				pebble.Open(dir, pebble.Options{Logger: testOptions(nil).Log, Retention: keep}))
 		}
 	}
-	keepers["redis"] = func(t *testing.T) keeper {
+	storeOpeners["redis"] = func(t *testing.T) storeOpener {
 		server := redistest.Start(t)
 		return func(keep persistence.Retention) persistence.Store {
 			return must[persistence.Store](t)(

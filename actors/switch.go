@@ -5,29 +5,29 @@ import (
 	"exchange/core/ledger"
 )
 
-// A dead man's switch cancels an account's open orders at a time, unless its API key sets it anew
-// before. It belongs to its account's wallet, which decides on it as on all commands of the
-// account, also when the key has ended or the account is frozen.
+// A dead man's switch cancels an account's open orders at a time, unless its API key renews it
+// before. It belongs to its account's wallet, which orders it with all commands of the account,
+// even if the key is revoked or the account frozen.
 //
-// The times of all switches are in one schedule. The ticker looks at it, and sends a command for
-// each switch that is due to the wallet. The command waits its turn there, and cancels as a
-// cancel-all does. Then its own record ends the switch, and names the time that it was due. While
-// this goes on the switch is still armed in the state: behind a crash it fires again.
+// One schedule holds the times of all switches. The ticker checks it, and sends a command to the
+// wallet for each due switch. The command waits its turn there, and cancels as a cancel-all does.
+// Then its own record ends the switch, and names its due time. Until then the switch stays armed in
+// the state: after a crash it fires again.
 
-// switched carries a command about a switch out: it sets it, or fires it. It returns false if the
-// command must wait.
-func (w *wallet) switched(c *Command) (decided bool) {
-	if c.switching.fires != (switchID{}) {
+// changeSwitch executes a command that sets or fires a switch. It returns false if the command must
+// wait.
+func (w *wallet) changeSwitch(c *Command) (decided bool) {
+	if c.switchRequest.fires != (switchID{}) {
 		return w.fireSwitch(c)
 	}
-	id := switchID{key: c.keyNumber(), session: c.switching.session != 0}
-	if s := w.sweeping(); s != nil && s.parent.switching.fires == id {
+	id := switchID{key: c.keyNumber(), session: c.switchRequest.session != 0}
+	if s := w.sweeping(); s != nil && s.parent.switchRequest.fires == id {
 		return false
 	}
 	if id.session {
 		return w.changeSession(c)
 	}
-	s := w.asked(c)
+	s := w.requestedSwitch(c)
 	if s.Armed = s.Seconds > 0; s.Armed {
 		s.DueUs = c.timeUs + int64(s.Seconds)*1e6
 	}
@@ -35,11 +35,11 @@ func (w *wallet) switched(c *Command) (decided bool) {
 	return true
 }
 
-// asked returns the switch that a command names, not armed.
-func (w *wallet) asked(c *Command) event.Switch {
+// requestedSwitch returns a command's switch, not armed.
+func (w *wallet) requestedSwitch(c *Command) event.Switch {
 	s := event.Switch{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce,
-		Session: c.switching.session != 0}
-	if s.Seconds = c.switching.seconds; s.Seconds == 0 && !s.Session {
+		Session: c.switchRequest.session != 0}
+	if s.Seconds = c.switchRequest.seconds; s.Seconds == 0 && !s.Session {
 		return s
 	}
 	s.Side, s.Prefix = c.order.side, c.order.clientID
@@ -49,7 +49,7 @@ func (w *wallet) asked(c *Command) event.Switch {
 	return s
 }
 
-// sweeping returns the cancel-all that is under way, nil if none is.
+// sweeping returns the running cancel-all, nil if none.
 func (w *wallet) sweeping() *cancelAll {
 	if w.flight == nil {
 		return nil
@@ -64,7 +64,7 @@ func (w *wallet) setSwitch(c *Command, s *event.Switch) {
 	w.accept(c)
 }
 
-// keepSwitch notes a switch as it is set now, in the wallet and in the schedule.
+// keepSwitch stores a switch in the wallet and in the schedule.
 func (w *wallet) keepSwitch(s *event.Switch) {
 	r, kept := w.rareParts(), *s
 	kept.Nonce = 0
@@ -84,7 +84,7 @@ func (w *wallet) keepSwitch(s *event.Switch) {
 	w.out.switchDue(w.account, switchOf(s), dueUs)
 }
 
-// findSwitch returns the place of an armed switch in the list, its length if it is not there.
+// findSwitch returns the index of an armed switch in the list, the list's length if absent.
 func (w *wallet) findSwitch(id switchID) int {
 	for i := range w.switches {
 		if switchOf(&w.switches[i]) == id {
@@ -94,15 +94,15 @@ func (w *wallet) findSwitch(id switchID) int {
 	return len(w.switches)
 }
 
-// fireSwitch begins to cancel the orders of a switch that is due. It returns false while anything
-// is on its way, as for a cancel-all. A switch that was set anew meanwhile does not fire.
+// fireSwitch begins to cancel the orders of a due switch. It returns false while anything is in
+// flight, as for a cancel-all. A switch renewed meanwhile does not fire.
 func (w *wallet) fireSwitch(c *Command) (decided bool) {
 	if w.cancellingAll != nil || w.tickets.out() > 0 {
 		return false
 	}
-	id := c.switching.fires
+	id := c.switchRequest.fires
 	i := w.findSwitch(id)
-	if i == len(w.switches) || w.switches[i].DueUs != c.switching.dueUs {
+	if i == len(w.switches) || w.switches[i].DueUs != c.switchRequest.dueUs {
 		w.out.finish(c, Refused)
 		return true
 	}
@@ -116,7 +116,7 @@ func (w *wallet) fireSwitch(c *Command) (decided bool) {
 
 // endSwitch ends a switch whose orders are cancelled.
 func (w *wallet) endSwitch(c *Command) {
-	id := c.switching.fires
+	id := c.switchRequest.fires
 	w.setSwitch(c, &event.Switch{Account: c.account.ID, Key: id.key, Session: id.session,
-		DueUs: c.switching.dueUs})
+		DueUs: c.switchRequest.dueUs})
 }

@@ -7,7 +7,7 @@ import (
 	"exchange/core/matching"
 )
 
-// switches have the times at which switches are due. Wallets change them, and the ticker looks.
+// switches hold the due times of switches. Wallets change them, and the ticker polls.
 type switches struct {
 	mu       sync.Mutex
 	schedule matching.Schedule          // by switchID.number; guarded by mu
@@ -21,7 +21,7 @@ type scheduledSwitch struct {
 	dueUs   int64
 }
 
-// due notes when a switch of an account is due; 0: never.
+// due schedules a switch of an account; 0: never.
 func (s *switches) due(a *directory.Account, id switchID, dueUs int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,14 +40,14 @@ func (s *switches) due(a *directory.Account, id switchID, dueUs int64) {
 	s.set[n] = scheduledSwitch{a, id, dueUs}
 }
 
-// ready reports whether a switch may fire at a time.
-func (s *switches) ready(nowUs int64) bool {
+// hasDue reports whether a switch may fire at a time.
+func (s *switches) hasDue(nowUs int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mayFire(nowUs)
 }
 
-// take takes the switch out that is due first; false if none is due.
+// take removes the switch that is due first; false if none is due.
 func (s *switches) take(nowUs int64) (first scheduledSwitch, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,15 +66,14 @@ func (s *switches) mayFire(nowUs int64) bool {
 	return nowUs >= s.grace.OverAt(nowUs) && s.schedule.Due(nowUs)
 }
 
-// firesAt returns when a switch fires that is due at a time, as far as a clock that says nowUs can
-// tell.
+// firesAt returns when a switch due at dueUs fires, as predicted at nowUs.
 func (s *switches) firesAt(dueUs, nowUs int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(dueUs, s.grace.OverAt(nowUs))
 }
 
-// wait keeps all switches from firing within a time behind the end of a maintenance.
+// wait keeps all switches from firing for a time after the end of a maintenance.
 func (s *switches) wait(endUs, lengthUs int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,21 +82,21 @@ func (s *switches) wait(endUs, lengthUs int64) {
 
 // A Grace follows the end of a maintenance, in which clients could not renew their switches.
 type Grace struct {
-	endUs    int64 // of the maintenance, as its record says
+	endUs    int64 // of the maintenance, from its record
 	lengthUs int64
-	behindUs int64 // when a clock that is behind endUs has it over; 0: no such clock was seen
+	behindUs int64 // end of the grace for a clock before endUs; 0: no such clock was seen
 }
 
-// Begin follows the newest end of a maintenance, which may be known already.
+// Begin starts the grace of the newest end of a maintenance, which may be the current one.
 func (g *Grace) Begin(endUs, lengthUs int64) {
 	if g.endUs != endUs {
 		*g = Grace{endUs: endUs, lengthUs: lengthUs}
 	}
 }
 
-// OverAt returns when the grace is over, by a clock that says nowUs. The record of the end may be
-// ahead of the clock: if the clock was once wrong, operators' records keep that time until it has
-// come. No switch may wait for that, so the grace then counts from the first look on.
+// OverAt returns when the grace is over, by a clock at nowUs. The record of the end may be ahead of
+// the clock: after a wrong clock, operators' records keep its time until that has come. No switch
+// may wait for that, so the grace then counts from the first check.
 func (g *Grace) OverAt(nowUs int64) int64 {
 	if nowUs >= g.endUs {
 		return g.endUs + g.lengthUs

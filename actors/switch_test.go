@@ -44,8 +44,8 @@ func onClocked(t *testing.T, change func(*Options), test func(t *testing.T, g *c
 // later sets the clock ahead.
 func (g *clocked) later(d time.Duration) { g.ahead.Add(int64(d)) }
 
-// inAnHour is when an order ends that a test outlives with later: no machine is so slow that the
-// order ends before.
+// inAnHour is the end of an order that a test outlives with later: no machine is slow enough for it
+// to end before.
 func inAnHour() int64 { return time.Now().Add(time.Hour).UnixMicro() }
 
 // arming is a call that sets the key's switch; 0 seconds disarm it.
@@ -102,9 +102,8 @@ func (g *gated) fired() {
 	eventually(g.t, "the switch has fired", func() bool { return len(g.armedSwitches()) == 0 })
 }
 
-// told returns the kinds of records since the gate began to note them, each with the order that it
-// is about.
-func (g *gated) told() string {
+// recordKinds returns the kinds of records since note, each with its order.
+func (g *gated) recordKinds() string {
 	g.t.Helper()
 	var list []string
 	for _, r := range g.records() {
@@ -120,14 +119,14 @@ func (g *gated) told() string {
 	return strings.Join(list, ", ")
 }
 
-// note notes the records from now on.
+// note records the journal from now on.
 func (g *gated) note() {
 	g.hold()
 	g.letGo()
 }
 
-// A switch may be taken out of the schedule just before a call that sets it anew.
-func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
+// A switch may leave the schedule just before a call that renews it.
+func TestARenewedSwitchDoesNotFireAtItsOldTime(t *testing.T) {
 	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		id := g.rest(g.sell(1e5))
 		first := g.arm(600, CancelFilter{})
@@ -135,11 +134,12 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 		g.later(11 * time.Minute)
 		c := newCommand(event.KindSwitch)
 		g.e.stamp(c)
-		succeeds(t, g.e.admitUnasked(c, g.e.writable))
+		succeeds(t, g.e.admitInternal(c, g.e.writable))
 		c.account = g.key.Account
-		c.switching = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
+		c.switchRequest = switchRequest{fires: switchID{key: g.key.Number}, dueUs: first}
 		g.e.toWallet(c.account, c)
-		eventually(t, "the old time is over", func() bool { return g.e.firing.Load() == 0 })
+		eventually(t, "the old time passes",
+			func() bool { return g.e.internalInFlight.Load() == 0 })
 		if open, armed := g.openIDs(), g.armedSwitches(); !slices.Equal(open, []uint64{id}) ||
 			len(armed) != 1 || armed[0].DueUs != second {
 			t.Errorf("%v are open, the switches are %+v", open, armed)
@@ -147,7 +147,7 @@ func TestASwitchThatWasSetAnewDoesNotFireByItsOldTime(t *testing.T) {
 	})
 }
 
-func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
+func TestASwitchWaitsForCommandsInFlightAndCancelsNoLaterOrder(t *testing.T) {
 	onClocked(t, nil, func(t *testing.T, g *clocked) {
 		g.arm(10, CancelFilter{})
 		unblock := g.block(g.e.Pairs()[0])
@@ -160,8 +160,8 @@ func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
 		after := g.begin(g.placing(other))
 		g.queued(2)
 		unblock()
-		isTold(t, "before", <-before, accepted)
-		isTold(t, "after", <-after, accepted)
+		wantOutcome(t, "before", <-before, accepted)
+		wantOutcome(t, "after", <-after, accepted)
 		g.fired()
 		if got := g.openIDs(); len(got) != 1 {
 			t.Errorf("%v are open", got)
@@ -169,7 +169,7 @@ func TestASwitchWaitsForWhatIsOnItsWayAndTakesNoLaterOrder(t *testing.T) {
 	})
 }
 
-// An orderly stop waits for a switch that fires, and lets none begin.
+// An orderly stop waits for a switch that fires, and lets no other begin.
 func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		g := newClocked(t, fresh, nil)
@@ -184,13 +184,13 @@ func TestAStopWaitsForASwitchThatFires(t *testing.T) {
 		select {
 		case err := <-stopped:
 			t.Errorf("it has stopped before the switch has fired: %v", err)
-		case <-time.After(50 * time.Millisecond): // it has no reason to, however long one waits
+		case <-time.After(50 * time.Millisecond): // no wait is long enough
 		}
 		g.letGo()
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
-		if got, want := g.told(), fmt.Sprintf("swept %d switch, switch", id); got != want {
+		if got, want := g.recordKinds(), fmt.Sprintf("swept %d switch, switch", id); got != want {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
 		g.close()
@@ -208,8 +208,8 @@ func (g *gated) restart(end string) {
 	g.again()
 }
 
-// What came due while the exchange was down is cancelled before the account is admitted: an order
-// that is sent as soon as the engine has started stays.
+// Switches that came due while the exchange was down fire before their account is admitted: an
+// order sent right after the engine's start stays.
 func TestASwitchThatCameDueWithoutTheExchangeFiresBeforeTheAccountIsAdmitted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
 		for _, end := range []string{"crash", "stop"} {
@@ -246,9 +246,9 @@ func TestMaintenanceWaitsForASwitchThatFires(t *testing.T) {
 		eventually(t, "new orders are refused", g.closed)
 		silent(t, "maintenance while a switch fires", on)
 		g.letGo()
-		isTold(t, "on", <-on, accepted)
+		wantOutcome(t, "on", <-on, accepted)
 		want := fmt.Sprintf("swept %d switch, switch, maintenance", id)
-		if got := g.told(); got != want {
+		if got := g.recordKinds(); got != want {
 			t.Errorf("the records are %s, want %s", got, want)
 		}
 	})
@@ -260,16 +260,16 @@ func TestSwitchesAreTakenInTheOrderOfTheirTimes(t *testing.T) {
 	s.due(ann, switchID{key: 1}, 30)
 	s.due(ben, switchID{key: 2}, 10)
 	s.due(ann, switchID{1, true}, 20)
-	s.due(ben, switchID{key: 2}, 40) // set anew
+	s.due(ben, switchID{key: 2}, 40) // renewed
 	s.due(ann, switchID{key: 3}, 5)
 	s.due(ann, switchID{key: 3}, 0)
 	s.wait(15, 10)
-	if s.ready(24) {
+	if s.hasDue(24) {
 		t.Error("one may fire within the grace")
 	}
 	for _, want := range []scheduledSwitch{{ann, switchID{1, true}, 20},
 		{ann, switchID{key: 1}, 30}, {ben, switchID{key: 2}, 40}} {
-		if s.ready(want.dueUs-1) && want.dueUs > 25 {
+		if s.hasDue(want.dueUs-1) && want.dueUs > 25 {
 			t.Errorf("%+v may fire before its time", want)
 		}
 		if got, ok := s.take(max(25, want.dueUs)); !ok || got != want {

@@ -7,7 +7,7 @@ import (
 	"exchange/actors/directory"
 )
 
-// ForgetKey has an engine know a key no more, as if it had ended: for tests of package node.
+// ForgetKey removes a key from an engine, as if revoked: for tests of package node.
 func ForgetKey(p *Public, key *directory.Key) { p.dir.RemoveKey(key) }
 
 // EmptyPools drops pooled commands, whose timers are of one bubble: for tests of package node.

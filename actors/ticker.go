@@ -12,35 +12,35 @@ import (
 	"exchange/core/event"
 )
 
-// A ticker makes the committed side write behind, and books and switches do what is due, at every
-// interval. It also watches the append in flight and the clock.
+// A ticker triggers projections, and the due work of books and switches, at every interval. It also
+// watches the append in flight and the clock.
 type ticker struct {
 	life      *mailbox.Life
 	timing    *Timing
 	journal   *journal
 	committed *committed.Side
-	wake      func() // has books expire and trigger what is due
-	fire      func() // fires the dead man's switches that are due
+	wake      func() // wakes books with due orders
+	fire      func() // fires due dead man's switches
 	log       *slog.Logger
 	clock     clockWatch
-	projected time.Time // when the committed side was last asked to write behind
-	rests     projectionRest
+	projected time.Time // when a projection was last requested
+	pause     projectionPause
 }
 
-// A projectionRest has projections wait while the store's server rewrites its file: the rewrite
-// takes a core and the disk, which appends need. Then they are written in larger steps, which cost
-// less. A read that needs rows that the store lacks does not wait. The ticker owns it.
-type projectionRest struct {
+// A projectionPause delays projections while the store's server rewrites its file: the rewrite
+// takes a core and the disk, which appends need. Later, larger projections cost less. A read that
+// needs missing rows does not wait. The ticker owns it.
+type projectionPause struct {
 	rewriting func() bool // nil: the store never does
-	most      int64       // rows that the store may be behind
-	since     time.Time   // begin of the rewrite as it was seen; zero: there is none
+	most      int64       // greatest lag of the store, in rows
+	since     time.Time   // start of the rewrite when first seen; zero: none
 }
 
-// restLongest is the longest rest, so that what waits is bounded by time, too.
-const restLongest = time.Minute
+// maxPause is the longest pause, which bounds the lag by time, too.
+const maxPause = time.Minute
 
-// holds reports whether projections wait, while the store is so many rows behind.
-func (r *projectionRest) holds(now time.Time, behind int64) bool {
+// mustWait reports whether projections wait, with the store's lag in rows.
+func (r *projectionPause) mustWait(now time.Time, lag int64) bool {
 	switch {
 	case r.rewriting == nil || !r.rewriting():
 		r.since = time.Time{}
@@ -48,10 +48,10 @@ func (r *projectionRest) holds(now time.Time, behind int64) bool {
 	case r.since.IsZero():
 		r.since = now
 	}
-	return behind < r.most && now.Sub(r.since) < restLongest
+	return lag < r.most && now.Sub(r.since) < maxPause
 }
 
-// dueEvery is the longest time between two looks for what is due: the docs promise it to traders.
+// dueEvery is the longest time between two polls of due work: the docs promise it to traders.
 const dueEvery = 200 * time.Millisecond
 
 // interval returns the time between two ticks.
@@ -80,13 +80,13 @@ func (k *ticker) tick() {
 				"keep its time until that has come: check the time service",
 			"ahead", ahead.Round(time.Millisecond), "now", now.UTC().Format(time.RFC3339))
 	}
-	// later than the writer itself gives up: the call of the store may never return
+	// later than the writer itself gives up: the store's call may never return
 	most := k.timing.StallMax
 	if k.journal.stalledFor(metrics.Now()) > most*9/8 {
 		k.journal.die(fmt.Errorf("%w after %v: an append has no outcome", ErrStalled, most))
 	}
 	if now.Sub(k.projected) >= k.timing.Projection-k.interval()/2 &&
-		!k.rests.holds(now, k.committed.Unsaved()) {
+		!k.pause.mustWait(now, k.committed.Unsaved()) {
 		k.projected = now
 		k.committed.Send(committed.Tick{})
 	}
@@ -94,25 +94,24 @@ func (k *ticker) tick() {
 	k.fire()
 }
 
-// A clockWatch finds jumps of the wall clock by comparing it with the clock of metrics.Now. One
-// goroutine uses it.
+// A clockWatch detects jumps of the wall clock by comparing it with metrics.Now. One goroutine uses
+// it.
 type clockWatch struct {
-	apart int64 // distance of the two clocks at the last look, nanoseconds
-	known bool
+	offset  int64 // between the clocks at the last check, nanoseconds
+	started bool
 }
 
-// jumped returns how far the wall clock has gone ahead of the other clock since the last look;
-// negative: behind.
+// jumped returns how far the wall clock has jumped ahead since the last check; negative: back.
 func (w *clockWatch) jumped(wall, monotonic int64) time.Duration {
-	before, known := w.apart, w.known
-	w.apart, w.known = wall-monotonic, true
+	before, known := w.offset, w.started
+	w.offset, w.started = wall-monotonic, true
 	if !known {
 		return 0
 	}
-	return time.Duration(w.apart - before)
+	return time.Duration(w.offset - before)
 }
 
-// fireSwitches sends each switch that is due to its wallet, while clients may cancel.
+// fireSwitches sends each due switch to its wallet, while clients may cancel.
 func (e *Engine) fireSwitches() {
 	e.endSessions()
 	e.fireWhile(e.cancelling)
@@ -120,10 +119,10 @@ func (e *Engine) fireSwitches() {
 
 // fireWhile is fireSwitches while may returns nil.
 func (e *Engine) fireWhile(may func(now int64) error) {
-	for e.switches.ready(e.nowUs()) {
+	for e.switches.hasDue(e.nowUs()) {
 		c := newCommand(event.KindSwitch)
 		e.stamp(c)
-		if err := e.admitUnasked(c, may); err != nil {
+		if err := e.admitInternal(c, may); err != nil {
 			c.Free()
 			return
 		}
@@ -133,7 +132,7 @@ func (e *Engine) fireWhile(may func(now int64) error) {
 			return
 		}
 		c.account, c.trace = due.account, metrics.Trace{}
-		c.switching = switchRequest{fires: due.id, dueUs: due.dueUs}
+		c.switchRequest = switchRequest{fires: due.id, dueUs: due.dueUs}
 		e.toWallet(due.account, c)
 	}
 }

@@ -2,11 +2,11 @@ package actors
 
 import "fmt"
 
-// tickets numbers the commands that a wallet has in flight, and knows up to which number all have
-// come back. The account's limit of admission bounds how many are out.
+// tickets numbers a wallet's commands in flight, and tracks up to which number all have returned.
+// The account's admission limit bounds how many are out.
 type tickets struct {
-	base uint64 // all up to here are back
-	back []bool // back[i]: ticket base+1+i is back
+	base uint64 // all up to here have returned
+	back []bool // back[i]: ticket base+1+i has returned
 }
 
 func (t *tickets) draw() uint64 {
@@ -16,7 +16,7 @@ func (t *tickets) draw() uint64 {
 
 func (t *tickets) last() uint64 { return t.base + uint64(len(t.back)) }
 
-// out returns an upper bound of how many are out, which is 0 exactly if none is.
+// out returns an upper bound of tickets in flight, which is 0 exactly if there are none.
 func (t *tickets) out() int { return len(t.back) }
 
 func (t *tickets) allBack(upTo uint64) bool { return t.base >= upTo }

@@ -12,7 +12,7 @@ import (
 	"exchange/core/state"
 )
 
-// newWallet makes the wallet of an account as the committed side has it.
+// newWallet makes the wallet of a committed account.
 func newWallet(a *state.Account, committed *committed.Side) *wallet {
 	seq := committed.State().Seq()
 	w := &wallet{applied: seq, frozen: a.Frozen, committed: a.Wallet.Clone(),
@@ -37,7 +37,7 @@ func newWallet(a *state.Account, committed *committed.Side) *wallet {
 // Receive implements actor.Actor.
 func (w *wallet) Receive(ctx actor.Context) {
 	if message := ctx.Message(); w.early != nil {
-		w.begin(message)
+		w.receiveEarly(message)
 	} else {
 		w.receive(message)
 	}
@@ -50,7 +50,7 @@ func (w *wallet) receive(message any) {
 		case event.KindFreeze:
 			w.freeze(m)
 		case event.KindEmail:
-			w.hold(m)
+			w.changeEmail(m)
 		case event.KindAccountClosed:
 			w.close(m)
 		default:
@@ -65,7 +65,7 @@ func (w *wallet) receive(message any) {
 		w.cancelReleased(m.command)
 	case *committed.Read:
 		w.read(m)
-	case *keyEnded:
+	case *keyRevoked:
 		w.nonces = slices.DeleteFunc(w.nonces, func(n keyNonce) bool { return n.key == m.key })
 	case *mailbox.Probe:
 		m.Run(w)
@@ -73,18 +73,18 @@ func (w *wallet) receive(message any) {
 }
 
 func (w *wallet) decide(c *Command) {
-	w.refuseFor(c, w.admits(c))
+	w.refuseFor(c, w.checkNonce(c))
 	w.actOrWait(c)
 }
 
-// admits takes the nonce of a command. One that came through a gate has none: a login, which cannot
-// be played again, stands for it. It returns 0, or why the key may do nothing now. An operator
-// has no key, and may act for a frozen account. The end of a session is no act of its key.
-func (w *wallet) admits(c *Command) (reason uint8) {
+// checkNonce takes the nonce of a command and returns 0, or why the key is refused. A command of a
+// gate has no nonce: its login, which cannot be replayed, replaces it. An operator has no key, and
+// may act for a frozen account. The end of a session is no act of its key.
+func (w *wallet) checkNonce(c *Command) (reason uint8) {
 	switch {
-	case c.key == nil, c.unasked:
+	case c.key == nil, c.internal:
 	case c.key.Revoked():
-		return event.RefusedKey // its nonce counts no more, on both sides
+		return event.RefusedKey // its nonce no longer counts, on both sides
 	case c.gate == nil && !w.takeNonce(c.key, c.order.nonce):
 		return event.RefusedNonce
 	case w.frozen:
@@ -93,7 +93,7 @@ func (w *wallet) admits(c *Command) (reason uint8) {
 	return 0
 }
 
-// refuseFor refuses a command for a reason of admits; 0 refuses nothing.
+// refuseFor refuses a command for a reason of checkNonce; 0: it does nothing.
 func (w *wallet) refuseFor(c *Command, reason uint8) {
 	if reason == event.RefusedNonce {
 		c.lastNonce = w.lastNonce(c.key.Number)
@@ -103,7 +103,7 @@ func (w *wallet) refuseFor(c *Command, reason uint8) {
 	}
 }
 
-// actOrWait acts on a command, or lets it wait behind those that wait already.
+// actOrWait acts on a command, or queues it after those that already wait.
 func (w *wallet) actOrWait(c *Command) {
 	if w.flight == nil {
 		w.flight = new(flight)
@@ -113,15 +113,15 @@ func (w *wallet) actOrWait(c *Command) {
 	}
 }
 
-// act sends a command on, or its refusal. It returns false if the command cannot be decided yet.
+// act sends on a command, or its refusal. It returns false if the command cannot be decided yet.
 func (w *wallet) act(c *Command) bool {
 	if c.outcome == Refused {
-		w.refused(c)
+		w.sendRefusal(c)
 		return true
 	}
 	switch c.kind {
 	case event.KindCancel:
-		if w.placesUnder(c.order.clientID) {
+		if w.placesOrder(c.order.clientID) {
 			return false
 		}
 		w.cancel(c)
@@ -137,16 +137,16 @@ func (w *wallet) act(c *Command) bool {
 	case event.KindAdjusted:
 		w.adjust(c)
 	case event.KindAmended:
-		if w.placesUnder(c.order.clientID) {
+		if w.placesOrder(c.order.clientID) {
 			return false
 		}
 		return w.amend(c)
 	case event.KindSettings:
 		w.set(c)
 	case event.KindSwitch:
-		return w.switched(c)
+		return w.changeSwitch(c)
 	default:
-		if w.placesUnder(c.order.clientID) {
+		if w.placesOrder(c.order.clientID) {
 			return false
 		}
 		w.place(c)
@@ -154,7 +154,7 @@ func (w *wallet) act(c *Command) bool {
 	return true
 }
 
-// actOnWaiting decides the commands and reads that wait, up to the first that still must wait.
+// actOnWaiting decides waiting commands and reads, up to the first that must still wait.
 func (w *wallet) actOnWaiting() {
 	for w.queue.Len() > 0 {
 		if next := w.queue.First(); next.read != nil {
@@ -166,7 +166,7 @@ func (w *wallet) actOnWaiting() {
 	}
 }
 
-// cancelReleased takes a cancel of a cancel-all back, and ends the cancel-all behind the last.
+// cancelReleased takes a cancel of a cancel-all back, and ends the cancel-all after the last.
 func (w *wallet) cancelReleased(c *Command) {
 	ended := w.countReleased(c)
 	if ended == nil {
@@ -175,7 +175,7 @@ func (w *wallet) cancelReleased(c *Command) {
 	if ended.kind == event.KindSwitch {
 		w.endSwitch(ended)
 	} else {
-		slices.Sort(ended.cancelled)
+		slices.Sort(ended.cancelledOrders)
 		w.out.finish(ended, Accepted)
 	}
 	w.actOnWaiting()
@@ -187,7 +187,7 @@ func (w *wallet) place(c *Command) {
 		w.refuse(c, event.RefusedClientID)
 		return
 	}
-	if w.open.Len()+w.placing >= w.out.limits().OpenOrdersPerAccount {
+	if w.open.Len()+w.newOrders >= w.out.limits().OpenOrdersPerAccount {
 		w.refuse(c, event.RefusedAccountLimit)
 		return
 	}
@@ -211,12 +211,12 @@ func (w *wallet) place(c *Command) {
 		w.refuse(c, event.RefusedFunds)
 		return
 	}
-	w.placing++
+	w.newOrders++
 	w.entersBook(c.pair.Number)
-	c.counted = m
-	w.count(c.pair.Number, m, 1)
+	c.countedMarks = m
+	w.countMarks(c.pair.Number, m, 1)
 	c.ticket = w.tickets.draw()
-	w.placingIDs.Open(c.ticket, o.clientID)
+	w.newOrderIDs.Open(c.ticket, o.clientID)
 	w.out.toBook(c)
 }
 
@@ -226,7 +226,7 @@ func (w *wallet) read(r *committed.Read) {
 	switch {
 	case key.Revoked():
 		r.Err = committed.ErrKeyRevoked
-	case nonce != 0 && !w.takeNonce(key, nonce): // 0: a login stands for it
+	case nonce != 0 && !w.takeNonce(key, nonce): // 0: its login replaces it
 		r.Err = &committed.NonceError{Last: w.lastNonce(key.Number)}
 	default:
 		if !r.IsNamed() {
@@ -244,16 +244,16 @@ func (w *wallet) read(r *committed.Read) {
 
 func (w *wallet) holdRead(r *committed.Read) {
 	if w.flight == nil || w.tickets.out() == 0 {
-		w.letReadGo(r)
+		w.releaseRead(r)
 		return
 	}
 	r.Park()
-	w.held.Push(heldBack{upTo: w.tickets.last(), read: r})
+	w.heldBack.Push(heldBack{upTo: w.tickets.last(), read: r})
 }
 
-// letReadGo answers a refused read. It passes another read on, to be answered from a state that has
-// all that this wallet has seen.
-func (w *wallet) letReadGo(r *committed.Read) {
+// releaseRead answers a refused read. It passes another read on, to be answered from a state that
+// includes everything this wallet has seen.
+func (w *wallet) releaseRead(r *committed.Read) {
 	if r.Err != nil {
 		r.Answer()
 		return
@@ -286,11 +286,11 @@ func (w *wallet) settle(m *settled) {
 		w.clientIDs.Close(id, m.timeUs)
 	}
 	if m.accepted.id != 0 {
-		w.accepted(&m.accepted, own.placed, m.timeUs)
+		w.applyOrder(&m.accepted, own.hadOrder, m.timeUs)
 	}
 	if own.ticket != 0 {
 		w.tickets.giveBack(own.ticket)
-		w.letGo()
+		w.releaseHeldBack()
 		w.actOnWaiting()
 	}
 	if w.flight != nil {
@@ -298,31 +298,31 @@ func (w *wallet) settle(m *settled) {
 	}
 }
 
-// giveBack ends what was set aside for a command.
+// giveBack releases a command's reservations.
 func (w *wallet) giveBack(m *settled) {
 	own := &m.command
 	if !own.reserved.amount.IsZero() {
 		r := w.reservedOf(own.reserved.currency)
 		r.amount = r.amount.Sub(own.reserved.amount)
 	}
-	if own.placed {
-		w.placing--
-		w.placingIDs.Drop(own.ticket)
+	if own.hadOrder {
+		w.newOrders--
+		w.newOrderIDs.Drop(own.ticket)
 		if !m.accepted.rests {
 			w.leavesBook(own.pair)
 		}
 	}
-	w.count(own.pair, own.counted, -1)
-	if own.amends != 0 {
-		w.amending = slices.DeleteFunc(w.amending, func(id uint64) bool {
-			return id == own.amends
+	w.countMarks(own.pair, own.countedMarks, -1)
+	if own.amendedOrder != 0 {
+		w.amendedOrders = slices.DeleteFunc(w.amendedOrders, func(id uint64) bool {
+			return id == own.amendedOrder
 		})
 	}
 }
 
-// accepted takes in an order that a record of a time accepts or changes. If this wallet placed it,
-// its book's count has it already.
-func (w *wallet) accepted(o *acceptedOrder, placed bool, timeUs int64) {
+// applyOrder applies an order that a record accepts or changes at timeUs. An order placed by this
+// wallet is already in its book's count.
+func (w *wallet) applyOrder(o *acceptedOrder, placed bool, timeUs int64) {
 	switch {
 	case o.again:
 		if o.rests {
@@ -343,11 +343,11 @@ func (w *wallet) accepted(o *acceptedOrder, placed bool, timeUs int64) {
 	}
 }
 
-// letGo sends on the refusals and reads that have waited long enough.
-func (w *wallet) letGo() {
-	for w.held.Len() > 0 && w.tickets.allBack(w.held.First().upTo) {
-		if h := w.held.Pop(); h.read != nil {
-			w.letReadGo(h.read)
+// releaseHeldBack sends refusals and reads that are no longer held back.
+func (w *wallet) releaseHeldBack() {
+	for w.heldBack.Len() > 0 && w.tickets.allBack(w.heldBack.First().upTo) {
+		if h := w.heldBack.Pop(); h.read != nil {
+			w.releaseRead(h.read)
 		} else {
 			w.out.toJournal(h.entry)
 		}

@@ -10,13 +10,13 @@ import (
 	"exchange/core/trading"
 )
 
-// amend reserves what the change of an open order can need at most, whatever is filled meanwhile,
-// and sends the change to the book. A change for which there is no money or no room goes there too,
-// because the book first looks at what else is wrong with the change.
+// amend reserves the most that a change of an open order can need, whatever is filled meanwhile,
+// and sends the change to the book. A change without money or room goes there, too, because the
+// book's own checks come first.
 //
-// It returns false if another change of the order is on its way: only then its terms are known. It
-// also does so if what is in flight may be why the change must be refused, because a refusal by the
-// book is not held back.
+// It returns false if another change of the order is in flight, because its terms are then unknown.
+// It also returns false if commands in flight may be the reason to refuse the change: a book's
+// refusal is not held back.
 func (w *wallet) amend(c *Command) (decided bool) {
 	w.find(c)
 	order, was, open := w.open.Find(c.order.id)
@@ -24,7 +24,7 @@ func (w *wallet) amend(c *Command) (decided bool) {
 		w.refuse(c, event.RefusedNotOpen)
 		return true
 	}
-	if slices.Contains(w.amending, order.ID) {
+	if slices.Contains(w.amendedOrders, order.ID) {
 		return false
 	}
 	has, more := w.marksOf(order.ID), marks(0)
@@ -39,22 +39,21 @@ func (w *wallet) amend(c *Command) (decided bool) {
 	}
 	switch {
 	case c.denied == 0:
-		c.counted = more
-		w.count(order.Pair, more, 1)
+		c.countedMarks = more
+		w.countMarks(order.Pair, more, 1)
 	case w.tickets.out() > 0:
 		return false
 	}
-	c.amends, c.pair, c.record.Pair = order.ID, p, order.Pair
-	c.order.id, c.order.clientID = order.ID, w.clientIDs.Of(order.ID) // its record has both
-	w.amending = append(w.amending, order.ID)
+	c.amendedOrder, c.pair, c.record.Pair = order.ID, p, order.Pair
+	c.order.id, c.order.clientID = order.ID, w.clientIDs.Of(order.ID) // its record contains both
+	w.amendedOrders = append(w.amendedOrders, order.ID)
 	c.amend.selfTrade = w.setting()
 	c.ticket = w.tickets.draw()
 	w.out.toBook(c)
 	return true
 }
 
-// need returns the most money that the change of an order can need beside its reserve, and the
-// currency.
+// need returns the most money that a change can need beyond the order's reserve, and the currency.
 func (a *amendRequest) need(side trading.Side, was ledger.Terms, has marks,
 	p *directory.Pair) (uint16, money.Balance) {
 	is := was

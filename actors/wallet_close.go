@@ -2,13 +2,13 @@ package actors
 
 import "fmt"
 
-// close ends the account, if nothing is left in it. The wallet has the last word, because the
-// journal must have no order, no withdrawal and no money of the account behind the record.
+// close closes the account, if it is empty. The wallet decides last, because the journal must have
+// no order, withdrawal or money of the account after the record.
 func (w *wallet) close(c *Command) {
 	if left := w.left(); left != "" {
 		c.outcome = Refused
 		c.adminErr = refusef("account %s has %s, so it is not closed", w.account.Name, left)
-		w.out.refuseEnd(c)
+		w.out.refuseClose(c)
 		return
 	}
 	w.frozen = true
@@ -16,8 +16,8 @@ func (w *wallet) close(c *Command) {
 	w.out.toJournal(&c.entry)
 }
 
-// left says what keeps the account from being closed; "": nothing does. All of it is durable, but
-// for commands on their way, and of those it tells no outcome.
+// left returns what keeps the account from being closed; "": nothing. All of it is durable, except
+// commands in flight, whose outcome it does not reveal.
 func (w *wallet) left() string {
 	if n := w.open.Orders().Len(); n > 0 {
 		return fmt.Sprintf("open orders: %d", n)

@@ -10,8 +10,8 @@ import (
 	"exchange/core/trading"
 )
 
-// instruct gives an order that names no self-trade mode the account's. One that names another keeps
-// it. An order that says no more than a plain one is a plain one from here on.
+// instruct applies the account's self-trade mode to an order that names none. An order whose
+// instructions add nothing becomes plain.
 func (w *wallet) instruct(c *Command) {
 	if w.rare != nil && w.selfTrade != trading.SelfTradeNone {
 		if c.special == nil {
@@ -46,7 +46,7 @@ func (c *Command) need() (uint16, money.Balance) {
 	return ledger.Need(o.side, o.price, o.amount, p.BaseNumber, p.QuoteNumber)
 }
 
-// set gives the account another setting for its later orders.
+// set changes the account's setting for later orders.
 func (w *wallet) set(c *Command) {
 	w.rareParts().selfTrade = c.setting
 	r := c.begin(event.KindSettings, 0)
@@ -55,7 +55,7 @@ func (w *wallet) set(c *Command) {
 	w.accept(c)
 }
 
-// recoverOrders takes over the account's open orders.
+// recoverOrders restores the account's open orders.
 func (w *wallet) recoverOrders(a *state.Account, s *state.State) {
 	w.open = ledger.NewOpenTerms(&a.Open, termsIn(s))
 	for order := range w.open.Orders().Newest() {
@@ -64,7 +64,7 @@ func (w *wallet) recoverOrders(a *state.Account, s *state.State) {
 	}
 }
 
-// termsIn returns the terms of an open order as the committed side has them.
+// termsIn returns the terms of the committed side's open order.
 func termsIn(s *state.State) func(ledger.OpenOrder) ledger.Terms {
 	return func(order ledger.OpenOrder) ledger.Terms {
 		o, _ := s.Pair(order.Pair).Open(order.ID)
@@ -72,7 +72,7 @@ func termsIn(s *state.State) func(ledger.OpenOrder) ledger.Terms {
 	}
 }
 
-// recoverRare takes over the account's settings, switches and client ids of withdrawals.
+// recoverRare restores the account's settings, switches and client ids of withdrawals.
 func (w *wallet) recoverRare(a *state.Account) {
 	if mode := a.SelfTrade(); mode != trading.SelfTradeNone {
 		w.rareParts().selfTrade = mode

@@ -52,7 +52,7 @@ func (g *gated) wantFunds(what, btc, usd string) {
 	}
 }
 
-func TestAnAmendNeedsWhatItCanNeedAtMost(t *testing.T) {
+func TestAnAmendReservesTheMostItCanNeed(t *testing.T) {
 	pair := &directory.Pair{BaseNumber: 1, QuoteNumber: 2}
 	was := ledger.Terms{Price: 10, Amount: 100}
 	for _, c := range []struct {
@@ -89,8 +89,8 @@ func TestAnAmendNeedsWhatItCanNeedAtMost(t *testing.T) {
 	}
 }
 
-// An amend that asks for too much money is told first what else is wrong with it. Nothing of it is
-// reserved, and it uses its nonce.
+// An amend without money is first refused for its other faults. It reserves nothing, and uses its
+// nonce.
 func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 	onGated(t, func(o *Options) {
 		p := &o.Pairs[0]
@@ -161,9 +161,9 @@ func TestAnAmendIsRefusedForItsMoneyLast(t *testing.T) {
 	})
 }
 
-// What is in flight may be why a change lacks money, or may bring that money. So the change waits
-// for it.
-func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
+// Commands in flight may be why a change lacks money, or may bring that money. So the change waits
+// for them.
+func TestAnAmendWithoutMoneyWaitsForCommandsInFlight(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		id := g.rest(g.buy(50e8, coin))
 		g.hold()
@@ -176,12 +176,12 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		if waiting != 1 {
 			t.Fatalf("%d commands wait: the change does not", waiting)
 		}
-		behind := g.begin(g.cancelling(id)) // the account's commands keep their order
+		later := g.begin(g.cancelling(id)) // the account's commands keep their order
 		g.queued(2)
 		g.letGo()
-		isTold(t, "the order", <-order, accepted)
-		isTold(t, "the change", <-change, refusedFor(event.RefusedFunds))
-		isTold(t, "its cancel", <-behind, accepted)
+		wantOutcome(t, "the order", <-order, accepted)
+		wantOutcome(t, "the change", <-change, refusedFor(event.RefusedFunds))
+		wantOutcome(t, "its cancel", <-later, accepted)
 		g.wantFunds("the order rests", "10/0", "1000/900")
 
 		large := g.openIDs()[0]
@@ -192,14 +192,14 @@ func TestAnAmendThatLacksMoneyWaitsForWhatIsInFlight(t *testing.T) {
 		change = g.begin(g.amending(AmendRequest{Order: id, Amount: 3 * coin}))
 		g.queued(1)
 		unblock()
-		isTold(t, "the cancel", <-gives, accepted)
-		isTold(t, "the change", <-change, accepted)
+		wantOutcome(t, "the cancel", <-gives, accepted)
+		wantOutcome(t, "the change", <-change, accepted)
 		g.wantFunds("there was money in the end", "10/0", "1000/150")
 	})
 }
 
-// The terms of an order are known when the change before is released. So the second change reserves
-// by the first, and is refused where the first took the money.
+// The terms of an order are certain once the change before is released. So the second change
+// reserves on top of the first, and is refused if the first took the money.
 func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		one, two := g.rest(g.buy(50e8, coin)), g.rest(g.buy(50e8, coin))
@@ -211,9 +211,9 @@ func TestAnAmendWaitsForTheAmendBefore(t *testing.T) {
 		other := g.begin(g.amending(AmendRequest{Order: two, Amount: 2 * coin}))
 		g.queued(2) // the account's commands keep their order
 		g.letGo()
-		isTold(t, "first", <-first, accepted)
-		isTold(t, "second", <-second, accepted)
-		isTold(t, "of another order", <-other, refusedFor(event.RefusedFunds))
+		wantOutcome(t, "first", <-first, accepted)
+		wantOutcome(t, "second", <-second, accepted)
+		wantOutcome(t, "of another order", <-other, refusedFor(event.RefusedFunds))
 		g.wantFunds("amended", "10/0", "1000/1000")
 	})
 }
@@ -231,8 +231,8 @@ func TestAnAmendByClientIDWaitsForThePlacement(t *testing.T) {
 		change := g.begin(g.amending(AmendRequest{ClientID: id, Amount: 3 * coin}))
 		g.queued(1)
 		g.letGo()
-		isTold(t, "placed", <-placed, accepted)
-		isTold(t, "amended", <-change, accepted)
+		wantOutcome(t, "placed", <-placed, accepted)
+		wantOutcome(t, "amended", <-change, accepted)
 		g.wantFunds("amended", "10/0", "1000/150")
 	})
 }

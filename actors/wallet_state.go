@@ -17,49 +17,49 @@ import (
 // A wallet is the deciding side of one account: it takes nonces, reserves money, and keeps the
 // account's commands in order. One actor owns it.
 //
-// It has a committed part: balances, reserves and open orders, which settlements alone change. And
-// it has a part in flight: reserved amounts, nonces and client order ids of commands that it has
-// sent on and not yet seen released. It decides on both, and shows neither.
+// Its committed part holds balances, reserves and open orders, which only settlements change. Its
+// part in flight holds reserved amounts, nonces and client order ids of commands sent on and not
+// yet released. It decides on both, and shows neither.
 //
-// A refusal may depend on the part in flight: on reserved funds, or on a nonce or a client order id
-// that is taken. Such a refusal must not become known before the commands that it depends on. So it
-// is held back until all that this wallet had in flight at that moment has been released. So is a
-// question for an order by its client order id. A client that lost its answer asks this way, so "no
+// A refusal may depend on the part in flight: on reserved funds, or on a used nonce or client order
+// id. It must not become visible before the commands that it depends on. So it is held back until
+// everything that this wallet had in flight at that moment is released. A query for an order by its
+// client order id is held back likewise. A client that lost its answer queries this way, so "no
 // such order" must stay true.
 //
-// Some commands cannot be decided yet: a cancel-all, while any command is on its way, and an order
-// or a cancel with the client order id of an order on its way, which may still be refused. Such a
-// command waits, and all later ones wait behind it: the account's commands keep their order.
+// Some commands cannot be decided yet: a cancel-all, while any command is in flight, and an order
+// or a cancel with the client order id of an order in flight, which may still be refused. Such a
+// command waits, and all later ones queue after it: the account's commands keep their order.
 type wallet struct {
 	account *directory.Account
 	out     walletOut
 
-	early     *mailbox.FIFO[any] // messages before it has begun; nil: it has
+	early     *mailbox.FIFO[any] // messages before its state arrived; nil: started
 	applied   uint64             // sequence of the last settlement
-	frozen    bool               // also while the record that says so is on its way
+	frozen    bool               // also while the record of it is in flight
 	committed ledger.Wallet
 	open      ledger.OpenTerms
-	inBook    map[uint16]ordersInBook // by pair, also those on their way; no entry is zero
+	inBook    map[uint16]ordersInBook // by pair, including those in flight; no entry is zero
 	clientIDs ledger.ClientIDs
 	nonces    []keyNonce
-	pending   map[uint64]*state.Withdrawal // withdrawals, also those on their way; nil while unused
-	*rare                                  // nil until the account uses one: few accounts do
+	pending   map[uint64]*state.Withdrawal // including those in flight; nil while unused
+	*rare                                  // nil until first used: few accounts do
 	*flight                                // nil until the first command: most accounts are idle
 }
 
-// A flight has what a wallet has sent on and not yet seen released, and what waits for that.
+// A flight holds a wallet's unreleased commands, and everything that waits for their release.
 type flight struct {
 	reserved      []reservation    // by currency
-	placing       int              // orders
-	placingIDs    ledger.ClientIDs // their client order ids, by ticket
-	amending      []uint64         // open orders with an amend on its way
+	newOrders     int              // orders in flight
+	newOrderIDs   ledger.ClientIDs // their client order ids, by ticket
+	amendedOrders []uint64         // open orders with an amend in flight
 	tickets       tickets
-	held          mailbox.FIFO[heldBack] // refusals, and reads by client order id
+	heldBack      mailbox.FIFO[heldBack] // refusals, and reads by client order id
 	queue         mailbox.FIFO[waiting]  // the first cannot be decided yet
-	cancellingAll *cancelAll             // under way, nil if none is
+	cancellingAll *cancelAll             // the running one; nil: none
 }
 
-// walletOut is where a wallet's decisions go.
+// walletOut receives a wallet's decisions.
 type walletOut interface {
 	limits() *Limits
 	withdrawalPolicy() *WithdrawalPolicy
@@ -67,56 +67,56 @@ type walletOut interface {
 	nextWithdrawal() uint64
 	// takes a slot for one more cancel of a cancel-all, beside its first; false: none is free
 	widenCancelAll() bool
-	narrowCancelAll() // gives it back
+	narrowCancelAll() // returns it
 	codeFits(w *state.Withdrawal, code string) bool
-	insisted(c *Command) // logs an approval despite a freeze
-	// notes when a switch of the account is due; 0: never
+	logDespiteFreeze(c *Command) // logs an approval despite a freeze
+	// schedules a switch of the account; 0: never
 	switchDue(a *directory.Account, id switchID, dueUs int64)
-	toBook(c *Command) // c.record.Pair says which
+	toBook(c *Command) // to the book of c.record.Pair
 	toJournal(n *entry)
-	refuseEnd(c *Command) // does not let the account be closed, for its adminErr
+	refuseClose(c *Command) // refuses to close the account, for its adminErr
 	CurrencyCode(number uint16) string
-	toCommitted(r *committed.Read) // a read whose nonce is taken; it is answered from r.after on
+	toCommitted(r *committed.Read) // a read whose nonce is taken, to answer from r.after on
 	finish(c *Command, o Outcome)
 }
 
-// keyNonce is what a key has used.
+// keyNonce holds a key's used nonces.
 type keyNonce struct {
-	key   uint32
-	taken uint64        // the greatest
-	used  *state.Nonces // of a key for parallel use; nil: its nonces grow
+	key      uint32
+	greatest uint64        // the greatest
+	used     *state.Nonces // of a parallel key; nil: its nonces grow
 }
 
-// keyEnded tells a wallet that a key was revoked. From now on the wallet refuses the key's
-// commands, and they take no nonce.
-type keyEnded struct{ key uint32 }
+// keyRevoked notifies a wallet of a revoked key. From now on the wallet refuses the key's commands,
+// and they take no nonce.
+type keyRevoked struct{ key uint32 }
 
 // heldBack is a refusal or a read that waits for everything in flight up to a ticket.
 type heldBack struct {
 	upTo  uint64
-	entry *entry          // of a refusal; nil: it is a read
-	read  *committed.Read // nil: it is a refusal
+	entry *entry          // of a refusal; nil: a read
+	read  *committed.Read // nil: a refusal
 }
 
-// waiting is a command whose nonce is taken, or a read that is to be held back, until its turn to
-// be decided.
+// waiting is a command whose nonce is taken, or a read to be held back, until its turn to be
+// decided.
 type waiting struct {
-	command *Command        // nil: it is a read
-	read    *committed.Read // nil: it is a command
+	command *Command        // nil: a read
+	read    *committed.Read // nil: a command
 }
 
-// rare has the parts of a wallet that few accounts have. A wallet gets them with the first use.
+// rare holds the parts that few accounts use. A wallet gets them with the first use.
 type rare struct {
-	selfTrade trading.SelfTrade // mode of an order that names none
-	marks     map[uint64]marks  // open orders with any; nil while unused
-	switches  []event.Switch    // armed ones, those that fire included
+	selfTrade trading.SelfTrade // default mode of orders
+	marks     map[uint64]marks  // of open orders with any; nil while unused
+	switches  []event.Switch    // armed ones, including those that fire
 	sessions  []liveSession
-	// client ids of withdrawals, also of those on their way
+	// client ids of withdrawals, including those in flight
 	withdrawalIDs state.WithdrawalIDs
-	heldUs        int64 // until when no money is withdrawn, also while the record is on its way
+	heldUs        int64 // end of the hold on withdrawals, also while the record is in flight
 }
 
-// rareParts returns the rare parts, made when there are none yet.
+// rareParts returns the rare parts, creating them if needed.
 func (w *wallet) rareParts() *rare {
 	if w.rare == nil {
 		w.rare = new(rare)
@@ -124,19 +124,19 @@ func (w *wallet) rareParts() *rare {
 	return w.rare
 }
 
-// placesUnder reports whether an order with a client order id is on its way.
-func (w *wallet) placesUnder(id event.ClientID) bool {
-	return w.placingIDs.TakenBy(id, 0) != 0
+// placesOrder reports whether an order with a client order id is in flight.
+func (w *wallet) placesOrder(id event.ClientID) bool {
+	return w.newOrderIDs.TakenBy(id, 0) != 0
 }
 
-// find finds the order that a command names by its client order id; 0: there is none.
+// find looks up the order of a command's client order id; 0: none.
 func (w *wallet) find(c *Command) {
 	if !c.order.clientID.IsZero() {
 		c.order.id, _ = w.clientIDs.Order(c.order.clientID)
 	}
 }
 
-// takeNonce takes a nonce of a key, if it is above the last one, or, for parallel use, not used.
+// takeNonce takes a nonce of a key, if it is above the last one, or unused for a parallel key.
 func (w *wallet) takeNonce(key *directory.Key, nonce uint64) bool {
 	at := slices.IndexFunc(w.nonces, func(n keyNonce) bool { return n.key == key.Number })
 	if at < 0 {
@@ -150,25 +150,25 @@ func (w *wallet) takeNonce(key *directory.Key, nonce uint64) bool {
 }
 
 func (n *keyNonce) take(nonce uint64) bool {
-	if n.used != nil && !n.used.Take(nonce) || n.used == nil && nonce <= n.taken {
+	if n.used != nil && !n.used.Take(nonce) || n.used == nil && nonce <= n.greatest {
 		return false
 	}
-	n.taken = max(n.taken, nonce)
+	n.greatest = max(n.greatest, nonce)
 	return true
 }
 
-// lastNonce returns the highest nonce that a key has used.
+// lastNonce returns the highest used nonce of a key.
 func (w *wallet) lastNonce(key uint32) uint64 {
 	for _, n := range w.nonces {
 		if n.key == key {
-			return n.taken
+			return n.greatest
 		}
 	}
 	return 0
 }
 
-// reserve sets money aside for a command. It returns false if there is not enough, and notes in the
-// command how much is missing.
+// reserve reserves money for a command. Without enough it returns false, and sets the command's
+// shortfall.
 func (w *wallet) reserve(c *Command, currency uint16, need money.Balance) bool {
 	r := w.reservedOf(currency)
 	available := w.committed.Get(currency).Available().Sub(r.amount)
@@ -193,28 +193,28 @@ func (w *wallet) reservedOf(currency uint16) *reservation {
 
 func (w *wallet) refuse(c *Command, reason uint8) {
 	c.refuse(reason)
-	w.refused(c)
+	w.sendRefusal(c)
 }
 
-// refused sends a refusal to the journal, behind everything that is in flight now. The refusal has
-// used its nonce, so it is in flight itself until its release.
-func (w *wallet) refused(c *Command) {
+// sendRefusal sends a refusal to the journal, after everything in flight now. The refusal has used
+// its nonce, so it is in flight itself until its release.
+func (w *wallet) sendRefusal(c *Command) {
 	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
 	if waits {
-		w.held.Push(heldBack{upTo: before, entry: &c.entry})
+		w.heldBack.Push(heldBack{upTo: before, entry: &c.entry})
 		return
 	}
 	w.out.toJournal(&c.entry)
 }
 
-// accept sends a command that was granted to the journal.
+// accept sends an accepted command to the journal.
 func (w *wallet) accept(c *Command) {
 	c.outcome = Accepted
 	w.send(c)
 }
 
-// inFlight returns an upper bound of the commands in flight, which is 0 exactly if there is none.
+// inFlight returns an upper bound of the commands in flight, which is 0 exactly if there are none.
 func (w *wallet) inFlight() int {
 	if w.flight == nil {
 		return 0
@@ -234,7 +234,7 @@ func (w *wallet) check() {
 	}
 }
 
-// entersBook counts an order on its way to a book, or one that a start finds there.
+// entersBook counts an order in flight to a book, or one that a start finds there.
 func (w *wallet) entersBook(pair uint16) {
 	if w.inBook == nil {
 		w.inBook = make(map[uint16]ordersInBook)
@@ -244,7 +244,7 @@ func (w *wallet) entersBook(pair uint16) {
 	w.inBook[pair] = n
 }
 
-// leavesBook takes an order off the count of entersBook: it did not come to rest, or rests no more.
+// leavesBook uncounts an order of entersBook: it did not come to rest, or rests no more.
 func (w *wallet) leavesBook(pair uint16) {
 	n := w.inBook[pair]
 	n.orders--
@@ -259,8 +259,8 @@ func (w *wallet) keepCount(pair uint16, n ordersInBook) {
 	w.inBook[pair] = n
 }
 
-// count counts an order of a pair by its marks, or ends that.
-func (w *wallet) count(pair uint16, m marks, by int32) {
+// countMarks counts an order of a pair by its marks, or uncounts it.
+func (w *wallet) countMarks(pair uint16, m marks, by int32) {
 	if m&(marksStop|marksGTD) == 0 {
 		return
 	}
@@ -269,7 +269,7 @@ func (w *wallet) count(pair uint16, m marks, by int32) {
 	w.keepCount(pair, n)
 }
 
-// mark gives an open order its marks, and counts it by them.
+// mark sets an open order's marks, and counts it by them.
 func (w *wallet) mark(id uint64, m marks) {
 	if w.rare == nil && m == 0 {
 		return
@@ -280,8 +280,8 @@ func (w *wallet) mark(id uint64, m marks) {
 		return
 	}
 	pair := w.open.Pair(id)
-	w.count(pair, before, -1)
-	w.count(pair, m, 1)
+	w.countMarks(pair, before, -1)
+	w.countMarks(pair, m, 1)
 	if m == 0 {
 		delete(r.marks, id)
 		return
@@ -300,11 +300,11 @@ func (w *wallet) marksOf(id uint64) marks {
 	return w.rare.marks[id]
 }
 
-// roomFor returns why an order with these marks may not come to those of a pair, 0 if it may.
+// roomFor returns why an order with these marks exceeds the limits of a pair, 0 if it does not.
 func (w *wallet) roomFor(pair uint16, m marks) (refusal uint8) {
 	n, limits := w.inBook[pair], w.out.limits()
 	switch {
-	case m&marksStop != 0 && int(n.stops) >= limits.StopsPerAccountAndBook:
+	case m&marksStop != 0 && int(n.stopCount) >= limits.StopsPerAccountAndBook:
 		return event.RefusedStopLimit
 	case m&marksGTD != 0 && int(n.gtd) >= limits.GTDPerAccountAndBook:
 		return event.RefusedGTDLimit
@@ -312,7 +312,7 @@ func (w *wallet) roomFor(pair uint16, m marks) (refusal uint8) {
 	return 0
 }
 
-// send puts a decided command straight into the journal.
+// send submits a decided command straight to the journal.
 func (w *wallet) send(c *Command) {
 	c.encode()
 	c.ticket = w.tickets.draw()

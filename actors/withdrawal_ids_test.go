@@ -15,14 +15,14 @@ func wantID(t testing.TB, id string) event.ClientID {
 
 func (b *teller) askAs(id string, amount money.Amount) string {
 	return outcomeOf(b.e.Do(NewWithdrawal(b.key, b.next(), 1, amount,
-		"bc1q-somewhere").Named(wantID(b.t, id))))
+		"bc1q-somewhere").WithClientID(wantID(b.t, id))))
 }
 
 func (b *teller) cancel(id uint64) string {
 	return outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id)))
 }
 
-// A wallet forgets with the state: as many of the newest are kept, and those that are pending.
+// A wallet forgets with the state: both keep the newest ids, and the pending ones.
 func TestAWalletForgetsOldClientIDsOfWithdrawals(t *testing.T) {
 	b := newTeller(t, memoryPlaces(t), nil)
 	b.expect(b.askAs("old", 1), "withdraw 1 old")

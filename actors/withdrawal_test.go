@@ -18,7 +18,7 @@ import (
 	"exchange/persistence"
 )
 
-// A postman takes the mails of an engine, and refuses the first few.
+// A postman accepts the mails of an engine, and refuses the first few.
 type postman struct {
 	mu     sync.Mutex
 	mails  []Mail
@@ -79,7 +79,7 @@ func onTeller(t *testing.T, change func(*Options), test func(t *testing.T, b *te
 	})
 }
 
-// outcome returns the end of a command, in words.
+// outcomeOf returns the end of a command, in words.
 func outcomeOf(c *Command, err error) string {
 	if err != nil {
 		return err.Error()
@@ -142,7 +142,7 @@ func (b *teller) restart() {
 	b.reopen()
 }
 
-// reopen starts the engine again after it has ended.
+// reopen starts the engine again after its end.
 func (b *teller) reopen() {
 	b.t.Helper()
 	succeeds(b.t, b.store.Close())
@@ -165,7 +165,7 @@ func (b *teller) end() {
 	succeeds(b.t, b.store.Close())
 }
 
-func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
+func TestAWithdrawalCompletesAndSurvivesARestart(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.expect(b.ask(4*coin), "withdraw 1")
 		b.expect(b.balance(), "10 with 4 reserved")
@@ -245,13 +245,13 @@ func TestAMailSentDuringAnAuditIsNotSentAgain(t *testing.T) {
 			}
 		})
 		b.expect(b.ask(coin), "withdraw 1")
-		eventually(t, "the outbox cannot be told", func() bool {
+		eventually(t, "the outbox cannot be updated", func() bool {
 			return slices.ContainsFunc(b.e.Stats().TurnedAway, func(c Count) bool {
 				return c.Name == "paused" && c.N > 0
 			})
 		})
 		b.e.paused.Store(false)
-		eventually(t, "it is told", func() bool { return b.e.meter.Outbox.Load() == 0 })
+		eventually(t, "it is updated", func() bool { return b.e.meter.Outbox.Load() == 0 })
 		if n := len(post.delivered()); n != 1 {
 			t.Errorf("the mail was sent %d times", n)
 		}
@@ -263,24 +263,23 @@ func TestAMailIsTakenOutOfTheOutboxOnce(t *testing.T) {
 	onTeller(t, func(o *Options) { o.Mail = unsent }, func(t *testing.T, b *teller) {
 		b.ask(coin)
 		var wg sync.WaitGroup
-		for range 5 { // a mailer that was not told of its success says so again
+		for range 5 { // a mailer that was not answered repeats its success
 			wg.Go(func() {
-				if err := b.e.mailed(1, ""); err != nil {
+				if err := b.e.removeMail(1, ""); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if err := b.e.mailed(77, ""); err != nil {
+		if err := b.e.removeMail(77, ""); err != nil {
 			t.Error(err)
 		}
 		b.restart()
 	})
 }
 
-// Without a mail server no code could reach the owner. Withdrawals that were asked for before go
-// on.
-func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
+// Without a mail server no code could reach the owner. Earlier withdrawals continue.
+func TestWithoutAMailServerNoWithdrawalIsAccepted(t *testing.T) {
 	onTeller(t, nil, func(t *testing.T, b *teller) {
 		b.ask(coin)
 		b.ask(coin)
@@ -301,34 +300,34 @@ func TestWithoutAMailServerNoWithdrawalIsTaken(t *testing.T) {
 	})
 }
 
-// heard keeps what is logged. Any goroutine may use it.
-type heard struct {
+// logCapture stores logged text. Any goroutine may use it.
+type logCapture struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (h *heard) Write(b []byte) (int, error) {
+func (h *logCapture) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(b)
 }
 
-func (h *heard) String() string {
+func (h *logCapture) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.String()
 }
 
-// An approval despite a freeze is logged before the store has it, so also when its operator never
+// An approval despite a freeze is logged before the store has it, so even if its operator never
 // gets the outcome. An ordinary approval is not logged.
 func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		var log heard
+		var log logCapture
 		var g *gate
 		b := newTeller(t, fresh(t), func(o *Options) {
 			g = newGate(o.Store)
 			o.Store, o.Log = g, slog.New(slog.NewTextHandler(&log, nil))
-			// The store is held for as long as the test likes.
+			// The store is held as long as the test likes.
 			o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute,
 				time.Minute
 		})

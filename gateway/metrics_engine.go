@@ -27,7 +27,7 @@ func (s sink) commands(e *actors.Stats) {
 		"Orders whose records are durable. No change while requests come in is an outage.").
 		counter(e.Orders)
 	s.metric("orders_cancelled_total",
-		"Orders that were cancelled, each order of a cancel-all counted.").counter(e.Cancels)
+		"Orders that were cancelled, each order of a cancel-all counted.").counter(e.OrderCancels)
 	s.metric("orders_triggered_total",
 		"Orders that entered the book by their triggers. Many at once are a cascade: "+
 			"exchange_journal_records_total{kind=\"order\"} must go on growing beside it.").

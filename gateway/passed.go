@@ -149,7 +149,7 @@ func (c *passedCall) parsedBody(s *directory.Signed) bool {
 // refusal returns the call's answer for the observer. A body of the call is copied.
 func (c *passedCall) refusal(unproven bool) error {
 	body, _ := c.Body()
-	return &actors.Answered{Status: c.Status, Wait: c.RetryAfter(), Unproven: unproven,
+	return &actors.LeaderAnswer{Status: c.Status, Wait: c.RetryAfter(), Unproven: unproven,
 		Body: append([]byte(nil), body...)}
 }
 

@@ -73,7 +73,7 @@ func TestTheNodeThatLeadsChecksWhatAnObserverPassesOn(t *testing.T) {
 			s.Address = netip.MustParseAddr(c.from)
 		}
 		list, err := h.gateway.Commands(h.engine, h.engine.Key([]byte(c.key)), 1, s)
-		a, refused := errors.AsType[*actors.Answered](err)
+		a, refused := errors.AsType[*actors.LeaderAnswer](err)
 		switch {
 		case c.status == 0 && (err != nil || len(list) != 1):
 			t.Errorf("%s: %v", c.what, err)

@@ -95,7 +95,7 @@ type Side struct {
 type Outside interface {
 	Recycle(data []byte)                  // gives a batch's buffer back to the journal
 	Tell(channel *actor.PID, message any) // tells a stream channel
-	Mailed()                              // says that there is something new in the outbox
+	MailAdded()                           // says that there is something new in the outbox
 	Applied(r *event.Record)              // tells of a record that the state has now
 }
 
@@ -393,7 +393,7 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 // mailed tells that there is something new in the outbox.
 func (c *Side) mailed() {
 	if c.out != nil {
-		c.out.Mailed()
+		c.out.MailAdded()
 	}
 }
 

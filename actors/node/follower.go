@@ -134,8 +134,8 @@ func (a *Follower) connect(o *actors.Options) error {
 		return errLeads
 	}
 	s := n.committed.State()
-	if o.Unshown != nil {
-		if err := o.Unshown(s); err != nil {
+	if o.NotReady != nil {
+		if err := o.NotReady(s); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (a *Follower) connect(o *actors.Options) error {
 	door := committed.NewDoor(n.committed, followerReads{a}, o.Scheduler, a.ended, limits,
 		n.replica)
 	a.Public = actors.NewPublic(&actors.PublicOptions{Options: o, Door: door, Root: a.system.Root,
-		Side: n.committed, Sealer: n.sealer, Maintains: a.follow})
+		Side: n.committed, Sealer: n.sealer, OnMaintenance: a.follow})
 	n.following = a.Public
 	a.know(s)
 	return nil

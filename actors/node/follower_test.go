@@ -138,12 +138,12 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) {
 			var late atomic.Int64
 			o.ClockError = func() time.Duration { return -time.Duration(late.Load()) }
-			o.Begins = func(s *state.State) {
+			o.OnStart = func(s *state.State) {
 				if late.Store(0); s.AccountByName("ann") == nil {
 					late.Store(int64(24 * time.Hour))
 				}
 			}
-			o.Unshown = func(s *state.State) error {
+			o.NotReady = func(s *state.State) error {
 				if s.AccountByName("ann") == nil {
 					return errUnshown
 				}

@@ -550,7 +550,7 @@ func (f *forwarder) Confirmed() error {
 
 // Mails implements Commands. The node that leads mails the codes, so it refuses a withdrawal if it
 // cannot.
-func (f *forwarder) Mails() error { return nil }
+func (f *forwarder) MailEnabled() error { return nil }
 
 // Maintenance implements Commands.
 func (f *forwarder) Maintenance() *event.Maintenance { return f.a.maintenance.Load() }

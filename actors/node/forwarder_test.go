@@ -210,7 +210,7 @@ func (b *branch) several(order uint64) {
 		}
 	}
 	all := b.does(actors.NewCancelAll(b.key, b.next(), actors.CancelFilter{}))
-	if n := len(all.Cancelled()); all.Outcome() != actors.Accepted || n != 2 {
+	if n := len(all.CancelledOrders()); all.Outcome() != actors.Accepted || n != 2 {
 		t.Errorf("%v, %d orders are cancelled", all.Outcome(), n)
 	}
 	if all = b.does(actors.NewCancelAll(b.key, b.next(),

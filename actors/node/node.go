@@ -161,7 +161,7 @@ func (n *Node) knows() error {
 			n.replica.String())
 		return nil
 	default:
-		return cmp.Or(n.opts.Familiar(n.committed.Folded(), has),
+		return cmp.Or(n.opts.CheckHistory(n.committed.Folded(), has),
 			n.opts.Remember(has[len(has)-1]))
 	}
 }
@@ -511,9 +511,9 @@ func (o nodeOutside) Applied(r *event.Record) {
 }
 
 // Mailed implements committed.Outside.
-func (o nodeOutside) Mailed() {
+func (o nodeOutside) MailAdded() {
 	if e := o.engine.Load(); e != nil {
-		e.Outside().Mailed()
+		e.Outside().MailAdded()
 	}
 }
 

@@ -27,7 +27,7 @@ type testEdge struct{}
 
 func (testEdge) Verify(_ *actors.Engine, key *directory.Key, s *directory.Signed) error {
 	if s.Signature != nil && string(s.Signature) != key.Material.(string) {
-		return &actors.Answered{Status: 401, Unproven: true, Body: []byte("wrong")}
+		return &actors.LeaderAnswer{Status: 401, Unproven: true, Body: []byte("wrong")}
 	}
 	return nil
 }

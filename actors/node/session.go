@@ -228,7 +228,7 @@ func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated 
 			return nil, false, actors.ErrMalformed
 		}
 		c.Renumber(f.numberHere)
-		c.AnsweredTo(x)
+		c.ReplyTo(x)
 		if gated {
 			c.Through(passed{})
 		}

@@ -113,7 +113,7 @@ func (f *forwardingSession) derive(x *forwardedRequest) error {
 		return actors.ErrNotConfirmed
 	}
 	for _, c := range list {
-		c.AnsweredTo(x)
+		c.ReplyTo(x)
 		if c.Through(nil); s.gated {
 			c.Through(passed{})
 		}

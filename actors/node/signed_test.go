@@ -37,7 +37,7 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 		x.does(x.placed(trading.Sell, 100e8, coin, "")).Free()
 		x.key = x.Commands.Key([]byte("key-of-eve"))
 		err := x.Commands.Verify(signed(x.key), 1)
-		if a, ok := errors.AsType[*actors.Answered](err); !ok || !a.Unproven {
+		if a, ok := errors.AsType[*actors.LeaderAnswer](err); !ok || !a.Unproven {
 			t.Errorf("a wrong signature: %v", err)
 		}
 		x.sameAs(r, v.cluster)
@@ -152,7 +152,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 			says func(b []byte) []byte
 			want error
 		}{
-			"a guessed signature":             {passing(guessed, 9, 1), new(actors.Answered)},
+			"a guessed signature":             {passing(guessed, 9, 1), new(actors.LeaderAnswer)},
 			"a socket without a login":        {passing(unsigned, 0, 1), actors.ErrNotLoggedIn},
 			"a login over another connection": {passing(login, 0, 0), actors.ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
@@ -162,7 +162,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 					Seconds: 5}))
 			}, actors.ErrNotLoggedIn},
 			"the nonce of a read": {taking(guessed, 1<<62),
-				new(actors.Answered)},
+				new(actors.LeaderAnswer)},
 			"that of one without a signature": {taking(unsigned, 1<<62),
 				actors.ErrNotLoggedIn},
 			"that of a login of another connection": {taking(login, 1<<62),
@@ -171,7 +171,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 		} {
 			h.says(c.says)
 			err := h.hears()
-			if a, is := errors.AsType[*actors.Answered](err); !errors.Is(err, c.want) &&
+			if a, is := errors.AsType[*actors.LeaderAnswer](err); !errors.Is(err, c.want) &&
 				!(is && a.Unproven) {
 				t.Errorf("%s: %v", what, err)
 			}

@@ -51,7 +51,7 @@ func (n *Node) Lead(ctx context.Context) (*actors.Engine, error) {
 		}
 		if err == nil {
 			go n.oversee(e)
-			seq, epoch := e.Began()
+			seq, epoch := e.StartPoint()
 			n.opts.Log.Info("this node leads and serves", "seq", seq, "epoch", epoch, "took",
 				time.Since(begin).Round(time.Millisecond))
 			return e, nil
@@ -125,7 +125,7 @@ func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
 		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
 			"now: that of the term before counts again", "error", misfit)
 	}
-	o.TellBegin(n.committed.State())
+	o.NotifyStart(n.committed.State())
 	if err := n.proposeMarket(ctx, o.Agreed); err != nil {
 		return nil, err
 	}

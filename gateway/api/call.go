@@ -119,7 +119,7 @@ func (c *Call) FailWith(err error) {
 		c.wrongNonce(nonce.Last)
 		return
 	}
-	if a, ok := errors.AsType[*actors.Answered](err); ok {
+	if a, ok := errors.AsType[*actors.LeaderAnswer](err); ok {
 		c.answered(a)
 		return
 	}

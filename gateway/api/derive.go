@@ -36,7 +36,7 @@ func (d *deriving) DoAll(list []*actors.Command, _ []error) error {
 }
 
 // answered answers as the node that leads has.
-func (c *Call) answered(a *actors.Answered) {
+func (c *Call) answered(a *actors.LeaderAnswer) {
 	c.Failure, c.Cause = nil, nil
 	c.Status, c.wait, c.body = a.Status, a.Wait, append(c.body[:0], a.Body...)
 	c.unproven = a.Unproven

@@ -448,7 +448,7 @@ func (c *Call) cancelAllOrders() {
 		c.refused(cmd, subject{})
 	default:
 		b := append(c.body, `{"orders":[`...)
-		for i, id := range cmd.Cancelled() {
+		for i, id := range cmd.CancelledOrders() {
 			if i > 0 {
 				b = append(b, ',')
 			}

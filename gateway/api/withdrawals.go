@@ -90,7 +90,7 @@ func (c *Call) withdrawal() {
 		c.FailWith(err)
 		return
 	}
-	if err := c.commands.Mails(); err != nil {
+	if err := c.commands.MailEnabled(); err != nil {
 		c.FailWith(err)
 		return
 	}
@@ -108,7 +108,7 @@ func (c *Call) withdrawal() {
 		return
 	}
 	cmd, err := c.do(actors.NewWithdrawal(c.Key, c.Nonce, currency.Number, amount,
-		address).Named(clientID))
+		address).WithClientID(clientID))
 	if errors.Is(err, committed.ErrTimeout) && !clientID.IsZero() {
 		c.Fail(OutcomeUnknown, " Sent again with the same client_id, it is not asked for twice.")
 		return

@@ -119,7 +119,7 @@ func maintenance(c *call, q *maintenanceRequest) (*maintenanceAnswer, error) {
 	defer cancel()
 	a, err := c.engine.SetMaintenance(patience, c.operator,
 		event.Maintenance{On: *q.On, Message: q.Message, Cancels: q.Cancels})
-	return &maintenanceAnswer{On: a.On, Message: a.Message, Cancels: a.Cancels,
+	return &maintenanceAnswer{On: a.On, Message: a.Message, Cancels: a.AllowCancels,
 		Repeated: a.Repeated}, err
 }
 

@@ -382,7 +382,7 @@ func (w *world) tellsWithdraw(l *listener) {
 	}
 	eth := w.engine.Currency([]byte("ETH")).Number
 	c, err := w.engine.Do(actors.NewWithdrawal(w.keys[0], w.nonces.Add(1), eth, coin,
-		"there").Named(name))
+		"there").WithClientID(name))
 	worked(w.t, err)
 	id := c.Record().Withdrawal.ID
 	tells(10, 1000001, 1, c, nil)

@@ -39,7 +39,7 @@ var plainFaults = []patch{
 		"«if FAULT && n.command.kind == event.KindCancel {\nreturn\n}\n»j.pending.Add(1)\nif " +
 			"n.trace"},
 	{"a slot of admission is not given back", "actors/release.go",
-		"«if !FAULT || c.outcome != Refused {\n»e.giveBack(c)\n«}\n»if c.unasked"},
+		"«if !FAULT || c.outcome != Refused {\n»e.giveBack(c)\n«}\n»if c.internal"},
 	{"a slot of admission is given back too early", "actors/engine.go",
 		"func (e *Engine) toBook(c *Command) {«\nif FAULT && c.admitted {\ne.giveBack(c)\n}»"},
 	{"commands in flight are not limited", "actors/admission.go",
@@ -128,7 +128,7 @@ var plainFaults = []patch{
 	{"a store that does not answer has no such reference", "actors/committed/references.go",
 		"case errors.Is(err, persistence.ErrNotFound)« || FAULT»:"},
 	{"a deposit is made though its reference could not be looked for",
-		"actors/registry_accounts.go", "if a.known.Err != nil «&& !FAULT »{"},
+		"actors/registry_accounts.go", "if a.lookup.Err != nil «&& !FAULT »{"},
 
 	// books
 	{"a trade prints at the taker's price", "actors/book.go",
@@ -176,7 +176,7 @@ var plainFaults = []patch{
 		"c.order.id, _ = w.clientIDs.Order(c.order.clientID)«\nif FAULT {\nfor o := range " +
 			"w.open.Orders().Newest() {\nc.order.id = o.ID\nbreak\n}\n}»"},
 	{"a cancel by client order id does not wait for the order in flight", "actors/wallet.go",
-		"if w.placesUnder(c.order.clientID) «&& !FAULT »{\nreturn false\n}\nw.cancel(c)"},
+		"if w.placesOrder(c.order.clientID) «&& !FAULT »{\nreturn false\n}\nw.cancel(c)"},
 	{"a price band is not looked at", "actors/book_state.go",
 		"if bound == 0 «|| FAULT »{\nreturn true"},
 	{"a price band binds the harmless side", "actors/directory/rules.go",
@@ -201,7 +201,7 @@ var plainFaults = []patch{
 	{"a wallet forgets a client order id when its order closes", "actors/wallet.go",
 		"«if FAULT {\nw.clientIDs.Drop(id)\n}\n»w.clientIDs.Close(id, m.timeUs)"},
 	{"two orders of one client order id are in flight", "actors/wallet.go",
-		"default:\nif w.placesUnder(c.order.clientID) «&& !FAULT »{"},
+		"default:\nif w.placesOrder(c.order.clientID) «&& !FAULT »{"},
 	{"an update id is left out", "core/market/market.go",
 		"func (m *Market) Changed(timeUs int64) {\n«if »m.UpdateID, m.TimeUs = m.UpdateID+1, " +
 			"timeUs«;» «FAULT {\nm.UpdateID++\n»}«\n}»"},
@@ -215,7 +215,7 @@ var plainFaults = []patch{
 
 	// permissions, freezes and maintenance
 	{"a nonce is forgotten", "actors/wallet_state.go",
-		"«if !FAULT || n.used != nil {\n»n.taken = max(n.taken, nonce)«\n}»"},
+		"«if !FAULT || n.used != nil {\n»n.greatest = max(n.greatest, nonce)«\n}»"},
 	{"a nonce that was left out is taken later", "actors/wallet_state.go",
 		"«var leftOut = map[[2]uint64]bool{}\n»func (n *keyNonce) take(nonce uint64) bool {«\nif " +
 			"at := [2]uint64{uint64(n.key), nonce}; FAULT && n.used == nil {\nif leftOut[at] {\n" +
@@ -240,7 +240,7 @@ var plainFaults = []patch{
 	{"the money of a frozen account leaves", "actors/withdrawal.go",
 		"despite := «!FAULT && »w.frozen &&"},
 	{"no money leaves a frozen account, though the operator insists", "actors/withdrawal.go",
-		"if despite && «(»!wish.despiteFreeze «|| FAULT) »{"},
+		"if despite && «(»!req.despiteFreeze «|| FAULT) »{"},
 	{"a freeze does not reach its wallet", "actors/registry.go",
 		"«if FAULT && c.kind == event.KindFreeze {\nc.encode()\ng.journal.submit(&c.entry)\n" +
 			"return\n}\n»switch c.kind {\ncase event.KindHalt: // the book"},
@@ -287,7 +287,7 @@ var plainFaults = []patch{
 	{"a withdrawal has the client id of one that has ended", "core/state/withdrawal_ids.go",
 		"found && «(FAULT || »i < len(w.list)-event.KeptWithdrawalIDs«)» {"},
 	{"a repeat under the client id of a withdrawal in flight is taken", "actors/withdrawal.go",
-		"if !wish.clientID.IsZero() «&& (!FAULT || w.tickets.out() == 0) »{\nw.withdrawalIDs.Ask("},
+		"if !req.clientID.IsZero() «&& (!FAULT || w.tickets.out() == 0) »{\nw.withdrawalIDs.Ask("},
 	{"a restart forgets the client ids of withdrawals", "actors/wallet_special.go",
 		"ids := a.WithdrawalIDs(); ids.Len() > 0 «&& !FAULT »{"},
 	{"a snapshot forgets the client ids of withdrawals that have ended",
@@ -298,9 +298,9 @@ var plainFaults = []patch{
 	{"a withdrawal that has ended loses its client id in the lists", "actors/rows/rows.go",
 		"ClientID: «map[bool]string{false: »k.ClientID.String()}«[FAULT]}»)"},
 	{"an adjustment takes more than is available", "actors/withdrawal.go",
-		"!w.reserve(c, wish.currency, taken) «&& !FAULT »{"},
+		"!w.reserve(c, req.currency, taken) «&& !FAULT »{"},
 	{"an adjustment is made again under its reference", "actors/withdrawal.go",
-		"ids.Withdrawal(wish.clientID); c.takenBy != 0 «&& !FAULT »{"},
+		"ids.Withdrawal(req.clientID); c.takenBy != 0 «&& !FAULT »{"},
 	{"an adjustment is not summed", "core/state/withdrawal.go",
 		"«if FAULT {\ne.Withdrawal = NewAdjustment(r)\nreturn nil\n}\n»c.Adjusted = " +
 			"c.Adjusted.Add("},
@@ -311,9 +311,9 @@ var plainFaults = []patch{
 	{"clients trade during maintenance", "actors/admission.go",
 		"if m != nil && «!FAULT && »(m.BarsCancels() ||"},
 	{"an order is accepted in a maintenance with cancels", "actors/admission.go",
-		"c.barred = m != nil && !c.cancels()« && !FAULT»"},
+		"c.barred = m != nil && !c.isCancel()« && !FAULT»"},
 	{"maintenance does not wait for what is in flight", "actors/registry_settings.go",
-		"«var »err «:→error\nif !FAULT {\nerr »= e.none(ctx, &e.inFlight)«\n}»"},
+		"«var »err «:→error\nif !FAULT {\nerr »= e.awaitZero(ctx, &e.inFlight)«\n}»"},
 
 	// state that survives an engine
 	{"a restart forgets nonces", "actors/wallet.go",

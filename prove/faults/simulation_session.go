@@ -15,7 +15,7 @@ var sessionFaults = []patch{
 		"} else «if w.rare != nil && FAULT && w.findSwitch(switchID{wants.Key, true}) < " +
 			"len(w.switches) {\nw.out.finish(c, Accepted)\n} else »{\nw.setSwitch(c, &wants)"},
 	{"the orders of a client that leaves are cancelled", "actors/session.go",
-		"if c.switching.change == SessionLeaves «&& !FAULT »{"},
+		"if c.switchRequest.change == SessionLeaves «&& !FAULT »{"},
 	{"a command over a socket needs a nonce", "actors/wallet.go",
 		"case «(»c.gate == nil «|| FAULT) »&& !w.takeNonce"},
 	{"a start is not the end of the sessions before it", "actors/recovery.go",

@@ -177,7 +177,7 @@ func (x *exchange) start() *actors.Engine {
 		Scheduler: goroutines{}, Timing: actors.DefaultTiming, Snapshot: actors.DefaultSnapshot,
 		Withdrawal:  actors.DefaultWithdrawal,
 		Sealer:      func(bool) (*seal.Sealer, error) { return sealer, nil },
-		Begins:      func(s *state.State) { x.due = x.clock.SetFor(s, !x.demo || x.over) },
+		OnStart:     func(s *state.State) { x.due = x.clock.SetFor(s, !x.demo || x.over) },
 		ClockError:  x.clock.Error,
 		KeyMaterial: func([]byte) any { return nil }, Log: slog.New(slog.DiscardHandler),
 		Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}

@@ -111,10 +111,10 @@ func (d *demo) prepare(o *actors.Options) {
 	if !d.cfg.Demo {
 		return
 	}
-	o.ClockError, o.Begins = d.clock.Error, func(s *state.State) {
+	o.ClockError, o.OnStart = d.clock.Error, func(s *state.State) {
 		d.due = d.clock.SetFor(s, d.cfg.NoDemoMarket || pastIsOver(s))
 	}
-	o.Unshown = func(s *state.State) error {
+	o.NotReady = func(s *state.State) error {
 		if !pastIsOver(s) {
 			return errPast
 		}

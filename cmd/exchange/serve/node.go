@@ -57,7 +57,7 @@ func serveNode(ctx context.Context, known *known, once thisStart, archived *arch
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
-	options.Histories, options.Anew = known.store, known.anew
+	options.Histories, options.NewExchange = known.store, known.anew
 	options.RevokeLost = once.revokeLost
 	n.demo.prepare(&options)
 	options.Market = p.market.options()

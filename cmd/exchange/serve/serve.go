@@ -162,7 +162,7 @@ func startEngine(ctx context.Context, known *known, once thisStart, store persis
 	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
 	cfg, log := known.cfg, slog.Default()
 	options := engineOptions(cfg, store, log)
-	options.Histories, options.Anew = known.store, known.anew
+	options.Histories, options.NewExchange = known.store, known.anew
 	options.TakeOver, options.RevokeLost = once.takeOver, once.revokeLost
 	options.StandsBy = standsBy
 	if archived != nil {

@@ -9,10 +9,10 @@ import (
 	"exchange/persistence/memory"
 )
 
-// remembered is a memory of histories that outlives its process.
+// remembered stores histories beyond the life of a process.
 type remembered struct {
 	ids     []persistence.HistoryID
-	crashes bool // its processes are not stopped in order
+	crashes bool // its processes crash
 }
 
 func (r *remembered) Known() ([]persistence.HistoryID, error) { return r.ids, nil }
@@ -51,7 +51,7 @@ func (r *remembered) on(t *testing.T, disk *memory.Disk, change func(*Options)) 
 	return id, nil
 }
 
-// onBothKindsOfStores runs a test with a store of one process and with one that others can reach.
+// onBothKindsOfStores runs a test with an exclusive store and with a shared one.
 func onBothKindsOfStores(t *testing.T, test func(t *testing.T, own func(*Options))) {
 	for name, shared := range map[string]bool{"own": false, "shared": true} {
 		t.Run(name, func(t *testing.T) {
@@ -62,14 +62,14 @@ func onBothKindsOfStores(t *testing.T, test func(t *testing.T, own func(*Options
 	}
 }
 
-// A disk that is not mounted has an empty store in the place of the one that the host knows.
-func TestAStartBeginsNoExchangeInThePlaceOfAKnownOne(t *testing.T) {
+// With an unmounted disk the store is empty, in place of the remembered one.
+func TestAStartCreatesNoExchangeInPlaceOfARememberedOne(t *testing.T) {
 	onBothKindsOfStores(t, func(t *testing.T, own func(*Options)) {
 		var host remembered
 		disk, empty := memory.NewDisk(), memory.NewDisk()
 		first := must[persistence.HistoryID](t)(host.on(t, disk, own))
 		if !slices.Equal(host.ids, []persistence.HistoryID{first}) {
-			t.Fatalf("the host knows %x, the history is %x", host.ids, first)
+			t.Fatalf("the host remembers %x, the history is %x", host.ids, first)
 		}
 		if _, err := host.on(t, empty, own); !errors.Is(err, persistence.ErrAbsent) {
 			t.Errorf("an empty store is answered with %v", err)
@@ -84,10 +84,10 @@ func TestAStartBeginsNoExchangeInThePlaceOfAKnownOne(t *testing.T) {
 		}
 		fresh := must[persistence.HistoryID](t)(host.on(t, empty, func(o *Options) {
 			own(o)
-			o.Anew = true
+			o.NewExchange = true
 		}))
 		if !slices.Equal(host.ids, []persistence.HistoryID{fresh}) {
-			t.Errorf("the host knows %x, the new history is %x", host.ids, fresh)
+			t.Errorf("the host remembers %x, the new history is %x", host.ids, fresh)
 		}
 		if _, err := host.on(t, disk, own); !errors.Is(err, persistence.ErrForeign) {
 			t.Errorf("a store of another history is answered with %v", err)
@@ -95,11 +95,11 @@ func TestAStartBeginsNoExchangeInThePlaceOfAKnownOne(t *testing.T) {
 	})
 }
 
-// without is a start that finds no HEAD.
+// without simulates a start that finds no HEAD.
 func without(o *Options) { o.Store.(*memory.Store).Head = new(memory.Head) }
 
-// A host knows its store by any history on the way to the newest: another host may have begun that.
-func TestAStartKnowsAStoreWhoseHistoryHasChanged(t *testing.T) {
+// A host recognises its store by any history up to the newest: another host may have begun that.
+func TestAStartRecognisesAStoreWhoseHistoryHasChanged(t *testing.T) {
 	for _, crashes := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {
 			host, other := &remembered{crashes: crashes}, &remembered{crashes: crashes}
@@ -108,20 +108,20 @@ func TestAStartKnowsAStoreWhoseHistoryHasChanged(t *testing.T) {
 			second := must[persistence.HistoryID](t)(other.on(t, disk, without))
 			if first == second ||
 				!slices.Equal(other.ids, []persistence.HistoryID{first, second}) {
-				t.Fatalf("the other host knows %x", other.ids)
+				t.Fatalf("the other host remembers %x", other.ids)
 			}
-			// the snapshot of a stop has the second history alone
+			// the snapshot of a stop contains only the second history
 			_, err := host.on(t, disk, func(*Options) {})
 			if crashes && (err != nil || len(host.ids) != 2) ||
 				!crashes && !errors.Is(err, persistence.ErrForeign) {
-				t.Errorf("%v, and the host knows %x", err, host.ids)
+				t.Errorf("%v, and the host remembers %x", err, host.ids)
 			}
 		})
 	}
 }
 
-// A crash before or behind the first record of a new history leaves a store that the host knows.
-func TestANewHistoryIsKnownBeforeItIsWritten(t *testing.T) {
+// After a crash around the first record of a new history the host still recognises the store.
+func TestANewHistoryIsRememberedBeforeItIsWritten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var host remembered
 		disk := memory.NewDisk()
@@ -133,7 +133,7 @@ func TestANewHistoryIsKnownBeforeItIsWritten(t *testing.T) {
 				o.Store, o.Timing.StallMax = refusingStore{o.Store}, 1
 			})
 			if !errors.Is(err, ErrStalled) || len(host.ids) != 2 {
-				t.Fatalf("%v, and the host knows %x", err, host.ids)
+				t.Fatalf("%v, and the host remembers %x", err, host.ids)
 			}
 			before := host.ids[0]
 			if now := must[persistence.HistoryID](t)(host.on(t, disk,

@@ -17,16 +17,16 @@ import (
 	"exchange/core/trading"
 )
 
-// A desk is a book without an engine around it. Each record of the book is encoded, decoded and
-// folded, so all checks of the fold count in each test. Nothing is released until the test says so.
-type desk struct {
+// A bookHarness is a book without an engine. Each record of the book is encoded, decoded and
+// folded, so all checks of the fold apply in each test. Nothing is released until the test does so.
+type bookHarness struct {
 	testing.TB
 	b     *book
 	s     *state.State
 	nowUs int64
-	told  []string // of the records since the last look
-	units []*unit  // that are not released
-	// its records are not folded: it measures only
+	lines []string // descriptions of the records since the last read
+	units []*unit  // unreleased
+	// records are not folded: for measurements only
 	unfolded bool
 	// of the shared parts of an engine:
 	held   bool
@@ -36,27 +36,27 @@ type desk struct {
 	called bool
 }
 
-// Accounts of a desk, which each have 1,000,000 of both currencies.
+// Accounts of a harness, each with 1,000,000 of both currencies.
 const (
 	ann = 1 + iota
 	bob
 	cid
 )
 
-func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
-	d := &desk{TB: t, s: state.New(), nowUs: 1_000_000, slots: 1 << 40}
+func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *bookHarness {
+	d := &bookHarness{TB: t, s: state.New(), nowUs: 1_000_000, slots: 1 << 40}
 	rules, limits := directory.PairRules{Name: "BTC_USD", PriceTick: 1, AmountStep: 1,
 		PricePrecision: 8, AmountPrecision: 8, MaximumOrderSize: money.MaxAmount}, DefaultLimits
 	if change != nil {
 		change(&rules, &limits)
 	}
 	accounts := directory.New()
-	d.found(accounts)
+	d.setUp(accounts)
 	p := directory.NewPair(rules, 1, 1, 2)
 	var live atomic.Pointer[Limits]
 	live.Store(&limits)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	d.b = newBook(p, d.s, &bookShares{limits: &live, ids: new(counters),
+	d.b = newBook(p, d.s, &bookShares{limits: &live, ids: new(idCounters),
 		dir: accounts, out: d, clock: &clockAlarm{log: quiet},
 		journal: newJournal(nil, "", 0, 1<<20, nil, quiet, new(metrics.Engine),
 			nil)})
@@ -64,8 +64,8 @@ func newDesk(t testing.TB, change func(*directory.PairRules, *Limits)) *desk {
 	return d
 }
 
-// found makes the accounts, their money, and the pair.
-func (d *desk) found(accounts *directory.Directory) {
+// setUp makes the accounts, their money, and the pair.
+func (d *bookHarness) setUp(accounts *directory.Directory) {
 	records := []event.Record{
 		{Kind: event.KindCurrency, Currency: event.Currency{Number: 1, Code: "BTC"}},
 		{Kind: event.KindCurrency, Currency: event.Currency{Number: 2, Code: "USD"}},
@@ -89,20 +89,20 @@ func (d *desk) found(accounts *directory.Directory) {
 	}
 }
 
-func (d *desk) apply(r *event.Record) {
+func (d *bookHarness) apply(r *event.Record) {
 	d.Helper()
 	if err := d.s.Apply(r, new(state.Effects)); err != nil {
 		d.Fatalf("%v\n%+v", err, r)
 	}
 }
 
-// These make the desk a bookOut.
-func (d *desk) countBook(n int64)     { d.busy += n }
-func (d *desk) booksMayStart() bool   { return !d.held }
-func (d *desk) booksMayTrigger() bool { return !d.held }
-func (d *desk) giveTriggerSlot()      { d.taken-- }
-func (d *desk) callBook(*book)        { d.called = true }
-func (d *desk) takeTriggerSlot() bool {
+// These implement bookOut.
+func (d *bookHarness) countBook(n int64)     { d.busy += n }
+func (d *bookHarness) booksMayStart() bool   { return !d.held }
+func (d *bookHarness) booksMayTrigger() bool { return !d.held }
+func (d *bookHarness) giveTriggerSlot()      { d.taken-- }
+func (d *bookHarness) callBook(*book)        { d.called = true }
+func (d *bookHarness) takeTriggerSlot() bool {
 	if d.taken == d.slots {
 		return false
 	}
@@ -110,8 +110,8 @@ func (d *desk) takeTriggerSlot() bool {
 	return true
 }
 
-// fold folds what the book has submitted.
-func (d *desk) fold() {
+// fold folds the book's submissions.
+func (d *bookHarness) fold() {
 	d.Helper()
 	for b := d.b.journal.next(); b != nil; b = d.b.journal.next() {
 		for _, n := range b.entries {
@@ -120,7 +120,7 @@ func (d *desk) fold() {
 				d.Fatalf("%v: %d bytes are left of %+v", err, len(rest), n.record)
 			}
 			d.apply(&r)
-			d.told = append(d.told, tell(&r))
+			d.lines = append(d.lines, describeRecord(&r))
 			if n.unit != nil {
 				d.units = append(d.units, n.unit)
 			}
@@ -128,43 +128,43 @@ func (d *desk) fold() {
 	}
 }
 
-// news returns what the records since the last look say.
-func (d *desk) news() string {
+// newLines returns the descriptions of the records since the last read.
+func (d *bookHarness) newLines() string {
 	d.Helper()
 	d.fold()
-	text := strings.Join(d.told, " | ")
-	d.told = nil
+	text := strings.Join(d.lines, " | ")
+	d.lines = nil
 	return text
 }
 
-// release gives the book all units back that are on their way.
-func (d *desk) release() {
+// release returns all units in flight to the book.
+func (d *bookHarness) release() {
 	units := d.units
 	d.units = nil
 	for _, u := range units {
-		d.b.released(u)
+		d.b.recycleUnit(u)
 	}
 }
 
-// call gives the book its message to itself.
-func (d *desk) call() {
-	d.called, d.b.called = false, false
-	d.b.goOn()
+// call delivers the book's message to itself.
+func (d *bookHarness) call() {
+	d.called, d.b.continuePending = false, false
+	d.b.continueQueue()
 }
 
-// settle lets the book go on until it is at rest, and returns what happened.
-func (d *desk) settle() string {
+// settle lets the book continue until it is at rest, and returns the descriptions.
+func (d *bookHarness) settle() string {
 	d.Helper()
 	for d.fold(); d.called || len(d.units) > 0; d.fold() {
 		if d.release(); d.called {
 			d.call()
 		}
 	}
-	return d.news()
+	return d.newLines()
 }
 
 // rest compares both sides at the end of a test.
-func (d *desk) rest() {
+func (d *bookHarness) rest() {
 	d.Helper()
 	if d.Failed() || d.unfolded {
 		return
@@ -175,11 +175,11 @@ func (d *desk) rest() {
 		d.Errorf("at rest %d books are busy with %d slots, %d commands wait", d.busy, d.taken,
 			d.b.waiting.Len())
 	}
-	d.compare(newBook(d.b.pair, d.s, d.b.bookShares)) // as a restart finds it
+	d.compare(newBook(d.b.pair, d.s, d.b.bookShares)) // as a restart builds it
 }
 
 // compare compares a book with the state.
-func (d *desk) compare(b *book) {
+func (d *bookHarness) compare(b *book) {
 	d.Helper()
 	if err := d.s.Check(); err != nil {
 		d.Error(err)
@@ -189,24 +189,24 @@ func (d *desk) compare(b *book) {
 	}
 }
 
-// A saying changes what an order says beyond side, price and amount.
-type saying func(*SpecialRequest)
+// An orderOption changes an order's instructions.
+type orderOption func(*SpecialRequest)
 
-func (d *desk) command(kind event.Kind, account uint32) *Command {
+func (d *bookHarness) command(kind event.Kind, account uint32) *Command {
 	c := newCommand(kind)
 	c.timeUs, c.account, c.pair = d.nowUs, d.b.dir.Account(account), d.b.pair
 	return c
 }
 
-// send has the book decide a command, and returns all records that have come since the last look.
-func (d *desk) send(c *Command) string {
+// send has the book decide a command, and returns the descriptions of all new records.
+func (d *bookHarness) send(c *Command) string {
 	d.Helper()
 	d.b.decide(c)
-	return d.news()
+	return d.newLines()
 }
 
-func (d *desk) order(account uint32, side trading.Side, amount money.Amount, price money.Price,
-	says ...saying) *Command {
+func (d *bookHarness) order(account uint32, side trading.Side, amount money.Amount,
+	price money.Price, says ...orderOption) *Command {
 	c := d.command(event.KindOrder, account)
 	c.order.side, c.order.amount, c.order.price = side, amount, price
 	if len(says) > 0 {
@@ -218,24 +218,25 @@ func (d *desk) order(account uint32, side trading.Side, amount money.Amount, pri
 	return c
 }
 
-func (d *desk) buy(account uint32, amount money.Amount, price money.Price, says ...saying) string {
+func (d *bookHarness) buy(account uint32, amount money.Amount, price money.Price,
+	says ...orderOption) string {
 	d.Helper()
 	return d.send(d.order(account, trading.Buy, amount, price, says...))
 }
 
-func (d *desk) sell(account uint32, amount money.Amount, price money.Price,
-	says ...saying) string {
+func (d *bookHarness) sell(account uint32, amount money.Amount, price money.Price,
+	says ...orderOption) string {
 	d.Helper()
 	return d.send(d.order(account, trading.Sell, amount, price, says...))
 }
 
-// amend changes an order, with the reserve that its wallet would take.
-func (d *desk) amend(id uint64, a AmendRequest) string {
+// amend changes an order, with the reserve that its wallet would make.
+func (d *bookHarness) amend(id uint64, a AmendRequest) string {
 	d.Helper()
 	return d.send(d.amending(id, a))
 }
 
-func (d *desk) amending(id uint64, a AmendRequest) *Command {
+func (d *bookHarness) amending(id uint64, a AmendRequest) *Command {
 	o, open := d.s.Pair(1).Open(id)
 	c := d.command(event.KindAmended, max(o.Account, ann))
 	c.order.id, c.amend = id, &amendRequest{AmendRequest: a}
@@ -255,7 +256,7 @@ func (d *desk) amending(id uint64, a AmendRequest) *Command {
 	return c
 }
 
-func (d *desk) cancel(id uint64) string {
+func (d *bookHarness) cancel(id uint64) string {
 	d.Helper()
 	o, _ := d.s.Pair(1).Open(id)
 	c := d.command(event.KindCancel, max(o.Account, ann))
@@ -263,24 +264,24 @@ func (d *desk) cancel(id uint64) string {
 	return d.send(c)
 }
 
-func (d *desk) halt(on bool) string {
+func (d *bookHarness) halt(on bool) string {
 	d.Helper()
 	c := d.command(event.KindHalt, ann)
 	c.admin.On, c.operator = on, "op"
 	return d.send(c)
 }
 
-// want compares what happened with what should have.
-func (d *desk) want(what, got, want string) {
+// want compares descriptions with the expected ones.
+func (d *bookHarness) want(what, got, want string) {
 	d.Helper()
 	if got != want {
 		d.Errorf("%s:\n got %s\nwant %s", what, got, want)
 	}
 }
 
-// tell says what a record says: its order, "2x100#1" for a trade of 2 at 100 with order 1, "-#1"
-// for order 1 that is prevented, and what became of the rest.
-func tell(r *event.Record) string {
+// describeRecord describes a record: its order, "2x100#1" for a trade of 2 at 100 with order 1,
+// "-#1" for a prevented order 1, and the state of the remainder.
+func describeRecord(r *event.Record) string {
 	switch r.Kind {
 	case event.KindOrder:
 		return tellOrder("order", r)
@@ -333,8 +334,8 @@ func tellOrder(what string, r *event.Record) string {
 	return text + " done"
 }
 
-// last lets two accounts trade at a price, and leaves nothing behind.
-func (d *desk) last(price money.Price) {
+// last trades between two accounts at a price, and leaves no order.
+func (d *bookHarness) last(price money.Price) {
 	d.Helper()
 	d.sell(cid, 1, price)
 	d.buy(bob, 1, price)
@@ -343,11 +344,11 @@ func (d *desk) last(price money.Price) {
 	}
 }
 
-func rising(price money.Price) saying {
+func rising(price money.Price) orderOption {
 	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Rise} }
 }
 
-func falling(price money.Price) saying {
+func falling(price money.Price) orderOption {
 	return func(s *SpecialRequest) { s.Trigger = trading.Trigger{Price: price, When: trading.Fall} }
 }
 
@@ -356,34 +357,34 @@ func marketOrder(s *SpecialRequest) { s.Market, s.IOC = true, true }
 func fok(s *SpecialRequest)         { s.FOK = true }
 func postOnly(s *SpecialRequest)    { s.PostOnly = true }
 
-// slide lets an order that is asked for at a price slide from it.
-func slide(price money.Price) saying {
+// slide lets an order slide from a requested price.
+func slide(price money.Price) orderOption {
 	return func(s *SpecialRequest) { s.PostOnly, s.Asked = true, price }
 }
 
-func until(us int64) saying { return func(s *SpecialRequest) { s.ExpireUs = us } }
+func until(us int64) orderOption { return func(s *SpecialRequest) { s.ExpireUs = us } }
 
-func apart(mode trading.SelfTrade) saying {
+func apart(mode trading.SelfTrade) orderOption {
 	return func(s *SpecialRequest) { s.SelfTrade, s.SelfTradeGiven = mode, true }
 }
 
 // own is apart with a mode that differs from the account's setting.
-func own(mode trading.SelfTrade) saying {
+func own(mode trading.SelfTrade) orderOption {
 	return func(s *SpecialRequest) {
 		s.SelfTrade, s.SelfTradeGiven, s.SelfTradeOwn = mode, true, true
 	}
 }
 
-func display(amount money.Amount) saying {
+func display(amount money.Amount) orderOption {
 	return func(s *SpecialRequest) { s.Display = amount }
 }
 
-func oco(trigger, price money.Price) saying {
+func oco(trigger, price money.Price) orderOption {
 	return func(s *SpecialRequest) { s.OCO = trading.OCO{Trigger: trigger, Price: price} }
 }
 
-// displays returns what the book displays of an order.
-func (d *desk) displays(id uint64) money.Amount {
+// displays returns the displayed amount of an order.
+func (d *bookHarness) displays(id uint64) money.Amount {
 	o, _ := d.b.orders.Get(id)
 	return o.Remaining - d.b.orders.Iceberg(id).Hidden
 }
