@@ -126,7 +126,7 @@ func (b *book) find(id uint64) (trading.Order, bool) {
 		return o, true
 	}
 	stop, ok := b.stops.Get(id)
-	return stop.Order, ok && !stop.Rests
+	return stop.Order, ok && !stop.InBook
 }
 
 // takeOut takes an order out of the book that must be there.
@@ -164,7 +164,7 @@ func (b *book) keep(o *event.Order, i *trading.Instructions, x entering) {
 	if s.waitsForOCO() {
 		b.stops.Add(matching.Stop{
 			Order:   trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
-			Trigger: trading.Trigger{Price: s.OCO.Trigger, When: trading.Fall}, Rests: true})
+			Trigger: trading.Trigger{Price: s.OCO.Trigger, When: trading.Fall}, InBook: true})
 	}
 	b.stand(o.ID, &s)
 }

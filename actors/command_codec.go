@@ -278,7 +278,7 @@ func isPossible(w *OrderRequest) bool {
 	}
 	return (s.Trigger.When == 0) == (s.Trigger.Price == 0) &&
 		(s.Display == 0 || w.Pair.DisplayFault(s.Display, w.Amount) == "") &&
-		state.Possible(w.Side, w.Price, &s.Instructions) == nil
+		state.CheckInstructions(w.Side, w.Price, &s.Instructions) == nil
 }
 
 // pair reads the number of a configured pair, or with none allowed also 0.

@@ -45,7 +45,7 @@ func (w *wallet) withdrawal(c *Command) {
 	}
 	w.pending[wish.id] = state.NewWithdrawal(r)
 	if !wish.clientID.IsZero() {
-		w.withdrawalIDs.Ask(wish.id, wish.clientID,
+		w.withdrawalIDs.Add(wish.id, wish.clientID,
 			func(number uint64) bool { return w.pending[number] != nil })
 	}
 	w.accept(c)
@@ -69,7 +69,7 @@ func (w *wallet) adjust(c *Command) {
 	r.Adjusted = event.Adjusted{ID: wish.id, Account: c.account.ID, Currency: wish.currency,
 		Amount: wish.amount, Reason: wish.details, ClientID: wish.clientID}
 	c.moved = *state.NewAdjustment(r)
-	ids.Ask(wish.id, wish.clientID, func(number uint64) bool { return w.pending[number] != nil })
+	ids.Add(wish.id, wish.clientID, func(number uint64) bool { return w.pending[number] != nil })
 	w.accept(c)
 }
 
@@ -78,7 +78,7 @@ func (w *wallet) adjust(c *Command) {
 func (w *wallet) moveWithdrawal(c *Command) {
 	wish := &c.withdrawal
 	d := w.pending[wish.id]
-	if d == nil || !state.Follows(d.Status, wish.to) {
+	if d == nil || !state.ValidTransition(d.Status, wish.to) {
 		w.refuse(c, event.RefusedWithdrawal)
 		return
 	}
@@ -99,7 +99,7 @@ func (w *wallet) moveWithdrawal(c *Command) {
 	if !d.Pending() {
 		delete(w.pending, d.ID)
 		if w.rare != nil {
-			w.withdrawalIDs.End(d.ID)
+			w.withdrawalIDs.Finish(d.ID)
 		}
 	}
 	r := c.begin(event.KindWithdrawalMoved, 0)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A list has ascending numbers, and knows more of some.
+// A list has ascending numbers, and further details of some.
 type list struct {
 	numbers []int
 	more    map[int]string
@@ -49,7 +49,7 @@ func (l *list) clone() *list {
 	return c
 }
 
-// compared goes through both lists in parts of n, and calls between after each.
+// compared compares both lists in chunks of n, and calls between after each.
 func compared(one, other *list, n int, between func()) (parts int, differ *Difference) {
 	var l Lists[int]
 	for left := 0; left == 0; parts++ {

@@ -288,7 +288,7 @@ func TestEveryTruncationOfARecordIsRefused(t *testing.T) {
 			if n < recordHeader {
 				continue
 			}
-			// The same with a length that agrees: the payload itself ends too early.
+			// The same with a matching length: the payload itself ends too early.
 			cut := append([]byte(nil), whole[:n]...)
 			le.PutUint32(cut[3:], uint32(n-recordHeader))
 			if _, err := r.Decode(cut[:n:n]); !errors.Is(err, errDamaged) {

@@ -122,7 +122,7 @@ func drawSpecial(t *rapid.T, r *Record) {
 	}
 }
 
-// decodes checks whether bytes are a record, or damage.
+// decodes checks whether bytes are a record, or damaged.
 func decodes(t *testing.T) func(what string, sound bool, b []byte) {
 	return func(what string, sound bool, b []byte) {
 		t.Helper()

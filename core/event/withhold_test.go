@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fields calls fn with each field that crossing decides about.
+// fields calls fn with each field that crossing lists.
 func fields(v reflect.Value, path string, fn func(path string, v reflect.Value)) {
 	for i := range v.NumField() {
 		name := strings.TrimPrefix(path+"."+v.Type().Field(i).Name, ".")
@@ -49,7 +49,7 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 	}
 }
 
-// marked returns a record of the golden ones with texts that can be found again.
+// marked returns a golden record with texts that can be found again.
 func marked(r Record) Record {
 	if r.Operator == "" {
 		r.Operator = "x"
@@ -110,7 +110,7 @@ func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
 	}
 }
 
-// What no client has caused to have an operator, an e-mail address and the like is the same bytes.
+// A record without an operator, an e-mail address and the like keeps its bytes.
 func TestWhatHasNothingToWithholdIsCopied(t *testing.T) {
 	for i := range golden {
 		r := golden[i].record

@@ -37,8 +37,7 @@ func amount(s string) money.Amount {
 	return a
 }
 
-// text writes settlements so that a test can be read: "3: base +1 -0.5 lock 2 unlock 1; closed
-// [7]".
+// text formats settlements readably: "3: base +1 -0.5 lock 2 unlock 1; closed [7]".
 func text(list []Settlement) (lines []string) {
 	for i := range list {
 		s := fmt.Sprintf("%d:", list[i].Account)
@@ -139,7 +138,7 @@ func TestSettlementsOfAWithdrawal(t *testing.T) {
 		"4: base -92233720368.54775807 unlock 92233720368.54775807")
 }
 
-// sums is one account's holding of one currency, by the obvious implementation.
+// sums is one account's holding of one currency, in the obvious implementation.
 type sums struct{ credit, debit, lock, unlock decimal.Decimal }
 
 func (s *sums) none() bool {

@@ -10,7 +10,7 @@ import (
 	"exchange/core/wire"
 )
 
-// decode reads a market from the beginning of b.
+// decode reads a market from the start of b.
 func decode(m *Market, b []byte) (rest []byte, err error) {
 	r := wire.Read(b)
 	if m.Read(&r); r.Bad() {
@@ -190,7 +190,7 @@ func checkShape(t *testing.T, m *Market) {
 		}
 	}
 	if m.bestUs > m.tradeUs {
-		return // the ticker's window may have left the newest trade behind
+		return // the newest trade may have left the ticker's window
 	}
 	if ticker := m.Ticker(0); ticker.Last != m.candles[Day].Close ||
 		ticker.High < m.candles[Day].High || ticker.Volume.Cmp(m.candles[Day].Volume) < 0 {

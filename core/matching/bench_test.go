@@ -8,8 +8,7 @@ import (
 	"exchange/core/trading"
 )
 
-// bench plays the messages of a shape. They are made while the clock stands, and the book has its
-// size before.
+// bench plays the messages of a shape. It makes them, and fills the book, with the timer stopped.
 func (s shape) bench(b *testing.B) {
 	f := newFlow(s, 1)
 	book := New()
@@ -55,7 +54,7 @@ func (s shape) bench(b *testing.B) {
 	b.ReportMetric(heapPerOrder(&book), "B/order")
 }
 
-// heapPerOrder returns the live heap that a book holds, by letting it go.
+// heapPerOrder returns the live heap that a book holds, by releasing it.
 func heapPerOrder(book **Book) float64 {
 	n := (*book).Len()
 	with := liveHeap()

@@ -25,7 +25,7 @@ func ids(b *Book, side trading.Side) (ids []uint64) {
 	return ids
 }
 
-// holds fails the test when the book is inconsistent or a side's orders are others.
+// holds fails the test when the book is inconsistent or a side's orders differ.
 func holds(t *testing.T, b *Book, side trading.Side, want ...uint64) {
 	t.Helper()
 	if err := checkInvariants(b); err != nil {
@@ -116,7 +116,7 @@ func TestBrokenPromisesPanicAndChangeNothing(t *testing.T) {
 	f("neither buy nor sell", func() { b.Match(0, 102, 1, 1, nil) })
 }
 
-// After a burst a book has the memory of what is left, and is the same book.
+// After a burst a book releases memory, and stays equal.
 func TestABookGivesTheMemoryOfABurstBack(t *testing.T) {
 	const burst, left = 2 * shrinkFrom, 1000
 	add := func(b *Book, from, to uint64) {

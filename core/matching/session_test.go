@@ -16,8 +16,8 @@ import (
 	"exchange/prove/spec"
 )
 
-// A wish is what a client of a session asks for: an order with all instructions that concern a
-// book, or a change of one.
+// A wish is a session client's request: an order with any instructions that concern a book, or a
+// change of one.
 type wish struct {
 	spec.Order
 	cancel, amend bool // of the order with this id
@@ -28,7 +28,7 @@ var sessionRules = spec.Rules{Tick: 2, Step: 3, StopCollar: money.MaxRate}
 
 const sessionFills = 12
 
-// waits reports whether the order is to wait for its trigger outside the book.
+// waits reports whether the order must wait for its trigger outside the book.
 func (w *wish) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
 
 func (w *wish) stop() Stop {
@@ -37,12 +37,12 @@ func (w *wish) stop() Stop {
 	return Stop{Order: o, Trigger: w.Trigger}
 }
 
-// An outcome is what a wish did: the record of a session.
+// An outcome is the effect of a wish: the record of a session.
 type outcome struct {
 	Result
-	refused string      // why it was; the rest is empty then
+	refused string      // reason; the rest is empty then
 	price   money.Price // effective
-	killed  bool        // all-or-nothing, and did not get all
+	killed  bool        // all-or-nothing, and not filled
 	rests   bool
 	inPlace bool
 	gone    bool // cancelled, alone or by an amend
@@ -64,14 +64,14 @@ func (o *outcome) span() (low, high money.Price) {
 	return low, high
 }
 
-// A decider plays wishes with the package, as the owner of a book does.
+// A decider plays wishes with the package, like the owner of a book.
 type decider struct {
 	book  *Book
 	stops *Stops
 	buf   Result
 }
 
-// enter matches an order that is not in the book, with what is open of it.
+// enter matches an order that is not in the book; open is its open amount.
 func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
 	i := &w.Says
 	if out.price = w.Price; i.PostOnly && d.book.Crosses(w.Side, w.Price) {
@@ -147,7 +147,7 @@ func (d *decider) play(w *wish) outcome {
 }
 
 func (d *decider) amend(w *wish) outcome {
-	if s, waits := d.stops.Get(w.ID); waits && !s.Rests {
+	if s, waits := d.stops.Get(w.ID); waits && !s.InBook {
 		if s.Queued {
 			return outcome{refused: "queued"}
 		}
@@ -175,10 +175,10 @@ func (d *decider) amend(w *wish) outcome {
 	return d.enter(w, w.Amount-filled)
 }
 
-// run executes the head of the queue, as what enters the book by it.
+// run executes the head of the queue, which w describes.
 func (d *decider) run(head Stop, w *wish) outcome {
 	open := w.Amount
-	if d.stops.Remove(head.Order.ID); head.Rests {
+	if d.stops.Remove(head.Order.ID); head.InBook {
 		o, _ := d.book.Cancel(w.ID)
 		open = o.Remaining
 	}
@@ -257,7 +257,7 @@ func (d *specified) amend(o, x *spec.Order) outcome {
 	return d.enter(x)
 }
 
-// A session plays wishes to both deciders. What replays their outcomes is the fold, of core/state.
+// A session plays wishes to both deciders. The fold of core/state replays their outcomes.
 type session struct {
 	draw  func(n int) int // 0 to n-1
 	fast  decider
@@ -273,7 +273,7 @@ func newSession(draw func(n int) int) *session {
 	s := &session{draw: draw, asked: map[uint64]*wish{}, scale: 1, seen: map[string]int{},
 		fast: decider{book: New(), stops: NewStops()}}
 	s.slow.Rules, s.slow.MaxFills = sessionRules, sessionFills
-	if s.one(50) { // so that sums of money buy a part of what there is
+	if s.one(50) { // so that budgets buy a part of the book
 		s.scale = 1e6
 	}
 	return s
@@ -349,7 +349,7 @@ func (s *session) next() *wish {
 	return w
 }
 
-// change makes an amend of an order that was asked for.
+// change makes an amend of an earlier order.
 func (s *session) change(w *wish) {
 	w.amend = true
 	if s.one(50) {
@@ -428,7 +428,7 @@ func (s *session) runOne() error {
 	return nil
 }
 
-// check compares outcomes, and looks at what must hold of each.
+// check compares outcomes, and checks their invariants.
 func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
 	if !got.same(want) {
 		return fmt.Errorf("outcome %+v\nwant %+v", *got, *want)
@@ -450,7 +450,7 @@ func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
 	return nil
 }
 
-// count notes what has happened.
+// count notes the events.
 func (s *session) count(w *wish, got *outcome) {
 	note := func(name string, happened bool) {
 		if happened {
@@ -476,7 +476,7 @@ func (s *session) count(w *wish, got *outcome) {
 	}
 }
 
-// sessionMust is what all sessions together must have had.
+// sessionMust lists the events that all sessions together must have.
 var sessionMust = []string{"triggered", "prevented", "ended by a self-trade",
 	"ended by max_fills", "slid", "refused as post-only", "killed", "filled or killed",
 	"money spent", "money left", "amended in place", "amended and matched", "amended to its end",
@@ -513,7 +513,7 @@ func TestSessionsAgreeWithTheNaiveBook(t *testing.T) {
 	}
 }
 
-// FuzzSession plays sessions that the input chooses.
+// FuzzSession plays sessions chosen by the input.
 func FuzzSession(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	for range 5 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// checkSorted looks at everything inside a sorted list that must hold between calls.
+// checkSorted checks everything inside a sorted list that must hold between calls.
 func checkSorted(t *testing.T, s *sorted, want []entry) {
 	t.Helper()
 	for _, r := range s.runs {

@@ -66,7 +66,7 @@ func TestSpecialPromisesPanicAndChangeNothing(t *testing.T) {
 	})
 }
 
-// Orders with instructions cost no allocation either, once their memory is there.
+// Orders with instructions allocate nothing either, once warm.
 func TestWarmSpecialPathsAllocateNothing(t *testing.T) {
 	b := New()
 	var r Result

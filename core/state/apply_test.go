@@ -416,7 +416,7 @@ func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
-	// it has no secret any more
+	// a revoked key has no secret
 	if err := s.Apply(&event.Record{Kind: event.KindKey, Key: was.Key}, new(Effects)); err == nil {
 		t.Error("a revoked key is sealed anew")
 	}

@@ -13,7 +13,7 @@ import (
 	"exchange/core/trading"
 )
 
-// checkFinds returns a function that checks that Check finds a fault, and says so with a text.
+// checkFinds returns a function that checks that Check finds a fault, with a text in its error.
 func checkFinds(t *testing.T, sound func() *State) func(name string, plant func(s *State),
 	text string) {
 	t.Helper()

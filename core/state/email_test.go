@@ -74,14 +74,14 @@ func TestAnImageOfAHoldThatCannotBeIsRefused(t *testing.T) {
 		"of no account":    func(c *AccountChange) { c.Account = 99 },
 		"to nobody":        func(c *AccountChange) { c.To = "" },
 		"without a hold":   func(c *AccountChange) { c.HeldUs = 0 },
-		"of keys and hold": func(c *AccountChange) { c.What = KeysLost },
-		"of nothing known": func(c *AccountChange) { c.What = KeysLost + 1 },
+		"of keys and hold": func(c *AccountChange) { c.Kind = KeysLost },
+		"of nothing known": func(c *AccountChange) { c.Kind = KeysLost + 1 },
 		"of another hold":  func(c *AccountChange) { c.HeldUs++ },
 		"of other account": func(c *AccountChange) { c.Account = 2 },
 	} {
 		impossible(t, name, held(), func(s *State) {
 			for m := range s.MailsAfter(0) {
-				if m.Change.What == NewAddress {
+				if m.Change.Kind == NewAddress {
 					spoil(&m.Change)
 				}
 			}
@@ -120,7 +120,7 @@ func TestRefusalsCrowdOutNoMailAboutAnAddress(t *testing.T) {
 	sameImage(t, s)
 }
 
-// All keys that are lost together are told of in one mail, to an owner who has an address.
+// All keys lost together are reported in one mail, to an owner with an address.
 func TestLostKeysAreToldOfInOneMail(t *testing.T) {
 	s := small()
 	told, keys := uint32(len(s.Accounts())+1), uint32(len(s.Keys()))
@@ -136,7 +136,7 @@ func TestLostKeysAreToldOfInOneMail(t *testing.T) {
 			event.Record{Kind: event.KindKeyRevoked, TimeUs: 60,
 				KeyRevoked: event.KeyRevoked{Number: n, Lost: true}})
 	}
-	want := AccountChange{Account: told, To: "told@home.example", What: KeysLost}
+	want := AccountChange{Account: told, To: "told@home.example", Kind: KeysLost}
 	if m := s.Mail(s.lastMail); s.Mails() != before+1 || m == nil || m.Change != want {
 		t.Errorf("%+v is the last of %d mails, want %+v", m, s.Mails(), want)
 	}

@@ -9,7 +9,7 @@ import (
 	"exchange/core/event"
 )
 
-// untold are the kinds of records that are of an account, and no event of it.
+// untold are the kinds of records of an account that are no events of it.
 var untold = []event.Kind{event.KindRefusal, event.KindCodeRefused,
 	event.KindSwitch, event.KindSettings}
 

@@ -40,7 +40,7 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 	})
 }
 
-// checkClosed compares the orders that a record has closed with those that it should have.
+// checkClosed compares the orders that a record closed with the expected ones.
 func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) {
 	closed := slices.DeleteFunc(slices.Clone(d.x.ClosedOrders),
 		func(c spec.Closed) bool { return c.Seq != s.Seq() })
@@ -134,7 +134,7 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 	})
 }
 
-// inText has all that effects say, and no addresses.
+// inText has all effects as text, without addresses.
 func inText(e Effects) string {
 	var w Withdrawal
 	if e.Withdrawal != nil {
@@ -175,7 +175,7 @@ func TestEqualHistoriesHaveEqualImagesAndEveryRecordChangesThem(t *testing.T) {
 	})
 }
 
-// A record that was changed on its way either does not fit, or is one that might have been.
+// A corrupted record either does not fit, or is a possible one.
 func TestARecordWithAChangedByteIsRefusedOrKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, d := drawDecider(t, 40, nil)
@@ -206,7 +206,7 @@ func TestARecordWithAChangedByteIsRefusedOrKeepsTheInvariants(t *testing.T) {
 	})
 }
 
-// The properties above say something about a kind of record only if it is drawn.
+// The properties above cover a kind of record only if it is drawn.
 func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 40 {
@@ -254,7 +254,7 @@ func BenchmarkApply(b *testing.B) {
 			deposit := event.Record{Kind: event.KindDeposit, TimeUs: 20}
 			for a := range uint32(2) {
 				for c := range uint16(2) {
-					deposit.Deposit = event.Deposit{ID: s.deposits + 1, Account: a + 1,
+					deposit.Deposit = event.Deposit{ID: s.depositCount + 1, Account: a + 1,
 						Currency: c + 1, Amount: money.MaxAmount, Reference: fmt.Sprint(a, c)}
 					apply(b, s, deposit)
 				}

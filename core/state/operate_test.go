@@ -88,14 +88,14 @@ func TestFeesThatAreNoMoreLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// withCancels returns the record of a maintenance in which clients may cancel.
+// withCancels returns the record of a maintenance that allows cancels.
 func withCancels(message string) event.Record {
 	r := maintenance(true, message)
 	r.Maintenance.Cancels = true
 	return r
 }
 
-// cancelling returns instructed in a maintenance in which clients may cancel.
+// cancelling returns instructed in a maintenance that allows cancels.
 func cancelling() *State { return after(withCancels("cancel what you like"))() }
 
 // Values of an earlier record in e must not show.

@@ -83,7 +83,7 @@ func rises() event.Record {
 				Amount: coin}}}}
 }
 
-// enters returns the entry of order 6 behind rises: it trades with order 8.
+// enters returns the entry of order 6 after rises: it trades with order 8.
 func enters() event.Record {
 	return event.Record{Kind: event.KindTriggered, Pair: 1, TimeUs: 41,
 		Order: event.Order{ID: 6, Account: 1, Side: trading.Buy, Price: 11 * coin, Amount: coin,
@@ -106,7 +106,7 @@ func falls() []event.Record {
 	return []event.Record{buy, sell}
 }
 
-// killed returns the entry of order 7 behind falls: nothing buys any more.
+// killed returns the entry of order 7 after falls: nothing buys any more.
 func killed() event.Record {
 	return event.Record{Kind: event.KindTriggered, Pair: 1, TimeUs: 42,
 		Order: event.Order{ID: 7, Account: 2, Side: trading.Sell, Price: 8 * coin, Amount: coin,
@@ -116,7 +116,7 @@ func killed() event.Record {
 			Cancelled: trading.CancelledIOC}}
 }
 
-// otherHalf returns the entry of the other half of order 4 behind killed: it rests at 7.
+// otherHalf returns the entry of the other half of order 4 after killed: it rests at 7.
 func otherHalf() event.Record {
 	return event.Record{Kind: event.KindTriggered, Pair: 1, TimeUs: 43,
 		Order: event.Order{ID: 4, Account: 2, Side: trading.Sell, Price: 7 * coin, Amount: coin,
@@ -126,7 +126,7 @@ func otherHalf() event.Record {
 			Price: 7 * coin}}}
 }
 
-// shrinks returns a change of order 2 to 1.2 BTC, which keeps its place.
+// shrinks returns a change of order 2 to 1.2 BTC, which keeps its priority.
 func shrinks() event.Record {
 	return event.Record{Kind: event.KindAmended, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 2, Account: 2, Side: trading.Sell, Price: 11 * coin,
@@ -164,8 +164,8 @@ func expires() event.Record {
 // A spoils changes a record that fits.
 type spoils = func(r *event.Record)
 
-// refusesOf returns a function that checks that a state refuses a record after a change, which it
-// takes without.
+// refusesOf returns a function that checks that a state refuses a record after a change, and
+// accepts it without.
 func refusesOf(t *testing.T, before func() *State, fits func() event.Record) func(name string,
 	change spoils, text string) {
 	t.Helper()
@@ -234,7 +234,7 @@ func TestApplyRefusesOtherHalvesThatCouldOnlyBeCancelled(t *testing.T) {
 	late.Kind, late.TimeUs, late.Triggered = event.KindAmended, 44, event.Triggered{}
 	late.Amended = event.Amended{ID: 11, Was: event.Was{Price: 7 * coin, Open: coin}, Kept: true}
 	late.Instructions.ExpireUs = 1 << 40
-	apply(t, after(append(falls(), killed(), otherHalf())...)(), late) // it waits no more
+	apply(t, after(append(falls(), killed(), otherHalf())...)(), late) // it no longer waits
 }
 
 func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
@@ -285,7 +285,7 @@ func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
 	}, "cannot be cancelled for the reason ioc")
 }
 
-// Right checksums do not make a record right: a start ends there, and serves nothing.
+// A valid checksum does not make a record valid: a start fails there, and serves nothing.
 func TestAStoredRecordThatDoesNotFitEndsTheFold(t *testing.T) {
 	s, r := instructed(), takes()
 	r.Instructions.PostOnly = true
@@ -333,7 +333,7 @@ func TestApplyRefusesPreventedOrdersThatDoNotFit(t *testing.T) {
 	f("an order before a trade that is not there", func(r *event.Record) {
 		r.Instructions.Prevented[1].Before = 2
 	}, "before trade 2 of 1")
-	f("a trade with itself", func(r *event.Record) { // order 8 comes behind order 1
+	f("a trade with itself", func(r *event.Record) { // order 8 comes after order 1
 		r.Instructions.Prevented = r.Instructions.Prevented[1:]
 		r.Order.Trades = append(r.Order.Trades, event.Trade{ID: 2, Maker: 8, MakerAccount: 2,
 			Price: 10 * coin, Amount: coin})
@@ -530,7 +530,7 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	refusedBy(t, after(part)(), "an amount that is filled, and goes on", filled, "and goes on")
 }
 
-// Without a mode of its own an order has its account's, which may be none when it is changed.
+// Without a mode of its own an order uses its account's, which may be none when it is changed.
 func TestAChangedOrderStillSaysWhatItPrevented(t *testing.T) {
 	sell := event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 9, Account: 2, Side: trading.Sell, Price: 9 * coin,

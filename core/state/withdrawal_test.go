@@ -28,7 +28,7 @@ func asked() *State {
 	return s
 }
 
-// ask returns a third withdrawal that fits asked, of all that alice has left.
+// ask returns a third withdrawal that fits asked, of all the money left to alice.
 func ask() event.Record {
 	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
 		Withdrawal: event.Withdrawal{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1,
@@ -90,8 +90,8 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 		"withdrawal 7 is pending already, or is not above the last pending id of account alice")
 }
 
-// A code of an earlier history confirms nothing and costs no try. One whose mail still waits is
-// made anew, and confirms: the mail of before may have been sent all the same.
+// A code of an earlier history confirms nothing and costs no try. One whose mail is still pending
+// is replaced, and confirms: the earlier mail may have been sent all the same.
 func TestCodesOfAnEarlierHistoryAreRefused(t *testing.T) {
 	begins := func(id event.HistoryID) event.Record {
 		return event.Record{Kind: event.KindHistory, TimeUs: 39, History: id}
@@ -234,7 +234,7 @@ func TestAWithdrawalHasThisLifeAndNoOther(t *testing.T) {
 			err := movedTo(t, s, uint8(to))
 			if fits := allowed[[2]uint8{from, uint8(to)}]; (err == nil) != fits {
 				t.Errorf("from %d to %d: %v", from, to, err)
-			} else if fits != Follows(from, uint8(to)) {
+			} else if fits != ValidTransition(from, uint8(to)) {
 				t.Errorf("Follows(%d, %d) is %v", from, to, !fits)
 			}
 			if err != nil && !strings.Contains(err.Error(),

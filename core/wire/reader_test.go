@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// A message is read as it was written, to its last byte.
 func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	b := binary.AppendUvarint([]byte{7, 1}, math.MaxUint64)
 	b = binary.AppendVarint(b, math.MinInt64)
@@ -26,7 +25,6 @@ func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What makes no sense is noted, and all that follows is nothing.
 func TestWhatMakesNoSenseIsNoted(t *testing.T) {
 	for what, x := range map[string]struct {
 		message string
