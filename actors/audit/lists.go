@@ -15,7 +15,7 @@ const (
 	allTrades = iota
 	pairTrades
 	accountTrades
-	accountOrders // right behind accountTrades: see rowAudit.found
+	accountOrders // directly after accountTrades: see rowAudit.found
 	accountDeposits
 	allWithdrawals
 	accountWithdrawals
@@ -24,13 +24,13 @@ const (
 	rowKinds
 )
 
-// A rowList is one kind of lists. A number says which of them: a pair or an account.
+// A rowList is one kind of lists. A number selects one of them: a pair or an account.
 type rowList struct {
 	name    func(number uint32) string
-	keep    int  // number of newest rows that are kept; 0: all
+	keep    int  // number of newest rows kept; 0: all
 	forever bool // no row is ever trimmed
 	// anyOrder: rows are not added in the order of their ids. So rows with lower ids than those of
-	// trimmed rows may be there, if a later run kept more.
+	// trimmed rows may exist, if a later run kept more.
 	anyOrder bool
 	// earlier reports whether a row is of an earlier run, as far as the replay can tell.
 	earlier func(row any) bool
@@ -117,7 +117,7 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 	return h
 }
 
-// atStart reports whether the replay has reached the beginning of the running exchange.
+// atStart reports whether the replay has reached the start of the running exchange.
 func (h *rowAudit) atStart() bool { return h.replayed.Seq() == h.subject.Earlier }
 
 func (h *rowAudit) earlierTrade(row any) bool {
@@ -147,7 +147,7 @@ func (h *rowAudit) candleName(n uint32) string {
 }
 
 // actionSum leaves out the words of an earlier run, because another version of the exchange may
-// have put the record into words.
+// have phrased them.
 func (h *rowAudit) actionSum(x *persistence.Action) uint64 {
 	row := *x
 	if h.earlier {

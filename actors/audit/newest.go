@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// finish looks for the last rows, and for rows that must be there even if nothing was replayed.
+// finish checks the last rows, and rows that must exist even if nothing was replayed.
 func (h *rowAudit) finish(ctx context.Context) error {
 	err := h.look(ctx)
 	if err == nil {
@@ -24,8 +24,8 @@ func (h *rowAudit) finish(ctx context.Context) error {
 	return err
 }
 
-// begun looks for any row of each list that has begun according to the state: the newest row of a
-// list is never trimmed.
+// begun checks for any row of each list that is not empty according to the state: the newest row of
+// a list is never trimmed.
 func (h *rowAudit) begun(ctx context.Context) error {
 	s, empty := h.replayed, map[uint64]bool{}
 	err := concurrently(func(yield func(list uint64) bool) {
@@ -61,7 +61,7 @@ func (h *rowAudit) begun(ctx context.Context) error {
 }
 
 // empty adds a difference for each empty list that should have rows. A backup has the trades that
-// the list of all trades keeps. So a list with older trades only is empty after a restore.
+// the list of all trades keeps. So a list with only older trades is empty after a restore.
 func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	wrong := func(list uint64) {
 		if lists[list] {
@@ -95,7 +95,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 	type newest struct {
 		number uint32
 		want   persistence.Candle
-		is     persistence.Candle // zero: the candle is not there
+		is     persistence.Candle // zero: no candle
 	}
 	var list []newest
 	for _, p := range h.replayed.Pairs() {
@@ -119,7 +119,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			list = append(list, n)
 		}
 	}
-	// A pair whose newest trade is still the same had the same candles all along.
+	// A pair whose newest trade is unchanged had the same candles throughout.
 	trades, _, err := h.subject.Present.Newest()
 	if err != nil {
 		return err

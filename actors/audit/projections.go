@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// projections compares what the state knows as a whole: wallets, nonces and withdrawals.
+// projections compares wallets, nonces and withdrawals with the state as a whole.
 func (a *audit) projections(ctx context.Context) error {
 	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdrawals} {
 		if err := compare(ctx); err != nil {
@@ -91,7 +91,7 @@ func (a *audit) nonces(ctx context.Context) error {
 	return nil
 }
 
-// withdrawals compares the sums of ended withdrawals, because the state has only each currency's
+// withdrawals compares the sums of finished withdrawals, because the state has only each currency's
 // total. Each withdrawal is in two lists: that of its account and that of all.
 func (a *audit) withdrawals(ctx context.Context) error {
 	type sums map[uint16]struct { // by currency

@@ -13,26 +13,26 @@ import (
 	"exchange/persistence"
 )
 
-// A replay derives the audited state anew.
+// A replay derives the audited state again.
 type replay struct {
 	*audit
-	archive  Archive // nil: the replay begins with the oldest kept snapshot
+	archive  Archive // nil: the replay starts from the oldest kept snapshot
 	progress func(at, of uint64)
 
 	state   *state.State
 	batches state.Fold // folds into state
 	rows    *rowAudit
-	failed  error // the first failure of note
-	// final: no other beginning helps, because a record does not fit or rows could not be read.
+	failed  error // first failure in note
+	// final: no other start helps, because a record does not fit or rows could not be read.
 	final     bool
-	histories []event.HistoryID // named by the first state and by the records
+	histories []event.HistoryID // set by the first state and by the records
 }
 
-// replayTries is how often a replay may begin. While a replay runs, its first snapshot may be
+// replayTries bounds the starts of a replay. While a replay runs, its first snapshot may be
 // replaced and the journal after that snapshot trimmed.
 const replayTries = 3
 
-// ErrOvertaken ends a replay whose journal was trimmed in each of its tries.
+// ErrOvertaken is the error of a replay whose journal was trimmed in each of its tries.
 var ErrOvertaken = errors.New(
 	"snapshots were taken while the books were compared, and the journal before them was " +
 		"forgotten: try again")
@@ -64,7 +64,7 @@ func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, o
 	return ErrOvertaken
 }
 
-// newestSnapshotAt returns the sequence of the newest snapshot. Without a snapshot it returns 0.
+// newestSnapshotAt returns the sequence of the newest snapshot, 0 without one.
 func newestSnapshotAt(ctx context.Context, store Store) (uint64, error) {
 	seq, image, err := store.LoadSnapshot(ctx, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
@@ -110,7 +110,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 		if r.archive == nil || r.final || !errors.Is(err, persistence.ErrCorrupt) {
 			return err
 		}
-		// Batches that were trimmed since the archive was read are in the archive now.
+		// Batches trimmed since the archive was read are in the archive now.
 		at = r.state.Seq()
 		if err := r.archive.Read(ctx, at, fold); err != nil && !errors.Is(err, errFarEnough) {
 			return fmt.Errorf("replaying the archive: %w", err)
@@ -129,7 +129,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 	if err := r.knowsHistories(); err != nil {
 		return err
 	}
-	r.final = true // the rows that are read from here on are never replaced
+	r.final = true // rows read from here on are never replaced
 	return r.rows.finish(ctx)
 }
 
@@ -162,7 +162,7 @@ func (r *replay) fold(ctx context.Context, prev, next uint64, data []byte) error
 }
 
 // upTo returns a batch without its records above a sequence. The state of a store at rest may lie
-// in the midst of a batch, because a projection may end there.
+// in the middle of a batch, because a projection may end there.
 func upTo(data []byte, seq uint64) ([]byte, error) {
 	b, err := event.OpenBatch(data)
 	if err != nil {
@@ -179,8 +179,8 @@ func upTo(data []byte, seq uint64) ([]byte, error) {
 	return event.EndBatch(cut, b.Epoch, b.Prev, uint32(seq-b.Prev)), nil
 }
 
-// knowsHistories refuses an archive with a part of a history that no replayed record has named.
-// Such a part is another exchange's, or of a past that a restore has left, even if its records fit.
+// knowsHistories refuses an archive with a part of a history that no replayed record has set. Such
+// a part is another exchange's, or of a past that a restore abandoned, even if its records fit.
 func (r *replay) knowsHistories() error {
 	if r.archive == nil {
 		return nil
@@ -200,7 +200,7 @@ func (r *replay) knowsHistories() error {
 	return nil
 }
 
-// note takes one replayed record and its effects. After a failure it only counts records.
+// note processes one replayed record and its effects. After a failure it only counts records.
 func (r *replay) note(ctx context.Context, record *event.Record, effects *state.Effects) {
 	r.report.Records++
 	if record.Kind == event.KindHistory {
@@ -269,7 +269,7 @@ func oldestSnapshot(ctx context.Context, store Store, most uint64) (image []byte
 	return nil, 0, nil
 }
 
-// isImage reports whether an image is that of a state. It takes no memory for a second one.
+// isImage reports whether an image is that of a state. It needs no memory for a second one.
 func isImage(image []byte, s *state.State) bool {
 	for piece := range s.Image {
 		if !bytes.HasPrefix(image, piece) {
@@ -281,7 +281,7 @@ func isImage(image []byte, s *state.State) bool {
 }
 
 // compare compares the replayed state with the audited one, at one sequence. The images decide; the
-// rest finds out where they differ.
+// rest locates the difference.
 func (r *replay) compare() {
 	a, replayed := r.audit, r.state
 	if err := replayed.Check(); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // bound opens the seal of an API key, which is bound to the key's account and rights. A seal of a
-// retired server key proves nothing. The same API key was sealed anew since, and the replay comes
-// to that record.
+// retired server key proves nothing: the key was sealed again since, and the replay reaches that
+// record.
 func (a *audit) bound(s *state.State, k *event.Key) error {
 	if a.subject.Sealer == nil {
 		return nil
@@ -39,8 +39,8 @@ func (a *audit) seals(s *state.State) error {
 	return nil
 }
 
-// newestSeals opens the seals of the newest snapshot. The next start begins with that snapshot, and
-// the replay begins with the oldest one.
+// newestSeals opens the seals of the newest snapshot. The next start uses that snapshot, and the
+// replay the oldest one.
 func (a *audit) newestSeals(ctx context.Context) error {
 	s, err := newestState(ctx, a.subject.Store)
 	if err != nil {

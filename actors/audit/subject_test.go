@@ -10,8 +10,8 @@ import (
 	"exchange/persistence"
 )
 
-// stored makes the Subject of a store that no process writes to: a restored backup, or a store that
-// its exchange has left. The audited state is that of the projections' watermark, folded from the
+// stored makes the Subject of a store without a writing process: a restored backup, or a store
+// after its exchange. The audited state is that of the projections' watermark, folded from the
 // newest snapshot and the journal. sealer may be nil.
 func stored(ctx context.Context, store Store, keep persistence.Retention, sealer *seal.Sealer) (
 	*Subject, error) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is not configured any more is told from what there never was.
+// A delisted name is distinguished from one that never existed.
 func TestADelistedPairOrCurrencySaysWhyItIsRefused(t *testing.T) {
 	c := &Catalogue{ever: map[string]uint16{"AA_BB": 1}, codes: []string{"AA"}}
 	for said, want := range map[string]string{

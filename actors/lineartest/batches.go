@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// A batch is not atomic: operations of other accounts may come between its own. But those that
-// reach one book do so in their order, and nothing else of the account that a client sent reaches
-// it in between. An operation that was refused comes behind those before it that are about the same
-// order. It need not come before any, because its wallet may have refused it: then it has reached
-// no book.
+// A batch is not atomic: operations of other accounts may come between its own. But those for one
+// book reach it in order, with nothing else sent by the account's clients in between. A refused
+// operation comes after earlier ones about the same order. It need not come before any, because its
+// wallet may have refused it: then it reached no book.
 
-// A sent is a batch as its key sees it: one request with one nonce.
+// A sent is a batch as seen by its key: one request with one nonce.
 type sent struct {
-	speaks *Recorded // for all; with an outcome, if one has any
-	torn   bool      // some were refused for the key, and others were not
+	speaks *Recorded // stands for all; with an outcome, if one has any
+	torn   bool      // only some were refused for the key
 }
 
 // batchesOf returns the batches by their numbers.
@@ -39,9 +38,9 @@ func batchesOf(all []Recorded) map[int]*sent {
 	return batches
 }
 
-// A verdict is what an answer says of the key.
+// A verdict is the part of an answer about the key.
 type verdict struct {
-	refused   Outcome // Done: it was not
+	refused   Outcome // Done: not refused
 	lastNonce uint64
 }
 
@@ -52,15 +51,15 @@ func (r *Recorded) verdict() verdict {
 	return verdict{refused: Done}
 }
 
-// A place is where an operation of a batch stands among those for the same pair.
+// A place is the position of a batch's operation among those for the same pair.
 type place struct {
-	batch  int  // 0: it is of none
-	behind int  // how many come before it, of those that may have had an effect
+	batch  int  // 0: none
+	behind int  // number of earlier ones that may have had an effect
 	acts   bool // it may have had an effect itself
-	more   bool // one that had an effect follows
+	more   bool // a later one had an effect
 }
 
-// placeInBatches gives each part of a batch its place.
+// placeInBatches sets the place of each part of a batch.
 func placeInBatches(market []span, all []Recorded) {
 	type queue struct{ batch, pair int }
 	batch := map[int]int{} // of each operation
@@ -75,7 +74,7 @@ func placeInBatches(market []span, all []Recorded) {
 		}
 	}
 	for q, list := range spans {
-		acting, of := 0, map[int]int{} // of an order: how many up to its last one
+		acting, of := 0, map[int]int{} // acting: number of an order's operations up to its last one
 		for _, s := range list {
 			acts := s.fate != answered || s.r.Outcome == Done
 			s.place = place{batch: q.batch, behind: of[s.o.Order], acts: acts}
@@ -93,11 +92,11 @@ func placeInBatches(market []span, all []Recorded) {
 	}
 }
 
-// A progress says how many parts of a batch that may have had an effect in a pair are over.
+// A progress counts the finished parts of a batch in a pair that may have had an effect.
 type progress struct{ batch, pair, done int }
 
-// isTurnOf reports whether all parts are over that come before a part in its batch. It counts the
-// part, whether it happens or not.
+// isTurnOf reports whether all earlier parts of a part's batch are done. It counts the part,
+// whether it happens or not.
 func (s *market) isTurnOf(p *part) bool {
 	if p.place.batch == 0 {
 		return true
@@ -117,8 +116,8 @@ func (s *market) isTurnOf(p *part) bool {
 	return *done == p.place.behind+1
 }
 
-// staysTogether reports whether a part that has just happened comes between no two of a batch of
-// its account. A cancel of all may have begun before the batch, and goes on beside it.
+// staysTogether reports whether a part that just happened separates no two of a batch of its
+// account. A cancel of all may have begun before the batch, and continue in parallel.
 func (s *market) staysTogether(p *part) bool {
 	switch o := p.o; {
 	case o.Kind != Place && o.Kind != Cancel && o.Kind != Amend,

@@ -2,7 +2,7 @@ package lineartest
 
 import "testing"
 
-// beginBatch signs with the account's first key and with its next nonce.
+// beginBatch signs with the account's first key and its next nonce.
 func (s *script) beginBatch(list ...Operation) []*Recorded {
 	key := list[0].Account + 1
 	s.nonces[key]++
@@ -12,7 +12,7 @@ func (s *script) beginBatch(list ...Operation) []*Recorded {
 	return s.BeginBatch(list[0].Account, list)
 }
 
-// batched is a right history of a batch that another account's order meets in its midst.
+// batched is a right history of a batch interrupted by another account's order.
 func batched() *script {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Account: 0, Amount: 10}, Result{})
@@ -91,8 +91,8 @@ func TestErrorsOfBatchesAreFound(t *testing.T) {
 	}
 }
 
-// The error that is planted last is one because the operation comes between. Behind the batch, or
-// for the other pair, it is right.
+// The last planted error is one because the operation comes between. After the batch, or for the
+// other pair, it is right.
 func TestOperationsOfTheAccountComeBesideABatch(t *testing.T) {
 	try := func(what string, right bool, pair int, ids [3]uint64) {
 		t.Helper()

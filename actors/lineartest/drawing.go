@@ -8,37 +8,37 @@ import (
 // A known is an order, a withdrawal or a key of an account.
 type known struct {
 	Account, Number int
-	id              uint64 // that its account was told
+	id              uint64 // as sent to its account
 }
 
-// A Drawing is what the clients of one history have asked for, and what they were told. A client
-// that draws has it for itself meanwhile.
+// A Drawing is the requests of one history's clients so far, and their answers. A client that draws
+// has exclusive access meanwhile.
 type Drawing struct {
-	// The number of the key for parallel use. Its nonces come in any order, as those of several
-	// connections do: of some any may be sent next.
+	// Number of the key for parallel use. Its nonces come in any order, like those of several
+	// connections: any of some may be sent next.
 	parallelKey int
-	// With it orders rest. None is amended, and only a batch names one by its client order id.
+	// Orders then rest. None is amended, and only a batch names one by its client order id.
 	plain bool
 
 	Orders, Withdrawals []known      // acknowledged
 	Sent                []known      // orders with any outcome
-	Closed              map[int]bool // orders that were seen closed
-	Frozen              map[int]bool // accounts, as was asked for last
+	Closed              map[int]bool // orders seen closed
+	Frozen              map[int]bool // accounts, by the last request
 
-	again       []known // orders whose number another order may have, too
-	keys        []known // that were asked for beside each client's own
-	unconfirmed []known // withdrawals of which nothing further is acknowledged
-	confirmed   []known // those of which nothing behind the confirmation is acknowledged
-	withdrawn   int     // numbers given to withdrawals
+	again       []known // orders whose number another order may share
+	keys        []known // requested beside each client's own
+	unconfirmed []known // withdrawals with nothing further acknowledged
+	confirmed   []known // those with nothing acknowledged after the confirmation
+	withdrawn   int     // numbers assigned to withdrawals
 	pairs       map[int]int
 	nonces      map[int]uint64 // greatest of each key
 	overtaken   []uint64       // of the key for parallel use, below the greatest and not sent
 }
 
-// overtaking is how many nonces of the key for parallel use may be sent next.
+// overtaking is the number of nonces of the key for parallel use that may be sent next.
 const overtaking = 6
 
-// NewDrawing returns a drawing of a history that begins.
+// NewDrawing returns the drawing of a new history.
 func NewDrawing(parallelKey int, plain bool) *Drawing {
 	return &Drawing{parallelKey: parallelKey, plain: plain, Closed: map[int]bool{},
 		Frozen: map[int]bool{}, pairs: map[int]int{}, nonces: map[int]uint64{}}
@@ -50,7 +50,7 @@ func (d *Drawing) Nonce(key int) uint64 {
 	return d.nonces[key]
 }
 
-// IDOf returns the id of an order or a withdrawal; 0: no client was told.
+// IDOf returns the id of an order or a withdrawal; 0: no client received it.
 func IDOf(list []known, number int) uint64 {
 	for _, k := range list {
 		if k.Number == number {
@@ -60,7 +60,7 @@ func IDOf(list []known, number int) uint64 {
 	return 0
 }
 
-// Told notes the answer to an operation, and the id of what it has made.
+// Told records the answer to an operation, and the id that it created.
 func (d *Drawing) Told(o *Operation, r *Result, id uint64) {
 	for _, row := range r.Orders {
 		d.Closed[row.Order] = d.Closed[row.Order] || row.Status != Open
@@ -103,8 +103,8 @@ func (c *Drawer) pick(list []known) (number int, ok bool) {
 	return 0, false
 }
 
-// Sign chooses the key and the nonce of an operation: now and then another key than the client's
-// own, or a nonce again.
+// Sign chooses the key and the nonce of an operation: sometimes another key than the client's own,
+// or a used nonce.
 func (c *Drawer) Sign(o *Operation) {
 	o.Key = c.Key
 	if key, ok := c.pick(c.keys); ok && c.Random.IntN(4) == 0 {
@@ -128,7 +128,7 @@ func (c *Drawer) Sign(o *Operation) {
 	}
 }
 
-// Operate chooses what an operator does; an operator looks at books, too.
+// Operate chooses an operator's operation; an operator reads books, too.
 func (c *Drawer) Operate() Operation {
 	account := c.Random.IntN(FeeAccount)
 	o := Operation{Account: account}
@@ -169,7 +169,7 @@ func (c *Drawer) Operate() Operation {
 	return o
 }
 
-// Draw chooses what a client does for its account: one operation, or now and then a batch.
+// Draw chooses a client's next request for its account: one operation, or sometimes a batch.
 func (c *Drawer) Draw() []Operation {
 	if c.Random.IntN(6) > 0 {
 		return []Operation{c.DrawOne()}
@@ -199,7 +199,7 @@ func (c *Drawer) own() Operation {
 			o.Kind, o.Order, o.Pair = Cancel, k, c.pairs[k]
 			o.Named = !c.plain && c.Random.IntN(3) == 0
 			switch {
-			case n < 2 || c.forceOf(k) != Rests: // a cancel of it would do nothing
+			case n < 2 || c.forceOf(k) != Rests: // a cancel of it would have no effect
 				o.Kind = ReadOrder
 			case n > 25 && !c.plain:
 				c.amend(&o)
@@ -240,8 +240,8 @@ func (c *Drawer) own() Operation {
 	return c.order()
 }
 
-// amend makes an amend of a cancel. No order has an amount above that of an amended one, so an
-// amend never ends an order.
+// amend turns a cancel into an amend. No order has an amount above that of an amended one, so an
+// amend never closes an order.
 func (c *Drawer) amend(o *Operation) {
 	o.Kind = Amend
 	switch c.Random.IntN(3) {
@@ -267,7 +267,7 @@ func (c *Drawer) order() Operation {
 	return c.newOrder(number)
 }
 
-// newOrder returns an order of a number.
+// newOrder returns an order with a number.
 func (c *Drawer) newOrder(number int) Operation {
 	if number > len(c.Sent) {
 		c.Sent = append(c.Sent, known{Account: c.Account, Number: number})
@@ -277,7 +277,7 @@ func (c *Drawer) newOrder(number int) Operation {
 		Amount: 1 + c.Random.Int64N(amendedAmount-1), Force: c.forceOf(number)}
 }
 
-// forceOf returns what becomes of the rest of an order: of one in four it is cancelled.
+// forceOf returns the treatment of an order's rest: for one in four it is cancelled.
 func (c *Drawer) forceOf(number int) Force {
 	switch {
 	case c.plain || number%8 > 1:
@@ -288,10 +288,10 @@ func (c *Drawer) forceOf(number int) Force {
 	return IOC
 }
 
-// batch chooses a new order, and up to three more operations. Some concern the new order. Some go
-// to the other pair.
+// batch chooses a new order, and up to three more operations. Some concern the new order. Some are
+// for the other pair.
 func (c *Drawer) batch() []Operation {
-	// No other client repeats the number: the pair of an operation that names it is sure.
+	// No other client repeats the number, so the pair of an operation that names it is certain.
 	first := c.newOrder(len(c.Sent) + 1)
 	list := []Operation{first}
 	for range 1 + c.Random.IntN(3) {

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Keys are an account's keys with their nonces, and whether the account is frozen: they decide
-// whether the account's operations are looked at. A step changes a copy and leaves the old keys as
-// they are.
+// Keys are an account's keys with their nonces, and whether the account is frozen, which together
+// admit or refuse the account's operations. A step changes a copy and leaves the old keys
+// unchanged.
 type keys struct {
-	frozen bool  // the wallet knows of the freeze
-	barred bool  // the gateways know of it
+	frozen bool  // the wallet has applied the freeze
+	barred bool  // the gateways have applied it
 	keys   []key // by number
 }
 
 // A key's highest used nonce lies between sure and most. They differ after an operation without an
-// outcome. They differ after a restart, too: it may forget the nonces of reads.
+// outcome, and after a restart, which may forget the nonces of reads.
 type key struct {
 	number           int
 	permissions      uint8
 	revoked          bool
-	sure, most, kept uint64  // kept: the highest nonce of a command, which no restart forgets
-	parallel         *window // of a key for parallel use, in place of these; nil: of another one
+	sure, most, kept uint64  // kept: the highest nonce of a command, which survives restarts
+	parallel         *window // of a key for parallel use, instead of these; nil: of another one
 }
 
 func (k key) equal(l key) bool {
@@ -43,7 +43,7 @@ func (s *keys) find(number int) (at int, there bool) {
 }
 
 // after returns the keys that a part of an operation may lead to, as market.after does. A signed
-// operation without an outcome needs one state alone: its step widens the bounds of the nonce, so
+// operation without an outcome needs one state only: its step widens the bounds of the nonce, so
 // that they hold whether it happened or not.
 func (s *keys) after(p *part) []any {
 	c := s.clone()
@@ -109,7 +109,7 @@ func (s *keys) step(p *part) bool {
 		return !s.barred
 	case p.unfrozen:
 		return !s.frozen
-	case p.froze: // by a gateway, or by the wallet, which does not keep from reads
+	case p.froze: // by a gateway, or by the wallet, which still allows reads
 		return s.barred || s.frozen && !o.Kind.reads()
 	case o.Kind == ApproveWithdrawal:
 		return s.frozen && r.Outcome == RefusedFrozen
@@ -120,8 +120,8 @@ func (s *keys) step(p *part) bool {
 	return s.sign(p, &s.keys[at])
 }
 
-// sign takes the nonce of an operation that a live key has signed. The exchange looks at the
-// permission, then at the nonce, and then at the freeze, which does not stop reads there.
+// sign uses the nonce of an operation signed by a live key. The exchange checks the permission,
+// then the nonce, and then the freeze, which does not stop reads there.
 func (s *keys) sign(p *part, k *key) bool {
 	o, r := p.o, p.r
 	if may := k.permissions&o.Kind.Needs() != 0; r.Outcome == RefusedPermission || !may {
@@ -134,7 +134,7 @@ func (s *keys) sign(p *part, k *key) bool {
 	case r.Outcome == Unknown:
 		k.most = max(k.most, o.Nonce)
 		return true
-	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was taken, or by the wallet
+	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was used, or by the wallet
 		k.most = max(k.most, o.Nonce)
 		return true
 	case r.Outcome == RefusedNonce:
@@ -153,7 +153,7 @@ func (s *keys) sign(p *part, k *key) bool {
 	return true
 }
 
-// signParallel is the part of sign about the nonce and the freeze, of a key for parallel use.
+// signParallel is the nonce and freeze part of sign, for a key for parallel use.
 func (s *keys) signParallel(p *part, k *key) bool {
 	o, r, reads := p.o, p.r, p.o.Kind.reads()
 	switch {

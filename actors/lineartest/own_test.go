@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// subscribed is a right history of two accounts that have a subscriber each. It has two orders, a
-// trade, a cancel of all, a withdrawal that is confirmed, and an order without an outcome.
+// subscribed is a right history of two accounts with one subscriber each. It has two orders, a
+// trade, a cancel of all, a confirmed withdrawal, and an order without an outcome.
 func subscribed() *script {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Account: 0, Amount: 10}, Result{})
@@ -39,7 +39,7 @@ func subscribed() *script {
 	return s
 }
 
-// payOutTo ends the history with events that are told later than their operations are answered.
+// payOutTo ends the history with events that arrive after the answers of their operations.
 func (s *script) payOutTo() {
 	s.did("", Operation{Kind: Withdrawal, Account: 1, Withdrawal: 1, Currency: 1, Amount: 300},
 		Result{})
@@ -60,7 +60,7 @@ func (s *script) subscribe(account int, sequence uint64, w Wallet, open ...Order
 		Result{Sequence: sequence, Funds: w, Orders: open})
 }
 
-// event returns what a subscriber was told with a sequence.
+// event returns a subscriber's event with a sequence.
 func (s *script) event(account int, sequence uint64) *Event {
 	for i := range s.told[account] {
 		if t := &s.told[account][i]; t.begins == nil && t.event.Sequence == sequence {
@@ -70,14 +70,14 @@ func (s *script) event(account int, sequence uint64) *Event {
 	panic("BUG: there is no such event")
 }
 
-// lose takes an event out of the history, as if it had not been told.
+// lose removes an event from the history, as if it had not been sent.
 func (s *script) lose(account int, sequence uint64) {
 	s.told[account] = slices.DeleteFunc(s.told[account], func(t told) bool {
 		return t.begins == nil && t.event.Sequence == sequence
 	})
 }
 
-// relink has each event follow on the one before it.
+// relink makes each event follow the one before it.
 func (s *script) relink() {
 	for account := range s.told {
 		last := uint64(0)
@@ -206,13 +206,13 @@ func TestAnEventComesBehindItsOperationAndBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// A subscriber is told of each freeze that changes something, and its end, once.
+// A subscriber receives each freeze that changes something, and its end, once.
 func TestErrorsOfEventsAboutFreezesAreFound(t *testing.T) {
 	frozen := Event{Sequence: 1, Freezes: true, Frozen: true}
 	ended := Event{Sequence: 2, Prev: 1, Freezes: true}
 	for what, x := range map[string]struct {
 		told  []Event
-		shows bool // a snapshot in the end, that the account is frozen
+		shows bool // a snapshot in the end shows the account frozen
 		right bool
 	}{
 		"right events":            {[]Event{frozen, ended}, false, true},
@@ -238,8 +238,8 @@ func TestErrorsOfEventsAboutFreezesAreFound(t *testing.T) {
 	}
 }
 
-// A subscriber of the exchange that went down may have missed its last events. The next one begins
-// with what the account has then.
+// A subscriber of the exchange that went down may have missed its last events. The next one starts
+// with the account's state.
 func TestOnlyARestartMayLoseEvents(t *testing.T) {
 	try := func(what string, right, restarts bool, sequence uint64, w Wallet) {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 )
 
 // does adds an operation of key 9 to the history: a command with a nonce, a "read", a command that
-// is "lost", one that is "refused" and told the greatest nonce, or a restart.
+// is "lost", one that is "refused" with the greatest nonce, or a restart.
 func (s *script) does(text string) {
 	var what string
 	var nonce, last uint64
@@ -72,7 +72,7 @@ func TestNoncesOfAKeyForParallelUse(t *testing.T) {
 	}
 }
 
-// A key's window decides how it goes on, so two keys with other windows are not one state.
+// A key's window decides its future, so two keys with different windows are different states.
 func TestWindowsAreCompared(t *testing.T) {
 	a := &window{size: 3, sure: []uint64{1, 4}, kept: []uint64{4}, maybe: []uint64{6}}
 	for i, b := range []*window{nil, {size: 3}, a.taken(2, true), a.taken(1, false), a.perhaps(5),

@@ -16,11 +16,11 @@ const urgentAtOnce = 64
 
 func (n note) Urgent() bool { return n < 0 }
 
-// diary is an actor that writes its notes down.
+// diary is an actor that records its notes.
 type diary struct {
 	notes []note
 	full  sync.WaitGroup
-	stuck chan struct{} // it waits for the close of it before its first note
+	stuck chan struct{} // waits for its close before the first note
 }
 
 func (d *diary) Receive(ctx actor.Context) {
@@ -44,7 +44,7 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 		want  []note
 	}{
 		{0, sent},
-		// the first is on its way already
+		// the first is already in flight
 		{urgentAtOnce, []note{1, -1, -2, -3, 2, 3, 4}},
 	} {
 		d := &diary{stuck: make(chan struct{})}
@@ -73,8 +73,8 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// relay is an actor's side of a mailbox that is run by hand. It answers each urgent message with
-// another one.
+// relay is an actor's side of a manually run mailbox. It answers each urgent message with another
+// one.
 type relay struct {
 	mailbox *Mailbox
 	notes   []note
@@ -89,7 +89,7 @@ func (r *relay) InvokeUserMessage(message any) {
 	}
 }
 
-// However many urgent messages come, the others have their turns.
+// Urgent messages never starve the others.
 func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
 	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
 	r := &relay{mailbox: m} // it is not started, so only this goroutine runs it
@@ -99,12 +99,12 @@ func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
 	}
 	m.Turn(3 * urgentAtOnce)
 	if first, second := slices.Index(r.notes, 1), slices.Index(r.notes, 2); first !=
-		urgentAtOnce+1 || second != 2*urgentAtOnce+2 { // one was sent before it looked
+		urgentAtOnce+1 || second != 2*urgentAtOnce+2 { // one was sent before the poll
 		t.Errorf("the ordinary messages come %d. and %d.", first, second)
 	}
 }
 
-// A client that was told of an effect finds it, however many urgent messages came before.
+// A client that observed an effect finds it, however many urgent messages came before.
 func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
 	s := new(silent)
 	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
@@ -124,7 +124,7 @@ func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
 	}
 }
 
-// silent is an actor's side of a mailbox that is run by hand.
+// silent is an actor's side of a manually run mailbox.
 type silent struct {
 	handled int
 	last    note

@@ -11,23 +11,23 @@ import (
 // engines of a process share them.
 type Runners struct{}
 
-// A runner is one of the goroutines. It is kept for the next mailbox that has something to do,
-// because its stack has grown: a new goroutine for each wake-up of an actor grows its own again
-// each time, which took 6 % of the processor under a full load of orders.
+// A runner is one of the goroutines. It is reused for the next mailbox with messages, because its
+// stack has grown: a new goroutine for each wake-up of an actor grows its own again each time,
+// which took 6 % of the processor under a full load of orders.
 type runner chan *Mailbox
 
-// idleRunners are those that wait. The runner that came last is on top, because its stack is the
-// warmest. They own nothing.
+// idleRunners are the waiting ones, newest on top, because its stack is the warmest. They own
+// nothing.
 var idleRunners struct {
 	sync.Mutex
 	list []runner
 }
 
-// mostIdle is how many are kept: no more than there are processors run at once, but a batch's
-// release wakes the wallets of all its orders.
+// mostIdle bounds them: only as many as there are processors run at once, but a batch's release
+// wakes the wallets of all its orders.
 var mostIdle = 64 * runtime.GOMAXPROCS(0)
 
-// Schedule lets a runner run a mailbox.
+// Schedule runs a mailbox on a runner.
 func (Runners) Schedule(m *Mailbox) {
 	idleRunners.Lock()
 	n := len(idleRunners.list)
@@ -56,10 +56,10 @@ func (r runner) run(m *Mailbox) {
 	}
 }
 
-// Start gives a task a goroutine.
+// Start runs a task on its own goroutine.
 func (Runners) Start(t Task) { go t.Run() }
 
-// Await waits as the Scheduler says.
+// Await implements Scheduler.
 func (Runners) Await(reply, dead <-chan struct{}, timer *time.Timer, most time.Duration) bool {
 	timer.Reset(most)
 	select {
@@ -74,7 +74,7 @@ func (Runners) Await(reply, dead <-chan struct{}, timer *time.Timer, most time.D
 	}
 }
 
-// AwaitContext waits as the Scheduler says.
+// AwaitContext implements Scheduler.
 func (Runners) AwaitContext(ctx context.Context, reply, dead <-chan struct{}) bool {
 	select {
 	case <-reply:
@@ -95,7 +95,7 @@ func there(reply <-chan struct{}) bool {
 	}
 }
 
-// Until looks once a millisecond.
+// Until polls once a millisecond.
 func (Runners) Until(ctx context.Context, dead <-chan struct{}, condition func() bool) bool {
 	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
@@ -111,7 +111,7 @@ func (Runners) Until(ctx context.Context, dead <-chan struct{}, condition func()
 	return true
 }
 
-// Pause waits, at most until ctx ends: then the error is that of ctx.
+// Pause waits for d, or until ctx ends and returns its error.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

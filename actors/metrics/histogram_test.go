@@ -84,7 +84,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A command that met no book was decided when it came into its batch.
+// A command without a book was decided when it entered its batch.
 func TestStagesOfACommandThatMetNoBookHaveNoMatch(t *testing.T) {
 	f := func(trace Trace, queue, match int64) {
 		t.Helper()

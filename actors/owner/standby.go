@@ -10,20 +10,20 @@ import (
 	"exchange/persistence"
 )
 
-// ErrStandby is wrapped when a claim is told to stop while it waits for another owner.
+// ErrStandby wraps the error of a claim stopped while it waits for another owner.
 var ErrStandby = errors.New("stopped while another exchange owns the store")
 
-// An applicant is a start on its way to the store.
+// An applicant is a start that claims the store.
 type applicant struct {
 	o       *Options
 	tenures persistence.Ownerships
-	id      string // of this start's claims; "": it has made none
+	id      string // of this start's claims; "": none yet
 	waited  bool   // this start was a standby
 
 	watch  persistence.OwnerWatch
-	mute   bool   // the store does not answer, and the log says so
-	unsafe bool   // the store's file was not in effect, and the log says so
-	named  string // owner for which it waits, as the log says
+	mute   bool   // the store does not answer; logged
+	unsafe bool   // the store's file was not in effect; logged
+	named  string // owner it waits for, as logged
 }
 
 // A turn is the reason why a start may claim the store.
@@ -32,13 +32,13 @@ type turn uint8
 const (
 	turnNotYet turn = iota
 	turnFree        // there is no owner
-	turnOwn         // the owner was a process of this host's folder, which has ended
-	turnDead        // the owner has shown no sign of life
+	turnOwn         // the owner was an earlier process of this host's folder
+	turnDead        // the owner shows no sign of life
 	turnInsist      // the operator insists
 )
 
-// claim looks at the store until it is this start's turn, and claims it then. The store refuses a
-// claim that names a beat that is not the newest. So of two starts that wait for one owner, one
+// claim polls the store until it is this start's turn, and claims it then. The store refuses a
+// claim whose newest known heartbeat is outdated. So of two starts that wait for one owner, one
 // gets the store.
 func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 	if a.tenures, err = a.o.Identity.Load(); err != nil {
@@ -59,14 +59,14 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 		switch {
 		case err == nil:
 			if wait > 0 {
-				// Later than the last moment at which the owner before may begin a private read.
+				// After the last moment at which the earlier owner may start a private read.
 				w.opens, w.open = time.Now().Add(wait+1), a.opens
 			}
 			return nil
 		case errors.Is(err, persistence.ErrHeld):
 		case errors.Is(err, persistence.ErrCorrupt):
 			return a.short(err)
-		// the claim may have been made: the next look shows it
+		// the claim may have been made: the next poll shows it
 		case errors.Is(err, persistence.ErrNotInEffect):
 			if err := a.untilInEffect(ctx, err); err != nil {
 				return err
@@ -83,7 +83,7 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 	}
 }
 
-// untilInEffect pauses before the next try. As at the store's opening, a start waits.
+// untilInEffect pauses before the next try. A start waits, as it does when it opens the store.
 func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	if !a.unsafe {
 		a.unsafe = true
@@ -96,7 +96,7 @@ func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	return nil
 }
 
-// short remembers the end that the journal had, if it has lost a tail since: the next start must
+// short saves the journal's last known end, if the journal lost a tail since: the next start must
 // not take the rest for the whole.
 func (a *applicant) short(err error) error {
 	seen := a.watch.Seen.End
@@ -108,7 +108,7 @@ func (a *applicant) short(err error) error {
 	return err
 }
 
-// note remembers a claim that is about to be made, and how long admission must wait after it.
+// note saves a claim before it is made, and returns how long admission must wait after it.
 func (a *applicant) note(why turn) (wait time.Duration, err error) {
 	t, own := a.tenures.Of(a.watch.Seen.Token)
 	switch {
@@ -125,14 +125,14 @@ func (a *applicant) note(why turn) (wait time.Duration, err error) {
 	return wait, a.o.Identity.Save(a.tenures)
 }
 
-// opens remembers that admission opens.
+// opens saves that admission opens.
 func (a *applicant) opens() error {
 	a.tenures.Newest.WaitMs = 0
 	return a.o.Identity.Save(a.tenures)
 }
 
-// turn waits until this start may claim the store. The store must answer the first look; a standby
-// goes on through its failures.
+// turn waits until this start may claim the store. The store must answer the first poll; later a
+// standby tolerates its failures.
 func (a *applicant) turn(ctx context.Context) (turn, error) {
 	for {
 		why, err := a.look(ctx)
@@ -155,7 +155,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 	}
 }
 
-// stopped returns the error of a start that was told to stop.
+// stopped returns the error of a start that was stopped.
 func (a *applicant) stopped(ctx context.Context) error {
 	if a.waited {
 		return fmt.Errorf("%w: %w", ErrStandby, ctx.Err())
@@ -163,7 +163,7 @@ func (a *applicant) stopped(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look asks the store once for its owner.
+// look queries the store's owner once.
 func (a *applicant) look(ctx context.Context) (turn, error) {
 	asking, cancel := context.WithTimeout(ctx, a.patience())
 	defer cancel()
@@ -197,11 +197,11 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	return turnNotYet, nil
 }
 
-// firstLook is the least time that a start waits for its first look: it has no connection yet, and
-// ends if that look has no answer.
+// firstLook is the shortest timeout of a start's first poll: it has no connection yet, and fails
+// without an answer.
 const firstLook = time.Second
 
-// patience returns how long a look waits for its answer. A later answer would count for nothing.
+// patience returns the timeout of a poll. A later answer would be useless.
 func (a *applicant) patience() time.Duration {
 	gap := a.watch.Gap(a.watch.Seen)
 	if a.waited {
@@ -210,8 +210,7 @@ func (a *applicant) patience() time.Duration {
 	return max(gap, firstLook)
 }
 
-// whole refuses a store that is known to have lost a tail, unless an operator accepts that, or has
-// since.
+// whole refuses a store that lost a tail, unless an operator accepts that, or did so since.
 func (a *applicant) whole(beat persistence.Beat) error {
 	switch {
 	case a.o.TakeOver:
@@ -223,7 +222,7 @@ func (a *applicant) whole(beat persistence.Beat) error {
 	return nil
 }
 
-// forget drops the ends that the journal had, if a tail is lost and an operator accepts that.
+// forget drops the journal's known ends, if a tail is lost and an operator accepts that.
 func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 	if before.Fits(beat.End) && a.tenures.Seen.Fits(beat.End) {
 		return
@@ -235,7 +234,7 @@ func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
 	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
 }
 
-// waits logs for which owner this start waits, once for each.
+// waits logs the owner that this start waits for, once for each.
 func (a *applicant) waits() {
 	owner := clip(a.watch.Seen.Owner)
 	if a.waited && owner == a.named {
@@ -266,7 +265,8 @@ func (a *applicant) unanswered(err error) {
 	}
 }
 
-// clipped bounds the part of an owner's text in the log: any client of the store may write it.
+// clipped bounds the part of an owner's text in the log, in bytes: any client of the store may
+// write it.
 const clipped = 200
 
 func clip(owner string) string {
