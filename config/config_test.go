@@ -14,7 +14,7 @@ import (
 	"exchange/core/money"
 )
 
-// other is for every option a valid value that is not its default.
+// other holds for every option a valid value that is not its default.
 var other = map[string]string{
 	"listen":                  "127.0.0.1:9000",
 	"operator":                "localhost:9001",
@@ -48,7 +48,7 @@ func valueOf(o *Option) string {
 	if v, ok := other[o.Key]; ok {
 		return v
 	}
-	switch o.Key { // these are bound by other options
+	switch o.Key { // bounded by other options
 	case "limits.in_flight", "timing.stall_max_ms", "timing.owner_stale_ms", "snapshot.max_records":
 		return "300000"
 	}
@@ -68,7 +68,7 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
-// market is enough to be valid.
+// market is the minimum for a valid configuration.
 const market = `
 currencies: [{code: BTC}, {code: USDT}]
 pairs: [{name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}]
@@ -251,7 +251,7 @@ func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
 	}
 }
 
-// problems loads and gives everything that is wrong.
+// problems loads and returns all problems.
 func problems(t *testing.T, src Sources) problemList {
 	t.Helper()
 	_, err := Load(src)
@@ -450,8 +450,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// loads loads the options of a case, and checks what is said of them: nothing if want is "". The
-// error is nil if they are taken.
+// loads loads the options of a case, and checks the problems: none if want is "". The error is nil
+// if they are accepted.
 func loads(t *testing.T, src Sources, want string, of any) (*Config, error) {
 	t.Helper()
 	c, err := Load(src)
@@ -686,7 +686,7 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	if got := c.Summary(); got != want {
 		t.Errorf("got\n  %s\nwant\n  %s", got, want)
 	}
-	// elsewhere than in the data folder
+	// not in the data folder
 	c.OperatorTokenFile, c.SecretKeyFile = "/run/token", "/run/key"
 	if got := c.Summary(); !strings.Contains(got,
 		", operator_token_file=/run/token, secret_key_file=/run/key, no_rate") {
@@ -742,7 +742,7 @@ func TestAddressPatternsAreChecked(t *testing.T) {
 		"^a)|(b$":    "no regular expression (RE2)",
 		// RE2 has no back references
 		`^(a)\1$`: "no regular expression (RE2)",
-		// quotes what follows, too
+		// quotes the text after it, too
 		`^bc1\Q.x$`:                          "no regular expression (RE2)",
 		"^" + strings.Repeat("a", 511) + "$": "has 513 bytes; write at most 512",
 	} {
@@ -779,7 +779,7 @@ func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 	}
 }
 
-// must returns what came without an error.
+// must returns the value of a call that must not fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -787,7 +787,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// worked ends the test at an error.
+// worked fails the test at an error.
 func worked(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

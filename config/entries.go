@@ -13,16 +13,16 @@ import (
 	"exchange/core/money"
 )
 
-// A listField is a field of the entries of a list: of a currency or a pair.
+// A listField is a field of a list's entries: of a currency or a pair.
 type listField[T any] struct {
 	key      string
 	required bool
 	reach    reach
 	at       func(*T) any        // *string, *int or a *money type
-	quote    func(string) string // its text in YAML; nil: as it is
+	quote    func(string) string // its text in YAML; nil: unchanged
 }
 
-// The first field names the entry.
+// The first field is the entry's name.
 var currencyFields = []listField[Currency]{
 	{key: "code", required: true, at: func(x *Currency) any { return &x.Code }},
 	{key: "sign", at: func(x *Currency) any { return &x.Sign }, quote: strconv.Quote},
@@ -93,7 +93,7 @@ var errFixed = errors.New(
 	"write a number of at most 8 fractional digits, below 92,233,720,368")
 
 // maxNumberText bounds the text of a decimal, and maxExponent its exponent, so that a short text
-// such as 1e999999999 cannot ask for gigabytes.
+// such as 1e999999999 cannot allocate gigabytes.
 const (
 	maxNumberText = 64
 	maxExponent   = 64
@@ -112,7 +112,8 @@ func parseBalance(s string) (money.Balance, error) {
 		"write a number of at most 16 fractional digits that is not negative")
 }
 
-// readEntries reads a list of mappings; an entry begins as usual. It returns what is wrong, too.
+// readEntries reads a list of mappings, and returns its problems, too. Fields missing in an entry
+// come from usual.
 func readEntries[T any](what string, n ast.Node, fields []listField[T], usual T) (list []T,
 	problems problemList) {
 	bad := func(at ast.Node, format string, args ...any) {

@@ -65,9 +65,8 @@ func exampleValue(o *Option) string {
 	return `""`
 }
 
-// where returns a sentence with the option's range, its variable and its flag. It says of one of
-// the market part that the nodes of a cluster agree on it, and of one that needs no restart that a
-// reload takes it up.
+// where returns a sentence with the option's range, its variable and its flag. It mentions whether
+// the nodes of a cluster agree on it, and whether a reload applies it.
 func (o *Option) where() string {
 	s := ""
 	if r := o.valueRange(); r != "" {

@@ -1,6 +1,6 @@
 package config
 
-// limitOptions bound how much there may be at once, and how often clients may ask.
+// limitOptions bound concurrency and request rates.
 var limitOptions = []Option{
 	{
 		Key: "limits.in_flight", Default: "20000", min: 16, max: 1_000_000, reach: byEngine,

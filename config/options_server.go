@@ -1,6 +1,6 @@
 package config
 
-// serverOptions say where the exchange serves, which files and stores it uses, and what it logs.
+// serverOptions configure addresses, files, stores, and the log.
 var serverOptions = []Option{
 	{
 		Key: "listen", Flag: true, Default: "127.0.0.1:8080", named: true,

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// A reload takes up nothing of the market part that the nodes have not agreed on.
+// A reload applies nothing of the market part that the nodes have not agreed on.
 func TestWhatTheMarketTakesUpIsPartOfIt(t *testing.T) {
 	for i := range Options {
 		if o := &Options[i]; o.reach == byMarket && o.market == 0 {
@@ -93,7 +93,7 @@ func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
 	}
 }
 
-// changesTo returns the changes that a file makes, a line each.
+// changesTo returns the changes made by a file, a line each.
 func changesTo(t *testing.T, before, after string, cluster bool) string {
 	t.Helper()
 	read := func(text string) *Config {
@@ -155,7 +155,7 @@ func TestChangesSayWhatCountsNow(t *testing.T) {
 	}
 }
 
-// Many pairs are told of in a line, also when those differ that the line does not name.
+// A change of many pairs is one line, even if the line does not name the different ones.
 func TestAChangeOfManyPairsIsShort(t *testing.T) {
 	c, next := Default(), Default()
 	for i := range 50 {

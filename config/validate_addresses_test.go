@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A listener's problem names an address that no other listener has by default, and the same
-// problems are told in the same order.
+// A listener's problem names an address that no other listener has by default, and problems always
+// have the same order.
 func TestProblemsOfListenersAreTheSameEachTime(t *testing.T) {
 	for key, example := range exampleAddress {
 		name := "EXCHANGE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))

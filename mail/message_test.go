@@ -70,7 +70,7 @@ func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
 
 func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	// A folder in the place of the file lets the last step fail.
+	// A folder at the file's path makes the last step fail.
 	succeeds(t, os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700))
 	if err := NewFiles(dir).Send(t.Context(), example); err == nil ||
 		!strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {

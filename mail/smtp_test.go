@@ -234,7 +234,7 @@ func code(t *testing.T, err error, want int) {
 
 func TestAWrongPasswordIsToldAndNotShown(t *testing.T) {
 	cert := newCertificate(t, "127.0.0.1")
-	// An answer may repeat what it was given, plainly or as it came.
+	// An answer may repeat its input, plainly or as received.
 	echo := func(p string) error {
 		return &gosmtp.SMTPError{Code: 535, EnhancedCode: gosmtp.EnhancedCode{5, 7, 8},
 			Message: fmt.Sprintf("no: %s %s %s", p,
@@ -365,7 +365,7 @@ func TestAServerThatNeverAnswersIsLeftWhenTheContextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o := script(t, x.at, func(c net.Conn) {
 			cancel(errServer)
-			_, _ = io.Copy(io.Discard, c) // until the sender goes
+			_, _ = io.Copy(io.Discard, c) // until the sender leaves
 		})
 		err := newSMTP(t, o).Send(ctx, example)
 		// The server may see a connection before the sender does: then that is the step.

@@ -191,8 +191,7 @@ func TestDurationsInWords(t *testing.T) {
 	}
 }
 
-// An owner confirms the stored address: the mail has each of its characters as it is, and they
-// arrive so.
+// An owner confirms the stored address: the mail shows each character unchanged.
 func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
 	const longest = 256
 	form := rapid.StringMatching(`[!-~]{1,256}`)

@@ -114,6 +114,7 @@ func (h *History) decideEffects(market []span) (left []span) {
 // A sight is the evidence of later reads about an operation's effect.
 type sight uint8
 
+const (
 	unseen sight = iota // no read would show it
 	denied              // a read would show it, and does not
 	shown
