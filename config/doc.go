@@ -2,9 +2,10 @@
 //
 // The first of these sources that has a value wins:
 //
-// 1. a flag of the command line, such as --listen: options with a Flag have one 2. an environment
-// variable that is set and not empty, such as EXCHANGE_LIMITS_IN_FLIGHT 3. the YAML file of
-// --config or EXCHANGE_CONFIG 4. the default
+//  1. a flag of the command line, such as --listen: options with a Flag have one
+//  2. an environment variable that is set and not empty, such as EXCHANGE_LIMITS_IN_FLIGHT
+//  3. the YAML file of --config or EXCHANGE_CONFIG
+//  4. the default
 //
 // One table, Options, defines every option: its key, its default, its range and a paragraph for the
 // operator. The file's reader, the environment, the flags, the checks, the help and the sample file

@@ -34,7 +34,7 @@ type Option struct {
 
 	at    func(*Config) any                   // *string, *int or *bool; nil for a list
 	list  func(*Config, ast.Node) problemList // reads a list
-	write func(*Config, *strings.Builder)     // writes a list as YAML; nil: its default has no entry
+	write func(*Config, *strings.Builder)     // writes a list as YAML; nil: its default is empty
 	// removes the password from the text; nil: it has none
 	redact func(string) string
 	named  bool // Summary describes it in words

@@ -14,7 +14,7 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// nowhere returns an address that nothing listens at.
+// nowhere returns an address without a listener.
 func nowhere() string {
 	l := network.Listen("")
 	l.Close()
@@ -67,7 +67,7 @@ func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
 			t.Errorf("%+v, read %v", r, v.read)
 		}
 
-		// An account that was used at both is read at both, and counts once.
+		// An account used at both is read at both, and counts once.
 		newUser(a, 1, Key{"other", "secret"}, 0).at = 1
 		a.orders[1].at = 1
 		v = at(t, a, first, second)
@@ -77,7 +77,7 @@ func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
 			t.Errorf("%+v, read %v", r, v.read)
 		}
 
-		// What the other one lacks is missing, although the first one has it.
+		// A row missing at the other one is a difference, although the first one has it.
 		a.users = a.users[:1]
 		other.orders = append(slices.Clone(other.orders[:2]), other.orders[3])
 		other.book = `{"sell":[{"price":600,"amount":1}],"buy":[]}`
@@ -103,7 +103,7 @@ func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
 		gone := nowhere()
 		for _, late := range []bool{false, true} {
 			v := at(t, a, serve(t, s.answer), gone)
-			if late { // it ends while all is verified
+			if late { // it dies during the verification
 				v.alive = []int{0, 1}
 			}
 			r := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
@@ -119,8 +119,8 @@ func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
 	})
 }
 
-// The load goes on at one address while the other one turns requests away, or ends connections. The
-// outcome of a request under way is unknown then, and the address is found again.
+// The load continues at one address while the other one refuses requests, or closes connections.
+// The outcome of a request in flight is unknown then, and the address is used again.
 func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 	allWays(t, func(t *testing.T) {
 		const fine, refused, all = 20, 10, 60
@@ -174,7 +174,7 @@ func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 	})
 }
 
-// Short outages count, and are not named one by one; one that has not ended is told as such.
+// Short outages count, and are not listed; one that has not ended is marked.
 func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 	o := good()
 	x := &test{o: &o, base: time.Now(), field: &field{}, reached: []*reached{{}}}
@@ -203,8 +203,8 @@ func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 	}
 }
 
-// What is not there at another address behind its acknowledgement is a difference; an address that
-// does not answer says nothing.
+// An order missing at another address after its acknowledgement is a difference; an address that
+// does not answer proves nothing.
 func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		good := func(id, filled string) fasthttp.RequestHandler {

@@ -11,7 +11,7 @@ import (
 	"exchange/core/money"
 )
 
-// A Banker is the report of the deposits that were made while the load ran.
+// A Banker reports the deposits made while the load ran.
 type Banker struct {
 	Deposits uint64  `json:"deposits"`
 	Failed   uint64  `json:"failed"`
@@ -27,12 +27,12 @@ type banker struct {
 	stop  context.CancelFunc
 	wait  sync.WaitGroup
 
-	// the goroutine's until it has ended
+	// owned by the goroutine until it ends
 	report Banker
 	took   *hdrhistogram.Histogram
 }
 
-// startBanker begins to deposit; nil if nothing is to be deposited.
+// startBanker starts depositing; nil if there is nothing to deposit.
 func startBanker(ctx context.Context, t *test) *banker {
 	if t.o.Deposits == 0 {
 		return nil
@@ -44,7 +44,7 @@ func startBanker(ctx context.Context, t *test) *banker {
 	return b
 }
 
-// end waits for the deposit that is under way.
+// end waits for the deposit in flight.
 func (b *banker) end() *Banker {
 	if b == nil {
 		return nil
@@ -71,7 +71,7 @@ func (b *banker) deposit(ctx context.Context) {
 			currency = p.quote
 		}
 		amount := money.Amount(p.lot)
-		// The end of the load does not end a deposit: its outcome would not be known.
+		// The end of the load does not cancel a deposit: its outcome would be unknown.
 		err := b.rest.operate(context.WithoutCancel(ctx), "deposits",
 			map[string]string{"account": a.name, "currency": currency, "amount": amount.String(),
 				"reference": fmt.Sprintf("%s-banker-%d", b.run, k)}, nil, true)

@@ -13,8 +13,8 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// Each item of a batch has its own answer; a batch that is answered as a whole, or in part, has one
-// for each item, too.
+// Each item of a batch has its own answer; a batch answered as a whole, or in part, has one for
+// each item, too.
 func TestItemsOfABatchCountAsRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &strictServer{}
@@ -60,7 +60,7 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 			t.Errorf("%+v %v %+v", s.counters, s.kinds, a.orders)
 		}
 
-		// One that is refused as a whole has done nothing: its cancels may come again.
+		// A batch refused as a whole has no effect: its cancels may be repeated.
 		request()
 		cancels := 0
 		for _, item := range items {
@@ -73,7 +73,7 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 			t.Errorf("%d cancels, rest %t: %+v, %d open", cancels, rest, s.counters, len(a.open))
 		}
 
-		// An answer that ends too soon says nothing of the items that it does not have.
+		// An answer that ends too soon leaves its missing items unknown.
 		request()
 		l.Answered(0, okAnswer(200, `{"results":[`+answers[0]+`]}`), 0)
 		if s := l.stats; s.requests != 30 || s.unknown != 10 {

@@ -13,7 +13,7 @@ func aPair() *pair {
 	return &pair{name: "BTC_USDT", tick: 1e6, lot: 1e5, maxLots: 100, mid: usualMid}
 }
 
-// Every instruction is sent, and its form is signed as it stands: names ascend.
+// Every instruction is sent, and its form is signed as is: names ascend.
 func TestOrdersCarryEachInstructionInTheOrderOfTheirNames(t *testing.T) {
 	p := aPair()
 	m := newModel("random-walk", []*pair{p}, 1, 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// dialStream opens a websocket of the event stream. A handshake that comes too soon is tried again,
+// dialStream opens a websocket of the event stream. It retries a handshake that comes too soon,
 // until ctx ends.
 func dialStream(ctx context.Context, address, path string) (*websocket.Conn, error) {
 	dialer := websocket.Dialer{ReadBufferSize: 32 << 10,
@@ -39,16 +39,16 @@ func dialStream(ctx context.Context, address, path string) (*websocket.Conn, err
 
 const streamPath = "/socket.v2/"
 
-// mostDialPatience bounds the making of a socket with its login.
+// mostDialPatience bounds dialing a socket with its login.
 const mostDialPatience = 30 * time.Second
 
-// forSocket returns a context that ends when a socket with its login is waited for no more.
+// forSocket returns a context with the time limit for a socket with its login.
 func (o *Options) forSocket(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(mostDialPatience, cmp.Or(o.Wait, usualWait)))
 }
 
-// dialOrders opens a socket that is logged in, for the generator. The websocket has nothing in its
-// buffer then, because the server says no more until it is asked, or a ping is due.
+// dialOrders opens a socket that is logged in, for the generator. The websocket's buffer is empty
+// then, because the server sends nothing more before a request or a ping.
 func dialOrders(ctx context.Context, o *Options, address string, u *user) (net.Conn, error) {
 	ctx, cancel := o.forSocket(ctx)
 	defer cancel()

@@ -75,7 +75,7 @@ func TestBoundsAreJudged(t *testing.T) {
 	}
 }
 
-// sampled returns the samples of a server whose second snapshot is under way for two of them.
+// sampled returns the samples of a server with a second snapshot in progress for two of them.
 func sampled(began time.Time) []Sample {
 	unix := func(s float64) float64 { return float64(began.UnixMicro())/1e6 + s }
 	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
@@ -159,7 +159,7 @@ func TestAScrapeIsRead(t *testing.T) {
 	}
 }
 
-// rectangles counts those of a drawing by their classes, and wants it to be XML.
+// rectangles counts those of a drawing by their classes, and requires it to be XML.
 func rectangles(t *testing.T, svg string) map[string]int {
 	t.Helper()
 	rects := map[string]int{}
@@ -181,8 +181,8 @@ func TestTheDrawingStandsAlone(t *testing.T) {
 	var b strings.Builder
 	worked(t, r.WriteSVG(&b))
 	rects := rectangles(t, b.String())
-	// In each of six plots a key and the first snapshot. The second and all else come after the
-	// two seconds of three plots.
+	// In each of six plots a key and the first snapshot. The second and everything else come after
+	// the two seconds of three plots.
 	if rects["snapshot"] != 6+6+3 || rects["rewrite"] != 6+3 || rects["audit"] != 6+3 {
 		t.Errorf("%v", rects)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// someReport has everything that a report can have, and texts of others that would break a page.
+// someReport has all parts of a report, and foreign texts that could break a page.
 func someReport() *Report {
 	o := good()
 	o.Addresses = []string{"a:1", "b:2"}
@@ -135,7 +135,7 @@ func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
 	}
 	a.kind("x")
 	b.kind("x")
-	b.note(&item{op: opCancel}, 0, 2*time.Hour, isUnknown) // longer than it counts
+	b.note(&item{op: opCancel}, 0, 2*time.Hour, isUnknown) // longer than its maximum
 	b.note(&item{op: opCancel}, 0, 0, isRefused)
 	a.merge(b)
 	l := latency(a.byOperation[opPlace])

@@ -29,13 +29,13 @@ type test struct {
 	began   time.Duration // of the first phase, since base
 	seconds []Second
 	minutes []Minute
-	row     row // of the minutes, as far as it has come
+	row     row // of the minutes, so far
 	pace    generator.Pace
 	reached []*reached // by the number of an address
 }
 
 // Run makes a test. Beside an error it may return a report of the part that was run. The end of ctx
-// ends the load; outcomes that were acknowledged until then are verified.
+// ends the load; outcomes acknowledged until then are verified.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 var errInterrupted = errors.New("interrupted; orders and keys of the test may be left")
 
-// load connects, sends, and verifies. The end of ctx ends the load, or else what comes after it, by
-// cut. Once it has ended, an exchange that answers nothing is waited for no more.
+// load connects, sends, and verifies. The end of ctx ends the load, or else its aftermath, by cut.
+// After that it no longer waits for an exchange that answers nothing.
 func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	if err := t.makeSenders(ctx); err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	return report, t.field.tidy(after, t.rest.at(alive[0]), t.prog.say)
 }
 
-// warmUp sends load that is verified like the other, and forgets its measurements. It returns nil
-// if there is to be none.
+// warmUp sends load that is verified like the other, and drops its measurements. It returns nil
+// without a warmup.
 func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 	if t.o.Warmup == 0 {
 		return nil, nil
@@ -155,8 +155,8 @@ func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 		Refused: s.refused, Unknown: s.unknown, Unsent: s.unsent}, nil
 }
 
-// makeSenders shares connections and users among the generator's threads: an account is of one
-// thread, a key of one connection.
+// makeSenders distributes connections and users over the generator's threads: one thread owns an
+// account, one connection a key.
 func (t *test) makeSenders(ctx context.Context) error {
 	o, n := t.o, len(t.field.accounts)
 	// of connections that share accounts, or accounts that share a connection
@@ -200,7 +200,7 @@ func (t *test) makeSenders(ctx context.Context) error {
 	return nil
 }
 
-// The tests have their connections in memory.
+// Tests replace these with connections in memory.
 var (
 	newGenerator = generator.New
 	dial         = net.DialTimeout
@@ -230,7 +230,7 @@ func (t *test) stop() {
 	}
 }
 
-// always returns the title of a phase that has one for all of its time.
+// always returns a constant title of a phase.
 func always(title string) func(time.Duration) string {
 	return func(time.Duration) string { return title }
 }
@@ -238,8 +238,8 @@ func always(title string) func(time.Duration) string {
 // wholeSecond is the least time of a second that is plotted: a part of one would look like a fall.
 const wholeSecond = 900 * time.Millisecond
 
-// phase sends by a schedule, or as fast as answers come if there is none, and returns its
-// measurements. The progress has the title of each moment.
+// phase sends by a schedule, or as fast as answers come without one, and returns its measurements.
+// title is the progress title at a moment.
 func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Duration) string) (
 	*stats, time.Duration, error) {
 	for _, l := range t.senders {
@@ -285,7 +285,7 @@ func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Dur
 	return sum, time.Since(begin), errors.Join(errs...)
 }
 
-// second collects the measurements of all generators since the last look.
+// second collects the measurements of all generators since its last call.
 func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	h := newHistogram()
 	var c counters
@@ -313,8 +313,8 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	return s
 }
 
-// asked returns how many requests were due, a second, from one time of a phase to another one; 0 in
-// a closed loop.
+// asked returns the requests due, a second, from one time of a phase to another one; 0 in a closed
+// loop.
 func asked(s *generator.Schedule, from, to time.Duration) float64 {
 	if s == nil {
 		return 0

@@ -70,7 +70,7 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 		o.Addresses, o.Mix = []string{address}, Mix{Place: 60, Cancel: 40}
 		o.Connections, o.Accounts = 3, 7
 		x, l := newSender(t, &o)
-		go func() { // the end is when enough has happened
+		go func() { // stop once enough has happened
 			for {
 				var n uint64
 				l.generator.Look(func(int, uint64) { n = l.stats.requests })
@@ -138,7 +138,7 @@ func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
 	})
 }
 
-// Where the mix cannot be kept, what is sent in place of it is counted.
+// Substitutes for requests of the mix are counted.
 func TestWhatIsSentInPlaceOfTheMixIsCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, x := range []struct {
@@ -167,8 +167,7 @@ func TestWhatIsSentInPlaceOfTheMixIsCounted(t *testing.T) {
 	})
 }
 
-// A cancel that was turned away is sent again. When that one has no outcome, the order may be
-// cancelled.
+// A refused cancel is sent again. When that one has no outcome, the order may be cancelled.
 func TestACancelThatIsSentAgainMayHaveNoOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := good()

@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// An exchange that answers nothing, or 503 alone, is waited for once, for a time that is told, and
+// An exchange that answers nothing, or 503 alone, is waited for once, for the configured time, and
 // not again by each request. The end of the context ends the wait.
 func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
 	})
 }
 
-// An exchange that takes requests and answers none is waited for as one that is gone is: whatever
-// is asked, by --wait and not by the time that such an answer may take.
+// An exchange that accepts requests and answers none is waited for like one that is down: for
+// --wait, and not for the timeout of such an answer.
 func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const bound = 5 * time.Second
@@ -112,7 +112,7 @@ func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 	})
 }
 
-// A long audit is waited for, as long as the exchange answers.
+// A long audit continues as long as the exchange answers.
 func TestALongAuditIsNoSilence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		address := serve(t, func(ctx *fasthttp.RequestCtx) {

@@ -97,8 +97,8 @@ func TestWrongStagesAreRefused(t *testing.T) {
 }
 
 // A server that stalls in the second stage answers its requests in the fourth one. They count in
-// the stage in which they were due, and so do those that are not sent any more. The rate of a stage
-// is of what was done in it.
+// the stage in which they were due, and so do those never sent. The rate of a stage counts the
+// requests done in it.
 func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 	for _, batch := range []int{0, 5} {
 		t.Run(fmt.Sprintf("batch=%d", batch), func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestTheProgressNamesTheStage(t *testing.T) {
 	}
 }
 
-// stagedReport returns a report of two stages, of which the second one was interrupted.
+// stagedReport returns a report of two stages, the second of which was interrupted.
 func stagedReport(t *testing.T) *Report {
 	o := staged(t, "2s@400,4s@400..0")
 	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), reached: []*reached{{}},
@@ -282,7 +282,7 @@ func TestStagesOfTwoReportsAreComparedIfTheyAreTheSame(t *testing.T) {
 			t.Errorf("%q is not said in\n%s", say, text())
 		}
 	}
-	// The rate of an earlier version was of the requests that were due.
+	// The rate of an earlier version counted the due requests.
 	earlier := parsed(t, strings.Replace(recorded(t, "before.json"), `"operations": [`,
 		`"stages": [{"seconds": 2, "from_rate": 400, "to_rate": 400, "ran_seconds": 2, "rate": 9}, `+
 			`{"seconds": 4, "from_rate": 400, "rate": 9}], "operations": [`, 1))

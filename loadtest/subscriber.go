@@ -15,16 +15,16 @@ import (
 )
 
 // Channels are those of the event stream, for all pairs. "book" is the events book_<pair> for old
-// clients, and "own" what happens to an account.
+// clients, and "own" the events of an account.
 var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book", ownChannel}
 
-// A subscriber is a socket of the event stream. It connects again after a lost connection.
+// A subscriber is a socket of the event stream. It reconnects after a lost connection.
 type subscriber struct {
 	o       *Options
 	channel string
 	address string
-	at      int   // the address's number
-	keeps   bool  // local books, to compare
+	at      int   // number of the address
+	keeps   bool  // keeps local books, to compare
 	user    *user // of "own"
 	conn    *websocket.Conn
 	events  atomic.Uint64
@@ -47,7 +47,7 @@ func (s *subscriber) heard() heard {
 	return heard{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
 }
 
-// forget leaves what came until now out of the report.
+// forget drops everything until now from the report.
 func (s *subscribers) forget() {
 	for _, x := range s.all {
 		if x.warm = x.heard(); x.channel == ownChannel {
@@ -72,7 +72,7 @@ func subscribe(ctx context.Context, o *Options, accounts []*account,
 			n := len(o.Addresses)
 			x := &subscriber{o: o, channel: channel, keeps: channel == "diff" && i < n, at: i % n,
 				books: map[string]*localBook{}, last: map[string]uint64{}}
-			if channel == ownChannel { // not where the account's orders are sent to
+			if channel == ownChannel { // not at the address of the account's orders
 				x.user = accounts[i].users[0]
 				x.user.lag = newOwnLag()
 				x.at = (x.user.at + 1) % n
@@ -111,7 +111,7 @@ func (s *subscribers) end() {
 	s.wait.Wait()
 }
 
-// connect joins and asks.
+// connect joins and requests the events.
 func (s *subscriber) connect(ctx context.Context) error {
 	path := streamPath
 	if s.channel == "book" {
@@ -143,7 +143,7 @@ func (s *subscriber) connect(ctx context.Context) error {
 	return err
 }
 
-// ask asks for the events of the channel.
+// ask requests the events of the channel.
 func (s *subscriber) ask() error {
 	switch s.channel {
 	case "book":
@@ -156,7 +156,7 @@ func (s *subscriber) ask() error {
 
 func (s *subscriber) say(packet string) error {
 	if s.conn == nil {
-		return nil // of a test, without a socket
+		return nil // in a test, without a socket
 	}
 	return s.conn.WriteMessage(websocket.TextMessage, []byte(packet))
 }
@@ -187,10 +187,10 @@ func (s *subscriber) run(ctx context.Context) {
 	}
 }
 
-// errLater is a subscription that the server does not take now, as in a fail-over.
+// errLater is a subscription that the server refuses for now, as in a fail-over.
 var errLater = errors.New("the events were refused for now")
 
-// read takes events until the connection ends.
+// read processes events until the connection ends.
 func (s *subscriber) read() error {
 	for {
 		_, r, err := s.conn.NextReader()
@@ -234,7 +234,7 @@ func readAll(r io.Reader, b []byte) ([]byte, error) {
 	}
 }
 
-// event takes one event: its name and its argument, behind a bracket.
+// event processes one event: its name and its argument, after a bracket.
 func (s *subscriber) event(b []byte) error {
 	name, rest, ok := nextValue(b)
 	if !ok || len(rest) < 2 || rest[0] != ',' {
@@ -300,7 +300,7 @@ func (s *subscriber) nameOf(book *localBook) string {
 	return "?"
 }
 
-// trade sees to it that the ids of a pair's trades grow.
+// trade checks that the ids of a pair's trades grow.
 func (s *subscriber) trade(b []byte) error {
 	var id uint64
 	var pair []byte
@@ -324,7 +324,7 @@ func (s *subscriber) trade(b []byte) error {
 	return nil
 }
 
-// mostNoted bounds the faults that one subscriber notes.
+// mostNoted bounds the faults noted by one subscriber.
 const mostNoted = 20
 
 func (s *subscriber) note(format string, args ...any) {

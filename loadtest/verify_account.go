@@ -10,7 +10,7 @@ import (
 	"exchange/core/money"
 )
 
-// One account at the end: the answers that it got against the server's rows.
+// One account at the end: its received answers against the server's rows.
 
 type orderRow struct {
 	id                      uint64
@@ -39,20 +39,21 @@ type tradeRow struct {
 	feeOf  string // currency
 }
 
-// findings are the differences of one account, and why something was not looked at.
+// findings are the differences of one account, and the reasons for skipped checks.
 type findings struct {
 	wrong, skipped              []string
 	orders, cancels, trades     uint64
 	unknownIn, unknownOut, good uint64
-	at, first                   int    // the addresses that this was read at, and the first of them
-	across                      uint64 // orders that were sent elsewhere, and not counted at first
+	at, first                   int    // address of this read, and the first of several
+	across                      uint64 // orders sent elsewhere, and not counted at first
 }
 
 func (f *findings) differ(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
-// account compares an account at its places. One that fails meanwhile is left, if there are others.
+// account compares an account at its addresses. It drops one that fails meanwhile, if there are
+// others.
 func (v *verifier) account(ctx context.Context, a *account) error {
 	var all []*findings
 	places := v.placesOf(a)
@@ -73,7 +74,7 @@ func (v *verifier) account(ctx context.Context, a *account) error {
 }
 
 // compareAgain compares, and compares again after a difference, because an order without an outcome
-// may still be carried out.
+// may still execute.
 func (v *verifier) compareAgain(ctx context.Context, a *account, at, first int) (*findings, error) {
 	for try := 0; ; try++ {
 		f, err := v.compare(ctx, a, at, first)
@@ -83,7 +84,7 @@ func (v *verifier) compareAgain(ctx context.Context, a *account, at, first int) 
 	}
 }
 
-// found notes what was found of an account. Its orders count once, wherever they were read.
+// found adds the findings of an account. Its orders count once, wherever they were read.
 func (v *verifier) found(a *account, all []*findings) {
 	v.mu.Lock()
 	r, f := &v.result, all[0]
@@ -137,7 +138,7 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 		}
 	}
 	inDoubt := slices.ContainsFunc(a.orders, func(o sent) bool { return o.endsOthers() })
-	uncertain := false // a taker's trades are not all known
+	uncertain := false // a taker's trades are incompletely known
 	expected := 0
 	for i := range a.orders {
 		o := &a.orders[i]
@@ -160,7 +161,7 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 	if err != nil {
 		return f, err
 	}
-	rested := false // before the test, so its trades may be of orders that are not looked at
+	rested := false // before the test, so its trades may be of orders that are not checked
 	for _, h := range a.before {
 		rested = rested || !h.reserve.IsZero()
 	}
@@ -181,7 +182,7 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 	return f, nil
 }
 
-// find returns the row of an order. An order without an outcome is asked for by its client id.
+// find returns the row of an order. It looks up an order without an outcome by its client id.
 func (v *verifier) find(ctx context.Context, r *rest, a *account, o *sent, clientID string,
 	rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
 	if o.outcome == done {
@@ -201,8 +202,8 @@ func (v *verifier) find(ctx context.Context, r *rest, a *account, o *sent, clien
 	return row, err
 }
 
-// order compares one order with its row; nil: there is none. Those of ended were taken out of the
-// book by others of the account; inDoubt: more may have been.
+// order compares one order with its row; nil: there is none. Others of the account removed those of
+// ended from the book; inDoubt: there may be more.
 func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow,
 	ended map[uint64]bool, inDoubt bool) {
 	switch {
@@ -272,7 +273,7 @@ func sideName(buy bool) string {
 	return "sell"
 }
 
-// strangers names rows that the test has not sent.
+// strangers reports rows that the test has not sent.
 func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow) {
 	mine := make(map[string]bool, len(a.orders))
 	for i := range a.orders {
@@ -288,12 +289,12 @@ func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow)
 	}
 }
 
-// ownTrades finds every trade that an answer told of. Those with an order of the same account are
-// returned by their ids.
+// ownTrades looks up every trade of an answer. It returns the ids of those with an order of the
+// same account.
 func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *account,
 	rows map[uint64]*orderRow, trades map[uint64]*tradeRow) (self map[uint64]bool, err error) {
 	self = map[uint64]bool{}
-	older := map[uint64]bool{} // orders of before the test: whether they are the account's
+	older := map[uint64]bool{} // orders from before the test: whether they are the account's
 	for i := range a.trades {
 		t := &a.trades[i]
 		row := trades[t.id]
@@ -325,7 +326,7 @@ func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *accou
 	return self, nil
 }
 
-// owns asks whether an order is the account's: another's is not found.
+// owns reports whether an order is the account's: another's is not found.
 func (v *verifier) owns(ctx context.Context, r *rest, a *account, id uint64) (bool, error) {
 	err := r.get(ctx, a.users[0],
 		fmt.Sprintf("/api/v1/order/%d/", id), func([]byte) error { return nil })
@@ -374,7 +375,7 @@ func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *accoun
 	reserves bool) {
 	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{},
 		map[string]money.Balance{}
-	doubtful := map[string]string{} // currencies whose balances are not known, and why
+	doubtful := map[string]string{} // currencies with unknown balances, and why
 	add := func(m map[string]money.Balance, currency string, b money.Balance) {
 		m[currency] = m[currency].Add(b)
 	}
@@ -459,9 +460,9 @@ func union(all ...map[string]money.Balance) map[string]bool {
 	return u
 }
 
-// charge counts what an account has paid for a trade with itself: two fees. The outgoing amount
-// comes in again. It returns the currency of the maker's fee, and whether the rate of it changed
-// after the load began: then that fee is not known, and not counted.
+// charge counts an account's cost of a trade with itself: two fees. The outgoing amount comes in
+// again. It returns the currency of the maker's fee, and whether its rate changed after the load
+// began: then that fee is unknown, and not counted.
 func (a *account) charge(ctx context.Context, r *rest, t *tradeRow,
 	out map[string]money.Balance) (currency string, changed bool, err error) {
 	out[t.feeOf] = out[t.feeOf].Add(t.fee)
@@ -482,7 +483,7 @@ func (a *account) charge(ctx context.Context, r *rest, t *tradeRow,
 	return currency, false, nil
 }
 
-// feesChanged says why a balance is not verified.
+// feesChanged returns why a balance is not verified.
 func (a *account) feesChanged(p *pair, currency string) string {
 	return fmt.Sprintf("the balance in %s of an account that traded %s with itself, while its "+
 		"maker's fee changed from %s to %s", currency, p.name, a.feesBefore[p.name], a.fees[p.name])

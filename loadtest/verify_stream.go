@@ -8,11 +8,11 @@ import (
 	"exchange/core/money"
 )
 
-// streamPatience is how long a local book may take to come to where the REST book is.
+// streamPatience is how long a local book may take to reach the REST book.
 const streamPatience = 10 * time.Second
 
-// stream compares the local books with the REST books, and collects the faults that subscribers
-// found.
+// stream compares the local books with the REST books, and collects the faults found by
+// subscribers.
 func (v *verifier) stream(s *subscribers) error {
 	for _, x := range s.all {
 		if x.keeps && !v.isAlive(x.at) {
@@ -37,8 +37,8 @@ func (v *verifier) stream(s *subscribers) error {
 	return nil
 }
 
-// book compares one pair's book. As long as others trade, the local book may be ahead of the
-// answer: it is asked again, at another address than the subscriber's, if there is one.
+// book compares one pair's book. While others trade, the local book may be ahead of the answer:
+// then it is read again, at another address than the subscriber's, if there is one.
 func (v *verifier) book(x *subscriber, p *pair) error {
 	var update uint64
 	r := v.rest.at(v.behind(x.at)[0])

@@ -12,7 +12,7 @@ import (
 	"exchange/core/money"
 )
 
-// A liar is a server with one account, which answers as a test wants.
+// A liar is a server with one account and a test's answers.
 type liar struct {
 	mu       sync.Mutex
 	orders   []string // newest first
@@ -56,8 +56,8 @@ func (s *liar) answer(ctx *fasthttp.RequestCtx) {
 
 const price, lot = money.Price(500e8), money.Amount(1e8)
 
-// honest returns a server and a client's knowledge of it. The client has a partly traded sale, a
-// cancelled purchase, a refused order, and two orders without an outcome, of which one is in.
+// honest returns a server and a client's state. The client has a partly traded sale, a cancelled
+// purchase, a refused order, and two orders without an outcome, one of which is in.
 func honest() (*liar, *account) {
 	a := &account{name: "loadtest-1",
 		before: holdings{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
@@ -100,7 +100,7 @@ func balance(text string) money.Balance {
 	return b
 }
 
-// stream returns a subscriber that was told the book of the honest server.
+// stream returns a subscriber with the book of the honest server.
 func stream(t *testing.T) *subscriber {
 	s := &subscriber{channel: "diff", keeps: true, books: map[string]*localBook{},
 		last: map[string]uint64{}}
@@ -250,7 +250,7 @@ func selfTrade(t *testing.T) (*liar, *account, *subscriber) {
 	return s, a, x
 }
 
-// A self-trade moves nothing but fees. Which of two fees it paid is not known if they changed, so
+// A self-trade moves nothing but fees. If they changed, it is unknown which of two fees it paid, so
 // the one balance that they are in is not verified. All others are.
 func TestFeesThatChangeInATestAreNoDamage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestFeesThatChangeInATestAreNoDamage(t *testing.T) {
 			"its balance is 99.997 BTC") {
 			t.Errorf("%+v", v)
 		}
-		s, a = honest() // without a trade with itself a balance does not take the maker's fee
+		s, a = honest() // without a trade with itself a balance does not depend on the maker's fee
 		s.maker = "0.003"
 		if v := check(t, s, a, stream(t)); v.Found > 0 || v.Accounts != 1 || len(v.NotChecked) > 0 {
 			t.Errorf("%+v", v)

@@ -10,9 +10,9 @@ import (
 	"exchange/core/money"
 )
 
-// A witness reads acknowledged orders at other addresses, while the load goes on: what one address
-// has acknowledged, each other one must show from then on. It has a goroutine for each address, and
-// takes an order when one is idle.
+// A witness reads acknowledged orders at other addresses, while the load runs: an order
+// acknowledged at one address must be visible at all others from then on. It has a goroutine for
+// each address, and takes an order when one is idle.
 type witness struct {
 	rest *rest
 	asks []chan seen // by the number of an address
@@ -20,7 +20,7 @@ type witness struct {
 	wait sync.WaitGroup
 
 	mu    sync.Mutex
-	read  uint64 // orders that were as they must be
+	read  uint64 // orders read as expected
 	wrong []string
 }
 
@@ -32,11 +32,11 @@ type seen struct {
 	at      int
 }
 
-// witnessEvery is the least time between two orders that are read at an address: reads of the test
-// must not weigh on what it measures.
+// witnessEvery is the least time between two orders read at an address: the test's own reads must
+// not distort its measurements.
 const witnessEvery = 20 * time.Millisecond
 
-// startWitness begins to read; nil with one address, or where accounts have no key to read with.
+// startWitness starts reading; nil with one address, or if accounts have no key to read with.
 func startWitness(ctx context.Context, t *test) *witness {
 	if n := len(t.o.Addresses); n < 2 || t.o.NoVerify || len(t.o.Keys) > 0 {
 		return nil
@@ -59,7 +59,7 @@ func startWitness(ctx context.Context, t *test) *witness {
 	return w
 }
 
-// offer has an order read at an address behind that of its acknowledgement, unless all are busy.
+// offer has an order read at an address after that of its acknowledgement, unless all are busy.
 func (w *witness) offer(x seen) {
 	if w == nil {
 		return
@@ -73,7 +73,8 @@ func (w *witness) offer(x seen) {
 	}
 }
 
-// look reads an order at an address. One that does not answer, as in a fail-over, says nothing.
+// look reads an order at an address. An address that does not answer, as in a fail-over, proves
+// nothing.
 func (w *witness) look(ctx context.Context, x seen, at int) {
 	a, r := x.account, w.rest.at(at)
 	a.reading.Lock()
@@ -110,7 +111,7 @@ func (w *witness) look(ctx context.Context, x seen, at int) {
 	w.wrong = w.wrong[:min(len(w.wrong), mostDifferences)]
 }
 
-// end ends the reading.
+// end stops the reading.
 func (w *witness) end() {
 	if w != nil {
 		w.stop()
@@ -118,7 +119,7 @@ func (w *witness) end() {
 	}
 }
 
-// tell adds what the witness saw to a verification.
+// tell adds the witness's results to a verification.
 func (w *witness) tell(v *verifier) {
 	if w == nil {
 		return
