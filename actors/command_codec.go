@@ -287,7 +287,7 @@ func (p *Parser) pair(of *directory.Catalogue, none bool) *directory.Pair {
 	if n == 0 && none {
 		return nil
 	}
-	pair := of.Known(uint16(n))
+	pair := of.Configured(uint16(n))
 	p.Check(pair != nil)
 	return pair
 }

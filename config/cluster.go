@@ -246,7 +246,7 @@ func (v *validator) nodes(list []Node, taken *ports) {
 		number, _ := strconv.Atoi(text)
 		own := endpoint{host, number}
 		for _, at := range *taken {
-			if own.meets(at.endpoint) {
+			if own.conflictsWith(at.endpoint) {
 				v.problem("cluster.nodes", strconv.Quote(c.nodes),
 					"node %s has the port of %s; give it another", n.Name, at.key)
 			}

@@ -83,7 +83,7 @@ func (o *Option) where() string {
 	if o.market > 0 {
 		s += "; the nodes of a cluster agree on it"
 	}
-	if o.reach != byStart {
+	if o.appliedBy != byStart {
 		s += "; a reload takes it up"
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."

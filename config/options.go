@@ -40,8 +40,8 @@ type Option struct {
 	named  bool // Summary describes it in words
 	// market is the format of cluster entries that added the option to the market part; 0: it is
 	// the node's own.
-	market uint8
-	reach  reach // component that applies a change; for a list, its fields decide
+	market    uint8
+	appliedBy applier // component that applies a change; for a list, its fields decide
 }
 
 // Required relation of a number to another option.

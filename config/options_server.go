@@ -205,7 +205,7 @@ var serverOptions = []Option{
 	},
 
 	{
-		Key: "log.level", Flag: true, Default: "info", reach: byEdge,
+		Key: "log.level", Flag: true, Default: "info", appliedBy: byEdge,
 		choices: []string{"debug", "info", "warn", "error"},
 		Brief:   "how much is logged: debug, info, warn or error",
 		Help:    `The least important messages that are still logged. debug is for finding faults: it slows trading down.`,

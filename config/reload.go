@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A reach is the component that applies a change of an option, or of a field of a currency or a
+// A applier is the component that applies a change of an option, or of a field of a currency or a
 // pair. Only some changes apply while the exchange runs.
-type reach uint8
+type applier uint8
 
 const (
-	byStart  reach = iota // a restart only
-	byEdge                // log and gateway of each process, at runtime
-	byMarket              // the gateway, from the market part agreed on by the cluster
-	byEngine              // the engine of a process outside a cluster
+	byStart  applier = iota // a restart only
+	byEdge                  // log and gateway of each process, at runtime
+	byMarket                // the gateway, from the market part agreed on by the cluster
+	byEngine                // the engine of a process outside a cluster
 )
 
 // Reasons why a change does not apply now.
@@ -53,18 +53,18 @@ func (c *Config) Changes(next *Config) (list []Change) {
 		case "pairs":
 			list = append(list, changesOf(c, o, next, c.Pairs, next.Pairs, pairFields)...)
 		case "trusted_proxies":
-			list = c.changed(list, o, next, o.Key, fmt.Sprint(c.TrustedProxies),
-				fmt.Sprint(next.TrustedProxies), o.reach)
+			list = c.appendChange(list, o, next, o.Key, fmt.Sprint(c.TrustedProxies),
+				fmt.Sprint(next.TrustedProxies), o.appliedBy)
 		default:
-			list = c.changed(list, o, next, o.Key, o.text(c), o.text(next), o.reach)
+			list = c.appendChange(list, o, next, o.Key, o.text(c), o.text(next), o.appliedBy)
 		}
 	}
 	return list
 }
 
-// changed appends the change of a value to a list, if there is one.
-func (c *Config) changed(list []Change, o *Option, next *Config, key, before, after string,
-	by reach) []Change {
+// appendChange appends the change of a value to a list, if there is one.
+func (c *Config) appendChange(list []Change, o *Option, next *Config, key, before, after string,
+	by applier) []Change {
 	if before == after {
 		return list
 	}
@@ -93,9 +93,9 @@ func changesOf[T any](c *Config, o *Option, next *Config, before, after []T,
 		return s
 	}
 	if a, b := names(before), names(after); !slices.Equal(a, b) {
-		list = c.changed(nil, o, next, o.Key, shortened(a), shortened(b), byStart)
+		list = c.appendChange(nil, o, next, o.Key, shortened(a), shortened(b), byStart)
 		if len(list) == 0 { // equal in the shortened form
-			list = c.changed(nil, o, next, o.Key, "", "another list", byStart)
+			list = c.appendChange(nil, o, next, o.Key, "", "another list", byStart)
 		}
 		if list[0].Refusal == needsStart {
 			list[0].Refusal = needsPlaces
@@ -104,8 +104,8 @@ func changesOf[T any](c *Config, o *Option, next *Config, before, after []T,
 	}
 	for i := range before {
 		for _, f := range fields[1:] {
-			list = c.changed(list, o, next, o.Key+"."+name(&before[i])+"."+f.key,
-				f.text(&before[i]), f.text(&after[i]), f.reach)
+			list = c.appendChange(list, o, next, o.Key+"."+name(&before[i])+"."+f.key,
+				f.text(&before[i]), f.text(&after[i]), f.appliedBy)
 		}
 	}
 	return list

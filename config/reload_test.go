@@ -13,7 +13,7 @@ import (
 // A reload applies nothing of the market part that the nodes have not agreed on.
 func TestWhatTheMarketTakesUpIsPartOfIt(t *testing.T) {
 	for i := range Options {
-		if o := &Options[i]; o.reach == byMarket && o.market == 0 {
+		if o := &Options[i]; o.appliedBy == byMarket && o.market == 0 {
 			t.Errorf("%s is none of the market part", o.Key)
 		}
 	}

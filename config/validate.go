@@ -97,7 +97,7 @@ func (v *validator) addresses() {
 	v.operator(&taken)
 	v.cluster(&taken)
 	if v.c.Metrics.Listen != "" {
-		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
+		v.remoteListener("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
 			"because others could read there what the exchange does; set metrics.cert_file and "+
 				"metrics.key_file")
 	}
@@ -106,7 +106,7 @@ func (v *validator) addresses() {
 // operator checks the operator's listener.
 func (v *validator) operator(taken *ports) {
 	if !strings.HasPrefix(v.c.Operator, socketPrefix) {
-		v.apart("operator", v.c.Operator, &v.c.OperatorTLS, taken,
+		v.remoteListener("operator", v.c.Operator, &v.c.OperatorTLS, taken,
 			"because the operator's bearer token would cross the network without TLS; set "+
 				"operator_tls.cert_file and operator_tls.key_file, "+
 				"or use an SSH tunnel from elsewhere")
@@ -123,9 +123,9 @@ func (v *validator) operator(taken *ports) {
 	}
 }
 
-// apart checks the address of a listener that other machines may reach with TLS only, and that no
+// remoteListener checks the address of a listener that other machines may reach with TLS only, and that no
 // other listener may share.
-func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string) {
+func (v *validator) remoteListener(key, value string, tls *TLS, taken *ports, why string) {
 	e, ok := v.address(key, value)
 	if !ok {
 		return
@@ -135,7 +135,7 @@ func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string)
 			"only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
 	}
 	for _, at := range *taken {
-		if e.meets(at.endpoint) {
+		if e.conflictsWith(at.endpoint) {
 			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", at.key)
 		}
 	}
@@ -161,8 +161,8 @@ type endpoint struct {
 	port int
 }
 
-// meets reports whether listeners at both endpoints conflict.
-func (e endpoint) meets(o endpoint) bool {
+// conflictsWith reports whether listeners at both endpoints conflict.
+func (e endpoint) conflictsWith(o endpoint) bool {
 	return e.port == o.port && e.port != 0 &&
 		(e.host == o.host || everyInterface(e.host) || everyInterface(o.host))
 }

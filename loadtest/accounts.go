@@ -12,18 +12,18 @@ type account struct {
 	pairs []*pair
 	users []*user // the account's keys, one for each of its connections
 	// key for the witness, which holds reading while it uses it; nil: none
-	reader  *user
-	reading sync.Mutex
+	witnessUser *user
+	witnessMu   sync.Mutex
 
-	orders []sent
-	trades []taken
+	orders []sentOrder
+	trades []takerTrade
 	open   []openOrder // acknowledged and presumably resting; oldest first
 
 	spare []int // free indexes in orders
 
-	ended map[uint64]bool // orders removed from the book by others of the account
+	evicted map[uint64]bool // orders removed from the book by others of the account
 
-	before holdings // before the load
+	before funds // before the load
 	// the banker's deposits, by currency; unsure: the outcome of a deposit is unknown
 	banked map[string]money.Balance
 	unsure bool
@@ -35,7 +35,7 @@ type account struct {
 }
 
 // keep stores a sent order, and returns its index.
-func (a *account) keep(o sent) int {
+func (a *account) keep(o sentOrder) int {
 	if n := len(a.spare); n > 0 {
 		at := a.spare[n-1]
 		a.spare, a.orders[at] = a.spare[:n-1], o
@@ -74,19 +74,19 @@ const (
 	refused
 )
 
-// A sent is an order that was sent.
-type sent struct {
-	id       uint64 // 0: not acknowledged
-	price    money.Price
-	amount   money.Amount
-	filled   money.Amount // when it was placed
-	pair     uint16
-	at       uint8 // number of the address it was sent to
-	buy      bool
-	outcome  outcome
-	cut      bool    // the server cancelled the rest at once
-	canceled bool    // a cancel was sent
-	cancel   outcome // of that cancel
+// A sentOrder is an order that was sent.
+type sentOrder struct {
+	id            uint64 // 0: not acknowledged
+	price         money.Price
+	amount        money.Amount
+	filled        money.Amount // when it was placed
+	pair          uint16
+	at            uint8 // number of the address it was sent to
+	buy           bool
+	outcome       outcome
+	cut           bool    // the server cancelled the rest at once
+	cancelSent    bool    // a cancel was sent
+	cancelOutcome outcome // of that cancel
 	// a change to these values was sent; change: its outcome
 	changed   bool
 	change    outcome
@@ -98,8 +98,8 @@ type sent struct {
 	serial      uint32 // order's number there make its client id
 }
 
-// A taken is a trade that an order made when it was placed.
-type taken struct {
+// A takerTrade is a trade that an order made when it was placed.
+type takerTrade struct {
 	id, maker uint64
 	price     money.Price
 	amount    money.Amount
@@ -112,7 +112,7 @@ type openOrder struct {
 	index int // in orders
 }
 
-// A holdings is an account's balances by currency.
-type holdings map[string]holding
+// A funds is an account's balances by currency.
+type funds map[string]holding
 
 type holding struct{ balance, reserve money.Balance }

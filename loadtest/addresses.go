@@ -29,10 +29,10 @@ func (o *Options) addressOf(connection int) int {
 	return connection % len(o.Addresses)
 }
 
-// A reached records the outages of an address: from a request without an answer, or with a 5xx,
-// until the next other answer. Threads of senders share it.
-type reached struct {
-	failing atomic.Bool
+// A availability records the outages of an address: from a request without an answer, or with a
+// 5xx, until the next other answer. All senders share it.
+type availability struct {
+	isDown atomic.Bool
 
 	mu    sync.Mutex // guards the fields below
 	since time.Time  // start of the present outage
@@ -49,49 +49,49 @@ const (
 	mostOutages    = 100
 )
 
-func (r *reached) failed() {
-	if r.failing.Load() {
+func (r *availability) noteFailure() {
+	if r.isDown.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.failing.Load() {
+	if !r.isDown.Load() {
 		r.since = time.Now()
-		r.failing.Store(true)
+		r.isDown.Store(true)
 	}
 }
 
-func (r *reached) served() {
-	if !r.failing.Load() {
+func (r *availability) noteSuccess() {
+	if !r.isDown.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.failing.Load() {
-		r.failing.Store(false)
+	if r.isDown.Load() {
+		r.isDown.Store(false)
 		r.endLocked(time.Now())
 	}
 }
 
 // end ends the present outage, with the load, and reports whether there was one.
-func (r *reached) end(now time.Time) (open bool) {
+func (r *availability) end(now time.Time) (open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if open = r.failing.Load(); open {
+	if open = r.isDown.Load(); open {
 		r.endLocked(now)
 	}
 	return open
 }
 
 // forget drops the outages until now from the report.
-func (r *reached) forget() {
+func (r *availability) forget() {
 	r.end(time.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down, r.all, r.more = 0, nil, 0
 }
 
-func (r *reached) endLocked(now time.Time) {
+func (r *availability) endLocked(now time.Time) {
 	took := now.Sub(r.since)
 	r.down += took
 	switch {
@@ -143,14 +143,14 @@ func (t *test) addresses(s *stats, took time.Duration) []AddressReport {
 			P50:     milliseconds(from.latency.ValueAtQuantile(50)),
 			P99:     milliseconds(from.latency.ValueAtQuantile(99)),
 			Outages: []Outage{}}
-		for _, l := range t.senders {
+		for _, l := range t.clients {
 			for _, c := range l.sockets {
 				if c.at == i {
 					a.Connections++
 				}
 			}
 		}
-		r := t.reached[i]
+		r := t.availability[i]
 		open := r.end(now)
 		for _, x := range r.all {
 			a.Outages = append(a.Outages, Outage{From: x.from.Sub(began).Seconds(),
@@ -196,7 +196,7 @@ func (v *verifier) placesOf(a *account) []int {
 	for _, u := range a.users {
 		used[u.at] = true
 	}
-	others := v.behind(a.users[0].at)
+	others := v.othersFirst(a.users[0].at)
 	for _, at := range others {
 		if !used[at] {
 			return []int{at}
@@ -205,8 +205,8 @@ func (v *verifier) placesOf(a *account) []int {
 	return others[:min(2, len(others))]
 }
 
-// behind returns the addresses that answer, starting after an address, with that one last.
-func (v *verifier) behind(at int) []int {
+// othersFirst returns the addresses that answer, starting after an address, with that one last.
+func (v *verifier) othersFirst(at int) []int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var before, others []int
@@ -220,8 +220,8 @@ func (v *verifier) behind(at int) []int {
 	return append(others, before...)
 }
 
-// leave stops reading at an address that fails, and reports whether there are others.
-func (v *verifier) leave(at int) bool {
+// dropAddress stops reading at an address that fails, and reports whether there are others.
+func (v *verifier) dropAddress(at int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	others := slices.DeleteFunc(slices.Clone(v.alive), func(x int) bool { return x == at })
@@ -247,10 +247,10 @@ func (v *verifier) where(at int) string {
 	return " (read at " + v.rest.apis[at].Addr + ")"
 }
 
-// alike compares each pair's public book at all addresses that answer. While others trade, it
-// compares books of the same update.
-func (v *verifier) alike() error {
-	alive := v.behind(0)
+// compareBooks compares each pair's public book at all addresses that answer. While others trade,
+// it compares books of the same update.
+func (v *verifier) compareBooks() error {
+	alive := v.othersFirst(0)
 	if len(alive) < 2 {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (v *verifier) sameBook(p *pair, one, other int) (bool, error) {
 		case updates[0] == updates[1] && bytes.Equal(books[0], books[1]):
 			return true, nil
 		case updates[0] == updates[1] || time.Now().After(end):
-			v.differ("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
+			v.addDifference("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
 				updates[0], books[0], v.where(one), updates[1], books[1], v.where(other))
 			return false, nil
 		case !pause(v.ctx, 5*time.Millisecond):

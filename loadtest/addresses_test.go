@@ -157,7 +157,7 @@ func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 		}()
 		worked(t, l.run(generator.Phase{Length: time.Minute}))
 		r := x.newReport()
-		r.fill(x, l.stats, time.Second, 0)
+		r.setMeasurements(x, l.stats, time.Second, 0)
 		a, b := r.Addresses[0], r.Addresses[1]
 		if a.Address != first || a.Connections != 1 || a.Done == 0 || a.Done != a.Requests ||
 			a.Down != 0 || len(a.Outages) > 0 {
@@ -177,13 +177,13 @@ func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 // Short outages count, and are not listed; one that has not ended is marked.
 func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 	o := good()
-	x := &test{o: &o, base: time.Now(), field: &field{}, reached: []*reached{{}}}
-	r := x.reached[0]
+	x := &test{o: &o, base: time.Now(), field: &field{}, availability: []*availability{{}}}
+	r := x.availability[0]
 	end := func(took time.Duration) {
-		r.failed()
+		r.noteFailure()
 		r.since = x.base
 		r.endLocked(x.base.Add(took))
-		r.failing.Store(false)
+		r.isDown.Store(false)
 	}
 	end(shortestOutage / 2)
 	for range mostOutages + 2 {
@@ -194,9 +194,9 @@ func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 		a.Outages[0] != (Outage{From: 0, To: 0.1}) || int(a.Down*1000+0.5) != 10_250 {
 		t.Errorf("%+v", a)
 	}
-	x.reached[0] = &reached{}
-	x.reached[0].failed()
-	x.reached[0].since = time.Now().Add(-time.Hour)
+	x.availability[0] = &availability{}
+	x.availability[0].noteFailure()
+	x.availability[0].since = time.Now().Add(-time.Hour)
 	a = x.addresses(x.newStats(), time.Second)[0]
 	if len(a.Outages) != 1 || !a.Outages[0].AtEnd || a.Down < 3600 {
 		t.Errorf("%+v", a)
@@ -212,7 +212,7 @@ func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 				ctx.SetBodyString(`{"id":` + id + `,"amount_filled":` + filled + `}`)
 			}
 		}
-		a := &account{name: "loadtest-1", reader: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
+		a := &account{name: "loadtest-1", witnessUser: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
 		order := seen{account: a, id: 7, filled: lot}
 		for say, handler := range map[string]fasthttp.RequestHandler{
 			"": good("7", "1"),
@@ -231,10 +231,10 @@ func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 			r := newRest(o)
 			r.patience = 0
 			w := startWitness(context.Background(), &test{o: o, rest: r})
-			w.look(context.Background(), order, 1)
+			w.check(context.Background(), order, 1)
 			w.end()
 			v := newVerifier(context.Background(), r, &field{}, "lt0", []int{0, 1})
-			w.tell(v)
+			w.addTo(v)
 			found := strings.Join(v.result.Differences, " ")
 			switch {
 			case handler == nil && (v.result.Witnessed != 0 || found != ""),

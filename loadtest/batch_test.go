@@ -88,15 +88,15 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 func TestEventsAndAnswersMeetInAnyOrder(t *testing.T) {
 	l, now := newOwnLag(), time.Now()
 	for order := range uint64(10) {
-		l.acknowledged(order, now)
-		l.heard(order+5, now.Add(time.Millisecond))
+		l.noteAck(order, now)
+		l.noteEvent(order+5, now.Add(time.Millisecond))
 	}
 	h := newHistogram()
 	if before := l.addTo(h); before != 5 || h.TotalCount() != 5 || h.Max() != 1 {
 		t.Errorf("%d of %d came before, the longest was late by %d us", before, h.TotalCount(),
 			h.Max())
 	}
-	l.heard(0, now.Add(time.Millisecond))
+	l.noteEvent(0, now.Add(time.Millisecond))
 	if h := l.lags; len(l.acks) != 4 || len(l.events) != 5 || h.Max() != 1000 {
 		t.Errorf("%d acknowledgements and %d events are alone, %d us", len(l.acks), len(l.events),
 			h.Max())

@@ -112,8 +112,8 @@ func readLevels(array []byte, into map[money.Price]money.Amount) error {
 	})
 }
 
-// differs describes the first difference between two sides of a book, "" if they are equal.
-func differs(side string, local, other map[money.Price]money.Amount) string {
+// firstDifference describes the first difference between two sides of a book, "" if they are equal.
+func firstDifference(side string, local, other map[money.Price]money.Amount) string {
 	for price, amount := range other {
 		if local[price] != amount {
 			return fmt.Sprintf("at %s to %s the local book has %s, and the REST book %s", price,

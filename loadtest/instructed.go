@@ -61,7 +61,7 @@ func (m *model) chooseInstruction(share int, w *request) instruction {
 const triggerTicks = 20
 
 // fields appends an order's fields in the order of their names, as the signature requires.
-func (o *sent) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
+func (o *sentOrder) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
 	distance := money.Price(triggerTicks * p.tick)
 	b = o.amount.Append(append(b, "amount="...))
 	b = clientID(append(b, "&client_order_id="...))
@@ -112,7 +112,7 @@ func (o *sent) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
 
 // mayEnd reports whether the server may have cancelled the rest of an acknowledged order without a
 // cancel, and without mentioning it in its answer.
-func (o *sent) mayEnd() bool {
+func (o *sentOrder) mayEnd() bool {
 	switch o.instruction {
 	case stop, stopNow, oco: // when it was triggered
 		return true
@@ -123,10 +123,10 @@ func (o *sent) mayEnd() bool {
 }
 
 // isInDoubt reports whether a change of the order has no outcome.
-func (o *sent) isInDoubt() bool { return o.changed && o.change == unknown }
+func (o *sentOrder) isInDoubt() bool { return o.changed && o.change == unknown }
 
 // mayHave reports whether the order may now have a price and an amount.
-func (o *sent) mayHave(price money.Price, amount money.Amount, p *pair) bool {
+func (o *sentOrder) mayHave(price money.Price, amount money.Amount, p *pair) bool {
 	if o.isInDoubt() && price == o.newPrice && amount == o.newAmount {
 		return true
 	}
@@ -143,7 +143,7 @@ func (o *sent) mayHave(price money.Price, amount money.Amount, p *pair) bool {
 }
 
 // fault returns why its instruction forbids the row of an acknowledged order; "": it allows it.
-func (o *sent) fault(row *orderRow) string {
+func (o *sentOrder) fault(row *orderRow) string {
 	switch {
 	case o.instruction.neverRests() && row.status == statusActive:
 		return "rests"
@@ -157,7 +157,7 @@ func (o *sent) fault(row *orderRow) string {
 
 // endsOthers reports whether the order may have removed others of its account from the book without
 // mentioning it in an answer.
-func (o *sent) endsOthers() bool {
+func (o *sentOrder) endsOthers() bool {
 	return o.instruction == overSelf && (o.outcome == unknown || o.isInDoubt())
 }
 
@@ -165,7 +165,7 @@ func (o *sent) endsOthers() bool {
 func (i instruction) neverRests() bool { return i == market || i == ioc || i == fok }
 
 // change chooses the next price of an order, and its next amount, which is no smaller.
-func (m *model) change(o *sent, p *pair) (money.Price, money.Amount) {
+func (m *model) change(o *sentOrder, p *pair) (money.Price, money.Amount) {
 	price := o.price + money.Price((m.rand.Int64N(7)-3)*p.tick)
 	amount := o.amount
 	if m.rand.IntN(3) == 0 && amount < money.Amount(2*p.maxLots*p.lot) {
@@ -204,10 +204,10 @@ func (u *user) prevented(list []byte) error {
 	return eachItem(list, func(item []byte) error {
 		return eachField(item, func(name, v []byte) bool {
 			if string(name) == "o_id" {
-				if u.ended == nil {
-					u.ended = map[uint64]bool{}
+				if u.evicted == nil {
+					u.evicted = map[uint64]bool{}
 				}
-				u.ended[number(v)] = true
+				u.evicted[number(v)] = true
 			}
 			return true
 		})

@@ -70,7 +70,7 @@ func logIn(ctx context.Context, conn *websocket.Conn, u *user) error {
 	if err := conn.WriteMessage(websocket.TextMessage, []byte("40")); err != nil {
 		return err
 	}
-	answer, err := ask(conn, []byte(`420["challenge"]`))
+	answer, err := emit(conn, []byte(`420["challenge"]`))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func logIn(ctx context.Context, conn *websocket.Conn, u *user) error {
 	if err != nil || text == nil {
 		return fmt.Errorf("asking for a challenge was answered with %.200s", answer)
 	}
-	answer, err = ask(conn, u.loginEvent(text))
+	answer, err = emit(conn, u.loginEvent(text))
 	if err == nil && !granted(answer) {
 		err = fmt.Errorf("a login with the key %s was answered with %.300s", u.key, answer)
 	}
@@ -102,8 +102,8 @@ func (u *user) loginEvent(challenge []byte) []byte {
 // granted reports whether an answer to an account is of status 200.
 func granted(answer []byte) bool { return bytes.HasPrefix(answer, []byte(`{"status":200,`)) }
 
-// ask sends an event that is acknowledged by 0, and returns the acknowledgement's argument.
-func ask(conn *websocket.Conn, event []byte) ([]byte, error) {
+// emit sends an event that is acknowledged by 0, and returns the acknowledgement's argument.
+func emit(conn *websocket.Conn, event []byte) ([]byte, error) {
 	if err := conn.WriteMessage(websocket.TextMessage, event); err != nil {
 		return nil, err
 	}

@@ -110,10 +110,10 @@ func newSender(t *testing.T, o *Options) (*test, *sender) {
 		x.field.accounts = append(x.field.accounts, a)
 	}
 	worked(t, x.makeSenders(t.Context()))
-	for _, l := range x.senders {
+	for _, l := range x.clients {
 		t.Cleanup(l.generator.Close)
 	}
-	return x, x.senders[0]
+	return x, x.clients[0]
 }
 
 // okAnswer returns an answer that a generator has read.

@@ -86,8 +86,8 @@ func (t *test) endRow() {
 	t.row = row{}
 }
 
-// fill adds the server's samples in the row's time, and until a moment after it.
-func (m *Minute) fill(samples []Sample, marks []Mark, until float64) {
+// addSamples adds the server's samples in the row's time, and until a moment after it.
+func (m *Minute) addSamples(samples []Sample, marks []Mark, until float64) {
 	var first, last *Sample
 	n := 0.0
 	for i := range samples {
@@ -231,14 +231,14 @@ func (r *Report) complete(t *test, w *watcher, b *Banker) {
 	if w != nil {
 		samples, marks := course(w.samples, began)
 		r.Samples, r.Marks = append(r.Samples, samples...), append(r.Marks, marks...)
-		r.Unsampled, r.Server = w.failed, w.server(samples)
+		r.Unsampled, r.Server = w.unanswered, w.server(samples)
 	}
 	for i := range r.Minutes {
 		until := math.Inf(1)
 		if i < len(r.Minutes)-1 {
 			until = r.Minutes[i].To + watchEvery.Seconds()/2
 		}
-		r.Minutes[i].fill(r.Samples, r.Marks, until)
+		r.Minutes[i].addSamples(r.Samples, r.Marks, until)
 	}
 	broken, unjudged := r.judge(t.o)
 	r.Broken, r.Unjudged = append([]string{}, broken...), append([]string{}, unjudged...)

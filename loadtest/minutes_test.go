@@ -118,7 +118,7 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 		t.Errorf("%+v", early[1])
 	}
 	m := Minute{From: 0, To: 5}
-	m.fill(samples, marks, 5)
+	m.addSamples(samples, marks, 5)
 	if m.Snapshots != 2 || m.Bytes != 2e6 || m.StageName != "upload" || m.Stage != 1000 ||
 		m.Open != 7 || m.Placed != 70 || m.Disk != 3e6 || m.RSS != 1.8e9 ||
 		m.ServerCPU != 3/4.5 {
@@ -131,11 +131,11 @@ func TestWhatWasAskedForEndsWithThePhase(t *testing.T) {
 	s := steady(100, at(2))
 	for _, x := range []struct{ from, to, want float64 }{{0, 1, 100}, {1, 2, 100},
 		{1.75, 2.75, 25}, {2, 3, 0}, {3, 4, 0}, {2.5, 2.5, 0}} {
-		if got := asked(s, at(x.from), at(x.to)); got != x.want {
+		if got := dueRate(s, at(x.from), at(x.to)); got != x.want {
 			t.Errorf("from %g to %g it is %g, not %g", x.from, x.to, got, x.want)
 		}
 	}
-	if got := asked(nil, 0, time.Second); got != 0 {
+	if got := dueRate(nil, 0, time.Second); got != 0 {
 		t.Errorf("in a closed loop it is %g", got)
 	}
 }

@@ -29,7 +29,7 @@ func newOwnLag() *ownLag {
 // mostLone bounds the orders with only one of the two: the other may never come.
 const mostLone = 10_000
 
-func (l *ownLag) acknowledged(order uint64, at time.Time) {
+func (l *ownLag) noteAck(order uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.events[order]; ok {
@@ -41,7 +41,7 @@ func (l *ownLag) acknowledged(order uint64, at time.Time) {
 	}
 }
 
-func (l *ownLag) heard(order uint64, at time.Time) {
+func (l *ownLag) noteEvent(order uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ack, ok := l.acks[order]; ok {
@@ -91,7 +91,7 @@ func (s *subscriber) own(b []byte) error {
 		return err
 	}
 	if placed {
-		s.user.lag.heard(order, now)
+		s.user.lag.noteEvent(order, now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

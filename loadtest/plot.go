@@ -15,7 +15,7 @@ type plot struct {
 	xLog, yLog          bool
 	series              []series
 	marks               []Mark    // over the x axis
-	ends                []float64 // ends of stages, on the x axis
+	boundaries          []float64 // ends of stages, on the x axis
 }
 
 type series struct {
@@ -180,7 +180,7 @@ func (p *plot) drawLines(b *strings.Builder, x, y *axis) {
 // drawMarks draws a band for each mark, and a line for the end of each stage. A short band is
 // widened to be visible.
 func (p *plot) drawMarks(b *strings.Builder, x *axis) {
-	for i, v := range p.ends {
+	for i, v := range p.boundaries {
 		if at := x.place(v); at <= plotWidth-plotRight {
 			fmt.Fprintf(b, `<line class="stage" x1="%.1f" x2="%.1f" y1="%g" y2="%g">`+
 				`<title>stage %d begins</title></line>`, at, at, plotTop, plotHeight-plotBottom, i+2)

@@ -14,10 +14,10 @@ import (
 
 // A field is the pairs, accounts and keys of the test.
 type field struct {
-	pairs    []*pair
-	accounts []*account
-	users    []*user
-	made     []string // keys to revoke at the end
+	pairs        []*pair
+	accounts     []*account
+	users        []*user
+	keysToRevoke []string // keys to revoke at the end
 }
 
 // workers is the number of concurrent requests before and after the load.
@@ -60,7 +60,7 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 				return f, err
 			}
 		}
-	} else if err := f.make(ctx, r, nonce, say); err != nil {
+	} else if err := f.createAccounts(ctx, r, nonce, say); err != nil {
 		return f, err
 	}
 	if o.NoVerify {
@@ -69,7 +69,7 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 	var n atomic.Int64
 	return f, atOnce(ctx, len(f.accounts), workers, func(ctx context.Context, i int) error {
 		say("looking at account %d of %d", n.Add(1), len(f.accounts))
-		return f.accounts[i].look(ctx, r)
+		return f.accounts[i].readBefore(ctx, r)
 	})
 }
 
@@ -93,9 +93,9 @@ func pairsOf(all []*pair, o *Options, i int) []*pair {
 	return of
 }
 
-// make creates and funds accounts with a key for each connection that uses them. It reuses accounts
-// of an earlier test.
-func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string, ...any)) error {
+// createAccounts creates and funds accounts with a key for each connection that uses them. It
+// reuses accounts of an earlier test.
+func (f *field) createAccounts(ctx context.Context, r *rest, nonce uint64, say func(string, ...any)) error {
 	o := r.o
 	keysEach := max(1, (o.Connections+o.Accounts-1)/o.Accounts)
 	witnessed := len(o.Addresses) > 1 && !o.NoVerify
@@ -127,11 +127,11 @@ func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string
 	for i, keys := range all {
 		a := f.accounts[i]
 		for _, k := range keys {
-			f.made = append(f.made, k.Key)
+			f.keysToRevoke = append(f.keysToRevoke, k.Key)
 			f.users = append(f.users, newUser(a, len(f.users), k, nonce))
 		}
 		if n := len(a.users) - 1; witnessed && n == keysEach-1 {
-			a.reader, a.users = a.users[n], a.users[:n]
+			a.witnessUser, a.users = a.users[n], a.users[:n]
 		}
 	}
 	if err != nil {
@@ -177,8 +177,8 @@ func (a *account) fund(ctx context.Context, r *rest) error {
 	return nil
 }
 
-// look reads the account's holdings, fees and newest rows before the load.
-func (a *account) look(ctx context.Context, r *rest) (err error) {
+// readBefore reads the account's holdings, fees and newest rows before the load.
+func (a *account) readBefore(ctx context.Context, r *rest) (err error) {
 	if a.before, err = a.wallets(ctx, r); err != nil {
 		return err
 	}
@@ -202,9 +202,9 @@ func (a *account) look(ctx context.Context, r *rest) (err error) {
 }
 
 // wallets reads the account's holdings.
-func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) {
+func (a *account) wallets(ctx context.Context, r *rest) (h funds, err error) {
 	err = r.get(ctx, a.users[0], "/api/v1/wallets/", func(body []byte) error {
-		h = holdings{}
+		h = funds{}
 		return eachItem(body, func(item []byte) error {
 			var currency string
 			var x holding
@@ -275,8 +275,8 @@ func (f *field) tidy(ctx context.Context, r *rest, say func(string, ...any)) err
 }
 
 func (f *field) revoke(ctx context.Context, r *rest, say func(string, ...any)) error {
-	return atOnce(ctx, len(f.made), workers, func(ctx context.Context, i int) error {
-		say("revoking key %d of %d", i+1, len(f.made))
-		return r.operate(ctx, "keys/revoke", map[string]string{"key": f.made[i]}, nil, true)
+	return atOnce(ctx, len(f.keysToRevoke), workers, func(ctx context.Context, i int) error {
+		say("revoking key %d of %d", i+1, len(f.keysToRevoke))
+		return r.operate(ctx, "keys/revoke", map[string]string{"key": f.keysToRevoke[i]}, nil, true)
 	})
 }

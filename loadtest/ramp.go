@@ -29,27 +29,27 @@ const (
 
 // A search is the state of a ramp, apart from the measuring.
 type search struct {
-	rate         float64 // to try next
-	holds, fails float64 // highest that held and lowest that did not; 0: none yet
-	halvings     int
+	rate                      float64 // to try next
+	highestHeld, lowestFailed float64 // highest that held and lowest that did not; 0: none yet
+	halvings                  int
 }
 
 // tried records the outcome of the rate and is false when the search is over.
 func (s *search) tried(holds bool) bool {
 	if holds {
-		s.holds = s.rate
+		s.highestHeld = s.rate
 	} else {
-		s.fails = s.rate
+		s.lowestFailed = s.rate
 	}
 	switch {
-	case s.fails == 0:
+	case s.lowestFailed == 0:
 		s.rate *= rampFactor
 		return s.rate <= maxRate
-	case s.holds == 0: // not even the first one
+	case s.highestHeld == 0: // not even the first one
 		s.rate /= 2
 		return s.rate >= 10
 	}
-	s.rate = (s.holds + s.fails) / 2
+	s.rate = (s.highestHeld + s.lowestFailed) / 2
 	s.halvings++
 	return s.halvings <= rampHalvings
 }
@@ -82,7 +82,7 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 		r.Steps = append(r.Steps, step)
 		t.prog.line(step.String())
 		goOn := s.tried(step.Holds)
-		if r.Highest = s.holds; !goOn {
+		if r.Highest = s.highestHeld; !goOn {
 			break
 		}
 	}

@@ -161,7 +161,7 @@ func (t *test) newReport() *Report {
 			Pairs:    len(t.field.pairs),
 			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
 			Instructed: o.Instructed, OpenOrders: o.OpenOrders, Deposits: o.Deposits,
-			Threads:  len(t.senders),
+			Threads:  len(t.clients),
 			Duration: o.length().Seconds(), Warmup: o.Warmup.Seconds(), Rate: o.Rate,
 			Stages:      stagesText(o.Stages),
 			Subscribers: o.Subscribers},
@@ -176,8 +176,8 @@ func (r *Report) refusedPercent() float64 {
 	return 100 * float64(r.Refused) / max(float64(r.Requests), 1)
 }
 
-// fill sets the measurements.
-func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
+// setMeasurements sets the measurements.
+func (r *Report) setMeasurements(t *test, s *stats, took, process time.Duration) {
 	r.Addresses, r.Stages = t.addresses(s, took), t.o.stageReports(s, took)
 	r.Seconds = took.Seconds()
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
@@ -185,7 +185,7 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
 	r.Rate, r.Substituted = perSecond(s.done), Substituted{s.cancelsInstead, s.ordersInstead}
 	r.Latency, r.Lates, r.Refusals, r.Unknowns, r.Waits = latency(s.all), latency(s.lates),
-		latency(s.refusals), latency(s.unknowns), latency(s.waits)
+		latency(s.refusals), latency(s.unknowns), latency(s.unsentWaits)
 	r.distributions["all"] = distribution(s.all)
 	r.Operations = []Operation{}
 	for op, h := range s.byOperation {
@@ -230,7 +230,7 @@ func (r *Report) subscribers(s *subscribers) {
 		for _, x := range s.all {
 			if x.channel == channel {
 				c.Subscribers++
-				heard := x.heard()
+				heard := x.counts()
 				c.Events += heard.events - x.warm.events
 				c.Bytes += heard.bytes - x.warm.bytes
 				c.Wholes += heard.wholes - x.warm.wholes

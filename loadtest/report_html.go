@@ -99,7 +99,7 @@ func (r *Report) ratePlot() plot {
 		all = append(all, asked)
 	}
 	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks, series: all,
-		ends: r.stageEnds()}
+		boundaries: r.stageEnds()}
 }
 
 // backlogPlot returns the requests due and not answered, and the part of them that was sent.
@@ -110,7 +110,7 @@ func (r *Report) backlogPlot() plot {
 		sent.add(s.At, float64(s.InFlight))
 	}
 	return plot{title: "Backlog at the end of each second", xName: "s", yName: "requests",
-		marks: r.Marks, series: []series{backlog, sent}, ends: r.stageEnds()}
+		marks: r.Marks, series: []series{backlog, sent}, boundaries: r.stageEnds()}
 }
 
 func (r *Report) timelinePlot() plot {
@@ -121,7 +121,7 @@ func (r *Report) timelinePlot() plot {
 		longest.add(s.At, s.Max)
 	}
 	return plot{title: "Latency in each second", xName: "s", yName: "ms", yLog: true,
-		marks: r.Marks, series: []series{p50, p99, longest}, ends: r.stageEnds()}
+		marks: r.Marks, series: []series{p50, p99, longest}, boundaries: r.stageEnds()}
 }
 
 // serverPlots are of the samples of the server; nil without any.

@@ -25,8 +25,8 @@ const (
 var operationNames = [operations]string{"place", "cancel", "amend", "read book", "read ticker",
 	"read trades", "read wallets", "read own orders"}
 
-// reads are the requests of the share of reads, in turn.
-var reads = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
+// readOps are the requests of the share of reads, in turn.
+var readOps = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
 
 // A writer makes requests, in reused memory.
 type writer struct {
@@ -54,7 +54,7 @@ func appendClientID(b, run []byte, user, serial uint32) []byte {
 	return strconv.AppendUint(append(b, '-'), uint64(serial), 36)
 }
 
-func (w *writer) place(o *sent, p *pair) {
+func (w *writer) place(o *sentOrder, p *pair) {
 	w.form = o.fields(w.form[:0], func(b []byte) []byte {
 		return appendClientID(b, w.run, o.user, o.serial)
 	}, p)
@@ -242,12 +242,12 @@ func readPlaced(body []byte) (a placed, err error) {
 }
 
 // readTaken appends the trades of an answer to an order.
-func readTaken(all []taken, trades []byte, pair uint16, buy bool) ([]taken, error) {
+func readTaken(all []takerTrade, trades []byte, pair uint16, buy bool) ([]takerTrade, error) {
 	if len(trades) == 2 { // []
 		return all, nil
 	}
 	err := eachItem(trades, func(item []byte) error {
-		t := taken{pair: pair, buy: buy}
+		t := takerTrade{pair: pair, buy: buy}
 		var bad error
 		err := eachField(item, func(name, v []byte) bool {
 			switch string(name) {

@@ -120,13 +120,13 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 				wait = askAgain
 			}
 		case resp.StatusCode()/100 == 2:
-			r.silence.ends()
+			r.silence.reset()
 			return read(resp)
 		default:
 			status := resp.StatusCode()
 			err = &statusError{method, path, status, string(resp.Body())}
 			if status != 503 {
-				r.silence.ends()
+				r.silence.reset()
 			}
 			later := resp.Header.Peek("Retry-After")
 			if n, e := strconv.Atoi(string(later)); e == nil && (status == 429 || status == 503) {
@@ -162,11 +162,11 @@ func (r *rest) await(ctx context.Context, client *fasthttp.HostClient, repeat bo
 		ended = nil
 	}
 	hanging := fmt.Errorf("%s at %s is not answered", req.URI().Path(), client.Addr)
-	return send(client, req, ended, func() bool { return r.silence.hangs(sent, hanging) })
+	return sendUntil(client, req, ended, func() bool { return r.silence.hangs(sent, hanging) })
 }
 
-// send sends a request, and waits for its answer until ended is closed or hangs is true.
-func send(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan struct{},
+// sendUntil sends a request, and waits for its answer until ended is closed or hangs is true.
+func sendUntil(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan struct{},
 	hangs func() bool) (*fasthttp.Response, error) {
 	resp, answered := &fasthttp.Response{}, make(chan error, 1)
 	go func() { answered <- client.Do(req, resp) }()

@@ -7,24 +7,24 @@ import (
 // A sender is the client of one generator. It chooses the requests of each connection and keeps the
 // answers.
 type sender struct {
-	o         *Options
-	generator *generator.Generator
-	model     *model
-	conns     []*conn
-	sockets   []*conn // the first connection of each socket
-	writer    *writer
-	stats     *stats
-	reached   []*reached // by the number of an address; shared by all senders
-	witness   *witness   // shared by all senders; nil: none
-	phase     generator.Phase
+	o            *Options
+	generator    *generator.Generator
+	model        *model
+	conns        []*conn
+	sockets      []*conn // the first connection of each socket
+	writer       *writer
+	stats        *stats
+	availability []*availability // by the number of an address; shared by all senders
+	witness      *witness        // shared by all senders; nil: none
+	phase        generator.Phase
 }
 
 // A conn is a connection with its request in flight and the users that send on it in turn.
 type conn struct {
-	users []*user
-	at    int // number of its address
-	turn  int
-	reads int
+	users     []*user
+	at        int // number of its address
+	turn      int
+	readCount int
 
 	user  *user  // of the request
 	items []item // of the request: one, or those of a batch
@@ -55,8 +55,8 @@ func (l *sender) Request(number, stage int) []byte {
 	c.user, c.items = c.users[c.turn%len(c.users)], c.items[:0]
 	share := l.model.rand.IntN(100)
 	if share < l.o.Mix.Read {
-		c.reads++
-		x := item{op: reads[c.reads%len(reads)], pair: l.model.choose(c.user.pairs), order: -1,
+		c.readCount++
+		x := item{op: readOps[c.readCount%len(readOps)], pair: l.model.choose(c.user.pairs), order: -1,
 			stage: stage}
 		c.items = append(c.items, x)
 		return l.writer.read(x.op, c.user, x.pair)
@@ -99,7 +99,7 @@ func (l *sender) choose(c *conn, share int) item {
 	w := l.model.next(u.pairs)
 	instructed := l.model.chooseInstruction(l.o.Instructed, &w)
 	u.placed++
-	o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
+	o := sentOrder{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
 		user: u.number, serial: u.placed, at: uint8(c.at),
 		instruction: instructed}
 	l.writer.place(&o, w.pair)
@@ -120,7 +120,7 @@ func (l *sender) end(u *user) item {
 			l.writer.amend(o.id, is.newPrice, is.newAmount)
 			return x
 		}
-		is.canceled, is.cancel = true, unknown // an earlier one was refused
+		is.cancelSent, is.cancelOutcome = true, unknown // an earlier one was refused
 	}
 	l.writer.cancel(o.id)
 	return x

@@ -15,7 +15,7 @@ type silence struct {
 	mu       sync.Mutex
 	answered time.Time
 	since    time.Time // zero: it answers
-	said     bool
+	logged   bool
 	newest   time.Time // time of the last request without an answer
 }
 
@@ -47,22 +47,22 @@ func (s *silence) note(sent time.Time, quiet time.Duration, err error) (goesOn b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() || time.Since(s.newest) > forgotten {
-		s.since, s.said = sent, false
+		s.since, s.logged = sent, false
 		if sent.Before(s.answered) {
 			s.since = s.answered
 		}
 	}
 	s.newest = time.Now()
 	lasted := time.Since(s.since)
-	if !s.said && lasted >= quiet {
-		s.said = true
+	if !s.logged && lasted >= quiet {
+		s.logged = true
 		s.say(fmt.Sprintf("waiting up to %v (--wait) for the exchange: %v", s.bound, err))
 	}
 	return lasted < s.bound
 }
 
-// ends notes an answer.
-func (s *silence) ends() {
+// reset notes an answer.
+func (s *silence) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.since, s.answered = time.Time{}, time.Now()

@@ -120,8 +120,8 @@ func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 				// More wait than were due in the second stage, so it is the fourth one.
 				for waiting := uint64(0); waiting*items < 200; {
 					waiting = 0
-					for _, l := range x.senders {
-						l.generator.Look(func(_ int, n uint64) { waiting += n })
+					for _, l := range x.clients {
+						l.generator.Inspect(func(_ int, n uint64) { waiting += n })
 					}
 					select {
 					case <-ended:
@@ -166,7 +166,7 @@ func TestARequestThatIsNotSentCountsInItsStage(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		if s.unknown != s.requests || s.unknown < 2 || s.kinds["no answer in time"] != s.unknown ||
-			s.all.TotalCount() > 0 || s.waits.ValueAtPercentile(10) < 10_000 {
+			s.all.TotalCount() > 0 || s.unsentWaits.ValueAtPercentile(10) < 10_000 {
 			t.Errorf("%+v %v", s.counters, s.kinds)
 		}
 	})
@@ -206,7 +206,7 @@ func TestTheProgressNamesTheStage(t *testing.T) {
 // stagedReport returns a report of two stages, the second of which was interrupted.
 func stagedReport(t *testing.T) *Report {
 	o := staged(t, "2s@400,4s@400..0")
-	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), reached: []*reached{{}},
+	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), availability: []*availability{{}},
 		field: &field{pairs: []*pair{{name: "BTC_USDT"}}}}
 	s := newStats(1, 1, 2)
 	for i := range 1000 {
@@ -216,7 +216,7 @@ func stagedReport(t *testing.T) *Report {
 	s.note(&item{op: opPlace, stage: 1}, 0, time.Minute, isRefused)
 	s.note(&item{op: opCancel, stage: 1}, 0, time.Second, isLate)
 	s.note(&item{op: opCancel, stage: 1}, 0, time.Second, isUnknown)
-	s.wait(1, 2*time.Minute)
+	s.noteUnsent(1, 2*time.Minute)
 	for at, n := range map[time.Duration]uint64{0: 300, 2*time.Second - 1: 100,
 		2 * time.Second: 400, 4 * time.Second: 101, 6 * time.Second: 100, time.Hour: 7} {
 		s.finish(o.schedule(), at, n)
@@ -225,7 +225,7 @@ func stagedReport(t *testing.T) *Report {
 	sum := newStats(1, 1, 2)
 	sum.merge(s)
 	r := x.newReport()
-	r.fill(x, sum, 4*time.Second, time.Second)
+	r.setMeasurements(x, sum, 4*time.Second, time.Second)
 	return r
 }
 

@@ -19,7 +19,7 @@ const (
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, digits) }
 
 func record(h *hdrhistogram.Histogram, latency time.Duration) {
-	_ = h.RecordValue(min(max(int64(latency/time.Microsecond), 1), longest)) // clamped into its range
+	_ = h.RecordValue(min(max(int64(latency/time.Microsecond), 1), longest)) // in its range
 }
 
 // counters count outcomes, in an interval or in all.
@@ -80,7 +80,7 @@ type stats struct {
 	lates       *hdrhistogram.Histogram
 	refusals    *hdrhistogram.Histogram
 	unknowns    *hdrhistogram.Histogram
-	waits       *hdrhistogram.Histogram // of requests due and not sent
+	unsentWaits *hdrhistogram.Histogram // of requests due and not sent
 	recent      *hdrhistogram.Histogram
 	slowest     time.Duration // lately, whatever the outcome
 	lately      counters
@@ -109,7 +109,7 @@ const maxPairHistograms = 500
 
 func newStats(pairs, addresses, stages int) *stats {
 	s := &stats{all: newHistogram(), recent: newHistogram(), lates: newHistogram(),
-		refusals: newHistogram(), unknowns: newHistogram(), waits: newHistogram(),
+		refusals: newHistogram(), unknowns: newHistogram(), unsentWaits: newHistogram(),
 		kinds: map[string]uint64{}, byPair: make([]pairStats, pairs),
 		byAddress: make([]addressStats, addresses),
 		byStage:   make([]stageStats, stages)}
@@ -189,9 +189,9 @@ func (s *stats) finish(by *generator.Schedule, at time.Duration, done uint64) {
 	}
 }
 
-// wait counts a request that was due in a stage, waited that long, and was not sent.
-func (s *stats) wait(stage int, waited time.Duration) {
-	record(s.waits, waited)
+// noteUnsent counts a request that was due in a stage, waited that long, and was not sent.
+func (s *stats) noteUnsent(stage int, waited time.Duration) {
+	record(s.unsentWaits, waited)
 	s.slowest = max(s.slowest, waited)
 	s.unsent++
 	s.lately.unsent++
@@ -227,7 +227,7 @@ func (s *stats) merge(t *stats) {
 	s.lates.Merge(t.lates)
 	s.refusals.Merge(t.refusals)
 	s.unknowns.Merge(t.unknowns)
-	s.waits.Merge(t.waits)
+	s.unsentWaits.Merge(t.unsentWaits)
 	for i := range t.byPair {
 		s.byPair[i].requests += t.byPair[i].requests
 		s.byPair[i].done += t.byPair[i].done

@@ -31,7 +31,7 @@ type subscriber struct {
 	bytes   atomic.Uint64
 	lost    atomic.Uint64 // connections
 	wholes  atomic.Uint64 // whole books in place of changes that did not fit, or after a loss
-	warm    heard         // until the end of the warmup
+	warm    eventCounts   // until the end of the warmup
 
 	mu    sync.Mutex
 	books map[string]*localBook
@@ -40,17 +40,17 @@ type subscriber struct {
 	buf   []byte
 }
 
-// heard are the counters of a subscriber at one moment.
-type heard struct{ events, bytes, lost, wholes uint64 }
+// eventCounts are the counters of a subscriber at one moment.
+type eventCounts struct{ events, bytes, lost, wholes uint64 }
 
-func (s *subscriber) heard() heard {
-	return heard{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
+func (s *subscriber) counts() eventCounts {
+	return eventCounts{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
 }
 
 // forget drops everything until now from the report.
 func (s *subscribers) forget() {
 	for _, x := range s.all {
-		if x.warm = x.heard(); x.channel == ownChannel {
+		if x.warm = x.counts(); x.channel == ownChannel {
 			x.user.lag.forget()
 		}
 	}
@@ -63,8 +63,8 @@ type subscribers struct {
 	wait sync.WaitGroup
 }
 
-// subscribe connects all subscribers, and returns when all are connected.
-func subscribe(ctx context.Context, o *Options, accounts []*account,
+// connectSubscribers connects all subscribers, and returns when all are connected.
+func connectSubscribers(ctx context.Context, o *Options, accounts []*account,
 	say func(string, ...any)) (*subscribers, error) {
 	s := &subscribers{}
 	for _, channel := range Channels {
@@ -135,7 +135,7 @@ func (s *subscriber) connect(ctx context.Context) error {
 		err = s.say("40")
 	}
 	if err == nil {
-		err = s.ask()
+		err = s.requestEvents()
 	}
 	if err != nil {
 		conn.Close()
@@ -143,8 +143,8 @@ func (s *subscriber) connect(ctx context.Context) error {
 	return err
 }
 
-// ask requests the events of the channel.
-func (s *subscriber) ask() error {
+// requestEvents requests the events of the channel.
+func (s *subscriber) requestEvents() error {
 	switch s.channel {
 	case "book":
 		return nil

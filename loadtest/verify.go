@@ -44,17 +44,17 @@ type verifier struct {
 	byName map[string]*pair
 	pause  time.Duration // before a mismatch is checked again
 
-	mu     sync.Mutex
-	alive  []int    // addresses that answer
-	read   []uint64 // number of accounts read, by address
-	result Verification
-	skips  map[string]int
+	mu         sync.Mutex
+	alive      []int    // addresses that answer
+	read       []uint64 // number of accounts read, by address
+	result     Verification
+	skipCounts map[string]int
 }
 
 // newVerifier returns a verifier that reads at the addresses with these numbers.
 func newVerifier(ctx context.Context, r *rest, f *field, run string, alive []int) *verifier {
 	v := &verifier{ctx: ctx, rest: r, field: f, run: run, byName: map[string]*pair{},
-		skips: map[string]int{}, pause: 300 * time.Millisecond, alive: alive,
+		skipCounts: map[string]int{}, pause: 300 * time.Millisecond, alive: alive,
 		read: make([]uint64, len(r.apis))}
 	v.result.NotChecked, v.result.Differences = []string{}, []string{}
 	v.result.NotRead = []string{}
@@ -67,7 +67,7 @@ func newVerifier(ctx context.Context, r *rest, f *field, run string, alive []int
 // mostDifferences bounds the differences listed one by one.
 const mostDifferences = 100
 
-func (v *verifier) differ(format string, args ...any) {
+func (v *verifier) addDifference(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.result.Found++
@@ -79,10 +79,10 @@ func (v *verifier) differ(format string, args ...any) {
 func (v *verifier) skip(why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, ok := v.skips[why]; !ok && len(v.skips) >= maxKinds {
+	if _, ok := v.skipCounts[why]; !ok && len(v.skipCounts) >= maxKinds {
 		why = "others"
 	}
-	v.skips[why]++
+	v.skipCounts[why]++
 }
 
 // verify compares everything. The result includes the error that ended the verification early.
@@ -94,7 +94,7 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 		return v.account(ctx, v.field.accounts[i])
 	})
 	if err == nil {
-		err = v.alike()
+		err = v.compareBooks()
 	}
 	if err == nil && s != nil {
 		say("verifying the event stream")
@@ -108,7 +108,7 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 	if err != nil {
 		v.result.Incomplete = err.Error()
 	}
-	for _, why := range sortedKinds(counted(v.skips)) {
+	for _, why := range sortedKinds(kindCounts(v.skipCounts)) {
 		v.result.NotChecked = append(v.result.NotChecked,
 			fmt.Sprintf("%d times: %s", why.Count, why.Kind))
 	}
@@ -116,7 +116,7 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 	return &v.result
 }
 
-func counted(m map[string]int) map[string]uint64 {
+func kindCounts(m map[string]int) map[string]uint64 {
 	all := map[string]uint64{}
 	for k, n := range m {
 		all[k] = uint64(n)
@@ -153,7 +153,7 @@ func (v *verifier) audit() {
 	v.result.Audit = "clean"
 	for _, d := range a.End.Differences {
 		v.result.Audit = "differs"
-		v.differ("the audit says: %s", d)
+		v.addDifference("the audit says: %s", d)
 	}
 }
 

@@ -60,19 +60,19 @@ const price, lot = money.Price(500e8), money.Amount(1e8)
 // purchase, a refused order, and two orders without an outcome, one of which is in.
 func honest() (*liar, *account) {
 	a := &account{name: "loadtest-1",
-		before: holdings{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
+		before: funds{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
 	newUser(a, 0, Key{"key", "secret"}, 0)
 	a.feesBefore = map[string]money.Rate{"BTC_USDT": 0.001e8}
 	a.newest.order, a.newest.trade = 9, 4
-	a.orders = []sent{
+	a.orders = []sentOrder{
 		{id: 10, price: price, amount: 3 * lot, filled: lot, outcome: done, serial: 1},
-		{id: 11, price: price - 100e8, amount: lot, buy: true, outcome: done, canceled: true,
-			cancel: done, serial: 2},
+		{id: 11, price: price - 100e8, amount: lot, buy: true, outcome: done, cancelSent: true,
+			cancelOutcome: done, serial: 2},
 		{price: price, amount: lot, outcome: refused, serial: 3},
 		{price: price, amount: lot, outcome: unknown, serial: 4},
 		{price: price + 100e8, amount: lot, outcome: unknown, serial: 5},
 	}
-	a.trades = []taken{{id: 5, maker: 7, price: price, amount: lot}}
+	a.trades = []takerTrade{{id: 5, maker: 7, price: price, amount: lot}}
 	const row = `{"id":%d,"pair":"BTC_USDT","type":"%s","status":%d,"price":%d,"amount":%d,"amount_filled":%d,"amount_original":%d,"date":1,"client_order_id":"lt0-0-%d"}`
 	in := fmt.Sprintf(row, 12, "sell", 1, 600, 1, 0, 1, 5)
 	s := &liar{
@@ -234,9 +234,9 @@ func TestEveryLieIsFoundAndNamed(t *testing.T) {
 // selfTrade returns a server and a client whose two orders traded with each other.
 func selfTrade(t *testing.T) (*liar, *account, *subscriber) {
 	s, a := honest()
-	a.orders = []sent{{id: 10, price: price, amount: lot, outcome: done, serial: 1},
+	a.orders = []sentOrder{{id: 10, price: price, amount: lot, outcome: done, serial: 1},
 		{id: 11, price: price, amount: lot, buy: true, filled: lot, outcome: done, serial: 2}}
-	a.trades = []taken{{id: 5, maker: 10, price: price, amount: lot, buy: true}}
+	a.trades = []takerTrade{{id: 5, maker: 10, price: price, amount: lot, buy: true}}
 	const row = `{"id":%d,"pair":"BTC_USDT","type":"%s","status":3,"price":500,"amount":0,"amount_filled":1,"amount_original":1,"client_order_id":"lt0-0-%d"}`
 	s.orders = []string{fmt.Sprintf(row, 11, "buy", 2), fmt.Sprintf(row, 10, "sell", 1)}
 	s.trades = []string{

@@ -66,12 +66,12 @@ var markKinds = [...]string{markSnapshot, markRewrite, markAudit}
 
 // A watcher samples the server while the load runs.
 type watcher struct {
-	rest    *rest
-	disk    string
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
-	samples []Sample // owned by the goroutine until it ends
-	failed  int      // unanswered scrapes
+	rest       *rest
+	disk       string
+	stop       context.CancelFunc
+	wait       sync.WaitGroup
+	samples    []Sample // owned by the goroutine until it ends
+	unanswered int      // unanswered scrapes
 	// why the newest scrape was not answered; nil: it was
 	unsampled error
 
@@ -128,7 +128,7 @@ func (w *watcher) sample(ctx context.Context) {
 		err = errors.New("/metrics is not of an exchange")
 	}
 	if w.unsampled = err; err != nil {
-		w.failed++
+		w.unanswered++
 		return
 	}
 	w.samples = append(w.samples, s)
@@ -140,7 +140,7 @@ func (r *rest) metrics(ctx context.Context) (string, error) {
 	req.SetRequestURI("/metrics")
 	r.toOperator(req)
 	req.SetTimeout(watchTimeout)
-	resp, err := send(r.ops, req, ctx.Done(), func() bool { return false })
+	resp, err := sendUntil(r.ops, req, ctx.Done(), func() bool { return false })
 	if err != nil {
 		return "", err
 	}

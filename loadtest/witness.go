@@ -14,10 +14,10 @@ import (
 // acknowledged at one address must be visible at all others from then on. It has a goroutine for
 // each address, and takes an order when one is idle.
 type witness struct {
-	rest *rest
-	asks []chan seen // by the number of an address
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	rest   *rest
+	queues []chan seen // by the number of an address
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
 
 	mu    sync.Mutex
 	read  uint64 // orders read as expected
@@ -45,12 +45,12 @@ func startWitness(ctx context.Context, t *test) *witness {
 	w := &witness{rest: t.rest, stop: stop}
 	for at := range t.o.Addresses {
 		asks := make(chan seen)
-		w.asks = append(w.asks, asks)
+		w.queues = append(w.queues, asks)
 		w.wait.Go(func() {
 			for pause(ctx, witnessEvery) {
 				select {
 				case x := <-asks:
-					w.look(ctx, x, at)
+					w.check(ctx, x, at)
 				case <-ctx.Done():
 				}
 			}
@@ -64,25 +64,25 @@ func (w *witness) offer(x seen) {
 	if w == nil {
 		return
 	}
-	for i := range len(w.asks) - 1 {
+	for i := range len(w.queues) - 1 {
 		select {
-		case w.asks[(x.at+1+i)%len(w.asks)] <- x:
+		case w.queues[(x.at+1+i)%len(w.queues)] <- x:
 			return
 		default:
 		}
 	}
 }
 
-// look reads an order at an address. An address that does not answer, as in a fail-over, proves
+// check reads an order at an address. An address that does not answer, as in a fail-over, proves
 // nothing.
-func (w *witness) look(ctx context.Context, x seen, at int) {
+func (w *witness) check(ctx context.Context, x seen, at int) {
 	a, r := x.account, w.rest.at(at)
-	a.reading.Lock()
-	defer a.reading.Unlock()
+	a.witnessMu.Lock()
+	defer a.witnessMu.Unlock()
 	var id uint64
 	var filled money.Amount
 	var bad error
-	err := r.get(ctx, a.reader, fmt.Sprintf("/api/v1/order/%d/", x.id), func(body []byte) error {
+	err := r.get(ctx, a.witnessUser, fmt.Sprintf("/api/v1/order/%d/", x.id), func(body []byte) error {
 		return eachField(body, func(name, v []byte) bool {
 			switch string(name) {
 			case "id":
@@ -119,13 +119,13 @@ func (w *witness) end() {
 	}
 }
 
-// tell adds the witness's results to a verification.
-func (w *witness) tell(v *verifier) {
+// addTo adds the witness's results to a verification.
+func (w *witness) addTo(v *verifier) {
 	if w == nil {
 		return
 	}
 	v.result.Witnessed = w.read
 	for _, text := range w.wrong {
-		v.differ("%s", text)
+		v.addDifference("%s", text)
 	}
 }

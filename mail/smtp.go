@@ -150,7 +150,7 @@ func (s *SMTP) Send(ctx context.Context, m Message) error {
 		return nil
 	}
 	err = fmt.Errorf("mail server %s, %s: %w", s.server, step, s.explain(ctx, err))
-	if never(step, err) {
+	if isPermanent(step, err) {
 		return fmt.Errorf("%w: %w", err, ErrNever)
 	}
 	return err
@@ -162,9 +162,9 @@ const (
 	stepUTF8      = "SMTPUTF8"
 )
 
-// never reports whether the server will never accept a mail for the recipient. A server that
+// isPermanent reports whether the server will never accept a mail for the recipient. A server that
 // requires authentication first (530) may report it only now, so the mail is retried.
-func never(step string, err error) bool {
+func isPermanent(step string, err error) bool {
 	var answer *textproto.Error
 	return step == stepUTF8 || step == stepRecipient && errors.As(err, &answer) &&
 		answer.Code/100 == 5 && answer.Code != 530
@@ -187,14 +187,14 @@ func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string
 		return step, err
 	}
 	// The message is accepted, so it must not be sent again, even if QUIT fails.
-	if conn.SetDeadline(time.Now().Add(farewell)) == nil {
+	if conn.SetDeadline(time.Now().Add(quitTimeout)) == nil {
 		_ = c.Quit()
 	}
 	return "", nil
 }
 
-// farewell is the server's time limit for answering QUIT.
-const farewell = 2 * time.Second
+// quitTimeout is the server's time limit for answering QUIT.
+const quitTimeout = 2 * time.Second
 
 // open prepares a new connection for a mail.
 func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step string, err error) {

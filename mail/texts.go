@@ -48,7 +48,7 @@ your account. Please cancel the withdrawal on your account page, and ask our sup
 all your API keys and to give you new ones: somebody else may have one of them.
 
 %s`, line(w.Exchange, maxName), w.table("new: waits for your code"),
-		line(code, maxValue), spoken(validFor), w.farewell())
+		line(code, maxValue), inWords(validFor), w.farewell())
 }
 
 // Refused returns the mail about a refused withdrawal; details is the reason and may be empty.
@@ -164,9 +164,9 @@ func line(s string, limit int) string {
 	return strings.TrimRight(s[:cut], " ") + more
 }
 
-// spoken returns a duration in words: in whole hours, minutes or seconds, the largest unit that
+// inWords returns a duration in words: in whole hours, minutes or seconds, the largest unit that
 // divides it. It drops parts of a second, so the words never exceed d.
-func spoken(d time.Duration) string {
+func inWords(d time.Duration) string {
 	for _, x := range []struct {
 		unit time.Duration
 		name string

@@ -185,7 +185,7 @@ func TestDurationsInWords(t *testing.T) {
 		90 * time.Second: "90 seconds", time.Second: "1 second",
 		1500 * time.Millisecond: "1 second", 0: "0 seconds",
 	} {
-		if got := spoken(d); got != want {
+		if got := inWords(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}

@@ -66,8 +66,8 @@ type Archive interface {
 	Histories() ([]persistence.HistoryID, error)
 }
 
-// A Subject is a store to audit, with one state folded from it.
-type Subject struct {
+// A Target is a store to audit, with one state folded from it.
+type Target struct {
 	Store     Store
 	Retention persistence.Retention // the store's
 	Image     []byte                // of the audited state
@@ -82,9 +82,9 @@ type Subject struct {
 	DepositsAtOnce int // deposits compared per range; 0: depositsAtOnce
 }
 
-// A Present describes a store's progress since the image of its Subject was taken.
+// A Present describes a store's progress since the image of its Target was taken.
 //
-//tidy:keep a Subject has it
+//tidy:keep a Target has it
 type Present interface {
 	// Written returns once the projections hold everything durable by now.
 	Written() error
@@ -95,12 +95,12 @@ type Present interface {
 
 // Run derives every balance, reserve, open order and pending withdrawal again. It starts from the
 // oldest kept snapshot, or from the archive's beginning if archive is not nil, and replays the
-// journal up to the subject's state. It compares the result with that state and with the
+// journal up to the target's state. It compares the result with that state and with the
 // projections: wallets, nonces, deposits, withdrawals, and all rows of the replayed records. Run
 // reports the number of replayed records, and their total, to progress.
-func Run(ctx context.Context, subject *Subject, archive Archive, progress func(at, of uint64)) (
+func Run(ctx context.Context, subject *Target, archive Archive, progress func(at, of uint64)) (
 	*Report, error) {
-	a, err := begin(subject)
+	a, err := newAudit(subject)
 	if err != nil {
 		return nil, err
 	}
@@ -122,19 +122,19 @@ func Run(ctx context.Context, subject *Subject, archive Archive, progress func(a
 }
 
 type audit struct {
-	subject *Subject
-	report  *Report
-	state   *state.State // decoded from the subject's image
-	mu      sync.Mutex   // guards report, and the data compared with its rows
+	target *Target
+	report *Report
+	state  *state.State // decoded from the subject's image
+	mu     sync.Mutex   // guards report, and the data compared with its rows
 }
 
-// begin decodes the audited state.
-func begin(subject *Subject) (*audit, error) {
+// newAudit decodes the audited state.
+func newAudit(subject *Target) (*audit, error) {
 	s, err := state.Decode(subject.Image)
 	if err != nil {
 		return nil, fmt.Errorf("BUG: an image of the state cannot be read: %w", err)
 	}
-	a := &audit{subject: subject, state: s, report: &Report{Sequence: s.Seq(),
+	a := &audit{target: subject, state: s, report: &Report{Sequence: s.Seq(),
 		Accounts: len(s.Accounts()), Withdrawals: len(s.Withdrawals())}}
 	for _, p := range s.Pairs() {
 		a.report.OpenOrders += p.OpenOrders()
@@ -147,11 +147,11 @@ func begin(subject *Subject) (*audit, error) {
 
 // sound reports whether the store finds the projections undamaged.
 func (a *audit) sound(ctx context.Context) (bool, error) {
-	if err := a.subject.Present.Written(); err != nil {
+	if err := a.target.Present.Written(); err != nil {
 		return false, err
 	}
 	before := len(a.report.Differences)
-	_, err := a.subject.Store.Verify(ctx,
+	_, err := a.target.Store.Verify(ctx,
 		func(place string) { a.differ("damaged: %s", place) })
 	if err != nil {
 		return false, fmt.Errorf("looking at the rows of the projections: %w", err)

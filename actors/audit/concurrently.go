@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// readers is the number of lists read in parallel. They are few, to leave the store mostly idle for
-// a serving exchange.
-const readers = 4
+// parallelReads is the number of lists read in parallel. They are few, to leave the store mostly
+// idle for a serving exchange.
+const parallelReads = 4
 
 // concurrently calls do with each item, a few in parallel, until one call fails.
 func concurrently[T any](items func(yield func(T) bool), do func(T) error) error {
-	next, failed := make(chan T), make(chan error, readers)
+	next, failed := make(chan T), make(chan error, parallelReads)
 	var wg sync.WaitGroup
-	for range readers {
+	for range parallelReads {
 		wg.Go(func() {
 			for item := range next {
 				if err := guard(func() error { return do(item) }); err != nil {

@@ -42,7 +42,7 @@ const (
 func (h *rowAudit) deposits(ctx context.Context) error {
 	a := &depositAudit{rowAudit: h, money: make([]money.Balance, len(h.audit.state.Currencies()))}
 	_, _, a.last = h.audit.state.LastIDs()
-	atOnce := min(uint64(cmp.Or(h.subject.DepositsAtOnce, depositsAtOnce)), a.last)
+	atOnce := min(uint64(cmp.Or(h.target.DepositsAtOnce, depositsAtOnce)), a.last)
 	a.sums, a.found = make([]uint64, atOnce), make([]bool, atOnce)
 	for ; a.after == 0 || a.after < a.last; a.after += max(atOnce, 1) {
 		n := min(atOnce, a.last-a.after)
@@ -53,7 +53,7 @@ func (h *rowAudit) deposits(ctx context.Context) error {
 			return err
 		}
 	}
-	_, newest, err := h.subject.Present.Newest()
+	_, newest, err := h.target.Present.Newest()
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *depositAudit) account(ctx context.Context, account uint32) error {
 	for before := a.after + uint64(len(a.sums)) + 1; ; before = rows[len(rows)-1].ID {
 		rows = rows[:0]
 		q := persistence.DepositQuery{Account: account, Before: before}
-		err := a.subject.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
+		err := a.target.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 			if d.ID <= a.after && a.after > 0 {
 				return false // the rest belongs to earlier ranges
 			}
@@ -155,7 +155,7 @@ const referenceList = "references of deposits"
 
 // references compares the index with the rows of the range.
 func (a *depositAudit) references(ctx context.Context) error {
-	err := a.subject.Store.References(ctx, func(d *persistence.Deposit) bool {
+	err := a.target.Store.References(ctx, func(d *persistence.Deposit) bool {
 		a.newest = max(a.newest, d.ID)
 		i := d.ID - a.after - 1 // wraps around if the id is 0 or of an earlier range
 		switch {

@@ -1,7 +1,7 @@
 // Package audit derives an exchange's state again and compares it with the whole content of the
 // store. It needs a store and one image of the state:
 //
-//	report, err := audit.Run(ctx, subject, nil, progress)
+//	report, err := audit.Run(ctx, target, nil, progress)
 //	... report.Differences ...
 //
 // An audit first lets the store check all its rows. It then compares wallets, nonces and

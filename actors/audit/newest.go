@@ -11,9 +11,9 @@ import (
 
 // finish checks the last rows, and rows that must exist even if nothing was replayed.
 func (h *rowAudit) finish(ctx context.Context) error {
-	err := h.look(ctx)
+	err := h.checkRows(ctx)
 	if err == nil {
-		err = h.begun(ctx)
+		err = h.checkStarted(ctx)
 	}
 	if err == nil {
 		err = h.deposits(ctx)
@@ -24,9 +24,9 @@ func (h *rowAudit) finish(ctx context.Context) error {
 	return err
 }
 
-// begun checks for any row of each list that is not empty according to the state: the newest row of
-// a list is never trimmed.
-func (h *rowAudit) begun(ctx context.Context) error {
+// checkStarted checks for any row of each list that is not empty according to the state: the newest
+// row of a list is never trimmed.
+func (h *rowAudit) checkStarted(ctx context.Context) error {
 	s, empty := h.replayed, map[uint64]bool{}
 	err := concurrently(func(yield func(list uint64) bool) {
 		_, trade, _ := s.LastIDs()
@@ -77,7 +77,7 @@ func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	if len(lists) == 0 {
 		return nil
 	}
-	err := h.subject.Store.Trades(ctx,
+	err := h.target.Store.Trades(ctx,
 		persistence.TradeQuery{}, func(t *persistence.Trade) bool {
 			wrong(pairTrades<<32 | uint64(t.Pair))
 			wrong(accountTrades<<32 | uint64(t.Taker))
@@ -107,7 +107,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: rows.Candle(p.Number, f, &c)}
 			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time,
 				Until: c.Time}
-			err := h.subject.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
+			err := h.target.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
 				if row.Time == c.Time {
 					n.is = *row
 				}
@@ -120,7 +120,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 		}
 	}
 	// A pair whose newest trade is unchanged had the same candles throughout.
-	trades, _, err := h.subject.Present.Newest()
+	trades, _, err := h.target.Present.Newest()
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ var ErrOvertaken = errors.New(
 func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, of uint64)) error {
 	differences := len(a.report.Differences)
 	for range replayTries {
-		before, err := newestSnapshotAt(ctx, a.subject.Store)
+		before, err := newestSnapshotAt(ctx, a.target.Store)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, o
 		if r.final || archive != nil || !errors.Is(err, persistence.ErrCorrupt) {
 			return err
 		}
-		if now, failed := newestSnapshotAt(ctx, a.subject.Store); failed != nil ||
+		if now, failed := newestSnapshotAt(ctx, a.target.Store); failed != nil ||
 			now == before {
 			return err
 		}
@@ -84,7 +84,7 @@ var errFarEnough = errors.New("the replay is far enough")
 
 func (r *replay) run(ctx context.Context) (err error) {
 	report := r.report
-	if err := r.beginning(ctx); err != nil {
+	if err := r.firstState(ctx); err != nil {
 		return err
 	}
 	r.rows = newRowAudit(r.audit, r.state)
@@ -102,7 +102,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 	}
 	for r.state.Seq() < report.Sequence {
 		at := r.state.Seq()
-		err := r.subject.Store.Read(ctx, at, fold)
+		err := r.target.Store.Read(ctx, at, fold)
 		if err == nil || errors.Is(err, errFarEnough) {
 			break
 		}
@@ -126,7 +126,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: the replay ends at sequence %d instead of %d",
 			persistence.ErrCorrupt, at, report.Sequence)
 	}
-	if err := r.knowsHistories(); err != nil {
+	if err := r.checkHistories(); err != nil {
 		return err
 	}
 	r.final = true // rows read from here on are never replaced
@@ -179,9 +179,9 @@ func upTo(data []byte, seq uint64) ([]byte, error) {
 	return event.EndBatch(cut, b.Epoch, b.Prev, uint32(seq-b.Prev)), nil
 }
 
-// knowsHistories refuses an archive with a part of a history that no replayed record has set. Such
+// checkHistories refuses an archive with a part of a history that no replayed record has set. Such
 // a part is another exchange's, or of a past that a restore abandoned, even if its records fit.
-func (r *replay) knowsHistories() error {
+func (r *replay) checkHistories() error {
 	if r.archive == nil {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (r *replay) note(ctx context.Context, record *event.Record, effects *state.
 		r.histories = append(r.histories, record.History)
 	}
 	if r.failed == nil && record.Kind == event.KindKey {
-		if err := r.bound(r.state, &record.Key); err != nil {
+		if err := r.checkSeal(r.state, &record.Key); err != nil {
 			r.failed = err
 		}
 	}
@@ -216,8 +216,8 @@ func (r *replay) note(ctx context.Context, record *event.Record, effects *state.
 	}
 }
 
-// beginning reads the first state of the replay.
-func (r *replay) beginning(ctx context.Context) error {
+// firstState reads the first state of the replay.
+func (r *replay) firstState(ctx context.Context) error {
 	var image []byte
 	var seq uint64
 	var err error
@@ -226,7 +226,7 @@ func (r *replay) beginning(ctx context.Context) error {
 		if err := r.newestSeals(ctx); err != nil {
 			return err
 		}
-		image, seq, err = oldestSnapshot(ctx, r.subject.Store, r.report.Sequence)
+		image, seq, err = oldestSnapshot(ctx, r.target.Store, r.report.Sequence)
 	} else {
 		what = "the state that the archive begins with"
 		if seq, image, err = r.archive.Base(ctx); err != nil {
@@ -287,7 +287,7 @@ func (r *replay) compare() {
 	if err := replayed.Check(); err != nil {
 		a.differ("after the replay: %v", err)
 	}
-	if isImage(a.subject.Image, replayed) {
+	if isImage(a.target.Image, replayed) {
 		return
 	}
 	before := len(a.report.Differences)

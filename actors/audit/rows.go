@@ -80,10 +80,10 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	if len(w.Trades) > 0 {
 		h.noteCandles(h.replayed.Pair(r.Pair))
 	}
-	if len(h.refs) < cmp.Or(h.subject.RowsAtOnce, rowsAtOnce) && !h.atStart() {
+	if len(h.refs) < cmp.Or(h.target.RowsAtOnce, rowsAtOnce) && !h.atStart() {
 		return nil
 	}
-	return h.look(ctx)
+	return h.checkRows(ctx)
 }
 
 // noteCandles gathers a pair's candles whose periods have ended.
@@ -102,8 +102,8 @@ func (h *rowAudit) noteCandles(p *state.Pair) {
 	}
 }
 
-// look compares the gathered rows with their lists.
-func (h *rowAudit) look(ctx context.Context) error {
+// checkRows compares the gathered rows with their lists.
+func (h *rowAudit) checkRows(ctx context.Context) error {
 	slices.SortFunc(h.refs, func(a, b rowRef) int {
 		return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.id, b.id))
 	})
@@ -120,7 +120,7 @@ func (h *rowAudit) look(ctx context.Context) error {
 		}
 	}, func(refs []rowRef) error { return h.list(ctx, refs) })
 	h.refs = h.refs[:0]
-	h.earlier = h.replayed.Seq() < h.subject.Earlier
+	h.earlier = h.replayed.Seq() < h.target.Earlier
 	return err
 }
 
@@ -204,7 +204,7 @@ func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
 			end, func(r rowRef, end uint64) int { return cmp.Compare(r.id, end) })
 		return missing[i:]
 	}
-	if l.forever {
+	if l.permanent {
 		return missing, nil
 	}
 	if h.earlier {

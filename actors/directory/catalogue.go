@@ -67,8 +67,8 @@ func (c *Catalogue) EverPair(name []byte) uint16 { return c.ever[string(name)] }
 // Numbered returns the configured pair with that number, which is in use.
 func (c *Catalogue) Numbered(number uint16) *Pair { return c.byNumber[number-1] }
 
-// Known returns the configured pair with that number, nil if there is none.
-func (c *Catalogue) Known(number uint16) *Pair {
+// Configured returns the configured pair with that number, nil if there is none.
+func (c *Catalogue) Configured(number uint16) *Pair {
 	if number == 0 || int(number) > len(c.byNumber) {
 		return nil
 	}

@@ -10,15 +10,15 @@ import (
 // operation comes after earlier ones about the same order. It need not come before any, because its
 // wallet may have refused it: then it reached no book.
 
-// A sent is a batch as seen by its key: one request with one nonce.
-type sent struct {
-	speaks *Recorded // stands for all; with an outcome, if one has any
-	torn   bool      // only some were refused for the key
+// A batchCall is a batch as seen by its key: one request with one nonce.
+type batchCall struct {
+	answer *Recorded // stands for all; with an outcome, if one has any
+	mixed  bool      // only some were refused for the key
 }
 
 // batchesOf returns the batches by their numbers.
-func batchesOf(all []Recorded) map[int]*sent {
-	batches := map[int]*sent{}
+func batchesOf(all []Recorded) map[int]*batchCall {
+	batches := map[int]*batchCall{}
 	for i := range all {
 		r := &all[i]
 		if r.batch == 0 {
@@ -27,12 +27,12 @@ func batchesOf(all []Recorded) map[int]*sent {
 		b := batches[r.batch]
 		switch {
 		case b == nil:
-			batches[r.batch] = &sent{speaks: r}
+			batches[r.batch] = &batchCall{answer: r}
 		case r.Result.Outcome == Unknown:
-		case b.speaks.Result.Outcome == Unknown:
-			b.speaks = r
+		case b.answer.Result.Outcome == Unknown:
+			b.answer = r
 		default:
-			b.torn = b.torn || b.speaks.verdict() != r.verdict()
+			b.mixed = b.mixed || b.answer.verdict() != r.verdict()
 		}
 	}
 	return batches
@@ -53,10 +53,10 @@ func (r *Recorded) verdict() verdict {
 
 // A place is the position of a batch's operation among those for the same pair.
 type place struct {
-	batch  int  // 0: none
-	behind int  // number of earlier ones that may have had an effect
-	acts   bool // it may have had an effect itself
-	more   bool // a later one had an effect
+	batch   int  // 0: none
+	earlier int  // number of earlier ones that may have had an effect
+	acts    bool // it may have had an effect itself
+	more    bool // a later one had an effect
 }
 
 // placeInBatches sets the place of each part of a batch.
@@ -77,9 +77,9 @@ func placeInBatches(market []span, all []Recorded) {
 		acting, of := 0, map[int]int{} // acting: number of an order's operations up to its last one
 		for _, s := range list {
 			acts := s.fate != answered || s.r.Outcome == Done
-			s.place = place{batch: q.batch, behind: of[s.o.Order], acts: acts}
+			s.place = place{batch: q.batch, earlier: of[s.o.Order], acts: acts}
 			if acts {
-				s.place.behind = acting
+				s.place.earlier = acting
 				acting++
 				of[s.o.Order] = acting
 			}
@@ -110,10 +110,10 @@ func (s *market) isTurnOf(p *part) bool {
 	}
 	done := &s.batches[at].done
 	if !p.place.acts {
-		return *done >= p.place.behind
+		return *done >= p.place.earlier
 	}
 	*done++
-	return *done == p.place.behind+1
+	return *done == p.place.earlier+1
 }
 
 // staysTogether reports whether a part that just happened separates no two of a batch of its
@@ -124,7 +124,7 @@ func (s *market) staysTogether(p *part) bool {
 		p.fate == answered && p.r.Outcome != Done:
 		return true
 	default:
-		amidst := &s.amidst[o.Account][o.Pair]
+		amidst := &s.insideBatch[o.Account][o.Pair]
 		if *amidst != 0 && *amidst != p.place.batch {
 			return false
 		}

@@ -53,7 +53,7 @@ type object struct {
 
 func (h *History) objects() []object {
 	books, accounts := h.parts()
-	list := []object{{"the market", &market{fees: &h.Fees, told: &h.told}, equalMarkets,
+	list := []object{{"the market", &market{fees: &h.Fees, notices: &h.notices}, equalMarkets,
 		operations(books)}}
 	for i, spans := range accounts {
 		list = append(list, object{fmt.Sprint("the keys of account ", i),
@@ -96,7 +96,7 @@ func (h *History) Judge(most int) error {
 func (h *History) judge(most int) (*object, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.followsOn(); err != nil {
+	if err := h.checkSequences(); err != nil {
 		return nil, err
 	}
 	var undecided error

@@ -222,11 +222,11 @@ type Wallet [Currencies]Funds
 type History struct {
 	Fees [Pairs][Accounts]Rates // set before the first operation
 
-	mu     sync.Mutex
-	clock  int64 // counts the calls and the ends of operations
-	epoch  int   // number of Settle calls
-	events []*Recorded
-	told   [Accounts][]told
+	mu      sync.Mutex
+	clock   int64 // counts the calls and the ends of operations
+	epoch   int   // number of Settle calls
+	events  []*Recorded
+	notices [Accounts][]notice
 }
 
 // A Recorded is one operation of a history.
@@ -286,8 +286,8 @@ func (r *Recorded) End(result Result) {
 	case r.Operation.Kind == Restart:
 		r.h.settle(r.call)
 	case r.Operation.Kind == Subscribe && result.Outcome == Done:
-		list := &r.h.told[r.Operation.Account]
-		*list = append(*list, told{begins: r, at: r.end, epoch: r.epoch})
+		list := &r.h.notices[r.Operation.Account]
+		*list = append(*list, notice{subscription: r, at: r.end, epoch: r.epoch})
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 // admit or refuse the account's operations. A step changes a copy and leaves the old keys
 // unchanged.
 type keys struct {
-	frozen bool  // the wallet has applied the freeze
-	barred bool  // the gateways have applied it
-	keys   []key // by number
+	frozen           bool  // the wallet has applied the freeze
+	frozenAtGateways bool  // the gateways have applied it
+	keys             []key // by number
 }
 
 // A key's highest used nonce lies between sure and most. They differ after an operation without an
@@ -30,10 +30,10 @@ func (k key) equal(l key) bool {
 	return window && k == l
 }
 
-func (s *keys) clone() *keys { return &keys{s.frozen, s.barred, slices.Clone(s.keys)} }
+func (s *keys) clone() *keys { return &keys{s.frozen, s.frozenAtGateways, slices.Clone(s.keys)} }
 
 func (s *keys) equal(t *keys) bool {
-	return s.frozen == t.frozen && s.barred == t.barred &&
+	return s.frozen == t.frozen && s.frozenAtGateways == t.frozenAtGateways &&
 		slices.EqualFunc(s.keys, t.keys, key.equal)
 }
 
@@ -62,7 +62,7 @@ func (s *keys) after(p *part) []any {
 // step does one part of an operation on s, and reports whether the result is right.
 func (s *keys) step(p *part) bool {
 	o, r := p.o, p.r
-	if p.torn {
+	if p.mixed {
 		return false
 	}
 	at, there := s.find(o.Key)
@@ -84,14 +84,14 @@ func (s *keys) step(p *part) bool {
 		s.keys[at] = key{number: o.Key, revoked: true}
 		return true
 	case Freeze:
-		if p.door {
-			s.barred = o.On
+		if p.atGateway {
+			s.frozenAtGateways = o.On
 		} else {
 			s.frozen = o.On
 		}
 		return true
 	case ReadKeys:
-		return s.frozen == r.Frozen && s.barred == r.Frozen &&
+		return s.frozen == r.Frozen && s.frozenAtGateways == r.Frozen &&
 			slices.EqualFunc(s.keys, r.Keys, func(k key, row KeyRow) bool {
 				return KeyRow{k.number, k.permissions, k.revoked} == row
 			})
@@ -99,18 +99,18 @@ func (s *keys) step(p *part) bool {
 		for i := range s.keys {
 			s.keys[i].sure = s.keys[i].kept
 			if w := s.keys[i].parallel; w != nil {
-				s.keys[i].parallel = w.forgets()
+				s.keys[i].parallel = w.afterRestart()
 			}
 		}
 		return true
 	}
 	switch {
-	case p.unfrozen && p.door:
-		return !s.barred
+	case p.unfrozen && p.atGateway:
+		return !s.frozenAtGateways
 	case p.unfrozen:
 		return !s.frozen
 	case p.froze: // by a gateway, or by the wallet, which still allows reads
-		return s.barred || s.frozen && !o.Kind.reads()
+		return s.frozenAtGateways || s.frozen && !o.Kind.reads()
 	case o.Kind == ApproveWithdrawal:
 		return s.frozen && r.Outcome == RefusedFrozen
 	}
@@ -158,13 +158,13 @@ func (s *keys) signParallel(p *part, k *key) bool {
 	o, r, reads := p.o, p.r, p.o.Kind.reads()
 	switch {
 	case r.Outcome == Unknown:
-		k.parallel = k.parallel.perhaps(o.Nonce)
+		k.parallel = k.parallel.afterMaybe(o.Nonce)
 		return true
 	case r.Outcome == RefusedFrozen:
-		k.parallel = k.parallel.perhaps(o.Nonce)
+		k.parallel = k.parallel.afterMaybe(o.Nonce)
 		return true
 	case r.Outcome == RefusedNonce:
-		w := k.parallel.refuses(o.Nonce, r.LastNonce)
+		w := k.parallel.afterRefusal(o.Nonce, r.LastNonce)
 		if w != nil {
 			k.parallel = w
 		}
@@ -172,6 +172,6 @@ func (s *keys) signParallel(p *part, k *key) bool {
 	case !k.parallel.good(o.Nonce), s.frozen && !reads:
 		return false
 	}
-	k.parallel = k.parallel.taken(o.Nonce, reads)
+	k.parallel = k.parallel.afterUse(o.Nonce, reads)
 	return true
 }

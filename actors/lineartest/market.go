@@ -12,7 +12,7 @@ import (
 // unchanged. Copies share their orders, so an order never changes: set replaces it.
 type market struct {
 	fees        *[Pairs][Accounts]Rates
-	told        *[Accounts][]told
+	notices     *[Accounts][]notice
 	orders      []*order // all ever placed, by number
 	withdrawals []withdrawal
 	wallets     [Accounts]Wallet
@@ -23,8 +23,8 @@ type market struct {
 	epoch       int            // epoch of the credits
 	credits     []credit       // by operation
 	batches     []progress     // of the epoch, by batch and pair
-	amidst      [Accounts][Pairs]int
-	heard       [Accounts]int // number of notices that have happened
+	insideBatch [Accounts][Pairs]int
+	delivered   [Accounts]int // number of notices that have happened
 	last        change        // effect of the last step
 }
 
@@ -55,7 +55,7 @@ func (s *market) clone() *market {
 func (s *market) equal(t *market) bool {
 	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates &&
 		s.wallets == t.wallets && s.frozen == t.frozen && s.epoch == t.epoch &&
-		s.amidst == t.amidst && s.heard == t.heard &&
+		s.insideBatch == t.insideBatch && s.delivered == t.delivered &&
 		slices.EqualFunc(s.orders, t.orders,
 			func(a, b *order) bool { return a == b || *a == *b }) &&
 		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits) &&
@@ -73,11 +73,11 @@ func (s *market) after(p *part) []any {
 		// no operation of an earlier epoch overlaps with one of this epoch
 		before.epoch, before.credits, before.batches = p.epoch, nil, nil
 	}
-	if !before.isTurnOf(p) || !before.hasHeard(p) {
+	if !before.isTurnOf(p) || !before.isAfterNotices(p) {
 		return nil
 	}
 	next := before.clone()
-	happens := next.step(p) && next.staysTogether(p) && next.tells(p, before)
+	happens := next.step(p) && next.staysTogether(p) && next.matchesNotices(p, before)
 	switch {
 	case happens && p.fate == unknown:
 		return []any{next, before}

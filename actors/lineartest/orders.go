@@ -190,7 +190,7 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 		maker, amount := *s.order(int(t.Maker)), int64(t.Amount)
 		s.settle(p, &maker, taker, amount)
 		s.last.trades = append(s.last.trades, trade{taker: taker.account, maker: maker.account,
-			takes: taker.number, makes: maker.number, price: maker.price, amount: amount})
+			takerOrder: taker.number, makerOrder: maker.number, price: maker.price, amount: amount})
 		for _, side := range []*order{&maker, taker} {
 			if side.remains -= amount; side.remains == 0 {
 				side.status = Filled

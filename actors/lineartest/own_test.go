@@ -14,25 +14,25 @@ func subscribed() *script {
 		s.subscribe(account, uint64(1-account), Wallet{{int64(1-account) * 100_000, 0}})
 	}
 	s.did("", Operation{Kind: Deposit, Account: 1, Currency: 1, Amount: 1000}, Result{})
-	s.Tell(1, Event{Account: 1, Sequence: 2, Money: []Money{{1, Funds{10_000_000, 0}}}})
+	s.Notify(1, Event{Account: 1, Sequence: 2, Money: []Money{{1, Funds{10_000_000, 0}}}})
 	s.did("", Operation{Kind: Place, Account: 0, Order: 1, Price: 100, Amount: 2},
 		Result{ID: 1, Remains: 2})
-	s.Tell(0, Event{Account: 0, Sequence: 3, Prev: 1, Orders: []OrderRow{{1, 1, Open, 2}},
+	s.Notify(0, Event{Account: 0, Sequence: 3, Prev: 1, Orders: []OrderRow{{1, 1, Open, 2}},
 		Money: []Money{{0, Funds{100_000, 20_000}}}})
 	buy := s.begin("", Operation{Kind: Place, Account: 1, Order: 2, Buy: true, Price: 100,
 		Amount: 1})
-	s.Tell(0, Event{Account: 0, Sequence: 4, Prev: 3, Orders: []OrderRow{{1, 1, Open, 1}},
+	s.Notify(0, Event{Account: 0, Sequence: 4, Prev: 3, Orders: []OrderRow{{1, 1, Open, 1}},
 		Trades: []OwnTrade{{1, 1, true, 100, 1}},
 		Money:  []Money{{0, Funds{90_000, 10_000}}, {1, Funds{999_000, 0}}}})
 	s.did("seller", Operation{Kind: ReadWallet, Account: 0},
 		Result{Funds: Wallet{{90_000, 10_000}, {999_000, 0}}})
 	buy.End(Result{Outcome: Done, ID: 2, Trades: []Trade{{1, 1, 100, 1}}})
-	s.Tell(1, Event{Account: 1, Sequence: 4, Prev: 2, Orders: []OrderRow{{2, 2, Filled, 0}},
+	s.Notify(1, Event{Account: 1, Sequence: 4, Prev: 2, Orders: []OrderRow{{2, 2, Filled, 0}},
 		Trades: []OwnTrade{{1, 2, false, 100, 1}},
 		Money:  []Money{{0, Funds{9_980, 0}}, {1, Funds{9_000_000, 0}}}})
 	s.did("cancel", Operation{Kind: CancelAll, Account: 0, Pair: AllPairs},
 		Result{Cancelled: []uint64{1}})
-	s.Tell(0, Event{Account: 0, Sequence: 5, Prev: 4, Orders: []OrderRow{{1, 1, Cancelled, 1}},
+	s.Notify(0, Event{Account: 0, Sequence: 5, Prev: 4, Orders: []OrderRow{{1, 1, Cancelled, 1}},
 		Money: []Money{{0, Funds{90_000, 0}}}})
 	s.payOutTo()
 	s.Settle()
@@ -45,10 +45,10 @@ func (s *script) payOutTo() {
 		Result{})
 	s.did("", Operation{Kind: ConfirmWithdrawal, Account: 1, Withdrawal: 1}, Result{})
 	s.begin("lost", Operation{Kind: Place, Account: 1, Order: 3, Buy: true, Price: 50, Amount: 1})
-	s.Tell(1, Event{Account: 1, Sequence: 6, Prev: 4,
+	s.Notify(1, Event{Account: 1, Sequence: 6, Prev: 4,
 		Money: []Money{{1, Funds{9_000_000, 3_000_000}}}})
-	s.Tell(1, Event{Account: 1, Sequence: 7, Prev: 6})
-	s.Tell(1, Event{Account: 1, Sequence: 8, Prev: 7, Orders: []OrderRow{{3, 3, Open, 1}},
+	s.Notify(1, Event{Account: 1, Sequence: 7, Prev: 6})
+	s.Notify(1, Event{Account: 1, Sequence: 8, Prev: 7, Orders: []OrderRow{{3, 3, Open, 1}},
 		Money: []Money{{1, Funds{9_000_000, 3_500_000}}}})
 	s.did("buyer", Operation{Kind: ReadWallet, Account: 1},
 		Result{Funds: Wallet{{9_980, 0}, {9_000_000, 3_500_000}}})
@@ -62,8 +62,8 @@ func (s *script) subscribe(account int, sequence uint64, w Wallet, open ...Order
 
 // event returns a subscriber's event with a sequence.
 func (s *script) event(account int, sequence uint64) *Event {
-	for i := range s.told[account] {
-		if t := &s.told[account][i]; t.begins == nil && t.event.Sequence == sequence {
+	for i := range s.notices[account] {
+		if t := &s.notices[account][i]; t.subscription == nil && t.event.Sequence == sequence {
 			return &t.event
 		}
 	}
@@ -72,19 +72,19 @@ func (s *script) event(account int, sequence uint64) *Event {
 
 // lose removes an event from the history, as if it had not been sent.
 func (s *script) lose(account int, sequence uint64) {
-	s.told[account] = slices.DeleteFunc(s.told[account], func(t told) bool {
-		return t.begins == nil && t.event.Sequence == sequence
+	s.notices[account] = slices.DeleteFunc(s.notices[account], func(t notice) bool {
+		return t.subscription == nil && t.event.Sequence == sequence
 	})
 }
 
 // relink makes each event follow the one before it.
 func (s *script) relink() {
-	for account := range s.told {
+	for account := range s.notices {
 		last := uint64(0)
-		for i := range s.told[account] {
-			t := &s.told[account][i]
-			if t.begins != nil {
-				last = t.begins.Result.Sequence
+		for i := range s.notices[account] {
+			t := &s.notices[account][i]
+			if t.subscription != nil {
+				last = t.subscription.Result.Sequence
 				continue
 			}
 			t.event.Prev, last = last, t.event.Sequence
@@ -124,10 +124,10 @@ func TestErrorsOfEventsAreFound(t *testing.T) {
 			s.relink()
 		},
 		"an event that is told twice": func(s *script) {
-			s.Tell(0, Event{Account: 0, Sequence: 5, Prev: 4})
+			s.Notify(0, Event{Account: 0, Sequence: 5, Prev: 4})
 		},
 		"an event of nothing": func(s *script) {
-			s.Tell(0, Event{Account: 0, Sequence: 9, Prev: 5})
+			s.Notify(0, Event{Account: 0, Sequence: 9, Prev: 5})
 			s.did("", Operation{Kind: ReadBook}, Result{UpdateID: 3,
 				Levels: [2][]Level{{{50, 1}}, nil}})
 		},
@@ -170,33 +170,33 @@ func TestAnEventComesBehindItsOperationAndBeforeTheEnd(t *testing.T) {
 		s.try(t, "an event "+when, right)
 	}
 	try("before its operation was sent", false, func(s *script) {
-		s.Tell(0, event)
+		s.Notify(0, event)
 		s.did("", deposit, Result{})
 	})
 	try("while it is under way", true, func(s *script) {
 		r := s.begin("", deposit)
-		s.Tell(0, event)
+		s.Notify(0, event)
 		r.End(Result{Outcome: Done})
 	})
 	try("later", true, func(s *script) {
 		s.did("", deposit, Result{})
 		s.did("", Operation{Kind: ReadBook}, Result{})
-		s.Tell(0, event)
+		s.Notify(0, event)
 	})
 	try("never", false, func(s *script) { s.did("", deposit, Result{}) })
 	try("when all has ended", false, func(s *script) {
 		s.did("", deposit, Result{})
 		s.Settle()
-		s.Tell(0, event)
+		s.Notify(0, event)
 	})
 	try("of an operation without an outcome", true, func(s *script) {
 		s.begin("", deposit)
-		s.Tell(0, event)
+		s.Notify(0, event)
 		s.did("", Operation{Kind: ReadWallet}, Result{Funds: Wallet{{Unit, 0}}})
 	})
 	try("that a read does not know", false, func(s *script) {
 		s.begin("", deposit)
-		s.Tell(0, event)
+		s.Notify(0, event)
 		s.did("", Operation{Kind: ReadWallet}, Result{})
 	})
 	try("that a read knows and no subscriber", false, func(s *script) {
@@ -230,7 +230,7 @@ func TestErrorsOfEventsAboutFreezesAreFound(t *testing.T) {
 			s.did("", Operation{Kind: Freeze, On: on}, Result{})
 		}
 		for _, e := range x.told {
-			s.Tell(0, e)
+			s.Notify(0, e)
 		}
 		s.did("", Operation{Kind: Subscribe}, Result{Frozen: x.shows,
 			Sequence: x.told[len(x.told)-1].Sequence})
@@ -246,14 +246,14 @@ func TestOnlyARestartMayLoseEvents(t *testing.T) {
 		s := newScript()
 		s.subscribe(0, 0, Wallet{})
 		s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
-		s.Tell(0, Event{Sequence: 1, Money: []Money{{0, Funds{Unit, 0}}}})
+		s.Notify(0, Event{Sequence: 1, Money: []Money{{0, Funds{Unit, 0}}}})
 		s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
 		if restarts {
 			s.did("", Operation{Kind: Restart}, Result{})
 		}
 		s.subscribe(0, sequence, w)
 		s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
-		s.Tell(0, Event{Sequence: sequence + 1, Prev: sequence,
+		s.Notify(0, Event{Sequence: sequence + 1, Prev: sequence,
 			Money: []Money{{0, Funds{3 * Unit, 0}}}})
 		s.try(t, what, right)
 	}
@@ -270,7 +270,7 @@ func TestOnlyARestartMayLoseEvents(t *testing.T) {
 	s.try(t, "a subscription before the last event", false)
 	s = newScript()
 	s.subscribe(0, 0, Wallet{})
-	s.Tell(0, Event{Sequence: 1})
+	s.Notify(0, Event{Sequence: 1})
 	s.subscribe(0, 1, Wallet{})
 	s.try(t, "an event of nothing before a subscription", false)
 }

@@ -29,12 +29,12 @@ type part struct {
 	closed        []int         // of a cancel of all: orders that must be closed after it
 	unfrozen      bool          // this part only requires that the account is not frozen
 	froze         bool          // this part only requires that it is
-	door          bool          // this part is a freeze at the gateways
+	atGateway     bool          // this part is a freeze at the gateways
 	overlaps      map[int]bool  // of a refusal for funds: the overlapping operations
 	besideRefusal bool          // it overlaps with a refusal for funds
 	place         place         // of an operation of a batch
-	torn          bool          // of a batch: only some were refused for the key
-	heard         [Accounts]int // items received by each subscriber when it was sent
+	mixed         bool          // of a batch: only some were refused for the key
+	noticesAtCall [Accounts]int // items received by each subscriber when it was sent
 }
 
 // A fate is whether an operation happened.
@@ -64,14 +64,14 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 		o := &r.Operation
 		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch,
 			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number],
-			heard: h.heardBefore(r.call)}, r.client, r.call, r.end}
+			noticesAtCall: h.noticesBefore(r.call)}, r.client, r.call, r.end}
 		if r.Result.Outcome == Unknown {
 			s.fate = unknown
 		}
 		sent := requests[r.batch]
-		s.torn = sent != nil && sent.torn
+		s.mixed = sent != nil && sent.mixed
 		for account := range byAccount {
-			if sent != nil && sent.speaks != r {
+			if sent != nil && sent.answer != r {
 				continue // another one of the batch stands for all
 			}
 			if o.Kind == Restart || o.Account == account {
@@ -79,9 +79,9 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 			}
 		}
 		switch {
-		case r.Result.Outcome.byKey() || o.Kind >= CreateKey && !h.isHeard(o) ||
+		case r.Result.Outcome.byKey() || o.Kind >= CreateKey && !h.isNotified(o) ||
 			s.fate == unknown && o.Kind.reads(),
-			sent != nil && sent.speaks.Result.Outcome.byKey():
+			sent != nil && sent.answer.Result.Outcome.byKey():
 		case o.Kind == CancelAll:
 			market = append(market, h.ofCancelAll(s)...)
 		case s.fate == unknown:
@@ -100,9 +100,9 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	return market, byAccount
 }
 
-// isHeard reports whether an operation is a freeze that a subscriber receives.
-func (h *History) isHeard(o *Operation) bool {
-	return o.Kind == Freeze && len(h.told[o.Account]) > 0
+// isNotified reports whether an operation is a freeze that a subscriber receives.
+func (h *History) isNotified(o *Operation) bool {
+	return o.Kind == Freeze && len(h.notices[o.Account]) > 0
 }
 
 // counted returns copies of the operations that count, each with an end. An operation without an
@@ -152,7 +152,7 @@ func (s span) ofKeys() []span {
 		return []span{s}
 	case o.Kind == Freeze:
 		atDoor := s
-		atDoor.door = true
+		atDoor.atGateway = true
 		return []span{atDoor, s}
 	case o.Kind == ApproveWithdrawal && s.r.Outcome == RefusedFrozen:
 		return []span{s}
@@ -160,7 +160,7 @@ func (s span) ofKeys() []span {
 		return nil
 	case o.Kind.reads() && s.r.Outcome == Done && o.Kind != ReadKeys:
 		frozen := s
-		frozen.unfrozen, frozen.door = true, true
+		frozen.unfrozen, frozen.atGateway = true, true
 		return []span{frozen, s}
 	case s.r.Outcome == RefusedFrozen:
 		frozen := s

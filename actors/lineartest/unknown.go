@@ -12,7 +12,7 @@ func (h *History) decidePlace(s *span) {
 	if s.o.Kind != Place && s.o.Kind != Amend {
 		return
 	}
-	row, told, wouldTell := h.tellsOf(s, s.o.Order)
+	row, told, wouldTell := h.lastNotice(s, s.o.Order)
 	if !told && wouldTell {
 		s.fate = never
 		return
@@ -33,10 +33,10 @@ func (h *History) decidePlace(s *span) {
 	}
 }
 
-// tellsOf returns the newest notice about an order to the subscriber of an operation's account, in
-// the operation's epoch. wouldTell is true if the subscriber received all events of that epoch.
-func (h *History) tellsOf(s *span, number int) (row OrderRow, told, wouldTell bool) {
-	list := h.told[s.o.Account]
+// lastNotice returns the newest notice about an order to the subscriber of an operation's account,
+// in the operation's epoch. wouldTell is true if the subscriber received all events of that epoch.
+func (h *History) lastNotice(s *span, number int) (row OrderRow, told, wouldTell bool) {
+	list := h.notices[s.o.Account]
 	wouldTell = len(list) > 0 && list[0].at < s.call
 	for i := range list {
 		if list[i].epoch != s.epoch {
@@ -111,19 +111,19 @@ func (h *History) decideEffects(market []span) (left []span) {
 	return left
 }
 
-// A sight is the evidence of later reads about an operation's effect.
-type sight uint8
+// A evidence is the evidence of later reads about an operation's effect.
+type evidence uint8
 
 const (
-	unseen sight = iota // no read would show it
-	denied              // a read would show it, and does not
+	unseen evidence = iota // no read would show it
+	denied                 // a read would show it, and does not
 	shown
 )
 
 // seen checks the events of the epoch, and the reads sent after s ended.
-func (h *History) seen(e effect, s *span) (so sight) {
+func (h *History) seen(e effect, s *span) (so evidence) {
 	if e.kind == Cancel {
-		switch row, told, wouldTell := h.tellsOf(s, e.number); {
+		switch row, told, wouldTell := h.lastNotice(s, e.number); {
 		case told && row.Status == Cancelled:
 			so = shown
 		case wouldTell:

@@ -40,8 +40,8 @@ func (w *window) used() []uint64 {
 	return all
 }
 
-// taken returns the window after an answered operation.
-func (w *window) taken(nonce uint64, reads bool) *window {
+// afterUse returns the window after an answered operation.
+func (w *window) afterUse(nonce uint64, reads bool) *window {
 	v := *w
 	v.sure, v.maybe = with(w.sure, nonce), without(w.maybe, nonce)
 	if !reads {
@@ -50,8 +50,8 @@ func (w *window) taken(nonce uint64, reads bool) *window {
 	return &v
 }
 
-// perhaps returns the window after an operation that may have used its nonce.
-func (w *window) perhaps(nonce uint64) *window {
+// afterMaybe returns the window after an operation that may have used its nonce.
+func (w *window) afterMaybe(nonce uint64) *window {
 	if has(w.sure, nonce) || w.isBelow(w.sure, nonce) {
 		return w
 	}
@@ -60,9 +60,9 @@ func (w *window) perhaps(nonce uint64) *window {
 	return &v
 }
 
-// refuses returns the window after a refusal, which contains the greatest used nonce; nil: the
+// afterRefusal returns the window after a refusal, which contains the greatest used nonce; nil: the
 // refusal is wrong.
-func (w *window) refuses(nonce, last uint64) *window {
+func (w *window) afterRefusal(nonce, last uint64) *window {
 	used := w.used()
 	if !w.bad(nonce) || last < nonce || !has(used, last) ||
 		len(w.sure) > 0 && last < w.sure[len(w.sure)-1] {
@@ -78,8 +78,8 @@ func (w *window) refuses(nonce, last uint64) *window {
 	return &v
 }
 
-// forgets returns the window after a restart.
-func (w *window) forgets() *window {
+// afterRestart returns the window after a restart.
+func (w *window) afterRestart() *window {
 	v := *w
 	v.sure = w.kept
 	for _, n := range w.sure {

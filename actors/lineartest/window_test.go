@@ -75,8 +75,8 @@ func TestNoncesOfAKeyForParallelUse(t *testing.T) {
 // A key's window decides its future, so two keys with different windows are different states.
 func TestWindowsAreCompared(t *testing.T) {
 	a := &window{size: 3, sure: []uint64{1, 4}, kept: []uint64{4}, maybe: []uint64{6}}
-	for i, b := range []*window{nil, {size: 3}, a.taken(2, true), a.taken(1, false), a.perhaps(5),
-		a.forgets()} {
+	for i, b := range []*window{nil, {size: 3}, a.afterUse(2, true), a.afterUse(1, false), a.afterMaybe(5),
+		a.afterRestart()} {
 		if a.equal(b) || b.equal(a) {
 			t.Error(fmt.Sprint(i), " is the same")
 		}

@@ -6,8 +6,8 @@ type FIFO[T any] struct {
 	head int // index of the first
 }
 
-// keepPlaces is the largest capacity that an empty FIFO keeps. Each wallet has two of them.
-const keepPlaces = 1 << 6
+// keepCapacity is the largest capacity that an empty FIFO keeps. Each wallet has two of them.
+const keepCapacity = 1 << 6
 
 // Len returns the number of entries.
 func (q *FIFO[T]) Len() int { return len(q.list) - q.head }
@@ -36,7 +36,7 @@ func (q *FIFO[T]) Pop() T {
 	q.list[q.head] = none
 	if q.head++; q.head == len(q.list) {
 		q.list, q.head = q.list[:0], 0
-		if cap(q.list) > keepPlaces {
+		if cap(q.list) > keepCapacity {
 			q.list = nil
 		}
 	}

@@ -30,10 +30,10 @@ type Mailbox struct {
 	taken       uint64 // urgent messages so far
 	before      uint64 // urgent messages that may have been sent before one in rest
 
-	users     atomic.Int32 // messages sent and not yet taken, including urgent ones
-	urgents   atomic.Int32
-	systems   atomic.Int32
-	scheduled atomic.Int32 // 1: a run is pending, or Start is still to come
+	users      atomic.Int32 // messages sent and not yet taken, including urgent ones
+	urgents    atomic.Int32
+	systems    atomic.Int32
+	runPending atomic.Int32 // 1: a run is pending, or Start is still to come
 
 	invoker actor.MessageInvoker
 	host    *Host
@@ -78,7 +78,7 @@ func New(initial int, host *Host) *Mailbox {
 	if initial > 0 {
 		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
-	m.scheduled.Store(1)
+	m.runPending.Store(1)
 	return m
 }
 
@@ -135,7 +135,7 @@ func (m *Mailbox) Name() string {
 func (m *Mailbox) Escalate(reason, message any) { m.invoker.EscalateFailure(reason, message) }
 
 func (m *Mailbox) schedule() {
-	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
+	if m.runPending.Load() == 0 && m.runPending.CompareAndSwap(0, 1) {
 		m.host.Scheduler.Schedule(m)
 	}
 }
@@ -146,20 +146,20 @@ func (m *Mailbox) Run() {
 		for m.Turn(turnMessages) {
 			runtime.Gosched()
 		}
-		if !m.GoesOn() {
+		if !m.Continue() {
 			return
 		}
 	}
 }
 
-// GoesOn ends a run, or reports true when there is more to do and no other run is scheduled.
-func (m *Mailbox) GoesOn() bool {
+// Continue ends a run, or reports true when there is more to do and no other run is scheduled.
+func (m *Mailbox) Continue() bool {
 	suspended := m.suspended // read while this goroutine still owns it
-	m.scheduled.Store(0)
+	m.runPending.Store(0)
 	if m.systems.Load() == 0 && (suspended || m.users.Load() <= 0) {
 		return false
 	}
-	return m.scheduled.CompareAndSwap(0, 1) // if not, a sender has scheduled another run
+	return m.runPending.CompareAndSwap(0, 1) // if not, a sender has scheduled another run
 }
 
 // Turn handles up to most messages. It reports false when there was none, or none may be handled

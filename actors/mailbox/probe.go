@@ -4,8 +4,8 @@ import "github.com/asynkron/protoactor-go/actor"
 
 // A Probe runs a function in an actor's own turn, where it may read the actor's state.
 type Probe struct {
-	look func(actor.Actor)
-	Done chan struct{} // closed after it
+	inspect func(actor.Actor)
+	Done    chan struct{} // closed after it
 }
 
 // NewProbe makes a probe that is still to be sent.
@@ -13,7 +13,7 @@ func NewProbe(look func(actor.Actor)) *Probe { return &Probe{look, make(chan str
 
 // Run calls the function, in the actor's turn.
 func (p *Probe) Run(a actor.Actor) {
-	p.look(a)
+	p.inspect(a)
 	close(p.Done)
 }
 

@@ -11,16 +11,16 @@ import (
 // engines of a process share them.
 type Runners struct{}
 
-// A runner is one of the goroutines. It is reused for the next mailbox with messages, because its
+// A worker is one of the goroutines. It is reused for the next mailbox with messages, because its
 // stack has grown: a new goroutine for each wake-up of an actor grows its own again each time,
 // which took 6 % of the processor under a full load of orders.
-type runner chan *Mailbox
+type worker chan *Mailbox
 
-// idleRunners are the waiting ones, newest on top, because its stack is the warmest. They own
+// idleWorkers are the waiting ones, newest on top, because its stack is the warmest. They own
 // nothing.
-var idleRunners struct {
+var idleWorkers struct {
 	sync.Mutex
-	list []runner
+	list []worker
 }
 
 // mostIdle bounds them: only as many as there are processors run at once, but a batch's release
@@ -29,29 +29,29 @@ var mostIdle = 64 * runtime.GOMAXPROCS(0)
 
 // Schedule runs a mailbox on a runner.
 func (Runners) Schedule(m *Mailbox) {
-	idleRunners.Lock()
-	n := len(idleRunners.list)
+	idleWorkers.Lock()
+	n := len(idleWorkers.list)
 	if n == 0 {
-		idleRunners.Unlock()
-		go make(runner, 1).run(m)
+		idleWorkers.Unlock()
+		go make(worker, 1).run(m)
 		return
 	}
-	r := idleRunners.list[n-1]
-	idleRunners.list = idleRunners.list[:n-1]
-	idleRunners.Unlock()
+	r := idleWorkers.list[n-1]
+	idleWorkers.list = idleWorkers.list[:n-1]
+	idleWorkers.Unlock()
 	r <- m
 }
 
-func (r runner) run(m *Mailbox) {
+func (r worker) run(m *Mailbox) {
 	for {
 		m.Run()
-		idleRunners.Lock()
-		if len(idleRunners.list) >= mostIdle {
-			idleRunners.Unlock()
+		idleWorkers.Lock()
+		if len(idleWorkers.list) >= mostIdle {
+			idleWorkers.Unlock()
 			return
 		}
-		idleRunners.list = append(idleRunners.list, r)
-		idleRunners.Unlock()
+		idleWorkers.list = append(idleWorkers.list, r)
+		idleWorkers.Unlock()
 		m = <-r
 	}
 }
@@ -70,7 +70,7 @@ func (Runners) Await(reply, dead <-chan struct{}, timer *time.Timer, most time.D
 		return false
 	case <-dead:
 		timer.Stop()
-		return there(reply)
+		return arrived(reply)
 	}
 }
 
@@ -82,11 +82,11 @@ func (Runners) AwaitContext(ctx context.Context, reply, dead <-chan struct{}) bo
 	case <-ctx.Done():
 	case <-dead:
 	}
-	return there(reply)
+	return arrived(reply)
 }
 
-// there takes a reply that came before the end of its wait.
-func there(reply <-chan struct{}) bool {
+// arrived takes a reply that came before the end of its wait.
+func arrived(reply <-chan struct{}) bool {
 	select {
 	case <-reply:
 		return true

@@ -11,7 +11,7 @@ import (
 // simulation replaces clock and store.
 type Scheduler interface {
 	// Schedule runs a mailbox that has messages and no goroutine: it calls Run once, or Turn until
-	// GoesOn reports false.
+	// Continue reports false.
 	Schedule(m *Mailbox)
 	// Start runs a task that is no actor on its own goroutine.
 	Start(t Task)

@@ -168,9 +168,9 @@ var golden = []struct {
 
 const goldenBatchHead = "0400040302010c0b0a0908070605100f0e0d1ff93dc0"
 
-// crossing lists for each field of a record whether observers receive it. A missing field has not
-// been considered: only the server may need it.
-var crossing = map[string]bool{
+// sentToObservers lists for each field of a record whether observers receive it. A missing field
+// has not been considered: only the server may need it.
+var sentToObservers = map[string]bool{
 	"Kind": true, "Pair": true, "TimeUs": true,
 	"Operator":            false, // its presence decides how an order's end is named
 	"Currency.Number":     true,

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// fields calls fn with each field that crossing lists.
+// fields calls fn with each field that sentToObservers lists.
 func fields(v reflect.Value, path string, fn func(path string, v reflect.Value)) {
 	for i := range v.NumField() {
 		name := strings.TrimPrefix(path+"."+v.Type().Field(i).Name, ".")
-		if _, decided := crossing[name]; !decided && v.Field(i).Kind() == reflect.Struct {
+		if _, decided := sentToObservers[name]; !decided && v.Field(i).Kind() == reflect.Struct {
 			fields(v.Field(i), name, fn)
 			continue
 		}
@@ -24,11 +24,11 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 	seen := map[string]bool{}
 	fields(reflect.ValueOf(Record{}), "", func(path string, _ reflect.Value) {
 		seen[path] = true
-		if _, decided := crossing[path]; !decided {
+		if _, decided := sentToObservers[path]; !decided {
 			t.Errorf("nothing says whether observers get %s", path)
 		}
 	})
-	for path := range crossing {
+	for path := range sentToObservers {
 		if !seen[path] {
 			t.Errorf("records have no %s", path)
 		}
@@ -86,8 +86,8 @@ func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
 		if text && !bytes.Contains(batch, mark) {
 			t.Errorf("%s is not in the batch", path)
 		}
-		if text && bytes.Contains(got, mark) != crossing[path] {
-			t.Errorf("%s: observers get it: %v", path, !crossing[path])
+		if text && bytes.Contains(got, mark) != sentToObservers[path] {
+			t.Errorf("%s: observers get it: %v", path, !sentToObservers[path])
 		}
 	})
 	b, err := OpenBatch(got)

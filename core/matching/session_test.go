@@ -16,9 +16,9 @@ import (
 	"exchange/prove/spec"
 )
 
-// A wish is a session client's request: an order with any instructions that concern a book, or a
+// A request is a session client's request: an order with any instructions that concern a book, or a
 // change of one.
-type wish struct {
+type request struct {
 	spec.Order
 	cancel, amend bool // of the order with this id
 }
@@ -29,9 +29,9 @@ var sessionRules = spec.Rules{Tick: 2, Step: 3, StopCollar: money.MaxRate}
 const sessionFills = 12
 
 // waits reports whether the order must wait for its trigger outside the book.
-func (w *wish) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
+func (w *request) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
 
-func (w *wish) stop() Stop {
+func (w *request) stop() Stop {
 	o := orderOf(&w.Order)
 	o.Remaining = o.Amount
 	return Stop{Order: o, Trigger: w.Trigger}
@@ -72,7 +72,7 @@ type decider struct {
 }
 
 // enter matches an order that is not in the book; open is its open amount.
-func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
+func (d *decider) enter(w *request, open money.Amount) (out outcome) {
 	i := &w.Says
 	if out.price = w.Price; i.PostOnly && d.book.Crosses(w.Side, w.Price) {
 		slid, ok := d.book.Slide(w.Side, w.Price, sessionRules.Tick)
@@ -131,7 +131,7 @@ func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
 	return out
 }
 
-func (d *decider) play(w *wish) outcome {
+func (d *decider) play(w *request) outcome {
 	switch {
 	case w.cancel:
 		_, waited := d.stops.Remove(w.ID)
@@ -146,7 +146,7 @@ func (d *decider) play(w *wish) outcome {
 	return d.enter(w, w.Amount)
 }
 
-func (d *decider) amend(w *wish) outcome {
+func (d *decider) amend(w *request) outcome {
 	if s, waits := d.stops.Get(w.ID); waits && !s.InBook {
 		if s.Queued {
 			return outcome{refused: "queued"}
@@ -176,7 +176,7 @@ func (d *decider) amend(w *wish) outcome {
 }
 
 // run executes the head of the queue, which w describes.
-func (d *decider) run(head Stop, w *wish) outcome {
+func (d *decider) run(head Stop, w *request) outcome {
 	open := w.Amount
 	if d.stops.Remove(head.Order.ID); head.InBook {
 		o, _ := d.book.Cancel(w.ID)
@@ -212,7 +212,7 @@ func (d *specified) enter(x *spec.Order) (out outcome) {
 var ends = map[spec.End]End{spec.Filled: EndDone, spec.NoMaker: EndNoMaker,
 	spec.MaxFills: EndMaxFills, spec.SelfTrade: EndSelfTrade}
 
-func (d *specified) play(w *wish) outcome {
+func (d *specified) play(w *request) outcome {
 	x, o := w.Order, d.Find(w.ID)
 	switch {
 	case w.cancel:
@@ -262,7 +262,7 @@ type session struct {
 	draw  func(n int) int // 0 to n-1
 	fast  decider
 	slow  specified
-	asked map[uint64]*wish
+	asked map[uint64]*request
 	scale money.Amount // of amounts
 	ids   []uint64
 	step  int
@@ -270,7 +270,7 @@ type session struct {
 }
 
 func newSession(draw func(n int) int) *session {
-	s := &session{draw: draw, asked: map[uint64]*wish{}, scale: 1, seen: map[string]int{},
+	s := &session{draw: draw, asked: map[uint64]*request{}, scale: 1, seen: map[string]int{},
 		fast: decider{book: New(), stops: NewStops()}}
 	s.slow.Rules, s.slow.MaxFills = sessionRules, sessionFills
 	if s.one(50) { // so that budgets buy a part of the book
@@ -299,7 +299,7 @@ func (s *session) amount() money.Amount {
 }
 
 // next returns a random wish.
-func (s *session) next() *wish {
+func (s *session) next() *request {
 	if len(s.ids) > 0 && s.one(30) {
 		id := s.ids[s.draw(len(s.ids))]
 		w := *s.asked[id]
@@ -308,7 +308,7 @@ func (s *session) next() *wish {
 		}
 		return &w
 	}
-	w := &wish{Order: spec.Order{ID: uint64(s.step + 1), Account: uint32(1 + s.draw(3)),
+	w := &request{Order: spec.Order{ID: uint64(s.step + 1), Account: uint32(1 + s.draw(3)),
 		Side: trading.Buy + trading.Side(s.draw(2)), Price: s.price(), Amount: s.amount(),
 		TimeUs: int64(s.step)}}
 	i := &w.Says
@@ -350,7 +350,7 @@ func (s *session) next() *wish {
 }
 
 // change makes an amend of an earlier order.
-func (s *session) change(w *wish) {
+func (s *session) change(w *request) {
 	w.amend = true
 	if s.one(50) {
 		w.Amount = s.amount()
@@ -416,7 +416,7 @@ func (s *session) runOne() error {
 	}
 	s.seen["triggered"]++
 	x := s.slow.Release()
-	w, open := wish{Order: *x}, x.Remaining
+	w, open := request{Order: *x}, x.Remaining
 	want, got := s.slow.enter(x), s.fast.run(head, &w)
 	if err := s.check(&w, open, &got, &want); err != nil {
 		return fmt.Errorf("triggered %+v: %w", w, err)
@@ -429,7 +429,7 @@ func (s *session) runOne() error {
 }
 
 // check compares outcomes, and checks their invariants.
-func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
+func (s *session) check(w *request, open money.Amount, got, want *outcome) error {
 	if !got.same(want) {
 		return fmt.Errorf("outcome %+v\nwant %+v", *got, *want)
 	}
@@ -451,7 +451,7 @@ func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
 }
 
 // count notes the events.
-func (s *session) count(w *wish, got *outcome) {
+func (s *session) count(w *request, got *outcome) {
 	note := func(name string, happened bool) {
 		if happened {
 			s.seen[name]++

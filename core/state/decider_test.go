@@ -19,14 +19,14 @@ import (
 // A decider draws requests and has the specification decide them: so it makes the records of a
 // valid history one by one.
 type decider struct {
-	s      *State // of the same records
-	x      *spec.Exchange
-	pick   func(n int) int // 0 ... n-1
-	timeUs int64
-	names  int
-	drawn  uint64            // newest id of a withdrawal
-	behind []uint64          // ids of withdrawals whose records come later than those of higher ids
-	newest map[uint32]uint64 // the newest id of a withdrawal by account
+	s       *State // of the same records
+	x       *spec.Exchange
+	pick    func(n int) int // 0 ... n-1
+	timeUs  int64
+	names   int
+	drawn   uint64            // newest id of a withdrawal
+	lateIDs []uint64          // ids of withdrawals whose records come later than those of higher ids
+	newest  map[uint32]uint64 // the newest id of a withdrawal by account
 }
 
 func newDecider(s *State, pick func(n int) int) *decider {
@@ -286,12 +286,12 @@ func (d *decider) withdrawal(r *event.Record) {
 // drawID returns an id that grows within the account: of two accounts' adjacent ids, the higher may
 // come first.
 func (d *decider) drawID(account uint32) (id uint64) {
-	if len(d.behind) > 0 && d.behind[0] > d.newest[account] && d.pick(2) == 0 {
-		id, d.behind = d.behind[0], d.behind[1:]
+	if len(d.lateIDs) > 0 && d.lateIDs[0] > d.newest[account] && d.pick(2) == 0 {
+		id, d.lateIDs = d.lateIDs[0], d.lateIDs[1:]
 	} else {
 		if d.pick(4) == 0 {
 			d.drawn++
-			d.behind = append(d.behind, d.drawn)
+			d.lateIDs = append(d.lateIDs, d.drawn)
 		}
 		d.drawn++
 		id = d.drawn

@@ -9,8 +9,8 @@ import (
 	"exchange/core/event"
 )
 
-// untold are the kinds of records of an account that are no events of it.
-var untold = []event.Kind{event.KindRefusal, event.KindCodeRefused,
+// notEvents are the kinds of records of an account that are no events of it.
+var notEvents = []event.Kind{event.KindRefusal, event.KindCodeRefused,
 	event.KindSwitch, event.KindSettings}
 
 func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
@@ -22,7 +22,7 @@ func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
 			apply(t, s, records[i])
 			for _, a := range s.Accounts() {
 				if d.x.Accounts[a.ID-1].Touched(s.Seq()) == s.Seq() &&
-					!slices.Contains(untold, records[i].Kind) {
+					!slices.Contains(notEvents, records[i].Kind) {
 					newest[a.ID] = s.Seq()
 				}
 				if a.lastEvent != newest[a.ID] {

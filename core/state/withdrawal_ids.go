@@ -72,7 +72,7 @@ func (w *WithdrawalIDs) Equal(other *WithdrawalIDs) bool { return slices.Equal(w
 // Clone returns a copy that shares nothing.
 func (w *WithdrawalIDs) Clone() WithdrawalIDs { return WithdrawalIDs{slices.Clone(w.list)} }
 
-// check returns an error for a list that Ask and End cannot produce.
+// check returns an error for a list that Add and Finish cannot produce.
 func (w *WithdrawalIDs) check(s *State) error {
 	known := make(map[event.ClientID]struct{}, len(w.list))
 	for i, n := range w.list {

@@ -21,9 +21,10 @@ func withheld(t interface{ Fatalf(string, ...any) }, s *State) (image []byte) {
 	return image
 }
 
-// crossing lists whether observers receive each field of a state that may hold a text or bytes, and
-// is not derived from records' money and orders. A missing field has not been considered.
-var crossing = map[string]bool{
+// sentToObservers lists whether observers receive each field of a state that may hold a text or
+// bytes, and is not derived from records' money and orders. A missing field has not been
+// considered.
+var sentToObservers = map[string]bool{
 	"State.currencies":     true,
 	"State.history":        true,
 	"State.maintenance":    true, // its message is for clients
@@ -102,7 +103,7 @@ func TestEachFieldOfAStateIsDecidedOnForObservers(t *testing.T) {
 		for i := range kind.NumField() {
 			path := kind.Name() + "." + kind.Field(i).Name
 			seen[path] = true
-			if _, decided := crossing[path]; !decided {
+			if _, decided := sentToObservers[path]; !decided {
 				t.Errorf("nothing says whether observers get %s", path)
 			}
 		}
@@ -111,12 +112,12 @@ func TestEachFieldOfAStateIsDecidedOnForObservers(t *testing.T) {
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {
 			path := kind.Name() + "." + kind.Field(i).Name
-			if seen[path] = true; kind.Field(i).Type.Kind() == reflect.String && !crossing[path] {
+			if seen[path] = true; kind.Field(i).Type.Kind() == reflect.String && !sentToObservers[path] {
 				t.Errorf("nothing says whether observers get %s", path)
 			}
 		}
 	}
-	for path := range crossing {
+	for path := range sentToObservers {
 		if !seen[path] {
 			t.Errorf("states have no %s", path)
 		}

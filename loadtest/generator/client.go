@@ -3,7 +3,7 @@ package generator
 import "time"
 
 // A Client chooses the requests of a generator and receives their answers. A generator calls its
-// client from one goroutine at a time; Generator.Look excludes those calls.
+// client from one goroutine at a time; Generator.Inspect excludes those calls.
 type Client interface {
 	// Request returns the next request of a connection, which was due in that stage of the
 	// schedule. The generator writes it before it calls the client again. In a closed loop the

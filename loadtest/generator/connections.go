@@ -12,7 +12,7 @@ func (g *Generator) request(c *conn, stage int, since time.Duration) {
 		g.spent++
 		return
 	}
-	c.since, c.sent, c.busy = since, g.now(), true
+	c.since, c.sentAt, c.busy = since, g.now(), true
 	g.inFlight++
 	g.write(c.link, b)
 }
@@ -192,8 +192,8 @@ func (g *Generator) reconnect(l *link) {
 	})
 }
 
-// look adopts new sockets and gives up late answers.
-func (g *Generator) look(now time.Duration) {
+// checkTimeouts adopts new sockets and gives up late answers.
+func (g *Generator) checkTimeouts(now time.Duration) {
 	g.checked = now
 	for _, d := range g.dialed {
 		err := d.err
@@ -212,7 +212,7 @@ func (g *Generator) look(now time.Duration) {
 	}
 	g.dialed = g.dialed[:0]
 	for _, c := range g.conns {
-		if c.busy && now-c.sent > g.options.Timeout {
+		if c.busy && now-c.sentAt > g.options.Timeout {
 			g.broken(c.link, noAnswer)
 		}
 	}

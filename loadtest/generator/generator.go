@@ -70,7 +70,7 @@ type conn struct {
 	idle   bool          // in free or resting
 	busy   bool          // has a request in flight
 	since  time.Duration // when the request was due, or sent in a closed loop
-	sent   time.Duration
+	sentAt time.Duration
 	resume time.Duration // when a resting one may send
 	freed  time.Duration // since when it may send
 }
@@ -83,7 +83,7 @@ type dialed struct {
 
 // Timing of a generator.
 const (
-	lookEvery   = 100 * time.Millisecond // between two checks for late answers
+	checkEvery  = 100 * time.Millisecond // between two checks for late answers
 	restFor     = 20 * time.Millisecond  // after a "retry later"
 	dialTimeout = 5 * time.Second
 	lateBy      = time.Millisecond // a later request counts as the generator's own delay
@@ -139,9 +139,9 @@ func (g *Generator) Close() { g.poll.Close() }
 // Stop ends the running phase, and later ones, once everything in flight is answered.
 func (g *Generator) Stop() { g.stopped.Store(true) }
 
-// Look calls fn while the client is not called. It passes the number of requests in flight, and of
-// those due and not sent yet.
-func (g *Generator) Look(fn func(inFlight int, waiting uint64)) {
+// Inspect calls fn while the client is not called. It passes the number of requests in flight, and
+// of those due and not sent yet.
+func (g *Generator) Inspect(fn func(inFlight int, waiting uint64)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fn(g.inFlight, g.waiting)
@@ -165,7 +165,7 @@ func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 	defer g.mu.Unlock()
 	g.start(p)
 	for now := g.begin; ; now = g.now() { // so the shortest phase sends once
-		sending := g.sending(now)
+		sending := g.maySend(now)
 		if !sending {
 			g.end = min(g.end, now)
 			if g.inFlight == 0 {
@@ -175,8 +175,8 @@ func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 		if sending {
 			g.send(now)
 		}
-		if now-g.checked >= lookEvery {
-			g.look(now)
+		if now-g.checked >= checkEvery {
+			g.checkTimeouts(now)
 		}
 		g.waiting = max(g.dueBefore(min(now, g.end)), g.next) - g.next
 		if err = g.wait(g.patience(g.now(), sending)); err != nil {
@@ -217,8 +217,8 @@ func (g *Generator) plan() {
 	}
 }
 
-// sending reports whether something may have to be sent at this moment.
-func (g *Generator) sending(now time.Duration) bool {
+// maySend reports whether something may have to be sent at this moment.
+func (g *Generator) maySend(now time.Duration) bool {
 	late := g.phase.SendsLate && g.open() && g.due < g.end
 	return (now < g.end || late) && g.spent < len(g.conns) && !g.stopped.Load()
 }
@@ -274,7 +274,7 @@ func (g *Generator) keptPace(delay time.Duration) {
 
 // patience returns the time to wait for answers.
 func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
-	d := lookEvery
+	d := checkEvery
 	if !sending {
 		return d
 	}
