@@ -91,7 +91,7 @@ func TestAPublicURLNamesAListenerAndNothingBelowIt(t *testing.T) {
 }
 
 // An observer names the nodes that it connects to, and is none of them.
-func TestAnObserverNamesTheNodesThatItCalls(t *testing.T) {
+func TestAnObserverNamesTheNodesThatItFollows(t *testing.T) {
 	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000"
 	for _, x := range []clusterCase{
 		{"o1", threeNodes, nil, ""},

@@ -173,7 +173,7 @@ func TestEveryFieldOfConfigIsAnOption(t *testing.T) {
 	walk(reflect.ValueOf(c).Elem(), "")
 }
 
-func TestFlagGoesBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
+func TestFlagOverridesEnvironmentOverridesFileOverridesDefault(t *testing.T) {
 	src := Sources{File: write(t, market+"listen: 127.0.0.1:1\n")}
 	load := func(want string) {
 		t.Helper()
@@ -233,7 +233,7 @@ func TestPathsAreDerivedFromTheStore(t *testing.T) {
 	}
 }
 
-func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
+func TestRetentionUsesTheDefaultOfTheStore(t *testing.T) {
 	for _, x := range []struct {
 		store                                string
 		trades, orders, wantTrades, wantOrds int
@@ -275,7 +275,7 @@ func expect(t *testing.T, got problemList, want ...string) {
 	}
 }
 
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	file := write(t, `listen: nowhere
 oprator: 127.0.0.1:1
 limits:
@@ -672,7 +672,7 @@ func TestWhereTheOperatorsSocketIs(t *testing.T) {
 	}
 }
 
-func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
+func TestSummaryListsDifferencesFromTheDefaults(t *testing.T) {
 	c := Demo()
 	c.Store, c.AcceptRedisDurability = "redis://:hunter2@h/1", true
 	c.Limits.InFlight, c.NoRateLimits = 30_000, true
@@ -754,7 +754,7 @@ func TestAddressPatternsAreChecked(t *testing.T) {
 }
 
 // The whole address must match, even if a pattern matches a part of it.
-func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
+func TestAddressPatternsMatchTheWholeAddress(t *testing.T) {
 	if (Currency{}).Addresses() != nil {
 		t.Error("a currency without a pattern has one")
 	}

@@ -21,7 +21,7 @@ func shop(t *testing.T) *Config {
 }
 
 // A market part round-trips into a configuration whose other options stay.
-func TestAMarketPartIsReadAsItWasWritten(t *testing.T) {
+func TestAMarketPartRoundTrips(t *testing.T) {
 	c := shop(t)
 	text := c.Market()
 	other := Default()

@@ -11,7 +11,7 @@ import (
 )
 
 // A reload applies nothing of the market part that the nodes have not agreed on.
-func TestWhatTheMarketTakesUpIsPartOfIt(t *testing.T) {
+func TestOptionsAppliedByTheMarketArePartOfIt(t *testing.T) {
 	for i := range Options {
 		if o := &Options[i]; o.appliedBy == byMarket && o.market == 0 {
 			t.Errorf("%s is none of the market part", o.Key)
@@ -114,7 +114,7 @@ func changesTo(t *testing.T, before, after string, cluster bool) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestChangesSayWhatCountsNow(t *testing.T) {
+func TestChangesReportWhetherTheyApplyNow(t *testing.T) {
 	const market = "currencies: [{code: A, deposit_instructions: one}, {code: B}, {code: C}]\n" +
 		"pairs:\n- {name: A_B, price_precision: 2, amount_precision: 2, minimum_order_size: 1, " +
 		"maximum_order_size: 9, maker_fee: 0.001}\n"

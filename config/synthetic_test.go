@@ -20,7 +20,7 @@ func names(c *Config) (all []string) {
 	return all
 }
 
-func TestSyntheticPairsStandBehindThoseThatAreConfigured(t *testing.T) {
+func TestSyntheticPairsFollowConfiguredOnes(t *testing.T) {
 	with := func(file string, flags map[string]string) *Config {
 		t.Helper()
 		src := Sources{Flags: flags}

@@ -123,8 +123,8 @@ func (v *validator) operator(taken *ports) {
 	}
 }
 
-// remoteListener checks the address of a listener that other machines may reach with TLS only, and that no
-// other listener may share.
+// remoteListener checks the address of a listener that other machines may reach with TLS only, and
+// that no other listener may share.
 func (v *validator) remoteListener(key, value string, tls *TLS, taken *ports, why string) {
 	e, ok := v.address(key, value)
 	if !ok {

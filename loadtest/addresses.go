@@ -290,7 +290,7 @@ func (v *verifier) sameBook(p *pair, one, other int) (bool, error) {
 		case updates[0] == updates[1] && bytes.Equal(books[0], books[1]):
 			return true, nil
 		case updates[0] == updates[1] || time.Now().After(end):
-			v.addDifference("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
+			v.flag("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
 				updates[0], books[0], v.where(one), updates[1], books[1], v.where(other))
 			return false, nil
 		case !pause(v.ctx, 5*time.Millisecond):

@@ -53,7 +53,7 @@ func at(t *testing.T, a *account, addresses ...string) *verifier {
 	return v
 }
 
-func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
+func TestOrdersAcknowledgedAtOneAddressAreReadAtAnother(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one, a := honest()
 		other, _ := honest()
@@ -95,7 +95,7 @@ func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
+func TestAnAddressThatDoesNotAnswerIsSkippedAndReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, a := honest()
 		x := stream(t)
@@ -212,7 +212,8 @@ func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 				ctx.SetBodyString(`{"id":` + id + `,"amount_filled":` + filled + `}`)
 			}
 		}
-		a := &account{name: "loadtest-1", witnessUser: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
+		a := &account{name: "loadtest-1",
+			witnessUser: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
 		order := seen{account: a, id: 7, filled: lot}
 		for say, handler := range map[string]fasthttp.RequestHandler{
 			"": good("7", "1"),

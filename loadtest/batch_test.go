@@ -85,7 +85,7 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 	})
 }
 
-func TestEventsAndAnswersMeetInAnyOrder(t *testing.T) {
+func TestEventsAndAnswersMatchInAnyOrder(t *testing.T) {
 	l, now := newOwnLag(), time.Now()
 	for order := range uint64(10) {
 		l.noteAck(order, now)

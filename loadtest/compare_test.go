@@ -84,7 +84,7 @@ WORSE done/s fell by 15 %, from 9,900 to 8,415
 WORSE p99 rose by 200 %, from 4.00 ms to 12.0 ms
 `
 
-func TestTwoReportsStandBesideEachOther(t *testing.T) {
+func TestTwoReportsAreComparedSideBySide(t *testing.T) {
 	a, b := parsed(t, recorded(t, "before.json")), parsed(t, recorded(t, "after.json"))
 	c := compared(t, a, b)
 	c.Judge(10)

@@ -49,7 +49,7 @@ func TestOrdersCarryEachInstructionInTheOrderOfTheirNames(t *testing.T) {
 	}
 }
 
-func TestARowIsAsItsInstructionAllows(t *testing.T) {
+func TestARowFitsItsInstruction(t *testing.T) {
 	p := aPair()
 	const at, of = money.Price(500e8), money.Amount(1e7)
 	near := at + money.Price(p.tick)
@@ -96,7 +96,7 @@ func TestARowIsAsItsInstructionAllows(t *testing.T) {
 	f("a change without an outcome", order(noSelf, changed), row(statusActive, near, 0), true,
 		true, "")
 	f("the same, not done", order(noSelf, changed), row(statusActive, at, 0), true, true, "")
-	f("a change that was refused", order(plain, func(o *sentOrder) { changed(o); o.change = refused }),
+	f("a refused change", order(plain, func(o *sentOrder) { changed(o); o.change = refused }),
 		row(statusActive, near, 0), false, false, "")
 	over := order(overSelf, func(o *sentOrder) { o.outcome = unknown })
 	if !over.endsOthers() || order(overSelf, nil).endsOthers() {

@@ -94,7 +94,7 @@ func sampled(began time.Time) []Sample {
 			RSS: 2e9, audit: span{unix(4.75), unix(4.9)}, CPU: 3, Open: 7, Placed: 70, Disk: 3e6}}
 }
 
-func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
+func TestMarksAreTheServersWorkInTheLoad(t *testing.T) {
 	began := time.UnixMicro(1_700_000_000_000_000)
 	samples, marks := course(sampled(began), began)
 	if len(samples) != 5 || samples[1].At != 2 || len(marks) != 4 {
@@ -126,7 +126,7 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 	}
 }
 
-func TestWhatWasAskedForEndsWithThePhase(t *testing.T) {
+func TestTheDueRateEndsWithThePhase(t *testing.T) {
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	s := steady(100, at(2))
 	for _, x := range []struct{ from, to, want float64 }{{0, 1, 100}, {1, 2, 100},
@@ -176,7 +176,7 @@ func rectangles(t *testing.T, svg string) map[string]int {
 	}
 }
 
-func TestTheDrawingStandsAlone(t *testing.T) {
+func TestTheDrawingIsSelfContained(t *testing.T) {
 	r := someReport()
 	var b strings.Builder
 	worked(t, r.WriteSVG(&b))

@@ -95,7 +95,8 @@ func pairsOf(all []*pair, o *Options, i int) []*pair {
 
 // createAccounts creates and funds accounts with a key for each connection that uses them. It
 // reuses accounts of an earlier test.
-func (f *field) createAccounts(ctx context.Context, r *rest, nonce uint64, say func(string, ...any)) error {
+func (f *field) createAccounts(ctx context.Context, r *rest, nonce uint64,
+	say func(string, ...any)) error {
 	o := r.o
 	keysEach := max(1, (o.Connections+o.Accounts-1)/o.Accounts)
 	witnessed := len(o.Addresses) > 1 && !o.NoVerify

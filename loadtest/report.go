@@ -35,7 +35,7 @@ type Report struct {
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
 	Stages        []StageReport       `json:"stages"`
-	Pairs         []PairReport        `json:"pairs"` // the highest p99 first, then the most requests
+	Pairs         []PairReport        `json:"pairs"` // highest p99 first, then most requests
 	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
 	Machine       *Machine            `json:"machine"` // null: not reported by the system

@@ -51,7 +51,7 @@ func someReport() *Report {
 	return r
 }
 
-func TestTheTextSaysWhatWasSeen(t *testing.T) {
+func TestTheTextReportsTheMeasurements(t *testing.T) {
 	var b bytes.Buffer
 	r := someReport()
 	worked(t, r.WriteText(&b))

@@ -56,7 +56,8 @@ func (l *sender) Request(number, stage int) []byte {
 	share := l.model.rand.IntN(100)
 	if share < l.o.Mix.Read {
 		c.readCount++
-		x := item{op: readOps[c.readCount%len(readOps)], pair: l.model.choose(c.user.pairs), order: -1,
+		x := item{op: readOps[c.readCount%len(readOps)],
+			pair: l.model.choose(c.user.pairs), order: -1,
 			stage: stage}
 		c.items = append(c.items, x)
 		return l.writer.read(x.op, c.user, x.pair)

@@ -119,7 +119,7 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	})
 }
 
-func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
+func TestACancelOrChangeOfADoneOrderIsNoRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := good()
 		o.Addresses = []string{serve(t, func(*fasthttp.RequestCtx) {})}
@@ -139,7 +139,7 @@ func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
 }
 
 // Substitutes for requests of the mix are counted.
-func TestWhatIsSentInPlaceOfTheMixIsCounted(t *testing.T) {
+func TestSubstitutesForTheMixAreCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, x := range []struct {
 			mix             Mix

@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-func TestWhatALoadHasCostTheServerIsReported(t *testing.T) {
+func TestTheLoadsCostOnTheServerIsReported(t *testing.T) {
 	w := &watcher{status: status{Version: "0.1.0", Commit: "v0.1.0-7"}}
 	w.status.Store.Name = "pebble:/data/store"
 	samples := []Sample{
@@ -49,7 +49,7 @@ server: restarts of its process meanwhile: 1`
 	}
 }
 
-func TestAServerThatIsGoneAtTheEndIsNamed(t *testing.T) {
+func TestAServerThatIsDownAtTheEndIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		told := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
 		var gone atomic.Bool

@@ -12,7 +12,7 @@ import (
 
 // An exchange that answers nothing, or 503 alone, is waited for once, for the configured time, and
 // not again by each request. The end of the context ends the wait.
-func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
+func TestAnExchangeThatIsDownIsWaitedForOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const bound = time.Minute
 		never := func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(503) }

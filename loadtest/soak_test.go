@@ -235,7 +235,7 @@ func TestGrowthBreaksTheBoundAndALevelDoesNot(t *testing.T) {
 }
 
 // Without a verification, a load of hours takes no more memory than its open orders do.
-func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
+func TestClosedOrdersAreDroppedWithoutAVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var id uint64
 		o := good()

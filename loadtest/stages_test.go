@@ -17,7 +17,7 @@ import (
 	"exchange/loadtest/generator"
 )
 
-func TestStagesAreReadAsTheyAreWritten(t *testing.T) {
+func TestStagesRoundTrip(t *testing.T) {
 	got, err := ParseStages("30s@1000, 1m30s@..5000,1h@5000..0.5,500ms@..0,1h0m1s@7..7,20s@0")
 	stage := func(length time.Duration, from, to float64) generator.Stage {
 		return generator.Stage{Length: length, From: from, To: to}
@@ -206,8 +206,8 @@ func TestTheProgressNamesTheStage(t *testing.T) {
 // stagedReport returns a report of two stages, the second of which was interrupted.
 func stagedReport(t *testing.T) *Report {
 	o := staged(t, "2s@400,4s@400..0")
-	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), availability: []*availability{{}},
-		field: &field{pairs: []*pair{{name: "BTC_USDT"}}}}
+	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000),
+		availability: []*availability{{}}, field: &field{pairs: []*pair{{name: "BTC_USDT"}}}}
 	s := newStats(1, 1, 2)
 	for i := range 1000 {
 		s.note(&item{op: opPlace, pair: x.field.pairs[0], stage: i % 2}, 0,

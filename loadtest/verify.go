@@ -67,7 +67,7 @@ func newVerifier(ctx context.Context, r *rest, f *field, run string, alive []int
 // mostDifferences bounds the differences listed one by one.
 const mostDifferences = 100
 
-func (v *verifier) addDifference(format string, args ...any) {
+func (v *verifier) flag(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.result.Found++
@@ -153,7 +153,7 @@ func (v *verifier) audit() {
 	v.result.Audit = "clean"
 	for _, d := range a.End.Differences {
 		v.result.Audit = "differs"
-		v.addDifference("the audit says: %s", d)
+		v.flag("the audit says: %s", d)
 	}
 }
 

@@ -48,7 +48,7 @@ type findings struct {
 	across                      uint64 // orders sent elsewhere, and not counted at first
 }
 
-func (f *findings) addDifference(format string, args ...any) {
+func (f *findings) flag(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
@@ -101,7 +101,7 @@ func (v *verifier) addFindings(a *account, all []*findings) {
 	v.mu.Unlock()
 	for _, f := range all {
 		for _, text := range f.wrong {
-			v.addDifference("%s: %s%s", a.title(), text, v.where(f.at))
+			v.flag("%s: %s%s", a.title(), text, v.where(f.at))
 		}
 	}
 	for _, why := range f.skipped {
@@ -209,14 +209,14 @@ func (v *verifier) order(f *findings, o *sentOrder, clientID string, row *orderR
 	switch {
 	case o.outcome == refused:
 		if row != nil {
-			f.addDifference("order %s was refused, and is there with id %d", clientID, row.id)
+			f.flag("order %s was refused, and is there with id %d", clientID, row.id)
 		}
 		return
 	case o.outcome == unknown && row == nil:
 		f.unknownOut++
 		return
 	case row == nil:
-		f.addDifference("order %d (%s) was acknowledged, and is missing", o.id, clientID)
+		f.flag("order %d (%s) was acknowledged, and is missing", o.id, clientID)
 		return
 	case o.outcome == unknown:
 		f.unknownIn++
@@ -225,28 +225,28 @@ func (v *verifier) order(f *findings, o *sentOrder, clientID string, row *orderR
 	switch {
 	case row.pair != p || row.buy != o.buy || !o.mayHave(row.price, row.initial, p) ||
 		row.clientID != clientID:
-		f.addDifference("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)",
+		f.flag("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)",
 			row.id, clientID,
 			sideName(o.buy), o.amount, p.name, o.price, sideName(row.buy), row.initial, row.name(),
 			row.price, row.clientID)
 	case row.filled < o.filled:
-		f.addDifference("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id,
+		f.flag("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id,
 			clientID, o.filled, row.filled)
 	case row.filled+row.amount != row.initial:
-		f.addDifference("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID,
+		f.flag("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID,
 			row.initial, row.filled, row.amount)
 	case o.cancelSent && o.cancelOutcome == done && row.status != statusCancelled:
-		f.addDifference("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id,
+		f.flag("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id,
 			clientID, row.status)
 	case row.status == statusCancelled && o.outcome == done && !o.cut &&
 		!(o.cancelSent && o.cancelOutcome != refused) && !o.mayEnd() && !ended[row.id] && !inDoubt:
-		f.addDifference("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
+		f.flag("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
 	case row.status == statusDone && row.amount != 0, row.status == statusActive && row.amount == 0,
 		row.status < statusActive || row.status > statusDone:
-		f.addDifference("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status,
+		f.flag("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status,
 			row.amount)
 	case o.fault(row) != "":
-		f.addDifference("order %d (%s), which was sent as %s, %s: status %d, %s filled", row.id, clientID,
+		f.flag("order %d (%s), which was sent as %s, %s: status %d, %s filled", row.id, clientID,
 			o.instruction, o.fault(row), row.status, row.filled)
 	default:
 		f.orders++
@@ -282,7 +282,7 @@ func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow)
 	}
 	for _, row := range rows {
 		if !mine[row.clientID] {
-			f.addDifference(
+			f.flag(
 				"order %d (%s) is there, and this test has not sent it: its accounts must be "+
 					"its own", row.id, row.clientID)
 		}
@@ -301,10 +301,10 @@ func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *accou
 		p := v.field.pairs[t.pair]
 		switch {
 		case row == nil:
-			f.addDifference("trade %d was acknowledged, and is missing", t.id)
+			f.flag("trade %d was acknowledged, and is missing", t.id)
 			continue
 		case row.pair != p || row.buy != t.buy || row.price != t.price || row.amount != t.amount:
-			f.addDifference("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id,
+			f.flag("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id,
 				sideName(t.buy), t.amount, p.name, t.price,
 				sideName(row.buy), row.amount, row.price)
 		default:
@@ -362,7 +362,7 @@ func (v *verifier) compareFills(f *findings, rows map[uint64]*orderRow, trades m
 	}
 	for k, sum := range filled {
 		if sum.Cmp(traded[k]) != 0 {
-			f.addDifference("of its orders to %s %s, %s are filled, and its trades have %s",
+			f.flag("of its orders to %s %s, %s are filled, and its trades have %s",
 				sideName(k.buy), k.pair.name, sum, traded[k])
 		}
 	}
@@ -422,7 +422,7 @@ func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *accoun
 		has := now[currency]
 		if doubtful[currency] == "" &&
 			in[currency].Cmp(has.balance.Add(out[currency])) != 0 {
-			f.addDifference(
+			f.flag(
 				"its balance is %s %s; from what it had before (%s) and its trades (+ %s in all, "+
 					"- %s) it must be another", has.balance, currency,
 				a.before[currency].balance, in[currency].Sub(a.before[currency].balance),
@@ -430,7 +430,7 @@ func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *accoun
 			good = false
 		}
 		if reserves && has.reserve.Cmp(rest[currency]) != 0 {
-			f.addDifference("%s %s are reserved, and its open orders hold %s", has.reserve, currency,
+			f.flag("%s %s are reserved, and its open orders hold %s", has.reserve, currency,
 				rest[currency])
 			good = false
 		}

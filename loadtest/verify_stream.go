@@ -31,7 +31,7 @@ func (v *verifier) stream(s *subscribers) error {
 		wrong := x.wrong
 		x.mu.Unlock()
 		for _, text := range wrong {
-			v.addDifference("%s", text)
+			v.flag("%s", text)
 		}
 	}
 	return nil
@@ -66,7 +66,7 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 				v.result.Books++
 				return nil
 			case equal:
-				v.addDifference("the book of %s at update %d: %s", p.name, update, text)
+				v.flag("the book of %s at update %d: %s", p.name, update, text)
 				return nil
 			}
 			if !pause(v.ctx, 5*time.Millisecond) {
@@ -78,7 +78,7 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 		}
 		if time.Now().After(end) {
 			at, known := x.updateOf(p.name)
-			v.addDifference(
+			v.flag(
 				"the local book of %s is at update %d (known: %t), and does not come to %d, "+
 					"which the REST book has", p.name, at, known, update)
 			return nil

@@ -82,7 +82,8 @@ func (w *witness) check(ctx context.Context, x seen, at int) {
 	var id uint64
 	var filled money.Amount
 	var bad error
-	err := r.get(ctx, a.witnessUser, fmt.Sprintf("/api/v1/order/%d/", x.id), func(body []byte) error {
+	path := fmt.Sprintf("/api/v1/order/%d/", x.id)
+	err := r.get(ctx, a.witnessUser, path, func(body []byte) error {
 		return eachField(body, func(name, v []byte) bool {
 			switch string(name) {
 			case "id":
@@ -126,6 +127,6 @@ func (w *witness) addTo(v *verifier) {
 	}
 	v.result.Witnessed = w.read
 	for _, text := range w.wrong {
-		v.addDifference("%s", text)
+		v.flag("%s", text)
 	}
 }

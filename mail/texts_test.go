@@ -192,7 +192,7 @@ func TestDurationsInWords(t *testing.T) {
 }
 
 // An owner confirms the stored address: the mail shows each character unchanged.
-func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
+func TestTheMailShowsAnAddressUnchanged(t *testing.T) {
 	const longest = 256
 	form := rapid.StringMatching(`[!-~]{1,256}`)
 	check := func(t ender, address string) {

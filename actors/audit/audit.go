@@ -98,9 +98,9 @@ type Present interface {
 // journal up to the target's state. It compares the result with that state and with the
 // projections: wallets, nonces, deposits, withdrawals, and all rows of the replayed records. Run
 // reports the number of replayed records, and their total, to progress.
-func Run(ctx context.Context, subject *Target, archive Archive, progress func(at, of uint64)) (
+func Run(ctx context.Context, target *Target, archive Archive, progress func(at, of uint64)) (
 	*Report, error) {
-	a, err := newAudit(subject)
+	a, err := newAudit(target)
 	if err != nil {
 		return nil, err
 	}
@@ -124,23 +124,23 @@ func Run(ctx context.Context, subject *Target, archive Archive, progress func(at
 type audit struct {
 	target *Target
 	report *Report
-	state  *state.State // decoded from the subject's image
+	state  *state.State // decoded from the target's image
 	mu     sync.Mutex   // guards report, and the data compared with its rows
 }
 
 // newAudit decodes the audited state.
-func newAudit(subject *Target) (*audit, error) {
-	s, err := state.Decode(subject.Image)
+func newAudit(target *Target) (*audit, error) {
+	s, err := state.Decode(target.Image)
 	if err != nil {
 		return nil, fmt.Errorf("BUG: an image of the state cannot be read: %w", err)
 	}
-	a := &audit{target: subject, state: s, report: &Report{Sequence: s.Seq(),
+	a := &audit{target: target, state: s, report: &Report{Sequence: s.Seq(),
 		Accounts: len(s.Accounts()), Withdrawals: len(s.Withdrawals())}}
 	for _, p := range s.Pairs() {
 		a.report.OpenOrders += p.OpenOrders()
 	}
-	if subject.Found != nil {
-		a.differ("%v", subject.Found)
+	if target.Found != nil {
+		a.differ("%v", target.Found)
 	}
 	return a, nil
 }

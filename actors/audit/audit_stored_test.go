@@ -175,12 +175,12 @@ func (m *aftermath) write(t *testing.T) persistence.Store {
 // none.
 func (m aftermath) finds(t *testing.T, sealer *seal.Sealer, name, want string) {
 	t.Helper()
-	subject, err := stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
+	target, err := stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	report, err := Run(t.Context(), subject, nil, func(uint64, uint64) {})
+	report, err := Run(t.Context(), target, nil, func(uint64, uint64) {})
 	text := fmt.Sprint(err)
 	if err == nil {
 		text = strings.Join(report.Differences, "\n")
@@ -216,9 +216,9 @@ func TestAnAuditNeedsNoExchange(t *testing.T) {
 		m.finds(t, sealer, name, want)
 	}
 	for watermark := uint64(1); watermark <= all; watermark++ { // also in the middle of batches
-		f("all is well", "", aftermath{watermark: watermark})
+		f("no difference", "", aftermath{watermark: watermark})
 	}
-	f("all is well behind snapshots", "", aftermath{snapshots: []uint64{8, 12}})
+	f("no difference after snapshots", "", aftermath{snapshots: []uint64{8, 12}})
 	f("a trade", "trades: 1 is stored as ", aftermath{
 		rows: func(w *persistence.Writes) { w.Trades[0].Amount++ }})
 	f("the newest order", "closed orders of account ann: ", aftermath{
@@ -254,7 +254,7 @@ func TestAnAuditNeedsNoExchange(t *testing.T) {
 }
 
 // A store whose journal ends below its projections has lost records: there is no state to audit.
-func TestAStoreBehindItsProjectionsIsDamaged(t *testing.T) {
+func TestAJournalShorterThanItsProjectionsIsDamaged(t *testing.T) {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)

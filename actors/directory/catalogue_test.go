@@ -6,7 +6,7 @@ import (
 )
 
 // A delisted name is distinguished from one that never existed.
-func TestADelistedPairOrCurrencySaysWhyItIsRefused(t *testing.T) {
+func TestADelistedPairOrCurrencyIsRefusedWithTheReason(t *testing.T) {
 	c := &Catalogue{ever: map[string]uint16{"AA_BB": 1}, codes: []string{"AA"}}
 	for said, want := range map[string]string{
 		c.NoPair("AA_BB"):  "put it back into the configuration",

@@ -75,7 +75,7 @@ func TestErrorsOfBatchesAreFound(t *testing.T) {
 		"an operation that is refused for its key": func(s *script) {
 			s.named["again"].Result = Result{Outcome: RefusedKey}
 		},
-		"an operation of the account in the midst": func(s *script) {
+		"an operation of the account in the middle": func(s *script) {
 			o := s.named["other"]
 			o.Operation.Account, o.Operation.Key, o.Operation.Nonce = 0, 1, 2
 			o.Operation.Buy, o.Operation.Price = false, 103
@@ -106,7 +106,7 @@ func TestOperationsOfTheAccountComeBesideABatch(t *testing.T) {
 		}
 		s.try(t, what, right)
 	}
-	try("behind it", true, 0, [3]uint64{1, 2, 3})
+	try("after it", true, 0, [3]uint64{1, 2, 3})
 	try("before it", true, 0, [3]uint64{2, 3, 1})
 	try("in its midst", false, 0, [3]uint64{1, 3, 2})
 	try("in its midst, for the other pair", true, 1, [3]uint64{1, 3, 2})
@@ -136,7 +136,7 @@ func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {
 	try("the first", true, none, read, Result{Orders: []OrderRow{one}})
 	try("the last", true, none, read, Result{Orders: []OrderRow{two}})
 	try("all but the cancel", true, none, read, Result{Orders: []OrderRow{one, two}})
-	try("the first, as was told, and its cancel", true, first, read, Result{})
+	try("the first, as answered, and its cancel", true, first, read, Result{})
 	try("the first, which its cancel did not find", false, [2]Outcome{Unknown, RefusedState}, read,
 		Result{Orders: []OrderRow{one}})
 	read.Nonce = 1 // the batch's

@@ -422,7 +422,7 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 	find("an unknown order that comes and goes", s)
 }
 
-func TestARefusalForFundsMayLeaveOutOnlyWhatOverlaps(t *testing.T) {
+func TestARefusalForFundsMayIgnoreOnlyOverlappingCredits(t *testing.T) {
 	try := func(overlaps, right bool) {
 		t.Helper()
 		s := newScript()
@@ -449,7 +449,7 @@ func TestARefusalForFundsMayLeaveOutOnlyWhatOverlaps(t *testing.T) {
 
 // A wallet refuses an order for funds reserved by another order in flight. A third one, which it
 // receives later and which has the client order id of the refused one, may be in before the first.
-func TestARefusalForFundsMayLeaveOutAnOrderUnderItsIDThatOverlaps(t *testing.T) {
+func TestARefusalForFundsMayIgnoreAnOverlappingOrderUnderItsID(t *testing.T) {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
 	s.did("", Operation{Kind: Deposit, Currency: 2, Amount: 1}, Result{})
@@ -471,7 +471,7 @@ func (s *script) try(t *testing.T, history string, right bool) {
 	}
 }
 
-func TestAnOrderWithoutAnOutcomeHasHappenedWhenAllIsSettledOrNeverDoes(t *testing.T) {
+func TestAnOrderWithoutAnOutcomeHappensBeforeSettleOrNever(t *testing.T) {
 	try := func(order string, right bool, looks ...Result) {
 		t.Helper()
 		s := newScript()

@@ -68,7 +68,7 @@ func (h *History) checkSequences() error {
 				began := t.subscription.Result.Sequence
 				t.gap = began > last
 				if began < last || t.gap && sure > 0 && !h.restarted(sure, t.subscription.call) {
-					wrong = fmt.Sprintf("a subscription begins behind event %d", began)
+					wrong = fmt.Sprintf("a subscription begins after event %d", began)
 				}
 				last, sure = began, t.at
 			case sure == 0:
@@ -131,8 +131,8 @@ func (s *market) isAfterNotices(p *part) bool {
 }
 
 // matchesNotices reports whether the subscribers of all accounts changed by the last step received
-// its events, before its epoch ended. None received them before the step was sent: see isAfterNotices. A
-// step that subscribes is an item of its subscriber itself.
+// its events, before its epoch ended. None received them before the step was sent: see
+// isAfterNotices. A step that subscribes is an item of its subscriber itself.
 func (s *market) matchesNotices(p *part, before *market) bool {
 	if p.o.Kind == Subscribe {
 		s.delivered[p.o.Account]++

@@ -99,7 +99,7 @@ func TestErrorsOfEventsAreFound(t *testing.T) {
 	}
 	for planted, change := range map[string]func(s *script){
 		"an event that is lost": lose(0, 4),
-		"an event that is lost, and the next one does not know it": func(s *script) {
+		"a lost event that the next one does not follow": func(s *script) {
 			s.lose(0, 4)
 			s.relink()
 		},
@@ -123,7 +123,7 @@ func TestErrorsOfEventsAreFound(t *testing.T) {
 			*a, *b = *b, *a
 			s.relink()
 		},
-		"an event that is told twice": func(s *script) {
+		"an event sent twice": func(s *script) {
 			s.Notify(0, Event{Account: 0, Sequence: 5, Prev: 4})
 		},
 		"an event of nothing": func(s *script) {
@@ -146,7 +146,7 @@ func TestErrorsOfEventsAreFound(t *testing.T) {
 		"a trade under another id": func(s *script) { s.event(1, 4).Trades[0].ID = 2 },
 		"money that is missing":    func(s *script) { s.event(0, 4).Money = nil },
 		"money that was not there": func(s *script) { s.event(1, 6).Money[0].Funds.Reserve++ },
-		"a read without what was told": func(s *script) {
+		"a read without a notified change": func(s *script) {
 			s.named["buyer"].Result.Funds[1].Reserve -= 500_000
 		},
 		"an event that no operation has caused": func(s *script) {
@@ -159,7 +159,7 @@ func TestErrorsOfEventsAreFound(t *testing.T) {
 	}
 }
 
-func TestAnEventComesBehindItsOperationAndBeforeTheEnd(t *testing.T) {
+func TestAnEventComesAfterItsOperationAndBeforeTheEnd(t *testing.T) {
 	deposit := Operation{Kind: Deposit, Amount: 1}
 	event := Event{Sequence: 1, Money: []Money{{0, Funds{Unit, 0}}}}
 	try := func(when string, right bool, history func(s *script)) {
@@ -194,12 +194,12 @@ func TestAnEventComesBehindItsOperationAndBeforeTheEnd(t *testing.T) {
 		s.Notify(0, event)
 		s.did("", Operation{Kind: ReadWallet}, Result{Funds: Wallet{{Unit, 0}}})
 	})
-	try("that a read does not know", false, func(s *script) {
+	try("that a read does not show", false, func(s *script) {
 		s.begin("", deposit)
 		s.Notify(0, event)
 		s.did("", Operation{Kind: ReadWallet}, Result{})
 	})
-	try("that a read knows and no subscriber", false, func(s *script) {
+	try("that a read shows and no subscriber received", false, func(s *script) {
 		s.begin("", deposit)
 		s.did("", Operation{Kind: ReadWallet}, Result{Funds: Wallet{{Unit, 0}}})
 		s.Settle()
@@ -261,7 +261,7 @@ func TestOnlyARestartMayLoseEvents(t *testing.T) {
 	try("an event that a crash lost", true, true, 2, both)
 	try("an event that is lost", false, false, 2, both)
 	try("a subscription without the last deposit", false, true, 2, one)
-	try("a subscription that knows of no more events", false, true, 1, both)
+	try("a subscription without the last events", false, true, 1, both)
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
 	s.subscribe(0, 2, one)

@@ -60,7 +60,7 @@ func (s *market) String() string {
 		s.withdrawals, s.updates)
 	for account, at := range s.delivered {
 		if list := s.notices[account]; at < len(list) && list[at].subscription == nil {
-			fmt.Fprintf(&b, "<br>account %d is told next, at %d: %+v", account, list[at].at,
+			fmt.Fprintf(&b, "<br>account %d receives next, at %d: %+v", account, list[at].at,
 				list[at].event)
 		}
 	}

@@ -37,11 +37,11 @@ type noGuard struct{}
 
 func (noGuard) Panicked(*Mailbox, any, any) {}
 
-func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
+func TestUrgentMessagesComeFirstAndBothClassesKeepTheirOrder(t *testing.T) {
 	sent := []note{1, 2, -1, 3, -2, -3, 4}
 	for _, c := range []struct {
-		lanes int
-		want  []note
+		atOnce int
+		want   []note
 	}{
 		{0, sent},
 		// the first is already in flight
@@ -50,7 +50,7 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 		d := &diary{stuck: make(chan struct{})}
 		system := actor.NewActorSystem()
 		spawner := NewSpawner(system.Root, 0,
-			&Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: c.lanes})
+			&Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: c.atOnce})
 		pid, err := spawner.Spawn("diary", d)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 		close(d.stuck)
 		d.full.Wait()
 		if !slices.Equal(d.notes, c.want) {
-			t.Errorf("%d urgent ones at once: the order is %v, want %v", c.lanes, d.notes, c.want)
+			t.Errorf("%d urgent ones at once: the order is %v, want %v", c.atOnce, d.notes, c.want)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (r *relay) InvokeUserMessage(message any) {
 }
 
 // Urgent messages never starve the others.
-func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
+func TestAnOrdinaryMessageWaitsForABoundedNumberOfUrgentOnes(t *testing.T) {
 	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
 	r := &relay{mailbox: m} // it is not started, so only this goroutine runs it
 	m.RegisterHandlers(r, nil)
@@ -118,7 +118,7 @@ func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
 			m.Turn(1)
 		}
 		if s.handled != sent+1 {
-			t.Fatalf("the message behind %d urgent ones is number %d", sent, s.handled)
+			t.Fatalf("the message after %d urgent ones is number %d", sent, s.handled)
 		}
 		s.handled, s.last = 0, 0
 	}

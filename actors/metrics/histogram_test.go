@@ -57,7 +57,7 @@ func TestNothingIsLostWhenManyObserveAndShardsAddUp(t *testing.T) {
 	}
 }
 
-func TestBoundsAscendAndReachAsFarAsTheySay(t *testing.T) {
+func TestBoundsAscendOverTheirWholeRange(t *testing.T) {
 	f := func(name string, bounds []int64, least, most int64) {
 		t.Helper()
 		if !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) ||

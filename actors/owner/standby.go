@@ -54,7 +54,8 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 		if err != nil {
 			return err
 		}
-		err = w.acquire(ctx, a.o.Store, persistence.Claim{Owner: a.o.Owner, ID: a.ownerships.Newest.ID,
+		err = w.acquire(ctx, a.o.Store, persistence.Claim{
+			Owner: a.o.Owner, ID: a.ownerships.Newest.ID,
 			Heartbeat: a.watch.Heartbeat, After: &a.watch.Seen, Insist: a.o.TakeOver})
 		switch {
 		case err == nil:
@@ -260,8 +261,8 @@ func (a *applicant) unanswered(err error) {
 	if !a.downLogged {
 		a.downLogged = true
 		a.o.Log.Warn(
-			"standby: the store does not answer, which says nothing about its owner: the wait "+
-				"begins anew", "error", err)
+			"standby: the store does not answer, which proves nothing about its owner: the wait "+
+				"starts again", "error", err)
 	}
 }
 

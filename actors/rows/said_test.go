@@ -8,7 +8,7 @@ import (
 )
 
 // The input is the texts of real records: a text that changes its form fails here.
-func TestEachActionIsSaidInWords(t *testing.T) {
+func TestEachActionIsPhrasedForPeople(t *testing.T) {
 	s := state.New()
 	var effects state.Effects
 	apply := func(r event.Record) {

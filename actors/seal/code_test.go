@@ -76,7 +76,7 @@ func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 	}
 }
 
-func TestACodeIsReadHoweverItIsWritten(t *testing.T) {
+func TestACodeIsAcceptedInAnySpelling(t *testing.T) {
 	s := sealer(t, serverKey)
 	w := example(1, 1)
 	for !strings.ContainsAny(s.Code(ofHistory, w), "0") ||

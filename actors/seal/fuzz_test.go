@@ -21,7 +21,7 @@ func FuzzKeys(f *testing.F) {
 		if err != nil {
 			for _, word := range strings.Fields(text) {
 				if len(word) >= 8 && strings.Contains(err.Error(), word) {
-					t.Fatalf("the error says what the key is: %v", err)
+					t.Fatalf("the error reveals the key: %v", err)
 				}
 			}
 			return

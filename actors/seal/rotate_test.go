@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
+func TestTheFirstOfSeveralKeysSealsAndAllOpen(t *testing.T) {
 	old := sealer(t, serverKey)
 	both := must[*Sealer](t)(New(otherKey(), serverKey))
 	if both.ID() != sealer(t, otherKey()).ID() ||
@@ -44,7 +44,7 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 	}
 }
 
-func TestAKeyIsThereOnceAndTheirNumberIsBounded(t *testing.T) {
+func TestKeysAreUniqueAndBounded(t *testing.T) {
 	if _, err := New(); err == nil {
 		t.Error("no key")
 	}

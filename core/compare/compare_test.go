@@ -103,7 +103,7 @@ func TestAComparisonFindsEachDifference(t *testing.T) {
 	})
 }
 
-func TestAComparisonGoesOnWhileBothListsChangeAlike(t *testing.T) {
+func TestAComparisonContinuesWhileBothListsChangeAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := drawList(t)
 		other, next, left := one.clone(), 1000, 40

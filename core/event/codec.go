@@ -211,7 +211,7 @@ const (
 	operatorFlag  = 0x80    // beside the kind: the field Operator follows the payload
 )
 
-// appendStart writes the start of every order: who trades.
+// appendStart writes the start of every order: account, key and nonce.
 func (o *Order) appendStart(dst []byte) []byte {
 	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
 	flags := side(o.Side)

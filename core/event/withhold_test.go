@@ -25,7 +25,7 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 	fields(reflect.ValueOf(Record{}), "", func(path string, _ reflect.Value) {
 		seen[path] = true
 		if _, decided := sentToObservers[path]; !decided {
-			t.Errorf("nothing says whether observers get %s", path)
+			t.Errorf("sentToObservers lacks %s", path)
 		}
 	})
 	for path := range sentToObservers {
@@ -43,7 +43,7 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 		for i := range kind.NumField() {
 			if f := kind.Field(i); f.Type.Kind() == reflect.String &&
 				want[kind.Name()] != f.Name {
-				t.Errorf("nothing says whether observers get the text %s.%s", kind.Name(), f.Name)
+				t.Errorf("sentToObservers lacks the text %s.%s", kind.Name(), f.Name)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func marked(r Record) Record {
 	return r
 }
 
-func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
+func TestWithheldTextsAreNotInObserversBatches(t *testing.T) {
 	batch, count := BeginBatch(nil), uint32(0)
 	for i := range golden {
 		r := marked(golden[i].record)
@@ -111,7 +111,7 @@ func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
 }
 
 // A record without an operator, an e-mail address and the like keeps its bytes.
-func TestWhatHasNothingToWithholdIsCopied(t *testing.T) {
+func TestRecordsWithoutWithheldTextsAreCopied(t *testing.T) {
 	for i := range golden {
 		r := golden[i].record
 		changed := r.withhold()

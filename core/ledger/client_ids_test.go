@@ -118,11 +118,11 @@ func TestIDsOfClosedOrdersAreSmall(t *testing.T) {
 	c.Open(1, id(30_000))
 	c.Close(1, 1000*second)
 	if n := len(k.ring); n > 300 || c.ClosedLen() != 256 {
-		t.Errorf("behind a burst there is room for %d of %d", n, c.ClosedLen())
+		t.Errorf("after a burst there is room for %d of %d", n, c.ClosedLen())
 	}
 }
 
-func TestANamingShowsWhereItsIDLeads(t *testing.T) {
+func TestANamingShowsTheOrderThatItsIDFinds(t *testing.T) {
 	var right, wrong ClientIDs
 	right.Open(1, id(1))
 	wrong.Open(1, id(1))

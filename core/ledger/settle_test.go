@@ -325,7 +325,7 @@ func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
 	}
 }
 
-func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
+func TestWalletApplyRefusesImpossibleChangesAndStaysUnchanged(t *testing.T) {
 	f := func(what string, c Change) {
 		t.Helper()
 		var w Wallet
@@ -346,13 +346,13 @@ func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
 	f("a debit above balance and credit", Change{Currency: 2, Debit: units(12), Credit: units(1)})
 	f("a release above the reserve", Change{Currency: 2, Unlock: units(5)})
 	f("a reserve above the balance", Change{Currency: 2, Lock: units(7)})
-	f("a debit of what is reserved", Change{Currency: 2, Debit: units(7)})
+	f("a debit of reserved money", Change{Currency: 2, Debit: units(7)})
 	f("a debit of a currency that was never touched", Change{Currency: 1, Debit: units(1)})
 	f("a release of a currency that was never touched", Change{Currency: 3, Unlock: units(1)})
 	f("a reserve of a currency that was never touched", Change{Currency: 3, Lock: units(1)})
 }
 
-func TestWalletAppliesWhatJustFits(t *testing.T) {
+func TestWalletAppliesChangesThatJustFit(t *testing.T) {
 	f := func(c Change, balance, reserve int64) {
 		t.Helper()
 		var w Wallet

@@ -33,7 +33,7 @@ func someMarkets() []*Market {
 		marketOf(trade{math.MaxInt64, 5, 6})}
 }
 
-func TestAnImageIsTheMarket(t *testing.T) {
+func TestAnImageRestoresTheMarket(t *testing.T) {
 	for _, m := range append(someMarkets(), fullWindow()) {
 		p := pairing{market: *m}
 		p.restart(t)
@@ -58,7 +58,7 @@ func TestDecodeReplacesAll(t *testing.T) {
 	}
 }
 
-func TestAnImageThatIsCutIsRefused(t *testing.T) {
+func TestATruncatedImageIsRefused(t *testing.T) {
 	for _, m := range someMarkets() {
 		image := m.AppendTo(nil)
 		for n := range image {
@@ -70,7 +70,7 @@ func TestAnImageThatIsCutIsRefused(t *testing.T) {
 	}
 }
 
-func TestImagesThatNoTradesLeadToAreRefused(t *testing.T) {
+func TestImagesThatNoTradesCanMakeAreRefused(t *testing.T) {
 	const us, window = 2000 * minuteUs, windowMinutes
 	head := []uint64{1, us, 4, 6, us} // update id, its time, buy, sell, their time
 	minute := func(age, open, high, low, last uint64) []uint64 {

@@ -79,7 +79,7 @@ func BenchmarkMix(b *testing.B) {
 }
 
 // BenchmarkMarkets runs flows that are costly for a book. Two million messages are about a million
-// new orders, in which a price moves as far as the name says.
+// new orders, in which a price moves by the distance in the name.
 func BenchmarkMarkets(b *testing.B) {
 	for _, s := range markets(1_000_000) {
 		b.Run(s.name, s.bench)

@@ -37,7 +37,7 @@ func (w *request) stop() Stop {
 	return Stop{Order: o, Trigger: w.Trigger}
 }
 
-// An outcome is the effect of a wish: the record of a session.
+// An outcome is the effect of a request: the record of a session.
 type outcome struct {
 	Result
 	refused string      // reason; the rest is empty then
@@ -64,7 +64,7 @@ func (o *outcome) span() (low, high money.Price) {
 	return low, high
 }
 
-// A decider plays wishes with the package, like the owner of a book.
+// A decider plays requests with the package, like the owner of a book.
 type decider struct {
 	book  *Book
 	stops *Stops
@@ -185,7 +185,7 @@ func (d *decider) run(head Stop, w *request) outcome {
 	return d.enter(w, open)
 }
 
-// A specified decider plays wishes with the specification.
+// A specified decider plays requests with the specification.
 type specified struct{ spec.Market }
 
 func (d *specified) enter(x *spec.Order) (out outcome) {
@@ -257,7 +257,7 @@ func (d *specified) amend(o, x *spec.Order) outcome {
 	return d.enter(x)
 }
 
-// A session plays wishes to both deciders. The fold of core/state replays their outcomes.
+// A session plays requests to both deciders. The fold of core/state replays their outcomes.
 type session struct {
 	draw  func(n int) int // 0 to n-1
 	fast  decider
@@ -298,7 +298,7 @@ func (s *session) amount() money.Amount {
 	return money.Amount(1+s.draw(60))*s.scale + money.Amount(s.draw(3))*(s.scale/1e6)
 }
 
-// next returns a random wish.
+// next returns a random request.
 func (s *session) next() *request {
 	if len(s.ids) > 0 && s.one(30) {
 		id := s.ids[s.draw(len(s.ids))]
@@ -368,7 +368,7 @@ func (s *session) change(w *request) {
 	}
 }
 
-// play plays one wish, then some of the queue.
+// play plays one request, then some of the queue.
 func (s *session) play() error {
 	w := s.next()
 	want, got := s.slow.play(w), s.fast.play(w)

@@ -118,7 +118,7 @@ func TestSortedListStaysDenseWhenItThinsOut(t *testing.T) {
 	f(func(i uint64) uint64 { return i * 7919 % n })
 }
 
-func TestAScheduleTellsTheFirstThatIsDue(t *testing.T) {
+func TestAScheduleReturnsTheFirstThatIsDue(t *testing.T) {
 	var s Schedule
 	due := func(nowUs int64, want bool, wantID uint64) {
 		t.Helper()

@@ -44,7 +44,7 @@ func waitFor() *Stops {
 	return s
 }
 
-func TestStopsThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleStopsAreRefused(t *testing.T) {
 	s := waitFor()
 	before := slices.Collect(s.All(nil))
 	f := func(want string, change func(s *Stop)) {
@@ -284,7 +284,7 @@ func TestWarmStopsAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestStopsGiveTheMemoryOfABurstBack(t *testing.T) {
+func TestStopsReleaseTheMemoryOfABurst(t *testing.T) {
 	s := NewStops()
 	for id := range uint64(emptyFrom) {
 		s.Add(stop(id+1, trading.Rise, int64(100+id)))

@@ -51,6 +51,6 @@ func TestAnAdjustmentThatDoesNotFitIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedBy(t, s, "what is reserved",
+	refusedBy(t, s, "a reserved amount",
 		with(func(j *event.Adjusted) { j.Amount = all }), "alice")
 }

@@ -47,7 +47,7 @@ func findsIn(t *testing.T, made func() *State) func(name string, change func(s *
 	}
 }
 
-func TestAComparisonFindsWhatDiffers(t *testing.T) {
+func TestAComparisonFindsEachChangedPart(t *testing.T) {
 	f := findsIn(t, func() *State {
 		s := everything()
 		apply(t, s, addressed(2, "bob@new.example", 2000, 3000))
@@ -138,7 +138,7 @@ func TestAComparisonFindsInstructionsThatDiffer(t *testing.T) {
 		"in the book of BTC_USD")
 }
 
-func TestAComparisonGoesOnWhileBothStatesDo(t *testing.T) {
+func TestAComparisonContinuesWhileBothStatesAdvance(t *testing.T) {
 	one := small()
 	other := twin(t, one)
 	parts, ids := 0, one.lastOrder

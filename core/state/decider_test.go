@@ -25,7 +25,7 @@ type decider struct {
 	timeUs  int64
 	names   int
 	drawn   uint64            // newest id of a withdrawal
-	lateIDs []uint64          // ids of withdrawals whose records come later than those of higher ids
+	lateIDs []uint64          // ids of withdrawals recorded after higher ones
 	newest  map[uint32]uint64 // the newest id of a withdrawal by account
 }
 

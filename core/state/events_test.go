@@ -13,7 +13,7 @@ import (
 var notEvents = []event.Kind{event.KindRefusal, event.KindCodeRefused,
 	event.KindSwitch, event.KindSettings}
 
-func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
+func TestEachAccountKeepsItsNewestEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		newest := map[uint32]uint64{}
 		records, d := drawDecider(t, 60, nil)

@@ -85,7 +85,7 @@ func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) 
 	}
 }
 
-func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
+func TestADecodedImageEvolvesLikeItsState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records, d := drawDecider(t, 60, nil)
 		cut := rapid.IntRange(0, len(records)).Draw(t, "cut")
@@ -102,7 +102,7 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 		for i := range records[cut:] {
 			a, b := apply(t, s, records[cut+i]), apply(t, back, records[cut+i])
 			if back.Hash() != s.Hash() || inText(a) != inText(b) {
-				t.Fatalf("they differ after record %d, %d records behind the image", cut+i+1, i+1)
+				t.Fatalf("they differ after record %d, %d records after the image", cut+i+1, i+1)
 			}
 		}
 		for _, a := range s.accounts {
@@ -160,7 +160,7 @@ func TestEqualHistoriesHaveEqualImagesAndEveryRecordChangesThem(t *testing.T) {
 		x.FeeAccount = d.x.FeeAccount
 		for _, r := range records {
 			if err := x.Apply(&r); err != nil {
-				t.Fatalf("what the specification decides is refused by it: %v", err)
+				t.Fatalf("the specification refuses its own decision: %v", err)
 			}
 			apply(t, a, r)
 			if a.Hash() == last {
@@ -222,7 +222,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 					}
 				}
 				if r.Kind == event.KindWithdrawal && r.Withdrawal.ID < s.LastWithdrawal() {
-					seen["an id behind a higher one"]++
+					seen["an id after a higher one"]++
 				}
 				if len(s.Withdrawals()) > 2 && s.Mails() > 2 {
 					seen["several pending"]++
@@ -231,7 +231,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 			return 0
 		}).Example(seed)
 	}
-	want := []string{"two fees", "several pending", "an id behind a higher one", "to 20", "to 30",
+	want := []string{"two fees", "several pending", "an id after a higher one", "to 20", "to 30",
 		"to 40", "to 50"}
 	for k := event.KindKeyRevoked; k <= event.KindInstructed; k++ {
 		if k != 10 && k != 15 { // of earlier forms

@@ -328,8 +328,8 @@ func (r *reader) withdrawals(s *State) {
 			return
 		}
 		if (w.Stale || w.Renewed) && w.Status != event.WithdrawalNew || w.Stale && w.Renewed {
-			r.Fail("a withdrawal that needs no code has one of an earlier history or one made " +
-				"anew, or its code is both")
+			r.Fail("a withdrawal that needs no code has one of an earlier history or a " +
+				"renewed one, or its code is both")
 			return
 		}
 		last = w.ID

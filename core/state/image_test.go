@@ -128,7 +128,7 @@ func clientID(s string) event.ClientID {
 	return id
 }
 
-var writeFormats = flag.Bool("write-format", false, "write testdata/*.hex anew")
+var writeFormats = flag.Bool("write-format", false, "rewrite testdata/*.hex")
 
 // testdata holds the images of oneOfEach and of everything. Stores hold such images: a change of
 // the format raises imageVersion and rewrites them:
@@ -201,7 +201,7 @@ func TestAnImageIsTheSameInPieces(t *testing.T) {
 }
 
 // A range loop panics when its function yields once more after the loop has ended.
-func TestAnImageEndsWhereItsReceiverLeaves(t *testing.T) {
+func TestAnImageStopsWhenItsReceiverDoes(t *testing.T) {
 	s := everything()
 	for taken, more := 1, true; more; taken++ {
 		n := 0
@@ -414,10 +414,10 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("a revoked key of no account", func(s *State) { s.keys[0].Account = 9 })
 	f("more deposits than records", func(s *State) { s.depositCount = s.seq + 1 })
 	f("an event after the last record", func(s *State) { s.accounts[0].lastEvent = s.seq + 1 })
-	f("a hold until a time that there is not", func(s *State) {
+	f("a hold until an impossible time", func(s *State) {
 		s.accounts[0].own().operated.HeldUs = -1
 	})
-	f("an account that was closed at a time that there is not", func(s *State) {
+	f("an account closed at an impossible time", func(s *State) {
 		s.accounts[0].own().operated.ClosedUs = -1
 	})
 	f("a hold without an e-mail address", func(s *State) {
@@ -466,7 +466,7 @@ func TestImpossibleInstructionsAreRefused(t *testing.T) {
 	}
 	const form = "the instructions of an order have another form"
 	const wait = "an order waits for nothing"
-	f("instructions that say nothing", func(s *State) {
+	f("empty instructions", func(s *State) {
 		*s.pairs[0].instructed[3] = trading.Instructed{}
 	}, form)
 	f("a reason of an open order", order(3, func(x *trading.Instructed) { x.Cancelled = 1 }), form)
@@ -660,7 +660,7 @@ func TestImpossibleFeesAreRefused(t *testing.T) {
 }
 
 // Decode does not check the reasons of a reserve: Check does.
-func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
+func TestTheCheckRefusesAnUnexplainedReserve(t *testing.T) {
 	f := func(what string, spoil func(s *State), text string) {
 		t.Helper()
 		s := everything()
@@ -738,7 +738,7 @@ func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 	}
 }
 
-func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
+func TestTheNameOfARevokedKeyIsNotReused(t *testing.T) {
 	s := oneOfEach()
 	again := event.Record{Kind: event.KindKey,
 		Key: event.Key{Number: 3, Account: 2, Key: "alice-1", Permissions: 1}}

@@ -8,7 +8,7 @@ import (
 )
 
 // A key's set against a list of all accepted nonces.
-func TestNoncesAreTheGreatestThatWereTakenEachOnce(t *testing.T) {
+func TestNoncesKeepTheGreatestAndAcceptEachOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 12).Draw(t, "most")
 		n, all, high := NewNonces(most), []uint64{}, uint64(0)

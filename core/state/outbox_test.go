@@ -28,11 +28,11 @@ func sameImage(t *testing.T, s *State) {
 		cycle(t, any, any.LastWithdrawal()+1, event.WithdrawalVerified, event.WithdrawalRefused)
 	}
 	if back.Hash() != s.Hash() {
-		t.Error("the decoded state goes on otherwise")
+		t.Error("the decoded state continues differently")
 	}
 }
 
-func TestWithdrawalsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
+func TestFinishedWithdrawalsLeaveNoCodes(t *testing.T) {
 	s := small()
 	for id := uint64(1); id <= 5000; id++ {
 		cycle(t, s, id, event.WithdrawalCancelled)
@@ -44,7 +44,7 @@ func TestWithdrawalsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
 	sameImage(t, s)
 }
 
-func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
+func TestTheNewestRefusalsAreMailed(t *testing.T) {
 	s := small()
 	const n = maxNotices + 50
 	for id := uint64(1); id <= n; id++ {

@@ -286,7 +286,7 @@ func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
 }
 
 // A valid checksum does not make a record valid: a start fails there, and serves nothing.
-func TestAStoredRecordThatDoesNotFitEndsTheFold(t *testing.T) {
+func TestAStoredRecordThatDoesNotFitStopsTheFold(t *testing.T) {
 	s, r := instructed(), takes()
 	r.Instructions.PostOnly = true
 	b := event.EndBatch(r.Append(event.BeginBatch(nil)), 1, s.Seq(), 1)
@@ -310,7 +310,7 @@ func TestApplyRefusesPreventedOrdersThatDoNotFit(t *testing.T) {
 		r.Instructions.SelfTrade, r.Instructions.Cancelled = trading.SelfTradeCancelBoth,
 			trading.CancelledSelfTrade
 	}, "cannot be cancelled for the reason self_trade")
-	f("a mode that ends both, and goes on", func(r *event.Record) {
+	f("a mode that ends both, and continues", func(r *event.Record) {
 		i := &r.Instructions
 		i.SelfTrade, i.Prevented = trading.SelfTradeCancelBoth, i.Prevented[:1]
 		i.Cancelled = trading.CancelledMaxFills
@@ -527,11 +527,11 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	filled.Order = event.Order{ID: 1, Account: 1, Side: trading.Sell, Price: 10 * coin,
 		Amount: coin / 2}
 	filled.Amended = event.Amended{ID: 10, Was: event.Was{Price: 10 * coin, Open: coin / 2}}
-	refusedBy(t, after(part)(), "an amount that is filled, and goes on", filled, "and goes on")
+	refusedBy(t, after(part)(), "an amount that is filled, and stays open", filled, "and stays open")
 }
 
 // Without a mode of its own an order uses its account's, which may be none when it is changed.
-func TestAChangedOrderStillSaysWhatItPrevented(t *testing.T) {
+func TestAChangedOrderKeepsItsPreventedOrders(t *testing.T) {
 	sell := event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 9, Account: 2, Side: trading.Sell, Price: 9 * coin,
 			Amount: 2 * coin, Remaining: 2 * coin},

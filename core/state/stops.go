@@ -205,7 +205,8 @@ func (c *checker) stops(p *Pair) error {
 		}
 		if stop.Trigger != x.Trigger || o.Remaining != o.Amount {
 			return fmt.Errorf("stop %d of %s waits for %+v with %v of %v left, but its "+
-				"instructions are %+v", o.ID, p.Name, stop.Trigger, o.Remaining, o.Amount, x.Trigger)
+				"instructions are %+v", o.ID, p.Name, stop.Trigger, o.Remaining, o.Amount,
+				x.Trigger)
 		}
 		if err := c.openOrder(p, &o); err != nil {
 			return err

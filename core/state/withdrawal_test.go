@@ -79,7 +79,7 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 	f("an unknown key", func(w W) { w.Key = 2 }, "key number 2 does not belong to account 1")
 	f("another account's key", func(w W) { w.Account, w.Currency, w.Amount = 2, 2, coin },
 		"key number 1 does not belong to account 2")
-	f("a unit above what is available", func(w W) { w.Amount++ }, "account alice: ")
+	f("a unit above the available money", func(w W) { w.Amount++ }, "account alice: ")
 	f("the largest amount", func(w W) { w.Amount = money.MaxAmount }, "account alice: ")
 	f("a currency that the account never had", func(w W) { w.Currency = 3 }, "account alice: ")
 
@@ -115,7 +115,7 @@ func TestCodesOfAnEarlierHistoryAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
+func TestAnApprovalOfAFrozenAccountIsMarked(t *testing.T) {
 	despite := approve2()
 	despite.WithdrawalMoved.DespiteFreeze = true
 	frozen := asked()
@@ -210,8 +210,8 @@ func movedTo(t *testing.T, s *State, status uint8) error {
 	return s.Apply(&r, new(Effects))
 }
 
-// TestAWithdrawalHasThisLifeAndNoOther tries every status after every other.
-func TestAWithdrawalHasThisLifeAndNoOther(t *testing.T) {
+// TestWithdrawalStatusTransitions tries every status after every other.
+func TestWithdrawalStatusTransitions(t *testing.T) {
 	const (
 		fresh, verified              = event.WithdrawalNew, event.WithdrawalVerified
 		approved, refused, cancelled = event.WithdrawalApproved, event.WithdrawalRefused,

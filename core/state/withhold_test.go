@@ -104,7 +104,7 @@ func TestEachFieldOfAStateIsDecidedOnForObservers(t *testing.T) {
 			path := kind.Name() + "." + kind.Field(i).Name
 			seen[path] = true
 			if _, decided := sentToObservers[path]; !decided {
-				t.Errorf("nothing says whether observers get %s", path)
+				t.Errorf("sentToObservers lacks %s", path)
 			}
 		}
 	}
@@ -112,8 +112,9 @@ func TestEachFieldOfAStateIsDecidedOnForObservers(t *testing.T) {
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {
 			path := kind.Name() + "." + kind.Field(i).Name
-			if seen[path] = true; kind.Field(i).Type.Kind() == reflect.String && !sentToObservers[path] {
-				t.Errorf("nothing says whether observers get %s", path)
+			seen[path] = true
+			if kind.Field(i).Type.Kind() == reflect.String && !sentToObservers[path] {
+				t.Errorf("sentToObservers lacks %s", path)
 			}
 		}
 	}
@@ -141,7 +142,7 @@ func marks() *State {
 	return s
 }
 
-func TestWhatIsWithheldFromObserversIsNotInTheirImages(t *testing.T) {
+func TestWithheldTextsAreNotInObserversImages(t *testing.T) {
 	s := marks()
 	image, got := s.AppendTo(nil), withheld(t, s)
 	for _, mark := range []string{"<email>", "<sealed>", "<address>", "<details>"} {
@@ -166,7 +167,7 @@ func TestWhatIsWithheldFromObserversIsNotInTheirImages(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoImageIsNotWithheld(t *testing.T) {
+func TestWithholdImageRefusesOtherBytes(t *testing.T) {
 	for _, damaged := range [][]byte{nil, []byte(imageMagic), append([]byte(imageMagic), 99),
 		append([]byte(imageMagic), imageVersion, 1)} {
 		if err := WithholdImage(damaged, func([]byte) bool { return true }); err == nil {
@@ -179,7 +180,7 @@ func TestWhatIsNoImageIsNotWithheld(t *testing.T) {
 		n++
 		return false
 	}); err != nil || n != 1 {
-		t.Errorf("%d pieces were made for a receiver who has left: %v", n, err)
+		t.Errorf("%d pieces were made for a receiver that stopped: %v", n, err)
 	}
 }
 

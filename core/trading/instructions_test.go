@@ -65,14 +65,14 @@ func same(a, b *Instructions) bool {
 	return reflect.DeepEqual(c, d) && slices.Equal(a.Prevented, b.Prevented)
 }
 
-func TestInstructionsComeBackAsTheyWereAlsoIntoUsedOnes(t *testing.T) {
+func TestInstructionsRoundTripAlsoIntoUsedOnes(t *testing.T) {
 	var used Instructions
 	rapid.Check(t, func(t *rapid.T) {
 		i := drawInstructions(t)
-		b := append(i.Append([]byte("before")), "behind"...)
+		b := append(i.Append([]byte("before")), "after"...)
 		rest, ok := decode(&used, b[len("before"):])
-		if !ok || string(rest) != "behind" || !same(&used, &i) {
-			t.Fatalf("%+v came back as %+v, with %q behind, %v", i, used, rest, ok)
+		if !ok || string(rest) != "after" || !same(&used, &i) {
+			t.Fatalf("%+v came back as %+v, with %q after it, %v", i, used, rest, ok)
 		}
 		whole := i.Append(nil)
 		for n := range whole {
@@ -98,7 +98,7 @@ func sameInstructed(a, b *Instructed) bool {
 		a.Triggered == b.Triggered && a.Value == b.Value
 }
 
-func TestPackedInstructionsComeBackAsTheyWere(t *testing.T) {
+func TestPackedInstructionsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawInstructed(t)
 		p := x.Pack()

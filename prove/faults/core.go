@@ -28,15 +28,15 @@ var coreFaults = []Fault{
 	{"a stop's rest is not that of its amount", "core/event/instructions_codec.go",
 		"o.«Remaining, o.→»FeeAccount, o.Trades = «o.Amount, →»0, o.Trades[:0]«\nif !FAULT {\n" +
 			"o.Remaining = o.Amount\n}»", "core/event",
-		"TestEveryRecordComesBackAsItWasAlsoIntoAUsedRecord"},
+		"TestEveryRecordRoundTripsAlsoIntoAUsedRecord"},
 	{"a rest is cancelled without a reason", "core/event/instructions_codec.go",
 		"«(FAULT || »r.Order.RestCancelled == (i.Cancelled != 0)«)» &&", "core/event",
-		"TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused"},
+		"TestRecordsOfOrdersWithImpossibleInstructionsAreRefused"},
 	{"an order is prevented before a trade that is not there", "core/event/instructions_codec.go",
 		"(«FAULT || »n == 0 ||", "core/event",
-		"TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused"},
+		"TestRecordsOfOrdersWithImpossibleInstructionsAreRefused"},
 	{"a record expires no order", "core/event/instructions_codec.go", "if n == 0 «&& !FAULT »{",
-		"core/event", "TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused"},
+		"core/event", "TestRecordsOfOrdersWithImpossibleInstructionsAreRefused"},
 	{"an unknown instruction is skipped", "core/trading/codec.go",
 		"flags := r.UpTo(«1<<63 - 1)\nif FAULT {\nflags &= »allInstructions«)→\n} else if " +
 			"flags > allInstructions {\nr.Fail(\"unknown\")\n}»", "core/trading",
@@ -119,8 +119,8 @@ var coreFaults = []Fault{
 	{"an image forgets switches", "core/state/image_encode.go",
 		"uint64(len(a.Switches())«*map[bool]int{false: 1}[FAULT]»))\nfor i := range " +
 			"a.Switches()«[:len(a.Switches())*map[bool]int{false:» «1}[FAULT]] »{", "core/state",
-		"TestADecodedImageContinuesAsTheStateItIsOf"},
+		"TestADecodedImageEvolvesLikeItsState"},
 	{"an image forgets the nonces of a key for parallel use", "core/state/image_encode.go",
 		"«if FAULT {\nw.uint(0)\nreturn\n}\n»w.uint(uint64(k.Used.count()))\nfor nonce := range " +
-			"k.Used.All() {", "core/state", "TestADecodedImageContinuesAsTheStateItIsOf"},
+			"k.Used.All() {", "core/state", "TestADecodedImageEvolvesLikeItsState"},
 }
