@@ -527,7 +527,7 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	filled.Order = event.Order{ID: 1, Account: 1, Side: trading.Sell, Price: 10 * coin,
 		Amount: coin / 2}
 	filled.Amended = event.Amended{ID: 10, Was: event.Was{Price: 10 * coin, Open: coin / 2}}
-	refusedBy(t, after(part)(), "an amount that is filled, and stays open", filled, "and stays open")
+	refusedBy(t, after(part)(), "a filled amount that stays open", filled, "and stays open")
 }
 
 // Without a mode of its own an order uses its account's, which may be none when it is changed.
