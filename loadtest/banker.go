@@ -25,7 +25,7 @@ type banker struct {
 	run   string
 	rate  float64
 	stop  context.CancelFunc
-	wait  sync.WaitGroup
+	group sync.WaitGroup
 
 	// owned by the goroutine until it ends
 	report Banker
@@ -40,7 +40,7 @@ func startBanker(ctx context.Context, t *test) *banker {
 	ctx, stop := context.WithCancel(ctx)
 	b := &banker{rest: t.rest, field: t.field, run: t.name, rate: t.o.Deposits, stop: stop,
 		took: newHistogram()}
-	b.wait.Go(func() { b.deposit(ctx) })
+	b.group.Go(func() { b.deposit(ctx) })
 	return b
 }
 
@@ -50,7 +50,7 @@ func (b *banker) end() *Banker {
 		return nil
 	}
 	b.stop()
-	b.wait.Wait()
+	b.group.Wait()
 	b.report.Latency = latency(b.took)
 	return &b.report
 }

@@ -230,11 +230,11 @@ func (r *Report) subscribers(s *subscribers) {
 		for _, x := range s.all {
 			if x.channel == channel {
 				c.Subscribers++
-				heard := x.counts()
-				c.Events += heard.events - x.warm.events
-				c.Bytes += heard.bytes - x.warm.bytes
-				c.Wholes += heard.wholes - x.warm.wholes
-				c.Lost += heard.lost - x.warm.lost
+				received := x.snapshot()
+				c.Events += received.events - x.warm.events
+				c.Bytes += received.bytes - x.warm.bytes
+				c.Wholes += received.wholes - x.warm.wholes
+				c.Lost += received.lost - x.warm.lost
 			}
 			if x.channel == channel && channel == ownChannel {
 				c.Before += x.user.lag.addTo(lags)

@@ -70,7 +70,7 @@ func TestAServerThatIsDownAtTheEndIsNamed(t *testing.T) {
 		r := newRest(&o)
 		w := watch(t.Context(), r)
 		w.stop()
-		w.wait.Wait() // no scrape is in flight while the server changes
+		w.group.Wait() // no scrape is in flight while the server changes
 		gone.Store(true)
 		w.end(t.Context())
 		s := w.server(w.samples)

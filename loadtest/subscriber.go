@@ -43,14 +43,14 @@ type subscriber struct {
 // eventCounts are the counters of a subscriber at one moment.
 type eventCounts struct{ events, bytes, lost, wholes uint64 }
 
-func (s *subscriber) counts() eventCounts {
+func (s *subscriber) snapshot() eventCounts {
 	return eventCounts{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
 }
 
 // forget drops everything until now from the report.
 func (s *subscribers) forget() {
 	for _, x := range s.all {
-		if x.warm = x.counts(); x.channel == ownChannel {
+		if x.warm = x.snapshot(); x.channel == ownChannel {
 			x.user.lag.forget()
 		}
 	}
@@ -58,9 +58,9 @@ func (s *subscribers) forget() {
 
 // subscribers are all of a test.
 type subscribers struct {
-	all  []*subscriber
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	all   []*subscriber
+	stop  context.CancelFunc
+	group sync.WaitGroup
 }
 
 // connectSubscribers connects all subscribers, and returns when all are connected.
@@ -93,7 +93,7 @@ func connectSubscribers(ctx context.Context, o *Options, accounts []*account,
 		return nil, fmt.Errorf("connecting to the event stream: %w", err)
 	}
 	for _, x := range s.all {
-		s.wait.Go(func() { x.run(running) })
+		s.group.Go(func() { x.run(running) })
 	}
 	return s, nil
 }
@@ -108,7 +108,7 @@ func (s *subscribers) end() {
 		}
 		x.mu.Unlock()
 	}
-	s.wait.Wait()
+	s.group.Wait()
 }
 
 // connect joins and requests the events.

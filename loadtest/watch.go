@@ -69,7 +69,7 @@ type watcher struct {
 	rest       *rest
 	disk       string
 	stop       context.CancelFunc
-	wait       sync.WaitGroup
+	group      sync.WaitGroup
 	samples    []Sample // owned by the goroutine until it ends
 	unanswered int      // unanswered scrapes
 	// why the newest scrape was not answered; nil: it was
@@ -92,7 +92,7 @@ func watch(ctx context.Context, r *rest) *watcher {
 	running, stop := context.WithCancel(ctx)
 	w := &watcher{rest: r, disk: r.o.Disk, stop: stop}
 	w.status, _ = r.status(ctx) // queried again at the end
-	w.wait.Go(func() {
+	w.group.Go(func() {
 		tick := time.NewTicker(max(min(watchEvery, r.o.Every/4), time.Millisecond))
 		defer tick.Stop()
 		for running.Err() == nil {
@@ -113,7 +113,7 @@ func (w *watcher) end(ctx context.Context) {
 		return
 	}
 	w.stop()
-	w.wait.Wait()
+	w.group.Wait()
 	var now status
 	if now, w.unknown = w.rest.status(ctx); w.unknown == nil {
 		w.status = now

@@ -17,7 +17,7 @@ type witness struct {
 	rest   *rest
 	queues []chan seen // by the number of an address
 	stop   context.CancelFunc
-	wait   sync.WaitGroup
+	group  sync.WaitGroup
 
 	mu    sync.Mutex
 	read  uint64 // orders read as expected
@@ -46,7 +46,7 @@ func startWitness(ctx context.Context, t *test) *witness {
 	for at := range t.o.Addresses {
 		asks := make(chan seen)
 		w.queues = append(w.queues, asks)
-		w.wait.Go(func() {
+		w.group.Go(func() {
 			for pause(ctx, witnessEvery) {
 				select {
 				case x := <-asks:
@@ -116,7 +116,7 @@ func (w *witness) check(ctx context.Context, x seen, at int) {
 func (w *witness) end() {
 	if w != nil {
 		w.stop()
-		w.wait.Wait()
+		w.group.Wait()
 	}
 }
 

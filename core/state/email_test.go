@@ -75,7 +75,7 @@ func TestAnImpossibleImageOfAHoldIsRefused(t *testing.T) {
 		"to nobody":        func(c *AccountChange) { c.To = "" },
 		"without a hold":   func(c *AccountChange) { c.HeldUs = 0 },
 		"of keys and hold": func(c *AccountChange) { c.Kind = KeysLost },
-		"of nothing known": func(c *AccountChange) { c.Kind = KeysLost + 1 },
+		"of unknown kind":  func(c *AccountChange) { c.Kind = KeysLost + 1 },
 		"of another hold":  func(c *AccountChange) { c.HeldUs++ },
 		"of other account": func(c *AccountChange) { c.Account = 2 },
 	} {
@@ -85,7 +85,7 @@ func TestAnImpossibleImageOfAHoldIsRefused(t *testing.T) {
 					spoil(&m.Change)
 				}
 			}
-		}, "a change that no account has")
+		}, "an impossible change of an account")
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *State) Image(yield func(piece []byte) bool) { s.image(pieceBytes, yield
 // image is Image with pieces of at least size bytes.
 func (s *State) image(size int, yield func(piece []byte) bool) {
 	w := writer{size: size, yield: yield}
-	if s.write(&w); !w.stopped {
+	if s.write(&w); !w.done {
 		yield(w.buf)
 	}
 }
@@ -49,16 +49,16 @@ func (s *State) AppendTo(dst []byte) []byte {
 
 // write writes the image, until the receiver stops.
 func (s *State) write(w *writer) {
-	if w.begin(s); w.stopped {
+	if w.begin(s); w.done {
 		return
 	}
 	w.uint(uint64(len(s.pairs)))
 	for _, p := range s.pairs {
 		w.market(p)
-		if w.orders(p, s.accounts); w.stopped {
+		if w.orders(p, s.accounts); w.done {
 			return
 		}
-		if w.stops(p, s.accounts); w.stopped {
+		if w.stops(p, s.accounts); w.done {
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func (w *writer) begin(s *State) {
 			return
 		}
 	}
-	if w.withdrawals(s); w.stopped {
+	if w.withdrawals(s); w.done {
 		return
 	}
 	w.maintenance(s)
@@ -118,19 +118,19 @@ func (s *State) Hash() (digest [sha256.Size]byte) {
 
 // A writer writes an image.
 type writer struct {
-	buf     []byte // present piece
-	size    int    // of a full piece, bytes
-	yield   func([]byte) bool
-	stopped bool // the receiver stopped
+	buf   []byte // present piece
+	size  int    // of a full piece, bytes
+	yield func([]byte) bool
+	done  bool // the receiver stopped
 }
 
 // over ends an entry, and the piece if it is full. It reports whether the receiver stopped.
 func (w *writer) over() bool {
-	if len(w.buf) >= w.size && !w.stopped {
-		w.stopped = !w.yield(w.buf)
+	if len(w.buf) >= w.size && !w.done {
+		w.done = !w.yield(w.buf)
 		w.buf = make([]byte, 0, cap(w.buf))
 	}
-	return w.stopped
+	return w.done
 }
 
 func (w *writer) uint(vs ...uint64) {

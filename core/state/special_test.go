@@ -302,10 +302,10 @@ func TestApplyRefusesPreventedOrdersThatDoNotFit(t *testing.T) {
 	first := func(change func(v *trading.Prevented)) spoils {
 		return func(r *event.Record) { change(&r.Instructions.Prevented[0]) }
 	}
-	f("no mode", func(r *event.Record) { r.Instructions.SelfTrade = 0 }, "its mode is 0")
+	f("no mode", func(r *event.Record) { r.Instructions.SelfTrade = 0 }, "self-trade mode is 0")
 	f("the mode that ends the taker", func(r *event.Record) {
 		r.Instructions.SelfTrade = trading.SelfTradeCancelNewest
-	}, "its mode is 1")
+	}, "self-trade mode is 1")
 	f("the mode that ends both, twice", func(r *event.Record) {
 		r.Instructions.SelfTrade, r.Instructions.Cancelled = trading.SelfTradeCancelBoth,
 			trading.CancelledSelfTrade
@@ -361,7 +361,7 @@ func TestApplyRefusesPostOnlyOrdersThatTake(t *testing.T) {
 	f("one that crosses", func(r *event.Record) { r.Order.Price = 10 * coin },
 		"crosses the best price")
 	f("one whose end has come", func(r *event.Record) { r.Instructions.ExpireUs = 40 },
-		"ends at 40 us")
+		"expires at 40 us")
 	f("one that ends before its time", func(r *event.Record) {
 		r.Order.RestCancelled, r.Instructions.Cancelled = true, trading.CancelledExpired
 	}, "cannot be cancelled for the reason expired")
@@ -439,9 +439,9 @@ func TestApplyRefusesTriggeredOrdersThatDoNotFit(t *testing.T) {
 	f("another client id", func(r *event.Record) { r.Order.ClientID = clientID("x") },
 		"is open on BTC_USD as")
 	f("another amount", func(r *event.Record) { r.Order.Amount++ }, "is triggered with")
-	f("another price", func(r *event.Record) { r.Order.Price-- }, "was to enter at 11")
+	f("another price", func(r *event.Record) { r.Order.Price-- }, "should enter at 11")
 	f("other instructions", func(r *event.Record) { r.Instructions.PostOnly = true },
-		"was to enter as")
+		"should enter as")
 	f("no trade where there is one", func(r *event.Record) {
 		r.Order.Trades, r.Order.Remaining = nil, coin
 	}, "crosses the best price")
@@ -466,7 +466,7 @@ func TestApplyRefusesTriggeredOrdersThatDoNotFit(t *testing.T) {
 	f = refusesOf(t, after(append(falls(), killed())...), otherHalf)
 	f("not from the book", func(r *event.Record) { r.Triggered.FromBook = false },
 		"the head of the queue is")
-	f("another price", func(r *event.Record) { r.Order.Price++ }, "was to enter at 7")
+	f("another price", func(r *event.Record) { r.Order.Price++ }, "should enter at 7")
 }
 
 func later(r event.Record, timeUs int64) event.Record {
@@ -512,7 +512,7 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	f("a post-only order that takes", func(r *event.Record) { r.Instructions.PostOnly = true },
 		"is post-only, but has 1 trades")
 	f("an end that has come", func(r *event.Record) { r.Instructions.ExpireUs = 40 },
-		"ends at 40 us")
+		"expires at 40 us")
 	f("an amount that is filled", func(r *event.Record) {
 		r.Order.Amount, r.Order.Remaining, r.Order.Trades = 0, 0, nil
 	}, "cannot be of side")

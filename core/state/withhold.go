@@ -21,7 +21,7 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 	s.withhold()
 	w := writer{size: pieceBytes, yield: yield}
 	w.begin(s)
-	for rest := r.Rest(); !w.stopped; {
+	for rest := r.Rest(); !w.done; {
 		n := min(len(rest), pieceBytes)
 		w.buf = append(w.buf, rest[:n]...)
 		if rest = rest[n:]; len(rest) == 0 {
@@ -29,7 +29,7 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 		}
 		w.over()
 	}
-	if !w.stopped {
+	if !w.done {
 		yield(w.buf)
 	}
 	return nil
