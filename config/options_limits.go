@@ -20,8 +20,8 @@ var limitOptions = []Option{
 		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
 	},
 	{
-		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000, appliedBy: byEngine,
-		must: below, than: "limits.in_flight",
+		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000,
+		appliedBy: byEngine, must: below, than: "limits.in_flight",
 		Brief: "part of the commands in flight kept for cancels",
 		Help: `The part of limits.in_flight that only cancels may use, and changes that only lower an order's amount, so a client can still reduce its risk when new orders
 			are refused. Must be below limits.in_flight. 0: cancels have no advantage except
@@ -231,8 +231,8 @@ var limitOptions = []Option{
 		at: func(c *Config) any { return &c.Limits.GTDPerBook },
 	},
 	{
-		Key: "limits.triggers_in_flight", Default: "4096", min: 1, max: 1_000_000, appliedBy: byEngine,
-		Brief: "triggered orders on their way at once",
+		Key: "limits.triggers_in_flight", Default: "4096", min: 1, max: 1_000_000,
+		appliedBy: byEngine, Brief: "triggered orders on their way at once",
 		Help: `How many orders that were triggered may be on their way to the store at once, over all pairs, beside one of each
 			pair. The others wait in their pair's queue. More ends a cascade sooner; less leaves more of the store to other orders.`,
 		at: func(c *Config) any { return &c.Limits.TriggersInFlight },

@@ -203,7 +203,7 @@ func (r *Report) parts() []part {
 	all := []part{{name: "too late", latency: &r.Lates},
 		{name: "refused", latency: &r.Refusals, always: true},
 		{name: "without an outcome", latency: &r.Unknowns, always: true},
-		{name: "due and not sent", latency: &r.Waits}}
+		{name: "due and not sent", latency: &r.UnsentLatency}}
 	for i := range all {
 		all[i].percent = 100 * float64(all[i].latency.Count) / max(float64(r.Requests+r.Unsent), 1)
 	}

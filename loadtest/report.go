@@ -30,7 +30,7 @@ type Report struct {
 	Lates         Latency             `json:"late_latency"`
 	Refusals      Latency             `json:"refused_latency"` // of refused requests
 	Unknowns      Latency             `json:"outcome_unknown_latency"`
-	Waits         Latency             `json:"unsent_waited"`
+	UnsentLatency Latency             `json:"unsent_waited"`
 	Operations    []Operation         `json:"operations"`
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
@@ -184,7 +184,7 @@ func (r *Report) setMeasurements(t *test, s *stats, took, process time.Duration)
 		s.refused, s.unknown, s.unsent
 	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
 	r.Rate, r.Substituted = perSecond(s.done), Substituted{s.cancelsInstead, s.ordersInstead}
-	r.Latency, r.Lates, r.Refusals, r.Unknowns, r.Waits = latency(s.all), latency(s.lates),
+	r.Latency, r.Lates, r.Refusals, r.Unknowns, r.UnsentLatency = latency(s.all), latency(s.lates),
 		latency(s.refusals), latency(s.unknowns), latency(s.unsentWaits)
 	r.distributions["all"] = distribution(s.all)
 	r.Operations = []Operation{}

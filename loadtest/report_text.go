@@ -136,7 +136,7 @@ func (r *Report) notDone() iter.Seq2[string, *Latency] {
 			name string
 			l    *Latency
 		}{{"too late", &r.Lates}, {"refused", &r.Refusals}, {"without an outcome", &r.Unknowns},
-			{"due and not sent", &r.Waits}} {
+			{"due and not sent", &r.UnsentLatency}} {
 			if x.l.Count > 0 && !yield(x.name, x.l) {
 				return
 			}
