@@ -43,7 +43,7 @@ func unlike(t *testing.T, v reflect.Value) {
 
 // A new field of the configuration, of a pair or a currency must decide, too.
 func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
-	told := func(what string, c, next *Config) {
+	expect := func(what string, c, next *Config) {
 		t.Helper()
 		if list := c.Changes(next); len(list) != 1 || list[0].Before == list[0].After {
 			t.Errorf("another %s makes the changes %v", what, list)
@@ -69,7 +69,7 @@ func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
 			}
 			next := *c
 			unlike(t, field(&next))
-			told(name, c, &next)
+			expect(name, c, &next)
 		}
 	}
 	c := shop(t)
@@ -83,13 +83,13 @@ func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
 		next := *c
 		next.Pairs = slices.Clone(c.Pairs)
 		unlike(t, reflect.ValueOf(&next.Pairs[0]).Elem().Field(i))
-		told("pair's "+reflect.TypeFor[Pair]().Field(i).Name, c, &next)
+		expect("pair's "+reflect.TypeFor[Pair]().Field(i).Name, c, &next)
 	}
 	for i := range reflect.TypeFor[Currency]().NumField() {
 		next := *c
 		next.Currencies = slices.Clone(c.Currencies)
 		unlike(t, reflect.ValueOf(&next.Currencies[0]).Elem().Field(i))
-		told("currency's "+reflect.TypeFor[Currency]().Field(i).Name, c, &next)
+		expect("currency's "+reflect.TypeFor[Currency]().Field(i).Name, c, &next)
 	}
 }
 

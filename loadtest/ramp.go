@@ -81,8 +81,8 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 		}
 		r.Steps = append(r.Steps, step)
 		t.prog.line(step.String())
-		goOn := s.tried(step.Holds)
-		if r.Highest = s.highestHeld; !goOn {
+		more := s.tried(step.Holds)
+		if r.Highest = s.highestHeld; !more {
 			break
 		}
 	}

@@ -51,7 +51,7 @@ server: restarts of its process meanwhile: 1`
 
 func TestAServerThatIsDownAtTheEndIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		told := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
+		status := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
 		var gone atomic.Bool
 		x := &smallExchange{open: map[string]bool{}}
 		address := serve(t, func(ctx *fasthttp.RequestCtx) {
@@ -60,7 +60,7 @@ func TestAServerThatIsDownAtTheEndIsNamed(t *testing.T) {
 				ctx.SetStatusCode(500)
 				ctx.SetBodyString("gone")
 			case path == "/operator/v1/status":
-				fmt.Fprint(ctx, told)
+				fmt.Fprint(ctx, status)
 			default:
 				x.answer(ctx)
 			}

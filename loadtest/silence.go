@@ -31,7 +31,7 @@ const forgotten = restTimeout + 10*time.Second
 func (s *silence) lasts(sent time.Time, err error) bool { return s.note(sent, askAgain, err) }
 
 // hangs notes a request sent at that time and still unanswered, and reports whether to abandon it.
-// Even then a request has the time of a usual answer.
+// After impatient a request still has the time of a usual answer.
 func (s *silence) hangs(sent time.Time, err error) bool {
 	return !s.note(sent, slow, err) && time.Since(sent) >= usualAnswer
 }
@@ -43,7 +43,7 @@ const (
 )
 
 // note reports the wait, if the silence has lasted that long.
-func (s *silence) note(sent time.Time, quiet time.Duration, err error) (goesOn bool) {
+func (s *silence) note(sent time.Time, quiet time.Duration, err error) (continues bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() || time.Since(s.newest) > forgotten {

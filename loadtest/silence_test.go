@@ -92,9 +92,9 @@ func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 				return errors.Join(err, r.get(ctx, nil, "/", nil))
 			},
 		} {
-			goesOn := make(chan struct{})
-			address := serve(t, func(*fasthttp.RequestCtx) { <-goesOn })
-			t.Cleanup(func() { close(goesOn) })
+			resume := make(chan struct{})
+			address := serve(t, func(*fasthttp.RequestCtx) { <-resume })
+			t.Cleanup(func() { close(resume) })
 			r := newRest(&Options{Addresses: []string{address}, Operator: address, Wait: bound})
 			said := 0
 			r.silence.say = func(string) { said++ }

@@ -113,14 +113,14 @@ func TestOperationsOfTheAccountComeBesideABatch(t *testing.T) {
 }
 
 func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {
-	try := func(what string, right bool, told [2]Outcome, look Operation, shown Result) {
+	try := func(what string, right bool, outcomes [2]Outcome, look Operation, shown Result) {
 		t.Helper()
 		s := newScript()
 		s.did("", Operation{Kind: Deposit, Amount: 10}, Result{})
 		batch := s.beginBatch(Operation{Kind: Place, Order: 1, Price: 100, Amount: 1},
 			Operation{Kind: Cancel, Order: 1, Named: true},
 			Operation{Kind: Place, Order: 2, Price: 101, Amount: 1})
-		for i, outcome := range told {
+		for i, outcome := range outcomes {
 			if outcome != Unknown {
 				batch[i].End(Result{Outcome: outcome, Remains: 1})
 			}

@@ -181,7 +181,7 @@ func (s *market) noteCredit(p *part, account, currency int, amount int64) {
 	if amount == 0 || !p.besideRefusal {
 		return
 	}
-	behind, _ := slices.BinarySearchFunc(s.credits, p.number+1,
+	at, _ := slices.BinarySearchFunc(s.credits, p.number+1,
 		func(c credit, n int) int { return cmp.Compare(c.operation, n) })
-	s.credits = slices.Insert(s.credits, behind, credit{p.number, account, currency, amount})
+	s.credits = slices.Insert(s.credits, at, credit{p.number, account, currency, amount})
 }

@@ -79,10 +79,10 @@ func (s *market) enter(p *part, taker *order) bool {
 		return true
 	}
 	return p.r.Remains == taker.remains &&
-		slices.EqualFunc(trades, p.r.Trades, func(want, told Trade) bool {
-			return want.Price == told.Price && want.Amount == told.Amount &&
-				(told.Maker == 0 || told.Maker == want.Maker) &&
-				s.takeTradeID(taker.pair, told.ID)
+		slices.EqualFunc(trades, p.r.Trades, func(want, received Trade) bool {
+			return want.Price == received.Price && want.Amount == received.Amount &&
+				(received.Maker == 0 || received.Maker == want.Maker) &&
+				s.takeTradeID(taker.pair, received.ID)
 		})
 }
 

@@ -181,11 +181,11 @@ func (s *market) fits(e *Event, r *Result, had Wallet) bool {
 		had[m.Currency] = m.Funds
 	}
 	return had == s.wallets[e.Account] && slices.EqualFunc(s.last.tradesOf(e.Account, r), e.Trades,
-		func(want, told OwnTrade) bool {
+		func(want, received OwnTrade) bool {
 			if want.ID == 0 {
-				want.ID = told.ID
+				want.ID = received.ID
 			}
-			return want == told
+			return want == received
 		})
 }
 

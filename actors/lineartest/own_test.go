@@ -211,9 +211,9 @@ func TestErrorsOfEventsAboutFreezesAreFound(t *testing.T) {
 	frozen := Event{Sequence: 1, Freezes: true, Frozen: true}
 	ended := Event{Sequence: 2, Prev: 1, Freezes: true}
 	for what, x := range map[string]struct {
-		told  []Event
-		shows bool // a snapshot in the end shows the account frozen
-		right bool
+		events []Event
+		shows  bool // a snapshot in the end shows the account frozen
+		right  bool
 	}{
 		"right events":            {[]Event{frozen, ended}, false, true},
 		"a snapshot of before":    {[]Event{frozen, ended}, true, false},
@@ -229,11 +229,11 @@ func TestErrorsOfEventsAboutFreezesAreFound(t *testing.T) {
 		for _, on := range []bool{true, true, false} {
 			s.did("", Operation{Kind: Freeze, On: on}, Result{})
 		}
-		for _, e := range x.told {
+		for _, e := range x.events {
 			s.Notify(0, e)
 		}
 		s.did("", Operation{Kind: Subscribe}, Result{Frozen: x.shows,
-			Sequence: x.told[len(x.told)-1].Sequence})
+			Sequence: x.events[len(x.events)-1].Sequence})
 		s.try(t, what, x.right)
 	}
 }

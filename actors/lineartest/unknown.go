@@ -12,15 +12,15 @@ func (h *History) decidePlace(s *span) {
 	if s.o.Kind != Place && s.o.Kind != Amend {
 		return
 	}
-	row, told, wouldTell := h.lastNotice(s, s.o.Order)
-	if !told && wouldTell {
+	row, found, complete := h.lastNotice(s, s.o.Order)
+	if !found && complete {
 		s.fate = never
 		return
 	}
 	if s.o.Kind == Amend {
 		return
 	}
-	if told && h.isPlacedOnce(s.o.Order) {
+	if found && h.isPlacedOnce(s.o.Order) {
 		s.fate, s.id = happened, row.ID
 	}
 	for _, r := range h.events {
@@ -34,22 +34,22 @@ func (h *History) decidePlace(s *span) {
 }
 
 // lastNotice returns the newest notice about an order to the subscriber of an operation's account,
-// in the operation's epoch. wouldTell is true if the subscriber received all events of that epoch.
-func (h *History) lastNotice(s *span, number int) (row OrderRow, told, wouldTell bool) {
+// in the operation's epoch. complete is true if the subscriber received all events of that epoch.
+func (h *History) lastNotice(s *span, number int) (row OrderRow, found, complete bool) {
 	list := h.notices[s.o.Account]
-	wouldTell = len(list) > 0 && list[0].at < s.call
+	complete = len(list) > 0 && list[0].at < s.call
 	for i := range list {
 		if list[i].epoch != s.epoch {
 			continue
 		}
-		wouldTell = wouldTell && !list[i].gap
+		complete = complete && !list[i].gap
 		for _, of := range list[i].event.Orders {
 			if of.Order == number {
-				row, told = of, true
+				row, found = of, true
 			}
 		}
 	}
-	return row, told, wouldTell
+	return row, found, complete
 }
 
 // An effect is one that at most one operation can have: cancel an order, make a withdrawal, confirm
@@ -123,10 +123,10 @@ const (
 // seen checks the events of the epoch, and the reads sent after s ended.
 func (h *History) seen(e effect, s *span) (so evidence) {
 	if e.kind == Cancel {
-		switch row, told, wouldTell := h.lastNotice(s, e.number); {
-		case told && row.Status == Cancelled:
+		switch row, found, complete := h.lastNotice(s, e.number); {
+		case found && row.Status == Cancelled:
 			so = shown
-		case wouldTell:
+		case complete:
 			return denied
 		}
 	}

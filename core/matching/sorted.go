@@ -35,13 +35,13 @@ func (s *sorted) find(e entry) (run, at int, found bool) {
 	if len(s.runs) == 0 {
 		return 0, 0, false
 	}
-	behind, _ := slices.BinarySearchFunc(s.runs, e, func(r []entry, e entry) int {
+	next, _ := slices.BinarySearchFunc(s.runs, e, func(r []entry, e entry) int {
 		if r[0].compare(e) <= 0 {
 			return -1
 		}
 		return 1
 	})
-	run = max(behind-1, 0)
+	run = max(next-1, 0)
 	at, found = slices.BinarySearchFunc(s.runs[run], e, entry.compare)
 	return run, at, found
 }

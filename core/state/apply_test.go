@@ -385,7 +385,7 @@ func TestResealingASecretChangesNothingElseOfItsKey(t *testing.T) {
 	apply(t, s, event.Record{Kind: event.KindRefusal,
 		Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 77, Reason: event.RefusedNonce}})
 	was := *s.KeyByName("alice-1")
-	anew := func() event.Record {
+	resealed := func() event.Record {
 		k := was.Key
 		k.SealedBy, k.Sealed = was.SealedBy+1, []byte("another seal")
 		return event.Record{Kind: event.KindKey, Key: k}
@@ -398,7 +398,7 @@ func TestResealingASecretChangesNothingElseOfItsKey(t *testing.T) {
 		"from anywhere":             func(k *event.Key) { k.Allow = nil },
 		"as a number that is not":   func(k *event.Key) { k.Number = 2 },
 	} {
-		r := anew()
+		r := resealed()
 		change(&r.Key)
 		if err := s.Apply(&r, new(Effects)); err == nil ||
 			!strings.Contains(err.Error(), "exists already, or its account") {
@@ -409,9 +409,9 @@ func TestResealingASecretChangesNothingElseOfItsKey(t *testing.T) {
 		}
 	}
 	before := s.Hash()
-	apply(t, s, anew())
+	apply(t, s, resealed())
 	want := was
-	want.Key = anew().Key
+	want.Key = resealed().Key
 	if got := s.KeyByName("alice-1"); !reflect.DeepEqual(*got, want) || s.Hash() == before {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -141,16 +141,16 @@ func (g *Generator) answered(c *conn, a Answer) {
 func (g *Generator) broken(l *link, reason string) {
 	g.poll.Remove(l.number)
 	l.up, l.out = false, l.out[:0]
-	told := false
+	reported := false
 	for _, c := range l.conns {
 		g.drop(c)
 		if c.busy {
 			g.fail(g.client.Broken(c.number, reason, true, g.now()-c.since))
-			c.busy, told = false, true
+			c.busy, reported = false, true
 			g.inFlight--
 		}
 	}
-	if !told {
+	if !reported {
 		g.fail(g.client.Broken(l.conns[0].number, reason, false, 0))
 	}
 	g.reconnect(l)

@@ -120,9 +120,9 @@ func TestTheMomentOfARequestIsTheInverseOfTheIntegral(t *testing.T) {
 		// Requests due before the time are the first ones.
 		if k := s.Before(at); k > 0 && k < total {
 			before, _ := s.due(k - 1)
-			behind, _ := s.due(k)
-			if before > at || behind < at-2 {
-				t.Fatalf("%d requests are due before %v, at %v and %v", k, at, before, behind)
+			after, _ := s.due(k)
+			if before > at || after < at-2 {
+				t.Fatalf("%d requests are due before %v, at %v and %v", k, at, before, after)
 			}
 		}
 	})
