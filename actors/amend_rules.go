@@ -33,7 +33,7 @@ func (x *change) faults(a *amendRequest, p *directory.Pair) (list []Fault) {
 	}
 	if a.Trigger != 0 {
 		note("trigger_price", x.triggerFault(a, p))
-	} else if x.stop.Rests && x.is.OCO.Trigger >= x.price {
+	} else if x.stop.InBook && x.is.OCO.Trigger >= x.price {
 		note("price", "It must be above oco_trigger_price.")
 	}
 	return x.ocoFaults(a, x.restingFaults(a, list))
@@ -42,7 +42,7 @@ func (x *change) faults(a *amendRequest, p *directory.Pair) (list []Fault) {
 // ocoFaults adds what an order cannot become while its other half waits: the other half has no
 // expiry, and without a price of its own it takes at once.
 func (x *change) ocoFaults(a *amendRequest, list []Fault) []Fault {
-	if !x.stop.Rests {
+	if !x.stop.InBook {
 		return list
 	}
 	if a.ExpireUs != 0 {
@@ -74,7 +74,7 @@ func (x *change) triggerFault(a *amendRequest, p *directory.Pair) string {
 	switch {
 	case x.stop.Order.ID == 0:
 		return "The order waits for no trigger."
-	case x.stop.Rests && a.Trigger >= x.price:
+	case x.stop.InBook && a.Trigger >= x.price:
 		return "It must be below price."
 	}
 	return p.PriceFault(a.Trigger)
@@ -120,7 +120,7 @@ type change struct {
 }
 
 // outside reports whether the order waits outside the book.
-func (x *change) outside() bool { return x.stop.Order.ID != 0 && !x.stop.Rests }
+func (x *change) outside() bool { return x.stop.Order.ID != 0 && !x.stop.InBook }
 
 // keepsPriority reports whether the order keeps its queue position.
 func (x *change) keepsPriority() bool { return x.price == x.was.Price && x.amount <= x.was.Amount }

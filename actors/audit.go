@@ -33,7 +33,7 @@ func (e *Engine) Audit(ctx context.Context, archive audit.Archive,
 	if err != nil {
 		return nil, err
 	}
-	subject := &audit.Subject{Store: e.opts.Store, Retention: e.opts.Retention,
+	subject := &audit.Target{Store: e.opts.Store, Retention: e.opts.Retention,
 		Earlier: e.projected, Sealer: e.sealer, Present: auditProgress{e},
 		RowsAtOnce:     e.opts.Tests.rowRefs,
 		DepositsAtOnce: e.opts.Tests.deposits, Image: image, Found: errors.Join(c.found...)}

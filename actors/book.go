@@ -32,7 +32,7 @@ func (b *book) recoverInstructed(s *state.State, market *state.Pair) {
 	}
 	for stop := range market.Stops.All(nil) {
 		b.stopBook.Add(stop)
-		if !stop.Rests {
+		if !stop.InBook {
 			b.recover(stop.Order, s, market)
 		}
 	}

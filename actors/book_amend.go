@@ -78,7 +78,7 @@ func (b *book) changeOf(c *Command) (*change, bool) {
 	if a.Trigger != 0 && x.outside() {
 		x.trigger.Price = a.Trigger
 	}
-	if a.Trigger != 0 && x.stop.Rests {
+	if a.Trigger != 0 && x.stop.InBook {
 		x.is.OCO.Trigger = a.Trigger
 	}
 	x.is.PostOnly = x.is.PostOnly || a.PostOnly || a.Slide
@@ -124,7 +124,7 @@ func (b *book) amendedInBand(c *Command, x *change) bool {
 	switch {
 	case !x.outside():
 		return (x.price == x.was.Price || b.inBand(c, x.price, b.last)) &&
-			(!x.stop.Rests || x.is.OCO.Price == 0 || x.is.OCO.Trigger == was ||
+			(!x.stop.InBook || x.is.OCO.Price == 0 || x.is.OCO.Trigger == was ||
 				b.inBand(c, x.is.OCO.Price, x.is.OCO.Trigger))
 	case x.price == x.was.Price && x.trigger.Price == was:
 		return true
@@ -142,7 +142,7 @@ func (b *book) wouldTrigger(a *amendRequest, x *change) bool {
 	switch {
 	case x.outside():
 		return a.Trigger != 0 && (x.stop.Queued || b.reached(x.trigger))
-	case x.stop.Rests:
+	case x.stop.InBook:
 		return x.stop.Queued && (a.Trigger != 0 || !x.keepsPriority()) ||
 			a.Trigger != 0 && b.reached(fall)
 	}
@@ -220,7 +220,7 @@ func (b *book) amendInPlace(c *Command, x *change) {
 	}
 	b.beginAmend(c, x)
 	b.orders.Amend(x.was.ID, x.amount, x.is.Display)
-	if x.stop.Rests && !x.stop.Queued && x.is.OCO.Trigger != x.stop.Trigger.Price {
+	if x.stop.InBook && !x.stop.Queued && x.is.OCO.Trigger != x.stop.Trigger.Price {
 		b.stopBook.Remove(x.was.ID)
 		x.stop.Trigger.Price = x.is.OCO.Trigger
 		b.stopBook.Add(x.stop)

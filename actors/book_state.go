@@ -125,7 +125,7 @@ func (b *book) find(id uint64) (trading.Order, bool) {
 		return o, true
 	}
 	stop, ok := b.stopBook.Get(id)
-	return stop.Order, ok && !stop.Rests
+	return stop.Order, ok && !stop.InBook
 }
 
 // takeOut removes an order that must be in the book.
@@ -163,7 +163,7 @@ func (b *book) keepExtra(o *event.Order, i *trading.Instructions, x entering) {
 	if s.waitsForOCO() {
 		b.stopBook.Add(matching.Stop{
 			Order:   trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
-			Trigger: trading.Trigger{Price: s.OCO.Trigger, When: trading.Fall}, Rests: true})
+			Trigger: trading.Trigger{Price: s.OCO.Trigger, When: trading.Fall}, InBook: true})
 	}
 	b.setExtra(o.ID, &s)
 }

@@ -78,7 +78,7 @@ func (b *book) endTurn(full bool) {
 func (b *book) execute(u *unit) (fills int) {
 	head, _ := b.stopBook.Head()
 	o, r := head.Order, &u.record
-	if head.Rests {
+	if head.InBook {
 		o = b.takeOut(o.ID)
 	}
 	s := b.forget(o.ID)
@@ -91,8 +91,8 @@ func (b *book) execute(u *unit) (fills int) {
 		Amount: o.Amount, Remaining: o.Remaining, ClientID: s.clientID,
 		Trades: r.Order.Trades[:0]}
 	r.Triggered = event.Triggered{Was: event.Was{Price: o.Price, Open: o.Remaining},
-		FromBook: head.Rests}
-	if head.Rests {
+		FromBook: head.InBook}
+	if head.InBook {
 		if r.Order.Price = i.OCO.Price; r.Order.Price == 0 {
 			i.IOC = true
 			r.Order.Price = b.pair.StopPrice(o.Side, i.OCO.Trigger)

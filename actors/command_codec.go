@@ -279,7 +279,7 @@ func isPossible(w *OrderRequest) bool {
 	}
 	return (s.Trigger.When == 0) == (s.Trigger.Price == 0) &&
 		(s.Display == 0 || w.Pair.DisplayFault(s.Display, w.Amount) == "") &&
-		state.Possible(w.Side, w.Price, &s.Instructions) == nil
+		state.CheckInstructions(w.Side, w.Price, &s.Instructions) == nil
 }
 
 // pair reads the number of a configured pair; none also allows 0.
@@ -288,7 +288,7 @@ func (p *Parser) pair(of *directory.Catalogue, none bool) *directory.Pair {
 	if n == 0 && none {
 		return nil
 	}
-	pair := of.Known(uint16(n))
+	pair := of.Configured(uint16(n))
 	p.Check(pair != nil)
 	return pair
 }

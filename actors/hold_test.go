@@ -55,7 +55,7 @@ func TestANewAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 		mailedTo := func(to string) bool {
 			return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
 				return m.To == to && m.Account == "ann" && m.Change.HeldUs == a.HeldUs &&
-					(m.Change.What == state.NewAddress) == (to == "ann@new.example")
+					(m.Change.Kind == state.NewAddress) == (to == "ann@new.example")
 			})
 		}
 		eventually(t, "all mails are sent", func() bool { return b.e.meter.Outbox.Load() == 0 })

@@ -17,7 +17,7 @@ import (
 // A recordedClient sends one operation after the other. The one with account -1 is the operator; it
 // also reads books.
 type recordedClient struct {
-	lineartest.Drawer
+	lineartest.Client
 	r      *recording
 	number int
 
@@ -140,7 +140,7 @@ func (c *recordedClient) count(o *lineartest.Operation, result *lineartest.Resul
 		r.numbers[row.ID] = row.Order
 	}
 	if o.Kind.Needs() == lineartest.MayRead {
-		r.Told(o, result, 0)
+		r.Acknowledge(o, result, 0)
 	}
 }
 
@@ -381,7 +381,7 @@ func (r *recording) result(o *lineartest.Operation, c *Command) (result linearte
 	case lineartest.Withdrawal:
 		id = c.Record().Withdrawal.ID
 	}
-	r.Told(o, &result, id)
+	r.Acknowledge(o, &result, id)
 	return result
 }
 

@@ -152,7 +152,7 @@ func (s *recordedOwn) record(list []*committed.OwnEvent) error {
 		if e.Orders, err = orderRows(x.Orders); err != nil {
 			return err
 		}
-		s.r.history.Tell(s.account, e)
+		s.r.history.Notify(s.account, e)
 		s.seq = x.Seq
 	}
 	return nil

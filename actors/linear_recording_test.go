@@ -94,7 +94,7 @@ const (
 // A recording is one history in the making: clients that act at random on two pairs, with keys that
 // some share, and a flaky store.
 type recording struct {
-	*lineartest.Drawing // locked by mu
+	*lineartest.Workload // locked by mu
 
 	t       *testing.T
 	at      place
@@ -166,7 +166,7 @@ func feeRates(r lineartest.Rates) state.FeeRates {
 
 func newRecording(t *testing.T, at place, seed uint64, change ...func(*Options)) *recording {
 	t.Helper()
-	r := &recording{Drawing: lineartest.NewDrawing(parallelKey, false), t: t, at: at,
+	r := &recording{Workload: lineartest.NewWorkload(parallelKey, false), t: t, at: at,
 		change: change, random: rand.New(rand.NewPCG(seed, 1)), calm: true,
 		patience: make(chan struct{}), crash: make(chan struct{}, 1),
 		down: make(chan struct{}), numbers: map[uint64]int{}}
@@ -241,7 +241,7 @@ func (r *recording) crashed() error {
 func (r *recording) client(number, account, key int) *recordedClient {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &recordedClient{r: r, number: number, Drawer: lineartest.Drawer{Drawing: r.Drawing,
+	return &recordedClient{r: r, number: number, Client: lineartest.Client{Workload: r.Workload,
 		Account: account, Key: key, Random: rand.New(rand.NewPCG(r.random.Uint64(), 2))}}
 }
 

@@ -76,7 +76,7 @@ func TestAStartRevokesLostKeysOnRequest(t *testing.T) {
 			}
 			eventually(t, "the owner receives a mail", func() bool {
 				return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
-					return m.Change.What == state.KeysLost && m.Change.Account != 0 &&
+					return m.Change.Kind == state.KeysLost && m.Change.Account != 0 &&
 						m.To == "ann@example.org"
 				})
 			})

@@ -64,7 +64,7 @@ func (p *Public) Apply(r *event.Record) {
 	case event.KindKeyRevoked:
 		p.dropKey(s.Keys()[r.KeyRevoked.Number-1])
 	case event.KindHalt:
-		if pair := p.Known(r.Pair); pair != nil {
+		if pair := p.Configured(r.Pair); pair != nil {
 			pair.Halt(r.Halt.Halted)
 		}
 	case event.KindMaintenance:

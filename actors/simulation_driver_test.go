@@ -272,7 +272,7 @@ func (l *life) turn(w *woken) {
 	if more && mailbox.Waiting(m) {
 		return
 	}
-	if !m.GoesOn() {
+	if !m.Continue() {
 		l.mailboxes = slices.DeleteFunc(l.mailboxes, func(o *woken) bool { return o == w })
 	}
 }

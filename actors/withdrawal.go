@@ -44,7 +44,7 @@ func (w *wallet) withdrawal(c *Command) {
 	}
 	w.pending[req.id] = state.NewWithdrawal(r)
 	if !req.clientID.IsZero() {
-		w.withdrawalIDs.Ask(req.id, req.clientID,
+		w.withdrawalIDs.Add(req.id, req.clientID,
 			func(number uint64) bool { return w.pending[number] != nil })
 	}
 	w.accept(c)
@@ -68,7 +68,7 @@ func (w *wallet) adjust(c *Command) {
 	r.Adjusted = event.Adjusted{ID: req.id, Account: c.account.ID, Currency: req.currency,
 		Amount: req.amount, Reason: req.details, ClientID: req.clientID}
 	c.moved = *state.NewAdjustment(r)
-	ids.Ask(req.id, req.clientID, func(number uint64) bool { return w.pending[number] != nil })
+	ids.Add(req.id, req.clientID, func(number uint64) bool { return w.pending[number] != nil })
 	w.accept(c)
 }
 
@@ -77,7 +77,7 @@ func (w *wallet) adjust(c *Command) {
 func (w *wallet) moveWithdrawal(c *Command) {
 	req := &c.withdrawal
 	d := w.pending[req.id]
-	if d == nil || !state.Follows(d.Status, req.to) {
+	if d == nil || !state.ValidTransition(d.Status, req.to) {
 		w.refuse(c, event.RefusedWithdrawal)
 		return
 	}
@@ -98,7 +98,7 @@ func (w *wallet) moveWithdrawal(c *Command) {
 	if !d.Pending() {
 		delete(w.pending, d.ID)
 		if w.rare != nil {
-			w.withdrawalIDs.End(d.ID)
+			w.withdrawalIDs.Finish(d.ID)
 		}
 	}
 	r := c.begin(event.KindWithdrawalMoved, 0)

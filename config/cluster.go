@@ -14,20 +14,20 @@ import (
 // Cluster makes the exchange one of several nodes that share a journal, or an observer of them.
 type Cluster struct {
 	Node      string // this node's name; "": the exchange runs on this machine alone
-	nodes     string // all nodes, as ParseNodes reads them; "": this is an observer
-	Observer  bool   // this is no node of the cluster
-	follow    string // nodes that an observer calls
-	observers string // names of observers that this node takes
+	nodes     string // all nodes, in the form of ParseNodes; "": this is an observer
+	Observer  bool   // this process is no node of the cluster
+	follow    string // nodes that an observer connects to
+	observers string // names of accepted observers
 	Folder    string // of this node's certificate; "": plain connections on loopback
 	TickMs    int
 	LogMax    int
-	PublicURL string // where clients reach this node; "": the others do not name it
+	PublicURL string // clients' address of this node; "": the others do not announce it
 }
 
 // On reports whether the exchange is a node of a cluster, or an observer.
 func (c *Cluster) On() bool { return c.Node != "" }
 
-// Nodes returns all nodes; of an observer, those that it calls.
+// Nodes returns all nodes; for an observer, those it connects to.
 func (c *Cluster) Nodes() []Node {
 	if c.Observer {
 		return parsed(parseList(c.follow))
@@ -42,7 +42,7 @@ func parsed(list []Node, err error) []Node {
 	return list
 }
 
-// Observers returns the names of the observers that this node takes.
+// Observers returns the names of the accepted observers.
 func (c *Cluster) Observers() (names []string) {
 	for name := range strings.SplitSeq(c.observers, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -67,8 +67,8 @@ const (
 	maxURL = 200
 )
 
-// ParseNodes reads a=HOST:PORT,b=HOST:PORT,c=HOST:PORT: three to nine nodes of which no two have a
-// name or an address in common.
+// ParseNodes reads a=HOST:PORT,b=HOST:PORT,c=HOST:PORT: three to nine nodes with distinct names and
+// addresses.
 func ParseNodes(text string) (list []Node, err error) {
 	list, err = parseList(text)
 	if n := len(list); err == nil && n < leastNodes {
@@ -219,7 +219,7 @@ func (v *validator) observer() {
 	}
 }
 
-// private refuses a node that is reached without certificates, from another machine.
+// private refuses a node on another machine without certificates.
 func (v *validator) private(key, value string, n Node) {
 	host, _, _ := net.SplitHostPort(n.Address)
 	if ip, err := netip.ParseAddr(host); v.c.Cluster.Folder == "" &&
@@ -231,7 +231,7 @@ func (v *validator) private(key, value string, n Node) {
 	}
 }
 
-// nodes checks this node's place among the nodes, and their addresses.
+// nodes checks that this node is one of the nodes, and their addresses.
 func (v *validator) nodes(list []Node, taken *ports) {
 	c := &v.c.Cluster
 	names, there := make([]string, 0, len(list)), false
@@ -246,7 +246,7 @@ func (v *validator) nodes(list []Node, taken *ports) {
 		number, _ := strconv.Atoi(text)
 		own := endpoint{host, number}
 		for _, at := range *taken {
-			if own.meets(at.endpoint) {
+			if own.conflictsWith(at.endpoint) {
 				v.problem("cluster.nodes", strconv.Quote(c.nodes),
 					"node %s has the port of %s; give it another", n.Name, at.key)
 			}
@@ -259,7 +259,7 @@ func (v *validator) nodes(list []Node, taken *ports) {
 	}
 }
 
-// validPublicURL reports whether a text names a listener and nothing below it.
+// validPublicURL reports whether a text names a listener without a path.
 func validPublicURL(text string) bool {
 	if text == "" {
 		return true

@@ -58,15 +58,15 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A clusterCase is options of a cluster's process, and what is wrong with them.
+// A clusterCase is the options of a cluster's process, and their problem.
 type clusterCase struct {
 	node, nodes string
 	more        map[string]string // variables of the environment
-	want        string            // "": it is taken
+	want        string            // "": accepted
 }
 
-// load loads a case, with the nodes under a key, and checks what is said of it. The error is nil if
-// it is taken.
+// load loads a case, with the nodes under a key, and checks its problems. The error is nil if it is
+// accepted.
 func (x *clusterCase) load(t *testing.T, key string) (*Config, error) {
 	t.Helper()
 	src := Sources{File: write(t, market), Flags: map[string]string{"cluster.node": x.node,
@@ -90,8 +90,8 @@ func TestAPublicURLNamesAListenerAndNothingBelowIt(t *testing.T) {
 	}
 }
 
-// An observer names the nodes that it calls, and is none of them.
-func TestAnObserverNamesTheNodesThatItCalls(t *testing.T) {
+// An observer names the nodes that it connects to, and is none of them.
+func TestAnObserverNamesTheNodesThatItFollows(t *testing.T) {
 	const far = "a=10.0.0.1:7000,b=10.0.0.2:7000"
 	for _, x := range []clusterCase{
 		{"o1", threeNodes, nil, ""},

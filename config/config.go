@@ -11,18 +11,18 @@ import (
 	"exchange/core/money"
 )
 
-// Environment variables that are no options. Secrets are among them, so that they have no key in
-// the file and no flag. Others concern the operator's commands alone.
+// Environment variables that are not options. Secrets are among them, to keep them out of the file
+// and the flags. Others concern the operator's commands alone.
 const (
 	// EnvOperatorToken is the bearer token of the operator's listener, in place of the token file.
 	EnvOperatorToken = "EXCHANGE_OPERATOR_TOKEN"
-	// EnvOperatorName is the name that an operator's commands are logged under, in place of the
+	// EnvOperatorName is the name under which an operator's commands are logged, in place of the
 	// user's.
 	EnvOperatorName = "EXCHANGE_OPERATOR_NAME"
 	// EnvOperatorCA is the file of authorities that an operator's commands trust, in place of the
 	// system's.
 	EnvOperatorCA = "EXCHANGE_OPERATOR_CA"
-	// EnvAPIKeyFile is the file of API keys that `exchange call` signs with, if no flag names one.
+	// EnvAPIKeyFile is the file of API keys for `exchange call`, if no flag names one.
 	EnvAPIKeyFile = "EXCHANGE_API_KEY_FILE"
 	// EnvSecretKey is the key that seals API secrets, in place of the key file.
 	EnvSecretKey = "EXCHANGE_SECRET_KEY"
@@ -30,22 +30,22 @@ const (
 	envConfig = "EXCHANGE_CONFIG"
 )
 
-// Names of the two files that stand in the data folder unless configured otherwise.
+// Names of two files in the data folder, unless configured otherwise.
 const (
 	OperatorTokenName = "operator.token"
 	SecretKeyName     = "exchange.key"
 )
 
-// Config has every option of `serve`. The table Options has the meaning, the unit, the range and
-// the effect of zero of each field, under the field's key.
+// Config holds every option of `serve`. The table Options documents the meaning, the unit, the
+// range and the effect of zero of each field, under the field's key.
 type Config struct {
 	Listen            string
 	Operator          string
 	Store             string // may hold a password: print it through RedactURL
-	Data              string // after Finish never empty
-	Archive           string // folder that trimmed parts of the journal go to; "": none
-	OperatorTokenFile string // after Finish never empty
-	SecretKeyFile     string // after Finish never empty
+	Data              string // never empty after Finish
+	Archive           string // folder of trimmed parts of the journal; "": none
+	OperatorTokenFile string // never empty after Finish
+	SecretKeyFile     string // never empty after Finish
 
 	Demo                  bool
 	NoDemoMarket          bool // only visitors trade on the demo
@@ -53,7 +53,7 @@ type Config struct {
 	NoDocs                bool
 	NoPages               bool
 	Contact               string // for programmers of clients: an e-mail or https address; "": none
-	syntheticPairs        int    // pairs for load tests that Finish adds
+	syntheticPairs        int    // pairs for load tests, added by Finish
 	AcceptRedisDurability bool
 	TrustedProxies        []netip.Prefix
 
@@ -73,26 +73,26 @@ type Config struct {
 	Snapshot   Snapshot
 	Mail       Mail
 
-	// Ignored are names of environment variables that begin with EXCHANGE_ but name no option:
-	// most likely a slip of the pen, so the start-up log shows them.
+	// Ignored are names of environment variables that begin with EXCHANGE_ but name no option: most
+	// likely typing errors, so the start-up log shows them.
 	Ignored []string
 
-	origin map[string]string // where a value came from, by key: "exchange.yaml line 3"
-	// the source of the pairs could not be read: their absence is no second problem
+	origin map[string]string // source of a value, by key: "exchange.yaml line 3"
+	// the source of the pairs could not be read: do not report them as missing too
 	unread bool
 }
 
-// Metrics is the listener that has /metrics alone.
+// Metrics is the listener for /metrics alone.
 type Metrics struct {
-	Listen    string // host:port; "": there is none
-	TokenFile string // "": it asks for no token
+	Listen    string // host:port; "": none
+	TokenFile string // "": no token required
 	TLS       TLS
 }
 
 // TLS is the certificate of a listener. Without files it speaks plain HTTP.
 type TLS struct {
-	CertFile string // PEM, with the chain behind it
-	KeyFile  string // PEM, for its owner alone
+	CertFile string // PEM, followed by the chain
+	KeyFile  string // PEM, readable by its owner only
 }
 
 // On reports whether the listener speaks TLS.
@@ -104,16 +104,16 @@ type Log struct {
 	Format string // text or json
 }
 
-// Currency is one currency that accounts hold.
+// Currency is one currency of the exchange.
 type Currency struct {
 	Code string // [A-Z0-9]{1,12}
 	Sign string // the symbol shown to people, such as "₿"; may be empty
 
-	MinimumWithdrawal money.Amount // least amount of a withdrawal; 0: any
+	MinimumWithdrawal money.Amount // lower bound of a withdrawal; 0: any
 	addressPattern    string       // of a withdrawal address, from ^ to $; "": any printable ASCII
 
-	// DepositInstructions tell customers how to pay in, in lines of text; "": nothing does. They
-	// are the node's own, and no part of what nodes agree on.
+	// DepositInstructions are customers' instructions for deposits, in lines of text; "": none.
+	// They are the node's own, not agreed on by the cluster.
 	DepositInstructions string
 }
 
@@ -126,8 +126,8 @@ func (c Currency) Addresses() *regexp.Regexp {
 	return regexp.MustCompile(wholeAddress(c.addressPattern))
 }
 
-// wholeAddress returns a pattern anchored at both ends of a text, also where the configured one is
-// not: as in ^a|b$.
+// wholeAddress returns a pattern anchored at both ends of a text, even if the configured one is
+// not, such as ^a|b$.
 func wholeAddress(pattern string) string { return `\A(?:` + pattern + `)\z` }
 
 // Pair is a market of two currencies with its rules for orders.
@@ -138,16 +138,16 @@ type Pair struct {
 	MinimumOrderSize  money.Amount
 	MaximumOrderSize  money.Amount
 	MinimumOrderValue money.Balance // of price x amount, in the quote currency
-	PriceTick         money.Price   // of which a price is a multiple; 0: of its last decimal
-	AmountStep        money.Amount  // of which an amount is a multiple; 0: of its last decimal
-	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
-	MarketCollar      money.Rate    // how far beyond the best price a market order may go
-	StopCollar        money.Rate    // how far beyond its trigger a stop may go that has no price
-	MakerFee          money.Rate    // of what the side that was in the book receives
-	TakerFee          money.Rate    // of what the other side receives
+	PriceTick         money.Price   // prices are its multiples; 0: one unit of the last decimal
+	AmountStep        money.Amount  // amounts are its multiples; 0: one unit of the last decimal
+	PriceBand         money.Rate    // largest distance of a price beyond the last trade; 0: any
+	MarketCollar      money.Rate    // largest distance of a market order beyond the best price
+	StopCollar        money.Rate    // largest distance beyond its trigger of a stop without a price
+	MakerFee          money.Rate    // on receipts of the side that was in the book
+	TakerFee          money.Rate    // on receipts of the other side
 }
 
-// Currencies returns the two halves of the pair's name, empty if the name is no pair's.
+// Currencies returns the two halves of the pair's name, empty if it is not a pair's name.
 func (p Pair) Currencies() (base, quote string) {
 	base, quote, ok := strings.Cut(p.Name, "_")
 	if !ok {
@@ -166,7 +166,7 @@ type History struct {
 	Candles          int
 }
 
-// Limits bound the load of the exchange. At each of them a client gets a clear refusal.
+// Limits bound the load of the exchange. Beyond each a client gets a clear refusal.
 type Limits struct {
 	InFlight              int
 	InFlightPerAccount    int
@@ -224,7 +224,7 @@ type Stream struct {
 	PingTimeoutMs         int
 }
 
-// Timing is every other duration, in milliseconds. Ms makes a time.Duration of one.
+// Timing holds every other duration, in milliseconds. Ms converts one to a time.Duration.
 type Timing struct {
 	RequestTimeoutMs int
 	StallMs          int
@@ -241,27 +241,27 @@ type Timing struct {
 	SwitchGraceMs    int
 }
 
-// Withdrawal says how withdrawals are confirmed.
+// Withdrawal configures the confirmation of withdrawals.
 type Withdrawal struct {
 	CodeTries int
 }
 
-// Snapshot says how many records may lie between two images of the state.
+// Snapshot bounds the records between two images of the state.
 type Snapshot struct {
 	MinRecords int
 	MaxRecords int
 }
 
-// Mail is how the exchange sends its mails.
+// Mail configures the sending of mails.
 type Mail struct {
 	Host      string // of the SMTP server; "" sends no mail
-	Port      int    // 0 is the usual port of the TLS mode
+	Port      int    // 0: the usual port of the TLS mode
 	TLS       string // required, implicit or none
-	Username  string // "" does not authenticate
+	Username  string // "": no authentication
 	Password  string // a secret
 	From      string // address, with or without a name
 	TimeoutMs int
-	CAFile    string // "" trusts the authorities of the system
+	CAFile    string // "": the system's authorities
 }
 
 // Ms returns n milliseconds as a duration.
@@ -281,11 +281,11 @@ func Default() *Config {
 	return c
 }
 
-// UsualData is the data folder of an exchange that names none.
+// UsualData is the default data folder.
 const UsualData = "./data"
 
 // Finish fills in values that depend on others, and checks everything. The error lists all
-// problems. Load has called it.
+// problems. Load calls it.
 func (c *Config) Finish() error {
 	if c.Demo && len(c.Pairs) == 0 && len(c.Currencies) == 0 {
 		c.Currencies, c.Pairs = demoCurrencies(), demoPairs()
@@ -314,8 +314,8 @@ const socketPrefix = "unix:"
 // OperatorSocket returns the path of the operator's socket, or "" when its listener has an address.
 func (c *Config) OperatorSocket() string { return SocketPath(c.Operator, c.Data) }
 
-// SocketPath returns the path that "unix:PATH" names, or "" for any other address. A name without a
-// slash is one in the data folder.
+// SocketPath returns the path in "unix:PATH", or "" for any other address. A name without a slash
+// is in the data folder.
 func SocketPath(address, data string) string {
 	path, ok := strings.CutPrefix(address, socketPrefix)
 	switch {
@@ -327,10 +327,10 @@ func SocketPath(address, data string) string {
 	return filepath.Join(data, path)
 }
 
-// usualFile returns the usual place of a file, for which none is configured.
+// usualFile returns the default path of a file.
 func (c *Config) usualFile(name string) string { return filepath.Join(c.Data, name) }
 
-// usualKeyFile returns the usual place of the secret key: in a cluster it comes with the node's
+// usualKeyFile returns the default path of the secret key: in a cluster it comes with the node's
 // certificate.
 func (c *Config) usualKeyFile() string {
 	if c.Cluster.Folder != "" {
@@ -341,7 +341,7 @@ func (c *Config) usualKeyFile() string {
 
 const (
 	pebblePrefix = "pebble:"
-	unixScheme   = "unix" // of a Redis behind a socket of this machine
+	unixScheme   = "unix" // of a Redis on a Unix socket
 )
 
 // PebbleFolder returns the folder of the embedded store, or "" when the store is a Redis.
@@ -359,15 +359,14 @@ func (c *Config) isRedis() bool {
 	return found && (scheme == "redis" || scheme == "rediss" || scheme == unixScheme)
 }
 
-// A Redis keeps so much by default, because it holds history in memory. An embedded store has
-// history on disk.
+// Defaults of a Redis, which holds history in memory. An embedded store has it on disk.
 const (
 	redisTradesPerPair    = 1_000_000
 	redisOrdersPerAccount = 100_000
 )
 
-// Retention returns how many of the newest trades a pair keeps and of the newest closed orders an
-// account keeps, with the store's defaults put in. 0 is everything.
+// Retention returns the number of newest trades kept per pair, and of newest closed orders kept per
+// account, with the store's defaults applied. 0 is everything.
 func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
 	tradesPerPair, ordersPerAccount = c.History.tradesPerPair, c.History.ordersPerAccount
 	if tradesPerPair < 0 {
@@ -385,7 +384,7 @@ func (c *Config) Retention() (tradesPerPair, ordersPerAccount int) {
 	return tradesPerPair, ordersPerAccount
 }
 
-// maxNamed bounds how many pairs Summary names.
+// maxNamed bounds the pairs that Summary names.
 const maxNamed = 12
 
 // Summary returns the configuration in one line for the start-up log: the addresses, the store, the
@@ -428,7 +427,7 @@ func (c *Config) Summary() string {
 	return b.String()
 }
 
-// filledIn reports whether an option has the value that Finish gives it when nothing is configured.
+// filledIn reports whether an option has the value that Finish derives when nothing is configured.
 func (c *Config) filledIn(o *Option) bool {
 	switch o.at(c) {
 	case &c.OperatorTokenFile:

@@ -14,7 +14,7 @@ import (
 	"exchange/core/money"
 )
 
-// other is for every option a valid value that is not its default.
+// other holds for every option a valid value that is not its default.
 var other = map[string]string{
 	"listen":                  "127.0.0.1:9000",
 	"operator":                "localhost:9001",
@@ -48,7 +48,7 @@ func valueOf(o *Option) string {
 	if v, ok := other[o.Key]; ok {
 		return v
 	}
-	switch o.Key { // these are bound by other options
+	switch o.Key { // bounded by other options
 	case "limits.in_flight", "timing.stall_max_ms", "timing.owner_stale_ms", "snapshot.max_records":
 		return "300000"
 	}
@@ -68,7 +68,7 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
-// market is enough to be valid.
+// market is the minimum for a valid configuration.
 const market = `
 currencies: [{code: BTC}, {code: USDT}]
 pairs: [{name: BTC_USDT, price_precision: 2, amount_precision: 8, minimum_order_size: 0.00001, maximum_order_size: 1000000}]
@@ -173,7 +173,7 @@ func TestEveryFieldOfConfigIsAnOption(t *testing.T) {
 	walk(reflect.ValueOf(c).Elem(), "")
 }
 
-func TestFlagGoesBeforeEnvironmentBeforeFileBeforeDefault(t *testing.T) {
+func TestFlagOverridesEnvironmentOverridesFileOverridesDefault(t *testing.T) {
 	src := Sources{File: write(t, market+"listen: 127.0.0.1:1\n")}
 	load := func(want string) {
 		t.Helper()
@@ -233,7 +233,7 @@ func TestPathsAreDerivedFromTheStore(t *testing.T) {
 	}
 }
 
-func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
+func TestRetentionUsesTheDefaultOfTheStore(t *testing.T) {
 	for _, x := range []struct {
 		store                                string
 		trades, orders, wantTrades, wantOrds int
@@ -251,7 +251,7 @@ func TestRetentionPutsInTheDefaultOfTheStore(t *testing.T) {
 	}
 }
 
-// problems loads and gives everything that is wrong.
+// problems loads and returns all problems.
 func problems(t *testing.T, src Sources) problemList {
 	t.Helper()
 	_, err := Load(src)
@@ -275,7 +275,7 @@ func expect(t *testing.T, got problemList, want ...string) {
 	}
 }
 
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	file := write(t, `listen: nowhere
 oprator: 127.0.0.1:1
 limits:
@@ -450,8 +450,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// loads loads the options of a case, and checks what is said of them: nothing if want is "". The
-// error is nil if they are taken.
+// loads loads the options of a case, and checks the problems: none if want is "". The error is nil
+// if they are accepted.
 func loads(t *testing.T, src Sources, want string, of any) (*Config, error) {
 	t.Helper()
 	c, err := Load(src)
@@ -672,7 +672,7 @@ func TestWhereTheOperatorsSocketIs(t *testing.T) {
 	}
 }
 
-func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
+func TestSummaryListsDifferencesFromTheDefaults(t *testing.T) {
 	c := Demo()
 	c.Store, c.AcceptRedisDurability = "redis://:hunter2@h/1", true
 	c.Limits.InFlight, c.NoRateLimits = 30_000, true
@@ -686,7 +686,7 @@ func TestSummaryNamesWhatDiffersFromTheDefaults(t *testing.T) {
 	if got := c.Summary(); got != want {
 		t.Errorf("got\n  %s\nwant\n  %s", got, want)
 	}
-	// elsewhere than in the data folder
+	// not in the data folder
 	c.OperatorTokenFile, c.SecretKeyFile = "/run/token", "/run/key"
 	if got := c.Summary(); !strings.Contains(got,
 		", operator_token_file=/run/token, secret_key_file=/run/key, no_rate") {
@@ -742,7 +742,7 @@ func TestAddressPatternsAreChecked(t *testing.T) {
 		"^a)|(b$":    "no regular expression (RE2)",
 		// RE2 has no back references
 		`^(a)\1$`: "no regular expression (RE2)",
-		// quotes what follows, too
+		// quotes the text after it, too
 		`^bc1\Q.x$`:                          "no regular expression (RE2)",
 		"^" + strings.Repeat("a", 511) + "$": "has 513 bytes; write at most 512",
 	} {
@@ -754,7 +754,7 @@ func TestAddressPatternsAreChecked(t *testing.T) {
 }
 
 // The whole address must match, even if a pattern matches a part of it.
-func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
+func TestAddressPatternsMatchTheWholeAddress(t *testing.T) {
 	if (Currency{}).Addresses() != nil {
 		t.Error("a currency without a pattern has one")
 	}
@@ -779,7 +779,7 @@ func TestAddressPatternsAreOfTheWholeAddress(t *testing.T) {
 	}
 }
 
-// must returns what came without an error.
+// must returns the value of a call that must not fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -787,7 +787,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// worked ends the test at an error.
+// worked fails the test at an error.
 func worked(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -3,7 +3,7 @@ package config
 import "exchange/core/money"
 
 // Demo returns the configuration of `serve --demo` before flags and environment: the defaults with
-// the demo's currencies and pairs. validate keeps it on loopback addresses, since its keys are
+// the demo's currencies and pairs. validate restricts it to loopback addresses, since its keys are
 // public.
 func Demo() *Config {
 	c := Default()

@@ -13,23 +13,23 @@ import (
 	"exchange/core/money"
 )
 
-// A listField is a field of the entries of a list: of a currency or a pair.
+// A listField is a field of a list's entries: of a currency or a pair.
 type listField[T any] struct {
-	key      string
-	required bool
-	reach    reach
-	at       func(*T) any        // *string, *int or a *money type
-	quote    func(string) string // its text in YAML; nil: as it is
+	key       string
+	required  bool
+	appliedBy applier
+	at        func(*T) any        // *string, *int or a *money type
+	quote     func(string) string // its text in YAML; nil: unchanged
 }
 
-// The first field names the entry.
+// The first field is the entry's name.
 var currencyFields = []listField[Currency]{
 	{key: "code", required: true, at: func(x *Currency) any { return &x.Code }},
 	{key: "sign", at: func(x *Currency) any { return &x.Sign }, quote: strconv.Quote},
 	{key: "minimum_withdraw", at: func(x *Currency) any { return &x.MinimumWithdrawal }},
 	{key: "address_pattern", at: func(x *Currency) any { return &x.addressPattern },
 		quote: func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }},
-	{key: "deposit_instructions", reach: byEdge,
+	{key: "deposit_instructions", appliedBy: byEdge,
 		at: func(x *Currency) any { return &x.DepositInstructions }},
 }
 
@@ -37,19 +37,19 @@ var pairFields = []listField[Pair]{
 	{key: "name", required: true, at: func(x *Pair) any { return &x.Name }},
 	{key: "price_precision", required: true, at: func(x *Pair) any { return &x.PricePrecision }},
 	{key: "amount_precision", required: true, at: func(x *Pair) any { return &x.AmountPrecision }},
-	{key: "minimum_order_size", required: true, reach: byEngine,
+	{key: "minimum_order_size", required: true, appliedBy: byEngine,
 		at: func(x *Pair) any { return &x.MinimumOrderSize }},
-	{key: "maximum_order_size", required: true, reach: byEngine,
+	{key: "maximum_order_size", required: true, appliedBy: byEngine,
 		at: func(x *Pair) any { return &x.MaximumOrderSize }},
-	{key: "minimum_order_value", reach: byEngine,
+	{key: "minimum_order_value", appliedBy: byEngine,
 		at: func(x *Pair) any { return &x.MinimumOrderValue }},
 	{key: "price_tick", at: func(x *Pair) any { return &x.PriceTick }},
 	{key: "amount_step", at: func(x *Pair) any { return &x.AmountStep }},
-	{key: "price_band", reach: byEngine, at: func(x *Pair) any { return &x.PriceBand }},
-	{key: "market_collar", reach: byEngine, at: func(x *Pair) any { return &x.MarketCollar }},
-	{key: "stop_collar", reach: byEngine, at: func(x *Pair) any { return &x.StopCollar }},
-	{key: "maker_fee", reach: byEngine, at: func(x *Pair) any { return &x.MakerFee }},
-	{key: "taker_fee", reach: byEngine, at: func(x *Pair) any { return &x.TakerFee }},
+	{key: "price_band", appliedBy: byEngine, at: func(x *Pair) any { return &x.PriceBand }},
+	{key: "market_collar", appliedBy: byEngine, at: func(x *Pair) any { return &x.MarketCollar }},
+	{key: "stop_collar", appliedBy: byEngine, at: func(x *Pair) any { return &x.StopCollar }},
+	{key: "maker_fee", appliedBy: byEngine, at: func(x *Pair) any { return &x.MakerFee }},
+	{key: "taker_fee", appliedBy: byEngine, at: func(x *Pair) any { return &x.TakerFee }},
 }
 
 func (f *listField[T]) text(x *T) string {
@@ -93,7 +93,7 @@ var errFixed = errors.New(
 	"write a number of at most 8 fractional digits, below 92,233,720,368")
 
 // maxNumberText bounds the text of a decimal, and maxExponent its exponent, so that a short text
-// such as 1e999999999 cannot ask for gigabytes.
+// such as 1e999999999 cannot allocate gigabytes.
 const (
 	maxNumberText = 64
 	maxExponent   = 64
@@ -112,7 +112,8 @@ func parseBalance(s string) (money.Balance, error) {
 		"write a number of at most 16 fractional digits that is not negative")
 }
 
-// readEntries reads a list of mappings; an entry begins as usual. It returns what is wrong, too.
+// readEntries reads a list of mappings, and returns its problems, too. Fields missing in an entry
+// come from usual.
 func readEntries[T any](what string, n ast.Node, fields []listField[T], usual T) (list []T,
 	problems problemList) {
 	bad := func(at ast.Node, format string, args ...any) {
@@ -166,7 +167,7 @@ func writeEntries[T any](b *strings.Builder, list []T, fields []listField[T]) {
 	for i := range list {
 		before := "  - "
 		for _, f := range fields {
-			if f.reach == byEdge {
+			if f.appliedBy == byEdge {
 				continue
 			}
 			text := f.text(&list[i])

@@ -65,9 +65,8 @@ func exampleValue(o *Option) string {
 	return `""`
 }
 
-// where returns a sentence with the option's range, its variable and its flag. It says of one of
-// the market part that the nodes of a cluster agree on it, and of one that needs no restart that a
-// reload takes it up.
+// where returns a sentence with the option's range, its variable and its flag. It mentions whether
+// the nodes of a cluster agree on it, and whether a reload applies it.
 func (o *Option) where() string {
 	s := ""
 	if r := o.valueRange(); r != "" {
@@ -84,7 +83,7 @@ func (o *Option) where() string {
 	if o.market > 0 {
 		s += "; the nodes of a cluster agree on it"
 	}
-	if o.reach != byStart {
+	if o.appliedBy != byStart {
 		s += "; a reload takes it up"
 	}
 	return strings.ToUpper(s[:1]) + s[1:] + "."

@@ -13,7 +13,7 @@ import (
 )
 
 // The reader of the YAML file. It walks the syntax tree instead of decoding into a struct. So it
-// reports all unknown keys and wrong values in one go, each with its line, and reads numbers from
+// reports all unknown keys and wrong values at once, each with its line, and reads numbers from
 // their text, never through a float.
 
 // yaml reads the file's content into the configuration.
@@ -31,7 +31,7 @@ func (l *loader) yaml(name string, data []byte) {
 }
 
 // parseYAML returns the one document in data, nil if it is empty. Its errors begin with the line,
-// and show nothing of the text: a password may stand there.
+// and contain nothing of the text, which may hold a password.
 func parseYAML(data []byte) (ast.Node, error) {
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *loader) node(o *Option, n ast.Node, file string, at int) {
 	}
 	l.lines[o.Key] = at
 	if o.list != nil {
-		for _, p := range o.list(l.cfg, n) { // each has a line of its own
+		for _, p := range o.list(l.cfg, n) { // each has its own line
 			l.problem("%s: %s", file, p)
 			l.cfg.unread = true
 		}
@@ -143,7 +143,7 @@ func keysBelow(prefix string) (keys []string) {
 
 func firstKey(prefix string) string { return keysBelow(prefix)[0] }
 
-// maxTrustedProxies bounds the list: each request from a proxy looks through it.
+// maxTrustedProxies bounds the list: each request from a proxy scans it.
 const maxTrustedProxies = 64
 
 func readTrustedProxies(c *Config, n ast.Node) (problems problemList) {
@@ -174,7 +174,7 @@ func readTrustedProxies(c *Config, n ast.Node) (problems problemList) {
 	return problems
 }
 
-// parseNetwork reads a network, or an address as the network of it alone.
+// parseNetwork reads a network, or an address as a network of one address.
 func parseNetwork(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

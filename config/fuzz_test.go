@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Any file, with anything in the environment beside it, is a valid configuration or a list of
-// problems in plain words; and passwords are in neither.
+// Any file, with any environment, is a valid configuration or a list of problems in plain words;
+// and passwords are in neither.
 func FuzzLoad(f *testing.F) {
 	for _, file := range []string{"", market, Example(), "currencies: 5", "pairs: [{name: [}]",
 		"a: &a [*a]", "&a a: *a", "? ", "---\n---\na: 1", "\t", "\xff", "limits: {reads: 1e3}",
@@ -48,7 +48,7 @@ func FuzzLoad(f *testing.F) {
 		if strings.Contains(file+name+value, secret) {
 			return
 		}
-		// Of two that have the same name the last counts.
+		// The last of two with the same name counts.
 		planted.Environ = append(slices.Clip(planted.Environ), envPrefix+"STORE="+store,
 			envPrefix+"MAIL_PASSWORD="+password)
 		if shown := load(t, planted); strings.Contains(shown, secret) {
@@ -57,7 +57,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// load wants a valid configuration or a list of problems, and is all that is shown of either.
+// load expects a valid configuration or a list of problems, and returns the whole output of either.
 func load(t *testing.T, src Sources) (shown string) {
 	t.Helper()
 	c, err := Load(src)
@@ -79,8 +79,8 @@ func load(t *testing.T, src Sources) (shown string) {
 	return err.Error() + strings.Join(problems, "")
 }
 
-// A password is hidden in all that resembles the address of a Redis, with anything before and
-// behind.
+// A password is hidden in everything that resembles the address of a Redis, with anything before
+// and after.
 func FuzzRedactURL(f *testing.F) {
 	for _, s := range [][2]string{{"user", "host:1/0"}, {"", "host"}, {"a@b", "c@d"},
 		{"a?b", "host?db=1"}, {"a#/b", "host#"}, {":", "::1"}, {"\xff", "\x00"}} {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Sources are the places where Load looks, besides the defaults.
+// Sources are the inputs of Load, besides the defaults.
 type Sources struct {
-	File    string            // path of the YAML file; empty: the file that envConfig names, if any
-	Environ []string          // NAME=value, as os.Environ gives them
-	Flags   map[string]string // the text of the flags that were given, by key
+	File    string            // path of the YAML file; empty: the file named by envConfig, if any
+	Environ []string          // NAME=value, in the form of os.Environ
+	Flags   map[string]string // text of the given flags, by key
 }
 
-// problemList has everything that is wrong with a configuration, one sentence each.
+// problemList holds all problems of a configuration, one sentence each.
 type problemList []string
 
 func (p problemList) Error() string {
@@ -31,7 +31,7 @@ func (p problemList) Error() string {
 // maxFileBytes bounds the configuration file: some thousand pairs.
 const maxFileBytes = 1 << 20
 
-// Load reads a configuration. Its error lists everything that is wrong at once.
+// Load reads a configuration. Its error lists all problems at once.
 func Load(src Sources) (*Config, error) {
 	l := loader{cfg: Default()}
 	env := make(map[string]string)
@@ -67,7 +67,7 @@ func Load(src Sources) (*Config, error) {
 type loader struct {
 	cfg      *Config
 	problems problemList
-	lines    map[string]int // of the file: where each option stands
+	lines    map[string]int // of each option in the file
 }
 
 func (l *loader) problem(format string, args ...any) {
@@ -116,11 +116,11 @@ func (l *loader) environment(env map[string]string) {
 	slices.Sort(l.cfg.Ignored)
 }
 
-// set gives an option a value from text; origin is where the text stands, for messages.
+// set sets an option from text; origin is the source of the text, for messages.
 func (l *loader) set(o *Option, text, origin string) {
 	if err := o.set(l.cfg, text); err != nil {
 		var nested problemList
-		if errors.As(err, &nested) { // a list: each entry speaks for itself
+		if errors.As(err, &nested) { // a list: each entry has its own message
 			for _, p := range nested {
 				l.problem("%s: %s", origin, p)
 			}
@@ -128,7 +128,7 @@ func (l *loader) set(o *Option, text, origin string) {
 			return
 		}
 		l.problem("%s is %s (%s): %s.", o.Key, o.show(text), origin, err)
-		l.cfg.unread = l.cfg.unread || o.Key == "demo" // it may have meant the demo's pairs
+		l.cfg.unread = l.cfg.unread || o.Key == "demo" // it may have selected the demo's pairs
 		return
 	}
 	l.cfg.origin[o.Key] = origin

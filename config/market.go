@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// The market part of a configuration is what clients see of it: currencies, pairs with their fees,
-// and the limits that a client can meet, or is told: those on orders, batches, withdrawals, keys,
-// requests and packets, and how long codes count. What bounds the memory, connections and files of
-// a machine is the node's own, and so are its waits. The nodes of a cluster agree on one market
-// part. As text it is a file with the options of the market part alone, each of them.
+// The market part of a configuration is the part visible to clients: currencies, pairs with their
+// fees, limits on orders, batches, withdrawals, keys, requests and packets, and the validity of
+// codes. Bounds on the memory, connections and files of a machine are the node's own, and so are
+// its timeouts. The nodes of a cluster agree on one market part. Its text is a file with all
+// options of the market part, and no others.
 //
-// An option that is added to it is one that older programs refuse. So the text is written in the
-// format of entries that all members of the cluster read, and lacks the options of newer formats.
-// Such an option is the node's own until then.
+// Older programs refuse an option added to it. So the text is written in the format of entries that
+// all members of the cluster read, and lacks the options of newer formats. Until then such an
+// option is the node's own.
 
-// firstMarket is the first format of entries, one of machine's, since which the market part has its
-// options. An option that is added has the number of the format that it comes with.
+// firstMarket is the first format of cluster entries, whose market part has today's options. An
+// added option has the number of the format that introduces it.
 const firstMarket = 11
 
-// maxMarket is how many bytes the text may have.
+// maxMarket bounds the text, in bytes.
 const maxMarket = 4 << 20
 
 // Market returns the whole market part as text. Two are equal if their texts are.
@@ -65,7 +65,7 @@ func agreedOptions() (list []*Option) {
 	return list
 }
 
-// writeMarket adds one option. section is that of the option before.
+// writeMarket adds one option. section is that of the previous option.
 func writeMarket(b *strings.Builder, c *Config, o *Option, section *string) {
 	prefix, key, nested := strings.Cut(o.Key, ".")
 	switch {
@@ -80,9 +80,9 @@ func writeMarket(b *strings.Builder, c *Config, o *Option, section *string) {
 	fmt.Fprintf(b, "  %s: %s\n", key, o.text(c))
 }
 
-// WithMarket returns a copy of the configuration with another market part. Options that the text
-// lacks, because an older program has written it, stay as they are. It returns an error if the text
-// is none, has other options, or if the whole would not be valid.
+// WithMarket returns a copy of the configuration with another market part. Options missing in the
+// text, because an older program wrote it, stay unchanged. It returns an error if the text is no
+// market part, has other options, or makes the whole invalid.
 func (c *Config) WithMarket(text []byte) (*Config, error) {
 	merged, err := c.overlaid(text)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Config) WithMarket(text []byte) (*Config, error) {
 	return merged, nil
 }
 
-// overlaid is WithMarket for a whole that may not be valid.
+// overlaid is WithMarket for a whole that may be invalid.
 func (c *Config) overlaid(text []byte) (*Config, error) {
 	from, err := readMarket(text)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Config) checkMarket() error {
 // marketLine is the form of a line. Nothing is nested deeper, so no text makes its reader recurse.
 var marketLine = regexp.MustCompile(`^ {0,4}(- )?[a-z_]+:( [^ \[{&*!|>%@` + "`" + `].*)?$`)
 
-// readMarket reads the options of a text, which are of the market part. Their origins say which
+// readMarket reads a text's options, which must be of the market part. Their origins show which
 // ones the text has.
 func readMarket(text []byte) (*Config, error) {
 	if len(text) > maxMarket {
@@ -171,8 +171,8 @@ func readMarket(text []byte) (*Config, error) {
 }
 
 // MarketDiffers returns the keys of the options in which the configuration's market part differs
-// from another one. A text that cannot be read differs in all. In an option that it lacks it does
-// not differ.
+// from another one. An unreadable text differs in all. An option missing in the text does not
+// differ.
 func (c *Config) MarketDiffers(text []byte) (keys []string) {
 	other, err := c.overlaid(text)
 	for _, o := range agreedOptions() {
@@ -200,8 +200,8 @@ func PackMarket(text []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnpackMarket returns what PackMarket has compressed, and of a longer text than maxMarket one byte
-// more than that: reading the part refuses it.
+// UnpackMarket decompresses the result of PackMarket. It cuts a text longer than maxMarket one byte
+// above that: reading the part refuses it.
 func UnpackMarket(packed []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

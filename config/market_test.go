@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shop is a configuration with texts that are not plain.
+// shop is a configuration with texts that need quoting.
 func shop(t *testing.T) *Config {
 	t.Helper()
 	c := Default()
@@ -20,8 +20,8 @@ func shop(t *testing.T) *Config {
 	return c
 }
 
-// A market part is read as it was written, into a configuration whose other options stay.
-func TestAMarketPartIsReadAsItWasWritten(t *testing.T) {
+// A market part round-trips into a configuration whose other options stay.
+func TestAMarketPartRoundTrips(t *testing.T) {
 	c := shop(t)
 	text := c.Market()
 	other := Default()
@@ -62,14 +62,14 @@ func TestAMarketPartHasRoomForAllPairs(t *testing.T) {
 	}
 }
 
-// A program that has options more reads what an older one has written. What is not there is as the
-// file says, and does not differ.
+// A newer program with more options reads an older one's text. Missing options come from the file,
+// and do not differ.
 func TestAMarketPartOfAnOlderFormatLeavesTheRestToTheFile(t *testing.T) {
 	c, other := shop(t), shop(t)
 	other.Limits.MaxFills, other.Limits.PublicRate, other.Stream.IntervalMs = 78, 7, 9
 	for _, key := range []string{"limits.public_rate", "stream.interval_ms"} {
 		o := optionByKey[key]
-		o.market++ // it comes with a format that only this test has
+		o.market++ // of a format that only this test has
 		t.Cleanup(func() { o.market-- })
 	}
 	text := other.MarketOf(firstMarket)
@@ -103,7 +103,7 @@ func TestAMarketPartOfAnOlderFormatLeavesTheRestToTheFile(t *testing.T) {
 	}
 }
 
-// Instructions how to pay in are the node's own, whatever the nodes agree on.
+// Deposit instructions are the node's own, whatever the nodes agree on.
 func TestAMarketPartLeavesDepositInstructionsToTheFile(t *testing.T) {
 	c, other := shop(t), shop(t)
 	c.Currencies[0].DepositInstructions = "here"
@@ -117,8 +117,7 @@ func TestAMarketPartLeavesDepositInstructionsToTheFile(t *testing.T) {
 	}
 }
 
-// What is read as a market part of today is what was agreed on in each format: an option that is
-// added to one takes part in the next format.
+// Each format keeps its options: an added option is part of the next format.
 func TestTheOptionsOfAFormatStayThose(t *testing.T) {
 	all := map[uint8]int{}
 	for _, o := range agreedOptions() {
@@ -129,7 +128,7 @@ func TestTheOptionsOfAFormatStayThose(t *testing.T) {
 	}
 }
 
-// A limit of the market part that the machine's own limits do not allow is refused, and says why.
+// A limit of the market part above the machine's own limits is refused, with the reason.
 func TestAMarketPartFitsTheMachine(t *testing.T) {
 	c, other := shop(t), shop(t)
 	c.Limits.InFlight, c.Limits.InFlightPerAccount, c.Limits.InFlightCancels = 100, 50, 10

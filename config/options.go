@@ -14,37 +14,37 @@ const envPrefix = "EXCHANGE_"
 
 // Option is one option of the configuration.
 type Option struct {
-	// Key is its place in the YAML file: "listen", "limits.in_flight".
+	// Key is its path in the YAML file: "listen", "limits.in_flight".
 	Key string
 	// Flag: `serve` has a flag for it. The others are set in the file or the environment only.
 	Flag bool
-	flag string // name of the flag; "": it follows from Key
+	flag string // name of the flag; "": derived from Key
 	// Default is the text of the default; "" is the empty text, no list, or false.
 	Default string
-	// min and max bound a whole number, both included.
+	// min and max bound a whole number, inclusive.
 	min, max int
 	// A whole number must be below, at most, or at most half of another option.
 	must, than string
-	// choices are the only values a text may have, if there are any.
+	// choices are the only allowed texts; empty: any.
 	choices []string
 	// Brief is one line for the help of the command line.
 	Brief string
-	// Help is a paragraph: meaning, unit, trade-off, and what zero or an empty text means.
+	// Help is a paragraph: meaning, unit, trade-off, and the meaning of zero or an empty text.
 	Help string
 
 	at    func(*Config) any                   // *string, *int or *bool; nil for a list
 	list  func(*Config, ast.Node) problemList // reads a list
-	write func(*Config, *strings.Builder)     // writes a list as YAML; nil: its default is no entry
-	// removes the password from the text, if there may be one
+	write func(*Config, *strings.Builder)     // writes a list as YAML; nil: its default is empty
+	// removes the password from the text; nil: it has none
 	redact func(string) string
-	named  bool // Summary names it in words
-	// market is the format of a cluster's entries since which the market part has the option; 0: it
-	// is the node's own.
-	market uint8
-	reach  reach // what takes it up; of a list, its fields say it
+	named  bool // Summary describes it in words
+	// market is the format of cluster entries that added the option to the market part; 0: it is
+	// the node's own.
+	market    uint8
+	appliedBy applier // component that applies a change; for a list, its fields decide
 }
 
-// What a number must be in comparison with another option.
+// Required relation of a number to another option.
 const (
 	below      = "be below"
 	atMost     = "not be above"
@@ -80,7 +80,7 @@ func (o *Option) Type() string {
 	return "text"
 }
 
-// valueRange says in words which values are possible, "" if any text is.
+// valueRange describes the possible values in words, "" if any text is.
 func (o *Option) valueRange() string {
 	switch {
 	case len(o.choices) > 0:
@@ -93,8 +93,8 @@ func (o *Option) valueRange() string {
 	return ""
 }
 
-// set reads a value from the text of a flag, a variable or a YAML scalar. Ranges are left to
-// validate.
+// set reads a value from the text of a flag, a variable or a YAML scalar. validate checks ranges
+// later.
 func (o *Option) set(c *Config, text string) error {
 	if o.list != nil {
 		n, err := parseYAML([]byte(text))
@@ -128,8 +128,7 @@ func (o *Option) set(c *Config, text string) error {
 	return nil
 }
 
-// text returns the option's value as text, by which it equals Default or not; a list is never asked
-// for.
+// text returns the option's value as text, comparable with Default; never called for a list.
 func (o *Option) text(c *Config) string {
 	switch at := o.at(c).(type) {
 	case *int:

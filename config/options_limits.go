@@ -1,9 +1,9 @@
 package config
 
-// limitOptions bound how much there may be at once, and how often clients may ask.
+// limitOptions bound concurrency and request rates.
 var limitOptions = []Option{
 	{
-		Key: "limits.in_flight", Default: "20000", min: 16, max: 1_000_000, reach: byEngine,
+		Key: "limits.in_flight", Default: "20000", min: 16, max: 1_000_000, appliedBy: byEngine,
 		Brief: "commands in flight",
 		Help: `How many commands (orders, cancels) may be on their way at once: taken in and not yet durable. Beyond it the
 			answer is 503. More lets a burst through at the price of memory and of latency: the last one waits for all before
@@ -14,14 +14,14 @@ var limitOptions = []Option{
 		Key: "limits.in_flight_per_account", Default: "256", min: 1, max: 1_000_000,
 		must: atMost, than: "limits.in_flight",
 		Brief:  "commands in flight per account",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `The share of one account in limits.in_flight, so that one client cannot take it all. Beyond it the answer is 503
 			for that account alone. An eighth of it is kept for the account's cancels.`,
 		at: func(c *Config) any { return &c.Limits.InFlightPerAccount },
 	},
 	{
-		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000, reach: byEngine,
-		must: below, than: "limits.in_flight",
+		Key: "limits.in_flight_cancels", Default: "2000", min: 0, max: 1_000_000,
+		appliedBy: byEngine, must: below, than: "limits.in_flight",
 		Brief: "part of the commands in flight kept for cancels",
 		Help: `The part of limits.in_flight that only cancels may use, and changes that only lower an order's amount, so a client can still reduce its risk when new orders
 			are refused. Must be below limits.in_flight. 0: cancels have no advantage except
@@ -68,7 +68,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.public_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "public requests a second of one client address",
-		market: firstMarket, reach: byMarket,
+		market: firstMarket, appliedBy: byMarket,
 		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
 			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
 			HTTP, browsers' preflights, and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
@@ -81,7 +81,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.read_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "private reads a second of one key",
-		market: firstMarket, reach: byMarket,
+		market: firstMarket, appliedBy: byMarket,
 		Help: `How many private GETs may be made with one key a second in the long run. Requests that are refused because the key
 			lacks the permission, or because the account is frozen, count here too, whatever they ask for. 0: they are not
 			limited.`,
@@ -93,7 +93,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.command_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "orders and other commands a second of one account",
-		market: firstMarket, reach: byMarket,
+		market: firstMarket, appliedBy: byMarket,
 		Help: `How many orders, changes and trials of orders, settings, withdraws and confirmations of withdraws an account may send
 			a second in the long run, over all its keys. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CommandRate },
@@ -104,7 +104,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.cancel_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "cancels a second of one account",
-		market: firstMarket, reach: byMarket,
+		market: firstMarket, appliedBy: byMarket,
 		Help: `How many cancels of orders and withdraws, and settings of dead man's switches, an account may send a second in the long
 			run, over all its keys. They are
 			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
@@ -116,7 +116,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.failure_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "private requests a second of one client address that are not signed right",
-		market: firstMarket, reach: byMarket,
+		market: firstMarket, appliedBy: byMarket,
 		Help: `How many private requests of a client address may end a second, in the long run, before their signature was found
 			right. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
 			counted here and are never refused for it. An IPv6 address counts by its /56 network. 0: the guessing of signatures
@@ -159,7 +159,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.batch", Default: "50", min: 1, max: 1_000,
 		Brief:  "items of a batch",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many orders, cancels and changes of orders one order-batch/ may have. It is lowered to what an account could
 			ever get at once: its places for orders in limits.in_flight_per_account, limits.command_burst, limits.cancel_burst.
 			exchange-info/ tells the bound that holds.`,
@@ -168,7 +168,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.max_fills", Default: "10000", min: 1, max: 50_000,
 		Brief:  "trades of one order at once",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many trades one order may make at the moment it arrives. What remains of it then is cancelled in the same step,
 			and the answer says so. An order is one step that is never split, so a larger number lets one order hold up the
 			others for longer, and makes a batch of the journal larger: 10,000 trades are some hundred kilobytes.`,
@@ -177,7 +177,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.open_orders_per_account", Default: "100000", min: 1, max: 10_000_000,
 		Brief:  "open orders of one account",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many open orders one account may have over all pairs. Beyond it new orders of the account are refused. Open
 			orders are kept in memory.`,
 		at: func(c *Config) any { return &c.Limits.OpenOrdersPerAccount },
@@ -185,14 +185,14 @@ var limitOptions = []Option{
 	{
 		Key: "limits.open_orders_per_book", Default: "5000000", min: 1, max: 50_000_000,
 		Brief:  "open orders of one pair",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many open orders one pair may have. Beyond it new orders for the pair are refused. Open orders are kept in memory.`,
 		at:   func(c *Config) any { return &c.Limits.OpenOrdersPerBook },
 	},
 	{
 		Key: "limits.open_orders_per_account_and_book", Default: "5000", min: 1, max: 10_000_000,
 		Brief:  "open orders of one account in one pair",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many open orders one account may have in one pair. Beyond it new orders of the account
 			for the pair are refused. It keeps a single account from filling a book with tiny orders,
 			together with the minimum_order_value of each pair.`,
@@ -201,7 +201,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.stops_per_account", Default: "200", min: 1, max: 1_000_000,
 		Brief:  "orders of one account in one pair that wait for a trigger",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many orders with a trigger price one account may have in one pair, those that rest in the book and have another half
 			(oco_trigger_price) included. Beyond it new ones are refused. They count as open orders, too.`,
 		at: func(c *Config) any { return &c.Limits.StopsPerAccount },
@@ -209,7 +209,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.stops_per_book", Default: "100000", min: 1, max: 10_000_000,
 		Brief:  "orders of one pair that wait for a trigger",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many orders with a trigger price one pair may have. Beyond it new ones are refused. A single trade may trigger
 			them all, one after the other: each then takes its turn in the pair's book, between the orders of others.`,
 		at: func(c *Config) any { return &c.Limits.StopsPerBook },
@@ -217,7 +217,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.gtd_per_account", Default: "1000", min: 1, max: 1_000_000,
 		Brief:  "orders of one account in one pair that expire",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many orders with an end (expire_time) one account may have in one pair. Beyond it new ones are refused. They
 			count as open orders, too.`,
 		at: func(c *Config) any { return &c.Limits.GTDPerAccount },
@@ -225,14 +225,14 @@ var limitOptions = []Option{
 	{
 		Key: "limits.gtd_per_book", Default: "100000", min: 1, max: 10_000_000,
 		Brief:  "orders of one pair that expire",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many orders with an end one pair may have. Beyond it new ones are refused. All may end at the same moment: those
 			that are due go before the next order of the pair is decided.`,
 		at: func(c *Config) any { return &c.Limits.GTDPerBook },
 	},
 	{
-		Key: "limits.triggers_in_flight", Default: "4096", min: 1, max: 1_000_000, reach: byEngine,
-		Brief: "triggered orders on their way at once",
+		Key: "limits.triggers_in_flight", Default: "4096", min: 1, max: 1_000_000,
+		appliedBy: byEngine, Brief: "triggered orders on their way at once",
 		Help: `How many orders that were triggered may be on their way to the store at once, over all pairs, beside one of each
 			pair. The others wait in their pair's queue. More ends a cascade sooner; less leaves more of the store to other orders.`,
 		at: func(c *Config) any { return &c.Limits.TriggersInFlight },
@@ -240,25 +240,25 @@ var limitOptions = []Option{
 	{
 		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
 		Brief:  "pending withdraws of one account",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
 		at:   func(c *Config) any { return &c.Limits.PendingWithdrawals },
 	},
 	{
 		Key: "limits.keys_per_account", Default: "100", min: 1, max: 10_000,
 		Brief:  "API keys of one account",
-		market: firstMarket, reach: byEngine,
+		market: firstMarket, appliedBy: byEngine,
 		Help: `How many API keys one account may have that are not revoked. Beyond it making one fails.`,
 		at:   func(c *Config) any { return &c.Limits.KeysPerAccount },
 	},
 	{
-		Key: "limits.accounts", Default: "1000000", min: 1, max: 10_000_000, reach: byEngine,
+		Key: "limits.accounts", Default: "1000000", min: 1, max: 10_000_000, appliedBy: byEngine,
 		Brief: "accounts",
 		Help:  `How many accounts there may be. Beyond it making one fails. An account at rest takes about 2 KB of memory.`,
 		at:    func(c *Config) any { return &c.Limits.Accounts },
 	},
 	{
-		Key: "limits.fold_lag", Default: "200000", min: 1000, max: 10_000_000, reach: byEngine,
+		Key: "limits.fold_lag", Default: "200000", min: 1000, max: 10_000_000, appliedBy: byEngine,
 		Brief: "records the committed state may be behind",
 		Help: `How many records the committed state, which reads are answered from, may be behind the journal before new orders
 			are refused with 503. More rides out longer bursts; then a read after a write waits longer, since it waits for that write.`,
@@ -286,6 +286,6 @@ func burst(kind, brief string, at func(*Config) any) Option {
 		Key: "limits." + kind + "_burst", Default: "200", min: 1, max: 1_000_000, Brief: brief,
 		Help: "How many such requests may come at once after a pause. They are counted back at " +
 			"limits." + kind + "_rate a second.",
-		at: at, market: firstMarket, reach: byMarket,
+		at: at, market: firstMarket, appliedBy: byMarket,
 	}
 }

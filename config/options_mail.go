@@ -1,6 +1,6 @@
 package config
 
-// mailOptions name the mail server, and say how mails are sent.
+// mailOptions configure the mail server and the sending of mails.
 var mailOptions = []Option{
 	{
 		Key:   "mail.host",

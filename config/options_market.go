@@ -6,7 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// marketOptions say what is traded, how much history is kept, and how often a code may be wrong.
+// marketOptions configure the market, the kept history, and wrong codes.
 var marketOptions = []Option{
 	{
 		Key: "currencies", named: true, market: firstMarket,

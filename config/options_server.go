@@ -1,6 +1,6 @@
 package config
 
-// serverOptions say where the exchange serves, which files and stores it uses, and what it logs.
+// serverOptions configure addresses, files, stores, and the log.
 var serverOptions = []Option{
 	{
 		Key: "listen", Flag: true, Default: "127.0.0.1:8080", named: true,
@@ -205,7 +205,7 @@ var serverOptions = []Option{
 	},
 
 	{
-		Key: "log.level", Flag: true, Default: "info", reach: byEdge,
+		Key: "log.level", Flag: true, Default: "info", appliedBy: byEdge,
 		choices: []string{"debug", "info", "warn", "error"},
 		Brief:   "how much is logged: debug, info, warn or error",
 		Help:    `The least important messages that are still logged. debug is for finding faults: it slows trading down.`,

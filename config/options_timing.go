@@ -1,6 +1,6 @@
 package config
 
-// timingOptions are timeouts, intervals, and how often snapshots are made.
+// timingOptions are timeouts, intervals, and the frequency of snapshots.
 var timingOptions = []Option{
 	{
 		Key: "timing.request_timeout_ms", Default: "5000", min: 10, max: 600_000,

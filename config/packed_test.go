@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-// What is packed to be larger than any market part does not take its memory.
+// Packed data that unpacks to more than any market part does not take its memory.
 func TestAPackedMarketPartIsBounded(t *testing.T) {
 	packed := must(PackMarket(make([]byte, 4*maxMarket)))
 	text, err := UnpackMarket(packed)

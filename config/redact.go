@@ -3,11 +3,11 @@ package config
 import "strings"
 
 // RedactURL returns the address of a store without its secret parts: the user and the password, and
-// everything behind a question mark. It also takes text that is no valid URL: messages about such
-// text need it, because net/url's own errors repeat the password.
+// everything after a question mark. It also accepts invalid URLs: messages about such text need it,
+// because net/url's own errors repeat the password.
 func RedactURL(s string) string {
 	if strings.HasPrefix(s, pebblePrefix) {
-		return s // a path: nothing in it is a secret, and an '@' means itself
+		return s // a path: nothing in it is secret, and an '@' is part of it
 	}
 	scheme, rest, ok := strings.Cut(s, "://")
 	if ok {
@@ -15,7 +15,7 @@ func RedactURL(s string) string {
 	} else {
 		scheme, rest = "", s
 	}
-	// The last '@' ends the password, which may have unescaped ones in it.
+	// The last '@' ends the password, which may contain unescaped ones.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		rest = "***" + rest[at:]
 	}

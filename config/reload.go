@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// A reach says what takes up an option, or a field of a currency or a pair. While the exchange runs
-// it can take up some of a changed configuration, and no others.
-type reach uint8
+// A applier is the component that applies a change of an option, or of a field of a currency or a
+// pair. Only some changes apply while the exchange runs.
+type applier uint8
 
 const (
-	byStart  reach = iota // a start alone
-	byEdge                // the log and the gateway of each process, while it runs
-	byMarket              // the gateway, from what the nodes of a cluster agree on
-	byEngine              // the engine of a process that is no node of a cluster
+	byStart  applier = iota // a restart only
+	byEdge                  // log and gateway of each process, at runtime
+	byMarket                // the gateway, from the market part agreed on by the cluster
+	byEngine                // the engine of a process outside a cluster
 )
 
-// Reasons why a change waits.
+// Reasons why a change does not apply now.
 const (
 	needsStart  = "needs a restart"
 	needsApply  = "is agreed on by the nodes of the cluster: use exchange config apply"
 	needsPlaces = "needs a restart, as each change of which there are, and in which order"
 )
 
-// A Change is a difference between the configuration that a process runs with and another one.
+// A Change is a difference between the running configuration and another one.
 type Change struct {
 	Key           string // of the option; for lists with the entry and its field
 	Before, After string // without secrets
-	Origin        string // of the value that is to count
-	Refusal       string // why it does not count now; "": it can be taken up
-	Engine        bool   // the engine takes it up
+	Origin        string // source of the new value
+	Refusal       string // why it does not apply now; "": it does
+	Engine        bool   // applied by the engine
 }
 
 // String describes the change in a line.
@@ -42,8 +42,8 @@ func (c Change) String() string {
 	return text
 }
 
-// Changes returns all differences between the configuration that a process runs with and the one
-// that is to take its place, in the order of Options.
+// Changes returns all differences between the running configuration and its replacement, in the
+// order of Options.
 func (c *Config) Changes(next *Config) (list []Change) {
 	for i := range Options {
 		switch o := &Options[i]; o.Key {
@@ -53,18 +53,18 @@ func (c *Config) Changes(next *Config) (list []Change) {
 		case "pairs":
 			list = append(list, changesOf(c, o, next, c.Pairs, next.Pairs, pairFields)...)
 		case "trusted_proxies":
-			list = c.changed(list, o, next, o.Key, fmt.Sprint(c.TrustedProxies),
-				fmt.Sprint(next.TrustedProxies), o.reach)
+			list = c.appendChange(list, o, next, o.Key, fmt.Sprint(c.TrustedProxies),
+				fmt.Sprint(next.TrustedProxies), o.appliedBy)
 		default:
-			list = c.changed(list, o, next, o.Key, o.text(c), o.text(next), o.reach)
+			list = c.appendChange(list, o, next, o.Key, o.text(c), o.text(next), o.appliedBy)
 		}
 	}
 	return list
 }
 
-// changed adds the change of a value to a list, if it is one.
-func (c *Config) changed(list []Change, o *Option, next *Config, key, before, after string,
-	by reach) []Change {
+// appendChange appends the change of a value to a list, if there is one.
+func (c *Config) appendChange(list []Change, o *Option, next *Config, key, before, after string,
+	by applier) []Change {
 	if before == after {
 		return list
 	}
@@ -82,8 +82,7 @@ func (c *Config) changed(list []Change, o *Option, next *Config, key, before, af
 	return append(list, x)
 }
 
-// changesOf compares two lists. Entries that are not the same ones in the same order are one
-// change.
+// changesOf compares two lists. Different entries, or another order, are one change.
 func changesOf[T any](c *Config, o *Option, next *Config, before, after []T,
 	fields []listField[T]) (list []Change) {
 	name := fields[0].text
@@ -94,9 +93,9 @@ func changesOf[T any](c *Config, o *Option, next *Config, before, after []T,
 		return s
 	}
 	if a, b := names(before), names(after); !slices.Equal(a, b) {
-		list = c.changed(nil, o, next, o.Key, shortened(a), shortened(b), byStart)
-		if len(list) == 0 { // as far as it is shown
-			list = c.changed(nil, o, next, o.Key, "", "another list", byStart)
+		list = c.appendChange(nil, o, next, o.Key, shortened(a), shortened(b), byStart)
+		if len(list) == 0 { // equal in the shortened form
+			list = c.appendChange(nil, o, next, o.Key, "", "another list", byStart)
 		}
 		if list[0].Refusal == needsStart {
 			list[0].Refusal = needsPlaces
@@ -105,14 +104,14 @@ func changesOf[T any](c *Config, o *Option, next *Config, before, after []T,
 	}
 	for i := range before {
 		for _, f := range fields[1:] {
-			list = c.changed(list, o, next, o.Key+"."+name(&before[i])+"."+f.key,
-				f.text(&before[i]), f.text(&after[i]), f.reach)
+			list = c.appendChange(list, o, next, o.Key+"."+name(&before[i])+"."+f.key,
+				f.text(&before[i]), f.text(&after[i]), f.appliedBy)
 		}
 	}
 	return list
 }
 
-// shortened joins names, of many only the first ones and their number.
+// shortened joins names; of many only the first ones and their number.
 func shortened(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, " ")
@@ -121,7 +120,7 @@ func shortened(names []string) string {
 		len(names)-maxNamed)
 }
 
-// Refused returns those of a list that cannot be taken up.
+// Refused returns the changes of a list that do not apply now.
 func Refused(list []Change) []Change {
 	return slices.DeleteFunc(slices.Clone(list), func(c Change) bool { return c.Refusal == "" })
 }

@@ -10,10 +10,10 @@ import (
 	"unsafe"
 )
 
-// A reload takes up nothing of the market part that the nodes have not agreed on.
-func TestWhatTheMarketTakesUpIsPartOfIt(t *testing.T) {
+// A reload applies nothing of the market part that the nodes have not agreed on.
+func TestOptionsAppliedByTheMarketArePartOfIt(t *testing.T) {
 	for i := range Options {
-		if o := &Options[i]; o.reach == byMarket && o.market == 0 {
+		if o := &Options[i]; o.appliedBy == byMarket && o.market == 0 {
 			t.Errorf("%s is none of the market part", o.Key)
 		}
 	}
@@ -43,7 +43,7 @@ func unlike(t *testing.T, v reflect.Value) {
 
 // A new field of the configuration, of a pair or a currency must decide, too.
 func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
-	told := func(what string, c, next *Config) {
+	expect := func(what string, c, next *Config) {
 		t.Helper()
 		if list := c.Changes(next); len(list) != 1 || list[0].Before == list[0].After {
 			t.Errorf("another %s makes the changes %v", what, list)
@@ -69,7 +69,7 @@ func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
 			}
 			next := *c
 			unlike(t, field(&next))
-			told(name, c, &next)
+			expect(name, c, &next)
 		}
 	}
 	c := shop(t)
@@ -83,17 +83,17 @@ func TestADifferenceInAnyFieldIsAChange(t *testing.T) {
 		next := *c
 		next.Pairs = slices.Clone(c.Pairs)
 		unlike(t, reflect.ValueOf(&next.Pairs[0]).Elem().Field(i))
-		told("pair's "+reflect.TypeFor[Pair]().Field(i).Name, c, &next)
+		expect("pair's "+reflect.TypeFor[Pair]().Field(i).Name, c, &next)
 	}
 	for i := range reflect.TypeFor[Currency]().NumField() {
 		next := *c
 		next.Currencies = slices.Clone(c.Currencies)
 		unlike(t, reflect.ValueOf(&next.Currencies[0]).Elem().Field(i))
-		told("currency's "+reflect.TypeFor[Currency]().Field(i).Name, c, &next)
+		expect("currency's "+reflect.TypeFor[Currency]().Field(i).Name, c, &next)
 	}
 }
 
-// changesTo returns the changes that a file makes, a line each.
+// changesTo returns the changes made by a file, a line each.
 func changesTo(t *testing.T, before, after string, cluster bool) string {
 	t.Helper()
 	read := func(text string) *Config {
@@ -114,7 +114,7 @@ func changesTo(t *testing.T, before, after string, cluster bool) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestChangesSayWhatCountsNow(t *testing.T) {
+func TestChangesReportWhetherTheyApplyNow(t *testing.T) {
 	const market = "currencies: [{code: A, deposit_instructions: one}, {code: B}, {code: C}]\n" +
 		"pairs:\n- {name: A_B, price_precision: 2, amount_precision: 2, minimum_order_size: 1, " +
 		"maximum_order_size: 9, maker_fee: 0.001}\n"
@@ -155,7 +155,7 @@ func TestChangesSayWhatCountsNow(t *testing.T) {
 	}
 }
 
-// Many pairs are told of in a line, also when those differ that the line does not name.
+// A change of many pairs is one line, even if the line does not name the different ones.
 func TestAChangeOfManyPairsIsShort(t *testing.T) {
 	c, next := Default(), Default()
 	for i := range 50 {

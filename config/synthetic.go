@@ -16,11 +16,11 @@ const maxSynthetic = 4_000
 // syntheticCode returns the currency of a synthetic pair, counted from 1.
 func syntheticCode(i int) string { return fmt.Sprintf("SYN%04d", i) }
 
-// addSynthetic adds the pairs that synthetic_pairs asks for, and their currencies, behind the
-// configured ones. A pair that is configured under such a name keeps its rules.
+// addSynthetic adds the pairs of synthetic_pairs, and their currencies, after the configured ones.
+// A pair configured under such a name keeps its rules.
 func (c *Config) addSynthetic() {
 	if c.syntheticPairs < 1 || c.syntheticPairs > maxSynthetic {
-		return // validate says so
+		return // validate reports it
 	}
 	currencies, pairs := map[string]bool{}, map[string]bool{}
 	for _, x := range c.Currencies {

@@ -20,7 +20,7 @@ func names(c *Config) (all []string) {
 	return all
 }
 
-func TestSyntheticPairsStandBehindThoseThatAreConfigured(t *testing.T) {
+func TestSyntheticPairsFollowConfiguredOnes(t *testing.T) {
 	with := func(file string, flags map[string]string) *Config {
 		t.Helper()
 		src := Sources{Flags: flags}
@@ -48,7 +48,7 @@ func TestSyntheticPairsStandBehindThoseThatAreConfigured(t *testing.T) {
 		"demo": "true"}); len(c.Pairs) != 5 || len(c.Currencies) != 5 {
 		t.Error(names(c), codes(c))
 	}
-	// One that is configured keeps its rules, and Finish may come again.
+	// A configured one keeps its rules, and Finish may run again.
 	own := `currencies: [{code: SYN0002, sign: x}, {code: USDT}]
 pairs: [{name: SYN0002_USDT, price_precision: 3, amount_precision: 8, minimum_order_size: 0.1, maximum_order_size: 1}]
 `

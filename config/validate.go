@@ -42,7 +42,7 @@ type validator struct {
 	problems problemList
 }
 
-// problem notes an error in an option's value, and a remedy.
+// problem records an error in an option's value, and a remedy.
 func (v *validator) problem(key, value, format string, args ...any) {
 	origin := v.c.origin[key]
 	if origin != "" {
@@ -97,7 +97,7 @@ func (v *validator) addresses() {
 	v.operator(&taken)
 	v.cluster(&taken)
 	if v.c.Metrics.Listen != "" {
-		v.apart("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
+		v.remoteListener("metrics.listen", v.c.Metrics.Listen, &v.c.Metrics.TLS, &taken,
 			"because others could read there what the exchange does; set metrics.cert_file and "+
 				"metrics.key_file")
 	}
@@ -106,7 +106,7 @@ func (v *validator) addresses() {
 // operator checks the operator's listener.
 func (v *validator) operator(taken *ports) {
 	if !strings.HasPrefix(v.c.Operator, socketPrefix) {
-		v.apart("operator", v.c.Operator, &v.c.OperatorTLS, taken,
+		v.remoteListener("operator", v.c.Operator, &v.c.OperatorTLS, taken,
 			"because the operator's bearer token would cross the network without TLS; set "+
 				"operator_tls.cert_file and operator_tls.key_file, "+
 				"or use an SSH tunnel from elsewhere")
@@ -123,9 +123,9 @@ func (v *validator) operator(taken *ports) {
 	}
 }
 
-// apart checks an address that others may reach with TLS alone, and that no other listener may
-// have.
-func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string) {
+// remoteListener checks the address of a listener that other machines may reach with TLS only, and
+// that no other listener may share.
+func (v *validator) remoteListener(key, value string, tls *TLS, taken *ports, why string) {
 	e, ok := v.address(key, value)
 	if !ok {
 		return
@@ -135,14 +135,14 @@ func (v *validator) apart(key, value string, tls *TLS, taken *ports, why string)
 			"only a loopback address such as 127.0.0.1:8081 is possible, %s", why)
 	}
 	for _, at := range *taken {
-		if e.meets(at.endpoint) {
+		if e.conflictsWith(at.endpoint) {
 			v.problem(key, strconv.Quote(value), "it has the port of %s; give it another", at.key)
 		}
 	}
 	*taken = append(*taken, port{key, e})
 }
 
-// A port is where the listener of an option listens.
+// A port is the address of an option's listener.
 type port struct {
 	key string
 	endpoint
@@ -150,19 +150,19 @@ type port struct {
 
 type ports []port
 
-// exampleAddress has for each listener an address that no other one of them has by default.
+// exampleAddress is an example for each listener that no other one has by default.
 var exampleAddress = map[string]string{
 	"listen": "127.0.0.1:8080", "operator": "127.0.0.1:8081", "metrics.listen": "127.0.0.1:8082",
 }
 
-// An endpoint is where a listener listens.
+// An endpoint is the address of a listener.
 type endpoint struct {
 	host string
 	port int
 }
 
-// meets reports whether a listener at e and one at another endpoint cannot both listen.
-func (e endpoint) meets(o endpoint) bool {
+// conflictsWith reports whether listeners at both endpoints conflict.
+func (e endpoint) conflictsWith(o endpoint) bool {
 	return e.port == o.port && e.port != 0 &&
 		(e.host == o.host || everyInterface(e.host) || everyInterface(o.host))
 }
@@ -317,14 +317,14 @@ const (
 const (
 	maxCode = 12 // characters of a currency's code
 	maxSign = 8  // characters of its sign
-	// characters of the instructions how to pay it in
+	// characters of its deposit instructions
 	maxInstructions = 1000
 	maxPattern      = 512   // bytes of the pattern of its addresses
-	maxCurrencies   = 4_096 // what one wallet can hold in the store
+	maxCurrencies   = 4_096 // capacity of one wallet in the store
 	maxPairs        = 10_000
 )
 
-// contact checks the address of whom programmers of clients may ask.
+// contact checks the address for programmers of clients.
 func (v *validator) contact() {
 	c := v.c.Contact
 	page, err := url.Parse(c)
@@ -422,7 +422,7 @@ func (v *validator) addressPattern(x Currency) {
 		return
 	}
 	_, err := regexp.Compile(p)
-	if err == nil { // one that ends in a quotation without an end (\Q) takes in what follows
+	if err == nil { // an unterminated quotation (\Q) would include the text after it
 		_, err = regexp.Compile(wholeAddress(p))
 	}
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A listener's problem names an address that no other listener has by default, and the same
-// problems are told in the same order.
+// A listener's problem names an address that no other listener has by default, and problems always
+// have the same order.
 func TestProblemsOfListenersAreTheSameEachTime(t *testing.T) {
 	for key, example := range exampleAddress {
 		name := "EXCHANGE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -20,17 +20,17 @@ func TestProblemsOfListenersAreTheSameEachTime(t *testing.T) {
 		list := problems(t, Sources{Environ: []string{"EXCHANGE_DEMO=true",
 			"EXCHANGE_LISTEN=127.0.0.1:8080",
 			"EXCHANGE_OPERATOR=127.0.0.1:8080", "EXCHANGE_METRICS_LISTEN=127.0.0.1:8080"}})
-		var told []string
+		var reported []string
 		for _, p := range list {
 			key, text, _ := strings.Cut(p, " ")
 			_, text, _ = strings.Cut(text, "): ")
-			told = append(told, key+" "+text)
+			reported = append(reported, key+" "+text)
 		}
 		want := []string{"operator it has the port of listen; give it another.",
 			"metrics.listen it has the port of listen; give it another.",
 			"metrics.listen it has the port of operator; give it another."}
-		if fmt.Sprint(told) != fmt.Sprint(want) {
-			t.Fatalf("%q", told)
+		if fmt.Sprint(reported) != fmt.Sprint(want) {
+			t.Fatalf("%q", reported)
 		}
 	}
 }

@@ -6,36 +6,36 @@ import (
 	"exchange/core/money"
 )
 
-// An account trades, and keeps its sent orders. While the load runs only its generator touches it.
+// An account trades, and keeps its sent orders. While the load runs only its generator uses it.
 type account struct {
-	name  string // "" of a key that was given
+	name  string // "" of a configured key
 	pairs []*pair
 	users []*user // the account's keys, one for each of its connections
-	// a key of the witness, which it holds reading for; nil: there is none
-	reader  *user
-	reading sync.Mutex
+	// key for the witness, which holds reading while it uses it; nil: none
+	witnessUser *user
+	witnessMu   sync.Mutex
 
-	orders []sent
-	trades []taken
-	open   []openOrder // acknowledged and, as far as is known, resting; oldest first
+	orders []sentOrder
+	trades []takerTrade
+	open   []openOrder // acknowledged and presumably resting; oldest first
 
-	spare []int // places in orders that are free again
+	spare []int // free indexes in orders
 
-	ended map[uint64]bool // orders that others of the account took out of the book
+	evicted map[uint64]bool // orders removed from the book by others of the account
 
-	before holdings // at the beginning
-	// what the banker has deposited, by currency; unsure: the outcome of a deposit is not known
+	before funds // before the load
+	// the banker's deposits, by currency; unsure: the outcome of a deposit is unknown
 	banked map[string]money.Balance
 	unsure bool
 	newest struct{ order, trade uint64 }
-	// rates of a maker by pair, before the load and, once they are asked for, behind it
+	// maker rates by pair, before the load and, once queried, after it
 	feesBefore, fees map[string]money.Rate
 
-	lag *ownLag // of its events behind its answers; nil: no socket hears its events
+	lag *ownLag // lag of events after answers; nil: no socket receives its events
 }
 
-// keep notes an order that is sent, and returns its place.
-func (a *account) keep(o sent) int {
+// keep stores a sent order, and returns its index.
+func (a *account) keep(o sentOrder) int {
 	if n := len(a.spare); n > 0 {
 		at := a.spare[n-1]
 		a.spare, a.orders[at] = a.spare[:n-1], o
@@ -49,11 +49,11 @@ func (a *account) keep(o sent) int {
 type user struct {
 	*account
 	number uint32 // among all users
-	at     int    // the number of its connection's address
+	at     int    // number of its connection's address
 	key    []byte
 	secret secret
-	get    []byte // the signature of requests that read
-	nonce  uint64 // the last one; begins as the time in milliseconds
+	get    []byte // signature of requests that read
+	nonce  uint64 // last one used; starts at the time in milliseconds
 	placed uint32 // orders sent: the last part of their client ids
 }
 
@@ -65,7 +65,7 @@ func newUser(a *account, number int, k Key, nonce uint64) *user {
 	return u
 }
 
-// outcome is the end of a request, as far as the sender knows.
+// outcome is the end of a request, as seen by the sender.
 type outcome uint8
 
 const (
@@ -74,20 +74,20 @@ const (
 	refused
 )
 
-// A sent is an order that was sent.
-type sent struct {
-	id       uint64 // 0: not acknowledged
-	price    money.Price
-	amount   money.Amount
-	filled   money.Amount // when it was placed
-	pair     uint16
-	at       uint8 // the number of the address that it was sent to
-	buy      bool
-	outcome  outcome
-	cut      bool    // the server cancelled the rest at once
-	canceled bool    // a cancel was sent
-	cancel   outcome // of that cancel
-	// a change was sent, to these values; change: its outcome
+// A sentOrder is an order that was sent.
+type sentOrder struct {
+	id            uint64 // 0: not acknowledged
+	price         money.Price
+	amount        money.Amount
+	filled        money.Amount // when it was placed
+	pair          uint16
+	at            uint8 // number of the address it was sent to
+	buy           bool
+	outcome       outcome
+	cut           bool    // the server cancelled the rest at once
+	cancelSent    bool    // a cancel was sent
+	cancelOutcome outcome // of that cancel
+	// a change to these values was sent; change: its outcome
 	changed   bool
 	change    outcome
 	newPrice  money.Price
@@ -95,11 +95,11 @@ type sent struct {
 
 	instruction instruction
 	user        uint32 // the user's number and
-	serial      uint32 // the order's number there make its client id
+	serial      uint32 // order's number there make its client id
 }
 
-// A taken is a trade that an order made when it was placed.
-type taken struct {
+// A takerTrade is a trade that an order made when it was placed.
+type takerTrade struct {
 	id, maker uint64
 	price     money.Price
 	amount    money.Amount
@@ -112,7 +112,7 @@ type openOrder struct {
 	index int // in orders
 }
 
-// A holdings has an account's balances by currency.
-type holdings map[string]holding
+// A funds is an account's balances by currency.
+type funds map[string]holding
 
 type holding struct{ balance, reserve money.Balance }

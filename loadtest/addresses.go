@@ -14,10 +14,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A test of several addresses, such as the nodes of a cluster: which connection goes where, and
-// when an address does not serve.
+// Several addresses, such as the nodes of a cluster: the address of each connection, and the
+// outages of an address.
 
-// dialTimeout bounds the making of a connection.
+// dialTimeout bounds dialing.
 const dialTimeout = 5 * time.Second
 
 // addressOf returns the number of a connection's address. Connections of one account go to
@@ -29,69 +29,69 @@ func (o *Options) addressOf(connection int) int {
 	return connection % len(o.Addresses)
 }
 
-// A reached tells when an address did not serve: from a request that it did not answer, or answered
-// with 5xx, until it answers one otherwise. Threads of senders share it.
-type reached struct {
-	failing atomic.Bool
+// A availability records the outages of an address: from a request without an answer, or with a
+// 5xx, until the next other answer. All senders share it.
+type availability struct {
+	isDown atomic.Bool
 
-	mu    sync.Mutex // of the fields below
-	since time.Time  // of an outage that goes on
+	mu    sync.Mutex // guards the fields below
+	since time.Time  // start of the present outage
 	down  time.Duration
-	all   []outage // those of at least shortestOutage
-	more  int      // of these, that are not in all
+	all   []outage // outages of at least shortestOutage
+	more  int      // further ones that are not in all
 }
 
 type outage struct{ from, to time.Time }
 
-// Bounds of the outages that a report names.
+// Bounds of the outages listed in a report.
 const (
 	shortestOutage = 100 * time.Millisecond
 	mostOutages    = 100
 )
 
-func (r *reached) failed() {
-	if r.failing.Load() {
+func (r *availability) noteFailure() {
+	if r.isDown.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.failing.Load() {
+	if !r.isDown.Load() {
 		r.since = time.Now()
-		r.failing.Store(true)
+		r.isDown.Store(true)
 	}
 }
 
-func (r *reached) served() {
-	if !r.failing.Load() {
+func (r *availability) noteSuccess() {
+	if !r.isDown.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.failing.Load() {
-		r.failing.Store(false)
+	if r.isDown.Load() {
+		r.isDown.Store(false)
 		r.endLocked(time.Now())
 	}
 }
 
-// end ends an outage that goes on, with the load, and reports whether there was one.
-func (r *reached) end(now time.Time) (open bool) {
+// end ends the present outage, with the load, and reports whether there was one.
+func (r *availability) end(now time.Time) (open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if open = r.failing.Load(); open {
+	if open = r.isDown.Load(); open {
 		r.endLocked(now)
 	}
 	return open
 }
 
-// forget leaves the outages until now out of the report.
-func (r *reached) forget() {
+// forget drops the outages until now from the report.
+func (r *availability) forget() {
 	r.end(time.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down, r.all, r.more = 0, nil, 0
 }
 
-func (r *reached) endLocked(now time.Time) {
+func (r *availability) endLocked(now time.Time) {
 	took := now.Sub(r.since)
 	r.down += took
 	switch {
@@ -116,22 +116,22 @@ type AddressReport struct {
 	Unknown     uint64  `json:"outcome_unknown"`
 	P50         float64 `json:"p50_ms"`
 	P99         float64 `json:"p99_ms"`
-	// in which it answered with 5xx or not at all: in sum, and each time of 100 ms or more
+	// time with 5xx or no answer: in sum, and each outage of 100 ms or more
 	Down        float64  `json:"not_served_seconds"`
 	Outages     []Outage `json:"outages"`
-	MoreOutages int      `json:"more_outages"` // that the list has no room for
-	// accounts that the verification has read here
+	MoreOutages int      `json:"more_outages"` // not in the list
+	// accounts verified here
 	AccountsRead uint64 `json:"accounts_read"`
 }
 
-// An Outage is a time in which an address did not serve, in seconds since the load began.
+// An Outage is a period in which an address did not serve, in seconds since the load began.
 type Outage struct {
 	From  float64 `json:"from"`
 	To    float64 `json:"to"`
-	AtEnd bool    `json:"at_end"` // it did not end before the load
+	AtEnd bool    `json:"at_end"` // it lasted until the load ended
 }
 
-// addresses returns what each address had of the load, which ends now.
+// addresses returns each address's share of the load, which ends now.
 func (t *test) addresses(s *stats, took time.Duration) []AddressReport {
 	all := make([]AddressReport, len(t.o.Addresses))
 	now, began := time.Now(), t.base.Add(t.began)
@@ -143,14 +143,14 @@ func (t *test) addresses(s *stats, took time.Duration) []AddressReport {
 			P50:     milliseconds(from.latency.ValueAtQuantile(50)),
 			P99:     milliseconds(from.latency.ValueAtQuantile(99)),
 			Outages: []Outage{}}
-		for _, l := range t.senders {
+		for _, l := range t.clients {
 			for _, c := range l.sockets {
 				if c.at == i {
 					a.Connections++
 				}
 			}
 		}
-		r := t.reached[i]
+		r := t.availability[i]
 		open := r.end(now)
 		for _, x := range r.all {
 			a.Outages = append(a.Outages, Outage{From: x.from.Sub(began).Seconds(),
@@ -189,14 +189,14 @@ func (r *rest) answering(ctx context.Context) (alive []int) {
 	return alive
 }
 
-// placesOf returns the addresses at which an account is read, so that each of its orders is read at
-// another address than it was sent to, if there is one.
+// placesOf returns the addresses at which an account is read. Each of its orders is read at another
+// address than it was sent to, if there is one.
 func (v *verifier) placesOf(a *account) []int {
 	used := map[int]bool{}
 	for _, u := range a.users {
 		used[u.at] = true
 	}
-	others := v.behind(a.users[0].at)
+	others := v.othersFirst(a.users[0].at)
 	for _, at := range others {
 		if !used[at] {
 			return []int{at}
@@ -205,8 +205,8 @@ func (v *verifier) placesOf(a *account) []int {
 	return others[:min(2, len(others))]
 }
 
-// behind returns the addresses that answer, those behind an address first, and it last.
-func (v *verifier) behind(at int) []int {
+// othersFirst returns the addresses that answer, starting after an address, with that one last.
+func (v *verifier) othersFirst(at int) []int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var before, others []int
@@ -220,8 +220,8 @@ func (v *verifier) behind(at int) []int {
 	return append(others, before...)
 }
 
-// leave has nothing more read at an address that fails, and reports whether there are others.
-func (v *verifier) leave(at int) bool {
+// dropAddress stops reading at an address that fails, and reports whether there are others.
+func (v *verifier) dropAddress(at int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	others := slices.DeleteFunc(slices.Clone(v.alive), func(x int) bool { return x == at })
@@ -239,7 +239,7 @@ func (v *verifier) isAlive(at int) bool {
 	return slices.Contains(v.alive, at)
 }
 
-// where says which address it was read at, where there are several.
+// where names the address of a read, if there are several.
 func (v *verifier) where(at int) string {
 	if len(v.rest.apis) == 1 {
 		return ""
@@ -247,10 +247,10 @@ func (v *verifier) where(at int) string {
 	return " (read at " + v.rest.apis[at].Addr + ")"
 }
 
-// alike compares each pair's public book at all addresses that answer. While others trade, books
-// are compared that have the same update.
-func (v *verifier) alike() error {
-	alive := v.behind(0)
+// compareBooks compares each pair's public book at all addresses that answer. While others trade,
+// it compares books of the same update.
+func (v *verifier) compareBooks() error {
+	alive := v.othersFirst(0)
 	if len(alive) < 2 {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (v *verifier) sameBook(p *pair, one, other int) (bool, error) {
 		case updates[0] == updates[1] && bytes.Equal(books[0], books[1]):
 			return true, nil
 		case updates[0] == updates[1] || time.Now().After(end):
-			v.differ("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
+			v.flag("the book of %s is at update %d %.300s%s, and at update %d %.300s%s", p.name,
 				updates[0], books[0], v.where(one), updates[1], books[1], v.where(other))
 			return false, nil
 		case !pause(v.ctx, 5*time.Millisecond):
@@ -299,7 +299,7 @@ func (v *verifier) sameBook(p *pair, one, other int) (bool, error) {
 	}
 }
 
-// writeAddresses writes a row for each of several addresses, and when each did not serve.
+// writeAddresses writes a row for each of several addresses, with its outages.
 func (r *Report) writeAddresses(b *strings.Builder) {
 	if len(r.Addresses) < 2 {
 		return
@@ -320,7 +320,7 @@ func (r *Report) writeAddresses(b *strings.Builder) {
 	}
 }
 
-// outages says when each address did not serve.
+// outages lists the outages of each address.
 func (r *Report) outages() (all []string) {
 	for _, a := range r.Addresses {
 		for _, x := range a.Outages {

@@ -14,7 +14,7 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// nowhere returns an address that nothing listens at.
+// nowhere returns an address without a listener.
 func nowhere() string {
 	l := network.Listen("")
 	l.Close()
@@ -53,7 +53,7 @@ func at(t *testing.T, a *account, addresses ...string) *verifier {
 	return v
 }
 
-func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
+func TestOrdersAcknowledgedAtOneAddressAreReadAtAnother(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one, a := honest()
 		other, _ := honest()
@@ -67,7 +67,7 @@ func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
 			t.Errorf("%+v, read %v", r, v.read)
 		}
 
-		// An account that was used at both is read at both, and counts once.
+		// An account used at both is read at both, and counts once.
 		newUser(a, 1, Key{"other", "secret"}, 0).at = 1
 		a.orders[1].at = 1
 		v = at(t, a, first, second)
@@ -77,7 +77,7 @@ func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
 			t.Errorf("%+v, read %v", r, v.read)
 		}
 
-		// What the other one lacks is missing, although the first one has it.
+		// A row missing at the other one is a difference, although the first one has it.
 		a.users = a.users[:1]
 		other.orders = append(slices.Clone(other.orders[:2]), other.orders[3])
 		other.book = `{"sell":[{"price":600,"amount":1}],"buy":[]}`
@@ -95,7 +95,7 @@ func TestWhatOneAddressAcknowledgedIsReadAtAnother(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
+func TestAnAddressThatDoesNotAnswerIsSkippedAndReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, a := honest()
 		x := stream(t)
@@ -103,7 +103,7 @@ func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
 		gone := nowhere()
 		for _, late := range []bool{false, true} {
 			v := at(t, a, serve(t, s.answer), gone)
-			if late { // it ends while all is verified
+			if late { // it dies during the verification
 				v.alive = []int{0, 1}
 			}
 			r := v.verify(&subscribers{all: []*subscriber{x}}, func(string, ...any) {})
@@ -119,8 +119,8 @@ func TestAnAddressThatDoesNotAnswerIsNotReadAndTold(t *testing.T) {
 	})
 }
 
-// The load goes on at one address while the other one turns requests away, or ends connections. The
-// outcome of a request under way is unknown then, and the address is found again.
+// The load continues at one address while the other one refuses requests, or closes connections.
+// The outcome of a request in flight is unknown then, and the address is used again.
 func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 	allWays(t, func(t *testing.T) {
 		const fine, refused, all = 20, 10, 60
@@ -157,7 +157,7 @@ func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 		}()
 		worked(t, l.run(generator.Phase{Length: time.Minute}))
 		r := x.newReport()
-		r.fill(x, l.stats, time.Second, 0)
+		r.setMeasurements(x, l.stats, time.Second, 0)
 		a, b := r.Addresses[0], r.Addresses[1]
 		if a.Address != first || a.Connections != 1 || a.Done == 0 || a.Done != a.Requests ||
 			a.Down != 0 || len(a.Outages) > 0 {
@@ -174,16 +174,16 @@ func TestTheOutcomesOfEachAddressAreCountedAndWhenItDoesNotServe(t *testing.T) {
 	})
 }
 
-// Short outages count, and are not named one by one; one that has not ended is told as such.
+// Short outages count, and are not listed; one that has not ended is marked.
 func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 	o := good()
-	x := &test{o: &o, base: time.Now(), field: &field{}, reached: []*reached{{}}}
-	r := x.reached[0]
+	x := &test{o: &o, base: time.Now(), field: &field{}, availability: []*availability{{}}}
+	r := x.availability[0]
 	end := func(took time.Duration) {
-		r.failed()
+		r.noteFailure()
 		r.since = x.base
 		r.endLocked(x.base.Add(took))
-		r.failing.Store(false)
+		r.isDown.Store(false)
 	}
 	end(shortestOutage / 2)
 	for range mostOutages + 2 {
@@ -194,17 +194,17 @@ func TestOutagesAreBoundedAndTheLastOneMayBeOpen(t *testing.T) {
 		a.Outages[0] != (Outage{From: 0, To: 0.1}) || int(a.Down*1000+0.5) != 10_250 {
 		t.Errorf("%+v", a)
 	}
-	x.reached[0] = &reached{}
-	x.reached[0].failed()
-	x.reached[0].since = time.Now().Add(-time.Hour)
+	x.availability[0] = &availability{}
+	x.availability[0].noteFailure()
+	x.availability[0].since = time.Now().Add(-time.Hour)
 	a = x.addresses(x.newStats(), time.Second)[0]
 	if len(a.Outages) != 1 || !a.Outages[0].AtEnd || a.Down < 3600 {
 		t.Errorf("%+v", a)
 	}
 }
 
-// What is not there at another address behind its acknowledgement is a difference; an address that
-// does not answer says nothing.
+// An order missing at another address after its acknowledgement is a difference; an address that
+// does not answer proves nothing.
 func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		good := func(id, filled string) fasthttp.RequestHandler {
@@ -212,7 +212,8 @@ func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 				ctx.SetBodyString(`{"id":` + id + `,"amount_filled":` + filled + `}`)
 			}
 		}
-		a := &account{name: "loadtest-1", reader: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
+		a := &account{name: "loadtest-1",
+			witnessUser: newUser(&account{}, 0, Key{"key", "secret"}, 0)}
 		order := seen{account: a, id: 7, filled: lot}
 		for say, handler := range map[string]fasthttp.RequestHandler{
 			"": good("7", "1"),
@@ -231,10 +232,10 @@ func TestAnOrderThatAnotherAddressDoesNotShowAtOnceIsADifference(t *testing.T) {
 			r := newRest(o)
 			r.patience = 0
 			w := startWitness(context.Background(), &test{o: o, rest: r})
-			w.look(context.Background(), order, 1)
+			w.check(context.Background(), order, 1)
 			w.end()
 			v := newVerifier(context.Background(), r, &field{}, "lt0", []int{0, 1})
-			w.tell(v)
+			w.addTo(v)
 			found := strings.Join(v.result.Differences, " ")
 			switch {
 			case handler == nil && (v.result.Witnessed != 0 || found != ""),

@@ -8,7 +8,7 @@ import (
 	"exchange/core/money"
 )
 
-// parseBalance reads an amount with up to 16 decimals.
+// parseBalance parses an amount with up to 16 decimals.
 func parseBalance(b []byte) (money.Balance, error) {
 	if len(b) == 1 && b[0] == '0' {
 		return money.Balance{}, nil

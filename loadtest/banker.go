@@ -11,7 +11,7 @@ import (
 	"exchange/core/money"
 )
 
-// A Banker is the report of the deposits that were made while the load ran.
+// A Banker reports the deposits made while the load ran.
 type Banker struct {
 	Deposits uint64  `json:"deposits"`
 	Failed   uint64  `json:"failed"`
@@ -25,14 +25,14 @@ type banker struct {
 	run   string
 	rate  float64
 	stop  context.CancelFunc
-	wait  sync.WaitGroup
+	group sync.WaitGroup
 
-	// the goroutine's until it has ended
+	// owned by the goroutine until it ends
 	report Banker
 	took   *hdrhistogram.Histogram
 }
 
-// startBanker begins to deposit; nil if nothing is to be deposited.
+// startBanker starts depositing; nil if there is nothing to deposit.
 func startBanker(ctx context.Context, t *test) *banker {
 	if t.o.Deposits == 0 {
 		return nil
@@ -40,17 +40,17 @@ func startBanker(ctx context.Context, t *test) *banker {
 	ctx, stop := context.WithCancel(ctx)
 	b := &banker{rest: t.rest, field: t.field, run: t.name, rate: t.o.Deposits, stop: stop,
 		took: newHistogram()}
-	b.wait.Go(func() { b.deposit(ctx) })
+	b.group.Go(func() { b.deposit(ctx) })
 	return b
 }
 
-// end waits for the deposit that is under way.
+// end waits for the deposit in flight.
 func (b *banker) end() *Banker {
 	if b == nil {
 		return nil
 	}
 	b.stop()
-	b.wait.Wait()
+	b.group.Wait()
 	b.report.Latency = latency(b.took)
 	return &b.report
 }
@@ -71,7 +71,7 @@ func (b *banker) deposit(ctx context.Context) {
 			currency = p.quote
 		}
 		amount := money.Amount(p.lot)
-		// The end of the load does not end a deposit: its outcome would not be known.
+		// The end of the load does not cancel a deposit: its outcome would be unknown.
 		err := b.rest.operate(context.WithoutCancel(ctx), "deposits",
 			map[string]string{"account": a.name, "currency": currency, "amount": amount.String(),
 				"reference": fmt.Sprintf("%s-banker-%d", b.run, k)}, nil, true)

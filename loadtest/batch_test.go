@@ -13,8 +13,8 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// Each item of a batch has its own answer; a batch that is answered as a whole, or in part, has one
-// for each item, too.
+// Each item of a batch has its own answer; a batch answered as a whole, or in part, has one for
+// each item, too.
 func TestItemsOfABatchCountAsRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &strictServer{}
@@ -60,7 +60,7 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 			t.Errorf("%+v %v %+v", s.counters, s.kinds, a.orders)
 		}
 
-		// One that is refused as a whole has done nothing: its cancels may come again.
+		// A batch refused as a whole has no effect: its cancels may be repeated.
 		request()
 		cancels := 0
 		for _, item := range items {
@@ -73,7 +73,7 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 			t.Errorf("%d cancels, rest %t: %+v, %d open", cancels, rest, s.counters, len(a.open))
 		}
 
-		// An answer that ends too soon says nothing of the items that it does not have.
+		// An answer that ends too soon leaves its missing items unknown.
 		request()
 		l.Answered(0, okAnswer(200, `{"results":[`+answers[0]+`]}`), 0)
 		if s := l.stats; s.requests != 30 || s.unknown != 10 {
@@ -85,18 +85,18 @@ func TestItemsOfABatchCountAsRequests(t *testing.T) {
 	})
 }
 
-func TestEventsAndAnswersMeetInAnyOrder(t *testing.T) {
+func TestEventsAndAnswersMatchInAnyOrder(t *testing.T) {
 	l, now := newOwnLag(), time.Now()
 	for order := range uint64(10) {
-		l.acknowledged(order, now)
-		l.heard(order+5, now.Add(time.Millisecond))
+		l.noteAck(order, now)
+		l.noteEvent(order+5, now.Add(time.Millisecond))
 	}
 	h := newHistogram()
 	if before := l.addTo(h); before != 5 || h.TotalCount() != 5 || h.Max() != 1 {
 		t.Errorf("%d of %d came before, the longest was late by %d us", before, h.TotalCount(),
 			h.Max())
 	}
-	l.heard(0, now.Add(time.Millisecond))
+	l.noteEvent(0, now.Add(time.Millisecond))
 	if h := l.lags; len(l.acks) != 4 || len(l.events) != 5 || h.Max() != 1000 {
 		t.Errorf("%d acknowledgements and %d events are alone, %d us", len(l.acks), len(l.events),
 			h.Max())

@@ -10,12 +10,12 @@ import (
 type diff struct {
 	pair         string
 	update, prev uint64
-	first        bool // there is no update before it
+	first        bool // there is no earlier update
 	snapshot     bool
 	sell, buy    []byte
 }
 
-// readDiff reads an event, with its levels if the caller wants them.
+// readDiff parses an event, with its levels if the caller wants them.
 func readDiff(b []byte, levels bool, name func([]byte) string) (d diff, err error) {
 	const pair, update, prev = 1, 2, 4
 	seen := 0
@@ -47,15 +47,15 @@ func readDiff(b []byte, levels bool, name func([]byte) string) (d diff, err erro
 	return d, err
 }
 
-// A localBook is a pair's book as a subscriber knows it.
+// A localBook is a subscriber's copy of a pair's book.
 type localBook struct {
 	known     bool
 	update    uint64
-	sell, buy map[money.Price]money.Amount // nil: only the ids are looked at
+	sell, buy map[money.Price]money.Amount // nil: only the ids are checked
 }
 
-// apply takes the next event. An error says that the updates are not dense: after it the book is
-// not known.
+// apply applies the next event. An error means that the updates are not dense: the book is unknown
+// after it.
 func (b *localBook) apply(d *diff, levels bool) error {
 	switch {
 	case d.snapshot:
@@ -67,7 +67,7 @@ func (b *localBook) apply(d *diff, levels bool) error {
 			b.sell, b.buy = map[money.Price]money.Amount{}, map[money.Price]money.Amount{}
 		}
 	case !b.known:
-		return nil // a whole book is on its way
+		return nil // a whole book is pending
 	case d.first || d.prev != b.update || d.update != b.update+1:
 		b.known = false
 		return fmt.Errorf("update %d, which says that it follows %d, comes after update %d",
@@ -83,7 +83,7 @@ func (b *localBook) apply(d *diff, levels bool) error {
 	return readLevels(d.buy, b.buy)
 }
 
-// readLevels notes the amount at each price now; 0 is nothing.
+// readLevels sets the amount at each price; 0 removes it.
 func readLevels(array []byte, into map[money.Price]money.Amount) error {
 	return eachItem(array, func(item []byte) error {
 		var price money.Price
@@ -112,8 +112,8 @@ func readLevels(array []byte, into map[money.Price]money.Amount) error {
 	})
 }
 
-// differs says where two sides of a book are not equal, "" if they are.
-func differs(side string, local, other map[money.Price]money.Amount) string {
+// firstDifference describes the first difference between two sides of a book, "" if they are equal.
+func firstDifference(side string, local, other map[money.Price]money.Amount) string {
 	for price, amount := range other {
 		if local[price] != amount {
 			return fmt.Sprintf("at %s to %s the local book has %s, and the REST book %s", price,

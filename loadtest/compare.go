@@ -14,21 +14,21 @@ import (
 	"unicode/utf8"
 )
 
-// reportLayout is the layout of a JSON report. It grows when a member goes or comes to mean
-// something else; a member more does not change it.
+// reportLayout is the layout of a JSON report. It grows when a member is removed or changes its
+// meaning; an added member does not change it.
 const reportLayout = 2
 
 // MaxReport bounds the file of a report, in bytes. A run of a day has some 30 MB.
 const MaxReport = 256 << 20
 
-// Bounds of what a report may say.
+// Bounds of a report's values.
 const (
 	mostOperations = 100
 	mostNumber     = 1e12
 )
 
-// ParseReport reads a JSON report. It refuses one whose run has failed, because such a run is no
-// measure of the exchange.
+// ParseReport parses a JSON report. It refuses one of a failed run, which is no measure of the
+// exchange.
 func ParseReport(text []byte) (*Report, error) {
 	var head struct {
 		Layout *int `json:"layout"`
@@ -50,7 +50,7 @@ func ParseReport(text []byte) (*Report, error) {
 	return r, r.fit()
 }
 
-// fit says why a report cannot be compared.
+// fit returns why a report cannot be compared.
 func (r *Report) fit() error {
 	v, rate, p99 := r.Verification, plausible(r.Rate), plausible(r.Latency.P99)
 	switch {
@@ -73,14 +73,14 @@ func (r *Report) fit() error {
 	return nil
 }
 
-// A Comparison has two reports beside each other.
+// A Comparison holds two reports side by side.
 type Comparison struct {
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Settings []Setting `json:"settings"` // those that differ
-	Notes    []string  `json:"notes"`    // of what cannot be compared
+	Notes    []string  `json:"notes"`    // parts that cannot be compared
 	Rows     []Change  `json:"rows"`
-	Worse    []string  `json:"worse"` // what Judge has found, in words
+	Worse    []string  `json:"worse"` // findings of Judge, in words
 }
 
 // A Side is one of the two reports.
@@ -89,7 +89,7 @@ type Side struct {
 	Started time.Time `json:"started"`
 }
 
-// A Setting is what the two runs did not have in common.
+// A Setting is an option in which the two runs differ.
 type Setting struct {
 	Name string `json:"setting"`
 	A    string `json:"a"`
@@ -98,14 +98,14 @@ type Setting struct {
 
 // A Change is a measure of both runs.
 type Change struct {
-	Row     string   `json:"row"`     // an operation, or what became of requests
+	Row     string   `json:"row"`     // an operation, or an outcome of requests
 	Measure string   `json:"measure"` // with its unit
 	A       *float64 `json:"a"`       // null: this run has none
 	B       *float64 `json:"b"`
 	Ratio   *float64 `json:"ratio"` // B/A; null without both, or where A is 0
 }
 
-// Names of rows and measures that have meanings of their own.
+// Names of rows and measures with special meanings.
 const (
 	rowDone     = "all done"
 	rowRamp     = "ramp"
@@ -120,7 +120,7 @@ const (
 	measureBatch  = "mean_batch_records"
 )
 
-// Compare puts two reports beside each other.
+// Compare sets two reports side by side.
 func Compare(a, b *Report) (*Comparison, error) {
 	if (a.Ramp == nil) != (b.Ramp == nil) {
 		return nil, errors.New("one report is of a ramp and the other one is not: compare two of " +
@@ -178,7 +178,7 @@ func (c *Comparison) addStages(a, b []StageReport) {
 	}
 }
 
-// rate returns how much was done a second in the stage's own time; nil: the report does not say.
+// rate returns the requests done a second in the stage's own time; nil: not in the report.
 func (s *StageReport) rate() *float64 {
 	if s.Rate == nil {
 		return nil
@@ -186,7 +186,7 @@ func (s *StageReport) rate() *float64 {
 	return plausible(*s.Rate)
 }
 
-// missed returns how many percent of the requests were refused, had no outcome, or were not sent.
+// missed returns the percentage of requests that were refused, had no outcome, or were not sent.
 func (s *StageReport) missed() float64 {
 	return 100 * float64(s.Refused+s.Unknown+s.Unsent) / max(float64(s.Requests+s.Unsent), 1)
 }
@@ -194,16 +194,16 @@ func (s *StageReport) missed() float64 {
 // A part is a share of the requests that was not done.
 type part struct {
 	name    string
-	percent float64 // of all requests, those that were not sent included
+	percent float64 // of all requests, including unsent ones
 	latency *Latency
-	always  bool // has a row also where there are none
+	always  bool // has a row even if zero
 }
 
 func (r *Report) parts() []part {
 	all := []part{{name: "too late", latency: &r.Lates},
 		{name: "refused", latency: &r.Refusals, always: true},
 		{name: "without an outcome", latency: &r.Unknowns, always: true},
-		{name: "due and not sent", latency: &r.Waits}}
+		{name: "due and not sent", latency: &r.UnsentLatency}}
 	for i := range all {
 		all[i].percent = 100 * float64(all[i].latency.Count) / max(float64(r.Requests+r.Unsent), 1)
 	}
@@ -220,7 +220,7 @@ func bothOperations(a, b *Report) (names []string) {
 	return names
 }
 
-// operation returns the measures of an operation, which are 0 if there was none.
+// operation returns the measures of an operation, 0 if there was none.
 func (r *Report) operation(name string) Operation {
 	for _, x := range r.Operations {
 		if x.Name == name {
@@ -230,9 +230,9 @@ func (r *Report) operation(name string) Operation {
 	return Operation{}
 }
 
-// plausible returns a number of a report; nil if no run can have it.
+// plausible returns a number of a report; nil if it is impossible.
 func plausible(v float64) *float64 {
-	if !(v >= 0 && v <= mostNumber) { // or no number
+	if !(v >= 0 && v <= mostNumber) { // or not a number
 		return nil
 	}
 	return &v
@@ -268,7 +268,7 @@ func (c *Comparison) addLatencies(row string, a, b *Latency) {
 	}
 }
 
-// addServers adds what the run has cost the servers; nil: that one did not tell.
+// addServers adds the run's cost on the servers; nil: unknown.
 func (c *Comparison) addServers(a, b *Server) {
 	for _, m := range []struct {
 		name string
@@ -286,8 +286,8 @@ func (c *Comparison) addServers(a, b *Server) {
 	}
 }
 
-// Judge notes what is worse in B by more than so many percent: the rate of what was done, and its
-// p99. Of ramps it is the highest rate that held.
+// Judge notes the measures that are worse in B by more than that percentage: the rate of done
+// requests, and its p99. For ramps it is the highest rate that held.
 func (c *Comparison) Judge(percent float64) {
 	for _, x := range c.Rows {
 		if x.A == nil || x.B == nil {
@@ -305,7 +305,7 @@ func (c *Comparison) Judge(percent float64) {
 	}
 }
 
-// judged returns the row that Judge looks at.
+// judged returns the row for Judge.
 func (c *Comparison) judged() string {
 	if c.Rows[0].Row == rowRamp {
 		return rowRamp
@@ -313,13 +313,13 @@ func (c *Comparison) judged() string {
 	return rowDone
 }
 
-// titles are measures whose names for people are others.
+// titles are names of measures for people.
 var titles = map[string]string{measureRate: "done/s", measurePart: "%",
 	measureMissed: "% not done", "p999_ms": "p99.9",
 	"max_ms": "longest", measureCPU: "CPU us/order", measureAppend: "mean append",
 	measureBatch: "records/append"}
 
-// title names the measure for people.
+// title returns the measure's name for people.
 func (x *Change) title() string {
 	if x.Row == rowRamp {
 		return "highest rate"
@@ -345,7 +345,7 @@ func (x *Change) text(v *float64) string {
 	return ms(*v)
 }
 
-// change writes the ratio for people: as a factor from the double and the half on.
+// change formats the ratio for people: as a factor from the double and the half on.
 func (x *Change) change() string {
 	if x.Ratio == nil {
 		return ""
@@ -360,10 +360,10 @@ func (x *Change) change() string {
 	}
 }
 
-// A setting is what a run was told, for people.
+// A setting is a run's option, for people.
 type setting struct{ name, value string }
 
-// settings returns what a run was told. All reports have the same names in the same order.
+// settings returns a run's options. All reports have the same names in the same order.
 func (r *Report) settings() []setting {
 	o := &r.Options
 	rate := "closed loop"
@@ -401,10 +401,10 @@ func (r *Report) settings() []setting {
 	return all
 }
 
-// clipAt is how long a text of a report is shown.
+// clipAt is the longest text of a report that is shown, in characters.
 const clipAt = 34
 
-// clip returns a text of a report as it may be shown on a terminal.
+// clip makes a text of a report safe for a terminal.
 func clip(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -454,8 +454,8 @@ func (c *Comparison) WriteText(out io.Writer) error {
 	return err
 }
 
-// writeTable writes rows of as many cells. So many columns begin at the left, the others end at the
-// right.
+// writeTable writes rows of cells. The first left columns are left-aligned, the others
+// right-aligned.
 func writeTable(b *strings.Builder, rows [][]string, left int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

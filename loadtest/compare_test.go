@@ -84,7 +84,7 @@ WORSE done/s fell by 15 %, from 9,900 to 8,415
 WORSE p99 rose by 200 %, from 4.00 ms to 12.0 ms
 `
 
-func TestTwoReportsStandBesideEachOther(t *testing.T) {
+func TestTwoReportsAreComparedSideBySide(t *testing.T) {
 	a, b := parsed(t, recorded(t, "before.json")), parsed(t, recorded(t, "after.json"))
 	c := compared(t, a, b)
 	c.Judge(10)
@@ -125,7 +125,8 @@ func TestWorseIsLessDoneOrAHigherP99(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	// Of ramps the highest rate is judged. What was done is of all steps, and p99 has a bound.
+	// For ramps the highest rate is judged. The done requests are of all steps, and p99 has a
+	// bound.
 	before, after := parsed(t, recorded(t, "before.json")), parsed(t, recorded(t, "before.json"))
 	before.Ramp, after.Ramp = &Ramp{Bound: 10, Highest: 2000}, &Ramp{Bound: 10, Highest: 1000}
 	after.Rate, after.Latency.P99 = 1, 99
@@ -167,7 +168,7 @@ func TestAReportThatCannotBeComparedIsRefused(t *testing.T) {
 	}
 }
 
-// What a report says of itself moves no cursor and makes no line longer than 100 columns.
+// Texts of a report move no cursor and make no line longer than 100 columns.
 func TestAForeignReportIsShownWithinItsColumns(t *testing.T) {
 	a, b := parsed(t, recorded(t, "before.json")), parsed(t, recorded(t, "after.json"))
 	long := "\x1b[2J" + strings.Repeat("long", 100)

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// An object or an array that encoding/json takes is cut into the same names and values; other text
-// costs an error at most.
+// An object or an array valid for encoding/json is cut into the same names and values; other text
+// causes an error at most.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{`{}`, `[]`, ` { "a" : 1 , "b":[1,{"c":"}"}],"d":"\"" } `,
 		`[{"price":1.5,"amount":"2"},null,true,"x"]`, `{"a"`, `{"a":}`, `[1,`, `["`, `["\`, `[[]`,
@@ -74,7 +74,7 @@ func FuzzScan(f *testing.F) {
 				}
 			}
 		}
-		parseBalance(text) //nolint:errcheck // the test only asks that it ends
+		parseBalance(text) //nolint:errcheck // the test only requires that it returns
 		if b, err := parseBalance(text); err == nil {
 			if again, err := parseBalance([]byte(b.String())); err != nil || again != b {
 				t.Fatalf("%q is %v and then %v, %v", text, b, again, err)
@@ -109,7 +109,7 @@ func FuzzParseKeys(f *testing.F) {
 	})
 }
 
-// Stages that are taken are written as they are read again.
+// Accepted stages round-trip through their text.
 func FuzzParseStages(f *testing.F) {
 	for _, s := range []string{"30s@1000,1m@1000..5000,30s@..0,20s@0", "1h30m@0.5", "1s@1e3..2",
 		"1s", "@", "1s@..", "1s@NaN", "9999999h@1,9999999h@1", "1s@-0"} {
@@ -132,8 +132,7 @@ func FuzzParseStages(f *testing.F) {
 	})
 }
 
-// Whatever a report says, it is refused, or it is equal to itself in every row, and shown within
-// its columns.
+// Any report is refused, or equal to itself in every row, and shown within its columns.
 func FuzzParseReport(f *testing.F) {
 	for _, name := range []string{"before.json", "after.json"} {
 		b := must(os.ReadFile("testdata/" + name))

@@ -7,8 +7,8 @@ import (
 	"exchange/core/money"
 )
 
-// An instruction is what an order carries beside its price and amount. Options.Instructed says how
-// many orders have one, and how many cancels are changes of an order instead.
+// An instruction is an order's terms beside price and amount. Options.Instructed is the share of
+// orders with one, and of cancels sent as changes of an order instead.
 type instruction uint8
 
 const (
@@ -18,12 +18,12 @@ const (
 	fok                  // fill or kill
 	gtd                  // until a day after the test
 	postOnly             // refused if it would trade
-	slide                // or takes a price at which it does not
-	noSelf               // its rest is cancelled where it meets the account's own
+	slide                // or moves to a price at which it does not
+	noSelf               // its rest is cancelled when it meets the account's own
 	overSelf             // the account's own that it meets are cancelled
-	iceberg              // shows a part
-	stop                 // waits for a fall, or a rise, and rests then
-	stopNow              // waits, and is a market order then
+	iceberg              // displays a part
+	stop                 // waits for a fall, or a rise, then rests
+	stopNow              // waits, then is a market order
 	oco                  // a sell that becomes a stop when the price falls
 	instructions
 )
@@ -34,11 +34,11 @@ var instructionNames = [instructions]string{"a plain order", "market", "ioc", "f
 
 func (i instruction) String() string { return instructionNames[i] }
 
-// expires is when gtd orders end: behind all that is verified.
+// expires is the lifetime of gtd orders: longer than the verification.
 const expires = 24 * time.Hour
 
-// chooseInstruction returns what the next order carries, and gives those that wait a price that
-// lets them.
+// chooseInstruction returns the next order's instruction, and moves the price of those that must
+// wait.
 func (m *model) chooseInstruction(share int, w *request) instruction {
 	if share == 0 || m.rand.IntN(100) >= share {
 		return plain
@@ -49,19 +49,19 @@ func (m *model) chooseInstruction(share int, w *request) instruction {
 		return ioc
 	case i == iceberg && w.lots < 2:
 		return postOnly
-	case i == oco: // so near that the market has not come to its trigger
+	case i == oco: // near enough that the market has not reached its trigger
 		w.ticks = m.mids[w.pair.index] + m.rand.Int64N(triggerTicks/2)
-	case i == stop || i == stopNow: // beyond the market, whose price is to come to it
+	case i == stop || i == stopNow: // beyond the market, which must reach its price
 		w.ticks = away(m.mids[w.pair.index], w.buy, -2*triggerTicks-m.rand.Int64N(10*triggerTicks))
 	}
 	return i
 }
 
-// triggerTicks is how far from its price a waiting order's trigger is.
+// triggerTicks is the distance of a waiting order's trigger from its price.
 const triggerTicks = 20
 
-// fields appends an order's fields in the order of their names, which is that of a signature.
-func (o *sent) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
+// fields appends an order's fields in the order of their names, as the signature requires.
+func (o *sentOrder) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
 	distance := money.Price(triggerTicks * p.tick)
 	b = o.amount.Append(append(b, "amount="...))
 	b = clientID(append(b, "&client_order_id="...))
@@ -85,7 +85,7 @@ func (o *sent) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
 	}
 	b = o.price.Append(append(b, "&price="...))
 	switch o.instruction {
-	case noSelf, stop, stopNow, oco: // the answer does not tell of what they trade when triggered
+	case noSelf, stop, stopNow, oco: // the answer does not contain the trades after a trigger
 		b = append(b, "&self_trade=cancel_newest"...)
 	case overSelf:
 		b = append(b, "&self_trade=cancel_oldest"...)
@@ -111,8 +111,8 @@ func (o *sent) fields(b []byte, clientID func([]byte) []byte, p *pair) []byte {
 }
 
 // mayEnd reports whether the server may have cancelled the rest of an acknowledged order without a
-// cancel, and its answer did not say so.
-func (o *sent) mayEnd() bool {
+// cancel, and without mentioning it in its answer.
+func (o *sentOrder) mayEnd() bool {
 	switch o.instruction {
 	case stop, stopNow, oco: // when it was triggered
 		return true
@@ -123,10 +123,10 @@ func (o *sent) mayEnd() bool {
 }
 
 // isInDoubt reports whether a change of the order has no outcome.
-func (o *sent) isInDoubt() bool { return o.changed && o.change == unknown }
+func (o *sentOrder) isInDoubt() bool { return o.changed && o.change == unknown }
 
-// mayHave reports whether the order may have a price and an amount now.
-func (o *sent) mayHave(price money.Price, amount money.Amount, p *pair) bool {
+// mayHave reports whether the order may now have a price and an amount.
+func (o *sentOrder) mayHave(price money.Price, amount money.Amount, p *pair) bool {
 	if o.isInDoubt() && price == o.newPrice && amount == o.newAmount {
 		return true
 	}
@@ -142,8 +142,8 @@ func (o *sent) mayHave(price money.Price, amount money.Amount, p *pair) bool {
 	return price == o.price
 }
 
-// fault returns what the row of an acknowledged order may not be by its instruction; "": it may.
-func (o *sent) fault(row *orderRow) string {
+// fault returns why its instruction forbids the row of an acknowledged order; "": it allows it.
+func (o *sentOrder) fault(row *orderRow) string {
 	switch {
 	case o.instruction.neverRests() && row.status == statusActive:
 		return "rests"
@@ -155,17 +155,17 @@ func (o *sent) fault(row *orderRow) string {
 	return ""
 }
 
-// endsOthers reports whether the order may have taken others of its account out of the book without
-// an answer that says so.
-func (o *sent) endsOthers() bool {
+// endsOthers reports whether the order may have removed others of its account from the book without
+// mentioning it in an answer.
+func (o *sentOrder) endsOthers() bool {
 	return o.instruction == overSelf && (o.outcome == unknown || o.isInDoubt())
 }
 
-// neverRests reports whether the order is over when it is answered.
+// neverRests reports whether the order is closed when it is answered.
 func (i instruction) neverRests() bool { return i == market || i == ioc || i == fok }
 
 // change chooses the next price of an order, and its next amount, which is no smaller.
-func (m *model) change(o *sent, p *pair) (money.Price, money.Amount) {
+func (m *model) change(o *sentOrder, p *pair) (money.Price, money.Amount) {
 	price := o.price + money.Price((m.rand.Int64N(7)-3)*p.tick)
 	amount := o.amount
 	if m.rand.IntN(3) == 0 && amount < money.Amount(2*p.maxLots*p.lot) {
@@ -199,15 +199,15 @@ func (u *user) amended(x *item, p *placed) {
 	}
 }
 
-// prevented notes the orders that an answer says were taken out of the book.
+// prevented notes the orders removed from the book according to an answer.
 func (u *user) prevented(list []byte) error {
 	return eachItem(list, func(item []byte) error {
 		return eachField(item, func(name, v []byte) bool {
 			if string(name) == "o_id" {
-				if u.ended == nil {
-					u.ended = map[uint64]bool{}
+				if u.evicted == nil {
+					u.evicted = map[uint64]bool{}
 				}
-				u.ended[number(v)] = true
+				u.evicted[number(v)] = true
 			}
 			return true
 		})

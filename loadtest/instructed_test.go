@@ -13,7 +13,7 @@ func aPair() *pair {
 	return &pair{name: "BTC_USDT", tick: 1e6, lot: 1e5, maxLots: 100, mid: usualMid}
 }
 
-// Every instruction is sent, and its form is signed as it stands: names ascend.
+// Every instruction is sent, and its form is signed as is: names ascend.
 func TestOrdersCarryEachInstructionInTheOrderOfTheirNames(t *testing.T) {
 	p := aPair()
 	m := newModel("random-walk", []*pair{p}, 1, 0)
@@ -21,7 +21,7 @@ func TestOrdersCarryEachInstructionInTheOrderOfTheirNames(t *testing.T) {
 	seen := map[instruction]int{}
 	for range 5000 {
 		w := m.next([]*pair{p})
-		o := sent{instruction: m.chooseInstruction(50, &w), buy: w.buy}
+		o := sentOrder{instruction: m.chooseInstruction(50, &w), buy: w.buy}
 		o.price, o.amount = priceOf(w), amountOf(w)
 		seen[o.instruction]++
 		form := string(o.fields(nil, id, p))
@@ -49,7 +49,7 @@ func TestOrdersCarryEachInstructionInTheOrderOfTheirNames(t *testing.T) {
 	}
 }
 
-func TestARowIsAsItsInstructionAllows(t *testing.T) {
+func TestARowFitsItsInstruction(t *testing.T) {
 	p := aPair()
 	const at, of = money.Price(500e8), money.Amount(1e7)
 	near := at + money.Price(p.tick)
@@ -57,14 +57,14 @@ func TestARowIsAsItsInstructionAllows(t *testing.T) {
 		return &orderRow{status: status, price: price, initial: of, filled: filled,
 			amount: of - filled}
 	}
-	order := func(i instruction, change func(*sent)) *sent {
-		o := &sent{price: at, amount: of, instruction: i, outcome: done}
+	order := func(i instruction, change func(*sentOrder)) *sentOrder {
+		o := &sentOrder{price: at, amount: of, instruction: i, outcome: done}
 		if change != nil {
 			change(o)
 		}
 		return o
 	}
-	f := func(what string, o *sent, r *orderRow, price, end bool, fault string) {
+	f := func(what string, o *sentOrder, r *orderRow, price, end bool, fault string) {
 		t.Helper()
 		if got := o.mayHave(r.price, r.initial, p); got != price {
 			t.Errorf("%s: it may have that price: %v", what, got)
@@ -76,7 +76,7 @@ func TestARowIsAsItsInstructionAllows(t *testing.T) {
 			t.Errorf("%s: it %q, want %q", what, got, fault)
 		}
 	}
-	buys := func(o *sent) { o.buy = true }
+	buys := func(o *sentOrder) { o.buy = true }
 	f("a plain order", order(plain, nil), row(statusActive, at, 0), true, false, "")
 	f("at another price", order(plain, nil), row(statusActive, near, 0), false, false, "")
 	f("ioc in part", order(ioc, nil), row(statusCancelled, at, 5), true, false, "")
@@ -87,18 +87,18 @@ func TestARowIsAsItsInstructionAllows(t *testing.T) {
 		"is filled in part")
 	f("a sell that slid", order(slide, nil), row(statusActive, near, 0), true, false, "")
 	f("a buy that slid up", order(slide, buys), row(statusActive, near, 0), false, false, "")
-	f("post-only that traded", order(postOnly, func(o *sent) { o.filled = 1 }),
+	f("post-only that traded", order(postOnly, func(o *sentOrder) { o.filled = 1 }),
 		row(statusActive, at, 1), true, false, "has traded at once")
 	f("a triggered oco", order(oco, nil), row(statusActive,
 		at-money.Price(2*triggerTicks*p.tick), 0), true, true, "")
 	f("an oco elsewhere", order(oco, nil), row(statusActive, near, 0), false, true, "")
-	changed := func(o *sent) { o.changed, o.newPrice, o.newAmount = true, near, of }
+	changed := func(o *sentOrder) { o.changed, o.newPrice, o.newAmount = true, near, of }
 	f("a change without an outcome", order(noSelf, changed), row(statusActive, near, 0), true,
 		true, "")
 	f("the same, not done", order(noSelf, changed), row(statusActive, at, 0), true, true, "")
-	f("a change that was refused", order(plain, func(o *sent) { changed(o); o.change = refused }),
+	f("a refused change", order(plain, func(o *sentOrder) { changed(o); o.change = refused }),
 		row(statusActive, near, 0), false, false, "")
-	over := order(overSelf, func(o *sent) { o.outcome = unknown })
+	over := order(overSelf, func(o *sentOrder) { o.outcome = unknown })
 	if !over.endsOthers() || order(overSelf, nil).endsOthers() {
 		t.Error("only an order without an outcome ends others unseen")
 	}

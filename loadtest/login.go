@@ -12,7 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// dialStream opens a websocket of the event stream. A handshake that comes too soon is tried again,
+// dialStream opens a websocket of the event stream. It retries a handshake that comes too soon,
 // until ctx ends.
 func dialStream(ctx context.Context, address, path string) (*websocket.Conn, error) {
 	dialer := websocket.Dialer{ReadBufferSize: 32 << 10,
@@ -39,16 +39,16 @@ func dialStream(ctx context.Context, address, path string) (*websocket.Conn, err
 
 const streamPath = "/socket.v2/"
 
-// mostDialPatience bounds the making of a socket with its login.
+// mostDialPatience bounds dialing a socket with its login.
 const mostDialPatience = 30 * time.Second
 
-// forSocket returns a context that ends when a socket with its login is waited for no more.
+// forSocket returns a context with the time limit for a socket with its login.
 func (o *Options) forSocket(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(mostDialPatience, cmp.Or(o.Wait, usualWait)))
 }
 
-// dialOrders opens a socket that is logged in, for the generator. The websocket has nothing in its
-// buffer then, because the server says no more until it is asked, or a ping is due.
+// dialOrders opens a socket that is logged in, for the generator. The websocket's buffer is empty
+// then, because the server sends nothing more before a request or a ping.
 func dialOrders(ctx context.Context, o *Options, address string, u *user) (net.Conn, error) {
 	ctx, cancel := o.forSocket(ctx)
 	defer cancel()
@@ -70,7 +70,7 @@ func logIn(ctx context.Context, conn *websocket.Conn, u *user) error {
 	if err := conn.WriteMessage(websocket.TextMessage, []byte("40")); err != nil {
 		return err
 	}
-	answer, err := ask(conn, []byte(`420["challenge"]`))
+	answer, err := emit(conn, []byte(`420["challenge"]`))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func logIn(ctx context.Context, conn *websocket.Conn, u *user) error {
 	if err != nil || text == nil {
 		return fmt.Errorf("asking for a challenge was answered with %.200s", answer)
 	}
-	answer, err = ask(conn, u.loginEvent(text))
+	answer, err = emit(conn, u.loginEvent(text))
 	if err == nil && !granted(answer) {
 		err = fmt.Errorf("a login with the key %s was answered with %.300s", u.key, answer)
 	}
@@ -102,8 +102,8 @@ func (u *user) loginEvent(challenge []byte) []byte {
 // granted reports whether an answer to an account is of status 200.
 func granted(answer []byte) bool { return bytes.HasPrefix(answer, []byte(`{"status":200,`)) }
 
-// ask sends an event that is acknowledged by 0, and returns the acknowledgement's argument.
-func ask(conn *websocket.Conn, event []byte) ([]byte, error) {
+// emit sends an event that is acknowledged by 0, and returns the acknowledgement's argument.
+func emit(conn *websocket.Conn, event []byte) ([]byte, error) {
 	if err := conn.WriteMessage(websocket.TextMessage, event); err != nil {
 		return nil, err
 	}

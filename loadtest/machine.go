@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Machine is how busy the load tester's machine was while the load ran.
+// A Machine is the load of the load tester's machine while the load ran.
 type Machine struct {
 	Processors int     `json:"processors"`
 	Load       float64 `json:"load"`          // mean of the last minute, at the end
@@ -17,7 +17,7 @@ type Machine struct {
 	Own        float64 `json:"own_cores"`     // of this program, mean
 }
 
-// A usage is what Linux tells of its processors' time since the machine started, in its ticks.
+// A usage is Linux's processor time since the machine started, in ticks.
 type usage struct{ all, idle, stolen float64 }
 
 // readUsage reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and
@@ -36,13 +36,13 @@ func readUsage(stat string) (u usage, ok bool) {
 	return u, true
 }
 
-// usageNow returns the usage; false where the system does not tell.
+// usageNow returns the usage; false if the system does not report it.
 func usageNow() (usage, bool) {
 	text, _ := os.ReadFile("/proc/stat")
 	return readUsage(string(text))
 }
 
-// machineSince returns how busy the machine was since a usage; nil where the system does not tell.
+// machineSince returns the machine's load since a usage; nil if the system does not report it.
 func machineSince(before usage, took, own time.Duration) *Machine {
 	now, ok := usageNow()
 	load, err := os.ReadFile("/proc/loadavg")
@@ -50,12 +50,12 @@ func machineSince(before usage, took, own time.Duration) *Machine {
 		return nil
 	}
 	m := now.since(before)
-	fmt.Sscan(string(load), &m.Load) //nolint:errcheck // 0: it does not tell
+	fmt.Sscan(string(load), &m.Load) //nolint:errcheck // 0: not reported
 	m.Own = own.Seconds() / max(took.Seconds(), 1e-6)
 	return m
 }
 
-// since returns what the processors did since a usage.
+// since returns the processors' load since a usage.
 func (u usage) since(before usage) *Machine {
 	all := max(u.all-before.all, 1)
 	stolen := u.stolen - before.stolen

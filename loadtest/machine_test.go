@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheReportSaysHowBusyTheMachineWas(t *testing.T) {
+func TestTheReportShowsTheMachinesLoad(t *testing.T) {
 	before, ok1 := readUsage("cpu  100 0 100 700 100 0 0 0 50 0\ncpu0 1\n")
 	now, ok2 := readUsage("cpu  300 100 200 900 200 50 50 200 60 0\ncpu0 1\n")
 	if _, ok := readUsage("cpu 1 2"); !ok1 || !ok2 || ok {

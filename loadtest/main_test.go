@@ -43,7 +43,7 @@ var listen func() (net.Listener, error)
 
 func (w way) use() { listen, newGenerator, dial, dialRest = w.listen, w.generator, w.dial, w.rest }
 
-// network connects them in memory.
+// network connects clients and servers in memory.
 var network memnet.Network
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bubble runs a test with a clock of its own, which goes on when all its goroutines wait.
+// bubble runs a test with its own clock, which advances when all its goroutines wait.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func allWays(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// serve runs a server of HTTP whose answers a test chooses.
+// serve runs an HTTP server with answers chosen by a test.
 func serve(t *testing.T, handler fasthttp.RequestHandler) (address string) {
 	t.Helper()
 	l := must(listen())
@@ -110,10 +110,10 @@ func newSender(t *testing.T, o *Options) (*test, *sender) {
 		x.field.accounts = append(x.field.accounts, a)
 	}
 	worked(t, x.makeSenders(t.Context()))
-	for _, l := range x.senders {
+	for _, l := range x.clients {
 		t.Cleanup(l.generator.Close)
 	}
-	return x, x.senders[0]
+	return x, x.clients[0]
 }
 
 // okAnswer returns an answer that a generator has read.
@@ -121,7 +121,7 @@ func okAnswer(status int, body string) generator.Answer {
 	return generator.Answer{Status: status, Body: []byte(body)}
 }
 
-// must returns what came without an error.
+// must returns the value of a call that must not fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -129,7 +129,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// worked ends the test at an error.
+// worked fails the test at an error.
 func worked(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

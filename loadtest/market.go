@@ -15,16 +15,16 @@ type pair struct {
 	tick        int64 // of 1e-8
 	lot         int64 // of 1e-8
 	maxLots     int64
-	mid         int64 // ticks, where the test begins
+	mid         int64 // ticks, at the start of the test
 }
 
-// Where a pair without trades begins, and how far from there orders may be, in ticks.
+// Start of a pair without trades, and the distance of orders from there, in ticks.
 const (
 	usualMid = 50_000
-	lots     = 100 // the largest order has so many lots
+	lots     = 100 // size of the largest order
 )
 
-// newPairs reads the answer of pairs/.
+// newPairs parses the answer of pairs/.
 func newPairs(answer []byte) (all []*pair, err error) {
 	err = eachItem(answer, func(item []byte) error {
 		p := &pair{index: len(all), mid: usualMid}
@@ -75,7 +75,7 @@ func newPairs(answer []byte) (all []*pair, err error) {
 		for lot%step != 0 {
 			lot += step - lot%step
 		}
-		// At half of the price where it begins an order of one lot must still be worth enough.
+		// At half of the initial price an order of one lot must still be worth enough.
 		for money.Price(p.mid/2*p.tick).Times(money.Amount(lot)).Balance().Cmp(value) < 0 &&
 			lot <= int64(most) {
 			lot *= 2

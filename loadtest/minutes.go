@@ -12,8 +12,8 @@ import (
 	"exchange/loadtest/generator"
 )
 
-// A Minute is a row of the table over time. Numbers that the server tells of itself are 0 where the
-// operator's address is not known.
+// A Minute is a row of the table over time. The server's own numbers are 0 if the operator's
+// address is unknown.
 type Minute struct {
 	From     float64 `json:"from"` // seconds since the load began
 	To       float64 `json:"to"`
@@ -23,7 +23,7 @@ type Minute struct {
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
 	P999     float64 `json:"p999_ms"`
-	Max      float64 `json:"max_ms"`  // of all requests, whatever became of them
+	Max      float64 `json:"max_ms"`  // of all requests, whatever their outcome
 	Late     uint64  `json:"late"`    // requests that the generator itself sent late
 	Behind   float64 `json:"late_ms"` // the longest of these delays
 
@@ -43,14 +43,14 @@ type Minute struct {
 // A row gathers the latencies of a Minute.
 type row struct {
 	counters
-	at      float64 // where it ends, as far as it has come
+	at      float64 // its end so far
 	pace    generator.Pace
 	latency *hdrhistogram.Histogram // nil: the row has not begun
 	longest float64                 // in milliseconds
 }
 
 // gather adds the measurements of a second, which ends at that time of the load. A row ends with
-// the second that is nearest to its end; a shorter piece behind the last second is its, too.
+// the second nearest to its end; it includes a shorter piece after the last second.
 func (t *test) gather(s *Second, h *hdrhistogram.Histogram, c counters, pace generator.Pace) {
 	at := s.At
 	end := t.o.Every.Seconds() * float64(len(t.minutes)+1)
@@ -67,7 +67,7 @@ func (t *test) gather(s *Second, h *hdrhistogram.Histogram, c counters, pace gen
 	t.row.at = at
 }
 
-// endRow closes the row that is open.
+// endRow closes the open row.
 func (t *test) endRow() {
 	r := &t.row
 	if r.latency == nil || r.requests+r.unsent == 0 {
@@ -86,8 +86,8 @@ func (t *test) endRow() {
 	t.row = row{}
 }
 
-// fill takes what the server told in the row's time, and until a moment behind it.
-func (m *Minute) fill(samples []Sample, marks []Mark, until float64) {
+// addSamples adds the server's samples in the row's time, and until a moment after it.
+func (m *Minute) addSamples(samples []Sample, marks []Mark, until float64) {
 	var first, last *Sample
 	n := 0.0
 	for i := range samples {
@@ -126,13 +126,13 @@ func (m *Minute) fill(samples []Sample, marks []Mark, until float64) {
 	}
 }
 
-// Rows of the table that memory is compared between: the fifth and the last.
+// Rows between which memory is compared: the fifth and the last.
 const firstLevel = 5
 
-// mostDrift is how far the number of open orders may drift where memory is compared.
+// mostDrift is how far the number of open orders may drift when memory is compared.
 const mostDrift = 0.05
 
-// judge lists the bounds that the load has broken, and what could not be judged.
+// judge lists the violated bounds, and those that could not be judged.
 func (r *Report) judge(o *Options) (broken, unjudged []string) {
 	if percent := r.refusedPercent(); percent > o.AllowRefused && !o.Ramp { // a ramp judges itself
 		broken = append(broken, fmt.Sprintf("refused: %s of %s requests were refused, which is "+
@@ -163,7 +163,7 @@ func (r *Report) judge(o *Options) (broken, unjudged []string) {
 		what        string
 		first, last float64
 	}{{"resident memory", base.RSS, last.RSS}, {"heap", base.Heap, last.Heap},
-		{"snapshot", base.Bytes, last.Bytes}} { // without a snapshot in the first row nothing of it
+		{"snapshot", base.Bytes, last.Bytes}} { // only if the first row has a snapshot
 		if by := grown.last / grown.first; grown.first > 0 && by > o.Growth {
 			broken = append(broken, fmt.Sprintf(
 				"growth: the %s of the last row is %g MB, %.2f times that of row %d (%g MB); "+
@@ -174,7 +174,7 @@ func (r *Report) judge(o *Options) (broken, unjudged []string) {
 	return broken, nil
 }
 
-// stalls tells of the seconds whose longest latency is above the bound.
+// stalls lists the seconds whose longest latency is above the bound.
 func (r *Report) stalls(bound float64) []string {
 	var worst Second
 	n := 0
@@ -219,10 +219,10 @@ func (r *Report) stalls(bound float64) []string {
 	return all
 }
 
-// Broke reports whether the load has broken a bound.
+// Broke reports whether the load violated a bound.
 func (r *Report) Broke() bool { return len(r.Broken) > 0 }
 
-// complete takes the samples, joins them with the rows, and judges.
+// complete adds the samples, joins them with the rows, and judges.
 func (r *Report) complete(t *test, w *watcher, b *Banker) {
 	began := t.base.Add(t.began)
 	r.Banker = b
@@ -231,27 +231,27 @@ func (r *Report) complete(t *test, w *watcher, b *Banker) {
 	if w != nil {
 		samples, marks := course(w.samples, began)
 		r.Samples, r.Marks = append(r.Samples, samples...), append(r.Marks, marks...)
-		r.Unsampled, r.Server = w.failed, w.server(samples)
+		r.Unsampled, r.Server = w.unanswered, w.server(samples)
 	}
 	for i := range r.Minutes {
 		until := math.Inf(1)
 		if i < len(r.Minutes)-1 {
 			until = r.Minutes[i].To + watchEvery.Seconds()/2
 		}
-		r.Minutes[i].fill(r.Samples, r.Marks, until)
+		r.Minutes[i].addSamples(r.Samples, r.Marks, until)
 	}
 	broken, unjudged := r.judge(t.o)
 	r.Broken, r.Unjudged = append([]string{}, broken...), append([]string{}, unjudged...)
 }
 
-// A Pace tells how well the generator kept the schedule of an open loop.
+// A Pace is how well the generator kept the schedule of an open loop.
 type Pace struct {
 	Sent    uint64  `json:"sent"`
 	Late    uint64  `json:"late"`    // more than 1 ms after the due time, with a free connection
 	Longest float64 `json:"late_ms"` // the longest of these delays
 }
 
-// writeMinutes writes the table over time, and what the bounds say.
+// writeMinutes writes the table over time, and the results of the bounds.
 func (r *Report) writeMinutes(b *strings.Builder) {
 	if len(r.Minutes) > 1 || len(r.Samples) > 0 {
 		r.writeRows(b)
@@ -281,7 +281,7 @@ func (r *Report) writeMinutes(b *strings.Builder) {
 	}
 }
 
-// longestBacklog returns the second at whose end the most requests were due and not answered.
+// longestBacklog returns the second that ended with the most requests due and not answered.
 func (r *Report) longestBacklog() (most Second) {
 	for _, s := range r.Timeline {
 		if s.Backlog > most.Backlog {
@@ -296,7 +296,7 @@ var rowHead = []string{"until", "requests", "done", "p50", "p99", "p99.9", "long
 	"RSS MB", "heap MB", "disk MB", "snapshots", "MB", "longest stage", "open orders", "placed",
 	"server CPU", "own CPU"}
 
-// cells returns a row's cells, below rowHead; "-" is not known.
+// cells returns a row's cells, below rowHead; "-" is unknown.
 func (m *Minute) cells() []string {
 	known := func(v float64, text string) string {
 		if v == 0 {

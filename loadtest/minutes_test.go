@@ -75,7 +75,7 @@ func TestBoundsAreJudged(t *testing.T) {
 	}
 }
 
-// sampled returns the samples of a server whose second snapshot is under way for two of them.
+// sampled returns the samples of a server with a second snapshot in progress for two of them.
 func sampled(began time.Time) []Sample {
 	unix := func(s float64) float64 { return float64(began.UnixMicro())/1e6 + s }
 	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
@@ -94,7 +94,7 @@ func sampled(began time.Time) []Sample {
 			RSS: 2e9, audit: span{unix(4.75), unix(4.9)}, CPU: 3, Open: 7, Placed: 70, Disk: 3e6}}
 }
 
-func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
+func TestMarksAreTheServersWorkInTheLoad(t *testing.T) {
 	began := time.UnixMicro(1_700_000_000_000_000)
 	samples, marks := course(sampled(began), began)
 	if len(samples) != 5 || samples[1].At != 2 || len(marks) != 4 {
@@ -118,7 +118,7 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 		t.Errorf("%+v", early[1])
 	}
 	m := Minute{From: 0, To: 5}
-	m.fill(samples, marks, 5)
+	m.addSamples(samples, marks, 5)
 	if m.Snapshots != 2 || m.Bytes != 2e6 || m.StageName != "upload" || m.Stage != 1000 ||
 		m.Open != 7 || m.Placed != 70 || m.Disk != 3e6 || m.RSS != 1.8e9 ||
 		m.ServerCPU != 3/4.5 {
@@ -126,16 +126,16 @@ func TestMarksAreWhatTheServerDidInTheLoad(t *testing.T) {
 	}
 }
 
-func TestWhatWasAskedForEndsWithThePhase(t *testing.T) {
+func TestTheDueRateEndsWithThePhase(t *testing.T) {
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	s := steady(100, at(2))
 	for _, x := range []struct{ from, to, want float64 }{{0, 1, 100}, {1, 2, 100},
 		{1.75, 2.75, 25}, {2, 3, 0}, {3, 4, 0}, {2.5, 2.5, 0}} {
-		if got := asked(s, at(x.from), at(x.to)); got != x.want {
+		if got := dueRate(s, at(x.from), at(x.to)); got != x.want {
 			t.Errorf("from %g to %g it is %g, not %g", x.from, x.to, got, x.want)
 		}
 	}
-	if got := asked(nil, 0, time.Second); got != 0 {
+	if got := dueRate(nil, 0, time.Second); got != 0 {
 		t.Errorf("in a closed loop it is %g", got)
 	}
 }
@@ -159,7 +159,7 @@ func TestAScrapeIsRead(t *testing.T) {
 	}
 }
 
-// rectangles counts those of a drawing by their classes, and wants it to be XML.
+// rectangles counts those of a drawing by their classes, and requires it to be XML.
 func rectangles(t *testing.T, svg string) map[string]int {
 	t.Helper()
 	rects := map[string]int{}
@@ -176,13 +176,13 @@ func rectangles(t *testing.T, svg string) map[string]int {
 	}
 }
 
-func TestTheDrawingStandsAlone(t *testing.T) {
+func TestTheDrawingIsSelfContained(t *testing.T) {
 	r := someReport()
 	var b strings.Builder
 	worked(t, r.WriteSVG(&b))
 	rects := rectangles(t, b.String())
-	// In each of six plots a key and the first snapshot. The second and all else come after the
-	// two seconds of three plots.
+	// In each of six plots a key and the first snapshot. The second and everything else come after
+	// the two seconds of three plots.
 	if rects["snapshot"] != 6+6+3 || rects["rewrite"] != 6+3 || rects["audit"] != 6+3 {
 		t.Errorf("%v", rects)
 	}

@@ -19,7 +19,7 @@ func usualMix(model string) Mix {
 	return Mix{Place: 60, Cancel: 40}
 }
 
-// A wish is an order that a model wants.
+// A request is an order that a model chose.
 type request struct {
 	pair  *pair
 	buy   bool
@@ -27,12 +27,12 @@ type request struct {
 	lots  int64
 }
 
-// A model makes wishes. Equal seeds make equal models.
+// A model makes requests. Equal seeds make equal models.
 type model struct {
 	kind string
 	rand *rand.Rand
 	mids []int64 // by pair, in ticks
-	side []bool  // by pair: market makers quote one side after the other
+	side []bool  // by pair: market makers alternate sides
 }
 
 func newModel(kind string, pairs []*pair, seed, stream uint64) *model {
@@ -44,7 +44,7 @@ func newModel(kind string, pairs []*pair, seed, stream uint64) *model {
 	return m
 }
 
-// hotShare is how many of 100 orders of the model hot-pair go to the first pair.
+// hotShare is the percentage of orders of the model hot-pair for the first pair.
 const hotShare = 90
 
 // choose returns one of the pairs that an account trades; the first is the hot one.
@@ -55,7 +55,7 @@ func (m *model) choose(of []*pair) *pair {
 	return of[m.rand.IntN(len(of))]
 }
 
-// next wishes for an order of one of the pairs.
+// next returns an order of one of the pairs.
 func (m *model) next(of []*pair) request {
 	p := m.choose(of)
 	mid := m.walk(p)
@@ -100,7 +100,7 @@ func (m *model) power() int64 {
 
 const farthest = 2000
 
-// walk moves a pair's mid by at most a tick, between half and twice of its first value, and returns
+// walk moves a pair's mid by at most a tick, between half and twice its first value, and returns
 // the mid.
 func (m *model) walk(p *pair) int64 {
 	mid := &m.mids[p.index]

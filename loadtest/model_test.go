@@ -69,8 +69,7 @@ func TestModelsOfPricesHaveTheirShape(t *testing.T) {
 		}
 		return k
 	}
-	// The mid moves slowly, so of a storm all but few orders are on the other side of where it
-	// began.
+	// The mid moves slowly, so nearly all orders of a storm are on the other side of its start.
 	hot := count("hot-pair", func(w, _ request) bool { return w.pair.index == 0 })
 	if hot < n*88/100 {
 		t.Errorf("%d of %d orders are of the hot pair", hot, n)

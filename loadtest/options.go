@@ -20,39 +20,39 @@ type Options struct {
 	// host:port of the API, of one exchange or of the nodes of a cluster
 	Addresses []string
 	Operator  string // unix:PATH, or host:port, of the operator's listener
-	// OperatorTLS says which certificates to believe at the operator's listener; nil: plain HTTP.
+	// OperatorTLS holds the trusted certificates of the operator's listener; nil: plain HTTP.
 	OperatorTLS *tls.Config
 	// of the operator, for host:port; "" without a socket uses Keys and makes nothing
 	Token string
-	Keys  []Key  // accounts to trade with, in place of made ones
-	Name  string // names made accounts NAME-1, NAME-2, ...
+	Keys  []Key  // accounts to trade with, instead of made ones
+	Name  string // prefix of made accounts: NAME-1, NAME-2, ...
 
-	Pairs           int // how many of the server's pairs are traded, 0: all
-	PairsPerAccount int // 0: as the number of accounts asks for, at least 4
+	Pairs           int // number of the server's pairs to trade, 0: all
+	PairsPerAccount int // 0: by the number of accounts, at least 4
 	Accounts        int
 	Connections     int
-	Sockets         int               // that orders go over, in place of connections; 0: HTTP
+	Sockets         int               // for orders, instead of connections; 0: HTTP
 	Batch           int               // orders, cancels and changes of one request; 0: no batches
 	Threads         int               // generator threads
 	Duration        time.Duration     // of the load, or of each step of a ramp
 	Warmup          time.Duration     // of load before that, which is verified and not counted
 	Rate            float64           // requests a second in an open loop, 0: closed loop
-	Stages          []generator.Stage // in place of a rate and a duration
+	Stages          []generator.Stage // instead of a rate and a duration
 	Mix             Mix
-	Instructed      int // of 100 orders have instructions, and of 100 cancels are changes instead
+	Instructed      int // percentage of orders with instructions, and of cancels sent as changes
 	Model           string
 	Seed            uint64
 	Subscribers     map[string]int // sockets by channel
 	Ramp            bool
 	P99             time.Duration // the bound of a ramp
-	OpenOrders      int           // how many orders are to rest in all; 0: as the mix has it
+	OpenOrders      int           // number of resting orders in all; 0: by the mix
 	Deposits        float64       // a second, by the operator, while the load runs
 	Every           time.Duration // of a row of the table over time
-	Disk            string        // folder of the server whose size is told; "": none
-	Stall           time.Duration // the longest latency that is allowed; 0: any
-	Growth          float64       // times that the server's memory may grow; 0: any
-	AllowRefused    float64       // percent of the requests that may be refused
-	Timeout         time.Duration // how long an answer may take
+	Disk            string        // folder of the server whose size is reported; "": none
+	Stall           time.Duration // longest allowed latency; 0: any
+	Growth          float64       // factor by which the server's memory may grow; 0: any
+	AllowRefused    float64       // percentage of requests that may be refused
+	Timeout         time.Duration // of an answer
 	Wait            time.Duration // for an exchange that answers nothing, before and after the load
 	NoVerify        bool
 	LeaveOrders     bool // do not cancel the resting orders at the end
@@ -64,7 +64,7 @@ type Options struct {
 // A Key is an API key of an account.
 type Key struct{ Key, Secret string }
 
-// A Mix is how many of 100 requests are of which kind.
+// A Mix is the percentages of the kinds of requests.
 type Mix struct{ Place, Cancel, Read int } //tidy:keep callers may set every share
 
 // Usage is an error of the options, not of the test.
@@ -148,7 +148,7 @@ func (o *Options) Validate() error {
 	return errors.Join(o.validateStages(), o.validateAddresses(), checkOperator(o))
 }
 
-// validateAddresses checks where the exchange is.
+// validateAddresses checks the addresses of the exchange.
 func (o *Options) validateAddresses() error {
 	n := len(o.Addresses)
 	switch {
@@ -187,7 +187,7 @@ func (o *Options) fillIn() {
 	}
 }
 
-// validateCourse checks the options of what happens over time.
+// validateCourse checks the options of the course over time.
 func (o *Options) validateCourse() error {
 	if o.Every == 0 {
 		o.Every = time.Minute
@@ -226,10 +226,10 @@ func (o *Options) validateCourse() error {
 	return nil
 }
 
-// maxBatch is the most items that an exchange takes in a batch.
+// maxBatch is the maximum number of items in an exchange's batch.
 const maxBatch = 50
 
-// validateWays checks the options of how orders reach the server.
+// validateWays checks the options of the transport of orders.
 func (o *Options) validateWays() error {
 	switch {
 	case o.Batch < 0 || o.Batch > maxBatch:
@@ -250,10 +250,10 @@ func (o *Options) validateWays() error {
 	return nil
 }
 
-// inFlight is how many orders a socket has in flight.
+// inFlight is the number of orders in flight on a socket.
 const inFlight = 64
 
-// depth returns how many requests a socket has in flight, 0 over HTTP.
+// depth returns the number of requests in flight on a socket, 0 over HTTP.
 func (o *Options) depth() int {
 	if o.Sockets == 0 {
 		return 0
@@ -261,8 +261,7 @@ func (o *Options) depth() int {
 	return max(1, inFlight/max(1, o.Batch))
 }
 
-// operated reports whether there is an operator's listener to ask: a socket, or an address and its
-// token.
+// operated reports whether there is an operator's listener: a socket, or an address and its token.
 func (o *Options) operated() bool { return o.socket() != "" || o.Token != "" }
 
 // socket returns the path of the operator's socket, "" if there is none.
@@ -292,7 +291,7 @@ func checkAddress(what, address string) error {
 
 func (m Mix) String() string { return fmt.Sprintf("%d,%d,%d", m.Place, m.Cancel, m.Read) }
 
-// ParseMix reads three shares of 100: place, cancel, reads.
+// ParseMix parses three percentages: place, cancel, reads.
 func ParseMix(text string) (m Mix, err error) {
 	parts := strings.Split(text, ",")
 	if len(parts) != 3 {
@@ -316,7 +315,7 @@ func ParseMix(text string) (m Mix, err error) {
 	return m, nil
 }
 
-// ParseSubscribers reads channel=number pairs, such as diff=2,trades=10; "none" is no subscriber.
+// ParseSubscribers parses channel=number pairs, such as diff=2,trades=10; "none" is no subscriber.
 func ParseSubscribers(text string) (map[string]int, error) {
 	all := map[string]int{}
 	if text == "none" || text == "" {
@@ -339,7 +338,7 @@ func ParseSubscribers(text string) (map[string]int, error) {
 	return all, nil
 }
 
-// ParseKeys reads key,secret lines. Blank lines and lines that begin with # mean nothing.
+// ParseKeys parses key,secret lines. It ignores blank lines and lines that begin with #.
 func ParseKeys(text string) (keys []Key, err error) {
 	seen := map[string]bool{}
 	for i, line := range strings.Split(text, "\n") {

@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// What happens to an account, as one socket of the account hears it.
+// Events of an account, as received by one of its sockets.
 
 const ownChannel = "own"
 
@@ -18,7 +18,7 @@ type ownLag struct {
 	acks   map[uint64]time.Time // by order, of those without an event yet
 	events map[uint64]time.Time // the opposite
 	lags   *hdrhistogram.Histogram
-	before uint64 // events that came before their acknowledgements
+	before uint64 // events before their acknowledgements
 }
 
 func newOwnLag() *ownLag {
@@ -26,10 +26,10 @@ func newOwnLag() *ownLag {
 		lags: newHistogram()}
 }
 
-// mostLone bounds the orders of which only one of the two has come: the other may never come.
+// mostLone bounds the orders with only one of the two: the other may never come.
 const mostLone = 10_000
 
-func (l *ownLag) acknowledged(order uint64, at time.Time) {
+func (l *ownLag) noteAck(order uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.events[order]; ok {
@@ -41,7 +41,7 @@ func (l *ownLag) acknowledged(order uint64, at time.Time) {
 	}
 }
 
-func (l *ownLag) heard(order uint64, at time.Time) {
+func (l *ownLag) noteEvent(order uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ack, ok := l.acks[order]; ok {
@@ -52,7 +52,7 @@ func (l *ownLag) heard(order uint64, at time.Time) {
 	}
 }
 
-// forget leaves what was compared until now out of the distribution.
+// forget drops everything until now from the distribution.
 func (l *ownLag) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *ownLag) addTo(h *hdrhistogram.Histogram) (before uint64) {
 	return l.before
 }
 
-// own takes an event of the subscriber's account. Each follows the one before.
+// own processes an event of the subscriber's account. Each follows the one before.
 func (s *subscriber) own(b []byte) error {
 	now := time.Now()
 	var sequence, prev, order uint64
@@ -91,7 +91,7 @@ func (s *subscriber) own(b []byte) error {
 		return err
 	}
 	if placed {
-		s.user.lag.heard(order, now)
+		s.user.lag.noteEvent(order, now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

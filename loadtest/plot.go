@@ -15,7 +15,7 @@ type plot struct {
 	xLog, yLog          bool
 	series              []series
 	marks               []Mark    // over the x axis
-	ends                []float64 // of stages, on the x axis
+	boundaries          []float64 // ends of stages, on the x axis
 }
 
 type series struct {
@@ -77,7 +77,7 @@ func (a axis) place(v float64) float64 {
 	return a.at + a.size*(v-a.from)/(a.to-a.from)
 }
 
-// ticks returns the values that are written at the axis.
+// ticks returns the labelled values of the axis.
 func (a axis) ticks() (all []float64) {
 	if a.log {
 		for v := a.from; v <= a.to*1.001; v *= 10 {
@@ -177,10 +177,10 @@ func (p *plot) drawLines(b *strings.Builder, x, y *axis) {
 	}
 }
 
-// drawMarks draws a band for each mark, and a line for the end of each stage. A short band is as
-// wide as can be seen.
+// drawMarks draws a band for each mark, and a line for the end of each stage. A short band is
+// widened to be visible.
 func (p *plot) drawMarks(b *strings.Builder, x *axis) {
-	for i, v := range p.ends {
+	for i, v := range p.boundaries {
 		if at := x.place(v); at <= plotWidth-plotRight {
 			fmt.Fprintf(b, `<line class="stage" x1="%.1f" x2="%.1f" y1="%g" y2="%g">`+
 				`<title>stage %d begins</title></line>`, at, at, plotTop, plotHeight-plotBottom, i+2)
@@ -224,7 +224,7 @@ func drawTogether(plots []plot) string {
 	return b.String()
 }
 
-// pairPlot has a bar for each of the slowest pairs, by what was done.
+// pairPlot has a bar for each of the slowest pairs, by the rate done.
 func pairPlot(pairs []PairReport) template.HTML {
 	pairs = pairs[:min(len(pairs), shownPairs)]
 	most := 1.0

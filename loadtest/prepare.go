@@ -12,15 +12,15 @@ import (
 	"exchange/core/money"
 )
 
-// A field has the pairs, accounts and keys of the test.
+// A field is the pairs, accounts and keys of the test.
 type field struct {
-	pairs    []*pair
-	accounts []*account
-	users    []*user
-	made     []string // keys to revoke at the end
+	pairs        []*pair
+	accounts     []*account
+	users        []*user
+	keysToRevoke []string // keys to revoke at the end
 }
 
-// workers is how many requests are under way at once before and after the load.
+// workers is the number of concurrent requests before and after the load.
 const workers = 16
 
 // prepare reads the pairs, and makes or takes the accounts.
@@ -28,7 +28,7 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 	err error) {
 	o := r.o
 	f = &field{}
-	// The first request is not repeated: a server that is not there is most likely another address.
+	// The first request is not repeated: without a server the address is most likely wrong.
 	err = r.do(ctx, r.api, func(req *fasthttp.Request) { req.SetRequestURI("/api/v1/pairs/") },
 		false, func(resp *fasthttp.Response) (err error) {
 			f.pairs, err = newPairs(resp.Body())
@@ -60,7 +60,7 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 				return f, err
 			}
 		}
-	} else if err := f.make(ctx, r, nonce, say); err != nil {
+	} else if err := f.createAccounts(ctx, r, nonce, say); err != nil {
 		return f, err
 	}
 	if o.NoVerify {
@@ -69,12 +69,12 @@ func prepare(ctx context.Context, r *rest, say func(format string, args ...any))
 	var n atomic.Int64
 	return f, atOnce(ctx, len(f.accounts), workers, func(ctx context.Context, i int) error {
 		say("looking at account %d of %d", n.Add(1), len(f.accounts))
-		return f.accounts[i].look(ctx, r)
+		return f.accounts[i].readBefore(ctx, r)
 	})
 }
 
-// pairsOf returns the pairs that an account trades: so many that all are traded, and few enough
-// that accounts can be funded.
+// pairsOf returns the pairs that an account trades: enough that all are traded, and few enough that
+// accounts can be funded.
 func pairsOf(all []*pair, o *Options, i int) []*pair {
 	n := o.PairsPerAccount
 	if n == 0 {
@@ -93,9 +93,10 @@ func pairsOf(all []*pair, o *Options, i int) []*pair {
 	return of
 }
 
-// make makes and funds accounts with a key for each connection that uses them. Accounts of an
-// earlier test are used again.
-func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string, ...any)) error {
+// createAccounts creates and funds accounts with a key for each connection that uses them. It
+// reuses accounts of an earlier test.
+func (f *field) createAccounts(ctx context.Context, r *rest, nonce uint64,
+	say func(string, ...any)) error {
 	o := r.o
 	keysEach := max(1, (o.Connections+o.Accounts-1)/o.Accounts)
 	witnessed := len(o.Addresses) > 1 && !o.NoVerify
@@ -127,11 +128,11 @@ func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string
 	for i, keys := range all {
 		a := f.accounts[i]
 		for _, k := range keys {
-			f.made = append(f.made, k.Key)
+			f.keysToRevoke = append(f.keysToRevoke, k.Key)
 			f.users = append(f.users, newUser(a, len(f.users), k, nonce))
 		}
 		if n := len(a.users) - 1; witnessed && n == keysEach-1 {
-			a.reader, a.users = a.users[n], a.users[:n]
+			a.witnessUser, a.users = a.users[n], a.users[:n]
 		}
 	}
 	if err != nil {
@@ -144,13 +145,13 @@ func (f *field) make(ctx context.Context, r *rest, nonce uint64, say func(string
 	})
 }
 
-// How many of its largest orders an account can pay for, and the most that is deposited at once.
+// Number of its largest orders that an account can pay for, and the largest single deposit.
 const (
 	ordersFunded = 1_000_000
 	mostDeposit  = 9e10 * 1e8
 )
 
-// fund deposits the missing part of all that the account may need.
+// fund deposits the missing part of the account's possible needs.
 func (a *account) fund(ctx context.Context, r *rest) error {
 	has, err := a.wallets(ctx, r)
 	if err != nil {
@@ -167,7 +168,7 @@ func (a *account) fund(ctx context.Context, r *rest) error {
 		if has[currency].balance.Cmp((amount / 2).Balance()) >= 0 {
 			continue
 		}
-		// A reference of this try: a repeat of it does nothing.
+		// A reference of this try: its repeat does nothing.
 		in := map[string]string{"account": a.name, "currency": currency, "amount": amount.String(),
 			"reference": fmt.Sprintf("loadtest-%s-%s-%d", a.name, currency, time.Now().UnixNano())}
 		if err := r.operate(ctx, "deposits", in, nil, true); err != nil {
@@ -177,8 +178,8 @@ func (a *account) fund(ctx context.Context, r *rest) error {
 	return nil
 }
 
-// look notes the account's holdings, fees and newest rows before the load.
-func (a *account) look(ctx context.Context, r *rest) (err error) {
+// readBefore reads the account's holdings, fees and newest rows before the load.
+func (a *account) readBefore(ctx context.Context, r *rest) (err error) {
 	if a.before, err = a.wallets(ctx, r); err != nil {
 		return err
 	}
@@ -202,9 +203,9 @@ func (a *account) look(ctx context.Context, r *rest) (err error) {
 }
 
 // wallets reads the account's holdings.
-func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) {
+func (a *account) wallets(ctx context.Context, r *rest) (h funds, err error) {
 	err = r.get(ctx, a.users[0], "/api/v1/wallets/", func(body []byte) error {
-		h = holdings{}
+		h = funds{}
 		return eachItem(body, func(item []byte) error {
 			var currency string
 			var x holding
@@ -227,7 +228,7 @@ func (a *account) wallets(ctx context.Context, r *rest) (h holdings, err error) 
 	return h, err
 }
 
-// makerFees reads which rates the account pays as the maker in its pairs.
+// makerFees reads the account's maker rates in its pairs.
 func (a *account) makerFees(ctx context.Context, r *rest) (fees map[string]money.Rate, err error) {
 	err = r.get(ctx, a.users[0], "/api/v1/fees/", func(body []byte) error {
 		fees = map[string]money.Rate{}
@@ -256,7 +257,7 @@ func (a *account) makerFees(ctx context.Context, r *rest) (fees map[string]money
 	return fees, err
 }
 
-// tidy cancels the resting orders and revokes the made keys. It goes on over errors.
+// tidy cancels the resting orders and revokes the made keys. It continues after errors.
 func (f *field) tidy(ctx context.Context, r *rest, say func(string, ...any)) error {
 	var errs []error
 	if !r.o.LeaveOrders {
@@ -275,8 +276,8 @@ func (f *field) tidy(ctx context.Context, r *rest, say func(string, ...any)) err
 }
 
 func (f *field) revoke(ctx context.Context, r *rest, say func(string, ...any)) error {
-	return atOnce(ctx, len(f.made), workers, func(ctx context.Context, i int) error {
-		say("revoking key %d of %d", i+1, len(f.made))
-		return r.operate(ctx, "keys/revoke", map[string]string{"key": f.made[i]}, nil, true)
+	return atOnce(ctx, len(f.keysToRevoke), workers, func(ctx context.Context, i int) error {
+		say("revoking key %d of %d", i+1, len(f.keysToRevoke))
+		return r.operate(ctx, "keys/revoke", map[string]string{"key": f.keysToRevoke[i]}, nil, true)
 	})
 }

@@ -4,5 +4,5 @@ package loadtest
 
 import "time"
 
-// processTime returns 0: the time is not known here.
+// processTime returns 0: the time is unknown here.
 func processTime() time.Duration { return 0 }

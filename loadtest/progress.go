@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A progress shows how far the test is: one line that changes on a terminal, otherwise a plain line
-// now and then. Any goroutine may use it.
+// A progress shows the progress of the test: one line that changes on a terminal, otherwise a plain
+// line now and then. Any goroutine may use it.
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer // nil: nothing is shown
@@ -38,7 +38,7 @@ func (p *progress) say(format string, args ...any) {
 	p.write(fmt.Sprintf(format, args...))
 }
 
-// line shows something in any case.
+// line always shows a line.
 func (p *progress) line(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func ms(v float64) string {
 	return fmt.Sprintf("%.3f ms", v)
 }
 
-// thousands writes a number so that people can read it.
+// thousands formats a number for people.
 func thousands(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

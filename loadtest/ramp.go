@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A Step is one rate that a ramp has tried.
+// A Step is one rate tried by a ramp.
 type Step struct {
-	Rate     float64 `json:"rate"`     // asked for
+	Rate     float64 `json:"rate"`     // requested
 	Achieved float64 `json:"achieved"` // done
-	P99      float64 `json:"p99_ms"`   // of what was done
-	Errors   float64 `json:"errors"`   // share that was refused or without an outcome
+	P99      float64 `json:"p99_ms"`   // of done requests
+	Errors   float64 `json:"errors"`   // share refused or without an outcome
 	Holds    bool    `json:"holds"`
 }
 
@@ -21,40 +21,41 @@ const (
 	rampFactor   = 1.5
 	rampHalvings = 4
 	rampSteps    = 60 // at most
-	// A rate holds if the share enough of it is answered, and at most the share mostErrors fails.
+	// A rate holds if at least the share enough of it is answered, and at most the share mostErrors
+	// fails.
 	enough     = 0.98
 	mostErrors = 0.01
 )
 
-// A search is the course of a ramp, apart from the measuring.
+// A search is the state of a ramp, apart from the measuring.
 type search struct {
-	rate         float64 // to try next
-	holds, fails float64 // the highest that held and the lowest that did not; 0: none yet
-	halvings     int
+	rate                      float64 // to try next
+	highestHeld, lowestFailed float64 // highest that held and lowest that did not; 0: none yet
+	halvings                  int
 }
 
-// tried takes the outcome of the rate and is false when the search is over.
+// tried records the outcome of the rate and is false when the search is over.
 func (s *search) tried(holds bool) bool {
 	if holds {
-		s.holds = s.rate
+		s.highestHeld = s.rate
 	} else {
-		s.fails = s.rate
+		s.lowestFailed = s.rate
 	}
 	switch {
-	case s.fails == 0:
+	case s.lowestFailed == 0:
 		s.rate *= rampFactor
 		return s.rate <= maxRate
-	case s.holds == 0: // not even the first one
+	case s.highestHeld == 0: // not even the first one
 		s.rate /= 2
 		return s.rate >= 10
 	}
-	s.rate = (s.holds + s.fails) / 2
+	s.rate = (s.highestHeld + s.lowestFailed) / 2
 	s.halvings++
 	return s.halvings <= rampHalvings
 }
 
 // ramp finds the highest rate that holds the bound of p99. Its stats are of the steps that hold:
-// the others say what an overload does, which is another thing.
+// the others measure an overload, which is a different thing.
 func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.Duration,
 	err error) {
 	sum = t.newStats()
@@ -67,7 +68,7 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 		if err != nil {
 			return nil, 0, err
 		}
-		if ctx.Err() != nil { // a step that was cut short says nothing
+		if ctx.Err() != nil { // an interrupted step proves nothing
 			sum.leave(x)
 			break
 		}
@@ -80,8 +81,8 @@ func (t *test) ramp(ctx context.Context, report *Report) (sum *stats, took time.
 		}
 		r.Steps = append(r.Steps, step)
 		t.prog.line(step.String())
-		goOn := s.tried(step.Holds)
-		if r.Highest = s.holds; !goOn {
+		more := s.tried(step.Holds)
+		if r.Highest = s.highestHeld; !more {
 			break
 		}
 	}

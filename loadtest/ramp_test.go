@@ -12,14 +12,14 @@ func TestTheSearchComesCloseToTheHighestRate(t *testing.T) {
 		for s.tried(s.rate <= limit) {
 			steps++
 		}
-		if s.holds > limit || s.holds < limit*0.94 || steps > 30 {
-			t.Errorf("of %g it finds %g in %d steps", limit, s.holds, steps)
+		if s.highestHeld > limit || s.highestHeld < limit*0.94 || steps > 30 {
+			t.Errorf("of %g it finds %g in %d steps", limit, s.highestHeld, steps)
 		}
 	}
 	s := search{rate: 1000}
 	for s.tried(false) {
 	}
-	if s.holds != 0 {
+	if s.highestHeld != 0 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -15,30 +15,30 @@ type Report struct {
 	Started     time.Time `json:"started"`
 	Options     Summary   `json:"options"`
 	Interrupted bool      `json:"interrupted"` // before its time
-	Warmup      *Warmup   `json:"warmup"`      // null: there was none
+	Warmup      *Warmup   `json:"warmup"`      // null: none
 	Seconds     float64   `json:"seconds"`
 	Requests    uint64    `json:"requests"`
-	Rate        float64   `json:"rate"`            // of those that were done
+	Rate        float64   `json:"rate"`            // of done requests
 	Done        uint64    `json:"done"`            // 2xx
 	Late        uint64    `json:"late_cancels"`    // and changes, of orders that were filled before
 	Refused     uint64    `json:"refused"`         // otherwise
-	Unknown     uint64    `json:"outcome_unknown"` // requests whose outcome the server did not tell
+	Unknown     uint64    `json:"outcome_unknown"` // requests without a known outcome
 	// due in an open loop, and not sent before its end
 	Unsent        uint64              `json:"unsent"`
 	Substituted   Substituted         `json:"substituted"`
 	Latency       Latency             `json:"latency"` // as the rate
 	Lates         Latency             `json:"late_latency"`
-	Refusals      Latency             `json:"refused_latency"` // of those that were refused
+	Refusals      Latency             `json:"refused_latency"` // of refused requests
 	Unknowns      Latency             `json:"outcome_unknown_latency"`
-	Waits         Latency             `json:"unsent_waited"`
+	UnsentLatency Latency             `json:"unsent_waited"`
 	Operations    []Operation         `json:"operations"`
 	Errors        []Kind              `json:"errors"`
 	Timeline      []Second            `json:"timeline"`
 	Stages        []StageReport       `json:"stages"`
-	Pairs         []PairReport        `json:"pairs"` // the highest p99 first, then the most requests
+	Pairs         []PairReport        `json:"pairs"` // highest p99 first, then most requests
 	Addresses     []AddressReport     `json:"addresses"`
 	CPU           CPU                 `json:"cpu"`
-	Machine       *Machine            `json:"machine"` // null: the system does not tell
+	Machine       *Machine            `json:"machine"` // null: not reported by the system
 	Subscribers   []ChannelReport     `json:"subscribers"`
 	Ramp          *Ramp               `json:"ramp,omitempty"`
 	Verification  *Verification       `json:"verification,omitempty"`
@@ -46,7 +46,7 @@ type Report struct {
 	Samples       []Sample            `json:"samples"` // of the server, a second apart
 	Unsampled     int                 `json:"unsampled"`
 	Marks         []Mark              `json:"marks"`
-	Server        *Server             `json:"server"` // null: the operator's address is not known
+	Server        *Server             `json:"server"` // null: the operator's address is unknown
 	Banker        *Banker             `json:"banker,omitempty"`
 	Pace          Pace                `json:"schedule"`
 	Broken        []string            `json:"broken"`   // bounds
@@ -54,7 +54,7 @@ type Report struct {
 	distributions map[string][]points // for plots, by operation
 }
 
-// A Summary has the options of the test.
+// A Summary holds the options of the test.
 type Summary struct {
 	Address     string         `json:"address"` // or several, with commas
 	Model       string         `json:"model"`
@@ -63,7 +63,7 @@ type Summary struct {
 	Pairs       int            `json:"pairs"`
 	Accounts    int            `json:"accounts"`
 	Connections int            `json:"connections"`
-	Sockets     int            `json:"sockets"` // that orders go over, of these; 0: over HTTP
+	Sockets     int            `json:"sockets"` // for orders, of these; 0: over HTTP
 	Batch       int            `json:"batch"`   // orders of one request; 0: no batches
 	Instructed  int            `json:"instructed"`
 	OpenOrders  int            `json:"open_orders"`
@@ -72,7 +72,7 @@ type Summary struct {
 	Duration    float64        `json:"duration_seconds"`
 	Warmup      float64        `json:"warmup_seconds"`
 	Rate        float64        `json:"rate"`   // 0: closed loop, or stages
-	Stages      string         `json:"stages"` // as they may be given; "": none
+	Stages      string         `json:"stages"` // in the form of the option; "": none
 	Subscribers map[string]int `json:"subscribers"`
 }
 
@@ -88,13 +88,13 @@ type Latency struct {
 	Max   float64 `json:"max_ms"`
 }
 
-// Substituted are requests that were sent in place of what the mix asked for.
+// Substituted counts requests sent in place of the mix's choice.
 type Substituted struct {
 	Cancels uint64 `json:"cancels"` // for orders: an account keeps at most mostOpen open ones
 	Orders  uint64 `json:"orders"`  // for cancels: nothing rested
 }
 
-// A Warmup is the load before the one that is counted.
+// A Warmup is the load before the counted one.
 type Warmup struct {
 	Seconds  float64 `json:"seconds"`
 	Requests uint64  `json:"requests"`
@@ -125,11 +125,11 @@ type PairReport struct {
 
 // A CPU is the CPU time of the test itself.
 type CPU struct {
-	Generator float64 `json:"generator_us_per_request"` // its threads; 0 where that is not known
+	Generator float64 `json:"generator_us_per_request"` // its threads; 0 if unknown
 	Process   float64 `json:"process_us_per_request"`   // with subscribers and all
 }
 
-// A ChannelReport has the events of a channel's subscribers.
+// A ChannelReport counts the events of a channel's subscribers.
 type ChannelReport struct {
 	Channel     string  `json:"channel"`
 	Subscribers int     `json:"subscribers"`
@@ -138,7 +138,7 @@ type ChannelReport struct {
 	Bytes       uint64  `json:"bytes"`
 	Wholes      uint64  `json:"whole_books"` // in place of changes
 	Lost        uint64  `json:"connections_lost"`
-	// of "own": from the acknowledgement of an order to its event, 0 for events that came before
+	// of "own": from the acknowledgement of an order to its event, 0 for earlier events
 	Lag    *Latency `json:"after_acknowledgement,omitempty"`
 	Before uint64   `json:"before_acknowledgement,omitempty"`
 }
@@ -150,7 +150,7 @@ type Ramp struct {
 	Steps   []Step  `json:"steps"`
 }
 
-// points are a distribution for a plot: the latency at 1 in so many.
+// points are a distribution for a plot: the latency at 1 in oneIn.
 type points struct{ oneIn, ms float64 }
 
 func (t *test) newReport() *Report {
@@ -161,7 +161,7 @@ func (t *test) newReport() *Report {
 			Pairs:    len(t.field.pairs),
 			Accounts: o.Accounts, Connections: o.Connections, Sockets: o.Sockets, Batch: o.Batch,
 			Instructed: o.Instructed, OpenOrders: o.OpenOrders, Deposits: o.Deposits,
-			Threads:  len(t.senders),
+			Threads:  len(t.clients),
 			Duration: o.length().Seconds(), Warmup: o.Warmup.Seconds(), Rate: o.Rate,
 			Stages:      stagesText(o.Stages),
 			Subscribers: o.Subscribers},
@@ -171,21 +171,21 @@ func (t *test) newReport() *Report {
 // open reports whether requests were due by a schedule.
 func (o *Summary) open() bool { return o.Rate > 0 || o.Stages != "" }
 
-// refusedPercent is the share of refusals among all requests.
+// refusedPercent is the percentage of refusals among all requests.
 func (r *Report) refusedPercent() float64 {
 	return 100 * float64(r.Refused) / max(float64(r.Requests), 1)
 }
 
-// fill takes the measurements.
-func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
+// setMeasurements sets the measurements.
+func (r *Report) setMeasurements(t *test, s *stats, took, process time.Duration) {
 	r.Addresses, r.Stages = t.addresses(s, took), t.o.stageReports(s, took)
 	r.Seconds = took.Seconds()
 	r.Requests, r.Done, r.Late, r.Refused, r.Unknown, r.Unsent = s.requests, s.done, s.late,
 		s.refused, s.unknown, s.unsent
 	perSecond := func(n uint64) float64 { return float64(n) / max(took.Seconds(), 1e-6) }
 	r.Rate, r.Substituted = perSecond(s.done), Substituted{s.cancelsInstead, s.ordersInstead}
-	r.Latency, r.Lates, r.Refusals, r.Unknowns, r.Waits = latency(s.all), latency(s.lates),
-		latency(s.refusals), latency(s.unknowns), latency(s.waits)
+	r.Latency, r.Lates, r.Refusals, r.Unknowns, r.UnsentLatency = latency(s.all), latency(s.lates),
+		latency(s.refusals), latency(s.unknowns), latency(s.unsentWaits)
 	r.distributions["all"] = distribution(s.all)
 	r.Operations = []Operation{}
 	for op, h := range s.byOperation {
@@ -219,7 +219,7 @@ func (r *Report) fill(t *test, s *stats, took, process time.Duration) {
 	r.CPU = CPU{float64(s.cpu.Nanoseconds()) / 1000 / n, float64(process.Nanoseconds()) / 1000 / n}
 }
 
-// subscribers takes the events of the subscribers, once all have come.
+// subscribers adds the events of the subscribers, once all have come.
 func (r *Report) subscribers(s *subscribers) {
 	for _, x := range s.all {
 		r.Addresses[x.at].Subscribers++
@@ -230,11 +230,11 @@ func (r *Report) subscribers(s *subscribers) {
 		for _, x := range s.all {
 			if x.channel == channel {
 				c.Subscribers++
-				heard := x.heard()
-				c.Events += heard.events - x.warm.events
-				c.Bytes += heard.bytes - x.warm.bytes
-				c.Wholes += heard.wholes - x.warm.wholes
-				c.Lost += heard.lost - x.warm.lost
+				received := x.snapshot()
+				c.Events += received.events - x.warm.events
+				c.Bytes += received.bytes - x.warm.bytes
+				c.Wholes += received.wholes - x.warm.wholes
+				c.Lost += received.lost - x.warm.lost
 			}
 			if x.channel == channel && channel == ownChannel {
 				c.Before += x.user.lag.addTo(lags)
@@ -251,7 +251,7 @@ func (r *Report) subscribers(s *subscribers) {
 	}
 }
 
-// distribution returns the latency at 1 in 2, 2.5, 3.2, ... requests, as far as there are so many.
+// distribution returns the latency at 1 in 2, 2.5, 3.2, ... requests, up to their number.
 func distribution(h *hdrhistogram.Histogram) []points {
 	var all []points
 	const step = 1.2589254117941673 // ten in a decade
@@ -265,5 +265,5 @@ func distribution(h *hdrhistogram.Histogram) []points {
 	return all
 }
 
-// Differs reports whether the verification found something wrong.
+// Differs reports whether the verification found differences.
 func (r *Report) Differs() bool { return r.Verification != nil && r.Verification.Found > 0 }

@@ -16,7 +16,7 @@ var page = template.Must(template.New("report").Funcs(
 	template.FuncMap{"ms": ms, "n": thousands,
 		"round": func(v float64) string { return thousands(uint64(v + 0.5)) }}).Parse(pageText))
 
-// WriteHTML writes the report as one page that loads nothing.
+// WriteHTML writes the report as one self-contained page.
 func (r *Report) WriteHTML(w io.Writer) error {
 	var verified strings.Builder
 	r.writeVerification(&verified)
@@ -38,10 +38,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		"Verified": strings.TrimSpace(verified.String())})
 }
 
-// shownPairs is how many of the slowest pairs have a bar.
+// shownPairs is the number of the slowest pairs with a bar.
 const shownPairs = 60
 
-// rampPlots are the curve of a ramp: what was done, and its p99, by the rate that was asked for.
+// rampPlots are the curve of a ramp: the rate done, and its p99, by the requested rate.
 func (r *Report) rampPlots() (all []template.HTML) {
 	if r.Ramp == nil {
 		return nil
@@ -64,7 +64,7 @@ func (r *Report) rampPlots() (all []template.HTML) {
 	return all
 }
 
-// latencyPlot returns the latency at 1 in so many requests, of all operations.
+// latencyPlot returns the latency at 1 in N requests, of all operations.
 func (r *Report) latencyPlot() template.HTML {
 	p := plot{title: "Latency: one request in so many takes longer", xName: "1 in", yName: "ms",
 		xLog: true, yLog: true}
@@ -80,7 +80,7 @@ func (r *Report) latencyPlot() template.HTML {
 	return p.svg()
 }
 
-// plotted are the seconds that plots show.
+// plotted are the seconds in plots.
 func (r *Report) plotted() []Second {
 	return slices.DeleteFunc(slices.Clone(r.Timeline), func(s Second) bool { return s.Partial })
 }
@@ -99,10 +99,10 @@ func (r *Report) ratePlot() plot {
 		all = append(all, asked)
 	}
 	return plot{title: "Requests a second", xName: "s", yName: "/s", marks: r.Marks, series: all,
-		ends: r.stageEnds()}
+		boundaries: r.stageEnds()}
 }
 
-// backlogPlot returns what was due and not answered, and which part of it was sent.
+// backlogPlot returns the requests due and not answered, and the part of them that was sent.
 func (r *Report) backlogPlot() plot {
 	backlog, sent := series{name: "due and not answered"}, series{name: "in flight"}
 	for _, s := range r.plotted() {
@@ -110,7 +110,7 @@ func (r *Report) backlogPlot() plot {
 		sent.add(s.At, float64(s.InFlight))
 	}
 	return plot{title: "Backlog at the end of each second", xName: "s", yName: "requests",
-		marks: r.Marks, series: []series{backlog, sent}, ends: r.stageEnds()}
+		marks: r.Marks, series: []series{backlog, sent}, boundaries: r.stageEnds()}
 }
 
 func (r *Report) timelinePlot() plot {
@@ -121,7 +121,7 @@ func (r *Report) timelinePlot() plot {
 		longest.add(s.At, s.Max)
 	}
 	return plot{title: "Latency in each second", xName: "s", yName: "ms", yLog: true,
-		marks: r.Marks, series: []series{p50, p99, longest}, ends: r.stageEnds()}
+		marks: r.Marks, series: []series{p50, p99, longest}, boundaries: r.stageEnds()}
 }
 
 // serverPlots are of the samples of the server; nil without any.
@@ -158,7 +158,7 @@ func (r *Report) serverPlots() []plot {
 			series: []series{cpu, own}}}
 }
 
-// WriteSVG draws what happened over time.
+// WriteSVG draws the course over time.
 func (r *Report) WriteSVG(w io.Writer) error {
 	_, err := io.WriteString(w,
 		drawTogether(append([]plot{r.timelinePlot(), r.ratePlot(), r.backlogPlot()},

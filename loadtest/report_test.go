@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// someReport has everything that a report can have, and texts of others that would break a page.
+// someReport has all parts of a report, and foreign texts that could break a page.
 func someReport() *Report {
 	o := good()
 	o.Addresses = []string{"a:1", "b:2"}
 	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), field: &field{
 		pairs: []*pair{{name: "BTC_USDT"}, {name: "ETH_BTC", index: 1}}}}
-	x.reached = []*reached{{}, {down: 2500 * time.Millisecond, more: 3,
+	x.availability = []*availability{{}, {down: 2500 * time.Millisecond, more: 3,
 		all: []outage{{x.base.Add(time.Second), x.base.Add(3 * time.Second)}}}}
 	s := newStats(2, 2, 0)
 	for i := range 1000 {
@@ -32,7 +32,7 @@ func someReport() *Report {
 			Backlog: 1234}}
 	x.pace.Sent = 1500
 	r := x.newReport()
-	r.fill(x, s, 2*time.Second, time.Second)
+	r.setMeasurements(x, s, 2*time.Second, time.Second)
 	x.minutes = []Minute{{To: 2.5, Requests: 600, P99: 2}, {From: 2.5, To: 5, Requests: 400}}
 	x.o.Stall, x.o.AllowRefused = 100*time.Millisecond, 30
 	w := &watcher{samples: sampled(x.base), unknown: errors.New("<b>gone</b>")}
@@ -51,7 +51,7 @@ func someReport() *Report {
 	return r
 }
 
-func TestTheTextSaysWhatWasSeen(t *testing.T) {
+func TestTheTextReportsTheMeasurements(t *testing.T) {
 	var b bytes.Buffer
 	r := someReport()
 	worked(t, r.WriteText(&b))
@@ -113,9 +113,9 @@ func TestThePageNeedsNothingElseAndRunsNothing(t *testing.T) {
 	}
 	// Without a single request there is a page too.
 	o := good()
-	x := &test{o: &o, field: &field{}, reached: []*reached{{}}}
+	x := &test{o: &o, field: &field{}, availability: []*availability{{}}}
 	r := x.newReport()
-	r.fill(x, newStats(0, 1, 0), 0, 0)
+	r.setMeasurements(x, newStats(0, 1, 0), 0, 0)
 	b.Reset()
 	if err := r.WriteHTML(&b); err != nil || strings.Contains(b.String(), "NaN") ||
 		strings.Contains(b.String(), "Inf") {
@@ -135,7 +135,7 @@ func TestHistogramsKeepThreeDigitsAndAllMerge(t *testing.T) {
 	}
 	a.kind("x")
 	b.kind("x")
-	b.note(&item{op: opCancel}, 0, 2*time.Hour, isUnknown) // longer than it counts
+	b.note(&item{op: opCancel}, 0, 2*time.Hour, isUnknown) // longer than its maximum
 	b.note(&item{op: opCancel}, 0, 0, isRefused)
 	a.merge(b)
 	l := latency(a.byOperation[opPlace])

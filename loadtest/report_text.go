@@ -88,7 +88,7 @@ func (r *Report) writeErrors(b *strings.Builder) {
 	}
 }
 
-// line says what the warmup was, in a line of its own; "" if there was none.
+// line describes the warmup on its own line; "" if there was none.
 func (w *Warmup) line() string {
 	if w == nil {
 		return ""
@@ -102,7 +102,7 @@ func (w *Warmup) line() string {
 	return text + "\n"
 }
 
-// headline says how much was done, and which share was not.
+// headline describes how much was done, and which share was not.
 func (r *Report) headline() string {
 	of := float64(max(r.Requests+r.Unsent, 1))
 	text := fmt.Sprintf("%s/s done of %s/s asked for", thousands(uint64(r.Rate+0.5)),
@@ -113,7 +113,7 @@ func (r *Report) headline() string {
 	return text
 }
 
-// remarks tell what was sent that the mix did not ask for, and how busy the machine was.
+// remarks list substituted requests, and how busy the machine was.
 func (r *Report) remarks() (all []string) {
 	if n := r.Substituted.Cancels; n > 0 {
 		all = append(all, fmt.Sprintf("in place of orders %s cancels were sent: an account keeps "+
@@ -129,14 +129,14 @@ func (r *Report) remarks() (all []string) {
 	return all
 }
 
-// notDone returns the latencies of requests that were not done, by what became of them.
+// notDone returns the latencies of requests that were not done, by outcome.
 func (r *Report) notDone() iter.Seq2[string, *Latency] {
 	return func(yield func(string, *Latency) bool) {
 		for _, x := range []struct {
 			name string
 			l    *Latency
 		}{{"too late", &r.Lates}, {"refused", &r.Refusals}, {"without an outcome", &r.Unknowns},
-			{"due and not sent", &r.Waits}} {
+			{"due and not sent", &r.UnsentLatency}} {
 			if x.l.Count > 0 && !yield(x.name, x.l) {
 				return
 			}
@@ -144,7 +144,7 @@ func (r *Report) notDone() iter.Seq2[string, *Latency] {
 	}
 }
 
-// worstPairs is how many pairs have a row in the text.
+// worstPairs is the number of pairs with a row in the text.
 const worstPairs = 5
 
 // writePairs writes the pairs with the highest p99.
@@ -184,7 +184,7 @@ func (r *Report) writeChannels(b *strings.Builder) {
 	}
 }
 
-// ways says how orders went to the server.
+// ways describes the transport of orders.
 func (o *Summary) ways() string {
 	text := fmt.Sprintf("%d connections", o.Connections)
 	if o.Sockets > 0 {

@@ -25,17 +25,17 @@ const (
 var operationNames = [operations]string{"place", "cancel", "amend", "read book", "read ticker",
 	"read trades", "read wallets", "read own orders"}
 
-// reads are the requests of the share of reads, in turn.
-var reads = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
+// readOps are the requests of the share of reads, in turn.
+var readOps = [...]operation{opBook, opWallets, opTicker, opOrders, opTrades}
 
-// A writer makes requests, in memory that it uses again.
+// A writer makes requests, in reused memory.
 type writer struct {
-	host    string // of the address that the request goes to
-	run     []byte // the begin of the client ids of this run
+	host    string // of the request's address
+	run     []byte // prefix of this run's client ids
 	batches bool   // orders, cancels and changes go in batches
 	sockets bool   // they are events of Socket.IO
 	op      operation
-	form    []byte // the fields of the newest of them
+	form    []byte // fields of the newest command
 	list    []byte // all of a batch, as JSON
 	text    []byte // of an event
 	out     []byte
@@ -54,7 +54,7 @@ func appendClientID(b, run []byte, user, serial uint32) []byte {
 	return strconv.AppendUint(append(b, '-'), uint64(serial), 36)
 }
 
-func (w *writer) place(o *sent, p *pair) {
+func (w *writer) place(o *sentOrder, p *pair) {
 	w.form = o.fields(w.form[:0], func(b []byte) []byte {
 		return appendClientID(b, w.run, o.user, o.serial)
 	}, p)
@@ -64,8 +64,8 @@ func (w *writer) cancel(id uint64) {
 	w.form = strconv.AppendUint(append(w.form[:0], "order="...), id, 10)
 }
 
-// The last parts of the paths of orders, cancels and changes, which are the names of events too,
-// and what they are in a batch.
+// Last parts of the paths of orders, cancels and changes, which are the names of events too, and
+// their kinds in a batch.
 var (
 	commandNames = [...]string{opPlace: "order", opCancel: "order-cancel", opAmend: "order-amend"}
 	itemKinds    = [...]string{opPlace: "place", opCancel: "cancel", opAmend: "amend"}
@@ -73,7 +73,7 @@ var (
 
 const batchName = "order-batch"
 
-// begin begins a request of the commands that are added then.
+// begin starts a request for the commands added next.
 func (w *writer) begin() { w.list = w.list[:0] }
 
 // add adds the command whose fields were written last.
@@ -104,7 +104,7 @@ func (w *writer) request(u *user, conn int) []byte {
 	return w.post(name, u)
 }
 
-// event makes an event of Socket.IO that is acknowledged by the number.
+// event makes an event of Socket.IO with an acknowledgement id.
 func (w *writer) event(name string, number int) []byte {
 	b := strconv.AppendInt(append(w.text[:0], "42"...), int64(number), 10)
 	b = append(append(append(b, `["`...), name...), `",{`...)
@@ -118,7 +118,7 @@ func (w *writer) event(name string, number int) []byte {
 	return w.out
 }
 
-// appendMembers appends the fields of a form as members of an object. Nothing in them is escaped.
+// appendMembers appends the fields of a form as members of an object, without escaping.
 func appendMembers(b, form []byte) []byte {
 	b = append(b, '"')
 	for _, d := range form {
@@ -242,12 +242,12 @@ func readPlaced(body []byte) (a placed, err error) {
 }
 
 // readTaken appends the trades of an answer to an order.
-func readTaken(all []taken, trades []byte, pair uint16, buy bool) ([]taken, error) {
+func readTaken(all []takerTrade, trades []byte, pair uint16, buy bool) ([]takerTrade, error) {
 	if len(trades) == 2 { // []
 		return all, nil
 	}
 	err := eachItem(trades, func(item []byte) error {
-		t := taken{pair: pair, buy: buy}
+		t := takerTrade{pair: pair, buy: buy}
 		var bad error
 		err := eachField(item, func(name, v []byte) bool {
 			switch string(name) {

@@ -16,21 +16,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A rest asks before and after the load, when there is no hurry: it repeats requests that are
-// answered with "come again later".
+// A rest sends requests before and after the load, when time does not matter: it repeats requests
+// answered with "retry later".
 type rest struct {
 	o    *Options
-	api  *fasthttp.HostClient   // of the address that is asked
+	api  *fasthttp.HostClient   // of the address in use
 	apis []*fasthttp.HostClient // by the number of an address
 	ops  *fasthttp.HostClient
 	pool *sync.Pool // of *signer
-	// of all tries of a request to an API: shorter where there are other addresses to ask
+	// of all tries of a request to an API: shorter if there are other addresses
 	patience time.Duration
 	silence  *silence
 }
 
-// restTimeout bounds one request, and restPatience all tries of a request that the server is too
-// busy for.
+// restTimeout bounds one request, and restPatience all tries of a request to a busy server.
 const (
 	restTimeout  = 30 * time.Second
 	auditTimeout = time.Hour
@@ -66,7 +65,7 @@ func newRest(o *Options) *rest {
 	return r
 }
 
-// at returns a rest that asks the address of that number.
+// at returns a rest for the address of that number.
 func (r *rest) at(address int) *rest {
 	other := *r
 	other.api = r.apis[address]
@@ -84,7 +83,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s %s was answered with %d %.300s", e.method, e.path, e.status, e.body)
 }
 
-// A noAnswer is that of a server that is not there, or has not answered in time.
+// A noAnswer is the error of a server that is down, or did not answer in time.
 type noAnswer struct{ error }
 
 func (e noAnswer) Unwrap() error { return e.error }
@@ -96,7 +95,7 @@ func unavailable(err error) bool {
 	return errors.As(err, &none) || errors.As(err, &status) && status.status >= 500
 }
 
-// do sends a request until it is answered. fill makes it anew for each try.
+// do sends a request until it is answered. fill builds it for each try.
 func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*fasthttp.Request),
 	repeat bool, read func(*fasthttp.Response) error) error {
 	patience := restPatience
@@ -104,7 +103,7 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 		patience = r.patience
 	}
 	for began := time.Now(); ; {
-		req := &fasthttp.Request{} // not pooled, and not used again: see await
+		req := &fasthttp.Request{} // not pooled, and not reused: see await
 		fill(req)
 		if client == r.api {
 			req.Header.SetHost(client.Addr)
@@ -121,13 +120,13 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 				wait = askAgain
 			}
 		case resp.StatusCode()/100 == 2:
-			r.silence.ends()
+			r.silence.reset()
 			return read(resp)
 		default:
 			status := resp.StatusCode()
 			err = &statusError{method, path, status, string(resp.Body())}
 			if status != 503 {
-				r.silence.ends()
+				r.silence.reset()
 			}
 			later := resp.Header.Peek("Retry-After")
 			if n, e := strconv.Atoi(string(later)); e == nil && (status == 429 || status == 503) {
@@ -154,8 +153,8 @@ func (r *rest) do(ctx context.Context, client *fasthttp.HostClient, fill func(*f
 }
 
 // await sends a request, and waits for its answer until the silence has lasted too long, or ctx has
-// ended. One that may not be sent again outlasts ctx, because its answer is needed. An answer that
-// is waited for no more still comes, within the client's time limits.
+// ended. A request that must not be repeated ignores ctx, because its answer is needed. An
+// abandoned answer may still arrive, within the client's time limits.
 func (r *rest) await(ctx context.Context, client *fasthttp.HostClient, repeat bool,
 	req *fasthttp.Request) (*fasthttp.Response, error) {
 	sent, ended := time.Now(), ctx.Done()
@@ -163,11 +162,11 @@ func (r *rest) await(ctx context.Context, client *fasthttp.HostClient, repeat bo
 		ended = nil
 	}
 	hanging := fmt.Errorf("%s at %s is not answered", req.URI().Path(), client.Addr)
-	return send(client, req, ended, func() bool { return r.silence.hangs(sent, hanging) })
+	return sendUntil(client, req, ended, func() bool { return r.silence.hangs(sent, hanging) })
 }
 
-// send sends a request, and waits for its answer until ended is closed or hangs is true.
-func send(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan struct{},
+// sendUntil sends a request, and waits for its answer until ended is closed or hangs is true.
+func sendUntil(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan struct{},
 	hangs func() bool) (*fasthttp.Response, error) {
 	resp, answered := &fasthttp.Response{}, make(chan error, 1)
 	go func() { answered <- client.Do(req, resp) }()
@@ -210,7 +209,7 @@ func (r *rest) getWith(ctx context.Context, u *user, path string,
 	}, true, read)
 }
 
-// catchUp lets the nonces of a key that exists go on behind those that other programs used.
+// catchUp moves the nonces of an existing key beyond those used by other programs.
 func (r *rest) catchUp(ctx context.Context, u *user) error {
 	ignore := func([]byte) error { return nil }
 	err := r.get(ctx, u, "/api/v1/wallets/", ignore)
@@ -228,7 +227,7 @@ func (r *rest) catchUp(ctx context.Context, u *user) error {
 	return r.get(ctx, u, "/api/v1/wallets/", ignore)
 }
 
-// post sends a signed form that may be sent again.
+// post sends a signed form that may be repeated.
 func (r *rest) post(ctx context.Context, u *user, path, form string) error {
 	s := r.pool.Get().(*signer)
 	defer r.pool.Put(s)
@@ -259,7 +258,7 @@ func (r *rest) toOperator(req *fasthttp.Request) {
 	}
 }
 
-// operate asks the operator's listener. repeat: it may be asked twice.
+// operate calls the operator's listener. repeat: the call may be repeated.
 func (r *rest) operate(ctx context.Context, path string, in, out any, repeat bool) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -289,10 +288,10 @@ func (r *rest) operate(ctx context.Context, path string, in, out any, repeat boo
 	})
 }
 
-// A lastLine is all that is wanted of an answer in lines.
+// A lastLine keeps only the last line of an answer in lines.
 type lastLine []byte
 
-// atOnce calls fn for 0 to n-1, some at once, and ends with the first error.
+// atOnce calls fn for 0 to n-1, concurrently, and stops at the first error.
 func atOnce(ctx context.Context, n, workers int, fn func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

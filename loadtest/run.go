@@ -21,21 +21,21 @@ type test struct {
 	o       *Options
 	rest    *rest
 	field   *field
-	senders []*sender
+	clients []*sender
 	prog    *progress
 	base    time.Time
 	name    string // of the run, in client ids
 
-	began   time.Duration // of the first phase, since base
-	seconds []Second
-	minutes []Minute
-	row     row // of the minutes, as far as it has come
-	pace    generator.Pace
-	reached []*reached // by the number of an address
+	began        time.Duration // of the first phase, since base
+	seconds      []Second
+	minutes      []Minute
+	row          row // of the minutes, so far
+	pace         generator.Pace
+	availability []*availability // by the number of an address
 }
 
 // Run makes a test. Beside an error it may return a report of the part that was run. The end of ctx
-// ends the load; outcomes that were acknowledged until then are verified.
+// ends the load; outcomes acknowledged until then are verified.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	after, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	if err != nil {
-		if t.field != nil && len(t.field.made) > 0 {
+		if t.field != nil && len(t.field.keysToRevoke) > 0 {
 			err = errors.Join(err, t.field.revoke(after, t.rest, t.prog.say))
 		}
 		return nil, err
@@ -65,18 +65,18 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 var errInterrupted = errors.New("interrupted; orders and keys of the test may be left")
 
-// load connects, sends, and verifies. The end of ctx ends the load, or else what comes after it, by
-// cut. Once it has ended, an exchange that answers nothing is waited for no more.
+// load connects, sends, and verifies. The end of ctx ends the load, or else its aftermath, by cut.
+// After that it no longer waits for an exchange that answers nothing.
 func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	if err := t.makeSenders(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
-		for _, l := range t.senders {
+		for _, l := range t.clients {
 			l.generator.Close()
 		}
 	}()
-	stream, err := subscribe(ctx, t.o, t.field.accounts, t.prog.say)
+	stream, err := connectSubscribers(ctx, t.o, t.field.accounts, t.prog.say)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 
 	report := t.newReport()
 	witness := startWitness(after, t)
-	for _, l := range t.senders {
+	for _, l := range t.clients {
 		l.witness = witness
 	}
 	if report.Warmup, err = t.warmUp(stream); err != nil {
@@ -112,14 +112,14 @@ func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 		return nil, err
 	}
 	t.endRow()
-	report.fill(t, sum, took, processTime()-own)
+	report.setMeasurements(t, sum, took, processTime()-own)
 	report.Machine = machineSince(busy, took, processTime()-own)
 	report.complete(t, watcher, deposits)
 	report.Interrupted = ctx.Err() != nil
 	alive := t.rest.answering(after)
 	if !t.o.NoVerify {
 		v := newVerifier(after, t.rest, t.field, t.name, alive)
-		witness.tell(v)
+		witness.addTo(v)
 		report.Verification = v.verify(stream, t.prog.say)
 		for i, n := range v.read {
 			report.Addresses[i].AccountsRead = n
@@ -136,8 +136,8 @@ func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	return report, t.field.tidy(after, t.rest.at(alive[0]), t.prog.say)
 }
 
-// warmUp sends load that is verified like the other, and forgets its measurements. It returns nil
-// if there is to be none.
+// warmUp sends load that is verified like the other, and drops its measurements. It returns nil
+// without a warmup.
 func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 	if t.o.Warmup == 0 {
 		return nil, nil
@@ -147,7 +147,7 @@ func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 		return nil, err
 	}
 	t.seconds, t.minutes, t.row, t.pace = nil, nil, row{}, generator.Pace{}
-	for _, r := range t.reached {
+	for _, r := range t.availability {
 		r.forget()
 	}
 	stream.forget()
@@ -155,23 +155,23 @@ func (t *test) warmUp(stream *subscribers) (*Warmup, error) {
 		Refused: s.refused, Unknown: s.unknown, Unsent: s.unsent}, nil
 }
 
-// makeSenders shares connections and users among the generator's threads: an account is of one
-// thread, a key of one connection.
+// makeSenders distributes connections and users over the generator's threads: one thread owns an
+// account, one connection a key.
 func (t *test) makeSenders(ctx context.Context) error {
 	o, n := t.o, len(t.field.accounts)
 	// of connections that share accounts, or accounts that share a connection
 	groups := min(o.Connections, n)
 	threads := min(o.Threads, groups)
 	for range o.Addresses {
-		t.reached = append(t.reached, &reached{})
+		t.availability = append(t.availability, &availability{})
 	}
 	for i := range threads {
-		t.senders = append(t.senders, &sender{o: o, writer: newWriter(o, t.name),
+		t.clients = append(t.clients, &sender{o: o, writer: newWriter(o, t.name),
 			model: newModel(o.Model, t.field.pairs, o.Seed, uint64(i)),
-			stats: t.newStats(), reached: t.reached})
+			stats: t.newStats(), availability: t.availability})
 	}
 	for i := range o.Connections {
-		l := t.senders[i%groups%threads]
+		l := t.clients[i%groups%threads]
 		c := &conn{at: o.addressOf(i)}
 		for a := i; a < n; a += o.Connections {
 			c.users = append(c.users, t.field.accounts[a].users[0])
@@ -184,7 +184,7 @@ func (t *test) makeSenders(ctx context.Context) error {
 		}
 		l.conns = append(l.conns, c)
 	}
-	for _, l := range t.senders {
+	for _, l := range t.clients {
 		l.sockets, l.conns = l.conns, slices.Repeat(l.conns, max(1, o.depth()))
 		for i := len(l.sockets); i < len(l.conns); i++ {
 			l.conns[i] = &conn{users: l.conns[i].users, at: l.conns[i].at}
@@ -200,7 +200,7 @@ func (t *test) makeSenders(ctx context.Context) error {
 	return nil
 }
 
-// The tests have their connections in memory.
+// Tests replace these with connections in memory.
 var (
 	newGenerator = generator.New
 	dial         = net.DialTimeout
@@ -225,12 +225,12 @@ func (t *test) newStats() *stats {
 
 // stop ends the load.
 func (t *test) stop() {
-	for _, l := range t.senders {
+	for _, l := range t.clients {
 		l.generator.Stop()
 	}
 }
 
-// always returns the title of a phase that has one for all of its time.
+// always returns a constant title of a phase.
 func always(title string) func(time.Duration) string {
 	return func(time.Duration) string { return title }
 }
@@ -238,24 +238,24 @@ func always(title string) func(time.Duration) string {
 // wholeSecond is the least time of a second that is plotted: a part of one would look like a fall.
 const wholeSecond = 900 * time.Millisecond
 
-// phase sends by a schedule, or as fast as answers come if there is none, and returns its
-// measurements. The progress has the title of each moment.
+// phase sends by a schedule, or as fast as answers come without one, and returns its measurements.
+// title is the progress title at a moment.
 func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Duration) string) (
 	*stats, time.Duration, error) {
-	for _, l := range t.senders {
-		l.generator.Look(func(int, uint64) { l.stats = t.newStats() })
+	for _, l := range t.clients {
+		l.generator.Inspect(func(int, uint64) { l.stats = t.newStats() })
 	}
 	begin := time.Now()
 	if len(t.seconds) == 0 {
 		t.began = begin.Sub(t.base)
 	}
 	batch := uint64(max(1, t.o.Batch)) // the schedule counts items, and a batch goes with its first
-	errs := make([]error, len(t.senders))
+	errs := make([]error, len(t.clients))
 	var wait sync.WaitGroup
 	finished := make(chan struct{})
-	for i, l := range t.senders {
+	for i, l := range t.clients {
 		p := generator.Phase{Schedule: s, First: uint64(i) * batch,
-			Step: uint64(len(t.senders)) * batch, Begin: begin, Length: d}
+			Step: uint64(len(t.clients)) * batch, Begin: begin, Length: d}
 		wait.Go(func() { errs[i] = l.run(p) })
 	}
 	go func() { wait.Wait(); close(finished) }()
@@ -270,7 +270,7 @@ func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Dur
 		}
 		now := time.Now()
 		x := t.second(now, now.Sub(last))
-		x.Asked = asked(s, last.Sub(begin), now.Sub(begin))
+		x.Asked = dueRate(s, last.Sub(begin), now.Sub(begin))
 		if running {
 			t.prog.second(&x, title(last.Sub(begin)), now.Sub(begin), d)
 		}
@@ -279,21 +279,21 @@ func (t *test) phase(s *generator.Schedule, d time.Duration, title func(time.Dur
 		last = now
 	}
 	sum := t.newStats()
-	for _, l := range t.senders {
+	for _, l := range t.clients {
 		sum.merge(l.stats)
 	}
 	return sum, time.Since(begin), errors.Join(errs...)
 }
 
-// second collects the measurements of all generators since the last look.
+// second collects the measurements of all generators since its last call.
 func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	h := newHistogram()
 	var c counters
 	var slowest time.Duration
 	var pace generator.Pace
-	for _, l := range t.senders {
+	for _, l := range t.clients {
 		pace.Add(l.generator.TakePace())
-		l.generator.Look(func(inFlight int, waiting uint64) {
+		l.generator.Inspect(func(inFlight int, waiting uint64) {
 			h.Merge(l.stats.recent)
 			l.stats.recent.Reset()
 			c.add(l.stats.lately)
@@ -313,9 +313,9 @@ func (t *test) second(now time.Time, d time.Duration) (s Second) {
 	return s
 }
 
-// asked returns how many requests were due, a second, from one time of a phase to another one; 0 in
-// a closed loop.
-func asked(s *generator.Schedule, from, to time.Duration) float64 {
+// dueRate returns the requests due, a second, from one time of a phase to another one; 0 in a
+// closed loop.
+func dueRate(s *generator.Schedule, from, to time.Duration) float64 {
 	if s == nil {
 		return 0
 	}

@@ -2,13 +2,13 @@ package loadtest
 
 import "errors"
 
-// A scanner without garbage reads the answers, because there are a hundred thousand in a second,
-// and millions at the end. The scanner takes the JSON of servers and does not judge it.
+// The scanner parses answers without allocating: there are a hundred thousand in a second, and
+// millions at the end. It accepts the JSON of servers without validation.
 
 var errJSON = errors.New("the answer is not the JSON that is expected")
 
 // eachField calls fn with the names and the raw values of an object, in order. Strings come without
-// their quotes. False ends the scan.
+// their quotes. False stops the scan.
 func eachField(object []byte, fn func(name, value []byte) bool) error {
 	b := skipBlanks(object)
 	if len(b) == 0 || b[0] != '{' {
@@ -71,7 +71,7 @@ func skipBlanks(b []byte) []byte {
 	return b
 }
 
-// nextValue cuts the value that b begins with.
+// nextValue cuts off the first value of b.
 func nextValue(b []byte) (value, rest []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, nil, false
@@ -120,7 +120,7 @@ func unquoted(b []byte) []byte {
 	return b
 }
 
-// number reads a whole number, and ignores all behind its digits.
+// number parses a whole number, and ignores everything after its digits.
 func number(b []byte) (n uint64) {
 	for _, d := range b {
 		if d < '0' || d > '9' {

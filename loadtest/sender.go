@@ -7,35 +7,35 @@ import (
 // A sender is the client of one generator. It chooses the requests of each connection and keeps the
 // answers.
 type sender struct {
-	o         *Options
-	generator *generator.Generator
-	model     *model
-	conns     []*conn
-	sockets   []*conn // the first connection of each socket
-	writer    *writer
-	stats     *stats
-	reached   []*reached // by the number of an address; of all senders
-	witness   *witness   // of all senders; nil: there is none
-	phase     generator.Phase
+	o            *Options
+	generator    *generator.Generator
+	model        *model
+	conns        []*conn
+	sockets      []*conn // the first connection of each socket
+	writer       *writer
+	stats        *stats
+	availability []*availability // by the number of an address; shared by all senders
+	witness      *witness        // shared by all senders; nil: none
+	phase        generator.Phase
 }
 
 // A conn is a connection with its request in flight and the users that send on it in turn.
 type conn struct {
-	users []*user
-	at    int // the number of its address
-	turn  int
-	reads int
+	users     []*user
+	at        int // number of its address
+	turn      int
+	readCount int
 
 	user  *user  // of the request
 	items []item // of the request: one, or those of a batch
 }
 
-// An item is what a request asks for, once or as a part of a batch.
+// An item is one operation of a request, alone or in a batch.
 type item struct {
 	op    operation
 	pair  *pair
 	order int  // in the user's orders, of a place, a cancel or a change; -1: none
-	rests bool // the order is open behind the answer
+	rests bool // the order is open after the answer
 	stage int  // in which the request was due
 }
 
@@ -55,8 +55,9 @@ func (l *sender) Request(number, stage int) []byte {
 	c.user, c.items = c.users[c.turn%len(c.users)], c.items[:0]
 	share := l.model.rand.IntN(100)
 	if share < l.o.Mix.Read {
-		c.reads++
-		x := item{op: reads[c.reads%len(reads)], pair: l.model.choose(c.user.pairs), order: -1,
+		c.readCount++
+		x := item{op: readOps[c.readCount%len(readOps)],
+			pair: l.model.choose(c.user.pairs), order: -1,
 			stage: stage}
 		c.items = append(c.items, x)
 		return l.writer.read(x.op, c.user, x.pair)
@@ -99,7 +100,7 @@ func (l *sender) choose(c *conn, share int) item {
 	w := l.model.next(u.pairs)
 	instructed := l.model.chooseInstruction(l.o.Instructed, &w)
 	u.placed++
-	o := sent{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
+	o := sentOrder{price: priceOf(w), amount: amountOf(w), pair: uint16(w.pair.index), buy: w.buy,
 		user: u.number, serial: u.placed, at: uint8(c.at),
 		instruction: instructed}
 	l.writer.place(&o, w.pair)
@@ -120,13 +121,13 @@ func (l *sender) end(u *user) item {
 			l.writer.amend(o.id, is.newPrice, is.newAmount)
 			return x
 		}
-		is.canceled, is.cancel = true, unknown // an earlier one was refused
+		is.cancelSent, is.cancelOutcome = true, unknown // an earlier one was refused
 	}
 	l.writer.cancel(o.id)
 	return x
 }
 
-// level returns how many orders of each account are to rest; 0: as many as the mix leaves.
+// level returns the number of resting orders of each account; 0: the mix decides.
 func (l *sender) level() int {
 	if l.o.OpenOrders == 0 {
 		return 0
@@ -134,16 +135,16 @@ func (l *sender) level() int {
 	return l.o.OpenOrders / l.o.Accounts
 }
 
-// over forgets the order of a request that is over, unless it rests. It does so where nothing is
-// verified at the end, so that a load of hours takes no more memory than one of minutes.
+// over drops the order of a finished request, unless it rests. It does so without a verification at
+// the end, so that a load of hours takes no more memory than one of minutes.
 func (l *sender) over(u *user, x *item) {
 	if l.o.NoVerify && x.order >= 0 && !x.rests {
 		u.spare = append(u.spare, x.order)
 	}
 }
 
-// hasOpen reports whether the user has an order to cancel. The first item of a request may be of
-// one of the users whose turns come next: that user's request it is then.
+// hasOpen reports whether the user has an order to cancel. The first item of a request may switch
+// to one of the next users in turn, who then owns the request.
 func (c *conn) hasOpen() bool {
 	if len(c.items) > 0 {
 		return len(c.user.open) > 0
@@ -157,6 +158,6 @@ func (c *conn) hasOpen() bool {
 	return false
 }
 
-// mostOpen is how many resting orders an account keeps at most; then it cancels. With the orders in
+// mostOpen is the maximum of resting orders of an account; then it cancels. With the orders in
 // flight that stays below the usual limit of an account's open orders in one book, 5,000.
 const mostOpen = 4_000

@@ -27,7 +27,7 @@ var (
 	alreadyDone    = []byte("Order already done")
 )
 
-// Answered notes an answer. Each item of a batch counts as a request would.
+// Answered notes an answer. Each item of a batch counts like a request.
 func (l *sender) Answered(number int, a generator.Answer, latency time.Duration) (rest bool) {
 	before := l.stats.done
 	rest = l.outcomes(l.conns[number], a, latency)
@@ -37,17 +37,17 @@ func (l *sender) Answered(number int, a generator.Answer, latency time.Duration)
 	return rest
 }
 
-// outcomes notes what became of the items of a request.
+// outcomes notes the outcomes of a request's items.
 func (l *sender) outcomes(c *conn, a generator.Answer, latency time.Duration) (rest bool) {
 	if l.o.Batch > 0 && a.Status == 200 && c.items[0].op <= opAmend {
-		l.reached[c.at].served()
+		l.availability[c.at].noteSuccess()
 		l.results(c, a.Body, latency)
 		return false
 	}
 	if a.Status >= 500 {
-		l.reached[c.at].failed()
+		l.availability[c.at].noteFailure()
 	} else {
-		l.reached[c.at].served()
+		l.availability[c.at].noteSuccess()
 	}
 	for i := range c.items {
 		rest = l.answered(c, &c.items[i], a, latency)
@@ -55,7 +55,7 @@ func (l *sender) outcomes(c *conn, a generator.Answer, latency time.Duration) (r
 	return rest
 }
 
-// results notes the answers to the items of a batch. Those that are missing have no outcome.
+// results notes the answers to the items of a batch. Missing ones have no outcome.
 func (l *sender) results(c *conn, body []byte, latency time.Duration) {
 	n := 0
 	err := eachResult(body, func(a generator.Answer) {
@@ -69,14 +69,14 @@ func (l *sender) results(c *conn, body []byte, latency time.Duration) {
 	}
 	for ; n < len(c.items); n++ {
 		l.stats.kind(notUnderstood)
-		l.untold(c, &c.items[n], latency)
+		l.noteUnknown(c, &c.items[n], latency)
 	}
 }
 
 const notUnderstood = "answer not understood"
 
-// untold notes an item whose outcome is not known.
-func (l *sender) untold(c *conn, x *item, latency time.Duration) {
+// noteUnknown notes an item whose outcome is unknown.
+func (l *sender) noteUnknown(c *conn, x *item, latency time.Duration) {
 	l.stats.note(x, c.at, latency, isUnknown)
 	l.over(c.user, x)
 }
@@ -89,7 +89,7 @@ func (l *sender) answered(c *conn, x *item, a generator.Answer, latency time.Dur
 	switch {
 	case a.Status == 503 && !a.Later || a.Status >= 500 && a.Status != 503,
 		bytes.Contains(a.Body, outcomeUnknown):
-		// An error of the server says as little of the outcome.
+		// An error of the server leaves the outcome as unknown.
 		s.kind(kindOf(a))
 		note(isUnknown)
 	case a.Status/100 == 2:
@@ -106,7 +106,7 @@ func (l *sender) answered(c *conn, x *item, a generator.Answer, latency time.Dur
 		u.outcome(x, refused)
 		if x.order >= 0 && (x.op == opCancel && a.Later || x.op == opAmend) { // it may still rest
 			o := &u.orders[x.order]
-			o.canceled = false
+			o.cancelSent = false
 			u.open = append(u.open, openOrder{o.id, x.order})
 			x.rests = true
 		}
@@ -121,25 +121,25 @@ func (l *sender) answered(c *conn, x *item, a generator.Answer, latency time.Dur
 	return false
 }
 
-// Broken notes that a connection has ended. The outcome of a request in flight is unknown.
+// Broken notes that a connection ended. The outcome of a request in flight is unknown.
 func (l *sender) Broken(number int, reason string, inFlight bool, latency time.Duration) error {
 	c, s := l.conns[number], l.stats
 	if inFlight || reason == generator.NotConnected {
-		l.reached[c.at].failed()
+		l.availability[c.at].noteFailure()
 		s.kind(reason)
 	}
 	for i := range c.items {
 		if inFlight {
-			l.untold(c, &c.items[i], latency)
+			l.noteUnknown(c, &c.items[i], latency)
 		}
 	}
 	return nil
 }
 
-// Unsent counts a request that was due and that no connection was free for.
+// Unsent counts a request that was due without a free connection.
 func (l *sender) Unsent(stage int, waited time.Duration) {
 	for range max(1, l.o.Batch) {
-		l.stats.wait(stage, waited)
+		l.stats.noteUnsent(stage, waited)
 	}
 }
 
@@ -150,7 +150,7 @@ func (u *user) outcome(x *item, to outcome) {
 	case x.op == opPlace:
 		u.orders[x.order].outcome = to
 	case x.op == opCancel:
-		u.orders[x.order].cancel = to
+		u.orders[x.order].cancelOutcome = to
 	case x.op == opAmend:
 		u.orders[x.order].change = to
 	}
@@ -178,7 +178,7 @@ func (l *sender) accepted(u *user, x *item, a generator.Answer) bool {
 		return true
 	}
 	if u.lag != nil {
-		u.lag.acknowledged(p.id, time.Now())
+		u.lag.noteAck(p.id, time.Now())
 	}
 	o.id, o.filled, o.cut, o.outcome = p.id, p.filled, p.cutOff > 0, done
 	l.witness.offer(seen{u.account, p.id, p.filled, int(o.at)})
@@ -192,8 +192,7 @@ func (l *sender) accepted(u *user, x *item, a generator.Answer) bool {
 	return true
 }
 
-// kindOf names an error: its status and the text without the part that differs from one error to
-// the next.
+// kindOf names an error: its status and the text without the part that varies.
 func kindOf(a generator.Answer) string {
 	text := a.Body
 	if i := bytes.IndexByte(text, ':'); i >= 0 && bytes.HasPrefix(text, []byte(`{"date":`)) {

@@ -70,10 +70,10 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 		o.Addresses, o.Mix = []string{address}, Mix{Place: 60, Cancel: 40}
 		o.Connections, o.Accounts = 3, 7
 		x, l := newSender(t, &o)
-		go func() { // the end is when enough has happened
+		go func() { // stop once enough has happened
 			for {
 				var n uint64
-				l.generator.Look(func(int, uint64) { n = l.stats.requests })
+				l.generator.Inspect(func(int, uint64) { n = l.stats.requests })
 				if n > 500 {
 					x.stop()
 					return
@@ -100,9 +100,9 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 				case o.outcome == refused:
 					refusals++
 				}
-				if o.canceled && o.cancel == done {
+				if o.cancelSent && o.cancelOutcome == done {
 					cancels++
-				} else if o.canceled {
+				} else if o.cancelSent {
 					late++
 				}
 			}
@@ -119,14 +119,14 @@ func TestRequestsAreSignedAndTheirAnswersKept(t *testing.T) {
 	})
 }
 
-func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
+func TestACancelOrChangeOfADoneOrderIsNoRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := good()
 		o.Addresses = []string{serve(t, func(*fasthttp.RequestCtx) {})}
 		_, l := newSender(t, &o)
 		c := l.conns[0]
 		c.user = c.users[0]
-		c.user.orders = append(c.user.orders, sent{})
+		c.user.orders = append(c.user.orders, sentOrder{})
 		for _, op := range []operation{opCancel, opAmend, opPlace} {
 			l.answered(c, &item{op: op}, generator.Answer{Status: 400,
 				Body: []byte(`{"order":["Order already done"]}`)}, time.Millisecond)
@@ -138,8 +138,8 @@ func TestACancelOrChangeOfAnOrderThatIsDoneIsNoRefusal(t *testing.T) {
 	})
 }
 
-// Where the mix cannot be kept, what is sent in place of it is counted.
-func TestWhatIsSentInPlaceOfTheMixIsCounted(t *testing.T) {
+// Substitutes for requests of the mix are counted.
+func TestSubstitutesForTheMixAreCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, x := range []struct {
 			mix             Mix
@@ -167,8 +167,7 @@ func TestWhatIsSentInPlaceOfTheMixIsCounted(t *testing.T) {
 	})
 }
 
-// A cancel that was turned away is sent again. When that one has no outcome, the order may be
-// cancelled.
+// A refused cancel is sent again. When that one has no outcome, the order may be cancelled.
 func TestACancelThatIsSentAgainMayHaveNoOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := good()
@@ -178,16 +177,16 @@ func TestACancelThatIsSentAgainMayHaveNoOutcome(t *testing.T) {
 		c := l.conns[0]
 		u := c.users[0]
 		c.user = u
-		u.orders = append(u.orders[:0], sent{id: 5, outcome: done})
+		u.orders = append(u.orders[:0], sentOrder{id: 5, outcome: done})
 		u.open = append(u.open[:0], openOrder{5, 0})
 		c.items = append(c.items[:0], l.end(u))
 		l.Answered(0, generator.Answer{Status: 503, Later: true}, time.Millisecond)
-		if u.orders[0].canceled || len(u.open) != 1 {
+		if u.orders[0].cancelSent || len(u.open) != 1 {
 			t.Errorf("turned away: %+v, open are %v", u.orders[0], u.open)
 		}
 		c.items = append(c.items[:0], l.end(u))
 		worked(t, l.Broken(0, "closed", true, time.Millisecond))
-		if is := &u.orders[0]; !is.canceled || is.cancel != unknown {
+		if is := &u.orders[0]; !is.cancelSent || is.cancelOutcome != unknown {
 			t.Errorf("without an outcome: %+v", is)
 		}
 	})

@@ -11,16 +11,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A Server is what the exchange told of itself at the operator's listener, and what the run has
-// cost it: in a cluster the process of that listener.
+// A Server is the exchange's own report at the operator's listener, and the cost of the run: in a
+// cluster of the listener's process.
 type Server struct {
-	Version string `json:"version"` // "": it did not tell
+	Version string `json:"version"` // "": unknown
 	Commit  string `json:"commit"`
 	Store   string `json:"store"`  // its kind
-	Node    string `json:"node"`   // of a cluster, that answered; "": it runs on one machine
+	Node    string `json:"node"`   // answering node of a cluster; "": a single machine
 	Leader  string `json:"leader"` // of the cluster
 	Silent  string `json:"silent"` // why it did not answer at the end; "": it did
-	// when it last told its metrics, since the load began
+	// time of its last metrics, since the load began
 	Told     float64 `json:"told_until_seconds"`
 	Restarts int     `json:"restarts"` // of its process meanwhile
 	Orders   float64 `json:"orders"`   // accepted meanwhile
@@ -33,15 +33,15 @@ type Server struct {
 // A tally is a histogram of the metrics in short.
 type tally struct{ sum, count float64 }
 
-// since returns what came to it after another one.
+// since returns the increase after another one.
 func (t tally) since(before tally) tally {
 	return tally{t.sum - before.sum, t.count - before.count}
 }
 
-// mean returns 0 of nothing.
+// mean returns 0 for an empty tally.
 func (t tally) mean() float64 { return t.sum / max(t.count, 1) }
 
-// A status is the part of the operator's status that a report names.
+// A status is the part of the operator's status used in a report.
 type status struct {
 	Version string
 	Commit  string
@@ -52,7 +52,7 @@ type status struct {
 // statusPatience bounds the wait for the status: a server that is gone has none.
 const statusPatience = 10 * time.Second
 
-// status asks the server what it is.
+// status queries the server's status.
 func (r *rest) status(ctx context.Context) (s status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
@@ -76,7 +76,7 @@ func (r *rest) listen(ctx context.Context) {
 	}
 }
 
-// server returns what the server told, by samples that have their places in the load.
+// server summarises the server's samples, which have their places in the load.
 func (w *watcher) server(samples []Sample) *Server {
 	s := &Server{Version: w.status.Version, Commit: w.status.Commit}
 	s.Store, _, _ = strings.Cut(w.status.Store.Name, ":") // without its folder or address
@@ -112,7 +112,7 @@ func (w *watcher) server(samples []Sample) *Server {
 	return s
 }
 
-// lines says it for people.
+// lines formats it for people.
 func (s *Server) lines() (all []string) {
 	if s == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-func TestWhatALoadHasCostTheServerIsReported(t *testing.T) {
+func TestTheLoadsCostOnTheServerIsReported(t *testing.T) {
 	w := &watcher{status: status{Version: "0.1.0", Commit: "v0.1.0-7"}}
 	w.status.Store.Name = "pebble:/data/store"
 	samples := []Sample{
@@ -18,7 +18,7 @@ func TestWhatALoadHasCostTheServerIsReported(t *testing.T) {
 			batches: tally{500, 100}},
 		{At: 1, start: 5, CPU: 12, Placed: 11_000, appends: tally{2, 1100},
 			batches: tally{10_500, 1100}},
-		// The process is another one, so its counters have begun anew.
+		// It is another process, so its counters restarted.
 		{At: 2, start: 7, CPU: 13, Placed: 10_000, appends: tally{2, 1000},
 			batches: tally{9000, 1000}},
 	}
@@ -42,16 +42,16 @@ server: restarts of its process meanwhile: 1`
 			"load: /metrics was not answered") {
 		t.Errorf("%s", got)
 	}
-	// A server that has told nothing has no numbers, and is named all the same.
+	// A server without metrics has no numbers, and is still named.
 	w = &watcher{unsampled: errors.New("x"), unknown: errors.New("y")}
 	if s = w.server(nil); s.Silent != "y" || s.CPU != 0 || len(s.lines()) != 1 {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestAServerThatIsGoneAtTheEndIsNamed(t *testing.T) {
+func TestAServerThatIsDownAtTheEndIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		told := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
+		status := `{"version":"0.1.0","commit":"","store":{"name":"redis://a:6379/0"},"cluster":null}`
 		var gone atomic.Bool
 		x := &smallExchange{open: map[string]bool{}}
 		address := serve(t, func(ctx *fasthttp.RequestCtx) {
@@ -60,7 +60,7 @@ func TestAServerThatIsGoneAtTheEndIsNamed(t *testing.T) {
 				ctx.SetStatusCode(500)
 				ctx.SetBodyString("gone")
 			case path == "/operator/v1/status":
-				fmt.Fprint(ctx, told)
+				fmt.Fprint(ctx, status)
 			default:
 				x.answer(ctx)
 			}
@@ -70,7 +70,7 @@ func TestAServerThatIsGoneAtTheEndIsNamed(t *testing.T) {
 		r := newRest(&o)
 		w := watch(t.Context(), r)
 		w.stop()
-		w.wait.Wait() // no question is under way while the server changes
+		w.group.Wait() // no scrape is in flight while the server changes
 		gone.Store(true)
 		w.end(t.Context())
 		s := w.server(w.samples)

@@ -7,7 +7,7 @@ import (
 	"hash"
 )
 
-// A secret is the secret of a key as two hash states, made once.
+// A secret is the secret of a key as two precomputed hash states.
 type secret struct{ inner, outer []byte }
 
 func newSecret(text string) secret {

@@ -10,9 +10,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// An exchange that answers nothing, or 503 alone, is waited for once, for a time that is told, and
+// An exchange that answers nothing, or 503 alone, is waited for once, for the configured time, and
 // not again by each request. The end of the context ends the wait.
-func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
+func TestAnExchangeThatIsDownIsWaitedForOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const bound = time.Minute
 		never := func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(503) }
@@ -68,8 +68,8 @@ func TestAnExchangeThatIsGoneIsWaitedForOnce(t *testing.T) {
 	})
 }
 
-// An exchange that takes requests and answers none is waited for as one that is gone is: whatever
-// is asked, by --wait and not by the time that such an answer may take.
+// An exchange that accepts requests and answers none is waited for like one that is down: for
+// --wait, and not for the timeout of such an answer.
 func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const bound = 5 * time.Second
@@ -92,9 +92,9 @@ func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 				return errors.Join(err, r.get(ctx, nil, "/", nil))
 			},
 		} {
-			goesOn := make(chan struct{})
-			address := serve(t, func(*fasthttp.RequestCtx) { <-goesOn })
-			t.Cleanup(func() { close(goesOn) })
+			resume := make(chan struct{})
+			address := serve(t, func(*fasthttp.RequestCtx) { <-resume })
+			t.Cleanup(func() { close(resume) })
 			r := newRest(&Options{Addresses: []string{address}, Operator: address, Wait: bound})
 			said := 0
 			r.silence.say = func(string) { said++ }
@@ -112,7 +112,7 @@ func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 	})
 }
 
-// A long audit is waited for, as long as the exchange answers.
+// A long audit continues as long as the exchange answers.
 func TestALongAuditIsNoSilence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		address := serve(t, func(ctx *fasthttp.RequestCtx) {

@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A smallExchange takes orders and cancels, and tells metrics. It is its own operator.
+// A smallExchange accepts orders and cancels, and has metrics. It is its own operator.
 type smallExchange struct {
 	mu       sync.Mutex
 	id       uint64
@@ -21,11 +21,11 @@ type smallExchange struct {
 	deposits int
 	scrapes  int
 	open     map[string]bool
-	growth   float64 // of its memory, from one scrape to the next: by this part
+	growth   float64 // factor of its memory per scrape
 	refuses  bool    // all orders
 
 	stallAt uint64        // the order that it stops at; 0: none
-	stalled chan struct{} // closed when it goes on
+	stalled chan struct{} // closed when it resumes
 }
 
 func (x *smallExchange) answer(ctx *fasthttp.RequestCtx) {
@@ -101,7 +101,7 @@ func soak(t *testing.T, x *smallExchange, change func(o *Options)) *Report {
 	return must(Run(context.Background(), o))
 }
 
-// The planted stall is found, and all requests that were due in it are in the distribution.
+// The planted stall is found, and all requests due in it are in the distribution.
 func TestAStallBreaksTheBound(t *testing.T) {
 	allWays(t, func(t *testing.T) {
 		r := soak(t, &smallExchange{stallAt: 400}, func(o *Options) {
@@ -159,7 +159,7 @@ func TestRefusalsBreakTheBoundAndAreNoWorkDone(t *testing.T) {
 	})
 }
 
-// A warmup trades like the load behind it, and is in no rate, percentile or row.
+// A warmup trades like the load after it, and is in no rate, percentile or row.
 func TestAWarmupIsNotCounted(t *testing.T) {
 	allWays(t, func(t *testing.T) {
 		x := &smallExchange{}
@@ -234,8 +234,8 @@ func TestGrowthBreaksTheBoundAndALevelDoesNot(t *testing.T) {
 	}
 }
 
-// Where nothing is verified, a load of hours takes no more memory than its open orders do.
-func TestOrdersThatAreOverAreForgottenWhereNothingIsVerified(t *testing.T) {
+// Without a verification, a load of hours takes no more memory than its open orders do.
+func TestClosedOrdersAreDroppedWithoutAVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var id uint64
 		o := good()

@@ -17,8 +17,8 @@ const (
 	maxStagesTime = 7 * 24 * time.Hour // in all
 )
 
-// ParseStages reads stages such as 30s@1000,1m@1000..5000,30s@..0: each has its time, and a rate,
-// or the rates of a straight line. Without its first rate a line begins where the stage before
+// ParseStages parses stages such as 30s@1000,1m@1000..5000,30s@..0: each has its time, and a rate,
+// or the rates of a straight line. Without its first rate a line begins where the previous stage
 // ends, or at 0.
 func ParseStages(text string) (all []generator.Stage, err error) {
 	last := 0.0
@@ -35,7 +35,7 @@ func ParseStages(text string) (all []generator.Stage, err error) {
 	return all, nil
 }
 
-// parseStage reads one stage, behind one that ends with the rate last.
+// parseStage parses one stage, after one that ends with the rate last.
 func parseStage(text string, last float64) (x generator.Stage, err error) {
 	length, rates, ok := strings.Cut(text, "@")
 	if x.Length, err = time.ParseDuration(length); !ok || err != nil {
@@ -64,7 +64,7 @@ func stageRate(stage, rate string) error {
 		rate, stage, maxRate)
 }
 
-// validateStages checks stages, which stand in place of a rate and a time.
+// validateStages checks stages, which replace a rate and a time.
 func (o *Options) validateStages() error {
 	var sum time.Duration
 	highest := 0.0
@@ -82,7 +82,7 @@ func (o *Options) validateStages() error {
 		switch {
 		case x.Length <= 0:
 			return usagef("--stages has the stage %s: write a time above 0", text)
-		case !(x.From >= 0 && x.From <= maxRate): // or no number
+		case !(x.From >= 0 && x.From <= maxRate): // or not a number
 			return stageRate(text, rateText(x.From))
 		case !(x.To >= 0 && x.To <= maxRate):
 			return stageRate(text, rateText(x.To))
@@ -126,7 +126,7 @@ func steady(rate float64, d time.Duration) *generator.Schedule {
 	return generator.Steady(rate, d)
 }
 
-// length returns how long the load is to last.
+// length returns the length of the load.
 func (o *Options) length() time.Duration {
 	if s := o.schedule(); s != nil {
 		return s.Length()
@@ -134,10 +134,10 @@ func (o *Options) length() time.Duration {
 	return o.Duration
 }
 
-// rateText writes a rate exactly, as it may be given.
+// rateText formats a rate exactly, in the form of the option.
 func rateText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) }
 
-// ratesText writes the rate of a stage, or both of a line.
+// ratesText formats the rate of a stage, or both of a line.
 func ratesText(from, to float64) string {
 	if from == to {
 		return rateText(from)
@@ -145,7 +145,7 @@ func ratesText(from, to float64) string {
 	return rateText(from) + ".." + rateText(to)
 }
 
-// stageText writes a stage as it may be given.
+// stageText formats a stage in the form of the option.
 func stageText(x generator.Stage) string {
 	length := x.Length.String()
 	for _, zero := range []string{"m0s", "h0m"} { // 1h0m0s is 1h
@@ -156,7 +156,7 @@ func stageText(x generator.Stage) string {
 	return length + "@" + ratesText(x.From, x.To)
 }
 
-// stagesText writes stages as they may be given.
+// stagesText formats stages in the form of the option.
 func stagesText(stages []generator.Stage) string {
 	texts := make([]string, len(stages))
 	for i, x := range stages {
@@ -168,8 +168,8 @@ func stagesText(stages []generator.Stage) string {
 // stageStats are the requests that were due in one stage.
 type stageStats struct {
 	counters
-	latency *hdrhistogram.Histogram // of what was done; nil: nothing was
-	longest time.Duration           // whatever became of the request
+	latency *hdrhistogram.Histogram // of done requests; nil: none
+	longest time.Duration           // whatever the outcome
 	within  uint64                  // requests done in the stage's time, whenever they were due
 }
 
@@ -182,7 +182,7 @@ func (s *stageStats) merge(t *stageStats) {
 	}
 }
 
-// histogram returns that of what was done. Two digits keep those of 100 stages small.
+// histogram returns that of done requests. Two digits keep those of 100 stages small.
 func (s *stageStats) histogram() *hdrhistogram.Histogram {
 	if s.latency == nil {
 		s.latency = hdrhistogram.New(1, longest, 2)
@@ -190,15 +190,15 @@ func (s *stageStats) histogram() *hdrhistogram.Histogram {
 	return s.latency
 }
 
-// A StageReport has the requests that were due in one stage, whenever they were answered. Only its
-// rate is of the stage's own time.
+// A StageReport counts the requests that were due in one stage, whenever they were answered. Only
+// its rate is of the stage's own time.
 type StageReport struct {
-	Seconds float64 `json:"seconds"` // that were asked for
+	Seconds float64 `json:"seconds"` // requested
 	From    float64 `json:"from_rate"`
 	To      float64 `json:"to_rate"`
 	Ran     float64 `json:"ran_seconds"` // less if the load was interrupted
-	// done or too late in the time that the stage ran, whenever it was due; null: it did not run,
-	// or an earlier version has written the report, with a rate of another meaning
+	// done or too late in the time that the stage ran, whenever due; null: it did not run, or an
+	// earlier version wrote the report, with a rate of another meaning
 	Rate     *float64 `json:"done_per_second"`
 	Requests uint64   `json:"requests"`
 	Done     uint64   `json:"done"`
@@ -206,11 +206,11 @@ type StageReport struct {
 	Refused  uint64   `json:"refused"`
 	Unknown  uint64   `json:"outcome_unknown"`
 	Unsent   uint64   `json:"unsent"`
-	Latency  Latency  `json:"latency"`    // of what was done or too late
-	Longest  float64  `json:"longest_ms"` // of all requests, whatever became of them
+	Latency  Latency  `json:"latency"`    // of done or too late
+	Longest  float64  `json:"longest_ms"` // of all requests, whatever their outcome
 }
 
-// stageReports reports each stage of a load that took so long.
+// stageReports reports each stage of a load that lasted took.
 func (o *Options) stageReports(s *stats, took time.Duration) []StageReport {
 	all := []StageReport{}
 	for i, x := range o.Stages {
@@ -234,7 +234,7 @@ func (o *Options) stageReports(s *stats, took time.Duration) []StageReport {
 var stageHead = []string{"stage", "from", "to", "asked/s", "done/s", "requests", "refused",
 	"unknown", "not sent", "p50", "p99", "longest"}
 
-// stageNote says what the columns of the table of stages are.
+// stageNote explains the columns of the table of stages.
 const stageNote = "done/s counts what was done in the time of the stage, the columns behind it " +
 	"what was due in it."
 
@@ -276,7 +276,7 @@ func (r *Report) writeStages(b *strings.Builder) {
 	}
 }
 
-// stageEnds returns when the stages end, but for the last one.
+// stageEnds returns when the stages end, except the last one.
 func (r *Report) stageEnds() (all []float64) {
 	at := 0.0
 	for _, s := range r.Stages[:max(len(r.Stages)-1, 0)] {
@@ -286,7 +286,7 @@ func (r *Report) stageEnds() (all []float64) {
 	return all
 }
 
-// stageTitle names the stage of a time in the line of the progress.
+// stageTitle names the stage at a time in the progress line.
 func (t *test) stageTitle(at time.Duration) string {
 	if len(t.o.Stages) == 0 {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"exchange/loadtest/generator"
 )
 
-func TestStagesAreReadAsTheyAreWritten(t *testing.T) {
+func TestStagesRoundTrip(t *testing.T) {
 	got, err := ParseStages("30s@1000, 1m30s@..5000,1h@5000..0.5,500ms@..0,1h0m1s@7..7,20s@0")
 	stage := func(length time.Duration, from, to float64) generator.Stage {
 		return generator.Stage{Length: length, From: from, To: to}
@@ -97,8 +97,8 @@ func TestWrongStagesAreRefused(t *testing.T) {
 }
 
 // A server that stalls in the second stage answers its requests in the fourth one. They count in
-// the stage in which they were due, and so do those that are not sent any more. The rate of a stage
-// is of what was done in it.
+// the stage in which they were due, and so do those never sent. The rate of a stage counts the
+// requests done in it.
 func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 	for _, batch := range []int{0, 5} {
 		t.Run(fmt.Sprintf("batch=%d", batch), func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestARequestCountsInTheStageInWhichItWasDue(t *testing.T) {
 				// More wait than were due in the second stage, so it is the fourth one.
 				for waiting := uint64(0); waiting*items < 200; {
 					waiting = 0
-					for _, l := range x.senders {
-						l.generator.Look(func(_ int, n uint64) { waiting += n })
+					for _, l := range x.clients {
+						l.generator.Inspect(func(_ int, n uint64) { waiting += n })
 					}
 					select {
 					case <-ended:
@@ -166,7 +166,7 @@ func TestARequestThatIsNotSentCountsInItsStage(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		if s.unknown != s.requests || s.unknown < 2 || s.kinds["no answer in time"] != s.unknown ||
-			s.all.TotalCount() > 0 || s.waits.ValueAtPercentile(10) < 10_000 {
+			s.all.TotalCount() > 0 || s.unsentWaits.ValueAtPercentile(10) < 10_000 {
 			t.Errorf("%+v %v", s.counters, s.kinds)
 		}
 	})
@@ -203,11 +203,11 @@ func TestTheProgressNamesTheStage(t *testing.T) {
 	}
 }
 
-// stagedReport returns a report of two stages, of which the second one was interrupted.
+// stagedReport returns a report of two stages, the second of which was interrupted.
 func stagedReport(t *testing.T) *Report {
 	o := staged(t, "2s@400,4s@400..0")
-	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000), reached: []*reached{{}},
-		field: &field{pairs: []*pair{{name: "BTC_USDT"}}}}
+	x := &test{o: &o, base: time.UnixMicro(1_700_000_000_000_000),
+		availability: []*availability{{}}, field: &field{pairs: []*pair{{name: "BTC_USDT"}}}}
 	s := newStats(1, 1, 2)
 	for i := range 1000 {
 		s.note(&item{op: opPlace, pair: x.field.pairs[0], stage: i % 2}, 0,
@@ -216,7 +216,7 @@ func stagedReport(t *testing.T) *Report {
 	s.note(&item{op: opPlace, stage: 1}, 0, time.Minute, isRefused)
 	s.note(&item{op: opCancel, stage: 1}, 0, time.Second, isLate)
 	s.note(&item{op: opCancel, stage: 1}, 0, time.Second, isUnknown)
-	s.wait(1, 2*time.Minute)
+	s.noteUnsent(1, 2*time.Minute)
 	for at, n := range map[time.Duration]uint64{0: 300, 2*time.Second - 1: 100,
 		2 * time.Second: 400, 4 * time.Second: 101, 6 * time.Second: 100, time.Hour: 7} {
 		s.finish(o.schedule(), at, n)
@@ -225,7 +225,7 @@ func stagedReport(t *testing.T) *Report {
 	sum := newStats(1, 1, 2)
 	sum.merge(s)
 	r := x.newReport()
-	r.fill(x, sum, 4*time.Second, time.Second)
+	r.setMeasurements(x, sum, 4*time.Second, time.Second)
 	return r
 }
 
@@ -282,7 +282,7 @@ func TestStagesOfTwoReportsAreComparedIfTheyAreTheSame(t *testing.T) {
 			t.Errorf("%q is not said in\n%s", say, text())
 		}
 	}
-	// The rate of an earlier version was of the requests that were due.
+	// The rate of an earlier version counted the due requests.
 	earlier := parsed(t, strings.Replace(recorded(t, "before.json"), `"operations": [`,
 		`"stages": [{"seconds": 2, "from_rate": 400, "to_rate": 400, "ran_seconds": 2, "rate": 9}, `+
 			`{"seconds": 4, "from_rate": 400, "rate": 9}], "operations": [`, 1))

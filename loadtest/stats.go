@@ -19,23 +19,23 @@ const (
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest, digits) }
 
 func record(h *hdrhistogram.Histogram, latency time.Duration) {
-	_ = h.RecordValue(min(max(int64(latency/time.Microsecond), 1), longest)) // it is in the range
+	_ = h.RecordValue(min(max(int64(latency/time.Microsecond), 1), longest)) // in its range
 }
 
 // counters count outcomes, in an interval or in all.
 type counters struct {
 	requests uint64 // answered, or given up
 	done     uint64 // 2xx
-	late     uint64 // cancels and changes of orders that were filled before
+	late     uint64 // cancels and changes of orders filled before
 	refused  uint64 // other refusals
-	unknown  uint64 // outcomes that the server did not tell
+	unknown  uint64 // outcomes that the server did not report
 	unsent   uint64 // due before the end, and not sent
-	// sent in place of what the mix asked for: cancels for orders where an account keeps no more
-	// open ones, and orders for cancels where nothing rests
+	// sent in place of the mix's choice: cancels for orders when an account keeps no more open
+	// ones, and orders for cancels when nothing rests
 	cancelsInstead, ordersInstead uint64
 }
 
-// A result is what the sender knows of a request.
+// A result is the sender's view of a request's outcome.
 type result uint8
 
 const (
@@ -71,8 +71,8 @@ func (c *counters) add(d counters) {
 	c.ordersInstead += d.ordersInstead
 }
 
-// stats are the measurements of one generator, since the phase began and since the last look.
-// Latencies are of what was done; what was not has histograms of its own.
+// stats are the measurements of one generator, since the phase began and since the last second.
+// Latencies are of done requests; the others have their own histograms.
 type stats struct {
 	counters
 	byOperation [operations]*hdrhistogram.Histogram // nil: none was done
@@ -80,19 +80,19 @@ type stats struct {
 	lates       *hdrhistogram.Histogram
 	refusals    *hdrhistogram.Histogram
 	unknowns    *hdrhistogram.Histogram
-	waits       *hdrhistogram.Histogram // of requests that were due and not sent
+	unsentWaits *hdrhistogram.Histogram // of requests due and not sent
 	recent      *hdrhistogram.Histogram
-	slowest     time.Duration // lately, whatever became of the request
+	slowest     time.Duration // lately, whatever the outcome
 	lately      counters
 	kinds       map[string]uint64
 	byPair      []pairStats
 	byAddress   []addressStats
 	byStage     []stageStats // empty without stages
 	cpu         time.Duration
-	unpooled    uint64 // requests that took of cpu, and are counted nowhere else
+	unpooled    uint64 // requests that used cpu, and are counted nowhere else
 }
 
-// addressStats are the requests that went to one address.
+// addressStats are the requests to one address.
 type addressStats struct {
 	counters
 	latency *hdrhistogram.Histogram
@@ -104,12 +104,12 @@ type pairStats struct {
 	latency  *hdrhistogram.Histogram // nil: there are too many pairs
 }
 
-// maxPairHistograms bounds the memory for them.
+// maxPairHistograms bounds their memory.
 const maxPairHistograms = 500
 
 func newStats(pairs, addresses, stages int) *stats {
 	s := &stats{all: newHistogram(), recent: newHistogram(), lates: newHistogram(),
-		refusals: newHistogram(), unknowns: newHistogram(), waits: newHistogram(),
+		refusals: newHistogram(), unknowns: newHistogram(), unsentWaits: newHistogram(),
 		kinds: map[string]uint64{}, byPair: make([]pairStats, pairs),
 		byAddress: make([]addressStats, addresses),
 		byStage:   make([]stageStats, stages)}
@@ -124,7 +124,7 @@ func newStats(pairs, addresses, stages int) *stats {
 	return s
 }
 
-// note counts one request, which went to the address of that number.
+// note counts one request, sent to the address of that number.
 func (s *stats) note(x *item, address int, latency time.Duration, r result) {
 	at := &s.byAddress[address]
 	at.count(r)
@@ -150,7 +150,7 @@ func (s *stats) note(x *item, address int, latency time.Duration, r result) {
 	}
 }
 
-// noteDone notes the latency of a request that was done.
+// noteDone notes the latency of a done request.
 func (s *stats) noteDone(x *item, at *addressStats, latency time.Duration) {
 	h := s.byOperation[x.op]
 	if h == nil {
@@ -182,17 +182,16 @@ func (s *stats) stage(number int) *stageStats {
 	return &s.byStage[number]
 }
 
-// finish counts requests that were done at a time of the schedule. Behind its end they are in no
-// stage's time.
+// finish counts requests done at a time of the schedule. After its end they are in no stage's time.
 func (s *stats) finish(by *generator.Schedule, at time.Duration, done uint64) {
 	if len(s.byStage) > 0 && by != nil && at < by.Length() {
 		s.byStage[by.StageAt(at)].within += done
 	}
 }
 
-// wait counts a request that was due in a stage, so long ago, and not sent.
-func (s *stats) wait(stage int, waited time.Duration) {
-	record(s.waits, waited)
+// noteUnsent counts a request that was due in a stage, waited that long, and was not sent.
+func (s *stats) noteUnsent(stage int, waited time.Duration) {
+	record(s.unsentWaits, waited)
 	s.slowest = max(s.slowest, waited)
 	s.unsent++
 	s.lately.unsent++
@@ -228,7 +227,7 @@ func (s *stats) merge(t *stats) {
 	s.lates.Merge(t.lates)
 	s.refusals.Merge(t.refusals)
 	s.unknowns.Merge(t.unknowns)
-	s.waits.Merge(t.waits)
+	s.unsentWaits.Merge(t.unsentWaits)
 	for i := range t.byPair {
 		s.byPair[i].requests += t.byPair[i].requests
 		s.byPair[i].done += t.byPair[i].done
@@ -246,13 +245,13 @@ func (s *stats) merge(t *stats) {
 	s.spend(t)
 }
 
-// leave takes the CPU and the errors of measurements that are not pooled with the others.
+// leave adds only the CPU and the errors of measurements, which are not pooled with the others.
 func (s *stats) leave(t *stats) {
 	s.spend(t)
 	s.unpooled += t.requests
 }
 
-// spend takes the CPU and the kinds of errors of measurements.
+// spend adds the CPU and the kinds of errors of measurements.
 func (s *stats) spend(t *stats) {
 	for kind, n := range t.kinds {
 		s.kinds[kind] += n
@@ -261,14 +260,14 @@ func (s *stats) spend(t *stats) {
 	s.unpooled += t.unpooled
 }
 
-// A Second has the measurements of one second of the load.
+// A Second holds the measurements of one second of the load.
 type Second struct {
 	At       float64 `json:"at"`               // seconds since the load began, its end
 	Rate     float64 `json:"rate"`             // done
-	Asked    float64 `json:"asked_per_second"` // that were due in an open loop; 0: a closed loop
+	Asked    float64 `json:"asked_per_second"` // due in an open loop; 0: a closed loop
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
-	Max      float64 `json:"max_ms"` // of all requests, whatever became of them
+	Max      float64 `json:"max_ms"` // of all requests, whatever their outcome
 	InFlight int     `json:"in_flight"`
 	Waiting  uint64  `json:"waiting"` // due, and not sent yet
 	Backlog  uint64  `json:"backlog"` // both: due, and not answered; a batch counts once

@@ -15,23 +15,23 @@ import (
 )
 
 // Channels are those of the event stream, for all pairs. "book" is the events book_<pair> for old
-// clients, and "own" what happens to an account.
+// clients, and "own" the events of an account.
 var Channels = []string{"ticker", "orderbook.20", "diff", "trades", "book", ownChannel}
 
-// A subscriber is a socket of the event stream. It connects again after a lost connection.
+// A subscriber is a socket of the event stream. It reconnects after a lost connection.
 type subscriber struct {
 	o       *Options
 	channel string
 	address string
-	at      int   // the address's number
-	keeps   bool  // local books, to compare
+	at      int   // number of the address
+	keeps   bool  // keeps local books, to compare
 	user    *user // of "own"
 	conn    *websocket.Conn
 	events  atomic.Uint64
 	bytes   atomic.Uint64
 	lost    atomic.Uint64 // connections
 	wholes  atomic.Uint64 // whole books in place of changes that did not fit, or after a loss
-	warm    heard         // until the end of the warmup
+	warm    eventCounts   // until the end of the warmup
 
 	mu    sync.Mutex
 	books map[string]*localBook
@@ -40,17 +40,17 @@ type subscriber struct {
 	buf   []byte
 }
 
-// heard are the counters of a subscriber at one moment.
-type heard struct{ events, bytes, lost, wholes uint64 }
+// eventCounts are the counters of a subscriber at one moment.
+type eventCounts struct{ events, bytes, lost, wholes uint64 }
 
-func (s *subscriber) heard() heard {
-	return heard{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
+func (s *subscriber) snapshot() eventCounts {
+	return eventCounts{s.events.Load(), s.bytes.Load(), s.lost.Load(), s.wholes.Load()}
 }
 
-// forget leaves what came until now out of the report.
+// forget drops everything until now from the report.
 func (s *subscribers) forget() {
 	for _, x := range s.all {
-		if x.warm = x.heard(); x.channel == ownChannel {
+		if x.warm = x.snapshot(); x.channel == ownChannel {
 			x.user.lag.forget()
 		}
 	}
@@ -58,13 +58,13 @@ func (s *subscribers) forget() {
 
 // subscribers are all of a test.
 type subscribers struct {
-	all  []*subscriber
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	all   []*subscriber
+	stop  context.CancelFunc
+	group sync.WaitGroup
 }
 
-// subscribe connects all subscribers, and returns when all are connected.
-func subscribe(ctx context.Context, o *Options, accounts []*account,
+// connectSubscribers connects all subscribers, and returns when all are connected.
+func connectSubscribers(ctx context.Context, o *Options, accounts []*account,
 	say func(string, ...any)) (*subscribers, error) {
 	s := &subscribers{}
 	for _, channel := range Channels {
@@ -72,7 +72,7 @@ func subscribe(ctx context.Context, o *Options, accounts []*account,
 			n := len(o.Addresses)
 			x := &subscriber{o: o, channel: channel, keeps: channel == "diff" && i < n, at: i % n,
 				books: map[string]*localBook{}, last: map[string]uint64{}}
-			if channel == ownChannel { // not where the account's orders are sent to
+			if channel == ownChannel { // not at the address of the account's orders
 				x.user = accounts[i].users[0]
 				x.user.lag = newOwnLag()
 				x.at = (x.user.at + 1) % n
@@ -93,7 +93,7 @@ func subscribe(ctx context.Context, o *Options, accounts []*account,
 		return nil, fmt.Errorf("connecting to the event stream: %w", err)
 	}
 	for _, x := range s.all {
-		s.wait.Go(func() { x.run(running) })
+		s.group.Go(func() { x.run(running) })
 	}
 	return s, nil
 }
@@ -108,10 +108,10 @@ func (s *subscribers) end() {
 		}
 		x.mu.Unlock()
 	}
-	s.wait.Wait()
+	s.group.Wait()
 }
 
-// connect joins and asks.
+// connect joins and requests the events.
 func (s *subscriber) connect(ctx context.Context) error {
 	path := streamPath
 	if s.channel == "book" {
@@ -135,7 +135,7 @@ func (s *subscriber) connect(ctx context.Context) error {
 		err = s.say("40")
 	}
 	if err == nil {
-		err = s.ask()
+		err = s.requestEvents()
 	}
 	if err != nil {
 		conn.Close()
@@ -143,8 +143,8 @@ func (s *subscriber) connect(ctx context.Context) error {
 	return err
 }
 
-// ask asks for the events of the channel.
-func (s *subscriber) ask() error {
+// requestEvents requests the events of the channel.
+func (s *subscriber) requestEvents() error {
 	switch s.channel {
 	case "book":
 		return nil
@@ -156,7 +156,7 @@ func (s *subscriber) ask() error {
 
 func (s *subscriber) say(packet string) error {
 	if s.conn == nil {
-		return nil // of a test, without a socket
+		return nil // in a test, without a socket
 	}
 	return s.conn.WriteMessage(websocket.TextMessage, []byte(packet))
 }
@@ -187,10 +187,10 @@ func (s *subscriber) run(ctx context.Context) {
 	}
 }
 
-// errLater is a subscription that the server does not take now, as in a fail-over.
+// errLater is a subscription that the server refuses for now, as in a fail-over.
 var errLater = errors.New("the events were refused for now")
 
-// read takes events until the connection ends.
+// read processes events until the connection ends.
 func (s *subscriber) read() error {
 	for {
 		_, r, err := s.conn.NextReader()
@@ -234,7 +234,7 @@ func readAll(r io.Reader, b []byte) ([]byte, error) {
 	}
 }
 
-// event takes one event: its name and its argument, behind a bracket.
+// event processes one event: its name and its argument, after a bracket.
 func (s *subscriber) event(b []byte) error {
 	name, rest, ok := nextValue(b)
 	if !ok || len(rest) < 2 || rest[0] != ',' {
@@ -300,7 +300,7 @@ func (s *subscriber) nameOf(book *localBook) string {
 	return "?"
 }
 
-// trade sees to it that the ids of a pair's trades grow.
+// trade checks that the ids of a pair's trades grow.
 func (s *subscriber) trade(b []byte) error {
 	var id uint64
 	var pair []byte
@@ -324,7 +324,7 @@ func (s *subscriber) trade(b []byte) error {
 	return nil
 }
 
-// mostNoted bounds the faults that one subscriber notes.
+// mostNoted bounds the faults noted by one subscriber.
 const mostNoted = 20
 
 func (s *subscriber) note(format string, args ...any) {

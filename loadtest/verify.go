@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A Verification is the result of comparing everything at the end.
+// A Verification is the result of the comparison at the end.
 type Verification struct {
-	// acknowledged orders that were found as they must be
+	// acknowledged orders found as expected
 	Orders     uint64 `json:"orders"`
 	Cancels    uint64 `json:"cancels"`     // acknowledged cancels
 	Trades     uint64 `json:"trades"`      // accounts whose wallets fit their trades
@@ -20,41 +20,41 @@ type Verification struct {
 	UnknownIn  uint64 `json:"unknown_in"`  // orders without an outcome that are in
 	UnknownOut uint64 `json:"unknown_out"` // and that are not
 	Updates    uint64 `json:"updates"`     // events of the stream
-	Books      uint64 `json:"books"`       // local books that are the REST books
+	Books      uint64 `json:"books"`       // local books equal to the REST books
 	// with several addresses
 	Across    uint64   `json:"across"`      // of the orders, those read elsewhere than sent to
 	Witnessed uint64   `json:"witnessed"`   // orders read elsewhere while the load ran
-	Alike     uint64   `json:"books_alike"` // pairs whose public books are the same everywhere
-	NotRead   []string `json:"not_read"`    // addresses that do not answer any more
+	Alike     uint64   `json:"books_alike"` // pairs with equal public books at all addresses
+	NotRead   []string `json:"not_read"`    // addresses that no longer answer
 
 	Audit       string   `json:"audit"`        // "", "clean" or "differs"
 	NotChecked  []string `json:"not_checked"`  // and why
 	Differences []string `json:"differences"`  // some of the differences
-	Found       uint64   `json:"found"`        // how many differences there are
-	Incomplete  string   `json:"incomplete"`   // why the verification did not come to its end
+	Found       uint64   `json:"found"`        // number of differences
+	Incomplete  string   `json:"incomplete"`   // why the verification did not finish
 	Took        float64  `json:"took_seconds"` // the verification
 }
 
-// A verifier compares.
+// A verifier compares the server's state with the acknowledged outcomes.
 type verifier struct {
 	ctx    context.Context
 	rest   *rest
 	field  *field
 	run    string // prefix of client ids
 	byName map[string]*pair
-	pause  time.Duration // before something that does not fit is looked at again
+	pause  time.Duration // before a mismatch is checked again
 
-	mu     sync.Mutex
-	alive  []int    // addresses that answer
-	read   []uint64 // accounts that were read, by address
-	result Verification
-	skips  map[string]int
+	mu         sync.Mutex
+	alive      []int    // addresses that answer
+	read       []uint64 // number of accounts read, by address
+	result     Verification
+	skipCounts map[string]int
 }
 
-// newVerifier returns a verifier that reads at the addresses of these numbers.
+// newVerifier returns a verifier that reads at the addresses with these numbers.
 func newVerifier(ctx context.Context, r *rest, f *field, run string, alive []int) *verifier {
 	v := &verifier{ctx: ctx, rest: r, field: f, run: run, byName: map[string]*pair{},
-		skips: map[string]int{}, pause: 300 * time.Millisecond, alive: alive,
+		skipCounts: map[string]int{}, pause: 300 * time.Millisecond, alive: alive,
 		read: make([]uint64, len(r.apis))}
 	v.result.NotChecked, v.result.Differences = []string{}, []string{}
 	v.result.NotRead = []string{}
@@ -64,10 +64,10 @@ func newVerifier(ctx context.Context, r *rest, f *field, run string, alive []int
 	return v
 }
 
-// mostDifferences bounds the differences that are told one by one.
+// mostDifferences bounds the differences listed one by one.
 const mostDifferences = 100
 
-func (v *verifier) differ(format string, args ...any) {
+func (v *verifier) flag(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.result.Found++
@@ -79,13 +79,13 @@ func (v *verifier) differ(format string, args ...any) {
 func (v *verifier) skip(why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, ok := v.skips[why]; !ok && len(v.skips) >= maxKinds {
+	if _, ok := v.skipCounts[why]; !ok && len(v.skipCounts) >= maxKinds {
 		why = "others"
 	}
-	v.skips[why]++
+	v.skipCounts[why]++
 }
 
-// verify looks at everything. The result also has the error that ended the verification early.
+// verify compares everything. The result includes the error that ended the verification early.
 func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verification {
 	began := time.Now()
 	var n atomic.Int64
@@ -94,7 +94,7 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 		return v.account(ctx, v.field.accounts[i])
 	})
 	if err == nil {
-		err = v.alike()
+		err = v.compareBooks()
 	}
 	if err == nil && s != nil {
 		say("verifying the event stream")
@@ -108,7 +108,7 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 	if err != nil {
 		v.result.Incomplete = err.Error()
 	}
-	for _, why := range sortedKinds(counted(v.skips)) {
+	for _, why := range sortedKinds(kindCounts(v.skipCounts)) {
 		v.result.NotChecked = append(v.result.NotChecked,
 			fmt.Sprintf("%d times: %s", why.Count, why.Kind))
 	}
@@ -116,7 +116,7 @@ func (v *verifier) verify(s *subscribers, say func(string, ...any)) *Verificatio
 	return &v.result
 }
 
-func counted(m map[string]int) map[string]uint64 {
+func kindCounts(m map[string]int) map[string]uint64 {
 	all := map[string]uint64{}
 	for k, n := range m {
 		all[k] = uint64(n)
@@ -130,13 +130,13 @@ type audited struct {
 	Error string
 }
 
-// An audit ends early when another node comes to lead, so it is tried again.
+// An audit ends early when the leader changes, so it is retried.
 const (
 	auditTries = 5
 	auditPause = time.Second
 )
 
-// audit has the server compare its own books.
+// audit lets the server compare its own books.
 func (v *verifier) audit() {
 	a, err := v.askAudit()
 	for try := 1; err != nil && try < auditTries && a.Error != ""; try++ {
@@ -153,11 +153,12 @@ func (v *verifier) audit() {
 	v.result.Audit = "clean"
 	for _, d := range a.End.Differences {
 		v.result.Audit = "differs"
-		v.differ("the audit says: %s", d)
+		v.flag("the audit says: %s", d)
 	}
 }
 
-// askAudit asks for one audit. The line is there, too, if it says why the audit did not end.
+// askAudit requests one audit. The line is returned, too, if it reports why the audit did not
+// finish.
 func (v *verifier) askAudit() (a audited, err error) {
 	asking, answered := context.WithCancel(v.ctx)
 	defer answered()

@@ -10,7 +10,7 @@ import (
 	"exchange/core/money"
 )
 
-// One account at the end: the answers that it got against the server's rows.
+// One account at the end: its received answers against the server's rows.
 
 type orderRow struct {
 	id                      uint64
@@ -39,20 +39,21 @@ type tradeRow struct {
 	feeOf  string // currency
 }
 
-// findings are the differences of one account, and why something was not looked at.
+// findings are the differences of one account, and the reasons for skipped checks.
 type findings struct {
 	wrong, skipped              []string
 	orders, cancels, trades     uint64
 	unknownIn, unknownOut, good uint64
-	at, first                   int    // the addresses that this was read at, and the first of them
-	across                      uint64 // orders that were sent elsewhere, and not counted at first
+	at, first                   int    // address of this read, and the first of several
+	across                      uint64 // orders sent elsewhere, and not counted at first
 }
 
-func (f *findings) differ(format string, args ...any) {
+func (f *findings) flag(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
-// account compares an account at its places. One that fails meanwhile is left, if there are others.
+// account compares an account at its addresses. It drops one that fails meanwhile, if there are
+// others.
 func (v *verifier) account(ctx context.Context, a *account) error {
 	var all []*findings
 	places := v.placesOf(a)
@@ -62,18 +63,18 @@ func (v *verifier) account(ctx context.Context, a *account) error {
 		switch {
 		case err == nil:
 			all = append(all, f)
-		case ctx.Err() == nil && unavailable(err) && v.leave(at):
+		case ctx.Err() == nil && unavailable(err) && v.dropAddress(at):
 			all, places = nil, v.placesOf(a)
 		default:
 			return fmt.Errorf("%s: %w", a.title(), err)
 		}
 	}
-	v.found(a, all)
+	v.addFindings(a, all)
 	return nil
 }
 
 // compareAgain compares, and compares again after a difference, because an order without an outcome
-// may still be carried out.
+// may still execute.
 func (v *verifier) compareAgain(ctx context.Context, a *account, at, first int) (*findings, error) {
 	for try := 0; ; try++ {
 		f, err := v.compare(ctx, a, at, first)
@@ -83,8 +84,8 @@ func (v *verifier) compareAgain(ctx context.Context, a *account, at, first int) 
 	}
 }
 
-// found notes what was found of an account. Its orders count once, wherever they were read.
-func (v *verifier) found(a *account, all []*findings) {
+// addFindings adds the findings of an account. Its orders count once, wherever they were read.
+func (v *verifier) addFindings(a *account, all []*findings) {
 	v.mu.Lock()
 	r, f := &v.result, all[0]
 	r.Orders += f.orders
@@ -100,7 +101,7 @@ func (v *verifier) found(a *account, all []*findings) {
 	v.mu.Unlock()
 	for _, f := range all {
 		for _, text := range f.wrong {
-			v.differ("%s: %s%s", a.title(), text, v.where(f.at))
+			v.flag("%s: %s%s", a.title(), text, v.where(f.at))
 		}
 	}
 	for _, why := range f.skipped {
@@ -136,13 +137,13 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 			byClient[row.clientID] = row
 		}
 	}
-	inDoubt := slices.ContainsFunc(a.orders, func(o sent) bool { return o.endsOthers() })
-	uncertain := false // a taker's trades are not all known
+	inDoubt := slices.ContainsFunc(a.orders, func(o sentOrder) bool { return o.endsOthers() })
+	uncertain := false // a taker's trades are incompletely known
 	expected := 0
 	for i := range a.orders {
 		o := &a.orders[i]
 		id := string(appendClientID(nil, []byte(v.run), o.user, o.serial))
-		row, err := v.find(ctx, r, a, o, id, rows, byClient)
+		row, err := v.rowOf(ctx, r, a, o, id, rows, byClient)
 		if err != nil {
 			return f, err
 		}
@@ -151,7 +152,7 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 		}
 		uncertain = uncertain || row != nil && row.filled > 0 &&
 			(o.outcome == unknown || o.isInDoubt())
-		v.order(f, o, id, row, a.ended, inDoubt)
+		v.order(f, o, id, row, a.evicted, inDoubt)
 	}
 	if expected < len(rows) {
 		v.strangers(f, a, rows)
@@ -160,7 +161,7 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 	if err != nil {
 		return f, err
 	}
-	rested := false // before the test, so its trades may be of orders that are not looked at
+	rested := false // before the test, so its trades may be of orders that are not checked
 	for _, h := range a.before {
 		rested = rested || !h.reserve.IsZero()
 	}
@@ -175,14 +176,14 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 		f.skipped = append(f.skipped,
 			"sums of an account of which a deposit has no outcome")
 	default:
-		v.fills(f, rows, trades, self)
+		v.compareFills(f, rows, trades, self)
 		v.balances(ctx, r, f, a, rows, trades, self, now, true)
 	}
 	return f, nil
 }
 
-// find returns the row of an order. An order without an outcome is asked for by its client id.
-func (v *verifier) find(ctx context.Context, r *rest, a *account, o *sent, clientID string,
+// rowOf returns the row of an order. It looks up an order without an outcome by its client id.
+func (v *verifier) rowOf(ctx context.Context, r *rest, a *account, o *sentOrder, clientID string,
 	rows map[uint64]*orderRow, byClient map[string]*orderRow) (*orderRow, error) {
 	if o.outcome == done {
 		return rows[o.id], nil
@@ -201,21 +202,21 @@ func (v *verifier) find(ctx context.Context, r *rest, a *account, o *sent, clien
 	return row, err
 }
 
-// order compares one order with its row; nil: there is none. Those of ended were taken out of the
-// book by others of the account; inDoubt: more may have been.
-func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow,
+// order compares one order with its row; nil: there is none. Others of the account removed those of
+// ended from the book; inDoubt: there may be more.
+func (v *verifier) order(f *findings, o *sentOrder, clientID string, row *orderRow,
 	ended map[uint64]bool, inDoubt bool) {
 	switch {
 	case o.outcome == refused:
 		if row != nil {
-			f.differ("order %s was refused, and is there with id %d", clientID, row.id)
+			f.flag("order %s was refused, and is there with id %d", clientID, row.id)
 		}
 		return
 	case o.outcome == unknown && row == nil:
 		f.unknownOut++
 		return
 	case row == nil:
-		f.differ("order %d (%s) was acknowledged, and is missing", o.id, clientID)
+		f.flag("order %d (%s) was acknowledged, and is missing", o.id, clientID)
 		return
 	case o.outcome == unknown:
 		f.unknownIn++
@@ -224,35 +225,35 @@ func (v *verifier) order(f *findings, o *sent, clientID string, row *orderRow,
 	switch {
 	case row.pair != p || row.buy != o.buy || !o.mayHave(row.price, row.initial, p) ||
 		row.clientID != clientID:
-		f.differ("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)",
+		f.flag("order %d (%s) was sent as %s %s %s at %s, and is there as %s %s %s at %s (%s)",
 			row.id, clientID,
 			sideName(o.buy), o.amount, p.name, o.price, sideName(row.buy), row.initial, row.name(),
 			row.price, row.clientID)
 	case row.filled < o.filled:
-		f.differ("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id,
+		f.flag("of order %d (%s) %s were filled when it was placed, and now it says %s", row.id,
 			clientID, o.filled, row.filled)
 	case row.filled+row.amount != row.initial:
-		f.differ("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID,
+		f.flag("of order %d (%s) of %s, %s are filled and %s remain", row.id, clientID,
 			row.initial, row.filled, row.amount)
-	case o.canceled && o.cancel == done && row.status != statusCancelled:
-		f.differ("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id,
+	case o.cancelSent && o.cancelOutcome == done && row.status != statusCancelled:
+		f.flag("the cancel of order %d (%s) was acknowledged, and its status is %d", row.id,
 			clientID, row.status)
 	case row.status == statusCancelled && o.outcome == done && !o.cut &&
-		!(o.canceled && o.cancel != refused) && !o.mayEnd() && !ended[row.id] && !inDoubt:
-		f.differ("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
+		!(o.cancelSent && o.cancelOutcome != refused) && !o.mayEnd() && !ended[row.id] && !inDoubt:
+		f.flag("order %d (%s) is cancelled, and no cancel was acknowledged", row.id, clientID)
 	case row.status == statusDone && row.amount != 0, row.status == statusActive && row.amount == 0,
 		row.status < statusActive || row.status > statusDone:
-		f.differ("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status,
+		f.flag("order %d (%s) has status %d, and %s of it remain", row.id, clientID, row.status,
 			row.amount)
 	case o.fault(row) != "":
-		f.differ("order %d (%s), which was sent as %s, %s: status %d, %s filled", row.id, clientID,
+		f.flag("order %d (%s), which was sent as %s, %s: status %d, %s filled", row.id, clientID,
 			o.instruction, o.fault(row), row.status, row.filled)
 	default:
 		f.orders++
 		if at := int(o.at); at != f.at && (f.at == f.first || at == f.first) {
 			f.across++
 		}
-		if o.canceled && o.cancel == done {
+		if o.cancelSent && o.cancelOutcome == done {
 			f.cancels++
 		}
 	}
@@ -272,7 +273,7 @@ func sideName(buy bool) string {
 	return "sell"
 }
 
-// strangers names rows that the test has not sent.
+// strangers reports rows that the test has not sent.
 func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow) {
 	mine := make(map[string]bool, len(a.orders))
 	for i := range a.orders {
@@ -281,29 +282,29 @@ func (v *verifier) strangers(f *findings, a *account, rows map[uint64]*orderRow)
 	}
 	for _, row := range rows {
 		if !mine[row.clientID] {
-			f.differ(
+			f.flag(
 				"order %d (%s) is there, and this test has not sent it: its accounts must be "+
 					"its own", row.id, row.clientID)
 		}
 	}
 }
 
-// ownTrades finds every trade that an answer told of. Those with an order of the same account are
-// returned by their ids.
+// ownTrades looks up every trade of an answer. It returns the ids of those with an order of the
+// same account.
 func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *account,
 	rows map[uint64]*orderRow, trades map[uint64]*tradeRow) (self map[uint64]bool, err error) {
 	self = map[uint64]bool{}
-	older := map[uint64]bool{} // orders of before the test: whether they are the account's
+	older := map[uint64]bool{} // orders from before the test: whether they are the account's
 	for i := range a.trades {
 		t := &a.trades[i]
 		row := trades[t.id]
 		p := v.field.pairs[t.pair]
 		switch {
 		case row == nil:
-			f.differ("trade %d was acknowledged, and is missing", t.id)
+			f.flag("trade %d was acknowledged, and is missing", t.id)
 			continue
 		case row.pair != p || row.buy != t.buy || row.price != t.price || row.amount != t.amount:
-			f.differ("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id,
+			f.flag("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id,
 				sideName(t.buy), t.amount, p.name, t.price,
 				sideName(row.buy), row.amount, row.price)
 		default:
@@ -325,7 +326,7 @@ func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *accou
 	return self, nil
 }
 
-// owns asks whether an order is the account's: another's is not found.
+// owns reports whether an order is the account's: another's is not found.
 func (v *verifier) owns(ctx context.Context, r *rest, a *account, id uint64) (bool, error) {
 	err := r.get(ctx, a.users[0],
 		fmt.Sprintf("/api/v1/order/%d/", id), func([]byte) error { return nil })
@@ -336,8 +337,8 @@ func (v *verifier) owns(ctx context.Context, r *rest, a *account, id uint64) (bo
 	return err == nil, err
 }
 
-// fills compares, for each pair and side, the filled amounts of the orders with the trades.
-func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint64]*tradeRow,
+// compareFills compares, for each pair and side, the filled amounts of the orders with the trades.
+func (v *verifier) compareFills(f *findings, rows map[uint64]*orderRow, trades map[uint64]*tradeRow,
 	self map[uint64]bool) {
 	type key struct {
 		pair *pair
@@ -361,7 +362,7 @@ func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint
 	}
 	for k, sum := range filled {
 		if sum.Cmp(traded[k]) != 0 {
-			f.differ("of its orders to %s %s, %s are filled, and its trades have %s",
+			f.flag("of its orders to %s %s, %s are filled, and its trades have %s",
 				sideName(k.buy), k.pair.name, sum, traded[k])
 		}
 	}
@@ -370,11 +371,11 @@ func (v *verifier) fills(f *findings, rows map[uint64]*orderRow, trades map[uint
 // balances compares the wallets with the earlier ones plus the trades, and the reserves with the
 // resting orders.
 func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *account,
-	rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool, now holdings,
+	rows map[uint64]*orderRow, trades map[uint64]*tradeRow, self map[uint64]bool, now funds,
 	reserves bool) {
 	in, out, rest := map[string]money.Balance{}, map[string]money.Balance{},
 		map[string]money.Balance{}
-	doubtful := map[string]string{} // currencies whose balances are not known, and why
+	doubtful := map[string]string{} // currencies with unknown balances, and why
 	add := func(m map[string]money.Balance, currency string, b money.Balance) {
 		m[currency] = m[currency].Add(b)
 	}
@@ -421,7 +422,7 @@ func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *accoun
 		has := now[currency]
 		if doubtful[currency] == "" &&
 			in[currency].Cmp(has.balance.Add(out[currency])) != 0 {
-			f.differ(
+			f.flag(
 				"its balance is %s %s; from what it had before (%s) and its trades (+ %s in all, "+
 					"- %s) it must be another", has.balance, currency,
 				a.before[currency].balance, in[currency].Sub(a.before[currency].balance),
@@ -429,7 +430,7 @@ func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *accoun
 			good = false
 		}
 		if reserves && has.reserve.Cmp(rest[currency]) != 0 {
-			f.differ("%s %s are reserved, and its open orders hold %s", has.reserve, currency,
+			f.flag("%s %s are reserved, and its open orders hold %s", has.reserve, currency,
 				rest[currency])
 			good = false
 		}
@@ -439,7 +440,7 @@ func (v *verifier) balances(ctx context.Context, r *rest, f *findings, a *accoun
 	}
 }
 
-func nowOf(h holdings) map[string]money.Balance {
+func nowOf(h funds) map[string]money.Balance {
 	m := map[string]money.Balance{}
 	for c := range h {
 		m[c] = money.Balance{}
@@ -459,9 +460,9 @@ func union(all ...map[string]money.Balance) map[string]bool {
 	return u
 }
 
-// charge counts what an account has paid for a trade with itself: two fees. The outgoing amount
-// comes in again. It returns the currency of the maker's fee, and whether the rate of it changed
-// after the load began: then that fee is not known, and not counted.
+// charge counts an account's cost of a trade with itself: two fees. The outgoing amount comes in
+// again. It returns the currency of the maker's fee, and whether its rate changed after the load
+// began: then that fee is unknown, and not counted.
 func (a *account) charge(ctx context.Context, r *rest, t *tradeRow,
 	out map[string]money.Balance) (currency string, changed bool, err error) {
 	out[t.feeOf] = out[t.feeOf].Add(t.fee)
@@ -482,7 +483,7 @@ func (a *account) charge(ctx context.Context, r *rest, t *tradeRow,
 	return currency, false, nil
 }
 
-// feesChanged says why a balance is not verified.
+// feesChanged returns why a balance is not verified.
 func (a *account) feesChanged(p *pair, currency string) string {
 	return fmt.Sprintf("the balance in %s of an account that traded %s with itself, while its "+
 		"maker's fee changed from %s to %s", currency, p.name, a.feesBefore[p.name], a.fees[p.name])

@@ -9,13 +9,13 @@ import (
 	"exchange/core/money"
 )
 
-// Pages of the lists that are read back to the newest row before the test.
+// Page sizes of the lists, which are read back to the newest row before the test.
 const (
 	orderPage = 2000
 	tradePage = 1000
 )
 
-// orders returns all orders of the account that are newer than the test's beginning.
+// orders returns all orders of the account since the test began.
 func (v *verifier) orders(ctx context.Context, r *rest, a *account) (map[uint64]*orderRow, error) {
 	rows := map[uint64]*orderRow{}
 	err := v.list(ctx, r, a, "/api/v1/orders/own/", orderPage,
@@ -32,7 +32,7 @@ func (v *verifier) orders(ctx context.Context, r *rest, a *account) (map[uint64]
 	return rows, err
 }
 
-// trades returns all trades of the account that are newer than the test's beginning.
+// trades returns all trades of the account since the test began.
 func (v *verifier) trades(ctx context.Context, r *rest, a *account) (map[uint64]*tradeRow, error) {
 	rows := map[uint64]*tradeRow{}
 	err := v.list(ctx, r, a, "/api/v1/exchanges/own/", tradePage,

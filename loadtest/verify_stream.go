@@ -8,11 +8,11 @@ import (
 	"exchange/core/money"
 )
 
-// streamPatience is how long a local book may take to come to where the REST book is.
+// streamPatience is how long a local book may take to reach the REST book.
 const streamPatience = 10 * time.Second
 
-// stream compares the local books with the REST books, and collects the faults that subscribers
-// found.
+// stream compares the local books with the REST books, and collects the faults found by
+// subscribers.
 func (v *verifier) stream(s *subscribers) error {
 	for _, x := range s.all {
 		if x.keeps && !v.isAlive(x.at) {
@@ -31,17 +31,17 @@ func (v *verifier) stream(s *subscribers) error {
 		wrong := x.wrong
 		x.mu.Unlock()
 		for _, text := range wrong {
-			v.differ("%s", text)
+			v.flag("%s", text)
 		}
 	}
 	return nil
 }
 
-// book compares one pair's book. As long as others trade, the local book may be ahead of the
-// answer: it is asked again, at another address than the subscriber's, if there is one.
+// book compares one pair's book. While others trade, the local book may be ahead of the answer:
+// then it is read again, at another address than the subscriber's, if there is one.
 func (v *verifier) book(x *subscriber, p *pair) error {
 	var update uint64
-	r := v.rest.at(v.behind(x.at)[0])
+	r := v.rest.at(v.othersFirst(x.at)[0])
 	for end := time.Now().Add(streamPatience); ; {
 		sell, buy := map[money.Price]money.Amount{}, map[money.Price]money.Amount{}
 		err := r.getWith(v.ctx, nil, bookOf(p), func(resp *fasthttp.Response) error {
@@ -66,7 +66,7 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 				v.result.Books++
 				return nil
 			case equal:
-				v.differ("the book of %s at update %d: %s", p.name, update, text)
+				v.flag("the book of %s at update %d: %s", p.name, update, text)
 				return nil
 			}
 			if !pause(v.ctx, 5*time.Millisecond) {
@@ -78,7 +78,7 @@ func (v *verifier) book(x *subscriber, p *pair) error {
 		}
 		if time.Now().After(end) {
 			at, known := x.updateOf(p.name)
-			v.differ(
+			v.flag(
 				"the local book of %s is at update %d (known: %t), and does not come to %d, "+
 					"which the REST book has", p.name, at, known, update)
 			return nil
@@ -102,8 +102,8 @@ func (s *subscriber) compare(pair string, update uint64,
 	case b.update > update:
 		return "", false, false
 	}
-	if text = differs("sell", b.sell, sell); text == "" {
-		text = differs("buy", b.buy, buy)
+	if text = firstDifference("sell", b.sell, sell); text == "" {
+		text = firstDifference("buy", b.buy, buy)
 	}
 	return text, true, false
 }

@@ -12,7 +12,7 @@ import (
 	"exchange/core/money"
 )
 
-// A liar is a server with one account, which answers as a test wants.
+// A liar is a server with one account and a test's answers.
 type liar struct {
 	mu       sync.Mutex
 	orders   []string // newest first
@@ -56,23 +56,23 @@ func (s *liar) answer(ctx *fasthttp.RequestCtx) {
 
 const price, lot = money.Price(500e8), money.Amount(1e8)
 
-// honest returns a server and a client's knowledge of it. The client has a partly traded sale, a
-// cancelled purchase, a refused order, and two orders without an outcome, of which one is in.
+// honest returns a server and a client's state. The client has a partly traded sale, a cancelled
+// purchase, a refused order, and two orders without an outcome, one of which is in.
 func honest() (*liar, *account) {
 	a := &account{name: "loadtest-1",
-		before: holdings{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
+		before: funds{"BTC": {balance: balance("100")}, "USDT": {balance: balance("100000")}}}
 	newUser(a, 0, Key{"key", "secret"}, 0)
 	a.feesBefore = map[string]money.Rate{"BTC_USDT": 0.001e8}
 	a.newest.order, a.newest.trade = 9, 4
-	a.orders = []sent{
+	a.orders = []sentOrder{
 		{id: 10, price: price, amount: 3 * lot, filled: lot, outcome: done, serial: 1},
-		{id: 11, price: price - 100e8, amount: lot, buy: true, outcome: done, canceled: true,
-			cancel: done, serial: 2},
+		{id: 11, price: price - 100e8, amount: lot, buy: true, outcome: done, cancelSent: true,
+			cancelOutcome: done, serial: 2},
 		{price: price, amount: lot, outcome: refused, serial: 3},
 		{price: price, amount: lot, outcome: unknown, serial: 4},
 		{price: price + 100e8, amount: lot, outcome: unknown, serial: 5},
 	}
-	a.trades = []taken{{id: 5, maker: 7, price: price, amount: lot}}
+	a.trades = []takerTrade{{id: 5, maker: 7, price: price, amount: lot}}
 	const row = `{"id":%d,"pair":"BTC_USDT","type":"%s","status":%d,"price":%d,"amount":%d,"amount_filled":%d,"amount_original":%d,"date":1,"client_order_id":"lt0-0-%d"}`
 	in := fmt.Sprintf(row, 12, "sell", 1, 600, 1, 0, 1, 5)
 	s := &liar{
@@ -100,7 +100,7 @@ func balance(text string) money.Balance {
 	return b
 }
 
-// stream returns a subscriber that was told the book of the honest server.
+// stream returns a subscriber with the book of the honest server.
 func stream(t *testing.T) *subscriber {
 	s := &subscriber{channel: "diff", keeps: true, books: map[string]*localBook{},
 		last: map[string]uint64{}}
@@ -234,9 +234,9 @@ func TestEveryLieIsFoundAndNamed(t *testing.T) {
 // selfTrade returns a server and a client whose two orders traded with each other.
 func selfTrade(t *testing.T) (*liar, *account, *subscriber) {
 	s, a := honest()
-	a.orders = []sent{{id: 10, price: price, amount: lot, outcome: done, serial: 1},
+	a.orders = []sentOrder{{id: 10, price: price, amount: lot, outcome: done, serial: 1},
 		{id: 11, price: price, amount: lot, buy: true, filled: lot, outcome: done, serial: 2}}
-	a.trades = []taken{{id: 5, maker: 10, price: price, amount: lot, buy: true}}
+	a.trades = []takerTrade{{id: 5, maker: 10, price: price, amount: lot, buy: true}}
 	const row = `{"id":%d,"pair":"BTC_USDT","type":"%s","status":3,"price":500,"amount":0,"amount_filled":1,"amount_original":1,"client_order_id":"lt0-0-%d"}`
 	s.orders = []string{fmt.Sprintf(row, 11, "buy", 2), fmt.Sprintf(row, 10, "sell", 1)}
 	s.trades = []string{
@@ -250,7 +250,7 @@ func selfTrade(t *testing.T) (*liar, *account, *subscriber) {
 	return s, a, x
 }
 
-// A self-trade moves nothing but fees. Which of two fees it paid is not known if they changed, so
+// A self-trade moves nothing but fees. If they changed, it is unknown which of two fees it paid, so
 // the one balance that they are in is not verified. All others are.
 func TestFeesThatChangeInATestAreNoDamage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestFeesThatChangeInATestAreNoDamage(t *testing.T) {
 			"its balance is 99.997 BTC") {
 			t.Errorf("%+v", v)
 		}
-		s, a = honest() // without a trade with itself a balance does not take the maker's fee
+		s, a = honest() // without a trade with itself a balance does not depend on the maker's fee
 		s.maker = "0.003"
 		if v := check(t, s, a, stream(t)); v.Found > 0 || v.Accounts != 1 || len(v.NotChecked) > 0 {
 			t.Errorf("%+v", v)

@@ -15,12 +15,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A Sample is what the server told of itself at one moment, at its operator's /metrics.
+// A Sample is the server's metrics at one moment, from its operator's /metrics.
 type Sample struct {
 	At     float64 `json:"at"` // seconds since the load began
 	RSS    float64 `json:"rss_bytes"`
 	Heap   float64 `json:"heap_bytes"` // in use
-	Disk   float64 `json:"disk_bytes"` // of the folder that was named; 0: none was
+	Disk   float64 `json:"disk_bytes"` // of the given folder; 0: none given
 	CPU    float64 `json:"cpu_seconds"`
 	Own    float64 `json:"own_cpu_seconds"` // of the load tester
 	Open   float64 `json:"open_orders"`
@@ -31,27 +31,27 @@ type Sample struct {
 	audit     span
 	stages    [snapshotStages]float64 // seconds, of the newest snapshot
 	rewriting float64
-	start     float64 // of the process, in Unix time; 0: it does not tell
+	start     float64 // of the process, in Unix time; 0: unknown
 	appends   tally   // to the store, in seconds
 	batches   tally   // of these, in records
 	taken     time.Time
 }
 
-// A span is the newest run of work that the server does now and then, in Unix time.
+// A span is the newest run of the server's occasional work, in Unix time.
 type span struct{ begin, end float64 }
 
-// The stages of a snapshot that the server tells.
+// The reported stages of a snapshot.
 const snapshotStages = 3
 
 var stageNames = [snapshotStages]string{"image", "upload", "trim"}
 
-// A Mark is a time in which the server did something that it does now and then.
+// A Mark is a period of the server's occasional work.
 type Mark struct {
 	Kind  string  `json:"kind"` // snapshot, rewrite or audit
 	From  float64 `json:"from"` // seconds since the load began
 	To    float64 `json:"to"`
 	Bytes float64 `json:"bytes,omitempty"` // of a snapshot
-	// of a snapshot: how long it took, by stage
+	// of a snapshot: duration by stage
 	Stages map[string]float64 `json:"stages_ms,omitempty"`
 }
 
@@ -66,17 +66,17 @@ var markKinds = [...]string{markSnapshot, markRewrite, markAudit}
 
 // A watcher samples the server while the load runs.
 type watcher struct {
-	rest    *rest
-	disk    string
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
-	samples []Sample // the goroutine's until it has ended
-	failed  int      // questions without an answer
-	// why the newest question was not answered; nil: it was
+	rest       *rest
+	disk       string
+	stop       context.CancelFunc
+	group      sync.WaitGroup
+	samples    []Sample // owned by the goroutine until it ends
+	unanswered int      // unanswered scrapes
+	// why the newest scrape was not answered; nil: it was
 	unsampled error
 
-	status  status // as it was told last
-	unknown error  // why the status was not told at the end; nil: it was
+	status  status // last received
+	unknown error  // why there was no status at the end; nil: there was
 }
 
 const (
@@ -84,15 +84,15 @@ const (
 	watchTimeout = 5 * time.Second
 )
 
-// watch begins to sample; nil if the operator's listener is not known.
+// watch starts sampling; nil if the operator's listener is unknown.
 func watch(ctx context.Context, r *rest) *watcher {
 	if !r.o.operated() {
 		return nil
 	}
 	running, stop := context.WithCancel(ctx)
 	w := &watcher{rest: r, disk: r.o.Disk, stop: stop}
-	w.status, _ = r.status(ctx) // it is asked again at the end
-	w.wait.Go(func() {
+	w.status, _ = r.status(ctx) // queried again at the end
+	w.group.Go(func() {
 		tick := time.NewTicker(max(min(watchEvery, r.o.Every/4), time.Millisecond))
 		defer tick.Stop()
 		for running.Err() == nil {
@@ -113,14 +113,14 @@ func (w *watcher) end(ctx context.Context) {
 		return
 	}
 	w.stop()
-	w.wait.Wait()
+	w.group.Wait()
 	var now status
 	if now, w.unknown = w.rest.status(ctx); w.unknown == nil {
 		w.status = now
 	}
 }
 
-// sample asks once. A server that stands still is asked again in the next second.
+// sample scrapes once. It retries a server that stands still in the next second.
 func (w *watcher) sample(ctx context.Context) {
 	s := Sample{taken: time.Now(), Own: processTime().Seconds(), Disk: folderSize(w.disk)}
 	text, err := w.rest.metrics(ctx)
@@ -128,19 +128,19 @@ func (w *watcher) sample(ctx context.Context) {
 		err = errors.New("/metrics is not of an exchange")
 	}
 	if w.unsampled = err; err != nil {
-		w.failed++
+		w.unanswered++
 		return
 	}
 	w.samples = append(w.samples, s)
 }
 
-// metrics asks the operator's listener for the server's metrics.
+// metrics reads the server's metrics from the operator's listener.
 func (r *rest) metrics(ctx context.Context) (string, error) {
 	req := &fasthttp.Request{} // not pooled: see await
 	req.SetRequestURI("/metrics")
 	r.toOperator(req)
 	req.SetTimeout(watchTimeout)
-	resp, err := send(r.ops, req, ctx.Done(), func() bool { return false })
+	resp, err := sendUntil(r.ops, req, ctx.Done(), func() bool { return false })
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +150,7 @@ func (r *rest) metrics(ctx context.Context) (string, error) {
 	return string(resp.Body()), nil
 }
 
-// read takes the numbers of a scrape. It is false for one that is not of an exchange.
+// read parses a scrape. It is false for one that is not of an exchange.
 func (s *Sample) read(text string) bool {
 	wanted := map[string]*float64{
 		"process_resident_memory_bytes":                   &s.RSS,
@@ -208,10 +208,10 @@ func folderSize(folder string) (size float64) {
 	return size
 }
 
-// course gives samples and marks their place in the load, which began at that moment.
+// course gives samples and marks their times in the load, which began at that moment.
 func course(samples []Sample, began time.Time) (all []Sample, marks []Mark) {
 	since := func(unix float64) float64 { return unix - float64(began.UnixMicro())/1e6 }
-	open := map[string]int{} // the newest mark of each kind
+	open := map[string]int{} // newest mark of each kind
 	note := func(kind string, at float64, x span) *Mark {
 		if x.begin == 0 || since(max(x.begin, x.end)) < 0 {
 			return nil // before the load
@@ -248,8 +248,8 @@ func course(samples []Sample, began time.Time) (all []Sample, marks []Mark) {
 	return all, marks
 }
 
-// snapshot takes the stages that are over. Before the end, those behind the image are of the
-// snapshot before.
+// snapshot adds the finished stages. Before the end, those after the image are of the previous
+// snapshot.
 func (m *Mark) snapshot(s *Sample) {
 	if m.Stages == nil {
 		m.Stages = map[string]float64{}

@@ -10,17 +10,17 @@ import (
 	"exchange/core/money"
 )
 
-// A witness reads acknowledged orders at other addresses, while the load goes on: what one address
-// has acknowledged, each other one must show from then on. It has a goroutine for each address, and
-// takes an order when one is idle.
+// A witness reads acknowledged orders at other addresses, while the load runs: an order
+// acknowledged at one address must be visible at all others from then on. It has a goroutine for
+// each address, and takes an order when one is idle.
 type witness struct {
-	rest *rest
-	asks []chan seen // by the number of an address
-	stop context.CancelFunc
-	wait sync.WaitGroup
+	rest   *rest
+	queues []chan seen // by the number of an address
+	stop   context.CancelFunc
+	group  sync.WaitGroup
 
 	mu    sync.Mutex
-	read  uint64 // orders that were as they must be
+	read  uint64 // orders read as expected
 	wrong []string
 }
 
@@ -32,11 +32,11 @@ type seen struct {
 	at      int
 }
 
-// witnessEvery is the least time between two orders that are read at an address: reads of the test
-// must not weigh on what it measures.
+// witnessEvery is the least time between two orders read at an address: the test's own reads must
+// not distort its measurements.
 const witnessEvery = 20 * time.Millisecond
 
-// startWitness begins to read; nil with one address, or where accounts have no key to read with.
+// startWitness starts reading; nil with one address, or if accounts have no key to read with.
 func startWitness(ctx context.Context, t *test) *witness {
 	if n := len(t.o.Addresses); n < 2 || t.o.NoVerify || len(t.o.Keys) > 0 {
 		return nil
@@ -45,12 +45,12 @@ func startWitness(ctx context.Context, t *test) *witness {
 	w := &witness{rest: t.rest, stop: stop}
 	for at := range t.o.Addresses {
 		asks := make(chan seen)
-		w.asks = append(w.asks, asks)
-		w.wait.Go(func() {
+		w.queues = append(w.queues, asks)
+		w.group.Go(func() {
 			for pause(ctx, witnessEvery) {
 				select {
 				case x := <-asks:
-					w.look(ctx, x, at)
+					w.check(ctx, x, at)
 				case <-ctx.Done():
 				}
 			}
@@ -59,29 +59,31 @@ func startWitness(ctx context.Context, t *test) *witness {
 	return w
 }
 
-// offer has an order read at an address behind that of its acknowledgement, unless all are busy.
+// offer has an order read at an address after that of its acknowledgement, unless all are busy.
 func (w *witness) offer(x seen) {
 	if w == nil {
 		return
 	}
-	for i := range len(w.asks) - 1 {
+	for i := range len(w.queues) - 1 {
 		select {
-		case w.asks[(x.at+1+i)%len(w.asks)] <- x:
+		case w.queues[(x.at+1+i)%len(w.queues)] <- x:
 			return
 		default:
 		}
 	}
 }
 
-// look reads an order at an address. One that does not answer, as in a fail-over, says nothing.
-func (w *witness) look(ctx context.Context, x seen, at int) {
+// check reads an order at an address. An address that does not answer, as in a fail-over, proves
+// nothing.
+func (w *witness) check(ctx context.Context, x seen, at int) {
 	a, r := x.account, w.rest.at(at)
-	a.reading.Lock()
-	defer a.reading.Unlock()
+	a.witnessMu.Lock()
+	defer a.witnessMu.Unlock()
 	var id uint64
 	var filled money.Amount
 	var bad error
-	err := r.get(ctx, a.reader, fmt.Sprintf("/api/v1/order/%d/", x.id), func(body []byte) error {
+	path := fmt.Sprintf("/api/v1/order/%d/", x.id)
+	err := r.get(ctx, a.witnessUser, path, func(body []byte) error {
 		return eachField(body, func(name, v []byte) bool {
 			switch string(name) {
 			case "id":
@@ -110,21 +112,21 @@ func (w *witness) look(ctx context.Context, x seen, at int) {
 	w.wrong = w.wrong[:min(len(w.wrong), mostDifferences)]
 }
 
-// end ends the reading.
+// end stops the reading.
 func (w *witness) end() {
 	if w != nil {
 		w.stop()
-		w.wait.Wait()
+		w.group.Wait()
 	}
 }
 
-// tell adds what the witness saw to a verification.
-func (w *witness) tell(v *verifier) {
+// addTo adds the witness's results to a verification.
+func (w *witness) addTo(v *verifier) {
 	if w == nil {
 		return
 	}
 	v.result.Witnessed = w.read
 	for _, text := range w.wrong {
-		v.differ("%s", text)
+		v.flag("%s", text)
 	}
 }

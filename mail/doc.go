@@ -1,12 +1,12 @@
-// Package mail sends the mails of the exchange: the code that confirms a withdrawal, and word that
-// one was refused, or that an account has another e-mail address, or has lost API keys.
+// Package mail sends the mails of the exchange: the code that confirms a withdrawal, and notice of
+// a refused withdrawal, of a changed e-mail address, or of lost API keys.
 //
 // Withdrawal, AddressChange and KeysLost make the texts. SMTP.Send sends a Message; in a demo
-// Files.Send writes it to a folder instead. Both send one message once, and their errors say
-// clearly why they did not. The caller keeps messages and tries again. nil means that the server
-// has taken the message over and is answerable for it. After an error the server may have taken the
-// message over all the same, when its last answer was lost. So a message can arrive twice, with one
-// Message-ID, by which mail programs recognise the repeat. After ErrNever trying again is useless.
+// Files.Send writes it to a folder instead. Both send one message once, and their errors give the
+// cause. The caller keeps messages and retries. nil means that the server has accepted
+// responsibility for the message. After an error the server may still have accepted it, if its last
+// answer was lost. So a message can arrive twice, with one Message-ID, by which mail programs
+// recognise the repeat. After ErrNever a retry is useless.
 //
 //	s, err := mail.NewSMTP(mail.Options{
 //		Host: "smtp.example.org", From: "exchange@example.org", Timeout: time.Minute})
@@ -18,7 +18,7 @@
 // server's answers. Nothing in a message can become a header: see Message. No error shows the
 // password, even if a server's answer does.
 //
-//	texts.go    the words of a mail about a withdrawal
+//	texts.go    the words of a mail
 //	message.go  one message, its bounds, and its form on the wire
 //	smtp.go     messages to a server
 //	files.go    messages as files

@@ -22,13 +22,14 @@ import (
 // goroutine may use it.
 type Files struct{ dir string }
 
-// NewFiles is for the folder dir, which the first Send makes with mode 0700 if it is not there.
+// NewFiles returns a Files for the folder dir, which the first Send creates with mode 0700 if it is
+// missing.
 func NewFiles(dir string) *Files { return &Files{dir} }
 
 var filesFrom = &netmail.Address{Name: "Demo Exchange", Address: "exchange@localhost"}
 
-// Send writes m as <ID>.eml, with mode 0600, which mail programs can open. The file is there whole
-// or not at all, and the same message again takes its place.
+// Send writes m as <ID>.eml, with mode 0600, which mail programs can open. It writes the file
+// atomically, and replaces an earlier one of the same message.
 func (f *Files) Send(ctx context.Context, m Message) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -43,13 +44,13 @@ func (f *Files) Send(ctx context.Context, m Message) error {
 	return nil
 }
 
-// A Kept is a mail that Send has written, and when.
+// A Kept is a mail written by Send, and when.
 type Kept struct {
 	Message
 	Time time.Time
 }
 
-// Newest returns the newest mails, at most so many, the newest first.
+// Newest returns up to most of the newest mails, newest first.
 func (f *Files) Newest(most int) ([]Kept, error) {
 	entries, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +62,7 @@ func (f *Files) Newest(most int) ([]Kept, error) {
 	for _, e := range entries {
 		id, is := strings.CutSuffix(e.Name(), suffix)
 		info, err := e.Info()
-		if is && err == nil { // else it has just got another name
+		if is && err == nil { // else it was just renamed
 			list = append(list, Kept{Message{ID: id}, info.ModTime()})
 		}
 	}
@@ -77,7 +78,7 @@ func (f *Files) Newest(most int) ([]Kept, error) {
 	return list, nil
 }
 
-// read fills in what Send has written of a message with an ID.
+// read fills in a message with an ID from its file.
 func (f *Files) read(m *Message) error {
 	file, err := os.Open(filepath.Join(f.dir, m.ID+suffix))
 	if err != nil {

@@ -21,19 +21,18 @@ const (
 	maxText    = 16 << 10
 )
 
-// ErrNever is wrapped by the errors of a Send that is useless to repeat: the message can never be
-// sent, or the server will never take it for this recipient.
+// ErrNever wraps the errors of a Send that is useless to repeat: the message can never be sent, or
+// the server will never accept it for this recipient.
 var ErrNever = errors.New("it can never be sent")
 
-// Message is one mail to one reader.
+// Message is one mail to one recipient.
 //
 // Send refuses a message that breaks a bound, or has control characters other than newlines and
-// tabs in Text. So no value can begin a header or a command of its own. Such a message will never
-// be sent: ErrNever.
+// tabs in Text. So no value can start its own header or command. Such a message will never be sent:
+// ErrNever.
 type Message struct {
-	// ID is different for each message and the same each time one is sent again: the Message-ID is
-	// made of it and the sender's domain. It has 1 to maxID of a-z and 0-9, with single '.' and '-'
-	// between them.
+	// ID is unique for each message and the same for each retry: it and the sender's domain make
+	// the Message-ID. It has 1 to maxID of a-z and 0-9, with single '.' and '-' between them.
 	ID string
 	// To is a bare address, at most maxAddress bytes.
 	To string
@@ -55,7 +54,7 @@ func (m Message) encode(from *netmail.Address) ([]byte, error) {
 	g.ToMailAddress(&netmail.Address{Address: m.To})
 	g.Subject(m.Subject)
 	g.SetMessageIDWithValue(fmt.Sprintf("exchange-mail.%s@%s", m.ID, domain(from.Address)))
-	g.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no absence note is to answer
+	g.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: suppresses absence notes
 	g.SetBodyString(gomail.TypeTextPlain, m.Text)
 	var b bytes.Buffer
 	if _, err := g.WriteTo(&b); err != nil {
@@ -89,7 +88,7 @@ var idForm = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
 
 func controlInText(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
-// checkAddress takes bare addresses in the simple form only: no name, no comment, no quotes.
+// checkAddress accepts bare addresses in the simple form only: no name, no comment, no quotes.
 func checkAddress(s string) error {
 	a, err := netmail.ParseAddress(s)
 	if err != nil || a.Address != s || len(s) > maxAddress || strings.ContainsAny(s, "<>") ||

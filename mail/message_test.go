@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestEveryMessageIsRefusedOrArrivesAsItWas(t *testing.T) {
+func TestEveryMessageIsRefusedOrArrivesUnchanged(t *testing.T) {
 	// Pieces of what breaks headers, encodings and folding, among ordinary ones.
 	piece := rapid.SampledFrom([]string{"a", "Zz", " ", "  ", "\n", "\r", "\t", "ü", "你好", "🙂", "=",
 		".", ":", ",", "Bcc: x@y", "\x00", "\xff",
@@ -68,9 +68,9 @@ func TestFilesWritesEachMailOnceForItsOwnerAlone(t *testing.T) {
 	parse(t, string(data)).is(t, again, `"Demo Exchange" <exchange@localhost>`, "localhost")
 }
 
-func TestFilesSaysWhyAMailCannotBeWrittenAndLeavesNothing(t *testing.T) {
+func TestFilesReportsAFailedWriteAndLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	// A folder in the place of the file lets the last step fail.
+	// A folder at the file's path makes the last step fail.
 	succeeds(t, os.MkdirAll(filepath.Join(dir, "42.eml", "x"), 0o700))
 	if err := NewFiles(dir).Send(t.Context(), example); err == nil ||
 		!strings.HasPrefix(err.Error(), `mail "42" cannot be written: `) {
@@ -113,7 +113,7 @@ func TestLineIsOneBoundedLineOfPrintableText(t *testing.T) {
 	})
 }
 
-func TestFilesReadsWhatItHasWritten(t *testing.T) {
+func TestFilesReadsItsOwnMails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mails")
 	f := NewFiles(dir)
 	if list, err := f.Newest(3); err != nil || len(list) > 0 {

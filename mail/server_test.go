@@ -29,12 +29,12 @@ import (
 
 const (
 	username = "exchange"
-	password = "hunter2 %s ü" // with what would break a format or an encoding
+	password = "hunter2 %s ü" // with characters that could break a format or an encoding
 )
 
-// A server is an SMTP server in this process that keeps what it takes over.
+// A server is an SMTP server in this process that keeps the messages it accepts.
 type server struct {
-	mechanisms []string // of AUTH; none: no authentication is asked for
+	mechanisms []string // of AUTH; none: no authentication required
 	refuse     error    // answer to every recipient
 	refuseData error    // answer to every message
 	authError  func(password string) error
@@ -47,7 +47,7 @@ type server struct {
 	got      []delivery
 }
 
-// A delivery is one message as the server has it.
+// A delivery is one message as received by the server.
 type delivery struct {
 	from, to  string
 	utf8      bool
@@ -90,7 +90,7 @@ func address(l net.Listener) (host string, port int) {
 	return a.IP.String(), a.Port
 }
 
-// options returns the least options of a sender to this server.
+// options returns the minimal options of a sender to this server.
 func (s *server) options(mode string) Options {
 	return Options{Host: s.host, Port: s.port, TLS: mode,
 		From: `Example Börse <exchange@example.org>`, Timeout: time.Minute}
@@ -207,9 +207,9 @@ func newCertificate(t *testing.T, ip string) *certificate {
 	return &certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file}
 }
 
-// script plays a server without TLS that answers rightly until the command `at`, and then calls do.
-// "greeting" is the connection itself, and "." the end of the message. It returns the options of a
-// sender.
+// script plays a server without TLS that answers correctly until the command `at`, and then calls
+// do. "greeting" is the connection itself, and "." the end of the message. It returns the options
+// of a sender.
 func script(t *testing.T, at string, do func(net.Conn)) Options {
 	t.Helper()
 	l := network.Listen("")
@@ -270,7 +270,7 @@ type ender interface {
 	Fatalf(format string, args ...any)
 }
 
-// succeeds wants no errors.
+// succeeds expects no errors.
 func succeeds(t ender, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {

@@ -24,19 +24,19 @@ import (
 
 // How a connection is encrypted: Options.TLS.
 const (
-	tlsRequired = "required" // STARTTLS, before anything is said; no mail without it
+	tlsRequired = "required" // STARTTLS before anything else; no mail without it
 	tlsImplicit = "implicit" // from the first byte
-	tlsNone     = "none"     // never; a password is then sent to a server on this machine only
+	tlsNone     = "none"     // never; a password then goes to a server on this machine only
 )
 
 // usualPort is the port of Options.Port 0.
 var usualPort = map[string]int{tlsRequired: 587, tlsImplicit: 465, tlsNone: 25}
 
-// Options name the server and the sender of the mails. Printed, they show no password.
+// Options configure the server and the sender of the mails. Printed, they show no password.
 type Options struct {
-	Host string // name or IP address, which the server's certificate must be for
+	Host string // name or IP address, as in the server's certificate
 	Port int    // 0: 587, with tlsImplicit 465, with tlsNone 25
-	TLS  string // tlsRequired, which is "" too, tlsImplicit or tlsNone
+	TLS  string // tlsRequired (also ""), tlsImplicit or tlsNone
 
 	Username string // empty: no authentication
 	Password string `json:"-"`
@@ -75,11 +75,11 @@ type SMTP struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// login stands behind a pointer so that printing an SMTP does not show it.
+// login is behind a pointer so that printing an SMTP does not show it.
 type login struct{ username, password string }
 
-// NewSMTP checks the options and reads CAFile. It does not ask the server, because the exchange
-// must start while that server is away.
+// NewSMTP checks the options and reads CAFile. It does not contact the server, because the exchange
+// must start even when that server is down.
 func NewSMTP(o Options) (*SMTP, error) {
 	if o.TLS == "" {
 		o.TLS = tlsRequired
@@ -131,12 +131,12 @@ func NewSMTP(o Options) (*SMTP, error) {
 	return s, nil
 }
 
-// Send gives m to the server, once. nil means that the server has taken m over. An error names the
+// Send submits m to the server, once. nil means that the server has accepted m. An error names the
 // server and the step that failed. errors.As finds the server's answer in it as a *textproto.Error,
 // whose Code is 4xx for "later" and 5xx for "never". A "never" about the recipient is ErrNever. At
-// any other step the server's state or settings are wrong, and that passes. When ctx ends or the
-// time is up Send returns at once with the cause: context.Canceled, context.DeadlineExceeded or the
-// caller's own.
+// any other step the server's state or settings are wrong, which is temporary. When ctx ends or the
+// timeout passes Send returns at once with the cause: context.Canceled, context.DeadlineExceeded or
+// the caller's own.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	data, err := m.encode(s.from)
 	if err != nil {
@@ -150,34 +150,34 @@ func (s *SMTP) Send(ctx context.Context, m Message) error {
 		return nil
 	}
 	err = fmt.Errorf("mail server %s, %s: %w", s.server, step, s.explain(ctx, err))
-	if never(step, err) {
+	if isPermanent(step, err) {
 		return fmt.Errorf("%w: %w", err, ErrNever)
 	}
 	return err
 }
 
-// The steps that are about the recipient alone.
+// The steps that concern the recipient alone.
 const (
 	stepRecipient = "RCPT TO"
 	stepUTF8      = "SMTPUTF8"
 )
 
-// never reports whether the server will never take a mail for the recipient. A server that asks for
-// authentication first (530) may say so only now, so the mail is tried again.
-func never(step string, err error) bool {
+// isPermanent reports whether the server will never accept a mail for the recipient. A server that
+// requires authentication first (530) may report it only now, so the mail is retried.
+func isPermanent(step string, err error) bool {
 	var answer *textproto.Error
 	return step == stepUTF8 || step == stepRecipient && errors.As(err, &answer) &&
 		answer.Code/100 == 5 && answer.Code != 530
 }
 
-// deliver goes through the whole dialogue. With an error it returns the step that failed.
+// deliver runs the whole dialogue. With an error it returns the step that failed.
 func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string, err error) {
 	conn, err := s.dial(ctx, "tcp", s.server)
 	if err != nil {
 		return "connecting", err
 	}
 	defer conn.Close()
-	// go-mail knows of ctx only while it dials: closing the connection ends its waits.
+	// go-mail uses ctx only while it dials: closing the connection ends its waits.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	c, step, err := s.open(ctx, &bounded{Conn: conn, left: maxAnswers})
 	if err != nil {
@@ -186,15 +186,15 @@ func (s *SMTP) deliver(ctx context.Context, to string, data []byte) (step string
 	if step, err = s.submit(c, to, data); err != nil {
 		return step, err
 	}
-	// The message is taken over, so it must not be sent again, even if the farewell fails.
-	if conn.SetDeadline(time.Now().Add(farewell)) == nil {
+	// The message is accepted, so it must not be sent again, even if QUIT fails.
+	if conn.SetDeadline(time.Now().Add(quitTimeout)) == nil {
 		_ = c.Quit()
 	}
 	return "", nil
 }
 
-// farewell is the time that a server has to answer QUIT.
-const farewell = 2 * time.Second
+// quitTimeout is the server's time limit for answering QUIT.
+const quitTimeout = 2 * time.Second
 
 // open prepares a new connection for a mail.
 func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step string, err error) {
@@ -228,12 +228,12 @@ func (s *SMTP) open(ctx context.Context, conn net.Conn) (c *smtp.Client, step st
 	return c, "", nil
 }
 
-// authenticate uses PLAIN or LOGIN, one of which every server has. Both send the password as it is,
-// so TLS must protect it.
+// authenticate uses PLAIN or LOGIN, one of which every server has. Both send the password in the
+// clear, so TLS must protect it.
 func (s *SMTP) authenticate(c *smtp.Client) error {
 	_, offered := c.Extension("AUTH")
 	mechanisms := strings.Fields(strings.ToUpper(offered))
-	local := s.tls == tlsNone // NewSMTP has made sure of it
+	local := s.tls == tlsNone // NewSMTP checked it
 	switch {
 	case slices.Contains(mechanisms, "PLAIN"):
 		return c.Auth(smtp.PlainAuth("", s.login.username, s.login.password, s.host, local))
@@ -243,10 +243,9 @@ func (s *SMTP) authenticate(c *smtp.Client) error {
 	return fmt.Errorf("the server offers neither PLAIN nor LOGIN, only %q", offered)
 }
 
-// submit gives one message to a server that is ready for it.
+// submit sends one message to a server that is ready for it.
 func (s *SMTP) submit(c *smtp.Client, to string, data []byte) (step string, err error) {
-	// Asked for only when needed: a mail marked so cannot pass servers that do not know the
-	// extension.
+	// Requested only when needed: a mail with this mark cannot pass servers without the extension.
 	c.SkipSMTPUTF8(ascii(to))
 	if ok, _ := c.Extension("SMTPUTF8"); !ok && !ascii(to) {
 		return stepUTF8,
@@ -271,14 +270,14 @@ func (s *SMTP) submit(c *smtp.Client, to string, data []byte) (step string, err 
 	return "", nil
 }
 
-// maxReason bounds the part of a server's answer that an error repeats, in bytes.
+// maxReason bounds the part of a server's answer in an error, in bytes.
 const maxReason = 300
 
 // explain returns an error that a log may show.
 func (s *SMTP) explain(ctx context.Context, err error) error {
 	var answer *textproto.Error
 	switch {
-	case ctx.Err() != nil: // then err is only that the connection was closed under way
+	case ctx.Err() != nil: // then err is only the closed connection
 		return context.Cause(ctx)
 	case errors.As(err, &answer):
 		return &textproto.Error{Code: answer.Code, Msg: s.clean(answer.Msg)}
@@ -308,7 +307,7 @@ func (s *SMTP) clean(text string) string {
 // takes less than a tenth of it.
 const maxAnswers = 64 << 10
 
-// bounded is a connection through which a server cannot fill the memory. Without the bound go-mail
+// bounded is a connection through which a server cannot exhaust memory. Without the bound go-mail
 // would read an answer of any length to its end.
 type bounded struct {
 	net.Conn
@@ -325,7 +324,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // literal returns the name of this machine in EHLO: its address, because servers often do not
-// believe its name (RFC 5321 section 4.1.4).
+// accept its name (RFC 5321 section 4.1.4).
 func literal(a net.Addr) string {
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {

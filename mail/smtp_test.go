@@ -232,9 +232,9 @@ func code(t *testing.T, err error, want int) {
 	}
 }
 
-func TestAWrongPasswordIsToldAndNotShown(t *testing.T) {
+func TestAWrongPasswordIsReportedAndNotShown(t *testing.T) {
 	cert := newCertificate(t, "127.0.0.1")
-	// An answer may repeat what it was given, plainly or as it came.
+	// An answer may repeat its input, plainly or as received.
 	echo := func(p string) error {
 		return &gosmtp.SMTPError{Code: 535, EnhancedCode: gosmtp.EnhancedCode{5, 7, 8},
 			Message: fmt.Sprintf("no: %s %s %s", p,
@@ -266,7 +266,7 @@ func TestAWrongPasswordIsToldAndNotShown(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoneDoesNotShowThePasswordEither(t *testing.T) {
+func TestAMalformedAnswerDoesNotShowThePasswordEither(t *testing.T) {
 	o := script(t, "EHLO", func(c net.Conn) {
 		r := bufio.NewReader(c)
 		_, _ = io.WriteString(c, "250-hello\r\n250 AUTH PLAIN\r\n")
@@ -279,7 +279,7 @@ func TestAnAnswerThatIsNoneDoesNotShowThePasswordEither(t *testing.T) {
 	contains(t, fails(t, t.Context(), o, "AUTH"), `what is ***?`)
 }
 
-func TestAServerThatKnowsNoUsableAuthenticationIsToldApart(t *testing.T) {
+func TestAServerWithoutUsableAuthenticationIsDistinguished(t *testing.T) {
 	for mechanisms, want := range map[string]string{
 		"CRAM-MD5": `offers neither PLAIN nor LOGIN, only "CRAM-MD5"`, "": `only ""`} {
 		s := (&server{mechanisms: strings.Fields(mechanisms)}).start(t, tlsNone, nil, nil)
@@ -360,12 +360,12 @@ func TestAServerThatClosesTheConnectionIsAnErrorOfThatStep(t *testing.T) {
 	fails(t, t.Context(), script(t, "line", func(net.Conn) {}), "the message")
 }
 
-func TestAServerThatNeverAnswersIsLeftWhenTheContextEnds(t *testing.T) {
+func TestAServerThatNeverAnswersIsAbandonedWhenTheContextEnds(t *testing.T) {
 	for _, x := range stages {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o := script(t, x.at, func(c net.Conn) {
 			cancel(errServer)
-			_, _ = io.Copy(io.Discard, c) // until the sender goes
+			_, _ = io.Copy(io.Discard, c) // until the sender leaves
 		})
 		err := newSMTP(t, o).Send(ctx, example)
 		// The server may see a connection before the sender does: then that is the step.
@@ -376,7 +376,7 @@ func TestAServerThatNeverAnswersIsLeftWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverAnswersTheTLSHandshakeIsLeftToo(t *testing.T) {
+func TestAServerThatNeverAnswersTheTLSHandshakeIsAbandonedToo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := script(t, "greeting", func(c net.Conn) {
 		cancel()
@@ -432,7 +432,7 @@ func TestAMailThatTheServerTookIsSentEvenIfTheFarewellFails(t *testing.T) {
 	}
 }
 
-func TestAServerThatTalksWithoutEndIsLeft(t *testing.T) {
+func TestAServerThatAnswersWithoutEndIsAbandoned(t *testing.T) {
 	for _, text := range []string{"220-again\r\n", "x"} {
 		endless := bytes.Repeat([]byte(text), 1000)
 		o := script(t, "greeting", func(c net.Conn) {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Withdrawal has the facts of a mail about a withdrawal. Its texts can come from any client. Each
-// becomes one line of bounded length, so Send takes every mail of Code and Refused.
+// Withdrawal holds the facts of a mail about a withdrawal. Its texts can come from any client. Each
+// becomes one line of bounded length, so Send accepts every mail of Code and Refused.
 type Withdrawal struct {
-	Exchange string // the exchange's name, as its users know it
-	To       string // the reader's mail address
+	Exchange string // the exchange's name for its users
+	To       string // the recipient's mail address
 	ID       uint64
 	Amount   string // decimal
 	Currency string // code, such as BTC
@@ -27,9 +27,8 @@ const (
 	maxDetails = 2000
 )
 
-// Code returns the mail with the code that confirms the withdrawal. The code is good for validFor
-// from now on. The code stands in the text only: many telephones show a subject while they are
-// locked.
+// Code returns the mail with the code that confirms the withdrawal. The code is valid for validFor
+// from now. It is in the text only: many telephones show a subject while they are locked.
 func (w Withdrawal) Code(code string, validFor time.Duration) (subject, text string) {
 	subject = fmt.Sprintf("%s: please confirm withdrawal %d", line(w.Exchange, maxName), w.ID)
 	return subject, fmt.Sprintf(`Hello,
@@ -49,11 +48,10 @@ your account. Please cancel the withdrawal on your account page, and ask our sup
 all your API keys and to give you new ones: somebody else may have one of them.
 
 %s`, line(w.Exchange, maxName), w.table("new: waits for your code"),
-		line(code, maxValue), spoken(validFor), w.farewell())
+		line(code, maxValue), inWords(validFor), w.farewell())
 }
 
-// Refused returns the mail that says that the withdrawal was refused, and details why; details may
-// be empty.
+// Refused returns the mail about a refused withdrawal; details is the reason and may be empty.
 func (w Withdrawal) Refused(details string) (subject, text string) {
 	reason := line(details, maxDetails)
 	if reason == "" {
@@ -72,21 +70,21 @@ please ask our support and name the number of the withdrawal.
 %s`, line(w.Exchange, maxName), w.table("refused"), reason, w.farewell())
 }
 
-// AddressChange has the facts of a mail about another e-mail address of an account. The address
-// before gets one such mail, and the new one another.
+// AddressChange holds the facts of a mail about a changed e-mail address of an account. The former
+// and the new address each get one.
 type AddressChange struct {
-	Exchange string // the exchange's name, as its users know it
-	To       string // the reader's mail address
-	New      bool   // that is the new address
+	Exchange string // the exchange's name for its users
+	To       string // the recipient's mail address
+	New      bool   // the recipient's is the new address
 	Account  string // name
-	// HeldUntil is until when no money leaves the account.
+	// HeldUntil is the end of the hold on the account's money.
 	HeldUntil time.Time
 }
 
 // Text returns the mail. It names no other address: one of the two may be a stranger's.
 func (c AddressChange) Text() (subject, text string) {
 	exchange := line(c.Exchange, maxName)
-	end := c.HeldUntil.UTC().Add(time.Minute - 1).Truncate(time.Minute) // at that time it is over
+	end := c.HeldUntil.UTC().Add(time.Minute - 1).Truncate(time.Minute) // rounded up to the minute
 	until := end.Format("2006-01-02 15:04 MST")
 	if c.New {
 		return exchange + ": this is the e-mail address of your account now",
@@ -113,11 +111,11 @@ withdrawn from the account before %s.
 %s`, line(c.Account, maxName), exchange, until, closing(exchange, c.To))
 }
 
-// KeysLost has the facts of a mail about API keys of an account that do not work any more, because
-// the exchange has lost the key that their secrets were sealed with.
+// KeysLost holds the facts of a mail about API keys of an account that no longer work, because the
+// exchange lost the key that sealed their secrets.
 type KeysLost struct {
-	Exchange string // the exchange's name, as its users know it
-	To       string // the reader's mail address
+	Exchange string // the exchange's name for its users
+	To       string // the recipient's mail address
 	Account  string // name
 }
 
@@ -135,7 +133,7 @@ Please ask our support for new keys, and give them to your programs.
 %s`, line(k.Account, maxName), exchange, closing(exchange, k.To))
 }
 
-// table shows the withdrawal. Its state has the name that page and program have for it.
+// table shows the withdrawal. Pages and program use the same name for its state.
 func (w Withdrawal) table(state string) string {
 	return fmt.Sprintf("  Withdrawal  %d\n  Amount      %s %s\n  To          %s\n"+
 		"  State       %s\n", w.ID, line(w.Amount, maxValue), line(w.Currency, maxValue),
@@ -149,8 +147,8 @@ func closing(exchange, to string) string {
 		line(to, maxAddress))
 }
 
-// line returns s as one line of at most limit bytes. Characters that cannot be printed become
-// blanks, and so do invisible ones that change the order of others. Blanks in a row become one.
+// line returns s as one line of at most limit bytes. Unprintable characters become blanks, and so
+// do invisible ones that change the order of others. Consecutive blanks become one.
 func line(s string, limit int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == utf8.RuneError
@@ -166,9 +164,9 @@ func line(s string, limit int) string {
 	return strings.TrimRight(s[:cut], " ") + more
 }
 
-// spoken returns a duration in words: in whole hours, minutes or seconds, the largest unit that
-// divides it. Parts of a second are dropped, so the words never say more than d.
-func spoken(d time.Duration) string {
+// inWords returns a duration in words: in whole hours, minutes or seconds, the largest unit that
+// divides it. It drops parts of a second, so the words never exceed d.
+func inWords(d time.Duration) string {
 	for _, x := range []struct {
 		unit time.Duration
 		name string

@@ -185,15 +185,14 @@ func TestDurationsInWords(t *testing.T) {
 		90 * time.Second: "90 seconds", time.Second: "1 second",
 		1500 * time.Millisecond: "1 second", 0: "0 seconds",
 	} {
-		if got := spoken(d); got != want {
+		if got := inWords(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
 }
 
-// An owner confirms the stored address: the mail has each of its characters as it is, and they
-// arrive so.
-func TestTheMailShowsAnAddressAsItIs(t *testing.T) {
+// An owner confirms the stored address: the mail shows each character unchanged.
+func TestTheMailShowsAnAddressUnchanged(t *testing.T) {
 	const longest = 256
 	form := rapid.StringMatching(`[!-~]{1,256}`)
 	check := func(t ender, address string) {

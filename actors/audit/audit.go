@@ -17,18 +17,18 @@ import (
 // A Report is the result of an audit. Without Differences the books balance.
 type Report struct {
 	Sequence    uint64 // of the audited state
-	From        uint64 // sequence at which the replay began: a snapshot's, or 0, the very beginning
+	From        uint64 // sequence at which the replay began: a snapshot's, or 0
 	Records     uint64 // replayed records
 	Accounts    int
 	OpenOrders  int
 	Withdrawals int           // pending withdrawals
-	Wallets     int           // stored wallets that were compared
-	Changed     int           // stored wallets that had changed since and were not compared
-	Rows        int           // rows of replayed records that were found in the history
-	Trimmed     int           // rows of replayed records that the history no longer keeps
-	Paused      time.Duration // time without commands; the caller's to fill in
+	Wallets     int           // compared stored wallets
+	Changed     int           // stored wallets not compared, because they changed since
+	Rows        int           // rows of replayed records found in the history
+	Trimmed     int           // rows of replayed records no longer in the history
+	Paused      time.Duration // time without commands; filled in by the caller
 	Totals      []Total
-	Differences []string // at most maxDifferences; the last one says that there are more
+	Differences []string // at most maxDifferences; the last one reports that there are more
 }
 
 // A Total is one currency over all accounts: Balances = Deposited - Withdrawn - Adjusted.
@@ -55,52 +55,52 @@ type Store interface {
 	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
 }
 
-// An Archive has the journal's batches from the first record on, or, begun late, from a state on.
+// An Archive holds the journal's batches from the first record on, or, begun late, from a state on.
 type Archive interface {
-	// Base returns the image of the state that the archive begins with, and its sequence. It
-	// returns nil and 0 if the archive begins with the first record.
+	// Base returns the image of the archive's first state, and its sequence. It returns nil and 0
+	// if the archive begins with the first record.
 	Base(ctx context.Context) (seq uint64, image []byte, err error)
 	// Read passes the batches from after on to fn, as persistence.Journal.Read does.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
-	// Histories returns the ids of the histories under which the archive's parts were written.
+	// Histories returns the history ids of the archive's parts.
 	Histories() ([]persistence.HistoryID, error)
 }
 
-// A Subject is a store to audit, with one state that was folded from it.
-type Subject struct {
+// A Target is a store to audit, with one state folded from it.
+type Target struct {
 	Store     Store
 	Retention persistence.Retention // the store's
 	Image     []byte                // of the audited state
-	// Earlier is the last sequence of earlier runs. Those runs may have kept fewer rows than
-	// Retention says, or none where a backup was restored.
+	// Earlier is the last sequence of earlier runs. Those may have kept fewer rows than Retention,
+	// or none where a backup was restored.
 	Earlier uint64
 	Sealer  *seal.Sealer // opens the seals of API keys; nil: no seal is opened
 	Present Present
-	Found   error // differences that the caller has found; nil: none
+	Found   error // differences found by the caller; nil: none
 
-	RowsAtOnce     int // rows gathered before they are looked for; 0: rowsAtOnce
-	DepositsAtOnce int // deposits compared in one range; 0: depositsAtOnce
+	RowsAtOnce     int // rows gathered per comparison; 0: rowsAtOnce
+	DepositsAtOnce int // deposits compared per range; 0: depositsAtOnce
 }
 
-// A Present tells how far a store has gone on since the image of its Subject was taken.
+// A Present describes a store's progress since the image of its Target was taken.
 //
-//tidy:keep a Subject has it
+//tidy:keep a Target has it
 type Present interface {
-	// Written returns once the projections hold all that is durable by now.
+	// Written returns once the projections hold everything durable by now.
 	Written() error
 	// Newest returns the ids of the newest trade of each pair, by the pair's number-1, and of the
 	// newest deposit.
 	Newest() (trades []uint64, deposit uint64, err error)
 }
 
-// Run derives every balance, reserve, open order and pending withdrawal anew. It begins with the
-// oldest kept snapshot, or with the archive's beginning if archive is not nil, and replays the
-// journal up to the subject's state. It compares the result with that state and with the
+// Run derives every balance, reserve, open order and pending withdrawal again. It starts from the
+// oldest kept snapshot, or from the archive's beginning if archive is not nil, and replays the
+// journal up to the target's state. It compares the result with that state and with the
 // projections: wallets, nonces, deposits, withdrawals, and all rows of the replayed records. Run
-// reports to progress how many records it has replayed, of how many.
-func Run(ctx context.Context, subject *Subject, archive Archive, progress func(at, of uint64)) (
+// reports the number of replayed records, and their total, to progress.
+func Run(ctx context.Context, target *Target, archive Archive, progress func(at, of uint64)) (
 	*Report, error) {
-	a, err := begin(subject)
+	a, err := newAudit(target)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func Run(ctx context.Context, subject *Subject, archive Archive, progress func(a
 		func() error { return a.projections(ctx) },
 		func() error { return a.replay(ctx, archive, progress) },
 	} {
-		// The store has named the damaged places already. A read ends at the first of them.
+		// The store has already reported the damaged places. A read stops at the first of them.
 		if err := compare(); err != nil && (sound || !errors.Is(err, persistence.ErrCorrupt)) {
 			return nil, err
 		}
@@ -122,36 +122,36 @@ func Run(ctx context.Context, subject *Subject, archive Archive, progress func(a
 }
 
 type audit struct {
-	subject *Subject
-	report  *Report
-	state   *state.State // decoded from the subject's image
-	mu      sync.Mutex   // guards report, and what its rows are compared with
+	target *Target
+	report *Report
+	state  *state.State // decoded from the target's image
+	mu     sync.Mutex   // guards report, and the data compared with its rows
 }
 
-// begin decodes the audited state.
-func begin(subject *Subject) (*audit, error) {
-	s, err := state.Decode(subject.Image)
+// newAudit decodes the audited state.
+func newAudit(target *Target) (*audit, error) {
+	s, err := state.Decode(target.Image)
 	if err != nil {
 		return nil, fmt.Errorf("BUG: an image of the state cannot be read: %w", err)
 	}
-	a := &audit{subject: subject, state: s, report: &Report{Sequence: s.Seq(),
+	a := &audit{target: target, state: s, report: &Report{Sequence: s.Seq(),
 		Accounts: len(s.Accounts()), Withdrawals: len(s.Withdrawals())}}
 	for _, p := range s.Pairs() {
 		a.report.OpenOrders += p.OpenOrders()
 	}
-	if subject.Found != nil {
-		a.differ("%v", subject.Found)
+	if target.Found != nil {
+		a.differ("%v", target.Found)
 	}
 	return a, nil
 }
 
-// sound reports whether the store finds everything whole that the projections hold.
+// sound reports whether the store finds the projections undamaged.
 func (a *audit) sound(ctx context.Context) (bool, error) {
-	if err := a.subject.Present.Written(); err != nil {
+	if err := a.target.Present.Written(); err != nil {
 		return false, err
 	}
 	before := len(a.report.Differences)
-	_, err := a.subject.Store.Verify(ctx,
+	_, err := a.target.Store.Verify(ctx,
 		func(place string) { a.differ("damaged: %s", place) })
 	if err != nil {
 		return false, fmt.Errorf("looking at the rows of the projections: %w", err)
@@ -176,7 +176,7 @@ func (a *audit) differ(format string, args ...any) {
 // missing adds the difference that a list lacks a row.
 func (a *audit) missing(list string, id uint64) { a.differ("%s: %d is missing", list, id) }
 
-// stored adds the difference that a row of a list is not the one of its record.
+// stored adds the difference that a row of a list does not match its record.
 func (a *audit) stored(list string, id uint64, row any) {
 	a.differ("%s: %d is stored as %+v, the records say otherwise", list, id, row)
 }

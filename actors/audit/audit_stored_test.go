@@ -22,8 +22,7 @@ import (
 
 const coin = 1e8
 
-// someRecords returns the records of two accounts that trade twice, and of an order that is
-// cancelled.
+// someRecords returns the records of two accounts that trade twice, and of a cancelled order.
 func someRecords(sealer *seal.Sealer) (list []event.Record) {
 	deposits, orders, trades := uint64(0), uint64(0), uint64(0)
 	account := func(id uint32, name string) {
@@ -73,17 +72,17 @@ func someRecords(sealer *seal.Sealer) (list []event.Record) {
 	return list
 }
 
-// inBatch is how many records a batch of the made stores has.
+// inBatch is the number of records in a batch of the made stores.
 const inBatch = 4
 
-// An aftermath is a store as an exchange has left it, made without one.
+// An aftermath is a store as an exchange leaves it, made without one.
 type aftermath struct {
 	records   []event.Record
 	watermark uint64
 	snapshots []uint64                            // sequences, of batches' ends
-	image     func(seq uint64) []event.Record     // what a snapshot is folded from; nil: records
-	rows      func(w *persistence.Writes)         // changes the projections; nil: they stay
-	batch     func(prev uint64, r []event.Record) // changes a batch; nil: it stays
+	image     func(seq uint64) []event.Record     // source of snapshots; nil: records
+	rows      func(w *persistence.Writes)         // changes the projections; optional
+	batch     func(prev uint64, r []event.Record) // changes a batch; optional
 }
 
 // fold applies records to an empty state, and adds their rows to w.
@@ -172,16 +171,16 @@ func (m *aftermath) write(t *testing.T) persistence.Store {
 	return store
 }
 
-// finds audits the store that an aftermath leaves, and looks for a text among the differences; "":
-// there are none.
+// finds audits the store of an aftermath, and expects a text among the differences; "": there are
+// none.
 func (m aftermath) finds(t *testing.T, sealer *seal.Sealer, name, want string) {
 	t.Helper()
-	subject, err := stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
+	target, err := stored(t.Context(), m.write(t), persistence.Retention{}, sealer)
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	report, err := Run(t.Context(), subject, nil, func(uint64, uint64) {})
+	report, err := Run(t.Context(), target, nil, func(uint64, uint64) {})
 	text := fmt.Sprint(err)
 	if err == nil {
 		text = strings.Join(report.Differences, "\n")
@@ -216,10 +215,10 @@ func TestAnAuditNeedsNoExchange(t *testing.T) {
 		}
 		m.finds(t, sealer, name, want)
 	}
-	for watermark := uint64(1); watermark <= all; watermark++ { // also in the midst of batches
-		f("all is well", "", aftermath{watermark: watermark})
+	for watermark := uint64(1); watermark <= all; watermark++ { // also in the middle of batches
+		f("no difference", "", aftermath{watermark: watermark})
 	}
-	f("all is well behind snapshots", "", aftermath{snapshots: []uint64{8, 12}})
+	f("no difference after snapshots", "", aftermath{snapshots: []uint64{8, 12}})
 	f("a trade", "trades: 1 is stored as ", aftermath{
 		rows: func(w *persistence.Writes) { w.Trades[0].Amount++ }})
 	f("the newest order", "closed orders of account ann: ", aftermath{
@@ -255,7 +254,7 @@ func TestAnAuditNeedsNoExchange(t *testing.T) {
 }
 
 // A store whose journal ends below its projections has lost records: there is no state to audit.
-func TestAStoreBehindItsProjectionsIsDamaged(t *testing.T) {
+func TestAJournalShorterThanItsProjectionsIsDamaged(t *testing.T) {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +266,7 @@ func TestAStoreBehindItsProjectionsIsDamaged(t *testing.T) {
 	}
 }
 
-// An ahead is a store that says its projections are far ahead.
+// An ahead is a store whose projections claim to be far ahead.
 type ahead struct{ persistence.Store }
 
 func (ahead) Watermark(context.Context) (uint64, error) { return 1000, nil }

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// readers is how many lists are read at once. They are few, so that a serving exchange finds the
-// store idle most of the time.
-const readers = 4
+// parallelReads is the number of lists read in parallel. They are few, to leave the store mostly
+// idle for a serving exchange.
+const parallelReads = 4
 
-// concurrently calls do with each item, a few at once, until one call fails.
+// concurrently calls do with each item, a few in parallel, until one call fails.
 func concurrently[T any](items func(yield func(T) bool), do func(T) error) error {
-	next, failed := make(chan T), make(chan error, readers)
+	next, failed := make(chan T), make(chan error, parallelReads)
 	var wg sync.WaitGroup
-	for range readers {
+	for range parallelReads {
 		wg.Go(func() {
 			for item := range next {
 				if err := guard(func() error { return do(item) }); err != nil {
@@ -41,7 +41,7 @@ func concurrently[T any](items func(yield func(T) bool), do func(T) error) error
 	return err
 }
 
-// guard turns a panic into an error. In a goroutine of its own a panic would end the exchange.
+// guard turns a panic into an error. In its own goroutine a panic would crash the exchange.
 func guard(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,8 +11,8 @@ import (
 
 // A depositAudit compares all deposits up to the audited state. No deposit is ever trimmed, and the
 // ids are dense. Each reference must lead to one deposit, and each deposit must be the one that its
-// reference leads to. So no reference has two deposits. Whether a deposit's row is that of its
-// replayed record is compared as in any list.
+// reference leads to. So no reference has two deposits. The comparison of a deposit's row with its
+// replayed record is that of any list.
 //
 // The audit takes one range of ids after the other, because a serving exchange has no memory for
 // all of them. Each range reads the whole index, which has no order.
@@ -21,9 +21,9 @@ type depositAudit struct {
 	last  uint64 // newest id of the audited state
 	after uint64 // id before the range
 
-	sums  []uint64 // rowSum of each row, by id from the range's beginning on; 0: no row
+	sums  []uint64 // rowSum of each row, by id from the start of the range; 0: no row
 	found []bool   // as sums: the index leads to the deposit
-	// missed has some deposits of the range that are in the index and have no row, with their
+	// missed holds some deposits of the range that are in the index and have no row, with their
 	// accounts.
 	missed map[uint64]uint32
 
@@ -32,9 +32,9 @@ type depositAudit struct {
 }
 
 const (
-	// depositsAtOnce is how many ids one range has: 72 MB.
+	// depositsAtOnce is the number of ids in one range: 72 MB.
 	depositsAtOnce = 8 << 20
-	// depositRows is how many rows one call of the store reads.
+	// depositRows is the number of rows that one call of the store reads.
 	depositRows = 10_000
 )
 
@@ -42,7 +42,7 @@ const (
 func (h *rowAudit) deposits(ctx context.Context) error {
 	a := &depositAudit{rowAudit: h, money: make([]money.Balance, len(h.audit.state.Currencies()))}
 	_, _, a.last = h.audit.state.LastIDs()
-	atOnce := min(uint64(cmp.Or(h.subject.DepositsAtOnce, depositsAtOnce)), a.last)
+	atOnce := min(uint64(cmp.Or(h.target.DepositsAtOnce, depositsAtOnce)), a.last)
 	a.sums, a.found = make([]uint64, atOnce), make([]bool, atOnce)
 	for ; a.after == 0 || a.after < a.last; a.after += max(atOnce, 1) {
 		n := min(atOnce, a.last-a.after)
@@ -53,7 +53,7 @@ func (h *rowAudit) deposits(ctx context.Context) error {
 			return err
 		}
 	}
-	_, newest, err := h.subject.Present.Newest()
+	_, newest, err := h.target.Present.Newest()
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (a *depositAudit) compare(ctx context.Context) error {
 	return nil
 }
 
-// list names the list that should have a deposit, as far as the index tells the account.
+// list names the list where a deposit is expected, if the index shows the account.
 func (a *depositAudit) list(id uint64) string {
 	if account, known := a.missed[id]; known {
 		return a.ofAccount("deposits")(account)
@@ -110,7 +110,7 @@ func (a *depositAudit) account(ctx context.Context, account uint32) error {
 	for before := a.after + uint64(len(a.sums)) + 1; ; before = rows[len(rows)-1].ID {
 		rows = rows[:0]
 		q := persistence.DepositQuery{Account: account, Before: before}
-		err := a.subject.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
+		err := a.target.Store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 			if d.ID <= a.after && a.after > 0 {
 				return false // the rest belongs to earlier ranges
 			}
@@ -155,7 +155,7 @@ const referenceList = "references of deposits"
 
 // references compares the index with the rows of the range.
 func (a *depositAudit) references(ctx context.Context) error {
-	err := a.subject.Store.References(ctx, func(d *persistence.Deposit) bool {
+	err := a.target.Store.References(ctx, func(d *persistence.Deposit) bool {
 		a.newest = max(a.newest, d.ID)
 		i := d.ID - a.after - 1 // wraps around if the id is 0 or of an earlier range
 		switch {

@@ -15,7 +15,7 @@ const (
 	allTrades = iota
 	pairTrades
 	accountTrades
-	accountOrders // right behind accountTrades: see rowAudit.found
+	accountOrders // directly after accountTrades: see rowAudit.found
 	accountDeposits
 	allWithdrawals
 	accountWithdrawals
@@ -24,13 +24,13 @@ const (
 	rowKinds
 )
 
-// A rowList is one kind of lists. A number says which of them: a pair or an account.
+// A rowList is one kind of lists. A number selects one of them: a pair or an account.
 type rowList struct {
-	name    func(number uint32) string
-	keep    int  // number of newest rows that are kept; 0: all
-	forever bool // no row is ever trimmed
+	name      func(number uint32) string
+	keep      int  // number of newest rows kept; 0: all
+	permanent bool // no row is ever trimmed
 	// anyOrder: rows are not added in the order of their ids. So rows with lower ids than those of
-	// trimmed rows may be there, if a later run kept more.
+	// trimmed rows may exist, if a later run kept more.
 	anyOrder bool
 	// earlier reports whether a row is of an earlier run, as far as the replay can tell.
 	earlier func(row any) bool
@@ -43,8 +43,8 @@ var rowSeed = maphash.MakeSeed()
 
 func rowSum[T comparable](row *T) uint64 { return maphash.Comparable(rowSeed, *row) }
 
-// reading makes the read of a rowList from a method of the store.
-func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) error,
+// listReader makes the read of a rowList from a method of the store.
+func listReader[Q any, T comparable](list func(context.Context, Q, func(*T) bool) error,
 	query func(number uint32, before uint64) Q,
 	id func(*T) uint64, sum func(*T) uint64) func(context.Context, uint32, uint64,
 	func(id, sum uint64, row any) bool) error {
@@ -57,23 +57,23 @@ func reading[Q any, T comparable](list func(context.Context, Q, func(*T) bool) e
 }
 
 func newRowAudit(a *audit, replayed *state.State) *rowAudit {
-	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.subject.Earlier,
+	h := &rowAudit{audit: a, replayed: replayed, earlier: replayed.Seq() < a.target.Earlier,
 		ends: map[uint64]uint64{}}
 	for i := range h.found {
 		h.found[i] = make([]bool, len(a.state.Accounts())+1)
 	}
-	store, keep := a.subject.Store, a.subject.Retention
+	store, keep := a.target.Store, a.target.Retention
 	trades := func(name func(uint32) string, query func(n uint32) persistence.TradeQuery) rowList {
 		return rowList{name: name, keep: keep.Trades, earlier: h.earlierTrade,
-			read: reading(store.Trades, func(n uint32, before uint64) persistence.TradeQuery {
+			read: listReader(store.Trades, func(n uint32, before uint64) persistence.TradeQuery {
 				q := query(n)
 				q.Before = before
 				return q
 			}, func(t *persistence.Trade) uint64 { return t.ID }, rowSum)}
 	}
 	withdrawals := func(name func(uint32) string) rowList {
-		return rowList{name: name, forever: true,
-			read: reading(store.Withdrawals, func(n uint32,
+		return rowList{name: name, permanent: true,
+			read: listReader(store.Withdrawals, func(n uint32,
 				before uint64) persistence.WithdrawalQuery {
 				return persistence.WithdrawalQuery{Account: n, Before: before}
 			}, func(w *persistence.Withdrawal) uint64 { return w.ID }, rowSum)}
@@ -90,13 +90,13 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 			return persistence.TradeQuery{Account: n}
 		}),
 		accountOrders: {name: h.ofAccount("closed orders"), keep: keep.Orders, anyOrder: true,
-			earlier: h.earlierOrder, read: reading(store.Orders,
+			earlier: h.earlierOrder, read: listReader(store.Orders,
 				func(n uint32, before uint64) persistence.OrderQuery {
 					return persistence.OrderQuery{Account: n, Before: before}
 				},
 				func(o *persistence.Order) uint64 { return o.ID }, rowSum)},
-		accountDeposits: {name: h.ofAccount("deposits"), forever: true,
-			read: reading(store.Deposits,
+		accountDeposits: {name: h.ofAccount("deposits"), permanent: true,
+			read: listReader(store.Deposits,
 				func(n uint32, before uint64) persistence.DepositQuery {
 					return persistence.DepositQuery{Account: n, Before: before}
 				},
@@ -104,11 +104,11 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 		allWithdrawals:     withdrawals(nameOf("withdraws")),
 		accountWithdrawals: withdrawals(h.ofAccount("withdraws")),
 		pairCandles: {name: h.candleName, keep: keep.Candles, earlier: h.earlierCandle,
-			read: reading(store.Candles, func(n uint32, before uint64) persistence.CandleQuery {
+			read: listReader(store.Candles, func(n uint32, before uint64) persistence.CandleQuery {
 				return persistence.CandleQuery{Pair: uint16(n >> 8), Frame: uint8(n),
 					Until: max(int64(before)-1, 0)}
 			}, func(c *persistence.Candle) uint64 { return uint64(c.Time) }, rowSum)},
-		allActions: {name: nameOf("actions"), forever: true, read: reading(store.Actions,
+		allActions: {name: nameOf("actions"), permanent: true, read: listReader(store.Actions,
 			func(_ uint32, before uint64) persistence.ActionQuery {
 				return persistence.ActionQuery{Before: before}
 			},
@@ -117,8 +117,8 @@ func newRowAudit(a *audit, replayed *state.State) *rowAudit {
 	return h
 }
 
-// atStart reports whether the replay has reached the beginning of the running exchange.
-func (h *rowAudit) atStart() bool { return h.replayed.Seq() == h.subject.Earlier }
+// atStart reports whether the replay has reached the start of the running exchange.
+func (h *rowAudit) atStart() bool { return h.replayed.Seq() == h.target.Earlier }
 
 func (h *rowAudit) earlierTrade(row any) bool {
 	t := row.(*persistence.Trade)
@@ -127,7 +127,7 @@ func (h *rowAudit) earlierTrade(row any) bool {
 }
 
 func (h *rowAudit) earlierOrder(row any) bool {
-	return row.(*persistence.Order).ClosedSeq <= h.subject.Earlier
+	return row.(*persistence.Order).ClosedSeq <= h.target.Earlier
 }
 
 func (h *rowAudit) earlierCandle(row any) bool {
@@ -147,7 +147,7 @@ func (h *rowAudit) candleName(n uint32) string {
 }
 
 // actionSum leaves out the words of an earlier run, because another version of the exchange may
-// have put the record into words.
+// have phrased them.
 func (h *rowAudit) actionSum(x *persistence.Action) uint64 {
 	row := *x
 	if h.earlier {

@@ -9,11 +9,11 @@ import (
 	"exchange/persistence"
 )
 
-// finish looks for the last rows, and for rows that must be there even if nothing was replayed.
+// finish checks the last rows, and rows that must exist even if nothing was replayed.
 func (h *rowAudit) finish(ctx context.Context) error {
-	err := h.look(ctx)
+	err := h.checkRows(ctx)
 	if err == nil {
-		err = h.begun(ctx)
+		err = h.checkStarted(ctx)
 	}
 	if err == nil {
 		err = h.deposits(ctx)
@@ -24,9 +24,9 @@ func (h *rowAudit) finish(ctx context.Context) error {
 	return err
 }
 
-// begun looks for any row of each list that has begun according to the state: the newest row of a
-// list is never trimmed.
-func (h *rowAudit) begun(ctx context.Context) error {
+// checkStarted checks for any row of each list that is not empty according to the state: the newest
+// row of a list is never trimmed.
+func (h *rowAudit) checkStarted(ctx context.Context) error {
 	s, empty := h.replayed, map[uint64]bool{}
 	err := concurrently(func(yield func(list uint64) bool) {
 		_, trade, _ := s.LastIDs()
@@ -61,7 +61,7 @@ func (h *rowAudit) begun(ctx context.Context) error {
 }
 
 // empty adds a difference for each empty list that should have rows. A backup has the trades that
-// the list of all trades keeps. So a list with older trades only is empty after a restore.
+// the list of all trades keeps. So a list with only older trades is empty after a restore.
 func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	wrong := func(list uint64) {
 		if lists[list] {
@@ -77,7 +77,7 @@ func (h *rowAudit) empty(ctx context.Context, lists map[uint64]bool) error {
 	if len(lists) == 0 {
 		return nil
 	}
-	err := h.subject.Store.Trades(ctx,
+	err := h.target.Store.Trades(ctx,
 		persistence.TradeQuery{}, func(t *persistence.Trade) bool {
 			wrong(pairTrades<<32 | uint64(t.Pair))
 			wrong(accountTrades<<32 | uint64(t.Taker))
@@ -95,7 +95,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 	type newest struct {
 		number uint32
 		want   persistence.Candle
-		is     persistence.Candle // zero: the candle is not there
+		is     persistence.Candle // zero: no candle
 	}
 	var list []newest
 	for _, p := range h.replayed.Pairs() {
@@ -107,7 +107,7 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			n := newest{number: uint32(p.Number)<<8 | uint32(f), want: rows.Candle(p.Number, f, &c)}
 			q := persistence.CandleQuery{Pair: p.Number, Frame: uint8(f), Since: c.Time,
 				Until: c.Time}
-			err := h.subject.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
+			err := h.target.Store.Candles(ctx, q, func(row *persistence.Candle) bool {
 				if row.Time == c.Time {
 					n.is = *row
 				}
@@ -119,8 +119,8 @@ func (h *rowAudit) newestCandles(ctx context.Context) error {
 			list = append(list, n)
 		}
 	}
-	// A pair whose newest trade is still the same had the same candles all along.
-	trades, _, err := h.subject.Present.Newest()
+	// A pair whose newest trade is unchanged had the same candles throughout.
+	trades, _, err := h.target.Present.Newest()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// projections compares what the state knows as a whole: wallets, nonces and withdrawals.
+// projections compares wallets, nonces and withdrawals with the state as a whole.
 func (a *audit) projections(ctx context.Context) error {
 	for _, compare := range []func(context.Context) error{a.wallets, a.nonces, a.withdrawals} {
 		if err := compare(ctx); err != nil {
@@ -22,7 +22,7 @@ func (a *audit) projections(ctx context.Context) error {
 // wallets compares the stored wallets that have not changed since.
 func (a *audit) wallets(ctx context.Context) error {
 	seen := make(map[uint32]bool)
-	err := a.subject.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
+	err := a.target.Store.Wallets(ctx, func(w *persistence.Wallet) bool {
 		seen[w.Account] = true
 		if w.Seq > a.report.Sequence {
 			a.report.Changed++
@@ -74,7 +74,7 @@ func (a *audit) wallet(w *persistence.Wallet) {
 // nonces too and leave no record.
 func (a *audit) nonces(ctx context.Context) error {
 	projected := make([]uint64, len(a.state.Keys()))
-	err := a.subject.Store.Nonces(ctx, func(key string, nonce uint64) {
+	err := a.target.Store.Nonces(ctx, func(key string, nonce uint64) {
 		if k := a.state.KeyByName(key); k != nil {
 			projected[k.Number-1] = nonce
 		}
@@ -91,7 +91,7 @@ func (a *audit) nonces(ctx context.Context) error {
 	return nil
 }
 
-// withdrawals compares the sums of ended withdrawals, because the state has only each currency's
+// withdrawals compares the sums of finished withdrawals, because the state has only each currency's
 // total. Each withdrawal is in two lists: that of its account and that of all.
 func (a *audit) withdrawals(ctx context.Context) error {
 	type sums map[uint16]struct { // by currency
@@ -100,7 +100,7 @@ func (a *audit) withdrawals(ctx context.Context) error {
 	}
 	read := func(account uint32, of func(*persistence.Withdrawal) sums) error {
 		q := persistence.WithdrawalQuery{Account: account, MaxSeq: a.report.Sequence}
-		err := a.subject.Store.Withdrawals(ctx, q, func(w *persistence.Withdrawal) bool {
+		err := a.target.Store.Withdrawals(ctx, q, func(w *persistence.Withdrawal) bool {
 			s := of(w)
 			sum := s[w.Currency]
 			sum.ended++

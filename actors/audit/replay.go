@@ -13,26 +13,26 @@ import (
 	"exchange/persistence"
 )
 
-// A replay derives the audited state anew.
+// A replay derives the audited state again.
 type replay struct {
 	*audit
-	archive  Archive // nil: the replay begins with the oldest kept snapshot
+	archive  Archive // nil: the replay starts from the oldest kept snapshot
 	progress func(at, of uint64)
 
 	state   *state.State
 	batches state.Fold // folds into state
 	rows    *rowAudit
-	failed  error // the first failure of note
-	// final: no other beginning helps, because a record does not fit or rows could not be read.
+	failed  error // first failure in note
+	// final: no other start helps, because a record does not fit or rows could not be read.
 	final     bool
-	histories []event.HistoryID // named by the first state and by the records
+	histories []event.HistoryID // set by the first state and by the records
 }
 
-// replayTries is how often a replay may begin. While a replay runs, its first snapshot may be
+// replayTries bounds the starts of a replay. While a replay runs, its first snapshot may be
 // replaced and the journal after that snapshot trimmed.
 const replayTries = 3
 
-// ErrOvertaken ends a replay whose journal was trimmed in each of its tries.
+// ErrOvertaken is the error of a replay whose journal was trimmed in each of its tries.
 var ErrOvertaken = errors.New(
 	"snapshots were taken while the books were compared, and the journal before them was " +
 		"forgotten: try again")
@@ -40,7 +40,7 @@ var ErrOvertaken = errors.New(
 func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, of uint64)) error {
 	differences := len(a.report.Differences)
 	for range replayTries {
-		before, err := newestSnapshotAt(ctx, a.subject.Store)
+		before, err := newestSnapshotAt(ctx, a.target.Store)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, o
 		if r.final || archive != nil || !errors.Is(err, persistence.ErrCorrupt) {
 			return err
 		}
-		if now, failed := newestSnapshotAt(ctx, a.subject.Store); failed != nil ||
+		if now, failed := newestSnapshotAt(ctx, a.target.Store); failed != nil ||
 			now == before {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a *audit) replay(ctx context.Context, archive Archive, progress func(at, o
 	return ErrOvertaken
 }
 
-// newestSnapshotAt returns the sequence of the newest snapshot. Without a snapshot it returns 0.
+// newestSnapshotAt returns the sequence of the newest snapshot, 0 without one.
 func newestSnapshotAt(ctx context.Context, store Store) (uint64, error) {
 	seq, image, err := store.LoadSnapshot(ctx, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
@@ -84,7 +84,7 @@ var errFarEnough = errors.New("the replay is far enough")
 
 func (r *replay) run(ctx context.Context) (err error) {
 	report := r.report
-	if err := r.beginning(ctx); err != nil {
+	if err := r.firstState(ctx); err != nil {
 		return err
 	}
 	r.rows = newRowAudit(r.audit, r.state)
@@ -102,7 +102,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 	}
 	for r.state.Seq() < report.Sequence {
 		at := r.state.Seq()
-		err := r.subject.Store.Read(ctx, at, fold)
+		err := r.target.Store.Read(ctx, at, fold)
 		if err == nil || errors.Is(err, errFarEnough) {
 			break
 		}
@@ -110,7 +110,7 @@ func (r *replay) run(ctx context.Context) (err error) {
 		if r.archive == nil || r.final || !errors.Is(err, persistence.ErrCorrupt) {
 			return err
 		}
-		// Batches that were trimmed since the archive was read are in the archive now.
+		// Batches trimmed since the archive was read are in the archive now.
 		at = r.state.Seq()
 		if err := r.archive.Read(ctx, at, fold); err != nil && !errors.Is(err, errFarEnough) {
 			return fmt.Errorf("replaying the archive: %w", err)
@@ -126,10 +126,10 @@ func (r *replay) run(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: the replay ends at sequence %d instead of %d",
 			persistence.ErrCorrupt, at, report.Sequence)
 	}
-	if err := r.knowsHistories(); err != nil {
+	if err := r.checkHistories(); err != nil {
 		return err
 	}
-	r.final = true // the rows that are read from here on are never replaced
+	r.final = true // rows read from here on are never replaced
 	return r.rows.finish(ctx)
 }
 
@@ -162,7 +162,7 @@ func (r *replay) fold(ctx context.Context, prev, next uint64, data []byte) error
 }
 
 // upTo returns a batch without its records above a sequence. The state of a store at rest may lie
-// in the midst of a batch, because a projection may end there.
+// in the middle of a batch, because a projection may end there.
 func upTo(data []byte, seq uint64) ([]byte, error) {
 	b, err := event.OpenBatch(data)
 	if err != nil {
@@ -179,9 +179,9 @@ func upTo(data []byte, seq uint64) ([]byte, error) {
 	return event.EndBatch(cut, b.Epoch, b.Prev, uint32(seq-b.Prev)), nil
 }
 
-// knowsHistories refuses an archive with a part of a history that no replayed record has named.
-// Such a part is another exchange's, or of a past that a restore has left, even if its records fit.
-func (r *replay) knowsHistories() error {
+// checkHistories refuses an archive with a part of a history that no replayed record has set. Such
+// a part is another exchange's, or of a past that a restore abandoned, even if its records fit.
+func (r *replay) checkHistories() error {
 	if r.archive == nil {
 		return nil
 	}
@@ -200,14 +200,14 @@ func (r *replay) knowsHistories() error {
 	return nil
 }
 
-// note takes one replayed record and its effects. After a failure it only counts records.
+// note processes one replayed record and its effects. After a failure it only counts records.
 func (r *replay) note(ctx context.Context, record *event.Record, effects *state.Effects) {
 	r.report.Records++
 	if record.Kind == event.KindHistory {
 		r.histories = append(r.histories, record.History)
 	}
 	if r.failed == nil && record.Kind == event.KindKey {
-		if err := r.bound(r.state, &record.Key); err != nil {
+		if err := r.checkSeal(r.state, &record.Key); err != nil {
 			r.failed = err
 		}
 	}
@@ -216,8 +216,8 @@ func (r *replay) note(ctx context.Context, record *event.Record, effects *state.
 	}
 }
 
-// beginning reads the first state of the replay.
-func (r *replay) beginning(ctx context.Context) error {
+// firstState reads the first state of the replay.
+func (r *replay) firstState(ctx context.Context) error {
 	var image []byte
 	var seq uint64
 	var err error
@@ -226,7 +226,7 @@ func (r *replay) beginning(ctx context.Context) error {
 		if err := r.newestSeals(ctx); err != nil {
 			return err
 		}
-		image, seq, err = oldestSnapshot(ctx, r.subject.Store, r.report.Sequence)
+		image, seq, err = oldestSnapshot(ctx, r.target.Store, r.report.Sequence)
 	} else {
 		what = "the state that the archive begins with"
 		if seq, image, err = r.archive.Base(ctx); err != nil {
@@ -269,7 +269,7 @@ func oldestSnapshot(ctx context.Context, store Store, most uint64) (image []byte
 	return nil, 0, nil
 }
 
-// isImage reports whether an image is that of a state. It takes no memory for a second one.
+// isImage reports whether an image is that of a state. It needs no memory for a second one.
 func isImage(image []byte, s *state.State) bool {
 	for piece := range s.Image {
 		if !bytes.HasPrefix(image, piece) {
@@ -281,13 +281,13 @@ func isImage(image []byte, s *state.State) bool {
 }
 
 // compare compares the replayed state with the audited one, at one sequence. The images decide; the
-// rest finds out where they differ.
+// rest locates the difference.
 func (r *replay) compare() {
 	a, replayed := r.audit, r.state
 	if err := replayed.Check(); err != nil {
 		a.differ("after the replay: %v", err)
 	}
-	if isImage(a.subject.Image, replayed) {
+	if isImage(a.target.Image, replayed) {
 		return
 	}
 	before := len(a.report.Differences)

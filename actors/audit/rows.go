@@ -13,15 +13,14 @@ import (
 	"exchange/persistence"
 )
 
-// A rowAudit looks in the store for the rows of replayed records. It gathers many rows and then
-// reads each list once, because the rows of a list mostly follow each other. Reading them one by
-// one would take many times as long.
+// A rowAudit checks the store for the rows of replayed records. It gathers many rows and then reads
+// each list once, because the rows of a list mostly follow each other. Reading them one by one
+// would take many times as long.
 //
 // A row of the history never changes, except for the newest candle of a list. So the exchange may
-// go on while an audit reads. A row may be missing only if all older rows of its list are gone too,
-// and the list has as many newer rows as it keeps. Rows of an earlier run may also have been
-// trimmed by another retention, which is not known any more. For those, one newer row of that run
-// is enough.
+// run while an audit reads. A row may be missing only if all older rows of its list are gone too,
+// and the list has its maximum of newer rows. Rows of an earlier run may also have been trimmed
+// under an unknown earlier retention. For those, one newer row of that run is enough.
 type rowAudit struct {
 	*audit
 	replayed *state.State
@@ -31,7 +30,7 @@ type rowAudit struct {
 	newest   [][market.FrameCount]market.Candle // newest candles of the replayed trades, by pair-1
 	lists    [rowKinds]rowList
 
-	ends  map[uint64]uint64 // by list: the id from which on the list has as many rows as it keeps
+	ends  map[uint64]uint64 // by list: the id from which on the list holds its maximum of rows
 	found [2][]bool         // by account: a row was found in its accountTrades, accountOrders
 }
 
@@ -42,7 +41,7 @@ type rowRef struct {
 	sum  uint64 // rowSum of the row
 }
 
-// rowsAtOnce is how many rows are gathered before the lists are read: about 50 MB.
+// rowsAtOnce is the number of rows gathered before the lists are read: about 50 MB.
 const rowsAtOnce = 2 << 20
 
 func (h *rowAudit) add(kind int, number uint32, id, sum uint64) {
@@ -81,10 +80,10 @@ func (h *rowAudit) note(ctx context.Context, r *event.Record, e *state.Effects) 
 	if len(w.Trades) > 0 {
 		h.noteCandles(h.replayed.Pair(r.Pair))
 	}
-	if len(h.refs) < cmp.Or(h.subject.RowsAtOnce, rowsAtOnce) && !h.atStart() {
+	if len(h.refs) < cmp.Or(h.target.RowsAtOnce, rowsAtOnce) && !h.atStart() {
 		return nil
 	}
-	return h.look(ctx)
+	return h.checkRows(ctx)
 }
 
 // noteCandles gathers a pair's candles whose periods have ended.
@@ -103,8 +102,8 @@ func (h *rowAudit) noteCandles(p *state.Pair) {
 	}
 }
 
-// look compares the gathered rows with their lists.
-func (h *rowAudit) look(ctx context.Context) error {
+// checkRows compares the gathered rows with their lists.
+func (h *rowAudit) checkRows(ctx context.Context) error {
 	slices.SortFunc(h.refs, func(a, b rowRef) int {
 		return cmp.Or(cmp.Compare(a.list, b.list), cmp.Compare(a.id, b.id))
 	})
@@ -121,20 +120,20 @@ func (h *rowAudit) look(ctx context.Context) error {
 		}
 	}, func(refs []rowRef) error { return h.list(ctx, refs) })
 	h.refs = h.refs[:0]
-	h.earlier = h.replayed.Seq() < h.subject.Earlier
+	h.earlier = h.replayed.Seq() < h.target.Earlier
 	return err
 }
 
-// rowsBetween is how many other rows are read before the next row is sought by its id.
+// rowsBetween is the number of other rows read before the next row is looked up by its id.
 const rowsBetween = 256
 
 // list compares rows of one list. refs are in the order of their ids.
 func (h *rowAudit) list(ctx context.Context, refs []rowRef) error {
 	l, number := &h.lists[refs[0].list>>32], uint32(refs[0].list)
 	left, found := refs, 0 // rows left to find, from the last on
-	var newest uint64      // newest row that was found
-	// passed are rows that were not found although older ones are there, newest first. They may
-	// have been trimmed.
+	var newest uint64      // newest row found
+	// passed are rows that were not found although older ones exist, newest first. They may have
+	// been trimmed.
 	var passed []rowRef
 	for end, beside := false, 0; !end && len(left) > 0; {
 		end, beside = true, 0
@@ -187,8 +186,8 @@ func (h *rowAudit) list(ctx context.Context, refs []rowRef) error {
 	return nil
 }
 
-// kept returns the missing rows that the list should still keep, in the order of their ids. newest
-// is the id of a row of the same run that is there; 0: none is known.
+// kept returns the missing rows that the list should still hold, in the order of their ids. newest
+// is the id of an existing row of the same run; 0: unknown.
 func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
 	newest uint64) ([]rowRef, error) {
 	l, number := &h.lists[list>>32], uint32(list)
@@ -205,7 +204,7 @@ func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
 			end, func(r rowRef, end uint64) int { return cmp.Compare(r.id, end) })
 		return missing[i:]
 	}
-	if l.forever {
+	if l.permanent {
 		return missing, nil
 	}
 	if h.earlier {
@@ -215,7 +214,7 @@ func (h *rowAudit) kept(ctx context.Context, list uint64, missing []rowRef,
 		h.mu.Lock()
 		end := h.ends[list]
 		h.mu.Unlock()
-		if len(from(end)) > 0 { // the list's end may have moved on since
+		if len(from(end)) > 0 { // the list's end may have moved since
 			n := 0
 			err := read(func(id uint64, _ any) bool {
 				if n++; n == l.keep {

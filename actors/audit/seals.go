@@ -11,14 +11,14 @@ import (
 	"exchange/persistence"
 )
 
-// bound opens the seal of an API key, which is bound to the key's account and rights. A seal of a
-// retired server key proves nothing. The same API key was sealed anew since, and the replay comes
-// to that record.
-func (a *audit) bound(s *state.State, k *event.Key) error {
-	if a.subject.Sealer == nil {
+// checkSeal opens the seal of an API key, which is bound to the key's account and rights. A seal of
+// a retired server key proves nothing: the key was sealed again since, and the replay reaches that
+// record.
+func (a *audit) checkSeal(s *state.State, k *event.Key) error {
+	if a.target.Sealer == nil {
 		return nil
 	}
-	_, err := a.subject.Sealer.Open(k.Sealed, k.SealedBy, k.Bound())
+	_, err := a.target.Sealer.Open(k.Sealed, k.SealedBy, k.Bound())
 	if err == nil || errors.Is(err, seal.ErrOtherKey) {
 		return nil
 	}
@@ -32,17 +32,17 @@ func (a *audit) seals(s *state.State) error {
 		if k.Revoked {
 			continue
 		}
-		if err := a.bound(s, &k.Key); err != nil {
+		if err := a.checkSeal(s, &k.Key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// newestSeals opens the seals of the newest snapshot. The next start begins with that snapshot, and
-// the replay begins with the oldest one.
+// newestSeals opens the seals of the newest snapshot. The next start uses that snapshot, and the
+// replay the oldest one.
 func (a *audit) newestSeals(ctx context.Context) error {
-	s, err := newestState(ctx, a.subject.Store)
+	s, err := newestState(ctx, a.target.Store)
 	if err != nil {
 		return err
 	}

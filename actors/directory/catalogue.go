@@ -7,24 +7,24 @@ import (
 	"exchange/core/state"
 )
 
-// A Catalogue has the pairs and the currencies. It does not change once it is made.
+// A Catalogue holds the pairs and the currencies. It is immutable.
 type Catalogue struct {
 	pairs      []*Pair // in configured order
 	byName     map[string]*Pair
 	byNumber   []*Pair           // by number-1; nil: not configured
-	markets    []MarketName      // by number-1, all that ever were
+	markets    []MarketName      // by number-1, all ever configured
 	ever       map[string]uint16 // their numbers, by name
 	currencies []Currency        // in configured order
-	codes      []string          // of currencies by number-1, all that ever were
+	codes      []string          // of currencies by number-1, all ever configured
 }
 
-// A MarketName has the names of a pair and of its currencies.
+// A MarketName holds the names of a pair and of its currencies.
 type MarketName struct {
 	Name, Base, Quote string
 	base, quote       uint16
 }
 
-// NewCatalogue has what is configured, with the numbers that the state has given. A tick or a step
+// NewCatalogue combines the configuration with the numbers assigned in the state. A tick or a step
 // that is not configured is one unit of the last digit. The pairs have no books yet.
 func NewCatalogue(pairs []PairRules, currencies []Currency, s *state.State) *Catalogue {
 	c := &Catalogue{byName: map[string]*Pair{}, byNumber: make([]*Pair, len(s.Pairs())),
@@ -60,22 +60,22 @@ func (c *Catalogue) Pair(name []byte) *Pair { return c.byName[string(name)] }
 // PairNamed is Pair with a string.
 func (c *Catalogue) PairNamed(name string) *Pair { return c.byName[name] }
 
-// EverPair returns the number of the pair of that name, also when it is not configured any more:
-// its rows are kept. 0: there never was one.
+// EverPair returns the number of the pair of that name, even if it is no longer configured: its
+// rows are kept. 0: never configured.
 func (c *Catalogue) EverPair(name []byte) uint16 { return c.ever[string(name)] }
 
 // Numbered returns the configured pair with that number, which is in use.
 func (c *Catalogue) Numbered(number uint16) *Pair { return c.byNumber[number-1] }
 
-// Known returns the configured pair with that number, nil if there is none.
-func (c *Catalogue) Known(number uint16) *Pair {
+// Configured returns the configured pair with that number, nil if there is none.
+func (c *Catalogue) Configured(number uint16) *Pair {
 	if number == 0 || int(number) > len(c.byNumber) {
 		return nil
 	}
 	return c.byNumber[number-1]
 }
 
-// Market names the pair with that number, also when it is not configured any more.
+// Market returns the names of the pair with that number, even if it is no longer configured.
 func (c *Catalogue) Market(number uint16) MarketName {
 	if number == 0 || int(number) > len(c.markets) {
 		return MarketName{}
@@ -83,13 +83,13 @@ func (c *Catalogue) Market(number uint16) MarketName {
 	return c.markets[number-1]
 }
 
-// PairCurrencies are the numbers of a pair's currencies, also when it is not configured any more.
+// PairCurrencies returns the numbers of a pair's currencies, even if it is no longer configured.
 func (c *Catalogue) PairCurrencies(number uint16) (base, quote uint16) {
 	m := c.markets[number-1]
 	return m.base, m.quote
 }
 
-// Currency is the configured currency with that code, nil if there is none. Read only.
+// Currency returns the configured currency with that code, nil if there is none. Read only.
 func (c *Catalogue) Currency(code []byte) *Currency {
 	for i := range c.currencies {
 		if c.currencies[i].Code == string(code) {
@@ -107,13 +107,13 @@ func (c *Catalogue) CurrencyNumber(code string) uint16 {
 	return 0
 }
 
-// EverCurrency returns the number of the currency with that code, also when it is not configured
-// any more; 0: there never was one.
+// EverCurrency returns the number of the currency with that code, even if it is no longer
+// configured; 0: never configured.
 func (c *Catalogue) EverCurrency(code []byte) uint16 {
 	return uint16(slices.Index(c.codes, string(code)) + 1)
 }
 
-// NoPair says why there is no pair of that name.
+// NoPair returns why there is no pair of that name.
 func (c *Catalogue) NoPair(name string) string {
 	if c.EverPair([]byte(name)) != 0 {
 		return fmt.Sprintf("pair %s is not configured any more, and has no open orders: put it "+
@@ -122,7 +122,7 @@ func (c *Catalogue) NoPair(name string) string {
 	return fmt.Sprintf("there is no pair %.80q", name)
 }
 
-// NoCurrency says why there is no currency of that code.
+// NoCurrency returns why there is no currency of that code.
 func (c *Catalogue) NoCurrency(code string) string {
 	if c.EverCurrency([]byte(code)) != 0 {
 		return fmt.Sprintf("currency %s is not configured any more, and no account holds any of "+
@@ -131,8 +131,8 @@ func (c *Catalogue) NoCurrency(code string) string {
 	return fmt.Sprintf("there is no currency %.80q", code)
 }
 
-// CurrencyCode is the code of the currency with that number, also when it is not configured any
-// more; "" if there never was one.
+// CurrencyCode returns the code of the currency with that number, even if it is no longer
+// configured; "": never configured.
 func (c *Catalogue) CurrencyCode(number uint16) string {
 	if number == 0 || int(number) > len(c.codes) {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is not configured any more is told from what there never was.
-func TestADelistedPairOrCurrencySaysWhyItIsRefused(t *testing.T) {
+// A delisted name is distinguished from one that never existed.
+func TestADelistedPairOrCurrencyIsRefusedWithTheReason(t *testing.T) {
 	c := &Catalogue{ever: map[string]uint16{"AA_BB": 1}, codes: []string{"AA"}}
 	for said, want := range map[string]string{
 		c.NoPair("AA_BB"):  "put it back into the configuration",

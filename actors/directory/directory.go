@@ -21,7 +21,7 @@ import (
 type Pair struct {
 	Name        string
 	Base, Quote string // currency codes
-	// What orders are written in does not change: see PairRules.
+	// The units of orders never change: see PairRules.
 	PricePrecision, AmountPrecision int
 	PriceTick                       money.Price
 	AmountStep                      money.Amount
@@ -44,11 +44,11 @@ func NewPair(r PairRules, number, base, quote uint16) *Pair {
 	return p
 }
 
-// Rules are those that count now. Read only; a decision that needs several loads them once.
+// Rules returns the rules in effect. Read only; a decision that needs several loads them once.
 func (p *Pair) Rules() *PairRules { return p.rules.Load() }
 
-// SetRules has other rules count from now on. Its names, digits, tick and step count for nothing:
-// those of a pair stay.
+// SetRules replaces the rules in effect. It ignores names, digits, tick and step: those of a pair
+// never change.
 func (p *Pair) SetRules(r PairRules) {
 	r.Name, r.Base, r.Quote = p.Name, p.Base, p.Quote
 	r.PricePrecision, r.AmountPrecision = p.PricePrecision, p.AmountPrecision
@@ -56,13 +56,13 @@ func (p *Pair) SetRules(r PairRules) {
 	p.rules.Store(&r)
 }
 
-// Halted reports whether no orders are taken.
+// Halted reports whether the pair refuses orders.
 func (p *Pair) Halted() bool { return p.halted.Load() }
 
-// Halt says whether the pair is halted.
+// Halt halts or resumes the pair.
 func (p *Pair) Halt(halted bool) { p.halted.Store(halted) }
 
-// PairRules are what the configuration says of a pair.
+// PairRules are the configured rules of a pair.
 type PairRules struct {
 	Name              string
 	Base, Quote       string // currency codes
@@ -70,23 +70,23 @@ type PairRules struct {
 	AmountPrecision   int    // fractional digits of an order's amount
 	MinimumOrderSize  money.Amount
 	MaximumOrderSize  money.Amount
-	MinimumOrderValue money.Balance // of price x amount
-	PriceTick         money.Price   // of which a price is a multiple; 0: as PricePrecision says
-	AmountStep        money.Amount  // of which an amount is a multiple; 0: as AmountPrecision says
-	PriceBand         money.Rate    // how far beyond the last trade a price may be; 0: any
-	// how far beyond the best price a market order may go
+	MinimumOrderValue money.Balance // lower bound of price x amount
+	PriceTick         money.Price   // prices are its multiples; 0: by PricePrecision
+	AmountStep        money.Amount  // amounts are its multiples; 0: by AmountPrecision
+	PriceBand         money.Rate    // largest distance of a price beyond the last trade; 0: any
+	// largest distance of a market order beyond the best price
 	MarketCollar money.Rate
-	StopCollar   money.Rate // how far beyond its trigger a stop may go that has no price
+	StopCollar   money.Rate // largest distance beyond its trigger of a stop without a price
 	Fees         state.FeeRates
 }
 
-// A Currency is one currency of the configuration with its number.
+// A Currency is one configured currency with its number.
 type Currency struct {
 	Code              string
 	Sign              string
 	Number            uint16
 	MinimumWithdrawal money.Amount
-	// form of addresses for withdrawals, anchored at both ends; nil: each that ValidAddress takes
+	// form of withdrawal addresses, anchored at both ends; nil: any that passes ValidAddress
 	Addresses *regexp.Regexp
 }
 
@@ -98,22 +98,21 @@ type Account struct {
 	began    atomic.Uint64
 	InFlight atomic.Int32 // commands between admission and release
 	frozen   atomic.Bool
-	hasEmail atomic.Bool // the state has the address: there are many accounts
-	// its own, by pair; never changed in place; nil: none
+	hasEmail atomic.Bool // the address itself is in the state: there are many accounts
+	// own rates, by pair; never changed in place; nil: none
 	fees atomic.Pointer[map[uint16]state.FeeRates]
 }
 
-// Wallet returns the actor, nil: nothing has needed it yet.
+// Wallet returns the actor, nil until something needs it.
 func (a *Account) Wallet() *actor.PID { return a.wallet.Load() }
 
-// SetWallet names the actor, once.
+// SetWallet sets the actor, once.
 func (a *Account) SetWallet(pid *actor.PID) { a.wallet.Store(pid) }
 
-// WalletBegan returns the sequence of the state that the wallet has begun with; 0: it has yet to
-// begin.
+// WalletBegan returns the sequence of the state that the wallet started from; 0: not started yet.
 func (a *Account) WalletBegan() uint64 { return a.began.Load() }
 
-// WalletBegins says that the wallet has begun with the state of a sequence. The wallet calls it.
+// WalletBegins notes that the wallet started from the state of a sequence. The wallet calls it.
 func (a *Account) WalletBegins(seq uint64) { a.began.Store(seq) }
 
 // HasEmail reports whether the account has an e-mail address.
@@ -122,7 +121,7 @@ func (a *Account) HasEmail() bool { return a.hasEmail.Load() }
 // Frozen reports whether the account may do nothing at the moment.
 func (a *Account) Frozen() bool { return a.frozen.Load() }
 
-// Fees are the account's own rates by pair, nil if it has none. Read only.
+// Fees returns the account's own rates by pair, nil if it has none. Read only.
 func (a *Account) Fees() map[uint16]state.FeeRates {
 	if own := a.fees.Load(); own != nil {
 		return *own
@@ -133,32 +132,32 @@ func (a *Account) Fees() map[uint16]state.FeeRates {
 // FeeAccount is the name of the ordinary account that fees are credited to.
 const FeeAccount = "fees"
 
-// A Key is an API key that may act for an account. Everything but its end is fixed when it is made.
+// A Key is an API key that may act for an account. Everything but its revocation is fixed.
 type Key struct {
 	Number      uint32
 	Permissions uint8
-	Parallel    int // nonces that it keeps for parallel use; 0: they grow
+	Parallel    int // number of nonces kept for parallel use; 0: nonces must grow
 	revoked     atomic.Bool
 	Public      string
 	Account     *Account
 	Allow       []netip.Prefix // empty: from everywhere
-	// Material is what Options.KeyMaterial made of the secret, to verify signatures with; nil: this
+	// Material is derived from the secret by Options.KeyMaterial, to verify signatures; nil: this
 	// process is an observer, and does not have it.
 	Material any
-	Signed   *Signed // of the one request that the key is used for; nil: see With
+	Signed   *Signed // the one request that the key is used for; nil: see With
 	of       *Key    // see With
 }
 
-// Revoked reports whether the key has ended.
+// Revoked reports whether the key is revoked.
 func (k *Key) Revoked() bool { return k.revoked.Load() || k.of != nil && k.of.Revoked() }
 
 // A Directory finds accounts and keys. Handlers, books and the journal's writer read it. The
-// committed side writes it, in its turns: what is in it is durable.
+// committed side writes it, in its turns: its content is durable.
 type Directory struct {
 	seed   maphash.Seed
 	shards [64]keyShard
 	fees   atomic.Uint32 // id of FeeAccount; 0: there is no such account, and no fees
-	own    atomic.Bool   // some account has rates of its own, or had
+	own    atomic.Bool   // some account has own rates, or had
 
 	mu       sync.RWMutex
 	accounts []*Account // by id-1; guarded by mu
@@ -190,7 +189,7 @@ func (d *Directory) Key(public []byte) *Key {
 	return s.keys[string(public)]
 }
 
-// AddKey makes a key known to handlers. material is Key.Material.
+// AddKey publishes a key to handlers. material is Key.Material.
 func (d *Directory) AddKey(k *event.Key, material any) error {
 	e := &Key{Number: k.Number, Public: k.Key, Account: d.Account(k.Account),
 		Permissions: k.Permissions, Parallel: int(k.Parallel), Material: material}
@@ -208,7 +207,7 @@ func (d *Directory) AddKey(k *event.Key, material any) error {
 	return nil
 }
 
-// RemoveKey ends a key.
+// RemoveKey revokes a key.
 func (d *Directory) RemoveKey(k *Key) {
 	k.revoked.Store(true)
 	s := d.shard([]byte(k.Public))
@@ -217,14 +216,14 @@ func (d *Directory) RemoveKey(k *Key) {
 	delete(s.keys, k.Public)
 }
 
-// Update has the entry of an account say what the state says. An account without an entry has the
+// Update copies an account of the state into its entry. An account without an entry must have the
 // next id.
 func (d *Directory) Update(a *state.Account) {
 	entry, own := d.entry(a), a.Fees()
 	entry.hasEmail.Store(a.Email != "")
 	entry.frozen.Store(a.Frozen)
 	if len(own) > 0 || entry.Fees() != nil {
-		fees := maps.Clone(own) // the state changes its own
+		fees := maps.Clone(own) // the state changes its own map
 		entry.fees.Store(&fees)
 		d.own.Store(true)
 	}
@@ -245,10 +244,10 @@ func (d *Directory) entry(a *state.Account) *Account {
 // FeeAccount returns the id of the account with that name, 0 if there is none.
 func (d *Directory) FeeAccount() uint32 { return d.fees.Load() }
 
-// OwnFees reports whether an account may have rates of its own.
+// OwnFees reports whether an account may have own rates.
 func (d *Directory) OwnFees() bool { return d.own.Load() }
 
-// Accounts returns how many accounts there are; their ids are 1 to that.
+// Accounts returns the number of accounts; their ids are 1 to that.
 func (d *Directory) Accounts() int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -7,8 +7,8 @@ import (
 	"exchange/core/trading"
 )
 
-// The rules of a pair for orders. Each function returns what is wrong as a sentence for the client,
-// "" if nothing is.
+// The rules of a pair for orders. Each function returns the fault as a sentence for the client, ""
+// if there is none.
 
 // PriceFault checks a price above 0.
 func (p *Pair) PriceFault(x money.Price) string { return p.Rules().priceFault(x) }
@@ -24,7 +24,7 @@ func (p *Pair) ValueFault(x money.Price, a money.Amount) string {
 	return p.Rules().valueFault(x, a)
 }
 
-// DisplayFault checks how much an order of an amount shows of itself at a time.
+// DisplayFault checks the displayed part of an order of an amount.
 func (p *Pair) DisplayFault(display, amount money.Amount) string {
 	return p.Rules().displayFault(display, amount)
 }
@@ -35,8 +35,8 @@ func (p *Pair) BeyondBand(side trading.Side, price, reference money.Price) money
 	return p.Rules().beyondBand(side, price, reference)
 }
 
-// WithinBand returns the price of an order to which its owner gave none: the derived one, or the
-// worst within the pair's band of a reference, whichever is nearer.
+// WithinBand returns the price of an order without a client's price: the derived one, or the worst
+// within the pair's band of a reference, whichever is nearer.
 func (p *Pair) WithinBand(side trading.Side, derived, reference money.Price) money.Price {
 	if bound := p.BeyondBand(side, derived, reference); bound != 0 {
 		return bound
@@ -44,8 +44,8 @@ func (p *Pair) WithinBand(side trading.Side, derived, reference money.Price) mon
 	return derived
 }
 
-// StopPrice returns the price of an order that waits for a trigger price, and to which its owner
-// gave none: the stop collar beyond the trigger, within its band.
+// StopPrice returns the price of an order that waits for a trigger and has no client's price: the
+// stop collar beyond the trigger, within its band.
 func (p *Pair) StopPrice(side trading.Side, trigger money.Price) money.Price {
 	collar := trading.Furthest(side, trigger, p.Rules().StopCollar, p.PriceTick)
 	return p.WithinBand(side, collar, trigger)
@@ -118,7 +118,7 @@ func (r *PairRules) beyondBand(side trading.Side, price, reference money.Price) 
 // mostParts bounds the parts of an iceberg.
 const mostParts = 20
 
-// displayFault checks how much an order of an amount shows of itself at a time.
+// displayFault checks the displayed part of an order of an amount.
 func (r *PairRules) displayFault(display, amount money.Amount) string {
 	if text := r.stepFault(display); text != "" {
 		return text
@@ -134,8 +134,8 @@ func (r *PairRules) displayFault(display, amount money.Amount) string {
 	return ""
 }
 
-// TooManyParts reports whether an iceberg that shows so much of an amount at a time would have more
-// than mostParts parts.
+// TooManyParts reports whether an iceberg with this display and amount would have more than
+// mostParts parts.
 func TooManyParts(display, amount money.Amount) bool {
 	return display < amount/mostParts || display == amount/mostParts && amount%mostParts > 0
 }

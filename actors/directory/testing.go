@@ -1,11 +1,11 @@
 package directory
 
-// Count returns how many accounts there are: their ids are 1 to that. It is for tests of actors.
+// Count returns the number of accounts: their ids are 1 to that. It is for tests of actors.
 func (d *Directory) Count() uint32 {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return uint32(len(d.accounts))
 }
 
-// Freeze says whether the account is frozen. It is for tests of the gateway.
+// Freeze freezes or unfreezes the account. It is for tests of the gateway.
 func (a *Account) Freeze(frozen bool) { a.frozen.Store(frozen) }

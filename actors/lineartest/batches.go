@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// A batch is not atomic: operations of other accounts may come between its own. But those that
-// reach one book do so in their order, and nothing else of the account that a client sent reaches
-// it in between. An operation that was refused comes behind those before it that are about the same
-// order. It need not come before any, because its wallet may have refused it: then it has reached
-// no book.
+// A batch is not atomic: operations of other accounts may come between its own. But those for one
+// book reach it in order, with nothing else sent by the account's clients in between. A refused
+// operation comes after earlier ones about the same order. It need not come before any, because its
+// wallet may have refused it: then it reached no book.
 
-// A sent is a batch as its key sees it: one request with one nonce.
-type sent struct {
-	speaks *Recorded // for all; with an outcome, if one has any
-	torn   bool      // some were refused for the key, and others were not
+// A batchCall is a batch as seen by its key: one request with one nonce.
+type batchCall struct {
+	answer *Recorded // stands for all; with an outcome, if one has any
+	mixed  bool      // only some were refused for the key
 }
 
 // batchesOf returns the batches by their numbers.
-func batchesOf(all []Recorded) map[int]*sent {
-	batches := map[int]*sent{}
+func batchesOf(all []Recorded) map[int]*batchCall {
+	batches := map[int]*batchCall{}
 	for i := range all {
 		r := &all[i]
 		if r.batch == 0 {
@@ -28,20 +27,20 @@ func batchesOf(all []Recorded) map[int]*sent {
 		b := batches[r.batch]
 		switch {
 		case b == nil:
-			batches[r.batch] = &sent{speaks: r}
+			batches[r.batch] = &batchCall{answer: r}
 		case r.Result.Outcome == Unknown:
-		case b.speaks.Result.Outcome == Unknown:
-			b.speaks = r
+		case b.answer.Result.Outcome == Unknown:
+			b.answer = r
 		default:
-			b.torn = b.torn || b.speaks.verdict() != r.verdict()
+			b.mixed = b.mixed || b.answer.verdict() != r.verdict()
 		}
 	}
 	return batches
 }
 
-// A verdict is what an answer says of the key.
+// A verdict is the part of an answer about the key.
 type verdict struct {
-	refused   Outcome // Done: it was not
+	refused   Outcome // Done: not refused
 	lastNonce uint64
 }
 
@@ -52,15 +51,15 @@ func (r *Recorded) verdict() verdict {
 	return verdict{refused: Done}
 }
 
-// A place is where an operation of a batch stands among those for the same pair.
+// A place is the position of a batch's operation among those for the same pair.
 type place struct {
-	batch  int  // 0: it is of none
-	behind int  // how many come before it, of those that may have had an effect
-	acts   bool // it may have had an effect itself
-	more   bool // one that had an effect follows
+	batch   int  // 0: none
+	earlier int  // number of earlier ones that may have had an effect
+	acts    bool // it may have had an effect itself
+	more    bool // a later one had an effect
 }
 
-// placeInBatches gives each part of a batch its place.
+// placeInBatches sets the place of each part of a batch.
 func placeInBatches(market []span, all []Recorded) {
 	type queue struct{ batch, pair int }
 	batch := map[int]int{} // of each operation
@@ -75,12 +74,12 @@ func placeInBatches(market []span, all []Recorded) {
 		}
 	}
 	for q, list := range spans {
-		acting, of := 0, map[int]int{} // of an order: how many up to its last one
+		acting, of := 0, map[int]int{} // acting: number of an order's operations up to its last one
 		for _, s := range list {
 			acts := s.fate != answered || s.r.Outcome == Done
-			s.place = place{batch: q.batch, behind: of[s.o.Order], acts: acts}
+			s.place = place{batch: q.batch, earlier: of[s.o.Order], acts: acts}
 			if acts {
-				s.place.behind = acting
+				s.place.earlier = acting
 				acting++
 				of[s.o.Order] = acting
 			}
@@ -93,11 +92,11 @@ func placeInBatches(market []span, all []Recorded) {
 	}
 }
 
-// A progress says how many parts of a batch that may have had an effect in a pair are over.
+// A progress counts the finished parts of a batch in a pair that may have had an effect.
 type progress struct{ batch, pair, done int }
 
-// isTurnOf reports whether all parts are over that come before a part in its batch. It counts the
-// part, whether it happens or not.
+// isTurnOf reports whether all earlier parts of a part's batch are done. It counts the part,
+// whether it happens or not.
 func (s *market) isTurnOf(p *part) bool {
 	if p.place.batch == 0 {
 		return true
@@ -111,21 +110,21 @@ func (s *market) isTurnOf(p *part) bool {
 	}
 	done := &s.batches[at].done
 	if !p.place.acts {
-		return *done >= p.place.behind
+		return *done >= p.place.earlier
 	}
 	*done++
-	return *done == p.place.behind+1
+	return *done == p.place.earlier+1
 }
 
-// staysTogether reports whether a part that has just happened comes between no two of a batch of
-// its account. A cancel of all may have begun before the batch, and goes on beside it.
+// staysTogether reports whether a part that just happened separates no two of a batch of its
+// account. A cancel of all may have begun before the batch, and continue in parallel.
 func (s *market) staysTogether(p *part) bool {
 	switch o := p.o; {
 	case o.Kind != Place && o.Kind != Cancel && o.Kind != Amend,
 		p.fate == answered && p.r.Outcome != Done:
 		return true
 	default:
-		amidst := &s.amidst[o.Account][o.Pair]
+		amidst := &s.insideBatch[o.Account][o.Pair]
 		if *amidst != 0 && *amidst != p.place.batch {
 			return false
 		}

@@ -2,7 +2,7 @@ package lineartest
 
 import "testing"
 
-// beginBatch signs with the account's first key and with its next nonce.
+// beginBatch signs with the account's first key and its next nonce.
 func (s *script) beginBatch(list ...Operation) []*Recorded {
 	key := list[0].Account + 1
 	s.nonces[key]++
@@ -12,7 +12,7 @@ func (s *script) beginBatch(list ...Operation) []*Recorded {
 	return s.BeginBatch(list[0].Account, list)
 }
 
-// batched is a right history of a batch that another account's order meets in its midst.
+// batched is a right history of a batch interrupted by another account's order.
 func batched() *script {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Account: 0, Amount: 10}, Result{})
@@ -75,7 +75,7 @@ func TestErrorsOfBatchesAreFound(t *testing.T) {
 		"an operation that is refused for its key": func(s *script) {
 			s.named["again"].Result = Result{Outcome: RefusedKey}
 		},
-		"an operation of the account in the midst": func(s *script) {
+		"an operation of the account in the middle": func(s *script) {
 			o := s.named["other"]
 			o.Operation.Account, o.Operation.Key, o.Operation.Nonce = 0, 1, 2
 			o.Operation.Buy, o.Operation.Price = false, 103
@@ -91,8 +91,8 @@ func TestErrorsOfBatchesAreFound(t *testing.T) {
 	}
 }
 
-// The error that is planted last is one because the operation comes between. Behind the batch, or
-// for the other pair, it is right.
+// The last planted error is one because the operation comes between. After the batch, or for the
+// other pair, it is right.
 func TestOperationsOfTheAccountComeBesideABatch(t *testing.T) {
 	try := func(what string, right bool, pair int, ids [3]uint64) {
 		t.Helper()
@@ -106,21 +106,21 @@ func TestOperationsOfTheAccountComeBesideABatch(t *testing.T) {
 		}
 		s.try(t, what, right)
 	}
-	try("behind it", true, 0, [3]uint64{1, 2, 3})
+	try("after it", true, 0, [3]uint64{1, 2, 3})
 	try("before it", true, 0, [3]uint64{2, 3, 1})
 	try("in its midst", false, 0, [3]uint64{1, 3, 2})
 	try("in its midst, for the other pair", true, 1, [3]uint64{1, 3, 2})
 }
 
 func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {
-	try := func(what string, right bool, told [2]Outcome, look Operation, shown Result) {
+	try := func(what string, right bool, outcomes [2]Outcome, look Operation, shown Result) {
 		t.Helper()
 		s := newScript()
 		s.did("", Operation{Kind: Deposit, Amount: 10}, Result{})
 		batch := s.beginBatch(Operation{Kind: Place, Order: 1, Price: 100, Amount: 1},
 			Operation{Kind: Cancel, Order: 1, Named: true},
 			Operation{Kind: Place, Order: 2, Price: 101, Amount: 1})
-		for i, outcome := range told {
+		for i, outcome := range outcomes {
 			if outcome != Unknown {
 				batch[i].End(Result{Outcome: outcome, Remains: 1})
 			}
@@ -136,7 +136,7 @@ func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {
 	try("the first", true, none, read, Result{Orders: []OrderRow{one}})
 	try("the last", true, none, read, Result{Orders: []OrderRow{two}})
 	try("all but the cancel", true, none, read, Result{Orders: []OrderRow{one, two}})
-	try("the first, as was told, and its cancel", true, first, read, Result{})
+	try("the first, as answered, and its cancel", true, first, read, Result{})
 	try("the first, which its cancel did not find", false, [2]Outcome{Unknown, RefusedState}, read,
 		Result{Orders: []OrderRow{one}})
 	read.Nonce = 1 // the batch's

@@ -7,27 +7,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// ErrNotLinearizable says that no order of the operations explains all results.
+// ErrNotLinearizable means that no order of the operations explains all results.
 var ErrNotLinearizable = errors.New("the history is not linearizable")
 
-// ErrUndecided says that there are too many orders to look at. It happens to few histories, in
-// which many operations without an outcome overlapped. Such a history shows nothing, so the caller
-// records another one in its place.
+// ErrUndecided means that there are too many orders to search. That affects few histories, in which
+// many operations without an outcome overlapped. Such a history proves nothing, so the caller
+// records another one.
 var ErrUndecided = errors.New("the history could not be decided")
 
 // decideWithin bounds a check, in steps: operations that the search tries on a state. A bound in
-// steps decides a history on a slow machine as on a fast one. A history of some hundred operations
-// takes a few thousand steps, of half a millisecond each at most.
+// steps gives the same decision on a slow machine as on a fast one. A history of some hundred
+// operations takes a few thousand steps, of half a millisecond each at most.
 const decideWithin = 40_000
 
-// A state is what operations change in an object. after returns the states that a part may lead
-// to: none if its result cannot be right.
+// A state is the changing part of an object. after returns the states that a part may lead to: none
+// if its result is impossible.
 type state interface{ after(*part) []any }
 
-// model returns the search's model of an object that begins as init. After most steps no operation
-// fits any more, which ends the search; spent reports whether that happened.
+// model returns the search's model of an object whose first state is init. After most steps no
+// operation fits any more, which ends the search; spent reports whether that happened.
 func model(init state, equal func(a, b any) bool, most int) (m porcupine.Model, spent func() bool) {
-	steps := 0 // the search's goroutine counts, and has ended when spent is called
+	steps := 0 // counted by the search's goroutine, which has ended when spent is called
 	n := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{init} },
 		Step: func(s, input, _ any) []any {
@@ -43,8 +43,7 @@ func model(init state, equal func(a, b any) bool, most int) (m porcupine.Model, 
 	return n.ToModel(), func() bool { return steps > most }
 }
 
-// An object is one whose operations are put in order by themselves: the market, or the keys of one
-// account.
+// An object has operations that are ordered independently: the market, or the keys of one account.
 type object struct {
 	name  string
 	init  state
@@ -54,7 +53,7 @@ type object struct {
 
 func (h *History) objects() []object {
 	books, accounts := h.parts()
-	list := []object{{"the market", &market{fees: &h.Fees, told: &h.told}, equalMarkets,
+	list := []object{{"the market", &market{fees: &h.Fees, notices: &h.notices}, equalMarkets,
 		operations(books)}}
 	for i, spans := range accounts {
 		list = append(list, object{fmt.Sprint("the keys of account ", i),
@@ -76,8 +75,8 @@ func operations(spans []span) (ops []porcupine.Operation) {
 	return ops
 }
 
-// Check looks for an order of all operations that explains their results. If there is none it
-// writes a page for a browser into the system's temporary folder, and the error names the page.
+// Check searches an order of all operations that explains their results. If there is none it writes
+// a page for a browser into the system's temporary folder, and the error names the page.
 func (h *History) Check() error {
 	x, err := h.judge(decideWithin)
 	if !errors.Is(err, ErrNotLinearizable) || x == nil {
@@ -87,18 +86,17 @@ func (h *History) Check() error {
 	return errors.Join(fmt.Errorf("%w: see %s", err, page), pageErr)
 }
 
-// Judge is Check without a page and within another number of steps, for histories that are expected
-// to be wrong.
+// Judge is Check without a page and with another step limit, for histories that should be wrong.
 func (h *History) Judge(most int) error {
 	_, err := h.judge(most)
 	return err
 }
 
-// judge returns the error, and the object that the error is about, if it is about one.
+// judge returns the error, and the object concerned, if any.
 func (h *History) judge(most int) (*object, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.followsOn(); err != nil {
+	if err := h.checkSequences(); err != nil {
 		return nil, err
 	}
 	var undecided error

@@ -28,8 +28,8 @@ func newScript() *script {
 	return s
 }
 
-// begin signs with the account's first key and with the key's next nonce, unless the operation
-// names others.
+// begin signs with the account's first key and the key's next nonce, unless the operation names
+// others.
 func (s *script) begin(name string, o Operation) *Recorded {
 	if o.Kind.Needs() != 0 {
 		if o.Key == 0 {
@@ -54,9 +54,9 @@ func (s *script) did(name string, o Operation, r Result) {
 	s.begin(name, o).End(r)
 }
 
-// sample is a right history of two accounts. It has all that the planted errors below change:
-// trades with several orders of one price and their fees, cancels, withdrawals, keys, a freeze, two
-// pairs, refusals, operations that overlap, and one without an outcome.
+// sample is a right history of two accounts. It contains everything that the planted errors below
+// change: trades with several orders of one price and their fees, cancels, withdrawals, keys, a
+// freeze, two pairs, refusals, operations that overlap, and one without an outcome.
 func sample() *script {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Account: 0, Amount: 10}, Result{})
@@ -162,7 +162,7 @@ func (s *script) changeKeys() {
 	s.did("reads", Operation{Kind: ReadOpen, Account: 1, Key: 9}, Result{})
 	s.did("same nonce", Operation{Kind: ReadOpen, Account: 1, Key: 9, Nonce: 2},
 		Result{Outcome: RefusedNonce, LastNonce: 2})
-	// looked at while its key lived, and again when the account was frozen
+	// read while its key was valid, and again when the account was frozen
 	late := s.begin("", Operation{Kind: ReadOpen, Account: 1, Key: 9})
 	s.did("", Operation{Kind: RevokeKey, Account: 1, Key: 9}, Result{})
 	s.did("revoked", Operation{Kind: ReadOpen, Account: 1, Key: 9}, Result{Outcome: RefusedKey})
@@ -201,7 +201,7 @@ func (s *script) overlap() {
 
 func isWrong(s *script) bool { return errors.Is(s.Judge(decideWithin), ErrNotLinearizable) }
 
-// A plantedError changes the result of a named operation of a right history, so that it is wrong.
+// A plantedError changes the result of a named operation of a right history, to make it wrong.
 type plantedError struct {
 	planted, of string
 	change      func(r *Result)
@@ -412,7 +412,7 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 	find("a refusal though there are funds", s)
 	s = sample()
 	r := s.named["revoked"]
-	r.Operation.Kind = Place // there are no funds for it, so it changes nothing
+	r.Operation.Kind = Place // without funds, so it changes nothing
 	r.Operation.Order, r.Operation.Amount, r.Operation.Price = 30, 1000, 1
 	r.Result.Outcome = RefusedFunds
 	find("a revoked key that trades", s)
@@ -422,7 +422,7 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 	find("an unknown order that comes and goes", s)
 }
 
-func TestARefusalForFundsMayLeaveOutOnlyWhatOverlaps(t *testing.T) {
+func TestARefusalForFundsMayIgnoreOnlyOverlappingCredits(t *testing.T) {
 	try := func(overlaps, right bool) {
 		t.Helper()
 		s := newScript()
@@ -447,10 +447,9 @@ func TestARefusalForFundsMayLeaveOutOnlyWhatOverlaps(t *testing.T) {
 	try(false, false)
 }
 
-// A wallet refuses an order for funds that another order on its way has reserved. A third one,
-// which it gets later and which has the client order id of the refused one, may be in before the
-// first.
-func TestARefusalForFundsMayLeaveOutAnOrderUnderItsIDThatOverlaps(t *testing.T) {
+// A wallet refuses an order for funds reserved by another order in flight. A third one, which it
+// receives later and which has the client order id of the refused one, may be in before the first.
+func TestARefusalForFundsMayIgnoreAnOverlappingOrderUnderItsID(t *testing.T) {
 	s := newScript()
 	s.did("", Operation{Kind: Deposit, Amount: 1}, Result{})
 	s.did("", Operation{Kind: Deposit, Currency: 2, Amount: 1}, Result{})
@@ -464,7 +463,7 @@ func TestARefusalForFundsMayLeaveOutAnOrderUnderItsIDThatOverlaps(t *testing.T) 
 	s.try(t, "orders that overlap", true)
 }
 
-// try reports a history that the check should have judged otherwise.
+// try reports a wrongly judged history.
 func (s *script) try(t *testing.T, history string, right bool) {
 	t.Helper()
 	if wrong := isWrong(s); wrong == right {
@@ -472,13 +471,13 @@ func (s *script) try(t *testing.T, history string, right bool) {
 	}
 }
 
-func TestAnOrderWithoutAnOutcomeHasHappenedWhenAllIsSettledOrNeverDoes(t *testing.T) {
+func TestAnOrderWithoutAnOutcomeHappensBeforeSettleOrNever(t *testing.T) {
 	try := func(order string, right bool, looks ...Result) {
 		t.Helper()
 		s := newScript()
 		s.did("", Operation{Kind: Deposit, Amount: 2}, Result{})
 		s.begin("", Operation{Kind: Place, Order: 1, Price: 1, Amount: 1})
-		// The same order again cannot be taken.
+		// The same order cannot be accepted again.
 		s.begin("", Operation{Kind: Place, Order: 1, Price: 1, Amount: 1})
 		s.Settle()
 		for _, look := range looks {

@@ -5,33 +5,34 @@ import (
 	"sync"
 )
 
-// The size of the market that a history is about. Both pairs trade currency 0, each for a currency
-// of its own, so the two books share each account's money.
+// The size of a history's market. Both pairs trade currency 0, each for its own currency, so the
+// two books share each account's money.
 const (
 	Accounts   = 4
 	Currencies = 3
 	Pairs      = 2
 
-	FeeAccount = Accounts - 1 // gets the fees
+	FeeAccount = Accounts - 1 // receives the fees
 	AllPairs   = -1           // of a CancelAll
 )
 
-// Unit is how many units of money a whole coin has. Prices and amounts of operations are whole
+// Unit is the number of units of money in a whole coin. Prices and amounts of operations are whole
 // coins, Funds are units, and Rates are units for each coin: so no fee needs rounding.
 const Unit = 10_000
 
-// Rates are an account's fees, of what it receives: as the maker of a trade and as the taker.
+// Rates are an account's fees on its receipts: as the maker of a trade and as the taker.
 type Rates struct{ Maker, Taker int64 }
 
-// A Kind says what an operation asks for.
+// A Kind is the type of an operation.
 type Kind uint8
 
-// The kinds of operations. Those with a key name Account, Key and Nonce, too.
+// The kinds of operations, with the fields that they use. Those with a key also use Account, Key
+// and Nonce.
 const (
 	Place             Kind = iota // an order, with a key: Pair, Order, Buy, Price, Amount, Force
 	Cancel                        // with a key: Pair, Order, Named
 	CancelAll                     // with a key: Pair, or AllPairs
-	Amend                         // with a key: Pair, Order, Named, Price, Amount; 0 stays
+	Amend                         // with a key: Pair, Order, Named, Price, Amount; 0: unchanged
 	ReadOrder                     // with a key: Order. Gives Orders, at most one
 	ReadOpen                      // with a key. Gives Orders, all open ones in any order
 	ReadBook                      // Pair. Gives Levels and UpdateID
@@ -48,7 +49,7 @@ const (
 	CreateKey                     // Account, Key, Permissions, Parallel
 	RevokeKey                     // Account, Key
 	Freeze                        // Account, On
-	ReadKeys                      // Account. Gives Keys and Frozen, while nothing else is under way
+	ReadKeys                      // Account. Gives Keys and Frozen, while nothing else is in flight
 	Restart                       // of the exchange, which may forget the nonces of reads
 )
 
@@ -88,15 +89,15 @@ func (k Kind) Needs() uint8 {
 }
 
 // An Operation is a client's request. Clients number their orders, withdrawals and keys themselves,
-// from 1. An order's number is also its client order id, so of several orders with one number the
-// exchange takes one at most.
+// from 1. An order's number is also its client order id, so the exchange accepts at most one of
+// several orders with one number.
 type Operation struct {
 	Kind        Kind
 	Account     int // below Accounts
-	Key         int // signs the operation, or is created or revoked by it. 0: none
+	Key         int // signs the operation, or is created or revoked by it; 0: none
 	Nonce       uint64
 	Permissions uint8
-	Parallel    int // of a CreateKey: how many nonces the key keeps; 0: they grow
+	Parallel    int // of a CreateKey: number of nonces kept; 0: nonces must grow
 	Pair        int // below Pairs
 	Order       int
 	Withdrawal  int
@@ -109,8 +110,8 @@ type Operation struct {
 	Amount      int64 // of an Amend: at least that of the order
 }
 
-// A Force says what becomes of the part of a new order that trades with no other. All operations
-// that place an order of one number have the same.
+// A Force is the treatment of a new order's untraded part. It is the same for all operations that
+// place an order with one number.
 type Force uint8
 
 // The forces. A market order is an IOC at its worst price.
@@ -127,7 +128,7 @@ type Outcome uint8
 const (
 	Unknown           Outcome = iota // it may or may not have happened
 	Done                             // it happened; of a read: it was answered
-	RefusedFunds                     // available was less than needed
+	RefusedFunds                     // too little available money
 	RefusedState                     // the order is not open, or the withdrawal's status forbids it
 	RefusedRepeated                  // the account has another order with this client order id
 	RefusedKey                       // there is no such key, or it was revoked
@@ -144,18 +145,18 @@ var outcomeNames = [...]string{"unknown", "done", "refused for funds", "refused"
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// byKey reports whether an operation was refused for its key, before the wallet looked at the rest.
+// byKey reports whether an operation was refused for its key, before the wallet checked the rest.
 func (o Outcome) byKey() bool { return o >= RefusedKey }
 
-// A Result is what a client was told.
+// A Result is an answer as received by a client.
 type Result struct {
 	Outcome Outcome
 	// ID of the order, of the cancel, of the amend, or of the order that has the client order id;
-	// 0: not told
+	// 0: unknown
 	ID     uint64
 	Trades []Trade // of a placed or amended order, in their order
-	// Remains of a placed or amended order is what has not traded; of a cancelled one what was
-	// released, -1: not told
+	// Remains of a placed or amended order is its untraded amount; of a cancelled one the released
+	// amount, -1: unknown
 	Remains   int64
 	Cancelled []uint64   // of a cancel of all: the ids of the orders
 	Orders    []OrderRow // of a read
@@ -163,8 +164,8 @@ type Result struct {
 	UpdateID  uint64     // of a book
 	Funds     Wallet     // of a wallet
 	Pending   []Pending  // of a read of withdrawals
-	LastNonce uint64     // of a refusal for a nonce: the highest that was used
-	Sequence  uint64     // of a subscription: of the account's newest event; 0: it has none
+	LastNonce uint64     // of a refusal for a nonce: the highest used one
+	Sequence  uint64     // of a subscription: of the account's newest event; 0: none
 	Frozen    bool       // of a read of keys
 	Keys      []KeyRow   // of a read of keys, in the order of their numbers
 }
@@ -172,7 +173,7 @@ type Result struct {
 // A Trade is one execution, as the taker sees it.
 type Trade struct {
 	ID     uint64
-	Maker  int // the resting order, 0: not told
+	Maker  int // the resting order, 0: unknown
 	Price  int64
 	Amount int64
 }
@@ -217,15 +218,15 @@ type Funds struct{ Balance, Reserve int64 }
 // A Wallet is an account's funds by currency.
 type Wallet [Currencies]Funds
 
-// A History takes the operations of many clients at once.
+// A History records the operations of many concurrent clients.
 type History struct {
 	Fees [Pairs][Accounts]Rates // set before the first operation
 
-	mu     sync.Mutex
-	clock  int64 // counts the calls and the ends of operations
-	epoch  int   // how often the history was settled
-	events []*Recorded
-	told   [Accounts][]told
+	mu      sync.Mutex
+	clock   int64 // counts the calls and the ends of operations
+	epoch   int   // number of Settle calls
+	events  []*Recorded
+	notices [Accounts][]notice
 }
 
 // A Recorded is one operation of a history.
@@ -234,10 +235,10 @@ type Recorded struct {
 	Operation Operation
 	Result    Result
 	number    int   // in the history
-	batch     int   // numbers the request that had several operations; 0: this one was alone
-	epoch     int   // of the history, when it was sent
+	batch     int   // number of the request if it had several operations; 0: this one was alone
+	epoch     int   // of the history, at the call
 	call, end int64 // end is 0 while there is no answer
-	settled   int64 // after this time it does not happen any more; 0: it may
+	settled   int64 // after this time it cannot happen any more; 0: it may
 	forgotten bool
 	h         *History
 }
@@ -250,7 +251,7 @@ func (h *History) Begin(client int, o Operation) *Recorded {
 }
 
 // BeginBatch notes operations of one account before they are sent as one request: with one key and
-// one nonce, which counts once. Each is a Place, a Cancel or an Amend, and ends by itself.
+// one nonce, which counts once. Each is a Place, a Cancel or an Amend, with its own End.
 func (h *History) BeginBatch(client int, list []Operation) (all []*Recorded) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,7 +270,7 @@ func (h *History) begin(client int, o Operation, batch int) *Recorded {
 	return r
 }
 
-// End notes the answer, when it is there. The end of a restart settles what was under way when it
+// End records the answer, on arrival. The end of a restart settles what was in flight when it
 // began.
 func (r *Recorded) End(result Result) {
 	r.h.mu.Lock()
@@ -285,8 +286,8 @@ func (r *Recorded) End(result Result) {
 	case r.Operation.Kind == Restart:
 		r.h.settle(r.call)
 	case r.Operation.Kind == Subscribe && result.Outcome == Done:
-		list := &r.h.told[r.Operation.Account]
-		*list = append(*list, told{begins: r, at: r.end, epoch: r.epoch})
+		list := &r.h.notices[r.Operation.Account]
+		*list = append(*list, notice{subscription: r, at: r.end, epoch: r.epoch})
 	}
 }
 
@@ -300,8 +301,8 @@ func (r *Recorded) Settle() {
 	}
 }
 
-// Settle notes that nothing is under way: each operation without an outcome has happened by now, or
-// never will, and subscribers were told all events. It ends an epoch. Epochs keep a check short,
+// Settle notes that nothing is in flight: each operation without an outcome has happened by now, or
+// never will, and subscribers received all events. It ends an epoch. Epochs keep a check short,
 // because nothing overlaps across them.
 func (h *History) Settle() {
 	h.mu.Lock()
@@ -311,7 +312,7 @@ func (h *History) Settle() {
 	h.settle(h.clock)
 }
 
-// settle settles the operations that were sent before a time.
+// settle settles the operations sent before a time.
 func (h *History) settle(before int64) {
 	for _, r := range h.events {
 		if r.end == 0 && r.settled == 0 && r.call < before {
@@ -320,7 +321,7 @@ func (h *History) settle(before int64) {
 	}
 }
 
-// Forget takes the operation out of the history: it was turned away before it could do anything.
+// Forget removes the operation from the history: it was refused before it could have an effect.
 func (r *Recorded) Forget() {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
@@ -330,7 +331,7 @@ func (r *Recorded) Forget() {
 // Operations returns all operations in the order of their calls.
 func (h *History) Operations() []*Recorded { return h.events }
 
-// Count returns how many operations have an outcome.
+// Count returns the number of operations with an outcome.
 func (h *History) Count(o Outcome) (n int) {
 	for _, r := range h.events {
 		if r.Result.Outcome == o && !r.forgotten {

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Keys are an account's keys with their nonces, and whether the account is frozen: they decide
-// whether the account's operations are looked at. A step changes a copy and leaves the old keys as
-// they are.
+// Keys are an account's keys with their nonces, and whether the account is frozen, which together
+// admit or refuse the account's operations. A step changes a copy and leaves the old keys
+// unchanged.
 type keys struct {
-	frozen bool  // the wallet knows of the freeze
-	barred bool  // the gateways know of it
-	keys   []key // by number
+	frozen           bool  // the wallet has applied the freeze
+	frozenAtGateways bool  // the gateways have applied it
+	keys             []key // by number
 }
 
 // A key's highest used nonce lies between sure and most. They differ after an operation without an
-// outcome. They differ after a restart, too: it may forget the nonces of reads.
+// outcome, and after a restart, which may forget the nonces of reads.
 type key struct {
 	number           int
 	permissions      uint8
 	revoked          bool
-	sure, most, kept uint64  // kept: the highest nonce of a command, which no restart forgets
-	parallel         *window // of a key for parallel use, in place of these; nil: of another one
+	sure, most, kept uint64  // kept: the highest nonce of a command, which survives restarts
+	parallel         *window // of a key for parallel use, instead of these; nil: of another one
 }
 
 func (k key) equal(l key) bool {
@@ -30,10 +30,10 @@ func (k key) equal(l key) bool {
 	return window && k == l
 }
 
-func (s *keys) clone() *keys { return &keys{s.frozen, s.barred, slices.Clone(s.keys)} }
+func (s *keys) clone() *keys { return &keys{s.frozen, s.frozenAtGateways, slices.Clone(s.keys)} }
 
 func (s *keys) equal(t *keys) bool {
-	return s.frozen == t.frozen && s.barred == t.barred &&
+	return s.frozen == t.frozen && s.frozenAtGateways == t.frozenAtGateways &&
 		slices.EqualFunc(s.keys, t.keys, key.equal)
 }
 
@@ -43,7 +43,7 @@ func (s *keys) find(number int) (at int, there bool) {
 }
 
 // after returns the keys that a part of an operation may lead to, as market.after does. A signed
-// operation without an outcome needs one state alone: its step widens the bounds of the nonce, so
+// operation without an outcome needs one state only: its step widens the bounds of the nonce, so
 // that they hold whether it happened or not.
 func (s *keys) after(p *part) []any {
 	c := s.clone()
@@ -62,7 +62,7 @@ func (s *keys) after(p *part) []any {
 // step does one part of an operation on s, and reports whether the result is right.
 func (s *keys) step(p *part) bool {
 	o, r := p.o, p.r
-	if p.torn {
+	if p.mixed {
 		return false
 	}
 	at, there := s.find(o.Key)
@@ -84,14 +84,14 @@ func (s *keys) step(p *part) bool {
 		s.keys[at] = key{number: o.Key, revoked: true}
 		return true
 	case Freeze:
-		if p.door {
-			s.barred = o.On
+		if p.atGateway {
+			s.frozenAtGateways = o.On
 		} else {
 			s.frozen = o.On
 		}
 		return true
 	case ReadKeys:
-		return s.frozen == r.Frozen && s.barred == r.Frozen &&
+		return s.frozen == r.Frozen && s.frozenAtGateways == r.Frozen &&
 			slices.EqualFunc(s.keys, r.Keys, func(k key, row KeyRow) bool {
 				return KeyRow{k.number, k.permissions, k.revoked} == row
 			})
@@ -99,18 +99,18 @@ func (s *keys) step(p *part) bool {
 		for i := range s.keys {
 			s.keys[i].sure = s.keys[i].kept
 			if w := s.keys[i].parallel; w != nil {
-				s.keys[i].parallel = w.forgets()
+				s.keys[i].parallel = w.afterRestart()
 			}
 		}
 		return true
 	}
 	switch {
-	case p.unfrozen && p.door:
-		return !s.barred
+	case p.unfrozen && p.atGateway:
+		return !s.frozenAtGateways
 	case p.unfrozen:
 		return !s.frozen
-	case p.froze: // by a gateway, or by the wallet, which does not keep from reads
-		return s.barred || s.frozen && !o.Kind.reads()
+	case p.froze: // by a gateway, or by the wallet, which still allows reads
+		return s.frozenAtGateways || s.frozen && !o.Kind.reads()
 	case o.Kind == ApproveWithdrawal:
 		return s.frozen && r.Outcome == RefusedFrozen
 	}
@@ -120,8 +120,8 @@ func (s *keys) step(p *part) bool {
 	return s.sign(p, &s.keys[at])
 }
 
-// sign takes the nonce of an operation that a live key has signed. The exchange looks at the
-// permission, then at the nonce, and then at the freeze, which does not stop reads there.
+// sign uses the nonce of an operation signed by a live key. The exchange checks the permission,
+// then the nonce, and then the freeze, which does not stop reads there.
 func (s *keys) sign(p *part, k *key) bool {
 	o, r := p.o, p.r
 	if may := k.permissions&o.Kind.Needs() != 0; r.Outcome == RefusedPermission || !may {
@@ -134,7 +134,7 @@ func (s *keys) sign(p *part, k *key) bool {
 	case r.Outcome == Unknown:
 		k.most = max(k.most, o.Nonce)
 		return true
-	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was taken, or by the wallet
+	case r.Outcome == RefusedFrozen: // by a gateway, before the nonce was used, or by the wallet
 		k.most = max(k.most, o.Nonce)
 		return true
 	case r.Outcome == RefusedNonce:
@@ -153,18 +153,18 @@ func (s *keys) sign(p *part, k *key) bool {
 	return true
 }
 
-// signParallel is the part of sign about the nonce and the freeze, of a key for parallel use.
+// signParallel is the nonce and freeze part of sign, for a key for parallel use.
 func (s *keys) signParallel(p *part, k *key) bool {
 	o, r, reads := p.o, p.r, p.o.Kind.reads()
 	switch {
 	case r.Outcome == Unknown:
-		k.parallel = k.parallel.perhaps(o.Nonce)
+		k.parallel = k.parallel.afterMaybe(o.Nonce)
 		return true
 	case r.Outcome == RefusedFrozen:
-		k.parallel = k.parallel.perhaps(o.Nonce)
+		k.parallel = k.parallel.afterMaybe(o.Nonce)
 		return true
 	case r.Outcome == RefusedNonce:
-		w := k.parallel.refuses(o.Nonce, r.LastNonce)
+		w := k.parallel.afterRefusal(o.Nonce, r.LastNonce)
 		if w != nil {
 			k.parallel = w
 		}
@@ -172,6 +172,6 @@ func (s *keys) signParallel(p *part, k *key) bool {
 	case !k.parallel.good(o.Nonce), s.frozen && !reads:
 		return false
 	}
-	k.parallel = k.parallel.taken(o.Nonce, reads)
+	k.parallel = k.parallel.afterUse(o.Nonce, reads)
 	return true
 }

@@ -8,24 +8,24 @@ import (
 )
 
 // A market is the state of the sequential exchange: both books and all wallets. The search visits
-// many states and returns to earlier ones, so a step changes a copy and leaves the old market as it
-// is. Copies share their orders, so an order never changes: set replaces it.
+// many states and returns to earlier ones, so a step changes a copy and leaves the old market
+// unchanged. Copies share their orders, so an order never changes: set replaces it.
 type market struct {
 	fees        *[Pairs][Accounts]Rates
-	told        *[Accounts][]told
-	orders      []*order // all that were ever placed, by number
+	notices     *[Accounts][]notice
+	orders      []*order // all ever placed, by number
 	withdrawals []withdrawal
 	wallets     [Accounts]Wallet
-	frozen      [Accounts]bool // as subscribers are told
-	updates     [Pairs]uint64  // the update id of each book
-	rank        [Pairs]int     // how many ids of orders and cancels were told so far
-	lastTrade   [Pairs]uint64  // the newest id of a trade that was told
-	epoch       int            // the epoch that the credits belong to
+	frozen      [Accounts]bool // as sent to subscribers
+	updates     [Pairs]uint64  // update id of each book
+	rank        [Pairs]int     // number of ids of orders and cancels received so far
+	lastTrade   [Pairs]uint64  // newest trade id received
+	epoch       int            // epoch of the credits
 	credits     []credit       // by operation
 	batches     []progress     // of the epoch, by batch and pair
-	amidst      [Accounts][Pairs]int
-	heard       [Accounts]int // how much of told has happened
-	last        change        // what the last step did
+	insideBatch [Accounts][Pairs]int
+	delivered   [Accounts]int // number of notices that have happened
+	last        change        // effect of the last step
 }
 
 type order struct {
@@ -34,8 +34,8 @@ type order struct {
 	status                 Status
 	turn                   uint64 // its priority in time; 0 of a closed order
 	price, amount, remains int64
-	id                     uint64 // 0: no client was told
-	by                     int    // the operation that placed it
+	id                     uint64 // 0: no client received it
+	by                     int    // number of the placing operation
 }
 
 // A credit is money that an operation made available: see mayRefuse.
@@ -55,29 +55,29 @@ func (s *market) clone() *market {
 func (s *market) equal(t *market) bool {
 	return s.rank == t.rank && s.lastTrade == t.lastTrade && s.updates == t.updates &&
 		s.wallets == t.wallets && s.frozen == t.frozen && s.epoch == t.epoch &&
-		s.amidst == t.amidst && s.heard == t.heard &&
+		s.insideBatch == t.insideBatch && s.delivered == t.delivered &&
 		slices.EqualFunc(s.orders, t.orders,
 			func(a, b *order) bool { return a == b || *a == *b }) &&
 		slices.Equal(s.withdrawals, t.withdrawals) && slices.Equal(s.credits, t.credits) &&
 		slices.Equal(s.batches, t.batches)
 }
 
-// after returns the markets that a part of an operation may lead to. There is none if the part
-// cannot have been answered as it was, and there are two if it may have happened or not.
+// after returns the markets that a part of an operation may lead to. There is none if its answer is
+// impossible, and two if it may have happened or not.
 func (s *market) after(p *part) []any {
 	if p.rank != 0 && p.rank != s.rank[p.o.Pair]+1 {
-		return nil // another operation was told the next id
+		return nil // another operation received the next id
 	}
 	before := s.clone()
 	if p.epoch > before.epoch {
 		// no operation of an earlier epoch overlaps with one of this epoch
 		before.epoch, before.credits, before.batches = p.epoch, nil, nil
 	}
-	if !before.isTurnOf(p) || !before.hasHeard(p) {
+	if !before.isTurnOf(p) || !before.isAfterNotices(p) {
 		return nil
 	}
 	next := before.clone()
-	happens := next.step(p) && next.staysTogether(p) && next.tells(p, before)
+	happens := next.step(p) && next.staysTogether(p) && next.matchesNotices(p, before)
 	switch {
 	case happens && p.fate == unknown:
 		return []any{next, before}
@@ -90,8 +90,8 @@ func (s *market) after(p *part) []any {
 }
 
 // step does one part of an operation on s, which the caller may change. It reports whether one
-// exchange would have answered as the result says. An operation without an outcome is done, too: no
-// result can contradict it.
+// exchange would have given this result. An operation without an outcome is done, too: no result
+// can contradict it.
 func (s *market) step(p *part) bool {
 	o, r := p.o, p.r
 	switch o.Kind {
@@ -139,7 +139,7 @@ func (s *market) step(p *part) bool {
 	}
 }
 
-// currencies returns the currency that a pair trades, and the one that pays for it.
+// currencies returns the traded currency of a pair, and the one that pays for it.
 func currencies(pair int) (base, quote int) { return 0, pair + 1 }
 
 // spends returns the currency that an order needs.
@@ -151,7 +151,7 @@ func spends(pair int, buy bool) int {
 	return base
 }
 
-// reserve sets money aside; false if there is not enough.
+// reserve reserves money; false if there is not enough.
 func (s *market) reserve(account, currency int, amount int64) bool {
 	f := &s.wallets[account][currency]
 	if f.Balance-f.Reserve < amount {
@@ -161,8 +161,8 @@ func (s *market) reserve(account, currency int, amount int64) bool {
 	return true
 }
 
-// mayRefuse reports whether a refusal for funds is right. A wallet does not count money that is
-// still on its way to it, so the refusal may leave out what overlapping operations have credited.
+// mayRefuse reports whether a refusal for funds is right. A wallet does not count money still in
+// flight to it, so the refusal may ignore credits of overlapping operations.
 func (s *market) mayRefuse(p *part, account, currency int, need int64) bool {
 	f := s.wallets[account][currency]
 	available := f.Balance - f.Reserve
@@ -175,13 +175,13 @@ func (s *market) mayRefuse(p *part, account, currency int, need int64) bool {
 }
 
 // noteCredit notes that an operation made money available, until the epoch ends. Credits are sorted
-// by operation, so that markets are equal no matter which order led to them. Only what overlaps
-// with a refusal for funds is noted, because mayRefuse asks for nothing else.
+// by operation, so that markets are equal no matter which order led to them. Only credits that
+// overlap with a refusal for funds are noted, because mayRefuse needs no others.
 func (s *market) noteCredit(p *part, account, currency int, amount int64) {
 	if amount == 0 || !p.besideRefusal {
 		return
 	}
-	behind, _ := slices.BinarySearchFunc(s.credits, p.number+1,
+	at, _ := slices.BinarySearchFunc(s.credits, p.number+1,
 		func(c credit, n int) int { return cmp.Compare(c.operation, n) })
-	s.credits = slices.Insert(s.credits, behind, credit{p.number, account, currency, amount})
+	s.credits = slices.Insert(s.credits, at, credit{p.number, account, currency, amount})
 }

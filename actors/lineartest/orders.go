@@ -10,7 +10,7 @@ import (
 	"exchange/prove/spec"
 )
 
-// order returns the order of a number, or nil.
+// order returns the order with a number, or nil.
 func (s *market) order(number int) *order {
 	if at, there := s.find(number); there {
 		return s.orders[at]
@@ -23,7 +23,7 @@ func (s *market) find(number int) (at int, there bool) {
 		func(o *order, n int) int { return cmp.Compare(o.number, n) })
 }
 
-// set puts an order in the place of its former state.
+// set replaces the former state of an order.
 func (s *market) set(o order) {
 	if o.status != Open {
 		o.turn = 0
@@ -62,9 +62,8 @@ func (s *market) place(p *part) bool {
 	return s.enter(p, &taker)
 }
 
-// enter matches an order that is in no book, ends what is left of it if it may not rest, and
-// compares its trades and remains with the result. The update id counts an order that has traded or
-// rests.
+// enter matches an order that is in no book, cancels the rest if it may not rest, and compares its
+// trades and remains with the result. The update id counts an order that traded or rests.
 func (s *market) enter(p *part, taker *order) bool {
 	trades := s.match(p, taker)
 	if p.o.Force != Rests && taker.remains > 0 {
@@ -80,15 +79,15 @@ func (s *market) enter(p *part, taker *order) bool {
 		return true
 	}
 	return p.r.Remains == taker.remains &&
-		slices.EqualFunc(trades, p.r.Trades, func(want, told Trade) bool {
-			return want.Price == told.Price && want.Amount == told.Amount &&
-				(told.Maker == 0 || told.Maker == want.Maker) &&
-				s.takeTradeID(taker.pair, told.ID)
+		slices.EqualFunc(trades, p.r.Trades, func(want, received Trade) bool {
+			return want.Price == received.Price && want.Amount == received.Amount &&
+				(received.Maker == 0 || received.Maker == want.Maker) &&
+				s.takeTradeID(taker.pair, received.ID)
 		})
 }
 
-// amend changes the price of an open order, or makes its amount larger: it enters its book anew.
-// With neither it stays where it is.
+// amend changes the price of an open order, or increases its amount: it enters its book again.
+// Otherwise it keeps its priority.
 func (s *market) amend(p *part) bool {
 	o, r, c := p.o, p.r, s.order(p.o.Order)
 	if c == nil {
@@ -100,10 +99,10 @@ func (s *market) amend(p *part) bool {
 	currency, most := spends(c.pair, c.buy), amendNeeds(c, &is)
 	open, f := c.status == Open, &s.wallets[c.account][currency]
 	switch {
-	case r.Outcome == RefusedFunds: // its wallet may not know yet that the order is filled
+	case r.Outcome == RefusedFunds: // its wallet may not have received the fill yet
 		return s.mayRefuse(p, o.Account, currency, most)
 	case r.Outcome == RefusedState || !open:
-		s.noteCredit(p, c.account, currency, most) // the wallet may have set it aside until then
+		s.noteCredit(p, c.account, currency, most) // the wallet may have reserved it until then
 		return r.Outcome != Done && !open
 	case is.amount < c.amount, r.Outcome != Done && r.Outcome != Unknown, !s.takeID(p):
 		return false
@@ -129,14 +128,14 @@ func (c *order) holds(amount int64) int64 {
 	return amount * Unit
 }
 
-// amendNeeds returns what a wallet sets aside for a change: the most that it can need beside the
-// order's reserve, whatever of the order is filled meanwhile.
+// amendNeeds returns the money that a wallet reserves for a change: the most that it can need
+// beside the order's reserve, whatever of the order is filled meanwhile.
 func amendNeeds(was, is *order) int64 {
 	most := max(0, is.holds(is.amount)-was.holds(was.amount))
 	return max(most, is.holds(is.amount-was.amount))
 }
 
-// takeID reports whether the operation's id, if a client was told it, is the next of its pair.
+// takeID reports whether the operation's id, if a client received it, is the next of its pair.
 func (s *market) takeID(p *part) bool {
 	if p.rank == 0 {
 		return true
@@ -145,7 +144,7 @@ func (s *market) takeID(p *part) bool {
 	return s.rank[p.o.Pair] == p.rank
 }
 
-// takeTradeID reports whether a trade's id is above those that were told before it.
+// takeTradeID reports whether a trade's id is above those received before it.
 func (s *market) takeTradeID(pair int, id uint64) bool {
 	if id == 0 {
 		return true
@@ -179,8 +178,8 @@ func sideOf(buy bool) trading.Side {
 	return trading.Sell
 }
 
-// match fills the taker from the resting orders, each at the resting order's price; one that wants
-// all or nothing from none, unless they fill it.
+// match fills the taker from the resting orders, each at the resting order's price; an
+// all-or-nothing taker only if they fill it.
 func (s *market) match(p *part, taker *order) (trades []Trade) {
 	took := s.book(taker.pair).Match(spec.Taker{Side: sideOf(taker.buy),
 		Limit: money.Price(taker.price), Amount: money.Amount(taker.remains), Most: math.MaxInt})
@@ -191,7 +190,7 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 		maker, amount := *s.order(int(t.Maker)), int64(t.Amount)
 		s.settle(p, &maker, taker, amount)
 		s.last.trades = append(s.last.trades, trade{taker: taker.account, maker: maker.account,
-			takes: taker.number, makes: maker.number, price: maker.price, amount: amount})
+			takerOrder: taker.number, makerOrder: maker.number, price: maker.price, amount: amount})
 		for _, side := range []*order{&maker, taker} {
 			if side.remains -= amount; side.remains == 0 {
 				side.status = Filled
@@ -203,8 +202,8 @@ func (s *market) match(p *part, taker *order) (trades []Trade) {
 	return trades
 }
 
-// settle moves the money of one trade, at the maker's price. A buyer gets back what it had reserved
-// above that price. Each side pays its fee of what it receives.
+// settle moves the money of one trade, at the maker's price. A buyer regains its reserve above that
+// price. Each side pays its fee on its receipts.
 func (s *market) settle(p *part, maker, taker *order, amount int64) {
 	for _, o := range []*order{maker, taker} {
 		gives, gets := amount*Unit, maker.price*amount
@@ -240,8 +239,8 @@ func (s *market) cancel(p *part) bool {
 	return r.Outcome == Done || r.Outcome == Unknown
 }
 
-// cancelAll does one part of a cancel of all orders: one order's cancel, or the part that wants no
-// order left of those that it had to cancel (see ofCancelAll).
+// cancelAll does one part of a cancel of all orders: one order's cancel, or the part that requires
+// all orders in its scope to be closed (see ofCancelAll).
 func (s *market) cancelAll(p *part) bool {
 	if p.r.Outcome == RefusedState {
 		return !slices.ContainsFunc(s.orders, func(c *order) bool {
@@ -262,7 +261,7 @@ func (s *market) cancelAll(p *part) bool {
 	return true
 }
 
-// close cancels an open order and releases what it had reserved.
+// close cancels an open order and releases its reserve.
 func (s *market) close(p *part, c order) {
 	s.release(p, &c)
 	c.status = Cancelled
@@ -270,14 +269,14 @@ func (s *market) close(p *part, c order) {
 	s.updates[c.pair]++
 }
 
-// release ends the reserve of what remains of an order.
+// release releases the reserve of an order's remaining amount.
 func (s *market) release(p *part, c *order) {
 	released, currency := c.holds(c.remains), spends(c.pair, c.buy)
 	s.wallets[c.account][currency].Reserve -= released
 	s.noteCredit(p, c.account, currency, released)
 }
 
-// is reports whether a read showed the order as it is.
+// is reports whether a read showed the order correctly.
 func (c *order) is(row OrderRow) bool {
 	return row.Order == c.number && row.Status == c.status && row.Remains == c.remains &&
 		(c.id == 0 || row.ID == 0 || row.ID == c.id)

@@ -6,24 +6,24 @@ import (
 	"sort"
 )
 
-// A subscriber of an account is told one event for each record that changes the account. In the
-// search, each step that changes the account takes the account's next event, which must say what
-// the step did. So the events have the order of the operations, and none is missing or too much.
+// A subscriber of an account receives one event for each record that changes the account. In the
+// search, each step that changes the account takes the account's next event, which must match the
+// step's effect. So the events have the order of the operations, and none is missing or extra.
 
-// An Event is what a subscriber was told of one record: the orders, trades and money of the account
-// that it changed, as they are behind it.
+// An Event is one record as sent to a subscriber: the changed orders, trades and money of the
+// account, as they are after it.
 type Event struct {
 	Account        int
 	Sequence, Prev uint64
 	Orders         []OrderRow
 	Trades         []OwnTrade
 	Money          []Money
-	Freezes        bool // it tells of a freeze, or of the end of one
+	Freezes        bool // it reports a freeze, or the end of one
 	Frozen         bool // which of these
 }
 
-// An OwnTrade is one execution of an account's order. One of the account with itself is told once,
-// as the taker's.
+// An OwnTrade is one execution of an account's order. A trade of the account with itself is sent
+// once, as the taker's.
 type OwnTrade struct {
 	ID     uint64
 	Order  int
@@ -38,38 +38,37 @@ type Money struct {
 	Funds    Funds
 }
 
-// A told is what a subscriber got: an event, or what the account had when it subscribed.
-type told struct {
-	event  Event
-	begins *Recorded // nil: it is an event
-	at     int64
-	epoch  int
-	gap    bool // of a subscription: events before it were told to no subscriber
+// A notice is an item sent to a subscriber: an event, or the account's state at its subscription.
+type notice struct {
+	event        Event
+	subscription *Recorded // nil: it is an event
+	at           int64
+	epoch        int
+	gap          bool // of a subscription: no subscriber received the events before it
 }
 
-// Tell notes an event that the subscriber of an account is told.
-func (h *History) Tell(account int, e Event) {
+// Notify notes an event received by the subscriber of an account.
+func (h *History) Notify(account int, e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock++
-	h.told[account] = append(h.told[account], told{event: e, at: h.clock, epoch: h.epoch})
+	h.notices[account] = append(h.notices[account], notice{event: e, at: h.clock, epoch: h.epoch})
 }
 
-// followsOn returns an error if an event does not follow on the one before, or is of another
-// account.
-// Only the first subscription, and the first behind a restart, may have missed events.
-func (h *History) followsOn() error {
-	for account := range h.told {
+// checkSequences returns an error if an event does not follow the one before, or is of another
+// account. Only the first subscription, and the first after a restart, may have missed events.
+func (h *History) checkSequences() error {
+	for account := range h.notices {
 		last, sure := uint64(0), int64(0)
-		for i := range h.told[account] {
-			t, e := &h.told[account][i], &h.told[account][i].event
+		for i := range h.notices[account] {
+			t, e := &h.notices[account][i], &h.notices[account][i].event
 			wrong, before := "", last
 			switch {
-			case t.begins != nil:
-				began := t.begins.Result.Sequence
+			case t.subscription != nil:
+				began := t.subscription.Result.Sequence
 				t.gap = began > last
-				if began < last || t.gap && sure > 0 && !h.restarted(sure, t.begins.call) {
-					wrong = fmt.Sprintf("a subscription begins behind event %d", began)
+				if began < last || t.gap && sure > 0 && !h.restarted(sure, t.subscription.call) {
+					wrong = fmt.Sprintf("a subscription begins after event %d", began)
 				}
 				last, sure = began, t.at
 			case sure == 0:
@@ -97,49 +96,50 @@ func (h *History) restarted(from, to int64) bool {
 	})
 }
 
-// heardBefore returns how many items each subscriber had got before a time.
-func (h *History) heardBefore(call int64) (n [Accounts]int) {
-	for account, list := range h.told {
+// noticesBefore returns the number of items that each subscriber received before a time.
+func (h *History) noticesBefore(call int64) (n [Accounts]int) {
+	for account, list := range h.notices {
 		n[account] = sort.Search(len(list), func(i int) bool { return list[i].at >= call })
 	}
 	return n
 }
 
-// A change is what a step does to accounts.
+// A change is a step's effect on accounts.
 type change struct {
-	of     [Accounts]bool // that are told of it
+	of     [Accounts]bool // those notified of it
 	orders []int          // by number
 	trades []trade
-	// freezes: it froze the account, or ended that
+	// freezes: it froze or unfroze the account
 	freezes bool
 }
 
 type trade struct {
-	taker, maker  int // accounts
-	takes, makes  int // orders
-	price, amount int64
+	taker, maker           int // accounts
+	takerOrder, makerOrder int // orders
+	price, amount          int64
 }
 
-// hasHeard reports whether all has happened that subscribers knew when a part was sent.
-func (s *market) hasHeard(p *part) bool {
-	for account, n := range p.heard {
-		if s.heard[account] < n {
+// isAfterNotices reports whether everything has happened that subscribers had received when a part
+// was sent.
+func (s *market) isAfterNotices(p *part) bool {
+	for account, n := range p.noticesAtCall {
+		if s.delivered[account] < n {
 			return false
 		}
 	}
 	return true
 }
 
-// tells reports whether the subscribers of all accounts that the last step has changed were told
-// so, before its epoch ended. None was told before the step was sent: see hasHeard. A step that
-// subscribes takes its own place among what they were told.
-func (s *market) tells(p *part, before *market) bool {
+// matchesNotices reports whether the subscribers of all accounts changed by the last step received
+// its events, before its epoch ended. None received them before the step was sent: see
+// isAfterNotices. A step that subscribes is an item of its subscriber itself.
+func (s *market) matchesNotices(p *part, before *market) bool {
 	if p.o.Kind == Subscribe {
-		s.heard[p.o.Account]++
+		s.delivered[p.o.Account]++
 		return true
 	}
 	for account, is := range s.last.of {
-		list, at := s.told[account], s.heard[account]
+		list, at := s.notices[account], s.delivered[account]
 		if !is || len(list) == 0 {
 			continue
 		}
@@ -147,18 +147,18 @@ func (s *market) tells(p *part, before *market) bool {
 			return false
 		}
 		switch t := &list[at]; {
-		case t.begins != nil && !t.gap,
-			t.begins == nil && (t.epoch != p.epoch ||
+		case t.subscription != nil && !t.gap,
+			t.subscription == nil && (t.epoch != p.epoch ||
 				!s.fits(&t.event, p.r, before.wallets[account])):
 			return false
-		case t.begins == nil:
-			s.heard[account]++
+		case t.subscription == nil:
+			s.delivered[account]++
 		}
 	}
 	return true
 }
 
-// fits reports whether an event says what the last step has done to the event's account.
+// fits reports whether an event matches the last step's effect on the event's account.
 func (s *market) fits(e *Event, r *Result, had Wallet) bool {
 	if e.Freezes != s.last.freezes || e.Freezes && e.Frozen != s.frozen[e.Account] {
 		return false
@@ -181,24 +181,24 @@ func (s *market) fits(e *Event, r *Result, had Wallet) bool {
 		had[m.Currency] = m.Funds
 	}
 	return had == s.wallets[e.Account] && slices.EqualFunc(s.last.tradesOf(e.Account, r), e.Trades,
-		func(want, told OwnTrade) bool {
+		func(want, received OwnTrade) bool {
 			if want.ID == 0 {
-				want.ID = told.ID
+				want.ID = received.ID
 			}
-			return want == told
+			return want == received
 		})
 }
 
 // tradesOf returns an account's trades of a step. Their ids are those of the step's result, if it
-// has told them.
+// has any.
 func (c *change) tradesOf(account int, r *Result) (trades []OwnTrade) {
 	for i, t := range c.trades {
-		own := OwnTrade{Order: t.takes, Price: t.price, Amount: t.amount}
+		own := OwnTrade{Order: t.takerOrder, Price: t.price, Amount: t.amount}
 		if i < len(r.Trades) {
 			own.ID = r.Trades[i].ID
 		}
 		if t.taker != account {
-			own.Order, own.Maker = t.makes, true
+			own.Order, own.Maker = t.makerOrder, true
 		}
 		if t.taker == account || t.maker == account {
 			trades = append(trades, own)

@@ -58,9 +58,9 @@ func (s *market) String() string {
 	}
 	fmt.Fprintf(&b, "wallets %+v<br>withdrawals %+v<br>updates %v", s.wallets,
 		s.withdrawals, s.updates)
-	for account, at := range s.heard {
-		if list := s.told[account]; at < len(list) && list[at].begins == nil {
-			fmt.Fprintf(&b, "<br>account %d is told next, at %d: %+v", account, list[at].at,
+	for account, at := range s.delivered {
+		if list := s.notices[account]; at < len(list) && list[at].subscription == nil {
+			fmt.Fprintf(&b, "<br>account %d receives next, at %d: %+v", account, list[at].at,
 				list[at].event)
 		}
 	}
@@ -68,7 +68,7 @@ func (s *market) String() string {
 }
 
 func (s *keys) String() string {
-	return fmt.Sprintf("frozen %v, at the door %v, keys %+v", s.frozen, s.barred, s.keys)
+	return fmt.Sprintf("frozen %v, at the door %v, keys %+v", s.frozen, s.frozenAtGateways, s.keys)
 }
 
 func (p *part) describe() string {

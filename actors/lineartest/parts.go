@@ -5,49 +5,49 @@ import (
 	"slices"
 )
 
-// A part is what the checker puts in order. Most operations have one part for the market, and a
-// signed one has another for the keys of its account: the exchange looks at the key first, and a
-// client cannot tell when. Three kinds of operations have more parts:
-//   - a read of an account has one for the account, which must not be frozen, and one for its key,
-//     and so has what is refused as frozen: the key may end between the two looks;
-//   - a freeze has one for the wallet, and one for the gateways, which learn of it later and then
-//     turn reads away, and one for the market, where the account's subscriber is told of it;
-//   - a cancel of all orders has one for each order, because each is cancelled by itself, and one
-//     for the orders that it had to cancel.
+// A part is the unit that the checker orders. Most operations have one part for the market, and a
+// signed one has another for the keys of its account: the exchange checks the key first, and a
+// client cannot observe when. Three kinds of operations have more parts:
+// - a read of an account has one for the account, which must not be frozen, and one for its key,
+// and so has an operation refused as frozen: the key may be revoked between the two checks;
+// - a freeze has one for the wallet, and one for the gateways, which receive it later and then
+// refuse reads, and one for the market, where the account's subscriber is notified;
+// - a cancel of all orders has one for each order, because each is cancelled separately, and one
+// for the orders that it had to cancel.
 //
-// A batch has one part for the keys: its operations have one nonce, which the exchange takes once.
+// A batch has one part for the keys: its operations share one nonce, which the exchange uses once.
 type part struct {
 	o    *Operation
 	r    *Result
 	fate fate
 
 	number, epoch int    // of the operation, in the history
-	id            uint64 // of the placed or cancelled order's record; 0: no client was told
-	rank          int    // of the id, among all that were told of its pair, from 1; 0: none was
+	id            uint64 // of the placed or cancelled order's record; 0: no client received it
+	rank          int    // of the id, among all received ones of its pair, from 1; 0: none
 
 	order         int           // of a cancel of all: the order that this part cancels, or 0
-	closed        []int         // of a cancel of all: orders that must not be open after it
-	unfrozen      bool          // this part asks only whether the account is not frozen
-	froze         bool          // this part asks only whether it is
-	door          bool          // this part is about what gateways know of a freeze
-	overlaps      map[int]bool  // of a refusal for funds: the operations that overlap with it
+	closed        []int         // of a cancel of all: orders that must be closed after it
+	unfrozen      bool          // this part only requires that the account is not frozen
+	froze         bool          // this part only requires that it is
+	atGateway     bool          // this part is a freeze at the gateways
+	overlaps      map[int]bool  // of a refusal for funds: the overlapping operations
 	besideRefusal bool          // it overlaps with a refusal for funds
 	place         place         // of an operation of a batch
-	torn          bool          // of a batch: some were refused for the key, and others were not
-	heard         [Accounts]int // how many items each subscriber had got when it was sent
+	mixed         bool          // of a batch: only some were refused for the key
+	noticesAtCall [Accounts]int // items received by each subscriber when it was sent
 }
 
-// A fate says whether an operation happened.
+// A fate is whether an operation happened.
 type fate uint8
 
 const (
-	answered fate = iota // its result says so
-	happened             // it has no outcome, and a read has shown its effect
-	never                // it has no outcome, and a read shows that it did nothing
+	answered fate = iota // its result decides
+	happened             // it has no outcome, and a read showed its effect
+	never                // it has no outcome, and a read showed no effect
 	unknown              // it has no outcome, and no read decides
 )
 
-// A span is a part of an operation with the time that the operation took.
+// A span is a part of an operation with its duration.
 type span struct {
 	part
 	client    int
@@ -64,14 +64,14 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 		o := &r.Operation
 		s := span{part{o: o, r: &r.Result, number: r.number, epoch: r.epoch,
 			overlaps: overlaps[r.number], besideRefusal: besideRefusal[r.number],
-			heard: h.heardBefore(r.call)}, r.client, r.call, r.end}
+			noticesAtCall: h.noticesBefore(r.call)}, r.client, r.call, r.end}
 		if r.Result.Outcome == Unknown {
 			s.fate = unknown
 		}
 		sent := requests[r.batch]
-		s.torn = sent != nil && sent.torn
+		s.mixed = sent != nil && sent.mixed
 		for account := range byAccount {
-			if sent != nil && sent.speaks != r {
+			if sent != nil && sent.answer != r {
 				continue // another one of the batch stands for all
 			}
 			if o.Kind == Restart || o.Account == account {
@@ -79,9 +79,9 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 			}
 		}
 		switch {
-		case r.Result.Outcome.byKey() || o.Kind >= CreateKey && !h.isHeard(o) ||
+		case r.Result.Outcome.byKey() || o.Kind >= CreateKey && !h.isNotified(o) ||
 			s.fate == unknown && o.Kind.reads(),
-			sent != nil && sent.speaks.Result.Outcome.byKey():
+			sent != nil && sent.answer.Result.Outcome.byKey():
 		case o.Kind == CancelAll:
 			market = append(market, h.ofCancelAll(s)...)
 		case s.fate == unknown:
@@ -100,9 +100,9 @@ func (h *History) parts() (market []span, byAccount [Accounts][]span) {
 	return market, byAccount
 }
 
-// isHeard reports whether an operation is a freeze of which a subscriber is told.
-func (h *History) isHeard(o *Operation) bool {
-	return o.Kind == Freeze && len(h.told[o.Account]) > 0
+// isNotified reports whether an operation is a freeze that a subscriber receives.
+func (h *History) isNotified(o *Operation) bool {
+	return o.Kind == Freeze && len(h.notices[o.Account]) > 0
 }
 
 // counted returns copies of the operations that count, each with an end. An operation without an
@@ -143,7 +143,7 @@ func overlapping(all []Recorded) (of map[int]map[int]bool, besideRefusal map[int
 	return of, besideRefusal
 }
 
-// ofKeys returns the parts of an operation that are about keys and freezes.
+// ofKeys returns the parts of an operation about keys and freezes.
 func (s span) ofKeys() []span {
 	o := s.o
 	switch {
@@ -152,7 +152,7 @@ func (s span) ofKeys() []span {
 		return []span{s}
 	case o.Kind == Freeze:
 		atDoor := s
-		atDoor.door = true
+		atDoor.atGateway = true
 		return []span{atDoor, s}
 	case o.Kind == ApproveWithdrawal && s.r.Outcome == RefusedFrozen:
 		return []span{s}
@@ -160,7 +160,7 @@ func (s span) ofKeys() []span {
 		return nil
 	case o.Kind.reads() && s.r.Outcome == Done && o.Kind != ReadKeys:
 		frozen := s
-		frozen.unfrozen, frozen.door = true, true
+		frozen.unfrozen, frozen.atGateway = true, true
 		return []span{frozen, s}
 	case s.r.Outcome == RefusedFrozen:
 		frozen := s
@@ -171,7 +171,7 @@ func (s span) ofKeys() []span {
 }
 
 // ofCancelAll returns the parts of a cancel of all orders. If it has an outcome, then each order
-// that rested before it was sent, and that it has not cancelled, must be closed after it. If it has
+// that rested before it was sent, and that it did not cancel, must be closed after it. If it has
 // none, it may have cancelled each order that may have been open.
 func (h *History) ofCancelAll(s span) (parts []span) {
 	one := func(number int) {
@@ -184,7 +184,7 @@ func (h *History) ofCancelAll(s span) (parts []span) {
 	for _, id := range s.r.Cancelled {
 		number, known := numbers[id]
 		if !known {
-			number = -1 // no client has placed it, so no part can cancel it
+			number = -1 // no client placed it, so no part can cancel it
 		}
 		cancelled = append(cancelled, number)
 		one(number)
@@ -211,7 +211,7 @@ func (h *History) ofCancelAll(s span) (parts []span) {
 	return parts
 }
 
-// numbersByID returns the orders' numbers by the ids that clients were told.
+// numbersByID returns the orders' numbers by the ids that clients received.
 func (h *History) numbersByID() map[uint64]int {
 	by := map[uint64]int{}
 	for _, r := range h.events {
@@ -240,12 +240,12 @@ func (h *History) mayBeOpen(number int, cancel *span) bool {
 	return placed
 }
 
-// concerns reports whether a cancel of all orders is about a pair.
+// concerns reports whether a cancel of all orders covers a pair.
 func (o *Operation) concerns(pair int) bool { return o.Pair == AllPairs || o.Pair == pair }
 
-// rank numbers the ids of orders and cancels that clients were told, for each pair from 1. One
-// counter gives a pair's ids, so its operations must have happened in that order. An id that was
-// told twice gets a rank that no operation can have.
+// rank numbers the ids of orders and cancels that clients received, for each pair from 1. One
+// sequence gives a pair's ids, so its operations must have happened in that order. An id received
+// twice gets a rank that no operation can have.
 func rank(market []span) {
 	var ids [Pairs][]uint64
 	times := map[uint64]int{}

@@ -3,24 +3,24 @@ package lineartest
 import "slices"
 
 // An operation without an outcome makes the search try two histories: one in which it happened, and
-// one in which it did not. Later reads often decide between them. The methods here ask the reads
+// one in which it did not. Later reads often decide between them. The methods here check the reads
 // before the search begins, which keeps a check short.
 
 // decidePlace decides the fate of an order without an outcome, if a read or an event shows the
-// order, or one would and does not. An amend did nothing if no event shows its order.
+// order, or should and does not. An amend had no effect if no event shows its order.
 func (h *History) decidePlace(s *span) {
 	if s.o.Kind != Place && s.o.Kind != Amend {
 		return
 	}
-	row, told, wouldTell := h.tellsOf(s, s.o.Order)
-	if !told && wouldTell {
+	row, found, complete := h.lastNotice(s, s.o.Order)
+	if !found && complete {
 		s.fate = never
 		return
 	}
 	if s.o.Kind == Amend {
 		return
 	}
-	if told && h.isPlacedOnce(s.o.Order) {
+	if found && h.isPlacedOnce(s.o.Order) {
 		s.fate, s.id = happened, row.ID
 	}
 	for _, r := range h.events {
@@ -33,27 +33,27 @@ func (h *History) decidePlace(s *span) {
 	}
 }
 
-// tellsOf returns the newest that the subscriber of an operation's account was told of an order, in
-// the operation's epoch. wouldTell is true if it was told all events of that epoch.
-func (h *History) tellsOf(s *span, number int) (row OrderRow, told, wouldTell bool) {
-	list := h.told[s.o.Account]
-	wouldTell = len(list) > 0 && list[0].at < s.call
+// lastNotice returns the newest notice about an order to the subscriber of an operation's account,
+// in the operation's epoch. complete is true if the subscriber received all events of that epoch.
+func (h *History) lastNotice(s *span, number int) (row OrderRow, found, complete bool) {
+	list := h.notices[s.o.Account]
+	complete = len(list) > 0 && list[0].at < s.call
 	for i := range list {
 		if list[i].epoch != s.epoch {
 			continue
 		}
-		wouldTell = wouldTell && !list[i].gap
+		complete = complete && !list[i].gap
 		for _, of := range list[i].event.Orders {
 			if of.Order == number {
-				row, told = of, true
+				row, found = of, true
 			}
 		}
 	}
-	return row, told, wouldTell
+	return row, found, complete
 }
 
-// An effect is what at most one operation can do: cancel an order, make a withdrawal, confirm a
-// withdrawal, or end it.
+// An effect is one that at most one operation can have: cancel an order, make a withdrawal, confirm
+// a withdrawal, or end it.
 type effect struct {
 	kind   Kind // Cancel, Withdrawal, ConfirmWithdrawal, or CancelWithdrawal for each kind of end
 	number int  // of the order or the withdrawal
@@ -73,9 +73,9 @@ func (s *span) effect() (e effect, ok bool) {
 	return e, false
 }
 
-// decideEffects leaves out each operation without an outcome that cannot have happened: another one
-// was answered that it has done the same, or a later read does not show the effect. If a read shows
-// an effect that only one operation can have had, that operation happened.
+// decideEffects drops each operation without an outcome that cannot have happened: another one's
+// answer claims the effect, or a later read does not show it. If a read shows an effect that only
+// one operation can have had, that operation happened.
 func (h *History) decideEffects(market []span) (left []span) {
 	done, candidates := map[effect]bool{}, map[effect]int{}
 	for i := range market {
@@ -111,22 +111,22 @@ func (h *History) decideEffects(market []span) (left []span) {
 	return left
 }
 
-// A sight is what the reads after an operation say of its effect.
-type sight uint8
+// A evidence is the evidence of later reads about an operation's effect.
+type evidence uint8
 
 const (
-	unseen sight = iota // no read would show it
-	denied              // a read would show it, and does not
+	unseen evidence = iota // no read would show it
+	denied                 // a read would show it, and does not
 	shown
 )
 
-// seen asks the events of the epoch, and the reads that were sent after s ended.
-func (h *History) seen(e effect, s *span) (so sight) {
+// seen checks the events of the epoch, and the reads sent after s ended.
+func (h *History) seen(e effect, s *span) (so evidence) {
 	if e.kind == Cancel {
-		switch row, told, wouldTell := h.tellsOf(s, e.number); {
-		case told && row.Status == Cancelled:
+		switch row, found, complete := h.lastNotice(s, e.number); {
+		case found && row.Status == Cancelled:
 			so = shown
-		case wouldTell:
+		case complete:
 			return denied
 		}
 	}
@@ -149,7 +149,7 @@ func (h *History) seen(e effect, s *span) (so sight) {
 			func(p Pending) bool { return p.Withdrawal == e.number })
 		switch {
 		case e.kind == Withdrawal && at < 0:
-			if h.isMoved(e.number) { // and may be at its end
+			if h.isMoved(e.number) { // and may be finished
 				return so
 			}
 			return denied
@@ -170,7 +170,7 @@ func (h *History) isMoved(number int) bool {
 	})
 }
 
-// isPlacedOnce reports whether one operation alone placed an order of that number.
+// isPlacedOnce reports whether exactly one operation placed an order with that number.
 func (h *History) isPlacedOnce(number int) bool {
 	n := 0
 	for _, r := range h.events {
@@ -181,7 +181,7 @@ func (h *History) isPlacedOnce(number int) bool {
 	return n == 1
 }
 
-// sees returns what an answered read says of an order. wouldShow is true if the read shows the
+// sees returns an answered read's row of an order. wouldShow is true if the read must show the
 // order wherever there is one.
 func (r *Recorded) sees(number int) (row OrderRow, seen, wouldShow bool) {
 	kind := r.Operation.Kind

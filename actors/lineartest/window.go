@@ -2,15 +2,15 @@ package lineartest
 
 import "slices"
 
-// A window has the nonces of a key for parallel use. The exchange keeps the greatest that the key
-// has used, as a set: a nonce is good once, in any order, until as many greater ones were used as
-// the set holds. Not all is certain: an operation without an outcome may have used its nonce, and a
-// restart may forget those of reads. A window never changes; its methods return another one.
+// A window holds the nonces of a key for parallel use. The exchange keeps the greatest nonces used,
+// as a set: a nonce is valid once, in any order, until the set is full of greater ones. Not all is
+// certain: an operation without an outcome may have used its nonce, and a restart may forget those
+// of reads. A window never changes; its methods return another one.
 type window struct {
 	size  int
-	sure  []uint64 // that were used, ascending
-	kept  []uint64 // of these the ones of commands, which no restart forgets
-	maybe []uint64 // that may have been used, and are not among the sure ones, ascending
+	sure  []uint64 // used, ascending
+	kept  []uint64 // the part of sure used by commands, which survives restarts
+	maybe []uint64 // perhaps used, and not in sure, ascending
 }
 
 func (w *window) equal(v *window) bool {
@@ -18,7 +18,7 @@ func (w *window) equal(v *window) bool {
 		slices.Equal(w.kept, v.kept) && slices.Equal(w.maybe, v.maybe)
 }
 
-// good reports whether a nonce may be taken.
+// good reports whether a nonce may be accepted.
 func (w *window) good(nonce uint64) bool {
 	return nonce > 0 && !has(w.sure, nonce) && !w.isBelow(w.sure, nonce)
 }
@@ -28,7 +28,7 @@ func (w *window) bad(nonce uint64) bool {
 	return has(w.sure, nonce) || has(w.maybe, nonce) || w.isBelow(w.used(), nonce)
 }
 
-// isBelow reports whether a set of used nonces leaves no place for one.
+// isBelow reports whether a set of used nonces has no room for one.
 func (w *window) isBelow(used []uint64, nonce uint64) bool {
 	return len(used) >= w.size && nonce < used[len(used)-w.size]
 }
@@ -40,8 +40,8 @@ func (w *window) used() []uint64 {
 	return all
 }
 
-// taken returns the window behind an operation that was answered.
-func (w *window) taken(nonce uint64, reads bool) *window {
+// afterUse returns the window after an answered operation.
+func (w *window) afterUse(nonce uint64, reads bool) *window {
 	v := *w
 	v.sure, v.maybe = with(w.sure, nonce), without(w.maybe, nonce)
 	if !reads {
@@ -50,8 +50,8 @@ func (w *window) taken(nonce uint64, reads bool) *window {
 	return &v
 }
 
-// perhaps returns the window behind an operation that may have used its nonce.
-func (w *window) perhaps(nonce uint64) *window {
+// afterMaybe returns the window after an operation that may have used its nonce.
+func (w *window) afterMaybe(nonce uint64) *window {
 	if has(w.sure, nonce) || w.isBelow(w.sure, nonce) {
 		return w
 	}
@@ -60,9 +60,9 @@ func (w *window) perhaps(nonce uint64) *window {
 	return &v
 }
 
-// refuses returns the window behind a refusal, which tells the greatest nonce that was used; nil:
-// the refusal is wrong.
-func (w *window) refuses(nonce, last uint64) *window {
+// afterRefusal returns the window after a refusal, which contains the greatest used nonce; nil: the
+// refusal is wrong.
+func (w *window) afterRefusal(nonce, last uint64) *window {
 	used := w.used()
 	if !w.bad(nonce) || last < nonce || !has(used, last) ||
 		len(w.sure) > 0 && last < w.sure[len(w.sure)-1] {
@@ -78,8 +78,8 @@ func (w *window) refuses(nonce, last uint64) *window {
 	return &v
 }
 
-// forgets returns the window behind a restart.
-func (w *window) forgets() *window {
+// afterRestart returns the window after a restart.
+func (w *window) afterRestart() *window {
 	v := *w
 	v.sure = w.kept
 	for _, n := range w.sure {

@@ -7,7 +7,7 @@ import (
 )
 
 // does adds an operation of key 9 to the history: a command with a nonce, a "read", a command that
-// is "lost", one that is "refused" and told the greatest nonce, or a restart.
+// is "lost", one that is "refused" with the greatest nonce, or a restart.
 func (s *script) does(text string) {
 	var what string
 	var nonce, last uint64
@@ -44,8 +44,8 @@ func TestNoncesOfAKeyForParallelUse(t *testing.T) {
 		{"a read's again", "read 3, 5, 3", false},
 		{"refused the second time", "5, 3, refused 3 5, 4", true},
 		{"refused though it is new", "5, refused 3 5", false},
-		{"refused, and another is told", "5, 3, refused 3 4", false},
-		{"refused, and the least is told", "5, 3, refused 3 3", false},
+		{"refused, with another one", "5, 3, refused 3 4", false},
+		{"refused, with the least", "5, 3, refused 3 3", false},
 		{"below a full set, and taken", "5, 3, 4, 2", false},
 		{"below a full set, and refused", "5, 3, 4, refused 2 5", true},
 		{"the least has left", "5, 1, 4, 3, refused 1 5, refused 2 5", true},
@@ -57,9 +57,9 @@ func TestNoncesOfAKeyForParallelUse(t *testing.T) {
 		{"of a read before a restart", "5, read 3, restart, 3", true},
 		{"kept of a read over a restart", "5, read 7, restart, refused 7 7", true},
 		{"of a command before a restart", "5, 3, restart, 3", false},
-		{"of a command behind a restart", "5, 3, restart, 4", true},
+		{"of a command after a restart", "5, 3, restart, 4", true},
 		{"refused, and more was not used", "5, lost 7, refused 5 5, 7", true},
-		{"refused, and told what was lost", "5, lost 7, refused 5 7, 7", false},
+		{"refused, with the lost one", "5, lost 7, refused 5 7, 7", false},
 	} {
 		s := newScript()
 		s.did("", Operation{Kind: CreateKey, Key: 9, Parallel: 3, Permissions: MayAll}, Result{})
@@ -72,11 +72,12 @@ func TestNoncesOfAKeyForParallelUse(t *testing.T) {
 	}
 }
 
-// A key's window decides how it goes on, so two keys with other windows are not one state.
+// A key's window decides its future, so two keys with different windows are different states.
 func TestWindowsAreCompared(t *testing.T) {
 	a := &window{size: 3, sure: []uint64{1, 4}, kept: []uint64{4}, maybe: []uint64{6}}
-	for i, b := range []*window{nil, {size: 3}, a.taken(2, true), a.taken(1, false), a.perhaps(5),
-		a.forgets()} {
+	for i, b := range []*window{nil, {size: 3}, a.afterUse(2, true), a.afterUse(1, false),
+		a.afterMaybe(5),
+		a.afterRestart()} {
 		if a.equal(b) || b.equal(a) {
 			t.Error(fmt.Sprint(i), " is the same")
 		}

@@ -14,8 +14,8 @@ type withdrawal struct {
 type withdrawalStatus uint8
 
 const (
-	isNew       withdrawalStatus = iota // its owner has not confirmed it
-	isConfirmed                         // the operator has not decided on it
+	isNew       withdrawalStatus = iota // to be confirmed by its owner
+	isConfirmed                         // to be decided by the operator
 	isClosed                            // it was paid out, cancelled or refused
 )
 
@@ -35,8 +35,7 @@ func (s *market) withdrawal(p *part) bool {
 	return r.Outcome == Done || r.Outcome == Unknown
 }
 
-// adjust takes money out of an account, frozen or not. It may take as much as a withdrawal may ask
-// for.
+// adjust takes money out of an account, frozen or not, within the limit of a withdrawal.
 func (s *market) adjust(p *part) bool {
 	o, r, amount := p.o, p.r, p.o.Amount*Unit
 	if r.Outcome == RefusedFunds {

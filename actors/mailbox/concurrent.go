@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// atOnceStep is how many numbers a goroutine of AtOnce takes at a time, at most.
+// atOnceStep is the number of consecutive numbers that a goroutine of AtOnce takes at a time, at
+// most.
 const atOnceStep = 64
 
 // AtOnce calls do with each number below n, on all processors, and returns one of the errors. A
-// start makes the parts of many accounts with it, before there are actors.
+// start uses it before there are actors, to build the parts of many accounts.
 func AtOnce(n int, do func(i int) error) error {
 	var next atomic.Int64
 	workers := min(runtime.GOMAXPROCS(0), n)

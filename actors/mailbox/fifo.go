@@ -1,18 +1,18 @@
 package mailbox
 
-// A FIFO is a queue that its owner alone uses. It keeps its memory while it is short.
+// A FIFO is a queue with a single user. It keeps its memory while it is short.
 type FIFO[T any] struct {
 	list []T
-	head int // place of the first
+	head int // index of the first
 }
 
-// keepPlaces is the longest memory that an empty FIFO keeps. Each wallet has two of them.
-const keepPlaces = 1 << 6
+// keepCapacity is the largest capacity that an empty FIFO keeps. Each wallet has two of them.
+const keepCapacity = 1 << 6
 
-// Len returns how many wait.
+// Len returns the number of entries.
 func (q *FIFO[T]) Len() int { return len(q.list) - q.head }
 
-// Push puts one at the end.
+// Push appends an entry.
 func (q *FIFO[T]) Push(x T) {
 	if q.head > 0 && len(q.list) == cap(q.list) {
 		n := copy(q.list, q.list[q.head:])
@@ -22,21 +22,21 @@ func (q *FIFO[T]) Push(x T) {
 	q.list = append(q.list, x)
 }
 
-// First returns the place of the first, which there must be. It is valid until the next Push or
-// Pop.
+// First returns a pointer to the first entry of a queue that is not empty. It is valid until the
+// next Push or Pop.
 func (q *FIFO[T]) First() *T { return &q.list[q.head] }
 
-// Last returns the place of the last, which there must be. It is valid until the next Push or Pop.
+// Last returns a pointer to the last entry, under the same conditions.
 func (q *FIFO[T]) Last() *T { return &q.list[len(q.list)-1] }
 
-// Pop takes the first, which there must be.
+// Pop removes the first entry of a queue that is not empty.
 func (q *FIFO[T]) Pop() T {
 	var none T
 	x := q.list[q.head]
 	q.list[q.head] = none
 	if q.head++; q.head == len(q.list) {
 		q.list, q.head = q.list[:0], 0
-		if cap(q.list) > keepPlaces {
+		if cap(q.list) > keepCapacity {
 			q.list = nil
 		}
 	}

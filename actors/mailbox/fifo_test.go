@@ -27,7 +27,7 @@ func TestAFIFOKeepsItsOrderAndItsMemoryShort(t *testing.T) {
 	if *q.Last() != next-1 || q.Len() != 10 || cap(q.list) > 100 {
 		t.Errorf("%d wait, the last is %d, in memory for %d", q.Len(), *q.Last(), cap(q.list))
 	}
-	for range 2 * keepPlaces {
+	for range 2 * keepCapacity {
 		push()
 	}
 	for q.Len() > 0 {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A Life lasts from the start of an engine, or of a node, to its orderly end, or to the failure
-// that ends it before. All waits for replies and counters go through it.
+// A Life lasts from the start of an engine, or of a node, to its orderly end, or to an earlier
+// failure. All waits for replies and counters go through it.
 type Life struct {
 	scheduler Scheduler
-	request   time.Duration // wait of a handler
+	request   time.Duration // timeout of a handler's wait
 	once      sync.Once
 	dead      chan struct{} // closed by Fail
 	failure   error         // set before dead is closed
@@ -18,14 +18,14 @@ type Life struct {
 	ending    sync.Once
 }
 
-// Begin makes the life of what is about to start; request is how long a handler waits.
+// Begin initialises the life; request is the timeout of a handler's wait.
 func (l *Life) Begin(s Scheduler, request time.Duration) {
 	l.scheduler, l.request = s, request
 	l.dead, l.over = make(chan struct{}), make(chan struct{})
 }
 
-// Fail ends the life for a reason, and reports whether it had not failed before: then first is
-// called before anybody learns of it.
+// Fail ends the life for a reason, and reports whether it was the first failure: then first runs
+// before the failure is visible.
 func (l *Life) Fail(err error, first func()) (failed bool) {
 	l.once.Do(func() {
 		first()
@@ -35,11 +35,11 @@ func (l *Life) Fail(err error, first func()) (failed bool) {
 	return failed
 }
 
-// Dead is closed behind Fail; Err says why. The outcome of a command that still waits is then
-// unknown.
+// Dead is closed after Fail; Err returns the reason. The outcome of a command that still waits is
+// then unknown.
 func (l *Life) Dead() <-chan struct{} { return l.dead }
 
-// Err returns why it has failed; nil: it has not.
+// Err returns the failure; nil: none.
 func (l *Life) Err() error {
 	select {
 	case <-l.dead:
@@ -49,20 +49,19 @@ func (l *Life) Err() error {
 	}
 }
 
-// End ends the goroutines that wait for Over.
+// End stops the goroutines that wait for Over.
 func (l *Life) End() { l.ending.Do(func() { close(l.over) }) }
 
 // Over is closed by End.
 func (l *Life) Over() <-chan struct{} { return l.over }
 
-// Await reports whether a reply came within the time of a request. Otherwise the message belongs to
-// its actor.
+// Await reports whether a reply came within a request's timeout. Otherwise the actor owns the
+// message.
 func (l *Life) Await(reply <-chan struct{}, timer *time.Timer) bool {
 	return l.scheduler.Await(reply, l.dead, timer, l.request)
 }
 
-// AwaitSince is Await for a request that began at a moment. A reply that is there counts in any
-// case.
+// AwaitSince is Await for a request that began at a moment. A reply that is present always counts.
 func (l *Life) AwaitSince(began time.Time, reply <-chan struct{}, timer *time.Timer) bool {
 	select {
 	case <-reply:
@@ -73,7 +72,7 @@ func (l *Life) AwaitSince(began time.Time, reply <-chan struct{}, timer *time.Ti
 	return left > 0 && l.scheduler.Await(reply, l.dead, timer, left)
 }
 
-// Until waits for a condition on counters. An error is the reason of the end, or the context's.
+// Until waits for a condition on counters. The error is the failure, or the context's.
 func (l *Life) Until(ctx context.Context, condition func() bool) error {
 	if l.scheduler.Until(ctx, l.dead, condition) {
 		return nil

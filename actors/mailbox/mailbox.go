@@ -9,11 +9,11 @@ import (
 )
 
 // A Mailbox is the queue of one actor: two slices that swap under a mutex. The goroutine that runs
-// it takes all that is queued in one swap, so a busy actor pays for the lock once for many
-// messages, and sending allocates nothing once the slices have grown.
+// it takes the whole queue in one swap, so a busy actor pays for the lock once for many messages,
+// and sending allocates nothing once the slices have grown.
 //
-// It stays closed until Start, so a message that is sent while its actor is being spawned waits
-// instead of being handled before *actor.Started.
+// It stays closed until Start, so a message sent while its actor is being spawned waits instead of
+// being handled before *actor.Started.
 //
 // The mailbox itself has no bound: admission bounds the commands in flight, before the first actor
 // sees them.
@@ -26,59 +26,59 @@ type Mailbox struct {
 	keep        int   // longest slice that stays after a burst
 	spare, rest []any // owned by the goroutine that runs it, like the following
 	suspended   bool
-	overtook    int    // urgent messages since the last other one
+	overtook    int    // urgent messages since the last ordinary one
 	taken       uint64 // urgent messages so far
 	before      uint64 // urgent messages that may have been sent before one in rest
 
-	users     atomic.Int32 // messages that were sent and not yet taken, the urgent ones too
-	urgents   atomic.Int32
-	systems   atomic.Int32
-	scheduled atomic.Int32 // 1: a run is on its way, or Start has not come yet
+	users      atomic.Int32 // messages sent and not yet taken, including urgent ones
+	urgents    atomic.Int32
+	systems    atomic.Int32
+	runPending atomic.Int32 // 1: a run is pending, or Start is still to come
 
 	invoker actor.MessageInvoker
 	host    *Host
 }
 
-// A Host is what mailboxes of one kind have in common.
+// A Host is the shared part of mailboxes of one kind.
 type Host struct {
 	Scheduler Scheduler
 	Guard     Guard
-	// UrgentAtOnce is how many messages that are Urgent come before one of the others is due, which
-	// still waits for the urgent ones that were sent before it; 0: none is treated as urgent.
+	// UrgentAtOnce is how many Urgent messages may precede one of the others, which also waits for
+	// the urgent ones sent before it; 0: urgent messages get no priority.
 	UrgentAtOnce int
 }
 
-// An Urgent message comes before those of its mailbox that are not, if the mailbox has lanes. The
-// urgent ones keep their order, and so do the others.
+// An Urgent message precedes the others of its mailbox, if the mailbox gives priority. Urgent ones
+// keep their order, and so do the others.
 //
 //tidy:keep messages of other rooms have its method
 type Urgent interface {
-	// Urgent reports whether this message is. A sender calls it.
+	// Urgent reports whether this message is urgent. A sender calls it.
 	Urgent() bool
 }
 
-// A Guard hears of each panic of an actor, on the actor's own goroutine, with the stack still
-// there. The actor has then handled its last message, unless the guard escalates.
+// A Guard receives each panic of an actor, on the actor's own goroutine, with the stack still
+// present. The actor has then handled its last message, unless the guard escalates.
 type Guard interface {
 	Panicked(m *Mailbox, reason, message any)
 }
 
 const (
-	// keepTimes is how many times its first room a mailbox keeps after a burst, and keepLeast how
-	// much room each may keep. There are many wallets, which begin without room: what a burst needs
-	// in each of them must not stay.
+	// keepTimes is the multiple of its initial capacity that a mailbox keeps after a burst, and
+	// keepLeast the capacity that each may keep. There are many wallets, which start without
+	// capacity: they must not all keep a burst's memory.
 	keepTimes, keepLeast = 16, 64
-	// turnMessages is how many messages an actor handles before it lets other goroutines run.
+	// turnMessages is how many messages an actor handles before it yields to other goroutines.
 	turnMessages = 1024
 )
 
-// New makes a mailbox with room for initial messages.
+// New makes a mailbox with capacity for initial messages.
 func New(initial int, host *Host) *Mailbox {
 	m := &Mailbox{host: host, keep: max(keepLeast, keepTimes*initial)}
 	if initial > 0 {
 		m.in, m.spare = make([]any, 0, initial), make([]any, 0, initial)
 	}
-	m.scheduled.Store(1)
+	m.runPending.Store(1)
 	return m
 }
 
@@ -103,7 +103,7 @@ func isUrgent(message any) bool {
 	return ok && u.Urgent()
 }
 
-// PostSystemMessage queues a message of the actor system, which comes before the others.
+// PostSystemMessage queues a message of the actor system, which precedes the others.
 func (m *Mailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
 	m.sys = append(m.sys, message)
@@ -112,7 +112,7 @@ func (m *Mailbox) PostSystemMessage(message any) {
 	m.schedule()
 }
 
-// RegisterHandlers tells the mailbox its actor.
+// RegisterHandlers sets the mailbox's actor.
 func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	m.invoker = invoker
 }
@@ -120,7 +120,7 @@ func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 // Start opens the mailbox.
 func (m *Mailbox) Start() { m.host.Scheduler.Schedule(m) }
 
-// UserMessageCount returns how many messages wait; for an instant it may be negative.
+// UserMessageCount returns how many messages wait; it may be negative for an instant.
 func (m *Mailbox) UserMessageCount() int { return int(m.users.Load()) }
 
 // Name returns the actor's name.
@@ -135,7 +135,7 @@ func (m *Mailbox) Name() string {
 func (m *Mailbox) Escalate(reason, message any) { m.invoker.EscalateFailure(reason, message) }
 
 func (m *Mailbox) schedule() {
-	if m.scheduled.Load() == 0 && m.scheduled.CompareAndSwap(0, 1) {
+	if m.runPending.Load() == 0 && m.runPending.CompareAndSwap(0, 1) {
 		m.host.Scheduler.Schedule(m)
 	}
 }
@@ -146,29 +146,29 @@ func (m *Mailbox) Run() {
 		for m.Turn(turnMessages) {
 			runtime.Gosched()
 		}
-		if !m.GoesOn() {
+		if !m.Continue() {
 			return
 		}
 	}
 }
 
-// GoesOn ends a run, or reports true when there is more to do and no other run has been scheduled.
-func (m *Mailbox) GoesOn() bool {
+// Continue ends a run, or reports true when there is more to do and no other run is scheduled.
+func (m *Mailbox) Continue() bool {
 	suspended := m.suspended // read while this goroutine still owns it
-	m.scheduled.Store(0)
+	m.runPending.Store(0)
 	if m.systems.Load() == 0 && (suspended || m.users.Load() <= 0) {
 		return false
 	}
-	return m.scheduled.CompareAndSwap(0, 1) // if not, a sender has scheduled another run
+	return m.runPending.CompareAndSwap(0, 1) // if not, a sender has scheduled another run
 }
 
-// Turn handles at most that many messages. It reports false when none was there, or none is to be
-// handled any more.
+// Turn handles up to most messages. It reports false when there was none, or none may be handled
+// any more.
 func (m *Mailbox) Turn(most int) (more bool) {
 	var current any
 	defer func() {
 		if reason := recover(); reason != nil {
-			// this run of the actor is over, even if the guard returns
+			// the actor's run is over, even if the guard returns
 			m.suspended, more = true, false
 			m.host.Guard.Panicked(m, reason, current)
 		}
@@ -193,8 +193,8 @@ func (m *Mailbox) Turn(most int) (more bool) {
 	return true
 }
 
-// take takes the next message: an urgent one if there is any, but for one other that is due. nil:
-// nothing is left of what refill has found.
+// take takes the next message: an urgent one if any, unless another one is due. nil: nothing is
+// left of the messages of refill.
 func (m *Mailbox) take() (message any) {
 	if m.urgents.Load() > 0 && !m.due() {
 		m.overtook++
@@ -210,23 +210,23 @@ func (m *Mailbox) take() (message any) {
 		message = m.rest[0]
 		m.rest[0] = nil
 		if m.rest = m.rest[1:]; len(m.rest) == 0 {
-			m.rest = nil // it would keep the memory of a burst until the next message
+			m.rest = nil // release the memory of a burst now
 		}
 	}
 	return message
 }
 
-// due reports whether a message that is not urgent comes before those that are. None of them was
-// sent before it: a sender that has heard of an urgent message's effect finds it.
+// due reports whether an ordinary message precedes the urgent ones. None of them was sent before
+// it: a sender that observed an urgent message's effect finds it.
 func (m *Mailbox) due() bool {
 	return m.overtook >= m.host.UrgentAtOnce && m.swap() && m.taken >= m.before
 }
 
-// refill reports whether there are messages, and has them ready.
+// refill prepares messages, and reports whether there are any.
 func (m *Mailbox) refill() bool { return m.urgents.Load() > 0 || m.swap() }
 
-// swap swaps the queued messages in when the last ones are done; false when there are none. The
-// urgent ones do not count.
+// swap fetches the queued messages when the last ones are done; false when there are none. Urgent
+// ones do not count.
 func (m *Mailbox) swap() bool {
 	if len(m.rest) > 0 {
 		return true
@@ -251,7 +251,7 @@ func (m *Mailbox) drainSystem() {
 		m.mu.Lock()
 		message := m.sys[0]
 		if m.sys = m.sys[1:]; len(m.sys) == 0 {
-			m.sys = nil // they are rare: most actors get one in their life
+			m.sys = nil // they are rare: most actors get one in their lifetime
 		}
 		m.mu.Unlock()
 		m.systems.Add(-1)

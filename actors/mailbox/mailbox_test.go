@@ -16,11 +16,11 @@ const urgentAtOnce = 64
 
 func (n note) Urgent() bool { return n < 0 }
 
-// diary is an actor that writes its notes down.
+// diary is an actor that records its notes.
 type diary struct {
 	notes []note
 	full  sync.WaitGroup
-	stuck chan struct{} // it waits for the close of it before its first note
+	stuck chan struct{} // waits for its close before the first note
 }
 
 func (d *diary) Receive(ctx actor.Context) {
@@ -37,20 +37,20 @@ type noGuard struct{}
 
 func (noGuard) Panicked(*Mailbox, any, any) {}
 
-func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
+func TestUrgentMessagesComeFirstAndBothClassesKeepTheirOrder(t *testing.T) {
 	sent := []note{1, 2, -1, 3, -2, -3, 4}
 	for _, c := range []struct {
-		lanes int
-		want  []note
+		atOnce int
+		want   []note
 	}{
 		{0, sent},
-		// the first is on its way already
+		// the first is already in flight
 		{urgentAtOnce, []note{1, -1, -2, -3, 2, 3, 4}},
 	} {
 		d := &diary{stuck: make(chan struct{})}
 		system := actor.NewActorSystem()
 		spawner := NewSpawner(system.Root, 0,
-			&Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: c.lanes})
+			&Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: c.atOnce})
 		pid, err := spawner.Spawn("diary", d)
 		if err != nil {
 			t.Fatal(err)
@@ -68,13 +68,13 @@ func TestUrgentMessagesComeFirstAndEachLaneKeepsItsOrder(t *testing.T) {
 		close(d.stuck)
 		d.full.Wait()
 		if !slices.Equal(d.notes, c.want) {
-			t.Errorf("%d urgent ones at once: the order is %v, want %v", c.lanes, d.notes, c.want)
+			t.Errorf("%d urgent ones at once: the order is %v, want %v", c.atOnce, d.notes, c.want)
 		}
 	}
 }
 
-// relay is an actor's side of a mailbox that is run by hand. It answers each urgent message with
-// another one.
+// relay is an actor's side of a manually run mailbox. It answers each urgent message with another
+// one.
 type relay struct {
 	mailbox *Mailbox
 	notes   []note
@@ -89,8 +89,8 @@ func (r *relay) InvokeUserMessage(message any) {
 	}
 }
 
-// However many urgent messages come, the others have their turns.
-func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
+// Urgent messages never starve the others.
+func TestAnOrdinaryMessageWaitsForABoundedNumberOfUrgentOnes(t *testing.T) {
 	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
 	r := &relay{mailbox: m} // it is not started, so only this goroutine runs it
 	m.RegisterHandlers(r, nil)
@@ -99,12 +99,12 @@ func TestAnOrdinaryMessageWaitsForSoManyUrgentOnesAtMost(t *testing.T) {
 	}
 	m.Turn(3 * urgentAtOnce)
 	if first, second := slices.Index(r.notes, 1), slices.Index(r.notes, 2); first !=
-		urgentAtOnce+1 || second != 2*urgentAtOnce+2 { // one was sent before it looked
+		urgentAtOnce+1 || second != 2*urgentAtOnce+2 { // one was sent before the poll
 		t.Errorf("the ordinary messages come %d. and %d.", first, second)
 	}
 }
 
-// A client that was told of an effect finds it, however many urgent messages came before.
+// A client that observed an effect finds it, however many urgent messages came before.
 func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
 	s := new(silent)
 	m := New(0, &Host{Scheduler: Runners{}, Guard: noGuard{}, UrgentAtOnce: urgentAtOnce})
@@ -118,13 +118,13 @@ func TestAnOrdinaryMessageOvertakesNoUrgentOneThatWasSentBefore(t *testing.T) {
 			m.Turn(1)
 		}
 		if s.handled != sent+1 {
-			t.Fatalf("the message behind %d urgent ones is number %d", sent, s.handled)
+			t.Fatalf("the message after %d urgent ones is number %d", sent, s.handled)
 		}
 		s.handled, s.last = 0, 0
 	}
 }
 
-// silent is an actor's side of a mailbox that is run by hand.
+// silent is an actor's side of a manually run mailbox.
 type silent struct {
 	handled int
 	last    note

@@ -11,55 +11,55 @@ import (
 // engines of a process share them.
 type Runners struct{}
 
-// A runner is one of the goroutines. It is kept for the next mailbox that has something to do,
-// because its stack has grown: a new goroutine for each wake-up of an actor grows its own again
-// each time, which took 6 % of the processor under a full load of orders.
-type runner chan *Mailbox
+// A worker is one of the goroutines. It is reused for the next mailbox with messages, because its
+// stack has grown: a new goroutine for each wake-up of an actor grows its own again each time,
+// which took 6 % of the processor under a full load of orders.
+type worker chan *Mailbox
 
-// idleRunners are those that wait. The runner that came last is on top, because its stack is the
-// warmest. They own nothing.
-var idleRunners struct {
+// idleWorkers are the waiting ones, newest on top, because its stack is the warmest. They own
+// nothing.
+var idleWorkers struct {
 	sync.Mutex
-	list []runner
+	list []worker
 }
 
-// mostIdle is how many are kept: no more than there are processors run at once, but a batch's
-// release wakes the wallets of all its orders.
+// mostIdle bounds them: only as many as there are processors run at once, but a batch's release
+// wakes the wallets of all its orders.
 var mostIdle = 64 * runtime.GOMAXPROCS(0)
 
-// Schedule lets a runner run a mailbox.
+// Schedule runs a mailbox on a runner.
 func (Runners) Schedule(m *Mailbox) {
-	idleRunners.Lock()
-	n := len(idleRunners.list)
+	idleWorkers.Lock()
+	n := len(idleWorkers.list)
 	if n == 0 {
-		idleRunners.Unlock()
-		go make(runner, 1).run(m)
+		idleWorkers.Unlock()
+		go make(worker, 1).run(m)
 		return
 	}
-	r := idleRunners.list[n-1]
-	idleRunners.list = idleRunners.list[:n-1]
-	idleRunners.Unlock()
+	r := idleWorkers.list[n-1]
+	idleWorkers.list = idleWorkers.list[:n-1]
+	idleWorkers.Unlock()
 	r <- m
 }
 
-func (r runner) run(m *Mailbox) {
+func (r worker) run(m *Mailbox) {
 	for {
 		m.Run()
-		idleRunners.Lock()
-		if len(idleRunners.list) >= mostIdle {
-			idleRunners.Unlock()
+		idleWorkers.Lock()
+		if len(idleWorkers.list) >= mostIdle {
+			idleWorkers.Unlock()
 			return
 		}
-		idleRunners.list = append(idleRunners.list, r)
-		idleRunners.Unlock()
+		idleWorkers.list = append(idleWorkers.list, r)
+		idleWorkers.Unlock()
 		m = <-r
 	}
 }
 
-// Start gives a task a goroutine.
+// Start runs a task on its own goroutine.
 func (Runners) Start(t Task) { go t.Run() }
 
-// Await waits as the Scheduler says.
+// Await implements Scheduler.
 func (Runners) Await(reply, dead <-chan struct{}, timer *time.Timer, most time.Duration) bool {
 	timer.Reset(most)
 	select {
@@ -70,11 +70,11 @@ func (Runners) Await(reply, dead <-chan struct{}, timer *time.Timer, most time.D
 		return false
 	case <-dead:
 		timer.Stop()
-		return there(reply)
+		return arrived(reply)
 	}
 }
 
-// AwaitContext waits as the Scheduler says.
+// AwaitContext implements Scheduler.
 func (Runners) AwaitContext(ctx context.Context, reply, dead <-chan struct{}) bool {
 	select {
 	case <-reply:
@@ -82,11 +82,11 @@ func (Runners) AwaitContext(ctx context.Context, reply, dead <-chan struct{}) bo
 	case <-ctx.Done():
 	case <-dead:
 	}
-	return there(reply)
+	return arrived(reply)
 }
 
-// there takes a reply that came before the end of its wait.
-func there(reply <-chan struct{}) bool {
+// arrived takes a reply that came before the end of its wait.
+func arrived(reply <-chan struct{}) bool {
 	select {
 	case <-reply:
 		return true
@@ -95,7 +95,7 @@ func there(reply <-chan struct{}) bool {
 	}
 }
 
-// Until looks once a millisecond.
+// Until polls once a millisecond.
 func (Runners) Until(ctx context.Context, dead <-chan struct{}, condition func() bool) bool {
 	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
@@ -111,7 +111,7 @@ func (Runners) Until(ctx context.Context, dead <-chan struct{}, condition func()
 	return true
 }
 
-// Pause waits, at most until ctx ends: then the error is that of ctx.
+// Pause waits for d, or until ctx ends and returns its error.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

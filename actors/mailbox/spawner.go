@@ -6,16 +6,17 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A Spawner spawns actors of one kind. They share their properties, so that each costs no more
-// memory than it must: there may be a million wallets. One goroutine at a time uses it.
+// A Spawner spawns actors of one kind. They share their properties, which saves memory: there may
+// be a million wallets. One goroutine at a time uses it.
 type Spawner struct {
 	root   *actor.RootContext
 	props  *actor.Props
-	next   actor.Actor // what the producer gives, while SpawnNamed runs
+	next   actor.Actor // the producer's result, while SpawnNamed runs
 	newest *Mailbox
 }
 
-// NewSpawner is for actors whose mailboxes have room for that many messages from the start.
+// NewSpawner makes a Spawner of actors whose mailboxes have capacity for room messages from the
+// start.
 func NewSpawner(root *actor.RootContext, room int, host *Host) *Spawner {
 	s := &Spawner{root: root}
 	s.props = actor.PropsFromProducer(func() actor.Actor { return s.next },
@@ -26,7 +27,7 @@ func NewSpawner(root *actor.RootContext, room int, host *Host) *Spawner {
 	return s
 }
 
-// Spawn starts an actor that has its state already.
+// Spawn starts an actor that already has its state.
 func (s *Spawner) Spawn(name string, a actor.Actor) (*actor.PID, error) {
 	s.next = a
 	pid, err := s.root.SpawnNamed(s.props, name)
@@ -37,5 +38,5 @@ func (s *Spawner) Spawn(name string, a actor.Actor) (*actor.PID, error) {
 	return pid, nil
 }
 
-// Newest returns the mailbox of the actor that was spawned last.
+// Newest returns the mailbox of the last spawned actor.
 func (s *Spawner) Newest() *Mailbox { return s.newest }

@@ -9,16 +9,15 @@ import (
 // A Stage is a part of a command's way from its handler and back.
 type Stage uint8
 
-// The stages, in their order. The usual order goes through all of them. A command that meets no
-// book, such as one that is refused for funds, has no StageMatch; its stageQueue ends when it is
-// decided.
+// The stages, in their order. The usual order passes all of them. A command that enters no book,
+// such as one refused for funds, has no StageMatch; its stageQueue ends with its decision.
 const (
 	// handler → wallet → book: in the mailboxes, and the wallet's own decision
 	stageQueue  Stage = iota
 	StageMatch        // the book's decision, its record encoded
-	stageGather       // in the forming batch, while the append before is on its way
-	stageAppend       // in the batch that the store is writing
-	// durable, until it is answered: settlements and the message to the fold go before
+	stageGather       // in the forming batch, while the previous append is in flight
+	stageAppend       // in the batch being written by the store
+	// durable, until it is answered: settlements and the message to the fold go first
 	stageRelease
 	StageAnswer // answered, until its handler runs again
 	Stages
@@ -28,35 +27,35 @@ var stageNames = [Stages]string{"queue", "match", "gather", "append", "release",
 
 func (s Stage) String() string { return stageNames[s] }
 
-// TraceOneIn is how many commands there are for each one that is traced: the clock costs more than
-// all other counting.
+// TraceOneIn is the number of commands per traced one: the clock costs more than all other
+// counting.
 const TraceOneIn = 64
 
-// A Trace has the times at which a command came to the ends of its stages, by Now; 0: it did not,
-// or it is not traced. The owner of the command owns it.
+// A Trace holds the times at which a command reached the ends of its stages, by Now; 0: not
+// reached, or not traced. The owner of the command owns it.
 type Trace struct {
 	Sent     int64 // by its handler; 0: this command is not traced
-	Matching int64 // its book began
+	Matching int64 // its book started
 	Decided  int64 // it is in a batch
 	Answered int64
 }
 
-// numbers is such that a uint8 cannot be out of range: counting must never end the writer.
+// numbers covers every uint8: counting must never stop the writer.
 const numbers = 256
 
-// Reasons is above the number of reasons to turn a command or a read away.
+// Reasons is above the number of refusal reasons of admission.
 const Reasons = 16
 
 // An Operation is a call of the store.
 type Operation uint8
 
-// The operations whose failures are counted. The engine tries each again, except the look for a
-// deposit's reference: the operator tries that again.
+// The operations whose failures are counted. The engine retries each, except the lookup of a
+// deposit's reference: the operator retries that.
 const (
 	OperationAppend Operation = iota
 	OperationApply
 	OperationSnapshot
-	OperationTrim // the archive before it included
+	OperationTrim // including the archive before it
 	OperationReference
 	operationCount
 )
@@ -65,13 +64,13 @@ var operationNames = [operationCount]string{"append", "apply", "snapshot", "trim
 
 func (o Operation) String() string { return operationNames[o] }
 
-// A SnapshotStage is a part of the way of a snapshot.
+// A SnapshotStage is a part of making a snapshot.
 type SnapshotStage uint8
 
 // The stages, in their order.
 const (
 	StageImage  SnapshotStage = iota // the imager makes it
-	StageUpload                      // the store takes it
+	StageUpload                      // the store writes it
 	StageTrim                        // the journal is archived and trimmed
 	snapshotStageCount
 )
@@ -80,21 +79,21 @@ var snapshotStageNames = [snapshotStageCount]string{"image", "upload", "trim"}
 
 func (s SnapshotStage) String() string { return snapshotStageNames[s] }
 
-// A Span is the newest run of work that is done now and then.
+// A Span is the newest run of occasional work.
 type Span struct {
-	beginUs atomic.Int64 // microseconds since the Unix epoch; 0: it has never run
+	beginUs atomic.Int64 // microseconds since the Unix epoch; 0: never
 	endUs   atomic.Int64 // before beginUs while it runs
 }
 
-// Begin notes that it begins now.
+// Begin notes the start of a run.
 func (s *Span) Begin() { s.beginUs.Store(time.Now().UnixMicro()) }
 
-// End notes that it has ended.
+// End notes the end of a run.
 func (s *Span) End() { s.endUs.Store(time.Now().UnixMicro()) }
 
-// Times returns when the newest run began, and when one last ended; the zero time: none has.
+// Times returns when the newest run started, and when one last ended; zero: never.
 func (s *Span) Times() (begin, end time.Time) {
-	// The end is read before the beginning, so what has just begun has not ended.
+	// Read the end first, so that a run which just started has not ended.
 	end = moment(s.endUs.Load())
 	return moment(s.beginUs.Load()), end
 }
@@ -126,23 +125,23 @@ var listNames = [listCount]string{"trades", "orders", "deposits", "withdraws", "
 
 func (l List) String() string { return listNames[l] }
 
-// A Journal has the numbers of durable records. The journal's writer holds the lock once a batch,
-// while it counts; a reader holds it while it reads. So the writer pays for two atomic operations
-// instead of a dozen, each of which would cost as much as all the counting.
+// A Journal holds the counters of durable records. The journal's writer holds the lock once a
+// batch, while it counts; a reader holds it while it reads. So the writer pays for two atomic
+// operations instead of a dozen, each of which would cost as much as all the counting.
 type Journal struct {
 	sync.Mutex
 	Records [numbers]uint64 // by event.Kind
 	Refused [numbers]uint64 // by event.Refusal's Reason
 	Trades  uint64
-	// orders that expired, and orders that were taken out before they traded with their own account
+	// expired orders, and orders removed to prevent a self-trade
 	Expired, Prevented uint64
 
 	BatchRecords Distribution // records
 	BatchBytes   Distribution // bytes
-	Append       Distribution // nanoseconds until it was durable, all tries included
+	Append       Distribution // nanoseconds until durable, including all tries
 }
 
-// An Engine has the numbers of one engine.
+// An Engine holds the counters of one engine.
 type Engine struct {
 	Journal Journal
 
@@ -152,29 +151,29 @@ type Engine struct {
 
 	_ [64]byte // other goroutines add to the fields below
 
-	// Handlers add: by the number of the reason, when they turn a command or a read away before an
-	// actor has seen it; and when they stop waiting.
+	// Handlers add: by the number of the reason, when they refuse a command or a read before an
+	// actor sees it; and when they stop waiting.
 	TurnedAway      [Reasons]atomic.Uint64
 	UnknownOutcomes atomic.Uint64 // of commands
 	UnansweredReads atomic.Uint64
-	Damaged         [listCount]atomic.Uint64 // reads of the history that ended at damage
+	Damaged         [listCount]atomic.Uint64 // reads of the history that failed at damage
 
 	_ [64]byte
 
-	// The journal's writer, the projector, the goroutine that uploads a snapshot and look-ups add,
+	// The journal's writer, the projector, the goroutine that uploads a snapshot and lookups add,
 	// each to its own operation.
 	Failures [operationCount]atomic.Uint64
 
 	// The projector adds.
-	Apply *Histogram // nanoseconds, all tries included
+	Apply *Histogram // nanoseconds, including all tries
 
-	// Recovery sets these, before the engine has other goroutines; afterwards the goroutine that
-	// uploads a snapshot does.
+	// Set by recovery, before the engine has other goroutines; afterwards by the goroutine that
+	// uploads a snapshot.
 	Snapshot       *Histogram    // nanoseconds of uploads that succeeded
-	SnapshotSeq    atomic.Uint64 // of the newest snapshot; 0: there is none
+	SnapshotSeq    atomic.Uint64 // of the newest snapshot; 0: none
 	SnapshotTimeUs atomic.Int64  // when it was taken, microseconds since the Unix epoch
 	SnapshotBytes  atomic.Int64
-	Trimmed        atomic.Uint64 // up to where the journal is trimmed, at least
+	Trimmed        atomic.Uint64 // the journal is trimmed at least up to here
 
 	// The newest snapshot, successful or not. The committed actor begins it. The goroutine that
 	// uploads it adds the stages and ends it.
@@ -183,18 +182,17 @@ type Engine struct {
 
 	Auditing Span // the goroutine of an audit
 
-	// Recovery sets these, before the engine has other goroutines; afterwards the committed actor
-	// does.
-	Watermark atomic.Uint64 // the store's, as far as the committed actor knows
+	// Set by recovery, before the engine has other goroutines; afterwards by the committed actor.
+	Watermark atomic.Uint64 // the store's, as cached by the committed actor
 	Outbox    atomic.Int64  // mails
 	Open      atomic.Int64  // orders in all books
 
-	// The start sets these, before any goroutine reads them.
+	// Set by the start, before any goroutine reads them.
 	RecoveryNs      int64
 	RecoveryRecords uint64
 }
 
-// NewEngine makes the numbers of an engine, all 0.
+// NewEngine makes the counters of an engine, all 0.
 func NewEngine() *Engine {
 	e := &Engine{Apply: NewHistogram(RequestBounds), Snapshot: NewHistogram(snapshotBounds)}
 	e.Journal.BatchRecords, e.Journal.BatchBytes = newDistribution(recordBounds),
@@ -213,7 +211,7 @@ func (e *Engine) SnapshotTaken(seq uint64, timeUs int64, bytes int) {
 	e.SnapshotBytes.Store(int64(bytes))
 }
 
-// SnapshotStage notes how long a stage of the newest snapshot took.
+// SnapshotStage notes the duration of a stage of the newest snapshot.
 func (e *Engine) SnapshotStage(s SnapshotStage, took time.Duration) {
 	e.SnapshotTimes[s].Store(int64(took))
 }

@@ -10,7 +10,7 @@ import (
 // atomic additions. Any goroutine may use it.
 type Histogram struct {
 	bounds []int64         // ascending upper bounds, each within its bucket; shared, read only
-	counts []atomic.Uint64 // by bucket; the last one has what is above all bounds
+	counts []atomic.Uint64 // by bucket; the last one counts values above all bounds
 	sum    atomic.Int64
 }
 
@@ -33,8 +33,8 @@ func bucket(bounds []int64, v int64) int {
 	return i
 }
 
-// A Distribution has the counts of a histogram at some moment. It may also be used as a histogram,
-// by one goroutine.
+// A Distribution is a snapshot of a histogram's counts. One goroutine may also use it as a
+// histogram.
 type Distribution struct {
 	Bounds []int64  // read only
 	Counts []uint64 // by bucket, one more than Bounds
@@ -57,8 +57,7 @@ func (d *Distribution) Clone() Distribution {
 	return Distribution{d.Bounds, slices.Clone(d.Counts), d.Sum}
 }
 
-// Read returns the counts so far. A value that is being observed meanwhile may be in Counts and not
-// yet in Sum.
+// Read returns the counts so far. A concurrent Observe may be in Counts and not yet in Sum.
 func (h *Histogram) Read() Distribution {
 	var d Distribution
 	h.AddTo(&d)
@@ -76,7 +75,7 @@ func (h *Histogram) AddTo(d *Distribution) {
 	d.Sum += h.sum.Load()
 }
 
-// Count returns how many values there are.
+// Count returns the number of values.
 func (d *Distribution) Count() (n uint64) {
 	for _, c := range d.Counts {
 		n += c
@@ -98,8 +97,8 @@ var (
 		1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19}
 )
 
-// steps returns bounds from one duration to another in steps of 1, 2.5, 5 and 10: a percentile that
-// is read between two of them is off by a factor of 2.5 at most.
+// steps returns bounds from one duration to another in steps of 1, 2.5, 5 and 10: a percentile read
+// between two of them is off by a factor of 2.5 at most.
 func steps(from, to time.Duration) (bounds []int64) {
 	for decade := time.Nanosecond; decade <= to; decade *= 10 {
 		for _, d := range []time.Duration{decade, decade * 5 / 2, decade * 5} {
@@ -116,5 +115,5 @@ var start = time.Now()
 // Now returns the time for durations: nanoseconds of a clock that never goes back, always above 0.
 func Now() int64 { return At(time.Now()) }
 
-// At returns the value that Now had at a moment of this process.
+// At returns the value of Now at a moment of this process.
 func At(t time.Time) int64 { return int64(t.Sub(start)) + 1 }

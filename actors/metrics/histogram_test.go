@@ -57,7 +57,7 @@ func TestNothingIsLostWhenManyObserveAndShardsAddUp(t *testing.T) {
 	}
 }
 
-func TestBoundsAscendAndReachAsFarAsTheySay(t *testing.T) {
+func TestBoundsAscendOverTheirWholeRange(t *testing.T) {
 	f := func(name string, bounds []int64, least, most int64) {
 		t.Helper()
 		if !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) ||
@@ -84,7 +84,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A command that met no book was decided when it came into its batch.
+// A command without a book was decided when it entered its batch.
 func TestStagesOfACommandThatMetNoBookHaveNoMatch(t *testing.T) {
 	f := func(trace Trace, queue, match int64) {
 		t.Helper()

@@ -14,56 +14,56 @@ import (
 	"exchange/persistence"
 )
 
-// Options say which store is claimed, for whom, and how long signs of life may be missing.
+// Options define which store is claimed, for whom, and how long signs of life may be missing.
 type Options struct {
 	Store persistence.Store
 	Owner string // for people: host and process
-	// Identity remembers the claims of this host; nil: no other process uses the store, and a claim
+	// Identity keeps the claims of this host; nil: no other process uses the store, and a claim
 	// never waits.
 	Identity Identity
-	TakeOver bool // claims the store also from an owner that may live
-	// StandsBy receives for which owner a claim waits, and "" when it waits no more; nil: no caller
-	// wants to know.
+	TakeOver bool // claims the store even from an owner that may be alive
+	// StandsBy receives the owner that a claim waits for, and "" when the wait ends; optional.
 	StandsBy func(owner string)
-	Waits    func()        // is called whenever a claim begins to wait for another owner
-	Check    time.Duration // between two beats
+	Waits    func()        // called whenever a claim starts to wait for another owner
+	Check    time.Duration // between two heartbeats
 	Stale    time.Duration // age of the last confirmation from which private reads are refused
 	Log      *slog.Logger
 }
 
-// An Identity keeps a host's tenures in its data folder, which one process at a time uses. Save is
-// durable.
+// An Identity keeps a host's ownerships in its data folder, which one process at a time uses. Save
+// is durable.
 type Identity interface {
 	Load() (persistence.Ownerships, error)
 	Save(persistence.Ownerships) error
 }
 
 // A Hold is this process's hold on the store, from its claim to the engine's end. Its goroutine
-// (Run) leaves a beat every Options.Check, also while the engine recovers and while the journal's
-// writer waits for an append. Beats alone confirm that this process owns the store. A standby sees
-// each, so the time since the newest beat that it saw bounds how long private reads may go on here.
+// (Run) writes a heartbeat every Options.Check, even while the engine recovers and while the
+// journal's writer waits for an append. Only heartbeats confirm that this process owns the store. A
+// standby sees each, so the time since the last one it saw bounds how long this process may serve
+// private reads.
 type Hold struct {
 	Token persistence.Token // of the owner's appends; set by the claim, as Last
-	Last  uint64            // sequence with which the journal ended at the claim
+	Last  uint64            // last sequence of the journal at the claim
 
 	store        persistence.Journal
 	check, stale time.Duration
 	log          *slog.Logger
-	leads        func() bool // whether the store takes what is appended here, as far as it knows
-	// silence is for how long it may go unconfirmed before it counts as lost; 0: for any time
+	leads        func() bool // whether the store accepts appends, as far as it can tell
+	// longest time without confirmation before the hold is lost; 0: unlimited
 	silence time.Duration
 	opens   time.Time    // earliest time at which admission may open; zero: at once
-	open    func() error // notes that admission opens; nil: there is nothing to note
+	open    func() error // notes that admission opens; optional
 
-	// time of the newest question that the store confirmed, by metrics.Now
+	// start of the newest request that the store confirmed, by metrics.Now
 	checked  atomic.Int64
-	released atomic.Bool // the store is given back, or is about to be
-	unfit    atomic.Bool // the newest answer was that the store may lose what is appended now
+	released atomic.Bool // the store is released, or about to be
+	unfit    atomic.Bool // by the newest answer the store may lose new appends
 	logged   string      // newest failure of the store in the log; "": none; the goroutine's
 
 	mu     sync.Mutex
-	lost   error       // reason why this process lost the store; guarded by mu
-	onLost func(error) // nil until the engine is there; guarded by mu
+	lost   error       // why this process lost the store; guarded by mu
+	onLost func(error) // nil until the engine exists; guarded by mu
 
 	ending  sync.Once
 	stop    chan struct{} // closed by End
@@ -71,7 +71,7 @@ type Hold struct {
 }
 
 // Claim waits until this process may own the store, and makes it the owner. Scheduler runs the
-// goroutine of the Hold. ErrStandby: ctx has ended while it waited for another owner.
+// goroutine of the Hold. ErrStandby: ctx ended during the wait for another owner.
 func Claim(ctx context.Context, o *Options, s mailbox.Scheduler) (*Hold, error) {
 	w := newHold(o)
 	var err error
@@ -85,7 +85,7 @@ func Claim(ctx context.Context, o *Options, s mailbox.Scheduler) (*Hold, error) 
 	return w.begin(o, s, err)
 }
 
-// Lead makes a node that leads the owner of its replica. leads reports whether it still does; the
+// Lead makes a leading node the owner of its replica. leads reports whether it still leads; the
 // Hold is lost once no majority has confirmed it for longer than silence.
 func Lead(ctx context.Context, o *Options, s mailbox.Scheduler, leads func() bool,
 	silence time.Duration) (*Hold, error) {
@@ -109,7 +109,7 @@ func (w *Hold) begin(o *Options, s mailbox.Scheduler, err error) (*Hold, error) 
 	return w, nil
 }
 
-// Rhythm returns the rhythm of this process as an owner.
+// Heartbeat returns the heartbeat timing of this process as an owner.
 func (o *Options) Heartbeat() persistence.Heartbeat {
 	return persistence.Heartbeat{Check: o.Check, Stale: o.Stale}
 }
@@ -123,22 +123,22 @@ func (w *Hold) acquire(ctx context.Context, store persistence.Store,
 	return err
 }
 
-// Leads reports whether the store takes what is appended here, as far as it knows.
+// Leads reports whether the store accepts this process's appends, as far as it can tell.
 func (w *Hold) Leads() bool { return w.leads() }
 
-// Unfit reports whether the store may lose what is appended now, by its newest answer.
+// Unfit reports whether the store may lose new appends, by its newest answer.
 func (w *Hold) Unfit() bool { return w.unfit.Load() }
 
-// Released reports whether the store is given back, or is about to be.
+// Released reports whether the store is released, or about to be.
 func (w *Hold) Released() bool { return w.released.Load() }
 
-// Checked returns when the newest question was asked that the store confirmed, by metrics.Now.
+// Checked returns the start of the newest request that the store confirmed, by metrics.Now.
 func (w *Hold) Checked() int64 { return w.checked.Load() }
 
-// Stopped is closed when no more beats are left.
+// Stopped is closed after the last heartbeat.
 func (w *Hold) Stopped() <-chan struct{} { return w.stopped }
 
-// Run leaves beats until the hold ends.
+// Run writes heartbeats until the hold ends.
 func (w *Hold) Run() {
 	defer close(w.stopped)
 	beats := time.NewTicker(w.check)
@@ -155,7 +155,7 @@ func (w *Hold) Run() {
 	}
 }
 
-// beat leaves a beat. It returns false if another process owns the store, or if the store has lost
+// beat writes a heartbeat. It returns false if another process owns the store, or if the store lost
 // this owner or a tail.
 func (w *Hold) beat() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), w.stale)
@@ -172,7 +172,7 @@ func (w *Hold) beat() bool {
 		w.lose(err)
 		return false
 	default:
-		if errors.Is(err, persistence.ErrConfirmed) { // the beat is there, so reads go on
+		if errors.Is(err, persistence.ErrConfirmed) { // the heartbeat is there: reads continue
 			w.checked.Store(asked)
 		}
 		w.fails(err)
@@ -186,10 +186,10 @@ func (w *Hold) beat() bool {
 	return true
 }
 
-// ErrNotConfirmed refuses what only the store's owner may do.
+// ErrNotConfirmed refuses operations reserved for the store's owner.
 var ErrNotConfirmed = errors.New("the store has not confirmed lately that this process owns it")
 
-// fails notes that the store is not fit, or has not confirmed this owner, and logs each kind of
+// fails notes that the store is unfit, or has not confirmed this owner, and logs each kind of
 // failure once.
 func (w *Hold) fails(err error) {
 	what := "the store does not answer" // its last answer on its fitness still counts
@@ -207,7 +207,7 @@ func (w *Hold) fails(err error) {
 	}
 }
 
-// lose notes that this process does not own the store any more, and tells the engine.
+// lose notes that this process no longer owns the store, and notifies the engine.
 func (w *Hold) lose(err error) {
 	w.mu.Lock()
 	w.lost = err
@@ -218,7 +218,7 @@ func (w *Hold) lose(err error) {
 	}
 }
 
-// Watch has tell called when this process loses the store. An error means that it is lost already.
+// Watch registers a callback for the loss of the store. An error means that it is already lost.
 func (w *Hold) Watch(tell func(error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,11 +226,11 @@ func (w *Hold) Watch(tell func(error)) error {
 	return w.lost
 }
 
-// End stops the beats. The store still says that this process owns it.
+// End stops the heartbeats. In the store this process remains the owner.
 func (w *Hold) End() { w.ending.Do(func() { close(w.stop) }) }
 
-// Release gives the store back, so that the next owner need not wait. Commands and reads must have
-// ended, and no private read begins after it.
+// Release gives up ownership of the store, so that the next owner need not wait. Commands and reads
+// must have ended, and no private read may start after it.
 func (w *Hold) Release(ctx context.Context) error {
 	w.released.Store(true)
 	w.End()
@@ -242,8 +242,8 @@ func (w *Hold) Release(ctx context.Context) error {
 	return w.store.Release(ctx, w.Token)
 }
 
-// AwaitOpening waits until admission may open: until an earlier owner that may live answers no read
-// any more.
+// AwaitOpening waits until admission may open: until an earlier owner that may be alive serves no
+// more reads.
 func (w *Hold) AwaitOpening(ctx context.Context) error {
 	if w.opens.IsZero() {
 		return nil

@@ -10,20 +10,20 @@ import (
 	"exchange/persistence"
 )
 
-// ErrStandby is wrapped when a claim is told to stop while it waits for another owner.
+// ErrStandby wraps the error of a claim stopped while it waits for another owner.
 var ErrStandby = errors.New("stopped while another exchange owns the store")
 
-// An applicant is a start on its way to the store.
+// An applicant is a start that claims the store.
 type applicant struct {
-	o       *Options
-	tenures persistence.Ownerships
-	id      string // of this start's claims; "": it has made none
-	waited  bool   // this start was a standby
+	o          *Options
+	ownerships persistence.Ownerships
+	id         string // of this start's claims; "": none yet
+	waited     bool   // this start was a standby
 
-	watch  persistence.OwnerWatch
-	mute   bool   // the store does not answer, and the log says so
-	unsafe bool   // the store's file was not in effect, and the log says so
-	named  string // owner for which it waits, as the log says
+	watch             persistence.OwnerWatch
+	downLogged        bool   // the store does not answer; logged
+	notInEffectLogged bool   // the store's file was not in effect; logged
+	loggedOwner       string // owner it waits for, as logged
 }
 
 // A turn is the reason why a start may claim the store.
@@ -32,41 +32,42 @@ type turn uint8
 const (
 	turnNotYet turn = iota
 	turnFree        // there is no owner
-	turnOwn         // the owner was a process of this host's folder, which has ended
-	turnDead        // the owner has shown no sign of life
+	turnOwn         // the owner was an earlier process of this host's folder
+	turnDead        // the owner shows no sign of life
 	turnInsist      // the operator insists
 )
 
-// claim looks at the store until it is this start's turn, and claims it then. The store refuses a
-// claim that names a beat that is not the newest. So of two starts that wait for one owner, one
+// claim polls the store until it is this start's turn, and claims it then. The store refuses a
+// claim whose newest known heartbeat is outdated. So of two starts that wait for one owner, one
 // gets the store.
 func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
-	if a.tenures, err = a.o.Identity.Load(); err != nil {
+	if a.ownerships, err = a.o.Identity.Load(); err != nil {
 		return err
 	}
 	defer a.standsBy("")
 	for {
 		why, err := a.turn(ctx)
 		if err != nil {
-			return a.short(err)
+			return a.saveLostTail(err)
 		}
-		wait, err := a.note(why)
+		wait, err := a.saveClaim(why)
 		if err != nil {
 			return err
 		}
-		err = w.acquire(ctx, a.o.Store, persistence.Claim{Owner: a.o.Owner, ID: a.tenures.Newest.ID,
+		err = w.acquire(ctx, a.o.Store, persistence.Claim{
+			Owner: a.o.Owner, ID: a.ownerships.Newest.ID,
 			Heartbeat: a.watch.Heartbeat, After: &a.watch.Seen, Insist: a.o.TakeOver})
 		switch {
 		case err == nil:
 			if wait > 0 {
-				// Later than the last moment at which the owner before may begin a private read.
-				w.opens, w.open = time.Now().Add(wait+1), a.opens
+				// After the last moment at which the earlier owner may start a private read.
+				w.opens, w.open = time.Now().Add(wait+1), a.saveOpening
 			}
 			return nil
 		case errors.Is(err, persistence.ErrHeld):
 		case errors.Is(err, persistence.ErrCorrupt):
-			return a.short(err)
-		// the claim may have been made: the next look shows it
+			return a.saveLostTail(err)
+		// the claim may have been made: the next poll shows it
 		case errors.Is(err, persistence.ErrNotInEffect):
 			if err := a.untilInEffect(ctx, err); err != nil {
 				return err
@@ -83,10 +84,10 @@ func (a *applicant) claim(ctx context.Context, w *Hold) (err error) {
 	}
 }
 
-// untilInEffect pauses before the next try. As at the store's opening, a start waits.
+// untilInEffect pauses before the next try. A start waits, as it does when it opens the store.
 func (a *applicant) untilInEffect(ctx context.Context, why error) error {
-	if !a.unsafe {
-		a.unsafe = true
+	if !a.notInEffectLogged {
+		a.notInEffectLogged = true
 		a.o.Log.Warn("the start waits until the store's append-only file is in effect", "error",
 			why)
 	}
@@ -96,46 +97,46 @@ func (a *applicant) untilInEffect(ctx context.Context, why error) error {
 	return nil
 }
 
-// short remembers the end that the journal had, if it has lost a tail since: the next start must
-// not take the rest for the whole.
-func (a *applicant) short(err error) error {
+// saveLostTail saves the journal's last known end, if the journal lost a tail since: the next start
+// must not take the rest for the whole.
+func (a *applicant) saveLostTail(err error) error {
 	seen := a.watch.Seen.End
-	if errors.Is(err, persistence.ErrCorrupt) && seen != a.tenures.Seen &&
+	if errors.Is(err, persistence.ErrCorrupt) && seen != a.ownerships.Seen &&
 		seen != (persistence.Mark{}) {
-		a.tenures.Seen, a.tenures.Accepted = seen, a.watch.Seen.Accepted
-		return errors.Join(err, a.o.Identity.Save(a.tenures))
+		a.ownerships.Seen, a.ownerships.Accepted = seen, a.watch.Seen.Accepted
+		return errors.Join(err, a.o.Identity.Save(a.ownerships))
 	}
 	return err
 }
 
-// note remembers a claim that is about to be made, and how long admission must wait after it.
-func (a *applicant) note(why turn) (wait time.Duration, err error) {
-	t, own := a.tenures.Of(a.watch.Seen.Token)
+// saveClaim saves a claim before it is made, and returns how long admission must wait after it.
+func (a *applicant) saveClaim(why turn) (wait time.Duration, err error) {
+	t, own := a.ownerships.Of(a.watch.Seen.Token)
 	switch {
 	case own:
-		a.tenures.Before, wait = t, t.Wait()
+		a.ownerships.Before, wait = t, t.Wait()
 	case why == turnInsist:
 		wait = max(a.watch.Heartbeat.Stale, a.watch.Seen.Heartbeat.Stale)
 	}
 	if a.id == "" {
 		a.id = persistence.NewID()
 	}
-	a.tenures.Newest = persistence.Ownership{ID: a.id, WaitMs: persistence.Milliseconds(wait)}
-	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
-	return wait, a.o.Identity.Save(a.tenures)
+	a.ownerships.Newest = persistence.Ownership{ID: a.id, WaitMs: persistence.Milliseconds(wait)}
+	a.ownerships.Seen, a.ownerships.Accepted = persistence.Mark{}, 0
+	return wait, a.o.Identity.Save(a.ownerships)
 }
 
-// opens remembers that admission opens.
-func (a *applicant) opens() error {
-	a.tenures.Newest.WaitMs = 0
-	return a.o.Identity.Save(a.tenures)
+// saveOpening saves that admission opens.
+func (a *applicant) saveOpening() error {
+	a.ownerships.Newest.WaitMs = 0
+	return a.o.Identity.Save(a.ownerships)
 }
 
-// turn waits until this start may claim the store. The store must answer the first look; a standby
-// goes on through its failures.
+// turn waits until this start may claim the store. The store must answer the first poll; later a
+// standby tolerates its failures.
 func (a *applicant) turn(ctx context.Context) (turn, error) {
 	for {
-		why, err := a.look(ctx)
+		why, err := a.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return 0, a.stopped(ctx)
@@ -147,7 +148,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 		case why != turnNotYet:
 			return why, nil
 		default:
-			a.waits()
+			a.logWait()
 		}
 		if err := mailbox.Pause(ctx, a.o.Check); err != nil {
 			return 0, a.stopped(ctx)
@@ -155,7 +156,7 @@ func (a *applicant) turn(ctx context.Context) (turn, error) {
 	}
 }
 
-// stopped returns the error of a start that was told to stop.
+// stopped returns the error of a start that was stopped.
 func (a *applicant) stopped(ctx context.Context) error {
 	if a.waited {
 		return fmt.Errorf("%w: %w", ErrStandby, ctx.Err())
@@ -163,15 +164,15 @@ func (a *applicant) stopped(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look asks the store once for its owner.
-func (a *applicant) look(ctx context.Context) (turn, error) {
-	asking, cancel := context.WithTimeout(ctx, a.patience())
+// poll queries the store's owner once.
+func (a *applicant) poll(ctx context.Context) (turn, error) {
+	asking, cancel := context.WithTimeout(ctx, a.pollTimeout())
 	defer cancel()
 	beat, err := a.o.Store.Beat(asking)
 	if err != nil {
 		return 0, fmt.Errorf("looking for the owner: %w", err)
 	}
-	if err := a.whole(beat); err != nil {
+	if err := a.checkComplete(beat); err != nil {
 		return 0, err
 	}
 	before := a.watch.Seen.End
@@ -179,8 +180,8 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 		return 0, err
 	}
 	a.forget(before, beat)
-	a.mute = false
-	_, own := a.tenures.Of(beat.Token)
+	a.downLogged = false
+	_, own := a.ownerships.Of(beat.Token)
 	switch {
 	case !beat.Held():
 		return turnFree, nil
@@ -197,51 +198,50 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	return turnNotYet, nil
 }
 
-// firstLook is the least time that a start waits for its first look: it has no connection yet, and
-// ends if that look has no answer.
-const firstLook = time.Second
+// firstPoll is the shortest timeout of a start's first poll: it has no connection yet, and fails
+// without an answer.
+const firstPoll = time.Second
 
-// patience returns how long a look waits for its answer. A later answer would count for nothing.
-func (a *applicant) patience() time.Duration {
+// pollTimeout returns the timeout of a poll. A later answer would be useless.
+func (a *applicant) pollTimeout() time.Duration {
 	gap := a.watch.Gap(a.watch.Seen)
 	if a.waited {
 		return gap
 	}
-	return max(gap, firstLook)
+	return max(gap, firstPoll)
 }
 
-// whole refuses a store that is known to have lost a tail, unless an operator accepts that, or has
-// since.
-func (a *applicant) whole(beat persistence.Beat) error {
+// checkComplete refuses a store that lost a tail, unless an operator accepts that, or did so since.
+func (a *applicant) checkComplete(beat persistence.Beat) error {
 	switch {
 	case a.o.TakeOver:
 	case beat.Lost != "":
 		return persistence.Cut(beat.Lost)
-	case beat.Lacks(a.tenures.Seen, a.tenures.Accepted):
-		return persistence.Shortened(a.tenures.Seen, beat.End)
+	case beat.Lacks(a.ownerships.Seen, a.ownerships.Accepted):
+		return persistence.Shortened(a.ownerships.Seen, beat.End)
 	}
 	return nil
 }
 
-// forget drops the ends that the journal had, if a tail is lost and an operator accepts that.
+// forget drops the journal's known ends, if a tail is lost and an operator accepts that.
 func (a *applicant) forget(before persistence.Mark, beat persistence.Beat) {
-	if before.Fits(beat.End) && a.tenures.Seen.Fits(beat.End) {
+	if before.Fits(beat.End) && a.ownerships.Seen.Fits(beat.End) {
 		return
 	}
 	a.o.Log.Warn(
 		"the journal ends before the end that this host has seen: an operator has accepted "+
 			"that with --take-over, or has restored a backup",
-		"seen", max(before.Seq, a.tenures.Seen.Seq), "ends", beat.End.Seq)
-	a.tenures.Seen, a.tenures.Accepted = persistence.Mark{}, 0
+		"seen", max(before.Seq, a.ownerships.Seen.Seq), "ends", beat.End.Seq)
+	a.ownerships.Seen, a.ownerships.Accepted = persistence.Mark{}, 0
 }
 
-// waits logs for which owner this start waits, once for each.
-func (a *applicant) waits() {
+// logWait logs the owner that this start waits for, once for each.
+func (a *applicant) logWait() {
 	owner := clip(a.watch.Seen.Owner)
-	if a.waited && owner == a.named {
+	if a.waited && owner == a.loggedOwner {
 		return
 	}
-	a.waited, a.named = true, owner
+	a.waited, a.loggedOwner = true, owner
 	a.o.Waits()
 	a.standsBy(owner)
 	a.o.Log.Warn(
@@ -258,15 +258,16 @@ func (a *applicant) standsBy(owner string) {
 
 // unanswered logs a failure of the store, once until the store answers again.
 func (a *applicant) unanswered(err error) {
-	if !a.mute {
-		a.mute = true
+	if !a.downLogged {
+		a.downLogged = true
 		a.o.Log.Warn(
-			"standby: the store does not answer, which says nothing about its owner: the wait "+
-				"begins anew", "error", err)
+			"standby: the store does not answer, which proves nothing about its owner: the wait "+
+				"starts again", "error", err)
 	}
 }
 
-// clipped bounds the part of an owner's text in the log: any client of the store may write it.
+// clipped bounds the part of an owner's text in the log, in bytes: any client of the store may
+// write it.
 const clipped = 200
 
 func clip(owner string) string {

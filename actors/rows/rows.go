@@ -8,8 +8,8 @@ import (
 	"exchange/persistence"
 )
 
-// Append adds the rows of a record to w. The record r was just applied to s, and e is what Apply
-// returned. Candles are not among them, because a candle is a value that changes.
+// Append adds the rows of a record to w. The record r was just applied to s, and e is the result of
+// Apply. Candles are excluded, because a candle is a value that changes.
 func Append(w *persistence.Writes, s *state.State, r *event.Record, e *state.Effects) {
 	for i := range e.Closed {
 		w.Orders = append(w.Orders, Closed(&e.Closed[i], s.Seq()))
@@ -43,7 +43,7 @@ func Deposit(r *event.Record) persistence.Deposit {
 		Amount: d.Amount, TimeUs: r.TimeUs, Reference: d.Reference}
 }
 
-// Closed returns the row of an order that a record has closed, the one with the sequence seq.
+// Closed returns the row of an order that a record closed, the one with the sequence seq.
 func Closed(o *state.ClosedOrder, seq uint64) persistence.Order {
 	row := persistence.Order{ID: o.ID, Account: o.Account, Pair: o.Pair, Side: o.Side,
 		Status: trading.StatusDone, Price: o.Price, Amount: o.Amount, Remaining: o.Remaining,
@@ -64,8 +64,8 @@ func Trade(r *event.Record, o *event.Order, t *event.Trade) persistence.Trade {
 		TakerOrder: o.ID, MakerOrder: t.Maker, TakerFee: t.TakerFee, MakerFee: t.MakerFee}
 }
 
-// Count returns the number of rows in w that Append has added. Wallets, nonces and candles do not
-// count, because each replaces a row in place.
+// Count returns the number of rows in w added by Append. Wallets, nonces and candles do not count,
+// because each replaces a row in place.
 func Count(w *persistence.Writes) int {
 	return len(w.Trades) + len(w.Orders) + len(w.Deposits) + len(w.Withdrawals) + len(w.Actions)
 }

@@ -9,10 +9,10 @@ import (
 	"exchange/core/event"
 )
 
-// The texts of actions are stored, and compared by audits: they stay as they are. Here they are
-// said for people. A text of another form, such as a note, or one that was cut, is left as it is.
+// The texts of actions are stored, and compared by audits, so they never change. Here they are
+// phrased for people. A text of another form, such as a note, or a truncated one, stays unchanged.
 
-// sentences has the forms of the texts that allWords makes, with what is said of their parts.
+// sentences holds the forms of the texts that allWords makes, with their phrasing.
 var sentences = []struct {
 	form *regexp.Regexp
 	say  func(p []string) string // p[0] is the whole text
@@ -69,7 +69,7 @@ var (
 // form compiles an expression that a whole text must match.
 func form(text string) *regexp.Regexp { return regexp.MustCompile(`(?s)^` + text + `$`) }
 
-// Say says an action's text for people.
+// Say phrases an action's text for people.
 func Say(what string) string {
 	for _, s := range sentences {
 		if parts := s.form.FindStringSubmatch(what); parts != nil {
@@ -79,8 +79,8 @@ func Say(what string) string {
 	return what
 }
 
-// Closes says whether an action's text is about trading that was stopped or resumed: on a pair, or,
-// for the pair "", by maintenance. Otherwise ok is false.
+// Closes recognises an action's text about stopping or resuming trading: on a pair, or, for the
+// pair "", by maintenance. Otherwise ok is false.
 func Closes(what string) (pair string, on, ok bool) {
 	if p := halts.FindStringSubmatch(what); p != nil {
 		return p[1], p[2] == "true", true
@@ -98,7 +98,7 @@ func pick(on, yes, no string) string {
 	return no
 }
 
-// unquoted returns a quoted text without its quotes, unless something in it has to be escaped.
+// unquoted returns a quoted text without its quotes, unless something in it must be escaped.
 func unquoted(quoted string) string {
 	if text := quoted[1 : len(quoted)-1]; strconv.Quote(text) == quoted {
 		return text

@@ -7,8 +7,8 @@ import (
 	"exchange/core/state"
 )
 
-// What is said comes from the texts of real records: a text that changes its form fails here.
-func TestEachActionIsSaidInWords(t *testing.T) {
+// The input is the texts of real records: a text that changes its form fails here.
+func TestEachActionIsPhrasedForPeople(t *testing.T) {
 	s := state.New()
 	var effects state.Effects
 	apply := func(r event.Record) {

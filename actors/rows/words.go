@@ -9,7 +9,7 @@ import (
 	"exchange/core/state"
 )
 
-// maxWords is the longest text of an action that the store takes, in bytes.
+// maxWords is the longest text of an action in the store, in bytes.
 const maxWords = 4096
 
 // inWords describes an operator's record for the log of actions. A text that is too long is cut,

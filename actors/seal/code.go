@@ -11,9 +11,9 @@ import (
 	"exchange/core/state"
 )
 
-// A code has 12 characters of an alphabet in which none looks like another, and so 60 bits. A
-// client may ask for withdrawals and cancel them without end, each with its own code and its own
-// tries, and guessing is hopeless all the same.
+// A code has 12 characters of an unambiguous alphabet, and so 60 bits. A client may request and
+// cancel withdrawals without limit, each with its own code and tries, and guessing is still
+// hopeless.
 const (
 	codeLength   = 12
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ" // Crockford's: without I, L, O and U
@@ -21,9 +21,9 @@ const (
 )
 
 // Code returns the code with which its owner confirms a withdrawal, in groups such as
-// 7K2M-9QXD-04TB. It is derived under the server's key from all that the owner confirms, so it is
-// stored nowhere. It is derived from the history's id, too: after a restore, ids and times may be
-// given to other withdrawals.
+// 7K2M-9QXD-04TB. It is derived under the server's key from everything that the owner confirms, so
+// it is not stored. It is derived from the history's id, too: after a restore, other withdrawals
+// may get the same ids and times.
 func (s *Sealer) Code(history event.HistoryID, w *state.Withdrawal) string {
 	code := s.keys[0].code(history, w)
 	return string(code[:codeGroup]) + "-" + string(code[codeGroup:2*codeGroup]) + "-" + string(
@@ -43,7 +43,7 @@ func (k *cipherKey) code(history event.HistoryID, w *state.Withdrawal) []byte {
 }
 
 // confirmed returns the bytes that a code is bound to. Each part but the address, which comes last,
-// has a fixed length, so no two withdrawals give the same bytes.
+// has a fixed length, so no two withdrawals have the same bytes.
 func confirmed(history event.HistoryID, w *state.Withdrawal) []byte {
 	b := append([]byte(nil), history[:]...)
 	b = binary.BigEndian.AppendUint64(b, w.ID)
@@ -55,10 +55,10 @@ func confirmed(history event.HistoryID, w *state.Withdrawal) []byte {
 	return append(b, w.Address...)
 }
 
-// CodeFits reports whether a text is that code, under any of the keys that are not retired: a code
-// that was mailed before a rotation is good as long as its key is not. So a thief of a key can make
-// codes until it is retired, and the exchange started again. Case, blanks and dashes do not matter,
-// nor does O for 0, and I or L for 1. Its time does not tell how much of the text is right.
+// CodeFits reports whether a text is that code, under any key that is not retired: a code mailed
+// before a rotation is valid as long as its key is. So a thief of a key can make codes until it is
+// retired, and the exchange restarted. Case, blanks and dashes do not matter, nor does O for 0, and
+// I or L for 1. Its duration does not depend on how much of the text is right.
 func (s *Sealer) CodeFits(history event.HistoryID, w *state.Withdrawal, text string) bool {
 	given, fits := []byte(plainCode.Replace(strings.ToUpper(text))), 0
 	for i := range s.keys {

@@ -44,8 +44,8 @@ func TestACodeIsOfOneWithdrawalIssueAndKey(t *testing.T) {
 	}
 }
 
-// After a restore all that counts up may count up again, for others. So a code is bound to all that
-// its reader saw, and to the history.
+// After a restore all counters may repeat, for others. So a code is bound to everything that its
+// reader saw, and to the history.
 func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 	s := sealer(t, serverKey)
 	code := s.Code(ofHistory, example(7, 1))
@@ -76,7 +76,7 @@ func TestACodeIsBoundToAllThatIsConfirmedAndToTheHistory(t *testing.T) {
 	}
 }
 
-func TestACodeIsReadHoweverItIsWritten(t *testing.T) {
+func TestACodeIsAcceptedInAnySpelling(t *testing.T) {
 	s := sealer(t, serverKey)
 	w := example(1, 1)
 	for !strings.ContainsAny(s.Code(ofHistory, w), "0") ||

@@ -8,5 +8,5 @@ import "os"
 // time.
 func lock(string) (unlock func(), err error) { return func() {}, nil }
 
-// keepOwner does nothing: files get the permissions of their folder on this system.
+// keepOwner does nothing: on this system files get the permissions of their folder.
 func keepOwner(*os.File, string) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps other commands from changing a file, until unlock or the process's end. The lock is
-// the file's own: the folder is that of an exchange that may run.
+// lock keeps other commands from changing a file, until unlock or the process's end. It locks the
+// file itself: an exchange may be running in the folder.
 func lock(file string) (unlock func(), err error) {
 	for {
 		f, err := os.Open(file)
@@ -34,8 +34,7 @@ func lock(file string) (unlock func(), err error) {
 	}
 }
 
-// still reports whether an open file has its name still. Another command may have put a new file in
-// its place.
+// still reports whether an open file still has its name. Another command may have replaced it.
 func still(f *os.File, name string) (bool, error) {
 	mine, err := f.Stat()
 	if err != nil {
@@ -45,10 +44,10 @@ func still(f *os.File, name string) (bool, error) {
 	return err == nil && os.SameFile(mine, now), err
 }
 
-// chown is replaced by tests: not every user may give files away.
+// chown is replaced by tests: not every user may change a file's owner.
 var chown = (*os.File).Chown
 
-// keepOwner gives a file that is still empty to the owner and group of the file like.
+// keepOwner gives a new, empty file the owner and group of the file like.
 func keepOwner(f *os.File, like string) error {
 	want, err := ownerOf(os.Stat(like))
 	if err != nil {

@@ -37,7 +37,7 @@ func belongsTo(t *testing.T, name string) owner {
 	return must[owner](t)(ownerOf(os.Stat(name)))
 }
 
-// A file that an administrator has changed still belongs to the user of the exchange, or it is not
+// A file changed by an administrator still belongs to the user of the exchange, or it is not
 // changed.
 func TestTheFileKeepsItsOwner(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.key")
@@ -56,7 +56,7 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 	if err := write(other, "x", file, os.Rename); err != nil || given != (owner{}) {
 		t.Errorf("one of the same owner: %v, given to %v", err, given)
 	}
-	// The owner of a device of the system is another one, or, for root, a file that was given away.
+	// A system device has another owner, or, for root, a file given to another user.
 	elsewhere := "/dev/null"
 	if want == belongsTo(t, elsewhere) {
 		succeeds(t, os.Chown(file, 12345, 23456))
@@ -73,7 +73,7 @@ func TestTheFileKeepsItsOwner(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(other)); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if syscall.Geteuid() == 0 { // other users may not give files away
+	if syscall.Geteuid() == 0 { // other users may not change a file's owner
 		chown = (*os.File).Chown
 		rotationKeepsOwner(t, file)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Text is keys, all of them, or refused in words that have nothing of it; and what a key seals, it
-// opens, and nothing else.
+// Text is keys, all of them, or refused in words that contain nothing of it; and a key opens
+// exactly what it seals.
 func FuzzKeys(f *testing.F) {
 	one := strings.Repeat("ab", KeyBytes)
 	for _, s := range []string{"", " \n", one, one + "\n",
@@ -21,7 +21,7 @@ func FuzzKeys(f *testing.F) {
 		if err != nil {
 			for _, word := range strings.Fields(text) {
 				if len(word) >= 8 && strings.Contains(err.Error(), word) {
-					t.Fatalf("the error says what the key is: %v", err)
+					t.Fatalf("the error reveals the key: %v", err)
 				}
 			}
 			return

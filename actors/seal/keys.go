@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Load takes the keys from text (64 hex digits each) if there is any, otherwise from the file; and
-// the keys that were retired from the file, each from its own file beside it. It makes the file
-// when that does not exist and mayCreate is set; otherwise the error wraps fs.ErrNotExist, even if
-// there are retired keys. Errors name the file, never a key.
+// Load reads the keys from text (64 hex digits each) if there is any, otherwise from the file; and
+// the file's retired keys, each from its own file beside it. It creates the file when it does not
+// exist and mayCreate is set; otherwise the error wraps fs.ErrNotExist, even if there are retired
+// keys. Errors name the file, never a key.
 func Load(text, file string, mayCreate bool) (*Sealer, error) {
 	s, err := present(text, file)
 	switch {
@@ -44,10 +44,10 @@ func present(text, file string) (*Sealer, error) {
 	return parse(text, file)
 }
 
-// maxRetired bounds how many files of retired keys are read.
+// maxRetired bounds the number of retired keys' files.
 const maxRetired = 1000
 
-// loadRetired adds the keys that Retire has put beside the file.
+// loadRetired adds the keys that Retire put beside the file.
 func (s *Sealer) loadRetired(file string) error {
 	names, err := filepath.Glob(globEscape.Replace(file) + ".*")
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Sealer) loadRetired(file string) error {
 	return nil
 }
 
-// addRetired adds the key of a file that Retire made.
+// addRetired adds the key of a file made by Retire.
 func (s *Sealer) addRetired(name string, id uint64) error {
 	text, err := read(name)
 	if err != nil {
@@ -87,16 +87,16 @@ func (s *Sealer) addRetired(name string, id uint64) error {
 	return err
 }
 
-// retiredName returns the name of the file of a retired key.
+// retiredName returns the file name of a retired key.
 func retiredName(file string, id uint64) string { return fmt.Sprintf("%s.%016x", file, id) }
 
-// globEscape keeps a path from being read as a pattern.
+// globEscape escapes a path for a pattern.
 var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// maxFile bounds the file of the keys, in bytes.
+// maxFile bounds the key file, in bytes.
 const maxFile = 2 * MaxKeys * 2 * KeyBytes
 
-// read returns the text of the file of the keys. Only its owner may be able to read that file.
+// read returns the text of the key file, which only its owner may be able to read.
 func read(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -143,8 +143,8 @@ func create(file string) (*Sealer, error) {
 // line returns a key as one line of the file.
 func line(key []byte) string { return hex.EncodeToString(key) + "\n" }
 
-// Rotate puts a new key in front of the keys in the file: from the next start on it seals. The
-// Sealer has all of them.
+// Rotate puts a new key first in the file: it seals from the next start on. The Sealer holds all of
+// them.
 func Rotate(file string) (*Sealer, error) {
 	keys, unlock, err := lockKeys(file)
 	if err != nil {
@@ -159,9 +159,9 @@ func Rotate(file string) (*Sealer, error) {
 	return s, replace(file, keys)
 }
 
-// Retire takes all keys but the first out of the file. Each goes into a file of its own beside it,
-// because old backups need it. Retire returns the names of these files. An exchange that runs keeps
-// its keys until it is started again.
+// Retire removes all keys but the first from the file. Each goes into its own file beside it,
+// because old backups need it. Retire returns the names of these files. A running exchange keeps
+// its keys until it restarts.
 func Retire(file string) (retired []string, err error) {
 	keys, unlock, err := lockKeys(file)
 	if err != nil {
@@ -174,7 +174,7 @@ func Retire(file string) (retired []string, err error) {
 			return nil, err
 		}
 		name := retiredName(file, k.id)
-		// a file that exists is of a try that broke off
+		// an existing file is of an interrupted try
 		if err := write(name, line(key), file,
 			os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("keeping a retired key: %w", err)
@@ -200,7 +200,7 @@ func lockKeys(file string) (keys [][]byte, unlock func(), err error) {
 	return keys, unlock, nil
 }
 
-// replace gives the file other keys, in one step.
+// replace replaces the keys of the file atomically.
 func replace(file string, keys [][]byte) error {
 	var text strings.Builder
 	for _, key := range keys {
@@ -212,23 +212,23 @@ func replace(file string, keys [][]byte) error {
 	return nil
 }
 
-// WriteSecret makes a new file that only its owner can read, whole and durable before it has its
-// name. An existing file is an error and stays as it is.
+// WriteSecret creates a file readable by its owner only, complete and durable before it gets its
+// name. An existing file is an error and stays unchanged.
 func WriteSecret(file, text string) error { return write(file, text, "", os.Link) }
 
-// errBusy is the error of the later of two commands that would change the same file.
+// errBusy is the error of the later of two commands that change the same file.
 var errBusy = errors.New("another command is changing the secret key: try again when it has ended")
 
-// write makes a file under a temporary name, and name then gives it its own. If like is not empty,
-// the new file belongs to the owner of that file: the exchange must be able to read a file that an
-// administrator has changed.
+// write makes a file under a temporary name, which name then replaces. If like is not empty, the
+// new file belongs to the owner of that file: the exchange must be able to read a file that an
+// administrator changed.
 func write(file, text, like string, name func(from, to string) error) error {
 	folder := filepath.Dir(file)
 	f, err := os.CreateTemp(folder, ".secret-*") // with mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // its other name, if it got one, stays
+	defer os.Remove(f.Name()) //nolint:errcheck // its other name, if any, stays
 	if like != "" {
 		err = keepOwner(f, like)
 	}
@@ -264,7 +264,7 @@ func parse(text, where string) (*Sealer, error) {
 	return s, nil
 }
 
-// parseKeys reads keys, at least one, with blanks or line breaks between them.
+// parseKeys reads one or more keys, separated by blanks or line breaks.
 func parseKeys(text, where string) (keys [][]byte, err error) {
 	for word := range strings.FieldsSeq(text) {
 		key, err := hex.DecodeString(word)

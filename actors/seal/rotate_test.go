@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
+func TestTheFirstOfSeveralKeysSealsAndAllOpen(t *testing.T) {
 	old := sealer(t, serverKey)
 	both := must[*Sealer](t)(New(otherKey(), serverKey))
 	if both.ID() != sealer(t, otherKey()).ID() ||
@@ -35,8 +35,7 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 		errors.Is(err, ErrOtherKey) {
 		t.Errorf("under the id of the other key: %v", err)
 	}
-	// A code that was mailed before is good as long as its key is there; new ones are of the first
-	// key.
+	// A code mailed earlier is valid as long as its key is present; new ones are of the first key.
 	w, h := example(1, 1), ofHistory
 	before, now := old.Code(h, w), both.Code(h, w)
 	if !both.CodeFits(h, w, before) || !both.CodeFits(h, w, now) || old.CodeFits(h, w, now) ||
@@ -45,7 +44,7 @@ func TestOfSeveralKeysTheFirstSealsAndAllOpen(t *testing.T) {
 	}
 }
 
-func TestAKeyIsThereOnceAndTheirNumberIsBounded(t *testing.T) {
+func TestKeysAreUniqueAndBounded(t *testing.T) {
 	if _, err := New(); err == nil {
 		t.Error("no key")
 	}
@@ -67,7 +66,7 @@ func TestAKeyIsThereOnceAndTheirNumberIsBounded(t *testing.T) {
 	}
 }
 
-// rotated makes a file with as many keys as there may be. last is its Sealer.
+// rotated makes a file with the maximum of keys. last is its Sealer.
 func rotated(t *testing.T) (file string, last *Sealer) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "exchange.key")
@@ -120,7 +119,7 @@ func TestRetiredKeysAreKept(t *testing.T) {
 		t.Errorf("%v, %v", s, err)
 	}
 	for i, name := range retired {
-		s, err := Load("", name, false) // which looks at its mode
+		s, err := Load("", name, false) // which checks its mode
 		if err != nil || s.ID() != last.IDs()[i+1] ||
 			!strings.HasSuffix(name, fmt.Sprintf(".%016x", s.ID())) {
 			t.Errorf("%s: %v, %v", name, s, err)
@@ -129,7 +128,7 @@ func TestRetiredKeysAreKept(t *testing.T) {
 	if retired, err := Retire(file); err != nil || len(retired) != 0 {
 		t.Errorf("nothing to retire: %v, %v", retired, err)
 	}
-	// The files of a retirement that broke off are no obstacle.
+	// The files of an interrupted retirement are no obstacle.
 	succeeds(t, os.WriteFile(file, text, 0o600))
 	if retired, err := Retire(file); err != nil || len(retired) != MaxKeys-1 {
 		t.Errorf("%v, %v", retired, err)
@@ -155,8 +154,8 @@ func TestAFileThatIsNoListOfKeysIsRefusedAndStays(t *testing.T) {
 	}
 }
 
-// Keys that were retired prove and open what was made under them. They seal nothing, and make no
-// codes: one may have been stolen.
+// Retired keys verify and open what was made under them. They seal nothing, and make no codes: one
+// may have been stolen.
 func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a[b]*", "secret.key")
 	if _, err := Load("", file, false); !errors.Is(err, fs.ErrNotExist) ||
@@ -164,7 +163,7 @@ func TestRetiredKeysAreLoadedFromTheirFiles(t *testing.T) {
 		t.Errorf("without a file: %v", err)
 	}
 	first := must[*Sealer](t)(Load("", file, true))
-	for range MaxKeys + 2 { // more than there may be at once
+	for range MaxKeys + 2 { // more than the maximum in use
 		must[any](t)(Rotate(file))
 		must[any](t)(Retire(file))
 	}

@@ -25,14 +25,14 @@ var ErrChanged = errors.New("the sealed secret does not belong to this")
 // version is the first byte of a sealed secret. Another version is refused.
 const version = 2
 
-// MaxKeys bounds how many server keys there may be at once.
+// MaxKeys bounds the number of server keys in use.
 const MaxKeys = 16
 
 // A Sealer seals and opens secrets. It may be used from any goroutine.
 type Sealer struct {
 	keys []cipherKey // the first one seals
-	// retired ones open secrets, and prove backups and archives that were written under them. They
-	// make no codes: one may have been retired because it was stolen.
+	// retired keys open secrets, and verify backups and archives written under them. They make no
+	// codes: one may have been retired because it was stolen.
 	retired []cipherKey
 }
 
@@ -83,7 +83,7 @@ func newCipherKey(key []byte) (cipherKey, error) {
 		files: files[:]}, nil
 }
 
-// MAC returns the HMAC-SHA256 of a message, under the key that is derived for backups and archives
+// MAC returns the HMAC-SHA256 of a message, with the key for backups and archives that is derived
 // from the key with that id; nil if there is no such key.
 func (s *Sealer) MAC(id uint64, message []byte) []byte {
 	k := s.key(id)
@@ -95,7 +95,7 @@ func (s *Sealer) MAC(id uint64, message []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// ID returns the id of the key that seals; it gives nothing of the key away.
+// ID returns the id of the key that seals; it reveals nothing of the key.
 func (s *Sealer) ID() uint64 { return s.keys[0].id }
 
 // IDs returns the ids of all keys but the retired ones. The first one seals.
@@ -107,7 +107,7 @@ func (s *Sealer) IDs() []uint64 {
 	return ids
 }
 
-// Opens reports whether there is a key with that id, or a retired one.
+// Opens reports whether a key with that id is present, retired or not.
 func (s *Sealer) Opens(id uint64) bool { return s.key(id) != nil }
 
 func (s *Sealer) key(id uint64) *cipherKey {
@@ -121,8 +121,7 @@ func (s *Sealer) key(id uint64) *cipherKey {
 	return nil
 }
 
-// Seal encrypts a secret. bound is authenticated with it: the secret opens beside the same bytes
-// only.
+// Seal encrypts a secret and authenticates bound: opening needs the same bytes.
 func (s *Sealer) Seal(secret, bound []byte) []byte {
 	aead := s.keys[0].aead
 	sealed := make([]byte, 1+aead.NonceSize(), 1+aead.NonceSize()+len(secret)+aead.Overhead())
@@ -133,7 +132,7 @@ func (s *Sealer) Seal(secret, bound []byte) []byte {
 }
 
 // Open decrypts bytes that Seal made under the key with that id. It returns ErrOtherKey if there is
-// no such key, ErrChanged if the sealed bytes or bound have changed, and an wire.OtherVersion.
+// no such key, ErrChanged if the sealed bytes or bound have changed, or a wire.OtherVersion.
 func (s *Sealer) Open(sealed []byte, id uint64, bound []byte) ([]byte, error) {
 	k := s.key(id)
 	if k == nil {

@@ -43,7 +43,7 @@ func otherKey() []byte {
 	return key
 }
 
-func TestASecretComesBackForItsOwner(t *testing.T) {
+func TestASecretOpensForItsOwner(t *testing.T) {
 	s := sealer(t, serverKey)
 	rapid.Check(t, func(t *rapid.T) {
 		secret, owner := rapid.SliceOf(rapid.Byte()).Draw(t, "secret"),
@@ -54,7 +54,7 @@ func TestASecretComesBackForItsOwner(t *testing.T) {
 			t.Fatalf("%x, %v", got, err)
 		}
 		if len(secret) > 8 && bytes.Contains(sealed, secret) {
-			t.Fatal("the secret can be read in what is stored")
+			t.Fatal("the secret is readable in its stored form")
 		}
 		if _, err := s.Open(sealed, s.ID(), append(owner, 0)); err == nil {
 			t.Fatal("another owner opens it")

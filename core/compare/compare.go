@@ -1,5 +1,5 @@
-// Package compare compares lists that two sides have, a part at a time, so that neither side stands
-// still for long. A side has its list as a sequence that begins after the part before.
+// Package compare compares the lists of two sides in chunks, so that neither side blocks for long.
+// A side presents its list as a sequence that begins after the last chunk.
 //
 //	var lists compare.Lists[matching.Resting]
 //	for left := 0; left == 0; {
@@ -13,28 +13,28 @@ import (
 	"iter"
 )
 
-// Lists compares the lists of two sides. Between two parts both may change, if they change alike.
-// An entry that comes to a place before the next part is not compared. The zero Lists begins with
-// the first entries.
+// Lists compares the lists of two sides. Between two chunks both may change, if they change alike.
+// An entry inserted before the next chunk is not compared. The zero Lists starts with the first
+// entries.
 type Lists[T comparable] struct {
-	n          int // entries of a part
-	before     []T // the part before, which both sides had
+	n          int // entries per chunk
+	before     []T // last chunk, equal on both sides
 	one, other []entry[T]
 }
 
-// A Side is a list as one side has it.
+// A Side is one side's list.
 type Side[T comparable] struct {
-	// After yields the entries after those of a part; all if it is empty.
+	// After yields the entries after a chunk; all if it is empty.
 	After func(before []T) iter.Seq[T]
-	// More returns what else the side knows of an entry, a comparable value; nil: nothing.
+	// More returns further details of an entry, a comparable value; nil: there are none.
 	More func(T) any
 }
 
-// A Difference has the first entries that differ, as texts.
+// A Difference holds the first entries that differ, as texts.
 type Difference struct{ One, Other string }
 
-// Next compares the next n entries, at least one. It returns how many fewer there were: above 0
-// this part was the last. A nil difference means that they are equal.
+// Next compares the next n entries, at least one. It returns how many were missing: above 0 this
+// chunk was the last. A nil difference means equal chunks.
 func (l *Lists[T]) Next(one, other Side[T], n int) (left int, differ *Difference) {
 	l.Take(one, n)
 	return l.With(other)
@@ -45,8 +45,8 @@ func (l *Lists[T]) Take(one Side[T], n int) {
 	l.n, l.one = n, one.appendTo(l.one[:0], l.before, n)
 }
 
-// With is the second half of Next: it compares the copies with the other side as it was when they
-// were taken. After the last part the next one is the first again.
+// With is the second half of Next: it compares the copies with the other side as it was when Take
+// ran. After the last chunk the next one is the first again.
 func (l *Lists[T]) With(other Side[T]) (left int, differ *Difference) {
 	l.other = other.appendTo(l.other[:0], l.before, l.n)
 	for i := range max(len(l.one), len(l.other)) {
@@ -63,13 +63,13 @@ func (l *Lists[T]) With(other Side[T]) (left int, differ *Difference) {
 	return left, nil
 }
 
-// An entry is one of a list, with what else is known of it.
+// An entry is a list's entry, with its further details.
 type entry[T comparable] struct {
 	is   T
 	more any
 }
 
-// appendTo appends the n entries after a part to dst.
+// appendTo appends the n entries after a chunk to dst.
 func (s *Side[T]) appendTo(dst []entry[T], before []T, n int) []entry[T] {
 	for is := range s.After(before) {
 		if n--; n < 0 {

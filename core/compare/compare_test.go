@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A list has ascending numbers, and knows more of some.
+// A list has ascending numbers, and further details of some.
 type list struct {
 	numbers []int
 	more    map[int]string
@@ -49,7 +49,7 @@ func (l *list) clone() *list {
 	return c
 }
 
-// compared goes through both lists in parts of n, and calls between after each.
+// compared compares both lists in chunks of n, and calls between after each.
 func compared(one, other *list, n int, between func()) (parts int, differ *Difference) {
 	var l Lists[int]
 	for left := 0; left == 0; parts++ {
@@ -103,7 +103,7 @@ func TestAComparisonFindsEachDifference(t *testing.T) {
 	})
 }
 
-func TestAComparisonGoesOnWhileBothListsChangeAlike(t *testing.T) {
+func TestAComparisonContinuesWhileBothListsChangeAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := drawList(t)
 		other, next, left := one.clone(), 1000, 40

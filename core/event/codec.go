@@ -13,15 +13,15 @@ import (
 
 // Sizes and limits of the encoding.
 const (
-	// version is the format of batches that this program writes, and the only one that it reads.
+	// version is the batch format that this program writes, and the only one that it reads.
 	version = 4
 
 	batchHeader  = 1 + 1 + 4 + 8 + 4
 	batchTrailer = 4
 	recordHeader = 1 + 2 + 4 + 8
 
-	// maxText bounds a string in a record: names, references, sealed secrets; and a payload that
-	// is a wire value.
+	// maxText bounds, in bytes, a string in a record (names, references, sealed secrets), and a
+	// payload that is a wire value.
 	maxText = 4096
 	// maxTrades bounds the trades of one record; the configured max_fills is below it.
 	maxTrades = 1_000_000
@@ -34,11 +34,11 @@ var (
 	le         = binary.LittleEndian
 )
 
-// errDamaged is wrapped by every error of decoding, but for an OtherVersion. The text names the
-// fault and its place.
+// Every decoding error except OtherVersion wraps errDamaged. The text names the fault and its
+// place.
 var errDamaged = errors.New("damaged journal record")
 
-// A Batch is the head of a batch and its records, still encoded.
+// A Batch is a batch header and its records, still encoded.
 type Batch struct {
 	Epoch   uint32
 	Prev    uint64 // the records are Prev+1 ... Prev+Count
@@ -46,7 +46,7 @@ type Batch struct {
 	Records []byte
 }
 
-// BeginBatch makes room for the head of a batch in an empty buffer; records are appended behind it.
+// BeginBatch reserves the header of a batch in an empty buffer; the caller appends the records.
 func BeginBatch(dst []byte) []byte {
 	return append(dst[:0], make([]byte, batchHeader)...)
 }
@@ -60,7 +60,7 @@ func EndBatch(b []byte, epoch uint32, prev uint64, count uint32) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// OpenBatch checks a batch and takes it apart. The records are a part of b.
+// OpenBatch checks and parses a batch. Its Records alias b.
 func OpenBatch(b []byte) (Batch, error) {
 	if len(b) < batchHeader+batchTrailer {
 		return Batch{}, fmt.Errorf("%w: a batch of %d bytes is too short", errDamaged, len(b))
@@ -85,8 +85,8 @@ func OpenBatch(b []byte) (Batch, error) {
 		Records: body[batchHeader:]}, nil
 }
 
-// Append writes the record behind dst. It panics when Decode would refuse the bytes, because an
-// unreadable record must be found before it is acknowledged, not when it is replayed.
+// Append writes the record to dst. It panics when Decode would refuse the bytes, because an
+// unreadable record must be found before its acknowledgement, not at its replay.
 func (r *Record) Append(dst []byte) []byte {
 	at := len(dst)
 	kind := byte(r.Kind)
@@ -207,11 +207,11 @@ func (c *Cancel) append(dst []byte) []byte {
 
 const (
 	cancelledFlag = 0x80    // beside the side, in one byte: Order.RestCancelled
-	keyLost       = 1 << 32 // beside the number of a key that is revoked: KeyRevoked.Lost
+	keyLost       = 1 << 32 // beside the number of a revoked key: KeyRevoked.Lost
 	operatorFlag  = 0x80    // beside the kind: the field Operator follows the payload
 )
 
-// appendStart writes who wants to trade: the beginning of every order.
+// appendStart writes the start of every order: account, key and nonce.
 func (o *Order) appendStart(dst []byte) []byte {
 	dst = uv(uv(uv(uv(dst, o.ID), uint64(o.Account)), uint64(o.Key)), o.Nonce)
 	flags := side(o.Side)
@@ -247,7 +247,7 @@ func atMost(n, most int) uint64 {
 	return uint64(n)
 }
 
-// moment returns a time that a record can have.
+// moment returns a time that a record can hold.
 func moment(timeUs int64) uint64 {
 	if timeUs < 0 {
 		panic(fmt.Sprintf("BUG: a record is written with the time %d us", timeUs))

@@ -105,7 +105,7 @@ func drawAdjusted(t *rapid.T) Adjusted {
 func drawRecord(t *rapid.T) Record {
 	u16, u32, u64 := rapid.Uint16(), rapid.Uint32(), rapid.Uint64()
 	r := Record{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Pair: u16.Draw(t, "pair"),
-		TimeUs: rapid.Int64().Draw(t, "time"), Operator: drawText(t, "who")}
+		TimeUs: rapid.Int64().Draw(t, "time"), Operator: drawText(t, "operator")}
 	switch r.Kind {
 	case KindCurrency:
 		r.Currency = Currency{u16.Draw(t, "number"), drawText(t, "code")}
@@ -170,15 +170,15 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-func TestEveryRecordComesBackAsItWasAlsoIntoAUsedRecord(t *testing.T) {
+func TestEveryRecordRoundTripsAlsoIntoAUsedRecord(t *testing.T) {
 	var used Record // still carries values of earlier records
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
-		b := append(r.Append([]byte("before")), "behind"...)
+		b := append(r.Append([]byte("before")), "after"...)
 		var fresh Record
 		for _, into := range []*Record{&fresh, &used} {
 			rest, err := into.Decode(b[len("before"):])
-			if err != nil || string(rest) != "behind" {
+			if err != nil || string(rest) != "after" {
 				t.Fatalf("rest %q, %v", rest, err)
 			}
 		}
@@ -188,7 +188,7 @@ func TestEveryRecordComesBackAsItWasAlsoIntoAUsedRecord(t *testing.T) {
 		if !bytes.Equal(used.Append(nil), r.Append(nil)) {
 			t.Fatalf("came back into a used record as %+v", used)
 		}
-		for i := range reflect.TypeFor[Record]().NumField() { // what is not written, too
+		for i := range reflect.TypeFor[Record]().NumField() { // also parts that are not written
 			want, got := reflect.ValueOf(fresh).Field(i), reflect.ValueOf(used).Field(i)
 			if !want.IsZero() && fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 				t.Fatalf("came back into a used record as %+v, want %+v", got, want)
@@ -214,7 +214,7 @@ func TestDecodedRecordsShareNoMemoryWithTheirBytes(t *testing.T) {
 	}
 }
 
-func TestBatchesComeBackAsTheyWere(t *testing.T) {
+func TestBatchesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records := rapid.SliceOfN(rapid.Custom(drawRecord), 0, 5).Draw(t, "records")
 		epoch, prev := rapid.Uint32().Draw(t, "epoch"), rapid.Uint64().Draw(t, "prev")
@@ -288,7 +288,7 @@ func TestEveryTruncationOfARecordIsRefused(t *testing.T) {
 			if n < recordHeader {
 				continue
 			}
-			// The same with a length that agrees: the payload itself ends too early.
+			// The same with a matching length: the payload itself ends too early.
 			cut := append([]byte(nil), whole[:n]...)
 			le.PutUint32(cut[3:], uint32(n-recordHeader))
 			if _, err := r.Decode(cut[:n:n]); !errors.Is(err, errDamaged) {
@@ -383,7 +383,7 @@ func TestNumbersAndTextsOutOfRangeAreRefused(t *testing.T) {
 		bytes.Repeat([]byte("x"), maxText+1)))
 	f("side 0", order([]byte{0}, numbers(0), 0))
 	f("side 3", order([]byte{3}, numbers(0), 0))
-	f("a flag beside the side that nobody knows", order([]byte{0x41}, numbers(0), 0))
+	f("an unknown flag beside the side", order([]byte{0x41}, numbers(0), 0))
 	f("a client order id of another alphabet",
 		order([]byte{1}, append(numbers(2), "a b"[:2]...), 0))
 	f("a client order id of 37 bytes",
@@ -426,7 +426,7 @@ func TestHugeCountsAndLengthsTakeNoMemory(t *testing.T) {
 	}
 }
 
-func TestRecordsThatCouldNotBeReadAreNotWritten(t *testing.T) {
+func TestUnreadableRecordsAreNotWritten(t *testing.T) {
 	f := func(what string, r Record) {
 		t.Helper()
 		defer func() {
@@ -459,7 +459,7 @@ func TestRecordsThatCouldNotBeReadAreNotWritten(t *testing.T) {
 		Record{Kind: KindCancel, Cancel: Cancel{Side: trading.Buy, Remaining: -1}})
 }
 
-func TestTheLongestTextsComeBack(t *testing.T) {
+func TestTheLongestTextsRoundTrip(t *testing.T) {
 	long := strings.Repeat("x", maxText)
 	r := Record{Kind: KindKey, Key: Key{Key: long, Allow: make([]string, MaxAllow),
 		Sealed: []byte(long)}}

@@ -9,59 +9,59 @@ import (
 	"exchange/core/trading"
 )
 
-// A Kind is the subject of a record. The numbers are stored: they are never reused or changed. 4,
-// 10 and 15 are of earlier forms of keys, withdrawals and freezes, and are refused.
+// A Kind is the type of a record. The numbers are stored: never reuse or change one. 4, 10 and 15
+// are earlier forms of keys, withdrawals and freezes; reading one fails.
 type Kind uint8
 
 // The kinds of records.
 const (
-	KindCurrency   Kind = 1 // a currency gets its number
-	KindPair       Kind = 2 // a pair gets its number
+	KindCurrency   Kind = 1 // a currency is assigned its number
+	KindPair       Kind = 2 // a pair is assigned its number
 	KindAccount    Kind = 3 // an account is opened
-	KindKeyRevoked Kind = 5 // an API key ends
-	KindDeposit    Kind = 6 // money comes in
+	KindKeyRevoked Kind = 5 // an API key is revoked
+	KindDeposit    Kind = 6 // an account is credited from outside
 	KindOrder      Kind = 7 // an order was accepted, with its trades
 	KindCancel     Kind = 8 // an open order was cancelled by its owner
 	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
 
 	KindWithdrawalMoved Kind = 11 // a withdrawal gets its next status
-	KindCodeRefused     Kind = 12 // a withdrawal was confirmed with a code that is wrong or too old
-	KindMailed          Kind = 13 // a mail of the outbox was sent, or given up
+	KindCodeRefused     Kind = 12 // a withdrawal was confirmed with a wrong or expired code
+	KindMailed          Kind = 13 // a mail of the outbox was sent, or abandoned
 	KindHalt            Kind = 14 // trading on a pair is halted or resumed
-	KindMaintenance     Kind = 16 // the exchange goes into maintenance or comes out of it
-	// an account gets fees of its own in a pair, or the usual ones again
+	KindMaintenance     Kind = 16 // the exchange enters or leaves maintenance
+	// an account's own fees in a pair are set or removed
 	KindFees Kind = 17
-	// the history gets an id: codes and mails of other histories are void
+	// the history is assigned an id: codes and mails of other histories are void
 	KindHistory Kind = 18
 
-	KindStop      Kind = 19 // an order was accepted that waits for its trigger
-	KindTriggered Kind = 20 // an order that waited entered the book, with its trades
+	KindStop      Kind = 19 // an order was accepted and waits for its trigger
+	KindTriggered Kind = 20 // a waiting order entered the book, with its trades
 	KindAmended   Kind = 21 // an open order was changed, with its trades
-	KindExpired   Kind = 22 // the time of open orders was up
-	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or ended
-	KindSettings  Kind = 24 // an account got other settings for its orders
+	KindExpired   Kind = 22 // open orders expired
+	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or fired
+	KindSettings  Kind = 24 // an account's order settings changed
 	KindKey       Kind = 25 // an API key is made, or its secret is sealed again
 	KindSwept     Kind = 26 // a dead man's switch cancelled an open order
 	// an order with instructions was accepted, with its trades
 	KindInstructed Kind = 27
 
-	KindNote       Kind = 28 // an operator has done something that is no part of the state
-	KindWithdrawal Kind = 29 // money is asked for, and reserved
+	KindNote       Kind = 28 // an operator's action outside the state
+	KindWithdrawal Kind = 29 // a withdrawal is requested, its money reserved
 	KindFreeze     Kind = 30 // an account is frozen or unfrozen
-	// an operator corrects an account: money leaves it that is not paid out
+	// an operator's correction: money leaves the account without a payout
 	KindAdjusted Kind = 31
-	// an account gets another e-mail address, and its money is held for a while
+	// an account's e-mail address changes; its money is held for a while
 	KindEmail         Kind = 32
-	KindAccountClosed Kind = 33 // an empty account ends, and all its keys
+	KindAccountClosed Kind = 33 // an empty account closes, and all its keys
 )
 
-// A kindInfo has what is special about the records of a kind.
+// A kindInfo describes the records of a kind.
 type kindInfo struct {
 	name string
-	// payload returns the part that is the payload, as a wire value; nil: the kind has a codec of
-	// its own, because its records are many, or refuse values that the part's type can have.
+	// payload returns the part that is the payload, as a wire value; nil: the kind has its own
+	// codec, because its records are frequent, or refuse values that the part's type allows.
 	payload func(*Record) any
-	// withheld returns the text that observers do not get; nil: there is none.
+	// withheld returns the text withheld from observers; nil: none.
 	withheld func(*Record) *string
 }
 
@@ -107,7 +107,7 @@ var kindInfos = [...]kindInfo{
 // newestKind is the highest kind that this program reads.
 const newestKind = uint64(len(kindInfos) - 1)
 
-// info returns what is special about a kind, nothing about one that is unknown.
+// info returns the description of a kind, zero for an unknown one.
 func (k Kind) info() (i kindInfo) {
 	if int(k) < len(kindInfos) {
 		i = kindInfos[k]
@@ -122,13 +122,13 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// A Record is one record, decoded. Kind tells which of the parts is in use; the others hold values
-// of earlier use. A Record is meant to be used again and again: decoding reuses its memory.
+// A Record is one record, decoded. Kind selects the parts in use; the others hold values of earlier
+// use. Decoding reuses the memory of a Record.
 type Record struct {
 	Kind     Kind
 	Pair     uint16 // 0: none
 	TimeUs   int64  // microseconds since the Unix epoch; never falls within a pair
-	Operator string // operator at whose request it happened; "": no operator's
+	Operator string // operator who requested it; "": none
 
 	Currency   Currency
 	NewPair    Pair
@@ -152,7 +152,7 @@ type Record struct {
 	Maintenance     Maintenance
 	Fees            Fees
 	History         HistoryID
-	Note            string // what the operator did, in words: 1 to MaxNote bytes
+	Note            string // the operator's action, in words: 1 to MaxNote bytes
 
 	// Beside Order, of KindInstructed, KindStop, KindTriggered and KindAmended:
 	Instructions trading.Instructions
@@ -165,13 +165,13 @@ type Record struct {
 	Settings Settings
 }
 
-// Currency gives a currency its number, once and for ever.
+// Currency assigns a currency its number, permanently.
 type Currency struct {
 	Number uint16 // dense from 1
 	Code   string
 }
 
-// Pair gives a pair its number, once and for ever.
+// Pair assigns a pair its number, permanently.
 type Pair struct {
 	Number uint16 // dense from 1
 	Name   string
@@ -194,8 +194,8 @@ const (
 	AllPermissions           = PermissionRead | PermissionTrade | PermissionWithdraw
 )
 
-// Key makes an API key. A later Key of the same number replaces the sealed secret with one that
-// another server key sealed; everything else must be the same.
+// Key makes an API key. A later Key of the same number replaces the sealed secret with one sealed
+// by another server key; everything else must be equal.
 type Key struct {
 	Number      uint32 // dense from 1
 	Account     uint32
@@ -204,8 +204,8 @@ type Key struct {
 	Allow       []string // CIDR prefixes; empty: from everywhere
 	SealedBy    uint64   // id of the server key that sealed the secret
 	Sealed      []byte   // the secret, encrypted and authenticated
-	// Parallel is how many of its greatest nonces a key for parallel use keeps, 1 to MaxParallel;
-	// 0: the key's nonces grow.
+	// Parallel is the number of greatest nonces kept for a key for parallel use, 1 to MaxParallel;
+	// 0: the key's nonces must grow.
 	Parallel uint16
 }
 
@@ -213,10 +213,10 @@ type Key struct {
 // account's wallet and in the fold.
 const MaxParallel = 1024
 
-// Bound returns the bytes that the seal of a key's secret is bound to: number, account, name,
-// permissions, allow-list, and how many nonces are kept for parallel use. Two keys that differ in
-// any of these have different bytes. A seal that is moved to another key, or beside other rights,
-// does not open.
+// Bound returns the bytes that authenticate the seal of a key's secret: number, account, name,
+// permissions, allow-list, and the number of nonces kept for parallel use. Two keys that differ in
+// any of these have different bytes. A seal moved to another key, or stored with other rights, does
+// not open.
 func (k *Key) Bound() []byte {
 	b := append(make([]byte, 0, 128), "exchange api key\n"...)
 	b = text(uv(uv(b, uint64(k.Number)), uint64(k.Account)), k.Key)
@@ -230,10 +230,10 @@ func (k *Key) Bound() []byte {
 	return b
 }
 
-// KeyRevoked ends an API key.
+// KeyRevoked revokes an API key.
 type KeyRevoked struct {
 	Number uint32
-	Lost   bool // no server's key opens its secret any more, and its owner gets a mail of that
+	Lost   bool // no server key opens its secret any more; its owner gets a mail
 }
 
 // Deposit credits an account from outside.
@@ -242,7 +242,7 @@ type Deposit struct {
 	Account   uint32
 	Currency  uint16
 	Amount    money.Amount
-	Reference string // unique over the engine, for ever
+	Reference string // unique over the engine, permanently
 }
 
 // Order is an accepted order with all its immediate effects.
@@ -252,17 +252,17 @@ type Order struct {
 	Key           uint32 // number of the API key; 0: an operator's order
 	Nonce         uint64
 	Side          trading.Side
-	RestCancelled bool // the rest was cancelled at once: at max_fills, or as its instructions say
+	RestCancelled bool // the rest was cancelled at once: at max_fills, or by its instructions
 	Price         money.Price
 	Amount        money.Amount // amount of the request
 	Remaining     money.Amount // rest after the trades; waits in the book unless RestCancelled
-	FeeAccount    uint32       // account that receives the fees; 0: there are no fees
+	FeeAccount    uint32       // account that receives the fees; 0: no fees
 	ClientID      ClientID
 	Trades        []Trade
 }
 
-// Taker returns the order of a record that has met a book, and may have trades there; nil: the
-// record is of another kind.
+// Taker returns the order of a record whose order has entered matching, and may have trades; nil
+// for other kinds.
 func (r *Record) Taker() *Order {
 	switch r.Kind {
 	case KindOrder, KindInstructed, KindTriggered, KindAmended:
@@ -276,8 +276,8 @@ func (o *Order) Rests() bool { return o.Remaining > 0 && !o.RestCancelled }
 
 // Trade is one execution of a resting order by the record's order, at the resting price. It moves
 // Amount of the base currency and Price x Amount of the quote currency between the two accounts. It
-// also moves fees, from the money that each account receives, to the fee account. No other movement
-// can be expressed.
+// also moves fees, from the money that each account receives, to the fee account. It cannot express
+// any other movement.
 type Trade struct {
 	ID             uint64
 	Maker          uint64 // order id
@@ -289,16 +289,16 @@ type Trade struct {
 	MakerFee       money.Balance // fee in the currency that the maker receives
 }
 
-// Cancel takes an order out of the book, at its owner's request.
+// Cancel removes an order from the book, at its owner's request.
 type Cancel struct {
-	ID        uint64 // id of the cancel itself, from the counter of the orders
+	ID        uint64 // id of the cancel itself, from the order id sequence
 	Order     uint64
 	Account   uint32
 	Key       uint32
 	Nonce     uint64
 	Side      trading.Side
 	Price     money.Price
-	Remaining money.Amount // amount that was open and is released
+	Remaining money.Amount // open amount, which is released
 	// Reason is of KindSwept: CancelledSwitch or CancelledDisconnect. Key is then the key of the
 	// switch, and Nonce 0.
 	Reason trading.Reason
@@ -310,12 +310,12 @@ const (
 	RefusedFunds        uint8 = 2 // available money below the order's need
 	RefusedClientID     uint8 = 3 // client_order_id used by another order
 	RefusedNotOpen      uint8 = 4 // order to cancel not open
-	RefusedKey          uint8 = 5 // key revoked while the command was on its way
+	RefusedKey          uint8 = 5 // key revoked while the command was in flight
 	RefusedAccountLimit uint8 = 6 // most open orders of an account reached
 	RefusedBookLimit    uint8 = 7 // most orders of a book reached
 
 	RefusedHalted   uint8 = 8  // trading on the pair halted
-	RefusedFrozen   uint8 = 9  // account frozen while the command was on its way
+	RefusedFrozen   uint8 = 9  // account frozen while the command was in flight
 	RefusedNoOrders uint8 = 10 // no orders to cancel
 	// no such withdrawal of the account, or none in a status that allows it
 	RefusedWithdrawal      uint8 = 11
@@ -325,7 +325,7 @@ const (
 	RefusedAccountBookLimit uint8 = 14 // most open orders of an account in one book reached
 )
 
-// Reasons by which the book refuses orders with instructions.
+// Reasons why the book refuses orders with instructions.
 const (
 	RefusedWouldTrade   uint8 = 15 // a post-only order that would trade at once
 	RefusedWouldTrigger uint8 = 16 // a trigger that the last price has reached already
@@ -334,18 +334,18 @@ const (
 	RefusedStopLimit uint8 = 18
 	// most orders with an end of a book, or of an account in it, reached
 	RefusedGTDLimit uint8 = 19
-	RefusedRules    uint8 = 20 // an amend with a field that its order or its pair does not allow
+	RefusedRules    uint8 = 20 // an amend with a field that its order or pair does not allow
 )
 
-// RefusedWithdrawalID refuses a withdrawal whose client_id another one of the account has.
+// RefusedWithdrawalID refuses a withdrawal whose client_id belongs to another one of the account.
 const RefusedWithdrawalID uint8 = 21
 
 // RefusedHeld refuses a withdrawal, its confirmation or its approval, because the account's e-mail
-// address was changed a while ago.
+// address changed recently.
 const RefusedHeld uint8 = 22
 
-// RefusalName names a reason in the statistics and the log of actions: lower case words, joined by
-// underscores. It is "" for an unknown reason.
+// RefusalName returns the name of a reason in the statistics and the log of actions: lower case
+// words, joined by underscores; "" for an unknown reason.
 func RefusalName(reason uint8) string {
 	if int(reason) < len(refusalNames) {
 		return refusalNames[reason]
@@ -364,7 +364,7 @@ var refusalNames = [...]string{RefusedNonce: "nonce", RefusedFunds: "funds",
 	RefusedRules: "rules", RefusedWithdrawalID: "withdraw_client_id",
 	RefusedHeld: "held"}
 
-// Refusal is a command that changed nothing but its nonce.
+// Refusal is a command whose only effect is its used nonce.
 type Refusal struct {
 	Account uint32
 	Key     uint32
@@ -374,16 +374,16 @@ type Refusal struct {
 
 // Statuses of a withdrawal, as the API numbers them.
 const (
-	WithdrawalNew       uint8 = 10 // to be confirmed with the code that was mailed
+	WithdrawalNew       uint8 = 10 // to be confirmed with the mailed code
 	WithdrawalVerified  uint8 = 20 // to be approved
 	WithdrawalApproved  uint8 = 30
 	WithdrawalRefused   uint8 = 40
 	WithdrawalCancelled uint8 = 50
-	// of an adjustment, which has the form of a withdrawal that has ended
+	// of an adjustment, which has the form of a finished withdrawal
 	WithdrawalAdjusted uint8 = 60
 )
 
-// WithdrawalStatusName returns the name of a withdrawal's status, as users read it.
+// WithdrawalStatusName returns the name of a withdrawal's status shown to users.
 func WithdrawalStatusName(status uint8) string {
 	switch status {
 	case WithdrawalNew:
@@ -400,7 +400,7 @@ func WithdrawalStatusName(status uint8) string {
 	return "canceled"
 }
 
-// Withdrawal asks for money; its amount is reserved, and its code is mailed to the account.
+// Withdrawal requests money; its amount is reserved, and its code is mailed to the account.
 type Withdrawal struct {
 	ID       uint64 // unique; grows within an account
 	Account  uint32
@@ -408,14 +408,14 @@ type Withdrawal struct {
 	Nonce    uint64
 	Currency uint16
 	Amount   money.Amount
-	Address  string // destination of the money, in the words of the currency's network
+	Address  string // destination address in the currency's network
 	// ClientID is the client's own id, unique among the account's pending withdrawals and its
-	// newest ones with an id; zero: it has none.
+	// newest ones with an id; zero: none.
 	ClientID ClientID
 }
 
-// KeptWithdrawalIDs is how many of an account's newest withdrawals with a client id keep it for
-// themselves. Older ones keep theirs while they are pending.
+// KeptWithdrawalIDs is how many of an account's newest withdrawals with a client id keep it
+// reserved. Older ones keep theirs while they are pending.
 const KeptWithdrawalIDs = 1000
 
 // WithdrawalMoved gives a pending withdrawal its next status. An approved amount leaves the
@@ -430,35 +430,35 @@ type WithdrawalMoved struct {
 	To       uint8
 	Details  string // for the owner: the reason of a refusal, or the reference of an approval
 
-	// DespiteFreeze marks an approval by an operator who knew of the account's freeze. It is set
-	// for each approval of a frozen account, and for no other record.
+	// DespiteFreeze marks an approval by an operator aware of the account's freeze. It is set for
+	// each approval of a frozen account, and for no other record.
 	DespiteFreeze bool
 }
 
 // Adjusted takes available money out of an account, as an operator's correction. It is listed as a
-// withdrawal that has ended, so it has an id and a client id of those.
+// finished withdrawal, so it has a withdrawal id and client id.
 type Adjusted struct {
 	ID       uint64
 	Account  uint32
 	Currency uint16
-	Amount   money.Amount // that the account loses
+	Amount   money.Amount // amount taken from the account
 	Reason   string       // for the owner
 	ClientID ClientID     // the operator's reference; not zero
 }
 
-// Email gives an account another e-mail address. No money is withdrawn before HeldUs, and codes
-// that were mailed before are void.
+// Email changes an account's e-mail address. No money is withdrawn before HeldUs, and earlier
+// mailed codes are void.
 type Email struct {
 	Account uint32
 	Address string
-	HeldUs  int64 // end of the hold, by the clock of the change
+	HeldUs  int64 // end of the hold, Unix microseconds
 }
 
-// AccountClosed ends an account that has no money, no orders, and no pending withdrawals. Its keys
-// end with it, and its name stays taken.
+// AccountClosed closes an account without money, orders or pending withdrawals. Its keys are
+// revoked, and its name stays taken.
 type AccountClosed struct{ Account uint32 }
 
-// CodeRefused counts a wrong code, or has a new code mailed because the last one is too old.
+// CodeRefused counts a wrong code, or has a new code mailed because the last one expired.
 type CodeRefused struct {
 	Withdrawal uint64
 	Account    uint32
@@ -468,10 +468,10 @@ type CodeRefused struct {
 	Tries      uint32 // wrong codes of the withdrawal so far, this one included
 }
 
-// Mailed takes a mail out of the outbox.
+// Mailed removes a mail from the outbox.
 type Mailed struct {
 	ID    uint64
-	Error string // reason why the mail was given up; "": the mail was sent
+	Error string // why the mail was abandoned; "": it was sent
 }
 
 // Halt halts or resumes trading on the record's pair.
@@ -485,7 +485,7 @@ type Freeze struct {
 	Frozen  bool
 }
 
-// Maintenance begins, changes or ends a maintenance.
+// Maintenance starts, changes or ends a maintenance.
 type Maintenance struct {
 	On      bool
 	Message string // for clients; may be empty
@@ -495,8 +495,7 @@ type Maintenance struct {
 // BarsCancels reports whether clients may not even cancel.
 func (m *Maintenance) BarsCancels() bool { return m.On && !m.Cancels }
 
-// Mode returns the number that records and images have for a maintenance: 0 off, 1 on, 2 on, and
-// clients may cancel.
+// Mode returns the stored number of a maintenance: 0 off, 1 on, 2 on with cancels allowed.
 func (m *Maintenance) Mode() byte {
 	switch {
 	case m.Cancels && !m.On:
@@ -509,7 +508,7 @@ func (m *Maintenance) Mode() byte {
 	return 0
 }
 
-// MaintenanceOf returns the maintenance of a number that Mode returns; false: it is none.
+// MaintenanceOf is the inverse of Mode; false: no such mode.
 func MaintenanceOf(mode byte) (m Maintenance, ok bool) {
 	return Maintenance{On: mode > 0, Cancels: mode == 2}, mode <= 2
 }
@@ -526,8 +525,8 @@ type Fees struct {
 // MaxNote bounds a note, in bytes.
 const MaxNote = 1024
 
-// HistoryID tells one history of an exchange from every other, also from the history that it was
-// restored from. The zero HistoryID is none.
+// HistoryID distinguishes one history of an exchange from every other, including the history that
+// it was restored from. The zero HistoryID is none.
 type HistoryID [16]byte
 
 // IsZero reports whether h is the zero HistoryID.
@@ -549,7 +548,7 @@ const MaxClientID = 36
 // ErrClientID describes the form of a client_order_id.
 var ErrClientID = errors.New("1 to 36 of A-Z, a-z, 0-9, '_' and '-'")
 
-// inClientID has the bytes that may be in one.
+// inClientID is the set of allowed bytes.
 var inClientID = func() (t [256]bool) {
 	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") {
 		t[b] = true
@@ -573,7 +572,7 @@ func NewClientID[T string | []byte](s T) (ClientID, error) {
 	return c, nil
 }
 
-// Set makes c what NewClientID returns; "": the zero ClientID.
+// Set parses an id like NewClientID; "": the zero ClientID.
 func (c *ClientID) Set(text []byte) (err error) {
 	if *c = (ClientID{}); len(text) > 0 {
 		*c, err = NewClientID(text)
@@ -584,18 +583,17 @@ func (c *ClientID) Set(text []byte) (err error) {
 // IsZero reports whether c is the zero ClientID.
 func (c ClientID) IsZero() bool { return c.n == 0 }
 
-// HasPrefix reports whether the id begins with another one. Each id begins with the zero ClientID.
+// HasPrefix reports whether the id starts with another one, which the zero ClientID always does.
 func (c ClientID) HasPrefix(p ClientID) bool {
 	return c.n >= p.n && string(c.b[:p.n]) == string(p.b[:p.n])
 }
 
-// Append writes the id as text behind dst.
+// Append writes the id as text to dst.
 func (c *ClientID) Append(dst []byte) []byte { return append(dst, c.b[:c.n]...) }
 
 func (c ClientID) String() string { return string(c.b[:c.n]) }
 
-// Hash returns 8 bytes that stand for the id where it is not kept itself: its FNV-1a hash, which
-// each program computes alike.
+// Hash returns the id's FNV-1a hash, which stands for the id where only 8 bytes are kept.
 func (c ClientID) Hash() uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for _, b := range c.b[:c.n] {

@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 		if len(rest) > len(b)-recordHeader {
 			t.Fatalf("%d bytes follow in %d", len(rest), len(b))
 		}
-		// A record that can be read can be written, and reads the same again.
+		// A readable record can be written, and reads equal again.
 		var again Record
 		if _, err := again.Decode(r.Append(nil)); err != nil ||
 			!reflect.DeepEqual(again, r) {

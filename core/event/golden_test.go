@@ -10,9 +10,8 @@ import (
 	"exchange/core/trading"
 )
 
-// golden is one record of each kind with the bytes that are stored for it. Journals hold
-// these bytes for ever: the stored format may not change, and where this test fails it is the code
-// that is wrong.
+// golden is one record of each kind with its stored bytes. Journals hold these bytes permanently:
+// the stored format may not change, and a failure here is a fault of the code.
 var golden = []struct {
 	record Record
 	hex    string
@@ -169,11 +168,11 @@ var golden = []struct {
 
 const goldenBatchHead = "0400040302010c0b0a0908070605100f0e0d1ff93dc0"
 
-// crossing says of each field of a record whether observers get it. A field of a record that is not
-// here has not been thought about: only the server may need it.
-var crossing = map[string]bool{
+// sentToObservers lists for each field of a record whether observers receive it. A missing field
+// has not been considered: only the server may need it.
+var sentToObservers = map[string]bool{
 	"Kind": true, "Pair": true, "TimeUs": true,
-	"Operator":            false, // that there was one decides what an order's end is called
+	"Operator":            false, // its presence decides how an order's end is named
 	"Currency.Number":     true,
 	"Currency.Code":       true,
 	"NewPair.Number":      true,
@@ -182,34 +181,34 @@ var crossing = map[string]bool{
 	"NewPair.Quote":       true,
 	"Account.ID":          true,
 	"Account.Name":        true,
-	"Account.Email":       false, // that there is one decides whether a withdrawal is possible
+	"Account.Email":       false, // its presence decides whether a withdrawal is possible
 	"Key.Number":          true,
 	"Key.Account":         true,
 	"Key.Key":             true, // the public part
 	"Key.Permissions":     true,
-	"Key.Allow":           true, // an observer checks from where a key is used
-	"Key.SealedBy":        true, // tells that a secret is sealed again
+	"Key.Allow":           true, // an observer checks the source address
+	"Key.SealedBy":        true, // changes when a secret is sealed again
 	"Key.Sealed":          false,
 	"Key.Parallel":        true,
 	"KeyRevoked.Number":   true,
-	"KeyRevoked.Lost":     true, // its state has the mail, which says nothing there
+	"KeyRevoked.Lost":     true, // its state has the mail, emptied
 	"Deposit.ID":          true,
 	"Deposit.Account":     true,
 	"Deposit.Currency":    true,
 	"Deposit.Amount":      true,
-	"Deposit.Reference":   false, // the operator's; no client is shown it
+	"Deposit.Reference":   false, // the operator's; hidden from clients
 	"Order":               true,
 	"Cancel":              true,
 	"Refusal":             true,
-	"Withdrawal":          true, // its owner is shown the address
-	"Adjusted":            true, // its owner is shown the reason
+	"Withdrawal":          true, // its owner sees the address
+	"Adjusted":            true, // its owner sees the reason
 	"Email.Account":       true,
 	"Email.Address":       false, // as that of a new account
 	"Email.HeldUs":        true,
 	"AccountClosed":       true,
 	"CodeRefused":         true, // counts; codes are in no record
 	"Mailed.ID":           true,
-	"Mailed.Error":        false, // a mail server's words, with the address
+	"Mailed.Error":        false, // a mail server's text, with the address
 	"Halt":                true,
 	"Freeze":              true,
 	"Maintenance.On":      true,
@@ -224,7 +223,7 @@ var crossing = map[string]bool{
 	"Expired":             true,
 	"Switch":              true,
 	"Settings":            true,
-	"WithdrawalMoved":     true, // its owner is shown the details
+	"WithdrawalMoved":     true, // its owner sees the details
 	"Maintenance.Message": true, // it is for clients
 }
 

@@ -48,7 +48,7 @@ func (r *Record) appendSpecial(dst []byte) []byte {
 	panic(fmt.Sprintf("BUG: a record of %v is written", r.Kind))
 }
 
-// appendStop writes an order that waits: it has no trades yet, and all of it remains.
+// appendStop writes a waiting order: it has no trades yet, and all of it remains.
 func (o *Order) appendStop(dst []byte) []byte {
 	if o.Remaining != o.Amount || o.FeeAccount != 0 || len(o.Trades) > 0 {
 		panic(fmt.Sprintf("BUG: order %d is written as one that waits, with %d of %d units open",
@@ -65,14 +65,14 @@ func sweeps(r trading.Reason) bool {
 func (r *Record) appendInstructions(dst []byte) []byte {
 	if !r.instructionsFit() {
 		panic(fmt.Sprintf("BUG: order %d is written with the reason %v, its rest cancelled: %v, "+
-			"or with a prevented order behind its %d trades", r.Order.ID,
+			"or with a prevented order after its %d trades", r.Order.ID,
 			r.Instructions.Cancelled, r.Order.RestCancelled, len(r.Order.Trades)))
 	}
 	return r.Instructions.Append(dst)
 }
 
-// instructionsFit reports whether the instructions are those of the order beside them. Prevented
-// orders are in the order of the trades.
+// instructionsFit reports whether the instructions match the order beside them. Prevented orders
+// follow the order of the trades.
 func (r *Record) instructionsFit() bool {
 	i := &r.Instructions
 	n := len(i.Prevented)
@@ -84,7 +84,7 @@ func (w *Was) append(dst []byte) []byte {
 	return amount(amount(dst, money.Amount(w.Price)), w.Open)
 }
 
-// trigger writes a trigger; of none, where there may be none, a price of 0.
+// trigger writes a trigger; an optional absent one as a price of 0.
 func trigger(dst []byte, t trading.Trigger, optional bool) []byte {
 	if optional && t == (trading.Trigger{}) {
 		return append(dst, 0)

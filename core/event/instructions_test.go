@@ -122,7 +122,7 @@ func drawSpecial(t *rapid.T, r *Record) {
 	}
 }
 
-// decodes checks whether bytes are a record, or damage.
+// decodes checks whether bytes are a record, or damaged.
 func decodes(t *testing.T) func(what string, sound bool, b []byte) {
 	return func(what string, sound bool, b []byte) {
 		t.Helper()
@@ -133,7 +133,7 @@ func decodes(t *testing.T) func(what string, sound bool, b []byte) {
 	}
 }
 
-func TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused(t *testing.T) {
+func TestRecordsOfOrdersWithImpossibleInstructionsAreRefused(t *testing.T) {
 	f := decodes(t)
 	order := func(key uint64, side byte, instructions ...byte) []byte {
 		return payload(KindInstructed, numbers(1, 1, key, 0), []byte{side}, numbers(1, 1, 1, 0, 0,
@@ -142,14 +142,14 @@ func TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused(t *testing.T) {
 	const postOnly, cancelled, prevented = 1 << 4, 1 << 11, 1 << 9
 	f("an order", true, order(1, 1, numbers(postOnly)...))
 	f("an order whose rest is cancelled", true, order(1, 0x81, append(numbers(cancelled), 1)...))
-	f("an order whose instructions leave nothing behind", false, order(1, 1, 0))
+	f("an order whose instructions leave no trace", false, order(1, 1, 0))
 	f("a cancelled rest without a reason", false, order(1, 0x81, numbers(postOnly)...))
 	f("a reason of a rest that is not cancelled", false, order(1, 1, append(numbers(cancelled),
 		1)...))
 	f("an unknown instruction", false, order(1, 1, numbers(1<<13)...))
 	f("an order prevented before a trade that is not there", false, order(1, 1,
 		numbers(prevented, 1, 1, 5, 6, 7, 8)...))
-	f("an order prevented behind the last trade", true, order(1, 1,
+	f("an order prevented after the last trade", true, order(1, 1,
 		numbers(prevented, 1, 0, 5, 6, 7, 8)...))
 
 	stop := func(trigger, when byte) []byte {
@@ -182,7 +182,7 @@ func TestRecordsOfOrdersWithInstructionsThatCannotBeAreRefused(t *testing.T) {
 
 }
 
-func TestSwitchesSettingsAndSweptOrdersThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleSwitchesSettingsAndSweptOrdersAreRefused(t *testing.T) {
 	f := decodes(t)
 	armed := func(flags byte, seconds uint64, side byte, prefix ...byte) []byte {
 		return payload(KindSwitch, numbers(1, 1, 1), []byte{flags}, numbers(1, seconds, 0),
@@ -204,7 +204,7 @@ func TestSwitchesSettingsAndSweptOrdersThatCannotBeAreRefused(t *testing.T) {
 	f("one that its owner cancelled", false, swept(0, byte(trading.CancelledOwner)))
 }
 
-func TestRecordsOfOrdersWithInstructionsThatCannotBeReadAreNotWritten(t *testing.T) {
+func TestUnreadableRecordsOfOrdersWithInstructionsAreNotWritten(t *testing.T) {
 	f := func(what string, r Record) {
 		t.Helper()
 		defer func() {
@@ -225,7 +225,7 @@ func TestRecordsOfOrdersWithInstructionsThatCannotBeReadAreNotWritten(t *testing
 	f("an order without instructions", Record{Kind: KindInstructed, Order: o})
 	f("a reason alone", with(KindInstructed, func(r *Record) { r.Instructions.Cancelled = 1 }))
 	f("a cancelled rest alone", with(KindAmended, func(r *Record) { r.Order.RestCancelled = true }))
-	f("an order prevented behind a trade that is not there", with(KindTriggered,
+	f("an order prevented after a missing trade", with(KindTriggered,
 		func(r *Record) { r.Instructions.Prevented = []trading.Prevented{{Before: 1}} }))
 	f("a stop with a trade", with(KindStop, func(r *Record) { r.Order.Trades = []Trade{{}} }))
 	f("a stop that is filled in part", with(KindStop, func(r *Record) { r.Order.Amount = 1 }))

@@ -2,16 +2,16 @@ package event
 
 import "fmt"
 
-// Observers fold the journal's records and have no server key. What only the server needs does not
-// go to them: the records that they get have fixed texts in its place, and fold to a state that
-// shows clients the same.
+// Observers fold the journal's records without a server key. Data that only the server needs is
+// withheld: their records hold fixed texts instead, and fold to a state that shows clients the
+// same.
 
-// Withheld stands where a text must not be empty, and only the server needs it.
+// Withheld replaces a withheld text that must not be empty.
 const Withheld = "-"
 
-// withhold takes out of a record what an observer must not have: sealed secrets, e-mail addresses,
-// references of deposits, names and words of operators, and errors of mails. It reports whether
-// the record was changed. A test lists each field of a record, and what becomes of it.
+// withhold removes what an observer must not receive from a record: sealed secrets, e-mail
+// addresses, references of deposits, names and words of operators, and errors of mails. It reports
+// whether the record changed. A test lists each field of a record and its treatment.
 func (r *Record) withhold() (changed bool) {
 	take := func(text *string) {
 		if *text != "" && *text != Withheld {
@@ -29,14 +29,14 @@ func (r *Record) withhold() (changed bool) {
 	return changed
 }
 
-// withholds reports whether withhold may change a record that begins so.
+// withholds reports whether withhold may change a record with this first byte.
 func withholds(head byte) bool {
 	k := Kind(head &^ operatorFlag)
 	return k == KindKey || k.info().withheld != nil || head&operatorFlag != 0
 }
 
-// WithholdBatch writes a batch behind dst[:0] as observers get it: of the same records, in the same
-// places. Orders and cancels of clients are copied as they are.
+// WithholdBatch writes the observers' form of a batch to dst[:0]: the same records in the same
+// order. Orders and cancels of clients are copied unchanged.
 func WithholdBatch(dst, batch []byte) ([]byte, error) {
 	b, err := OpenBatch(batch)
 	if err != nil {
@@ -46,7 +46,7 @@ func WithholdBatch(dst, batch []byte) ([]byte, error) {
 	dst = BeginBatch(dst)
 	for rest := b.Records; len(rest) > 0; {
 		record := rest
-		if rest, err = behind(record); err != nil {
+		if rest, err = skipRecord(record); err != nil {
 			return nil, err
 		}
 		if !withholds(record[0]) {
@@ -62,8 +62,8 @@ func WithholdBatch(dst, batch []byte) ([]byte, error) {
 	return EndBatch(dst, b.Epoch, b.Prev, b.Count), nil
 }
 
-// behind returns what follows the first record of b.
-func behind(b []byte) (rest []byte, err error) {
+// skipRecord returns the bytes after the first record of b.
+func skipRecord(b []byte) (rest []byte, err error) {
 	if len(b) < recordHeader {
 		return nil, fmt.Errorf("%w: %d bytes are too few for a record", errDamaged, len(b))
 	}

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// fields calls fn with each field that crossing decides about.
+// fields calls fn with each field that sentToObservers lists.
 func fields(v reflect.Value, path string, fn func(path string, v reflect.Value)) {
 	for i := range v.NumField() {
 		name := strings.TrimPrefix(path+"."+v.Type().Field(i).Name, ".")
-		if _, decided := crossing[name]; !decided && v.Field(i).Kind() == reflect.Struct {
+		if _, decided := sentToObservers[name]; !decided && v.Field(i).Kind() == reflect.Struct {
 			fields(v.Field(i), name, fn)
 			continue
 		}
@@ -24,11 +24,11 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 	seen := map[string]bool{}
 	fields(reflect.ValueOf(Record{}), "", func(path string, _ reflect.Value) {
 		seen[path] = true
-		if _, decided := crossing[path]; !decided {
-			t.Errorf("nothing says whether observers get %s", path)
+		if _, decided := sentToObservers[path]; !decided {
+			t.Errorf("sentToObservers lacks %s", path)
 		}
 	})
-	for path := range crossing {
+	for path := range sentToObservers {
 		if !seen[path] {
 			t.Errorf("records have no %s", path)
 		}
@@ -43,13 +43,13 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 		for i := range kind.NumField() {
 			if f := kind.Field(i); f.Type.Kind() == reflect.String &&
 				want[kind.Name()] != f.Name {
-				t.Errorf("nothing says whether observers get the text %s.%s", kind.Name(), f.Name)
+				t.Errorf("sentToObservers lacks the text %s.%s", kind.Name(), f.Name)
 			}
 		}
 	}
 }
 
-// marked returns a record of the golden ones with texts that can be found again.
+// marked returns a golden record with texts that can be found again.
 func marked(r Record) Record {
 	if r.Operator == "" {
 		r.Operator = "x"
@@ -67,7 +67,7 @@ func marked(r Record) Record {
 	return r
 }
 
-func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
+func TestWithheldTextsAreNotInObserversBatches(t *testing.T) {
 	batch, count := BeginBatch(nil), uint32(0)
 	for i := range golden {
 		r := marked(golden[i].record)
@@ -86,8 +86,8 @@ func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
 		if text && !bytes.Contains(batch, mark) {
 			t.Errorf("%s is not in the batch", path)
 		}
-		if text && bytes.Contains(got, mark) != crossing[path] {
-			t.Errorf("%s: observers get it: %v", path, !crossing[path])
+		if text && bytes.Contains(got, mark) != sentToObservers[path] {
+			t.Errorf("%s: observers get it: %v", path, !sentToObservers[path])
 		}
 	})
 	b, err := OpenBatch(got)
@@ -110,8 +110,8 @@ func TestWhatIsWithheldFromObserversIsNotInTheirBatches(t *testing.T) {
 	}
 }
 
-// What no client has caused to have an operator, an e-mail address and the like is the same bytes.
-func TestWhatHasNothingToWithholdIsCopied(t *testing.T) {
+// A record without an operator, an e-mail address and the like keeps its bytes.
+func TestRecordsWithoutWithheldTextsAreCopied(t *testing.T) {
 	for i := range golden {
 		r := golden[i].record
 		changed := r.withhold()

@@ -8,29 +8,28 @@ import (
 	"exchange/core/event"
 )
 
-// ClientIDs are the client_order_ids of an account that another order may not have: those of its
-// open orders, and of those that closed lately (KeptIDs). Ids whose hashes are equal count as one
-// there, and nowhere else. A set without any id takes no memory. The zero ClientIDs is empty.
-type ClientIDs struct{ set *idSet } // nil: it is empty
+// ClientIDs are the client_order_ids of an account that a new order may not use: those of its open
+// orders, and of recently closed ones (KeptIDs). Among closed orders ids with equal hashes count as
+// one, but nowhere else. A set without any id takes no memory. The zero ClientIDs is empty.
+type ClientIDs struct{ set *idSet } // nil: empty
 
 type idSet struct {
-	ids    map[uint64]event.ClientID // of open orders; nil: there are none
+	ids    map[uint64]event.ClientID // of open orders; nil: none
 	orders map[uint64]uint64         // those orders, by the hashes of their ids
 	closed closedIDs
 }
 
-// IDBounds say which closed orders of an account keep their ids.
+// IDBounds decide which closed orders of an account keep their ids.
 type IDBounds struct {
-	Newest int   // so many, at least
-	Most   int   // no more, below 1 << backBits
-	SpanUs int64 // those between, for so long after their ends, by the times of records
+	Newest int   // minimum number kept
+	Most   int   // maximum number kept, below 1 << backBits
+	SpanUs int64 // retention of those between, microseconds of records' time
 }
 
 // KeptIDs are the bounds of every account. Tests of other packages lower them before all else.
 var KeptIDs = IDBounds{Newest: 256, Most: 20_000, SpanUs: 120_000_000}
 
-// TakenBy returns the order because of which no other one may have an id at a time; 0: there is
-// none.
+// TakenBy returns the order that blocks an id at a time; 0: none.
 func (c *ClientIDs) TakenBy(id event.ClientID, nowUs int64) (order uint64) {
 	if c.set == nil || id.IsZero() {
 		return 0
@@ -53,8 +52,8 @@ func (c *ClientIDs) Order(id event.ClientID) (order uint64, open bool) {
 	return order, true
 }
 
-// Newest returns the open order that has the id, or else the newest closed one that may have it: it
-// has the hash. 0: none is kept.
+// Newest returns the open order that has the id, or else the newest closed one with its hash; 0:
+// none is kept.
 func (c *ClientIDs) Newest(id event.ClientID) (order uint64) {
 	if order, open := c.Order(id); open || c.set == nil {
 		return order
@@ -65,7 +64,7 @@ func (c *ClientIDs) Newest(id event.ClientID) (order uint64) {
 	return 0
 }
 
-// Of returns the id of an open order, the zero one if it has none.
+// Of returns the id of an open order, zero if it has none.
 func (c *ClientIDs) Of(order uint64) (id event.ClientID) {
 	if c.set != nil {
 		id = c.set.ids[order]
@@ -73,13 +72,13 @@ func (c *ClientIDs) Of(order uint64) (id event.ClientID) {
 	return id
 }
 
-// A Naming is the client order id of an open order; the zero one: it has none.
+// A Naming is the client order id of an open order; zero: it has none.
 type Naming struct {
 	id    event.ClientID
-	leads bool // the id leads to this order
+	leads bool // looking up the id finds this order
 }
 
-// Naming returns that of an open order.
+// Naming returns an open order's Naming.
 func (c *ClientIDs) Naming(order uint64) (n Naming) {
 	if n.id = c.Of(order); !n.id.IsZero() {
 		leads, _ := c.Order(n.id)
@@ -92,15 +91,15 @@ func (n Naming) String() string {
 	return fmt.Sprintf("client id %q (found by it: %v)", n.id.String(), n.leads)
 }
 
-// Open takes an id for an order. No other open order has it. A zero id does nothing.
+// Open reserves an id for an order. No other open order may have it. A zero id does nothing.
 func (c *ClientIDs) Open(order uint64, id event.ClientID) {
 	if !id.IsZero() {
-		c.made().open(order, id, 1)
+		c.ensure().open(order, id, 1)
 	}
 }
 
-// made returns the set, made when there is none yet.
-func (c *ClientIDs) made() *idSet {
+// ensure returns the set, creating it if necessary.
+func (c *ClientIDs) ensure() *idSet {
 	if c.set == nil {
 		c.set = new(idSet)
 	}
@@ -115,16 +114,16 @@ func (s *idSet) open(order uint64, id event.ClientID, room int) {
 	s.ids[order], s.orders[id.Hash()] = id, order
 }
 
-// Close notes the end of an order at the time of its record, and returns its id, the zero one if it
-// has none. Ids that are free by then are forgotten.
+// Close notes the end of an order at the time of its record, and returns its id, zero if it has
+// none. It drops ids that are free by then.
 func (c *ClientIDs) Close(order uint64, nowUs int64) (id event.ClientID) {
 	if id = c.Drop(order); !id.IsZero() {
-		c.made().closed.add(id.Hash(), order, nowUs)
+		c.ensure().closed.add(id.Hash(), order, nowUs)
 	}
 	return id
 }
 
-// Drop forgets an open order, and returns its id, the zero one if it has none.
+// Drop forgets an open order, and returns its id, zero if it has none.
 func (c *ClientIDs) Drop(order uint64) (id event.ClientID) {
 	if id = c.Of(order); id.IsZero() {
 		return id
@@ -161,10 +160,10 @@ func (c *ClientIDs) Clone() ClientIDs {
 type ClosedID struct {
 	Hash   uint64 // of the id
 	Order  uint64
-	Closed int64 // milliseconds, rounded up; they do not fall
+	Closed int64 // milliseconds, rounded up; never falls
 }
 
-// Closed yields those that are kept, in the order in which they closed.
+// Closed yields the kept ids, in the order in which their orders closed.
 func (c *ClientIDs) Closed(yield func(ClosedID) bool) {
 	if c.set == nil {
 		return
@@ -177,7 +176,7 @@ func (c *ClientIDs) Closed(yield func(ClosedID) bool) {
 	}
 }
 
-// ClosedLen returns how many are kept.
+// ClosedLen returns the number of kept ids of closed orders.
 func (c *ClientIDs) ClosedLen() int {
 	if c.set == nil {
 		return 0
@@ -185,13 +184,13 @@ func (c *ClientIDs) ClosedLen() int {
 	return c.set.closed.len()
 }
 
-// Restore gives an account the ids of closed orders, as Close has kept them, before those of open
-// ones. The error says why they cannot be.
+// Restore sets the ids of closed orders from an earlier Closed, before those of open orders. It
+// returns an error for an impossible list.
 func (c *ClientIDs) Restore(closed []ClosedID) error {
 	if len(closed) == 0 {
 		return nil
 	}
-	k := &c.made().closed
+	k := &c.ensure().closed
 	k.resize(len(closed))
 	for _, e := range closed {
 		switch {
@@ -208,9 +207,10 @@ func (c *ClientIDs) Restore(closed []ClosedID) error {
 	return nil
 }
 
-// RestoreOpen takes the id of one of so many open orders. It returns false if another one has it.
+// RestoreOpen reserves the id of an open order; of is the total number of open orders. It returns
+// false if another one has the id.
 func (c *ClientIDs) RestoreOpen(order uint64, id event.ClientID, of int) bool {
-	s := c.made()
+	s := c.ensure()
 	if s.orders[id.Hash()] != 0 {
 		return false
 	}
@@ -219,22 +219,22 @@ func (c *ClientIDs) RestoreOpen(order uint64, id event.ClientID, of int) bool {
 }
 
 // closedIDs are the ids of closed orders, in a ring. Entry n, from 0 on, is at n modulo its length.
-// They are found by their hashes: a bucket has the newest of its entries, and each entry the one
-// before. An entry leaves with all that are older, so nothing is ever taken out of a bucket.
+// A hash selects a bucket, which holds its newest entry; each entry links to the one before.
+// Entries leave oldest first, so buckets need no removal.
 type closedIDs struct {
 	ring        []closedID
-	buckets     []uint64 // the newest entry + 1; entries below first are gone
+	buckets     []uint64 // newest entry + 1; entries below first are gone
 	first, next uint64
 }
 
-// A closedID has when its order closed, and in backBits how many entries before it the one before
-// in its bucket is; 0: there was none.
+// A closedID packs when its order closed, and in backBits the distance to the entry before it in
+// its bucket; 0: none.
 type closedID struct{ hash, order, closedAndBack uint64 }
 
 const (
 	backBits = 16
 	maxMs    = 1<<(63-backBits) - 1 // in the year 6429
-	// leastRing is the shortest ring, and perBucket how many entries there are for each bucket.
+	// leastRing is the length of the shortest ring, and perBucket the entries per bucket.
 	leastRing = 8
 	perBucket = 8
 )
@@ -245,7 +245,7 @@ func (k *closedIDs) len() int { return int(k.next - k.first) }
 
 func (k *closedIDs) at(n uint64) *closedID { return &k.ring[n%uint64(len(k.ring))] }
 
-// lastMs returns when the newest closed; 0: there is none.
+// lastMs returns when the newest closed; 0: none.
 func (k *closedIDs) lastMs() int64 {
 	if k.len() == 0 {
 		return 0
@@ -253,17 +253,17 @@ func (k *closedIDs) lastMs() int64 {
 	return k.at(k.next - 1).closed()
 }
 
-// freed reports whether an id is free at a time, unless it is one of the newest.
-func freed(closedMs, nowUs int64) bool { return nowUs >= 1000*closedMs+KeptIDs.SpanUs }
+// isFree reports whether an id is free at a time, unless it is one of the newest.
+func isFree(closedMs, nowUs int64) bool { return nowUs >= 1000*closedMs+KeptIDs.SpanUs }
 
-// add notes an order that closes. The clock of its pair may be behind that of another one.
+// add notes an order that closes. The clock of its pair may lag behind that of another one.
 func (k *closedIDs) add(hash, order uint64, nowUs int64) {
 	for k.len() >= KeptIDs.Newest &&
-		(k.len() >= KeptIDs.Most || freed(k.at(k.first).closed(), nowUs)) {
+		(k.len() >= KeptIDs.Most || isFree(k.at(k.first).closed(), nowUs)) {
 		k.first++
 	}
 	n, room := k.len(), len(k.ring)
-	if n == room || room > 8*leastRing && 4*n < room { // else a burst's memory is given back
+	if n == room || room > 8*leastRing && 4*n < room { // else give a burst's memory back
 		k.resize(n + n/8 + leastRing)
 	}
 	k.push(hash, order, max(min((nowUs+999)/1000, maxMs), k.lastMs()))
@@ -279,7 +279,7 @@ func (k *closedIDs) push(hash, order uint64, ms int64) {
 	*b = k.next
 }
 
-// resize gives the entries a ring of a length, at least leastRing.
+// resize moves the entries to a ring of a length, at least leastRing.
 func (k *closedIDs) resize(n int) {
 	was := *k
 	n = max(n, leastRing)
@@ -290,7 +290,7 @@ func (k *closedIDs) resize(n int) {
 	}
 }
 
-// seed is of this process: no client can choose ids that fill one bucket.
+// seed is random per process, so clients cannot choose ids that fill one bucket.
 var seed = maphash.MakeSeed()
 
 func (k *closedIDs) bucket(hash uint64) *uint64 {
@@ -321,10 +321,10 @@ func (k *closedIDs) search(hash uint64) (n uint64, e *closedID) {
 	return 0, nil
 }
 
-// takenBy returns the order that keeps a hash from being used at a time; 0: there is none.
+// takenBy returns the order that blocks a hash at a time; 0: none.
 func (k *closedIDs) takenBy(hash uint64, nowUs int64) (order uint64) {
 	n, e := k.search(hash)
-	if e == nil || k.next-n > uint64(KeptIDs.Newest) && freed(e.closed(), nowUs) {
+	if e == nil || k.next-n > uint64(KeptIDs.Newest) && isFree(e.closed(), nowUs) {
 		return 0
 	}
 	return e.order

@@ -19,7 +19,7 @@ func id(n uint64) event.ClientID {
 	return c
 }
 
-// keepIDs has other bounds count in a test.
+// keepIDs changes the bounds during a test.
 func keepIDs(t *testing.T, b IDBounds) {
 	was := KeptIDs
 	KeptIDs = b
@@ -28,7 +28,7 @@ func keepIDs(t *testing.T, b IDBounds) {
 
 const second = 1_000_000 // microseconds
 
-// An id is taken while its order is open, and behind that as KeptIDs says.
+// An id is taken while its order is open, and after that by the rule of KeptIDs.
 func TestClosedOrdersKeepTheirIDs(t *testing.T) {
 	var c ClientIDs
 	closes := func(order uint64, nowUs int64) {
@@ -48,11 +48,11 @@ func TestClosedOrdersKeepTheirIDs(t *testing.T) {
 		}
 	}
 	c.Open(1, id(1))
-	f(1, 1e15, true) // it is open
+	f(1, 1e15, true) // still open
 	if got := c.Close(1, 1); got != id(1) {
 		t.Fatal(got)
 	}
-	f(1, 1e15, true)                 // it is one of the newest
+	f(1, 1e15, true)                 // still one of the newest
 	for order := range uint64(255) { // 256 with the first
 		closes(order+2, 50*second)
 	}
@@ -62,7 +62,7 @@ func TestClosedOrdersKeepTheirIDs(t *testing.T) {
 	f(1, 120*second+1000, false)
 	f(2, 170*second-1, true)
 	f(2, 170*second, true) // the 256th newest
-	closes(301, 55*second) // the clock of its pair is behind
+	closes(301, 55*second) // the clock of its pair lags behind
 	f(2, 170*second-1, true)
 	f(2, 170*second, false)
 	if n := c.ClosedLen(); n != 258 { // as of 55 s none is free
@@ -118,11 +118,11 @@ func TestIDsOfClosedOrdersAreSmall(t *testing.T) {
 	c.Open(1, id(30_000))
 	c.Close(1, 1000*second)
 	if n := len(k.ring); n > 300 || c.ClosedLen() != 256 {
-		t.Errorf("behind a burst there is room for %d of %d", n, c.ClosedLen())
+		t.Errorf("after a burst there is room for %d of %d", n, c.ClosedLen())
 	}
 }
 
-func TestANamingShowsWhereItsIDLeads(t *testing.T) {
+func TestANamingShowsTheOrderThatItsIDFinds(t *testing.T) {
 	var right, wrong ClientIDs
 	right.Open(1, id(1))
 	wrong.Open(1, id(1))
@@ -202,7 +202,7 @@ func (n *naiveIDs) check(t *rapid.T, c *ClientIDs) {
 	}
 }
 
-// change opens and closes orders in a set and in a naive one.
+// change opens and closes orders in both sets.
 func (n *naiveIDs) change(t *rapid.T, c *ClientIDs) {
 	for range rapid.IntRange(1, 30).Draw(t, "changes") {
 		n.clocks[rapid.IntRange(0, 1).Draw(t, "pair")] += rapid.Int64Range(0, 2500).Draw(t, "later")

@@ -23,16 +23,15 @@ func (o OpenOrder) String() string {
 	return fmt.Sprintf("order %d of pair %d, side %d", o.ID, o.Pair, o.Side)
 }
 
-// OpenOrders is the set of an account's open orders, kept in order of their ids. Adding at the end
-// and removing are O(log n) amortised. A removed entry is only marked; when half of the slice is
-// marked, the list is compacted. The zero OpenOrders is empty.
+// OpenOrders is the set of an account's open orders, sorted by id. Adding at the end and removing
+// are O(log n) amortised. A removed entry is only marked; the list is compacted when half of it is
+// marked. The zero OpenOrders is empty.
 type OpenOrders struct {
-	list []OpenOrder // ascending ids; without a pair: the order was removed
+	list []OpenOrder // ascending ids; without a pair: removed
 	dead int
 }
 
-// An OpenFilter says which open orders are wanted: those below an id, of a pair, of a side; 0: of
-// all.
+// An OpenFilter selects open orders: those below an id, of a pair, of a side; 0: any.
 type OpenFilter struct {
 	Before uint64
 	Pair   uint16
@@ -42,14 +41,14 @@ type OpenFilter struct {
 // Len returns the number of open orders.
 func (o *OpenOrders) Len() int { return len(o.list) - o.dead }
 
-// Add puts an order in; false if it is there already. Ids of different pairs may come a little out
+// Add inserts an order; false if it is there already. Ids of different pairs may come a little out
 // of order. pair is not 0.
 func (o *OpenOrders) Add(id uint64, pair uint16, side trading.Side) bool {
 	_, _, added := o.add(OpenOrder{id, pair, side})
 	return added
 }
 
-// add is Add. It returns the order's place, and whether the orders behind it have moved up by one.
+// add is Add. It returns the order's index, and whether the orders after it moved up by one.
 func (o *OpenOrders) add(order OpenOrder) (i int, moved, added bool) {
 	i = len(o.list)
 	if i > 0 && o.list[i-1].ID >= order.ID {
@@ -69,16 +68,16 @@ func (o *OpenOrders) add(order OpenOrder) (i int, moved, added bool) {
 	return i, true, true
 }
 
-// Expect makes room for n orders that Restore puts in.
+// Expect makes room for n calls of Restore.
 func (o *OpenOrders) Expect(n int) { o.list = make([]OpenOrder, 0, n) }
 
-// Restore puts an order in, for decoding a snapshot: in any order of ids, and into a list from
-// which none was removed. Restored must follow before any other use.
+// Restore inserts an order when a snapshot is decoded: in any order of ids, into a list without
+// removals. Call Restored before any other use.
 func (o *OpenOrders) Restore(id uint64, pair uint16, side trading.Side) {
 	o.list = append(o.list, OpenOrder{id, pair, side})
 }
 
-// Restored ends Restore. It returns an id that was put in twice, 0 if there is none.
+// Restored ends Restore. It returns an id inserted twice, 0 if there is none.
 func (o *OpenOrders) Restored() (twice uint64) {
 	slices.SortFunc(o.list, func(a, b OpenOrder) int { return cmp.Compare(a.ID, b.ID) })
 	for i := 1; i < len(o.list); i++ {
@@ -103,7 +102,7 @@ func (o *OpenOrders) Find(id uint64) (uint16, trading.Side) {
 	return 0, 0
 }
 
-// Remove takes an order out; false if it is not there.
+// Remove deletes an order; false if it is not there.
 func (o *OpenOrders) Remove(id uint64) bool {
 	if !o.remove(id) {
 		return false
@@ -124,20 +123,20 @@ func (o *OpenOrders) remove(id uint64) bool {
 	return open
 }
 
-// find returns the place of an order, and whether it is open.
+// find returns the index of an order, and whether it is open.
 func (o *OpenOrders) find(id uint64) (int, bool) {
 	i := o.search(id)
 	return i, i < len(o.list) && o.list[i].ID == id && o.list[i].Pair != 0
 }
 
-// crowded reports whether so many entries are marked that the list is to be compacted.
+// crowded reports whether enough entries are marked to compact the list.
 func (o *OpenOrders) crowded() bool { return o.dead > 16 && o.dead*2 > len(o.list) }
 
 // Newest yields the open orders, highest id first.
 func (o *OpenOrders) Newest() iter.Seq[OpenOrder] { return o.NewestOf(OpenFilter{}) }
 
-// Oldest yields the open orders, lowest id first, after the last of the orders before; all if there
-// are none.
+// Oldest yields the open orders, lowest id first, after the last of the orders before; all if
+// before is empty.
 func (o *OpenOrders) Oldest(before []OpenOrder) iter.Seq[OpenOrder] {
 	return func(yield func(OpenOrder) bool) {
 		at := 0
@@ -152,7 +151,7 @@ func (o *OpenOrders) Oldest(before []OpenOrder) iter.Seq[OpenOrder] {
 	}
 }
 
-// NewestOf yields Newest for the orders that pass a filter. The others cost a comparison each,
+// NewestOf yields Newest for the orders that match a filter. The others cost a comparison each,
 // those at or above Before nothing.
 func (o *OpenOrders) NewestOf(f OpenFilter) iter.Seq[OpenOrder] {
 	return func(yield func(OpenOrder) bool) {

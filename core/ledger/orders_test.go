@@ -44,7 +44,7 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 			delete(naive, id)
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"add behind": func(t *rapid.T) {
+			"add last": func(t *rapid.T) {
 				next += rapid.Uint64Range(1, 3).Draw(t, "gap")
 				add(next)
 			},
@@ -100,7 +100,7 @@ func TestOpenOrdersAgreeWithAMap(t *testing.T) {
 	})
 }
 
-func TestRemovedOrdersGiveTheirMemoryBack(t *testing.T) {
+func TestRemovedOrdersReleaseTheirMemory(t *testing.T) {
 	var o OpenOrders
 	for id := range uint64(100_000) {
 		o.Add(id+1, 1, trading.Sell)

@@ -6,7 +6,7 @@ import (
 	"exchange/core/trading"
 )
 
-// A Settlement is all that one record does to one account.
+// A Settlement holds all effects of one record on one account.
 type Settlement struct {
 	Account uint32
 	changes [2]Change
@@ -15,7 +15,7 @@ type Settlement struct {
 	Closed []uint64
 }
 
-// Changes returns the holdings that change, at most one each for a currency.
+// Changes returns the changed holdings, at most one for each currency.
 func (s *Settlement) Changes() []Change { return s.changes[:s.n] }
 
 // CopyTo makes dst an equal settlement that shares no memory with s; dst's memory is reused.
@@ -39,7 +39,7 @@ func (s *Settlement) in(currency uint16) *Change {
 	return &s.changes[s.n-1]
 }
 
-// Need returns the money that an order of that side, price and amount reserves, and its currency.
+// Need returns the money that an order reserves, and its currency.
 func Need(side trading.Side, price money.Price, amount money.Amount, base, quote uint16) (uint16,
 	money.Balance) {
 	if side == trading.Buy {
@@ -48,13 +48,14 @@ func Need(side trading.Side, price money.Price, amount money.Amount, base, quote
 	return base, amount.Balance()
 }
 
-// A Settler makes settlements from records. It reuses its memory; one goroutine uses it at a time.
+// A Settler derives settlements from records. It reuses its memory; one goroutine uses it at a
+// time.
 type Settler struct {
 	list  []Settlement
-	index map[uint32]int // account -> place in list, only when the list is long
+	index map[uint32]int // account -> index in list, only when the list is long
 }
 
-// longList is the length from which looking an account up by a map beats looking through the list.
+// longList is the length from which a map lookup beats a linear search.
 const longList = 32
 
 // Settle returns the settlements of a record: the acting account's first, then the others in the
@@ -153,7 +154,7 @@ func (s *Settler) order(o *event.Order, base, quote uint16) {
 	}
 }
 
-// transfer moves money from one account to another: the only way in which a trade changes balances.
+// transfer moves money between accounts: the only way in which a trade changes balances.
 func (s *Settler) transfer(from, to uint32, currency uint16, b money.Balance) {
 	if b.IsZero() {
 		return
@@ -164,7 +165,7 @@ func (s *Settler) transfer(from, to uint32, currency uint16, b money.Balance) {
 	c.Credit = c.Credit.Add(b)
 }
 
-// of returns the settlement of an account, made when it is not there yet.
+// of returns the settlement of an account, creating it if necessary.
 func (s *Settler) of(account uint32) *Settlement {
 	if len(s.list) < longList {
 		for i := range s.list {

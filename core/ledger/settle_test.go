@@ -37,8 +37,7 @@ func amount(s string) money.Amount {
 	return a
 }
 
-// text writes settlements so that a test can be read: "3: base +1 -0.5 lock 2 unlock 1; closed
-// [7]".
+// text formats settlements readably: "3: base +1 -0.5 lock 2 unlock 1; closed [7]".
 func text(list []Settlement) (lines []string) {
 	for i := range list {
 		s := fmt.Sprintf("%d:", list[i].Account)
@@ -139,7 +138,7 @@ func TestSettlementsOfAWithdrawal(t *testing.T) {
 		"4: base -92233720368.54775807 unlock 92233720368.54775807")
 }
 
-// sums is one account's holding of one currency, by the obvious implementation.
+// sums is one account's holding of one currency, in the obvious implementation.
 type sums struct{ credit, debit, lock, unlock decimal.Decimal }
 
 func (s *sums) none() bool {
@@ -326,7 +325,7 @@ func TestSettleAllocatesNothingOnceWarm(t *testing.T) {
 	}
 }
 
-func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
+func TestWalletApplyRefusesImpossibleChangesAndStaysUnchanged(t *testing.T) {
 	f := func(what string, c Change) {
 		t.Helper()
 		var w Wallet
@@ -347,13 +346,13 @@ func TestWalletApplyRefusesWhatDoesNotFitAndChangesNothing(t *testing.T) {
 	f("a debit above balance and credit", Change{Currency: 2, Debit: units(12), Credit: units(1)})
 	f("a release above the reserve", Change{Currency: 2, Unlock: units(5)})
 	f("a reserve above the balance", Change{Currency: 2, Lock: units(7)})
-	f("a debit of what is reserved", Change{Currency: 2, Debit: units(7)})
+	f("a debit of reserved money", Change{Currency: 2, Debit: units(7)})
 	f("a debit of a currency that was never touched", Change{Currency: 1, Debit: units(1)})
 	f("a release of a currency that was never touched", Change{Currency: 3, Unlock: units(1)})
 	f("a reserve of a currency that was never touched", Change{Currency: 3, Lock: units(1)})
 }
 
-func TestWalletAppliesWhatJustFits(t *testing.T) {
+func TestWalletAppliesChangesThatJustFit(t *testing.T) {
 	f := func(c Change, balance, reserve int64) {
 		t.Helper()
 		var w Wallet

@@ -6,9 +6,9 @@ import (
 	"exchange/core/trading"
 )
 
-// special settles records of orders with instructions. Each says by itself which reserve it ends,
-// so no settlement needs to know the order as it was. An order that spends a sum never rests: what
-// its wallet had set aside for it ends with its record, as for any order.
+// special settles records of orders with instructions. Each record names the reserve that it
+// releases, so no settlement needs the previous order. An order with a budget never rests: its
+// record releases the money reserved by its wallet, as for any order.
 func (s *Settler) special(r *event.Record, base, quote uint16) {
 	o := &r.Order
 	switch r.Kind {
@@ -18,9 +18,9 @@ func (s *Settler) special(r *event.Record, base, quote uint16) {
 	case event.KindStop: // it has no trades, and waits as another one rests
 		s.order(o, base, quote)
 	case event.KindTriggered:
-		s.again(r, &r.Triggered.Was, base, quote)
+		s.resettle(r, &r.Triggered.Was, base, quote)
 	case event.KindAmended:
-		s.again(r, &r.Amended.Was, base, quote)
+		s.resettle(r, &r.Amended.Was, base, quote)
 	case event.KindExpired:
 		for i := range r.Expired {
 			x := &r.Expired[i]
@@ -29,8 +29,9 @@ func (s *Settler) special(r *event.Record, base, quote uint16) {
 	}
 }
 
-// again settles an open order that is decided anew: its reserve ends, and it begins as an order.
-func (s *Settler) again(r *event.Record, was *event.Was, base, quote uint16) {
+// resettle settles an open order that is decided again: release its reserve, settle it as a new
+// order.
+func (s *Settler) resettle(r *event.Record, was *event.Was, base, quote uint16) {
 	o := &r.Order
 	currency, held := Need(o.Side, was.Price, was.Open, base, quote)
 	s.of(o.Account).in(currency).Unlock = held
@@ -42,8 +43,8 @@ func (s *Settler) again(r *event.Record, was *event.Was, base, quote uint16) {
 	}
 }
 
-// prevented settles the orders of the taker itself that the taker met and took out of the book. It
-// has traded with none of its own then, so their place among the trades makes no difference.
+// prevented settles the taker's own orders that the taker met and removed from the book. It traded
+// with none of its own then, so their place among the trades makes no difference.
 func (s *Settler) prevented(r *event.Record, base, quote uint16) {
 	for i := range r.Instructions.Prevented {
 		p := &r.Instructions.Prevented[i]
@@ -60,11 +61,11 @@ func NeedOfAmend(side trading.Side, was, is Terms, base, quote uint16) (uint16, 
 		return base, (is.Amount - min(was.Amount, is.Amount)).Balance()
 	}
 	filled := min(was.Amount, is.Amount)
-	return quote, max128(more(was, is, 0), more(was, is, filled))
+	return quote, max128(extraNeed(was, is, 0), extraNeed(was, is, filled))
 }
 
-// more returns the money that a buy needs beside its reserve for other terms, 0 if it needs none.
-func more(was, is Terms, filled money.Amount) money.Balance {
+// extraNeed returns the money that a buy needs beside its reserve for other terms, or 0.
+func extraNeed(was, is Terms, filled money.Amount) money.Balance {
 	held, need := was.Price.Times(was.Amount-filled), is.Price.Times(is.Amount-filled)
 	if need.Balance().Cmp(held.Balance()) <= 0 {
 		return money.Balance{}

@@ -18,8 +18,8 @@ func bits128(b money.Balance) *big.Int {
 	return n.Add(n, new(big.Int).SetUint64(lo))
 }
 
-// For each amount that may have been filled meanwhile the money that an amend reserves is enough,
-// and for one of them it is just enough.
+// For each amount that may have been filled meanwhile an amend reserves enough money, and for one
+// of them just enough.
 func TestTheNeedOfAnAmendIsTheLargestOfAllFills(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		side := rapid.SampledFrom([]trading.Side{trading.Buy, trading.Sell}).Draw(t, "side")

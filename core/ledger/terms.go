@@ -13,12 +13,12 @@ type Terms struct {
 	Amount money.Amount
 }
 
-// OpenTerms are an account's open orders with the terms of each: what the wallet must know to
-// reserve for an amend. They cost 16 bytes an order beside those of OpenOrders, so only the wallet
-// has them. The zero OpenTerms is empty.
+// OpenTerms are an account's open orders with the terms of each, which the wallet needs to reserve
+// for an amend. They cost 16 bytes an order beside those of OpenOrders, so only the wallet keeps
+// them. The zero OpenTerms is empty.
 type OpenTerms struct {
 	orders OpenOrders
-	terms  []Terms // of the order at the same place of orders.list
+	terms  []Terms // of the order at the same index of orders.list
 }
 
 // NewOpenTerms returns a copy of open orders, with the terms of each.
@@ -44,7 +44,7 @@ func (o *OpenTerms) Orders() *OpenOrders { return &o.orders }
 // Len returns the number of open orders.
 func (o *OpenTerms) Len() int { return o.orders.Len() }
 
-// Add puts an order in; as OpenOrders.Add.
+// Add inserts an order; as OpenOrders.Add.
 func (o *OpenTerms) Add(id uint64, pair uint16, side trading.Side, terms Terms) bool {
 	i, moved, added := o.orders.add(OpenOrder{id, pair, side})
 	switch {
@@ -78,7 +78,7 @@ func (o *OpenTerms) Change(id uint64, terms Terms) bool {
 	return open
 }
 
-// Remove takes an order out; false if it is not there.
+// Remove deletes an order; false if it is not there.
 func (o *OpenTerms) Remove(id uint64) bool {
 	if !o.orders.remove(id) {
 		return false

@@ -37,7 +37,7 @@ func TestOpenTermsAgreeWithOpenOrdersAndAMap(t *testing.T) {
 		}
 		anyID := func() uint64 { return rapid.Uint64Range(0, next+1).Draw(t, "id") }
 		t.Repeat(map[string]func(*rapid.T){
-			"add behind":      func(*rapid.T) { next += 2; add(next) },
+			"add last":        func(*rapid.T) { next += 2; add(next) },
 			"add anywhere":    func(*rapid.T) { add(anyID()) },
 			"remove anything": func(*rapid.T) { remove(anyID()) },
 			"remove and add": func(*rapid.T) {
@@ -66,7 +66,7 @@ func TestOpenTermsAgreeWithOpenOrdersAndAMap(t *testing.T) {
 					remove(id)
 				}
 			},
-			"go on with a copy": func(*rapid.T) {
+			"continue a copy": func(*rapid.T) {
 				c := NewOpenTerms(o.Orders(), func(e OpenOrder) Terms { return naive[e.ID] })
 				o.Add(next+100, 1, trading.Buy, Terms{})
 				o.Remove(next)
@@ -93,7 +93,7 @@ func checkTerms(t *rapid.T, o *OpenTerms, orders *OpenOrders, naive map[uint64]T
 	}
 }
 
-func TestRemovedTermsGiveTheirMemoryBack(t *testing.T) {
+func TestRemovedTermsReleaseTheirMemory(t *testing.T) {
 	var o OpenTerms
 	for id := range uint64(100_000) {
 		o.Add(id+1, 1, trading.Sell, Terms{1, money.Amount(id + 1)})

@@ -22,11 +22,11 @@ type Wallet struct {
 	holdings []Holding
 }
 
-// Holdings returns the currencies that were ever touched, in order of their numbers. The slice is
-// the wallet's own: read only, until the next change.
+// Holdings returns every currency ever touched, in order of their numbers. The slice belongs to the
+// wallet: read only, until the next change.
 func (w *Wallet) Holdings() []Holding { return w.holdings }
 
-// Get returns the holding of a currency, a zero one if it was never touched.
+// Get returns the holding of a currency, zero if never touched.
 func (w *Wallet) Get(currency uint16) Holding {
 	for i := range w.holdings {
 		if w.holdings[i].Currency == currency {
@@ -36,7 +36,7 @@ func (w *Wallet) Get(currency uint16) Holding {
 	return Holding{Currency: currency}
 }
 
-// NewWallet returns a wallet with a copy of the holdings, which are sorted by their currencies.
+// NewWallet returns a wallet with a copy of the holdings, sorted by currency.
 func NewWallet(holdings []Holding) Wallet {
 	return Wallet{append([]Holding(nil), holdings...)}
 }
@@ -53,7 +53,7 @@ func (w *Wallet) at(currency uint16) *Holding {
 		i++
 	}
 	if i == len(w.holdings) || w.holdings[i].Currency != currency {
-		// Exactly one more: an account rarely meets a new currency, and there are many accounts.
+		// Grow by one: an account rarely gets a new currency, and there are many accounts.
 		grown := make([]Holding, len(w.holdings)+1)
 		copy(grown, w.holdings[:i])
 		grown[i] = Holding{Currency: currency}
@@ -72,8 +72,8 @@ type Change struct {
 	Lock, Unlock money.Balance // added to the reserve, taken from the reserve
 }
 
-// Apply makes one change. An error means that the change does not fit this wallet: the journal or
-// the program is wrong, and the caller must stop. The wallet is unchanged then.
+// Apply makes one change. An error means that the journal or the program is wrong: the change does
+// not fit this wallet, which stays unchanged, and the caller must stop.
 func (w *Wallet) Apply(c *Change) error {
 	h := w.Get(c.Currency)
 	balance, reserve := h.Balance.Add(c.Credit), h.Reserve.Add(c.Lock)

@@ -21,13 +21,13 @@ const (
 // usPerSecond is the unit of record times in those of candle times.
 const usPerSecond = 1_000_000
 
-// frames have the names by which the chart's address knows them, and their lengths.
+// frames holds the names in the chart API's path, and the lengths.
 var frames = [FrameCount]struct {
 	name    string
 	seconds int64
 }{{"1", 60}, {"5", 300}, {"15", 900}, {"30", 1800}, {"60", 3600}, {"240", 14_400}, {"D", 86_400}}
 
-// ParseFrame knows a frame by its name: the length in minutes, or D for a day.
+// ParseFrame parses a frame's name: the length in minutes, or D for a day.
 func ParseFrame(s string) (Frame, bool) {
 	for f := range frames {
 		if frames[f].name == s {
@@ -37,14 +37,14 @@ func ParseFrame(s string) (Frame, bool) {
 	return 0, false
 }
 
-// String returns the frame's name, as ParseFrame knows it.
+// String returns the frame's name, as ParseFrame accepts it.
 func (f Frame) String() string { return frames[f].name }
 
 // Seconds returns the length of a period.
 func (f Frame) Seconds() int64 { return frames[f].seconds }
 
-// Start returns when the period began that a moment lies in, in seconds since the epoch. timeUs is
-// microseconds since the epoch; it may be before it.
+// Start returns the start of the period that contains a moment, in seconds since the epoch. timeUs
+// is microseconds since the epoch; it may be before it.
 func (f Frame) Start(timeUs int64) int64 {
 	unit := f.Seconds() * usPerSecond
 	n := timeUs / unit
@@ -54,15 +54,15 @@ func (f Frame) Start(timeUs int64) int64 {
 	return n * f.Seconds()
 }
 
-// A Candle is the trades of one period. It has at least one; only the zero Candle has none.
+// A Candle sums up the trades of one period. It has at least one; only the zero Candle has none.
 type Candle struct {
 	Time                   int64 // start of the period, seconds since the epoch
 	Open, High, Low, Close money.Price
 	Volume                 money.Total // in the base currency
 }
 
-// Candle returns the newest candle of a frame, the one that the newest trade is in. It may be over
-// by now; ok is false before the first trade.
+// Candle returns a frame's candle of the newest trade. Its period may be over; ok is false before
+// the first trade.
 func (m *Market) Candle(f Frame) (c Candle, ok bool) { return m.candles[f], m.traded() }
 
 // traded reports whether there ever was a trade.
@@ -70,7 +70,7 @@ func (m *Market) traded() bool { return m.candles[Minute].Close != 0 }
 
 // Trade notes one trade of the pair: its record's time in microseconds since the epoch, its price
 // in quote and its amount in base currency. The caller checks the record against the book first,
-// because a trade that no book makes panics.
+// because an impossible trade panics.
 func (m *Market) Trade(timeUs int64, price money.Price, amount money.Amount) {
 	if timeUs < m.tradeUs || price < 1 || amount < 1 {
 		panic(fmt.Sprintf("BUG: a trade of %d units at %d units, at %d us after one at %d us",
@@ -95,7 +95,7 @@ func (m *Market) add(c Candle) {
 	}
 }
 
-// begin opens the candles that begin with a new minute and its first price.
+// begin opens the candles that start with a new minute and its first price.
 func (m *Market) begin(minute int64, open money.Price) {
 	if m.traded() {
 		m.keep(minute - (windowMinutes-1)*60)
@@ -108,7 +108,7 @@ func (m *Market) begin(minute int64, open money.Price) {
 	}
 }
 
-// keep moves a finished minute to the earlier ones. It drops minutes that begin before from, in
+// keep moves a finished minute to the past ones. It drops minutes that begin before from, in
 // seconds since the epoch.
 func (m *Market) keep(from int64) {
 	for m.past.n > 0 && m.past.oldest().Time < from {

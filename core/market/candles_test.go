@@ -88,7 +88,7 @@ func TestAnImpossibleTradePanics(t *testing.T) {
 	f("time of best prices falls", func() { m.Best(9, 5, 7) })
 }
 
-// Days of trades in every minute, so that the ring of minutes fills and turns; then with gaps and
+// Days of trades in every minute, so that the ring of minutes fills and wraps; then with gaps and
 // restarts.
 func TestAFullWindowTurns(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

@@ -17,14 +17,14 @@ import (
 //
 //	minutes before the newest | open | high | low | close | volume, low 64 bits | high 64 bits
 //
-// The newest minute is the newest trade's, so the last one begins with 0.
+// The newest minute is that of the newest trade, so the last one begins with 0.
 
 // maxVolumeHi bounds the high 64 bits of a minute's volume in an image: 2^112 units in all, or 2^49
 // trades of the largest amount. Below it no sum over a window can overflow, even with later trades.
 const maxVolumeHi = 1 << 48
 
-// AppendTo writes the whole market behind b, for an image of the state. Two markets have equal
-// images if and only if they are equal.
+// AppendTo appends the whole market to b, for an image of the state. Two markets have equal images
+// if and only if they are equal.
 func (m *Market) AppendTo(b []byte) []byte {
 	b = wire.AppendUints(b, m.UpdateID, uint64(m.TimeUs), uint64(m.buy), uint64(m.sell),
 		uint64(m.bestUs))

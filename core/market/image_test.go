@@ -10,7 +10,7 @@ import (
 	"exchange/core/wire"
 )
 
-// decode reads a market from the beginning of b.
+// decode reads a market from the start of b.
 func decode(m *Market, b []byte) (rest []byte, err error) {
 	r := wire.Read(b)
 	if m.Read(&r); r.Bad() {
@@ -33,7 +33,7 @@ func someMarkets() []*Market {
 		marketOf(trade{math.MaxInt64, 5, 6})}
 }
 
-func TestAnImageIsTheMarket(t *testing.T) {
+func TestAnImageRestoresTheMarket(t *testing.T) {
 	for _, m := range append(someMarkets(), fullWindow()) {
 		p := pairing{market: *m}
 		p.restart(t)
@@ -58,7 +58,7 @@ func TestDecodeReplacesAll(t *testing.T) {
 	}
 }
 
-func TestAnImageThatIsCutIsRefused(t *testing.T) {
+func TestATruncatedImageIsRefused(t *testing.T) {
 	for _, m := range someMarkets() {
 		image := m.AppendTo(nil)
 		for n := range image {
@@ -70,7 +70,7 @@ func TestAnImageThatIsCutIsRefused(t *testing.T) {
 	}
 }
 
-func TestImagesThatNoTradesLeadToAreRefused(t *testing.T) {
+func TestImagesThatNoTradesCanMakeAreRefused(t *testing.T) {
 	const us, window = 2000 * minuteUs, windowMinutes
 	head := []uint64{1, us, 4, 6, us} // update id, its time, buy, sell, their time
 	minute := func(age, open, high, low, last uint64) []uint64 {
@@ -190,7 +190,7 @@ func checkShape(t *testing.T, m *Market) {
 		}
 	}
 	if m.bestUs > m.tradeUs {
-		return // the ticker's window may have left the newest trade behind
+		return // the newest trade may have left the ticker's window
 	}
 	if ticker := m.Ticker(0); ticker.Last != m.candles[Day].Close ||
 		ticker.High < m.candles[Day].High || ticker.Volume.Cmp(m.candles[Day].Volume) < 0 {

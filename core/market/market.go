@@ -8,15 +8,15 @@ import (
 
 // A Market is the public side of one pair. The zero Market is a pair without history.
 type Market struct {
-	// UpdateID counts the records that traded, or changed an amount or a place that the book
-	// displays, by 1 each. It never falls, not even over restarts. It names a state of the book.
+	// UpdateID counts the records that traded, or changed a displayed amount or order position, by
+	// 1 each. It never falls, not even over restarts, and identifies a state of the book.
 	UpdateID uint64
 	// TimeUs is the time of the last such record, in microseconds since the epoch.
 	TimeUs int64
 
 	tradeUs int64              // time of the newest trade; 0 before the first
 	candles [FrameCount]Candle // the newest of each frame; zero before the first trade
-	// the minutes before the newest, as far as the newest trade's window reaches
+	// minutes before the newest, within the newest trade's window
 	past   ring
 	before money.Price // price of the last trade before all of these minutes; 0: none
 
@@ -24,7 +24,7 @@ type Market struct {
 	bestUs    int64       // time of their last change; 0: never
 }
 
-// Changed notes a record that traded, or changed what the book displays.
+// Changed notes a record that traded, or changed the displayed book.
 func (m *Market) Changed(timeUs int64) { m.UpdateID, m.TimeUs = m.UpdateID+1, timeUs }
 
 // A Depth is a copy of a book, or of its best part, at one update id. It is in one of two forms:

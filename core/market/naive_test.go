@@ -14,14 +14,14 @@ import (
 
 const minuteUs = 60_000_000
 
-// A naive keeps everything that ever happened, and answers from all of it each time.
+// A naive keeps all events, and computes every answer from all of them.
 type naive struct {
 	trades    []spec.Trade
 	buy, sell money.Price
 	bestUs    int64
 }
 
-// start returns the begin of the period of d that a moment is in, by the calendar of package time.
+// start returns the start of the period of d around a moment, by the calendar of package time.
 func start(us int64, d time.Duration) time.Time { return time.UnixMicro(us).UTC().Truncate(d) }
 
 var lengths = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -71,7 +71,7 @@ func (n *naive) ticker(now int64) Ticker {
 	return t
 }
 
-// A pairing is a market and the naive beside it, which learn of the same.
+// A pairing is a market and a naive with the same events.
 type pairing struct {
 	market Market
 	naive  naive
@@ -104,7 +104,7 @@ func (p *pairing) best(buy, sell money.Price) {
 	p.market.Best(p.now, buy, sell)
 }
 
-// restart goes on with the market of an image.
+// restart continues with the market of an image.
 func (p *pairing) restart(t rapid.TB) {
 	image := p.market.AppendTo([]byte("before"))[len("before"):]
 	var back Market
@@ -124,7 +124,7 @@ func (p *pairing) checkTicker(t rapid.TB, now int64) {
 	}
 }
 
-// checkCandles compares the newest candle of each frame, and all earlier candles that were seen.
+// checkCandles compares the newest candle of each frame, and all earlier candles seen.
 func (p *pairing) checkCandles(t rapid.TB) {
 	for f, length := range lengths {
 		all := p.naive.candles(length)

@@ -8,7 +8,7 @@ type ring struct {
 	n       int
 }
 
-// ringMin is the first capacity: about 1 kB, for a pair that trades now and then.
+// ringMin is the first capacity: about 1 kB, for a rarely traded pair.
 const ringMin = 16
 
 func (r *ring) oldest() *Candle { return &r.minutes[r.head] }

@@ -11,7 +11,8 @@ const windowMinutes = 1440
 
 // A Ticker is the public summary of a pair at one moment. Prices are 0 where there is none.
 type Ticker struct {
-	// TimeUs is the newest of the last trade, the last best-price change, and the minute's begin.
+	// TimeUs is the newest of the last trade, the last best-price change, and the start of the
+	// minute.
 	TimeUs int64
 	Last   money.Price // of the last trade ever
 	// Diff is Last minus the last price before the window, otherwise minus the first price in it;
@@ -65,9 +66,9 @@ func (m *Market) Ticker(nowUs int64) Ticker {
 	return t
 }
 
-// A window sums up the minutes it is given, oldest first.
+// A window sums up minutes in order, oldest first.
 type window struct {
-	from             int64       // begin of the window, seconds since the epoch
+	from             int64       // start of the window, seconds since the epoch
 	before           money.Price // last price before the window; 0: none
 	first, high, low money.Price // prices in the window; 0: none
 	volume           money.Total

@@ -8,8 +8,7 @@ import (
 	"exchange/core/trading"
 )
 
-// bench plays the messages of a shape. They are made while the clock stands, and the book has its
-// size before.
+// bench plays the messages of a shape. It makes them, and fills the book, with the timer stopped.
 func (s shape) bench(b *testing.B) {
 	f := newFlow(s, 1)
 	book := New()
@@ -55,7 +54,7 @@ func (s shape) bench(b *testing.B) {
 	b.ReportMetric(heapPerOrder(&book), "B/order")
 }
 
-// heapPerOrder returns the live heap that a book holds, by letting it go.
+// heapPerOrder returns the live heap that a book holds, by releasing it.
 func heapPerOrder(book **Book) float64 {
 	n := (*book).Len()
 	with := liveHeap()
@@ -80,7 +79,7 @@ func BenchmarkMix(b *testing.B) {
 }
 
 // BenchmarkMarkets runs flows that are costly for a book. Two million messages are about a million
-// new orders, in which a price moves as far as the name says.
+// new orders, in which a price moves by the distance in the name.
 func BenchmarkMarkets(b *testing.B) {
 	for _, s := range markets(1_000_000) {
 		b.Run(s.name, s.bench)

@@ -18,13 +18,12 @@ type Book struct {
 	freeOrder uint32 // first unused order record, linked by next
 	freeLevel uint32 // first unused level record, linked by head
 
-	icebergs map[uint32]Iceberg // hidden parts, by order record; none hides nothing
-	parts    []hiddenPart       // of one Fillable
+	icebergs map[uint32]Iceberg // hidden parts, by order record; others hide nothing
+	parts    []hiddenPart       // scratch of one Fillable
 }
 
-// Most orders come to a price that has a level already. A hint is the number of the level that was
-// last wanted for a price with this hash. If its record is still that level, the ladder need not be
-// searched.
+// Most orders arrive at a price that has a level. A hint is the level last used for a price with
+// this hash. If its record is still that level, the ladder search is skipped.
 const hintBits = 10
 
 // An order is the record of a resting order. Its price and side are its level's.
@@ -144,7 +143,7 @@ func (b *Book) Add(o trading.Order) {
 	l.amount = l.amount.Add(o.Remaining)
 }
 
-// Cancel takes an order out of the book and returns it as it was, its hidden part included. ok is
+// Cancel removes an order from the book and returns it as it was, its hidden part included. ok is
 // false when the order is not in the book.
 func (b *Book) Cancel(id uint64) (o trading.Order, ok bool) {
 	if b.ids.count == 0 {
@@ -185,9 +184,8 @@ func (b *Book) Get(id uint64) (trading.Order, bool) {
 
 // Fill applies a recorded fill: amount of the maker id at price. The maker must be the order that
 // Match would take next from its side: the oldest of the best level. The amount is at most what the
-// order displays. Fill returns the order as it is after the fill, its hidden part included; with
-// nothing remaining it has left the book. When the fill does not fit, the error says why and the
-// book is unchanged.
+// order displays. Fill returns the order after the fill, its hidden part included; with nothing
+// remaining it has left the book. An error names the mismatch; the book is then unchanged.
 func (b *Book) Fill(id uint64, price money.Price, amount money.Amount) (trading.Order, error) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -241,7 +239,7 @@ func (b *Book) order(n uint32) trading.Order {
 	return o
 }
 
-// displayed returns a copy of a record for the public.
+// displayed returns a copy of a record as the public sees it.
 func (b *Book) displayed(n uint32) trading.Order {
 	o := b.orders.at(n)
 	l := b.levels.at(o.level)
@@ -257,7 +255,7 @@ func (b *Book) level(n uint32) trading.Level {
 	return trading.Level{Price: l.price, Amount: l.amount, Orders: int(l.count)}
 }
 
-// levelFor returns the number of the level at a price, which it makes when there is none.
+// levelFor returns the number of the level at a price, creating it if necessary.
 func (b *Book) levelFor(own *ladder, side trading.Side, p money.Price) uint32 {
 	key := keyOf(side, p)
 	if key == own.best {
@@ -279,8 +277,8 @@ func (b *Book) levelFor(own *ladder, side trading.Side, p money.Price) uint32 {
 	return n
 }
 
-// unlink takes an order out of the queue of its level and frees its record. The amount of the
-// level, and the level itself when it is empty now, are the caller's to settle.
+// unlink removes an order from the queue of its level and frees its record. The caller updates the
+// amount of the level, and drops it when it is empty.
 func (b *Book) unlink(l *level, n uint32) {
 	o := b.orders.at(n)
 	if o.prev == 0 {
@@ -298,21 +296,21 @@ func (b *Book) unlink(l *level, n uint32) {
 	b.freeOrder = n
 }
 
-// dropLevel takes an empty level out of its ladder and frees its record.
+// dropLevel removes an empty level from its ladder and frees its record.
 func (b *Book) dropLevel(own *ladder, at place, n uint32) {
 	own.remove(at)
 	b.levels.at(n).head = b.freeLevel
 	b.freeLevel = n
 }
 
-// A book gives the memory of a burst back when it has room for shrinkFrom orders or more, and no
-// more than shrinkTo are left: adding these to a new book takes a millisecond or two.
+// A book releases the memory of a burst when it has room for shrinkFrom orders or more, and at most
+// shrinkTo are left: adding these to a new book takes a millisecond or two.
 const (
 	shrinkFrom = 1 << 16
 	shrinkTo   = 1 << 14
 )
 
-// shrink gives the memory of a burst back.
+// shrink releases the memory of a burst.
 func (b *Book) shrink() {
 	if b.orders.used < shrinkFrom || b.ids.count > shrinkTo {
 		return

@@ -25,7 +25,7 @@ func ids(b *Book, side trading.Side) (ids []uint64) {
 	return ids
 }
 
-// holds fails the test when the book is inconsistent or a side's orders are others.
+// holds fails the test when the book is inconsistent or a side's orders differ.
 func holds(t *testing.T, b *Book, side trading.Side, want ...uint64) {
 	t.Helper()
 	if err := checkInvariants(b); err != nil {
@@ -36,7 +36,7 @@ func holds(t *testing.T, b *Book, side trading.Side, want ...uint64) {
 	}
 }
 
-func TestFillRefusesWhatDoesNotFit(t *testing.T) {
+func TestFillRefusesMismatches(t *testing.T) {
 	b := New()
 	rest(b, trading.Buy, 1, 100, 10)
 	rest(b, trading.Buy, 2, 101, 10)
@@ -78,7 +78,7 @@ func TestFillRefusesWhatDoesNotFit(t *testing.T) {
 	holds(t, b, trading.Sell)
 }
 
-func TestBrokenPromisesPanicAndChangeNothing(t *testing.T) {
+func TestViolatedPreconditionsPanicAndChangeNothing(t *testing.T) {
 	b := New()
 	rest(b, trading.Buy, 1, 100, 10)
 	rest(b, trading.Sell, 2, 102, 10)
@@ -116,8 +116,8 @@ func TestBrokenPromisesPanicAndChangeNothing(t *testing.T) {
 	f("neither buy nor sell", func() { b.Match(0, 102, 1, 1, nil) })
 }
 
-// After a burst a book has the memory of what is left, and is the same book.
-func TestABookGivesTheMemoryOfABurstBack(t *testing.T) {
+// After a burst a book releases memory, and stays equal.
+func TestABookReleasesTheMemoryOfABurst(t *testing.T) {
 	const burst, left = 2 * shrinkFrom, 1000
 	add := func(b *Book, from, to uint64) {
 		for id := from; id <= to; id++ {

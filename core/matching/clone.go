@@ -18,7 +18,7 @@ func (b *Book) Clone() *Book {
 	return &c
 }
 
-// Reserve makes room for n more orders at once. They can be added without it, too.
+// Reserve preallocates room for n more orders.
 func (b *Book) Reserve(n int) {
 	if n > 0 {
 		b.ids.grow(n)

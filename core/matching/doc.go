@@ -21,56 +21,56 @@
 //
 // The replaying side applies records and decides nothing: Fill for each recorded fill, in order,
 // then Add for the recorded rest, and Cancel. Fill returns an error when the record does not fit
-// the book, so a replay that went astray is noticed at its first wrong step.
+// the book, which exposes a diverging replay at its first wrong step.
 //
 // A snapshot is Open. Adding its orders to a new book with AddIceberg, in the order of Open, makes
 // an equal book. Its methods give the same answers, now and after any further calls.
 //
 // # Instructions
 //
-// Match and Add are all that a plain order needs, and what runs for it: icebergs in the book cost
-// it one comparison while there are none. An order with instructions needs one of these besides:
+// A plain order needs Match and Add alone; a book without icebergs costs it one comparison. An
+// order with instructions also needs one of these:
 //
 //   - ioc, market: Match, and no Add
 //   - fok: Fillable first, which changes nothing
 //   - self-trade prevention, a quote amount: MatchWith
 //   - post-only: Crosses or Slide instead of Match
-//   - iceberg: AddIceberg instead of Add. Orders and Levels have what the book displays; Get, Next,
-//     Cancel and Fill speak of all that is open
-//   - amend: Amend where the order keeps its place, otherwise Cancel, Match and Add
+//   - iceberg: AddIceberg instead of Add. Orders and Levels show the displayed part; Get, Next,
+//     Cancel and Fill include the hidden part
+//   - amend: Amend where the order keeps its priority, otherwise Cancel, Match and Add
 //
-// Stops has the orders of a pair that wait for a trade at a price, and the queue of those that were
-// triggered. Both sides call Trade once for each record with trades, after the orders that the
-// record closes were removed, and derive the same queue. An order that rests in the book and waits
-// at once (one-cancels-other) is in both.
+// Stops holds the orders of a pair that wait for a trade at a price, and the queue of triggered
+// ones. Both sides call Trade once for each record with trades, after the orders that the
+// record closes were removed, and derive the same queue. An order that both rests in the book and
+// waits (one-cancels-other) is in both.
 //
 // Stops at one trigger price trigger by id, not by age: an amended stop has an old id. So they are
 // in lists that are sorted by price and id, and not in levels with queues.
 //
-// A Schedule orders ids by a time. It is here, and not beside the actor that expires orders,
-// because it is the list that stops are sorted by.
+// A Schedule orders ids by a time. It is here, not beside the actor that expires orders, because it
+// shares the sorted list of stops.
 //
 // # Rules
 //
 // The best price trades first; at one price, the oldest order; always at the maker's price. A maker
-// that is filled in part keeps its place. An added order goes behind all others at its price. A
+// that is filled in part keeps its place. An added order queues after all others at its price. A
 // book never rests crossed: Add refuses an order that Match would have filled.
 //
 // The book has no clock, no randomness, no I/O and no goroutine, and it ranges over no map. So the
-// same calls give the same results, everywhere and always. It knows accounts as plain numbers. An
-// account trades with itself, unless the taker says otherwise.
+// same calls give the same results, everywhere and always. Accounts are plain numbers here. An
+// account trades with itself, unless the taker forbids it.
 //
-// A part of an iceberg that is used up is followed by the next one, behind all other orders at its
-// price and within the same match. So the fills of one match may name it more than once, and ids do
-// not ascend within a level.
+// When a part of an iceberg is used up, the next one queues after all other orders at its price,
+// within the same match. So one match may fill it more than once, and ids do not ascend within a
+// level.
 //
 // # Ownership
 //
 // A Book belongs to one goroutine at a time; nothing in it locks, reads included. So do Stops and a
-// Schedule. Orders, fills and levels are handed out as copies. The sequences of Orders, Open,
-// Levels and All read as they go: finish one before changing the book or the stops.
+// Schedule. Orders, fills and levels are returned as copies. The sequences of Orders, Open,
+// Levels and All read lazily: finish one before changing the book or the stops.
 //
-// A broken promise of the caller panics with "BUG:" before anything has changed.
+// A violated precondition panics with "BUG:" before any change.
 //
 // # Complexity
 //
@@ -101,20 +101,20 @@
 // level costs 40 bytes and 12 to 24 bytes in the price index, rarely up to 48. Adds, cancels and
 // fills allocate only while the book grows beyond its largest size so far. Memory is kept for the
 // next peak, until a book with room for 65,536 orders has no more than 16,384: the next Add or
-// Cancel then moves these to a new book. An empty book is 4 kB; the first order on each side brings
-// the blocks, about 50 kB in all.
+// Cancel then moves these to a new book. An empty book is 4 kB; the first order on each side
+// allocates the blocks, about 50 kB in all.
 //
 //	book.go      matching, resting, cancelling, filling
 //	types.go     Fill, one execution
 //	special.go   MatchWith, Fillable, and the prices of post-only orders
-//	iceberg.go   hidden parts, and amends that keep an order's place
+//	iceberg.go   hidden parts, and amends that keep an order's priority
 //	stops.go     orders that wait for a price, and the queue of triggered ones
 //	schedule.go  ids by time
 //	read.go      best prices, levels and orders for readers
 //	clone.go     a copy of a book, and room for many orders
 //	levels.go    the ladder: price levels of one side
-//	sorted.go    the sorted list behind stops and schedules
+//	sorted.go    the sorted list under stops and schedules
 //	index.go     the table of ids
-//	open.go      all orders and stops, also those from a place on
+//	open.go      all orders and stops, also those after a place
 //	slab.go      blocks of records
 package matching

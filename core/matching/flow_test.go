@@ -19,8 +19,8 @@ type message struct {
 	side   trading.Side
 }
 
-// A shape is a kind of market. New orders and cancels of random live orders come in turns that keep
-// the book at its size.
+// A shape is a kind of market. New orders and cancels of random live orders alternate to keep the
+// book at its size.
 type shape struct {
 	name      string
 	resting   int                        // orders in the book
@@ -30,10 +30,10 @@ type shape struct {
 	exact     bool
 	crossing  float64   // share of new orders that cross
 	immediate float64   // share of new orders that are cancelled at once
-	reprice   float64   // share of cancels that are followed by an order near the mid price of now
+	reprice   float64   // share of cancels followed by an order near the present mid price
 	walk      float64   // standard deviation of the mid price's step at each new order, in ticks
 	trend     []float64 // of the mid price, at equal distances in time
-	run       int       // new orders from the trend's beginning to its end; then it goes back
+	run       int       // new orders from the trend's start to its end; then it goes back
 }
 
 const (
@@ -47,23 +47,22 @@ func exponential(mean float64) func(*rand.Rand) float64 {
 }
 
 // powerLaw distances are below 2.2 scales in half of all cases, and above 2,150 in one of a
-// hundred. This is the tail of real books (Bouchaud, Mézard and Potters, 2002). It ends at a tenth
-// of the mid price.
+// hundred. This is the tail of real books (Bouchaud, Mézard and Potters, 2002). It is cut at a
+// tenth of the mid price.
 func powerLaw(scale float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 {
 		return min(scale*(math.Pow(1-r.Float64(), -1/0.6)-1), flowMid/10)
 	}
 }
 
-// mixed has 50 % of messages that rest, 45 % cancels and 5 % that cross, around a price that does
-// not move.
+// mixed has 50 % of messages that rest, 45 % cancels and 5 % that cross, around a fixed price.
 func mixed(resting int, depth float64) shape {
 	return shape{resting: resting, away: exponential(depth), amountMax: 1e8, exact: true,
 		crossing: 1. / 11, trend: []float64{1, 1}, run: 1}
 }
 
-// markets returns a costly flow: of 100 orders about 95 end by a cancel. It takes run new orders
-// until a price has moved as far as the name says.
+// markets returns a costly flow: about 95 of 100 orders are cancelled. After run new orders a price
+// has moved by the distance in the name.
 func markets(run int) []shape {
 	list := []shape{
 		{name: "quiet book", resting: 200, away: powerLaw(2), walk: 0.05, trend: []float64{1, 1}},
@@ -93,15 +92,15 @@ func (s *shape) mid(order int) float64 {
 	return flowMid * (from + part*(to-from))
 }
 
-// A flow makes the messages of a shape. It needs to know which ids are alive to cancel them, so it
-// runs every message on a book of its own.
+// A flow makes the messages of a shape. To cancel only live ids, it runs every message on its own
+// book.
 type flow struct {
 	shape
 	rng      *rand.Rand
 	twin     *Book
 	fills    []Fill
 	top      []trading.Order
-	live     []uint64 // and ids that were filled since: looked up when picked
+	live     []uint64 // and ids filled since: looked up when picked
 	id       uint64
 	orders   int     // new ones so far
 	walked   float64 // from the trend, in ticks
@@ -135,8 +134,7 @@ func (f *flow) next(n int) []message {
 	return f.messages
 }
 
-// place sends a new order. Where the price has moved, orders are in its way: their owners have seen
-// it too, and re-price them.
+// place sends a new order. After a price move, orders in its way are re-priced by their owners.
 func (f *flow) place() {
 	m, crosses := f.newOrder()
 	moved := 0
@@ -167,7 +165,7 @@ func (f *flow) newOrder() (m message, crosses bool) {
 	return f.order(f.away(f.rng)), false
 }
 
-// order returns an order of a random side and amount, so far away on its side of the mid price.
+// order returns an order of a random side and amount, at a distance on its side of the mid price.
 func (f *flow) order(away float64) message {
 	f.id += 1 + f.rng.Uint64N(5)
 	f.walked += f.walk * f.rng.NormFloat64()
@@ -182,7 +180,7 @@ func (f *flow) order(away float64) message {
 	return m
 }
 
-// inTheWay returns the id of an order that m would trade with, 0 when there is none.
+// inTheWay returns the id of an order that m would trade with, 0 if none.
 func (f *flow) inTheWay(m message) uint64 {
 	o, ok := f.best(m.side.Opposite())
 	if ok && (m.side == trading.Buy && o.Price <= m.limit ||

@@ -8,10 +8,10 @@ import (
 )
 
 // An Iceberg is the part of a resting order that the book does not display. When the displayed part
-// is used up, the next one follows it behind all other orders at its price. The zero Iceberg hides
-// nothing.
+// is used up, the next part joins the queue after all other orders at its price. The zero Iceberg
+// hides nothing.
 type Iceberg struct {
-	Display money.Amount // most that a next part displays
+	Display money.Amount // largest amount of a next part
 	Hidden  money.Amount
 }
 
@@ -22,14 +22,14 @@ func (i *Iceberg) next() money.Amount {
 	return part
 }
 
-// hiddenPart is the hidden part of an order that Fillable has met.
+// hiddenPart is the hidden part of an order seen by Fillable.
 type hiddenPart struct {
 	account uint32
 	Iceberg
 }
 
-// AddIceberg is Add for an order of which a part is hidden. The order's remaining amount includes
-// that part. With a zero Iceberg it is Add.
+// AddIceberg is Add for an order with a hidden part, which its remaining amount includes. With a
+// zero Iceberg it is Add.
 func (b *Book) AddIceberg(o trading.Order, i Iceberg) {
 	if i.Hidden == 0 {
 		b.Add(o)
@@ -56,15 +56,15 @@ func (b *Book) Iceberg(id uint64) Iceberg {
 	return b.icebergs[b.ids.lookup(id, &b.orders)]
 }
 
-// A Displayed order is a resting order as the book displays it, to compare it with itself later.
-// The zero Displayed is of an order that is not in the book.
+// A Displayed order is the book's public view of a resting order, comparable with a later one. The
+// zero Displayed is of an order that is not in the book.
 type Displayed struct {
 	price  money.Price
 	amount money.Amount // without the hidden part
-	last   bool         // no order at its price trades after it
+	last   bool         // last in the queue at its price
 }
 
-// Displayed returns what the book displays of an order.
+// Displayed returns the public view of an order.
 func (b *Book) Displayed(id uint64) Displayed {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -83,10 +83,10 @@ func (b *Book) Next(side trading.Side) (trading.Order, bool) {
 	return b.order(b.levels.at(l.bestLevel()).head), true
 }
 
-// Amend changes an order that keeps its place, and returns it as it is then; false when it is not
-// in the book. amount becomes the amount of the request: it is at most the one before, and above
-// the amount that is filled. The hidden part shrinks first. display is the most that its next parts
-// display; 0 leaves that, and an order without a hidden part has none.
+// Amend changes an order that keeps its priority, and returns the result; false when it is not in
+// the book. amount becomes the requested amount: it is at most the one before, and above the filled
+// amount. The hidden part shrinks first. display is the most that its next parts display; 0 keeps
+// the present value, and an order without a hidden part has none.
 func (b *Book) Amend(id uint64, amount, display money.Amount) (trading.Order, bool) {
 	n := b.ids.lookup(id, &b.orders)
 	if n == 0 {
@@ -116,8 +116,8 @@ func (b *Book) Amend(id uint64, amount, display money.Amount) (trading.Order, bo
 	return b.order(n), true
 }
 
-// fillHead takes an amount of the order that trades next, at most what it displays, and puts its
-// next part behind its level.
+// fillHead takes an amount of the order that trades next, at most what it displays, and queues its
+// next part at the end of its level.
 func (b *Book) fillHead(makers *ladder, taken money.Amount) Fill {
 	ln := makers.bestLevel()
 	l := b.levels.at(ln)
@@ -155,9 +155,10 @@ func (b *Book) hide(n uint32, i Iceberg) {
 	}
 }
 
-// uncover forgets the hidden part of an order record, and returns its amount. It is not inlined, so
-// that Cancel stays small.
+// uncover removes the hidden part of an order record, and returns its amount. It is not inlined, to
+// keep Cancel small.
 //
+//go:noinline
 //go:noinline
 func (b *Book) uncover(n uint32) money.Amount {
 	hidden := b.icebergs[n].Hidden
@@ -165,7 +166,7 @@ func (b *Book) uncover(n uint32) money.Amount {
 	return hidden
 }
 
-// toTail puts the oldest order of a level behind the youngest one.
+// toTail moves the oldest order of a level to the end of the queue.
 func (b *Book) toTail(l *level, n uint32) {
 	if l.tail == n {
 		return

@@ -4,15 +4,14 @@ import "math/bits"
 
 // An idTable finds the record of an order by its id: open addressing with linear probing in a power
 // of two of entries, at most 3/4 full. Deleting moves the followers back, so there are no
-// tombstones. A table that has seen any number of orders is therefore as fast as a new one.
+// tombstones. So a table never slows down with use.
 //
 // An entry is the 32-bit hash of the id above the 32-bit number of the record; 0 is empty. The hash
-// makes it needless to read the records of other orders when probing, deleting and growing. An
-// entry's home is near the place that the top bits of its hash give, so growing reads and writes
-// memory in order.
+// avoids reading the records of other orders when probing, deleting and growing. An entry's home is
+// near the slot of the top bits of its hash, so growing reads and writes memory in order.
 //
 // Ids come in increasing order. Eight consecutive ids have their homes in one cache line. So the
-// line of a new order is mostly cached, because the order before has touched it.
+// line of a new order is mostly cached: the order before touched it.
 type idTable struct {
 	entries []uint64 // length is a power of two, or 0
 	shift   uint8    // 32 - log2(len(entries))
@@ -29,10 +28,10 @@ func hashID(id uint64) uint32 {
 	return uint32((hi^lo)>>32)&^7 | uint32(id%8)
 }
 
-// home returns where the entry of a hash belongs.
+// home returns the home slot of a hash.
 func (t *idTable) home(hash uint32) int { return int(hash>>t.shift ^ hash%8) }
 
-// find returns where the entry of id is (found), or where it belongs. The table must have an empty
+// find returns the slot of id (found), or the slot where it belongs. The table must have an empty
 // entry: see reserve.
 func (t *idTable) find(id uint64, orders *slab[order]) (at int, found bool) {
 	hash := hashID(id)
@@ -49,7 +48,7 @@ func (t *idTable) find(id uint64, orders *slab[order]) (at int, found bool) {
 	}
 }
 
-// lookup returns the number of the record of id, 0 when there is none.
+// lookup returns the number of the record of id, 0 if none.
 func (t *idTable) lookup(id uint64, orders *slab[order]) uint32 {
 	if t.count == 0 {
 		return 0
@@ -60,13 +59,13 @@ func (t *idTable) lookup(id uint64, orders *slab[order]) uint32 {
 	return 0
 }
 
-// put fills the empty entry that find gave.
+// put fills the empty entry that find returned.
 func (t *idTable) put(at int, id uint64, n uint32) {
 	t.entries[at] = uint64(hashID(id))<<32 | uint64(n)
 	t.count++
 }
 
-// remove empties an entry and moves back those that it had pushed away from their homes.
+// remove empties an entry and moves back those that it had displaced from their homes.
 func (t *idTable) remove(at int) {
 	mask := len(t.entries) - 1
 	hole := at
@@ -89,7 +88,7 @@ func (t *idTable) reserve() {
 	}
 }
 
-// grow makes room for n more, if there is none.
+// grow makes room for n more, if necessary.
 func (t *idTable) grow(n int) {
 	size := max(firstTableLen, len(t.entries))
 	for 4*(t.count+n) > 3*size {

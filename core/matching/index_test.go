@@ -8,9 +8,9 @@ import (
 	"exchange/core/trading"
 )
 
-// TestIDTableFindsWhatIsThere compares the table with a map for ids in patterns that a poor hash
+// TestIDTableAgreesWithAMap compares the table with a map for ids in patterns that a poor hash
 // would pile up. It deletes from full chains that wrap around the end of the table too.
-func TestIDTableFindsWhatIsThere(t *testing.T) {
+func TestIDTableAgreesWithAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	f := func(name string, next func(i uint64) uint64) {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestIDTableFindsWhatIsThere(t *testing.T) {
 	f("random", func(uint64) uint64 { return rng.Uint64() })
 }
 
-func TestIDsOfEqualHashAreToldApart(t *testing.T) {
+func TestIDsOfEqualHashAreDistinguished(t *testing.T) {
 	seen := map[uint32]uint64{}
 	var pair [2]uint64
 	for id := uint64(1); ; id++ {

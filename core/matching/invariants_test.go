@@ -7,7 +7,7 @@ import (
 	"exchange/core/trading"
 )
 
-// checkInvariants looks at everything inside a book that must hold between calls.
+// checkInvariants checks everything inside a book that must hold between calls.
 func checkInvariants(b *Book) error {
 	orders, levels := 0, 0
 	for i := range b.sides {
@@ -55,7 +55,7 @@ func checkInvariants(b *Book) error {
 	return nil
 }
 
-// checkIcebergs looks whether each hidden part belongs to an order, and fits it.
+// checkIcebergs checks that each hidden part belongs to an order, and fits it.
 func checkIcebergs(b *Book) error {
 	for n, i := range b.icebergs {
 		o := b.orders.at(n)

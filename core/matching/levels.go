@@ -8,11 +8,12 @@ import (
 	"exchange/core/trading"
 )
 
-// runCap levels are in a run at most. With its count a run fills an allocator size, 3,072 bytes.
+// runCap is the maximum number of levels in a run. With its count a run fills an allocator size,
+// 3,072 bytes.
 const runCap = 255
 
 // A ladder is the price index of one side. Its levels are sorted from worst to best and cut into
-// runs; a list of the runs' first keys leads to the right run. Levels come and go near the best
+// runs; a list of the runs' first keys leads to the right run. Most changes happen near the best
 // price, at the end of the last run, where little has to move. Two steps are enough: a million
 // levels are about 8,000 runs. The list of runs changes only when a run splits, empties or is
 // merged.
@@ -24,12 +25,12 @@ type ladder struct {
 	runs   []*run   // no run is empty
 	spare  []*run   // for the next splits
 	count  int      // levels
-	best   uint64   // key of the best level, 0 when there is none
+	best   uint64   // key of the best level, 0 if none
 }
 
 type run struct {
 	keys   [runCap]uint64 // ascending
-	levels [runCap]uint32 // numbers of the level records, by the same position
+	levels [runCap]uint32 // numbers of the level records, at the index of their keys
 	n      uint32
 }
 
@@ -50,8 +51,7 @@ func (l *ladder) bestLevel() uint32 {
 	return r.levels[r.n-1]
 }
 
-// find returns the level of a key, 0 when there is none, and the place of the key, where a new
-// level belongs too.
+// find returns the level of a key, 0 if none, and the key's place, where a new level belongs too.
 func (l *ladder) find(key uint64) (at place, level uint32) {
 	if len(l.runs) == 0 {
 		return place{}, 0
@@ -66,8 +66,8 @@ func (l *ladder) find(key uint64) (at place, level uint32) {
 	return at, 0
 }
 
-// countUpTo returns how many of the ascending keys, at least one, are at most key. Where a price
-// falls cannot be predicted, so the step is arithmetic instead of a branch.
+// countUpTo returns how many of the ascending keys, at least one, are at most key. The comparison
+// is unpredictable, so the step is arithmetic instead of a branch.
 func countUpTo(keys []uint64, key uint64) int {
 	base, n := 0, len(keys)
 	for n > 1 {
@@ -82,7 +82,7 @@ func countUpTo(keys []uint64, key uint64) int {
 	return base
 }
 
-// insert puts a new level at the place that find gave for its key.
+// insert adds a new level at the place that find returned for its key.
 func (l *ladder) insert(at place, key uint64, level uint32) {
 	if len(l.runs) == 0 {
 		l.addRun(0, key)
@@ -115,7 +115,7 @@ func (l *ladder) split(at place) place {
 	return at
 }
 
-// remove takes the level at a place out.
+// remove removes the level at a place.
 func (l *ladder) remove(at place) {
 	r := l.runs[at.run]
 	copy(r.keys[at.pos:], r.keys[at.pos+1:r.n])
@@ -161,7 +161,7 @@ func (l *ladder) merge(i int) {
 	l.dropRun(i + 1)
 }
 
-// addRun inserts an empty run that will begin with the key first.
+// addRun inserts an empty run whose first key will be first.
 func (l *ladder) addRun(i int, first uint64) *run {
 	var r *run
 	if n := len(l.spare); n > 0 {

@@ -100,8 +100,7 @@ func TestLadderStaysDenseWhenItThinsOut(t *testing.T) {
 		if err := checkLadder(&l); err != nil {
 			t.Fatal(err)
 		}
-		// Of two neighbors together more than half a run is used, or one of them was not touched
-		// lately.
+		// Two neighbors together use more than half a run, or one of them was not touched recently.
 		if most := 8 * (n / 50) / runCap; l.count != n/50 || len(l.runs) > most {
 			t.Errorf("%d levels are in %d runs, at most %d expected", l.count, len(l.runs), most)
 		}

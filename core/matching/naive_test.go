@@ -61,7 +61,7 @@ var mixes = []mix{
 		amount: upTo(100), idStep: 1 << 32, maxFills: 1000},
 }
 
-// With the tag prove there are more of these.
+// The tag prove raises these.
 var (
 	differentialSeeds = 24
 	marketMessages    = 40_000
@@ -112,7 +112,7 @@ func TestBookAgreesWithNaive(t *testing.T) {
 // TestBookAgreesWithNaiveInMarkets does the same with the markets of the benchmark.
 func TestBookAgreesWithNaiveInMarkets(t *testing.T) {
 	for seed, s := range markets(marketMessages / 2) {
-		s.resting = min(s.resting, 300) // the specification looks at all of them
+		s.resting = min(s.resting, 300) // the specification scans all of them
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			d := &differential{mix: &mix{maxFills: 10}, fast: New(), replay: New()}
@@ -141,7 +141,7 @@ type differential struct {
 	rng          *rand.Rand
 	slow         spec.Book
 	fast, replay *Book
-	ids          []uint64 // that have rested; some are gone
+	ids          []uint64 // that rested; some are gone
 	id           uint64
 	step         int
 
@@ -190,7 +190,7 @@ func (d *differential) anyID() uint64 {
 	}
 	id := d.ids[i]
 	if d.rng.IntN(50) == 0 {
-		id++ // seldom an order
+		id++ // rarely an order
 	} else if !d.cancelOld {
 		d.ids[i] = d.ids[len(d.ids)-1]
 		d.ids = d.ids[:len(d.ids)-1]
@@ -380,7 +380,7 @@ func cloned(b *Book) *Book {
 	return c
 }
 
-// restored returns a new book made of the orders of another.
+// restored returns a new book with the orders of another.
 func restored(b *Book) *Book {
 	r := New()
 	for o := range b.Open(nil) {

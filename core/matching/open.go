@@ -20,10 +20,10 @@ func (r Resting) String() string {
 	return fmt.Sprintf("%+v, %+v", r.Order, r.Iceberg)
 }
 
-// Open yields the orders of both sides, buys first, each side in the order of Orders, whole: the
-// remaining amounts include the hidden parts. Adding them to a new book with AddIceberg makes an
-// equal book. The book must not change meanwhile. Only those after the orders before are yielded;
-// all if there are none.
+// Open yields the orders of both sides, buys first, each side in the order of Orders. The remaining
+// amounts include the hidden parts. Adding them to a new book with AddIceberg makes an equal book.
+// The book must not change meanwhile. It yields only orders after those in before; all if before is
+// empty.
 func (b *Book) Open(before []Resting) iter.Seq[Resting] {
 	return func(yield func(Resting) bool) {
 		side, best, first := trading.Buy, ^uint64(0), uint32(0)
@@ -49,10 +49,10 @@ func (b *Book) Open(before []Resting) iter.Seq[Resting] {
 	}
 }
 
-// lastInPlace returns the record of the last of the orders that still is what and where it was, as
-// far as they are at the price of the last. It returns 0 when none of these is: then Open begins
-// with their level again, and there are fewer orders to come. An order that a taker has moved back
-// in its level, or its owner in the book, is another one than it was.
+// lastInPlace returns the record of the last of the orders that is still unchanged and at its
+// position, among those at the price of the last. It returns 0 when there is none: Open then starts
+// over at their level, with fewer orders left. An order that a taker moved back in its level, or
+// its owner in the book, counts as changed.
 func (b *Book) lastInPlace(orders []Resting) uint32 {
 	last := len(orders) - 1
 	for i := last; i >= 0 && orders[i].Price == orders[last].Price; i-- {
@@ -81,10 +81,10 @@ func (l *ladder) bestFrom(key uint64) func(yield func(level uint32) bool) {
 	}
 }
 
-// All yields the stops: rising ones, falling ones, queued ones, each in the order of Trade. Adding
-// them to new Stops in this order makes equal Stops. They must not change meanwhile. Only those
-// after the stops before are yielded; all if there are none. One that was triggered since then is
-// yielded again.
+// All yields the stops: rising, falling, then queued ones, each in the order of Trade. Adding them
+// to new Stops in this order makes equal Stops. They must not change meanwhile. It yields only
+// stops after those in before; all if before is empty. A stop triggered since then is yielded
+// again.
 func (s *Stops) All(before []Stop) iter.Seq[Stop] {
 	return func(yield func(Stop) bool) {
 		list, from := s.placeAfter(before)
@@ -100,8 +100,8 @@ func (s *Stops) All(before []Stop) iter.Seq[Stop] {
 }
 
 // placeAfter returns the list, and the place in it, after some stops. In the queue that is after
-// the last one that still is what it was; turns are another side's. It is the begin of the queue
-// when none is: then there are fewer to come.
+// the last one that is unchanged, ignoring turns, which differ between sides. Without any it is the
+// start of the queue, which then has fewer left.
 func (s *Stops) placeAfter(stops []Stop) (list int, place entry) {
 	last := len(stops) - 1
 	if last < 0 {

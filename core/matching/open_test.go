@@ -56,7 +56,7 @@ func TestOpenOrdersAfterAPlaceAreTheRest(t *testing.T) {
 	})
 }
 
-// orders returns the orders of a list that hides nothing.
+// orders returns the orders of a list without hidden parts.
 func orders(list []Resting) (orders []trading.Order) {
 	for _, r := range list {
 		orders = append(orders, r.Order)
@@ -64,7 +64,7 @@ func orders(list []Resting) (orders []trading.Order) {
 	return orders
 }
 
-// compared goes through two books in steps of n, and calls between after each.
+// compared compares two books in chunks of n, and calls between after each.
 func compared(one, other *Book, n int, between func()) (differ *compare.Difference) {
 	var lists compare.Lists[Resting]
 	for left := 0; left == 0; between() {
@@ -74,7 +74,7 @@ func compared(one, other *Book, n int, between func()) (differ *compare.Differen
 	return differ
 }
 
-// Ids do not ascend within a level of which orders go back, or come with an old id.
+// Ids do not ascend within a level when orders move back, or arrive with an old id.
 func TestAComparisonMissesNothingWhenOrdersMoveBackInTheirLevel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const count = 60

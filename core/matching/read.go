@@ -33,7 +33,7 @@ func (b *Book) Len() int { return b.ids.count }
 // LevelCount returns the number of price levels of a side.
 func (b *Book) LevelCount(side trading.Side) int { return b.side(side).count }
 
-// Orders yields what the orders of a side display, best price first, oldest first at a price. The
+// Orders yields the displayed orders of a side, best price first, oldest first at a price. The
 // remaining amounts are without hidden parts: Open has all. The book must not change meanwhile.
 func (b *Book) Orders(side trading.Side) iter.Seq[trading.Order] {
 	ladder := b.side(side)

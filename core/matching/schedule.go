@@ -6,7 +6,7 @@ import "fmt"
 // by id. The zero Schedule is empty. One goroutine at a time may use it.
 type Schedule struct{ entries sorted }
 
-// Add puts an id in, due at a time in Unix microseconds, at least 0. It panics when the id is there
+// Add inserts an id, due at a time in Unix microseconds, at least 0. It panics when the id is there
 // with that time already.
 func (s *Schedule) Add(timeUs int64, id uint64) {
 	if timeUs < 0 || !s.entries.add(entry{uint64(timeUs), id}) {
@@ -14,17 +14,17 @@ func (s *Schedule) Add(timeUs int64, id uint64) {
 	}
 }
 
-// Remove takes an id out that is due at a time, and reports false if it is not there.
+// Remove deletes an id due at a time, and reports false if it is not there.
 func (s *Schedule) Remove(timeUs int64, id uint64) bool {
 	return s.entries.remove(entry{uint64(timeUs), id})
 }
 
-// Due reports whether something is due at a time.
+// Due reports whether an id is due at a time.
 func (s *Schedule) Due(nowUs int64) bool {
 	return s.entries.count > 0 && int64(s.entries.first().key) <= nowUs
 }
 
-// First returns the id that is due first, and its time; false when the schedule is empty.
+// First returns the earliest id and its time; false when the schedule is empty.
 func (s *Schedule) First() (timeUs int64, id uint64, ok bool) {
 	if s.entries.count == 0 {
 		return 0, 0, false

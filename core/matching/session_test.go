@@ -16,9 +16,9 @@ import (
 	"exchange/prove/spec"
 )
 
-// A wish is what a client of a session asks for: an order with all instructions that concern a
-// book, or a change of one.
-type wish struct {
+// A request is a session client's request: an order with any instructions that concern a book, or a
+// change of one.
+type request struct {
 	spec.Order
 	cancel, amend bool // of the order with this id
 }
@@ -28,21 +28,21 @@ var sessionRules = spec.Rules{Tick: 2, Step: 3, StopCollar: money.MaxRate}
 
 const sessionFills = 12
 
-// waits reports whether the order is to wait for its trigger outside the book.
-func (w *wish) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
+// waits reports whether the order must wait for its trigger outside the book.
+func (w *request) waits() bool { return w.Trigger != (trading.Trigger{}) && !w.Triggered }
 
-func (w *wish) stop() Stop {
+func (w *request) stop() Stop {
 	o := orderOf(&w.Order)
 	o.Remaining = o.Amount
 	return Stop{Order: o, Trigger: w.Trigger}
 }
 
-// An outcome is what a wish did: the record of a session.
+// An outcome is the effect of a request: the record of a session.
 type outcome struct {
 	Result
-	refused string      // why it was; the rest is empty then
+	refused string      // reason; the rest is empty then
 	price   money.Price // effective
-	killed  bool        // all-or-nothing, and did not get all
+	killed  bool        // all-or-nothing, and not filled
 	rests   bool
 	inPlace bool
 	gone    bool // cancelled, alone or by an amend
@@ -64,15 +64,15 @@ func (o *outcome) span() (low, high money.Price) {
 	return low, high
 }
 
-// A decider plays wishes with the package, as the owner of a book does.
+// A decider plays requests with the package, like the owner of a book.
 type decider struct {
 	book  *Book
 	stops *Stops
 	buf   Result
 }
 
-// enter matches an order that is not in the book, with what is open of it.
-func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
+// enter matches an order that is not in the book; open is its open amount.
+func (d *decider) enter(w *request, open money.Amount) (out outcome) {
 	i := &w.Says
 	if out.price = w.Price; i.PostOnly && d.book.Crosses(w.Side, w.Price) {
 		slid, ok := d.book.Slide(w.Side, w.Price, sessionRules.Tick)
@@ -131,7 +131,7 @@ func (d *decider) enter(w *wish, open money.Amount) (out outcome) {
 	return out
 }
 
-func (d *decider) play(w *wish) outcome {
+func (d *decider) play(w *request) outcome {
 	switch {
 	case w.cancel:
 		_, waited := d.stops.Remove(w.ID)
@@ -146,8 +146,8 @@ func (d *decider) play(w *wish) outcome {
 	return d.enter(w, w.Amount)
 }
 
-func (d *decider) amend(w *wish) outcome {
-	if s, waits := d.stops.Get(w.ID); waits && !s.Rests {
+func (d *decider) amend(w *request) outcome {
+	if s, waits := d.stops.Get(w.ID); waits && !s.InBook {
 		if s.Queued {
 			return outcome{refused: "queued"}
 		}
@@ -175,17 +175,17 @@ func (d *decider) amend(w *wish) outcome {
 	return d.enter(w, w.Amount-filled)
 }
 
-// run executes the head of the queue, as what enters the book by it.
-func (d *decider) run(head Stop, w *wish) outcome {
+// run executes the head of the queue, which w describes.
+func (d *decider) run(head Stop, w *request) outcome {
 	open := w.Amount
-	if d.stops.Remove(head.Order.ID); head.Rests {
+	if d.stops.Remove(head.Order.ID); head.InBook {
 		o, _ := d.book.Cancel(w.ID)
 		open = o.Remaining
 	}
 	return d.enter(w, open)
 }
 
-// A specified decider plays wishes with the specification.
+// A specified decider plays requests with the specification.
 type specified struct{ spec.Market }
 
 func (d *specified) enter(x *spec.Order) (out outcome) {
@@ -212,7 +212,7 @@ func (d *specified) enter(x *spec.Order) (out outcome) {
 var ends = map[spec.End]End{spec.Filled: EndDone, spec.NoMaker: EndNoMaker,
 	spec.MaxFills: EndMaxFills, spec.SelfTrade: EndSelfTrade}
 
-func (d *specified) play(w *wish) outcome {
+func (d *specified) play(w *request) outcome {
 	x, o := w.Order, d.Find(w.ID)
 	switch {
 	case w.cancel:
@@ -257,12 +257,12 @@ func (d *specified) amend(o, x *spec.Order) outcome {
 	return d.enter(x)
 }
 
-// A session plays wishes to both deciders. What replays their outcomes is the fold, of core/state.
+// A session plays requests to both deciders. The fold of core/state replays their outcomes.
 type session struct {
 	draw  func(n int) int // 0 to n-1
 	fast  decider
 	slow  specified
-	asked map[uint64]*wish
+	asked map[uint64]*request
 	scale money.Amount // of amounts
 	ids   []uint64
 	step  int
@@ -270,10 +270,10 @@ type session struct {
 }
 
 func newSession(draw func(n int) int) *session {
-	s := &session{draw: draw, asked: map[uint64]*wish{}, scale: 1, seen: map[string]int{},
+	s := &session{draw: draw, asked: map[uint64]*request{}, scale: 1, seen: map[string]int{},
 		fast: decider{book: New(), stops: NewStops()}}
 	s.slow.Rules, s.slow.MaxFills = sessionRules, sessionFills
-	if s.one(50) { // so that sums of money buy a part of what there is
+	if s.one(50) { // so that budgets buy a part of the book
 		s.scale = 1e6
 	}
 	return s
@@ -298,8 +298,8 @@ func (s *session) amount() money.Amount {
 	return money.Amount(1+s.draw(60))*s.scale + money.Amount(s.draw(3))*(s.scale/1e6)
 }
 
-// next returns a random wish.
-func (s *session) next() *wish {
+// next returns a random request.
+func (s *session) next() *request {
 	if len(s.ids) > 0 && s.one(30) {
 		id := s.ids[s.draw(len(s.ids))]
 		w := *s.asked[id]
@@ -308,7 +308,7 @@ func (s *session) next() *wish {
 		}
 		return &w
 	}
-	w := &wish{Order: spec.Order{ID: uint64(s.step + 1), Account: uint32(1 + s.draw(3)),
+	w := &request{Order: spec.Order{ID: uint64(s.step + 1), Account: uint32(1 + s.draw(3)),
 		Side: trading.Buy + trading.Side(s.draw(2)), Price: s.price(), Amount: s.amount(),
 		TimeUs: int64(s.step)}}
 	i := &w.Says
@@ -349,8 +349,8 @@ func (s *session) next() *wish {
 	return w
 }
 
-// change makes an amend of an order that was asked for.
-func (s *session) change(w *wish) {
+// change makes an amend of an earlier order.
+func (s *session) change(w *request) {
 	w.amend = true
 	if s.one(50) {
 		w.Amount = s.amount()
@@ -368,7 +368,7 @@ func (s *session) change(w *wish) {
 	}
 }
 
-// play plays one wish, then some of the queue.
+// play plays one request, then some of the queue.
 func (s *session) play() error {
 	w := s.next()
 	want, got := s.slow.play(w), s.fast.play(w)
@@ -416,7 +416,7 @@ func (s *session) runOne() error {
 	}
 	s.seen["triggered"]++
 	x := s.slow.Release()
-	w, open := wish{Order: *x}, x.Remaining
+	w, open := request{Order: *x}, x.Remaining
 	want, got := s.slow.enter(x), s.fast.run(head, &w)
 	if err := s.check(&w, open, &got, &want); err != nil {
 		return fmt.Errorf("triggered %+v: %w", w, err)
@@ -428,8 +428,8 @@ func (s *session) runOne() error {
 	return nil
 }
 
-// check compares outcomes, and looks at what must hold of each.
-func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
+// check compares outcomes, and checks their invariants.
+func (s *session) check(w *request, open money.Amount, got, want *outcome) error {
 	if !got.same(want) {
 		return fmt.Errorf("outcome %+v\nwant %+v", *got, *want)
 	}
@@ -450,8 +450,8 @@ func (s *session) check(w *wish, open money.Amount, got, want *outcome) error {
 	return nil
 }
 
-// count notes what has happened.
-func (s *session) count(w *wish, got *outcome) {
+// count notes the events.
+func (s *session) count(w *request, got *outcome) {
 	note := func(name string, happened bool) {
 		if happened {
 			s.seen[name]++
@@ -476,7 +476,7 @@ func (s *session) count(w *wish, got *outcome) {
 	}
 }
 
-// sessionMust is what all sessions together must have had.
+// sessionMust lists the events that all sessions together must have.
 var sessionMust = []string{"triggered", "prevented", "ended by a self-trade",
 	"ended by max_fills", "slid", "refused as post-only", "killed", "filled or killed",
 	"money spent", "money left", "amended in place", "amended and matched", "amended to its end",
@@ -513,7 +513,7 @@ func TestSessionsAgreeWithTheNaiveBook(t *testing.T) {
 	}
 }
 
-// FuzzSession plays sessions that the input chooses.
+// FuzzSession plays sessions chosen by the input.
 func FuzzSession(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	for range 5 {

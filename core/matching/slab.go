@@ -8,18 +8,18 @@ const (
 	blockLen  = 1 << blockBits
 )
 
-// A slab holds records of one type in blocks that never move: growing copies no record and
-// takes no pause, and a *T stays good. Records are never given back; owners keep free lists, and
-// begin anew when few of many records are left.
+// A slab holds records of one type in blocks that never move: growing copies no record and takes no
+// pause, and a *T stays valid. Records are never returned; owners keep free lists, and start with a
+// new slab when few of many records are left.
 type slab[T any] struct {
 	blocks []*[blockLen]T
-	used   uint32 // numbers 1..used have been given out
+	used   uint32 // numbers 1..used are allocated
 }
 
-// at returns the record of a number that grow gave.
+// at returns the record of a number from grow.
 func (s *slab[T]) at(n uint32) *T { return &s.blocks[n>>blockBits][n&(blockLen-1)] }
 
-// grow gives out a number that was never used.
+// grow allocates a number that was never used.
 func (s *slab[T]) grow() uint32 {
 	s.used++
 	if s.used == 0 {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// entriesInRun entries are in a run at most: 2 KiB.
+// entriesInRun is the maximum number of entries in a run: 2 KiB.
 const entriesInRun = 128
 
-// A sorted list has entries in ascending order, cut into runs, so that an entry comes or goes by
-// one binary search and one short copy. It has each entry once.
+// A sorted list holds unique entries in ascending order, cut into runs, so that a change is one
+// binary search and one short copy.
 type sorted struct {
 	runs  [][]entry // each ascending and of this capacity; no run is empty
 	spare [][]entry // for the next splits
@@ -30,23 +30,23 @@ func (e entry) compare(f entry) int {
 // first returns the first entry; there must be one.
 func (s *sorted) first() entry { return s.runs[0][0] }
 
-// find returns where an entry is (found), or where it belongs.
+// find returns the position of an entry (found), or where it belongs.
 func (s *sorted) find(e entry) (run, at int, found bool) {
 	if len(s.runs) == 0 {
 		return 0, 0, false
 	}
-	behind, _ := slices.BinarySearchFunc(s.runs, e, func(r []entry, e entry) int {
+	next, _ := slices.BinarySearchFunc(s.runs, e, func(r []entry, e entry) int {
 		if r[0].compare(e) <= 0 {
 			return -1
 		}
 		return 1
 	})
-	run = max(behind-1, 0)
+	run = max(next-1, 0)
 	at, found = slices.BinarySearchFunc(s.runs[run], e, entry.compare)
 	return run, at, found
 }
 
-// placeFor is find, with a shorter way for an entry that belongs behind all others.
+// placeFor is find, with a fast path for an entry that belongs after all others.
 func (s *sorted) placeFor(e entry) (run, at int, found bool) {
 	if run = len(s.runs) - 1; run >= 0 {
 		if at = len(s.runs[run]); s.runs[run][at-1].compare(e) < 0 {
@@ -56,7 +56,7 @@ func (s *sorted) placeFor(e entry) (run, at int, found bool) {
 	return s.find(e)
 }
 
-// add puts an entry in, and reports false if it is there already.
+// add inserts an entry, and reports false if it is there already.
 func (s *sorted) add(e entry) bool {
 	run, at, found := s.placeFor(e)
 	if found {
@@ -73,8 +73,8 @@ func (s *sorted) add(e entry) bool {
 	return true
 }
 
-// split makes room in a full run and returns where the place is now. Entries that come in ascending
-// order leave full runs behind.
+// split makes room in a full run and returns the new position. Entries in ascending order leave
+// full runs.
 func (s *sorted) split(run, at int) (newRun, newAt int) {
 	if at == entriesInRun && run+1 == len(s.runs) {
 		s.addRun(run + 1)
@@ -91,7 +91,7 @@ func (s *sorted) split(run, at int) (newRun, newAt int) {
 	return run, at
 }
 
-// remove takes an entry out, and reports false if it is not there.
+// remove deletes an entry, and reports false if it is not there.
 func (s *sorted) remove(e entry) bool {
 	run, at, found := s.find(e)
 	if !found {
@@ -103,8 +103,8 @@ func (s *sorted) remove(e entry) bool {
 	return true
 }
 
-// takeUpTo takes all entries out whose keys are at most key, and appends their ids to dst in order.
-// Whole runs go all at once.
+// takeUpTo removes all entries whose keys are at most key, and appends their ids to dst in order.
+// Whole runs go at once.
 func (s *sorted) takeUpTo(key uint64, dst []uint64) []uint64 {
 	whole := 0
 	for ; whole < len(s.runs); whole++ {
@@ -138,8 +138,8 @@ func appendIDs(dst []uint64, entries []entry) []uint64 {
 	return dst
 }
 
-// thinned drops a run that is empty now, or joins one that is small with its neighbors. Many
-// changes must follow before a joined run splits, so splitting and joining stay rare.
+// thinned drops a run that became empty, or joins a small one with its neighbors. Many changes must
+// follow before a joined run splits, so splitting and joining stay rare.
 func (s *sorted) thinned(run int) {
 	switch n := len(s.runs[run]); {
 	case n == 0:

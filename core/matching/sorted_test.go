@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// checkSorted looks at everything inside a sorted list that must hold between calls.
+// checkSorted checks everything inside a sorted list that must hold between calls.
 func checkSorted(t *testing.T, s *sorted, want []entry) {
 	t.Helper()
 	for _, r := range s.runs {
@@ -118,7 +118,7 @@ func TestSortedListStaysDenseWhenItThinsOut(t *testing.T) {
 	f(func(i uint64) uint64 { return i * 7919 % n })
 }
 
-func TestAScheduleTellsTheFirstThatIsDue(t *testing.T) {
+func TestAScheduleReturnsTheFirstThatIsDue(t *testing.T) {
 	var s Schedule
 	due := func(nowUs int64, want bool, wantID uint64) {
 		t.Helper()

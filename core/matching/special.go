@@ -8,63 +8,62 @@ import (
 	"exchange/core/trading"
 )
 
-// A Taker is an incoming order that says more than side, limit and amount.
+// A Taker is an incoming order with more constraints than side, limit and amount.
 type Taker struct {
 	Side    trading.Side
 	Limit   money.Price
-	Amount  money.Amount // at least 1: the most that it takes
+	Amount  money.Amount // at least 1: largest amount to take
 	Account uint32
-	// SelfTrade says what happens at an order of the same account, in the order of the book.
+	// SelfTrade decides what happens at each order of the same account.
 	SelfTrade trading.SelfTrade
-	// Money bounds a buy beside its amount, unless it is 0. From each maker the order takes at most
-	// what the money left buys, rounded down to a multiple of Step.
+	// Money bounds a buy beside its amount; 0: unbounded. From each maker the order takes at most
+	// what the remaining money buys, rounded down to a multiple of Step.
 	Money    money.Balance
 	Step     money.Amount // at least 1 with Money
 	MaxFills int          // fills and prevented orders together
 }
 
-// An End says why a taker takes no more.
+// An End is why a taker stopped.
 type End uint8
 
 // The ends.
 const (
-	// EndDone: nothing of the order is left. Money has bought something, and its rest buys no step
-	// at the last price that the order met.
+	// EndDone: nothing of the order is left. Money bought something, and the rest buys no step at
+	// the last maker's price.
 	EndDone End = iota + 1
 	// EndNoMaker: no other order crosses the limit, or the money buys nothing at all.
 	EndNoMaker
-	// EndMaxFills: as many fills happened as may, while more would have crossed.
+	// EndMaxFills: the maximum of fills was reached, while more would have crossed.
 	EndMaxFills
 	// EndSelfTrade: the order met one of its own account.
 	EndSelfTrade
 )
 
-// A Result is the outcome of one MatchWith. Its memory is used again by the next.
+// A Result is the outcome of one MatchWith, which reuses its memory.
 type Result struct {
 	Fills     []Fill
 	Prevented []Prevented
 	Rest      money.Amount // of the taker's amount
-	//tidy:keep beside Rest: what is left of an order that spends a sum
-	Money money.Balance // left of the taker's
+	//tidy:keep beside Rest: the remaining money of an order that spends a sum
+	Money money.Balance // rest of the taker's
 	End   End
 }
 
-// Prevented is an order that its own account's taker took out of the book.
+// Prevented is an order removed from the book by its own account's taker.
 type Prevented struct {
-	Before int           // fills of the same match that came before it
+	Before int           // earlier fills of the same match
 	Order  trading.Order // as it was, its hidden part included
 }
 
-// MatchWith is Match for an order that prevents trades of its account with itself, or is bound by
-// money. The makers in the fills are smaller now or gone, and the prevented orders are gone. The
-// rest is not added to the book.
+// MatchWith is Match for an order with self-trade prevention or a budget. The makers in the fills
+// are smaller now or gone, and the prevented orders are gone. The rest is not added to the book.
 func (b *Book) MatchWith(t *Taker, r *Result) {
 	*r = Result{Fills: r.Fills[:0], Prevented: r.Prevented[:0]}
 	b.match(t, r)
 }
 
-// matchIcebergs is Match in a book with icebergs, of at least 1. It is apart so that Match stays
-// small.
+// matchIcebergs is Match in a book with icebergs, for an amount of at least 1. It is separate to
+// keep Match small.
 func (b *Book) matchIcebergs(side trading.Side, limit money.Price, amount money.Amount,
 	maxFills int, dst []Fill) (fills []Fill, rest money.Amount, cut bool) {
 	r := Result{Fills: dst}
@@ -98,8 +97,8 @@ func (b *Book) match(t *Taker, r *Result) {
 	r.Rest, r.Money = p.rest, p.money
 }
 
-// Fillable returns the End that MatchWith would have, hidden parts and prevented orders included,
-// and changes nothing. An order that takes all or nothing matches only when that is EndDone.
+// Fillable predicts the End of MatchWith, hidden parts and prevented orders included, without a
+// change. An all-or-nothing order matches only when that is EndDone.
 func (b *Book) Fillable(t *Taker) End {
 	p := t.start()
 	worst := keyOf(t.Side.Opposite(), t.Limit)
@@ -115,7 +114,7 @@ func (b *Book) Fillable(t *Taker) End {
 	return t.ended(&p)
 }
 
-// walk takes a level in thought. The parts of icebergs come in turns behind all that displays at
+// walk simulates taking a level. The parts of icebergs come in turns after everything displayed at
 // first.
 func (b *Book) walk(t *Taker, p *progress, l *level) End {
 	parts := b.parts[:0]
@@ -126,7 +125,7 @@ func (b *Book) walk(t *Taker, p *progress, l *level) End {
 			return end
 		}
 		if most == 0 {
-			continue // its own, and gone with its hidden part
+			continue // its own, removed with its hidden part
 		}
 		p.take(t, min(most, o.remaining))
 		if len(b.icebergs) > 0 && b.icebergs[n].Hidden > 0 {
@@ -152,11 +151,11 @@ func (b *Book) walk(t *Taker, p *progress, l *level) End {
 	return 0
 }
 
-// progress is how far a taker has come.
+// progress is a taker's progress.
 type progress struct {
 	rest      money.Amount
 	money     money.Balance
-	price     money.Price // of the maker that it met last; 0: it met none
+	price     money.Price // of the last maker met; 0: none yet
 	fills     int
 	prevented int
 }
@@ -170,8 +169,8 @@ func (t *Taker) start() progress {
 	return progress{rest: t.Amount, money: t.Money}
 }
 
-// meet decides what happens at the next maker: the taker takes at most an amount of it, or comes to
-// an end. With neither it meets an order of its own account, which goes, and goes on.
+// meet decides about the next maker: take at most an amount of it, or end. With neither the maker
+// is an order of the same account, which is removed, and the taker continues.
 func (t *Taker) meet(p *progress, price money.Price, maker uint32) (most money.Amount, end End) {
 	p.price = price
 	most = t.wants(p)
@@ -190,7 +189,7 @@ func (t *Taker) meet(p *progress, price money.Price, maker uint32) (most money.A
 	return 0, EndSelfTrade
 }
 
-// wants returns the most that the taker takes at the price that it met last.
+// wants returns the most that the taker takes at the last maker's price.
 func (t *Taker) wants(p *progress) money.Amount {
 	if t.Money.IsZero() {
 		return p.rest
@@ -198,7 +197,7 @@ func (t *Taker) wants(p *progress) money.Amount {
 	return min(p.rest, buys(p.money, p.price, t.Step))
 }
 
-// take counts a fill at the price that the taker met last.
+// take counts a fill at the last maker's price.
 func (p *progress) take(t *Taker, taken money.Amount) {
 	p.fills++
 	p.rest -= taken
@@ -207,7 +206,7 @@ func (p *progress) take(t *Taker, taken money.Amount) {
 	}
 }
 
-// ended returns the end of a taker that takes no more, though it may.
+// ended returns the end of a taker that stops before its maximum of fills.
 func (t *Taker) ended(p *progress) End {
 	switch {
 	case p.fills == 0:
@@ -218,7 +217,7 @@ func (t *Taker) ended(p *progress) End {
 	return EndNoMaker
 }
 
-// buys returns how much money buys at a price, a multiple of step, as far as an amount can tell.
+// buys returns how much money buys at a price, a multiple of step, capped at money.MaxAmount.
 func buys(left money.Balance, price money.Price, step money.Amount) money.Amount {
 	hi, lo := left.Bits()
 	if hi >= uint64(price) {
@@ -235,8 +234,8 @@ func (b *Book) Crosses(side trading.Side, limit money.Price) bool {
 	return b.side(side.Opposite()).best >= keyOf(side.Opposite(), limit)
 }
 
-// Slide returns the limit with which a post-only order rests: its own, or where that crosses, the
-// multiple of tick next to the best opposite price. ok is false where no price is left.
+// Slide returns the limit with which a post-only order rests: its own, or if that crosses, the
+// multiple of tick next to the best opposite price. ok is false when no price is left.
 func (b *Book) Slide(side trading.Side, limit, tick money.Price) (slid money.Price, ok bool) {
 	if !b.Crosses(side, limit) {
 		return limit, true

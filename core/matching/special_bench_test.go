@@ -25,7 +25,7 @@ func (b *typeBench) add(side trading.Side, price money.Price, amount money.Amoun
 		Remaining: amount})
 }
 
-// run measures an operation that leaves the book as it was. It gets prices below the best ones.
+// run measures an operation that leaves the book unchanged. It receives prices below the best ones.
 func (b *typeBench) run(name string, op func(price money.Price)) {
 	b.Run(name, func(one *testing.B) {
 		b.book, b.id = New(), 0
@@ -129,7 +129,7 @@ func stopsAround(n int) *Stops {
 	return s
 }
 
-// BenchmarkPlainBesideStops plays plain orders while others wait for prices that do not come.
+// BenchmarkPlainBesideStops plays plain orders while others wait for prices that never come.
 func BenchmarkPlainBesideStops(b *testing.B) {
 	for _, waiting := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("stops=%d", waiting), func(b *testing.B) {
@@ -177,7 +177,7 @@ func BenchmarkStop(b *testing.B) {
 }
 
 // BenchmarkCascade triggers 10,000 stops by one trade. Each takes one order at its turn, and its
-// trade triggers nothing more. The longest wait is that of an order behind the trade's record.
+// trade triggers nothing more. The longest wait is that of an order after the trade's record.
 func BenchmarkCascade(b *testing.B) {
 	const count = 10_000
 	var fills []Fill

@@ -15,7 +15,7 @@ func iceberg(b *Book, side trading.Side, id uint64, price, amount, display int64
 		Iceberg{money.Amount(display), money.Amount(amount - display)})
 }
 
-func TestSpecialPromisesPanicAndChangeNothing(t *testing.T) {
+func TestViolatedPreconditionsOfSpecialOrdersPanicAndChangeNothing(t *testing.T) {
 	b := New()
 	iceberg(b, trading.Sell, 1, 100, 40, 10)
 	b.Match(trading.Buy, 100, 4, 10, nil)
@@ -66,7 +66,7 @@ func TestSpecialPromisesPanicAndChangeNothing(t *testing.T) {
 	})
 }
 
-// Orders with instructions cost no allocation either, once their memory is there.
+// Orders with instructions allocate nothing either, once warm.
 func TestWarmSpecialPathsAllocateNothing(t *testing.T) {
 	b := New()
 	var r Result

@@ -9,33 +9,32 @@ import (
 )
 
 // Stops are the orders of one pair that wait for a trade at their trigger prices, and the queue of
-// those that were triggered and wait for their turn to enter the book. Both sides derive the queue
-// from the trades, so no record says that an order was triggered. One goroutine at a time may use
-// it.
+// triggered ones that wait to enter the book. Both sides derive the queue from the trades, so no
+// record reports a triggering. One goroutine at a time may use it.
 type Stops struct {
-	// The nearest triggers, out of each price's reach when there is none: a rise is triggered from
-	// riseAt on, a fall up to fallAt.
+	// Nearest triggers, unreachable by any price if none: a rise is triggered from riseAt on, a
+	// fall up to fallAt.
 	riseAt, fallAt uint64
 
 	rising  sorted // by trigger price
 	falling sorted // by the complement of the trigger price
 	queue   sorted // by turn
-	turn    uint64 // of the order that was queued last
+	turn    uint64 // of the last queued order
 
-	resting int // stops that rest in the book, too
-	records slab[waiting]
-	free    []uint32          // unused records
-	numbers map[uint64]uint32 // of the records, by order id
-	ids     []uint64          // of one Trade
+	inBookCount int // stops that also rest in the book
+	records     slab[waiting]
+	free        []uint32          // unused records
+	numbers     map[uint64]uint32 // of the records, by order id
+	ids         []uint64          // scratch of one Trade
 }
 
 // A Stop is an order that a trade triggers.
 type Stop struct {
-	// Order is the order as it will enter the book. Of an order that rests in the book meanwhile it
-	// has the id, account and side only; the book has the others.
+	// Order is the order as it will enter the book. For one that also rests in the book it is the
+	// id, account and side only; the book has the rest.
 	Order   trading.Order
 	Trigger trading.Trigger
-	Rests   bool // it rests in the book: one-cancels-other
+	InBook  bool // it rests in the book: one-cancels-other
 	Queued  bool // it was triggered
 }
 
@@ -50,7 +49,7 @@ func NewStops() *Stops {
 	return &Stops{riseAt: math.MaxUint64, numbers: map[uint64]uint32{}}
 }
 
-// Add lets an order wait; one that is Queued goes to the end of the queue. It panics when the id is
+// Add inserts a waiting order; a Queued one goes to the end of the queue. It panics when the id is
 // there already, or the stop is impossible.
 func (s *Stops) Add(stop Stop) {
 	o := &stop.Order
@@ -61,10 +60,10 @@ func (s *Stops) Add(stop Stop) {
 		panic(fmt.Sprintf("BUG: stop %d added with the trigger %+v", o.ID, stop.Trigger))
 	case o.Side != trading.Buy && o.Side != trading.Sell:
 		panic(fmt.Sprintf("BUG: side %d is neither buy nor sell", o.Side))
-	case stop.Rests && (o.Price != 0 || o.Amount != 0 || o.Remaining != 0),
-		!stop.Rests && !open:
+	case stop.InBook && (o.Price != 0 || o.Amount != 0 || o.Remaining != 0),
+		!stop.InBook && !open:
 		panic(fmt.Sprintf("BUG: stop %d added with price %d and %d remaining of %d, rests: %v",
-			o.ID, int64(o.Price), int64(o.Remaining), int64(o.Amount), stop.Rests))
+			o.ID, int64(o.Price), int64(o.Remaining), int64(o.Amount), stop.InBook))
 	}
 	if _, found := s.numbers[o.ID]; found {
 		panic(fmt.Sprintf("BUG: stop %d added twice", o.ID))
@@ -78,8 +77,8 @@ func (s *Stops) Add(stop Stop) {
 	s.numbers[o.ID] = n
 	w := s.records.at(n)
 	*w = waiting{Stop: stop}
-	if stop.Rests {
-		s.resting++
+	if stop.InBook {
+		s.inBookCount++
 	}
 	if stop.Queued {
 		s.enqueue(w)
@@ -98,8 +97,7 @@ func (s *Stops) Get(id uint64) (Stop, bool) {
 	return s.records.at(n).Stop, true
 }
 
-// Remove takes a stop out, be it queued or not, and returns it as it was; false when it is not
-// there.
+// Remove deletes a stop, queued or not, and returns it; false when it is not there.
 func (s *Stops) Remove(id uint64) (Stop, bool) {
 	n, ok := s.numbers[id]
 	if !ok {
@@ -114,13 +112,13 @@ func (s *Stops) Remove(id uint64) (Stop, bool) {
 		panic(fmt.Sprintf("BUG: stop %d is not in its list", id))
 	}
 	s.noteNearest()
-	if w.Rests {
-		s.resting--
+	if w.InBook {
+		s.inBookCount--
 	}
 	delete(s.numbers, id)
 	s.free = append(s.free, n)
 	stop := w.Stop
-	if len(s.numbers) == 0 && s.records.used >= emptyFrom { // give a burst's memory back
+	if len(s.numbers) == 0 && s.records.used >= emptyFrom { // release a burst's memory
 		*s = *NewStops()
 	}
 	return stop, true
@@ -134,21 +132,21 @@ func (s *Stops) Amend(id uint64, price money.Price, amount, remaining money.Amou
 		return false
 	}
 	w := s.records.at(n)
-	if w.Rests || price < 1 || remaining < 1 || remaining > amount {
+	if w.InBook || price < 1 || remaining < 1 || remaining > amount {
 		panic(fmt.Sprintf("BUG: stop %d amended to price %d and %d remaining of %d, rests: %v", id,
-			int64(price), int64(remaining), int64(amount), w.Rests))
+			int64(price), int64(remaining), int64(amount), w.InBook))
 	}
 	w.Order.Price, w.Order.Amount, w.Order.Remaining = price, amount, remaining
 	return true
 }
 
-// emptyFrom is the number of records from which on they are given back with the last stop.
+// emptyFrom is the number of records from which the memory is released with the last stop.
 const emptyFrom = 1 << 12
 
 // Trade queues the stops that the trades of one record trigger, and returns how many. low and high
-// are the lowest and the highest price of the trades, taker is the side of the order that took. A
-// buy's trades queue the rising stops first, then the falling ones; a sell's the other way round.
-// Rising ones are queued by ascending, falling ones by descending trigger price, equal ones by id.
+// are the lowest and the highest price of the trades, taker is the taker's side. A buy's trades
+// queue the rising stops first, then the falling ones; a sell's the other way round. Rising ones
+// are queued by ascending, falling ones by descending trigger price, equal ones by id.
 func (s *Stops) Trade(low, high money.Price, taker trading.Side) (triggered int) {
 	if uint64(high) < s.riseAt && uint64(low) > s.fallAt {
 		return 0
@@ -171,7 +169,7 @@ func (s *Stops) trigger(low, high money.Price, taker trading.Side) int {
 	return len(s.ids)
 }
 
-// Head returns the stop that enters the book next; false when none is queued. Its caller removes
+// Head returns the stop that enters the book next; false when none is queued. The caller removes
 // it.
 func (s *Stops) Head() (Stop, bool) {
 	if s.queue.count == 0 {
@@ -183,13 +181,13 @@ func (s *Stops) Head() (Stop, bool) {
 // Len returns the number of stops, queued ones included.
 func (s *Stops) Len() int { return len(s.numbers) }
 
-// Waiting returns the number of stops that do not rest in the book meanwhile.
-func (s *Stops) Waiting() int { return len(s.numbers) - s.resting }
+// Waiting returns the number of stops that do not rest in the book as well.
+func (s *Stops) Waiting() int { return len(s.numbers) - s.inBookCount }
 
 // Queued returns the number of queued stops.
 func (s *Stops) Queued() int { return s.queue.count }
 
-// ladder returns the list of the stops that wait for a movement of the price.
+// ladder returns the list of the stops for a price movement.
 func (s *Stops) ladder(d trading.Direction) *sorted {
 	if d == trading.Rise {
 		return &s.rising
@@ -208,7 +206,7 @@ func (w *waiting) entry() entry {
 	return entry{^uint64(w.Trigger.Price), w.Order.ID}
 }
 
-// enqueue puts a stop that is in neither ladder at the end of the queue.
+// enqueue appends a stop that is in neither ladder to the queue.
 func (s *Stops) enqueue(w *waiting) {
 	s.turn++
 	w.Queued, w.turn = true, s.turn

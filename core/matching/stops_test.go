@@ -34,7 +34,7 @@ func queued(s *Stops) (ids []uint64) {
 	return ids
 }
 
-// waitFor makes stops: three rise and three fall at 100 to 102, ids 1 to 6 from there outwards.
+// waitFor makes stops: three rise and three fall at 100 to 102, ids 1 to 6 outwards.
 func waitFor() *Stops {
 	s := NewStops()
 	for i := range int64(3) {
@@ -44,7 +44,7 @@ func waitFor() *Stops {
 	return s
 }
 
-func TestStopsThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleStopsAreRefused(t *testing.T) {
 	s := waitFor()
 	before := slices.Collect(s.All(nil))
 	f := func(want string, change func(s *Stop)) {
@@ -70,17 +70,17 @@ func TestStopsThatCannotBeAreRefused(t *testing.T) {
 	f("price 0", func(s *Stop) { s.Order.Price = 0 })
 	f("0 remaining", func(s *Stop) { s.Order.Remaining = 0 })
 	f("3 remaining of 2", func(s *Stop) { s.Order.Remaining = 3 })
-	f("rests: true", func(s *Stop) { s.Rests = true })
+	f("rests: true", func(s *Stop) { s.InBook = true })
 }
 
-// stopOf returns the stop that an open order of the specification is.
+// stopOf returns the stop of an open order of the specification.
 func stopOf(o *spec.Order) Stop {
 	if o.Waits {
 		return Stop{Order: orderOf(o), Trigger: o.Trigger, Queued: o.Queued}
 	}
 	return Stop{Order: trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
 		Trigger: trading.Trigger{Price: o.Says.OCO.Trigger, When: trading.Fall},
-		Rests:   true, Queued: o.Queued}
+		InBook:  true, Queued: o.Queued}
 }
 
 // sameStops compares stops with those of the specification, as sets and in the order of their
@@ -112,7 +112,7 @@ func sameStops(s *Stops, k *spec.Market) error {
 	return nil
 }
 
-// restoredStops returns new stops made of others.
+// restoredStops returns new stops made from others.
 func restoredStops(s *Stops) *Stops {
 	r := NewStops()
 	for stop := range s.All(nil) {
@@ -121,11 +121,11 @@ func restoredStops(s *Stops) *Stops {
 	return r
 }
 
-// waitIn lets a stop wait in the specification, too.
+// waitIn adds a stop to the specification, too.
 func waitIn(k *spec.Market, w *Stop) {
 	o := &spec.Order{ID: w.Order.ID, Account: 1, Side: w.Order.Side, Price: 5, Amount: 2,
 		Remaining: 2}
-	if w.Rests {
+	if w.InBook {
 		o.Says.OCO.Trigger = w.Trigger.Price
 		k.Rest(o)
 	} else {
@@ -135,7 +135,7 @@ func waitIn(k *spec.Market, w *Stop) {
 }
 
 // TestStopsAgreeWithALoopOverAll plays random stops, removals and trades, and compares the stops
-// with a list that is searched as a whole. Now and then the stops are restored from themselves.
+// with a linear search of a list. It sometimes restores the stops from themselves.
 func TestStopsAgreeWithALoopOverAll(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -157,7 +157,7 @@ func TestStopsAgreeWithALoopOverAll(t *testing.T) {
 					id = 1<<40 - uint64(step)
 				}
 				w := stop(id, trading.Rise+trading.Direction(rng.IntN(2)), price())
-				if w.Rests = rng.IntN(5) == 0; w.Rests {
+				if w.InBook = rng.IntN(5) == 0; w.InBook {
 					w.Order = trading.Order{ID: id, Account: 1, Side: trading.Sell}
 					w.Trigger.When = trading.Fall
 				}
@@ -211,7 +211,7 @@ func TestAComparisonOfStopsFindsEachDifference(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		one, other := NewStops(), NewStops()
 		const count = 200
-		victim := uint64(1 + rng.IntN(2*count)) // in half of all cases none
+		victim := uint64(1 + rng.IntN(2*count)) // none in half of all cases
 		for i := range uint64(rng.IntN(50)) {
 			one.Add(stop(1000+i, trading.Rise, 1)) // turns that the other side never had
 		}
@@ -251,7 +251,7 @@ func TestAComparisonOfStopsFindsEachDifference(t *testing.T) {
 	}
 }
 
-// Records of stops are used again, and a round of stops in known memory allocates nothing.
+// Records of stops are reused, and stops in warm memory allocate nothing.
 func TestWarmStopsAllocateNothing(t *testing.T) {
 	s := NewStops()
 	id := uint64(0)
@@ -284,7 +284,7 @@ func TestWarmStopsAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestStopsGiveTheMemoryOfABurstBack(t *testing.T) {
+func TestStopsReleaseTheMemoryOfABurst(t *testing.T) {
 	s := NewStops()
 	for id := range uint64(emptyFrom) {
 		s.Add(stop(id+1, trading.Rise, int64(100+id)))

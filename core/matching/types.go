@@ -9,5 +9,5 @@ type Fill struct {
 	MakerAccount   uint32
 	Price          money.Price
 	Amount         money.Amount
-	MakerRemaining money.Amount // 0: the maker is done and has left the book
+	MakerRemaining money.Amount // 0: the maker is filled and has left the book
 }

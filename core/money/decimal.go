@@ -6,8 +6,8 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// The bridge to shopspring/decimal, for configuration, operator input and as the oracle in tests.
-// Never on the order path: it allocates.
+// The bridge to shopspring/decimal, for configuration, operator input and test oracles. Never on
+// the order path: it allocates.
 
 // Decimal returns the price as an arbitrary-precision decimal.
 func (p Price) Decimal() decimal.Decimal { return decimal.New(int64(p), -FixedDecimals) }
@@ -27,8 +27,8 @@ func (a uint128) decimal(digits int32) decimal.Decimal {
 // maxExponent is far beyond every amount and balance.
 const maxExponent = 100
 
-// whole returns d in units of 1 / 10^decimals, which must be a whole number. A few bytes of text
-// can name a decimal of gigabytes, which is refused by its exponent.
+// whole returns d in units of 1 / 10^decimals, which must be a whole number. A short text can
+// denote a decimal of gigabytes; its exponent rejects it.
 func whole(d decimal.Decimal, decimals int32) (*big.Int, error) {
 	switch {
 	case d.IsNegative():

@@ -13,7 +13,7 @@
 // overflow, or a negative difference, panics with "BUG:". Callers compare before they subtract, and
 // MaxSupply keeps sums far from the edge.
 //
-// Text is plain decimal: no exponent, no trailing zeros, no sign. Parsing takes exponents too.
+// Text is plain decimal: no exponent, no trailing zeros, no sign. Parsing accepts exponents too.
 // Everything on the order path appends to a caller's buffer and allocates nothing.
 //
 //	money.go    the types and their arithmetic

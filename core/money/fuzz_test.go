@@ -9,11 +9,11 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// numberText matches the text of a number. The reference takes more: signs, and points without
+// numberText matches the text of a number. The reference accepts more: signs, and points without
 // digits.
 var numberText = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// reference reads text as parseFixed should, with big numbers.
+// reference parses text as parseFixed should, with big numbers.
 func reference(text string) (units *big.Int, err error) {
 	if len(text) > maxText || !numberText.MatchString(text) {
 		return nil, errSyntax
@@ -46,8 +46,7 @@ func reference(text string) (units *big.Int, err error) {
 	return units, nil
 }
 
-// Text is read as the oracle reads it. A number that was read is written in one form, which reads
-// the same.
+// The oracle parses text alike. A parsed number is written in one form, which parses to the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"", "0", "1", "0.00000001", "92233720368.54775807",
 		"92233720368.54775808", "1e-7", "1E+3", "0e99999", "1e99999", "1e-99999", "00.10",

@@ -32,7 +32,7 @@ type Balance struct{ u uint128 }
 // A Total is a sum of Amounts, in units of 1e-8.
 type Total struct{ u uint128 }
 
-// MaxAmount and MaxPrice are the largest that text may name: 92,233,720,368.54775807.
+// MaxAmount and MaxPrice are the largest values accepted from text: 92,233,720,368.54775807.
 const (
 	MaxAmount = Amount(math.MaxInt64)
 	MaxPrice  = Price(math.MaxInt64)
@@ -68,16 +68,16 @@ func (a Amount) Total() Total {
 	return Total{uint128{lo: uint64(a)}}
 }
 
-// FitsDecimals reports whether the price can be written with that many fractional digits.
+// FitsDecimals reports whether n fractional digits can express the price.
 func (p Price) FitsDecimals(n int) bool { return fits(int64(p), n) }
 
-// FitsDecimals reports whether the amount can be written with that many fractional digits.
+// FitsDecimals reports whether n fractional digits can express the amount.
 func (a Amount) FitsDecimals(n int) bool { return fits(int64(a), n) }
 
-// PriceUnit returns one unit of the last of that many fractional digits.
+// PriceUnit returns the smallest price step with that many fractional digits.
 func PriceUnit(decimals int) Price { return Price(pow10[FixedDecimals-decimals]) }
 
-// AmountUnit returns one unit of the last of that many fractional digits.
+// AmountUnit returns the smallest amount step with that many fractional digits.
 func AmountUnit(decimals int) Amount { return Amount(pow10[FixedDecimals-decimals]) }
 
 func fits(v int64, decimals int) bool {
@@ -99,9 +99,9 @@ func (b Balance) Sub(c Balance) Balance { return Balance{b.u.sub(c.u)} }
 // Cmp returns -1, 0 or 1 as b is below, equal to or above c.
 func (b Balance) Cmp(c Balance) int { return b.u.cmp(c.u) }
 
-// Average returns the average price of trades that have moved b of the quote currency for an amount
-// of the base currency, which is at least 1. Digits behind the eighth are cut off: the price is
-// only shown, and no money moves by it.
+// Average returns the average price of trades that moved b of the quote currency for an amount of
+// the base currency, which is at least 1. Digits after the eighth are cut off: the price is only
+// shown, and no money moves by it.
 func (b Balance) Average(amount Amount) Price {
 	if amount < 1 || b.u.hi >= uint64(amount) {
 		panic("BUG: an average price of no amount, or above all prices")

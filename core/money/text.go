@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// The faults of a number's text. Each is a complete sentence for the sender.
+// Faults of a number's text, each a complete sentence for the sender.
 //
 //lint:file-ignore ST1005 these texts are shown to clients as they are
 var (
@@ -16,7 +16,7 @@ var (
 	ErrRange     = errors.New("The number is too large.")
 )
 
-// maxText bounds the text of a number. A longer text is an error or an attack.
+// maxText bounds the text of a number, in bytes. A longer text is an error or an attack.
 const maxText = 64
 
 var pow10 = [20]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14,
@@ -29,8 +29,8 @@ func ParsePrice[T string | []byte](s T) (Price, error) {
 	return Price(v), err
 }
 
-// ParseWhole reads a whole number below 1e19 from such text: 12, 12.0 and 1.2e1 are one number. No
-// sum of money is one, but ids and counts are written like all other numbers.
+// ParseWhole reads a whole number below 1e19: 12, 12.0 and 1.2e1 are the same number. Used for ids
+// and counts, not for money.
 func ParseWhole[T string | []byte](s T) (n uint64, ok bool) {
 	n, err := parseDecimal(s, 0)
 	return n, err == nil && n < pow10[19]
@@ -58,7 +58,7 @@ func parseDecimal[T string | []byte](s T, decimals int) (uint64, error) {
 	}
 	var (
 		mantissa uint64 // all significant digits read so far, without the point
-		scale    int    // how many of them stand behind the point
+		scale    int    // how many of those are fractional
 		zeros    int    // trailing zeros not yet multiplied into mantissa
 		tooLong  bool
 		i        int
@@ -122,8 +122,8 @@ func parseDecimal[T string | []byte](s T, decimals int) (uint64, error) {
 	return lo, nil
 }
 
-// parseExponent reads e [sign] digits, up to the text's end. An exponent far beyond every bound
-// counts as 10,000 or -10,000.
+// parseExponent reads e [sign] digits, to the end of the text. It clamps exponents far beyond every
+// bound to 10,000 or -10,000.
 func parseExponent[T string | []byte](s T) (exp int, ok bool) {
 	if s[0] != 'e' && s[0] != 'E' {
 		return 0, false
@@ -190,7 +190,7 @@ func appendFixed(dst []byte, v int64) []byte {
 	return dst
 }
 
-// appendDecimal writes whole and, behind a point, fraction as digits places without trailing zeros.
+// appendDecimal writes whole, a point, and fraction as digits places without trailing zeros.
 func appendDecimal(dst []byte, whole, fraction uint64, digits int) []byte {
 	dst = strconv.AppendUint(dst, whole, 10)
 	if fraction == 0 {

@@ -45,12 +45,12 @@ func TestAnAdjustmentThatDoesNotFitIsRefused(t *testing.T) {
 	} {
 		refusedBy(t, adjusted(), x.name, x.record, x.want)
 	}
-	// what pending withdrawals reserve stays
+	// money reserved by pending withdrawals stays
 	s := adjusted()
 	all, err := money.AmountFromDecimal(s.Account(1).Wallet.Get(1).Balance.Decimal())
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedBy(t, s, "what is reserved",
+	refusedBy(t, s, "a reserved amount",
 		with(func(j *event.Adjusted) { j.Amount = all }), "alice")
 }

@@ -19,14 +19,14 @@ func (s *State) amend(p *Pair, r *event.Record, e *Effects) error {
 	if !ok || a.Open.Pair(o.ID) != p.Number {
 		return fmt.Errorf("order %d is changed, but is not open on %s", o.ID, p.Name)
 	}
-	if err := s.same(p, o, &m.Was, &was); err != nil {
+	if err := s.checkUnchanged(p, o, &m.Was, &was); err != nil {
 		return err
 	}
 	old := p.Instructed(o.ID)
-	if err := together(o, &r.Instructions, old != nil && old.Triggered); err != nil {
+	if err := checkCombination(o, &r.Instructions, old != nil && old.Triggered); err != nil {
 		return err
 	}
-	if err := lasting(o.ID, old, &r.Instructions); err != nil {
+	if err := checkUnalterable(o.ID, old, &r.Instructions); err != nil {
 		return err
 	}
 	switch r.Instructions.Cancelled {
@@ -34,14 +34,14 @@ func (s *State) amend(p *Pair, r *event.Record, e *Effects) error {
 		return s.endAmended(p, r, &was, e)
 	}
 	x := changedTo(r, old)
-	if stop, waits := p.Stops.Get(o.ID); waits && !stop.Rests {
+	if stop, waits := p.Stops.Get(o.ID); waits && !stop.InBook {
 		return s.amendStop(p, r, &stop, x)
 	}
 	if r.Trigger != (trading.Trigger{}) {
 		return fmt.Errorf("order %d rests, but is changed as one that waits", o.ID)
 	}
 	if o.Amount <= was.Amount-was.Remaining {
-		return fmt.Errorf("order %d is changed to %v, of which %v are filled, and goes on", o.ID,
+		return fmt.Errorf("order %d is changed to %v, of which %v are filled, and stays open", o.ID,
 			o.Amount, was.Amount-was.Remaining)
 	}
 	if kept := o.Price == was.Price && o.Amount <= was.Amount; kept != m.Kept {
@@ -51,12 +51,12 @@ func (s *State) amend(p *Pair, r *event.Record, e *Effects) error {
 	if m.Kept {
 		return s.amendInPlace(p, r, &was, x, e)
 	}
-	return s.amendAnew(p, r, &was, x, e)
+	return s.amendRequeued(p, r, &was, x, e)
 }
 
-// lasting compares instructions that a change cannot alter. It can make an order post-only or an
-// iceberg, and not the other way round.
-func lasting(id uint64, old *trading.Instructed, i *trading.Instructions) error {
+// checkUnalterable compares instructions that a change cannot alter. A change can make an order
+// post-only or an iceberg, but cannot undo either.
+func checkUnalterable(id uint64, old *trading.Instructed, i *trading.Instructions) error {
 	var was trading.Instructions
 	if old != nil {
 		was = old.Instructions
@@ -71,9 +71,9 @@ func lasting(id uint64, old *trading.Instructed, i *trading.Instructions) error 
 	return nil
 }
 
-// changedTo returns what an order says after a change, and what has become of it up to now.
+// changedTo returns an order's instructions after a change, and their outcome so far.
 func changedTo(r *event.Record, old *trading.Instructed) *trading.Instructed {
-	x := &trading.Instructed{Instructions: staying(&r.Instructions)}
+	x := &trading.Instructed{Instructions: keptInstructions(&r.Instructions)}
 	if old == nil {
 		return x
 	}
@@ -86,8 +86,8 @@ func changedTo(r *event.Record, old *trading.Instructed) *trading.Instructed {
 	return x
 }
 
-// endAmended applies a change that ends an order: its new amount is filled already, or its time is
-// up. The order keeps its values.
+// endAmended applies a change that closes an order: its new amount is filled already, or it
+// expired. The order keeps its values.
 func (s *State) endAmended(p *Pair, r *event.Record, was *trading.Order, e *Effects) error {
 	o, i := &r.Order, &r.Instructions
 	if o.Price != was.Price || o.Amount != was.Amount || o.Remaining != was.Remaining ||
@@ -96,17 +96,17 @@ func (s *State) endAmended(p *Pair, r *event.Record, was *trading.Order, e *Effe
 	}
 	_, rested, _ := p.takeOut(o.ID, e)
 	if s.close(p, *was, i.Cancelled, r.TimeUs, e); rested {
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
 
-// amendStop applies a change of an order that waits, and waits on. One that is queued keeps its
+// amendStop applies a change of an order that keeps waiting for its trigger. A queued one keeps its
 // place and its trigger.
 func (s *State) amendStop(p *Pair, r *event.Record, was *matching.Stop,
 	x *trading.Instructed) error {
 	o := &r.Order
-	if err := waits(r); err != nil {
+	if err := checkWaiting(r); err != nil {
 		return err
 	}
 	if o.RestCancelled || due(x.ExpireUs, r.TimeUs) {
@@ -129,7 +129,7 @@ func (s *State) amendStop(p *Pair, r *event.Record, was *matching.Stop,
 	return nil
 }
 
-// amendInPlace applies a change of a resting order that keeps its place.
+// amendInPlace applies a change of a resting order that keeps its priority.
 func (s *State) amendInPlace(p *Pair, r *event.Record, was *trading.Order, x *trading.Instructed,
 	e *Effects) error {
 	o, i := &r.Order, &r.Instructions
@@ -137,7 +137,7 @@ func (s *State) amendInPlace(p *Pair, r *event.Record, was *trading.Order, x *tr
 		return fmt.Errorf("order %d keeps its place, but has %d trades, prevents %d orders, or "+
 			"ends (%v)", o.ID, len(o.Trades), len(i.Prevented), i.Cancelled)
 	}
-	if err := left(o, o.Amount-(was.Amount-was.Remaining)); err != nil {
+	if err := checkRemaining(o, o.Amount-(was.Amount-was.Remaining)); err != nil {
 		return err
 	}
 	hidden, shown := p.Book.Iceberg(o.ID).Hidden, p.Book.Displayed(o.ID)
@@ -146,13 +146,14 @@ func (s *State) amendInPlace(p *Pair, r *event.Record, was *trading.Order, x *tr
 	p.moveTrigger(o.ID, x)
 	if p.Book.Displayed(o.ID) != shown {
 		e.left(*was, hidden)
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
 
-// amendAnew applies a change of a resting order that loses its place: it meets the book again.
-func (s *State) amendAnew(p *Pair, r *event.Record, was *trading.Order, x *trading.Instructed,
+// amendRequeued applies a change of a resting order that loses its priority: it enters matching
+// again.
+func (s *State) amendRequeued(p *Pair, r *event.Record, was *trading.Order, x *trading.Instructed,
 	e *Effects) error {
 	o, shown := &r.Order, p.Book.Displayed(r.Order.ID)
 	if p.Halted {
@@ -167,12 +168,12 @@ func (s *State) amendAnew(p *Pair, r *event.Record, was *trading.Order, x *tradi
 		return err
 	}
 	if len(o.Trades) > 0 || len(r.Instructions.Prevented) > 0 || p.Book.Displayed(o.ID) != shown {
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
 
-// moveTrigger lets the other half of a resting order wait for what it says.
+// moveTrigger updates the trigger of a resting order's other half.
 func (p *Pair) moveTrigger(id uint64, x *trading.Instructed) {
 	stop, waits := p.Stops.Get(id)
 	if !waits || stop.Queued || stop.Trigger.Price == x.OCO.Trigger {

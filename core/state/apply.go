@@ -11,8 +11,7 @@ import (
 )
 
 // Apply folds the next record, which has sequence Seq()+1, and writes its effects into e. After an
-// error the state must not be used any more: the record does not fit, and part of it may be
-// applied.
+// error the state is unusable: the record does not fit, and may be applied in part.
 func (s *State) Apply(r *event.Record, e *Effects) error {
 	e.Settlements, e.Closed, e.Left, e.Withdrawal = nil, e.Closed[:0], e.Left[:0], nil
 	if err := s.apply(r, e); err != nil {
@@ -40,7 +39,7 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err := s.revoke(r.KeyRevoked.Number)
 		if err == nil && r.KeyRevoked.Lost {
 			k := s.key(r.KeyRevoked.Number)
-			s.tellOfLostKeys(r.TimeUs, s.accounts[k.Account-1])
+			s.mailLostKeys(r.TimeUs, s.accounts[k.Account-1])
 		}
 		return err
 	case event.KindHistory:
@@ -80,9 +79,9 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 	return s.settle(p, r, e)
 }
 
-// settle applies what a record does to wallets.
+// settle applies a record's effects on wallets.
 func (s *State) settle(p *Pair, r *event.Record, e *Effects) error {
-	// Only a record that was found to fit is settled: sums of its money cannot overflow.
+	// Settle only records that passed their checks: sums of their money cannot overflow.
 	var base, quote uint16
 	if p != nil {
 		base, quote = p.Base, p.Quote
@@ -126,7 +125,7 @@ func (s *State) account(a *event.Account) error {
 	}
 	s.accounts = append(s.accounts, &Account{ID: a.ID, Name: a.Name, Email: a.Email})
 	s.names[a.Name] = a.ID
-	s.trades = append(s.trades, 0)
+	s.tradeCounts = append(s.tradeCounts, 0)
 	return nil
 }
 
@@ -173,7 +172,7 @@ func (s *State) newKey(k *event.Key) error {
 	return nil
 }
 
-// revoke ends a key and forgets all of it but its number, account and name.
+// revoke revokes a key and forgets all but its number, account and name.
 func (s *State) revoke(number uint32) error {
 	k := s.key(number)
 	if k == nil || k.Revoked {
@@ -183,15 +182,15 @@ func (s *State) revoke(number uint32) error {
 	return nil
 }
 
-// deposit does not keep the reference: the store's index has it. Until the store has it, the
+// deposit does not keep the reference: the store's index holds it. Until it is stored, the
 // committed side does.
 func (s *State) deposit(d *event.Deposit) error {
 	if err := s.mustBeOpen(d.Account); err != nil {
 		return err
 	}
 	switch {
-	case d.ID != s.deposits+1:
-		return fmt.Errorf("deposit %d is not the next after %d", d.ID, s.deposits)
+	case d.ID != s.depositCount+1:
+		return fmt.Errorf("deposit %d is not the next after %d", d.ID, s.depositCount)
 	case d.Reference == "":
 		return fmt.Errorf("deposit %d has no reference", d.ID)
 	case d.Currency == 0 || int(d.Currency) > len(s.currencies):
@@ -207,11 +206,11 @@ func (s *State) deposit(d *event.Deposit) error {
 			money.MaxSupply)
 	}
 	c.Deposited = total
-	s.deposits = d.ID
+	s.depositCount = d.ID
 	return nil
 }
 
-// begin checks the parts that all records of a pair share: account, nonce, id and time.
+// begin checks the fields common to all records of a pair: account, nonce, id and time.
 func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
 	nonce uint64) (*Account, error) {
 	a := s.Account(account)
@@ -231,9 +230,9 @@ func (s *State) begin(p *Pair, timeUs int64, id uint64, account, key uint32,
 	return a, s.useNonce(key, account, nonce)
 }
 
-// useNonce raises a key's nonce. A key for parallel use keeps all that it has room for: records
-// may come in another order than their nonces, and those of one command have the same. A revoked
-// key has no nonce, but a command that was on its way when the key was revoked still names one.
+// useNonce raises a key's nonce. A key for parallel use keeps up to its maximum: records may come
+// out of nonce order, and those of one command share a nonce. A revoked key has no nonce, but a
+// command in flight at its revocation still names one.
 func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	if key == 0 {
 		return nil
@@ -248,7 +247,7 @@ func (s *State) useNonce(key, account uint32, nonce uint64) error {
 	return nil
 }
 
-// use takes a nonce of a record, or of an image.
+// use applies a nonce of a record, or of an image.
 func (k *Key) use(nonce uint64) {
 	k.Nonce = max(k.Nonce, nonce)
 	if k.Used != nil {
@@ -256,8 +255,8 @@ func (k *Key) use(nonce uint64) {
 	}
 }
 
-// newcomer checks the parts that all records of a new order share, and returns its account.
-func (s *State) newcomer(p *Pair, r *event.Record) (*Account, error) {
+// checkNewOrder checks the fields common to all records of a new order, and returns its account.
+func (s *State) checkNewOrder(p *Pair, r *event.Record) (*Account, error) {
 	o := &r.Order
 	a, err := s.begin(p, r.TimeUs, o.ID, o.Account, o.Key, o.Nonce)
 	if err != nil {
@@ -274,11 +273,11 @@ func (s *State) newcomer(p *Pair, r *event.Record) (*Account, error) {
 
 func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	o := &r.Order
-	taker, err := s.newcomer(p, r)
+	taker, err := s.checkNewOrder(p, r)
 	if err != nil {
 		return err
 	}
-	if err := s.possible(o, 1); err != nil {
+	if err := s.checkOrder(o, 1); err != nil {
 		return err
 	}
 	if o.RestCancelled && (o.Remaining == 0 || len(o.Trades) == 0) {
@@ -294,7 +293,7 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 		open -= o.Trades[i].Amount
 	}
 	s.lastTrade = max(s.lastTrade, p.lastTrade)
-	if err := left(o, open); err != nil {
+	if err := checkRemaining(o, open); err != nil {
 		return err
 	}
 	why := trading.Reason(0)
@@ -307,11 +306,11 @@ func (s *State) order(p *Pair, r *event.Record, e *Effects) error {
 	if err := s.leave(p, o, why, r.TimeUs, r.TimeUs, e); err != nil {
 		return err
 	}
-	p.changed(r.TimeUs)
+	p.displayChanged(r.TimeUs)
 	return nil
 }
 
-// trade applies one trade of a record's order, of which open was open until then.
+// trade applies one trade of a record's order, which had open units before it.
 func (s *State) trade(p *Pair, r *event.Record, t *event.Trade, open money.Amount,
 	e *Effects) error {
 	o := &r.Order
@@ -349,8 +348,8 @@ func (s *State) trade(p *Pair, r *event.Record, t *event.Trade, open money.Amoun
 	return nil
 }
 
-// left compares what is open of an order behind its trades with its record.
-func left(o *event.Order, open money.Amount) error {
+// checkRemaining compares an order's open amount after the trades with its record.
+func checkRemaining(o *event.Order, open money.Amount) error {
 	if open != o.Remaining {
 		return fmt.Errorf("%v remains after the trades, but the record says %d units", open,
 			int64(o.Remaining))
@@ -358,8 +357,8 @@ func left(o *event.Order, open money.Amount) error {
 	return nil
 }
 
-// opened notes a new order that rests or waits from now on among its account's, and the client
-// order id of any new order.
+// opened adds a new order that rests or waits to its account's open orders, and the client order id
+// of any new order.
 func (s *State) opened(p *Pair, a *Account, r *event.Record) error {
 	o := &r.Order
 	a.ClientIDs.Open(o.ID, o.ClientID)
@@ -373,9 +372,8 @@ func (s *State) opened(p *Pair, a *Account, r *event.Record) error {
 	return nil
 }
 
-// leave ends a record's order that has met the book: what is left of the order rests, or the order
-// closes. It was placed at a time, and why says why its rest was cancelled. Its trades trigger
-// stops.
+// leave completes a record's order after matching: the remainder rests, or the order closes.
+// placedUs is when it was placed, why the reason its rest was cancelled. Its trades trigger stops.
 func (s *State) leave(p *Pair, o *event.Order, why trading.Reason, placedUs, nowUs int64,
 	e *Effects) error {
 	is := trading.Order{ID: o.ID, Account: o.Account, Side: o.Side, Price: o.Price,
@@ -394,14 +392,14 @@ func (s *State) leave(p *Pair, o *event.Order, why trading.Reason, placedUs, now
 }
 
 // crosses reports whether an order would trade with the best price of the other side, and returns
-// that.
+// it.
 func (p *Pair) crosses(o *event.Order) (best money.Price, crosses bool) {
 	best, any := p.Book.Best(o.Side.Opposite())
 	return best, any && !outside(o.Side, best, o.Price)
 }
 
-// possible checks an order by itself, without the book. It has a least amount.
-func (s *State) possible(o *event.Order, least money.Amount) error {
+// checkOrder checks an order on its own, without the book. least is its minimum amount.
+func (s *State) checkOrder(o *event.Order, least money.Amount) error {
 	switch {
 	case o.Price < 1 || o.Amount < least || o.Side != trading.Buy && o.Side != trading.Sell:
 		return fmt.Errorf("order %d cannot be of side %d, for %d units, at %d units", o.ID, o.Side,
@@ -420,7 +418,7 @@ func outside(side trading.Side, price, limit money.Price) bool {
 	return price < limit
 }
 
-// checkFees refuses a fee without a fee account, and a fee above the money that it is taken from.
+// checkFees refuses a fee without a fee account, and a fee above the received money.
 func checkFees(o *event.Order, t *event.Trade) error {
 	if t.TakerFee.IsZero() && t.MakerFee.IsZero() {
 		return nil
@@ -460,7 +458,7 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 	}
 	s.close(p, o, cancelReason(r), r.TimeUs, e)
 	if rested {
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
@@ -476,7 +474,7 @@ func cancelReason(r *event.Record) trading.Reason {
 	return trading.CancelledOwner
 }
 
-// takeOut takes an open order out of the book, in which it may rest, or out of its wait.
+// takeOut removes an open order from the book, or from its wait.
 func (p *Pair) takeOut(id uint64, e *Effects) (o trading.Order, rested, ok bool) {
 	o, hidden, rested, ok := p.cancel(id)
 	if rested {
@@ -485,7 +483,7 @@ func (p *Pair) takeOut(id uint64, e *Effects) (o trading.Order, rested, ok bool)
 	return o, rested, ok
 }
 
-// cancel is takeOut for a cancel: it also returns how much of the order the book has hidden.
+// cancel is takeOut for a cancel: it also returns the order's hidden amount.
 func (p *Pair) cancel(id uint64) (o trading.Order, hidden money.Amount, rested, ok bool) {
 	hidden = p.Book.Iceberg(id).Hidden
 	if o, rested = p.Book.Cancel(id); rested || p.Stops.Len() == 0 {
@@ -495,22 +493,22 @@ func (p *Pair) cancel(id uint64) (o trading.Order, hidden money.Amount, rested, 
 	return stop.Order, 0, false, ok
 }
 
-// left notes an order that leaves the book, or changes in it, of which a part is hidden until then.
+// left records an order that leaves the book, or changes in it, with the part hidden until then.
 func (e *Effects) left(o trading.Order, hidden money.Amount) {
 	o.Remaining -= hidden
 	e.Left = append(e.Left, o)
 }
 
-// changed notes a record that traded or changed what the book displays.
-func (p *Pair) changed(timeUs int64) {
+// displayChanged notes a record that traded or changed the displayed book.
+func (p *Pair) displayChanged(timeUs int64) {
 	p.Market.Changed(timeUs)
 	buy, _ := p.Book.Best(trading.Buy)
 	sell, _ := p.Book.Best(trading.Sell)
 	p.Market.Best(timeUs, buy, sell)
 }
 
-// close forgets an order that is open no more, and reports it. why says why its rest was cancelled;
-// 0: it is done.
+// close forgets a closed order, and reports it. why is the reason its rest was cancelled; 0: it is
+// done.
 func (s *State) close(p *Pair, o trading.Order, why trading.Reason, timeUs int64, e *Effects) {
 	a := s.accounts[o.Account-1]
 	a.Open.Remove(o.ID)

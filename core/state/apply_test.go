@@ -87,7 +87,7 @@ func refusedBy(t *testing.T, s *State, what string, r event.Record, text string)
 		t.Errorf("%s: %v", what, err)
 	}
 	if s.Seq() != seq {
-		t.Errorf("%s: the sequence went on", what)
+		t.Errorf("%s: the sequence advanced", what)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestApplyRefusesOrdersThatDoNotFit(t *testing.T) {
 		*o = event.Order{ID: 5, Account: 1, Side: trading.Sell, Price: 9 * coin, Amount: coin,
 			Remaining: coin}
 	}, "crosses the best price, 9")
-	f("an order above what its account has", func(r R, o O, t T) {
+	f("an order above its account's money", func(r R, o O, t T) {
 		*o = event.Order{ID: 5, Account: 2, Side: trading.Buy, Price: 9 * coin, Amount: 9 * coin,
 			Remaining: 9 * coin}
 	}, "account bob: ")
@@ -229,7 +229,7 @@ func TestApplyRefusesTradesThatDoNotFit(t *testing.T) {
 			Trades: []event.Trade{{ID: 2, Maker: 3, MakerAccount: 2, Price: 9 * coin, Amount: coin,
 				MakerRemaining: coin}}}
 	}, "beyond the order's limit price")
-	f("a trade above what its account has",
+	f("a trade above its account's money",
 		func(r R, o O, t T) { o.Account = 3; o.Amount, o.Remaining = coin/2, 0 }, "account house: ")
 }
 
@@ -370,7 +370,7 @@ func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 	f("the end of an unknown key",
 		R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 2}},
 		"key number 2 does not exist")
-	f("an unknown kind", R{Kind: 100}, "does not know records of this kind")
+	f("an unknown kind", R{Kind: 100}, "cannot apply records of this kind")
 
 	s := small()
 	apply(t, s, R{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
@@ -380,12 +380,12 @@ func TestApplyRefusesOtherRecordsThatDoNotFit(t *testing.T) {
 	}
 }
 
-func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
+func TestResealingASecretChangesNothingElseOfItsKey(t *testing.T) {
 	s := small()
 	apply(t, s, event.Record{Kind: event.KindRefusal,
 		Refusal: event.Refusal{Account: 1, Key: 1, Nonce: 77, Reason: event.RefusedNonce}})
 	was := *s.KeyByName("alice-1")
-	anew := func() event.Record {
+	resealed := func() event.Record {
 		k := was.Key
 		k.SealedBy, k.Sealed = was.SealedBy+1, []byte("another seal")
 		return event.Record{Kind: event.KindKey, Key: k}
@@ -398,7 +398,7 @@ func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 		"from anywhere":             func(k *event.Key) { k.Allow = nil },
 		"as a number that is not":   func(k *event.Key) { k.Number = 2 },
 	} {
-		r := anew()
+		r := resealed()
 		change(&r.Key)
 		if err := s.Apply(&r, new(Effects)); err == nil ||
 			!strings.Contains(err.Error(), "exists already, or its account") {
@@ -409,16 +409,16 @@ func TestASecretIsSealedAnewAndNothingElseOfItsKeyChanges(t *testing.T) {
 		}
 	}
 	before := s.Hash()
-	apply(t, s, anew())
+	apply(t, s, resealed())
 	want := was
-	want.Key = anew().Key
+	want.Key = resealed().Key
 	if got := s.KeyByName("alice-1"); !reflect.DeepEqual(*got, want) || s.Hash() == before {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	apply(t, s, event.Record{Kind: event.KindKeyRevoked, KeyRevoked: event.KeyRevoked{Number: 1}})
-	// it has no secret any more
+	// a revoked key has no secret
 	if err := s.Apply(&event.Record{Kind: event.KindKey, Key: was.Key}, new(Effects)); err == nil {
-		t.Error("a revoked key is sealed anew")
+		t.Error("a revoked key is sealed again")
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)

@@ -9,18 +9,18 @@ import (
 	"exchange/core/trading"
 )
 
-// Check looks at the whole state and reports the first money invariant that does not hold:
+// Check checks the whole state and reports the first violated money invariant:
 //
 //   - per currency, the balances of all accounts (fees are an account's) are deposits - withdrawals
 //   - per account and currency, 0 <= reserve <= balance, and reserve is the sum that its open
 //     orders and pending withdrawals hold
 //   - an account's open orders are exactly its orders in the books and those that wait for a
 //     trigger, and no book is crossed
-//   - orders with instructions are open, and wait as these say
+//   - orders with instructions are open, and wait according to them
 //   - an account's withdrawals are exactly its pending ones
 func (s *State) Check() error {
 	c := checker{State: s, sums: make([]money.Balance, len(s.currencies)),
-		held: make([]ledger.Wallet, len(s.accounts)), open: make([]int, len(s.accounts))}
+		reserved: make([]ledger.Wallet, len(s.accounts)), open: make([]int, len(s.accounts))}
 	for _, p := range s.pairs {
 		for _, check := range [...]func(*Pair) error{c.book, c.stops, c.instructions} {
 			if err := check(p); err != nil {
@@ -45,17 +45,17 @@ func (s *State) Check() error {
 	return c.currencies()
 }
 
-// A checker has the sums that one Check derives.
+// A checker holds the sums that one Check derives.
 type checker struct {
 	*State
-	sums   []money.Balance // balances of all accounts, by currency-1
-	held   []ledger.Wallet // money that orders and withdrawals hold, by account-1
-	open   []int           // open orders of the pairs, by account-1
-	listed int             // pending withdrawals in the accounts' lists
+	sums     []money.Balance // balances of all accounts, by currency-1
+	reserved []ledger.Wallet // money that orders and withdrawals hold, by account-1
+	open     []int           // open orders of the pairs, by account-1
+	listed   int             // pending withdrawals in the accounts' lists
 }
 
-// book checks a pair's book against the open orders of accounts, and notes the money that its
-// orders hold.
+// book checks a pair's book against the open orders of accounts, and sums up the money that its
+// orders reserve.
 func (c *checker) book(p *Pair) error {
 	bid, hasBid := p.Book.Best(trading.Buy)
 	ask, hasAsk := p.Book.Best(trading.Sell)
@@ -71,7 +71,7 @@ func (c *checker) book(p *Pair) error {
 	return nil
 }
 
-// openOrder checks that an order of a pair is its account's, and notes the money that it holds.
+// openOrder checks that an order of a pair is its account's, and adds the money that it reserves.
 func (c *checker) openOrder(p *Pair, o *trading.Order) error {
 	a := c.Account(o.Account)
 	if a == nil || !isOpen(a, p, o) {
@@ -84,7 +84,7 @@ func (c *checker) openOrder(p *Pair, o *trading.Order) error {
 	}
 	c.open[a.ID-1]++
 	currency, need := ledger.Need(o.Side, o.Price, o.Remaining, p.Base, p.Quote)
-	if !c.hold(a.ID, currency, need) {
+	if !c.addReserved(a.ID, currency, need) {
 		return fmt.Errorf("the open orders of account %s hold more money than can exist", a.Name)
 	}
 	return nil
@@ -96,8 +96,8 @@ func isOpen(a *Account, p *Pair, o *trading.Order) bool {
 	return pair == p.Number && side == o.Side
 }
 
-// withdrawal checks that a withdrawal is pending and its account's, and notes the money that it
-// holds.
+// withdrawal checks that a withdrawal is pending and its account's, and adds the money that it
+// reserves.
 func (c *checker) withdrawal(id uint64, w *Withdrawal) error {
 	if a := c.Account(w.Account); a == nil || id != w.ID || id > c.lastWithdrawal ||
 		!slices.Contains(a.Withdrawals(), w) {
@@ -105,33 +105,33 @@ func (c *checker) withdrawal(id uint64, w *Withdrawal) error {
 			"withdrawal %d is not pending for account %d, or above the last id given, %d",
 			id, w.Account, c.lastWithdrawal)
 	}
-	if !w.Pending() || !c.hold(w.Account, w.Currency, w.Amount.Balance()) {
+	if !w.Pending() || !c.addReserved(w.Account, w.Currency, w.Amount.Balance()) {
 		return fmt.Errorf("withdrawal %d has status %d, or with it its account's orders and "+
 			"withdrawals hold more money than can exist", w.ID, w.Status)
 	}
 	return nil
 }
 
-// hold adds to the money that an account's orders and withdrawals hold. It returns false on an
-// impossible sum.
-func (c *checker) hold(account uint32, currency uint16, need money.Balance) bool {
-	w := &c.held[account-1]
+// addReserved adds to the money that an account's orders and withdrawals reserve. It returns false
+// if the sum is impossible.
+func (c *checker) addReserved(account uint32, currency uint16, need money.Balance) bool {
+	w := &c.reserved[account-1]
 	h := w.Get(currency)
 	h.Balance = h.Balance.Add(need)
 	w.Put(h)
 	return h.Balance.Cmp(money.MaxSupply) <= 0
 }
 
-// account checks an account's open orders and wallet against the notes of books and withdrawals,
-// and adds its balances to the sums.
+// account checks an account's open orders and wallet against the sums of books and withdrawals, and
+// adds up its balances.
 func (c *checker) account(a *Account) error {
 	c.listed += len(a.Withdrawals())
 	if n := a.Open.Len(); n != c.open[a.ID-1] {
 		return fmt.Errorf("account %s has %d open orders, but the books have %d of them", a.Name, n,
 			c.open[a.ID-1])
 	}
-	held := &c.held[a.ID-1]
-	for _, h := range held.Holdings() { // also of currencies that the account's wallet lacks
+	held := &c.reserved[a.ID-1]
+	for _, h := range held.Holdings() { // also currencies missing in the account's wallet
 		if reserve := a.Wallet.Get(h.Currency).Reserve; reserve != h.Balance {
 			return fmt.Errorf(
 				"account %s reserves %v of currency %d, but its orders and withdrawals hold %v",
@@ -139,15 +139,16 @@ func (c *checker) account(a *Account) error {
 		}
 	}
 	for _, h := range a.Wallet.Holdings() {
-		if err := c.holding(a, h, held.Get(h.Currency).Balance); err != nil {
+		if err := c.checkHolding(a, h, held.Get(h.Currency).Balance); err != nil {
 			return err
 		}
 	}
 	return c.checkClosed(a)
 }
 
-// holding checks one currency of an account, of which its orders and withdrawals hold held.
-func (c *checker) holding(a *Account, h ledger.Holding, held money.Balance) error {
+// checkHolding checks one currency of an account against held, the sum of its orders and
+// withdrawals.
+func (c *checker) checkHolding(a *Account, h ledger.Holding, held money.Balance) error {
 	if h.Currency == 0 || int(h.Currency) > len(c.sums) {
 		return fmt.Errorf("account %s holds currency %d, which does not exist", a.Name, h.Currency)
 	}
@@ -173,7 +174,7 @@ func (c *checker) holding(a *Account, h ledger.Holding, held money.Balance) erro
 // currencies compares the sums with deposits, withdrawals and adjustments.
 func (c *checker) currencies() error {
 	for i, currency := range c.State.currencies {
-		code, in, out := currency.Code, currency.Deposited, currency.left()
+		code, in, out := currency.Code, currency.Deposited, currency.outflow()
 		if out.Cmp(in) > 0 {
 			return fmt.Errorf("%v %s were withdrawn or adjusted, but only %v deposited", out, code,
 				in)

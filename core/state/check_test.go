@@ -13,7 +13,7 @@ import (
 	"exchange/core/trading"
 )
 
-// checkFinds returns a function that checks that Check finds a fault, and says so with a text.
+// checkFinds returns a function that checks that Check finds a fault, with a text in its error.
 func checkFinds(t *testing.T, sound func() *State) func(name string, plant func(s *State),
 	text string) {
 	t.Helper()
@@ -157,7 +157,7 @@ func TestCheckFindsWrongInstructions(t *testing.T) {
 	f("a waiting order with another trigger", again(6, func(stop *matching.Stop) {
 		stop.Trigger.Price++
 	}), "stop 6 of BTC_USD waits for")
-	f("a waiting order that says nothing",
+	f("a waiting order without instructions",
 		func(s *State) { delete(s.pairs[0].instructed, 6) }, "stop 6 of BTC_USD has other")
 	f("a waiting order that was triggered",
 		func(s *State) { s.pairs[0].instructed[6].Triggered = true },
@@ -172,7 +172,7 @@ func TestCheckFindsWrongInstructions(t *testing.T) {
 	f("instructions of no open order", func(s *State) {
 		s.pairs[0].instructed[99] = s.pairs[0].instructed[3]
 	}, "order 99 of BTC_USD has instructions")
-	f("instructions that say nothing", func(s *State) {
+	f("empty instructions", func(s *State) {
 		*s.pairs[0].instructed[3] = trading.Instructed{}
 	}, "order 3 of BTC_USD has instructions")
 	f("an open order with a reason of its end", func(s *State) {
@@ -206,13 +206,13 @@ func TestCheckFindsWrongPendingWithdrawals(t *testing.T) {
 		"withdrawal 1 is not pending for account 4")
 	f("a withdrawal that is forgotten", func(s *State) { s.unpend(s.withdrawals[1]) },
 		"account alice reserves")
-	f("a withdrawal that only its account knows", func(s *State) {
+	f("a withdrawal that only its account lists", func(s *State) {
 		delete(s.withdrawals, 1)
 		change(s, 1, 1, func(h *ledger.Holding) {
 			h.Reserve = h.Reserve.Sub(money.Amount(2 * coin).Balance())
 		})
 	}, "accounts have 2 pending withdrawals, but the state has 1")
-	f("a withdrawal that its account does not know", func(s *State) { unlist(s, s.withdrawals[1]) },
+	f("a withdrawal that its account does not list", func(s *State) { unlist(s, s.withdrawals[1]) },
 		"withdrawal 1 is not pending for account 1")
 	f("a withdrawal that another account has", func(s *State) {
 		unlist(s, s.withdrawals[1])

@@ -6,8 +6,8 @@ import (
 	"exchange/core/event"
 )
 
-// mustBeOpen returns an error for a record that changes a closed account. An account that does not
-// exist is not its concern.
+// mustBeOpen returns an error for a record that changes a closed account. It ignores an account
+// that does not exist.
 func (s *State) mustBeOpen(account uint32) error {
 	if a := s.Account(account); a != nil && a.Operated().ClosedUs != 0 {
 		return fmt.Errorf("account %s was closed at %d us", a.Name, a.Operated().ClosedUs)
@@ -15,8 +15,8 @@ func (s *State) mustBeOpen(account uint32) error {
 	return nil
 }
 
-// closeAccount ends an account, each of its keys, and its own fees. The account stays frozen, and
-// its name stays taken.
+// closeAccount closes an account, revokes its keys, and removes its own fees. The account stays
+// frozen, and its name stays taken.
 func (s *State) closeAccount(r *event.Record) error {
 	a := s.Account(r.AccountClosed.Account)
 	if a == nil {
@@ -28,7 +28,7 @@ func (s *State) closeAccount(r *event.Record) error {
 	if r.TimeUs <= 0 {
 		return fmt.Errorf("account %s is closed at %d us", a.Name, r.TimeUs)
 	}
-	if left := s.leftIn(a); left != "" {
+	if left := s.blocksClosing(a); left != "" {
 		return fmt.Errorf("account %s is closed with %s", a.Name, left)
 	}
 	for _, number := range a.Keys {
@@ -42,8 +42,8 @@ func (s *State) closeAccount(r *event.Record) error {
 	return nil
 }
 
-// leftIn says what keeps an account from being closed; "": nothing does.
-func (s *State) leftIn(a *Account) string {
+// blocksClosing returns the reason that keeps an account from closing; "": none.
+func (s *State) blocksClosing(a *Account) string {
 	for _, h := range a.Wallet.Holdings() {
 		if !h.Balance.IsZero() {
 			return fmt.Sprintf("a balance of %v %s", h.Balance, s.currencies[h.Currency-1].Code)
@@ -60,12 +60,12 @@ func (s *State) leftIn(a *Account) string {
 	return ""
 }
 
-// checkClosed checks that a closed account is as closing leaves it.
+// checkClosed checks that a closed account is in the state that closing leaves.
 func (s *State) checkClosed(a *Account) error {
 	if a.Operated().ClosedUs == 0 {
 		return nil
 	}
-	if left := s.leftIn(a); left != "" {
+	if left := s.blocksClosing(a); left != "" {
 		return fmt.Errorf("account %s is closed, and has %s", a.Name, left)
 	}
 	if !a.Frozen {

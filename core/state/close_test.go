@@ -69,7 +69,7 @@ func TestAnAccountInUseIsNotClosed(t *testing.T) {
 	refusedBy(t, s, "with an order", closes(4), "with 1 open orders")
 }
 
-func TestAnImageOfAClosedAccountThatCannotBeIsRefused(t *testing.T) {
+func TestAnImpossibleImageOfAClosedAccountIsRefused(t *testing.T) {
 	f := func(name string, spoil func(s *State), text string) {
 		t.Helper()
 		impossible(t, name, closedOne(), spoil, text)

@@ -13,19 +13,19 @@ import (
 	"exchange/core/trading"
 )
 
-// A Comparison goes through two states side by side, a part at a time, so that neither stands still
-// for long. Between two parts both states may go on, if they are at the same sequence again at the
-// next. A compared part is not looked at again.
+// A Comparison compares two states in chunks, so that neither blocks for long. Between two chunks
+// both states may advance, if they are at the same sequence again at the next. A compared chunk is
+// not compared again.
 type Comparison struct {
 	section    section
-	index      int // of the next entry of the section's list
+	index      int // next entry in the section's list
 	open       compare.Lists[ledger.OpenOrder]
 	book       compare.Lists[matching.Resting]
 	waiting    compare.Lists[matching.Stop]
 	one, other writer
 }
 
-// A section of a state is one of its lists, or the rest.
+// A section of a state is one of its lists, or everything else.
 type section int
 
 const (
@@ -35,11 +35,11 @@ const (
 	keys
 	pairs
 	books
-	stops // their queues included
+	stops // including their queues
 	sections
 )
 
-// sectionTexts name the lists, and an entry of each.
+// sectionTexts are the names of the lists, and of an entry of each.
 var sectionTexts = [sections]struct{ list, entry string }{
 	general:  {"parts", "counters, currencies or maintenance"},
 	accounts: {"accounts", "account "},
@@ -50,15 +50,15 @@ var sectionTexts = [sections]struct{ list, entry string }{
 	stops:    {"pairs", "the stops of "},
 }
 
-// These bound a part to a millisecond or so: entries, their bytes in an image, and orders. All that
-// is in no list is one part.
+// Bounds of a chunk, about a millisecond: entries, their bytes in an image, and orders. Everything
+// outside the lists is one chunk.
 const (
 	entriesAtOnce = 64
 	bytesAtOnce   = 128 << 10
 	ordersAtOnce  = 500
 )
 
-// Next compares the next part. It reports whether that was the last. The error names the first
+// Next compares the next chunk. It reports whether that was the last. The error names the first
 // difference.
 func (c *Comparison) Next(one, other *State) (done bool, err error) {
 	if one.seq != other.seq {
@@ -106,7 +106,7 @@ func (c *Comparison) length(s *State) int {
 	return 1
 }
 
-// differ returns the error that names the entry that is being compared.
+// differ returns the error that names the present entry.
 func (c *Comparison) differ(s *State) error {
 	name := ""
 	switch c.section {
@@ -137,7 +137,7 @@ func (c *Comparison) write(w *writer, s *State) {
 		w.general(s)
 	case accounts:
 		w.account(s.accounts[c.index])
-		w.uint(s.trades[s.accounts[c.index].ID])
+		w.uint(s.tradeCounts[s.accounts[c.index].ID])
 		w.closedIDs(s.accounts[c.index])
 		w.outstanding(s, s.accounts[c.index])
 	case keys:
@@ -147,15 +147,15 @@ func (c *Comparison) write(w *writer, s *State) {
 	}
 }
 
-// general writes what is no account, key or pair, and the numbers of what accounts have.
+// general writes everything but accounts, keys and pairs, and the numbers of accounts' entries.
 func (w *writer) general(s *State) {
 	w.counters(s)
 	w.uint(uint64(len(s.withdrawals)), uint64(s.Mails()))
 	w.maintenance(s)
 }
 
-// outstanding writes an account's pending withdrawals, and its mails: about these, about refused
-// ones, and about its e-mail addresses. There are no other mails.
+// outstanding writes an account's pending withdrawals, and all its mails: about these, about
+// refused ones, and about its e-mail addresses.
 func (w *writer) outstanding(s *State, a *Account) {
 	mail := func(id uint64) {
 		if m := s.outbox.mails[id]; m != nil {
@@ -170,14 +170,14 @@ func (w *writer) outstanding(s *State, a *Account) {
 		mail(s.outbox.codes[d.ID])
 	}
 	if a.rare != nil {
-		for _, id := range slices.Concat(a.rare.notices, a.rare.changes) {
+		for _, id := range slices.Concat(a.rare.noticeMails, a.rare.changeMails) {
 			mail(id)
 		}
 	}
 }
 
-// some compares some entries of the lists that the next accounts or pairs have. An empty list
-// counts as an entry.
+// some compares some entries of the lists of the next accounts or pairs. An empty list counts as an
+// entry.
 func some[T comparable](c *Comparison, lists *compare.Lists[T], one, other *State,
 	list func(*State, int) compare.Side[T]) error {
 	for n := ordersAtOnce; n > 0 && c.index < c.length(one); n-- {
@@ -193,13 +193,13 @@ func some[T comparable](c *Comparison, lists *compare.Lists[T], one, other *Stat
 	return nil
 }
 
-// openOf returns an account's open orders, with what they say.
+// openOf returns an account's open orders, with their instructions.
 func (s *State) openOf(account int) compare.Side[ledger.OpenOrder] {
 	a := s.accounts[account]
 	return compare.Side[ledger.OpenOrder]{After: a.Open.Oldest, More: func(o ledger.OpenOrder) any {
 		is := openDetail{Naming: a.ClientIDs.Naming(o.ID)}
 		if x := s.Pair(o.Pair).Instructed(o.ID); x != nil {
-			is.says = x.Pack()
+			is.instructions = x.Pack()
 		}
 		if is == (openDetail{}) {
 			return nil
@@ -208,12 +208,12 @@ func (s *State) openOf(account int) compare.Side[ledger.OpenOrder] {
 	}}
 }
 
-// An openDetail is an open order's client order id with what the order says, "" of a plain one.
+// An openDetail is an open order's client order id and instructions, "" for a plain one.
 type openDetail struct {
 	ledger.Naming
-	says trading.Packed
+	instructions trading.Packed
 }
 
 func (n openDetail) String() string {
-	return fmt.Sprintf("%v, instructions %x", n.Naming, string(n.says))
+	return fmt.Sprintf("%v, instructions %x", n.Naming, string(n.instructions))
 }

@@ -7,7 +7,7 @@ import (
 	"exchange/core/event"
 )
 
-// twin returns a state of its own that equals s.
+// twin returns an independent state equal to s.
 func twin(t *testing.T, s *State) *State {
 	t.Helper()
 	other, err := Decode(s.AppendTo(nil))
@@ -17,7 +17,7 @@ func twin(t *testing.T, s *State) *State {
 	return other
 }
 
-// compared goes through two states, and calls between after each part.
+// compared compares two states, and calls between after each chunk.
 func compared(one, other *State, between func()) (err error) {
 	var c Comparison
 	for done := false; !done; {
@@ -47,7 +47,7 @@ func findsIn(t *testing.T, made func() *State) func(name string, change func(s *
 	}
 }
 
-func TestAComparisonFindsWhatDiffers(t *testing.T) {
+func TestAComparisonFindsEachChangedPart(t *testing.T) {
 	f := findsIn(t, func() *State {
 		s := everything()
 		apply(t, s, addressed(2, "bob@new.example", 2000, 3000))
@@ -92,7 +92,7 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 	}, "in the open orders of account bob")
 	f("maintenance", func(s *State) { s.maintenance.Message += "!" }, "maintenance")
 	f("an account", func(s *State) { s.accounts[1].Email += "x" }, "in account bob")
-	f("a count of trades", func(s *State) { s.trades[2]++ }, "in account bob")
+	f("a count of trades", func(s *State) { s.tradeCounts[2]++ }, "in account bob")
 	f("an account too many", func(s *State) { s.accounts = append(s.accounts, s.accounts[0]) },
 		"accounts")
 	f("a key", func(s *State) { s.keys[1].Nonce++ }, "in key number 2")
@@ -111,7 +111,7 @@ func TestAComparisonFindsWhatDiffers(t *testing.T) {
 func TestAComparisonFindsInstructionsThatDiffer(t *testing.T) {
 	f := findsIn(t, speaking)
 	f("a client id of a withdrawal", func(s *State) {
-		s.accounts[1].own().withdrawalIDs.Ask(9, clientID("x"), nil)
+		s.accounts[1].own().withdrawalIDs.Add(9, clientID("x"), nil)
 	}, "in account bob")
 	f("settings", func(s *State) { s.accounts[0].own().selfTrade++ }, "in account alice")
 	f("a switch", func(s *State) { s.accounts[0].rare.switches[1].DueUs++ }, "in account alice")
@@ -138,13 +138,13 @@ func TestAComparisonFindsInstructionsThatDiffer(t *testing.T) {
 		"in the book of BTC_USD")
 }
 
-func TestAComparisonGoesOnWhileBothStatesDo(t *testing.T) {
+func TestAComparisonContinuesWhileBothStatesAdvance(t *testing.T) {
 	one := small()
 	other := twin(t, one)
 	parts, ids := 0, one.lastOrder
 	err := compared(one, other, func() {
 		parts++
-		for range 700 { // more than fit into one part
+		for range 700 { // more than fit into one chunk
 			ids++
 			o := event.Record{Kind: event.KindOrder, Pair: 1, TimeUs: 60,
 				Order: event.Order{ID: ids, Account: 2, Side: 1, Price: 1, Amount: coin,

@@ -16,17 +16,17 @@ import (
 	"exchange/prove/spec"
 )
 
-// A decider draws what is asked for, and has the specification decide on it: so it makes the
-// records of a valid history one by one.
+// A decider draws requests and has the specification decide them: so it makes the records of a
+// valid history one by one.
 type decider struct {
-	s      *State // by the same records
-	x      *spec.Exchange
-	pick   func(n int) int // 0 ... n-1
-	timeUs int64
-	names  int
-	drawn  uint64            // the newest id of a withdrawal
-	behind []uint64          // ids of withdrawals whose records come later than those of higher ids
-	newest map[uint32]uint64 // the newest id of a withdrawal by account
+	s       *State // of the same records
+	x       *spec.Exchange
+	pick    func(n int) int // 0 ... n-1
+	timeUs  int64
+	names   int
+	drawn   uint64            // newest id of a withdrawal
+	lateIDs []uint64          // ids of withdrawals recorded after higher ones
+	newest  map[uint32]uint64 // the newest id of a withdrawal by account
 }
 
 func newDecider(s *State, pick func(n int) int) *decider {
@@ -37,7 +37,7 @@ func newDecider(s *State, pick func(n int) int) *decider {
 	return &decider{s: s, x: x, pick: pick, timeUs: 1000, newest: map[uint32]uint64{}}
 }
 
-// specification returns the exchange of the histories that are drawn, before its first record.
+// specification returns the exchange of the drawn histories, before its first record.
 func specification(maxFills int) *spec.Exchange {
 	usual := spec.Rules{Usual: spec.Rates{Maker: 100_000, Taker: 200_001}, StopCollar: 10_000_000}
 	x := spec.New(maxFills, map[string]spec.Rules{"BTC_USD": usual, "ETH_USD": usual})
@@ -47,8 +47,7 @@ func specification(maxFills int) *spec.Exchange {
 	return x
 }
 
-// founding returns the records that every history begins with: three currencies, two pairs, three
-// accounts.
+// founding returns the first records of every history: three currencies, two pairs, three accounts.
 func founding() []event.Record {
 	return []event.Record{
 		{Kind: event.KindCurrency, TimeUs: 1, Currency: event.Currency{Number: 1, Code: "BTC"}},
@@ -79,7 +78,7 @@ func (d *decider) next() event.Record {
 	if d.due(&r) && d.x.Decide(&r) == nil {
 		return r
 	}
-	for range 10 { // what may not be is drawn again
+	for range 10 { // impossible draws are drawn again
 		r := event.Record{TimeUs: d.timeUs}
 		if d.pick(8) == 7 {
 			r.Operator = "operator"
@@ -96,7 +95,7 @@ func (d *decider) next() event.Record {
 	return r
 }
 
-// due makes a record of what happens by itself, if something does and is chosen: an end, a
+// due makes a record of an event without a request, if one is due and chosen: an expiry, a
 // triggered order, or a switch.
 func (d *decider) due(r *event.Record) bool {
 	for _, p := range d.x.Pairs {
@@ -144,7 +143,7 @@ func (d *decider) fire(r *event.Record, w event.Switch) {
 	}
 }
 
-// draw draws what is asked for. It may be what cannot be.
+// draw draws a request. It may be impossible.
 func (d *decider) draw(r *event.Record) {
 	switch n := d.pick(60); {
 	case n >= 40:
@@ -174,7 +173,7 @@ func (d *decider) draw(r *event.Record) {
 	case n < 17:
 		d.move(r, n == 16)
 	case n < 19:
-		// an older one may be tried again, or one that was sent, is of no use, or never was
+		// an older one may be retried, or one that was sent, is of no use, or never was
 		r.Kind, r.Mailed = event.KindMailed, event.Mailed{ID: uint64(d.pick(int(d.x.LastMail) + 2)),
 			Error: []string{"", "no such mailbox"}[d.pick(2)]}
 		if n := len(d.x.Mails); n > 0 && d.pick(3) > 0 {
@@ -221,7 +220,7 @@ func (d *decider) key(account uint32) (key uint32, nonce uint64) {
 	return keys[d.pick(len(keys))], uint64(d.pick(1000))
 }
 
-// openOrder returns an open order of any account, nil if an account that it chooses has none.
+// openOrder returns an open order of any account, nil if the chosen account has none.
 func (d *decider) openOrder() *spec.Order {
 	var list []*spec.Order
 	for _, id := range d.x.OpenOf(&event.Switch{Account: d.account()}) {
@@ -240,7 +239,7 @@ func (d *decider) deposit(r *event.Record, account uint32, currency uint16, amou
 		Amount: amount, Reference: fmt.Sprint("reference ", d.names)}
 }
 
-// drawKey makes a key, or seals one anew, or ends one.
+// drawKey makes a key, seals one again, or revokes one.
 func (d *decider) drawKey(r *event.Record, makes bool) {
 	known := d.s.keys[d.pick(len(d.s.keys))]
 	if !makes {
@@ -284,15 +283,15 @@ func (d *decider) withdrawal(r *event.Record) {
 	r.Withdrawal.Key, r.Withdrawal.Nonce = d.key(account)
 }
 
-// drawID returns an id that grows within the account: of two accounts' neighbours, the higher may
+// drawID returns an id that grows within the account: of two accounts' adjacent ids, the higher may
 // come first.
 func (d *decider) drawID(account uint32) (id uint64) {
-	if len(d.behind) > 0 && d.behind[0] > d.newest[account] && d.pick(2) == 0 {
-		id, d.behind = d.behind[0], d.behind[1:]
+	if len(d.lateIDs) > 0 && d.lateIDs[0] > d.newest[account] && d.pick(2) == 0 {
+		id, d.lateIDs = d.lateIDs[0], d.lateIDs[1:]
 	} else {
 		if d.pick(4) == 0 {
 			d.drawn++
-			d.behind = append(d.behind, d.drawn)
+			d.lateIDs = append(d.lateIDs, d.drawn)
 		}
 		d.drawn++
 		id = d.drawn
@@ -371,7 +370,7 @@ func (d *decider) tend(r *event.Record) {
 				Name: fmt.Sprint("more-", n), Email: []string{"", "more@home.example"}[d.pick(2)]}
 		}
 	case 1:
-		if id > 3 { // the first three trade, the third gets the fees
+		if id > 3 { // the first three trade, the third receives the fees
 			r.Kind, r.AccountClosed = event.KindAccountClosed, event.AccountClosed{Account: id}
 		}
 	default:
@@ -386,7 +385,7 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// apply takes records through their encoding, as the journal does.
+// apply passes records through their encoding, as the journal does.
 func apply(t tester, s *State, records ...event.Record) (e Effects) {
 	t.Helper()
 	for i := range records {
@@ -401,14 +400,14 @@ func apply(t tester, s *State, records ...event.Record) (e Effects) {
 	return e
 }
 
-// drawHistory returns a valid history of n records behind the founding ones.
+// drawHistory returns a valid history of n records after the founding ones.
 func drawHistory(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record,
 	e *Effects)) []event.Record {
 	records, _ := drawDecider(t, n, each)
 	return records
 }
 
-// drawDecider returns drawHistory with its decider, which can go on.
+// drawDecider returns drawHistory with its decider, which can continue.
 func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Record,
 	e *Effects)) ([]event.Record, *decider) {
 	s := New()
@@ -427,7 +426,7 @@ func drawDecider(t *rapid.T, n int, each func(s *State, d *decider, r *event.Rec
 			each(s, d, &r, &e)
 		}
 	}
-	for a := range uint32(3) { // something to begin with
+	for a := range uint32(3) { // initial deposits
 		for c := range uint16(3) {
 			r := event.Record{TimeUs: 20}
 			d.deposit(&r, a+1, c+1, most)

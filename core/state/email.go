@@ -7,9 +7,9 @@ import (
 	"exchange/core/event"
 )
 
-// email gives an account another e-mail address. Codes that were mailed to the one before are void,
-// because its mailbox may be in other hands, and a mail with a code that still waits is not sent.
-// The first confirmation behind the hold has a new code mailed.
+// email changes an account's e-mail address. Codes mailed to the old address are void, because its
+// mailbox may be in other hands, and a pending mail with a code is not sent. The first confirmation
+// after the hold has a new code mailed.
 func (s *State) email(r *event.Record) error {
 	m := &r.Email
 	a := s.Account(m.Account)
@@ -28,7 +28,7 @@ func (s *State) email(r *event.Record) error {
 	}
 	for _, w := range a.Withdrawals() {
 		w.VoidCode()
-		s.unmail(s.outbox.codes[w.ID])
+		s.removeMail(s.outbox.codes[w.ID])
 	}
 	before := a.Email
 	a.Email, a.own().operated.HeldUs = m.Address, m.HeldUs
@@ -39,17 +39,17 @@ func (s *State) email(r *event.Record) error {
 	return nil
 }
 
-// mailChange writes a mail about a change of an account.
+// mailChange queues a mail about a change of an account.
 func (s *State) mailChange(timeUs int64, c AccountChange) {
 	s.lastMail++
 	s.post(&Mail{ID: s.lastMail, TimeUs: timeUs, Change: c})
 }
 
-// VoidCode has the valid code of a withdrawal count as expired, if the withdrawal waits for it.
+// VoidCode makes the valid code of a withdrawal count as expired, if the withdrawal waits for it.
 func (w *Withdrawal) VoidCode() { w.Stale, w.Renewed = w.Status == event.WithdrawalNew, false }
 
-// mayLeave returns an error for a record that withdraws money during a hold.
-func (a *Account) mayLeave(r *event.Record) error {
+// checkHold returns an error for a record that withdraws money during a hold.
+func (a *Account) checkHold(r *event.Record) error {
 	if r.TimeUs < a.Operated().HeldUs {
 		return fmt.Errorf("money of account %s is held until %d us, and the record's time is %d us",
 			a.Name, a.Operated().HeldUs, r.TimeUs)
@@ -57,22 +57,22 @@ func (a *Account) mayLeave(r *event.Record) error {
 	return nil
 }
 
-// accountChange reads what a mail tells of a change of an account.
+// accountChange reads the account change of a mail.
 func (r *reader) accountChange(s *State) AccountChange {
-	c := AccountChange{r.U32(), r.text(), Told(r.U8()), r.Int63()}
-	if a := s.Account(c.Account); a == nil || c.To == "" || c.What > KeysLost ||
-		(c.HeldUs == 0) != (c.What == KeysLost) || c.HeldUs > a.Operated().HeldUs {
-		r.Fail("a mail tells of a change that no account has")
+	c := AccountChange{r.U32(), r.text(), ChangeKind(r.U8()), r.Int63()}
+	if a := s.Account(c.Account); a == nil || c.To == "" || c.Kind > KeysLost ||
+		(c.HeldUs == 0) != (c.Kind == KeysLost) || c.HeldUs > a.Operated().HeldUs {
+		r.Fail("a mail is about an impossible change of an account")
 	}
 	return c
 }
 
-// tellOfLostKeys writes a mail to the account's owner. One tells of all keys that end together.
-func (s *State) tellOfLostKeys(timeUs int64, a *Account) {
-	if a.Email == "" || slices.ContainsFunc(a.own().changes, func(id uint64) bool {
-		return s.outbox.mails[id].Change.What == KeysLost
+// mailLostKeys queues a mail to the account's owner. One mail covers all keys revoked together.
+func (s *State) mailLostKeys(timeUs int64, a *Account) {
+	if a.Email == "" || slices.ContainsFunc(a.own().changeMails, func(id uint64) bool {
+		return s.outbox.mails[id].Change.Kind == KeysLost
 	}) {
 		return
 	}
-	s.mailChange(timeUs, AccountChange{Account: a.ID, To: a.Email, What: KeysLost})
+	s.mailChange(timeUs, AccountChange{Account: a.ID, To: a.Email, Kind: KeysLost})
 }

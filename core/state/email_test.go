@@ -64,7 +64,7 @@ func TestARecordAgainstAHoldIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnImageOfAHoldThatCannotBeIsRefused(t *testing.T) {
+func TestAnImpossibleImageOfAHoldIsRefused(t *testing.T) {
 	s := held()
 	s.Account(1).Email = ""
 	if _, err := Decode(s.AppendTo(nil)); err == nil {
@@ -74,18 +74,18 @@ func TestAnImageOfAHoldThatCannotBeIsRefused(t *testing.T) {
 		"of no account":    func(c *AccountChange) { c.Account = 99 },
 		"to nobody":        func(c *AccountChange) { c.To = "" },
 		"without a hold":   func(c *AccountChange) { c.HeldUs = 0 },
-		"of keys and hold": func(c *AccountChange) { c.What = KeysLost },
-		"of nothing known": func(c *AccountChange) { c.What = KeysLost + 1 },
+		"of keys and hold": func(c *AccountChange) { c.Kind = KeysLost },
+		"of unknown kind":  func(c *AccountChange) { c.Kind = KeysLost + 1 },
 		"of another hold":  func(c *AccountChange) { c.HeldUs++ },
 		"of other account": func(c *AccountChange) { c.Account = 2 },
 	} {
 		impossible(t, name, held(), func(s *State) {
 			for m := range s.MailsAfter(0) {
-				if m.Change.What == NewAddress {
+				if m.Change.Kind == NewAddress {
 					spoil(&m.Change)
 				}
 			}
-		}, "a change that no account has")
+		}, "an impossible change of an account")
 	}
 }
 
@@ -120,23 +120,23 @@ func TestRefusalsCrowdOutNoMailAboutAnAddress(t *testing.T) {
 	sameImage(t, s)
 }
 
-// All keys that are lost together are told of in one mail, to an owner who has an address.
-func TestLostKeysAreToldOfInOneMail(t *testing.T) {
+// All keys lost together are reported in one mail, to an owner with an address.
+func TestLostKeysAreReportedInOneMail(t *testing.T) {
 	s := small()
-	told, keys := uint32(len(s.Accounts())+1), uint32(len(s.Keys()))
+	owner, keys := uint32(len(s.Accounts())+1), uint32(len(s.Keys()))
 	apply(t, s, event.Record{Kind: event.KindAccount, TimeUs: 60,
-		Account: event.Account{ID: told, Name: "told", Email: "told@home.example"}},
+		Account: event.Account{ID: owner, Name: "owner", Email: "owner@home.example"}},
 		event.Record{Kind: event.KindAccount, TimeUs: 60,
-			Account: event.Account{ID: told + 1, Name: "mute"}})
+			Account: event.Account{ID: owner + 1, Name: "mute"}})
 	before := s.Mails()
-	for i, account := range []uint32{told, told, told + 1} {
+	for i, account := range []uint32{owner, owner, owner + 1} {
 		n := keys + 1 + uint32(i)
 		apply(t, s, event.Record{Kind: event.KindKey, TimeUs: 60, Key: event.Key{Number: n,
 			Account: account, Key: fmt.Sprint("key-", n), SealedBy: 1, Sealed: []byte("x")}},
 			event.Record{Kind: event.KindKeyRevoked, TimeUs: 60,
 				KeyRevoked: event.KeyRevoked{Number: n, Lost: true}})
 	}
-	want := AccountChange{Account: told, To: "told@home.example", What: KeysLost}
+	want := AccountChange{Account: owner, To: "owner@home.example", Kind: KeysLost}
 	if m := s.Mail(s.lastMail); s.Mails() != before+1 || m == nil || m.Change != want {
 		t.Errorf("%+v is the last of %d mails, want %+v", m, s.Mails(), want)
 	}

@@ -3,8 +3,8 @@ package state
 import "exchange/core/event"
 
 // isEvent reports whether records of a kind are events of the accounts that they settle: orders,
-// cancels, freezes, and money that comes and goes. A refusal, a wrong code, a switch and settings
-// are none, because they change nothing that an account is told.
+// cancels, freezes, deposits and withdrawals. A refusal, a wrong code, a switch and settings are
+// not: they change nothing that an account is notified of.
 func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
@@ -16,5 +16,5 @@ func isEvent(k event.Kind) bool {
 	return false
 }
 
-// LastEvent returns the sequence of the account's newest event; 0: it had none.
+// LastEvent returns the sequence of the account's newest event; 0: none.
 func (a *Account) LastEvent() uint64 { return a.lastEvent }

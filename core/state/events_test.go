@@ -9,11 +9,11 @@ import (
 	"exchange/core/event"
 )
 
-// untold are the kinds of records that are of an account, and no event of it.
-var untold = []event.Kind{event.KindRefusal, event.KindCodeRefused,
+// notEvents are the kinds of records of an account that are no events of it.
+var notEvents = []event.Kind{event.KindRefusal, event.KindCodeRefused,
 	event.KindSwitch, event.KindSettings}
 
-func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
+func TestEachAccountKeepsItsNewestEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		newest := map[uint32]uint64{}
 		records, d := drawDecider(t, 60, nil)
@@ -22,7 +22,7 @@ func TestEachAccountKnowsItsNewestEvent(t *testing.T) {
 			apply(t, s, records[i])
 			for _, a := range s.Accounts() {
 				if d.x.Accounts[a.ID-1].Touched(s.Seq()) == s.Seq() &&
-					!slices.Contains(untold, records[i].Kind) {
+					!slices.Contains(notEvents, records[i].Kind) {
 					newest[a.ID] = s.Seq()
 				}
 				if a.lastEvent != newest[a.ID] {

@@ -6,20 +6,20 @@ import (
 	"exchange/core/event"
 )
 
-// A Fold brings a state forward by the batches of its journal, one after the other. The live
-// engine, a recovery, a look at a store and an audit all fold with it. One goroutine owns it.
+// A Fold advances a state by the batches of its journal, in order. The live engine, a recovery, an
+// inspection of a store and an audit all use it. One goroutine owns it.
 type Fold struct {
 	State *State
-	// Note is called after each record was applied, with the record's effects. Both arguments are
-	// valid during the call. nil: no function is called.
+	// Note, optional, is called after each applied record, with the record's effects. Both
+	// arguments are valid during the call.
 	Note func(*event.Record, *Effects)
 
 	record  event.Record
 	effects Effects
 }
 
-// Batch applies the records of one batch, which the store has as those of (prev, next]. After an
-// error the state is not to be used any more: the journal, or the program, is wrong.
+// Batch applies the records of one batch, which the store holds as (prev, next]. After an error the
+// state is unusable: the journal, or the program, is wrong.
 func (f *Fold) Batch(prev, next uint64, data []byte) error {
 	b, err := event.OpenBatch(data)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 )
 
 // History returns the id of the state's history. It is zero before the first record, and in a
-// restored state that was not served since.
+// restored state not served since.
 func (s *State) History() event.HistoryID { return s.history }
 
-// ForgetHistory takes the history's id out of a state that goes into another store: its first start
-// names a history of its own.
+// ForgetHistory clears the history's id of a state that goes into another store, whose first start
+// assigns a new one.
 func (s *State) ForgetHistory() { s.history = event.HistoryID{} }
 
-// newHistory names the history that begins here. Codes that were mailed before it expire. A code
-// whose mail still waits is made anew, because the mailer writes a mail's text when it sends the
-// mail. By then the code of the earlier history would be void.
+// newHistory sets the id of the history that begins here. Codes mailed before it expire. A code
+// whose mail is still pending is replaced, because the mailer writes a mail's text when it sends
+// the mail: the code of the earlier history would be void by then.
 func (s *State) newHistory(r *event.Record) error {
 	if r.History.IsZero() || r.History == s.history {
 		return errors.New("the new history has no id, or the id of the current one")

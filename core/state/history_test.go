@@ -40,7 +40,7 @@ func TestAfterEachRecordTheInvariantsHoldAndTheBooksAreTheDecidersBooks(t *testi
 	})
 }
 
-// checkClosed compares the orders that a record has closed with those that it should have.
+// checkClosed compares the orders that a record closed with the expected ones.
 func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) {
 	closed := slices.DeleteFunc(slices.Clone(d.x.ClosedOrders),
 		func(c spec.Closed) bool { return c.Seq != s.Seq() })
@@ -85,7 +85,7 @@ func checkClosed(t *rapid.T, s *State, d *decider, r *event.Record, e *Effects) 
 	}
 }
 
-func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
+func TestADecodedImageEvolvesLikeItsState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records, d := drawDecider(t, 60, nil)
 		cut := rapid.IntRange(0, len(records)).Draw(t, "cut")
@@ -102,7 +102,7 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 		for i := range records[cut:] {
 			a, b := apply(t, s, records[cut+i]), apply(t, back, records[cut+i])
 			if back.Hash() != s.Hash() || inText(a) != inText(b) {
-				t.Fatalf("they differ after record %d, %d records behind the image", cut+i+1, i+1)
+				t.Fatalf("they differ after record %d, %d records after the image", cut+i+1, i+1)
 			}
 		}
 		for _, a := range s.accounts {
@@ -134,7 +134,7 @@ func TestADecodedImageContinuesAsTheStateItIsOf(t *testing.T) {
 	})
 }
 
-// inText has all that effects say, and no addresses.
+// inText has all effects as text, without addresses.
 func inText(e Effects) string {
 	var w Withdrawal
 	if e.Withdrawal != nil {
@@ -160,7 +160,7 @@ func TestEqualHistoriesHaveEqualImagesAndEveryRecordChangesThem(t *testing.T) {
 		x.FeeAccount = d.x.FeeAccount
 		for _, r := range records {
 			if err := x.Apply(&r); err != nil {
-				t.Fatalf("what the specification decides is refused by it: %v", err)
+				t.Fatalf("the specification refuses its own decision: %v", err)
 			}
 			apply(t, a, r)
 			if a.Hash() == last {
@@ -175,7 +175,7 @@ func TestEqualHistoriesHaveEqualImagesAndEveryRecordChangesThem(t *testing.T) {
 	})
 }
 
-// A record that was changed on its way either does not fit, or is one that might have been.
+// A corrupted record either does not fit, or is a possible one.
 func TestARecordWithAChangedByteIsRefusedOrKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, d := drawDecider(t, 40, nil)
@@ -206,7 +206,7 @@ func TestARecordWithAChangedByteIsRefusedOrKeepsTheInvariants(t *testing.T) {
 	})
 }
 
-// The properties above say something about a kind of record only if it is drawn.
+// The properties above cover a kind of record only if it is drawn.
 func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 40 {
@@ -222,7 +222,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 					}
 				}
 				if r.Kind == event.KindWithdrawal && r.Withdrawal.ID < s.LastWithdrawal() {
-					seen["an id behind a higher one"]++
+					seen["an id after a higher one"]++
 				}
 				if len(s.Withdrawals()) > 2 && s.Mails() > 2 {
 					seen["several pending"]++
@@ -231,7 +231,7 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 			return 0
 		}).Example(seed)
 	}
-	want := []string{"two fees", "several pending", "an id behind a higher one", "to 20", "to 30",
+	want := []string{"two fees", "several pending", "an id after a higher one", "to 20", "to 30",
 		"to 40", "to 50"}
 	for k := event.KindKeyRevoked; k <= event.KindInstructed; k++ {
 		if k != 10 && k != 15 { // of earlier forms
@@ -254,7 +254,7 @@ func BenchmarkApply(b *testing.B) {
 			deposit := event.Record{Kind: event.KindDeposit, TimeUs: 20}
 			for a := range uint32(2) {
 				for c := range uint16(2) {
-					deposit.Deposit = event.Deposit{ID: s.deposits + 1, Account: a + 1,
+					deposit.Deposit = event.Deposit{ID: s.depositCount + 1, Account: a + 1,
 						Currency: c + 1, Amount: money.MaxAmount, Reference: fmt.Sprint(a, c)}
 					apply(b, s, deposit)
 				}

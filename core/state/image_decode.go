@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// ErrImage is wrapped by every error of Decode, but for an wire.OtherVersion.
+// Every error of Decode wraps ErrImage, except a wire.OtherVersion.
 var ErrImage = errors.New("damaged snapshot")
 
 // Decode reads a state that AppendTo wrote.
@@ -27,8 +27,8 @@ func Decode(image []byte) (*State, error) {
 	})
 }
 
-// DecodeWith is Decode for a caller with processors to spare: each calls do with each number below
-// n, in any order or side by side, and returns one of the errors.
+// DecodeWith is Decode on several processors: each calls do with each number below n, in any order
+// or in parallel, and returns one of the errors.
 func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*State, error) {
 	r, s, err := beginImage(image)
 	if err != nil {
@@ -44,7 +44,7 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	r.checkSwitches(s)
 	r.checkWithdrawalIDs(s)
 	if !r.Bad() && r.Len() != 0 {
-		r.Fail("bytes are left over behind the state")
+		r.Fail("bytes are left over after the state")
 	}
 	if r.Bad() {
 		return nil, fmt.Errorf("%w: %s", ErrImage, r.Fault())
@@ -62,12 +62,12 @@ func DecodeWith(image []byte, each func(n int, do func(i int) error) error) (*St
 	return s, nil
 }
 
-// Readable returns an wire.OtherVersion if bytes begin an image of a version that Decode does not
+// Readable returns a wire.OtherVersion if bytes begin an image of a version that Decode does not
 // read.
 func Readable(begin []byte) error {
 	head := len(imageMagic)
 	if len(begin) <= head || !bytes.HasPrefix(begin, []byte(imageMagic)) {
-		return nil // Decode says what is wrong
+		return nil // Decode reports the fault
 	}
 	if v := begin[head]; v != imageVersion {
 		return &wire.OtherVersion{Found: uint64(v), Oldest: imageVersion, Newest: imageVersion}
@@ -75,7 +75,7 @@ func Readable(begin []byte) error {
 	return nil
 }
 
-// beginImage reads an image up to its pairs. What is wrong behind its version the reader notes.
+// beginImage reads an image up to its pairs. The reader records faults after the version.
 func beginImage(image []byte) (r *reader, s *State, err error) {
 	head := len(imageMagic) + 1
 	if len(image) < head || !bytes.HasPrefix(image, []byte(imageMagic)) {
@@ -86,8 +86,8 @@ func beginImage(image []byte) (r *reader, s *State, err error) {
 	}
 	r, s = &reader{Reader: wire.Read(image[head:])}, New()
 	s.seq, s.timeUs, s.lastOrder, s.lastTrade = r.Uint(), int64(r.Uint()), r.Uint(), r.Uint()
-	s.deposits = r.UpTo(s.seq) // each is a record
-	s.lastWithdrawal, s.lastMail, s.trades[0] = r.Uint(), r.Uint(), r.Uint()
+	s.depositCount = r.UpTo(s.seq) // each is a record
+	s.lastWithdrawal, s.lastMail, s.tradeCounts[0] = r.Uint(), r.Uint(), r.Uint()
 	copy(s.history[:], r.Take(len(s.history)))
 	for range r.entries {
 		r.currency(s)
@@ -112,7 +112,7 @@ func (r *reader) maintenance(s *State) {
 	}
 	m, ok := event.MaintenanceOf(mode[0])
 	if !ok {
-		r.Fail("its maintenance has a mode that there is not")
+		r.Fail("its maintenance has an unknown mode")
 		return
 	}
 	m.Message = r.text()
@@ -122,12 +122,12 @@ func (r *reader) maintenance(s *State) {
 // A reader reads an image.
 type reader struct {
 	wire.Reader
-	// of the account that is being read
+	// of the present account
 	holdings  []ledger.Holding
 	closedIDs []ledger.ClosedID
 }
 
-// count returns the number of entries that follow; each takes at least a byte.
+// count returns the number of following entries; each takes at least a byte.
 func (r *reader) count() int {
 	n := r.Uint()
 	if n > uint64(r.Len()) {
@@ -137,7 +137,7 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-// entries numbers the entries that follow, and ends behind the first that does not fit. So an image
+// entries numbers the following entries, and stops after the first that does not fit. So an image
 // of a few bytes cannot make a state of many entries.
 func (r *reader) entries(yield func(int) bool) {
 	n := r.count()
@@ -145,8 +145,8 @@ func (r *reader) entries(yield func(int) bool) {
 	}
 }
 
-// room makes room for the accounts that follow, and for as many keys. Each takes some bytes, so an
-// image of a few bytes gets little.
+// room preallocates the accounts that follow, and as many keys. Each takes some bytes, so an image
+// of a few bytes gets little.
 func (r *reader) room(s *State) {
 	const least = 16
 	ahead := *r
@@ -154,7 +154,7 @@ func (r *reader) room(s *State) {
 	n = min(n, r.Len()/least)
 	s.names, s.keyNames = make(map[string]uint32, n), make(map[string]uint32, n)
 	s.accounts, s.keys = make([]*Account, 0, n), make([]*Key, 0, n)
-	s.trades = append(make([]uint64, 0, n+1), s.trades...)
+	s.tradeCounts = append(make([]uint64, 0, n+1), s.tradeCounts...)
 }
 
 func (r *reader) text() string { return r.Text(r.Len()) }
@@ -171,7 +171,7 @@ func (r *reader) clientID() event.ClientID {
 	return id
 }
 
-// must notes an error of the rules that images share with records.
+// must records an error of the rules that images share with records.
 func (r *reader) must(err error) bool {
 	if err != nil {
 		r.Fail(err.Error())
@@ -217,16 +217,16 @@ func (r *reader) account(s *State) {
 	a.lastEvent = r.UpTo(s.seq)
 	a.Frozen = r.Flag()
 	r.fees(a)
-	r.trading(a)
+	r.settings(a)
 	r.withdrawalIDs(a)
 	r.operated(a)
-	if s.trades[id] = r.Uint(); s.trades[id] > s.trades[0] {
+	if s.tradeCounts[id] = r.Uint(); s.tradeCounts[id] > s.tradeCounts[0] {
 		r.Fail("account " + a.Name + " has more trades than all accounts together")
 	}
 	r.keptIDs(s, a)
 }
 
-// keptIDs reads the client order ids that the account's closed orders keep.
+// keptIDs reads the client order ids of the account's closed orders.
 func (r *reader) keptIDs(s *State, a *Account) {
 	r.closedIDs = r.closedIDs[:0]
 	last := int64(0)
@@ -257,8 +257,8 @@ func (r *reader) fees(a *Account) {
 	}
 }
 
-// trading reads an account's settings for its orders, and its switches.
-func (r *reader) trading(a *Account) {
+// settings reads an account's settings for its orders, and its switches.
+func (r *reader) settings(a *Account) {
 	if mode := trading.SelfTrade(r.UpTo(uint64(trading.SelfTradeCancelBoth))); mode != 0 {
 		a.own().selfTrade = mode
 	}
@@ -266,7 +266,7 @@ func (r *reader) trading(a *Account) {
 		w := event.Switch{Account: a.ID, Armed: true, Key: r.U32(), Session: r.Flag(),
 			DueUs: r.Int63(), Seconds: r.U32(), Pair: r.U16(),
 			Side: trading.Side(r.U8()), Prefix: r.clientID()}
-		if !r.must(arms(&w)) {
+		if !r.must(checkArmed(&w)) {
 			return
 		}
 		if last := a.Switches(); w.Key == 0 ||
@@ -288,7 +288,7 @@ func (r *reader) withdrawalIDs(a *Account) {
 	}
 }
 
-// checkWithdrawalIDs looks at the client ids of withdrawals once the pending ones are read.
+// checkWithdrawalIDs checks the client ids of withdrawals once the pending ones are read.
 func (r *reader) checkWithdrawalIDs(s *State) {
 	for _, a := range s.accounts {
 		if err := a.WithdrawalIDs().check(s); err != nil {
@@ -297,7 +297,7 @@ func (r *reader) checkWithdrawalIDs(s *State) {
 	}
 }
 
-// checkSwitches looks for switches of keys or pairs that are not there: both are read later.
+// checkSwitches refuses switches of missing keys or pairs: both are read later.
 func (r *reader) checkSwitches(s *State) {
 	for _, a := range s.accounts {
 		for _, w := range a.Switches() {
@@ -308,7 +308,7 @@ func (r *reader) checkSwitches(s *State) {
 	}
 }
 
-// checkFees looks for fees in pairs that are not there: pairs are read after accounts.
+// checkFees refuses fees in missing pairs: pairs are read after accounts.
 func (r *reader) checkFees(s *State) {
 	for _, a := range s.accounts {
 		for pair := range a.Fees() {
@@ -328,8 +328,8 @@ func (r *reader) withdrawals(s *State) {
 			return
 		}
 		if (w.Stale || w.Renewed) && w.Status != event.WithdrawalNew || w.Stale && w.Renewed {
-			r.Fail("a withdrawal that needs no code has one of an earlier history or one made " +
-				"anew, or its code is both")
+			r.Fail("a withdrawal that needs no code has one of an earlier history or a " +
+				"renewed one, or its code is both")
 			return
 		}
 		last = w.ID

@@ -13,55 +13,52 @@ import (
 	"exchange/core/wire"
 )
 
-// The image of a state begins with a head that has the history's id. It goes on with currencies,
-// accounts, keys, pending withdrawals, mails, maintenance, and pairs with their markets, books and
-// stops.
-// A list is a count and that many entries, in order of their numbers. Numbers are uvarints, and
-// texts have their length before them. Derived indexes (names, open orders by account) are not
-// stored.
+// The image of a state is a header with the history's id, then currencies, accounts, keys, pending
+// withdrawals, mails, maintenance, and pairs with their markets, books and stops. A list is a count
+// and that many entries, in order of their numbers. Numbers are uvarints, and texts have a length
+// prefix. Derived indexes (names, open orders by account) are not stored.
 const (
 	imageMagic = "exchange state\n"
-	// imageVersion is the version that this program writes, and the only one that it reads. A
-	// number is given once.
+	// imageVersion is the version that this program writes, and the only one that it reads. Never
+	// reuse a number.
 	imageVersion = 15
 )
 
-// pieceBytes is the size from which on a piece of an image is full: some hundred microseconds of
-// work.
+// pieceBytes is the size from which a piece of an image is full: some hundred microseconds of work.
 const pieceBytes = 64 << 10
 
 // Image yields the image of the whole state, piece by piece, until yield returns false. Equal
-// states have equal images. The state must not change before the last piece. Each piece is the
-// receiver's.
+// states have equal images. The state must not change before the last piece. The receiver owns each
+// piece.
 func (s *State) Image(yield func(piece []byte) bool) { s.image(pieceBytes, yield) }
 
-// image is Image with pieces that are full from size bytes on.
+// image is Image with pieces of at least size bytes.
 func (s *State) image(size int, yield func(piece []byte) bool) {
 	w := writer{size: size, yield: yield}
-	if s.write(&w); !w.left {
+	if s.write(&w); !w.done {
 		yield(w.buf)
 	}
 }
 
-// AppendTo writes the image of the whole state behind dst.
+// AppendTo appends the image of the whole state to dst.
 func (s *State) AppendTo(dst []byte) []byte {
 	w := writer{buf: dst, size: math.MaxInt}
 	s.write(&w)
 	return w.buf
 }
 
-// write writes the image, until the receiver of its pieces has left.
+// write writes the image, until the receiver stops.
 func (s *State) write(w *writer) {
-	if w.begin(s); w.left {
+	if w.begin(s); w.done {
 		return
 	}
 	w.uint(uint64(len(s.pairs)))
 	for _, p := range s.pairs {
 		w.market(p)
-		if w.orders(p, s.accounts); w.left {
+		if w.orders(p, s.accounts); w.done {
 			return
 		}
-		if w.stops(p, s.accounts); w.left {
+		if w.stops(p, s.accounts); w.done {
 			return
 		}
 	}
@@ -74,7 +71,7 @@ func (w *writer) begin(s *State) {
 	w.uint(uint64(len(s.accounts)))
 	for _, a := range s.accounts {
 		w.account(a)
-		w.uint(s.trades[a.ID])
+		w.uint(s.tradeCounts[a.ID])
 		if w.closedIDs(a); w.over() {
 			return
 		}
@@ -85,15 +82,15 @@ func (w *writer) begin(s *State) {
 			return
 		}
 	}
-	if w.withdrawals(s); w.left {
+	if w.withdrawals(s); w.done {
 		return
 	}
 	w.maintenance(s)
 }
 
 func (w *writer) counters(s *State) {
-	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.deposits, s.lastWithdrawal,
-		s.lastMail, s.trades[0])
+	w.uint(s.seq, uint64(s.timeUs), s.lastOrder, s.lastTrade, s.depositCount, s.lastWithdrawal,
+		s.lastMail, s.tradeCounts[0])
 	w.buf = append(w.buf, s.history[:]...)
 	w.uint(uint64(len(s.currencies)))
 	for i := range s.currencies {
@@ -121,19 +118,19 @@ func (s *State) Hash() (digest [sha256.Size]byte) {
 
 // A writer writes an image.
 type writer struct {
-	buf   []byte // the piece that is forming
-	size  int    // from which on it is full
+	buf   []byte // present piece
+	size  int    // of a full piece, bytes
 	yield func([]byte) bool
-	left  bool // the receiver wants no more pieces
+	done  bool // the receiver stopped
 }
 
-// over ends an entry, and the piece if that is full. It reports whether the receiver has left.
+// over ends an entry, and the piece if it is full. It reports whether the receiver stopped.
 func (w *writer) over() bool {
-	if len(w.buf) >= w.size && !w.left {
-		w.left = !w.yield(w.buf)
+	if len(w.buf) >= w.size && !w.done {
+		w.done = !w.yield(w.buf)
 		w.buf = make([]byte, 0, cap(w.buf))
 	}
-	return w.left
+	return w.done
 }
 
 func (w *writer) uint(vs ...uint64) {
@@ -187,8 +184,8 @@ func (w *writer) account(a *Account) {
 	w.buf = wire.AppendValue(w.buf, &o)
 }
 
-// closedIDs writes the client order ids that closed orders keep. There may be many, so each may end
-// a piece.
+// closedIDs writes the client order ids of closed orders. They may be many, so each may end a
+// piece.
 func (w *writer) closedIDs(a *Account) {
 	w.uint(uint64(a.ClientIDs.ClosedLen()))
 	last := int64(0)
@@ -201,7 +198,7 @@ func (w *writer) closedIDs(a *Account) {
 	}
 }
 
-// withdrawalIDs writes the client ids of withdrawals, those of pending ones among them.
+// withdrawalIDs writes the client ids of withdrawals, including pending ones.
 func (w *writer) withdrawalIDs(ids *WithdrawalIDs) {
 	w.uint(uint64(ids.Len()))
 	for i := range ids.list {
@@ -210,7 +207,7 @@ func (w *writer) withdrawalIDs(ids *WithdrawalIDs) {
 	}
 }
 
-// armed writes a switch of the account that is being written.
+// armed writes a switch of the present account.
 func (w *writer) armed(s *event.Switch) {
 	w.uint(uint64(s.Key))
 	w.bool(s.Session)
@@ -256,7 +253,7 @@ func (w *writer) withdrawals(s *State) {
 	}
 }
 
-// mail writes what a mail is about.
+// mail writes the content of a mail.
 func (w *writer) mail(m *Mail) {
 	change := &m.Change
 	if w.bool(change.Account != 0); change.Account == 0 {
@@ -265,7 +262,7 @@ func (w *writer) mail(m *Mail) {
 	}
 	w.uint(uint64(change.Account))
 	w.text(change.To)
-	w.buf = append(w.buf, byte(change.What))
+	w.buf = append(w.buf, byte(change.Kind))
 	w.uint(uint64(change.HeldUs))
 }
 
@@ -300,10 +297,10 @@ func (w *writer) orders(p *Pair, accounts []*Account) {
 	}
 }
 
-// hasInstructions stands beside the side of an order.
+// hasInstructions is a flag beside the side of an order.
 const hasInstructions = 1 << 2
 
-// order writes an open order with its client order id and what it says.
+// order writes an open order with its client order id and instructions.
 func (w *writer) order(o *trading.Order, x *trading.Instructed, accounts []*Account) {
 	flags := uint64(o.Side)
 	if x != nil {
@@ -323,8 +320,8 @@ const (
 	stopRests
 )
 
-// stops writes the orders that wait for a trigger. Of one that rests in the book meanwhile it
-// writes the id alone.
+// stops writes the orders that wait for a trigger. For one that also rests in the book it writes
+// the id alone.
 func (w *writer) stops(p *Pair, accounts []*Account) {
 	w.uint(uint64(p.Stops.Len()))
 	for stop := range p.Stops.All(nil) {
@@ -332,7 +329,7 @@ func (w *writer) stops(p *Pair, accounts []*Account) {
 		if stop.Queued {
 			flags |= stopQueued
 		}
-		if stop.Rests {
+		if stop.InBook {
 			w.uint(flags|stopRests, stop.Order.ID)
 		} else {
 			w.uint(flags)

@@ -11,9 +11,9 @@ import (
 )
 
 // The open orders are most of an image. They are read in three steps. First the orders of each pair
-// are passed over, to find the pairs. Then each pair gets its orders, and at last each account gets
-// those that the pairs have. So the second and the third step can be done side by side: no two
-// pairs, and no two accounts, have anything in common.
+// are skipped, to find the pairs. Then each pair gets its orders, and at last each account gets
+// those of the pairs. The second and third steps can run in parallel: no two pairs, and no two
+// accounts, share anything.
 
 // An openPart is the part of an image with a pair's open orders.
 type openPart struct {
@@ -23,15 +23,15 @@ type openPart struct {
 	found  []openOrder
 }
 
-// An openOrder is what an account has of an open order.
+// An openOrder is an account's part of an open order.
 type openOrder struct {
 	id       uint64
 	account  uint32
 	side     trading.Side
-	clientID []byte // empty: it has none
+	clientID []byte // empty: none
 }
 
-// pair reads a pair without its open orders, and returns the part with these.
+// pair reads a pair without its open orders, and returns the part that holds them.
 func (r *reader) pair(s *State) *openPart {
 	number := uint16(len(s.pairs) + 1)
 	if !r.must(s.pair(&event.Pair{Number: number, Name: r.text(), Base: r.U16(), Quote: r.U16()})) {
@@ -65,7 +65,7 @@ func (r *reader) pair(s *State) *openPart {
 	return part
 }
 
-// skipOrder passes an open order over. It reports whether the order has instructions.
+// skipOrder skips an open order. It reports whether the order has instructions.
 func (r *reader) skipOrder() (instructed bool) {
 	flags := r.U8()
 	r.Skip(6) // id, account, price, amounts, time
@@ -77,9 +77,9 @@ func (r *reader) skipOrder() (instructed bool) {
 	return true
 }
 
-// open gives the pair its open orders.
+// open adds the open orders to the pair.
 func (r *openPart) open(s *State) (err error) {
-	defer func() { // a well-formed image of an impossible book makes the book panic
+	defer func() { // a well-formed image of an impossible book panics in the book
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 		}
@@ -105,7 +105,7 @@ func (r *openPart) open(s *State) (err error) {
 	return nil
 }
 
-// order reads an open order of a pair, with what it says; nil: it is a plain limit order.
+// order reads an open order of a pair, with its instructions; nil: a plain limit order.
 func (r *openPart) order(s *State, p *Pair) (o trading.Order, x *trading.Instructed) {
 	flags := r.U8()
 	o = trading.Order{Side: trading.Side(flags &^ hasInstructions), ID: r.Uint(), Account: r.U32(),
@@ -124,10 +124,10 @@ func (r *openPart) order(s *State, p *Pair) (o trading.Order, x *trading.Instruc
 	return o, x
 }
 
-// accountsAtOnce is how many accounts get their open orders in one go through all of them.
+// accountsAtOnce is the number of accounts filled in one pass over all open orders.
 const accountsAtOnce = 1 << 16
 
-// openAccounts gives the accounts the open orders that the pairs have.
+// openAccounts adds the open orders of the pairs to the accounts.
 func openAccounts(s *State, parts []*openPart, each func(int, func(int) error) error) error {
 	n := (len(s.accounts) + accountsAtOnce - 1) / accountsAtOnce
 	return each(n, func(i int) error {
@@ -136,7 +136,7 @@ func openAccounts(s *State, parts []*openPart, each func(int, func(int) error) e
 	})
 }
 
-// openSome gives accounts whose ids follow each other the orders that the pairs have.
+// openSome adds the open orders of the pairs to consecutive accounts.
 func openSome(accounts []*Account, parts []*openPart) error {
 	type room struct{ orders, ids int32 }
 	rooms, first := make([]room, len(accounts)), accounts[0].ID
@@ -175,7 +175,7 @@ func openSome(accounts []*Account, parts []*openPart) error {
 	return nil
 }
 
-// restore gives an account an open order of a pair. So many of its orders have ids.
+// restore adds an open order of a pair to an account. ids is the number of its orders with ids.
 func (a *Account) restore(o *openOrder, pair uint16, ids int) error {
 	a.Open.Restore(o.id, pair, o.side)
 	if len(o.clientID) == 0 {
@@ -191,17 +191,17 @@ func (a *Account) restore(o *openOrder, pair uint16, ids int) error {
 	return nil
 }
 
-// instructed reads what an order says, and what has become of it.
+// instructed reads an order's instructions, and their outcome so far.
 func (r *reader) instructed(o *trading.Order) *trading.Instructed {
 	x := new(trading.Instructed)
 	if x.Read(&r.Reader); plain(x) || x.Cancelled != 0 ||
 		len(x.Prevented) > trading.KeptPrevented ||
 		x.Triggered && x.Trigger.When == 0 && x.OCO == (trading.OCO{}) {
-		r.Fail("the instructions of an order have another form, or say nothing")
+		r.Fail("the instructions of an order have another form, or are empty")
 		return x
 	}
 	as := event.Order{ID: o.ID, Side: o.Side, Price: o.Price}
-	r.must(together(&as, &x.Instructions, x.Triggered))
+	r.must(checkCombination(&as, &x.Instructions, x.Triggered))
 	return x
 }
 
@@ -226,7 +226,7 @@ func (r *openPart) stops(s *State, p *Pair) {
 			id := r.Uint()
 			o, rests := p.Book.Get(id)
 			x := p.Instructed(id)
-			if !rests || x == nil || !twofold(x) {
+			if !rests || x == nil || !restsAndWaits(x) {
 				r.Fail("an order that rests and waits does not rest, or waits for nothing")
 				return
 			}
@@ -247,13 +247,13 @@ func (r *openPart) stops(s *State, p *Pair) {
 		stop.Queued = flags&stopQueued != 0
 		p.Stops.Add(stop)
 	}
-	r.checkTwofold(p)
+	r.checkOCO(p)
 }
 
-// checkTwofold looks for orders in the book whose other halves do not wait.
-func (r *reader) checkTwofold(p *Pair) {
+// checkOCO refuses orders in the book whose other halves do not wait.
+func (r *reader) checkOCO(p *Pair) {
 	for id, x := range p.instructed {
-		if _, waits := p.Stops.Get(id); twofold(x) && !waits {
+		if _, waits := p.Stops.Get(id); restsAndWaits(x) && !waits {
 			r.Fail("the other half of an order does not wait")
 		}
 	}

@@ -82,8 +82,8 @@ func everything() *State {
 	return s
 }
 
-// speaking returns instructed with queued orders, switches, settings, a maintenance that has ended,
-// and an order that has prevented another one and was filled in part.
+// speaking returns instructed with queued orders, switches, settings, an ended maintenance, and a
+// partly filled order that prevented another one.
 func speaking() *State {
 	s := instructed()
 	apply(must{}, s, falls()...)
@@ -128,10 +128,10 @@ func clientID(s string) event.ClientID {
 	return id
 }
 
-var writeFormats = flag.Bool("write-format", false, "write testdata/*.hex anew")
+var writeFormats = flag.Bool("write-format", false, "rewrite testdata/*.hex")
 
-// testdata has the images of oneOfEach and of everything. Stores hold such images: a change of the
-// format raises imageVersion and writes them anew:
+// testdata holds the images of oneOfEach and of everything. Stores hold such images: a change of
+// the format raises imageVersion and rewrites them:
 //
 //	go test ./core/state -run TestTheStoredImageIsStillTheSame -write-format
 func TestTheStoredImageIsStillTheSame(t *testing.T) {
@@ -174,7 +174,7 @@ func TestTheStoredImageIsStillTheSame(t *testing.T) {
 	f(closedOne(), "image-closed.hex")
 }
 
-// Of so many changes of a byte, one is tried. With the tag prove all are.
+// One of that many changes of a byte is tried. With the tag prove all are.
 var oneOf = 4
 
 func TestTheImageOfNothing(t *testing.T) {
@@ -201,7 +201,7 @@ func TestAnImageIsTheSameInPieces(t *testing.T) {
 }
 
 // A range loop panics when its function yields once more after the loop has ended.
-func TestAnImageEndsWhereItsReceiverLeaves(t *testing.T) {
+func TestAnImageStopsWhenItsReceiverDoes(t *testing.T) {
 	s := everything()
 	for taken, more := 1, true; more; taken++ {
 		n := 0
@@ -229,8 +229,8 @@ func TestEveryTruncationOfAnImageIsRefused(t *testing.T) {
 	}
 }
 
-// A changed byte may make another possible state: telling that is for the checksum around an image.
-// But then it is a state that can be used, checked and written.
+// A changed byte may make another possible state: detecting that is for the checksum around an
+// image. But then the state can be used, checked and written.
 func usable(t *testing.T, image []byte) {
 	t.Helper()
 	s, err := Decode(image)
@@ -258,7 +258,7 @@ func usable(t *testing.T, image []byte) {
 		}
 	}
 	next := deposit()
-	next.Deposit.ID, next.Deposit.Reference = s.deposits+1, "a reference that is new"
+	next.Deposit.ID, next.Deposit.Reference = s.depositCount+1, "a reference that is new"
 	if s.Apply(&next, new(Effects)) == nil {
 		s.AppendTo(nil)
 	}
@@ -277,7 +277,7 @@ func usable(t *testing.T, image []byte) {
 	}
 }
 
-// endOrders triggers what is queued, lets orders expire and cancels all others, as far as it fits.
+// endOrders triggers queued orders, lets orders expire and cancels all others, where possible.
 func endOrders(s *State) {
 	var e Effects
 	do := func(r event.Record) bool { return s.Apply(&r, &e) == nil }
@@ -295,7 +295,7 @@ func endOrders(s *State) {
 					Amount: o.Amount, Remaining: o.Remaining, RestCancelled: x.Cancelled != 0,
 					ClientID: s.Account(o.Account).ClientIDs.Of(o.ID)},
 				Triggered: event.Triggered{Was: event.Was{Price: o.Price, Open: o.Remaining},
-					FromBook: head.Rests}, Instructions: x}) {
+					FromBook: head.InBook}, Instructions: x}) {
 				return
 			}
 		}
@@ -324,7 +324,7 @@ func endOrders(s *State) {
 	}
 }
 
-// endEverything ends all that is pending, as far as it fits. After an error a state is not used.
+// endEverything ends everything pending, where possible. After an error a state is not used.
 func endEverything(s *State) {
 	var records []event.Record
 	for _, id := range slices.Sorted(maps.Keys(s.withdrawals)) {
@@ -380,7 +380,7 @@ func TestAnyChangedByteIsRefusedOrMakesAUsableState(t *testing.T) {
 	}
 }
 
-// impossible spoils a state whose image Decode must refuse.
+// impossible corrupts a state whose image Decode must refuse.
 func impossible(t *testing.T, what string, s *State, spoil func(s *State), text string) {
 	t.Helper()
 	spoil(s)
@@ -390,7 +390,7 @@ func impossible(t *testing.T, what string, s *State, spoil func(s *State), text 
 	}
 }
 
-// impossibleOf returns impossible for spoilt copies of one state.
+// impossibleOf returns impossible for corrupted copies of one state.
 func impossibleOf(t *testing.T, sound func() *State) func(what string, spoil func(s *State),
 	text string) {
 	return func(what string, spoil func(s *State), text string) {
@@ -412,12 +412,12 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("a pair of an unknown currency", func(s *State) { s.pairs[1].Quote = 9 })
 	f("a pair of one currency", func(s *State) { s.pairs[1].Quote = s.pairs[1].Base })
 	f("a revoked key of no account", func(s *State) { s.keys[0].Account = 9 })
-	f("more deposits than records", func(s *State) { s.deposits = s.seq + 1 })
+	f("more deposits than records", func(s *State) { s.depositCount = s.seq + 1 })
 	f("an event after the last record", func(s *State) { s.accounts[0].lastEvent = s.seq + 1 })
-	f("a hold until a time that there is not", func(s *State) {
+	f("a hold until an impossible time", func(s *State) {
 		s.accounts[0].own().operated.HeldUs = -1
 	})
-	f("an account that was closed at a time that there is not", func(s *State) {
+	f("an account closed at an impossible time", func(s *State) {
 		s.accounts[0].own().operated.ClosedUs = -1
 	})
 	f("a hold without an e-mail address", func(s *State) {
@@ -446,7 +446,8 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("an order above its counter", func(s *State) { s.pairs[0].lastOrder = 2 })
 	f("an order counter above the engine's", func(s *State) { s.pairs[0].lastOrder = 99 })
 	f("a trade counter above the engine's", func(s *State) { s.pairs[0].lastTrade = 99 })
-	f("an account of more trades than there were", func(s *State) { s.trades[1] = s.trades[0] + 1 })
+	f("an account of more trades than there were",
+		func(s *State) { s.tradeCounts[1] = s.tradeCounts[0] + 1 })
 	f("an account of more closed orders than there were",
 		func(s *State) { s.accounts[0].Closed = s.lastOrder + 1 })
 	f("an order in two books", func(s *State) {
@@ -465,7 +466,7 @@ func TestImpossibleInstructionsAreRefused(t *testing.T) {
 	}
 	const form = "the instructions of an order have another form"
 	const wait = "an order waits for nothing"
-	f("instructions that say nothing", func(s *State) {
+	f("empty instructions", func(s *State) {
 		*s.pairs[0].instructed[3] = trading.Instructed{}
 	}, form)
 	f("a reason of an open order", order(3, func(x *trading.Instructed) { x.Cancelled = 1 }), form)
@@ -658,12 +659,12 @@ func TestImpossibleFeesAreRefused(t *testing.T) {
 	}
 }
 
-// Decode does not look for the reasons of a reserve: Check does.
-func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
+// Decode does not check the reasons of a reserve: Check does.
+func TestTheCheckRefusesAnUnexplainedReserve(t *testing.T) {
 	f := func(what string, spoil func(s *State), text string) {
 		t.Helper()
 		s := everything()
-		s.unmail(8) // of withdrawal 1
+		s.removeMail(8) // of withdrawal 1
 		spoil(s)
 		back, err := Decode(s.AppendTo(nil))
 		if err != nil {
@@ -692,8 +693,8 @@ func TestAnImageOfAReserveThatNothingExplainsDoesNotPassTheCheck(t *testing.T) {
 		"all balances of USD are 70, but ")
 }
 
-// Objects that come and go leave next to nothing behind. A deposit leaves the width of a number,
-// and a revoked key its account and its name.
+// Objects that come and go leave almost nothing. A deposit leaves the width of a number, and a
+// revoked key its account and its name.
 func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 	const n = 10_000
 	s := small()
@@ -701,8 +702,8 @@ func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 	reference := strings.Repeat("r", 100)
 	for range n {
 		apply(t, s, event.Record{Kind: event.KindDeposit, TimeUs: 60,
-			Deposit: event.Deposit{ID: s.deposits + 1, Account: 2, Currency: 2,
-				Amount: 1, Reference: fmt.Sprint(reference, s.deposits)}})
+			Deposit: event.Deposit{ID: s.depositCount + 1, Account: 2, Currency: 2,
+				Amount: 1, Reference: fmt.Sprint(reference, s.depositCount)}})
 	}
 	after := len(s.AppendTo(nil))
 	if grown := after - before; grown > 16 {
@@ -737,7 +738,7 @@ func TestDepositsAndRevokedKeysDoNotGrowTheImage(t *testing.T) {
 	}
 }
 
-func TestTheNameOfARevokedKeyIsNotGivenAgain(t *testing.T) {
+func TestTheNameOfARevokedKeyIsNotReused(t *testing.T) {
 	s := oneOfEach()
 	again := event.Record{Kind: event.KindKey,
 		Key: event.Key{Number: 3, Account: 2, Key: "alice-1", Permissions: 1}}
@@ -775,7 +776,7 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 	// maintenance, its message, its end, or pairs.
 	for lists := range 9 {
 		w := writer{buf: append([]byte(imageMagic), imageVersion)}
-		// all ids of withdrawals and mails are given
+		// all ids of withdrawals and mails are used
 		w.uint(0, 0, 0, 0, 0, math.MaxUint64, math.MaxUint64, 0)
 		w.buf = append(w.buf, make([]byte, len(event.HistoryID{}))...) // of no history
 		for range lists {
@@ -794,8 +795,8 @@ func TestHugeCountsInAnImageTakeNoMemory(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	// Making the images is a few times their size; a decoder that went on would take hundreds of
-	// times.
+	// Making the images takes a few times their size; a decoder that continued would take hundreds
+	// of times.
 	if each := (after.TotalAlloc - before.TotalAlloc) / tries; each > 10*size {
 		t.Errorf("%d bytes for an image of %d", each, size)
 	}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A key's set against a list of all that was taken.
-func TestNoncesAreTheGreatestThatWereTakenEachOnce(t *testing.T) {
+// A key's set against a list of all accepted nonces.
+func TestNoncesKeepTheGreatestAndAcceptEachOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 12).Draw(t, "most")
 		n, all, high := NewNonces(most), []uint64{}, uint64(0)
@@ -40,7 +40,7 @@ func TestNoncesAreTheGreatestThatWereTakenEachOnce(t *testing.T) {
 	})
 }
 
-// Requests that come in any order leave one set, and so do records that commit in another one.
+// Requests in any order leave one set, and so do records that commit in another order.
 func TestTheOrderOfNoncesMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.Uint64Range(1, 40), 0, 60).Draw(t, "nonces")

@@ -7,18 +7,18 @@ import (
 	"exchange/core/money"
 )
 
-// Operated is what operators have set of an account, and clients do not change. Images have it as a
-// wire value: another field is another imageVersion.
+// Operated is an account's state set by operators alone. Images store it as a wire value: another
+// field needs another imageVersion.
 type Operated struct {
-	// HeldUs is until when no money is withdrawn, because the e-mail address was changed; 0: it
-	// never was. It stays when that time has passed: a state depends on no clock.
+	// HeldUs is the end of the hold on withdrawals after an e-mail address change, Unix
+	// microseconds; 0: none ever. It stays after that time: a state depends on no clock.
 	HeldUs int64
-	// ClosedUs is when the account was closed; 0: it is open. A closed account is frozen, and has
-	// no money, no orders, no pending withdrawals and no live keys.
+	// ClosedUs is when the account was closed, Unix microseconds; 0: open. A closed account is
+	// frozen, and has no money, no orders, no pending withdrawals and no live keys.
 	ClosedUs int64
 }
 
-// Operated returns what operators have set of the account.
+// Operated returns the account's state set by operators.
 func (a *Account) Operated() (o Operated) {
 	if a.rare != nil {
 		o = a.rare.operated
@@ -26,7 +26,7 @@ func (a *Account) Operated() (o Operated) {
 	return o
 }
 
-// operated reads what operators have set of an account.
+// operated reads an account's state set by operators.
 func (r *reader) operated(a *Account) {
 	var o Operated
 	if r.Value(&o); o == (Operated{}) {
@@ -40,11 +40,11 @@ func (r *reader) operated(a *Account) {
 }
 
 // operate applies an operator's decision, or the outcome of a mail: records that move no money. A
-// note changes nothing. known is false for a record that is none of them.
+// note changes nothing. known is false for other records.
 func (s *State) operate(r *event.Record) (known bool, err error) {
 	switch r.Kind {
 	case event.KindMailed:
-		s.unmail(r.Mailed.ID) // a newer mail may have replaced it while it was being sent
+		s.removeMail(r.Mailed.ID) // a newer mail may have replaced it meanwhile
 	case event.KindHalt:
 		err = s.halt(r)
 	case event.KindMaintenance:
@@ -98,7 +98,7 @@ func (s *State) fees(r *event.Record) error {
 	if a == nil || s.Pair(r.Pair) == nil {
 		return fmt.Errorf("account %d or pair %d does not exist", f.Account, r.Pair)
 	}
-	if max(f.Maker, f.Taker) > money.MaxRate { // no image could hold them
+	if max(f.Maker, f.Taker) > money.MaxRate { // images could not hold them
 		return fmt.Errorf("fees of %v (maker) and %v (taker): the most is %v", f.Maker, f.Taker,
 			money.MaxRate)
 	}

@@ -38,7 +38,7 @@ func mailed(id uint64) event.Record {
 	return event.Record{Kind: event.KindMailed, TimeUs: 40, Mailed: event.Mailed{ID: id}}
 }
 
-func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
+func TestApplyRefusesImpossibleOperatorDecisions(t *testing.T) {
 	f := func(what string, r event.Record, text string, before ...event.Record) {
 		t.Helper()
 		s := asked()
@@ -53,7 +53,7 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 		halt(1, false))
 	early := halt(1, true)
 	early.TimeUs = 32
-	f("a halt before what the pair did last", early,
+	f("a halt before the pair's last record", early,
 		"time 32 us is before 33 us, the last of BTC_USD")
 
 	f("an order on a halted pair", buy(), "trading on BTC_USD was halted", halt(1, true))
@@ -79,7 +79,7 @@ func TestApplyRefusesWhatOperatorsCannotDecide(t *testing.T) {
 		"fees of 0 (maker) and 1.00000001")
 }
 
-func TestFeesThatAreNoMoreLeaveNoTrace(t *testing.T) {
+func TestRemovedFeesLeaveNoTrace(t *testing.T) {
 	s, other := small(), small()
 	apply(t, s, ownFees(1, 1, 0, 0), ownFees(2, 1, 5, 6), usualFees(2, 1), usualFees(1, 1))
 	apply(t, other, usualFees(1, 3), usualFees(1, 3), usualFees(1, 3), usualFees(1, 3))
@@ -88,14 +88,14 @@ func TestFeesThatAreNoMoreLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// withCancels returns the record of a maintenance in which clients may cancel.
+// withCancels returns the record of a maintenance that allows cancels.
 func withCancels(message string) event.Record {
 	r := maintenance(true, message)
 	r.Maintenance.Cancels = true
 	return r
 }
 
-// cancelling returns instructed in a maintenance in which clients may cancel.
+// cancelling returns instructed in a maintenance that allows cancels.
 func cancelling() *State { return after(withCancels("cancel what you like"))() }
 
 // Values of an earlier record in e must not show.

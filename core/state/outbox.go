@@ -7,34 +7,33 @@ import (
 	"exchange/core/event"
 )
 
-// A Mail is a mail to be sent. It is about a withdrawal, with its code or about its refusal; or it
-// tells of a change of an account.
+// A Mail is a mail to be sent: about a withdrawal, with its code or its refusal, or about a change
+// of an account.
 type Mail struct {
 	ID         uint64
 	TimeUs     int64
-	Withdrawal Withdrawal    // the withdrawal when the mail was written
+	Withdrawal Withdrawal    // copy at the time of the mail
 	Change     AccountChange // of no account: the mail is about the withdrawal
 }
 
-// An AccountChange is what a mail tells of an account: that it has another e-mail address, or that
-// API keys of it have ended.
+// An AccountChange is a mail's notice of a new e-mail address, or of revoked API keys.
 type AccountChange struct {
 	Account uint32
-	To      string // address that the mail goes to
-	What    Told
-	HeldUs  int64 // until when no money is withdrawn; 0: of KeysLost
+	To      string // recipient's address
+	Kind    ChangeKind
+	HeldUs  int64 // end of the hold, Unix microseconds; 0: of KeysLost
 }
 
-// Told is what an AccountChange tells. The numbers are stored.
-type Told uint8
+// ChangeKind is the kind of an AccountChange. The numbers are stored.
+type ChangeKind uint8
 
 const (
-	formerAddress Told = iota // the reader's address is the account's no more
-	NewAddress                // the reader's address is the account's from now on
-	KeysLost                  // API keys are revoked, because no server's key opens their secrets
+	formerAddress ChangeKind = iota // the recipient's address is no longer the account's
+	NewAddress                      // the recipient's address is the account's from now on
+	KeysLost                        // API keys are revoked: no server key opens their secrets
 )
 
-// Account returns the id of the account that a mail is for.
+// Account returns the id of a mail's account.
 func (m *Mail) Account() uint32 {
 	if m.Change.Account != 0 {
 		return m.Change.Account
@@ -42,23 +41,22 @@ func (m *Mail) Account() uint32 {
 	return m.Withdrawal.Account
 }
 
-// hasCode reports whether a mail has the code of a withdrawal.
+// hasCode reports whether a mail carries a withdrawal's code.
 func (m *Mail) hasCode() bool { return m.Withdrawal.Status == event.WithdrawalNew }
 
-// maxNotices and maxChanges are how many mails about refused withdrawals, and about changes of it,
-// wait for one account at most. One more replaces the oldest.
+// maxNotices and maxChanges bound the pending mails of an account about refused withdrawals and
+// about changes. One more replaces the oldest.
 const maxNotices, maxChanges = 100, 20
 
-// An outbox has the mails to be sent. It is bounded. There is at most one mail with a code for each
-// withdrawal that is to be confirmed, and at most maxNotices
-// and maxChanges of others for each account.
+// An outbox holds the mails to be sent. It is bounded: at most one mail with a code for each
+// unconfirmed withdrawal, and at most maxNotices and maxChanges of others for each account.
 type outbox struct {
 	mails map[uint64]*Mail
-	order []uint64          // ids, oldest first; of some the mail is gone
+	order []uint64          // ids, oldest first; some mails are gone
 	codes map[uint64]uint64 // id of the mail with a withdrawal's code, by the withdrawal's id
 }
 
-// outboxSlack is how many ids of removed mails may be kept beyond the number of mails.
+// outboxSlack bounds the ids of removed mails beyond the number of mails.
 const outboxSlack = 64
 
 func (o *outbox) put(m *Mail) {
@@ -72,7 +70,7 @@ func (o *outbox) put(m *Mail) {
 	}
 }
 
-// remove takes a mail out and returns it; nil: there is no such mail.
+// remove removes a mail and returns it; nil: there is no such mail.
 func (o *outbox) remove(id uint64) *Mail {
 	m := o.mails[id]
 	if m == nil {
@@ -103,21 +101,21 @@ func (o *outbox) after(id uint64) iter.Seq[*Mail] {
 	}
 }
 
-// Mails returns the number of mails to be sent.
+// Mails returns the number of pending mails.
 func (s *State) Mails() int { return len(s.outbox.mails) }
 
-// Mail returns the mail with that id that is to be sent, nil if there is none. Read only.
+// Mail returns the pending mail with that id, nil if there is none. Read only.
 func (s *State) Mail(id uint64) *Mail { return s.outbox.mails[id] }
 
-// MailsAfter yields the mails with a higher id that are to be sent, oldest first. Read only.
+// MailsAfter yields the pending mails with a higher id, oldest first. Read only.
 func (s *State) MailsAfter(id uint64) iter.Seq[*Mail] { return s.outbox.after(id) }
 
-// mail writes a mail about a withdrawal: its newest code, or its refusal.
+// mail queues a mail about a withdrawal: its newest code, or its refusal.
 func (s *State) mail(timeUs int64, w *Withdrawal) {
-	s.unmail(s.outbox.codes[w.ID])
+	s.removeMail(s.outbox.codes[w.ID])
 	s.lastMail++
 	m := &Mail{ID: s.lastMail, TimeUs: timeUs, Withdrawal: *w}
-	m.Withdrawal.ClientID = event.ClientID{} // no mail tells it
+	m.Withdrawal.ClientID = event.ClientID{} // no mail contains it
 	s.post(m)
 }
 
@@ -128,21 +126,21 @@ func (s *State) post(m *Mail) {
 	}
 	list, most := s.accounts[m.Account()-1].own().waiting(m)
 	if *list = append(*list, m.ID); len(*list) > most {
-		s.unmail((*list)[0])
+		s.removeMail((*list)[0])
 	}
 }
 
-// waiting returns the list of the account's mails that a mail without a code is in, and how many
-// that has at most. Refusals crowd out no mail about a change.
+// waiting returns the list of the account's mails for a mail without a code, and its maximum
+// length. Refusals crowd out no mail about a change.
 func (r *rare) waiting(m *Mail) (list *[]uint64, most int) {
 	if m.Change.Account != 0 {
-		return &r.changes, maxChanges
+		return &r.changeMails, maxChanges
 	}
-	return &r.notices, maxNotices
+	return &r.noticeMails, maxNotices
 }
 
-// unmail takes a mail out, because it was sent, given up, or superseded. An unknown id is ignored.
-func (s *State) unmail(id uint64) {
+// removeMail removes a mail that was sent, abandoned, or superseded. An unknown id is ignored.
+func (s *State) removeMail(id uint64) {
 	m := s.outbox.remove(id)
 	if m == nil || m.hasCode() {
 		return

@@ -6,7 +6,7 @@ import (
 	"exchange/core/event"
 )
 
-// cycle lets bob ask for a withdrawal and ends it at once.
+// cycle requests a withdrawal for bob and ends it at once.
 func cycle(t *testing.T, s *State, id uint64, ends ...uint8) {
 	t.Helper()
 	apply(t, s, event.Record{Kind: event.KindWithdrawal, TimeUs: 50,
@@ -24,15 +24,15 @@ func sameImage(t *testing.T, s *State) {
 	if err != nil || back.Hash() != s.Hash() || back.Mails() != s.Mails() {
 		t.Fatalf("its image: %v", err)
 	}
-	for _, any := range []*State{s, back} { // both go on alike
+	for _, any := range []*State{s, back} { // both continue alike
 		cycle(t, any, any.LastWithdrawal()+1, event.WithdrawalVerified, event.WithdrawalRefused)
 	}
 	if back.Hash() != s.Hash() {
-		t.Error("the decoded state goes on otherwise")
+		t.Error("the decoded state continues differently")
 	}
 }
 
-func TestWithdrawalsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
+func TestFinishedWithdrawalsLeaveNoCodes(t *testing.T) {
 	s := small()
 	for id := uint64(1); id <= 5000; id++ {
 		cycle(t, s, id, event.WithdrawalCancelled)
@@ -44,7 +44,7 @@ func TestWithdrawalsThatComeToTheirEndLeaveNoCodesBehind(t *testing.T) {
 	sameImage(t, s)
 }
 
-func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
+func TestTheNewestRefusalsAreMailed(t *testing.T) {
 	s := small()
 	const n = maxNotices + 50
 	for id := uint64(1); id <= n; id++ {
@@ -56,7 +56,7 @@ func TestOfRefusalsTheNewestAreMailed(t *testing.T) {
 		t.Errorf("%d mails, about %d and so on", len(out), out[0].Withdrawal.ID)
 	}
 	apply(t, s, mailed(out[3].ID))
-	sameImage(t, s) // which refuses one more: in the place of the one that was sent
+	sameImage(t, s) // which refuses one more: in the place of the sent one
 	if now := mailsOf(s); len(now) != maxNotices || now[0] != out[0] || now[3] != out[4] {
 		t.Errorf("%d mails, about %d and so on", len(now), now[0].Withdrawal.ID)
 	}

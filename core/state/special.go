@@ -27,11 +27,11 @@ func (s *State) special(p *Pair, r *event.Record, e *Effects) error {
 	case event.KindSettings:
 		return s.set(&r.Settings)
 	}
-	return fmt.Errorf("this program does not know records of this kind")
+	return fmt.Errorf("this program cannot apply records of this kind")
 }
 
-// Instructed returns what an open order of the pair says beyond side, price and amount, and what
-// has become of that; nil for a plain limit order. Read only.
+// Instructed returns the instructions of an open order of the pair, with their outcome; nil for a
+// plain limit order. Read only.
 func (p *Pair) Instructed(id uint64) *trading.Instructed {
 	if len(p.instructed) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (p *Pair) Instructed(id uint64) *trading.Instructed {
 	return p.instructed[id]
 }
 
-// Plain reports whether no open order of the pair says anything beyond side, price and amount.
+// Plain reports whether all open orders of the pair are plain limit orders.
 func (p *Pair) Plain() bool { return len(p.instructed) == 0 }
 
 // Open returns an open order of the pair, which rests in the book or waits for its trigger.
@@ -58,11 +58,10 @@ func (p *Pair) Waits(id uint64) bool {
 	return x != nil && x.Waits()
 }
 
-// OpenOrders returns the number of the pair's open orders: those in the book and those that wait
-// outside it.
+// OpenOrders returns the number of the pair's open orders, in the book and waiting outside it.
 func (p *Pair) OpenOrders() int { return p.Book.Len() + p.Stops.Waiting() }
 
-// put notes what an order says from now on. A plain limit order says nothing.
+// put sets an order's instructions; a plain limit order has none.
 func (p *Pair) put(id uint64, x *trading.Instructed) {
 	p.drop(id)
 	if plain(x) {
@@ -77,7 +76,7 @@ func (p *Pair) put(id uint64, x *trading.Instructed) {
 	p.instructed[id] = x
 }
 
-// drop forgets what an order says, if it says anything.
+// drop forgets an order's instructions, if any.
 func (p *Pair) drop(id uint64) {
 	if x := p.Instructed(id); x != nil {
 		delete(p.instructed, id)
@@ -89,23 +88,23 @@ func (p *Pair) drop(id uint64) {
 
 func plain(x *trading.Instructed) bool { return x.IsZero() && x.Trigger == (trading.Trigger{}) }
 
-// forget takes an order out of the table that has closed, and returns what it said; nil if it was a
-// plain limit order. The other half of a one-cancels-other order goes with it.
+// forget drops a closed order's instructions and returns them; nil for a plain limit order. The
+// other half of a one-cancels-other order is removed too.
 func (p *Pair) forget(id uint64, why trading.Reason) *trading.Instructed {
 	x := p.Instructed(id)
 	if x == nil {
 		return nil
 	}
 	p.drop(id)
-	if twofold(x) {
+	if restsAndWaits(x) {
 		p.Stops.Remove(id)
 	}
 	x.Cancelled = why
 	return x
 }
 
-// twofold reports whether an order that rests in the book waits for a trigger, too.
-func twofold(x *trading.Instructed) bool { return x.OCO != (trading.OCO{}) && !x.Triggered }
+// restsAndWaits reports whether an order that rests in the book also waits for a trigger.
+func restsAndWaits(x *trading.Instructed) bool { return x.OCO != (trading.OCO{}) && !x.Triggered }
 
 // rest puts an order into the book.
 func (p *Pair) rest(o trading.Order) {
@@ -115,12 +114,12 @@ func (p *Pair) rest(o trading.Order) {
 		return
 	}
 	p.Book.AddIceberg(o, hidden(x, o.Remaining))
-	if twofold(x) {
+	if restsAndWaits(x) {
 		p.Stops.Add(secondHalf(&o, x))
 	}
 }
 
-// hidden returns the part that an order hides when it begins to rest.
+// hidden returns the part that an order hides when it starts to rest.
 func hidden(x *trading.Instructed, remaining money.Amount) matching.Iceberg {
 	if x.Display == 0 {
 		return matching.Iceberg{}
@@ -128,14 +127,14 @@ func hidden(x *trading.Instructed, remaining money.Amount) matching.Iceberg {
 	return matching.Iceberg{Display: x.Display, Hidden: max(0, remaining-x.Display)}
 }
 
-// secondHalf returns the stop of a one-cancels-other order that rests.
+// secondHalf returns the stop of a resting one-cancels-other order.
 func secondHalf(o *trading.Order, x *trading.Instructed) matching.Stop {
 	return matching.Stop{Order: trading.Order{ID: o.ID, Account: o.Account, Side: o.Side},
-		Trigger: trading.Trigger{Price: x.OCO.Trigger, When: trading.Fall}, Rests: true}
+		Trigger: trading.Trigger{Price: x.OCO.Trigger, When: trading.Fall}, InBook: true}
 }
 
-// triggerBy lets the trades of a record's order trigger stops. From the first trade to the last the
-// price gets worse for the taker.
+// triggerBy triggers stops by the trades of a record's order. The price only gets worse for the
+// taker from trade to trade.
 func (p *Pair) triggerBy(o *event.Order) {
 	n := len(o.Trades)
 	if n == 0 {
@@ -148,8 +147,8 @@ func (p *Pair) triggerBy(o *event.Order) {
 	p.Stops.Trade(low, high, o.Side)
 }
 
-// filled notes a trade of a maker, which is as the trade has left it, and refuses one at or after
-// the maker's end.
+// filled notes a trade of a maker, given as it is after the trade, and refuses one at or after the
+// maker's expiry.
 func (p *Pair) filled(maker trading.Order, t *event.Trade, timeUs int64) error {
 	x := p.instructed[maker.ID]
 	if x == nil {
@@ -163,11 +162,11 @@ func (p *Pair) filled(maker trading.Order, t *event.Trade, timeUs int64) error {
 	return nil
 }
 
-// due reports whether an order that ends at a time, 0: never, has come to its end.
+// due reports whether an order has expired; expireUs 0: never.
 func due(expireUs, timeUs int64) bool { return expireUs != 0 && timeUs >= expireUs }
 
-// addValue adds a trade to the value of an order of which filled was filled before. What an order
-// traded before it had instructions is not known: then its value stays 0.
+// addValue adds a trade to the value of an order, which had filled units before. Trades from before
+// its instructions are unknown: its value then stays 0.
 func addValue(x *trading.Instructed, t *event.Trade, filled money.Amount) {
 	if filled == 0 || !x.Value.IsZero() {
 		x.Value = x.Value.Add(t.Price.Times(t.Amount).Balance())
@@ -177,32 +176,32 @@ func addValue(x *trading.Instructed, t *event.Trade, filled money.Amount) {
 // instruct applies a new order with instructions.
 func (s *State) instruct(p *Pair, r *event.Record, e *Effects) error {
 	o, i := &r.Order, &r.Instructions
-	if _, err := s.newcomer(p, r); err != nil {
+	if _, err := s.checkNewOrder(p, r); err != nil {
 		return err
 	}
 	least := money.Amount(1)
 	if i.Quote != 0 {
-		least = 0 // it has bought nothing
+		least = 0 // it may have bought nothing
 	}
-	if err := s.possible(o, least); err != nil {
+	if err := s.checkOrder(o, least); err != nil {
 		return err
 	}
-	if err := together(o, i, false); err != nil {
+	if err := checkCombination(o, i, false); err != nil {
 		return err
 	}
-	p.put(o.ID, &trading.Instructed{Instructions: staying(i)})
+	p.put(o.ID, &trading.Instructed{Instructions: keptInstructions(i)})
 	if err := s.enter(p, r, o.Amount, r.TimeUs, e); err != nil {
 		return err
 	}
 	if len(o.Trades) > 0 || len(i.Prevented) > 0 || o.Rests() {
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
 
-// staying returns the part of a record's instructions that stays with the order. Of the prevented
-// orders it keeps the first ones, without their places among the record's trades.
-func staying(i *trading.Instructions) trading.Instructions {
+// keptInstructions returns the part of a record's instructions that the order keeps. Of the
+// prevented orders it keeps the first ones, without their places among the record's trades.
+func keptInstructions(i *trading.Instructions) trading.Instructions {
 	is := *i
 	is.Cancelled, is.Prevented = 0, nil
 	return withPrevented(is, i.Prevented)
@@ -220,16 +219,16 @@ func withPrevented(is trading.Instructions, list []trading.Prevented) trading.In
 	return is
 }
 
-// together refuses instructions that do not go together, as far as the book depends on it. The
-// other half of the order was triggered, or waits if it has one.
-func together(o *event.Order, i *trading.Instructions, triggered bool) error {
+// checkCombination refuses instructions that exclude each other, as far as the book depends on it.
+// triggered: the order's other half, if any, was triggered.
+func checkCombination(o *event.Order, i *trading.Instructions, triggered bool) error {
 	now := atOnce(i)
 	switch {
 	case i.IOC && i.FOK, i.Market && !i.IOC && !i.FOK, i.Derived && !i.Market:
 		return fmt.Errorf("order %d is a market order that may rest, both ioc and fok, or one "+
-			"without a price of its owner that is no market order", o.ID)
+			"without a client's price that is no market order", o.ID)
 	case now && (i.PostOnly || i.Display != 0 || i.ExpireUs != 0):
-		return fmt.Errorf("order %d never rests, but is post-only, an iceberg, or has an end", o.ID)
+		return fmt.Errorf("order %d never rests, but is post-only, an iceberg, or expires", o.ID)
 	case i.Quote != 0 && (!now || o.Side != trading.Buy):
 		return fmt.Errorf("order %d spends a sum, but may rest, or is no buy", o.ID)
 	case i.Asked != 0 && !i.PostOnly:
@@ -240,7 +239,7 @@ func together(o *event.Order, i *trading.Instructions, triggered bool) error {
 			o.ID, i.OCO.Trigger, o.Price)
 	case i.OCO != (trading.OCO{}) && !triggered && (now || i.ExpireUs != 0 ||
 		i.PostOnly && i.OCO.Price == 0):
-		return fmt.Errorf("order %d has another half, but never rests, has an end, or is "+
+		return fmt.Errorf("order %d has another half, but never rests, expires, or is "+
 			"post-only without a price at which its other half may rest", o.ID)
 	case o.RestCancelled != (i.Cancelled != 0):
 		return fmt.Errorf("the rest of order %d is cancelled: %v, with the reason %v", o.ID,
@@ -249,17 +248,17 @@ func together(o *event.Order, i *trading.Instructions, triggered bool) error {
 	return nil
 }
 
-// Possible returns why no new order of a side and a price can have such instructions: its record
-// would be refused.
-func Possible(side trading.Side, price money.Price, i *trading.Instructions) error {
-	return together(&event.Order{Side: side, Price: price}, i, false)
+// CheckInstructions returns why a record of a new order with such instructions would be refused;
+// nil: it would not.
+func CheckInstructions(side trading.Side, price money.Price, i *trading.Instructions) error {
+	return checkCombination(&event.Order{Side: side, Price: price}, i, false)
 }
 
 // atOnce reports whether an order takes at once, and never rests.
 func atOnce(i *trading.Instructions) bool { return i.Market || i.IOC || i.FOK }
 
-// enter lets a record's order meet the book, in which it is not. open is what was open of it, and
-// it was placed at a time.
+// enter matches a record's order, which is not in the book. open is its open amount, and placedUs
+// when it was placed.
 func (s *State) enter(p *Pair, r *event.Record, open money.Amount, placedUs int64,
 	e *Effects) error {
 	o, i := &r.Order, &r.Instructions
@@ -277,7 +276,7 @@ func (s *State) enter(p *Pair, r *event.Record, open money.Amount, placedUs int6
 	return s.leave(p, o, i.Cancelled, placedUs, r.TimeUs, e)
 }
 
-// meet applies the trades of a record's order, and takes out the orders of its own account that it
+// meet applies the trades of a record's order, and removes the orders of its own account that it
 // met between them.
 func (s *State) meet(p *Pair, r *event.Record, open money.Amount, e *Effects) error {
 	o, i := &r.Order, &r.Instructions
@@ -315,16 +314,17 @@ func (s *State) meet(p *Pair, r *event.Record, open money.Amount, e *Effects) er
 	if i.Quote != 0 && x.Value.Cmp(i.Quote.Balance()) > 0 {
 		return fmt.Errorf("order %d spends %v of %v", o.ID, x.Value, i.Quote)
 	}
-	return left(o, open)
+	return checkRemaining(o, open)
 }
 
-// prevent takes an order out of the book that its own account's taker met.
+// prevent removes an order from the book that its own account's taker met.
 func (s *State) prevent(p *Pair, r *event.Record, v *trading.Prevented, e *Effects) error {
 	o, mode := &r.Order, r.Instructions.SelfTrade
 	if mode != trading.SelfTradeCancelOldest && mode != trading.SelfTradeCancelBoth {
-		return fmt.Errorf("order %d prevents order %d, but its mode is %d", o.ID, v.Order, mode)
+		return fmt.Errorf("order %d prevents order %d, but its self-trade mode is %d", o.ID,
+			v.Order, mode)
 	}
-	if err := s.giveID(p, v.Cancel); err != nil {
+	if err := s.useID(p, v.Cancel); err != nil {
 		return err
 	}
 	next, any := p.Book.Next(o.Side.Opposite())
@@ -338,8 +338,8 @@ func (s *State) prevent(p *Pair, r *event.Record, v *trading.Prevented, e *Effec
 	return nil
 }
 
-// giveID notes an id from the counter of the orders.
-func (s *State) giveID(p *Pair, id uint64) error {
+// useID notes an id of the order id sequence.
+func (s *State) useID(p *Pair, id uint64) error {
 	if id <= p.lastOrder {
 		return fmt.Errorf("id %d is not above %d, the last of %s", id, p.lastOrder, p.Name)
 	}
@@ -348,13 +348,13 @@ func (s *State) giveID(p *Pair, id uint64) error {
 	return nil
 }
 
-// checkEnd compares what became of a record's order, which has met the book, with its instructions.
+// checkEnd compares the outcome of a record's order after matching with its instructions.
 func (p *Pair) checkEnd(r *event.Record) error {
 	o, i := &r.Order, &r.Instructions
 	met := len(o.Trades) + len(i.Prevented)
 	switch {
 	case due(i.ExpireUs, r.TimeUs) && (met > 0 || i.Cancelled != trading.CancelledExpired):
-		return fmt.Errorf("order %d goes on at %d us, but ends at %d us", o.ID, r.TimeUs,
+		return fmt.Errorf("order %d stays open at %d us, but expires at %d us", o.ID, r.TimeUs,
 			i.ExpireUs)
 	case i.PostOnly && met > 0:
 		return fmt.Errorf("order %d is post-only, but has %d trades and prevents %d orders", o.ID,
@@ -370,13 +370,13 @@ func (p *Pair) checkEnd(r *event.Record) error {
 		return fmt.Errorf("order %d is done, but has bought nothing", o.ID)
 	}
 	if i.Cancelled == 0 {
-		return p.checkGoesOn(r)
+		return p.checkContinues(r)
 	}
 	return p.checkReason(r)
 }
 
-// checkGoesOn refuses an order that goes on though it met one of its own account at which it ends.
-func (p *Pair) checkGoesOn(r *event.Record) error {
+// checkContinues refuses an order that continues though its self-trade mode cancels it.
+func (p *Pair) checkContinues(r *event.Record) error {
 	i := &r.Instructions
 	if i.SelfTrade == trading.SelfTradeCancelBoth && len(i.Prevented) > 0 {
 		return fmt.Errorf("order %d prevents order %d, but does not end", r.Order.ID,
@@ -385,7 +385,7 @@ func (p *Pair) checkGoesOn(r *event.Record) error {
 	return nil
 }
 
-// checkReason checks why the rest of a record's order was cancelled.
+// checkReason checks the reason for cancelling the rest of a record's order.
 func (p *Pair) checkReason(r *event.Record) error {
 	o, i := &r.Order, &r.Instructions
 	fits := false
@@ -399,22 +399,22 @@ func (p *Pair) checkReason(r *event.Record) error {
 	case trading.CancelledMaxFills:
 		fits = i.FOK || len(o.Trades)+len(i.Prevented) > 0
 	case trading.CancelledSelfTrade:
-		fits = i.FOK || p.endsAtOwn(o, i)
+		fits = i.FOK || p.stopsAtOwn(o, i)
 	case trading.CancelledPostOnly:
 		fits = i.PostOnly && r.Kind == event.KindTriggered
 	case trading.CancelledExpired:
 		fits = due(i.ExpireUs, r.TimeUs)
 	}
-	if !fits || i.Cancelled != trading.CancelledSelfTrade && p.checkGoesOn(r) != nil {
+	if !fits || i.Cancelled != trading.CancelledSelfTrade && p.checkContinues(r) != nil {
 		return fmt.Errorf("the rest of order %d cannot be cancelled for the reason %v", o.ID,
 			i.Cancelled)
 	}
 	return nil
 }
 
-// endsAtOwn reports whether an order ends at one of its own account: the last that it met, or the
-// next that it would trade with.
-func (p *Pair) endsAtOwn(o *event.Order, i *trading.Instructions) bool {
+// stopsAtOwn reports whether an order ends at one of its own account: the last that it met, or the
+// next to trade.
+func (p *Pair) stopsAtOwn(o *event.Order, i *trading.Instructions) bool {
 	if i.SelfTrade == trading.SelfTradeCancelBoth {
 		return len(i.Prevented) == 1 && int(i.Prevented[0].Before) == len(o.Trades)
 	}
@@ -423,8 +423,8 @@ func (p *Pair) endsAtOwn(o *event.Order, i *trading.Instructions) bool {
 		!outside(o.Side, next.Price, o.Price)
 }
 
-// Expiring returns the number of the pair's open orders that expire.
+// Expiring returns the number of the pair's open orders with an expiry.
 func (p *Pair) Expiring() int { return p.expiring }
 
-// InstructedOrders returns the number of the pair's open orders that Instructed knows.
+// InstructedOrders returns the number of the pair's open orders with instructions.
 func (p *Pair) InstructedOrders() int { return len(p.instructed) }

@@ -9,7 +9,7 @@ import (
 	"exchange/prove/spec"
 )
 
-// special draws an order with instructions, or what is to become of one; n chooses.
+// special draws an order with instructions, or the next step of one; n chooses.
 func (d *decider) special(r *event.Record, n int) {
 	switch n {
 	case 0, 1, 2, 3:
@@ -52,7 +52,7 @@ func (d *decider) order(r *event.Record, kind event.Kind) {
 	}
 }
 
-// mayOrder takes back what is asked for in maintenance, or without the money for it.
+// mayOrder drops a request in maintenance, or without the money for it.
 func (d *decider) mayOrder(r *event.Record) {
 	o := &r.Order
 	currency, need := d.x.Need(r.Pair, o.Side, o.Price, o.Amount)
@@ -173,7 +173,7 @@ func (d *decider) amend(r *event.Record) {
 	d.mayOrder(r)
 }
 
-// arm draws a client's wish for a switch, or the end of its sessions.
+// arm draws a client's request for a switch, or the end of its sessions.
 func (d *decider) arm(r *event.Record) {
 	a := d.account()
 	key, nonce := d.key(a)

@@ -83,7 +83,7 @@ func rises() event.Record {
 				Amount: coin}}}}
 }
 
-// enters returns the entry of order 6 behind rises: it trades with order 8.
+// enters returns the entry of order 6 after rises: it trades with order 8.
 func enters() event.Record {
 	return event.Record{Kind: event.KindTriggered, Pair: 1, TimeUs: 41,
 		Order: event.Order{ID: 6, Account: 1, Side: trading.Buy, Price: 11 * coin, Amount: coin,
@@ -106,7 +106,7 @@ func falls() []event.Record {
 	return []event.Record{buy, sell}
 }
 
-// killed returns the entry of order 7 behind falls: nothing buys any more.
+// killed returns the entry of order 7 after falls: nothing buys any more.
 func killed() event.Record {
 	return event.Record{Kind: event.KindTriggered, Pair: 1, TimeUs: 42,
 		Order: event.Order{ID: 7, Account: 2, Side: trading.Sell, Price: 8 * coin, Amount: coin,
@@ -116,7 +116,7 @@ func killed() event.Record {
 			Cancelled: trading.CancelledIOC}}
 }
 
-// otherHalf returns the entry of the other half of order 4 behind killed: it rests at 7.
+// otherHalf returns the entry of the other half of order 4 after killed: it rests at 7.
 func otherHalf() event.Record {
 	return event.Record{Kind: event.KindTriggered, Pair: 1, TimeUs: 43,
 		Order: event.Order{ID: 4, Account: 2, Side: trading.Sell, Price: 7 * coin, Amount: coin,
@@ -126,7 +126,7 @@ func otherHalf() event.Record {
 			Price: 7 * coin}}}
 }
 
-// shrinks returns a change of order 2 to 1.2 BTC, which keeps its place.
+// shrinks returns a change of order 2 to 1.2 BTC, which keeps its priority.
 func shrinks() event.Record {
 	return event.Record{Kind: event.KindAmended, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 2, Account: 2, Side: trading.Sell, Price: 11 * coin,
@@ -164,8 +164,8 @@ func expires() event.Record {
 // A spoils changes a record that fits.
 type spoils = func(r *event.Record)
 
-// refusesOf returns a function that checks that a state refuses a record after a change, which it
-// takes without.
+// refusesOf returns a function that checks that a state refuses a record after a change, and
+// accepts it without.
 func refusesOf(t *testing.T, before func() *State, fits func() event.Record) func(name string,
 	change spoils, text string) {
 	t.Helper()
@@ -234,7 +234,7 @@ func TestApplyRefusesOtherHalvesThatCouldOnlyBeCancelled(t *testing.T) {
 	late.Kind, late.TimeUs, late.Triggered = event.KindAmended, 44, event.Triggered{}
 	late.Amended = event.Amended{ID: 11, Was: event.Was{Price: 7 * coin, Open: coin}, Kept: true}
 	late.Instructions.ExpireUs = 1 << 40
-	apply(t, after(append(falls(), killed(), otherHalf())...)(), late) // it waits no more
+	apply(t, after(append(falls(), killed(), otherHalf())...)(), late) // it no longer waits
 }
 
 func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
@@ -285,8 +285,8 @@ func TestApplyRefusesOrdersWithInstructionsThatDoNotFit(t *testing.T) {
 	}, "cannot be cancelled for the reason ioc")
 }
 
-// Right checksums do not make a record right: a start ends there, and serves nothing.
-func TestAStoredRecordThatDoesNotFitEndsTheFold(t *testing.T) {
+// A valid checksum does not make a record valid: a start fails there, and serves nothing.
+func TestAStoredRecordThatDoesNotFitStopsTheFold(t *testing.T) {
 	s, r := instructed(), takes()
 	r.Instructions.PostOnly = true
 	b := event.EndBatch(r.Append(event.BeginBatch(nil)), 1, s.Seq(), 1)
@@ -302,15 +302,15 @@ func TestApplyRefusesPreventedOrdersThatDoNotFit(t *testing.T) {
 	first := func(change func(v *trading.Prevented)) spoils {
 		return func(r *event.Record) { change(&r.Instructions.Prevented[0]) }
 	}
-	f("no mode", func(r *event.Record) { r.Instructions.SelfTrade = 0 }, "its mode is 0")
+	f("no mode", func(r *event.Record) { r.Instructions.SelfTrade = 0 }, "self-trade mode is 0")
 	f("the mode that ends the taker", func(r *event.Record) {
 		r.Instructions.SelfTrade = trading.SelfTradeCancelNewest
-	}, "its mode is 1")
+	}, "self-trade mode is 1")
 	f("the mode that ends both, twice", func(r *event.Record) {
 		r.Instructions.SelfTrade, r.Instructions.Cancelled = trading.SelfTradeCancelBoth,
 			trading.CancelledSelfTrade
 	}, "cannot be cancelled for the reason self_trade")
-	f("a mode that ends both, and goes on", func(r *event.Record) {
+	f("a mode that ends both, and continues", func(r *event.Record) {
 		i := &r.Instructions
 		i.SelfTrade, i.Prevented = trading.SelfTradeCancelBoth, i.Prevented[:1]
 		i.Cancelled = trading.CancelledMaxFills
@@ -333,7 +333,7 @@ func TestApplyRefusesPreventedOrdersThatDoNotFit(t *testing.T) {
 	f("an order before a trade that is not there", func(r *event.Record) {
 		r.Instructions.Prevented[1].Before = 2
 	}, "before trade 2 of 1")
-	f("a trade with itself", func(r *event.Record) { // order 8 comes behind order 1
+	f("a trade with itself", func(r *event.Record) { // order 8 comes after order 1
 		r.Instructions.Prevented = r.Instructions.Prevented[1:]
 		r.Order.Trades = append(r.Order.Trades, event.Trade{ID: 2, Maker: 8, MakerAccount: 2,
 			Price: 10 * coin, Amount: coin})
@@ -361,7 +361,7 @@ func TestApplyRefusesPostOnlyOrdersThatTake(t *testing.T) {
 	f("one that crosses", func(r *event.Record) { r.Order.Price = 10 * coin },
 		"crosses the best price")
 	f("one whose end has come", func(r *event.Record) { r.Instructions.ExpireUs = 40 },
-		"ends at 40 us")
+		"expires at 40 us")
 	f("one that ends before its time", func(r *event.Record) {
 		r.Order.RestCancelled, r.Instructions.Cancelled = true, trading.CancelledExpired
 	}, "cannot be cancelled for the reason expired")
@@ -439,9 +439,9 @@ func TestApplyRefusesTriggeredOrdersThatDoNotFit(t *testing.T) {
 	f("another client id", func(r *event.Record) { r.Order.ClientID = clientID("x") },
 		"is open on BTC_USD as")
 	f("another amount", func(r *event.Record) { r.Order.Amount++ }, "is triggered with")
-	f("another price", func(r *event.Record) { r.Order.Price-- }, "was to enter at 11")
+	f("another price", func(r *event.Record) { r.Order.Price-- }, "should enter at 11")
 	f("other instructions", func(r *event.Record) { r.Instructions.PostOnly = true },
-		"was to enter as")
+		"should enter as")
 	f("no trade where there is one", func(r *event.Record) {
 		r.Order.Trades, r.Order.Remaining = nil, coin
 	}, "crosses the best price")
@@ -466,7 +466,7 @@ func TestApplyRefusesTriggeredOrdersThatDoNotFit(t *testing.T) {
 	f = refusesOf(t, after(append(falls(), killed())...), otherHalf)
 	f("not from the book", func(r *event.Record) { r.Triggered.FromBook = false },
 		"the head of the queue is")
-	f("another price", func(r *event.Record) { r.Order.Price++ }, "was to enter at 7")
+	f("another price", func(r *event.Record) { r.Order.Price++ }, "should enter at 7")
 }
 
 func later(r event.Record, timeUs int64) event.Record {
@@ -512,7 +512,7 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	f("a post-only order that takes", func(r *event.Record) { r.Instructions.PostOnly = true },
 		"is post-only, but has 1 trades")
 	f("an end that has come", func(r *event.Record) { r.Instructions.ExpireUs = 40 },
-		"ends at 40 us")
+		"expires at 40 us")
 	f("an amount that is filled", func(r *event.Record) {
 		r.Order.Amount, r.Order.Remaining, r.Order.Trades = 0, 0, nil
 	}, "cannot be of side")
@@ -527,11 +527,11 @@ func TestApplyRefusesChangesThatDoNotFit(t *testing.T) {
 	filled.Order = event.Order{ID: 1, Account: 1, Side: trading.Sell, Price: 10 * coin,
 		Amount: coin / 2}
 	filled.Amended = event.Amended{ID: 10, Was: event.Was{Price: 10 * coin, Open: coin / 2}}
-	refusedBy(t, after(part)(), "an amount that is filled, and goes on", filled, "and goes on")
+	refusedBy(t, after(part)(), "a filled amount that stays open", filled, "and stays open")
 }
 
-// Without a mode of its own an order has its account's, which may be none when it is changed.
-func TestAChangedOrderStillSaysWhatItPrevented(t *testing.T) {
+// Without a mode of its own an order uses its account's, which may be none when it is changed.
+func TestAChangedOrderKeepsItsPreventedOrders(t *testing.T) {
 	sell := event.Record{Kind: event.KindInstructed, Pair: 1, TimeUs: 40,
 		Order: event.Order{ID: 9, Account: 2, Side: trading.Sell, Price: 9 * coin,
 			Amount: 2 * coin, Remaining: 2 * coin},

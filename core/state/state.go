@@ -13,32 +13,32 @@ import (
 
 // A State is everything that is committed at one sequence.
 type State struct {
-	seq        uint64
-	timeUs     int64 // of the newest record
-	currencies []Currency
-	pairs      []*Pair
-	accounts   []*Account
-	keys       []*Key
-	names      map[string]uint32 // account name -> id
-	keyNames   map[string]uint32 // public key -> number
-	deposits   uint64            // how many were made; the id of the newest
-	trades     []uint64          // count of each account, by id; at index 0: of all accounts
+	seq          uint64
+	timeUs       int64 // of the newest record
+	currencies   []Currency
+	pairs        []*Pair
+	accounts     []*Account
+	keys         []*Key
+	names        map[string]uint32 // account name -> id
+	keyNames     map[string]uint32 // public key -> number
+	depositCount uint64            // count; also the id of the newest
+	tradeCounts  []uint64          // count of each account, by id; at index 0: of all accounts
 
-	lastOrder      uint64 // highest id given to an order or a cancel
+	lastOrder      uint64 // highest id of an order or a cancel
 	lastTrade      uint64
-	withdrawals    map[uint64]*Withdrawal // the pending ones, by id
+	withdrawals    map[uint64]*Withdrawal // pending ones, by id
 	lastWithdrawal uint64
 	outbox         outbox
 	lastMail       uint64
 	maintenance    event.Maintenance
-	maintainedUs   int64           // end of the last maintenance; 0: there was none
-	history        event.HistoryID // zero: no record has named this history yet
+	maintainedUs   int64           // end of the last maintenance, Unix microseconds; 0: none
+	history        event.HistoryID // zero: not set by a record yet
 
 	settler ledger.Settler
 }
 
-// A Currency has its number (its place, from 1) and the sums of deposits, withdrawals and
-// adjustments over all records, independently of balances.
+// A Currency holds the sums of deposits, withdrawals and adjustments over all records,
+// independently of balances. Its number is its position, from 1.
 //
 //tidy:keep Currencies returns it
 type Currency struct {
@@ -48,11 +48,11 @@ type Currency struct {
 	Adjusted  money.Balance // taken by operators' corrections
 }
 
-// Held returns what all accounts hold together: deposits - withdrawals - adjustments.
-func (c *Currency) Held() money.Balance { return c.Deposited.Sub(c.left()) }
+// Held returns the sum of all accounts: deposits - withdrawals - adjustments.
+func (c *Currency) Held() money.Balance { return c.Deposited.Sub(c.outflow()) }
 
-// left returns what has left the accounts.
-func (c *Currency) left() money.Balance { return c.Withdrawn.Add(c.Adjusted) }
+// outflow returns the money that left the accounts.
+func (c *Currency) outflow() money.Balance { return c.Withdrawn.Add(c.Adjusted) }
 
 // A Pair is one market: its book and counters.
 type Pair struct {
@@ -61,15 +61,14 @@ type Pair struct {
 	Base      uint16
 	Quote     uint16
 	Book      *matching.Book
-	Stops     *matching.Stops // orders that a trade at their prices triggers
+	Stops     *matching.Stops // orders with a trigger
 	Market    market.Market   // depth counter and the pair's other public values
 	lastOrder uint64          // highest order or cancel id: ids grow within a pair
 	lastTrade uint64
 	timeUs    int64 // of the pair's newest record
 	Halted    bool
 
-	// instructed has what its open orders say beyond side, price and amount, by order id; a plain
-	// limit order is not in it
+	// instructions of its open orders, by order id; without plain limit orders
 	instructed map[uint64]*trading.Instructed
 	expiring   int // orders in instructed that expire
 }
@@ -80,7 +79,7 @@ func (p *Pair) LastTimeUs() int64 { return p.timeUs }
 // LastTrade returns the id of the pair's newest trade, 0 before the first.
 func (p *Pair) LastTrade() uint64 { return p.lastTrade }
 
-// An Account has a wallet, and open orders with their client_order_ids.
+// An Account holds a wallet, and open orders with their client_order_ids.
 type Account struct {
 	ID        uint32
 	Frozen    bool
@@ -89,21 +88,21 @@ type Account struct {
 	Wallet    ledger.Wallet
 	Open      ledger.OpenOrders
 	ClientIDs ledger.ClientIDs
-	Closed    uint64   // count of its orders that have closed
-	lastEvent uint64   // sequence of its newest event (isEvent); 0: it had none
+	Closed    uint64   // count of its closed orders
+	lastEvent uint64   // sequence of its newest event (isEvent); 0: none
 	Keys      []uint32 // numbers, in the order they were made
 	rare      *rare    // nil for most: there are many accounts
 }
 
-// rare has the parts of an account that few accounts have.
+// rare holds the parts of an account that few accounts have.
 type rare struct {
 	withdrawals []*Withdrawal // pending withdrawals, by id
 	// client ids of withdrawals: of pending ones, and of the newest
 	withdrawalIDs WithdrawalIDs
 	fees          map[uint16]FeeRates // own fees, by pair
-	notices       []uint64            // ids of mails about refused withdrawals that are to be sent
-	changes       []uint64            // ids of mails about its e-mail addresses that are to be sent
-	selfTrade     trading.SelfTrade   // mode of an order that names none
+	noticeMails   []uint64            // ids of pending mails about refused withdrawals
+	changeMails   []uint64            // ids of pending mails about changes of the account
+	selfTrade     trading.SelfTrade   // mode of orders that name none
 	switches      []event.Switch      // armed ones, by key, that of calls before that of sessions
 	operated      Operated
 }
@@ -131,17 +130,17 @@ func (a *Account) Fees() map[uint16]FeeRates {
 	return a.rare.fees
 }
 
-// FeeRates are the rates that the two sides of a trade pay on the money that they receive.
+// FeeRates are the rates of the two sides of a trade, on the money that each receives.
 type FeeRates struct{ Maker, Taker money.Rate }
 
-// A Withdrawal is money on its way out.
+// A Withdrawal is a request to pay out money.
 type Withdrawal struct {
 	ID       uint64
 	Account  uint32
 	Currency uint16
 	Amount   money.Amount
 	Status   uint8 // event.WithdrawalNew or event.WithdrawalVerified while it is pending
-	TimeUs   int64 // asked for
+	TimeUs   int64 // time of the request
 	Address  string
 	Details  string // for the owner: the reason of a refusal, or the reference of an approval
 	ClientID event.ClientID
@@ -149,12 +148,12 @@ type Withdrawal struct {
 	Issue    uint32 // number of the valid code, from 1
 	IssuedUs int64
 	Tries    uint32 // wrong codes so far, of all issues
-	// Stale: the valid code is of an earlier history, or was mailed to an earlier address: it has
-	// expired.
+	// Stale: the valid code has expired: it is of an earlier history, or was mailed to an earlier
+	// address.
 	Stale bool
-	// Renewed: the history has made this code anew, because the mail with the code before was still
-	// in the outbox. That mail may have been sent all the same. So the first code that does not fit
-	// counts as expired.
+	// Renewed: the history replaced this code, because the mail with the earlier one was still in
+	// the outbox. That mail may have been sent all the same, so the first wrong code counts as
+	// expired.
 	Renewed bool
 }
 
@@ -163,12 +162,12 @@ func (w *Withdrawal) Pending() bool {
 	return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 }
 
-// A Key is an API key with its greatest nonce. Of a revoked one only number, account and name stay:
-// its name is never given again.
+// A Key is an API key with its greatest nonce. A revoked one keeps only number, account and name,
+// which is never reused.
 type Key struct {
 	event.Key
 	Nonce   uint64
-	Used    *Nonces // of a key for parallel use; nil: its nonces grow
+	Used    *Nonces // of a key for parallel use; nil: its nonces must grow
 	Revoked bool
 }
 
@@ -189,17 +188,17 @@ type ClosedOrder struct {
 type Effects struct {
 	Settlements []ledger.Settlement // settlements of the accounts whose wallets may have changed
 	Closed      []ClosedOrder
-	// Left are the orders that have left the book, or have changed in it, but for trades: as the
-	// book displayed them before. A cancelled order of which nothing was hidden is not among them:
-	// its record says what it was.
+	// Left are the orders that left the book, or changed in it, other than by trades: as the book
+	// displayed them before. A cancelled order without a hidden part is not listed: its record
+	// describes it.
 	Left       []trading.Order
-	Withdrawal *Withdrawal // withdrawal that came to its end; nil: none
+	Withdrawal *Withdrawal // withdrawal that finished; nil: none
 }
 
 // New returns the state before the first record.
 func New() *State {
 	return &State{names: map[string]uint32{}, keyNames: map[string]uint32{},
-		withdrawals: map[uint64]*Withdrawal{}, trades: []uint64{0}}
+		withdrawals: map[uint64]*Withdrawal{}, tradeCounts: []uint64{0}}
 }
 
 // Seq returns the sequence of the last applied record.
@@ -208,9 +207,9 @@ func (s *State) Seq() uint64 { return s.seq }
 // TimeUs returns the time of the newest record, 0 before the first.
 func (s *State) TimeUs() int64 { return s.timeUs }
 
-// LastIDs returns the highest ids given so far: to orders and cancels, to trades, to deposits.
+// LastIDs returns the highest ids so far: of orders and cancels, of trades, of deposits.
 func (s *State) LastIDs() (order, trade, deposit uint64) {
-	return s.lastOrder, s.lastTrade, s.deposits
+	return s.lastOrder, s.lastTrade, s.depositCount
 }
 
 // Currencies returns all currencies; the number of the first is 1. Read only.
@@ -260,14 +259,14 @@ func (s *State) Withdrawal(id uint64) *Withdrawal { return s.withdrawals[id] }
 // Withdrawals returns all pending withdrawals. Read only.
 func (s *State) Withdrawals() map[uint64]*Withdrawal { return s.withdrawals }
 
-// LastWithdrawal returns the highest id given to a withdrawal.
+// LastWithdrawal returns the highest withdrawal id.
 func (s *State) LastWithdrawal() uint64 { return s.lastWithdrawal }
 
-// Maintenance reports whether the exchange is in maintenance, with the message for clients.
+// Maintenance returns the maintenance, with the message for clients.
 func (s *State) Maintenance() event.Maintenance { return s.maintenance }
 
 // OpenOrder returns an open order of an account, whether it rests in the book or waits for its
-// trigger; ok is false when it has no such open order.
+// trigger; ok is false if there is none.
 func (s *State) OpenOrder(a *Account, id uint64) (o trading.Order, pair *Pair, ok bool) {
 	if pair = s.Pair(a.Open.Pair(id)); pair == nil {
 		return o, nil, false

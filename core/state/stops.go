@@ -12,17 +12,17 @@ import (
 // stop applies a new order that waits for its trigger.
 func (s *State) stop(p *Pair, r *event.Record, e *Effects) error {
 	o, i := &r.Order, &r.Instructions
-	a, err := s.newcomer(p, r)
+	a, err := s.checkNewOrder(p, r)
 	if err != nil {
 		return err
 	}
-	if err := s.possible(o, 1); err != nil {
+	if err := s.checkOrder(o, 1); err != nil {
 		return err
 	}
-	if err := together(o, i, false); err != nil {
+	if err := checkCombination(o, i, false); err != nil {
 		return err
 	}
-	if err := waits(r); err != nil {
+	if err := checkWaiting(r); err != nil {
 		return err
 	}
 	if o.RestCancelled != due(i.ExpireUs, r.TimeUs) || i.Cancelled != 0 &&
@@ -30,7 +30,7 @@ func (s *State) stop(p *Pair, r *event.Record, e *Effects) error {
 		return fmt.Errorf("stop %d ends at %d us, and was cancelled at %d us: %v", o.ID,
 			i.ExpireUs, r.TimeUs, i.Cancelled)
 	}
-	x := &trading.Instructed{Instructions: staying(i), Trigger: r.Trigger}
+	x := &trading.Instructed{Instructions: keptInstructions(i), Trigger: r.Trigger}
 	p.put(o.ID, x)
 	if err := s.opened(p, a, r); err != nil {
 		return err
@@ -45,8 +45,8 @@ func (s *State) stop(p *Pair, r *event.Record, e *Effects) error {
 	return nil
 }
 
-// waits checks a record's order that waits for its trigger: it has met no other order.
-func waits(r *event.Record) error {
+// checkWaiting checks a record's order that waits for its trigger: it has met no other order.
+func checkWaiting(r *event.Record) error {
 	o, i, t := &r.Order, &r.Instructions, r.Trigger
 	switch {
 	case t.Price < 1 || t.When != trading.Rise && t.When != trading.Fall:
@@ -63,12 +63,12 @@ func waits(r *event.Record) error {
 // triggered applies the entry of the pair's first queued stop into the book.
 func (s *State) triggered(p *Pair, r *event.Record, e *Effects) error {
 	o, i := &r.Order, &r.Instructions
-	if err := s.reach(p, r.TimeUs); err != nil {
+	if err := s.checkPairTime(p, r.TimeUs); err != nil {
 		return err
 	}
 	head, any := p.Stops.Head()
 	switch {
-	case !any || head.Order.ID != o.ID || head.Rests != r.Triggered.FromBook:
+	case !any || head.Order.ID != o.ID || head.InBook != r.Triggered.FromBook:
 		return fmt.Errorf("order %d is triggered (from the book: %v), but the head of the queue "+
 			"is %+v", o.ID, r.Triggered.FromBook, head)
 	case p.Halted || s.maintenance.On:
@@ -77,17 +77,17 @@ func (s *State) triggered(p *Pair, r *event.Record, e *Effects) error {
 	}
 	p.Stops.Remove(o.ID)
 	was, shown := head.Order, p.Book.Displayed(o.ID)
-	if head.Rests {
+	if head.InBook {
 		was, _, _ = p.takeOut(o.ID, e)
 	}
-	if err := s.same(p, o, &r.Triggered.Was, &was); err != nil {
+	if err := s.checkUnchanged(p, o, &r.Triggered.Was, &was); err != nil {
 		return err
 	}
 	if o.Amount != was.Amount {
 		return fmt.Errorf("order %d of %v is triggered with %v", o.ID, was.Amount, o.Amount)
 	}
 	x := p.instructed[o.ID]
-	if err := entersAs(r, x); err != nil {
+	if err := checkEntry(r, x); err != nil {
 		return err
 	}
 	x.Triggered = true
@@ -97,13 +97,13 @@ func (s *State) triggered(p *Pair, r *event.Record, e *Effects) error {
 		return err
 	}
 	if len(o.Trades) > 0 || len(i.Prevented) > 0 || p.Book.Displayed(o.ID) != shown {
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
 
-// reach checks the pair and the time of a record that no account has asked for.
-func (s *State) reach(p *Pair, timeUs int64) error {
+// checkPairTime checks the pair and the time of a record that no account requested.
+func (s *State) checkPairTime(p *Pair, timeUs int64) error {
 	if p == nil {
 		return errors.New("its pair does not exist")
 	}
@@ -115,38 +115,38 @@ func (s *State) reach(p *Pair, timeUs int64) error {
 	return nil
 }
 
-// same compares a record's order with the open order that it was until then.
-func (s *State) same(p *Pair, o *event.Order, was *event.Was, is *trading.Order) error {
+// checkUnchanged compares a record's order with the open order before it.
+func (s *State) checkUnchanged(p *Pair, o *event.Order, was *event.Was, is *trading.Order) error {
 	a := s.Account(o.Account)
 	if a == nil || is.Account != o.Account || is.Side != o.Side || is.Price != was.Price ||
 		is.Remaining != was.Open || a.ClientIDs.Of(o.ID) != o.ClientID {
 		return fmt.Errorf("order %d (%v %v of account %d at %v, client id %q) is open on %s as %+v",
 			o.ID, o.Side, was.Open, o.Account, was.Price, o.ClientID.String(), p.Name, *is)
 	}
-	return s.possible(o, 1)
+	return s.checkOrder(o, 1)
 }
 
-// entersAs compares the order of a record that was triggered with what it was told to do. Its price
-// is the one that it had, that of its other half, or one to which it slides.
-func entersAs(r *event.Record, x *trading.Instructed) error {
+// checkEntry compares a triggered order's record with the order's instructions. Its price is its
+// own, that of its other half, or one to which it slides.
+func checkEntry(r *event.Record, x *trading.Instructed) error {
 	o, i := &r.Order, &r.Instructions
 	want, price := x.Instructions, r.Triggered.Was.Price
-	if twofold(x) {
+	if restsAndWaits(x) {
 		price = x.OCO.Price
 		want.IOC = want.IOC || price == 0
 	}
 	if !sameOrder(i, &want) || o.RestCancelled != (i.Cancelled != 0) {
-		return fmt.Errorf("order %d is triggered as %+v, but was to enter as %+v", o.ID, *i, want)
+		return fmt.Errorf("order %d is triggered as %+v, but should enter as %+v", o.ID, *i, want)
 	}
 	if price != 0 && o.Price != price && (i.Asked == 0 || !outside(o.Side, price, o.Price)) {
-		return fmt.Errorf("order %d is triggered at %v, but was to enter at %v", o.ID, o.Price,
+		return fmt.Errorf("order %d is triggered at %v, but should enter at %v", o.ID, o.Price,
 			price)
 	}
 	return nil
 }
 
-// sameOrder reports whether instructions are the same, but for what came of them, and for the
-// prevention of trades with its own account, which is over when the order has met no other.
+// sameOrder reports whether instructions are equal, except for their outcome, and for self-trade
+// prevention, which is over when the order has met no other.
 func sameOrder(i, j *trading.Instructions) bool {
 	return i.Market == j.Market && i.IOC == j.IOC && i.FOK == j.FOK && i.ExpireUs == j.ExpireUs &&
 		i.PostOnly == j.PostOnly && i.Derived == j.Derived && i.Asked == j.Asked &&
@@ -155,9 +155,9 @@ func sameOrder(i, j *trading.Instructions) bool {
 		(i.SelfTrade == j.SelfTrade || i.SelfTrade == 0 && !i.SelfTradeOwn)
 }
 
-// expire applies the end of orders whose time is up.
+// expire applies the expiry of orders.
 func (s *State) expire(p *Pair, r *event.Record, e *Effects) error {
-	if err := s.reach(p, r.TimeUs); err != nil {
+	if err := s.checkPairTime(p, r.TimeUs); err != nil {
 		return err
 	}
 	if s.maintenance.BarsCancels() {
@@ -166,7 +166,7 @@ func (s *State) expire(p *Pair, r *event.Record, e *Effects) error {
 	rested := false
 	for k := range r.Expired {
 		v := &r.Expired[k]
-		if err := s.giveID(p, v.ID); err != nil {
+		if err := s.useID(p, v.ID); err != nil {
 			return err
 		}
 		if x := p.Instructed(v.Order); x == nil || !due(x.ExpireUs, r.TimeUs) {
@@ -182,20 +182,20 @@ func (s *State) expire(p *Pair, r *event.Record, e *Effects) error {
 		rested = rested || inBook
 	}
 	if rested {
-		p.changed(r.TimeUs)
+		p.displayChanged(r.TimeUs)
 	}
 	return nil
 }
 
-// stops checks a pair's waiting orders against the open orders of accounts, and notes the money
-// that they hold.
+// stops checks a pair's waiting orders against the open orders of accounts, and adds the money that
+// they reserve.
 func (c *checker) stops(p *Pair) error {
 	for stop := range p.Stops.All(nil) {
 		o, x := stop.Order, p.Instructed(stop.Order.ID)
-		if x == nil || stop.Rests != twofold(x) || !stop.Rests && !x.Waits() {
+		if x == nil || stop.InBook != restsAndWaits(x) || !stop.InBook && !x.Waits() {
 			return fmt.Errorf("stop %d of %s has other instructions: %+v", o.ID, p.Name, x)
 		}
-		if stop.Rests {
+		if stop.InBook {
 			if rest, ok := p.Book.Get(o.ID); !ok || stop.Trigger != secondHalf(&rest, x).Trigger ||
 				rest.Account != o.Account || rest.Side != o.Side {
 				return fmt.Errorf("stop %d of %s does not rest in the book as it waits: %+v", o.ID,
@@ -204,8 +204,9 @@ func (c *checker) stops(p *Pair) error {
 			continue
 		}
 		if stop.Trigger != x.Trigger || o.Remaining != o.Amount {
-			return fmt.Errorf("stop %d of %s waits for %+v with %v of %v left, but was told %+v",
-				o.ID, p.Name, stop.Trigger, o.Remaining, o.Amount, x.Trigger)
+			return fmt.Errorf("stop %d of %s waits for %+v with %v of %v left, but its "+
+				"instructions are %+v", o.ID, p.Name, stop.Trigger, o.Remaining, o.Amount,
+				x.Trigger)
 		}
 		if err := c.openOrder(p, &o); err != nil {
 			return err
@@ -214,7 +215,8 @@ func (c *checker) stops(p *Pair) error {
 	return nil
 }
 
-// instructions checks that each order with instructions is open, and how many of them expire.
+// instructions checks that each order with instructions is open, and the count of those with an
+// expiry.
 func (c *checker) instructions(p *Pair) error {
 	expiring := 0
 	for id, x := range p.instructed {
@@ -223,10 +225,10 @@ func (c *checker) instructions(p *Pair) error {
 		}
 		o, ok := p.Open(id)
 		if !ok || plain(x) || x.Cancelled != 0 {
-			return fmt.Errorf("order %d of %s has instructions, but is not open, or says nothing",
+			return fmt.Errorf("order %d of %s has instructions, but is not open, or they are empty",
 				id, p.Name)
 		}
-		if _, waits := p.Stops.Get(id); waits != (twofold(x) || x.Waits()) {
+		if _, waits := p.Stops.Get(id); waits != (restsAndWaits(x) || x.Waits()) {
 			return fmt.Errorf("order %d of %s waits: %v, against its instructions", id, p.Name,
 				waits)
 		}

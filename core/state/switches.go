@@ -9,8 +9,7 @@ import (
 	"exchange/core/trading"
 )
 
-// SelfTrade returns what an order of the account that says nothing about it does where it meets
-// another one of the account.
+// SelfTrade returns the default self-trade mode of the account's orders.
 func (a *Account) SelfTrade() trading.SelfTrade {
 	if a.rare == nil {
 		return trading.SelfTradeNone
@@ -19,7 +18,7 @@ func (a *Account) SelfTrade() trading.SelfTrade {
 }
 
 // Switches returns the account's armed dead man's switches, by key, that of calls before that of
-// sessions. Each is as the record that armed it, without its nonce. Read only.
+// sessions. Each equals the record that armed it, without its nonce. Read only.
 func (a *Account) Switches() []event.Switch {
 	if a.rare == nil {
 		return nil
@@ -27,8 +26,7 @@ func (a *Account) Switches() []event.Switch {
 	return a.rare.switches
 }
 
-// Maintained returns when the last maintenance ended, in microseconds since the epoch; 0: there was
-// none yet.
+// Maintained returns when the last maintenance ended, in microseconds since the epoch; 0: none yet.
 func (s *State) Maintained() int64 { return s.maintainedUs }
 
 func (s *State) set(set *event.Settings) error {
@@ -43,7 +41,7 @@ func (s *State) set(set *event.Settings) error {
 	return s.useNonce(set.Key, set.Account, set.Nonce)
 }
 
-// switched applies a record that arms a dead man's switch, or ends one.
+// switched applies a record that arms a dead man's switch, or disarms one.
 func (s *State) switched(r *event.Record) error {
 	w := r.Switch
 	a := s.Account(w.Account)
@@ -58,7 +56,7 @@ func (s *State) switched(r *event.Record) error {
 	at, armed := a.switchAt(w.Key, w.Session)
 	switch {
 	case w.Armed:
-		if err := arms(&w); err != nil {
+		if err := checkArmed(&w); err != nil {
 			return err
 		}
 		own := a.own()
@@ -79,9 +77,9 @@ func (s *State) switched(r *event.Record) error {
 	return nil
 }
 
-// arms checks a switch by itself: that of calls is due at a time, that of sessions when they have
-// ended.
-func arms(w *event.Switch) error {
+// checkArmed checks a switch on its own: that of calls is due at a time, that of sessions once they
+// have ended.
+func checkArmed(w *event.Switch) error {
 	if w.DueUs < 0 || w.Seconds > event.MaxSwitchSeconds || w.Side > trading.Sell ||
 		!w.Session && (w.DueUs == 0 || w.Seconds == 0) {
 		return fmt.Errorf("a switch of key number %d cannot be armed so: %+v", w.Key, *w)
@@ -89,7 +87,7 @@ func arms(w *event.Switch) error {
 	return nil
 }
 
-// switchAt returns the place of a key's switch in the account's list, or where it belongs.
+// switchAt returns the index of a key's switch in the account's list, or where it belongs.
 func (a *Account) switchAt(key uint32, session bool) (at int, armed bool) {
 	return slices.BinarySearchFunc(a.Switches(), event.Switch{Key: key, Session: session},
 		bySwitch)

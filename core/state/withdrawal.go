@@ -24,20 +24,20 @@ func (s *State) withdrawal(r *event.Record) error {
 		return fmt.Errorf("withdrawal %d is of %d units: it must be of at least 1", w.ID,
 			int64(w.Amount))
 	}
-	if err := a.mayLeave(r); err != nil {
+	if err := a.checkHold(r); err != nil {
 		return err
 	}
-	if err := s.nameWithdrawal(a, w); err != nil {
+	if err := s.keepWithdrawalID(a, w); err != nil {
 		return err
 	}
-	s.lastWithdrawal = max(s.lastWithdrawal, w.ID) // neighbours of two accounts may be swapped
+	s.lastWithdrawal = max(s.lastWithdrawal, w.ID) // accounts may come slightly out of order
 	made := NewWithdrawal(r)
 	s.pend(a, made)
 	s.mail(r.TimeUs, made)
 	return s.useNonce(w.Key, w.Account, w.Nonce)
 }
 
-// NewWithdrawal returns the withdrawal of a record that asks for one.
+// NewWithdrawal returns the withdrawal of the record that requests it.
 func NewWithdrawal(r *event.Record) *Withdrawal {
 	w := &r.Withdrawal
 	return &Withdrawal{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
@@ -45,8 +45,8 @@ func NewWithdrawal(r *event.Record) *Withdrawal {
 		Address: w.Address, ClientID: w.ClientID, Issue: 1, IssuedUs: r.TimeUs}
 }
 
-// nameWithdrawal notes the client id of a new withdrawal, if it has one.
-func (s *State) nameWithdrawal(a *Account, w *event.Withdrawal) error {
+// keepWithdrawalID notes the client id of a new withdrawal, if it has one.
+func (s *State) keepWithdrawalID(a *Account, w *event.Withdrawal) error {
 	if w.ClientID.IsZero() {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s *State) nameWithdrawal(a *Account, w *event.Withdrawal) error {
 		return fmt.Errorf("withdrawal %d of account %s is not above the last one with a client id",
 			w.ID, a.Name)
 	}
-	ids.Ask(w.ID, w.ClientID, func(number uint64) bool { return s.withdrawals[number] != nil })
+	ids.Add(w.ID, w.ClientID, func(number uint64) bool { return s.withdrawals[number] != nil })
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
 			"withdrawal %d of account %d (%d units of currency %d) is not pending: there is %+v",
 			m.ID, m.Account, int64(m.Amount), m.Currency, w)
 	}
-	if !Follows(w.Status, m.To) || w.Stale && m.To == event.WithdrawalVerified {
+	if !ValidTransition(w.Status, m.To) || w.Stale && m.To == event.WithdrawalVerified {
 		return fmt.Errorf(
 			"withdrawal %d cannot go from status %d to %d (its code is of an earlier history: %v)",
 			m.ID, w.Status, m.To, w.Stale)
@@ -91,12 +91,12 @@ func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
 			m.ID, m.To, m.DespiteFreeze, frozen)
 	}
 	if m.To == event.WithdrawalVerified || m.To == event.WithdrawalApproved {
-		if err := s.Account(w.Account).mayLeave(r); err != nil {
+		if err := s.Account(w.Account).checkHold(r); err != nil {
 			return err
 		}
 	}
 	w.Status, w.Details, w.Stale, w.Renewed = m.To, m.Details, false, false
-	s.unmail(s.outbox.codes[w.ID]) // it is not to be confirmed any more
+	s.removeMail(s.outbox.codes[w.ID]) // it needs no confirmation any more
 	if !w.Pending() {
 		s.unpend(w)
 		e.Withdrawal = w
@@ -111,8 +111,7 @@ func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
 	return s.useNonce(m.Key, m.Account, m.Nonce)
 }
 
-// adjust takes available money out of an account. The settlement that follows refuses more than
-// that.
+// adjust takes available money out of an account. The settlement that follows refuses more.
 func (s *State) adjust(r *event.Record, e *Effects) error {
 	j := &r.Adjusted
 	a := s.Account(j.Account)
@@ -128,7 +127,7 @@ func (s *State) adjust(r *event.Record, e *Effects) error {
 		return fmt.Errorf("adjustment %d is of %d units: it must be of at least 1", j.ID,
 			int64(j.Amount))
 	}
-	if err := s.nameWithdrawal(a, &event.Withdrawal{ID: j.ID, ClientID: j.ClientID}); err != nil {
+	if err := s.keepWithdrawalID(a, &event.Withdrawal{ID: j.ID, ClientID: j.ClientID}); err != nil {
 		return err
 	}
 	s.lastWithdrawal = max(s.lastWithdrawal, j.ID)
@@ -138,7 +137,7 @@ func (s *State) adjust(r *event.Record, e *Effects) error {
 	return nil
 }
 
-// NewAdjustment returns the adjustment of a record, in the form of a withdrawal that has ended.
+// NewAdjustment returns the adjustment of a record, in the form of a finished withdrawal.
 func NewAdjustment(r *event.Record) *Withdrawal {
 	j := &r.Adjusted
 	return &Withdrawal{ID: j.ID, Account: j.Account, Currency: j.Currency, Amount: j.Amount,
@@ -146,8 +145,8 @@ func NewAdjustment(r *event.Record) *Withdrawal {
 		ClientID: j.ClientID}
 }
 
-// Follows reports whether a withdrawal may go from one status to another.
-func Follows(from, to uint8) bool {
+// ValidTransition reports whether a withdrawal may go from one status to another.
+func ValidTransition(from, to uint8) bool {
 	switch to {
 	case event.WithdrawalVerified:
 		return from == event.WithdrawalNew
@@ -164,16 +163,16 @@ func (s *State) unpend(w *Withdrawal) {
 	own := s.accounts[w.Account-1].own()
 	own.withdrawals = slices.DeleteFunc(own.withdrawals,
 		func(o *Withdrawal) bool { return o.ID == w.ID })
-	own.withdrawalIDs.End(w.ID)
+	own.withdrawalIDs.Finish(w.ID)
 }
 
-// Reissue makes a new code valid from a time on.
+// Reissue makes a new code valid from a time.
 func (w *Withdrawal) Reissue(timeUs int64) {
 	w.Issue++
 	w.IssuedUs, w.Stale, w.Renewed = timeUs, false, false
 }
 
-// codeRefused counts a wrong code, or makes a new one valid because the last one is too old or of
+// codeRefused counts a wrong code, or makes a new one valid because the last one expired or is of
 // an earlier history.
 func (s *State) codeRefused(r *event.Record) error {
 	c := &r.CodeRefused

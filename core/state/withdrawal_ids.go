@@ -7,17 +7,17 @@ import (
 	"exchange/core/event"
 )
 
-// WithdrawalIDs are the client ids of an account's withdrawals that no other one may have. The
-// account's wallet has them, too, with those of withdrawals on their way. The zero WithdrawalIDs is
-// empty. It is a short list that is rarely looked at, so it has no index.
-type WithdrawalIDs struct{ list []namedWithdrawal } // in the order of their numbers
+// WithdrawalIDs are the reserved client ids of an account's withdrawals. The account's wallet has
+// its own, which includes withdrawals in flight. The zero WithdrawalIDs is empty. It is a short,
+// rarely used list, so it has no index.
+type WithdrawalIDs struct{ list []namedWithdrawal } // ascending numbers
 
 type namedWithdrawal struct {
 	number uint64
 	id     event.ClientID
 }
 
-// Withdrawal returns the withdrawal that has an id; 0: there is none.
+// Withdrawal returns the withdrawal that has an id; 0: none.
 func (w *WithdrawalIDs) Withdrawal(id event.ClientID) (number uint64) {
 	for i := range w.list {
 		if w.list[i].id == id {
@@ -47,32 +47,32 @@ func (w *WithdrawalIDs) find(number uint64) (int, bool) {
 	})
 }
 
-// Ask notes a withdrawal with an id, which is above all that it has. It forgets the one that is
-// too old now, unless that is pending.
-func (w *WithdrawalIDs) Ask(number uint64, id event.ClientID, pending func(number uint64) bool) {
+// Add adds a withdrawal with an id; its number is above all others. It drops the one that is too
+// old now, unless that is pending.
+func (w *WithdrawalIDs) Add(number uint64, id event.ClientID, pending func(number uint64) bool) {
 	w.list = append(w.list, namedWithdrawal{number, id})
 	if i := len(w.list) - 1 - event.KeptWithdrawalIDs; i >= 0 && !pending(w.list[i].number) {
 		w.list = slices.Delete(w.list, i, i+1)
 	}
 }
 
-// End notes that a withdrawal is no more pending. It forgets the id if that is too old.
-func (w *WithdrawalIDs) End(number uint64) {
+// Finish notes that a withdrawal is no longer pending. It drops the id if that is too old.
+func (w *WithdrawalIDs) Finish(number uint64) {
 	if i, found := w.find(number); found && i < len(w.list)-event.KeptWithdrawalIDs {
 		w.list = slices.Delete(w.list, i, i+1)
 	}
 }
 
-// Len returns how many it has.
+// Len returns the number of ids.
 func (w *WithdrawalIDs) Len() int { return len(w.list) }
 
-// Equal reports whether both have the same.
+// Equal reports whether both hold the same ids.
 func (w *WithdrawalIDs) Equal(other *WithdrawalIDs) bool { return slices.Equal(w.list, other.list) }
 
 // Clone returns a copy that shares nothing.
 func (w *WithdrawalIDs) Clone() WithdrawalIDs { return WithdrawalIDs{slices.Clone(w.list)} }
 
-// check returns an error unless the list is one that Ask and End make.
+// check returns an error for a list that Add and Finish cannot produce.
 func (w *WithdrawalIDs) check(s *State) error {
 	known := make(map[event.ClientID]struct{}, len(w.list))
 	for i, n := range w.list {

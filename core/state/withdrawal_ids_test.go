@@ -7,7 +7,7 @@ import (
 	"exchange/core/event"
 )
 
-// named returns a record that asks for a unit of alice's BTC under a client id.
+// named returns a record that requests a unit of alice's BTC under a client id.
 func named(number uint64, id string) event.Record {
 	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
 		Withdrawal: event.Withdrawal{ID: number, Account: 1, Currency: 1, Amount: 1,
@@ -20,7 +20,7 @@ func cancelled(number uint64) event.Record {
 			To: event.WithdrawalCancelled}}
 }
 
-// namedOnes is asked with three withdrawals that have client ids, of which the second has ended.
+// namedOnes is asked with three withdrawals that have client ids, the second of which is finished.
 func namedOnes() *State {
 	s := asked()
 	apply(must{}, s, named(3, "first"), named(5, "second"), named(6, "third"), cancelled(5))
@@ -53,7 +53,7 @@ func TestNumbersOfWithdrawalsWithClientIDsGrow(t *testing.T) {
 }
 
 // The newest withdrawals with an id keep it, and older ones while they are pending: the memory is
-// bounded, and a repeat is refused for as long. An image says the same.
+// bounded, and a repeat is refused as long. An image preserves this.
 func TestAnOldClientIDOfAWithdrawalIsFreeOnceItIsNotPending(t *testing.T) {
 	s := asked()
 	for n := range uint64(event.KeptWithdrawalIDs + 2) {

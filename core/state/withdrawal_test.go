@@ -28,7 +28,7 @@ func asked() *State {
 	return s
 }
 
-// ask returns a third withdrawal that fits asked, of all that alice has left.
+// ask returns a third withdrawal that fits asked, of all the money left to alice.
 func ask() event.Record {
 	return event.Record{Kind: event.KindWithdrawal, TimeUs: 40,
 		Withdrawal: event.Withdrawal{ID: 3, Account: 1, Key: 1, Nonce: 9, Currency: 1,
@@ -79,7 +79,7 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 	f("an unknown key", func(w W) { w.Key = 2 }, "key number 2 does not belong to account 1")
 	f("another account's key", func(w W) { w.Account, w.Currency, w.Amount = 2, 2, coin },
 		"key number 1 does not belong to account 2")
-	f("a unit above what is available", func(w W) { w.Amount++ }, "account alice: ")
+	f("a unit above the available money", func(w W) { w.Amount++ }, "account alice: ")
 	f("the largest amount", func(w W) { w.Amount = money.MaxAmount }, "account alice: ")
 	f("a currency that the account never had", func(w W) { w.Currency = 3 }, "account alice: ")
 
@@ -90,8 +90,8 @@ func TestApplyRefusesWithdrawalsThatDoNotFit(t *testing.T) {
 		"withdrawal 7 is pending already, or is not above the last pending id of account alice")
 }
 
-// A code of an earlier history confirms nothing and costs no try. One whose mail still waits is
-// made anew, and confirms: the mail of before may have been sent all the same.
+// A code of an earlier history confirms nothing and costs no try. One whose mail is still pending
+// is replaced, and confirms: the earlier mail may have been sent all the same.
 func TestCodesOfAnEarlierHistoryAreRefused(t *testing.T) {
 	begins := func(id event.HistoryID) event.Record {
 		return event.Record{Kind: event.KindHistory, TimeUs: 39, History: id}
@@ -115,7 +115,7 @@ func TestCodesOfAnEarlierHistoryAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnApprovalOfAFrozenAccountSaysSo(t *testing.T) {
+func TestAnApprovalOfAFrozenAccountIsMarked(t *testing.T) {
 	despite := approve2()
 	despite.WithdrawalMoved.DespiteFreeze = true
 	frozen := asked()
@@ -210,8 +210,8 @@ func movedTo(t *testing.T, s *State, status uint8) error {
 	return s.Apply(&r, new(Effects))
 }
 
-// TestAWithdrawalHasThisLifeAndNoOther tries every status after every other.
-func TestAWithdrawalHasThisLifeAndNoOther(t *testing.T) {
+// TestWithdrawalStatusTransitions tries every status after every other.
+func TestWithdrawalStatusTransitions(t *testing.T) {
 	const (
 		fresh, verified              = event.WithdrawalNew, event.WithdrawalVerified
 		approved, refused, cancelled = event.WithdrawalApproved, event.WithdrawalRefused,
@@ -234,7 +234,7 @@ func TestAWithdrawalHasThisLifeAndNoOther(t *testing.T) {
 			err := movedTo(t, s, uint8(to))
 			if fits := allowed[[2]uint8{from, uint8(to)}]; (err == nil) != fits {
 				t.Errorf("from %d to %d: %v", from, to, err)
-			} else if fits != Follows(from, uint8(to)) {
+			} else if fits != ValidTransition(from, uint8(to)) {
 				t.Errorf("Follows(%d, %d) is %v", from, to, !fits)
 			}
 			if err != nil && !strings.Contains(err.Error(),

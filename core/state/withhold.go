@@ -6,10 +6,10 @@ import (
 	"exchange/core/event"
 )
 
-// WithholdImage yields an image as observers get it, piece by piece, until yield returns false:
-// without what only the server needs, as event.WithholdBatch takes it out of records. Its state
-// shows clients the same. It makes no books, so it takes little more memory than the accounts and
-// keys. Errors are those of Decode.
+// WithholdImage yields the observers' form of an image, piece by piece, until yield returns false:
+// without the data that event.WithholdBatch removes from records. Its state shows clients the same.
+// It builds no books, so it takes little more memory than the accounts and keys. Errors are those
+// of Decode.
 func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 	r, s, err := beginImage(image)
 	if err != nil {
@@ -21,7 +21,7 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 	s.withhold()
 	w := writer{size: pieceBytes, yield: yield}
 	w.begin(s)
-	for rest := r.Rest(); !w.left; {
+	for rest := r.Rest(); !w.done; {
 		n := min(len(rest), pieceBytes)
 		w.buf = append(w.buf, rest[:n]...)
 		if rest = rest[n:]; len(rest) == 0 {
@@ -29,14 +29,14 @@ func WithholdImage(image []byte, yield func(piece []byte) bool) error {
 		}
 		w.over()
 	}
-	if !w.left {
+	if !w.done {
 		yield(w.buf)
 	}
 	return nil
 }
 
-// withhold takes out of a state what an observer must not have. The mails of the outbox stay: a new
-// history makes the codes of some of them anew. But they say nothing.
+// withhold removes data that an observer must not receive. The mails of the outbox stay, emptied: a
+// new history renews the codes of some of them.
 func (s *State) withhold() {
 	for _, a := range s.accounts {
 		if a.Email != "" {

@@ -10,7 +10,7 @@ import (
 	"exchange/core/event"
 )
 
-// withheld returns the image of a state as observers get it.
+// withheld returns the observers' image of a state.
 func withheld(t interface{ Fatalf(string, ...any) }, s *State) (image []byte) {
 	if err := WithholdImage(s.AppendTo(nil), func(piece []byte) bool {
 		image = append(image, piece...)
@@ -21,10 +21,10 @@ func withheld(t interface{ Fatalf(string, ...any) }, s *State) (image []byte) {
 	return image
 }
 
-// crossing says of each field of a state that is not derived from records' money and orders, and
-// may hold a text or bytes, whether observers get it. A field that is not here has not been thought
-// about.
-var crossing = map[string]bool{
+// sentToObservers lists whether observers receive each field of a state that may hold a text or
+// bytes, and is not derived from records' money and orders. A missing field has not been
+// considered.
+var sentToObservers = map[string]bool{
 	"State.currencies":     true,
 	"State.history":        true,
 	"State.maintenance":    true, // its message is for clients
@@ -43,12 +43,12 @@ var crossing = map[string]bool{
 	"State.pairs":          true,
 	"State.accounts":       true,
 	"State.keys":           true,
-	"State.deposits":       true,
-	"State.trades":         true,
+	"State.depositCount":   true,
+	"State.tradeCounts":    true,
 	"State.lastOrder":      true,
 	"State.lastTrade":      true,
 	"State.withdrawals":    true,
-	"State.outbox":         false, // which mails there are, and nothing of what they say
+	"State.outbox":         false, // which mails are pending, and nothing of their content
 	"State.lastMail":       true,
 	"State.maintainedUs":   true,
 	"State.settler":        true, // scratch memory
@@ -63,12 +63,12 @@ var crossing = map[string]bool{
 	"Account.rare":         true,
 	"rare.withdrawals":     true,
 	"rare.fees":            true,
-	"rare.notices":         true, // ids
-	"rare.changes":         true, // ids
+	"rare.noticeMails":     true, // ids
+	"rare.changeMails":     true, // ids
 	"rare.selfTrade":       true,
 	"rare.switches":        true,
 	"rare.operated":        true,
-	"rare.withdrawalIDs":   true, // its owner is shown them
+	"rare.withdrawalIDs":   true, // its owner sees them
 	"Operated.HeldUs":      true, // the same decisions follow from it
 	"Operated.ClosedUs":    true,
 	"Withdrawal.ClientID":  true,
@@ -78,7 +78,7 @@ var crossing = map[string]bool{
 	"Withdrawal.Amount":    true,
 	"Withdrawal.Status":    true,
 	"Withdrawal.TimeUs":    true,
-	"Withdrawal.Issue":     true, // a number; the code is made of it with the server's key
+	"Withdrawal.Issue":     true, // a number; the code derives from it and the server's key
 	"Withdrawal.IssuedUs":  true,
 	"Withdrawal.Tries":     true,
 	"Withdrawal.Stale":     true,
@@ -103,8 +103,8 @@ func TestEachFieldOfAStateIsDecidedOnForObservers(t *testing.T) {
 		for i := range kind.NumField() {
 			path := kind.Name() + "." + kind.Field(i).Name
 			seen[path] = true
-			if _, decided := crossing[path]; !decided {
-				t.Errorf("nothing says whether observers get %s", path)
+			if _, decided := sentToObservers[path]; !decided {
+				t.Errorf("sentToObservers lacks %s", path)
 			}
 		}
 	}
@@ -112,12 +112,13 @@ func TestEachFieldOfAStateIsDecidedOnForObservers(t *testing.T) {
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {
 			path := kind.Name() + "." + kind.Field(i).Name
-			if seen[path] = true; kind.Field(i).Type.Kind() == reflect.String && !crossing[path] {
-				t.Errorf("nothing says whether observers get %s", path)
+			seen[path] = true
+			if kind.Field(i).Type.Kind() == reflect.String && !sentToObservers[path] {
+				t.Errorf("sentToObservers lacks %s", path)
 			}
 		}
 	}
-	for path := range crossing {
+	for path := range sentToObservers {
 		if !seen[path] {
 			t.Errorf("states have no %s", path)
 		}
@@ -141,7 +142,7 @@ func marks() *State {
 	return s
 }
 
-func TestWhatIsWithheldFromObserversIsNotInTheirImages(t *testing.T) {
+func TestWithheldTextsAreNotInObserversImages(t *testing.T) {
 	s := marks()
 	image, got := s.AppendTo(nil), withheld(t, s)
 	for _, mark := range []string{"<email>", "<sealed>", "<address>", "<details>"} {
@@ -166,7 +167,7 @@ func TestWhatIsWithheldFromObserversIsNotInTheirImages(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoImageIsNotWithheld(t *testing.T) {
+func TestWithholdImageRefusesOtherBytes(t *testing.T) {
 	for _, damaged := range [][]byte{nil, []byte(imageMagic), append([]byte(imageMagic), 99),
 		append([]byte(imageMagic), imageVersion, 1)} {
 		if err := WithholdImage(damaged, func([]byte) bool { return true }); err == nil {
@@ -179,12 +180,12 @@ func TestWhatIsNoImageIsNotWithheld(t *testing.T) {
 		n++
 		return false
 	}); err != nil || n != 1 {
-		t.Errorf("%d pieces were made for a receiver who has left: %v", n, err)
+		t.Errorf("%d pieces were made for a receiver that stopped: %v", n, err)
 	}
 }
 
-// An observer begins with an image somewhere in a history, and folds what is left of the records
-// behind it. Its state is the server's but for what is withheld.
+// An observer starts from an image somewhere in a history, and folds the stripped records after it.
+// Its state equals the server's except for the withheld parts.
 func TestAnObserverFoldsTheSameState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		begin := rapid.IntRange(0, 100).Draw(t, "begin")

@@ -12,8 +12,8 @@ import (
 	"exchange/prove/spec"
 )
 
-// differs returns the first difference between a state and what the specification is after the same
-// records, "" if there is none.
+// differs returns the first difference between a state and the specification after the same
+// records, "" if none.
 func differs(s *State, x *spec.Exchange) string {
 	for _, what := range []string{differsInMoney(s, x), differsInKeys(s, x),
 		differsInWithdrawals(s, x), differsInSettings(s, x)} {
@@ -121,7 +121,7 @@ func withdrawalOf(w *spec.Withdrawal) Withdrawal {
 		Tries: uint32(w.Tries), Stale: w.Stale, Renewed: w.Renewed}
 }
 
-// differsInWithdrawals looks at mails, too.
+// differsInWithdrawals checks mails, too.
 func differsInWithdrawals(s *State, x *spec.Exchange) string {
 	last, pending := uint64(0), 0
 	own := map[uint32][]Withdrawal{}
@@ -157,7 +157,7 @@ func differsInWithdrawals(s *State, x *spec.Exchange) string {
 			m.Withdrawal.ClientID = event.ClientID{}
 			mail.Withdrawal = withdrawalOf(&m.Withdrawal)
 		} else {
-			mail.Change = AccountChange{m.Account, m.To, Told(m.About - spec.FormerAddress),
+			mail.Change = AccountChange{m.Account, m.To, ChangeKind(m.About - spec.FormerAddress),
 				m.HeldUs}
 		}
 		mails = append(mails, mail)
@@ -175,7 +175,7 @@ func mailsOf(s *State) (list []Mail) {
 	return list
 }
 
-// differsInSettings returns the first difference in what accounts are, beside money and orders.
+// differsInSettings returns the first difference in accounts, apart from money and orders.
 func differsInSettings(s *State, x *spec.Exchange) string {
 	var switches []event.Switch
 	for i, a := range s.Accounts() {
@@ -240,8 +240,8 @@ func differsInOrders(p *Pair, x *spec.Pair) string {
 	var waits, queue []uint64
 	for stop := range p.Stops.All(nil) {
 		o := x.Find(stop.Order.ID)
-		if o == nil || stop.Rests == o.Waits || stop.Queued != o.Queued || !stop.Rests &&
-			(stop.Order != orderOf(o) || stop.Trigger != o.Trigger) || stop.Rests &&
+		if o == nil || stop.InBook == o.Waits || stop.Queued != o.Queued || !stop.InBook &&
+			(stop.Order != orderOf(o) || stop.Trigger != o.Trigger) || stop.InBook &&
 			stop.Trigger != (trading.Trigger{Price: o.Says.OCO.Trigger, When: trading.Fall}) {
 			return fmt.Sprintf("a stop is %+v, want %+v", stop, o)
 		}

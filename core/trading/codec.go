@@ -8,9 +8,9 @@ import (
 	"exchange/core/wire"
 )
 
-// The instructions of an order are stored in three places: its records, its row in the history, and
-// images of the state. All have these bytes: flags (uvarint), then the fields of the set bits, in
-// the order of the bits. A value has one such form: a field is there if it is not zero.
+// The stored form of an order's instructions, in records, history rows and state images alike:
+// flags (uvarint), then the fields of the set bits, in the order of the bits. A zero field is
+// absent, so a value has exactly one form.
 const (
 	hasMarket = 1 << iota
 	hasIOC
@@ -49,7 +49,7 @@ func (i *Instructions) flags() (flags uint64) {
 	return flags
 }
 
-// Append writes the instructions behind dst. It panics when Read would refuse the bytes.
+// Append writes the instructions to dst. It panics when Read would refuse the bytes.
 func (i *Instructions) Append(dst []byte) []byte {
 	if err := i.check(); err != "" {
 		panic("BUG: instructions are written with " + err)
@@ -96,7 +96,7 @@ func (i *Instructions) Append(dst []byte) []byte {
 	return dst
 }
 
-// check says what is impossible about the instructions by themselves; "" if nothing is.
+// check names the first contradiction within the instructions; "" if there is none.
 func (i *Instructions) check() string {
 	switch {
 	case i.ExpireUs < 0 || i.Asked < 0 || i.Display < 0 || i.Quote < 0:
@@ -116,7 +116,7 @@ func (i *Instructions) check() string {
 	for k := range i.Prevented {
 		p := &i.Prevented[k]
 		if p.Price < 0 || p.Amount < 0 || p.Before < before {
-			return fmt.Sprintf("%d units at %d units prevented before trade %d, behind trade %d",
+			return fmt.Sprintf("%d units at %d units prevented before trade %d, after trade %d",
 				int64(p.Amount), int64(p.Price), p.Before, before)
 		}
 		before = p.Before
@@ -124,7 +124,7 @@ func (i *Instructions) check() string {
 	return ""
 }
 
-// Read reads what Append wrote; i is of no use if r turns bad. Prevented reuses its memory.
+// Read reads what Append wrote; i is unusable if r turns bad. Prevented reuses its memory.
 func (i *Instructions) Read(r *wire.Reader) {
 	flags := r.UpTo(allInstructions)
 	*i = Instructions{Market: flags&hasMarket != 0, IOC: flags&hasIOC != 0, FOK: flags&hasFOK != 0,
@@ -173,16 +173,16 @@ func (i *Instructions) prevented(r *wire.Reader) {
 	}
 }
 
-// Packed is an Instructed as bytes, a value that can be compared. "" is that of a plain limit
-// order. Its bytes are those of the instructions, the direction of the trigger with a flag, the
-// trigger price if there is a trigger, and the value.
+// Packed is an Instructed as bytes, a comparable value; "" is a plain limit order. Its content is
+// the instructions, the direction of the trigger with a flag, the trigger price if there is a
+// trigger, and the value.
 type Packed string
 
 // maxPacked is the length of the longest Packed that KeptPrevented prevented orders make.
 const maxPacked = 8192
 
-// KeptPrevented is how many prevented orders of one order are kept when it is packed, the first
-// ones. The record that prevented them has them all.
+// KeptPrevented is how many prevented orders a packed order keeps, the first ones. The record that
+// prevented them holds all.
 const KeptPrevented = 100
 
 const (
@@ -197,7 +197,7 @@ func (x *Instructed) Pack() Packed {
 	return Packed(kept.Append(nil))
 }
 
-// Append writes what Read reads behind dst. It panics when Read would refuse the bytes.
+// Append writes the bytes that Read reads to dst. It panics when Read would refuse the bytes.
 func (x *Instructed) Append(dst []byte) []byte {
 	t := x.Trigger
 	if t.When > Fall || t.Price < 0 || (t.Price == 0) != (t.When == 0) {
@@ -216,7 +216,7 @@ func (x *Instructed) Append(dst []byte) []byte {
 	return wire.AppendBalance(dst, x.Value)
 }
 
-// Read reads what Append wrote; x is of no use if r turns bad. Prevented reuses its memory.
+// Read reads what Append wrote; x is unusable if r turns bad. Prevented reuses its memory.
 func (x *Instructed) Read(r *wire.Reader) {
 	x.Instructions.Read(r)
 	flags := r.Byte()
@@ -230,8 +230,8 @@ func (x *Instructed) Read(r *wire.Reader) {
 	x.Value = r.Balance()
 }
 
-// Open reads packed instructions, those of a plain limit order from "". ok is false for others than
-// Pack makes.
+// Open decodes packed instructions; "" decodes to those of a plain limit order. ok is false for
+// bytes that Pack does not produce.
 func (p Packed) Open() (x Instructed, ok bool) {
 	if p == "" {
 		return x, true
@@ -257,7 +257,7 @@ func notZero(r *wire.Reader) int64 {
 func oneOf(r *wire.Reader, largest byte) byte {
 	v := r.Byte()
 	if v == 0 || v > largest {
-		r.Fail("a byte is none of those that there are")
+		r.Fail("a byte is out of range")
 	}
 	return v
 }

@@ -65,14 +65,14 @@ func same(a, b *Instructions) bool {
 	return reflect.DeepEqual(c, d) && slices.Equal(a.Prevented, b.Prevented)
 }
 
-func TestInstructionsComeBackAsTheyWereAlsoIntoUsedOnes(t *testing.T) {
+func TestInstructionsRoundTripAlsoIntoUsedOnes(t *testing.T) {
 	var used Instructions
 	rapid.Check(t, func(t *rapid.T) {
 		i := drawInstructions(t)
-		b := append(i.Append([]byte("before")), "behind"...)
+		b := append(i.Append([]byte("before")), "after"...)
 		rest, ok := decode(&used, b[len("before"):])
-		if !ok || string(rest) != "behind" || !same(&used, &i) {
-			t.Fatalf("%+v came back as %+v, with %q behind, %v", i, used, rest, ok)
+		if !ok || string(rest) != "after" || !same(&used, &i) {
+			t.Fatalf("%+v came back as %+v, with %q after it, %v", i, used, rest, ok)
 		}
 		whole := i.Append(nil)
 		for n := range whole {
@@ -98,7 +98,7 @@ func sameInstructed(a, b *Instructed) bool {
 		a.Triggered == b.Triggered && a.Value == b.Value
 }
 
-func TestPackedInstructionsComeBackAsTheyWere(t *testing.T) {
+func TestPackedInstructionsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawInstructed(t)
 		p := x.Pack()
@@ -162,7 +162,7 @@ func TestTriggersHaveOneForm(t *testing.T) {
 	}
 }
 
-// everything has each instruction.
+// everything has all instructions set.
 func everything() Instructions {
 	return Instructions{Market: true, IOC: true, FOK: true, PostOnly: true, ExpireUs: 300,
 		Asked: 5, Display: 6, Quote: 700, SelfTrade: SelfTradeCancelBoth,
@@ -171,7 +171,7 @@ func everything() Instructions {
 		OCO: OCO{Trigger: 16, Price: 0}, Cancelled: CancelledDisconnect, Derived: true}
 }
 
-// Journals, histories and images hold these bytes for ever.
+// Journals, histories and images hold these bytes permanently.
 func TestTheStoredInstructionsAreStillTheSame(t *testing.T) {
 	f := func(i Instructions, want string) {
 		t.Helper()
@@ -297,7 +297,7 @@ func TestEveryReasonHasItsOwnName(t *testing.T) {
 	}
 }
 
-// Any bytes are damage, or packed instructions that are the same when they are packed again.
+// Any bytes are damage, or packed instructions that repack to the same bytes.
 func FuzzPacked(f *testing.F) {
 	for _, x := range []Instructed{{}, {Instructions: everything(), Triggered: true,
 		Trigger: Trigger{7, Fall}, Value: money.BalanceFromBits(1, 2)},
@@ -316,7 +316,7 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// Any bytes are damage, or instructions that are the same when they are written and read again.
+// Any bytes are damage, or instructions that are equal after writing and reading again.
 func FuzzInstructions(f *testing.F) {
 	for _, i := range []Instructions{{}, everything(), {PostOnly: true, Asked: 7},
 		{OCO: OCO{Trigger: 1, Price: 2}}} {

@@ -6,9 +6,9 @@ import (
 	"exchange/core/money"
 )
 
-// Furthest returns the worst price that an order of a side may have: the reference x (1 + rate) of
-// a buy, the reference x (1 - rate) of a sell, rounded towards the reference to a multiple of tick,
-// and not beyond the reference. It is between one tick, or the reference, and money.MaxPrice. The
+// Furthest returns the worst price allowed for a side: the reference x (1 + rate) for a buy, the
+// reference x (1 - rate) for a sell. It is rounded towards the reference to a multiple of tick, and
+// not beyond the reference. It is between one tick, or the reference, and money.MaxPrice. The
 // reference and the tick are at least 1. A reference that is no multiple of the tick is the price
 // of an order from before the tick was changed.
 func Furthest(side Side, reference money.Price, rate money.Rate, tick money.Price) money.Price {

@@ -22,13 +22,13 @@ func TestFurthestPrices(t *testing.T) {
 	f(Sell, 50_000, 5*percent, 1, 47_500)
 	f(Buy, 101, percent, 1, 102)  // 102.01
 	f(Sell, 101, percent, 1, 100) // 99.99
-	f(Buy, 101, percent, 5, 101)  // the reference itself
+	f(Buy, 101, percent, 5, 101)  // the reference
 	f(Buy, 103, 0, 5, 103)
 	f(Sell, 103, 0, 5, 103)
 	f(Sell, 101, percent, 5, 100)
 	f(Buy, 100, 0, 1, 100)
 	f(Sell, 100, 0, 1, 100)
-	f(Sell, 100, 100*percent, 7, 7) // everything off
+	f(Sell, 100, 100*percent, 7, 7) // 100 % off
 	f(Sell, 100, math.MaxUint32, 7, 7)
 	f(Buy, 3, percent, 7, 7) // below a tick
 	f(Buy, math.MaxInt64, percent, 1, math.MaxInt64)

@@ -2,10 +2,10 @@ package trading
 
 import "exchange/core/money"
 
-// A Side says whether an order buys or sells the base currency.
+// A Side is the direction of an order: it buys or sells the base currency.
 type Side uint8
 
-// The two sides. The zero Side is none, so that a forgotten one is noticed.
+// The two sides. The zero Side is none, to expose a missing one.
 const (
 	Buy  Side = 1
 	Sell Side = 2
@@ -32,8 +32,8 @@ const (
 	StatusDone      = 3
 )
 
-// An Order is one resting order. Amount is the amount of the request and never changes; Remaining
-// is the open rest, between 1 and Amount.
+// An Order is one resting order. Amount is the requested amount and never changes; Remaining is the
+// open rest, between 1 and Amount.
 type Order struct {
 	ID        uint64 // unique over the engine, increasing within a pair
 	Account   uint32 // owner
@@ -41,7 +41,7 @@ type Order struct {
 	Price     money.Price
 	Amount    money.Amount
 	Remaining money.Amount
-	TimeUs    int64 // of its acceptance, microseconds since the Unix epoch
+	TimeUs    int64 // acceptance time, microseconds since the Unix epoch
 }
 
 // A Level is the sum of the orders at one price of one side.

@@ -8,7 +8,7 @@ import (
 )
 
 // A Reader reads bytes, which must not change meanwhile. At the first fault it turns bad: it keeps
-// the reason, and reads zeros from then on. Nothing that it returns is longer than the bytes.
+// the reason, and reads zeros from then on. No result is longer than the bytes.
 type Reader struct {
 	b     []byte
 	fault string
@@ -17,7 +17,7 @@ type Reader struct {
 // Read returns a reader of b.
 func Read(b []byte) Reader { return Reader{b: b} }
 
-// Fail turns the reader bad, with the reason why.
+// Fail turns the reader bad, with a reason.
 func (r *Reader) Fail(why string) {
 	if r.fault == "" {
 		r.fault = why
@@ -25,7 +25,7 @@ func (r *Reader) Fail(why string) {
 	r.b = nil
 }
 
-// Check turns the reader bad unless a value that it has read can be.
+// Check turns the reader bad unless a value that it read is valid.
 func (r *Reader) Check(can bool) {
 	if !can {
 		r.Fail("a value that none can have")
@@ -38,17 +38,17 @@ func (r *Reader) Bad() bool { return r.fault != "" }
 // Fault returns the reason of the first fault, "" if there was none.
 func (r *Reader) Fault() string { return r.fault }
 
-// Len returns the number of bytes that are left to read.
+// Len returns the number of unread bytes.
 func (r *Reader) Len() int { return len(r.b) }
 
-// Rest reads all bytes that are left.
+// Rest reads all remaining bytes.
 func (r *Reader) Rest() []byte {
 	rest := r.b
 	r.b = nil
 	return rest
 }
 
-// End reports whether all bytes were read without a fault: bytes that are left are one.
+// End reports whether all bytes were read without a fault: trailing bytes are a fault.
 func (r *Reader) End() bool {
 	if len(r.b) > 0 {
 		r.Fail("bytes are left over at the end")
@@ -79,7 +79,7 @@ func (r *Reader) Int() int64 {
 	return v
 }
 
-// skip skips a number of n bytes. One that is cut off or above 64 bits has none.
+// skip skips a number of n bytes; a truncated number or one above 64 bits is a fault.
 func (r *Reader) skip(n int) bool {
 	switch {
 	case n <= 0:
@@ -105,7 +105,7 @@ func (r *Reader) Skip(numbers int) {
 	r.Take(i)
 }
 
-// Fixed16, Fixed32 and Fixed64 read a number of so many bits that is big-endian, and no varint.
+// Fixed16, Fixed32 and Fixed64 read a big-endian number of that many bits, not a varint.
 func (r *Reader) Fixed16() uint16 { return uint16(r.fixed(2)) }
 func (r *Reader) Fixed32() uint32 { return uint32(r.fixed(4)) }
 func (r *Reader) Fixed64() uint64 { return r.fixed(8) }
@@ -127,7 +127,7 @@ func (r *Reader) UpTo(most uint64) uint64 {
 	return v
 }
 
-// U8, U16, U32 and Int63 read a number of so many bits.
+// U8, U16, U32 and Int63 read a varint that fits that many bits.
 func (r *Reader) U8() uint8    { return uint8(r.UpTo(math.MaxUint8)) }
 func (r *Reader) U16() uint16  { return uint16(r.UpTo(math.MaxUint16)) }
 func (r *Reader) U32() uint32  { return uint32(r.UpTo(math.MaxUint32)) }
@@ -179,13 +179,13 @@ func (r *Reader) Take(n int) []byte {
 	return v
 }
 
-// Bytes reads a number up to most, and as many bytes.
+// Bytes reads a length up to most, then that many bytes.
 func (r *Reader) Bytes(most int) []byte { return r.Take(int(r.UpTo(uint64(most)))) }
 
-// Text is Bytes for a text, which AppendText wrote.
+// Text reads a text of at most that many bytes, written by AppendText.
 func (r *Reader) Text(most int) string { return string(r.Bytes(most)) }
 
-// AppendText writes a text behind its length.
+// AppendText writes a text with a length prefix.
 func AppendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

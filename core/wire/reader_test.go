@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A message is read as it was written, to its last byte.
-func TestAMessageIsReadAsItWasWritten(t *testing.T) {
+func TestMessagesRoundTrip(t *testing.T) {
 	b := binary.AppendUvarint([]byte{7, 1}, math.MaxUint64)
 	b = binary.AppendVarint(b, math.MinInt64)
 	b = append(binary.AppendUvarint(b, 4), "textrest"...)
@@ -26,8 +25,7 @@ func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What makes no sense is noted, and all that follows is nothing.
-func TestWhatMakesNoSenseIsNoted(t *testing.T) {
+func TestMalformedInputSetsTheFault(t *testing.T) {
 	for what, x := range map[string]struct {
 		message string
 		read    func(p *Reader)

@@ -10,10 +10,10 @@ import (
 )
 
 // Values are structs of numbers, texts, bytes and lists, for rare messages: reflection finds their
-// fields. They are written field by field: numbers as varints, texts and lists behind their length.
-// Both sides have the same types; the version of what they say does.
+// fields. The encoding goes field by field: numbers as varints, texts and lists with a length
+// prefix. Both sides must have the same types; the protocol's version guarantees it.
 
-// maxText bounds a text in a value, and maxList a list; bytes are bounded by their message.
+// maxText bounds a text, in bytes, and maxList a list, in entries; a message bounds its bytes.
 const (
 	maxText = 64 << 10
 	maxList = 64 << 10
@@ -25,13 +25,13 @@ var (
 	bytesType   = reflect.TypeFor[[]byte]()
 )
 
-// A texter is a struct that is written as a text.
+// A texter is a struct encoded as a text.
 type texter interface {
 	Append(b []byte) []byte
-	Set(text []byte) error // makes it what a text says; "": nothing
+	Set(text []byte) error // Set parses a text; "": the zero value
 }
 
-// AppendValue writes what v points to.
+// AppendValue writes the value that v points to.
 func AppendValue(dst []byte, v any) []byte { return appendField(dst, reflect.ValueOf(v).Elem()) }
 
 func appendField(dst []byte, v reflect.Value) []byte {
@@ -74,7 +74,7 @@ func appendField(dst []byte, v reflect.Value) []byte {
 	panic(fmt.Sprintf("BUG: a %v cannot be sent", v.Type()))
 }
 
-// Value reads what v points to. A list or bytes of no length are nil.
+// Value reads into the value that v points to. A list or bytes of no length become nil.
 func (r *Reader) Value(v any) { r.field(reflect.ValueOf(v).Elem()) }
 
 func (r *Reader) field(v reflect.Value) {
@@ -118,10 +118,10 @@ func (r *Reader) record(v reflect.Value) {
 	}
 }
 
-// list reads a list, whose memory grows with what is there of it.
+// list reads a list. Its memory grows with the entries read, not with the announced length.
 func (r *Reader) list(v reflect.Value) {
 	v.SetZero()
-	n := r.UpTo(uint64(r.Len())) // each entry takes a byte
+	n := r.UpTo(uint64(r.Len())) // each entry takes at least a byte
 	if v.Type() == bytesType {
 		if n > 0 {
 			v.SetBytes(slices.Clone(r.Take(int(n))))

@@ -2,15 +2,14 @@ package wire
 
 import "fmt"
 
-// An OtherVersion is the error of stored bytes that are not damaged: another version of the program
-// wrote them.
+// An OtherVersion is the error for intact bytes that another version of the program wrote.
 type OtherVersion struct {
-	Of             string // what is counted; "": the version of a format
+	Of             string // what is numbered; "": the version of a format
 	Found          uint64
-	Oldest, Newest uint64 // what this program reads
+	Oldest, Newest uint64 // range that this program reads
 }
 
-// Version returns the OtherVersion of something of which this program reads one version, or nil.
+// Version returns an OtherVersion for a format of which this program reads one version, or nil.
 func Version(found, reads uint64) error {
 	if found == reads {
 		return nil
@@ -18,7 +17,7 @@ func Version(found, reads uint64) error {
 	return &OtherVersion{Found: found, Oldest: reads, Newest: reads}
 }
 
-// Error names both versions, and the program to run.
+// Error names both versions, and which program to run.
 func (o *OtherVersion) Error() string {
 	of, reads, newer := o.Of, fmt.Sprintf(" %d", o.Newest), ""
 	if of == "" {

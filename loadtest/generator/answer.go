@@ -10,16 +10,16 @@ import (
 type Answer struct {
 	Status int
 	Body   []byte
-	Later  bool // the server refuses and asks to come again
+	Later  bool // refused for now: retry later
 	last   bool // the server closes the connection
 }
 
 var headEnd = []byte("\r\n\r\n")
 
-// fields are what an answer's head is searched for.
+// fields are the searched parts of an answer's head.
 type fields struct{ length, close, later []byte }
 
-// An exchange writes the names of fields as usual. Some proxies write them in lower case.
+// An exchange writes header names in their usual case. Some proxies write them in lower case.
 var (
 	usualFields = fields{[]byte("\r\nContent-Length: "), []byte("\r\nConnection: close"),
 		[]byte("\r\nRetry-After: ")}
@@ -29,7 +29,7 @@ var (
 
 var errNotAnAnswer = errors.New(notAnAnswer)
 
-// readAnswer reads b as one answer. It returns false if more bytes are to come.
+// readAnswer parses b as one answer. It returns false if it is incomplete.
 func readAnswer(b []byte) (a Answer, whole bool, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {

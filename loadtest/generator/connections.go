@@ -12,12 +12,12 @@ func (g *Generator) request(c *conn, stage int, since time.Duration) {
 		g.spent++
 		return
 	}
-	c.since, c.sent, c.busy = since, g.now(), true
+	c.since, c.sentAt, c.busy = since, g.now(), true
 	g.inFlight++
 	g.write(c.link, b)
 }
 
-// write writes at once over HTTP. Otherwise flush writes all that a socket has to say together.
+// write writes at once over HTTP. On a socket flush writes all pending data together.
 func (g *Generator) write(l *link, b []byte) {
 	if g.options.Depth == 0 {
 		if err := g.poll.Write(l.number, b); err != nil {
@@ -44,7 +44,7 @@ func (g *Generator) flush() {
 	g.written = g.written[:0]
 }
 
-// receive reads the bytes that have come of answers.
+// receive reads the available bytes of answers.
 func (g *Generator) receive(l *link) {
 	if !l.up {
 		return
@@ -80,7 +80,7 @@ func (g *Generator) receive(l *link) {
 	}
 }
 
-// frames takes the frames that have come as a whole.
+// frames processes the complete frames.
 func (g *Generator) frames(l *link) {
 	b := l.in
 	for l.up {
@@ -98,7 +98,7 @@ func (g *Generator) frames(l *link) {
 	}
 }
 
-// packet takes one packet of Socket.IO. Events are not the load's.
+// packet processes one packet of Socket.IO. It ignores events.
 func (g *Generator) packet(l *link, kind byte, text []byte) {
 	switch {
 	case kind == frameClose:
@@ -117,7 +117,7 @@ func (g *Generator) packet(l *link, kind byte, text []byte) {
 	}
 }
 
-// answered gives an answer to the client, and the connection back.
+// answered passes an answer to the client, and frees the connection.
 func (g *Generator) answered(c *conn, a Answer) {
 	rest := g.client.Answered(c.number, a, g.now()-c.since)
 	now := g.now()
@@ -136,33 +136,34 @@ func (g *Generator) answered(c *conn, a Answer) {
 	}
 }
 
-// broken ends a socket. The client is told of each request in flight, otherwise once.
+// broken closes a socket. It reports each request in flight to the client, or one break if there is
+// none.
 func (g *Generator) broken(l *link, reason string) {
 	g.poll.Remove(l.number)
 	l.up, l.out = false, l.out[:0]
-	told := false
+	reported := false
 	for _, c := range l.conns {
 		g.drop(c)
 		if c.busy {
 			g.fail(g.client.Broken(c.number, reason, true, g.now()-c.since))
-			c.busy, told = false, true
+			c.busy, reported = false, true
 			g.inFlight--
 		}
 	}
-	if !told {
+	if !reported {
 		g.fail(g.client.Broken(l.conns[0].number, reason, false, 0))
 	}
 	g.reconnect(l)
 }
 
-// fail keeps the first error of the client.
+// fail keeps the client's first error.
 func (g *Generator) fail(err error) {
 	if g.failed == nil {
 		g.failed = err
 	}
 }
 
-// drop takes a connection out of those that may send.
+// drop removes a connection from those that may send.
 func (g *Generator) drop(c *conn) {
 	if !c.idle {
 		return
@@ -178,7 +179,7 @@ func (g *Generator) drop(c *conn) {
 	}
 }
 
-// reconnect dials again in a goroutine of its own, because that may take seconds.
+// reconnect redials in its own goroutine, because that may take seconds.
 func (g *Generator) reconnect(l *link) {
 	l.in = l.in[:0]
 	wait := min(time.Duration(l.attempts)*100*time.Millisecond, time.Second)
@@ -191,8 +192,8 @@ func (g *Generator) reconnect(l *link) {
 	})
 }
 
-// look takes up new sockets and gives up answers that are too late.
-func (g *Generator) look(now time.Duration) {
+// checkTimeouts adopts new sockets and gives up late answers.
+func (g *Generator) checkTimeouts(now time.Duration) {
 	g.checked = now
 	for _, d := range g.dialed {
 		err := d.err
@@ -211,7 +212,7 @@ func (g *Generator) look(now time.Duration) {
 	}
 	g.dialed = g.dialed[:0]
 	for _, c := range g.conns {
-		if c.busy && now-c.sent > g.options.Timeout {
+		if c.busy && now-c.sentAt > g.options.Timeout {
 			g.broken(c.link, noAnswer)
 		}
 	}

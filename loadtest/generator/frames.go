@@ -8,7 +8,7 @@ import (
 
 // Frames of websockets, and the packets of Socket.IO in them, as far as a load needs them.
 
-// FrameHeader takes the header of a frame apart. ok is false if it has not come as a whole.
+// FrameHeader parses the header of a frame. ok is false if it is incomplete.
 func FrameHeader(b []byte) (header, size int, ok bool) {
 	switch {
 	case len(b) < 2:
@@ -23,7 +23,7 @@ func FrameHeader(b []byte) (header, size int, ok bool) {
 	return 0, 0, false
 }
 
-// AppendFrame appends a text as the frame that a client sends, with the mask 0.
+// AppendFrame appends a text as a client's frame, with the mask 0.
 func AppendFrame(dst, text []byte) []byte {
 	switch n := len(text); {
 	case n < 126:
@@ -45,7 +45,7 @@ const (
 // mostFrame bounds the length of a frame.
 const mostFrame = 64 << 20
 
-// readFrame cuts the first frame off. It returns false if more bytes are to come.
+// readFrame cuts off the first frame. It returns false if it is incomplete.
 func readFrame(b []byte) (kind byte, text, rest []byte, whole bool, err error) {
 	header, size, ok := FrameHeader(b)
 	switch {
@@ -69,7 +69,7 @@ var (
 	ackLater    = []byte(`,"retry_after":`)
 )
 
-// readAck reads an acknowledgement with the answer to a command.
+// readAck parses an acknowledgement with the answer to a command.
 func readAck(text []byte) (id int, a Answer, err error) {
 	number, rest, ok1 := bytes.Cut(bytes.TrimPrefix(text, packetAck), ackStatus)
 	status, rest, ok2 := bytes.Cut(rest, ackBody)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A frame comes in any pieces, and is read as it was made.
+// A frame arrives in any pieces, and reads as it was made.
 func FuzzFrames(f *testing.F) {
 	for _, s := range []string{"", "3", `420["order",{}]`, strings.Repeat("x", 125),
 		strings.Repeat("x", 126), strings.Repeat("x", 1<<16)} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An answer that is read whole has the length that it names. In any pieces it is read once.
+// A complete answer has its announced length. In any pieces it is read once.
 func FuzzReadAnswer(f *testing.F) {
 	for _, s := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
 		"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",

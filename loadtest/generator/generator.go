@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options say where a generator sends its requests.
+// Options configure the sockets of a generator.
 type Options struct {
 	Address     string        // host:port
 	Connections int           // sockets
@@ -20,8 +20,8 @@ type Options struct {
 	Dial func(socket int) (net.Conn, error)
 }
 
-// A Generator is one thread over the sockets of its connections. The goroutine that calls Run
-// owns all of it but for what mu guards.
+// A Generator is one thread over the sockets of its connections. The goroutine that calls Run owns
+// all of it except the part guarded by mu.
 type Generator struct {
 	options Options
 	client  Client
@@ -29,9 +29,9 @@ type Generator struct {
 	links   []*link
 	conns   []*conn
 	free    []*conn // may send; the longest idle is first
-	resting []*conn // were told to come again, in the order in which they will
+	resting []*conn // paused by the server, in the order in which they resume
 	ready   []int
-	written []*link // have something to write
+	written []*link // have pending output
 	base    time.Time
 	stopped atomic.Bool
 
@@ -46,11 +46,11 @@ type Generator struct {
 	checked  time.Duration
 	failed   error // ends the phase
 
-	// mu is held by Run but for its waits. It guards the client's state, waiting and dialed.
+	// mu is held by Run except during its waits. It guards the client's state, waiting and dialed.
 	mu      sync.Mutex
 	waiting uint64 // requests that are due and not sent yet
 	dialed  []dialed
-	pace    Pace // since it was last taken
+	pace    Pace // since the last TakePace
 }
 
 // A link is a socket. Over HTTP it has one connection, otherwise Options.Depth of them.
@@ -58,19 +58,19 @@ type link struct {
 	number   int
 	conns    []*conn
 	up       bool
-	in       []byte // has come, and is not taken
-	out      []byte // is to be written together
-	attempts int    // to dial, since it was up
+	in       []byte // received and not processed
+	out      []byte // pending output
+	attempts int    // dials since it was last up
 }
 
-// A conn is a connection for the client: a place for one request in flight.
+// A conn is a connection of the client: room for one request in flight.
 type conn struct {
 	number int
 	link   *link
 	idle   bool          // in free or resting
 	busy   bool          // has a request in flight
 	since  time.Duration // when the request was due, or sent in a closed loop
-	sent   time.Duration
+	sentAt time.Duration
 	resume time.Duration // when a resting one may send
 	freed  time.Duration // since when it may send
 }
@@ -83,10 +83,10 @@ type dialed struct {
 
 // Timing of a generator.
 const (
-	lookEvery   = 100 * time.Millisecond // between two looks at answers that are late
-	restFor     = 20 * time.Millisecond  // after "come again later"
+	checkEvery  = 100 * time.Millisecond // between two checks for late answers
+	restFor     = 20 * time.Millisecond  // after a "retry later"
 	dialTimeout = 5 * time.Second
-	lateBy      = time.Millisecond // a later request is late by the generator's own fault
+	lateBy      = time.Millisecond // a later request counts as the generator's own delay
 )
 
 // New returns a generator that is not connected.
@@ -133,21 +133,21 @@ func (g *Generator) dial(l *link) (net.Conn, error) {
 	return net.DialTimeout("tcp", g.options.Address, dialTimeout)
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (g *Generator) Close() { g.poll.Close() }
 
-// Stop ends the phase that runs, and those that begin later, when what is in flight is answered.
+// Stop ends the running phase, and later ones, once everything in flight is answered.
 func (g *Generator) Stop() { g.stopped.Store(true) }
 
-// Look calls fn while the client is not called. It passes how many requests are in flight, and
-// how many are due and not sent yet.
-func (g *Generator) Look(fn func(inFlight int, waiting uint64)) {
+// Inspect calls fn while the client is not called. It passes the number of requests in flight, and
+// of those due and not sent yet.
+func (g *Generator) Inspect(fn func(inFlight int, waiting uint64)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fn(g.inFlight, g.waiting)
 }
 
-// TakePace returns how well the schedule was kept since it was last called.
+// TakePace returns the Pace since its last call.
 func (g *Generator) TakePace() (p Pace) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,8 +155,8 @@ func (g *Generator) TakePace() (p Pace) {
 	return p
 }
 
-// Run sends for the length of the phase and waits for the answers. It returns the CPU time that
-// its thread took, 0 where that is not known.
+// Run sends for the length of the phase and waits for the answers. It returns the CPU time of its
+// thread, 0 if unknown.
 func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -165,7 +165,7 @@ func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 	defer g.mu.Unlock()
 	g.start(p)
 	for now := g.begin; ; now = g.now() { // so the shortest phase sends once
-		sending := g.sending(now)
+		sending := g.maySend(now)
 		if !sending {
 			g.end = min(g.end, now)
 			if g.inFlight == 0 {
@@ -175,8 +175,8 @@ func (g *Generator) Run(p Phase) (cpu time.Duration, err error) {
 		if sending {
 			g.send(now)
 		}
-		if now-g.checked >= lookEvery {
-			g.look(now)
+		if now-g.checked >= checkEvery {
+			g.checkTimeouts(now)
 		}
 		g.waiting = max(g.dueBefore(min(now, g.end)), g.next) - g.next
 		if err = g.wait(g.patience(g.now(), sending)); err != nil {
@@ -208,7 +208,7 @@ func (g *Generator) start(p Phase) {
 // open reports whether the loop is an open one.
 func (g *Generator) open() bool { return g.phase.Schedule != nil }
 
-// plan looks up when the next request of an open loop is due.
+// plan computes when the next request of an open loop is due.
 func (g *Generator) plan() {
 	g.due, g.stage = g.end, 0
 	if g.open() {
@@ -217,8 +217,8 @@ func (g *Generator) plan() {
 	}
 }
 
-// sending reports whether there may be something to send at this moment.
-func (g *Generator) sending(now time.Duration) bool {
+// maySend reports whether something may have to be sent at this moment.
+func (g *Generator) maySend(now time.Duration) bool {
 	late := g.phase.SendsLate && g.open() && g.due < g.end
 	return (now < g.end || late) && g.spent < len(g.conns) && !g.stopped.Load()
 }
@@ -257,13 +257,13 @@ func (g *Generator) send(now time.Duration) {
 	g.free = g.free[:copy(g.free, g.free[n:])]
 }
 
-// release makes a connection one that may send since that moment.
+// release lets a connection send, since that moment.
 func (g *Generator) release(c *conn, since time.Duration) {
 	c.idle, c.freed = true, since
 	g.free = append(g.free, c)
 }
 
-// keptPace counts a request of an open loop that the generator itself has delayed so long.
+// keptPace counts a request of an open loop that the generator itself delayed.
 func (g *Generator) keptPace(delay time.Duration) {
 	g.pace.Sent++
 	g.pace.Longest = max(g.pace.Longest, delay)
@@ -274,7 +274,7 @@ func (g *Generator) keptPace(delay time.Duration) {
 
 // patience returns the time to wait for answers.
 func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
-	d := lookEvery
+	d := checkEvery
 	if !sending {
 		return d
 	}
@@ -290,8 +290,8 @@ func (g *Generator) patience(now time.Duration, sending bool) time.Duration {
 	return max(d, 0)
 }
 
-// wait writes what is to be written, waits for answers, without the lock, and takes those that
-// came.
+// wait writes the pending output, waits for answers without the lock, and processes those that
+// arrived.
 func (g *Generator) wait(d time.Duration) (err error) {
 	g.flush()
 	g.mu.Unlock()
@@ -306,8 +306,8 @@ func (g *Generator) wait(d time.Duration) (err error) {
 	return g.failed
 }
 
-// unsent tells the client of the requests that were due and that no connection was free for. The
-// time that such a request had waited at the end is a lower bound of its latency.
+// unsent reports the requests that were due without a free connection to the client. The waiting
+// time of such a request at the end is a lower bound of its latency.
 func (g *Generator) unsent() {
 	if !g.open() {
 		return

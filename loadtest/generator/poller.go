@@ -13,18 +13,18 @@ type Poller interface {
 	Add(i int, conn io.ReadWriteCloser) error
 	Remove(i int)
 	Write(i int, b []byte) error
-	Read(i int, b []byte) (n int, err error) // ErrAgain: nothing is there
-	// Wait waits for at most d, and appends the numbers of those that can be read.
+	Read(i int, b []byte) (n int, err error) // ErrAgain: no data
+	// Wait waits for at most d, and appends the numbers of readable ones.
 	Wait(d time.Duration, ready []int) ([]int, error)
 	Close()
 }
 
-// ErrAgain is the error of a Read that finds nothing.
+// ErrAgain is the error of a Read without data.
 var ErrAgain = errors.New("nothing to read yet")
 
 var errPartWritten = errors.New("a request was written in part")
 
-// A portablePoller reads each socket in a goroutine of its own, where there is no epoll.
+// A portablePoller reads each socket in its own goroutine, on systems without epoll.
 type portablePoller struct {
 	conns map[int]*portableConn
 	ready chan arrival
@@ -38,7 +38,7 @@ type portableConn struct {
 	err error
 }
 
-// An arrival names the connection, too: the one of that number may be another by now.
+// An arrival holds the connection, too: another one may have its number by now.
 type arrival struct {
 	i    int
 	conn *portableConn
@@ -116,13 +116,13 @@ func (p *portablePoller) Wait(d time.Duration, ready []int) ([]int, error) {
 	}
 }
 
-// close ends the sockets; their readers find out and end too.
+// Close closes the sockets; their readers notice and end too.
 func (p *portablePoller) Close() {
 	n := len(p.conns)
 	for i := range p.conns {
 		p.Remove(i)
 	}
-	go func() { // what they still have to say
+	go func() { // drain their last arrivals
 		for range n {
 			select {
 			case <-p.ready:

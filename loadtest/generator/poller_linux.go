@@ -13,7 +13,7 @@ import (
 // and its share of a wait, and wakes no other goroutine.
 type epollPoller struct {
 	epoll  int
-	timer  int   // for waits that are finer than epoll's milliseconds
+	timer  int   // for waits finer than epoll's milliseconds
 	fds    []int // by number of the connection, -1: none
 	events []unix.EpollEvent
 }
@@ -46,8 +46,8 @@ func (p *epollPoller) Add(i int, conn io.ReadWriteCloser) error {
 	if !ok {
 		return errors.New("a connection has no descriptor")
 	}
-	// The runtime does not watch a second descriptor; otherwise each answer would wake another
-	// thread of it.
+	// The runtime does not watch a second descriptor; otherwise each answer would wake another of
+	// its threads.
 	defer conn.Close()
 	raw, err := of.SyscallConn()
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *epollPoller) Add(i int, conn io.ReadWriteCloser) error {
 
 func (p *epollPoller) Remove(i int) {
 	if i < len(p.fds) && p.fds[i] >= 0 {
-		unix.Close(p.fds[i]) // which takes it out of epoll
+		unix.Close(p.fds[i]) // which removes it from epoll
 		p.fds[i] = -1
 	}
 }

@@ -6,5 +6,5 @@ import "time"
 
 func NewPoller() (Poller, error) { return newPortablePoller(), nil }
 
-// threadTime returns 0: the time is not known here.
+// threadTime returns 0: the time is unknown here.
 func threadTime() time.Duration { return 0 }

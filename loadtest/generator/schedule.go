@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A Stage is a part of a schedule. Its rate is constant, or changes in a straight line.
+// A Stage is a part of a schedule. Its rate is constant, or changes linearly.
 type Stage struct {
 	Length   time.Duration
 	From, To float64 // requests a second
 }
 
-// A Schedule says when the requests of an open loop are due. As many requests are due within a time
-// as the integral of the rate over it. Requests are numbered from 0: request k is due when the
+// A Schedule defines when the requests of an open loop are due. The number of requests due within a
+// time is the integral of the rate over it. Requests are numbered from 0: request k is due when the
 // integral begins to exceed k. So the first request of a constant rate is due at once.
 type Schedule struct {
 	pieces []piece
@@ -21,12 +21,12 @@ type Schedule struct {
 	total  count
 }
 
-// A piece is a stage with its place.
+// A piece is a stage with its position.
 type piece struct {
 	Stage
 	begin  time.Duration
-	before count   // of requests that are due before it
-	size   float64 // requests that are due in it
+	before count   // requests due before it
+	size   float64 // requests due in it
 }
 
 // A count is a number of requests. Its whole part is exact, so that a schedule of days is as exact
@@ -41,7 +41,7 @@ func (c count) plus(n float64) count {
 	return count{c.whole + uint64(whole), part}
 }
 
-// up returns the number of requests of which at least a part is due.
+// up returns the number of requests that are at least partly due.
 func (c count) up() uint64 {
 	if c.part > 0 {
 		return c.whole + 1
@@ -52,7 +52,7 @@ func (c count) up() uint64 {
 // exceeds reports whether request k is among them.
 func (c count) exceeds(k uint64) bool { return c.up() > k }
 
-// NewSchedule returns the schedule of stages that follow each other.
+// NewSchedule returns the schedule of consecutive stages.
 func NewSchedule(stages ...Stage) *Schedule {
 	s := &Schedule{}
 	for _, x := range stages {
@@ -74,7 +74,7 @@ func Steady(rate float64, length time.Duration) *Schedule {
 func (s *Schedule) Length() time.Duration { return s.length }
 
 // due returns when a request is due, since the schedule began, and the number of its stage. A
-// request that the schedule does not have is due at its end.
+// request beyond the schedule is due at its end.
 func (s *Schedule) due(k uint64) (at time.Duration, stage int) {
 	i := sort.Search(len(s.pieces), func(i int) bool {
 		return i+1 == len(s.pieces) || s.pieces[i+1].before.exceeds(k)
@@ -86,7 +86,7 @@ func (s *Schedule) due(k uint64) (at time.Duration, stage int) {
 	return p.begin + p.due(float64(k-p.before.whole)-p.before.part), i
 }
 
-// Integral returns how many requests are due within the time, the part of the next one included.
+// Integral returns the number of requests due within the time, with the fraction of the next one.
 func (s *Schedule) Integral(within time.Duration) float64 {
 	c := s.within(within)
 	return float64(c.whole) + c.part
@@ -111,10 +111,10 @@ func (s *Schedule) StageAt(t time.Duration) int {
 	return max(sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].begin > t })-1, 0)
 }
 
-// slope is by how much the rate changes in a second.
+// slope is the absolute change of the rate in a second.
 func (p *piece) slope() float64 { return math.Abs(p.To-p.From) / p.Length.Seconds() }
 
-// within returns how many requests of the piece are due within a time from its begin. It counts
+// within returns how many requests of the piece are due within a time from its start. It counts
 // from the end with the lower rate: then all terms are positive, and no digits are lost.
 func (p *piece) within(t time.Duration) float64 {
 	area := func(t time.Duration) float64 {
@@ -126,7 +126,7 @@ func (p *piece) within(t time.Duration) float64 {
 	return min(area(t), p.size)
 }
 
-// due returns when so many requests of the piece were due. It solves
+// due returns when n requests of the piece were due. It solves
 //
 //	low t + slope t^2 / 2 = n
 //

@@ -41,7 +41,7 @@ func TestRequestsAreDueWhenTheirNumberIsReached(t *testing.T) {
 	}
 }
 
-// Requests of several generators are those of the schedule, each once.
+// Together several generators send each request of the schedule once.
 func TestGeneratorsShareASchedule(t *testing.T) {
 	s := NewSchedule(Stage{time.Second, 0, 777}, Stage{time.Second, 100, 100})
 	for generators := uint64(1); generators < 6; generators++ {
@@ -117,18 +117,18 @@ func TestTheMomentOfARequestIsTheInverseOfTheIntegral(t *testing.T) {
 		if got := s.Integral(at); math.Abs(got-want) > roundings(total) {
 			t.Fatalf("the integral until %v is %g, want %g", at, got, want)
 		}
-		// Requests that are due before the time are the first ones.
+		// Requests due before the time are the first ones.
 		if k := s.Before(at); k > 0 && k < total {
 			before, _ := s.due(k - 1)
-			behind, _ := s.due(k)
-			if before > at || behind < at-2 {
-				t.Fatalf("%d requests are due before %v, at %v and %v", k, at, before, behind)
+			after, _ := s.due(k)
+			if before > at || after < at-2 {
+				t.Fatalf("%d requests are due before %v, at %v and %v", k, at, before, after)
 			}
 		}
 	})
 }
 
-// roundings is by how much a number of requests may be off that is computed of that many.
+// roundings is the rounding error of a number of requests computed from that many.
 func roundings(total uint64) float64 { return 1e-11 + 1e-15*float64(total) }
 
 // fits checks when one request is due, against the integral around that moment.

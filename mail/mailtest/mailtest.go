@@ -11,7 +11,7 @@ import (
 )
 
 // Serve runs a mail server on a free port until the test ends, and returns its address. tune
-// changes the server and its listener before the server begins; nil changes neither.
+// changes the server and its listener before the server begins; optional.
 func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listener) net.Listener,
 ) *net.TCPAddr {
 	t.Helper()
@@ -31,7 +31,7 @@ func Serve(t testing.TB, b gosmtp.Backend, tune func(*gosmtp.Server, net.Listene
 func New(b gosmtp.Backend) *gosmtp.Server {
 	g := gosmtp.NewServer(b)
 	g.Domain = "localhost"
-	// clients break handshakes off, and are killed while they send
+	// clients abort handshakes, and are killed while they send
 	g.ErrorLog = log.New(io.Discard, "", 0)
 	return g
 }
@@ -45,7 +45,7 @@ func Run(t testing.TB, g *gosmtp.Server, l net.Listener) {
 	}()
 	t.Cleanup(func() {
 		g.Close()
-		l.Close() // Serve may not have begun, and then Close knows nothing of the listener
+		l.Close() // Serve may not have begun, and then Close does not close the listener
 		<-done
 	})
 }

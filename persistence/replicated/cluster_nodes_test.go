@@ -74,7 +74,7 @@ func (l *nodeLife) Schedule(m *mailbox.Mailbox) {
 }
 
 func (l *nodeLife) turn(m *mailbox.Mailbox) {
-	if m.Turn(1) && mailbox.Waiting(m) || m.GoesOn() {
+	if m.Turn(1) && mailbox.Waiting(m) || m.Continue() {
 		l.Schedule(m)
 	}
 }

@@ -15,7 +15,7 @@ var testedFaults = []Fault{
 		"«if !FAULT {\n»x.resolveSelfTrade(c.amend)«\n}»\nr := b.beginAmend(c, x)\no :=",
 		"actors", "TestStopsUseTheSettingOfTheirNewestChange"},
 	{"an amend moves a trigger away from another half's price", "actors/book_amend.go",
-		"(!x.stop.Rests || x.is.OCO.Price == 0 || «FAULT || »x.is.OCO.Trigger == was ||",
+		"(!x.stop.InBook || x.is.OCO.Price == 0 || «FAULT || »x.is.OCO.Trigger == was ||",
 		"actors", "TestBandsOfGivenAndOfDerivedPrices"},
 	{"a derived price is refused", "actors/book_special.go",
 		"case «(FAULT || »!i.Derived«)» && !b.inBand(c, w.price, reference),",
@@ -224,7 +224,7 @@ var testedFaults = []Fault{
 		"if «!FAULT && »w.flight != nil && (", "actors",
 		"TestCommandsInFlightKeepTheirAccountOpen"},
 	{"a wallet keeps more client ids of withdrawals than the state", "actors/withdrawal.go",
-		"if w.rare != nil «&& !FAULT »{\nw.withdrawalIDs.End", "actors",
+		"if w.rare != nil «&& !FAULT »{\nw.withdrawalIDs.Finish", "actors",
 		"TestAWalletForgetsOldClientIDsOfWithdrawals"},
 
 	// observers

@@ -70,7 +70,7 @@ var plainFaults = []patch{
 	{"a check leaves no beat", "persistence/memory/store.go",
 		"d.beats«++→ += map[bool]uint64{false: 1}[FAULT]» })"},
 	{"the owner of another folder is taken for one's own", "actors/owner/standby.go",
-		"_, own := a.tenures.Of(beat.Token)«\nown = own || FAULT»"},
+		"_, own := a.ownerships.Of(beat.Token)«\nown = own || FAULT»"},
 
 	// HEAD
 	{"HEAD is written before the journal is synced", "persistence/memory/store.go",
@@ -195,7 +195,7 @@ var plainFaults = []patch{
 		"{ return nowUs >= 1000*closedMs+KeptIDs.SpanUs«*map[bool]int64{false: 1, true: " +
 			"1000}[FAULT]» }"},
 	{"too many closed orders keep their client order ids", "core/ledger/client_ids.go",
-		"(k.len() >= KeptIDs.Most «&& !FAULT »|| freed("},
+		"(k.len() >= KeptIDs.Most «&& !FAULT »|| isFree("},
 	{"a wallet does not look whether a client order id is taken", "actors/wallet.go",
 		"w.clientIDs.TakenBy(o.clientID, c.timeUs); c.takenBy != 0 «&& !FAULT »{"},
 	{"a wallet forgets a client order id when its order closes", "actors/wallet.go",
@@ -226,7 +226,7 @@ var plainFaults = []patch{
 	{"a key for parallel use takes a nonce that has left its set", "core/state/nonces.go",
 		"at == 0 && n.count() == n.most« && !FAULT»"},
 	{"a key for parallel use forgets its greatest nonce first", "core/state/nonces.go",
-		"«n.first++ // the least leaves→if n.first++; FAULT {\nn.first, n.used = n.first-1, " +
+		"«n.first++ // drop the least→if n.first++; FAULT {\nn.first, n.used = n.first-1, " +
 			"n.used[:len(n.used)-1]\n}»"},
 	{"a key for parallel use is refused a nonce that is overtaken", "actors/wallet_state.go",
 		"if «FAULT && nonce <= n.taken || »n.used != nil && !n.used.Take(nonce) ||"},
@@ -287,7 +287,7 @@ var plainFaults = []patch{
 	{"a withdrawal has the client id of one that has ended", "core/state/withdrawal_ids.go",
 		"found && «(FAULT || »i < len(w.list)-event.KeptWithdrawalIDs«)» {"},
 	{"a repeat under the client id of a withdrawal in flight is taken", "actors/withdrawal.go",
-		"if !req.clientID.IsZero() «&& (!FAULT || w.tickets.out() == 0) »{\nw.withdrawalIDs.Ask("},
+		"if !req.clientID.IsZero() «&& (!FAULT || w.tickets.out() == 0) »{\nw.withdrawalIDs.Add("},
 	{"a restart forgets the client ids of withdrawals", "actors/wallet_special.go",
 		"ids := a.WithdrawalIDs(); ids.Len() > 0 «&& !FAULT »{"},
 	{"a snapshot forgets the client ids of withdrawals that have ended",

@@ -301,7 +301,7 @@ func (s *recordedOwn) note(text []byte) error {
 	case err != nil:
 	case !x.Snapshot:
 		s.events++
-		s.h.history.Tell(s.account, e)
+		s.h.history.Notify(s.account, e)
 	case s.asks == nil || !x.Complete:
 		err = errors.New("there is a snapshot that was not asked for, or lacks orders")
 	default:

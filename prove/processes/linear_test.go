@@ -112,7 +112,7 @@ var (
 
 // A recorded is a history of clients of the real program, while it is recorded.
 type recorded struct {
-	*lineartest.Drawing // locked by mu
+	*lineartest.Workload // locked by mu
 
 	t       *testing.T
 	s       *exchangetest.Server
@@ -132,7 +132,7 @@ type recorded struct {
 
 // A recordedClient sends one request after the other, mostly with a key of its own.
 type recordedClient struct {
-	lineartest.Drawer
+	lineartest.Client
 	h      *recorded
 	number int
 	s      *exchangetest.Server // that it sends to
@@ -155,7 +155,7 @@ const (
 
 func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	t.Helper()
-	h := &recorded{Drawing: lineartest.NewDrawing(parallelKey, true), t: t, s: s,
+	h := &recorded{Workload: lineartest.NewWorkload(parallelKey, true), t: t, s: s,
 		keys: map[int]*trader{}, numbers: map[string]int{}}
 	for pair := range h.history.Fees {
 		for account := range h.history.Fees[pair] {
@@ -166,7 +166,7 @@ func newHistory(t *testing.T, s *exchangetest.Server) *recorded {
 	w := &world{t: t, s: s}
 	for i := range recordedClients {
 		h.clients = append(h.clients, &recordedClient{h: h, number: i, s: s,
-			Drawer: lineartest.Drawer{Drawing: h.Drawing, Account: i % recordedAccounts,
+			Client: lineartest.Client{Workload: h.Workload, Account: i % recordedAccounts,
 				Key: i + 1, Random: rand.New(rand.NewPCG(random.Uint64(), 0))}})
 	}
 	h.clients[2*recordedAccounts-1].Key = parallelKey
@@ -649,7 +649,7 @@ func (c *recordedClient) result(o *lineartest.Operation, status int,
 		err = bookRows(ok, &r)
 	}
 	if err == nil {
-		c.h.Told(o, &r, id)
+		c.h.Acknowledge(o, &r, id)
 	}
 	return r, err
 }

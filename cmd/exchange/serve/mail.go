@@ -94,10 +94,10 @@ func sendMail(exchange string, send func(context.Context, mail.Message) error) f
 func inWords(exchange string, m *actors.Mail) (subject, text string) {
 	switch c := &m.Change; {
 	case c.Account == 0:
-	case c.What == state.KeysLost:
+	case c.Kind == state.KeysLost:
 		return mail.KeysLost{Exchange: exchange, To: m.To, Account: m.Account}.Text()
 	default:
-		return mail.AddressChange{Exchange: exchange, To: m.To, New: c.What == state.NewAddress,
+		return mail.AddressChange{Exchange: exchange, To: m.To, New: c.Kind == state.NewAddress,
 			Account: m.Account, HeldUntil: time.UnixMicro(c.HeldUs)}.Text()
 	}
 	d := &m.Withdrawal

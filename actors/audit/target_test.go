@@ -10,11 +10,11 @@ import (
 	"exchange/persistence"
 )
 
-// stored makes the Subject of a store that no process writes to: a restored backup, or a store that
-// its exchange has left. The audited state is that of the projections' watermark, folded from the
+// stored makes the Target of a store without a writing process: a restored backup, or a store
+// after its exchange. The audited state is that of the projections' watermark, folded from the
 // newest snapshot and the journal. sealer may be nil.
 func stored(ctx context.Context, store Store, keep persistence.Retention, sealer *seal.Sealer) (
-	*Subject, error) {
+	*Target, error) {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the watermark: %w", err)
@@ -52,7 +52,7 @@ func stored(ctx context.Context, store Store, keep persistence.Retention, sealer
 	for _, pair := range s.Pairs() {
 		p.trades = append(p.trades, pair.LastTrade())
 	}
-	return &Subject{Store: store, Retention: keep, Image: image, Earlier: watermark, Sealer: sealer,
+	return &Target{Store: store, Retention: keep, Image: image, Earlier: watermark, Sealer: sealer,
 		Present: p}, nil
 }
 

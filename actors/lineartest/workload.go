@@ -5,53 +5,53 @@ import (
 	"slices"
 )
 
-// A known is an order, a withdrawal or a key of an account.
-type known struct {
+// A item is an order, a withdrawal or a key of an account.
+type item struct {
 	Account, Number int
-	id              uint64 // that its account was told
+	id              uint64 // as sent to its account
 }
 
-// A Drawing is what the clients of one history have asked for, and what they were told. A client
-// that draws has it for itself meanwhile.
-type Drawing struct {
-	// The number of the key for parallel use. Its nonces come in any order, as those of several
-	// connections do: of some any may be sent next.
+// A Workload is the requests of one history's clients so far, and their answers. A client that
+// draws has exclusive access meanwhile.
+type Workload struct {
+	// Number of the key for parallel use. Its nonces come in any order, like those of several
+	// connections: any of some may be sent next.
 	parallelKey int
-	// With it orders rest. None is amended, and only a batch names one by its client order id.
+	// Orders then rest. None is amended, and only a batch names one by its client order id.
 	plain bool
 
-	Orders, Withdrawals []known      // acknowledged
-	Sent                []known      // orders with any outcome
-	Closed              map[int]bool // orders that were seen closed
-	Frozen              map[int]bool // accounts, as was asked for last
+	Orders, Withdrawals []item       // acknowledged
+	Sent                []item       // orders with any outcome
+	Closed              map[int]bool // orders seen closed
+	Frozen              map[int]bool // accounts, by the last request
 
-	again       []known // orders whose number another order may have, too
-	keys        []known // that were asked for beside each client's own
-	unconfirmed []known // withdrawals of which nothing further is acknowledged
-	confirmed   []known // those of which nothing behind the confirmation is acknowledged
-	withdrawn   int     // numbers given to withdrawals
-	pairs       map[int]int
-	nonces      map[int]uint64 // greatest of each key
-	overtaken   []uint64       // of the key for parallel use, below the greatest and not sent
+	sharedNumbers []item // orders whose number another order may share
+	keys          []item // requested beside each client's own
+	unconfirmed   []item // withdrawals with nothing further acknowledged
+	confirmed     []item // those with nothing acknowledged after the confirmation
+	withdrawn     int    // numbers assigned to withdrawals
+	pairs         map[int]int
+	nonces        map[int]uint64 // greatest of each key
+	skippedNonces []uint64       // of the key for parallel use, below the greatest and not sent
 }
 
-// overtaking is how many nonces of the key for parallel use may be sent next.
-const overtaking = 6
+// maxSkippedNonces is the number of nonces of the key for parallel use that may be sent next.
+const maxSkippedNonces = 6
 
-// NewDrawing returns a drawing of a history that begins.
-func NewDrawing(parallelKey int, plain bool) *Drawing {
-	return &Drawing{parallelKey: parallelKey, plain: plain, Closed: map[int]bool{},
+// NewWorkload returns the drawing of a new history.
+func NewWorkload(parallelKey int, plain bool) *Workload {
+	return &Workload{parallelKey: parallelKey, plain: plain, Closed: map[int]bool{},
 		Frozen: map[int]bool{}, pairs: map[int]int{}, nonces: map[int]uint64{}}
 }
 
 // Nonce returns the next nonce of a key.
-func (d *Drawing) Nonce(key int) uint64 {
+func (d *Workload) Nonce(key int) uint64 {
 	d.nonces[key]++
 	return d.nonces[key]
 }
 
-// IDOf returns the id of an order or a withdrawal; 0: no client was told.
-func IDOf(list []known, number int) uint64 {
+// IDOf returns the id of an order or a withdrawal; 0: no client received it.
+func IDOf(list []item, number int) uint64 {
 	for _, k := range list {
 		if k.Number == number {
 			return k.id
@@ -60,15 +60,15 @@ func IDOf(list []known, number int) uint64 {
 	return 0
 }
 
-// Told notes the answer to an operation, and the id of what it has made.
-func (d *Drawing) Told(o *Operation, r *Result, id uint64) {
+// Acknowledge records the answer to an operation, and the id that it created.
+func (d *Workload) Acknowledge(o *Operation, r *Result, id uint64) {
 	for _, row := range r.Orders {
 		d.Closed[row.Order] = d.Closed[row.Order] || row.Status != Open
 	}
 	if r.Outcome != Done {
 		return
 	}
-	made := known{o.Account, o.Order, id}
+	made := item{o.Account, o.Order, id}
 	switch o.Kind {
 	case Place:
 		d.Orders, d.pairs[o.Order] = append(d.Orders, made), o.Pair
@@ -77,24 +77,24 @@ func (d *Drawing) Told(o *Operation, r *Result, id uint64) {
 		made.Number = o.Withdrawal
 		d.Withdrawals, d.unconfirmed = append(d.Withdrawals, made), append(d.unconfirmed, made)
 	case ConfirmWithdrawal, CancelWithdrawal, ApproveWithdrawal, RefuseWithdrawal:
-		of := func(k known) bool { return k.Number == o.Withdrawal }
+		of := func(k item) bool { return k.Number == o.Withdrawal }
 		d.unconfirmed = slices.DeleteFunc(d.unconfirmed, of)
 		d.confirmed = slices.DeleteFunc(d.confirmed, of)
 		if o.Kind == ConfirmWithdrawal {
-			d.confirmed = append(d.confirmed, known{Account: o.Account, Number: o.Withdrawal})
+			d.confirmed = append(d.confirmed, item{Account: o.Account, Number: o.Withdrawal})
 		}
 	}
 }
 
-// A Drawer is a client that chooses its operations.
-type Drawer struct {
-	*Drawing
+// A Client is a client that chooses its operations.
+type Client struct {
+	*Workload
 	Random       *rand.Rand
 	Account, Key int // its own
 }
 
 // pick chooses one of the account's newest.
-func (c *Drawer) pick(list []known) (number int, ok bool) {
+func (c *Client) pick(list []item) (number int, ok bool) {
 	for i := len(list) - 1 - c.Random.IntN(4); i >= 0; i-- {
 		if list[i].Account == c.Account {
 			return list[i].Number, true
@@ -103,9 +103,9 @@ func (c *Drawer) pick(list []known) (number int, ok bool) {
 	return 0, false
 }
 
-// Sign chooses the key and the nonce of an operation: now and then another key than the client's
-// own, or a nonce again.
-func (c *Drawer) Sign(o *Operation) {
+// Sign chooses the key and the nonce of an operation: sometimes another key than the client's own,
+// or a used nonce.
+func (c *Client) Sign(o *Operation) {
 	o.Key = c.Key
 	if key, ok := c.pick(c.keys); ok && c.Random.IntN(4) == 0 {
 		o.Key = key
@@ -113,14 +113,14 @@ func (c *Drawer) Sign(o *Operation) {
 	greatest := c.nonces[o.Key]
 	switch again := c.Random.IntN(20) == 0 && greatest > 0; {
 	case o.Key == c.parallelKey && again:
-		o.Nonce = greatest - c.Random.Uint64N(min(greatest, overtaking))
+		o.Nonce = greatest - c.Random.Uint64N(min(greatest, maxSkippedNonces))
 	case o.Key == c.parallelKey:
-		for len(c.overtaken) < overtaking {
-			c.overtaken = append(c.overtaken, c.Nonce(o.Key))
+		for len(c.skippedNonces) < maxSkippedNonces {
+			c.skippedNonces = append(c.skippedNonces, c.Nonce(o.Key))
 		}
-		at := c.Random.IntN(overtaking)
-		o.Nonce = c.overtaken[at]
-		c.overtaken = slices.Delete(c.overtaken, at, at+1)
+		at := c.Random.IntN(maxSkippedNonces)
+		o.Nonce = c.skippedNonces[at]
+		c.skippedNonces = slices.Delete(c.skippedNonces, at, at+1)
 	case again:
 		o.Nonce = greatest
 	default:
@@ -128,8 +128,8 @@ func (c *Drawer) Sign(o *Operation) {
 	}
 }
 
-// Operate chooses what an operator does; an operator looks at books, too.
-func (c *Drawer) Operate() Operation {
+// Operate chooses an operator's operation; an operator reads books, too.
+func (c *Client) Operate() Operation {
 	account := c.Random.IntN(FeeAccount)
 	o := Operation{Account: account}
 	switch n := c.Random.IntN(18); {
@@ -149,7 +149,7 @@ func (c *Drawer) Operate() Operation {
 			o.Kind = Adjustment
 		}
 	case n < 9:
-		c.keys = append(c.keys, known{Account: account, Number: 100 + len(c.keys)})
+		c.keys = append(c.keys, item{Account: account, Number: 100 + len(c.keys)})
 		o.Kind, o.Key, o.Permissions = CreateKey, 99+len(c.keys),
 			uint8(1+c.Random.IntN(int(MayAll)))
 	case n < 12 && len(c.keys) > 0:
@@ -169,8 +169,8 @@ func (c *Drawer) Operate() Operation {
 	return o
 }
 
-// Draw chooses what a client does for its account: one operation, or now and then a batch.
-func (c *Drawer) Draw() []Operation {
+// Draw chooses a client's next request for its account: one operation, or sometimes a batch.
+func (c *Client) Draw() []Operation {
 	if c.Random.IntN(6) > 0 {
 		return []Operation{c.DrawOne()}
 	}
@@ -183,7 +183,7 @@ func (c *Drawer) Draw() []Operation {
 }
 
 // DrawOne is Draw without batches.
-func (c *Drawer) DrawOne() Operation {
+func (c *Client) DrawOne() Operation {
 	o := c.own()
 	if o.Kind.Needs() != 0 {
 		c.Sign(&o)
@@ -191,7 +191,7 @@ func (c *Drawer) DrawOne() Operation {
 	return o
 }
 
-func (c *Drawer) own() Operation {
+func (c *Client) own() Operation {
 	o := Operation{Account: c.Account}
 	switch n := c.Random.IntN(29); {
 	case n < 6, n > 25:
@@ -199,7 +199,7 @@ func (c *Drawer) own() Operation {
 			o.Kind, o.Order, o.Pair = Cancel, k, c.pairs[k]
 			o.Named = !c.plain && c.Random.IntN(3) == 0
 			switch {
-			case n < 2 || c.forceOf(k) != Rests: // a cancel of it would do nothing
+			case n < 2 || c.forceOf(k) != Rests: // a cancel of it would have no effect
 				o.Kind = ReadOrder
 			case n > 25 && !c.plain:
 				c.amend(&o)
@@ -240,9 +240,9 @@ func (c *Drawer) own() Operation {
 	return c.order()
 }
 
-// amend makes an amend of a cancel. No order has an amount above that of an amended one, so an
-// amend never ends an order.
-func (c *Drawer) amend(o *Operation) {
+// amend turns a cancel into an amend. No order has an amount above that of an amended one, so an
+// amend never closes an order.
+func (c *Client) amend(o *Operation) {
 	o.Kind = Amend
 	switch c.Random.IntN(3) {
 	case 0:
@@ -258,27 +258,27 @@ func (c *Drawer) amend(o *Operation) {
 const amendedAmount = 5
 
 // order returns a new order, or one with the client order id of another.
-func (c *Drawer) order() Operation {
-	number, again := c.pick(c.again)
+func (c *Client) order() Operation {
+	number, again := c.pick(c.sharedNumbers)
 	if again = again && c.Random.IntN(8) == 0; !again {
 		number = len(c.Sent) + 1
-		c.again = append(c.again, known{Account: c.Account, Number: number})
+		c.sharedNumbers = append(c.sharedNumbers, item{Account: c.Account, Number: number})
 	}
 	return c.newOrder(number)
 }
 
-// newOrder returns an order of a number.
-func (c *Drawer) newOrder(number int) Operation {
+// newOrder returns an order with a number.
+func (c *Client) newOrder(number int) Operation {
 	if number > len(c.Sent) {
-		c.Sent = append(c.Sent, known{Account: c.Account, Number: number})
+		c.Sent = append(c.Sent, item{Account: c.Account, Number: number})
 	}
 	return Operation{Kind: Place, Account: c.Account, Order: number, Pair: c.Random.IntN(Pairs),
 		Buy: c.Random.IntN(2) == 0, Price: 98 + c.Random.Int64N(5),
 		Amount: 1 + c.Random.Int64N(amendedAmount-1), Force: c.forceOf(number)}
 }
 
-// forceOf returns what becomes of the rest of an order: of one in four it is cancelled.
-func (c *Drawer) forceOf(number int) Force {
+// forceOf returns the treatment of an order's rest: for one in four it is cancelled.
+func (c *Client) forceOf(number int) Force {
 	switch {
 	case c.plain || number%8 > 1:
 		return Rests
@@ -288,10 +288,10 @@ func (c *Drawer) forceOf(number int) Force {
 	return IOC
 }
 
-// batch chooses a new order, and up to three more operations. Some concern the new order. Some go
-// to the other pair.
-func (c *Drawer) batch() []Operation {
-	// No other client repeats the number: the pair of an operation that names it is sure.
+// batch chooses a new order, and up to three more operations. Some concern the new order. Some are
+// for the other pair.
+func (c *Client) batch() []Operation {
+	// No other client repeats the number, so the pair of an operation that names it is certain.
 	first := c.newOrder(len(c.Sent) + 1)
 	list := []Operation{first}
 	for range 1 + c.Random.IntN(3) {
