@@ -354,7 +354,7 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 // end.
 func (k *link) paced(ctx context.Context) context.Context {
 	return persistence.WithPace(ctx, func() error {
-		err := persistence.GoOn(ctx)
+		err := persistence.Pace(ctx)
 		k.s.park(k.l, k.name("snapshot piece"), nil)
 		return err
 	})

@@ -88,7 +88,7 @@ func pages[T any](ctx context.Context, l *link, answer *line.Answer, fn func(*T)
 			}
 		}
 		if answer.More() {
-			if err := persistence.GoOn(ctx); err != nil {
+			if err := persistence.Pace(ctx); err != nil {
 				return err
 			}
 		}

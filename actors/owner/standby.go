@@ -182,7 +182,7 @@ func (a *applicant) look(ctx context.Context) (turn, error) {
 	a.mute = false
 	_, own := a.tenures.Of(beat.Token)
 	switch {
-	case !beat.Held():
+	case !beat.HasOwner():
 		return turnFree, nil
 	case own:
 		return turnOwn, nil

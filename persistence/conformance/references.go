@@ -69,7 +69,7 @@ func (w *world) references() {
 	}
 }
 
-// noReference asks for references that are not there, of a store that is behind, too.
+// noReference reads missing references, also from a store that lags behind.
 func (w *world) noReference() {
 	w.open(persistence.Retention{})
 	ask := func(watermark uint64, reference string, want error) {
@@ -89,7 +89,7 @@ func (w *world) noReference() {
 		ask(10, reference, persistence.ErrNotFound)
 		ask(11, reference, persistence.ErrGap)
 	}
-	// A known reference was used, even where the store is behind.
+	// An existing reference was used, even if the store lags behind.
 	got, err := w.s.Reference(w.ctx, 11, "one")
 	if w.must(err); got != made {
 		w.Fatalf("the deposit is %+v, want %+v", got, made)

@@ -20,8 +20,8 @@ func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 	}
 }
 
-// tradeTime is a time that ascends with ids within a pair, and over all pairs does not. Neighbours
-// may have the same.
+// tradeTime is a time that grows with ids within a pair, but not over all pairs. Neighbours may
+// have the same.
 func tradeTime(id uint64, pair uint16) int64 {
 	return 1_700_000_000_000_000 + int64(id/3) + 40*int64(pair%3)
 }
@@ -90,7 +90,7 @@ func (w *world) longOffset() {
 	}
 }
 
-// pacedQueries reads long lists whole, in part, and for rows of which there are none.
+// pacedQueries reads long lists whole, in part, and without a match.
 func (w *world) pacedQueries() {
 	w.open(persistence.Retention{})
 	var writes persistence.Writes
@@ -114,11 +114,11 @@ func (w *world) pacedQueries() {
 		if q.TakerSide == 0 && q.MySide == 0 {
 			w.must(trades(q, 100))
 			if asked > 0 {
-				w.Errorf("a short query %+v asked %d times", q, asked)
+				w.Errorf("a short query %+v paused %d times", q, asked)
 			}
 		}
 		if w.must(trades(q, 9000)); asked == 0 {
-			w.Errorf("a long query %+v did not ask", q)
+			w.Errorf("a long query %+v was not paused", q)
 		}
 		over = errors.New("over")
 		w.is(trades(q, 9000), over)
@@ -127,6 +127,6 @@ func (w *world) pacedQueries() {
 	w.must(w.s.Orders(ctx, persistence.OrderQuery{Account: 1, Status: trading.StatusCancelled},
 		func(*persistence.Order) bool { return true }))
 	if asked == 0 {
-		w.Error("a long query of orders did not ask")
+		w.Error("a long query of orders was not paused")
 	}
 }

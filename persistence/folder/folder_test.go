@@ -13,13 +13,13 @@ import (
 	"exchange/persistence"
 )
 
-func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
+func TestFolderIsLockedByOneNamedProcess(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Hold(dir)
 	succeeds(t, err)
 	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) ||
 		!strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid(), " on ")) {
-		t.Errorf("a second one is told %v", err)
+		t.Errorf("a second one gets %v", err)
 	}
 	succeeds(t, first.Release())
 	second, err := Hold(dir)
@@ -31,18 +31,18 @@ func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 	}
 	if _, err := Hold(filepath.Join(dir, "none")); err == nil ||
 		errors.Is(err, persistence.ErrLocked) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("a missing folder: %v", err)
 	}
 }
 
-// A script that cleans up takes the lock's file from under its holder.
-func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
+// A script that cleans up may remove the lock's file while it is held.
+func TestFolderStaysLockedWhenLockFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Hold(dir)
 	succeeds(t, err)
 	succeeds(t, os.Remove(filepath.Join(dir, lockName)))
 	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) {
-		t.Errorf("a second one is told %v", err)
+		t.Errorf("a second one gets %v", err)
 	}
 	succeeds(t, first.Release())
 	second, err := Hold(dir)
@@ -52,9 +52,9 @@ func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
 	}
 }
 
-// The owner in a copied folder's file may live in the original folder. The mark that the file has
-// seen in the store is valid all the same.
-func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
+// The owner in a copied folder's file may live in the original folder. The file's mark of the store
+// is valid all the same.
+func TestCopiedFolderHasNoClaims(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	held, err := Hold(from)
 	succeeds(t, err)
@@ -75,7 +75,7 @@ func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
+func TestIdentityIsLoadedWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
@@ -88,7 +88,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		{Newest: first},
 		{Newest: persistence.Ownership{ID: persistence.NewID(), WaitMs: 2000}, Before: first},
 		{Newest: first, Seen: persistence.Mark{Seq: 7, Digest: 1<<64 - 1}, Accepted: 1 << 60},
-		{Seen: persistence.Mark{Seq: 7}}, // of a standby that has claimed nothing
+		{Seen: persistence.Mark{Seq: 7}}, // of a standby without a claim
 	} {
 		succeeds(t, i.Save(want))
 		if known, err := i.Load(); err != nil || known != want {
@@ -120,7 +120,7 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
+func TestHistoriesAreStoredBesideClaims(t *testing.T) {
 	dir := t.TempDir()
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
@@ -160,7 +160,7 @@ func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
 	wants(i.Store())
 	wants(i.Archive(), 4)
 	if known, e := i.Load(); e != nil || known != (persistence.Ownerships{}) {
-		t.Errorf("behind another store the claims are %+v, %v", known, e)
+		t.Errorf("after another store the claims are %+v, %v", known, e)
 	}
 	err = errors.Join(err, i.Archive().Forget())
 	wants(i.Archive())

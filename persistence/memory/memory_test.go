@@ -56,7 +56,7 @@ func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	return d, heard
 }
 
-func TestACrashLosesATailOfEachLogThatWasNotSynced(t *testing.T) {
+func TestCrashLosesUnsyncedTailOfEachLog(t *testing.T) {
 	for _, want := range []struct {
 		journal, rest          int
 		seq, watermark, nonces uint64
@@ -122,7 +122,7 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 	}
 }
 
-func TestARepeatedAppendSyncsWhatTheFirstHasWritten(t *testing.T) {
+func TestRepeatedAppendSyncsFirst(t *testing.T) {
 	d, heard := filled(t)
 	s := Open(d, persistence.Retention{})
 	succeeds(t, s.Append(t.Context(), d.live.token, 1, 2, []byte("two")))
@@ -131,7 +131,7 @@ func TestARepeatedAppendSyncsWhatTheFirstHasWritten(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreAnswersNothing(t *testing.T) {
+func TestClosedStoreReturnsErrors(t *testing.T) {
 	s := Open(NewDisk(), persistence.Retention{})
 	succeeds(t, s.Close())
 	if _, _, err := s.Acquire(t.Context(),

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// tries has flushes fail, and compactions between them end as told, until the process would end. It
-// reports whether that came: the tries take many times as long as the store is patient.
+// tries has flushes fail, and compactions between them end with an error or nil, until the process
+// would end. It reports whether it did: the tries take many times the store's patience.
 func tries(b *background, told chan error, compaction error) bool {
 	l := b.listener()
 	for range 1000 {
@@ -39,27 +39,27 @@ func impatient() (*background, chan error) {
 }
 
 // On a disk that is nearly full small compactions succeed for ever, and no flush does.
-func TestFlushesThatFailEndTheProcessThoughCompactionsSucceed(t *testing.T) {
+func TestFailingFlushesEndProcessDespiteCompactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, compaction := range map[string]error{"succeed": nil,
 			"fail, too": syscall.ENOSPC} {
 			b, told := impatient()
-			b.opened()
+			b.onOpened()
 			if !tries(b, told, compaction) {
-				t.Errorf("compactions %s: no flush succeeded, and the process goes on", name)
+				t.Errorf("compactions %s: no flush succeeded, and the process continues", name)
 			}
 		}
 	})
 }
 
 // A start whose flushes fail, now and then, ends. Flushes of an open store may fail later.
-func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
+func TestStartWithOccasionalFailuresEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, starting := range []bool{true, false} {
 			b, told := impatient()
 			b.patience = 200 * time.Millisecond
 			if !starting {
-				b.opened()
+				b.onOpened()
 				b.patience = time.Hour
 			}
 			l := b.listener()
@@ -77,9 +77,8 @@ func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 }
 
 // Errors that are neither of flushes nor of compactions end no healthy exchange, no matter which
-// events came before. Pebble reports errors of its statistics, and of a disk whose free room it
-// cannot ask for.
-func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
+// events came before. Pebble reports errors of its statistics, and of reading a disk's free space.
+func TestErrorsOutsideWritesAreNotFatal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, before := range map[string]func(l *pebble.EventListener){
 			"nothing": func(*pebble.EventListener) {},
@@ -96,7 +95,7 @@ func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
 		} {
 			b, told := impatient()
 			b.patience = 0 // the first failure is one too many
-			b.opened()
+			b.onOpened()
 			l := b.listener()
 			before(l)
 			for len(told) > 0 {
@@ -106,19 +105,18 @@ func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
 				l.BackgroundError(syscall.EIO)
 			}
 			if len(told) > 0 {
-				t.Errorf("behind %s the process ends: %v", name, <-told)
+				t.Errorf("after %s the process ends: %v", name, <-told)
 			}
 		}
 	})
 }
 
-// The time in which nothing was tried is no time of failing: two flushes that fail, a day apart,
-// end nothing.
-func TestOnlyTheTimeOfTriesCounts(t *testing.T) {
+// Time without tries does not count: two flushes that fail, a day apart, end nothing.
+func TestOnlyTimeOfTriesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, told := impatient()
 		b.patience = time.Hour
-		b.opened()
+		b.onOpened()
 		l := b.listener()
 		fail := func() {
 			l.FlushBegin(pebble.FlushInfo{})
@@ -126,7 +124,7 @@ func TestOnlyTheTimeOfTriesCounts(t *testing.T) {
 			l.BackgroundError(syscall.ENOSPC)
 		}
 		age := func() {
-			w := &b.work[flushes]
+			w := &b.work[flushWork]
 			w.since, w.tried = w.since.Add(-24*time.Hour), w.tried.Add(-24*time.Hour)
 		}
 		fail()

@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis 6 counts every CONFIG as one, those of a look too. Only the requests of others move the
-// ground.
-func TestALooksOwnQuestionsDoNotMoveItsGround(t *testing.T) {
+// Redis 6 counts every CONFIG as one, those of a probe, too. Only the calls of others change the
+// baseline.
+func TestOwnProbesDoNotChangeBaseline(t *testing.T) {
 	s, rewriting := &Store{}, false
-	s.proven.Store(&ground{})
+	s.proven.Store(&baseline{})
 	look := func(calls int) error {
 		info := func(text string) *redis.StringCmd { return redis.NewStringResult(text, nil) }
 		state := "aof_enabled:1\naof_last_write_status:ok\naof_last_bgrewrite_status:ok\n" +
@@ -20,7 +20,7 @@ func TestALooksOwnQuestionsDoNotMoveItsGround(t *testing.T) {
 		if rewriting {
 			state = strings.TrimSuffix(state, "0") + "1"
 		}
-		return s.inEffect(&sight{commands: info(
+		return s.inEffect(&probe{commands: info(
 			fmt.Sprintf("cmdstat_config:calls=%d,usec=1", calls)), server: info("run_id:a"),
 			stats: info("total_commands_processed:9"), replication: info("master_replid:b"),
 			settings: make([]*redis.MapStringStringCmd, 4), persistence: info(state)})
