@@ -7,8 +7,8 @@
 //   - the journal: batches of records, one dense sequence, appended under a fence. It is the truth.
 //   - snapshots: the two newest images of the committed state, each at one sequence.
 //   - projections: wallets, nonces and history. They are derived from the journal and written
-//     behind it, together with a watermark: the sequence up to which they are exact. History
 //     after it, together with a watermark: the sequence up to which they are exact. History
+//     becomes primary data once the journal below it is trimmed.
 //
 // The bytes of batches and snapshots are opaque here. All methods may be called from any goroutine,
 // and may block on I/O: no actor calls them inside Receive.

@@ -9,8 +9,8 @@ type Horizon struct {
 
 // A RemoteHistory is in another process, and may be ahead of the reader.
 type RemoteHistory interface {
-	// At returns the history as it was at a horizon, but for what retention has trimmed since. The
-	// caller does not change h any more.
+	// At returns the history as it was at a horizon, except for rows that retention has trimmed
+	// since. The caller does not change h any more.
 	At(h *Horizon) History
 }
 

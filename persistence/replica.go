@@ -23,7 +23,7 @@ const NewestFormat = 11
 
 // A Replica is one node's store of an engine whose journal is on several nodes. One of them leads:
 // only there an owner can claim the engine and append. Each node has the journal, and a local store
-// for what it derives from it: images, projections, history.
+// for the data derived from it: images, projections, history.
 type Replica interface {
 	Store
 	// Own returns the token of the node itself. Under it SaveSnapshot and Apply write to the local
@@ -69,9 +69,8 @@ type Replica interface {
 	// Accept sets the function that takes the connections that other members open with Dial. Until
 	// it is called they are refused. Each call of take has a goroutine of its own, and may last as
 	// long as its connection, but not longer: Close waits for it. from is the node that has proved
-	// its name. take, or what it hands the connection to, closes the connection. A later Accept
-	// takes the place of an earlier one for the connections that come from then on; nil: they are
-	// refused.
+	// its name. take, or its delegate, closes the connection. A later Accept takes the place of an
+	// earlier one for the connections that come from then on; nil: they are refused.
 	Accept(take func(from string, conn net.Conn))
 	// AcceptObservers is Accept for the connections of observers, which are no members: from is the
 	// name that the observer has proved.
@@ -81,9 +80,9 @@ type Replica interface {
 	// with; nil: there is none. The caller does not change them.
 	Market() (next, current []byte)
 	// SetMarket lets the nodes agree on a market part, if this node's newest claim owns the engine:
-	// on what its term is built with, or on one for the next term. The text is of the format in
-	// Standing at most. ErrInvalid: the text is empty or too long. Another error leaves the outcome
-	// unknown.
+	// on the one that its term is built with, or on one for the next term. The text is of the
+	// format in Standing at most. ErrInvalid: the text is empty or too long. Another error leaves
+	// the outcome unknown.
 	SetMarket(ctx context.Context, text []byte, leads bool) error
 	// Standing returns this node's view of the nodes. It does not wait.
 	Standing() Standing
@@ -127,7 +126,7 @@ const (
 // A Peer is a member as another one sees it.
 type Peer struct {
 	Name     string
-	Address  string // where it listens; "": as the configuration of each node says
+	Address  string // where it listens; "": from each node's configuration
 	Role     Role
 	Replaces string // voter whose place it takes once it has the log; "": it takes none
 	// Newest: it joined with an empty folder, and no other member has joined since.
@@ -153,7 +152,7 @@ type Peer struct {
 // the Standing.
 type Membership interface {
 	// Add lets a node with an empty folder join as a learner, which has no vote. address is where
-	// it listens; "": as the configuration of each node says.
+	// it listens; "": from each node's configuration.
 	Add(ctx context.Context, name, address string) error
 	// Promote makes a learner that has the log a voter.
 	Promote(ctx context.Context, name string) error

@@ -22,13 +22,13 @@ var (
 	// ErrFenced: another owner has acquired the engine. This one must stop, acknowledging nothing.
 	ErrFenced = errors.New("fenced: another process owns this engine now")
 	// ErrGap: the append does not follow the stored sequence. Either the store lost a tail or
-	// another process wrote. The wrapped text says which.
+	// another process wrote. The wrapped text names the cause.
 	ErrGap = errors.New("gap: the journal does not end where this process left it")
-	// ErrCorrupt: stored data fails its checks. The wrapped text says where.
+	// ErrCorrupt: stored data fails its checks. The wrapped text names the place.
 	ErrCorrupt = errors.New("corrupt: stored data fails its checks")
 	// ErrNoSnapshot: there is no snapshot that old.
 	ErrNoSnapshot = errors.New("no such snapshot")
-	// ErrHeld: the engine's newest beat is not the one that a claim named: its owner lives.
+	// ErrHeld: the engine's newest beat is not the one that a claim named: its owner is alive.
 	ErrHeld = errors.New("held: the owner of this engine lives")
 	// ErrLocked: another process holds the store (embedded stores only).
 	ErrLocked = errors.New("the store is in use by another process")
@@ -37,7 +37,7 @@ var (
 	// ErrNotInEffect: acknowledged writes are in memory alone until the store has written its file.
 	// It may pass by itself.
 	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
-	// ErrConfirmed: the owner was confirmed all the same. It wraps the error of another fault, too.
+	// ErrConfirmed: the owner was confirmed despite another fault, whose error it wraps, too.
 	ErrConfirmed = errors.New("the store confirms its owner")
 	// ErrUnsupported: the store's version lacks a needed feature.
 	ErrUnsupported = errors.New("the store's version is not supported")
@@ -114,7 +114,7 @@ const released = "released:"
 // Released returns the text that a store keeps in the place of a token from a release on.
 func Released(unique string) Token { return Token(released + unique) }
 
-// A Beat names the engine's owner, and changes while that owner lives, Two reads that find equal
+// A Beat names the engine's owner, and changes while that owner is alive. Two reads that find equal
 // beats prove that the owner confirmed nothing in between. The zero Beat is that of an engine that
 // never had an owner.
 type Beat struct {
@@ -161,7 +161,9 @@ func (m Mark) Fits(end Mark) bool {
 }
 
 // Held reports whether the engine has an owner, dead or alive.
-func (b Beat) HasOwner() bool { return b.Token != "" && !strings.HasPrefix(string(b.Token), released) }
+func (b Beat) HasOwner() bool {
+	return b.Token != "" && !strings.HasPrefix(string(b.Token), released)
+}
 
 // A Claim is the argument of Acquire.
 type Claim struct {
@@ -173,8 +175,8 @@ type Claim struct {
 	// After is the beat that the engine must still have, and its journal must end there or later;
 	// nil: any. Of two concurrent claims, one wins.
 	After *Beat
-	// Insist takes the engine from an owner that lives: the token of After counts alone. It also
-	// accepts, permanently, that the journal has lost a tail.
+	// Insist takes the engine from a live owner: the token of After counts alone. It also accepts,
+	// permanently, that the journal has lost a tail.
 	Insist bool
 }
 
@@ -192,8 +194,8 @@ type Journal interface {
 	// Check returns nil while tok still owns the engine, and ErrFenced when another owner does.
 	// ErrCorrupt: the store has lost the engine. ErrGap: it has lost a tail of this owner's
 	// appends. ErrNotDurable, ErrNotInEffect: it may lose the next appends; with ErrConfirmed tok
-	// owns the engine all the same. Another error: unknown. On a store that is not Exclusive it
-	// leaves another beat, so each confirmation is visible.
+	// still owns the engine. Another error: unknown. On a store that is not Exclusive it leaves
+	// another beat, so each confirmation is visible.
 	Check(ctx context.Context, tok Token) error
 	// Release gives the engine back, if tok owns it. No write under tok is accepted from then on.
 	// The next owner need not wait for a sign that this one is dead.
@@ -208,8 +210,7 @@ type Journal interface {
 	Append(ctx context.Context, tok Token, prev, next uint64, batch []byte) error
 	// Read calls fn for each batch that ends above after, in order, until the end or fn's error.
 	// The slice is valid during the call only. ErrCorrupt: the chain of batches is broken, the
-	// first batch starts above after, or the last one does not end where the journal says that it
-	// ends.
+	// first batch starts above after, or the last one does not end at the journal's stored end.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
 	// HeadMissing reports whether the store was opened without the file of the acknowledged end,
 	// and no append was acknowledged since. A store that is not empty may then be incomplete. The
@@ -255,7 +256,7 @@ type Projections interface {
 	Wallets(ctx context.Context, fn func(*Wallet) bool) error
 
 	// Verify reads everything in the projections: wallets, nonces and history. It calls wrong for
-	// each place that is damaged or missing, as far as the store can tell by itself. rows is the
+	// each place that is damaged or missing, as far as the store can detect by itself. rows is the
 	// number of rows that it has read.
 	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
 }
@@ -407,7 +408,7 @@ type Order struct {
 	Side      trading.Side
 	Status    uint8 // trading.StatusCancelled or trading.StatusDone
 	Price     money.Price
-	Amount    money.Amount // as asked for
+	Amount    money.Amount // as ordered
 	Remaining money.Amount // open amount when it closed; 0 if done
 	TimeUs    int64        // accepted
 	ClosedUs  int64

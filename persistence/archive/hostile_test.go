@@ -13,7 +13,7 @@ import (
 	"exchange/persistence/internal/packed/packedtest"
 )
 
-// Parts of a few kB with right checksums ask for gigabytes. Each is refused before it allocates a
+// Parts of a few kB with right checksums need gigabytes. Each is refused before it allocates a
 // fraction of that.
 func TestHostilePartAllocatesWithinItsSize(t *testing.T) {
 	const many, most = 160 << 20, 128 << 20 // bytes
@@ -77,7 +77,7 @@ func TestHostilePartAllocatesWithinItsSize(t *testing.T) {
 			n := packedtest.Allocated(func() { err = f() })
 			(&world{scope: t}).fails(err, persistence.ErrCorrupt, name)
 			if n > most {
-				t.Errorf("%s: it asks for %d MB when %s", what, n>>20, does)
+				t.Errorf("%s: it allocates %d MB when %s", what, n>>20, does)
 			}
 		}
 	}

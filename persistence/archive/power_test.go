@@ -24,14 +24,14 @@ func TestPowerCutKeepsSavedParts(t *testing.T) {
 			l.all = append(l.all, batch{3 * i, 3*i + 3, fmt.Sprint("batch ", i)})
 		}
 		saved, cuts := uint64(0), 0
-		look := func() {
+		reopen := func() {
 			cuts++
 			left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 			wantWhole(t, left, l, saved)
 		}
 		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				look()
+				reopen()
 			}
 			return nil
 		}))
@@ -43,7 +43,7 @@ func TestPowerCutKeepsSavedParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			saved = upTo
-			look()
+			reopen()
 		}
 		if cuts < 40 {
 			t.Errorf("the power failed %d times", cuts)

@@ -545,7 +545,7 @@ func TestOnlyEmptyStoreIsFilled(t *testing.T) {
 		}, "snapshot at sequence 0")
 		f("begun", func(s persistence.Store, token persistence.Token) {
 			h.must(s.Begin(t.Context(), token, 5))
-		}, "did not come to its end")
+		}, "unfinished restore")
 		// The owner of a store that is still empty is fenced, or two would write.
 		store := to(t, persistence.Retention{})
 		token, _, err := store.Acquire(t.Context(),

@@ -17,9 +17,9 @@
 //
 // The stream has the form of package packed. A line of text is followed by parts: a letter, a
 // length as uvarint, and that many bytes. The last letter stands alone, before the proof. The first
-// part describes the backup; then come the image, in as many bytes as the description says, and the
-// rows. All lengths are bounded, and so is the unpacked size. So the size of the file bounds the
-// memory of a restore.
+// part describes the backup; then come the image, with the described length, and the rows. All
+// lengths are bounded, and so is the unpacked size. So the size of the file bounds the memory of a
+// restore.
 //
 //	backup.go  the form of the stream, and reading it
 //	write.go   writing a backup of a store

@@ -21,7 +21,7 @@ import (
 // stream may unpack, because an image grows while it is read.
 const mostAllocated = 128 << 20
 
-// Files of a few kB with right checksums ask for gigabytes. Each is refused before it allocates a
+// Files of a few kB with right checksums need gigabytes. Each is refused before it allocates a
 // fraction of that.
 func TestHostileBackupAllocatesWithinItsSize(t *testing.T) {
 	h := newHistory(t, inPebble(t, persistence.Retention{}), 9)
@@ -110,12 +110,12 @@ func TestHostileBackupAllocatesWithinItsSize(t *testing.T) {
 		n := packedtest.Allocated(func() { _, err = Verify(bytes.NewReader(b), testKey) })
 		fails(t, what, err, ErrDamaged)
 		if n > mostAllocated {
-			t.Errorf("%s: %d bytes ask for %d MB to be verified", what, len(b), n>>20)
+			t.Errorf("%s: %d bytes allocate %d MB when verified", what, len(b), n>>20)
 		}
 		if n = packedtest.Allocated(func() {
 			_, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows)
 		}); n > mostAllocated {
-			t.Errorf("%s: %d bytes ask for %d MB to be loaded", what, len(b), n>>20)
+			t.Errorf("%s: %d bytes allocate %d MB when loaded", what, len(b), n>>20)
 		}
 		fails(t, what, err, ErrDamaged)
 	}
@@ -138,7 +138,7 @@ func TestHostileImageAllocatesWithinItsSize(t *testing.T) {
 			t.Errorf("an image of large numbers: %v", err)
 		}
 		if n > mostAllocated {
-			t.Errorf("from byte %d on: %d bytes ask for %d MB", at, len(b), n>>20)
+			t.Errorf("from byte %d on: %d bytes allocate %d MB", at, len(b), n>>20)
 		}
 	}
 }

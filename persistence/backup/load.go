@@ -165,7 +165,7 @@ type loader struct {
 	step      int // rows of one Apply
 	begun     bool
 	watermark uint64
-	writes    persistence.Writes
+	pending   persistence.Writes
 	n, total  int
 	bytes     int             // of these rows, in the backup's form
 	deposited []money.Balance // of the rows so far, by currency-1
@@ -175,7 +175,7 @@ func (l *loader) add(r *rows) error {
 	if err := l.note(r); err != nil {
 		return err
 	}
-	r.addTo(&l.writes)
+	r.addTo(&l.pending)
 	l.n++
 	l.total++
 	l.bytes += len(l.reader.part)
@@ -237,11 +237,11 @@ func (l *loader) apply(to uint64) error {
 		return fmt.Errorf("%w: more rows than %d records can have made", ErrDamaged,
 			l.reader.info.Sequence)
 	}
-	if err := l.store.Apply(l.ctx, l.token, l.watermark, to, &l.writes); err != nil {
+	if err := l.store.Apply(l.ctx, l.token, l.watermark, to, &l.pending); err != nil {
 		return err
 	}
 	l.watermark, l.n, l.bytes = to, 0, 0
-	l.writes.Reset()
+	l.pending.Reset()
 	return nil
 }
 
@@ -251,8 +251,8 @@ func (l *loader) finish() error {
 		return err
 	}
 	for _, a := range l.state.Accounts() {
-		l.writes.Wallets = append(l.writes.Wallets, wallet(l.state, a))
-		if len(l.writes.Wallets) == l.step {
+		l.pending.Wallets = append(l.pending.Wallets, wallet(l.state, a))
+		if len(l.pending.Wallets) == l.step {
 			if err := l.apply(l.watermark + 1); err != nil {
 				return err
 			}

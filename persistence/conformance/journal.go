@@ -147,7 +147,7 @@ func (w *world) beats() {
 	if *claim.After != w.beat() {
 		w.Fatal("a check without the token is a beat")
 	}
-	w.append(1, []byte("one")) // of an owner that lives, and whose appends confirm no owner
+	w.append(1, []byte("one")) // of a live owner; appends do not confirm it
 	tok, last, err := w.s.Acquire(w.ctx, claim)
 	w.must(err)
 	if last != 1 || tok.ID() != claim.ID || tok.Epoch() != w.tok.Epoch()+1 {

@@ -101,9 +101,9 @@ func (w *world) pacedQueries() {
 		writes.Orders = append(writes.Orders, order(id+1, 1, 1))
 	}
 	w.apply(1, &writes)
-	asked, over := 0, error(nil)
+	pauses, over := 0, error(nil)
 	ctx := persistence.WithPace(w.ctx, func() error {
-		asked++
+		pauses++
 		return over
 	})
 	trades := func(q persistence.TradeQuery, most int) error {
@@ -113,20 +113,20 @@ func (w *world) pacedQueries() {
 		{Account: 2, MySide: trading.Buy}, {Pair: 1, TakerSide: trading.Sell, Ascending: true}} {
 		if q.TakerSide == 0 && q.MySide == 0 {
 			w.must(trades(q, 100))
-			if asked > 0 {
-				w.Errorf("a short query %+v paused %d times", q, asked)
+			if pauses > 0 {
+				w.Errorf("a short query %+v paused %d times", q, pauses)
 			}
 		}
-		if w.must(trades(q, 9000)); asked == 0 {
+		if w.must(trades(q, 9000)); pauses == 0 {
 			w.Errorf("a long query %+v was not paused", q)
 		}
 		over = errors.New("over")
 		w.is(trades(q, 9000), over)
-		asked, over = 0, nil
+		pauses, over = 0, nil
 	}
 	w.must(w.s.Orders(ctx, persistence.OrderQuery{Account: 1, Status: trading.StatusCancelled},
 		func(*persistence.Order) bool { return true }))
-	if asked == 0 {
+	if pauses == 0 {
 		w.Error("a long query of orders was not paused")
 	}
 }

@@ -69,8 +69,8 @@ func Meet(conn net.Conn, within time.Duration, versions map[byte]uint64) (*Greet
 	}
 	p := wire.Read(b)
 	g := &Greeting{Conn: conn, Kind: p.Byte(), version: p.Uint(), Body: p.Rest(), within: within}
-	reads, known := versions[g.Kind]
-	if err = ErrPurpose; known && !p.Bad() {
+	reads, ok := versions[g.Kind]
+	if err = ErrPurpose; ok && !p.Bad() {
 		err, g.version = wire.Version(g.version, reads), reads
 	}
 	if err != nil {

@@ -209,7 +209,7 @@ func (s *Session) receive(message []byte) error {
 			room: make(chan struct{}, 1)}
 		q.Body = p.Rest()
 		if s.q.Answer == nil || s.incoming[number] != nil || s.isFull() {
-			p.Fail("a question that may not be asked")
+			p.Fail("a question that is not allowed")
 			break
 		}
 		q.Ctx, q.stop = context.WithCancelCause(s.ctx)

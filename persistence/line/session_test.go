@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-var errKnown = errors.New("a known reason")
+var errListed = errors.New("a listed reason")
 
 // between makes a session of each end of a connection; the other end answers. ended receives why
 // each session is over.
-func between(t *testing.T, answer func(q *Question) ([]byte, error)) (asks, other *Session,
+func between(t *testing.T, answer func(q *Question) ([]byte, error)) (client, other *Session,
 	ended chan error) {
 	t.Helper()
 	a, b := net.Pipe()
-	q := Questions{Open: 2, Patience: time.Minute, Errors: []error{io.ErrNoProgress, errKnown}}
-	asks = NewSession(a, usual, q)
+	q := Questions{Open: 2, Patience: time.Minute, Errors: []error{io.ErrNoProgress, errListed}}
+	client = NewSession(a, usual, q)
 	q.Answer = answer
 	other = NewSession(b, usual, q)
 	ended = make(chan error, 2)
-	for _, s := range []*Session{asks, other} {
+	for _, s := range []*Session{client, other} {
 		go func() { ended <- s.Run() }()
 	}
-	return asks, other, ended
+	return client, other, ended
 }
 
 // An answer comes page by page in order, whatever others are open, and ends with its last page.
@@ -124,7 +124,7 @@ func TestAnswerEndsWithItsReason(t *testing.T) {
 		s, _, _ := between(t, func(q *Question) ([]byte, error) {
 			switch q.Kind {
 			case 1:
-				return nil, fmt.Errorf("%w: and why", errKnown)
+				return nil, fmt.Errorf("%w: and why", errListed)
 			case 2:
 				return nil, errors.New("unknown")
 			}
@@ -134,10 +134,10 @@ func TestAnswerEndsWithItsReason(t *testing.T) {
 		})
 		defer s.Close(errDone)
 		_, err := s.Call(t.Context(), 1, nil)
-		if !errors.Is(err, errKnown) || !strings.Contains(err.Error(), "and why") {
-			t.Errorf("a known reason: %v", err)
+		if !errors.Is(err, errListed) || !strings.Contains(err.Error(), "and why") {
+			t.Errorf("a listed reason: %v", err)
 		}
-		if _, err = s.Call(t.Context(), 2, nil); errors.Is(err, errKnown) ||
+		if _, err = s.Call(t.Context(), 2, nil); errors.Is(err, errListed) ||
 			!strings.Contains(err.Error(), "unknown") {
 			t.Errorf("another reason: %v", err)
 		}
@@ -165,7 +165,7 @@ func TestQuestionsAreLostWithConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		other.Close(errKnown)
+		other.Close(errListed)
 		if _, err := x.Next(t.Context()); err != ErrLost {
 			t.Errorf("it is %v", err)
 		}
@@ -252,7 +252,7 @@ func TestGreetingIsTakenOrRefused(t *testing.T) {
 	})
 }
 
-// A side that says nothing is not waited for.
+// A silent side is not waited for.
 func TestSilentGreetingTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()

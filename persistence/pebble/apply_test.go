@@ -19,23 +19,23 @@ func TestMemoEqualsFolder(t *testing.T) {
 	s, tok, _ := mustOpen(t, dir, Options{Retention: keep})
 	check := func() {
 		t.Helper()
-		for list, known := range s.memo.counters {
-			if c, err := s.counter(s.db, []byte(list)); err != nil || c != *known {
-				t.Fatalf("counter of %q is %+v, cached as %+v (%v)", list, c, *known, err)
+		for list, cached := range s.memo.counters {
+			if c, err := s.counter(s.db, []byte(list)); err != nil || c != *cached {
+				t.Fatalf("counter of %q is %+v, cached as %+v (%v)", list, c, *cached, err)
 			}
 		}
-		for key, known := range s.memo.buckets {
+		for key, cached := range s.memo.buckets {
 			v, err := s.row(s.db, []byte(key))
 			c, err2 := decodeCount(v)
-			if err := errors.Join(err, err2); err != nil || c != known {
-				t.Fatalf("count %q is %+v, cached as %+v (%v)", key, c, known, err)
+			if err := errors.Join(err, err2); err != nil || c != cached {
+				t.Fatalf("count %q is %+v, cached as %+v (%v)", key, c, cached, err)
 			}
 		}
-		for key, known := range s.memo.nonces {
+		for key, cached := range s.memo.nonces {
 			v, err := s.row(s.db, append(s.key(kindNonce), key...))
-			if err != nil || known.there != (v != nil) ||
-				known.there && binary.BigEndian.Uint64(v[1:]) != known.value {
-				t.Fatalf("nonce of %s is %x, cached as %+v (%v)", key, v, known, err)
+			if err != nil || cached.there != (v != nil) ||
+				cached.there && binary.BigEndian.Uint64(v[1:]) != cached.value {
+				t.Fatalf("nonce of %s is %x, cached as %+v (%v)", key, v, cached, err)
 			}
 		}
 	}

@@ -71,21 +71,21 @@ func (b *background) failed(err error) {
 	now := time.Now()
 	b.mu.Lock()
 	w := b.failing(err)
-	said, text := &b.otherLoggedAt, "the store met an error that concerns none of its writes"
+	last, text := &b.otherLoggedAt, "the store met an error that concerns none of its writes"
 	var took time.Duration
 	if w != nil {
 		if w.since.IsZero() {
 			w.since = now
 		}
-		took, said = now.Sub(w.since), &b.loggedAt
+		took, last = now.Sub(w.since), &b.loggedAt
 		text = "the store cannot write its tables: retrying for a while; then the process ends"
 	}
-	say := now.Sub(*said) >= logInterval
-	if say {
-		*said = now
+	due := now.Sub(*last) >= logInterval
+	if due {
+		*last = now
 	}
 	b.mu.Unlock()
-	if say {
+	if due {
 		b.logger.Error(text, "at_most", b.patience, "error", err.Error())
 	}
 	if w != nil && took >= b.patience {

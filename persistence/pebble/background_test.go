@@ -12,13 +12,13 @@ import (
 
 // tries has flushes fail, and compactions between them end with an error or nil, until the process
 // would end. It reports whether it did: the tries take many times the store's patience.
-func tries(b *background, told chan error, compaction error) bool {
+func tries(b *background, fatalErrs chan error, compaction error) bool {
 	l := b.listener()
 	for range 1000 {
 		l.FlushBegin(pebble.FlushInfo{})
 		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 		l.BackgroundError(syscall.ENOSPC)
-		if len(told) > 0 {
+		if len(fatalErrs) > 0 {
 			return true
 		}
 		l.CompactionBegin(pebble.CompactionInfo{})
@@ -31,11 +31,11 @@ func tries(b *background, told chan error, compaction error) bool {
 }
 
 func impatient() (*background, chan error) {
-	told := make(chan error, 1000)
+	fatalErrs := make(chan error, 1000)
 	return &background{
-		logger: quiet, end: func(err error) { told <- err }, pause: time.Millisecond,
+		logger: quiet, end: func(err error) { fatalErrs <- err }, pause: time.Millisecond,
 		patience: 20 * time.Millisecond,
-	}, told
+	}, fatalErrs
 }
 
 // On a disk that is nearly full small compactions succeed for ever, and no flush does.
@@ -43,9 +43,9 @@ func TestFailingFlushesEndProcessDespiteCompactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, compaction := range map[string]error{"succeed": nil,
 			"fail, too": syscall.ENOSPC} {
-			b, told := impatient()
+			b, fatalErrs := impatient()
 			b.onOpened()
-			if !tries(b, told, compaction) {
+			if !tries(b, fatalErrs, compaction) {
 				t.Errorf("compactions %s: no flush succeeded, and the process continues", name)
 			}
 		}
@@ -56,20 +56,20 @@ func TestFailingFlushesEndProcessDespiteCompactions(t *testing.T) {
 func TestStartWithOccasionalFailuresEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, starting := range []bool{true, false} {
-			b, told := impatient()
+			b, fatalErrs := impatient()
 			b.patience = 200 * time.Millisecond
 			if !starting {
 				b.onOpened()
 				b.patience = time.Hour
 			}
 			l := b.listener()
-			for n := 0; n < 1000 && len(told) == 0; n++ {
+			for n := 0; n < 1000 && len(fatalErrs) == 0; n++ {
 				l.FlushBegin(pebble.FlushInfo{})
 				l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 				l.BackgroundError(syscall.ENOSPC)
 				l.FlushEnd(pebble.FlushInfo{})
 			}
-			if ended := len(told) > 0; ended != starting {
+			if ended := len(fatalErrs) > 0; ended != starting {
 				t.Errorf("starting %v: it would have ended: %v", starting, ended)
 			}
 		}
@@ -93,19 +93,19 @@ func TestErrorsOutsideWritesAreNotFatal(t *testing.T) {
 				l.CompactionEnd(pebble.CompactionInfo{Err: pebble.ErrCancelledCompaction})
 			},
 		} {
-			b, told := impatient()
+			b, fatalErrs := impatient()
 			b.patience = 0 // the first failure is one too many
 			b.onOpened()
 			l := b.listener()
 			before(l)
-			for len(told) > 0 {
-				<-told
+			for len(fatalErrs) > 0 {
+				<-fatalErrs
 			}
 			for range 10 {
 				l.BackgroundError(syscall.EIO)
 			}
-			if len(told) > 0 {
-				t.Errorf("after %s the process ends: %v", name, <-told)
+			if len(fatalErrs) > 0 {
+				t.Errorf("after %s the process ends: %v", name, <-fatalErrs)
 			}
 		}
 	})
@@ -114,7 +114,7 @@ func TestErrorsOutsideWritesAreNotFatal(t *testing.T) {
 // Time without tries does not count: two flushes that fail, a day apart, end nothing.
 func TestOnlyTimeOfTriesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, told := impatient()
+		b, fatalErrs := impatient()
 		b.patience = time.Hour
 		b.onOpened()
 		l := b.listener()
@@ -130,14 +130,14 @@ func TestOnlyTimeOfTriesCounts(t *testing.T) {
 		fail()
 		age()
 		fail()
-		if len(told) > 0 {
-			t.Errorf("a flush that fails a day after another one ends the process: %v", <-told)
+		if len(fatalErrs) > 0 {
+			t.Errorf("a flush that fails a day after another one ends the process: %v", <-fatalErrs)
 		}
 		l.FlushBegin(pebble.FlushInfo{}) // the try itself counts
 		age()
 		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 		l.BackgroundError(syscall.ENOSPC)
-		if len(told) == 0 {
+		if len(fatalErrs) == 0 {
 			t.Error("flushes that fail for a day do not end the process")
 		}
 	})

@@ -25,7 +25,7 @@ type broken struct {
 	fs        *vfs.MemFS
 	fails     atomic.Pointer[func(errorfs.Op) bool] // nil: nothing does
 	fatalErrs chan error                            // errors that would have ended the process
-	said      *errorLines
+	errors    *errorLines
 }
 
 // errorLines keeps the log lines at the level of errors.
@@ -62,7 +62,7 @@ func (b *broken) String() string { return "a full disk" }
 func (b *broken) options() Options {
 	return Options{
 		files:  errorfs.Wrap(b.fs, b),
-		Logger: slog.New(b.said),
+		Logger: slog.New(b.errors),
 		fatal:  func(err error) { b.fatalErrs <- err },
 		pause:  time.Millisecond,
 	}
@@ -70,7 +70,7 @@ func (b *broken) options() Options {
 
 func newBroken() *broken {
 	return &broken{fs: vfs.NewCrashableMem(), fatalErrs: make(chan error, 100),
-		said: &errorLines{Handler: quiet.Handler()}}
+		errors: &errorLines{Handler: quiet.Handler()}}
 }
 
 // trading appends and applies, and takes snapshots, until the process would have ended: then it
@@ -155,13 +155,13 @@ func TestFailedWriteUnderPebbleEndsProcess(t *testing.T) {
 			seq.Store(at + 1)
 			back := make(chan error, 1)
 			go func() { back <- b.trading(tok, &seq) }()
-			var told error
+			var fatalErr error
 			select {
-			case told = <-b.fatalErrs:
+			case fatalErr = <-b.fatalErrs:
 			case err := <-back:
 				t.Fatal("the store came back with ", err)
 			}
-			if err := told; !errors.Is(err, syscall.ENOSPC) ||
+			if err := fatalErr; !errors.Is(err, syscall.ENOSPC) ||
 				errors.Is(err, persistence.ErrCorrupt) {
 				t.Errorf("it ended with %v", err)
 			}
@@ -198,8 +198,8 @@ func TestTablesAreRewrittenForAWhile(t *testing.T) {
 		succeeds(t, s.db.Flush())
 		b.fails.Store(nil)
 	}
-	if said := b.said.all(); len(said) < 1 || len(said) > 3 {
-		t.Errorf("of 3 times with 20 tries each the log has %q", said)
+	if lines := b.errors.all(); len(lines) < 1 || len(lines) > 3 {
+		t.Errorf("of 3 times with 20 tries each the log has %q", lines)
 	}
 	if len(b.fatalErrs) > 0 {
 		t.Error(<-b.fatalErrs)
@@ -228,17 +228,17 @@ func TestStartThatCannotWriteTablesEnds(t *testing.T) {
 		_, err := Open("data", o)
 		back <- err
 	}()
-	var told error
+	var fatalErr error
 	select {
-	case told = <-b.fatalErrs:
+	case fatalErr = <-b.fatalErrs:
 	case err := <-back:
 		t.Fatal("the start came back with ", err)
 	}
-	if err := told; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+	if err := fatalErr; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
 		t.Errorf("it ended with %v", err)
 	}
-	if said := b.said.all(); len(said) != 1 {
-		t.Errorf("it is logged %d times: %q", len(said), said)
+	if lines := b.errors.all(); len(lines) != 1 {
+		t.Errorf("it is logged %d times: %q", len(lines), lines)
 	}
 }
 

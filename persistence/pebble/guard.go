@@ -115,7 +115,7 @@ func (f *guardedFile) SyncTo(length int64) (bool, error) {
 
 func (f *guardedFile) Stat() (vfs.FileInfo, error) {
 	info, err := f.File.Stat()
-	f.guard.failed("look at", f.name, err)
+	f.guard.failed("stat", f.name, err)
 	return info, err
 }
 

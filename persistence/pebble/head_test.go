@@ -34,7 +34,7 @@ func TestPowerCutNeverLeavesHeadAheadOfJournal(t *testing.T) {
 	memory := vfs.NewCrashableMem()
 	var acknowledged uint64
 	cuts, appending := 0, false
-	look := func(percent int) {
+	reopen := func(percent int) {
 		cuts++
 		left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 		s, err := Open("data", Options{files: left, Logger: quiet})
@@ -50,8 +50,8 @@ func TestPowerCutNeverLeavesHeadAheadOfJournal(t *testing.T) {
 	fs := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		ours := strings.HasPrefix(op.Path, headName) || strings.Contains(op.Path, journalFolder)
 		if appending && ours && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			look(0)
-			look(100)
+			reopen(0)
+			reopen(100)
 		}
 		return nil
 	}))
@@ -60,8 +60,8 @@ func TestPowerCutNeverLeavesHeadAheadOfJournal(t *testing.T) {
 	for seq := range uint64(6) {
 		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 		acknowledged = seq + 1
-		look(0)
-		look(100)
+		reopen(0)
+		reopen(100)
 	}
 	appending = false
 	if cuts < 36 {
@@ -90,7 +90,7 @@ func TestHeadFollowsEachAppend(t *testing.T) {
 	}
 }
 
-// A head that is cut off or damaged does not count as one that says 0.
+// A head that is cut off or damaged does not count as 0.
 func TestDamagedHeadRefusesStart(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})

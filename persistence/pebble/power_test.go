@@ -126,8 +126,8 @@ func TestStartMovesHeadToJournalEnd(t *testing.T) {
 	for seq := range uint64(2) {
 		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 	}
-	behind := head.Mark{Seq: 1}
-	succeeds(t, s.head.Reset(behind.Seq), s.Close())
+	lagging := head.Mark{Seq: 1}
+	succeeds(t, s.head.Reset(lagging.Seq), s.Close())
 	if s, _, _ := mustOpen(t, "data", Options{files: fs}); s.head.Acknowledged().Seq != 2 {
 		t.Fatalf("the head is %+v", s.head.Acknowledged())
 	}

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // child starts this test program as another process on dir and returns its first line of output.
-func child(t *testing.T, dir string) (cmd *exec.Cmd, said string) {
+func child(t *testing.T, dir string) (cmd *exec.Cmd, line string) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PEBBLE_TEST_HOLD="+dir)
@@ -54,9 +54,9 @@ func child(t *testing.T, dir string) (cmd *exec.Cmd, said string) {
 
 func TestSecondProcessNamesFolderHolder(t *testing.T) {
 	dir := t.TempDir() + "/data"
-	cmd, said := child(t, dir)
-	if said != "open" {
-		t.Fatal(said)
+	cmd, line := child(t, dir)
+	if line != "open" {
+		t.Fatal(line)
 	}
 	_, err := Open(dir, Options{Logger: quiet})
 	if !errors.Is(err, persistence.ErrLocked) {

@@ -56,7 +56,7 @@ const (
 	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange
 	// reserves descriptors for them.
 	maxTables = 400
-	// bloomBits per key make the answer "no such row" cheap: 1 % are read all the same.
+	// bloomBits per key make the answer "no such row" cheap: 1 % are still read.
 	bloomBits = 10
 
 	journalFolder  = "journal." // and the engine's id
@@ -82,7 +82,7 @@ type Store struct {
 	snapshots   sync.Mutex // one upload at a time
 	projections sync.Mutex // one Apply at a time; guards watermark's writes
 	memo        memo       // guarded by projections
-	// syncs what an Apply has written; nil: everything is; guarded by projections
+	// syncs the writes of Applies; nil: all are synced; guarded by projections
 	unsynced *time.Timer
 	journal  sync.Mutex // one append at a time
 	head     *head.File // end of the acknowledged appends

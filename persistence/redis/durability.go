@@ -156,7 +156,7 @@ func (s *Store) inEffect(a *probe) error {
 	if err != nil {
 		return err
 	}
-	proven, known, err := a.waited()
+	proven, conclusive, err := a.waited()
 	if err != nil {
 		return s.fault("WAITAOF", err)
 	}
@@ -166,12 +166,12 @@ func (s *Store) inEffect(a *probe) error {
 		why = "it is switched off"
 	case info["aof_last_write_status"] != "ok":
 		why = "the last write to it has failed"
-	case known && !proven:
+	case conclusive && !proven:
 		why = "WAITAOF does not confirm it"
-	case known:
+	case conclusive:
 	case s.proven.Load().matches(now):
 	case info["aof_rewrite_in_progress"] != "0" || info["aof_rewrite_scheduled"] != "0":
-		why = "a rewrite of it has not come to its end, and may be the first since it was " +
+		why = "a rewrite of it has not ended, and may be the first since it was " +
 			"switched on"
 	case info["aof_last_bgrewrite_status"] != "ok":
 		why = "its last rewrite has failed, and may be the first since it was switched on; " +
@@ -186,9 +186,9 @@ func (s *Store) inEffect(a *probe) error {
 	return nil
 }
 
-// waited returns WAITAOF's answer. known is false if the answer is inconclusive, and INFO must
+// waited returns WAITAOF's answer. conclusive is false if the answer is inconclusive, and INFO must
 // decide. An error means that Redis did not answer the last query.
-func (a *probe) waited() (proven, known bool, err error) {
+func (a *probe) waited() (proven, conclusive bool, err error) {
 	if a.proof == nil {
 		return false, false, nil
 	}

@@ -13,7 +13,7 @@ import (
 func TestOwnProbesDoNotChangeBaseline(t *testing.T) {
 	s, rewriting := &Store{}, false
 	s.proven.Store(&baseline{})
-	look := func(calls int) error {
+	check := func(calls int) error {
 		info := func(text string) *redis.StringCmd { return redis.NewStringResult(text, nil) }
 		state := "aof_enabled:1\naof_last_write_status:ok\naof_last_bgrewrite_status:ok\n" +
 			"aof_rewrite_scheduled:0\naof_rewrite_in_progress:0"
@@ -31,8 +31,8 @@ func TestOwnProbesDoNotChangeBaseline(t *testing.T) {
 		want      bool
 	}{{10, false, true}, {14, true, true}, {18, true, true}, {23, true, false}, {27, false, true},
 		{31, true, true}} {
-		if rewriting = x.rewriting; (look(x.calls) == nil) != x.want {
-			t.Errorf("%+v: %v", x, look(x.calls))
+		if rewriting = x.rewriting; (check(x.calls) == nil) != x.want {
+			t.Errorf("%+v: %v", x, check(x.calls))
 		}
 	}
 }

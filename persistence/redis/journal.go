@@ -192,7 +192,7 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 }
 
 // Check returns nil while tok owns the engine. It leaves the owner's beat. If the beat was left but
-// Redis is not durable enough, the error is ErrConfirmed, too: the owner is alive all the same.
+// Redis is not durable enough, the error is ErrConfirmed, too: the owner is still alive.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)

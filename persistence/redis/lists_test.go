@@ -137,7 +137,7 @@ func TestFarTooLateRowIsRefused(t *testing.T) {
 }
 
 // The marks beside a list belong to its newest trades, one each, in the order of ids, even if the
-// trades came in another order. There are at most twice as many as trades.
+// trades came in another order. There are at most twice as many marks as trades.
 func TestMarksFollowTheirTrades(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client()

@@ -106,7 +106,7 @@ func TestHeartbeatIsVisibleToOthers(t *testing.T) {
 	server := redistest.Start(t)
 	s := mustOpenAlone(t, server.URL(), Options{})
 	seen := &persistence.Beat{}
-	for rhythm, want := range map[persistence.Heartbeat]persistence.Heartbeat{
+	for heartbeat, want := range map[persistence.Heartbeat]persistence.Heartbeat{
 		{Check: 500 * time.Millisecond, Stale: 2 * time.Second}: {Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second},
 		{Check: 1, Stale: time.Minute + 1}: {Check: time.Millisecond,
@@ -114,11 +114,11 @@ func TestHeartbeatIsVisibleToOthers(t *testing.T) {
 		{}: {},
 	} {
 		if _, _, err := s.Acquire(t.Context(),
-			persistence.Claim{Owner: "test", Heartbeat: rhythm}); err != nil {
+			persistence.Claim{Owner: "test", Heartbeat: heartbeat}); err != nil {
 			t.Fatal(err)
 		}
 		if beat, err := s.Beat(t.Context()); err != nil || beat.Heartbeat != want {
-			t.Errorf("%v is read as %v, %v", rhythm, beat.Heartbeat, err)
+			t.Errorf("%v is read as %v, %v", heartbeat, beat.Heartbeat, err)
 		} else {
 			seen = &beat
 		}

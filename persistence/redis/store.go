@@ -263,7 +263,7 @@ func (s *Store) awaitDurable(ctx context.Context) error {
 	})
 }
 
-// warn logs the faults of a Redis that is accepted all the same.
+// warn logs the faults of a Redis that is accepted despite them.
 func (s *Store) warn(ctx context.Context) error {
 	wrong, err := s.durability(s.sendProbe(ctx, s.history, ""))
 	if not := (*notInEffect)(nil); errors.As(err, &not) {
@@ -316,7 +316,7 @@ func (s *Store) supported(ctx context.Context) error {
 		return fmt.Errorf("%w: %s is Redis %q; version 6.2 or newer is needed, 7 is best",
 			persistence.ErrUnsupported, s.name, info["redis_version"])
 	}
-	s.hasWaitAOF = a > 7 || a == 7 && b >= 2 // Valkey says that it is Redis 7.2
+	s.hasWaitAOF = a > 7 || a == 7 && b >= 2 // Valkey reports Redis 7.2
 	return nil
 }
 

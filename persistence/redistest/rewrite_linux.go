@@ -75,7 +75,7 @@ func (s *Server) EndRewrites() {
 	s.limitFiles(unix.RLIM_INFINITY)
 	s.delayKeys(c, 0)
 	s.killChildren()
-	c.BgRewriteAOF(s.t.Context()) // which fails if one is to come anyway
+	c.BgRewriteAOF(s.t.Context()) // which fails if one is already scheduled
 	s.eventually("a rewrite has ended", func() bool {
 		info := s.persistence(c)
 		running := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1"

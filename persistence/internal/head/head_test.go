@@ -80,12 +80,12 @@ func FuzzHead(f *testing.F) {
 			}
 			return
 		}
-		said, end := h.Acknowledged(), Mark{seq, digest}
-		if !bytes.Equal(encode(said), content) {
-			t.Fatalf("%x has %+v", content, said)
+		stored, end := h.Acknowledged(), Mark{seq, digest}
+		if !bytes.Equal(encode(stored), content) {
+			t.Fatalf("%x has %+v", content, stored)
 		}
-		if fits := said.Fits(end); fits && seq < said.Seq || !fits && seq > said.Seq {
-			t.Fatalf("%+v is acknowledged, the journal ends at %+v: %v", said, end, fits)
+		if fits := stored.Fits(end); fits && seq < stored.Seq || !fits && seq > stored.Seq {
+			t.Fatalf("%+v is acknowledged, the journal ends at %+v: %v", stored, end, fits)
 		}
 		must(t, h.Reset(0), h.Advance(end), h.Close())
 		if got := mustOpen(t, vfs.Default, path).Acknowledged(); got != end {
@@ -211,7 +211,7 @@ func TestPowerCutLeavesAcceptedFile(t *testing.T) {
 	for _, percent := range []int{0, 50, 100} {
 		made := false
 		memory := vfs.NewCrashableMem()
-		look := func(most uint64) {
+		reopen := func(most uint64) {
 			cuts++
 			left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 			old, err := OpenOld(left, "HEAD")
@@ -231,7 +231,7 @@ func TestPowerCutLeavesAcceptedFile(t *testing.T) {
 		var most uint64
 		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				look(most)
+				reopen(most)
 			}
 			return nil
 		}))
@@ -241,14 +241,14 @@ func TestPowerCutLeavesAcceptedFile(t *testing.T) {
 			most = seq
 			must(t, h.Advance(Mark{seq, 1}))
 			made = true
-			look(most)
+			reopen(most)
 		}
 		disk, err := memory.OpenReadWrite("HEAD", vfs.WriteCategoryUnspecified)
 		must(t, err)
 		must(t, disk.Sync(), disk.Close()) // by the system, some time
 		must(t, h.Reset(2))
 		most = 2 // permanently: the sync has replaced the later mark
-		look(most)
+		reopen(most)
 		must(t, h.Close())
 	}
 	if cuts < 30 {

@@ -140,7 +140,7 @@ func TestDialReturnsReasonOfRefusal(t *testing.T) {
 			return errors.New(why)
 		}
 		refuses(t, a.Link, "b", "not now!")
-		why = "" // a refusal all the same
+		why = "" // still a refusal
 		refuses(t, a.Link, "b", "refuses")
 		b.Close()
 		refuses(t, a.Link, "b", "node b cannot be reached")

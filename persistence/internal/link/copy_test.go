@@ -31,13 +31,13 @@ var wanted = Want{Nonce: "start", Least: 1234567}
 func TestPeerReceivesReasonWithoutCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := strings.Repeat("copy", 1<<20)
-		asked, release := make(chan Want, 3), make(chan error)
+		requests, release := make(chan Want, 3), make(chan error)
 		a := joiner(t, source(t,
 			func(_ context.Context, to string, q Want, w io.Writer) error {
 				if to != "a" {
 					t.Errorf("the copy is for %q", to)
 				}
-				asked <- q
+				requests <- q
 				if err := <-release; err != nil {
 					return err
 				}
@@ -54,7 +54,7 @@ func TestPeerReceivesReasonWithoutCopy(t *testing.T) {
 				r, err := a.Fetch(t.Context(), "b", wanted)
 				c <- result{r, err}
 			}()
-			if q := <-asked; q != wanted {
+			if q := <-requests; q != wanted {
 				t.Errorf("%+v is requested", q)
 			}
 			return c

@@ -147,7 +147,7 @@ func TestAuthorityIssuesObservers(t *testing.T) {
 	}
 	l, conn := open(t, Options{Name: "a"}), dial(t, network.Listen("").Addr().String())
 	for _, hostile := range []string{"", "a.b", strings.Repeat("a", maxLabel+1), "A"} {
-		_, _, err := l.know(greeting{conn, greets(kindObserver, hostile+
+		_, _, err := l.identify(greeting{conn, greets(kindObserver, hostile+
 			identityOf(roleObserver, "c1", ""))})
 		if err == nil {
 			t.Errorf("%q is the name of an observer", hostile)

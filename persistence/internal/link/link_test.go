@@ -206,10 +206,10 @@ func TestOnlyCertifiedNodeIsReceived(t *testing.T) {
 		a.Close() // it would dial again, and replace the connection of the test
 		address := b.listener.Addr().String()
 		for _, c := range []struct {
-			what  string
-			own   *Credentials
-			hello string
-			heard bool
+			what       string
+			own        *Credentials
+			hello      string
+			isReceived bool
 		}{
 			{"node a", ca.of(identity("c1", "a")), identity("c1", "a"), true},
 			{"node c, which is no peer", ca.of(identity("c1", "c")), identity("c1", "c"), false},
@@ -232,7 +232,7 @@ func TestOnlyCertifiedNodeIsReceived(t *testing.T) {
 					t.Fatalf("%s: %v", c.what, err)
 				}
 				conn.Write(framed(greets(kind, c.hello), c.what))
-				if c.heard {
+				if c.isReceived {
 					b.receives(t, kind, c.what)
 					conn.Close()
 					continue
@@ -323,7 +323,7 @@ func TestPeersAreAddedAndRemoved(t *testing.T) {
 			t.Errorf("its connection: %v", err)
 		}
 		conn := dial(t, a.listener.Addr().String())
-		if p, _, err := a.know(greeting{conn, greets(kindFrames, b.identity())}); err == nil {
+		if p, _, err := a.identify(greeting{conn, greets(kindFrames, b.identity())}); err == nil {
 			t.Errorf("node %s is a peer", p.Name)
 		}
 		if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
@@ -414,7 +414,7 @@ func TestWithoutCertificatesAddressesAreLoopback(t *testing.T) {
 // An unfinished frame ends its connection.
 func TestUnfinishedFrameEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log said
+		var log logText
 		b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}},
 			Logger:  slog.New(slog.NewTextHandler(&log, nil)),
 			Receive: func(string, []byte) { t.Error("half a frame is received") }})
@@ -436,19 +436,19 @@ func TestUnfinishedFrameEndsConnection(t *testing.T) {
 	})
 }
 
-// said is a log.
-type said struct {
+// logText is a log.
+type logText struct {
 	mu sync.Mutex
 	bytes.Buffer
 }
 
-func (s *said) Write(b []byte) (int, error) {
+func (s *logText) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Buffer.Write(b)
 }
 
-func (s *said) String() string {
+func (s *logText) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Buffer.String()

@@ -208,7 +208,7 @@ func TestDamageIsReported(t *testing.T) {
 	for _, name := range w.files() {
 		files[name] = contents(t, w.fs, w.fs.PathJoin("log", name))
 	}
-	told := 0
+	reported := 0
 	for range 300 {
 		name := w.files()[w.rng.IntN(len(files))]
 		at := w.rng.IntN(len(files[name]))
@@ -227,7 +227,7 @@ func TestDamageIsReported(t *testing.T) {
 			if !errors.Is(err, persistence.ErrCorrupt) {
 				t.Fatalf("%s, byte %d: %v", name, at, err)
 			}
-			told++
+			reported++
 			continue
 		}
 		end, _ := log.End()
@@ -241,7 +241,7 @@ func TestDamageIsReported(t *testing.T) {
 		}
 		switch {
 		case errors.Is(err, persistence.ErrCorrupt):
-			told++
+			reported++
 		case err != nil:
 			t.Fatalf("%s, byte %d: %v", name, at, err)
 		case len(all) == len(w.model),
@@ -252,8 +252,8 @@ func TestDamageIsReported(t *testing.T) {
 		}
 		w.must(log.Close())
 	}
-	if told < 60 {
-		t.Errorf("damage was reported %d times of 300", told)
+	if reported < 60 {
+		t.Errorf("damage was reported %d times of 300", reported)
 	}
 }
 
@@ -364,16 +364,16 @@ func TestFailedSyncIsFatal(t *testing.T) {
 		return nil
 	}))
 	o := options(t, fs)
-	var told error
-	o.Fatal = func(err error) { told = err }
+	var fatalErr error
+	o.Fatal = func(err error) { fatalErr = err }
 	log, err := Open("log", o)
 	succeeds(t, err)
 	defer log.Close()
 	succeeds(t, log.Append(0, 1, codec.Digest([]byte("a")), []byte("a")))
 	fails = true
 	if err := log.Append(1, 2, codec.Digest([]byte("b")), []byte("b")); !errors.Is(err, broken) ||
-		!errors.Is(told, broken) {
-		t.Fatalf("error %v, fatal error %v", err, told)
+		!errors.Is(fatalErr, broken) {
+		t.Fatalf("error %v, fatal error %v", err, fatalErr)
 	}
 	if seq, _ := log.End(); seq != 1 {
 		t.Errorf("the log ends at %d", seq)
@@ -419,8 +419,8 @@ type atOnce struct {
 }
 
 // readOften reads until it is stopped, and reports each time.
-func (w *atOnce) readOften(told chan<- struct{}) {
-	defer close(told)
+func (w *atOnce) readOften(done chan<- struct{}) {
+	defer close(done)
 	for {
 		end, _ := w.log.End()
 		last := end
@@ -441,7 +441,7 @@ func (w *atOnce) readOften(told chan<- struct{}) {
 		select {
 		case <-w.stop:
 			return
-		case told <- struct{}{}:
+		case done <- struct{}{}:
 		}
 	}
 }
@@ -452,15 +452,15 @@ func TestConcurrentReadsAppendsAndTrims(t *testing.T) {
 	var readers sync.WaitGroup
 	var read []chan struct{}
 	for range 3 {
-		told := make(chan struct{}, 1)
-		read = append(read, told)
-		readers.Go(func() { w.readOften(told) })
+		done := make(chan struct{}, 1)
+		read = append(read, done)
+		readers.Go(func() { w.readOften(done) })
 	}
 	for i := range 1500 {
 		w.append(2000)
 		if i%50 == 0 {
-			for _, told := range read { // each has read since the last trim, or ended in failure
-				<-told
+			for _, done := range read { // each has read since the last trim, or ended in failure
+				<-done
 			}
 			w.trimmed.Store(w.end)
 			w.must(w.log.Trim(w.end))
