@@ -127,8 +127,8 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 // beat returns the newest. A server shows an append when it is durable, as Redis does.
 func (k *Disk) beat() persistence.Beat {
 	d := k.live
-	b := persistence.Beat{Token: d.token, Owner: d.owner, Heartbeat: d.heartbeat, Accepted: d.accepted,
-		End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
+	b := persistence.Beat{Token: d.token, Owner: d.owner, Heartbeat: d.heartbeat,
+		Accepted: d.accepted, End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
 	if d.beats > 0 {
 		b.Count = strconv.FormatUint(d.beats, 10)
 	}

@@ -234,7 +234,8 @@ func TestStartThatCannotWriteTablesEnds(t *testing.T) {
 	case err := <-back:
 		t.Fatal("the start came back with ", err)
 	}
-	if err := fatalErr; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+	if err := fatalErr; !errors.Is(err, syscall.ENOSPC) ||
+		!strings.Contains(err.Error(), "make room") {
 		t.Errorf("it ended with %v", err)
 	}
 	if lines := b.errors.all(); len(lines) != 1 {

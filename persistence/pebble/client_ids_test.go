@@ -28,7 +28,9 @@ func TestWrongClientIDEntryIsReported(t *testing.T) {
 	entry := func(account uint32, client string, id uint64) []byte {
 		return s.clientOrder(&persistence.Order{ID: id, Account: account, ClientID: client})
 	}
-	set := func(b *pebble.Batch, key []byte) { b.Set(key, codec.At(key).Seal(nil, clientEntry), nil) }
+	set := func(b *pebble.Batch, key []byte) {
+		b.Set(key, codec.At(key).Seal(nil, clientEntry), nil)
+	}
 	key := entry(2, "two", 2)
 	for what, damage := range map[string]func(b *pebble.Batch){
 		"gone":              func(*pebble.Batch) {},

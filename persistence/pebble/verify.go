@@ -30,8 +30,8 @@ type verifier struct {
 
 // Verify checks each value of the projections.
 func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, error) {
-	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{}, buckets: map[string]*sideCount{},
-		trades: map[uint32]int{},
+	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{},
+		buckets: map[string]*sideCount{}, trades: map[uint32]int{},
 		orders: map[uint32]int{}, withdrawals: map[uint32]int{}, clients: map[uint32]uint32{}}
 	err := s.view(func(snap *pebble.Snapshot) error {
 		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade,

@@ -113,6 +113,6 @@ func (s *Store) atLeast(end head.Mark) error {
 			"replica, is an older copy, or its file was cut off, and the rest is lost, "+
 			"although it was acknowledged; "+
 			"bring back the Redis that has the rest, or restore a backup; to accept the "+
-			"loss and continue with this content, remove %s", s.name, persistence.ErrCorrupt, acknowledged.Seq, what,
-		s.acknowledged.Name())
+			"loss and continue with this content, remove %s", s.name, persistence.ErrCorrupt,
+		acknowledged.Seq, what, s.acknowledged.Name())
 }

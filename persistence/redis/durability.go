@@ -62,7 +62,9 @@ const proofWait = 200 * time.Millisecond
 
 // canProve reports whether WAITAOF can prove a probe with that token. WAITAOF confirms only the
 // writes of its own connection, and only the owner of the engine writes there.
-func (s *Store) canProve(tok persistence.Token) bool { return s.hasWaitAOF && !s.accept && tok != "" }
+func (s *Store) canProve(tok persistence.Token) bool {
+	return s.hasWaitAOF && !s.accept && tok != ""
+}
 
 func (s *Store) sendProbe(ctx context.Context, c pipeliner, tok persistence.Token) *probe {
 	a := &probe{settings: make([]*redis.MapStringStringCmd, len(settings))}

@@ -39,8 +39,8 @@ func below(id uint64) position {
 // rows calls fn for the rows of a list in the order of their ids, from a position down, or up. Each
 // page continues from the last id. So no row comes twice and none is left out by writes meanwhile,
 // except for the oldest, which retention may remove.
-func (s *Store) rows(ctx context.Context, list string, at position, ascending bool, fn func(id uint64,
-	row []byte) (bool, error)) error {
+func (s *Store) rows(ctx context.Context, list string, at position, ascending bool,
+	fn func(id uint64, row []byte) (bool, error)) error {
 	for many := firstRows; ; many = pageRows {
 		page, err := s.page(ctx, list, at, ascending, many)
 		if err != nil {
@@ -217,8 +217,8 @@ func (s *Store) tradesAround(ctx context.Context, pair uint16, us int64) (earlie
 // skipByMarks returns where a query with a long offset and a filter starts to read rows, and how
 // many matching rows it must still skip. The marks of a list show which rows match. A hundred
 // thousand marks are read in the time of a few hundred rows.
-func (s *Store) skipByMarks(ctx context.Context, list string, at position, q *persistence.TradeQuery) (int,
-	position, error) {
+func (s *Store) skipByMarks(ctx context.Context, list string, at position,
+	q *persistence.TradeQuery) (int, position, error) {
 	skip, of := q.Offset, codec.At(s.marks(list))
 	for {
 		answer, err := marksScript.Run(ctx, s.history, []string{list, s.marks(list)},

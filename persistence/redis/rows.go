@@ -70,7 +70,9 @@ func (s *Store) tradeList(c *cutter, list string,
 	slices.SortStableFunc(rows, func(a, b tradeRow) int {
 		return cmp.Compare(rowID(a.row), rowID(b.row))
 	})
-	rows = slices.CompactFunc(rows, func(a, b tradeRow) bool { return rowID(a.row) == rowID(b.row) })
+	rows = slices.CompactFunc(rows, func(a, b tradeRow) bool {
+		return rowID(a.row) == rowID(b.row)
+	})
 	c.addTradeRows(list, s.retention.Trades, rows)
 }
 

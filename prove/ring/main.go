@@ -56,12 +56,12 @@ var (
 // oneAtATime are long tests in which one goroutine runs at a time, or none of ours beside the
 // test's. Here they are left out; make prove runs them under the race detector, too.
 var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestReignsAreOneExchange",
-	"TestThreeNodesAreOneJournal", "TestACrashInACutLosesNothingBelowIt",
+	"TestThreeNodesAreOneJournal", "TestCrashInCutKeepsRecordsBelow",
 	"TestACrashInASurvivalLeavesTheOldOrTheNewMembership",
-	"TestACrashLosesATailOfEachLogThatWasNotSynced", "TestACrashLosesNothingAcknowledged",
-	"TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole",
-	"TestAFolderWithAnOlderFileIsRefusedOrWhole", "TestAFolderWithHolesIsRefusedOrWhole",
-	"TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole",
+	"TestCrashLosesUnsyncedTailOfEachLog", "TestCrashLosesNothingAcknowledged",
+	"TestFolderWithTruncatedTableListIsRefusedOrWhole",
+	"TestFolderWithOlderFileIsRefusedOrWhole", "TestFolderWithTruncatedFilesIsRefusedOrWhole",
+	"TestFolderWithMissingFileIsRefusedOrWhole",
 	"TestATrialAnswersAsPlacingTheOrderDoes"}, "|") + ")$"
 
 // lines returns the lines of a list without comments.

@@ -20,7 +20,8 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 		r := &restoring{Store: store, rhythm: persistence.Heartbeat{Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second}}
 		begin := time.Now()
-		if seen, err := r.Beat(t.Context()); err != nil || seen.HasOwner() || time.Since(begin) != 0 {
+		if seen, err := r.Beat(t.Context()); err != nil || seen.HasOwner() ||
+			time.Since(begin) != 0 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 		tok, _, err := store.Acquire(t.Context(),
