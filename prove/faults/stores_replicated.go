@@ -342,7 +342,8 @@ var replicatedFaults = []Fault{
 		"persistence/internal/link", "TestCopyMayTakeLongToBegin"},
 
 	{"a refusal is no error of Dial", "persistence/line/greeting.go",
-		"case why != \"\"« && !FAULT»:", "persistence/internal/link", "TestDialReturnsReasonOfRefusal"},
+		"case why != \"\"« && !FAULT»:", "persistence/internal/link",
+		"TestDialReturnsReasonOfRefusal"},
 	{"what follows a greeting is lost", "persistence/line/line.go",
 		"«if FAULT {\nr = bufio.NewReader(r)\n}\n»var head [headBytes]byte\nif _, err := " +
 			"io.ReadFull(r, head[:]); err != nil {\nreturn nil, err", "persistence/internal/link",

@@ -116,7 +116,7 @@ func refused(name string, err error) error {
 		return fmt.Errorf("the file %s: %w", name, err)
 	}
 	return fmt.Errorf(
-		"%w: the file %s, which holds the acknowledged end of the journal, cannot be "+
+		"%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
 			"read: %w; bring it back from a copy, or remove it to accept that a loss of the last "+
 			"acknowledged records is not noticed", persistence.ErrCorrupt, name, err)
 }
