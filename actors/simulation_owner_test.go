@@ -157,7 +157,7 @@ func (k *link) mayTake(before persistence.Beat) {
 	switch {
 	case !s.server:
 		return
-	case !before.Held():
+	case !before.HasOwner():
 		s.outcomes["starts that find the store given back"]++
 		return
 	case l.host.ids[before.Token.ID()]:

@@ -353,7 +353,7 @@ func (k *link) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint
 // paced has an upload park after each piece: the clock wakes it there, or the engine's end.
 func (k *link) paced(ctx context.Context) context.Context {
 	return persistence.WithPace(ctx, func() error {
-		err := persistence.GoOn(ctx)
+		err := persistence.Pace(ctx)
 		k.s.park(k.l, k.name("snapshot piece"), nil)
 		return err
 	})

@@ -7,7 +7,7 @@
 //   - the journal: batches of records, one dense sequence, appended under a fence. It is the truth.
 //   - snapshots: the two newest images of the committed state, each at one sequence.
 //   - projections: wallets, nonces and history. They are derived from the journal and written
-//     behind it, together with a watermark: the sequence up to which they are exact. History
+//     after it, together with a watermark: the sequence up to which they are exact. History
 //     becomes primary data once the journal below it is trimmed.
 //
 // The bytes of batches and snapshots are opaque here. All methods may be called from any goroutine,
@@ -17,9 +17,9 @@
 //	replica.go    one node's store of a journal on several nodes
 //	horizon.go    a history that is ahead of its reader
 //	read.go       reading a first batch, and a snapshot as a whole
-//	ownership.go     the claims that a host remembers
-//	owner_watch.go      watching another owner's beats
+//	ownership.go  the claims that a host stores
+//	owner_watch.go  watching another owner's beats
 //	authority.go  the proof that an exchange wrote a file
 //	pace.go       turns of long queries
-//	seldom.go     lines of the log that others could repeat
+//	seldom.go     rate-limited log lines
 package persistence

@@ -1,16 +1,16 @@
 package persistence
 
-// A Horizon is how far a reader has come whose history may be ahead of it.
+// A Horizon is the position of a reader whose history may be ahead of it.
 type Horizon struct {
-	Seq      uint64   // newest sequence that the reader knows
-	Deposits uint64   // how many deposits had been made by then: their ids are dense
+	Seq      uint64   // the reader's newest sequence
+	Deposits uint64   // made by then; their ids are dense
 	Trades   []uint64 // id of each pair's newest trade by then, by pair-1
 }
 
-// A LentHistory is one that another process keeps, which may be ahead of the reader.
-type LentHistory interface {
-	// At returns the history as it was at a horizon, but for what retention has trimmed since. The
-	// caller does not change h any more.
+// A RemoteHistory is in another process, and may be ahead of the reader.
+type RemoteHistory interface {
+	// At returns the history as it was at a horizon, except for rows that retention has trimmed
+	// since. The caller does not change h any more.
 	At(h *Horizon) History
 }
 

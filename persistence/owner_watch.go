@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A Vigil belongs to a start that finds its store owned. It measures for how long looks at the
-// store have found the same beat, with no long gap between two looks. The clock is the start's own.
+// An OwnerWatch belongs to a start that finds its store owned. It measures how long reads of the
+// store have found the same beat, with no long gap between two reads. The clock is the start's own.
 type OwnerWatch struct {
-	Heartbeat Heartbeat // of the start that looks
+	Heartbeat Heartbeat // of the start that watches
 	Seen      Beat      // the newest
 
-	since, last time.Time // last is zero where the count begins with the next look
+	since, last time.Time // last is zero if the count begins with the next read
 }
 
-// See notes a look. ErrCorrupt: since the look before, the store has lost its data or a tail of the
-// journal.
+// See records a read. ErrCorrupt: since the read before, the store has lost its data or a tail of
+// the journal.
 func (v *OwnerWatch) See(beat Beat, now time.Time) error {
 	switch {
 	case v.Seen.Token != "" && beat.Token == "":
@@ -33,20 +33,20 @@ func (v *OwnerWatch) See(beat Beat, now time.Time) error {
 	return nil
 }
 
-// Gap returns the longest time between two looks of one silence. If a store does not answer for
-// longer, its owner may be silent for that reason alone. The slower of both rhythms counts.
+// Gap returns the longest time between two reads of one silence. If a store does not answer for
+// longer, its owner may be silent for that reason alone. The slower of both heartbeats counts.
 func (v *OwnerWatch) Gap(owner Beat) time.Duration {
 	return 2 * max(v.Heartbeat.Check, owner.Heartbeat.Check)
 }
 
-// Again begins the silence anew, with the next look.
+// Again restarts the silence with the next read.
 func (v *OwnerWatch) Again() { v.last = time.Time{} }
 
 // Quiet returns for how long the owner has shown no sign of life.
 func (v *OwnerWatch) Quiet() time.Duration { return v.last.Sub(v.since) }
 
 // Needed returns the silence after which the owner is dead, or at least answers no private reads.
-// The slower of both rhythms counts.
+// The slower of both heartbeats counts.
 func (v *OwnerWatch) Needed() time.Duration {
 	return 2 * max(v.Heartbeat.Stale, v.Seen.Heartbeat.Stale, 2*v.Seen.Heartbeat.Check)
 }

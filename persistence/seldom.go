@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Seldom logs what others can bring about as often as they like: a line for each message, other
-// side and cause once a second at most. The zero value is ready; any goroutine may use it.
+// Seldom logs events that others can cause as often as they like: one line for each message, other
+// side and cause in a second. The zero value is ready; any goroutine may use it.
 type Seldom struct {
-	mu   sync.Mutex
-	said map[saying]*said // guarded by mu
+	mu    sync.Mutex
+	lines map[lineKey]*lineState // guarded by mu
 }
 
-// A saying is what is logged once a second.
-type saying struct{ message, who, cause string }
+// A lineKey identifies the lines that share one rate limit.
+type lineKey struct{ message, who, cause string }
 
-type said struct {
+type lineState struct {
 	at   time.Time // of the newest line
 	left int       // lines since then that were left out
 }
 
 const (
-	// sayEach is the time between two lines of a saying.
-	sayEach = time.Second
-	// maxSayings bounds what is remembered. While there are more within sayEach, those that are too
-	// many are one.
-	maxSayings = 256
-	// causeBytes is how much of an error's text, without its numbers, tells it from others.
+	// lineInterval is the time between two lines of one key.
+	lineInterval = time.Second
+	// maxKeys bounds the keys in memory. While more are in use within lineInterval, the excess ones
+	// share a key per message.
+	maxKeys = 256
+	// causeBytes is the length of an error's text, without its numbers, that identifies its cause.
 	causeBytes = 32
 )
 
 // Warn logs a message about another side, with an error and further attributes, or leaves it out.
-// The line tells how many like it were left out.
+// The line has the number of those left out before it.
 func (s *Seldom) Warn(log *slog.Logger, message, who string, err error, more ...any) {
-	if left, ok := s.may(saying{message, who, causeOf(err)}); ok {
+	if left, ok := s.allow(lineKey{message, who, causeOf(err)}); ok {
 		more = append(more, "error", err)
 		if left > 0 {
 			more = append(more, "left_out", left)
@@ -44,7 +44,7 @@ func (s *Seldom) Warn(log *slog.Logger, message, who string, err error, more ...
 	}
 }
 
-// causeOf returns what tells errors of one cause from those of others, whatever values they have.
+// causeOf returns a text that is the same for errors of one cause, whatever values they have.
 func causeOf(err error) string {
 	if err == nil {
 		return ""
@@ -65,30 +65,30 @@ func causeOf(err error) string {
 	return text[:min(len(text), causeBytes)]
 }
 
-// may reports whether a saying is to be logged now, and how many were left out before.
-func (s *Seldom) may(x saying) (left int, ok bool) {
+// allow reports whether a line of a key is to be logged now, and how many were left out before.
+func (s *Seldom) allow(x lineKey) (left int, ok bool) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.said == nil {
-		s.said = map[saying]*said{}
+	if s.lines == nil {
+		s.lines = map[lineKey]*lineState{}
 	}
-	if s.said[x] == nil && len(s.said) >= maxSayings {
-		for other, at := range s.said {
-			if now.Sub(at.at) >= sayEach {
-				delete(s.said, other)
+	if s.lines[x] == nil && len(s.lines) >= maxKeys {
+		for other, at := range s.lines {
+			if now.Sub(at.at) >= lineInterval {
+				delete(s.lines, other)
 			}
 		}
-		if len(s.said) >= maxSayings {
-			x = saying{message: x.message}
+		if len(s.lines) >= maxKeys {
+			x = lineKey{message: x.message}
 		}
 	}
-	at := s.said[x]
+	at := s.lines[x]
 	switch {
 	case at == nil:
-		at = &said{}
-		s.said[x] = at
-	case now.Sub(at.at) < sayEach:
+		at = &lineState{}
+		s.lines[x] = at
+	case now.Sub(at.at) < lineInterval:
 		at.left++
 		return 0, false
 	}

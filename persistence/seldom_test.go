@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A line is logged once a second for each side and cause, and tells how many were left out.
-func TestWhatOthersBringAboutIsLoggedOnceASecond(t *testing.T) {
+// A line is logged once a second for each side and cause, with the number of those left out.
+func TestSeldomLogsOncePerSecondAndCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, nil))
@@ -28,7 +28,7 @@ func TestWhatOthersBringAboutIsLoggedOnceASecond(t *testing.T) {
 			t.Errorf("%d lines:\n%s", n, text.String())
 		}
 		text.Reset()
-		<-time.After(sayEach) // of the bubble
+		<-time.After(lineInterval) // of the bubble
 		s.Warn(log, "refused", "a", inner, "from", "a")
 		s.Warn(log, "refused", "a", inner, "from", "a")
 		if out := text.String(); strings.Count(out, "\n") != 1 || !strings.Contains(out,
@@ -38,22 +38,22 @@ func TestWhatOthersBringAboutIsLoggedOnceASecond(t *testing.T) {
 	})
 }
 
-// Many sides are remembered for as long as they count, and those that are too many are one.
-func TestWhatIsRememberedOfLinesIsBounded(t *testing.T) {
+// Keys are kept for as long as they count, and the excess ones share a key.
+func TestSeldomMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, nil))
 		var s Seldom
 		for range 3 {
-			for i := range 10 * maxSayings {
+			for i := range 10 * maxKeys {
 				s.Warn(log, "refused", fmt.Sprint(i), nil)
 			}
 			lines := strings.Count(text.String(), "\n")
-			if lines > maxSayings+1 || lines < maxSayings || len(s.said) > maxSayings+1 {
-				t.Errorf("%d lines, and %d are remembered", lines, len(s.said))
+			if lines > maxKeys+1 || lines < maxKeys || len(s.lines) > maxKeys+1 {
+				t.Errorf("%d lines, and %d keys are kept", lines, len(s.lines))
 			}
 			text.Reset()
-			<-time.After(sayEach)
+			<-time.After(lineInterval)
 		}
 	})
 }

@@ -22,13 +22,13 @@ var (
 	// ErrFenced: another owner has acquired the engine. This one must stop, acknowledging nothing.
 	ErrFenced = errors.New("fenced: another process owns this engine now")
 	// ErrGap: the append does not follow the stored sequence. Either the store lost a tail or
-	// another process wrote. The wrapped text says which.
+	// another process wrote. The wrapped text names the cause.
 	ErrGap = errors.New("gap: the journal does not end where this process left it")
-	// ErrCorrupt: stored data fails its checks. The wrapped text says where.
+	// ErrCorrupt: stored data fails its checks. The wrapped text names the place.
 	ErrCorrupt = errors.New("corrupt: stored data fails its checks")
 	// ErrNoSnapshot: there is no snapshot that old.
 	ErrNoSnapshot = errors.New("no such snapshot")
-	// ErrHeld: the engine's newest beat is not the one that a claim named: its owner lives.
+	// ErrHeld: the engine's newest beat is not the one that a claim named: its owner is alive.
 	ErrHeld = errors.New("held: the owner of this engine lives")
 	// ErrLocked: another process holds the store (embedded stores only).
 	ErrLocked = errors.New("the store is in use by another process")
@@ -37,19 +37,18 @@ var (
 	// ErrNotInEffect: acknowledged writes are in memory alone until the store has written its file.
 	// It may pass by itself.
 	ErrNotInEffect = errors.New("the store's append-only file is not in effect")
-	// ErrConfirmed: the owner was confirmed all the same. It wraps the error of another fault, too.
+	// ErrConfirmed: the owner was confirmed despite another fault, whose error it wraps, too.
 	ErrConfirmed = errors.New("the store confirms its owner")
 	// ErrUnsupported: the store's version lacks a needed feature.
 	ErrUnsupported = errors.New("the store's version is not supported")
 	// ErrInvalid: a row or an argument breaks the rules of this package: a fault of the caller.
-	ErrInvalid = errors.New("BUG: cannot be stored or asked")
-	// ErrAbsent: there is nothing where a store or an archive is known to have been. A disk may not
-	// be mounted.
+	ErrInvalid = errors.New("BUG: cannot be stored or queried")
+	// ErrAbsent: a store or an archive that existed before is missing. A disk may not be mounted.
 	ErrAbsent = errors.New("nothing is there")
-	// ErrForeign: a store has another history than the one that is known to have been there.
+	// ErrForeign: the store's history differs from the one seen there before.
 	ErrForeign = errors.New("another history is there")
 	// ErrVersion: a file or a row is of a version that this program does not read, and is not
-	// damaged. It is an ErrCorrupt, too, for all that goes no further with either.
+	// damaged. It is an ErrCorrupt, too, for callers that stop at both.
 	ErrVersion error = versionError{}
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("not found")
@@ -95,7 +94,7 @@ func NewID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ID returns the token's unique part: that of the claim which it was given for.
+// ID returns the token's unique part: the ID of its claim.
 func (t Token) ID() string {
 	_, id, _ := strings.Cut(string(t), ":")
 	return id
@@ -115,13 +114,13 @@ const released = "released:"
 // Released returns the text that a store keeps in the place of a token from a release on.
 func Released(unique string) Token { return Token(released + unique) }
 
-// A Beat names the engine's owner, and changes while that owner lives. Two looks that find equal
+// A Beat names the engine's owner, and changes while that owner is alive. Two reads that find equal
 // beats prove that the owner confirmed nothing in between. The zero Beat is that of an engine that
 // never had an owner.
 type Beat struct {
 	Token     Token
 	Owner     string    // text for people
-	Count     string    // another one with each Check of the owner
+	Count     string    // changes with each Check of the owner
 	Heartbeat Heartbeat // of the owner, from its claim
 	End       Mark      // where the journal ends
 	// Lost is not empty once an owner has found that the journal ends before the acknowledged end.
@@ -134,24 +133,24 @@ type Beat struct {
 	Origin string
 }
 
-// Lacks reports whether the journal has lost records that an earlier look has seen, and no operator
-// has accepted that since. accepted is the count of that look.
+// Lacks reports whether the journal has lost records that an earlier read saw, and no operator has
+// accepted that since. accepted is the Beat.Accepted of that read.
 func (b Beat) Lacks(seen Mark, accepted uint64) bool {
 	return !seen.Fits(b.End) && b.Accepted <= accepted
 }
 
-// NextAccepted returns the count after one more. The clock puts that of a store which was emptied
-// above all that hosts have seen before; in one store it only grows.
+// NextAccepted returns the count after one more. For an emptied store the clock puts the count
+// above all that hosts have seen; within one store it only grows.
 func NextAccepted(last uint64, now time.Time) uint64 {
 	return max(last+1, uint64(max(now.UnixMilli(), 0)))
 }
 
-// A Rhythm says how often an owner leaves a beat, and for how long it answers private reads after
-// one. Stores keep it in whole milliseconds, rounded up.
+// A Heartbeat is how often an owner leaves a beat, and how long it answers private reads after one.
+// Stores keep it in whole milliseconds, rounded up.
 type Heartbeat struct{ Check, Stale time.Duration }
 
-// A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 where the
-// digest is not known.
+// A Mark is the end of a journal: its last sequence, and the digest of its last batch, 0 if
+// unknown.
 type Mark struct{ Seq, Digest uint64 }
 
 // Fits returns false if a journal with that end has lost the mark's records: it ends before the
@@ -162,20 +161,22 @@ func (m Mark) Fits(end Mark) bool {
 }
 
 // Held reports whether the engine has an owner, dead or alive.
-func (b Beat) Held() bool { return b.Token != "" && !strings.HasPrefix(string(b.Token), released) }
+func (b Beat) HasOwner() bool {
+	return b.Token != "" && !strings.HasPrefix(string(b.Token), released)
+}
 
 // A Claim is the argument of Acquire.
 type Claim struct {
 	Owner string // text for people
 	// ID is the unique part of the token, 128 random bits in hexadecimal. "": the store makes one.
 	ID string
-	// Rhythm is the claimant's, for the processes that look at its beats.
+	// Heartbeat is the claimant's, for the processes that watch its beats.
 	Heartbeat Heartbeat
 	// After is the beat that the engine must still have, and its journal must end there or later;
-	// nil: any. It makes two claims at once one owner.
+	// nil: any. Of two concurrent claims, one wins.
 	After *Beat
-	// Insist takes the engine from an owner that lives: the token of After counts alone. For all
-	// later looks it accepts that the journal has lost a tail.
+	// Insist takes the engine from a live owner: the token of After counts alone. It also accepts,
+	// permanently, that the journal has lost a tail.
 	Insist bool
 }
 
@@ -193,11 +194,11 @@ type Journal interface {
 	// Check returns nil while tok still owns the engine, and ErrFenced when another owner does.
 	// ErrCorrupt: the store has lost the engine. ErrGap: it has lost a tail of this owner's
 	// appends. ErrNotDurable, ErrNotInEffect: it may lose the next appends; with ErrConfirmed tok
-	// owns the engine all the same. Another error: unknown. On a store that is not Exclusive it
-	// leaves another beat, so each confirmation is visible.
+	// still owns the engine. Another error: unknown. On a store that is not Exclusive it leaves
+	// another beat, so each confirmation is visible.
 	Check(ctx context.Context, tok Token) error
-	// Release gives the engine back, if tok owns it. No write under tok is taken from then on. The
-	// next owner need not wait for a sign that this one is dead.
+	// Release gives the engine back, if tok owns it. No write under tok is accepted from then on.
+	// The next owner need not wait for a sign that this one is dead.
 	Release(ctx context.Context, tok Token) error
 	// Begin makes the journal of an empty store end at seq, without records. A restore begins so.
 	// The watermark stays 0, and the first Apply starts from 0. ErrInvalid: the store is not empty
@@ -209,12 +210,11 @@ type Journal interface {
 	Append(ctx context.Context, tok Token, prev, next uint64, batch []byte) error
 	// Read calls fn for each batch that ends above after, in order, until the end or fn's error.
 	// The slice is valid during the call only. ErrCorrupt: the chain of batches is broken, the
-	// first batch starts above after, or the last one does not end where the journal says that it
-	// ends.
+	// first batch starts above after, or the last one does not end at the journal's stored end.
 	Read(ctx context.Context, after uint64, fn func(prev, next uint64, batch []byte) error) error
 	// HeadMissing reports whether the store was opened without the file of the acknowledged end,
-	// and no append was acknowledged since. The caller then cannot know whether a store that is not
-	// empty is complete. The first append makes the file.
+	// and no append was acknowledged since. A store that is not empty may then be incomplete. The
+	// first append makes the file.
 	HeadMissing() bool
 	// Trim forgets batches that end at or below upTo.
 	Trim(ctx context.Context, tok Token, upTo uint64) error
@@ -256,7 +256,7 @@ type Projections interface {
 	Wallets(ctx context.Context, fn func(*Wallet) bool) error
 
 	// Verify reads everything in the projections: wallets, nonces and history. It calls wrong for
-	// each place that is damaged or missing, as far as the store can tell by itself. rows is the
+	// each place that is damaged or missing, as far as the store can detect by itself. rows is the
 	// number of rows that it has read.
 	Verify(ctx context.Context, wrong func(place string)) (rows int, err error)
 }
@@ -270,8 +270,8 @@ type History interface {
 	// Order is one closed order of an account; ErrNotFound.
 	Order(ctx context.Context, account uint32, id uint64) (Order, error)
 	// OrdersByID calls fn for the closed orders of an account that have the ids, in the order of
-	// the ids. It leaves out ids without such an order. A store that is asked over a network is
-	// asked once for many of them.
+	// the ids. It leaves out ids without such an order. A network store fetches many of them in one
+	// round trip.
 	OrdersByID(ctx context.Context, account uint32, ids []uint64, fn func(*Order) bool) error
 	Deposits(ctx context.Context, q DepositQuery, fn func(*Deposit) bool) error
 	// Reference returns the deposit that was made under a reference. Retention never trims this
@@ -281,8 +281,9 @@ type History interface {
 	// References calls fn for each deposit of that index, in no order, until it returns false. A
 	// deposit may come twice; one that is written meanwhile may be missing.
 	References(ctx context.Context, fn func(*Deposit) bool) error
-	// CountReferences is how many deposits that index has. It reads none of them: a start compares
-	// it with the deposits that were made. ErrCorrupt if the store can tell that some are lost.
+	// CountReferences is the number of deposits in that index. It reads none of them: a start
+	// compares it with the deposits that were made. ErrCorrupt if the store finds that some are
+	// lost.
 	CountReferences(ctx context.Context) (uint64, error)
 	Withdrawals(ctx context.Context, q WithdrawalQuery, fn func(*Withdrawal) bool) error
 	// Withdrawal is one closed withdrawal; ErrNotFound.
@@ -309,17 +310,17 @@ type Store interface {
 
 // A Rewriter is a store whose server rewrites its own file now and then.
 type Rewriter interface {
-	// Rewriting reports whether it did so when this process last looked.
+	// Rewriting reports whether it did so at this process's last check.
 	Rewriting() bool
 }
 
-// A Bounded store is in a server's memory, which has an end.
+// A Bounded store is in a server's memory, which is limited.
 type Bounded interface {
-	// Memory returns how many bytes the server uses, and how many it may use; 0: it does not tell.
+	// Memory returns how many bytes the server uses, and how many it may use; 0: unknown.
 	Memory(ctx context.Context) (used, most int64, err error)
 }
 
-// A Sizer is a store that tells its size.
+// A Sizer is a store that reports its size.
 type Sizer interface {
 	// Size returns how many bytes the store takes, on its disk or in its server's memory.
 	Size(ctx context.Context) (int64, error)
@@ -407,13 +408,13 @@ type Order struct {
 	Side      trading.Side
 	Status    uint8 // trading.StatusCancelled or trading.StatusDone
 	Price     money.Price
-	Amount    money.Amount // as asked for
+	Amount    money.Amount // as ordered
 	Remaining money.Amount // open amount when it closed; 0 if done
 	TimeUs    int64        // accepted
 	ClosedUs  int64
 	ClosedSeq uint64 // the record that closed it
 	ClientID  string // client_order_id, "" if none; at most 36 bytes
-	// Instructed has the instructions and what became of them; "" for a plain limit order.
+	// Instructed holds the instructions and their outcome; "" for a plain limit order.
 	Instructed trading.Packed
 }
 

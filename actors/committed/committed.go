@@ -31,7 +31,7 @@ type Side struct {
 	root     *actor.RootContext
 	pid      *actor.PID              // of its actor
 	imager   *Imager                 // nil: no images are made
-	lent     persistence.LentHistory // nil: the history has what this side has projected
+	lent     persistence.RemoteHistory // nil: the history has what this side has projected
 	released atomic.Uint64           // the newest durable sequence that was sent to it
 	folded   atomic.Uint64
 	unsaved  atomic.Int64 // rows that the store does not have yet

@@ -63,7 +63,7 @@ func (s *chunkStore) SaveSnapshot(ctx context.Context, _ persistence.Token, seq 
 		if s.chunks++; s.chunks == s.after {
 			close(s.at)
 		}
-		if err := persistence.GoOn(ctx); err != nil {
+		if err := persistence.Pace(ctx); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ type RecoverOptions struct {
 	Seen *Seen
 	// Lent is the history, if another process keeps it; nil: the store does. Then no images are
 	// made, and what only that process needs is not checked.
-	Lent persistence.LentHistory
+	Lent persistence.RemoteHistory
 }
 
 // Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that

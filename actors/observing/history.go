@@ -17,7 +17,7 @@ type historyClient struct {
 	at *persistence.Horizon
 }
 
-// At implements persistence.LentHistory.
+// At implements persistence.RemoteHistory.
 func (s *Store) At(h *persistence.Horizon) persistence.History { return historyClient{s, h} }
 
 // everything is the horizon of a reader without one.
@@ -88,7 +88,7 @@ func pages[T any](ctx context.Context, l *link, answer *line.Answer, fn func(*T)
 			}
 		}
 		if answer.More() {
-			if err := persistence.GoOn(ctx); err != nil {
+			if err := persistence.Pace(ctx); err != nil {
 				return err
 			}
 		}

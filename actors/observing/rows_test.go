@@ -317,7 +317,7 @@ type paced struct{ persistence.Store }
 func (p paced) Trades(ctx context.Context, q persistence.TradeQuery,
 	fn func(*persistence.Trade) bool) error {
 	return errors.Join(p.Store.Trades(ctx, q, func(t *persistence.Trade) bool {
-		return fn(t) && persistence.GoOn(ctx) == nil
+		return fn(t) && persistence.Pace(ctx) == nil
 	}), ctx.Err())
 }
 

@@ -84,7 +84,7 @@ type batch struct {
 
 var (
 	_ persistence.Replica     = (*Store)(nil)
-	_ persistence.LentHistory = (*Store)(nil)
+	_ persistence.RemoteHistory = (*Store)(nil)
 )
 
 // Open follows the first member that takes this observer, and returns when the member's image is

@@ -183,7 +183,7 @@ func (a *applicant) poll(ctx context.Context) (turn, error) {
 	a.downLogged = false
 	_, own := a.ownerships.Of(beat.Token)
 	switch {
-	case !beat.Held():
+	case !beat.HasOwner():
 		return turnFree, nil
 	case own:
 		return turnOwn, nil

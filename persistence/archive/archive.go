@@ -43,16 +43,16 @@ var errLocked = errors.New("another process is writing this archive")
 // An Archive is one folder. Its methods may be called from any goroutine; of two Saves at once,
 // also of two processes, one fails.
 type Archive struct {
-	fs   vfs.FS // of all that is read and written
+	fs   vfs.FS // for all reads and writes
 	dir  string
-	part int                   // bytes of a part at which the next one begins
-	by   persistence.Authority // proves each part that is read; nil: no proof is asked for
+	part int                   // bytes of a part at which another begins
+	by   persistence.Authority // proves each part that is read; nil: no proof is required
 
 	failures *atomic.Uint64 // of Save
-	begun    *atomic.Bool   // it has parts, or had some
+	hasParts *atomic.Bool   // parts exist, or existed
 }
 
-// Under returns the archive for a reader that wants each part to be authentic.
+// Under returns the archive for a reader that requires each part to be authentic.
 func (a *Archive) Under(by persistence.Authority) *Archive {
 	under := *a
 	under.by = by
@@ -90,9 +90,9 @@ func open(files vfs.FS, dir string) (*Archive, error) {
 	return in(files, dir, false)
 }
 
-// OpenKnown opens an archive that is known to have parts. It makes nothing. ErrAbsent: there is no
+// OpenExisting opens an archive that must have parts. It creates nothing. ErrAbsent: there is no
 // part, or no folder.
-func OpenKnown(dir string) (*Archive, error) {
+func OpenExisting(dir string) (*Archive, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("the archive's folder: %w", err)
@@ -101,10 +101,10 @@ func OpenKnown(dir string) (*Archive, error) {
 }
 
 // in returns the archive in a folder.
-func in(files vfs.FS, dir string, begun bool) (*Archive, error) {
+func in(files vfs.FS, dir string, hasParts bool) (*Archive, error) {
 	a := &Archive{fs: files, dir: dir, part: fileBytes, failures: new(atomic.Uint64),
-		begun: new(atomic.Bool)}
-	a.begun.Store(begun)
+		hasParts: new(atomic.Bool)}
+	a.hasParts.Store(hasParts)
 	_, err := a.files()
 	return a, err
 }
@@ -119,14 +119,14 @@ func (a *Archive) Dir() string { return a.dir }
 //tidy:keep the operator's Archive asks for it, too
 func (a *Archive) Failures() uint64 { return a.failures.Load() }
 
-// files returns the parts in order. They must follow each other without a gap. An archive that had
-// parts, and has none, is not an empty one: its disk may not be mounted.
+// files returns the parts in order. They must follow each other without a gap. An archive that lost
+// all its parts does not count as empty: its disk may not be mounted.
 func (a *Archive) files() (list []file, err error) {
 	list, err = a.parts()
 	switch {
 	case err == nil && len(list) > 0:
-		a.begun.Store(true)
-	case (err == nil || errors.Is(err, fs.ErrNotExist)) && a.begun.Load():
+		a.hasParts.Store(true)
+	case (err == nil || errors.Is(err, fs.ErrNotExist)) && a.hasParts.Load():
 		return nil, fmt.Errorf("%w: the archive in %s is known to have parts: mount its disk, or "+
 			"bring its files back; serve --new begins a new archive", persistence.ErrAbsent, a.dir)
 	}
@@ -163,9 +163,9 @@ func (a *Archive) parts() ([]file, error) {
 	return list, nil
 }
 
-// Fits returns nil if the journal has the batch that the archive ends with, or the archive is
-// empty: then Save can add to it. Otherwise it returns ErrOther, or ErrCorrupt if the archive's
-// last part is damaged.
+// Fits returns nil if the journal has the archive's last batch, or the archive is empty: then Save
+// can add to it. Otherwise it returns ErrOther, or ErrCorrupt if the archive's last part is
+// damaged.
 func (a *Archive) Fits(ctx context.Context, journal persistence.Journal) error {
 	last, err := a.tail(ctx, nil)
 	if err != nil || last == nil {
@@ -183,7 +183,7 @@ func (a *Archive) End() (uint64, error) {
 	return list[len(list)-1].last, nil
 }
 
-// A tail is the batch that an archive ends with.
+// A tail is an archive's last batch.
 type tail struct {
 	prev, next uint64
 	data       []byte
@@ -240,10 +240,10 @@ func (a *Archive) continues(ctx context.Context, journal persistence.Journal, la
 	return nil
 }
 
-// Save adds the journal's batches up to upTo, a batch's end, that the archive does not have yet.
-// The new part is durable when Save returns, and by has authenticated it. history is the id of the
-// journal's history. The store may trim its journal up to trim, which is at most upTo and keeps the
-// archive's last batch in the journal.
+// Save adds the journal's batches up to upTo, a batch's end, that the archive lacks. The new part
+// is durable when Save returns, and by has authenticated it. history is the id of the journal's
+// history. The store may trim its journal up to trim, which is at most upTo and keeps the archive's
+// last batch in the journal.
 func (a *Archive) Save(ctx context.Context, store persistence.Store, by persistence.Authority,
 	history persistence.HistoryID, upTo uint64) (trim uint64, err error) {
 	defer func() {
@@ -252,7 +252,7 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 		}
 	}()
 	if _, err := a.files(); err != nil {
-		return 0, err // nothing is made where a disk is not mounted
+		return 0, err // nothing may be created on a missing disk
 	}
 	unlock, err := a.lock()
 	if err != nil {
@@ -287,7 +287,7 @@ func (a *Archive) Save(ctx context.Context, store persistence.Store, by persiste
 		}
 	}
 	err = store.Read(ctx, w.last, func(prev, next uint64, data []byte) error {
-		// at least one batch follows a base: by that batch the archive recognises its journal
+		// at least one batch follows a base: that batch identifies the journal later
 		if next > upTo && w.base == nil {
 			return errEnough
 		}
@@ -312,7 +312,7 @@ func findBase(ctx context.Context, store persistence.Store) (image io.ReadCloser
 	if late == nil {
 		return nil, 0, nil
 	}
-	if !errors.Is(late, persistence.ErrCorrupt) { // a journal that begins late says so
+	if !errors.Is(late, persistence.ErrCorrupt) { // the error of a journal that begins late
 		return nil, 0, fmt.Errorf("reading the journal for the archive: %w", late)
 	}
 	for back := 1; back >= 0; back-- {

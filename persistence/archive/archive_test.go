@@ -75,7 +75,7 @@ func (w *world) must(err error) {
 	succeeds(w.scope, err)
 }
 
-// fails wants an error of one kind that says all words.
+// fails wants an error of one kind whose text has all words.
 func (w *world) fails(err, want error, words ...string) {
 	w.Helper()
 	if !errors.Is(err, want) {
@@ -102,14 +102,14 @@ func (w *world) append(records uint64, data string) {
 	w.all = append(w.all, batch{prev, prev + records, data})
 }
 
-// save wants the answer to be where the last batch in the archive begins, or upTo.
+// save wants the start of the archive's last batch, or upTo, as the answer.
 func (w *world) save(upTo uint64) {
 	w.Helper()
 	trim, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, upTo)
 	w.must(err)
 	_, last, err := bounds(w.archive)
 	w.must(err)
-	if want := min(upTo, w.begins(last)); trim != want {
+	if want := min(upTo, w.startOf(last)); trim != want {
 		w.Fatalf("the journal may be trimmed to %d, want %d", trim, want)
 	}
 }
@@ -125,8 +125,8 @@ func (w *world) saveFails(upTo uint64, want error, words ...string) {
 	}
 }
 
-// begins returns the sequence before the batch that ends at a sequence.
-func (w *world) begins(next uint64) uint64 {
+// startOf returns the sequence before the batch that ends at a sequence.
+func (w *world) startOf(next uint64) uint64 {
 	for _, b := range w.all {
 		if b.next == next {
 			return b.prev
@@ -195,7 +195,7 @@ func (w *world) names() (names []string) {
 	return names
 }
 
-func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
+func TestArchiveContinuesAfterReopening(t *testing.T) {
 	w := newWorld(t, fresh(t))
 	w.wantUpTo(0)
 	w.save(0)
@@ -205,7 +205,7 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 	w.save(4)
 	w.wantUpTo(4)
 	w.save(4) // again
-	w.save(1) // and what is there anyway
+	w.save(1) // and records that are archived already
 	w.wantUpTo(4)
 	if got := w.names(); !slices.Equal(got,
 		[]string{"journal-00000000000000000001-00000000000000000004.zst"}) {
@@ -245,8 +245,8 @@ func TestPartsAreSavedAndContinuedAfterReopening(t *testing.T) {
 	}
 }
 
-// The archive is the journal, for any batches, and any order of saving, trimming and opening.
-func TestAnArchiveIsTheJournal(t *testing.T) {
+// The archive equals the journal, for any batches, and any order of saving, trimming and opening.
+func TestArchiveEqualsJournal(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
 		succeeds(t, f.Value.Set("15"))
@@ -255,7 +255,7 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 		w := newWorld(rt, fresh(rt))
 		w.archive.part = rapid.SampledFrom([]int{1, 500, 5000, fileBytes}).Draw(rt, "part")
 		saved := uint64(0)
-		trim := func() uint64 { return w.begins(saved) }
+		trim := func() uint64 { return w.startOf(saved) }
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 5).Draw(rt, "step") {
 			case 0:
@@ -286,9 +286,9 @@ func TestAnArchiveIsTheJournal(t *testing.T) {
 	})
 }
 
-// An archive is continued from the journal that it was made of, and from no other journal, even at
-// equal sequences.
-func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
+// An archive is continued from the journal that it was made from, and from no other journal, even
+// at equal sequences.
+func TestOtherJournalDoesNotContinueArchive(t *testing.T) {
 	f := func(w *world, words ...string) {
 		t.Helper()
 		w.fails(w.archive.Fits(w.ctx, w.journal), ErrOther, append(words, w.archive.Dir())...)
@@ -331,7 +331,7 @@ func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 	w.archive = old
 	f(w, "ends at record 5", "no record after 0")
 
-	// A store that was restored, and one that went on for a while without the archive.
+	// A store that was restored, and one that continued for a while without the archive.
 	for _, at := range []uint64{0, 3, 5, 8} {
 		w = newWorld(t, fresh(t))
 		if at > 0 {
@@ -352,9 +352,8 @@ func TestAnotherJournalDoesNotContinueAnArchive(t *testing.T) {
 	w.wantUpTo(5)
 }
 
-// A store that has forgotten its first records, or never had them, is archived from its older
-// snapshot on.
-func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
+// A store without its first records is archived from its older snapshot on.
+func TestLateArchiveBeginsWithState(t *testing.T) {
 	ways := map[string]func(w *world){
 		"trimmed": func(w *world) {
 			w.append(5, "forgotten")
@@ -369,7 +368,7 @@ func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
 			w.all = []batch{{0, 10, ""}}
 			w.snapshot("the state at 10")
 			w.must(w.archive.Fits(w.ctx, w.journal))
-			// there is no record yet by which the archive could know its journal
+			// no record yet identifies the journal
 			w.saveNothing(10)
 			w.append(5, "third")
 		},
@@ -409,7 +408,7 @@ func TestAnArchiveThatBeginsLateBeginsWithAState(t *testing.T) {
 }
 
 // A state may be longer than a piece, and than a part.
-func TestALongStateIsWhole(t *testing.T) {
+func TestStateLongerThanPartIsArchivedWhole(t *testing.T) {
 	l := &list{image: make([]byte, 3*maxPiece+17), at: 10}
 	rand.NewChaCha8([32]byte{7}).Read(l.image)
 	w := newWorld(t, l)
@@ -433,7 +432,7 @@ func TestALongStateIsWhole(t *testing.T) {
 	w.saveFails(20, l.imageFails, "snapshot")
 }
 
-// snapshot publishes an image of where the journal ends.
+// snapshot publishes an image at the journal's end.
 func (w *world) snapshot(image string) {
 	w.Helper()
 	at, err := w.journal.Watermark(w.ctx)
@@ -442,7 +441,7 @@ func (w *world) snapshot(image string) {
 	w.must(w.journal.SaveSnapshot(w.ctx, w.token, w.end(), strings.NewReader(image)))
 }
 
-// saveNothing wants Save to have nothing to do, and to let nothing be trimmed.
+// saveNothing wants Save to write nothing, and to allow no trimming.
 func (w *world) saveNothing(upTo uint64) {
 	w.Helper()
 	trim, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, upTo)
@@ -452,7 +451,7 @@ func (w *world) saveNothing(upTo uint64) {
 	}
 }
 
-func TestOneWriterAtATime(t *testing.T) {
+func TestArchiveHasOneWriter(t *testing.T) {
 	w := newWorld(t, &list{})
 	w.append(5, "batch")
 	unlock, err := lock(w.archive.Dir())
@@ -461,15 +460,15 @@ func TestOneWriterAtATime(t *testing.T) {
 	w.must(os.WriteFile(left, []byte("half of it"), 0o600))
 	w.saveFails(5, errLocked, w.archive.Dir())
 	if _, err := os.Stat(left); err != nil {
-		t.Errorf("what another process is writing was removed: %v", err)
+		t.Errorf("another process's unfinished part was removed: %v", err)
 	}
-	w.must(w.archive.Fits(w.ctx, w.journal)) // readers go on
+	w.must(w.archive.Fits(w.ctx, w.journal)) // readers are not locked out
 	unlock()
 	w.save(5)
 	w.wantUpTo(5)
 }
 
-func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
+func TestLateArchiveWithoutStateIsRefused(t *testing.T) {
 	w := newWorld(t, &list{})
 	w.archive.part = 1
 	for range 3 {
@@ -489,12 +488,12 @@ func TestAnArchiveThatBeginsLateIsNotRead(t *testing.T) {
 	w.must(err)
 }
 
-// A list is a journal in memory, for tests that do not depend on the store. It breaks at a given
+// A list is a journal in memory, for tests that do not depend on the store. It fails at a given
 // place.
 type list struct {
 	persistence.Store
 	all        []batch
-	breaks     int // Read fails after so many batches, if it is not 0
+	breaks     int // Read fails after that many batches, if it is not 0
 	failure    error
 	image      []byte // a snapshot at a sequence, where the journal begins
 	at         uint64
@@ -541,7 +540,7 @@ func (l *list) Read(_ context.Context, after uint64, fn func(prev, next uint64,
 	return nil
 }
 
-func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
+func TestInterruptedWriteLeavesNoPart(t *testing.T) {
 	l := &list{}
 	w := newWorld(t, l)
 	for i := range 10 {
@@ -549,7 +548,7 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 	}
 	l.breaks, l.failure = 5, errors.New("the store is gone")
 	w.saveFails(10, l.failure)
-	// Files that a crash left are not taken for parts, and the next Save removes them.
+	// A crash's leftovers do not count as parts, and the next Save removes them.
 	left := filepath.Join(w.archive.Dir(), unfinished+"123")
 	w.must(os.WriteFile(left, []byte("half of it"), 0o600))
 	w.reopen()
@@ -560,7 +559,7 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the rest of a crash is still there: %v", err)
 	}
-	// Parts that were whole before the journal broke stay.
+	// Parts that were whole before the journal failed stay.
 	l.breaks, w.archive.part = 3, 1
 	_, err := w.archive.Save(w.ctx, w.journal, testKey, testHistory, 10)
 	w.fails(err, l.failure)
@@ -577,7 +576,7 @@ func TestAnInterruptedWriteLeavesNoPart(t *testing.T) {
 	}
 }
 
-func TestAJournalWithAHoleIsNotArchived(t *testing.T) {
+func TestJournalWithGapIsNotArchived(t *testing.T) {
 	l := &list{}
 	w := newWorld(t, l)
 	w.append(5, "batch")
@@ -593,7 +592,7 @@ func TestAJournalWithAHoleIsNotArchived(t *testing.T) {
 // damaged is an archive of several parts that a test damages.
 type damaged struct {
 	*world
-	whole []batch  // what the parts hold
+	whole []batch  // the parts' content
 	parts []string // their names
 }
 
@@ -613,7 +612,7 @@ func newDamaged(t *testing.T) *damaged {
 
 func (d *damaged) path(name string) string { return filepath.Join(d.archive.Dir(), name) }
 
-// found checks that a read reports damage, and hands out only true batches before it.
+// found checks that a read reports damage, and passes on only correct batches before it.
 func (d *damaged) found(damage string) {
 	d.Helper()
 	got, err := d.read(0)
@@ -626,7 +625,7 @@ func (d *damaged) found(damage string) {
 	}
 }
 
-// move checks that a part under another name is found, and gives it its own name again.
+// move checks that a part under another name is detected, and restores its name.
 func (d *damaged) move(damage, from, to string) {
 	d.Helper()
 	d.must(os.Rename(d.path(from), d.path(to)))
@@ -634,7 +633,7 @@ func (d *damaged) move(damage, from, to string) {
 	d.must(os.Rename(d.path(to), d.path(from)))
 }
 
-func TestPartsThatAreGoneOrOfOtherNamesAreFound(t *testing.T) {
+func TestMissingOrRenamedPartsAreDetected(t *testing.T) {
 	d := newDamaged(t)
 	middle, newest := d.parts[1], d.parts[len(d.parts)-1]
 	var first, last uint64
@@ -664,7 +663,7 @@ func TestPartsThatAreGoneOrOfOtherNamesAreFound(t *testing.T) {
 	d.wantUpTo(d.end())
 }
 
-func TestDamageOfWhatAnArchiveBeginsWithIsFound(t *testing.T) {
+func TestDamagedBaseIsDetected(t *testing.T) {
 	l := &list{image: []byte(strings.Repeat("the state at 10 ", 20)), at: 10}
 	w := newWorld(t, l)
 	w.all = []batch{{0, 10, ""}}
@@ -694,8 +693,8 @@ func TestDamageOfWhatAnArchiveBeginsWithIsFound(t *testing.T) {
 	w.fails(err, persistence.ErrCorrupt, "it begins at record 11")
 }
 
-// The folder's name may look like a pattern, and be given in any way.
-func TestAnyFolderWillDo(t *testing.T) {
+// The folder's name may resemble a pattern, and be relative or absolute.
+func TestArchiveAcceptsAnyFolderName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	w := newWorld(t, &list{})
 	w.append(1, "batch")
@@ -719,9 +718,9 @@ func TestAnyFolderWillDo(t *testing.T) {
 	}
 }
 
-// A disk that is not mounted, from the start on or from some moment: no archive begins in the place
-// of one that is known, and nothing may be trimmed.
-func TestAKnownArchiveIsNotMadeAnew(t *testing.T) {
+// A disk is missing from the start, or later: no new archive begins in place of an existing one,
+// and nothing may be trimmed.
+func TestMissingArchiveIsNotRecreated(t *testing.T) {
 	w := newWorld(t, &list{})
 	w.append(1, "batch")
 	w.save(1)
@@ -730,7 +729,7 @@ func TestAKnownArchiveIsNotMadeAnew(t *testing.T) {
 	away := dir + ".away"
 	w.must(os.Rename(dir, away))
 	for range 2 { // without a folder, and with an empty one
-		if _, err := OpenKnown(dir); !errors.Is(err, persistence.ErrAbsent) {
+		if _, err := OpenExisting(dir); !errors.Is(err, persistence.ErrAbsent) {
 			t.Errorf("it is opened with %v", err)
 		}
 		trim, err := w.archive.Save(w.ctx, w.journal, testKey,
@@ -744,7 +743,7 @@ func TestAKnownArchiveIsNotMadeAnew(t *testing.T) {
 		w.must(os.MkdirAll(dir, 0o700))
 	}
 	w.must(errors.Join(os.Remove(dir), os.Rename(away, dir)))
-	if _, err := OpenKnown(dir); err != nil {
+	if _, err := OpenExisting(dir); err != nil {
 		t.Error(err)
 	}
 	w.save(2)

@@ -1,4 +1,4 @@
-// Package archive keeps the parts of a journal that its store forgets. They are files in a folder,
+// Package archive keeps the parts of a journal that its store trims. They are files in a folder,
 // each a run of batches, compressed and with a checksum. Together they are the journal from its
 // first record on.
 //
@@ -8,13 +8,13 @@
 //	seq, image, err := a.Base(ctx)                     // its beginning: nothing, or a state
 //	err = a.Read(ctx, seq, fn)                         // every batch, verified
 //
-// An archive belongs to one history. Sequences do not tell histories apart: another exchange has
-// the same ones, and so has a restored store that went another way. So the store never forgets the
-// archive's last batch. An archive is only continued from a journal that has the very same batch,
-// byte by byte.
+// An archive belongs to one history. Sequences do not distinguish histories: another exchange has
+// the same ones, and so has a restored store that diverged. So the store never trims the archive's
+// last batch. An archive is only continued from a journal that has the very same batch, byte by
+// byte.
 //
-// An archive may begin late: its store has forgotten its first records, or was restored from a
-// backup and never had them. It then begins with a base: the image of the older snapshot's state.
+// An archive may begin late: its store has trimmed its first records, or was restored from a backup
+// without them. It then begins with a base: the image of the older snapshot's state.
 //
 // A file is named journal-<first record>-<last record>.zst, with twenty digits each. It is written
 // beside its name, synced, and then renamed, so a file with such a name is whole. It has the form
@@ -31,7 +31,7 @@
 // the id of its history, its first record, and the HMAC of the part before. So changing, making,
 // swapping, dropping or joining parts needs the key. Only the newest parts may be dropped without
 // it, and the journal must then have their records. A history gets another id without another
-// journal when HEAD was missing at a start. The archive then goes on, joined by that HMAC.
+// journal when HEAD was missing at a start. The archive then continues, linked by that HMAC.
 //
 //	archive.go     opening, fitting a journal, saving
 //	write.go       writing one part

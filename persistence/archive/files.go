@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/durable"
 )
 
-// makeFolder makes a folder, and syncs each folder that has a new one in it. Otherwise a power cut
-// could take back the archive with all its parts, after the store has forgotten their records.
+// makeFolder makes a folder, and syncs each folder that contains a new one. Otherwise a power cut
+// could undo the archive with all its parts, after the store has trimmed their records.
 func makeFolder(files vfs.FS, dir string) error {
 	var parents []string
 	for at := dir; ; at = files.PathDir(at) {
@@ -49,11 +49,11 @@ func create(files vfs.FS, name string) (vfs.File, error) {
 	return f, nil
 }
 
-// A kept writes to a file that may change the bytes it is given, as files of vfs may. Its caller
-// goes on with those bytes.
-type kept struct{ vfs.File }
+// A cloningFile passes copies to a file that may change the written bytes, as files of vfs may. Its
+// caller reuses those bytes.
+type cloningFile struct{ vfs.File }
 
-func (k kept) Write(b []byte) (int, error) { return k.File.Write(bytes.Clone(b)) }
+func (k cloningFile) Write(b []byte) (int, error) { return k.File.Write(bytes.Clone(b)) }
 
 // lock keeps other writers out of the folder. A test's file system has no other writers.
 func (a *Archive) lock() (unlock func(), err error) {

@@ -17,7 +17,7 @@ import (
 )
 
 // The batches of any part with a right checksum follow each other from its first record to its
-// last, or the part is damaged. Written anew, they are the same part.
+// last, or the part is damaged. Written again, they are the same part.
 func FuzzPart(f *testing.F) {
 	batch := func(b []byte, prev, next uint64, data string) []byte {
 		b = binary.AppendUvarint(b, uint64(len(data)))

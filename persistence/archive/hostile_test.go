@@ -13,9 +13,9 @@ import (
 	"exchange/persistence/internal/packed/packedtest"
 )
 
-// Parts of a few kB with right checksums ask for gigabytes. Each is refused before it gets a
+// Parts of a few kB with right checksums need gigabytes. Each is refused before it allocates a
 // fraction of that.
-func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
+func TestHostilePartAllocatesWithinItsSize(t *testing.T) {
 	const many, most = 160 << 20, 128 << 20 // bytes
 	zeros := make([]byte, maxPiece)
 	pieces := func(b []byte, n, each int) []byte {
@@ -61,7 +61,7 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		part := proven(t, w.EncodeAll(add(whole), nil), testKey)
 		succeeds(t, os.WriteFile(name, part, 0o600))
 		if info, err := os.Stat(name); err != nil || info.Size() > 1<<20 {
-			t.Fatalf("%s has %d bytes (%v): that is not what this test is about", what,
+			t.Fatalf("%s has %d bytes (%v): the test needs another size", what,
 				info.Size(), err)
 		}
 		a, err := Open(dir)
@@ -77,7 +77,7 @@ func TestAHostilePartGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			n := packedtest.Allocated(func() { err = f() })
 			(&world{scope: t}).fails(err, persistence.ErrCorrupt, name)
 			if n > most {
-				t.Errorf("%s: it asks for %d MB when %s", what, n>>20, does)
+				t.Errorf("%s: it allocates %d MB when %s", what, n>>20, does)
 			}
 		}
 	}

@@ -2,5 +2,5 @@
 
 package archive
 
-// lock does nothing here: the operator must see to it that only one process writes the folder.
+// lock does nothing here: the operator must ensure that only one process writes the folder.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

@@ -13,9 +13,9 @@ import (
 )
 
 // The power fails before each write, sync and rename while parts are saved, with any share of the
-// unsynced bytes left. The archive then has all batches that Save has answered for, so the store
-// may forget them. It has whole parts and no others, and the next Save goes on.
-func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
+// unsynced bytes left. The archive then has all batches that Save has acknowledged, so the store
+// may trim them. It has only whole parts, and the next Save continues.
+func TestPowerCutKeepsSavedParts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, percent := range []int{0, 50, 100} {
 		memory := vfs.NewCrashableMem()
@@ -24,14 +24,14 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 			l.all = append(l.all, batch{3 * i, 3*i + 3, fmt.Sprint("batch ", i)})
 		}
 		saved, cuts := uint64(0), 0
-		look := func() {
+		reopen := func() {
 			cuts++
 			left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 			wantWhole(t, left, l, saved)
 		}
 		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				look()
+				reopen()
 			}
 			return nil
 		}))
@@ -43,7 +43,7 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 				t.Fatal(err)
 			}
 			saved = upTo
-			look()
+			reopen()
 		}
 		if cuts < 40 {
 			t.Errorf("the power failed %d times", cuts)
@@ -51,8 +51,8 @@ func TestAPowerCutLosesNothingThatWasSaved(t *testing.T) {
 	}
 }
 
-// wantWhole wants the rest after a power cut to be a journal up to the last saved batch at least,
-// and to be continued.
+// wantWhole wants the files after a power cut to be a journal up to the last saved batch at least,
+// which Save can continue.
 func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 	t.Helper()
 	a, err := open(left, "data/archives/one")
@@ -73,12 +73,12 @@ func wantWhole(t *testing.T, left *vfs.MemFS, l *list, saved uint64) {
 		}
 		if _, err := a.Save(context.Background(), l, testKey, testHistory,
 			l.all[len(l.all)-1].next); err != nil {
-			t.Fatalf("%d were saved, and it does not go on: %v", saved, err)
+			t.Fatalf("%d were saved, and it cannot continue: %v", saved, err)
 		}
 	}
 	names, err := left.List("data/archives/one")
 	if err != nil || slices.ContainsFunc(names,
 		func(name string) bool { return strings.HasPrefix(name, unfinished) }) {
-		t.Fatalf("what the power cut left is still there: %v, %v", names, err)
+		t.Fatalf("leftovers of the power cut are still there: %v, %v", names, err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"exchange/persistence/internal/packed"
 )
 
-// Base returns the image of the state that the archive begins with, and its sequence, from which
-// Read goes on. It returns nil and 0 if the archive begins with the first record. ErrCorrupt: the
-// base is damaged or missing.
+// Base returns the image of the archive's initial state, and its sequence, from which Read
+// continues. It returns nil and 0 if the archive begins with the first record. ErrCorrupt: the base
+// is damaged or missing.
 func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 || !list[0].based {
@@ -30,7 +30,7 @@ func (a *Archive) Base(ctx context.Context) (seq uint64, image []byte, err error
 	_, _, err = list[0].read(ctx, a.by,
 		func(piece []byte) { image = append(image, piece...) }, ignore)
 	if err != nil {
-		return 0, nil, err // no byte of a part that is not whole and authentic
+		return 0, nil, err // never bytes of a part that is not whole and authentic
 	}
 	return list[0].first - 1, image, nil
 }
@@ -48,7 +48,7 @@ func (a *Archive) Provable(by persistence.Authority) error {
 	return err
 }
 
-// Histories returns the ids of the histories that the parts were written under, as their heads say.
+// Histories returns the ids of the histories that the parts were written under, from their heads.
 // It does not check the heads: Read does.
 func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	list, err := a.files()
@@ -61,8 +61,8 @@ func (a *Archive) Histories() (ids []persistence.HistoryID, err error) {
 	return ids, err
 }
 
-// Newest returns the id of the history that the last part was written under, as its head says;
-// false: the archive is empty.
+// Newest returns the id of the history that the last part was written under, from its head; false:
+// the archive is empty.
 func (a *Archive) Newest() (id persistence.HistoryID, ok bool, err error) {
 	list, err := a.files()
 	if err != nil || len(list) == 0 {
@@ -88,8 +88,8 @@ func (f *file) head() (head, error) {
 }
 
 // Read calls fn for each batch that ends above after, in order, until the end or fn's error. The
-// slice is valid during the call only. A part is verified before fn sees anything of it.
-// ErrCorrupt: a part is damaged or missing, or after is below the base.
+// slice is valid during the call only. A part is verified before fn receives any of it. ErrCorrupt:
+// a part is damaged or missing, or after is below the base.
 func (a *Archive) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	list, err := a.files()
@@ -168,7 +168,7 @@ func (f *file) proof() (mac []byte, id uint64, err error) {
 	return mac, id, err
 }
 
-// A head is the beginning of a part.
+// A head describes a part.
 type head struct {
 	Engine  string `json:"engine"`
 	History string `json:"history"` // id, in hex
@@ -220,7 +220,7 @@ func (f *file) follows(before string) error {
 		return err
 	}
 	if subtle.ConstantTimeCompare([]byte(before), []byte(hex.EncodeToString(mac))) != 1 {
-		return f.damaged("it was not written behind %s", filepath.Base(f.before))
+		return f.damaged("it was not written after %s", filepath.Base(f.before))
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (f *file) readBatches(ctx context.Context, r *packed.Reader, fn func(prev, 
 			return f.damaged("after record %d: %w", at, err)
 		}
 		if n == 0 {
-			return f.ends(r, at)
+			return f.checkEnd(r, at)
 		}
 		prev, err1 := binary.ReadUvarint(r)
 		next, err2 := binary.ReadUvarint(r)
@@ -287,7 +287,7 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 	for pieces := 0; ; pieces++ {
 		n, err := binary.ReadUvarint(r)
 		if err != nil {
-			return f.damaged("in what it begins with: %w", err)
+			return f.damaged("in its base: %w", err)
 		}
 		switch {
 		case n > maxPiece:
@@ -297,7 +297,7 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 				uint64(packed.MaxImage))
 		case n > 0:
 			if piece, err = readAll(r, piece[:0], int(n)); err != nil {
-				return f.damaged("in what it begins with: %w", err)
+				return f.damaged("in its base: %w", err)
 			}
 			base(piece)
 			size += n
@@ -313,8 +313,7 @@ func (f *file) readBase(r *packed.Reader, base func(piece []byte)) error {
 	}
 }
 
-// readAll reads n bytes in steps, so a damaged length does not allocate memory for bytes that are
-// not there.
+// readAll reads n bytes in steps, so a damaged length does not allocate memory for missing bytes.
 func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
 	for len(b) < n {
 		step := min(n-len(b), 1<<20)
@@ -326,8 +325,8 @@ func readAll(r io.Reader, b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// ends checks the bytes behind the last batch.
-func (f *file) ends(r *packed.Reader, at uint64) error {
+// checkEnd checks the bytes after the last batch.
+func (f *file) checkEnd(r *packed.Reader, at uint64) error {
 	last, err := binary.ReadUvarint(r)
 	if err == nil {
 		err = r.Done()
@@ -336,7 +335,7 @@ func (f *file) ends(r *packed.Reader, at uint64) error {
 		return f.damaged("%w", err)
 	}
 	if at != f.last || last != at {
-		return f.damaged("it ends at record %d, and says at %d", at, last)
+		return f.damaged("it ends at record %d, and its trailer says at %d", at, last)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func tampered(t *testing.T, journal *list,
 	return w, parts, files
 }
 
-// put gives the folder other files, nil takes one away.
+// put replaces files in the folder; nil removes one.
 func (w *world) put(files map[string][]byte) {
 	w.Helper()
 	for name, b := range files {
@@ -59,14 +59,14 @@ func repacked(t *testing.T, part []byte, by keyring, change func(raw []byte) []b
 	return proven(t, out.EncodeAll(change(raw), nil), by)
 }
 
-// underTheName returns a part with a proof that names the right key, and was made with another.
+// underTheName returns a part with a proof that names the right key but was made with another.
 func underTheName(part []byte) []byte {
 	b := bytes.Clone(part)
 	b[len(b)-33] = 1 // the last byte of the key's id, before the HMAC
 	return b
 }
 
-func TestATamperedArchiveIsFound(t *testing.T) {
+func TestTamperedArchiveIsDetected(t *testing.T) {
 	w, parts, files := tampered(t, &list{}, "a batch of ours")
 	// of the same key, engine, history and lengths
 	other, _, theirs := tampered(t, &list{}, "a batch of them")
@@ -102,12 +102,12 @@ func TestATamperedArchiveIsFound(t *testing.T) {
 		word string
 	}{
 		"the same part of another archive": {map[string][]byte{parts[2]: theirs[parts[2]]},
-			persistence.ErrCorrupt, "was not written behind"},
+			persistence.ErrCorrupt, "was not written after"},
 		"the end of another archive": {
 			map[string][]byte{parts[3]: theirs[parts[3]], parts[4]: theirs[parts[4]]},
-			persistence.ErrCorrupt, "was not written behind"},
+			persistence.ErrCorrupt, "was not written after"},
 		"the beginning of another archive": {map[string][]byte{parts[0]: theirs[parts[0]]},
-			persistence.ErrCorrupt, "was not written behind"},
+			persistence.ErrCorrupt, "was not written after"},
 		"two parts swapped": {map[string][]byte{parts[1]: files[parts[2]],
 			parts[2]: files[parts[1]]}, persistence.ErrCorrupt, "it begins at record"},
 		"a part dropped": {map[string][]byte{parts[2]: nil}, persistence.ErrCorrupt,
@@ -150,19 +150,19 @@ func TestATamperedArchiveIsFound(t *testing.T) {
 			t.Fatalf("%s: afterwards %v", what, err)
 		}
 	}
-	// No byte of a part is handed out before all of the part is authentic.
+	// No byte of a part is passed on before the whole part is authentic.
 	w.put(map[string][]byte{parts[2]: underTheName(repacked(t, files[parts[2]], forged, changed))})
 	got, err := w.read(0)
 	if w.fails(err, persistence.ErrCorrupt); !slices.Equal(got, w.all[:2]) {
 		t.Errorf("handed out was %v", got)
 	}
 	if _, err := w.read(15); err != nil {
-		t.Errorf("what comes after all is not looked at: %v", err)
+		t.Errorf("the part after all others is not checked: %v", err)
 	}
 }
 
-// Without a key the parts are read as they are; but for the order in which they were written.
-func TestAnArchiveIsReadWithoutAuthentication(t *testing.T) {
+// Without a key only the order of the parts is proven.
+func TestArchiveIsReadWithoutAuthentication(t *testing.T) {
 	w, parts, files := tampered(t, &list{}, "a batch of ours")
 	w.put(map[string][]byte{parts[4]: repacked(t, files[parts[4]],
 		keyring{9}, func(raw []byte) []byte {
@@ -178,9 +178,9 @@ func TestAnArchiveIsReadWithoutAuthentication(t *testing.T) {
 	w.must(w.archive.Provable(keyring{1, 9}))
 }
 
-// The server's key is changed, and the old one retired: parts go on, and old keys prove the old
-// ones.
-func TestAnArchiveGoesOnUnderAnotherKeyAndHistory(t *testing.T) {
+// The server's key is changed, and the old one retired: new parts follow, and old keys prove the
+// old ones.
+func TestArchiveContinuesUnderAnotherKeyAndHistory(t *testing.T) {
 	w, parts, _ := tampered(t, &list{}, "a batch of ours")
 	w.append(3, "after the change")
 	another := persistence.HistoryID{7}

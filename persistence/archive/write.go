@@ -26,7 +26,7 @@ type writer struct {
 	history persistence.HistoryID
 	before  []byte // HMAC of the part before; empty: there is none
 
-	base io.ReadCloser // goes into the first part; nil: none, or it is written
+	base io.ReadCloser // of the first part; nil: none, or written
 
 	out   vfs.File // nil between two parts
 	name  string   // of out, until it is whole
@@ -74,7 +74,7 @@ func (w *writer) begin(first uint64) (err error) {
 	if w.out, err = create(w.fs, w.name); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	if w.into, err = packed.NewWriter(kept{w.out}, magic, w.by); err != nil {
+	if w.into, err = packed.NewWriter(cloningFile{w.out}, magic, w.by); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
 	head, err := json.Marshal(head{Engine: w.engine, History: hex.EncodeToString(w.history[:]),
@@ -87,15 +87,15 @@ func (w *writer) begin(first uint64) (err error) {
 	}
 	w.first, w.size = first, 0
 	if w.base != nil {
-		if err := w.begins(); err != nil {
+		if err := w.writeBase(); err != nil {
 			return err
 		}
 	}
 	return w.write([]byte{0})
 }
 
-// begins writes the base.
-func (w *writer) begins() error {
+// writeBase copies the snapshot's image into the first part.
+func (w *writer) writeBase() error {
 	piece := make([]byte, maxPiece)
 	for {
 		n, err := io.ReadFull(w.base, piece)

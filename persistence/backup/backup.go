@@ -185,7 +185,7 @@ func (r *reader) describe() error {
 	return nil
 }
 
-// image hands out the state's image in pieces, as long as the backup says it is. An image of a
+// image passes on the state's image in pieces, of the described length in all. An image of a
 // version that this program does not read is refused before the rows, which may be newer, too.
 func (r *reader) image(piece func(b []byte)) error {
 	for n := int64(0); ; piece(r.part) {
@@ -212,7 +212,7 @@ func (r *reader) image(piece func(b []byte)) error {
 	}
 }
 
-// next reads a row; false behind the last one, when the stream has come to its end and is whole.
+// next reads a row; false after the last one, when the stream has ended whole.
 func (r *reader) next() (bool, error) {
 	if !r.ahead {
 		if err := r.advance(); err != nil {
@@ -236,7 +236,7 @@ var kindNames = map[byte]string{partTrade: "trades", partOrder: "closed orders",
 
 // Verify reads a whole backup and returns its description. It holds at most a piece of it in
 // memory, and does not decode the state's image, as Open does. by must find the backup authentic;
-// nil: no proof is asked for. An error wraps ErrDamaged, or persistence.ErrNoKey.
+// nil: no proof is required. An error wraps ErrDamaged, or persistence.ErrNoKey.
 func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
 	b, err := open(r, by)
 	if err != nil {
@@ -255,7 +255,7 @@ func Verify(r io.Reader, by persistence.Authority) (*Info, error) {
 }
 
 // Authenticate reads all of a backup and unpacks nothing. It returns nil if the backup was written
-// under a key that by has, and not changed since. An error wraps ErrDamaged, or
+// under one of by's keys, and not changed since. An error wraps ErrDamaged, or
 // persistence.ErrNoKey.
 func Authenticate(r io.Reader, by persistence.Authority) error {
 	return damaged(packed.Authenticate(r, by))

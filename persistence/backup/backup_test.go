@@ -54,7 +54,7 @@ func inMemory(s scope, keep persistence.Retention) persistence.Store {
 	return opened(s, memory.Open(memory.NewDisk(), keep), nil)
 }
 
-// others are the kinds of stores that a backup goes to from Pebble, and from which to Pebble.
+// others are the kinds of stores that backups go to from Pebble, and from there to Pebble.
 var others = map[string]func(*testing.T) kind{
 	"memory": func(*testing.T) kind { return inMemory },
 }
@@ -95,7 +95,7 @@ func check(b []byte) (*Info, error) {
 	return info, nil
 }
 
-// fails wants an error of one kind that says all words.
+// fails wants an error of one kind whose text has all words.
 func fails(s scope, what string, err, want error, words ...string) {
 	s.Helper()
 	if !errors.Is(err, want) {
@@ -118,7 +118,7 @@ func write(s scope, store persistence.Store, image []byte) []byte {
 
 // A store of the other kind gets exactly the history up to the image, whether rows came before or
 // after it.
-func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
+func TestBackupIsRestoredIntoOtherKindOfStore(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		defer f.Value.Set(f.DefValue) //nolint:errcheck // it is its own default
 		succeeds(t, f.Value.Set("8"))
@@ -155,7 +155,7 @@ func TestABackupIsRestoredIntoTheOtherKindOfStore(t *testing.T) {
 	})
 }
 
-// restoredAs restores a backup and wants all to be as it was.
+// restoredAs restores a backup and wants the same content.
 func restoredAs(s scope, b []byte, store persistence.Store, step int, image []byte, at uint64,
 	want *contents) {
 	s.Helper()
@@ -176,7 +176,7 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 		sum += n
 	}
 	if rows != sum {
-		s.Fatalf("%d rows were told, %d counted", rows, sum)
+		s.Fatalf("%d rows were reported, %d counted", rows, sum)
 	}
 	counted := map[string]int{"trades": len(want.trades), "closed orders": len(want.orders),
 		"deposits": len(want.deposits), "withdraws": len(want.withdrawals),
@@ -211,7 +211,7 @@ func restoredAs(s scope, b []byte, store persistence.Store, step int, image []by
 	succeeds(s, store.Append(ctx, token, at, at+1, []byte("goes on")))
 }
 
-func TestABackupSaysWhatItIsOf(t *testing.T) {
+func TestBackupDescribesItself(t *testing.T) {
 	h := newHistory(t, inPebble(t, persistence.Retention{}), 1)
 	h.play(100)
 	h.flush()
@@ -227,7 +227,7 @@ func TestABackupSaysWhatItIsOf(t *testing.T) {
 	short, err := Describe(bytes.NewReader(b))
 	h.must(err)
 	if short.Sequence != h.s.Seq() || !short.Taken.Equal(info.Taken) || len(short.Rows) != 0 {
-		t.Errorf("it says of itself %+v", short)
+		t.Errorf("its description is %+v", short)
 	}
 	for what, b := range map[string][]byte{"nothing": nil, "text": []byte("some text"),
 		"a stream that is whole and empty": crafted(t, func(*sink) {})} {
@@ -236,7 +236,7 @@ func TestABackupSaysWhatItIsOf(t *testing.T) {
 	}
 }
 
-func TestNothingIsRestoredToNothing(t *testing.T) {
+func TestEmptyBackupIsRestored(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		store := from(t, persistence.Retention{})
 		image := state.New().AppendTo(nil)
@@ -258,7 +258,7 @@ func TestNothingIsRestoredToNothing(t *testing.T) {
 	})
 }
 
-func TestARestoreKeepsTheNewestThatTheStoreIsToKeep(t *testing.T) {
+func TestRestoreAppliesRetention(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 3)
 		h.play(400)
@@ -282,12 +282,12 @@ func TestARestoreKeepsTheNewestThatTheStoreIsToKeep(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got.deposits, all.deposits) || !slices.Equal(got.actions, all.actions) {
-			t.Error("what is kept for ever is not there")
+			t.Error("a row without retention is missing")
 		}
 	})
 }
 
-// failing breaks when it is read, and after so many bytes when it is written.
+// failing breaks when it is read, and after that many bytes when it is written.
 type failing struct {
 	after int
 	err   error
@@ -345,7 +345,7 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 		s.part(partTrade, trade)
 		s.part(partImage, image)
 	})
-	f("more image behind the rows", func(s *sink) { whole(s); s.part(partImage, image) })
+	f("more image after the rows", func(s *sink) { whole(s); s.part(partImage, image) })
 	f("two descriptions", func(s *sink) {
 		s.part(partInfo, info)
 		s.part(partInfo, info)
@@ -376,7 +376,7 @@ func TestImpossibleBackupsAreRefused(t *testing.T) {
 		s.part(partNonce, make([]byte, maxRow+1))
 	}, "a part of")
 	f("more than the checksum", func(s *sink) { whole(s); s.write([]byte{partEnd, 'x'}) },
-		"more behind its end")
+		"more after its end")
 	newerBackupsNameTheirVersion(t, whole)
 }
 
@@ -426,10 +426,10 @@ func repacked(s scope, b []byte, by keyring, change func(raw []byte) []byte) []b
 	return proven(s, out.EncodeAll(change(raw), nil), by)
 }
 
-// A stream that turns out to be damaged or forged, or whose end never comes, fills a part of the
-// store, and such a store is never taken for a whole one. A deposit that a backup lacks could be
-// made again: its reference would be unknown.
-func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
+// A stream that turns out to be damaged or forged, or that is cut off, fills a part of the store;
+// such a store is never taken for a whole one. A deposit that a backup lacks could be made again,
+// because its reference would be unknown.
+func TestDamagedBackupNeverMakesAWholeStore(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 6)
 		h.play(300)
@@ -477,8 +477,8 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 			} else if !filled {
 				continue
 			}
-			// Recovery finds neither an image nor a journal, and the next restore something that is
-			// in its way.
+			// Recovery finds neither an image nor a journal, and the next restore finds a store
+			// that is not empty.
 			err = store.Read(t.Context(), 0, func(uint64, uint64, []byte) error { return nil })
 			fails(t, what, err, persistence.ErrCorrupt)
 			_, err = load(t.Context(), store, bytes.NewReader(good), nothing, loadRows)
@@ -487,8 +487,8 @@ func TestADamagedBackupIsNeverTakenForAWholeStore(t *testing.T) {
 	})
 }
 
-// changed returns the parts of a backup up to so many rows, with the first deposit as change writes
-// it.
+// changed returns the parts of a backup up to a number of rows, with the first deposit written by
+// change.
 func (h *history) changed(good []byte, rows int, change func(out *sink, part []byte)) []byte {
 	h.Helper()
 	return crafted(h.scope, func(out *sink) {
@@ -509,7 +509,7 @@ func (h *history) changed(good []byte, rows int, change func(out *sink, part []b
 	})
 }
 
-func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
+func TestOnlyEmptyStoreIsFilled(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, to kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 7)
 		h.play(30)
@@ -526,7 +526,7 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 			_, err = load(t.Context(), store, bytes.NewReader(b), nothing, loadRows)
 			fails(t, what, err, ErrNotEmpty, words...)
 			if err := store.Check(t.Context(), token); err != nil {
-				t.Errorf("%s: its owner was driven out: %v", what, err)
+				t.Errorf("%s: its owner was fenced: %v", what, err)
 			}
 		}
 		f("with a record", func(s persistence.Store, token persistence.Token) {
@@ -545,8 +545,8 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 		}, "snapshot at sequence 0")
 		f("begun", func(s persistence.Store, token persistence.Token) {
 			h.must(s.Begin(t.Context(), token, 5))
-		}, "did not come to its end")
-		// The owner of one that is still empty is driven out, or two would write.
+		}, "unfinished restore")
+		// The owner of a store that is still empty is fenced, or two would write.
 		store := to(t, persistence.Retention{})
 		token, _, err := store.Acquire(t.Context(),
 			persistence.Claim{Owner: "an exchange that just started"})
@@ -564,7 +564,7 @@ func TestOnlyAnEmptyStoreIsFilled(t *testing.T) {
 	})
 }
 
-func TestABackupThatCannotBeWholeIsNotWritten(t *testing.T) {
+func TestIncompleteBackupIsNotWritten(t *testing.T) {
 	onBothKinds(t, func(t *testing.T, from, _ kind) {
 		h := newHistory(t, from(t, persistence.Retention{}), 8)
 		h.play(200)
@@ -587,7 +587,7 @@ func TestABackupThatCannotBeWholeIsNotWritten(t *testing.T) {
 		f("an image that is none", t.Context(), io.Discard, image[1:], state.ErrImage)
 		h.play(1)
 		var b bytes.Buffer
-		f("a history that is behind", t.Context(), &b, h.s.AppendTo(nil), nil)
+		f("a history that lags behind", t.Context(), &b, h.s.AppendTo(nil), nil)
 		if b.Len() > 0 {
 			t.Errorf("%d bytes were written", b.Len())
 		}

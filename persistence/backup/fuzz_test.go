@@ -50,9 +50,9 @@ func FuzzVerify(f *testing.F) {
 		} else if !errors.Is(err, ErrDamaged) {
 			t.Fatal(err)
 		}
-		said, errOfHead := Describe(bytes.NewReader(stream.Bytes()))
-		if err == nil && (errOfHead != nil || said.Sequence != read.Sequence) {
-			t.Fatalf("it is of %+v, and says of itself %+v, %v", read, said, errOfHead)
+		described, errOfHead := Describe(bytes.NewReader(stream.Bytes()))
+		if err == nil && (errOfHead != nil || described.Sequence != read.Sequence) {
+			t.Fatalf("it is of %+v, and its description is %+v, %v", read, described, errOfHead)
 		}
 		if _, err := Verify(io.LimitReader(bytes.NewReader(stream.Bytes()), int64(stream.Len()-1)),
 			testKey); !errors.Is(err, ErrDamaged) && !errors.Is(err, persistence.ErrVersion) {

@@ -26,8 +26,8 @@ type scope interface {
 	Cleanup(func())
 }
 
-// A history is an exchange in small. It has random records that fit, a state that is their fold,
-// and a store that gets their rows as from the real exchange.
+// A history is an exchange in small. It has valid random records, a state that is their fold, and a
+// store with their rows, written as the real exchange does.
 type history struct {
 	scope
 	ctx    context.Context
@@ -40,7 +40,7 @@ type history struct {
 	timeUs            int64
 	order, withdrawal uint64
 	trade             uint64
-	// ids of trades that a pair has drawn and not used: neighbours come swapped
+	// ids of trades that a pair has reserved and not used: neighbours come swapped
 	kept     map[uint16]uint64
 	moving   []*event.Withdrawal // pending withdrawals
 	verified map[uint64]bool
@@ -103,7 +103,7 @@ func (h *history) deposit(account uint32, currency uint16, amount money.Amount) 
 			Reference: fmt.Sprint("reference ", last+1)}})
 }
 
-// apply folds a record and notes its rows for the store.
+// apply folds a record and queues its rows for the store.
 func (h *history) apply(r event.Record) {
 	h.Helper()
 	h.timeUs += h.random.Int64N(100_000_000)
@@ -164,7 +164,7 @@ func (h *history) candles(pair uint16) {
 	}
 }
 
-// flush makes the store know all that has happened.
+// flush writes all queued rows to the store.
 func (h *history) flush() {
 	h.Helper()
 	seq := h.s.Seq()
@@ -275,7 +275,7 @@ func (h *history) cancel() {
 			Remaining: o.Remaining}})
 }
 
-// withdrawalStep asks for money, or takes a withdrawal to its next status.
+// withdrawalStep requests a withdrawal, or moves one to its next status.
 func (h *history) withdrawalStep() {
 	h.Helper()
 	if len(h.moving) < 3 {

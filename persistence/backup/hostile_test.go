@@ -21,9 +21,9 @@ import (
 // stream may unpack, because an image grows while it is read.
 const mostAllocated = 128 << 20
 
-// Files of a few kB with right checksums ask for gigabytes. Each is refused before it gets a
+// Files of a few kB with right checksums need gigabytes. Each is refused before it allocates a
 // fraction of that.
-func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
+func TestHostileBackupAllocatesWithinItsSize(t *testing.T) {
 	h := newHistory(t, inPebble(t, persistence.Retention{}), 9)
 	h.play(50)
 	h.flush()
@@ -105,31 +105,31 @@ func TestAHostileBackupGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 		in.Close()
 		b := proven(t, packed.Bytes(), testKey)
 		if len(b) > 1<<20 {
-			t.Fatalf("%s has %d bytes: that is not what this test is about", what, len(b))
+			t.Fatalf("%s has %d bytes: the test needs another size", what, len(b))
 		}
 		n := packedtest.Allocated(func() { _, err = Verify(bytes.NewReader(b), testKey) })
 		fails(t, what, err, ErrDamaged)
 		if n > mostAllocated {
-			t.Errorf("%s: %d bytes ask for %d MB to be verified", what, len(b), n>>20)
+			t.Errorf("%s: %d bytes allocate %d MB when verified", what, len(b), n>>20)
 		}
 		if n = packedtest.Allocated(func() {
 			_, err = load(t.Context(), &discards{}, bytes.NewReader(b), nothing, loadRows)
 		}); n > mostAllocated {
-			t.Errorf("%s: %d bytes ask for %d MB to be loaded", what, len(b), n>>20)
+			t.Errorf("%s: %d bytes allocate %d MB when loaded", what, len(b), n>>20)
 		}
 		fails(t, what, err, ErrDamaged)
 	}
 }
 
 // An image with counts and lengths beyond its end, or with the same entry very many times.
-func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
+func TestHostileImageAllocatesWithinItsSize(t *testing.T) {
 	image := state.New().AppendTo(nil)
 	info, err := json.Marshal(Info{ImageBytes: 64 << 10, Taken: time.Now()})
 	succeeds(t, err)
 	for at := range image {
 		bad := bytes.Clone(image[:at])
 		for len(bad) < 64<<10 {
-			// a number of 2^28-1, wherever one is looked for
+			// a number of 2^28-1, at any place of the image
 			bad = append(bad, 0xff, 0xff, 0xff, 0x7f)
 		}
 		b := crafted(t, func(s *sink) { s.part(partInfo, info); s.part(partImage, bad[:64<<10]) })
@@ -138,12 +138,12 @@ func TestAHostileImageGetsNoMoreMemoryThanItsSizeAllows(t *testing.T) {
 			t.Errorf("an image of large numbers: %v", err)
 		}
 		if n > mostAllocated {
-			t.Errorf("from byte %d on: %d bytes ask for %d MB", at, len(b), n>>20)
+			t.Errorf("from byte %d on: %d bytes allocate %d MB", at, len(b), n>>20)
 		}
 	}
 }
 
-// A discards is an empty store that takes everything and keeps nothing.
+// A discards is an empty store that accepts all rows and stores none.
 type discards struct{ persistence.Store }
 
 func (*discards) Watermark(context.Context) (uint64, error) { return 0, nil }

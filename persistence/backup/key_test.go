@@ -9,7 +9,7 @@ type keyring = packedtest.Keyring
 
 var testKey = packedtest.Key
 
-// proven returns a compressed stream with the proof behind it.
+// proven returns a compressed stream with the proof after it.
 func proven(t interface{ Fatal(args ...any) }, stream []byte, by keyring) []byte {
 	return packedtest.Proven(t, stream, by, packed.Prove)
 }

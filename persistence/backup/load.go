@@ -13,8 +13,8 @@ import (
 	"exchange/persistence"
 )
 
-// Rows go into the store so many at once, or so many bytes of the backup. Both bounds keep an Apply
-// below persistence.MaxRows, and its steps few: the watermark moves with each.
+// Each Apply takes up to loadRows rows, or loadBytes of the backup. Both bounds keep it below
+// persistence.MaxRows, and the steps few: the watermark moves with each.
 const (
 	loadRows  = 50_000
 	loadBytes = 32 << 20
@@ -24,7 +24,7 @@ const (
 var ErrNotEmpty = errors.New("the store is not empty")
 
 // empty returns nil if the store was never written to, otherwise ErrNotEmpty. It does not become
-// the owner, so an exchange that uses the store goes on.
+// the owner, so an exchange that uses the store continues.
 func empty(ctx context.Context, store persistence.Store) error {
 	watermark, err := store.Watermark(ctx)
 	if err != nil {
@@ -43,8 +43,8 @@ func empty(ctx context.Context, store persistence.Store) error {
 	switch _, next, _, err := persistence.First(ctx, store, 0); {
 	case errors.Is(err, persistence.ErrCorrupt): // as one that begins late is
 		//nolint:errorlint // err is no damage here
-		return fmt.Errorf("%w: it has a journal, perhaps of a restore that did not come to its "+
-			"end: %v", ErrNotEmpty, err)
+		return fmt.Errorf("%w: it has a journal, perhaps of an unfinished "+
+			"restore: %v", ErrNotEmpty, err)
 	case err == nil && next != 0:
 		return fmt.Errorf("%w: it has a journal", ErrNotEmpty)
 	default:
@@ -56,12 +56,12 @@ func empty(ctx context.Context, store persistence.Store) error {
 type Backup struct {
 	reader *reader
 	state  *state.State
-	copies bool // the store goes on in the same history
+	copies bool // the store continues the same history
 }
 
 // Open reads the description of a backup and its state, which must be whole and pass its own
-// checks. When Load has read the backup to its end, by must find it authentic; nil: no proof is
-// asked for. An error wraps ErrDamaged.
+// checks. Once Load has read the whole backup, by must find it authentic; nil: no proof is
+// required. An error wraps ErrDamaged.
 func Open(r io.Reader, by persistence.Authority) (*Backup, error) {
 	in, err := open(r, by)
 	if err != nil {
@@ -105,16 +105,15 @@ func (b *Backup) decode(image []byte) (err error) {
 	return damaged(err)
 }
 
-// Load fills an empty store, once. The stored state has no history's id, because the store begins
-// another history than the backup's. Verify the same bytes before. After an error other than
-// ErrNotEmpty the store may be half filled, and is to be thrown away. Load reports to progress the
-// number of rows so far.
+// Load fills an empty store, once. The stored state has no history's id, because the store begins a
+// new history. Verify the same bytes before. After an error other than ErrNotEmpty the store may be
+// half filled: discard it. Load reports to progress the number of rows so far.
 func (b *Backup) Load(ctx context.Context, store persistence.Store,
 	progress func(rows int)) (*Info, error) {
 	return b.load(ctx, store, progress, loadRows)
 }
 
-// Copy is Load for another node of the same cluster: the store goes on in the same history.
+// Copy is Load for another node of the same cluster: the store continues the same history.
 func (b *Backup) Copy(ctx context.Context, store persistence.Store) (*Info, error) {
 	b.copies = true
 	return b.Load(ctx, store, func(int) {})
@@ -122,7 +121,7 @@ func (b *Backup) Copy(ctx context.Context, store persistence.Store) (*Info, erro
 
 func (b *Backup) load(ctx context.Context, store persistence.Store, progress func(rows int),
 	step int) (*Info, error) {
-	// reports a store that is not empty before it looks for the store's owner
+	// reports a store that is not empty before it reads the store's owner
 	if err := empty(ctx, store); err != nil {
 		return nil, err
 	}
@@ -166,9 +165,9 @@ type loader struct {
 	step      int // rows of one Apply
 	begun     bool
 	watermark uint64
-	writes    persistence.Writes
+	pending   persistence.Writes
 	n, total  int
-	bytes     int             // of these rows, as they stand in the backup
+	bytes     int             // of these rows, in the backup's form
 	deposited []money.Balance // of the rows so far, by currency-1
 }
 
@@ -176,7 +175,7 @@ func (l *loader) add(r *rows) error {
 	if err := l.note(r); err != nil {
 		return err
 	}
-	r.addTo(&l.writes)
+	r.addTo(&l.pending)
 	l.n++
 	l.total++
 	l.bytes += len(l.reader.part)
@@ -199,16 +198,17 @@ func (l *loader) note(r *rows) error {
 	}
 	total := &l.deposited[d.Currency-1]
 	if *total = total.Add(d.Amount.Balance()); total.Cmp(money.MaxSupply) >= 0 {
-		return fmt.Errorf("%w: its deposits are more than there can be", ErrDamaged)
+		return fmt.Errorf("%w: its deposits are more than possible", ErrDamaged)
 	}
 	return nil
 }
 
-// whole refuses a backup that lacks deposits of its state: their references could be used again.
-func (l *loader) whole() error {
+// checkDeposits refuses a backup that lacks deposits of its state: their references could be used
+// again.
+func (l *loader) checkDeposits() error {
 	_, _, deposits := l.state.LastIDs()
 	if n := l.reader.info.Rows[kindNames[partDeposit]]; uint64(n) != deposits {
-		return fmt.Errorf("%w: it has %d deposits, its state says %d", ErrDamaged, n, deposits)
+		return fmt.Errorf("%w: it contains %d deposits, its state says %d", ErrDamaged, n, deposits)
 	}
 	for i, c := range l.state.Currencies() {
 		if l.deposited[i] != c.Deposited {
@@ -237,22 +237,22 @@ func (l *loader) apply(to uint64) error {
 		return fmt.Errorf("%w: more rows than %d records can have made", ErrDamaged,
 			l.reader.info.Sequence)
 	}
-	if err := l.store.Apply(l.ctx, l.token, l.watermark, to, &l.writes); err != nil {
+	if err := l.store.Apply(l.ctx, l.token, l.watermark, to, &l.pending); err != nil {
 		return err
 	}
 	l.watermark, l.n, l.bytes = to, 0, 0
-	l.writes.Reset()
+	l.pending.Reset()
 	return nil
 }
 
 // finish writes the wallets and publishes the image: with it the store is whole.
 func (l *loader) finish() error {
-	if err := l.whole(); err != nil {
+	if err := l.checkDeposits(); err != nil {
 		return err
 	}
 	for _, a := range l.state.Accounts() {
-		l.writes.Wallets = append(l.writes.Wallets, wallet(l.state, a))
-		if len(l.writes.Wallets) == l.step {
+		l.pending.Wallets = append(l.pending.Wallets, wallet(l.state, a))
+		if len(l.pending.Wallets) == l.step {
 			if err := l.apply(l.watermark + 1); err != nil {
 				return err
 			}

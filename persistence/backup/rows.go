@@ -9,8 +9,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// rows has room for one row of each kind. A row's bytes are those of the stores. The parts that
-// stores have in a row's key stand before it, as uvarints.
+// rows has room for one row of each kind. A row's bytes are those of the stores. The fields that
+// stores keep in a row's key precede it, as uvarints.
 type rows struct {
 	kind       byte
 	trade      persistence.Trade
@@ -24,7 +24,7 @@ type rows struct {
 	alone persistence.Writes // the one row, for check
 }
 
-// addTo puts the row behind others of its kind.
+// addTo appends the row to others of its kind.
 func (r *rows) addTo(w *persistence.Writes) {
 	switch r.kind {
 	case partTrade:
@@ -44,13 +44,13 @@ func (r *rows) addTo(w *persistence.Writes) {
 	}
 }
 
-// check refuses a row that no store would take: with numbers or texts beyond their bounds.
+// check refuses a row that every store would reject: with numbers or texts beyond their bounds.
 func (r *rows) check() error {
 	r.alone.Reset()
 	r.addTo(&r.alone)
 	if err := codec.CheckWrites(0, 1, &r.alone); err != nil {
-		// the fault is the backup's, or that of this program's age
-		return fmt.Errorf("a row has values that this program does not know, or that are "+
+		// the backup is damaged, or this program is too old
+		return fmt.Errorf("a row has values unknown to this program, or that are "+
 			"impossible: %s",
 			strings.TrimPrefix(err.Error(), persistence.ErrInvalid.Error()+": "))
 	}
@@ -84,7 +84,7 @@ func (r *rows) decode(kind byte, b []byte) error {
 		r.nonce.Nonce = d.Uint()
 		r.nonce.Key = string(d.Rest())
 	case partInfo, partImage:
-		return fmt.Errorf("a part of kind %q stands among the rows", kind)
+		return fmt.Errorf("a part of kind %q is among the rows", kind)
 	default:
 		return fmt.Errorf("%w: it has a part of kind %q, which this program does not read; run "+
 			"the newer program that wrote it", persistence.ErrVersion, kind)

@@ -10,14 +10,14 @@ import (
 	"exchange/persistence"
 )
 
-// underTheName returns a backup with a proof that names the right key, and was made with another.
+// underTheName returns a backup with a proof that names the right key but was made with another.
 func underTheName(b []byte) []byte {
 	b = bytes.Clone(b)
 	b[len(b)-33] = 1 // the last byte of the key's id, before the HMAC
 	return b
 }
 
-func TestATamperedBackupIsFound(t *testing.T) {
+func TestTamperedBackupIsDetected(t *testing.T) {
 	h := newHistory(t, inPebble(t, persistence.Retention{}), 10)
 	h.play(100)
 	h.flush()
@@ -53,7 +53,7 @@ func TestATamperedBackupIsFound(t *testing.T) {
 	}{
 		"a whole that another key proves": {repacked(t, good, forged, same),
 			persistence.ErrNoKey},
-		"and that says it is the right one": {underTheName(repacked(t, good, forged, same)),
+		"and that names the right key": {underTheName(repacked(t, good, forged, same)),
 			persistence.ErrForged},
 		"another time": {underTheName(
 			repacked(t, good, forged, described(func(i *Info) {
@@ -70,8 +70,8 @@ func TestATamperedBackupIsFound(t *testing.T) {
 			persistence.ErrForged},
 		"the proof of another": {slices.Concat(good[:len(good)-100], other[len(other)-100:]),
 			ErrDamaged},
-		"a stream behind another": {slices.Concat(other, good), ErrDamaged},
-		"without its proof":       {good[:len(good)-103], ErrDamaged},
+		"a stream after another": {slices.Concat(other, good), ErrDamaged},
+		"without its proof":      {good[:len(good)-103], ErrDamaged},
 	} {
 		if err := Authenticate(bytes.NewReader(x.b), testKey); !errors.Is(err, x.want) {
 			t.Errorf("%s is authentic: %v, want %v", what, err, x.want)

@@ -19,8 +19,8 @@ import (
 
 // Write streams a backup: the image, and the store's history up to the image's sequence, which the
 // watermark must have reached. Rows that are added meanwhile are left out. Write reports to
-// progress the number of rows so far. After an error the written bytes are no whole backup, and
-// every reader of them finds that out.
+// progress the number of rows so far. After an error the written bytes are an incomplete backup,
+// which every reader detects.
 func Write(ctx context.Context, w io.Writer, store persistence.Store, image []byte,
 	by persistence.Authority, progress func(rows int)) error {
 	s, err := state.Decode(image)
@@ -32,7 +32,7 @@ func Write(ctx context.Context, w io.Writer, store persistence.Store, image []by
 		return err
 	}
 	if at < s.Seq() {
-		return fmt.Errorf("the history is at sequence %d, behind the state at %d", at, s.Seq())
+		return fmt.Errorf("the history is at sequence %d, lags behind the state at %d", at, s.Seq())
 	}
 	out, err := newSink(w, by)
 	if err != nil {
@@ -68,8 +68,8 @@ func WriteNewest(ctx context.Context, w io.Writer, store persistence.Store, leas
 		return err
 	}
 	if seq < least {
-		return errors.Join(fmt.Errorf("the newest snapshot is of sequence %d, and a copy of %d "+
-			"or more is asked for", seq, least), r.Close())
+		return errors.Join(fmt.Errorf("the newest snapshot is of sequence %d, below the "+
+			"requested %d", seq, least), r.Close())
 	}
 	image, err := io.ReadAll(r)
 	if err = errors.Join(err, r.Close()); err != nil {
@@ -197,9 +197,8 @@ func (w *writer) actions() error {
 		})
 }
 
-// nonces returns the store's nonces of the state's keys. Reads use nonces that the state does not
-// know. A nonce may be of a command after the image. That is right, because its bytes have been
-// sent and must not be valid again.
+// nonces returns the store's nonces of the state's keys. Nonces of reads are not in the state. A
+// nonce may be of a command after the image: its bytes have been sent and must not be valid again.
 func (w *writer) nonces() error {
 	return w.store.Nonces(w.ctx, func(key string, nonce uint64) {
 		if w.state.KeyByName(key) != nil {

@@ -16,7 +16,7 @@ func (w *world) begin() {
 	w.must(w.s.Begin(w.ctx, w.tok, at))
 	if now := w.beat(); !w.s.Exclusive() &&
 		(now.Accepted <= accepted || now.Lacks(persistence.Mark{Seq: at + 1}, accepted)) {
-		w.Fatalf("a restore is not known to those that have seen more: %+v after %d", now, accepted)
+		w.Fatalf("hosts that have seen more do not see the restore: %+v after %d", now, accepted)
 	}
 	w.must(w.s.Begin(w.ctx, w.tok, at)) // a retry
 	w.seq = at
@@ -32,7 +32,7 @@ func (w *world) begin() {
 			if len(all) != 0 {
 				w.Fatalf("the journal is %v", all)
 			}
-			// no image is there yet, so this must not look whole
+			// there is no image yet, so this must not look whole
 			for _, after := range []uint64{0, at - 1, at + 1} {
 				_, err = w.read(after)
 				w.is(err, persistence.ErrCorrupt)
@@ -59,9 +59,9 @@ func (w *world) begin() {
 	w.again(persistence.Retention{})
 	w.wantSnapshot(0, at, []byte("the state"))
 	w.wantEverything(m)
-	w.append(3, []byte("goes on"))
-	w.append(1, []byte("and on"))
-	want := []batch{{at, at + 3, "goes on"}, {at + 3, at + 4, "and on"}}
+	w.append(3, []byte("continues"))
+	w.append(1, []byte("and again"))
+	want := []batch{{at, at + 3, "continues"}, {at + 3, at + 4, "and again"}}
 	for range 2 {
 		all, err := w.read(at)
 		w.must(err)
@@ -84,7 +84,7 @@ func (w *world) beginRefused() {
 	w.open(persistence.Retention{})
 	w.is(w.s.Begin(w.ctx, "", 5), persistence.ErrFenced)
 	w.is(w.s.Begin(w.ctx, w.tok, 1<<53), persistence.ErrInvalid)
-	w.must(w.s.Begin(w.ctx, w.tok, 0)) // where a new store is anyway
+	w.must(w.s.Begin(w.ctx, w.tok, 0)) // a new store's end anyway
 	old := w.tok
 	w.again(persistence.Retention{})
 	w.is(w.s.Begin(w.ctx, old, 5), persistence.ErrFenced)
@@ -94,7 +94,7 @@ func (w *world) beginRefused() {
 	}
 	w.again(persistence.Retention{})
 	w.is(w.s.Begin(w.ctx, w.tok, 5), persistence.ErrInvalid)
-	w.append(1, []byte("goes on"))
+	w.append(1, []byte("continues"))
 
 	f := func(what string, fill func()) {
 		w.Helper()

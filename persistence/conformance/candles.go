@@ -41,7 +41,7 @@ func (w *world) candleRetention() {
 	m := &model{keep: keep}
 	q := persistence.CandleQuery{Pair: 1, Frame: 1}
 	for time := range int64(10 * limit) {
-		// Each period is written while it lasts and once more behind its end.
+		// Each period is written while it lasts and once more after its end.
 		writes := persistence.Writes{Candles: []persistence.Candle{candle(1, 1, time),
 			candle(1, 1, max(time-1, 0)), candle(1, 2, time/20)}}
 		w.apply(1, &writes)
@@ -52,7 +52,7 @@ func (w *world) candleRetention() {
 		w.Fatalf("%d candles are kept, want about %d", len(got), limit)
 	}
 	w.wantCandles(persistence.CandleQuery{Pair: 1, Frame: 2}, m)
-	// One that is older than all that are kept does not push a newer one out.
+	// One older than all stored ones does not evict a newer one.
 	w.apply(1, &persistence.Writes{Candles: []persistence.Candle{candle(1, 1, 1)}})
 	w.wantCandles(q, m)
 	// Many at once.

@@ -18,7 +18,7 @@ func (w *world) wantClientOrders(m *model) {
 	}
 }
 
-// clientOrders checks that a client id has its orders and no others, newest first, in any order of
+// clientOrders checks that a client id finds exactly its orders, newest first, in any order of
 // closing and of any account.
 func (w *world) clientOrders() {
 	w.open(persistence.Retention{})
@@ -53,7 +53,7 @@ func (w *world) clientOrders() {
 	}
 }
 
-// clientOrdersTrimmed checks that client ids are forgotten with their orders' rows.
+// clientOrdersTrimmed checks that client ids are removed with their orders' rows.
 func (w *world) clientOrdersTrimmed() {
 	keep := persistence.Retention{Orders: 3}
 	w.open(keep)
@@ -61,7 +61,7 @@ func (w *world) clientOrdersTrimmed() {
 	for id := uint64(1); id <= 40; id++ {
 		o := order(id, 1+uint32(id%2), 1)
 		if id%5 != 0 {
-			o.ClientID = clientID(int(id/2) % 2) // used again while it is kept
+			o.ClientID = clientID(int(id/2) % 2) // reused while it is stored
 		}
 		writes := persistence.Writes{Orders: []persistence.Order{o}}
 		if id == 30 { // two that retention drops at once
@@ -86,7 +86,7 @@ func (w *world) clientOrdersTrimmed() {
 	w.wantVerified()
 }
 
-// wantVerified wants nothing to be wrong in the store.
+// wantVerified wants no findings of Verify.
 func (w *world) wantVerified() {
 	w.Helper()
 	if rows, err := w.s.Verify(w.ctx, func(place string) { w.Error(place) }); err != nil {

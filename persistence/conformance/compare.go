@@ -24,8 +24,8 @@ func (w *world) trimmedLists() {
 	w.wantEverything(m)
 }
 
-// compare asks the store and the model the same, before and after the store is opened again. It
-// returns the model, and an ID above all.
+// compare compares answers of the store and the model, before and after the store is opened again.
+// It returns the model, and an ID above all.
 func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n int) (m *model,
 	above uint64) {
 	w.open(keep)
@@ -56,7 +56,7 @@ func (w *world) compare(stream uint64, keep persistence.Retention, flushes, n in
 // questions draws queries at random.
 type questions struct {
 	*rand.Rand
-	flushes, trades int    // how much the store was filled with
+	flushes, trades int    // size of the store's content
 	top             uint64 // above all ids
 }
 
@@ -172,7 +172,7 @@ func (r *questions) drawCandles() persistence.CandleQuery {
 	return q
 }
 
-// drawTime draws a time that is a candle's, or is beside one, or is beyond all.
+// drawTime draws a time that is a candle's, or next to one, or beyond all.
 func (r *questions) drawTime() int64 {
 	if r.IntN(10) == 0 {
 		return []int64{math.MinInt64, math.MaxInt64}[r.IntN(2)]
@@ -244,7 +244,7 @@ func (w *world) wantEverything(m *model) {
 	w.wantEachOrder(m)
 }
 
-// wantEachOrder asks for each order by its ID: those that retention has dropped are not found.
+// wantEachOrder reads each order by its ID: those that retention has dropped are not found.
 func (w *world) wantEachOrder(m *model) {
 	w.Helper()
 	kept := map[uint64]bool{}
@@ -263,8 +263,8 @@ func (w *world) wantEachOrder(m *model) {
 	}
 }
 
-// anyOrder applies rows out of the order of their ids: from the newest on as a restored backup
-// does, or from both ends, or at random.
+// anyOrder applies rows out of the order of their ids: from the newest on like a restored backup,
+// or from both ends, or at random.
 func (w *world) anyOrder() {
 	r := newRand(w.T, 11)
 	const n = 1200

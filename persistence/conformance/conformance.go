@@ -13,11 +13,11 @@ import (
 	"exchange/persistence"
 )
 
-// A Backend is one place for data, new and empty. A store opened there is closed and opened again.
+// A Backend is one new and empty place for data. Its store is closed and opened again.
 type Backend interface {
 	// Open opens the store; the suite closes it.
 	Open(t *testing.T, r persistence.Retention) persistence.Store
-	// DamageBatch changes a byte of the batch that ends at next, behind the store's back.
+	// DamageBatch changes a byte of the batch that ends at next, without the store's knowledge.
 	DamageBatch(t *testing.T, s persistence.Store, next uint64)
 	// LoseBatch removes it.
 	LoseBatch(t *testing.T, s persistence.Store, next uint64)
@@ -30,51 +30,51 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend) {
 	f := runner(t, fresh)
 	f("a new store is empty", (*world).emptyStore)
 	f("only the newest owner appends", (*world).fencedAppend)
-	f("beats say that the owner lives", (*world).beats)
+	f("beats show that the owner lives", (*world).beats)
 	f("an engine that is given back has no owner", (*world).release)
 	f("a retry of the same bytes is one success", (*world).retry)
-	f("an append that does not follow on is a gap", (*world).gap)
+	f("an append that does not follow the end is a gap", (*world).gap)
 	f("meaningless input is refused", (*world).meaningless)
 	f("the journal is read in order from any sequence", (*world).replay)
 	f("a batch of 500 kB and a journal of several pages are read back", (*world).largeJournal)
-	f("a trimmed journal starts above what was trimmed", (*world).trim)
-	f("a damaged or missing batch is found", (*world).damage)
-	f("a restored journal begins where it is told", (*world).begin)
+	f("a trimmed journal starts after the trimmed part", (*world).trim)
+	f("a damaged or missing batch is detected", (*world).damage)
+	f("a restored journal begins at the given sequence", (*world).begin)
 	f("only an empty store begins", (*world).beginRefused)
 	f("the two newest snapshots are kept", (*world).twoSnapshots)
 	f("a snapshot above the watermark is refused", (*world).snapshotAboveWatermark)
 	f("a snapshot of a fenced owner is refused", (*world).fencedSnapshot)
 	f("snapshots of every size come back whole", (*world).snapshotSizes)
 	f("a torn upload is never visible", (*world).tornSnapshot)
-	f("an upload is held up behind each chunk", (*world).pacedSnapshot)
-	f("a damaged snapshot is found", (*world).damagedSnapshot)
+	f("an upload is paused after each chunk", (*world).pacedSnapshot)
+	f("a damaged snapshot is detected", (*world).damagedSnapshot)
 	f("the watermark moves once for one apply", (*world).watermark)
 	f("nonces only grow", (*world).nonces)
 	f("all wallets are found, and replaced as a whole", (*world).allWallets)
 	f("every field of every row comes back", (*world).fields)
 	f("one order is found by its id", (*world).oneOrder)
 	f("the orders with a client id are found", (*world).clientOrders)
-	f("client ids are forgotten with their orders, and not before", (*world).clientOrdersTrimmed)
+	f("client ids are removed with their orders, and not before", (*world).clientOrdersTrimmed)
 	f("lists equal the model under every filter", (*world).lists)
 	f("lists equal the model under every filter and retention", (*world).trimmedLists)
 	f("rows end in order however they come", (*world).anyOrder)
-	f("a deposit is found by its reference, for ever", (*world).references)
-	f("a reference that is not there is proved by the watermark", (*world).noReference)
+	f("a deposit is found by its reference, also after trims", (*world).references)
+	f("a missing reference is proved by the watermark", (*world).noReference)
 	f("a withdrawal is closed once", (*world).withdrawnOnce)
 	f("retention keeps the newest candles", (*world).candleRetention)
 	f("a long offset is skipped exactly", (*world).longOffset)
-	f("a long query asks whether it goes on, a short one does not", (*world).pacedQueries)
+	f("a long query is paused, a short one is not", (*world).pacedQueries)
 	f("a list is stable while it is written", (*world).stable)
-	f("all methods may be used at once", (*world).concurrent)
+	f("all methods may be used concurrently", (*world).concurrent)
 }
 
-// RunCut runs the tests of a store that cuts an Apply into several steps, so that a crash can leave
-// a part of it. The same rows then come again, perhaps cut elsewhere. A store that writes an Apply
-// in one step learns from the watermark alone that it has the rows.
+// RunCut runs the tests of a store that splits an Apply into several steps, so that a crash can
+// leave a part of it. The same rows then come again, perhaps split differently. A store that writes
+// an Apply in one step learns from the watermark alone that it has the rows.
 func RunCut(t *testing.T, fresh func(t *testing.T) Backend) {
 	f := runner(t, fresh)
-	f("rows that are there are not written again", (*world).writtenAgain)
-	f("rows that are there do not count for retention", (*world).retentionAgain)
+	f("existing rows are not written again", (*world).writtenAgain)
+	f("existing rows do not count again for retention", (*world).retentionAgain)
 }
 
 // runner runs one part of a suite.
@@ -108,7 +108,7 @@ func (w *world) open(r persistence.Retention) {
 	w.must(err)
 }
 
-// again closes and opens the store. The owner of then is the next one.
+// again closes and opens the store. The next owner acquires it.
 func (w *world) again(r persistence.Retention) {
 	w.Helper()
 	before := w.beat().Token.Epoch()
@@ -133,7 +133,7 @@ func (w *world) is(err, want error) {
 	}
 }
 
-// refused wants an error that is none of the named ones.
+// refused wants an error other than the listed ones.
 func (w *world) refused(err error) {
 	w.Helper()
 	if err == nil {
@@ -147,7 +147,7 @@ func (w *world) refused(err error) {
 	}
 }
 
-// apply moves the watermark from where it is.
+// apply moves the watermark from its current value.
 func (w *world) apply(by uint64, writes *persistence.Writes) {
 	w.Helper()
 	from, err := w.s.Watermark(w.ctx)

@@ -16,7 +16,7 @@ func (w *world) writtenAgain() {
 		writes.Trades = append(writes.Trades, late...)
 		m.add(&writes)
 		w.apply(1, &writes)
-		// Half of it comes again, with rows that are new and in another order.
+		// Half of it comes again, with new rows and in another order.
 		half := persistence.Writes{
 			Trades: slices.Clone(writes.Trades[20:60]), Orders: slices.Clone(writes.Orders[10:30]),
 			Deposits:    slices.Clone(writes.Deposits[2:6]),

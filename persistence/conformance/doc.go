@@ -1,5 +1,5 @@
 // Package conformance is the one suite that every store must pass. It states the promises of a
-// store, so that callers need not know which store they have.
+// store, so that callers do not depend on the kind of store.
 //
 //	conformance.go  the suite, and the world of one test
 //	journal.go      owners, appends, reads, trims
@@ -15,6 +15,6 @@
 //	actions.go      the log of actions
 //	model.go        the obvious store, and random rows
 //	compare.go      every query against the model
-//	cut.go          an Apply that a crash has cut
-//	together.go     readers and writers at once
+//	cut.go          an Apply that a crash has interrupted
+//	together.go     concurrent readers and writers
 package conformance

@@ -71,7 +71,7 @@ func (w *world) withdrawnOnce() {
 	w.open(persistence.Retention{})
 	a, b, c := withdrawal(10, 1), withdrawal(11, 2), withdrawal(12, 1)
 	w.apply(1, &persistence.Writes{Withdrawals: []persistence.Withdrawal{c, b}})
-	// older, came to its end later
+	// older, closed later
 	w.apply(1, &persistence.Writes{Withdrawals: []persistence.Withdrawal{a}})
 	for round := range 2 {
 		for _, want := range []persistence.Withdrawal{a, b, c} {
@@ -86,8 +86,8 @@ func (w *world) withdrawnOnce() {
 			w.is(err, persistence.ErrNotFound)
 		}
 		if round == 0 {
-			// A row that is there stays as it is, even if another one comes under its id. So does
-			// the first of two rows that come at once.
+			// An existing row stays unchanged, even if another one comes under its id. So does the
+			// first of two rows in one Apply.
 			other, first, second := b, withdrawal(20, 2), withdrawal(20, 2)
 			other.Status, other.Details = persistence.WithdrawalRefused, "no"
 			second.Status = persistence.WithdrawalCancelled

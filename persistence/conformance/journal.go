@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// append writes a batch of n records that follows on.
+// append appends a batch of n records.
 func (w *world) append(n uint64, batch []byte) {
 	w.Helper()
 	w.must(w.s.Append(w.ctx, w.tok, w.seq, w.seq+n, batch))
@@ -71,7 +71,7 @@ func (w *world) emptyStore() {
 	if w.s.String() == "" {
 		w.Fatal("the store has no name")
 	}
-	_, err = w.read(1) // nothing is there above 0, so a snapshot at 1 has lost its journal
+	_, err = w.read(1) // there is nothing above 0, so a snapshot at 1 has lost its journal
 	w.is(err, persistence.ErrCorrupt)
 }
 
@@ -89,7 +89,7 @@ func (w *world) fencedAppend() {
 	if !strings.Contains(err.Error(), "the second owner") {
 		w.Fatalf("%q does not name the owner", err)
 	}
-	// also on its own write
+	// also for its own write
 	w.is(w.s.Append(w.ctx, old, 0, 1, []byte("one")), persistence.ErrFenced)
 	w.is(w.s.Append(w.ctx, "", 1, 2, []byte("nobody's")), persistence.ErrFenced)
 	w.is(w.s.Check(w.ctx, old), persistence.ErrFenced)
@@ -116,12 +116,13 @@ func (w *world) beat() persistence.Beat {
 	return b
 }
 
-// beats wants each confirmation of an owner to be seen by others, and a claim that has missed one
-// to fail.
+// beats wants each confirmation of an owner to be visible to others, and a claim that has missed
+// one to fail.
 func (w *world) beats() {
 	w.open(persistence.Retention{})
 	first := w.beat()
-	if !first.Held() || first.Token != w.tok || first.Owner != "conformance" || first != w.beat() {
+	if !first.HasOwner() || first.Token != w.tok || first.Owner != "conformance" ||
+		first != w.beat() {
 		w.Fatalf("%+v, of %s", first, w.tok)
 	}
 	claim := persistence.Claim{Owner: "another", ID: strings.Repeat("a1", 16), After: &first}
@@ -146,7 +147,7 @@ func (w *world) beats() {
 	if *claim.After != w.beat() {
 		w.Fatal("a check without the token is a beat")
 	}
-	w.append(1, []byte("one")) // of an owner that lives, and whose appends confirm no owner
+	w.append(1, []byte("one")) // of a live owner; appends do not confirm it
 	tok, last, err := w.s.Acquire(w.ctx, claim)
 	w.must(err)
 	if last != 1 || tok.ID() != claim.ID || tok.Epoch() != w.tok.Epoch()+1 {
@@ -179,7 +180,7 @@ func (w *world) beats() {
 	}
 }
 
-// release wants nothing of an owner that has given the engine back to be taken.
+// release wants the store to refuse all writes of an owner that has released the engine.
 func (w *world) release() {
 	w.open(persistence.Retention{})
 	w.append(1, []byte("one"))
@@ -188,7 +189,7 @@ func (w *world) release() {
 	w.must(w.s.Check(w.ctx, w.tok))
 	w.must(w.s.Release(w.ctx, w.tok))
 	free := w.beat()
-	if free.Held() || free == (persistence.Beat{}) {
+	if free.HasOwner() || free == (persistence.Beat{}) {
 		w.Fatalf("given back it has %+v", free)
 	}
 	for _, tok := range []persistence.Token{w.tok, "", free.Token + "x"} {
@@ -216,7 +217,7 @@ func (w *world) retry() {
 	w.must(w.s.Append(w.ctx, w.tok, 0, 3, []byte("abc")))
 	w.append(1, []byte("d"))
 	w.is(w.s.Append(w.ctx, w.tok, 0, 3, []byte("abc")), persistence.ErrGap) // a delayed duplicate
-	// A new owner of the same bytes: it read the journal's end and does not write them again.
+	// A new owner with the same bytes: it has read the journal's end and does not write them again.
 	w.again(persistence.Retention{})
 	w.must(w.s.Append(w.ctx, w.tok, 3, 4, []byte("d")))
 	all, err := w.read(0)
@@ -232,12 +233,12 @@ func (w *world) gap() {
 	err := w.s.Append(w.ctx, w.tok, 4, 6, []byte("x"))
 	w.is(err, persistence.ErrGap)
 	if !strings.Contains(err.Error(), "another process wrote") {
-		w.Fatalf("%q does not say that the store is ahead", err)
+		w.Fatalf("%q does not name a store that is ahead", err)
 	}
 	err = w.s.Append(w.ctx, w.tok, 9, 10, []byte("x"))
 	w.is(err, persistence.ErrGap)
 	if !strings.Contains(err.Error(), "lost a tail") {
-		w.Fatalf("%q does not say that the store is behind", err)
+		w.Fatalf("%q does not name a store that lags behind", err)
 	}
 	w.is(w.s.Append(w.ctx, w.tok, 0, 5, []byte("other bytes")), persistence.ErrGap)
 	w.append(5, []byte("ten"))
@@ -280,7 +281,7 @@ func (w *world) replay() {
 		return nil
 	}), stop)
 	if n != 7 {
-		w.Fatalf("fn was called %d times after it had said stop at 7", n)
+		w.Fatalf("fn was called %d times after it had stopped at 7", n)
 	}
 }
 
@@ -304,7 +305,7 @@ func (w *world) largeJournal() {
 	all, err := w.read(0)
 	w.must(err)
 	if !slices.Equal(all, want) {
-		w.Fatal("the journal is not what was written")
+		w.Fatal("the journal differs from the written batches")
 	}
 }
 
@@ -342,10 +343,10 @@ func (w *world) trim() {
 	}
 	_, err = w.read(19)
 	w.is(err, persistence.ErrCorrupt)
-	w.append(1, []byte("goes on"))
+	w.append(1, []byte("continues"))
 	all, err = w.read(20)
 	w.must(err)
-	if !slices.Equal(all, []batch{{20, 21, "goes on"}}) {
+	if !slices.Equal(all, []batch{{20, 21, "continues"}}) {
 		w.Fatalf("the journal is %v", all)
 	}
 }
@@ -366,7 +367,7 @@ func (w *world) damage() {
 	w.backend.LoseBatch(w.T, w.s, 4)
 	_, err = w.read(3)
 	w.is(err, persistence.ErrCorrupt)
-	w.backend.LoseBatch(w.T, w.s, 6) // the last: the head says 6
+	w.backend.LoseBatch(w.T, w.s, 6) // the last: the head has 6
 	_, err = w.read(4)
 	w.is(err, persistence.ErrCorrupt)
 	_, err = w.read(5)

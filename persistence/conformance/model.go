@@ -32,7 +32,7 @@ func ids[T any](rows []T, id func(T) uint64) string {
 	return fmt.Sprintf("%d rows %v", len(rows), out)
 }
 
-// model is history as a plain list that keeps everything; retention is applied when it is asked.
+// model is history as a plain list that keeps everything; retention is applied to each answer.
 type model struct {
 	trades      []persistence.Trade // by id
 	orders      []persistence.Order
@@ -146,7 +146,7 @@ func (m *model) withdrawalsOf(q persistence.WithdrawalQuery) []persistence.Withd
 	return out[min(q.Offset, len(out)):]
 }
 
-// candlesOf keeps that many; the store may keep more.
+// candlesOf applies a retention; the store may keep more.
 func (m *model) candlesOf(q persistence.CandleQuery, keep int) []persistence.Candle {
 	inList := func(c *persistence.Candle) bool { return c.Pair == q.Pair && c.Frame == q.Frame }
 	return choose(m.candles, keep, inList, func(c *persistence.Candle) bool {
@@ -172,8 +172,7 @@ const (
 // neighbours of different pairs may be swapped. A swapped row may come with the next flush: late
 // has those rows.
 //
-// Withdrawals come to their end in any order. Candles of the last two periods are written again and
-// again.
+// Withdrawals close in any order. Candles of the last two periods are written again and again.
 func flush(r *rand.Rand, id *uint64, seq uint64, n int,
 	late []persistence.Trade) (persistence.Writes, []persistence.Trade) {
 	var w persistence.Writes
@@ -191,7 +190,7 @@ func flush(r *rand.Rand, id *uint64, seq uint64, n int,
 			w.Trades = append(w.Trades, t)
 		}
 	}
-	// The late ones of the flush before are anywhere among the new ones.
+	// The late ones of the previous flush are anywhere among the new ones.
 	for _, t := range late {
 		w.Trades = slices.Insert(w.Trades, r.IntN(min(len(w.Trades), 10)+1), t)
 	}

@@ -22,7 +22,7 @@ func order(id uint64, account uint32, pair uint16) persistence.Order {
 	}
 }
 
-// clientIDs is how many client ids random orders have.
+// clientIDs is the number of client ids of random orders.
 const clientIDs = 5
 
 func clientID(n int) string { return fmt.Sprintf("client-%d", n) }
@@ -36,7 +36,7 @@ func randomOrder(r *rand.Rand, id, seq uint64) persistence.Order {
 		o.Remaining = o.Amount / 2
 	}
 	if r.IntN(2) == 0 {
-		o.ClientID = clientID(r.IntN(clientIDs)) // used again and again
+		o.ClientID = clientID(r.IntN(clientIDs)) // reused
 	}
 	if r.IntN(3) == 0 {
 		o.Instructed = (&trading.Instructed{Instructions: trading.Instructions{IOC: true,
@@ -63,7 +63,7 @@ func (w *world) wantOrders(q persistence.OrderQuery, want []persistence.Order) {
 	}
 }
 
-// wantOrdersByID asks for orders of account 1 by their ids.
+// wantOrdersByID reads orders of account 1 by their ids.
 func (w *world) wantOrdersByID(ids []uint64, want []persistence.Order) {
 	w.Helper()
 	var got []persistence.Order
@@ -97,6 +97,6 @@ func (w *world) oneOrder() {
 		return false
 	}))
 	if n != 1 {
-		w.Fatalf("an order was told after the end: %d", n)
+		w.Fatalf("an order was passed after the end: %d", n)
 	}
 }

@@ -28,7 +28,7 @@ func (w *world) watermark() {
 	w.must(w.s.Apply(w.ctx, w.tok, 0, 5, first)) // a retry
 	other := &persistence.Writes{Trades: []persistence.Trade{trade(2, 1, 1, 2)},
 		Nonces: []persistence.Nonce{{Key: "k", Nonce: 1}}}
-	w.must(w.s.Apply(w.ctx, w.tok, 3, 5, other)) // to 5 has landed: nothing is written
+	w.must(w.s.Apply(w.ctx, w.tok, 3, 5, other)) // 5 is reached: nothing is written
 	w.is(w.s.Apply(w.ctx, w.tok, 0, 6, other), persistence.ErrGap)
 	w.is(w.s.Apply(w.ctx, w.tok, 4, 6, other), persistence.ErrGap)
 	w.is(w.s.Apply(w.ctx, w.tok, 6, 7, other), persistence.ErrGap)
@@ -44,7 +44,7 @@ func (w *world) watermark() {
 	w.wantWatermark(5)
 }
 
-// meaningless checks that the store refuses batches, rows and queries that mean nothing. The
+// meaningless checks that the store refuses batches, rows and queries that are invalid. The
 // watermark stays.
 func (w *world) meaningless() {
 	w.open(persistence.Retention{})
@@ -68,7 +68,7 @@ func (w *world) meaningless() {
 	w.asManyAsAllowed()
 }
 
-// invalid checks that the store refuses meaningless input, and not for its place or its owner.
+// invalid checks that the store refuses meaningless input, and not for its sequence or its owner.
 func (w *world) invalid(name string, err error) {
 	w.Helper()
 	if err == nil {
@@ -239,14 +239,14 @@ func (w *world) allWallets() {
 	put(100, 2)
 	for range 2 {
 		if got := w.projectedWallets(); !reflect.DeepEqual(got, want) {
-			w.Fatalf("%d wallets are not the %d that were written", len(got), len(want))
+			w.Fatalf("%d wallets, want the %d written ones", len(got), len(want))
 		}
 		w.again(persistence.Retention{})
 	}
 	n := 0
 	w.must(w.s.Wallets(w.ctx, func(*persistence.Wallet) bool { n++; return n < 7 }))
 	if n != 7 {
-		w.Fatalf("fn was called %d times after it had said stop at 7", n)
+		w.Fatalf("fn was called %d times after it had stopped at 7", n)
 	}
 }
 

@@ -69,27 +69,27 @@ func (w *world) references() {
 	}
 }
 
-// noReference asks for references that are not there, of a store that is behind, too.
+// noReference reads missing references, also from a store that lags behind.
 func (w *world) noReference() {
 	w.open(persistence.Retention{})
-	ask := func(watermark uint64, reference string, want error) {
+	read := func(watermark uint64, reference string, want error) {
 		w.Helper()
 		got, err := w.s.Reference(w.ctx, watermark, reference)
 		if w.is(err, want); got != (persistence.Deposit{}) {
 			w.Fatalf("with the error comes %+v", got)
 		}
 	}
-	ask(0, "one", persistence.ErrNotFound)
-	ask(1, "one", persistence.ErrGap)
+	read(0, "one", persistence.ErrNotFound)
+	read(1, "one", persistence.ErrGap)
 	made := persistence.Deposit{ID: 1, Account: 1, Currency: 1, Amount: 5, TimeUs: 7,
 		Reference: "one"}
 	w.apply(10, &persistence.Writes{Deposits: []persistence.Deposit{made}})
 	for _, reference := range []string{"on", "one ", "two", ""} {
-		ask(9, reference, persistence.ErrNotFound)
-		ask(10, reference, persistence.ErrNotFound)
-		ask(11, reference, persistence.ErrGap)
+		read(9, reference, persistence.ErrNotFound)
+		read(10, reference, persistence.ErrNotFound)
+		read(11, reference, persistence.ErrGap)
 	}
-	// A known reference was used, even where the store is behind.
+	// An existing reference was used, even if the store lags behind.
 	got, err := w.s.Reference(w.ctx, 11, "one")
 	if w.must(err); got != made {
 		w.Fatalf("the deposit is %+v, want %+v", got, made)

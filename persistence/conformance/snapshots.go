@@ -56,7 +56,7 @@ func (w *world) twoSnapshots() {
 	_, _, err = w.s.LoadSnapshot(w.ctx, 2)
 	w.is(err, persistence.ErrNoSnapshot)
 
-	// One that is pushed out while it is read says so.
+	// One that is replaced while it is read returns an error.
 	_, r, err := w.s.LoadSnapshot(w.ctx, 1)
 	w.must(err)
 	w.save(8, []byte("eight"))
@@ -87,7 +87,7 @@ func (w *world) fencedSnapshot() {
 	w.must(err)
 	w.is(w.s.SaveSnapshot(w.ctx, old, 2, strings.NewReader("two")), persistence.ErrFenced)
 	w.is(w.s.SaveSnapshot(w.ctx, old, 2, strings.NewReader("")), persistence.ErrFenced)
-	// Fenced in the midst of an upload: read by read, the owner changes.
+	// Fenced in the middle of an upload: the owner changes with each read.
 	r := readerFunc(func(p []byte) (int, error) {
 		if tok, _, err = w.s.Acquire(w.ctx, persistence.Claim{Owner: "another"}); err != nil {
 			return 0, err
@@ -101,7 +101,7 @@ func (w *world) fencedSnapshot() {
 	w.wantSnapshot(1, 1, []byte("one"))
 }
 
-// pacedSnapshot counts the rests of an upload, and ends another by an error of one.
+// pacedSnapshot counts the pauses of an upload, and ends another by an error of one.
 func (w *world) pacedSnapshot() {
 	w.open(persistence.Retention{})
 	w.append(10, []byte("ten records"))

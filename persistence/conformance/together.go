@@ -84,7 +84,7 @@ func (w *world) fields() {
 		[]persistence.Deposit{wideDeposit, narrowDeposit})
 }
 
-// stable reads while rows are written: exact order, and everything that was there at the start.
+// stable reads while rows are written: exact order, and all rows that existed at the start.
 func (w *world) stable() {
 	w.open(persistence.Retention{})
 	r := newRand(w.T, 7)
@@ -140,7 +140,7 @@ func (w *world) stable() {
 	}
 }
 
-// missing fails if a row of before is not in during, or one of during is there twice.
+// missing fails if a row of before is not in during, or one of during comes twice.
 func missing[T any](w *world, before, during []T, id func(T) uint64) {
 	w.Helper()
 	have := map[uint64]bool{}
@@ -157,7 +157,7 @@ func missing[T any](w *world, before, during []T, id func(T) uint64) {
 	}
 }
 
-// concurrent uses everything at once; the race detector and the final state are the judges.
+// concurrent uses all methods concurrently; the race detector and the final state show faults.
 func (w *world) concurrent() {
 	w.open(persistence.Retention{Trades: 500, Orders: 300})
 	const rounds = 60

@@ -20,8 +20,8 @@ func trade(id uint64, pair uint16, taker, maker uint32) persistence.Trade {
 	}
 }
 
-// tradeTime is a time that ascends with ids within a pair, and over all pairs does not. Neighbours
-// may have the same.
+// tradeTime is a time that grows with ids within a pair, but not over all pairs. Neighbours may
+// have the same.
 func tradeTime(id uint64, pair uint16) int64 {
 	return 1_700_000_000_000_000 + int64(id/3) + 40*int64(pair%3)
 }
@@ -90,7 +90,7 @@ func (w *world) longOffset() {
 	}
 }
 
-// pacedQueries reads long lists whole, in part, and for rows of which there are none.
+// pacedQueries reads long lists whole, in part, and without a match.
 func (w *world) pacedQueries() {
 	w.open(persistence.Retention{})
 	var writes persistence.Writes
@@ -101,9 +101,9 @@ func (w *world) pacedQueries() {
 		writes.Orders = append(writes.Orders, order(id+1, 1, 1))
 	}
 	w.apply(1, &writes)
-	asked, over := 0, error(nil)
+	pauses, over := 0, error(nil)
 	ctx := persistence.WithPace(w.ctx, func() error {
-		asked++
+		pauses++
 		return over
 	})
 	trades := func(q persistence.TradeQuery, most int) error {
@@ -113,20 +113,20 @@ func (w *world) pacedQueries() {
 		{Account: 2, MySide: trading.Buy}, {Pair: 1, TakerSide: trading.Sell, Ascending: true}} {
 		if q.TakerSide == 0 && q.MySide == 0 {
 			w.must(trades(q, 100))
-			if asked > 0 {
-				w.Errorf("a short query %+v asked %d times", q, asked)
+			if pauses > 0 {
+				w.Errorf("a short query %+v paused %d times", q, pauses)
 			}
 		}
-		if w.must(trades(q, 9000)); asked == 0 {
-			w.Errorf("a long query %+v did not ask", q)
+		if w.must(trades(q, 9000)); pauses == 0 {
+			w.Errorf("a long query %+v was not paused", q)
 		}
 		over = errors.New("over")
 		w.is(trades(q, 9000), over)
-		asked, over = 0, nil
+		pauses, over = 0, nil
 	}
 	w.must(w.s.Orders(ctx, persistence.OrderQuery{Account: 1, Status: trading.StatusCancelled},
 		func(*persistence.Order) bool { return true }))
-	if asked == 0 {
-		w.Error("a long query of orders did not ask")
+	if pauses == 0 {
+		w.Error("a long query of orders was not paused")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"exchange/persistence"
 )
 
-func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
+func TestFolderIsLockedByOneNamedProcess(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Hold(dir)
 	succeeds(t, err)
 	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) ||
 		!strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid(), " on ")) {
-		t.Errorf("a second one is told %v", err)
+		t.Errorf("a second one gets %v", err)
 	}
 	succeeds(t, first.Release())
 	second, err := Hold(dir)
@@ -31,18 +31,18 @@ func TestAFolderIsOfOneProcessWhichIsNamed(t *testing.T) {
 	}
 	if _, err := Hold(filepath.Join(dir, "none")); err == nil ||
 		errors.Is(err, persistence.ErrLocked) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("a missing folder: %v", err)
 	}
 }
 
-// A script that cleans up takes the lock's file from under its holder.
-func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
+// A script that cleans up may remove the lock's file while it is held.
+func TestFolderStaysLockedWhenLockFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Hold(dir)
 	succeeds(t, err)
 	succeeds(t, os.Remove(filepath.Join(dir, lockName)))
 	if _, err := Hold(dir); !errors.Is(err, persistence.ErrLocked) {
-		t.Errorf("a second one is told %v", err)
+		t.Errorf("a second one gets %v", err)
 	}
 	succeeds(t, first.Release())
 	second, err := Hold(dir)
@@ -52,51 +52,51 @@ func TestAFolderStaysHeldWhenItsLockFileIsRemoved(t *testing.T) {
 	}
 }
 
-// The owner in a copied folder's file may live in the original folder. The mark that the file has
-// seen in the store is valid all the same.
-func TestACopiedFolderHasNoClaimsOfItsOwn(t *testing.T) {
+// The owner in a copied folder's file may live in the original folder. The file's mark of the store
+// is valid all the same.
+func TestCopiedFolderHasNoClaims(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	held, err := Hold(from)
 	succeeds(t, err)
 	defer held.Release() //nolint:errcheck // the test's end
-	var said bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&said, nil))
-	known := persistence.Ownerships{Newest: persistence.Ownership{ID: persistence.NewID()},
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	claims := persistence.Ownerships{Newest: persistence.Ownership{ID: persistence.NewID()},
 		Seen: persistence.Mark{Seq: 7}}
-	succeeds(t, Of(from, log).Save(known))
-	if again, err := Of(from, log).Load(); err != nil || again != known || said.Len() > 0 {
-		t.Errorf("%+v, %v, and the log says %s", again, err, said.String())
+	succeeds(t, Of(from, log).Save(claims))
+	if again, err := Of(from, log).Load(); err != nil || again != claims || logged.Len() > 0 {
+		t.Errorf("%+v, %v, and the log says %s", again, err, logged.String())
 	}
 	succeeds(t, os.CopyFS(to, os.DirFS(from)))
 	copied, err := Of(to, log).Load()
-	if want := (persistence.Ownerships{Seen: known.Seen}); err != nil || copied != want ||
-		!strings.Contains(said.String(), "copy") {
-		t.Errorf("%+v, %v, and the log says %s", copied, err, said.String())
+	if want := (persistence.Ownerships{Seen: claims.Seen}); err != nil || copied != want ||
+		!strings.Contains(logged.String(), "copy") {
+		t.Errorf("%+v, %v, and the log says %s", copied, err, logged.String())
 	}
 }
 
-func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
+func TestIdentityIsLoadedWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
-	var said bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&said, nil))
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
 	i := Of(dir, log)
-	if known, err := i.Load(); err != nil || known != (persistence.Ownerships{}) {
-		t.Fatalf("%+v, %v", known, err)
+	if loaded, err := i.Load(); err != nil || loaded != (persistence.Ownerships{}) {
+		t.Fatalf("%+v, %v", loaded, err)
 	}
 	first := persistence.Ownership{ID: persistence.NewID()}
 	for _, want := range []persistence.Ownerships{
 		{Newest: first},
 		{Newest: persistence.Ownership{ID: persistence.NewID(), WaitMs: 2000}, Before: first},
 		{Newest: first, Seen: persistence.Mark{Seq: 7, Digest: 1<<64 - 1}, Accepted: 1 << 60},
-		{Seen: persistence.Mark{Seq: 7}}, // of a standby that has claimed nothing
+		{Seen: persistence.Mark{Seq: 7}}, // of a standby without a claim
 	} {
 		succeeds(t, i.Save(want))
-		if known, err := i.Load(); err != nil || known != want {
-			t.Errorf("%+v, %v, want %+v", known, err, want)
+		if loaded, err := i.Load(); err != nil || loaded != want {
+			t.Errorf("%+v, %v, want %+v", loaded, err, want)
 		}
 	}
-	if said.Len() > 0 {
-		t.Errorf("it says %s", said.String())
+	if logged.Len() > 0 {
+		t.Errorf("it says %s", logged.String())
 	}
 	file := filepath.Join(dir, identityName)
 	whole, err := os.ReadFile(file)
@@ -110,20 +110,20 @@ func TestAnIdentityIsRememberedWholeOrNotAtAll(t *testing.T) {
 		`{"version":4,"newest":{"id":"x"},"seen":{"Seq":7}}`,
 		string(whole[:len(whole)/2]), strings.Repeat(" ", 1<<20) + string(whole)} {
 		succeeds(t, os.WriteFile(file, []byte(text), 0o600))
-		said.Reset()
-		known, err := Of(dir, log).Load()
-		if err != nil || known != (persistence.Ownerships{}) ||
-			!strings.Contains(said.String(), file) || strings.Contains(text, `"version":5`) &&
-			!strings.Contains(said.String(), "it is of version 5 and this program reads") {
-			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, known, err, said.String())
+		logged.Reset()
+		loaded, err := Of(dir, log).Load()
+		if err != nil || loaded != (persistence.Ownerships{}) ||
+			!strings.Contains(logged.String(), file) || strings.Contains(text, `"version":5`) &&
+			!strings.Contains(logged.String(), "it is of version 5 and this program reads") {
+			t.Errorf("%.60q gives %+v, %v, and the log says %s", text, loaded, err, logged.String())
 		}
 	}
 }
 
-func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
+func TestHistoriesAreStoredBesideClaims(t *testing.T) {
 	dir := t.TempDir()
-	var said bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&said, nil))
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
 	wants := func(m *Memory, want ...byte) {
 		t.Helper()
 		var got []byte
@@ -132,7 +132,7 @@ func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
 			got = append(got, id[0])
 		}
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("known is %v, %v; want %v", got, err, want)
+			t.Errorf("ids are %v, %v; want %v", got, err, want)
 		}
 	}
 	i := Of(dir, log)
@@ -146,8 +146,8 @@ func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
 	i = Of(dir, log)
 	wants(i.Store(), 2, 3, 1)
 	wants(i.Archive(), 3)
-	if known, e := i.Load(); e != nil || known != claims {
-		t.Errorf("the claims are %+v, %v", known, e)
+	if loaded, e := i.Load(); e != nil || loaded != claims {
+		t.Errorf("the claims are %+v, %v", loaded, e)
 	}
 	for id := range byte(40) {
 		err = errors.Join(err, i.Store().Remember(persistence.HistoryID{100 + id}))
@@ -159,13 +159,13 @@ func TestHistoriesAreRememberedBesideClaims(t *testing.T) {
 	err = errors.Join(err, i.Archive().Remember(persistence.HistoryID{4}), i.Store().Forget())
 	wants(i.Store())
 	wants(i.Archive(), 4)
-	if known, e := i.Load(); e != nil || known != (persistence.Ownerships{}) {
-		t.Errorf("behind another store the claims are %+v, %v", known, e)
+	if loaded, e := i.Load(); e != nil || loaded != (persistence.Ownerships{}) {
+		t.Errorf("after another store the claims are %+v, %v", loaded, e)
 	}
 	err = errors.Join(err, i.Archive().Forget())
 	wants(i.Archive())
-	if err != nil || said.Len() > 0 {
-		t.Errorf("%v, and the log says %s", err, said.String())
+	if err != nil || logged.Len() > 0 {
+		t.Errorf("%v, and the log says %s", err, logged.String())
 	}
 }
 

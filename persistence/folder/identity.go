@@ -25,19 +25,19 @@ const (
 	identityMaxBytes = 4096
 )
 
-// An Identity is the file that remembers a host's claims, and the histories of its store and its
+// An Identity is the file that stores a host's claims, and the histories of its store and its
 // archive. The process that holds the folder's lock owns it. Its methods, and those of its
 // Memories, may be called from any goroutine.
 //
 //tidy:keep Of returns it
 type Identity struct {
-	dir  string
-	log  *slog.Logger
-	mu   sync.Mutex // held while the file is read or written
-	said bool       // the log has the fault of the file; guarded by mu
+	dir    string
+	log    *slog.Logger
+	mu     sync.Mutex // held while the file is read or written
+	warned bool       // the file's fault was logged; guarded by mu
 }
 
-// Of returns the identity of a folder. log hears of a file that cannot be used.
+// Of returns the identity of a folder. log receives a warning if the file cannot be used.
 func Of(dir string, log *slog.Logger) *Identity { return &Identity{dir: dir, log: log} }
 
 // stored is the file's content.
@@ -48,10 +48,9 @@ type stored struct {
 	Seen    *persistence.Mark      `json:"seen,omitempty"`
 	// Accepted belongs to Seen.
 	Accepted uint64 `json:"accepted,omitempty"`
-	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: not
-	// known.
+	// Lock is the number of the folder's serve.lock: a copy of the folder has another. 0: unknown.
 	Lock uint64 `json:"lock,omitempty"`
-	// Store and Archive are the ids that a Memory has, in hex, the newest last.
+	// Store and Archive are the ids of the Memories, in hex, the newest last.
 	Store   []string `json:"store,omitempty"`
 	Archive []string `json:"archive,omitempty"`
 }
@@ -66,23 +65,23 @@ func (i *Identity) lockNumber() uint64 {
 	return number(info)
 }
 
-// Load returns the claims in the file. With a missing or damaged file the host knows no owner of
-// its own. That costs the start a wait, and no more.
-func (i *Identity) Load() (known persistence.Ownerships, err error) {
+// Load returns the claims in the file. With a missing or damaged file the host has no claims: the
+// start only waits longer.
+func (i *Identity) Load() (claims persistence.Ownerships, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s, err := i.read()
 	if err != nil {
-		return known, err
+		return claims, err
 	}
-	known = persistence.Ownerships{Newest: s.Newest, Accepted: s.Accepted}
+	claims = persistence.Ownerships{Newest: s.Newest, Accepted: s.Accepted}
 	if s.Before != nil {
-		known.Before = *s.Before
+		claims.Before = *s.Before
 	}
 	if s.Seen != nil {
-		known.Seen = *s.Seen
+		claims.Seen = *s.Seen
 	}
-	return known, nil
+	return claims, nil
 }
 
 // read returns the content of the file; of one that is missing or cannot be used, none. A copy of a
@@ -103,8 +102,8 @@ func (i *Identity) read() (s stored, err error) {
 	}
 	if s, err = parse(b); err != nil {
 		i.warn("the file with the claims of this host to its store, and the histories of that and "+
-			"of its archive, cannot be used and is written anew: this start waits for the owner "+
-			"as for a stranger, and takes the store and the archive that are there",
+			"of its archive, cannot be used and is rewritten: this start waits for the owner "+
+			"as for a stranger, and accepts the present store and archive",
 			"file", name, "error", err)
 		return stored{}, nil
 	}
@@ -119,8 +118,8 @@ func (i *Identity) read() (s stored, err error) {
 
 // warn logs the fault of the file, once. The caller holds mu.
 func (i *Identity) warn(what string, args ...any) {
-	if !i.said {
-		i.said = true
+	if !i.warned {
+		i.warned = true
 		i.log.Warn(what, args...)
 	}
 }
@@ -144,27 +143,27 @@ func parse(b []byte) (s stored, err error) {
 }
 
 // Save replaces the claims in the file, durably.
-func (i *Identity) Save(known persistence.Ownerships) error {
+func (i *Identity) Save(claims persistence.Ownerships) error {
 	return i.change("the claim of this host to its store", func(s *stored) {
-		s.Newest, s.Accepted, s.Before, s.Seen = known.Newest, known.Accepted, nil, nil
-		if known.Before.ID != "" {
-			s.Before = &known.Before
+		s.Newest, s.Accepted, s.Before, s.Seen = claims.Newest, claims.Accepted, nil, nil
+		if claims.Before.ID != "" {
+			s.Before = &claims.Before
 		}
-		if known.Seen != (persistence.Mark{}) {
-			s.Seen = &known.Seen
+		if claims.Seen != (persistence.Mark{}) {
+			s.Seen = &claims.Seen
 		}
 	})
 }
 
 // Restored notes that the store was filled from a backup, and has not been served since. The
-// archive of before does not belong to it.
+// previous archive does not belong to it.
 func (i *Identity) Restored() error {
 	return i.change("the restore of the store", func(s *stored) {
 		s.Store, s.Archive = []string{hex.EncodeToString(make([]byte, 16))}, nil
 	})
 }
 
-// change replaces the file by a changed one, durably. what names the change for people.
+// change replaces the file by a changed one, durably. what names the change in errors.
 func (i *Identity) change(what string, change func(*stored)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 // errHeld is returned where another process has the lock.
 var errHeld = errors.New("held")
 
-// A Lock is a data folder that one process has to itself. It is on the file, which names the
+// A Lock is one process's exclusive use of a data folder. It is on the file, which names the
 // holder, and on the folder, which stays when a person or a script removes the file.
 type Lock struct{ file, folder *os.File }
 
@@ -85,6 +85,6 @@ func holderOf(f *os.File) string {
 	return "another process"
 }
 
-// Release lets the next process have the folder. The file stays: by it the next one knows that the
-// claims in owner.id were made in this folder.
+// Release gives up the folder. The file stays: it shows the next process that the claims in
+// owner.id were made in this folder.
 func (l *Lock) Release() error { return errors.Join(l.file.Close(), l.folder.Close()) }

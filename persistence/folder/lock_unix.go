@@ -17,8 +17,8 @@ func lock(f *os.File) error {
 	return err
 }
 
-// number returns the number by which the system tells a file from its copies. It stays for as long
-// as the file does.
+// number returns the number that distinguishes a file from its copies. It stays for as long as the
+// file does.
 func number(info os.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Ino)

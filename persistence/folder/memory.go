@@ -8,12 +8,12 @@ import (
 	"exchange/persistence"
 )
 
-// most is how many ids of the store, and of the archive, are kept: the newest ones.
-const most = 16
+// maxIDs is how many ids of the store, and of the archive, are kept: the newest ones.
+const maxIDs = 16
 
-// A Memory has the ids of the histories that the folder's store, or its archive, has had. Another
-// store or archive in its place has none of them, and an empty one has none at all. The zero id is
-// that of a store that was restored, and not served since.
+// A Memory holds the ids of the past and present histories of the folder's store, or of its
+// archive. Another store or archive in its place has none of them, and an empty one has none at
+// all. The zero id is that of a store that was restored, and not served since.
 //
 //tidy:keep Store and Archive return it
 type Memory struct {
@@ -35,7 +35,7 @@ func (i *Identity) Archive() *Memory {
 		func(s *stored) { s.Archive = nil }}
 }
 
-// Known returns the ids, the newest last; none: nothing is known.
+// Known returns the ids, the newest last; none: none is recorded.
 func (m *Memory) Known() ([]persistence.HistoryID, error) {
 	m.identity.mu.Lock()
 	defer m.identity.mu.Unlock()
@@ -46,24 +46,23 @@ func (m *Memory) Known() ([]persistence.HistoryID, error) {
 	return histories(*m.in(&s))
 }
 
-// Remember makes an id one of the newest two, durably: a store has one of its own beside that of
-// its history.
+// Remember makes an id one of the newest two, durably: a store has its own id beside its history's.
 func (m *Memory) Remember(id persistence.HistoryID) error {
-	known, err := m.Known()
-	if newest := known[max(0, len(known)-2):]; err != nil || slices.Contains(newest, id) {
+	ids, err := m.Known()
+	if newest := ids[max(0, len(ids)-2):]; err != nil || slices.Contains(newest, id) {
 		return err
 	}
 	text := hex.EncodeToString(id[:])
 	return m.identity.change(m.what, func(s *stored) {
 		list := slices.DeleteFunc(*m.in(s), func(x string) bool { return x == text })
-		*m.in(s) = append(list[max(0, len(list)-most+1):], text)
+		*m.in(s) = append(list[max(0, len(list)-maxIDs+1):], text)
 	})
 }
 
 // Forget forgets all ids, durably: another store or archive begins there.
 func (m *Memory) Forget() error { return m.identity.change(m.what, m.forget) }
 
-// histories reads ids as the file has them.
+// histories reads ids in the file's form.
 func histories(texts []string) (ids []persistence.HistoryID, err error) {
 	for _, text := range texts {
 		var id persistence.HistoryID

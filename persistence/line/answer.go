@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// An Answer is what the other side says to a question. One goroutine uses it, and calls End.
+// An Answer is the other side's answer to a question. One goroutine uses it, and calls End.
 type Answer struct {
 	s      *Session
 	number uint64
 	window uint64
-	more   chan struct{} // capacity 1: something has come
+	more   chan struct{} // capacity 1: a page or the end has come
 
 	pages   [][]byte // that have come, and were not returned; guarded by Session.mu
 	waiting uint64   // bytes of pages that are not done with; guarded by Session.mu
@@ -20,15 +20,15 @@ type Answer struct {
 	why     error    // io.EOF: the answer is whole; guarded by Session.mu
 }
 
-// Ask asks a question. Of the answer's pages about window bytes, or one page, are on their way or
-// wait here at a time. errBusy, ErrLost: nothing was asked.
+// Ask asks a question. About window bytes of the answer's pages, or one page, are in flight or wait
+// here at a time. errBusy, ErrLost: nothing was asked.
 func (s *Session) Ask(kind byte, window int, body []byte) (*Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.asked == nil:
+	case s.outgoing == nil:
 		return nil, ErrLost
-	case len(s.asked) >= s.q.Open:
+	case len(s.outgoing) >= s.q.Open:
 		return nil, errBusy
 	}
 	s.number++
@@ -39,7 +39,7 @@ func (s *Session) Ask(kind byte, window int, body []byte) (*Answer, error) {
 	if err != nil {
 		return nil, ErrLost
 	}
-	s.asked[a.number] = a
+	s.outgoing[a.number] = a
 	return a, nil
 }
 
@@ -54,15 +54,15 @@ func (s *Session) Call(ctx context.Context, kind byte, body []byte) ([]byte, err
 }
 
 // Next returns the next page, which is valid until Next is called again. io.EOF: there is none.
-// ErrLost: the connection was over before the last one came. A reason of the other side is one of
-// Questions.Errors, with its text, or that text.
+// ErrLost: the connection was over before the last one came. An error of the other side is one of
+// Questions.Errors, with its text, or that text alone.
 func (a *Answer) Next(ctx context.Context) ([]byte, error) {
 	s := a.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := a.done; n > 0 && !a.over {
 		a.waiting -= n
-		s.send(tookMessage, a.number, func(b []byte) []byte { //nolint:errcheck // then it ends
+		s.send(ackMessage, a.number, func(b []byte) []byte { //nolint:errcheck // then it ends
 			return binary.AppendUvarint(b, n)
 		})
 	}
@@ -89,15 +89,15 @@ func (a *Answer) Next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// More reports whether more may come behind what Next has returned.
+// More reports whether more pages may follow those that Next has returned.
 func (a *Answer) More() bool {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	return len(a.pages) > 0 || !a.over
 }
 
-// came takes a page. The caller holds mu.
-func (a *Answer) came(page []byte) error {
+// addPage queues a page. The caller holds mu.
+func (a *Answer) addPage(page []byte) error {
 	if len(page) == 0 || a.waiting >= a.window {
 		return fmt.Errorf("%w: a page of %d bytes that was not asked for", ErrMalformed, len(page))
 	}
@@ -107,18 +107,18 @@ func (a *Answer) came(page []byte) error {
 	return nil
 }
 
-// ended notes that nothing more comes. The caller holds mu.
-func (a *Answer) ended(why error) {
+// finish notes that nothing more comes. The caller holds mu.
+func (a *Answer) finish(why error) {
 	a.over, a.why = true, why
 	wake(a.more)
 }
 
-// End says that no more is wanted of the answer.
+// End stops the answer.
 func (a *Answer) End() {
 	s := a.s
 	s.mu.Lock()
-	_, open := s.asked[a.number]
-	delete(s.asked, a.number)
+	_, open := s.outgoing[a.number]
+	delete(s.outgoing, a.number)
 	s.mu.Unlock()
 	if open {
 		//nolint:errcheck // then it ends

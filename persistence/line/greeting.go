@@ -12,7 +12,7 @@ import (
 	"exchange/core/wire"
 )
 
-// A Greeting is how the side that has dialled begins a connection.
+// A Greeting is the first message of the side that dialled.
 type Greeting struct {
 	Conn net.Conn
 	Kind byte // what the connection is for
@@ -28,16 +28,16 @@ const maxGreeting = 1 << 10
 // ErrPurpose: see Meet.
 var ErrPurpose = errors.New("it is not for anything that is done here for its other end")
 
-// Greet says what a connection is for, and returns the answer's body. version is that of all that
-// is said behind the greeting. An error has the reason if the other side refuses. ctx, which must
-// have a deadline, bounds the wait; behind its end the connection is closed.
+// Greet states what a connection is for, and returns the answer's body. version is that of all
+// messages after the greeting. An error has the reason if the other side refuses. ctx, which must
+// have a deadline, bounds the wait; when it ends the connection is closed.
 func Greet(ctx context.Context, conn net.Conn, kind byte, version uint64,
 	body []byte) (answer []byte, err error) {
 	end, _ := ctx.Deadline()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	b := append(binary.AppendUvarint([]byte{kind}, version), body...)
 	if err = exchange(conn, end, b); err == nil {
-		b, err = hear(conn, end)
+		b, err = receiveGreeting(conn, end)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -59,18 +59,18 @@ func Greet(ctx context.Context, conn net.Conn, kind byte, version uint64,
 	return answer, nil
 }
 
-// Meet hears a greeting. The caller takes it or refuses it. versions has those of the kinds that
-// are taken: of another kind, or of another version, the greeting is refused, and returned with an
-// error. Without a greeting there is none.
+// Meet receives a greeting. The caller takes it or refuses it. versions has those of the kinds that
+// are taken: a greeting of another kind or version is refused, and returned with an error. If none
+// comes, Meet returns nil and an error.
 func Meet(conn net.Conn, within time.Duration, versions map[byte]uint64) (*Greeting, error) {
-	b, err := hear(conn, time.Now().Add(within))
+	b, err := receiveGreeting(conn, time.Now().Add(within))
 	if err != nil {
 		return nil, err
 	}
 	p := wire.Read(b)
 	g := &Greeting{Conn: conn, Kind: p.Byte(), version: p.Uint(), Body: p.Rest(), within: within}
-	reads, known := versions[g.Kind]
-	if err = ErrPurpose; known && !p.Bad() {
+	reads, ok := versions[g.Kind]
+	if err = ErrPurpose; ok && !p.Bad() {
 		err, g.version = wire.Version(g.version, reads), reads
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func Meet(conn net.Conn, within time.Duration, versions map[byte]uint64) (*Greet
 // Take answers that the connection is taken.
 func (g *Greeting) Take(body []byte) error { return g.answer("", body) }
 
-// Refuse tells the other side why the connection is not taken, and closes it.
+// Refuse sends the reason to the other side, and closes the connection.
 func (g *Greeting) Refuse(why error) {
 	g.answer(cmp.Or(why.Error(), "it says not why"), nil) //nolint:errcheck // the connection ends
 	g.Conn.Close()
@@ -96,7 +96,7 @@ func (g *Greeting) answer(why string, body []byte) error {
 
 // exchange sends a greeting or an answer.
 func exchange(conn net.Conn, end time.Time, b []byte) error {
-	defer conn.SetWriteDeadline(time.Time{}) //nolint:errcheck // what is written next says so
+	defer conn.SetWriteDeadline(time.Time{}) //nolint:errcheck // the next write fails, too
 	err := conn.SetWriteDeadline(end)
 	if err == nil {
 		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
@@ -104,9 +104,9 @@ func exchange(conn net.Conn, end time.Time, b []byte) error {
 	return err
 }
 
-// hear reads what exchange has sent.
-func hear(conn net.Conn, end time.Time) ([]byte, error) {
-	defer conn.SetReadDeadline(time.Time{}) //nolint:errcheck // what is read next says so
+// receiveGreeting reads a message that exchange has sent.
+func receiveGreeting(conn net.Conn, end time.Time) ([]byte, error) {
+	defer conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read fails, too
 	if err := conn.SetReadDeadline(end); err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 
 // Options of New. All of them must be set.
 type Options struct {
-	Longest int           // bytes of a message that is sent
-	Takes   int           // bytes of a message that comes
-	Own     bool          // a message that comes is the receiver's from then on
+	Longest int           // bytes of a sent message, at most
+	Takes   int           // bytes of a received message, at most
+	Own     bool          // a received message then belongs to the receiver
 	Waiting int           // bytes that may wait to be sent; a longer message may wait alone
 	Beat    time.Duration // after which a side that has sent nothing sends a beat
-	// Silence is the time after which a side that has heard nothing, or could not write, gives up.
-	// A message that has begun must have come within twice that, and a second for each MB.
+	// Silence is the time after which a side that has received nothing, or could not write, gives
+	// up. A message that has begun must have come within twice that, and a second for each MB.
 	Silence time.Duration
 }
 
@@ -29,13 +29,13 @@ var (
 	// errClosed: the line has ended, or is about to.
 	errClosed = errors.New("the connection has ended")
 	// errFull: too much waits to be sent. The message is not sent.
-	errFull = errors.New("the other side takes too little of what waits to be sent")
+	errFull = errors.New("the other side takes too little of the queued messages")
 )
 
-// ErrMalformed ends a connection on which something came that makes no sense.
+// ErrMalformed ends a connection on which a malformed message came.
 var ErrMalformed = errors.New("a malformed message of the other side")
 
-// A LongMessage is the error of a message that comes and has too many bytes.
+// A LongMessage is the error of a received message with too many bytes.
 type LongMessage struct {
 	bytes int64
 	most  int
@@ -51,7 +51,7 @@ const headBytes = 4
 const (
 	// keptBytes is the most memory that a side keeps for its next write.
 	keptBytes = 1 << 20
-	// pieceBytes is how much the other side has to take within Options.Silence.
+	// pieceBytes is how many bytes the other side has to take within Options.Silence.
 	pieceBytes = 1 << 20
 )
 
@@ -92,20 +92,20 @@ func (l *Line) Send(add func(b []byte) []byte) error {
 	}
 	binary.BigEndian.PutUint32(b[at:], uint32(n))
 	l.forming = b
-	l.call()
+	l.wakeWriter()
 	return nil
 }
 
-// Close ends the line once what waits is sent, or cannot be within Options.Silence.
+// Close ends the line once the queued messages are sent, or cannot be within Options.Silence.
 func (l *Line) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closing = true
-	l.call()
+	l.wakeWriter()
 }
 
-// call wakes the writer.
-func (l *Line) call() {
+// wakeWriter makes write send the queue, or notice the end.
+func (l *Line) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -113,7 +113,7 @@ func (l *Line) call() {
 }
 
 // Run gives receive each message that comes, until the line ends or receive returns an error, and
-// returns why. The message is valid until receive returns, but for Options.Own. Behind Run the
+// returns why. The message is valid until receive returns, but for Options.Own. After Run the
 // connection is closed.
 func (l *Line) Run(receive func(message []byte) error) error {
 	written := make(chan struct{})
@@ -129,7 +129,7 @@ func (l *Line) Run(receive func(message []byte) error) error {
 }
 
 func (l *Line) read(receive func(message []byte) error) error {
-	from := &heard{Line: l}
+	from := &deadlineReader{Line: l}
 	r := bufio.NewReaderSize(from, 64<<10)
 	var head [headBytes]byte
 	var message []byte
@@ -171,14 +171,14 @@ func (l *Line) read(receive func(message []byte) error) error {
 	}
 }
 
-// heard reads from the connection, and gives up when nothing comes for too long.
-type heard struct {
+// deadlineReader reads from the connection, and gives up when nothing comes for too long.
+type deadlineReader struct {
 	*Line
 	due time.Time // when a message that has begun must be there; zero: none has
 }
 
 // Read implements io.Reader.
-func (h *heard) Read(b []byte) (int, error) {
+func (h *deadlineReader) Read(b []byte) (int, error) {
 	until := time.Now().Add(h.o.Silence)
 	if !h.due.IsZero() && h.due.Before(until) {
 		until = h.due
@@ -189,7 +189,7 @@ func (h *heard) Read(b []byte) (int, error) {
 	return h.conn.Read(b)
 }
 
-// ReadFrame reads a length, of four bytes, big endian, and as many bytes.
+// ReadFrame reads a length, of four bytes, big endian, and that many bytes.
 func ReadFrame(r io.Reader, most int) ([]byte, error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -202,7 +202,7 @@ func ReadFrame(r io.Reader, most int) ([]byte, error) {
 	return readBytes(r, n)
 }
 
-// readBytes reads bytes, whose memory grows with what comes of them.
+// readBytes reads bytes, whose memory grows with those that have come.
 func readBytes(r io.Reader, n int64) ([]byte, error) {
 	if n <= keptBytes {
 		b := make([]byte, n)
@@ -217,7 +217,7 @@ func readBytes(r io.Reader, n int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write writes what waits, or a beat, until the end.
+// write sends the queued messages, or a beat, until the end.
 func (l *Line) write() {
 	defer l.conn.Close()
 	beat := time.NewTimer(l.o.Beat)

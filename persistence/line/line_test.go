@@ -16,7 +16,7 @@ import (
 var usual = Options{Longest: 1 << 22, Takes: 1 << 22, Waiting: 1 << 20, Beat: time.Second,
 	Silence: 3 * time.Second}
 
-// pair returns one end of a line, and what its other end gets.
+// pair returns one end of a line, and the messages that its other end receives.
 func pair(t *testing.T, o Options) (l *Line, got chan string, ended chan error) {
 	a, b := net.Pipe()
 	l, other := New(a, o), New(b, o)
@@ -35,7 +35,7 @@ func text(s string) func([]byte) []byte {
 	return func(b []byte) []byte { return append(b, s...) }
 }
 
-func TestMessagesComeWholeAndInOrder(t *testing.T) {
+func TestMessagesArriveWholeAndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, got, ended := pair(t, usual)
 		long := strings.Repeat("x", keptBytes+1)
@@ -52,7 +52,7 @@ func TestMessagesComeWholeAndInOrder(t *testing.T) {
 		}
 		l.Close()
 		if err := l.Send(text("too late")); err != errClosed {
-			t.Errorf("sent behind the end: %v", err)
+			t.Errorf("sent after the end: %v", err)
 		}
 		for range 2 {
 			<-ended
@@ -73,7 +73,7 @@ func TestMessagesComeWholeAndInOrder(t *testing.T) {
 	})
 }
 
-func TestAQuietWireLives(t *testing.T) {
+func TestQuietLineStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, got, ended := pair(t, usual)
 		<-time.After(time.Hour) // of the bubble
@@ -89,11 +89,11 @@ func TestAQuietWireLives(t *testing.T) {
 	})
 }
 
-func TestASilentOtherSideEndsAWire(t *testing.T) {
+func TestSilentPeerEndsLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		defer b.Close()
-		go io.Copy(io.Discard, b) //nolint:errcheck // it takes all, and says nothing
+		go io.Copy(io.Discard, b) //nolint:errcheck // it reads all, and sends nothing
 		l, begin := New(a, usual), time.Now()
 		if err := l.Run(func([]byte) error { return nil }); err == nil {
 			t.Error("a line ended for no reason")
@@ -104,11 +104,10 @@ func TestASilentOtherSideEndsAWire(t *testing.T) {
 	})
 }
 
-// A message that comes byte by byte, without an end, ends a line.
-func TestAMessageThatDoesNotEndEndsAWire(t *testing.T) {
+func TestUnfinishedMessageEndsLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
-		go io.Copy(io.Discard, b) //nolint:errcheck // what the line says is of no interest
+		go io.Copy(io.Discard, b) //nolint:errcheck // the line's messages do not matter
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
@@ -132,7 +131,7 @@ func TestAMessageThatDoesNotEndEndsAWire(t *testing.T) {
 	})
 }
 
-func TestAnOtherSideThatTakesNothingEndsAWire(t *testing.T) {
+func TestPeerThatReadsNothingEndsLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		defer b.Close()
@@ -160,12 +159,12 @@ func TestAnOtherSideThatTakesNothingEndsAWire(t *testing.T) {
 			break
 		}
 		if err := l.Send(text("too late")); err != errClosed {
-			t.Errorf("sent behind the end: %v", err)
+			t.Errorf("sent after the end: %v", err)
 		}
 	})
 }
 
-func TestWhatIsNoMessageEndsAWire(t *testing.T) {
+func TestMalformedMessageEndsLine(t *testing.T) {
 	for name, bytes := range map[string][]byte{
 		"a message that is too long": binary.BigEndian.AppendUint32(nil, uint32(usual.Longest)+1),
 		"a message of 4 GB":          {255, 255, 255, 255},
@@ -192,7 +191,7 @@ func TestWhatIsNoMessageEndsAWire(t *testing.T) {
 	}
 }
 
-func TestAReceiverEndsAWire(t *testing.T) {
+func TestReceiverErrorEndsLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		refused := errors.New("nonsense")
@@ -206,12 +205,12 @@ func TestAReceiverEndsAWire(t *testing.T) {
 		}
 		synctest.Wait()
 		if err := l.Send(text("more")); err != errClosed {
-			t.Errorf("sent behind the end: %v", err)
+			t.Errorf("sent after the end: %v", err)
 		}
 	})
 }
 
-func TestNoMessageOfNoBytesIsSent(t *testing.T) {
+func TestEmptyOrTooLongMessageIsNotSent(t *testing.T) {
 	a, _ := net.Pipe()
 	o := usual
 	o.Longest = 3

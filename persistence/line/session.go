@@ -14,20 +14,20 @@ import (
 	"exchange/core/wire"
 )
 
-// Messages of a session. Each has the number of its question behind its kind.
+// Messages of a session. Each has its question's number after its kind.
 const (
 	askMessage  = iota + 1 // kind of question, window, body
 	pageMessage            // of the answer
 	endMessage             // why, text, last page
-	tookMessage            // bytes of pages that the other side is done with
+	ackMessage             // bytes of pages that the other side is done with
 	stopMessage            // no more pages are wanted
 )
 
 // Questions of a session.
 type Questions struct {
-	Open     int           // that either side has open at most
-	Patience time.Duration // until a page is taken at most
-	// Errors are those that the other side knows again, the same on both sides; maybe with a text.
+	Open     int           // questions of either side, at most
+	Patience time.Duration // for the other side to take a page
+	// Errors are those that the other side can match, the same list on both sides.
 	Errors []error
 	// Answer answers a question on a goroutine of its own, with the pages that it sends and a last
 	// one. nil: the other side asks nothing. An error that is ErrMalformed ends the session.
@@ -42,8 +42,7 @@ var (
 	errSlow = errors.New("the other side takes too little of an answer")
 )
 
-// leftOpen is how many questions that are stopped, for each that may be open, the answering side
-// may not have noticed yet.
+// leftOpen is how many stopped questions per open one the answering side may not have noticed yet.
 const leftOpen = 8
 
 // A Session is a line of questions and answers. Its methods may be called from any goroutine, Run
@@ -55,17 +54,17 @@ type Session struct {
 	stop context.CancelCauseFunc
 	all  sync.WaitGroup // answers
 
-	mu     sync.Mutex
-	number uint64               // of the newest own question; guarded by mu
-	asked  map[uint64]*Answer   // nil: the connection is over; guarded by mu
-	asks   map[uint64]*Question // of the other side; guarded by mu
+	mu       sync.Mutex
+	number   uint64               // of the newest own question; guarded by mu
+	outgoing map[uint64]*Answer   // nil: the connection is over; guarded by mu
+	incoming map[uint64]*Question // unanswered ones of the other side; guarded by mu
 }
 
 // NewSession makes a session of a connection, which is its own from then on. Run follows.
 func NewSession(conn net.Conn, o Options, q Questions) *Session {
 	o.Own = true
-	s := &Session{line: New(conn, o), q: q, asked: map[uint64]*Answer{},
-		asks: map[uint64]*Question{}}
+	s := &Session{line: New(conn, o), q: q, outgoing: map[uint64]*Answer{},
+		incoming: map[uint64]*Question{}}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -78,10 +77,10 @@ func (s *Session) Run() error {
 	}
 	s.stop(err)
 	s.mu.Lock()
-	for _, a := range s.asked {
-		a.ended(ErrLost)
+	for _, a := range s.outgoing {
+		a.finish(ErrLost)
 	}
-	s.asked = nil
+	s.outgoing = nil
 	s.mu.Unlock()
 	s.all.Wait()
 	return err
@@ -99,12 +98,12 @@ type Question struct {
 	Body []byte
 	Ctx  context.Context // until the answer is not wanted any more
 
-	s      *Session
-	number uint64
-	window uint64 // bytes of pages on their way from which on the next page waits
-	stop   context.CancelCauseFunc
-	room   chan struct{} // capacity 1: some was taken
-	flying uint64        // bytes; guarded by Session.mu
+	s        *Session
+	number   uint64
+	window   uint64 // bytes of pages in flight from which on the next page waits
+	stop     context.CancelCauseFunc
+	room     chan struct{} // capacity 1: the other side took some
+	inFlight uint64        // bytes; guarded by Session.mu
 }
 
 // send sends a message about a question. A session that cannot ends.
@@ -122,7 +121,7 @@ func (s *Session) send(kind byte, number uint64, add func(b []byte) []byte) erro
 func (q *Question) Send(page []byte) error {
 	s := q.s
 	s.mu.Lock()
-	q.flying += uint64(len(page))
+	q.inFlight += uint64(len(page))
 	s.mu.Unlock()
 	if err := s.send(pageMessage, q.number, func(b []byte) []byte {
 		return append(b, page...)
@@ -132,7 +131,7 @@ func (q *Question) Send(page []byte) error {
 	var late <-chan time.Time
 	for {
 		s.mu.Lock()
-		full := q.flying >= q.window
+		full := q.inFlight >= q.window
 		s.mu.Unlock()
 		if !full {
 			return nil
@@ -158,19 +157,19 @@ func (q *Question) answer() {
 		s.Close(err)
 	}
 	s.mu.Lock()
-	delete(s.asks, q.number)
+	delete(s.incoming, q.number)
 	s.mu.Unlock()
 	if q.Ctx.Err() != nil {
 		return
 	}
 	q.stop(errDone)
-	place, text := 0, ""
+	index, text := 0, ""
 	if err != nil {
-		place = slices.IndexFunc(s.q.Errors, func(e error) bool { return errors.Is(err, e) }) + 2
+		index = slices.IndexFunc(s.q.Errors, func(e error) bool { return errors.Is(err, e) }) + 2
 		text, last = err.Error(), nil
 	}
 	s.send(endMessage, q.number, func(b []byte) []byte { //nolint:errcheck // then it ends
-		b = wire.AppendText(append(b, byte(place)), text[:min(len(text), maxGreeting)])
+		b = wire.AppendText(append(b, byte(index)), text[:min(len(text), maxGreeting)])
 		return append(b, last...)
 	})
 }
@@ -185,15 +184,15 @@ func (r *remote) Error() string { return "the other side says: " + r.text }
 
 func (r *remote) Unwrap() error { return r.kind }
 
-// why returns why an answer has ended.
-func (s *Session) why(place int, text string) error {
-	switch place {
+// reason returns why an answer has ended.
+func (s *Session) reason(index int, text string) error {
+	switch index {
 	case 0:
 		return io.EOF
 	case 1:
 		return &remote{text: text}
 	}
-	return &remote{s.q.Errors[place-2], text}
+	return &remote{s.q.Errors[index-2], text}
 }
 
 // receive takes a message. It does not wait.
@@ -203,43 +202,43 @@ func (s *Session) receive(message []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
-	a := s.asked[number]
+	a := s.outgoing[number]
 	switch kind {
 	case askMessage:
 		q := &Question{Kind: p.Byte(), window: p.Uint(), s: s, number: number,
 			room: make(chan struct{}, 1)}
 		q.Body = p.Rest()
-		if s.q.Answer == nil || s.asks[number] != nil || s.isFull() {
-			p.Fail("a question that may not be asked")
+		if s.q.Answer == nil || s.incoming[number] != nil || s.isFull() {
+			p.Fail("a question that is not allowed")
 			break
 		}
 		q.Ctx, q.stop = context.WithCancelCause(s.ctx)
-		s.asks[number] = q
+		s.incoming[number] = q
 		s.all.Go(q.answer)
-	case tookMessage, stopMessage:
+	case ackMessage, stopMessage:
 		n := uint64(0)
-		if kind == tookMessage {
+		if kind == ackMessage {
 			n = p.Uint()
 		}
 		p.End()
-		if q := s.asks[number]; q != nil { // otherwise it is over by now
-			err = q.told(kind, n)
+		if q := s.incoming[number]; q != nil { // otherwise it is over by now
+			err = q.onControl(kind, n)
 		}
 	case pageMessage:
 		p.Check(number <= s.number)
 		if page := p.Rest(); a != nil {
-			err = a.came(page)
+			err = a.addPage(page)
 		}
 	case endMessage:
 		p.Check(number <= s.number)
-		place, text := int(p.Byte()), p.Text(maxGreeting)
-		p.Check(place <= len(s.q.Errors)+1)
+		index, text := int(p.Byte()), p.Text(maxGreeting)
+		p.Check(index <= len(s.q.Errors)+1)
 		if last := p.Rest(); a != nil && !p.Bad() {
-			delete(s.asked, number)
+			delete(s.outgoing, number)
 			if len(last) > 0 {
 				a.pages = append(a.pages, last)
 			}
-			a.ended(s.why(place, text))
+			a.finish(s.reason(index, text))
 		}
 	default:
 		p.Fail("no kind of message")
@@ -250,15 +249,15 @@ func (s *Session) receive(message []byte) error {
 	return err
 }
 
-// told takes what the other side says of its question. The caller holds mu.
-func (q *Question) told(kind byte, n uint64) error {
+// onControl applies an acknowledgement or a stop of the other side. The caller holds mu.
+func (q *Question) onControl(kind byte, n uint64) error {
 	switch {
 	case kind == stopMessage:
 		q.stop(errDone)
-	case n > q.flying:
-		return fmt.Errorf("%w: it took %d bytes of %d", ErrMalformed, n, q.flying)
+	case n > q.inFlight:
+		return fmt.Errorf("%w: it took %d bytes of %d", ErrMalformed, n, q.inFlight)
 	default:
-		q.flying -= n
+		q.inFlight -= n
 		wake(q.room)
 	}
 	return nil
@@ -267,12 +266,12 @@ func (q *Question) told(kind byte, n uint64) error {
 // isFull reports whether more questions are open than the other side may ask. The caller holds mu.
 func (s *Session) isFull() bool {
 	wanted := 0
-	for _, q := range s.asks {
+	for _, q := range s.incoming {
 		if q.Ctx.Err() == nil {
 			wanted++
 		}
 	}
-	return wanted >= s.q.Open || len(s.asks) >= leftOpen*s.q.Open
+	return wanted >= s.q.Open || len(s.incoming) >= leftOpen*s.q.Open
 }
 
 // wake fills a channel of capacity 1.

@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-var errKnown = errors.New("a known reason")
+var errListed = errors.New("a listed reason")
 
-// between makes a session of each end of a connection; the other end answers. ended has why each
-// session is over.
-func between(t *testing.T, answer func(q *Question) ([]byte, error)) (asks, other *Session,
+// between makes a session of each end of a connection; the other end answers. ended receives why
+// each session is over.
+func between(t *testing.T, answer func(q *Question) ([]byte, error)) (client, other *Session,
 	ended chan error) {
 	t.Helper()
 	a, b := net.Pipe()
-	q := Questions{Open: 2, Patience: time.Minute, Errors: []error{io.ErrNoProgress, errKnown}}
-	asks = NewSession(a, usual, q)
+	q := Questions{Open: 2, Patience: time.Minute, Errors: []error{io.ErrNoProgress, errListed}}
+	client = NewSession(a, usual, q)
 	q.Answer = answer
 	other = NewSession(b, usual, q)
 	ended = make(chan error, 2)
-	for _, s := range []*Session{asks, other} {
+	for _, s := range []*Session{client, other} {
 		go func() { ended <- s.Run() }()
 	}
-	return asks, other, ended
+	return client, other, ended
 }
 
-// An answer comes page by page in order, whatever others are open, and with its last page it ends.
-func TestAnAnswerComesPageByPage(t *testing.T) {
+// An answer comes page by page in order, whatever others are open, and ends with its last page.
+func TestAnswerArrivesPageByPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, _ := between(t, func(q *Question) ([]byte, error) {
 			for i := range 100 {
@@ -69,7 +69,7 @@ func TestAnAnswerComesPageByPage(t *testing.T) {
 				t.Errorf("the last page is %q: %v", page, err)
 			}
 			if _, err := x.Next(t.Context()); err != io.EOF {
-				t.Errorf("behind the end: %v", err)
+				t.Errorf("after the end: %v", err)
 			}
 			x.End()
 		}
@@ -79,8 +79,8 @@ func TestAnAnswerComesPageByPage(t *testing.T) {
 	})
 }
 
-// No more is on its way than a window, and a page: then the answer waits, for a while.
-func TestAnAnswerWaitsForItsPages(t *testing.T) {
+// At most a window and a page are in flight: then the answer waits, for a while.
+func TestAnswerWaitsForAcknowledgedPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, over := make(chan int, 100), make(chan error, 1)
 		s, _, _ := between(t, func(q *Question) ([]byte, error) {
@@ -99,7 +99,7 @@ func TestAnAnswerWaitsForItsPages(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(sent) != 3 {
-			t.Errorf("%d pages are on their way", len(sent))
+			t.Errorf("%d pages are in flight", len(sent))
 		}
 		for range 3 { // with the second one the first is done with
 			if _, err := x.Next(t.Context()); err != nil {
@@ -117,15 +117,14 @@ func TestAnAnswerWaitsForItsPages(t *testing.T) {
 	})
 }
 
-// A reason that is known comes as what it is, each with its text, and an answer that is not wanted
-// any more ends.
-func TestAnAnswerEndsWithItsReason(t *testing.T) {
+// A listed error is matched, each with its text, and an answer that is not wanted any more ends.
+func TestAnswerEndsWithItsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan error, 1)
 		s, _, _ := between(t, func(q *Question) ([]byte, error) {
 			switch q.Kind {
 			case 1:
-				return nil, fmt.Errorf("%w: and why", errKnown)
+				return nil, fmt.Errorf("%w: and why", errListed)
 			case 2:
 				return nil, errors.New("unknown")
 			}
@@ -135,10 +134,10 @@ func TestAnAnswerEndsWithItsReason(t *testing.T) {
 		})
 		defer s.Close(errDone)
 		_, err := s.Call(t.Context(), 1, nil)
-		if !errors.Is(err, errKnown) || !strings.Contains(err.Error(), "and why") {
-			t.Errorf("a known reason: %v", err)
+		if !errors.Is(err, errListed) || !strings.Contains(err.Error(), "and why") {
+			t.Errorf("a listed reason: %v", err)
 		}
-		if _, err = s.Call(t.Context(), 2, nil); errors.Is(err, errKnown) ||
+		if _, err = s.Call(t.Context(), 2, nil); errors.Is(err, errListed) ||
 			!strings.Contains(err.Error(), "unknown") {
 			t.Errorf("another reason: %v", err)
 		}
@@ -153,8 +152,8 @@ func TestAnAnswerEndsWithItsReason(t *testing.T) {
 	})
 }
 
-// What has no answer when the connection is over is lost, and nothing more is asked.
-func TestQuestionsAreLostWithTheirConnection(t *testing.T) {
+// Unanswered questions are lost with the connection, and no more can be asked.
+func TestQuestionsAreLostWithConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other, ended := between(t, func(q *Question) ([]byte, error) {
 			<-q.Ctx.Done()
@@ -166,7 +165,7 @@ func TestQuestionsAreLostWithTheirConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		other.Close(errKnown)
+		other.Close(errListed)
 		if _, err := x.Next(t.Context()); err != ErrLost {
 			t.Errorf("it is %v", err)
 		}
@@ -174,21 +173,20 @@ func TestQuestionsAreLostWithTheirConnection(t *testing.T) {
 			<-ended
 		}
 		if _, err := s.Ask(1, 1, nil); err != ErrLost {
-			t.Errorf("behind the end: %v", err)
+			t.Errorf("after the end: %v", err)
 		}
 	})
 }
 
-// What no side says ends the session, and whatever is said it ends in no other way.
-func TestWhatMakesNoSenseEndsASession(t *testing.T) {
+func TestMalformedMessageEndsSession(t *testing.T) {
 	for what, says := range map[string][]byte{
 		"no kind":              {77, 1},
 		"no number":            {askMessage},
 		"a question again":     {askMessage, 1, 1, 1},
 		"an answer of nothing": {pageMessage, 1, 1},
 		"an end of nothing":    {endMessage, 1, 0, 0},
-		"taken too much":       {tookMessage, 1, 1},
-		"taken half":           {tookMessage, 1, 0x80},
+		"taken too much":       {ackMessage, 1, 1},
+		"taken half":           {ackMessage, 1, 0x80},
 		"a nonsense question":  {askMessage, 2, 99, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -204,7 +202,7 @@ func TestWhatMakesNoSenseEndsASession(t *testing.T) {
 					}})
 				ended := make(chan error, 1)
 				go func() { ended <- s.Run() }()
-				go io.Copy(io.Discard, a) //nolint:errcheck // what it says is of no interest
+				go io.Copy(io.Discard, a) //nolint:errcheck // its messages do not matter
 				for _, m := range [][]byte{{askMessage, 1, 1, 1}, says} {
 					b := append(binary.BigEndian.AppendUint32(nil, uint32(len(m))), m...)
 					if _, err := a.Write(b); err != nil {
@@ -221,7 +219,7 @@ func TestWhatMakesNoSenseEndsASession(t *testing.T) {
 }
 
 // A greeting is answered by the side that reads its kind and version, and by no other.
-func TestAGreetingIsTakenOrRefused(t *testing.T) {
+func TestGreetingIsTakenOrRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, x := range []struct {
 			kind    byte
@@ -237,7 +235,7 @@ func TestAGreetingIsTakenOrRefused(t *testing.T) {
 				case g.Kind == 'c':
 					g.Refuse(errors.New("not today"))
 				default:
-					//nolint:errcheck // the other end looks
+					//nolint:errcheck // the other end checks
 					g.Take(append([]byte("to "), g.Body...))
 				}
 			}()
@@ -254,8 +252,8 @@ func TestAGreetingIsTakenOrRefused(t *testing.T) {
 	})
 }
 
-// A side that says nothing is not waited for.
-func TestASilentGreetingIsNotWaitedFor(t *testing.T) {
+// A silent side is not waited for.
+func TestSilentGreetingTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		begin := time.Now()

@@ -17,13 +17,13 @@ type Disk struct {
 
 	mu      sync.Mutex
 	live    *data // with every write
-	durable *data // with those that a crash does not take back
+	durable *data // with those that a crash does not undo
 	journal wlog  // batches, and trims of them
 	rest    wlog  // all other writes
 }
 
-// A wlog has the writes of one log that are in live and not in durable. The two logs share no data,
-// so their writes may come to the disk in any order.
+// A wlog holds the writes of one log that are in live and not in durable. The two logs share no
+// data, so their writes may reach the disk in any order.
 type wlog []func(*data)
 
 // data is the content of a disk.
@@ -32,10 +32,10 @@ type data struct {
 	token     persistence.Token
 	owner     string
 	beats     uint64 // of the owner
-	rhythm    persistence.Heartbeat
+	heartbeat persistence.Heartbeat
 	accepted  uint64 // persistence.Beat
 	seq       uint64 // of the last record
-	digest    uint64 // of the last batch; 0: there is none
+	digest    uint64 // of the last batch; 0: none
 	batches   []stored
 	snapshots [2]image // the newest first
 	watermark uint64
@@ -56,7 +56,7 @@ type stored struct {
 	batch              []byte
 }
 
-// An image is a snapshot; without chunks it is none.
+// An image is a snapshot; the zero image is none.
 type image struct {
 	name   codec.Snapshot
 	chunks [][]byte
@@ -98,14 +98,14 @@ func (d *Disk) write(log *wlog, change func(*data)) {
 	*log = append(*log, change)
 }
 
-// sync makes everything durable that is in some logs. mu is held.
+// sync makes all writes of some logs durable. mu is held.
 func (d *Disk) sync(logs ...*wlog) {
 	for _, log := range logs {
 		d.keep(log, len(*log))
 	}
 }
 
-// keep makes the first unsynced writes of a log durable, and forgets the others. mu is held.
+// keep makes the first unsynced writes of a log durable, and drops the others. mu is held.
 func (d *Disk) keep(log *wlog, n int) {
 	kept := (*log)[:min(n, len(*log))]
 	*log = nil
@@ -120,15 +120,15 @@ func (d *Disk) keep(log *wlog, n int) {
 	}
 }
 
-// Unsynced returns how many writes a crash may take back, of the journal and of the rest.
+// Unsynced returns how many writes a crash may undo, of the journal and of the rest.
 func (d *Disk) Unsynced() (journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.journal), len(d.rest)
 }
 
-// Crash loses all unsynced writes, except for so many first ones of the journal and of the rest.
-// Open stores see the remaining writes.
+// Crash loses all unsynced writes, except for a number of first ones of the journal and of the
+// rest. Open stores see the remaining writes.
 func (d *Disk) Crash(journal, rest int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// A Head is the file that says up to where appends were acknowledged, as persistence/internal/head
-// keeps one. It outlives stores. The simulation that opens stores with it owns it; a store changes
-// it with the disk locked.
+// A Head is a model of the file of persistence/internal/head: the acknowledged end. It outlives
+// stores. The simulation that opens stores with it owns it; a store changes it with the disk
+// locked.
 type Head struct {
 	there, damaged bool
 	last           head.Mark
@@ -20,10 +20,10 @@ type Head struct {
 // missing reports whether there is no file.
 func (h *Head) missing() bool { return !h.there }
 
-// Damaged reports whether the file is there and cannot be read.
+// Damaged reports whether the file exists but cannot be read.
 func (h *Head) Damaged() bool { return h.damaged }
 
-// Acknowledged returns the sequence that the file says; 0 if there is none.
+// Acknowledged returns the sequence in the file; 0 if there is none.
 func (h *Head) Acknowledged() uint64 { return h.last.Seq }
 
 // Lose removes the file.
@@ -32,10 +32,10 @@ func (h *Head) Lose() { *h = Head{} }
 // Damage makes the file unreadable.
 func (h *Head) Damage() { h.there, h.damaged = true, true }
 
-// Unsynced returns how many writes of the file a power cut may take back.
+// Unsynced returns how many writes of the file a power cut may undo.
 func (h *Head) Unsynced() int { return len(h.before) }
 
-// PowerCut takes back the newest writes of the file, at most Unsynced.
+// PowerCut undoes the newest writes of the file, at most Unsynced.
 func (h *Head) PowerCut(writes int) {
 	if keep := len(h.before) - writes; writes > 0 {
 		h.last, h.before = h.before[keep], h.before[:keep]
@@ -59,8 +59,8 @@ func (h *Head) fits(end head.Mark) error {
 
 var errHead = errors.New("its HEAD cannot be read")
 
-// advance notes an acknowledged mark. The first write makes the file, which is durable at once; no
-// other write is synced.
+// advance records an acknowledged mark. The first write makes the file, which is durable at once;
+// no other write is synced.
 func (h *Head) advance(m head.Mark) {
 	switch {
 	case h == nil, h.there && (m.Seq < h.last.Seq ||
@@ -72,19 +72,18 @@ func (h *Head) advance(m head.Mark) {
 	}
 }
 
-// reset notes that another journal begins, durably.
+// reset records that another journal begins, durably.
 func (h *Head) reset(seq uint64) {
 	if h != nil {
 		*h = Head{there: true, last: head.Mark{Seq: seq}}
 	}
 }
 
-// mark returns where the journal ends.
+// mark returns the journal's end.
 func (d *data) mark() head.Mark { return head.Mark{Seq: d.seq, Digest: d.digest} }
 
-// Whole refuses a disk that has lost records that its Head says were acknowledged, and a Head that
-// cannot be read. A real store does so when it is opened. A store that is to be filled has nothing
-// to lose.
+// Whole refuses a disk that has lost records acknowledged by its Head, and a Head that cannot be
+// read. A real store does so when it is opened. A store to be filled has nothing to lose.
 func (s *Store) Whole() error {
 	if s.Head == nil || s.Fill {
 		return nil
@@ -97,8 +96,8 @@ func (s *Store) Whole() error {
 // HeadMissing reports whether no append through this head was acknowledged yet.
 func (s *Store) HeadMissing() bool { return s.Head != nil && s.Head.missing() }
 
-// WithoutLast returns a copy of the durable data without its last batch, as a replica that was
-// behind or a journal that was cut off has it. It returns nil if there is no batch.
+// WithoutLast returns a copy of the durable data without its last batch, like a replica that lagged
+// behind or a truncated journal. It returns nil if there is no batch.
 func (d *Disk) WithoutLast() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// After any writes the model has the mark of the file. After a power cut the file has a mark that
-// the model allows.
-func TestTheHeadIsTheRealOne(t *testing.T) {
+// After any writes the model equals the file's mark. After a power cut the file has a mark that the
+// model allows.
+func TestHeadModelMatchesFile(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
 		files := vfs.NewCrashableMem()
@@ -23,7 +23,7 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 		same := func() {
 			t.Helper()
 			if file.Missing() != model.missing() || file.Acknowledged() != model.last {
-				t.Fatalf("the file says %+v, missing: %v; the model %+v, missing: %v",
+				t.Fatalf("the file has %+v, missing: %v; the model %+v, missing: %v",
 					file.Acknowledged(), file.Missing(), model.last, model.missing())
 			}
 		}
@@ -52,7 +52,7 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 			}
 		}
 		if lost < 0 {
-			t.Fatalf("after a power cut the file says %+v, the model %+v and before %+v",
+			t.Fatalf("after a power cut the file has %+v, the model %+v and before %+v",
 				file.Acknowledged(), model.last, model.before)
 		}
 		model.PowerCut(lost)
@@ -60,7 +60,7 @@ func TestTheHeadIsTheRealOne(t *testing.T) {
 	}
 }
 
-func TestAStoreThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
+func TestStoreWithLostAppendsIsRefused(t *testing.T) {
 	d := NewDisk()
 	s := Open(d, persistence.Retention{})
 	s.Head = new(Head)

@@ -69,24 +69,24 @@ func add[T any](list *[]T, rows []T, id func(*T) uint64) {
 	slices.SortStableFunc(*list, func(a, b T) int { return cmp.Compare(id(&a), id(&b)) })
 }
 
-// A selection is the part of a list that one query asks for.
+// A selection is the part of a list that one query covers.
 type selection[T any] struct {
-	of        func(*T) bool // the rows of the list that is asked for
-	most      int           // so many of its newest are kept; 0: all
+	of        func(*T) bool // the rows of the query's list
+	most      int           // how many of its newest are kept; 0: all
 	match     func(*T) bool
 	offset    int
 	ascending bool
 }
 
-// An answered list has the selected rows, and after how many rows examined each was found.
-type answered[T any] struct {
+// A result holds the selected rows, and after how many examined rows each was found.
+type result[T any] struct {
 	rows     []T
 	after    []int
 	examined int
 }
 
 // rows returns a copy of the selected rows, newest first unless the selection orders otherwise.
-func rows[T any](list []T, q selection[T]) (a answered[T]) {
+func rows[T any](list []T, q selection[T]) (a result[T]) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if !q.of(&list[i]) {
 			continue
@@ -111,14 +111,14 @@ func rows[T any](list []T, q selection[T]) (a answered[T]) {
 	return a
 }
 
-// whole is a list of which all rows are selected.
-func whole[T any](list []T) answered[T] { return answered[T]{rows: list} }
+// whole selects all rows of a list.
+func whole[T any](list []T) result[T] { return result[T]{rows: list} }
 
-// checkEvery is the number of rows after which a query asks whether it goes on.
+// checkEvery is the number of rows after which a query calls the function of WithPace.
 const checkEvery = 1024
 
-// answer gives a list out, while the disk may change.
-func answer[T any](ctx context.Context, s *Store, list func(*data) answered[T],
+// answer passes a list to fn, while the disk may change.
+func answer[T any](ctx context.Context, s *Store, list func(*data) result[T],
 	fn func(*T) bool) error {
 	if err := s.lock(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func answer[T any](ctx context.Context, s *Store, list func(*data) answered[T],
 	checked := checkEvery
 	examine := func(n int) (err error) {
 		for ; err == nil && checked <= n; checked += checkEvery {
-			err = persistence.GoOn(ctx)
+			err = persistence.Pace(ctx)
 		}
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 			(q.Before == 0 || t.ID < q.Before) && t.ID > q.After &&
 			t.TimeUs >= q.SinceUs && (q.UntilUs == 0 || t.TimeUs <= q.UntilUs)
 	}
-	return answer(ctx, s, func(d *data) answered[persistence.Trade] {
+	return answer(ctx, s, func(d *data) result[persistence.Trade] {
 		return rows(d.trades, selection[persistence.Trade]{of, s.keep.Trades, match, q.Offset,
 			q.Ascending})
 	}, fn)
@@ -183,7 +183,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 			(q.ClientID == "" || o.ClientID == q.ClientID) && (q.Before == 0 || o.ID < q.Before) &&
 			(q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 	}
-	return answer(ctx, s, func(d *data) answered[persistence.Order] {
+	return answer(ctx, s, func(d *data) result[persistence.Order] {
 		return rows(d.orders, selection[persistence.Order]{func(o *persistence.Order) bool {
 			return o.Account == q.Account
 		}, s.keep.Orders, match, 0, false})
@@ -205,7 +205,7 @@ func (s *Store) Order(ctx context.Context, account uint32, id uint64) (found per
 	return found, err
 }
 
-// OrdersByID looks each of them up.
+// OrdersByID reads each of them.
 func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 	fn func(*persistence.Order) bool) error {
 	for _, id := range ids {
@@ -230,7 +230,7 @@ func (s *Store) Deposits(ctx context.Context, q persistence.DepositQuery,
 	match := func(p *persistence.Deposit) bool {
 		return (q.Before == 0 || p.ID < q.Before) && (q.Currency == 0 || p.Currency == q.Currency)
 	}
-	return answer(ctx, s, func(d *data) answered[persistence.Deposit] {
+	return answer(ctx, s, func(d *data) result[persistence.Deposit] {
 		return rows(d.deposits, selection[persistence.Deposit]{func(p *persistence.Deposit) bool {
 			return p.Account == q.Account
 		}, 0, match, q.Offset, false})
@@ -251,7 +251,7 @@ func (s *Store) Reference(_ context.Context, watermark uint64,
 	return persistence.Deposit{}, codec.NoReference(reference, d.watermark, watermark)
 }
 
-// CountReferences returns how many deposits the index has.
+// CountReferences returns the number of deposits in the index.
 func (s *Store) CountReferences(context.Context) (uint64, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
@@ -262,7 +262,7 @@ func (s *Store) CountReferences(context.Context) (uint64, error) {
 
 // References calls fn for each deposit of that index.
 func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bool) error {
-	return answer(ctx, s, func(d *data) answered[persistence.Deposit] {
+	return answer(ctx, s, func(d *data) result[persistence.Deposit] {
 		return whole(slices.Collect(maps.Values(d.references)))
 	}, fn)
 }
@@ -276,7 +276,7 @@ func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	match := func(k *persistence.Withdrawal) bool {
 		return codec.WithdrawalMatches(k, &q) && (q.Before == 0 || k.ID < q.Before)
 	}
-	return answer(ctx, s, func(d *data) answered[persistence.Withdrawal] {
+	return answer(ctx, s, func(d *data) result[persistence.Withdrawal] {
 		return rows(d.withdrawals,
 			selection[persistence.Withdrawal]{func(*persistence.Withdrawal) bool {
 				return true
@@ -284,7 +284,7 @@ func (s *Store) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
 	}, fn)
 }
 
-// Withdrawal returns one that came to its end.
+// Withdrawal returns a closed one.
 func (s *Store) Withdrawal(ctx context.Context, id uint64) (found persistence.Withdrawal,
 	err error) {
 	err = s.Withdrawals(ctx, persistence.WithdrawalQuery{}, func(k *persistence.Withdrawal) bool {
@@ -305,7 +305,7 @@ func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery,
 	match := func(c *persistence.Candle) bool {
 		return c.Time >= q.Since && (q.Until == 0 || c.Time <= q.Until)
 	}
-	return answer(ctx, s, func(d *data) answered[persistence.Candle] {
+	return answer(ctx, s, func(d *data) result[persistence.Candle] {
 		return rows(d.candles[chart{q.Pair, q.Frame}],
 			selection[persistence.Candle]{func(*persistence.Candle) bool { return true },
 				s.keep.Candles, match, 0, false})
@@ -316,7 +316,7 @@ func (s *Store) Candles(ctx context.Context, q persistence.CandleQuery,
 func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
 	fn func(*persistence.Action) bool) error {
 	match := func(a *persistence.Action) bool { return q.Before == 0 || a.Seq < q.Before }
-	return answer(ctx, s, func(d *data) answered[persistence.Action] {
+	return answer(ctx, s, func(d *data) result[persistence.Action] {
 		return rows(d.actions, selection[persistence.Action]{func(*persistence.Action) bool {
 			return true
 		}, 0, match, 0, false})
@@ -325,7 +325,7 @@ func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
 
 // Wallets calls fn for each wallet.
 func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
-	return answer(ctx, s, func(d *data) answered[persistence.Wallet] {
+	return answer(ctx, s, func(d *data) result[persistence.Wallet] {
 		var all []persistence.Wallet
 		for _, account := range slices.Sorted(maps.Keys(d.wallets)) {
 			all = append(all, d.wallets[account])
@@ -336,7 +336,7 @@ func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) 
 
 // Nonces calls fn for each key's nonce.
 func (s *Store) Nonces(ctx context.Context, fn func(key string, nonce uint64)) error {
-	return answer(ctx, s, func(d *data) answered[persistence.Nonce] {
+	return answer(ctx, s, func(d *data) result[persistence.Nonce] {
 		var all []persistence.Nonce
 		for _, key := range slices.Sorted(maps.Keys(d.nonces)) {
 			all = append(all, persistence.Nonce{Key: key, Nonce: d.nonces[key]})

@@ -40,10 +40,10 @@ func (b backend) DamageSnapshot(_ *testing.T, _ persistence.Store) {
 
 // filled returns a disk with one batch and its projection, and a batch that is written and not
 // synced.
-func filled(t *testing.T) (d *Disk, heard *[]uint64) {
+func filled(t *testing.T) (d *Disk, synced *[]uint64) {
 	t.Helper()
-	d, heard = NewDisk(), new([]uint64)
-	d.Durable = func(_, next uint64, _ []byte) { *heard = append(*heard, next) }
+	d, synced = NewDisk(), new([]uint64)
+	d.Durable = func(_, next uint64, _ []byte) { *synced = append(*synced, next) }
 	s := Open(d, persistence.Retention{})
 	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	succeeds(t, err)
@@ -53,15 +53,15 @@ func filled(t *testing.T) (d *Disk, heard *[]uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	succeeds(t, s.append(tok, stored{1, 2, codec.Digest([]byte("two")), []byte("two")}))
-	return d, heard
+	return d, synced
 }
 
-func TestACrashLosesATailOfEachLogThatWasNotSynced(t *testing.T) {
+func TestCrashLosesUnsyncedTailOfEachLog(t *testing.T) {
 	for _, want := range []struct {
 		journal, rest          int
 		seq, watermark, nonces uint64
 	}{{0, 0, 1, 0, 0}, {0, 1, 1, 1, 1}, {1, 0, 2, 0, 0}, {1, 1, 2, 1, 1}, {9, 9, 2, 1, 1}} {
-		d, heard := filled(t)
+		d, synced := filled(t)
 		if journal, rest := d.Unsynced(); journal != 1 || rest != 1 || d.Last() != 1 {
 			t.Fatalf("%d and %d writes are not synced, the journal is durable up to %d", journal,
 				rest, d.Last())
@@ -73,8 +73,8 @@ func TestACrashLosesATailOfEachLogThatWasNotSynced(t *testing.T) {
 				d.live.seq, d.live.watermark, len(d.live.nonces))
 		}
 		if journal, rest := d.Unsynced(); d.Last() != want.seq ||
-			(*heard)[len(*heard)-1] != want.seq || journal+rest != 0 {
-			t.Errorf("%+v: durable are %v, up to %d", want, *heard, d.Last())
+			(*synced)[len(*synced)-1] != want.seq || journal+rest != 0 {
+			t.Errorf("%+v: durable are %v, up to %d", want, *synced, d.Last())
 		}
 	}
 }
@@ -122,16 +122,16 @@ func TestEachWriteSyncsItsOwnLog(t *testing.T) {
 	}
 }
 
-func TestARepeatedAppendSyncsWhatTheFirstHasWritten(t *testing.T) {
-	d, heard := filled(t)
+func TestRepeatedAppendSyncsFirst(t *testing.T) {
+	d, synced := filled(t)
 	s := Open(d, persistence.Retention{})
 	succeeds(t, s.Append(t.Context(), d.live.token, 1, 2, []byte("two")))
-	if d.Last() != 2 || !slices.Equal(*heard, []uint64{1, 2}) {
-		t.Errorf("durable are %v, up to %d", *heard, d.Last())
+	if d.Last() != 2 || !slices.Equal(*synced, []uint64{1, 2}) {
+		t.Errorf("durable are %v, up to %d", *synced, d.Last())
 	}
 }
 
-func TestAClosedStoreAnswersNothing(t *testing.T) {
+func TestClosedStoreReturnsErrors(t *testing.T) {
 	s := Open(NewDisk(), persistence.Retention{})
 	succeeds(t, s.Close())
 	if _, _, err := s.Acquire(t.Context(),

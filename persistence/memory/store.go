@@ -18,17 +18,17 @@ import (
 // A Store is one user of a disk.
 type Store struct {
 	// BeforeSync is called between a write of Append and its sync, outside of any lock. There a
-	// simulation may keep the caller waiting, or let the disk crash and return an error: the answer
-	// is then lost.
+	// simulation may delay the caller, or let the disk crash and return an error: the answer is
+	// then lost.
 	BeforeSync func() error
-	// Server says that every write is synced before it is answered, projections too.
+	// Server: every write is synced before it is answered, projections, too.
 	Server bool
 	// BeforeHead is called in the same way between that sync and the write of Head.
 	BeforeHead func() error
-	// Head is the file that says up to where appends were acknowledged; nil: none is kept.
+	// Head is the file of the acknowledged end; nil: none is kept.
 	Head *Head
-	// Fill opens a store that is to be filled from a backup. Head's mark does not count then, and
-	// Begin writes it anew.
+	// Fill opens a store to be filled from a backup. Head's mark does not count then, and Begin
+	// rewrites it.
 	Fill bool
 
 	disk   *Disk
@@ -67,8 +67,8 @@ func (s *Store) lock() error {
 	return nil
 }
 
-// answered ends a write that an embedded store does not sync.
-func (s *Store) answered() {
+// syncServer ends a write that an embedded store does not sync.
+func (s *Store) syncServer() {
 	if s.Server {
 		s.disk.sync(&s.disk.journal, &s.disk.rest)
 	}
@@ -112,7 +112,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	tok := persistence.Token(strconv.FormatUint(uint64(epoch), 10) + ":" + id)
 	now := time.Now()
 	s.disk.write(&s.disk.rest, func(d *data) {
-		d.epoch, d.token, d.owner, d.beats, d.rhythm = epoch, tok, c.Owner, 0, c.Heartbeat
+		d.epoch, d.token, d.owner, d.beats, d.heartbeat = epoch, tok, c.Owner, 0, c.Heartbeat
 		if c.Insist {
 			d.accepted = persistence.NextAccepted(d.accepted, now)
 		}
@@ -127,8 +127,8 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 // beat returns the newest. A server shows an append when it is durable, as Redis does.
 func (k *Disk) beat() persistence.Beat {
 	d := k.live
-	b := persistence.Beat{Token: d.token, Owner: d.owner, Heartbeat: d.rhythm, Accepted: d.accepted,
-		End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
+	b := persistence.Beat{Token: d.token, Owner: d.owner, Heartbeat: d.heartbeat,
+		Accepted: d.accepted, End: persistence.Mark{Seq: k.durable.seq, Digest: k.durable.digest}}
 	if d.beats > 0 {
 		b.Count = strconv.FormatUint(d.beats, 10)
 	}
@@ -154,7 +154,7 @@ func (s *Store) Check(_ context.Context, tok persistence.Token) error {
 		return err
 	}
 	s.disk.write(&s.disk.rest, func(d *data) { d.beats++ })
-	s.answered()
+	s.syncServer()
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (s *Store) Release(_ context.Context, tok persistence.Token) error {
 	}
 	none := persistence.Released(persistence.NewID())
 	s.disk.write(&s.disk.rest, func(d *data) { d.token = none })
-	s.answered()
+	s.syncServer()
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 		return err
 	}
 	s.disk.sync(&s.disk.journal)
-	s.answered()
+	s.syncServer()
 	s.unlock()
 	if err := s.after(s.BeforeHead); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	return nil
 }
 
-// after begins a use of the disk, behind the events that a simulation lets happen before it.
+// after begins a use of the disk, after the events that a simulation adds before it.
 func (s *Store) after(pause func() error) error {
 	if pause != nil {
 		if err := pause(); err != nil {
@@ -304,7 +304,7 @@ func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) erro
 	s.disk.write(&s.disk.journal, func(d *data) {
 		d.batches = slices.DeleteFunc(d.batches, func(b stored) bool { return b.next <= upTo })
 	})
-	s.answered()
+	s.syncServer()
 	return nil
 }
 
@@ -322,8 +322,8 @@ func (d *data) mayPublish(tok persistence.Token, seq uint64) error {
 	return nil
 }
 
-// SaveSnapshot stores and then publishes an image. With it all projections that it follows are
-// synced, and the journal is not.
+// SaveSnapshot stores and then publishes an image. It syncs all projections before it, but not the
+// journal.
 func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
 	r io.Reader) error {
 	may := func() error {
@@ -339,7 +339,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	img := image{name: codec.NewSnapshot(seq, tok.Epoch()), there: true}
 	err := img.name.Upload(r, func(_ uint32, chunk []byte) error {
 		img.chunks = append(img.chunks, slices.Clone(chunk))
-		return persistence.GoOn(ctx)
+		return persistence.Pace(ctx)
 	})
 	if err != nil {
 		return err
@@ -352,15 +352,15 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 	}
 	defer s.unlock()
 	s.disk.write(&s.disk.rest, func(d *data) {
-		// A second image at one sequence replaces the first: the caller saves it again because that
-		// one is bad.
+		// A second image at one sequence replaces the first: the caller saves it again because the
+		// first is bad.
 		if newest := d.snapshots[0]; newest.there && newest.name.Seq != seq {
 			d.snapshots[1] = newest
 		}
 		d.snapshots[0] = img
 	})
 	s.disk.sync(&s.disk.rest)
-	s.answered()
+	s.syncServer()
 	return nil
 }
 
@@ -386,7 +386,7 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 		}
 		return nil, codec.ErrNoChunk
 	}
-	// chunks are gone only with their image
+	// chunks are removed only with their image
 	kept := func(context.Context) (bool, error) { return false, nil }
 	return name.Seq, name.Download(ctx, get, kept), nil
 }
@@ -417,7 +417,7 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	}
 	rows := copyOf(w)
 	s.disk.write(&s.disk.rest, func(d *data) { d.apply(to, rows) })
-	s.answered()
+	s.syncServer()
 	return nil
 }
 

@@ -33,8 +33,8 @@ func (s *Store) Watermark(context.Context) (uint64, error) {
 	return s.watermark(s.db)
 }
 
-// Apply writes w and moves the watermark, in one batch. So the rows of w are there if the watermark
-// says so, and otherwise none of them. Rows are written without a look whether they are there.
+// Apply writes w and moves the watermark, in one batch. So either the watermark and all rows of w
+// are written, or nothing is. Rows are written without checking for existing ones.
 func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if err := s.begin(); err != nil {
@@ -49,7 +49,7 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	}
 	s.projections.Lock()
 	defer s.projections.Unlock()
-	// stays true until projections is unlocked: Acquire takes it too
+	// holds until projections is unlocked: Acquire locks it, too
 	if err := s.owned(tok); err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (s *Store) Apply(_ context.Context, tok persistence.Token, from, to uint64,
 	if watermark != from {
 		return codec.WatermarkGap(watermark, from, to)
 	}
-	s.known.bound()
+	s.memo.bound()
 	err = s.project(from, to, w)
 	if err != nil {
-		s.known.forget() // it may have values that were not written
+		s.memo.reset() // it may hold values that were not written
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func (s *Store) project(from, to uint64, w *persistence.Writes) error {
 			return err
 		}
 	}
-	if err := a.writeCounts(); err != nil {
+	if err := a.writeBuckets(); err != nil {
 		return err
 	}
 	if err := a.set(s.key(kindWatermark), u64([]byte{codec.Version}, to)); err != nil {
@@ -99,14 +99,14 @@ func (s *Store) project(from, to uint64, w *persistence.Writes) error {
 	return nil
 }
 
-// applier collects the batch of one Apply. It reads the folder as it was before.
+// applier collects the batch of one Apply. It reads the folder's state from before the batch.
 type applier struct {
-	s      *Store
-	b      *pebble.Batch
-	counts map[string]*count // changes to count rows, by key
-	rows   []row
-	buf    []byte
-	sealed []byte
+	s       *Store
+	b       *pebble.Batch
+	buckets map[string]*sideCount // changes to count rows, by key
+	rows    []row
+	buf     []byte
+	sealed  []byte
 }
 
 // set writes a value with its checksum.
@@ -115,17 +115,17 @@ func (a *applier) set(key, value []byte) error {
 	return a.b.Set(key, a.sealed, nil)
 }
 
-// memoRows is how many values of a kind are known from one Apply to the next; all together are
+// memoRows is how many values of a kind are cached from one Apply to the next; all together are
 // about 20 MB.
 const memoRows = 1 << 16
 
-// known has the small values that an Apply reads, changes and writes again, as the folder has them.
-// Values that changed lately change again soon, and reading them was measured to cost as much as
-// writing the rows. An Apply that fails forgets them all. Guarded by Store.projections.
-type known struct {
-	counters map[string]*counter // by list
-	counts   map[string]count    // by key
-	nonces   map[string]nonce    // by public key
+// memo caches the small values that an Apply reads, changes and writes again, equal to the
+// folder's. Values that changed lately change again soon, and reading them costs as much as writing
+// the rows, by measurement. A failed Apply drops them all. Guarded by Store.projections.
+type memo struct {
+	counters map[string]*counter  // by list
+	buckets  map[string]sideCount // by key
+	nonces   map[string]nonce     // by public key
 }
 
 // nonce is a key's projected nonce, if there is one.
@@ -134,19 +134,19 @@ type nonce struct {
 	there bool
 }
 
-func (k *known) forget() {
-	*k = known{counters: map[string]*counter{}, counts: map[string]count{},
+func (k *memo) reset() {
+	*k = memo{counters: map[string]*counter{}, buckets: map[string]sideCount{},
 		nonces: map[string]nonce{}}
 }
 
-// bound forgets maps that have grown too large. It is called before an Apply, so that an Apply
-// never reads a value from the folder that its own batch has changed already.
-func (k *known) bound() {
+// bound drops maps that have grown too large. It is called before an Apply, so that an Apply never
+// reads a value from the folder that its own batch has changed already.
+func (k *memo) bound() {
 	if len(k.counters) > memoRows {
 		k.counters = map[string]*counter{}
 	}
-	if len(k.counts) > memoRows {
-		k.counts = map[string]count{}
+	if len(k.buckets) > memoRows {
+		k.buckets = map[string]sideCount{}
 	}
 	if len(k.nonces) > memoRows {
 		k.nonces = map[string]nonce{}

@@ -12,30 +12,30 @@ import (
 	"exchange/persistence"
 )
 
-// The known values of an Apply are those of the folder, however many of them were forgotten.
-func TestKnownCountersAreThoseOfTheFolder(t *testing.T) {
+// The cached values of an Apply equal the folder's, however many of them were dropped.
+func TestMemoEqualsFolder(t *testing.T) {
 	dir := t.TempDir()
 	keep := persistence.Retention{Trades: 30, Orders: 20, Candles: 10}
 	s, tok, _ := mustOpen(t, dir, Options{Retention: keep})
 	check := func() {
 		t.Helper()
-		for list, known := range s.known.counters {
-			if c, err := s.counter(s.db, []byte(list)); err != nil || c != *known {
-				t.Fatalf("counter of %q is %+v, known as %+v (%v)", list, c, *known, err)
+		for list, cached := range s.memo.counters {
+			if c, err := s.counter(s.db, []byte(list)); err != nil || c != *cached {
+				t.Fatalf("counter of %q is %+v, cached as %+v (%v)", list, c, *cached, err)
 			}
 		}
-		for key, known := range s.known.counts {
+		for key, cached := range s.memo.buckets {
 			v, err := s.row(s.db, []byte(key))
 			c, err2 := decodeCount(v)
-			if err := errors.Join(err, err2); err != nil || c != known {
-				t.Fatalf("count %q is %+v, known as %+v (%v)", key, c, known, err)
+			if err := errors.Join(err, err2); err != nil || c != cached {
+				t.Fatalf("count %q is %+v, cached as %+v (%v)", key, c, cached, err)
 			}
 		}
-		for key, known := range s.known.nonces {
+		for key, cached := range s.memo.nonces {
 			v, err := s.row(s.db, append(s.key(kindNonce), key...))
-			if err != nil || known.there != (v != nil) ||
-				known.there && binary.BigEndian.Uint64(v[1:]) != known.value {
-				t.Fatalf("nonce of %s is %x, known as %+v (%v)", key, v, known, err)
+			if err != nil || cached.there != (v != nil) ||
+				cached.there && binary.BigEndian.Uint64(v[1:]) != cached.value {
+				t.Fatalf("nonce of %s is %x, cached as %+v (%v)", key, v, cached, err)
 			}
 		}
 	}
@@ -54,17 +54,17 @@ func TestKnownCountersAreThoseOfTheFolder(t *testing.T) {
 		}
 		succeeds(t, s.Apply(t.Context(), tok, i, i+1, w))
 		check()
-		if n := len(s.known.counters); n < 8 {
-			t.Fatalf("only %d counters are known: this proves nothing", n)
+		if n := len(s.memo.counters); n < 8 {
+			t.Fatalf("only %d counters are cached: this proves nothing", n)
 		}
 		switch i % 20 {
 		case 9:
-			s.known.forget()
-		case 19: // an Apply that fails in its midst leaves nothing known that is not so
+			s.memo.reset()
+		case 19: // an Apply that fails in the middle leaves no wrong value cached
 			key := s.counterKey(s.pairTrades(2))
 			good, err := s.get(s.db, key)
 			err = errors.Join(err, s.db.Set(key, []byte("damaged"), pebble.NoSync))
-			delete(s.known.counters, string(s.pairTrades(2)))
+			delete(s.memo.counters, string(s.pairTrades(2)))
 			for j := range w.Trades {
 				w.Trades[j].ID += 1e9
 			}
@@ -78,7 +78,7 @@ func TestKnownCountersAreThoseOfTheFolder(t *testing.T) {
 	}
 }
 
-func TestRetentionThatComesLateTakesEffectByAndBy(t *testing.T) {
+func TestLateRetentionTakesEffectStepByStep(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
 	const rows, limit = 2*trimAhead + 500, 100

@@ -14,7 +14,7 @@ import (
 	"exchange/persistence"
 )
 
-// Bounds of the work that Pebble does by itself. Without them Pebble would try failed work again at
+// Bounds of the work that Pebble does by itself. Without them Pebble would retry failed work at
 // once, for ever.
 const (
 	// pause is the time between two tries. Pebble's lock is held meanwhile, so Applies and lists
@@ -22,48 +22,48 @@ const (
 	pause = 250 * time.Millisecond
 	// patience is how long that work may fail before the process ends.
 	patience = 10 * time.Second
-	// sayAgain is the least time between two log lines about failed work: on a disk that is nearly
-	// full it fails and succeeds many times.
-	sayAgain = time.Minute
+	// logInterval is the least time between two log lines about failed work: on a disk that is
+	// nearly full it fails and succeeds many times.
+	logInterval = time.Minute
 )
 
-// The kinds of that work. Each is judged by itself: on a disk that is nearly full one small
+// The kinds of that work. Each is tracked separately: on a disk that is nearly full one small
 // compaction after the other may succeed, while no flush does.
 const (
-	flushes = iota
-	compactions
+	flushWork = iota
+	compactionWork
 	workKinds
 )
 
-// A background watches the flushes and compactions of Pebble. It logs once that they fail, slows
-// down further tries, and ends the process when one kind has not succeeded for long. During a start
-// no success counts, so a start that cannot succeed ends, too. Other errors, such as those of
-// reading statistics or the free room on the disk, are logged and end nothing. Pebble calls a
-// background from any goroutine, mostly with a lock of its own held.
+// A background watches the flushes and compactions of Pebble. It logs failures once per
+// logInterval, slows down further tries, and ends the process when one kind has not succeeded for
+// long. During a start successes do not count, so a start that cannot succeed ends, too. Other
+// errors, such as those of reading statistics or the free room on the disk, are logged and end
+// nothing. Pebble calls a background from any goroutine, mostly with a lock of its own held.
 type background struct {
 	logger   *slog.Logger
 	end      func(error) // ends the process: it does not return
 	pause    time.Duration
 	patience time.Duration
 
-	mu        sync.Mutex
-	work      [workKinds]work // guarded by mu
-	started   bool            // guarded by mu
-	said      time.Time       // when a failure was logged last; guarded by mu
-	saidOther time.Time       // when another error was logged last; guarded by mu
+	mu            sync.Mutex
+	work          [workKinds]work // guarded by mu
+	started       bool            // guarded by mu
+	loggedAt      time.Time       // time of the last logged failure; guarded by mu
+	otherLoggedAt time.Time       // time of the last other logged error; guarded by mu
 }
 
-// A work is the background's knowledge of one kind of work.
+// A work is the state of one kind of work.
 type work struct {
-	// The time of the first failure since the last success, or zero. Time in which nothing was
-	// tried does not count: since is moved on by as much.
+	// The time of the first failure since the last success, or zero. Time without tries does not
+	// count: since is moved forward by as much.
 	since   time.Time
 	failure error     // error of the newest try, until Pebble reports it
 	tried   time.Time // when the newest try ended
 	running int       // how many tries are under way
 }
 
-// failed notes an error of Pebble's own work, and returns when the next try may begin.
+// failed records an error of Pebble's own work, and returns when the next try may begin.
 func (b *background) failed(err error) {
 	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) {
 		b.end(fmt.Errorf("%w: %w; restore a backup", persistence.ErrCorrupt, err))
@@ -71,21 +71,21 @@ func (b *background) failed(err error) {
 	now := time.Now()
 	b.mu.Lock()
 	w := b.failing(err)
-	said, text := &b.saidOther, "the store met an error that concerns none of its writes"
+	last, text := &b.otherLoggedAt, "the store met an error that concerns none of its writes"
 	var took time.Duration
 	if w != nil {
 		if w.since.IsZero() {
 			w.since = now
 		}
-		took, said = now.Sub(w.since), &b.said
-		text = "the store cannot write its tables: trying again for a while; then the process ends"
+		took, last = now.Sub(w.since), &b.loggedAt
+		text = "the store cannot write its tables: retrying for a while; then the process ends"
 	}
-	say := now.Sub(*said) >= sayAgain
-	if say {
-		*said = now
+	due := now.Sub(*last) >= logInterval
+	if due {
+		*last = now
 	}
 	b.mu.Unlock()
-	if say {
+	if due {
 		b.logger.Error(text, "at_most", b.patience, "error", err.Error())
 	}
 	if w != nil && took >= b.patience {
@@ -112,8 +112,8 @@ func (b *background) failing(err error) *work {
 	return nil
 }
 
-// begun notes that work of one kind begins.
-func (b *background) begun(kind int) {
+// onBegin records that work of one kind begins.
+func (b *background) onBegin(kind int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := &b.work[kind]
@@ -122,10 +122,10 @@ func (b *background) begun(kind int) {
 	}
 }
 
-// done notes how work of one kind ended. Pebble calls failed with an error next, with its lock
-// still held. It does not do so for a flush without a table, or a compaction that was called off:
-// these are neither failures nor successes.
-func (b *background) done(kind int, err error) {
+// onEnd records how work of one kind ended. Pebble calls failed with an error next, with its lock
+// still held. It does not do so for a flush without a table, or a cancelled compaction: these are
+// neither failures nor successes.
+func (b *background) onEnd(kind int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := &b.work[kind]
@@ -136,8 +136,8 @@ func (b *background) done(kind int, err error) {
 	}
 }
 
-// opened notes that the start has come to its end.
-func (b *background) opened() {
+// onOpened records that the start is complete.
+func (b *background) onOpened() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.started = true
@@ -150,11 +150,11 @@ func (b *background) opened() {
 func (b *background) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: b.failed,
-		FlushBegin:      func(pebble.FlushInfo) { b.begun(flushes) },
-		FlushEnd:        func(i pebble.FlushInfo) { b.done(flushes, i.Err) },
-		CompactionBegin: func(pebble.CompactionInfo) { b.begun(compactions) },
-		CompactionEnd:   func(i pebble.CompactionInfo) { b.done(compactions, i.Err) },
-		// The caller of a read gets the error, and failed gets that of a compaction.
+		FlushBegin:      func(pebble.FlushInfo) { b.onBegin(flushWork) },
+		FlushEnd:        func(i pebble.FlushInfo) { b.onEnd(flushWork, i.Err) },
+		CompactionBegin: func(pebble.CompactionInfo) { b.onBegin(compactionWork) },
+		CompactionEnd:   func(i pebble.CompactionInfo) { b.onEnd(compactionWork, i.Err) },
+		// The caller of a read receives the error, and failed that of a compaction.
 		DataCorruption: func(i pebble.DataCorruptionInfo) {
 			b.logger.Error("a file of the store is damaged", "file", i.Path, "error",
 				i.Details.Error())
@@ -162,8 +162,8 @@ func (b *background) listener() *pebble.EventListener {
 	}
 }
 
-// damaged tells an error of the stored data from one of the system, which may be over at the next
-// try. Pebble finds most damaged data without a mark of its own.
+// damaged distinguishes an error of the stored data from one of the system, which may pass. Pebble
+// does not mark most errors about damaged data.
 func damaged(err error) bool {
 	var system syscall.Errno
 	return !errors.As(err, &system) || errors.Is(err, fs.ErrNotExist)

@@ -10,15 +10,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// tries has flushes fail, and compactions between them end as told, until the process would end. It
-// reports whether that came: the tries take many times as long as the store is patient.
-func tries(b *background, told chan error, compaction error) bool {
+// tries has flushes fail, and compactions between them end with an error or nil, until the process
+// would end. It reports whether it did: the tries take many times the store's patience.
+func tries(b *background, fatalErrs chan error, compaction error) bool {
 	l := b.listener()
 	for range 1000 {
 		l.FlushBegin(pebble.FlushInfo{})
 		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 		l.BackgroundError(syscall.ENOSPC)
-		if len(told) > 0 {
+		if len(fatalErrs) > 0 {
 			return true
 		}
 		l.CompactionBegin(pebble.CompactionInfo{})
@@ -31,45 +31,45 @@ func tries(b *background, told chan error, compaction error) bool {
 }
 
 func impatient() (*background, chan error) {
-	told := make(chan error, 1000)
+	fatalErrs := make(chan error, 1000)
 	return &background{
-		logger: quiet, end: func(err error) { told <- err }, pause: time.Millisecond,
+		logger: quiet, end: func(err error) { fatalErrs <- err }, pause: time.Millisecond,
 		patience: 20 * time.Millisecond,
-	}, told
+	}, fatalErrs
 }
 
 // On a disk that is nearly full small compactions succeed for ever, and no flush does.
-func TestFlushesThatFailEndTheProcessThoughCompactionsSucceed(t *testing.T) {
+func TestFailingFlushesEndProcessDespiteCompactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, compaction := range map[string]error{"succeed": nil,
 			"fail, too": syscall.ENOSPC} {
-			b, told := impatient()
-			b.opened()
-			if !tries(b, told, compaction) {
-				t.Errorf("compactions %s: no flush succeeded, and the process goes on", name)
+			b, fatalErrs := impatient()
+			b.onOpened()
+			if !tries(b, fatalErrs, compaction) {
+				t.Errorf("compactions %s: no flush succeeded, and the process continues", name)
 			}
 		}
 	})
 }
 
 // A start whose flushes fail, now and then, ends. Flushes of an open store may fail later.
-func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
+func TestStartWithOccasionalFailuresEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, starting := range []bool{true, false} {
-			b, told := impatient()
+			b, fatalErrs := impatient()
 			b.patience = 200 * time.Millisecond
 			if !starting {
-				b.opened()
+				b.onOpened()
 				b.patience = time.Hour
 			}
 			l := b.listener()
-			for n := 0; n < 1000 && len(told) == 0; n++ {
+			for n := 0; n < 1000 && len(fatalErrs) == 0; n++ {
 				l.FlushBegin(pebble.FlushInfo{})
 				l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 				l.BackgroundError(syscall.ENOSPC)
 				l.FlushEnd(pebble.FlushInfo{})
 			}
-			if ended := len(told) > 0; ended != starting {
+			if ended := len(fatalErrs) > 0; ended != starting {
 				t.Errorf("starting %v: it would have ended: %v", starting, ended)
 			}
 		}
@@ -77,9 +77,8 @@ func TestAStartThatFailsNowAndThenEnds(t *testing.T) {
 }
 
 // Errors that are neither of flushes nor of compactions end no healthy exchange, no matter which
-// events came before. Pebble reports errors of its statistics, and of a disk whose free room it
-// cannot ask for.
-func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
+// events came before. Pebble reports errors of its statistics, and of reading a disk's free space.
+func TestErrorsOutsideWritesAreNotFatal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, before := range map[string]func(l *pebble.EventListener){
 			"nothing": func(*pebble.EventListener) {},
@@ -94,31 +93,30 @@ func TestErrorsBesideTheWritesEndNothing(t *testing.T) {
 				l.CompactionEnd(pebble.CompactionInfo{Err: pebble.ErrCancelledCompaction})
 			},
 		} {
-			b, told := impatient()
+			b, fatalErrs := impatient()
 			b.patience = 0 // the first failure is one too many
-			b.opened()
+			b.onOpened()
 			l := b.listener()
 			before(l)
-			for len(told) > 0 {
-				<-told
+			for len(fatalErrs) > 0 {
+				<-fatalErrs
 			}
 			for range 10 {
 				l.BackgroundError(syscall.EIO)
 			}
-			if len(told) > 0 {
-				t.Errorf("behind %s the process ends: %v", name, <-told)
+			if len(fatalErrs) > 0 {
+				t.Errorf("after %s the process ends: %v", name, <-fatalErrs)
 			}
 		}
 	})
 }
 
-// The time in which nothing was tried is no time of failing: two flushes that fail, a day apart,
-// end nothing.
-func TestOnlyTheTimeOfTriesCounts(t *testing.T) {
+// Time without tries does not count: two flushes that fail, a day apart, end nothing.
+func TestOnlyTimeOfTriesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, told := impatient()
+		b, fatalErrs := impatient()
 		b.patience = time.Hour
-		b.opened()
+		b.onOpened()
 		l := b.listener()
 		fail := func() {
 			l.FlushBegin(pebble.FlushInfo{})
@@ -126,20 +124,20 @@ func TestOnlyTheTimeOfTriesCounts(t *testing.T) {
 			l.BackgroundError(syscall.ENOSPC)
 		}
 		age := func() {
-			w := &b.work[flushes]
+			w := &b.work[flushWork]
 			w.since, w.tried = w.since.Add(-24*time.Hour), w.tried.Add(-24*time.Hour)
 		}
 		fail()
 		age()
 		fail()
-		if len(told) > 0 {
-			t.Errorf("a flush that fails a day after another one ends the process: %v", <-told)
+		if len(fatalErrs) > 0 {
+			t.Errorf("a flush that fails a day after another one ends the process: %v", <-fatalErrs)
 		}
 		l.FlushBegin(pebble.FlushInfo{}) // the try itself counts
 		age()
 		l.FlushEnd(pebble.FlushInfo{Err: syscall.ENOSPC})
 		l.BackgroundError(syscall.ENOSPC)
-		if len(told) == 0 {
+		if len(fatalErrs) == 0 {
 			t.Error("flushes that fail for a day do not end the process")
 		}
 	})

@@ -22,29 +22,29 @@ import (
 // A broken is a store on a disk that can be made to fail.
 type broken struct {
 	*Store
-	fs    *vfs.MemFS
-	fails atomic.Pointer[func(errorfs.Op) bool] // nil: nothing does
-	told  chan error                            // what would have ended the process
-	said  *said
+	fs        *vfs.MemFS
+	fails     atomic.Pointer[func(errorfs.Op) bool] // nil: nothing does
+	fatalErrs chan error                            // errors that would have ended the process
+	errors    *errorLines
 }
 
-// said keeps the lines that are logged at the level of errors.
-type said struct {
+// errorLines keeps the log lines at the level of errors.
+type errorLines struct {
 	slog.Handler
 	mu    sync.Mutex
 	lines []string // guarded by mu
 }
 
-func (s *said) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+func (s *errorLines) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
 
-func (s *said) Handle(_ context.Context, r slog.Record) error {
+func (s *errorLines) Handle(_ context.Context, r slog.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, r.Message)
 	return nil
 }
 
-func (s *said) all() []string {
+func (s *errorLines) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.lines)
@@ -62,21 +62,21 @@ func (b *broken) String() string { return "a full disk" }
 func (b *broken) options() Options {
 	return Options{
 		files:  errorfs.Wrap(b.fs, b),
-		Logger: slog.New(b.said),
-		fatal:  func(err error) { b.told <- err },
+		Logger: slog.New(b.errors),
+		fatal:  func(err error) { b.fatalErrs <- err },
 		pause:  time.Millisecond,
 	}
 }
 
 func newBroken() *broken {
-	return &broken{fs: vfs.NewCrashableMem(), told: make(chan error, 100),
-		said: &said{Handler: quiet.Handler()}}
+	return &broken{fs: vfs.NewCrashableMem(), fatalErrs: make(chan error, 100),
+		errors: &errorLines{Handler: quiet.Handler()}}
 }
 
 // trading appends and applies, and takes snapshots, until the process would have ended: then it
-// does not come back. seq is up to where it was acknowledged.
+// does not return. seq is the end of the acknowledged appends.
 func (b *broken) trading(tok persistence.Token, seq *atomic.Uint64) error {
-	ctx := context.Background() // it goes on behind the test
+	ctx := context.Background() // it continues after the test
 	for {
 		at := seq.Load()
 		if err := b.Append(ctx, tok, at, at+1, []byte("a batch")); err != nil {
@@ -94,7 +94,7 @@ func (b *broken) trading(tok persistence.Token, seq *atomic.Uint64) error {
 				return err
 			}
 		}
-		if len(b.told) > 0 {
+		if len(b.fatalErrs) > 0 {
 			select {} // it ended in another goroutine
 		}
 	}
@@ -110,9 +110,9 @@ func trades(seq, n uint64) *persistence.Writes {
 	return w
 }
 
-// A failed write that Pebble does not make again ends the process at once, before Pebble learns of
-// it. Pebble would panic with locks held, or go on.
-func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
+// A failed write that Pebble does not repeat ends the process at once, before Pebble receives the
+// error. Pebble would panic with locks held, or continue.
+func TestFailedWriteUnderPebbleEndsProcess(t *testing.T) {
 	log := func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
 	manifest := func(op errorfs.Op) bool { return strings.Contains(op.Path, "MANIFEST-") }
 	for _, test := range []struct {
@@ -155,15 +155,15 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 			seq.Store(at + 1)
 			back := make(chan error, 1)
 			go func() { back <- b.trading(tok, &seq) }()
-			var told error
+			var fatalErr error
 			select {
-			case told = <-b.told:
+			case fatalErr = <-b.fatalErrs:
 			case err := <-back:
 				t.Fatal("the store came back with ", err)
 			}
-			if err := told; !errors.Is(err, syscall.ENOSPC) ||
+			if err := fatalErr; !errors.Is(err, syscall.ENOSPC) ||
 				errors.Is(err, persistence.ErrCorrupt) {
-				t.Errorf("told %v", err)
+				t.Errorf("it ended with %v", err)
 			}
 			acknowledged := seq.Load()
 			_, _, last := mustOpen(t, "data", Options{files: b.fs.CrashClone(vfs.CrashCloneCfg{})})
@@ -174,8 +174,8 @@ func TestAWriteThatFailsUnderPebbleEndsTheProcess(t *testing.T) {
 	}
 }
 
-// Tables are written again, at a bearable pace and without a word for each try.
-func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
+// Tables are rewritten, at a bounded pace and without a log line for each try.
+func TestTablesAreRewrittenForAWhile(t *testing.T) {
 	b := newBroken()
 	o := b.options()
 	o.patience = time.Hour
@@ -198,17 +198,17 @@ func TestTablesAreWrittenAgainForAWhile(t *testing.T) {
 		succeeds(t, s.db.Flush())
 		b.fails.Store(nil)
 	}
-	if said := b.said.all(); len(said) < 1 || len(said) > 3 {
-		t.Errorf("of 3 times with 20 tries each it was said: %q", said)
+	if lines := b.errors.all(); len(lines) < 1 || len(lines) > 3 {
+		t.Errorf("of 3 times with 20 tries each the log has %q", lines)
 	}
-	if len(b.told) > 0 {
-		t.Error(<-b.told)
+	if len(b.fatalErrs) > 0 {
+		t.Error(<-b.fatalErrs)
 	}
 }
 
-// A start writes tables of the records in Pebble's log. A start ends where the tables have no room,
+// A start writes tables of the records in Pebble's log. A start without disk space for tables ends,
 // because Pebble would try for ever, without a pause.
-func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
+func TestStartThatCannotWriteTablesEnds(t *testing.T) {
 	b := newBroken()
 	s, tok, seq := mustOpen(t, "data", Options{files: b.fs})
 	for range 40 {
@@ -228,23 +228,24 @@ func TestAStartThatCannotWriteTablesEnds(t *testing.T) {
 		_, err := Open("data", o)
 		back <- err
 	}()
-	var told error
+	var fatalErr error
 	select {
-	case told = <-b.told:
+	case fatalErr = <-b.fatalErrs:
 	case err := <-back:
 		t.Fatal("the start came back with ", err)
 	}
-	if err := told; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
-		t.Errorf("told %v", err)
+	if err := fatalErr; !errors.Is(err, syscall.ENOSPC) ||
+		!strings.Contains(err.Error(), "make room") {
+		t.Errorf("it ended with %v", err)
 	}
-	if said := b.said.all(); len(said) != 1 {
-		t.Errorf("it is said %d times: %q", len(said), said)
+	if lines := b.errors.all(); len(lines) != 1 {
+		t.Errorf("it is logged %d times: %q", len(lines), lines)
 	}
 }
 
-// The disk is full from any one call on, of a start or later. The process ends, or the call comes
-// back with the error. A start on the data after a crash has all that was acknowledged.
-func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
+// The disk is full from any one call on, of a start or later. The process ends, or the call returns
+// the error. A start after a crash finds all acknowledged data.
+func TestFullDiskFromAnyCallLosesNothing(t *testing.T) {
 	ended := 0
 	for n := 1; n < 400; n += 1 + n/12 {
 		b := newBroken()
@@ -276,7 +277,7 @@ func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
 		}()
 		var err error
 		select {
-		case err = <-b.told:
+		case err = <-b.fatalErrs:
 			ended++
 		case err = <-back:
 		}
@@ -286,7 +287,7 @@ func TestADiskThatIsFullFromAnyCallOnLosesNothing(t *testing.T) {
 		acknowledged := seq.Load()
 		s, err := Open("data", Options{files: b.fs.CrashClone(vfs.CrashCloneCfg{}), Logger: quiet})
 		if err != nil {
-			t.Errorf("call %d: a start on what is left: %v", n, err)
+			t.Errorf("call %d: a start on the remaining data: %v", n, err)
 			continue
 		}
 		if last, _ := s.log.End(); last < acknowledged {

@@ -10,10 +10,10 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// named is the value of an entry in the index of client ids: all that it says is in its key.
-var named = []byte{codec.Version}
+// clientEntry is the value of an entry in the index of client ids: its content is in its key.
+var clientEntry = []byte{codec.Version}
 
-// clientOrder returns where the index has a closed order with a client id.
+// clientOrder returns the key of a closed order in the index of client ids.
 func (s *Store) clientOrder(o *persistence.Order) []byte {
 	return u64(s.clientOrders(o.Account, o.ClientID), o.ID)
 }

@@ -12,9 +12,9 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// An entry of the index of client ids that is gone, that is too many, or that is another one is
-// told, although its own checksum is right.
-func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
+// A missing, extra or wrong entry of the index of client ids is reported, although its own checksum
+// is right.
+func TestWrongClientIDEntryIsReported(t *testing.T) {
 	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
 	w := &persistence.Writes{}
 	for i, client := range []string{"one", "two", "three", ""} {
@@ -28,7 +28,9 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 	entry := func(account uint32, client string, id uint64) []byte {
 		return s.clientOrder(&persistence.Order{ID: id, Account: account, ClientID: client})
 	}
-	set := func(b *pebble.Batch, key []byte) { b.Set(key, codec.At(key).Seal(nil, named), nil) }
+	set := func(b *pebble.Batch, key []byte) {
+		b.Set(key, codec.At(key).Seal(nil, clientEntry), nil)
+	}
 	key := entry(2, "two", 2)
 	for what, damage := range map[string]func(b *pebble.Batch){
 		"gone":              func(*pebble.Batch) {},
@@ -48,7 +50,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 		succeeds(t, b.Commit(pebble.Sync))
 		wrong := verified(t, s)
 		if !strings.Contains(wrong, "the index of client ids of account 2") {
-			t.Errorf("%s: what is wrong is %q", what, wrong)
+			t.Errorf("%s: the findings are %q", what, wrong)
 		}
 		b = s.db.NewBatch() // as it was
 		b.DeleteRange(s.key(kindOrderClient), s.key(kindOrderClient+1), nil)
@@ -62,7 +64,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 			t.Fatalf("%s, mended: %s", what, wrong)
 		}
 	}
-	// An entry whose order is gone is damage, also to a reader.
+	// An entry without its order is damage, also to a reader.
 	succeeds(t, s.db.Delete(u64(s.orders(2), 2), pebble.Sync))
 	q := persistence.OrderQuery{Account: 2, ClientID: "two"}
 	if err := s.Orders(t.Context(), q, func(*persistence.Order) bool { return true }); !errors.Is(

@@ -12,11 +12,11 @@ import (
 // bucketIDs is how many ids share one count row of a trade list.
 const bucketIDs = 1000
 
-// count is how many rows of a trade list have ids in one bucket, by the taker's side. A long offset
-// is skipped by counts instead of by rows.
-type count struct{ buys, sells int64 }
+// sideCount counts the rows of a trade list with ids in one bucket, by the taker's side. A long
+// offset is skipped by counts instead of by rows.
+type sideCount struct{ buys, sells int64 }
 
-func (c *count) add(side trading.Side, n int64) {
+func (c *sideCount) add(side trading.Side, n int64) {
 	if side == trading.Buy {
 		c.buys += n
 	} else {
@@ -25,7 +25,7 @@ func (c *count) add(side trading.Side, n int64) {
 }
 
 // matching returns how many rows have that side; 0 is both.
-func (c *count) matching(side trading.Side) int64 {
+func (c *sideCount) matching(side trading.Side) int64 {
 	switch side {
 	case trading.Buy:
 		return c.buys
@@ -35,35 +35,35 @@ func (c *count) matching(side trading.Side) int64 {
 	return c.buys + c.sells
 }
 
-// decodeCount reads a count row; none is 0.
-func decodeCount(v []byte) (count, error) {
+// decodeCount reads a count row; a missing one is 0.
+func decodeCount(v []byte) (sideCount, error) {
 	if len(v) == 0 {
-		return count{}, nil
+		return sideCount{}, nil
 	}
 	v = v[1:] // its version
 	buys, n := binary.Uvarint(v)
 	sells, m := binary.Uvarint(v[max(n, 0):])
 	if n <= 0 || m <= 0 || n+m != len(v) {
-		return count{}, fmt.Errorf("%w: a count row has wrong bytes", persistence.ErrCorrupt)
+		return sideCount{}, fmt.Errorf("%w: a count row has wrong bytes", persistence.ErrCorrupt)
 	}
-	return count{int64(buys), int64(sells)}, nil
+	return sideCount{int64(buys), int64(sells)}, nil
 }
 
-// counted merges rows into a trade list and keeps its count rows.
-func (a *applier) counted(list []byte, rows []row, limit int) error {
+// mergeTrades merges rows into a trade list and updates its count rows.
+func (a *applier) mergeTrades(list []byte, rows []row, limit int) error {
 	prefix := a.s.countPrefix(list)
 	var bucket uint64
-	var c *count // of bucket: neighbours mostly share one
+	var c *sideCount // of bucket: neighbours mostly share one
 	bump := func(id uint64, value []byte, n int64) {
 		if c == nil || id/bucketIDs != bucket {
 			bucket = id / bucketIDs
 			a.buf = with(a.buf, prefix, bucket)
-			if c = a.counts[string(a.buf)]; c == nil {
-				if a.counts == nil {
-					a.counts = map[string]*count{}
+			if c = a.buckets[string(a.buf)]; c == nil {
+				if a.buckets == nil {
+					a.buckets = map[string]*sideCount{}
 				}
-				c = &count{}
-				a.counts[string(a.buf)] = c
+				c = &sideCount{}
+				a.buckets[string(a.buf)] = c
 			}
 		}
 		c.add(codec.TradeSide(value), n)
@@ -78,9 +78,9 @@ func (a *applier) counted(list []byte, rows []row, limit int) error {
 	return err
 }
 
-func (a *applier) writeCounts() error {
-	for key, change := range a.counts {
-		c, ok := a.s.known.counts[key]
+func (a *applier) writeBuckets() error {
+	for key, change := range a.buckets {
+		c, ok := a.s.memo.buckets[key]
 		if !ok {
 			v, err := a.s.row(a.s.db, []byte(key))
 			if err != nil {
@@ -92,7 +92,7 @@ func (a *applier) writeCounts() error {
 		}
 		c.buys += change.buys
 		c.sells += change.sells
-		a.s.known.counts[key] = c
+		a.s.memo.buckets[key] = c
 		var err error
 		if c.buys == 0 && c.sells == 0 {
 			err = a.b.Delete([]byte(key), nil)

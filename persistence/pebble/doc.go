@@ -5,14 +5,14 @@
 // Pebble's log is one sequence, so a published snapshot makes the projections before it durable. A
 // crash that loses a projection loses its watermark with it, and the journal still has the records.
 //
-// A failed sync of the journal ends the process. So does a failed write of Pebble's, except for
-// tables, which Pebble makes again for a while. So the store never goes on after a write that it
-// could not keep. See guard and background.
+// A failed sync of the journal ends the process, and so does a failed write of Pebble's. The
+// exception is tables, which Pebble rewrites for a while. So the store never continues after a lost
+// write. See guard and background.
 //
 // See docs/storage.md for the keys and files.
 //
 //	store.go       opening and closing, the folder's lock, options of Pebble
-//	version.go     the folder's version, which is looked at before Pebble opens it
+//	version.go     the folder's version, which is checked before Pebble opens it
 //	journal.go     the owner, appends, reads, trims
 //	head.go        the mark of the acknowledged end
 //	apply.go       one Apply as one batch
@@ -24,10 +24,9 @@
 //	references.go  the index of deposits' references
 //	wallets.go     wallets and nonces
 //	snapshot.go    images
-//	links.go       links from Apply to Apply, by which a lost file is noticed
+//	links.go       links from Apply to Apply, which reveal a lost file
 //	verify.go      checks of all rows
 //	keys.go        the keys
 //	guard.go       the file system that ends the process at a failed write
 //	background.go  Pebble's own work, and when its failures end the process
-//	testing.go     damage, for tests of other packages
 package pebble

@@ -12,7 +12,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// A value is a reader that has the same value for each key.
+// A value is a reader that returns the same value for each key.
 type value struct {
 	pebble.Reader
 	bytes []byte
@@ -20,8 +20,8 @@ type value struct {
 
 func (v value) Get([]byte) ([]byte, io.Closer, error) { return v.bytes, io.NopCloser(nil), nil }
 
-// Any bytes in the place of an engine's head are damage, or a head that is the same when it is
-// written and read again. The snapshots that it names are damage, or have one spelling.
+// Any bytes as an engine's head are damage, or a head that survives writing and reading. The
+// snapshots in it are damage, or have one spelling.
 func FuzzMeta(f *testing.F) {
 	s := &Store{dir: "data", prefix: []byte("main\x00"), logger: quiet}
 	image := codec.Snapshot{Seq: 5, Epoch: 2, Unique: "0a1b", Chunks: 3, Size: 700_000,

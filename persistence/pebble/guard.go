@@ -8,12 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A guard is the file system that Pebble gets. Pebble meets a failed write of its log, of its
-// MANIFEST, of a marker or of the folder with locks held. It panics then, which unlocks mutexes
-// that are not locked, and no recover catches that. So the guard ends the process before Pebble
-// learns of the error.
+// A guard is the file system that Pebble gets. On a failed write of its log, MANIFEST, a marker or
+// the folder, Pebble panics with locks held. That unlocks mutexes that are not locked, which no
+// recover catches. So the guard ends the process before Pebble receives the error.
 //
-// Tables are left to Pebble, which writes a table again from its memory: see background. So are
+// Tables are left to Pebble, which rewrites a table from its memory: see background. So are
 // removals, which Pebble repeats at its next start, and reads.
 type guard struct {
 	vfs.FS
@@ -27,14 +26,14 @@ func (g *guard) failed(call, name string, err error) {
 	}
 }
 
-// again reports whether Pebble makes that file again when it cannot be written.
-func again(name string) bool {
+// isRewritten reports whether Pebble rewrites that file after a failed write.
+func isRewritten(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
 
 // opened guards the writes and syncs of an open file.
 func (g *guard) opened(call, name string, f vfs.File, err error) (vfs.File, error) {
-	if again(name) {
+	if isRewritten(name) {
 		return f, err
 	}
 	g.failed(call, name, err)
@@ -116,7 +115,7 @@ func (f *guardedFile) SyncTo(length int64) (bool, error) {
 
 func (f *guardedFile) Stat() (vfs.FileInfo, error) {
 	info, err := f.File.Stat()
-	f.guard.failed("look at", f.name, err)
+	f.guard.failed("stat", f.name, err)
 	return info, err
 }
 

@@ -9,7 +9,7 @@ import (
 
 const headFile = "HEAD." // and the engine's id
 
-// openHead opens the folder's file that says up to where appends were acknowledged.
+// openHead opens the folder's file that stores the end of the acknowledged appends.
 func (s *Store) openHead(path string) (*head.File, error) {
 	h, err := head.Open(s.fs, s.fs.PathJoin(path, headFile+s.Engine()))
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) atLeast(end, acknowledged head.Mark) error {
 				"acknowledged; restore a backup", s, persistence.ErrCorrupt, end.Seq)
 	}
 	return fmt.Errorf(
-		"%s: %w: the journal ends at sequence %d, and appends up to %d were acknowledged: what "+
-			"came behind is damaged or lost; restore a backup",
+		"%s: %w: the journal ends at sequence %d, and appends up to %d were acknowledged: the "+
+			"rest is damaged or lost; restore a backup",
 		s, persistence.ErrCorrupt, end.Seq, acknowledged.Seq)
 }

@@ -26,20 +26,20 @@ func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// The power fails before each write and each sync of appends. A start takes the remaining data,
-// with all that was acknowledged, however much unsynced data is left, too.
-func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
+// The power fails before each write and each sync of appends. A start accepts the remaining data,
+// which includes all acknowledged appends, however much unsynced data is left.
+func TestPowerCutNeverLeavesHeadAheadOfJournal(t *testing.T) {
 	const headName = "data/" + headFile + "main"
 	random := rand.New(rand.NewPCG(1, 2))
 	memory := vfs.NewCrashableMem()
 	var acknowledged uint64
 	cuts, appending := 0, false
-	look := func(percent int) {
+	reopen := func(percent int) {
 		cuts++
 		left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 		s, err := Open("data", Options{files: left, Logger: quiet})
 		if err != nil {
-			t.Fatalf("%d were acknowledged, %d %% of what was not synced is left: %v",
+			t.Fatalf("%d were acknowledged, %d %% of the unsynced data is left: %v",
 				acknowledged, percent, err)
 		}
 		if last, _ := s.log.End(); last < acknowledged {
@@ -50,8 +50,8 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 	fs := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		ours := strings.HasPrefix(op.Path, headName) || strings.Contains(op.Path, journalFolder)
 		if appending && ours && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			look(0)
-			look(100)
+			reopen(0)
+			reopen(100)
 		}
 		return nil
 	}))
@@ -60,8 +60,8 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 	for seq := range uint64(6) {
 		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 		acknowledged = seq + 1
-		look(0)
-		look(100)
+		reopen(0)
+		reopen(100)
 	}
 	appending = false
 	if cuts < 36 {
@@ -69,8 +69,8 @@ func TestAPowerCutNeverLeavesTheHeadAheadOfTheJournal(t *testing.T) {
 	}
 }
 
-// After each append the head knows of it: a journal that has lost it is refused.
-func TestTheHeadFollowsEachAppend(t *testing.T) {
+// The head covers each append: a journal that has lost it is refused.
+func TestHeadFollowsEachAppend(t *testing.T) {
 	const headName = "data/" + headFile + "main"
 	memory := vfs.NewCrashableMem()
 	s, tok, _ := mustOpen(t, "data", Options{files: memory})
@@ -90,8 +90,8 @@ func TestTheHeadFollowsEachAppend(t *testing.T) {
 	}
 }
 
-// A head that is cut off or damaged does not count as one that says 0.
-func TestADamagedHeadRefusesTheStart(t *testing.T) {
+// A head that is cut off or damaged does not count as 0.
+func TestDamagedHeadRefusesStart(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
 	succeeds(t, s.Append(t.Context(), tok, 0, 9, []byte("a batch")), s.Close())
@@ -110,7 +110,7 @@ func TestADamagedHeadRefusesTheStart(t *testing.T) {
 			t.Fatalf("it was %x and is %x (%v)", b, now, err)
 		}
 	}
-	if err := os.Remove(name); err != nil { // as it is said
+	if err := os.Remove(name); err != nil { // as the error suggests
 		t.Fatal(err)
 	}
 	if s, _, last := mustOpen(t, dir, Options{}); last != 9 || !s.HeadMissing() {

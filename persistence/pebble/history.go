@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// checkEvery is the number of rows after which a scan asks whether its caller still waits, and
-// whether the scan may go on.
+// checkEvery is the number of rows after which a scan checks its context, and calls the function of
+// WithPace.
 const checkEvery = 1024
 
 // scan calls fn for the keys in [lower, upper), in one direction, from one state of the store. A
@@ -20,7 +20,7 @@ const checkEvery = 1024
 func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, ascending bool,
 	fn func(key, value []byte) (bool, error)) error {
 	return s.scanStored(ctx, r, lower, upper, ascending, func(key, stored []byte) (bool, error) {
-		value, err := s.opened(key, stored)
+		value, err := s.unseal(key, stored)
 		if err != nil {
 			return false, err
 		}
@@ -28,7 +28,7 @@ func (s *Store) scan(ctx context.Context, r pebble.Reader, lower, upper []byte, 
 	})
 }
 
-// scanStored is scan for values as they are stored.
+// scanStored is scan for stored values, with their checksums.
 func (s *Store) scanStored(ctx context.Context, r pebble.Reader,
 	lower, upper []byte, ascending bool,
 	fn func(key, stored []byte) (bool, error)) (err error) {
@@ -45,7 +45,7 @@ func (s *Store) scanStored(ctx context.Context, r pebble.Reader,
 	}
 	for n := 1; ok; n++ {
 		if n%checkEvery == 0 {
-			if err := persistence.GoOn(ctx); err != nil {
+			if err := persistence.Pace(ctx); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func (s *Store) view(fn func(snap *pebble.Snapshot) error) (err error) {
 	return fn(snap)
 }
 
-// bounds of the ids that a query wants of a list: [lowest, before).
+// bounds returns the keys of a list's ids in [lowest, before).
 func bounds(list []byte, lowest, before uint64) (lower, upper []byte) {
 	if before == 0 {
 		return with(nil, list, lowest), after(list)
@@ -97,9 +97,9 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 			list := s.accountTrades(q.Account)
 			return s.tradeList(ctx, snap, list, list, &q, fn)
 		case q.Pair != 0:
-			return s.counted(ctx, snap, s.pairTrades(q.Pair), &q, fn)
+			return s.skipByCounts(ctx, snap, s.pairTrades(q.Pair), &q, fn)
 		}
-		return s.counted(ctx, snap, s.allTrades(), &q, fn)
+		return s.skipByCounts(ctx, snap, s.allTrades(), &q, fn)
 	})
 }
 
@@ -115,10 +115,10 @@ func (s *Store) tradeList(ctx context.Context, snap *pebble.Snapshot, list, owne
 	return s.tradeRange(ctx, snap, lower, upper, q, fn)
 }
 
-// idRange has the ids [lowest, before) of a list.
+// idRange is the ids [lowest, before) of a list.
 type idRange struct{ lowest, before uint64 }
 
-// tradeIDs returns the ids that a query wants of a list, whatever its other filters. The end of the
+// tradeIDs returns the ids of a list that a query covers, before its other filters. The end of the
 // range is never 0.
 func (s *Store) tradeIDs(ctx context.Context, snap *pebble.Snapshot, list, owner []byte,
 	q *persistence.TradeQuery) (ids idRange, err error) {
@@ -142,8 +142,8 @@ func (s *Store) tradeIDs(ctx context.Context, snap *pebble.Snapshot, list, owner
 }
 
 // firstTrade returns the first of some ids from which on the trades of a pair's list are at a time
-// or later, and the end of the ids if none is. Within a pair times ascend with ids, so it halves
-// the ids.
+// or later, and the end of the ids if none is. Within a pair times grow with ids, so this is a
+// binary search.
 func (s *Store) firstTrade(ctx context.Context, snap *pebble.Snapshot, list []byte, ids idRange,
 	us int64) (uint64, error) {
 	for ids.lowest < ids.before {
@@ -193,11 +193,11 @@ func (s *Store) tradeRange(ctx context.Context, snap *pebble.Snapshot, lower, up
 	})
 }
 
-// counted reads a list that has count rows. It skips most of an offset by whole buckets. It skips
-// rows one by one up to the next bucket, then whole count rows while they fit into the offset, then
-// rows again. Skipping may also count rows behind the last that the query wants. That does no harm,
-// because no row is then left to answer.
-func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
+// skipByCounts reads a list that has count rows. It skips most of an offset by whole buckets. It
+// skips rows one by one up to the next bucket, then whole count rows while they fit into the
+// offset, then rows again. Skipping may also count rows after the query's last one. That does no
+// harm, because no row is then left to answer.
+func (s *Store) skipByCounts(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	q *persistence.TradeQuery, fn func(*persistence.Trade) bool) error {
 	if q.Offset < 2*bucketIDs {
 		return s.tradeList(ctx, snap, list, list, q, fn)
@@ -208,7 +208,7 @@ func (s *Store) counted(ctx context.Context, snap *pebble.Snapshot, list []byte,
 	}
 	rest := *q
 	var lower, upper []byte
-	var edge uint64 // whole buckets are skipped behind it, in the direction of reading
+	var edge uint64 // whole buckets are skipped from there on, in the direction of reading
 	if q.Ascending {
 		edge = (ids.lowest + bucketIDs - 1) / bucketIDs * bucketIDs
 		lower, upper = bounds(list, ids.lowest, max(edge, 1))
@@ -269,7 +269,7 @@ func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	}
 	return s.view(func(snap *pebble.Snapshot) error {
 		rows := s.orders(q.Account)
-		c, err := s.counter(snap, rows) // what is trimmed there is trimmed from the others
+		c, err := s.counter(snap, rows) // rows trimmed there are trimmed from the other lists
 		if err != nil || c.rows == 0 {
 			return err
 		}

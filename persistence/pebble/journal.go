@@ -13,22 +13,21 @@ import (
 	"exchange/persistence/internal/head"
 )
 
-// meta is the head of an engine. It is one value, rewritten in the batch that changes it.
+// meta is the head of an engine: one value, rewritten in each batch that changes it.
 type meta struct {
 	Epoch uint32            `json:"epoch"`
 	Token persistence.Token `json:"token"`
 	Owner string            `json:"owner"`
-	// Begin is the sequence behind which the journal begins, Trimmed the one up to which it was
-	// forgotten.
+	// Begin is the sequence after which the journal begins, Trimmed the one up to which it was
+	// trimmed.
 	Begin   uint64 `json:"begin"`
 	Trimmed uint64 `json:"trimmed"`
 	// Snapshots are codec.Snapshot texts: the newest first, "" if there is none.
 	Snapshots [2]string `json:"snapshots"`
-	// Flushed is the watermark up to which all is certain to be in Pebble's tables. Links lead on
-	// from there.
+	// Flushed is the watermark up to which all rows are in Pebble's tables. Links begin there.
 	Flushed uint64 `json:"flushed"`
-	// Flushes is how many times all was flushed behind a publication.
-	Flushes uint64 `json:"flushes"`
+	// FlushCount is how many times all was flushed after a publication.
+	FlushCount uint64 `json:"flushes"`
 }
 
 func (s *Store) readMeta(r pebble.Reader) (m meta, err error) {
@@ -68,7 +67,7 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	if err != nil {
 		return "", 0, err
 	}
-	// With all locks held, nothing of an earlier owner is half done when this returns.
+	// With all locks held, no write of an earlier owner is in progress when this returns.
 	s.projections.Lock()
 	defer s.projections.Unlock()
 	s.journal.Lock()
@@ -92,8 +91,8 @@ func (s *Store) Acquire(_ context.Context, c persistence.Claim) (persistence.Tok
 	return m.Token, seq, nil
 }
 
-// beat returns the engine's beat. A check leaves no beat, because this process has the folder to
-// itself. So the journal cannot have lost a tail since an earlier look, either.
+// beat returns the engine's beat. A check leaves no beat, because this process holds the folder
+// alone. So the journal cannot have lost a tail since an earlier read, either.
 func (s *Store) beat(m *meta) persistence.Beat {
 	seq, digest := s.log.End()
 	return persistence.Beat{Token: m.Token, Owner: m.Owner,
@@ -109,7 +108,7 @@ func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	return s.beat(s.meta.Load()), nil
 }
 
-// Release gives the engine back. A crash may forget it, and then the next owner acquires all the
+// Release gives the engine back. A crash may undo it, and then the next owner acquires all the
 // same.
 func (s *Store) Release(_ context.Context, tok persistence.Token) error {
 	if err := s.begin(); err != nil {
@@ -221,7 +220,7 @@ func (s *Store) Append(_ context.Context, tok persistence.Token, prev, next uint
 	if err := s.log.Append(prev, next, digest, batch); err != nil {
 		return s.fault("write the journal", err)
 	}
-	// an error leaves the outcome unknown: the next try finds the append there
+	// an error leaves the outcome unknown: the next try finds the append
 	return s.head.Advance(head.Mark{Seq: next, Digest: digest})
 }
 
@@ -256,7 +255,7 @@ func (s *Store) Trim(_ context.Context, tok persistence.Token, upTo uint64) erro
 	return s.fault("trim the journal", s.log.Trim(upTo))
 }
 
-// trim notes up to where the journal is forgotten.
+// trim records the end of the trimmed part.
 func (s *Store) trim(tok persistence.Token, upTo uint64) error {
 	s.changes.Lock() // and not journal: no append waits for Pebble
 	defer s.changes.Unlock()
@@ -271,5 +270,5 @@ func (s *Store) trim(tok persistence.Token, upTo uint64) error {
 	m.Trimmed = upTo
 	b := s.db.NewBatch()
 	defer b.Close()
-	return s.commit(b, m, pebble.Sync) // or a start would miss the files that go next
+	return s.commit(b, m, pebble.Sync) // or a start would miss the removed files
 }

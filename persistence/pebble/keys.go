@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Kinds of keys, the byte behind the engine id and its zero byte. Numbers in keys are big-endian,
-// so that the order of bytes is the order of numbers.
+// Kinds of keys, the byte after the engine id and its zero byte. Numbers in keys are big-endian, so
+// that the order of bytes is the order of numbers.
 const (
 	kindMeta         = 'm' // epoch, token, owner, where the journal begins, snapshots
 	kindWatermark    = 'x' // uint64
@@ -46,7 +46,7 @@ func u16(k []byte, v uint16) []byte { return binary.BigEndian.AppendUint16(k, v)
 func u32(k []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(k, v) }
 func u64(k []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(k, v) }
 
-// with returns a copy of prefix with an id behind it, in dst's memory.
+// with returns a copy of prefix with an id after it, in dst's memory.
 func with(dst, prefix []byte, id uint64) []byte { return u64(append(dst[:0], prefix...), id) }
 
 // idOf returns the id at the end of a key.
@@ -60,7 +60,7 @@ func after(prefix []byte) []byte {
 			return end[:i+1]
 		}
 	}
-	return nil // only 0xff bytes: no key of ours, an engine id is text
+	return nil // only 0xff bytes: never, because an engine id is text
 }
 
 func (s *Store) pairTrades(pair uint16) []byte { return u16(s.key(kindPairTrade), pair) }
@@ -84,7 +84,7 @@ func (s *Store) clientOrders(account uint32, client string) []byte {
 }
 func (s *Store) deposits(account uint32) []byte { return u32(s.key(kindDeposit), account) }
 
-// reference returns where the deposit with that reference is; "" starts the keys of all.
+// reference returns the key of the deposit with that reference; "": the prefix of all.
 func (s *Store) reference(reference string) []byte {
 	return append(s.key(kindReference), reference...)
 }
@@ -101,8 +101,8 @@ func (s *Store) candles(pair uint16, frame uint8) []byte {
 }
 func (s *Store) actions() []byte { return s.key(kindAction) }
 
-// names of kinds in messages.
-var names = map[byte]string{
+// kindNames are for messages.
+var kindNames = map[byte]string{
 	kindWatermark: "the watermark", kindWallet: "wallet", kindNonce: "nonce of key",
 	kindPairTrade: "trade of a pair",
 	kindTrade:     "trade", kindAccountTrade: "trade of an account",
@@ -116,14 +116,14 @@ var names = map[byte]string{
 	kindAction: "action", kindCount: "count of trades", kindList: "counter of a list",
 }
 
-// placeOf says for people where a value is.
+// placeOf describes a value's place in messages.
 func (s *Store) placeOf(key []byte) string {
 	rest := bytes.TrimPrefix(key, s.prefix)
 	if len(rest) == 0 {
 		return fmt.Sprintf("key %x", key)
 	}
 	kind, rest := rest[0], rest[1:]
-	name := names[kind]
+	name := kindNames[kind]
 	switch kind {
 	case kindNonce, kindReference:
 		return fmt.Sprintf("%s %q", name, rest)
@@ -140,12 +140,12 @@ func (s *Store) placeOf(key []byte) string {
 	}
 }
 
-// counterKey returns where a list's counter is: behind its own kind and account or pair.
+// counterKey returns the key of a list's counter.
 func (s *Store) counterKey(list []byte) []byte {
 	return append(s.key(kindList), list[len(s.prefix):]...)
 }
 
-// countPrefix starts the count rows of a trade list.
+// countPrefix is the prefix of a trade list's count rows.
 func (s *Store) countPrefix(list []byte) []byte {
 	return append(s.key(kindCount), list[len(s.prefix):]...)
 }

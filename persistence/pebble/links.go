@@ -13,21 +13,20 @@ import (
 	"exchange/persistence"
 )
 
-// Each Apply leaves a link: its first sequence, under its last. Rows alone do not show that an
-// Apply between others is gone, because later ones write the watermark and the counts anew. An
-// Apply is lost when a file of Pebble's log is removed or cut off: Pebble then reads only the files
-// that are there.
+// Each Apply leaves a link: its first sequence, under its last. Rows alone do not reveal a missing
+// Apply between others, because later ones rewrite the watermark and the counts. An Apply is lost
+// when a file of Pebble's log is removed or cut off: Pebble then reads only the present files.
 //
 // Links lead from the flushed watermark to the watermark: the rows below the flushed one lie in
 // tables and need no log. Each flush writes a row, which lies in the tables of that flush. If the
-// rows of the last flushes are there, so are their tables, and the list of tables is no older one.
+// rows of the last flushes are there, so are their tables, and the list of tables is the newest.
 // More of these rows are kept than Pebble keeps logs for later use, because with an older list it
 // would read those logs again.
 
 // keepFlushes is how many rows of flushes are kept.
 const keepFlushes = 64
 
-// link notes in a batch that it leads from one sequence to another.
+// link adds the link between two sequences to a batch.
 func (s *Store) link(b *pebble.Batch, from, to uint64) error {
 	if from == to {
 		return nil
@@ -35,22 +34,22 @@ func (s *Store) link(b *pebble.Batch, from, to uint64) error {
 	return b.Set(u64(s.key(kindLink), to), u64(nil, from), nil)
 }
 
-// flush writes everything so far into tables, and forgets the links below its watermark.
+// flush writes everything so far into tables, and deletes the links below its watermark.
 //
 // It runs after each publication of an image, and before the journal is trimmed below the image
-// before that. So neither image depends on a file of Pebble's log.
+// before it. So neither image depends on a file of Pebble's log.
 func (s *Store) flush() error {
 	watermark, err := s.watermark(s.db)
 	if err != nil {
 		return err
 	}
-	number := s.meta.Load().Flushes + 1 // snapshots are taken one at a time
+	number := s.meta.Load().FlushCount + 1 // snapshots are taken one at a time
 	mark := s.db.NewBatch()
 	defer mark.Close()
 	if err := mark.Set(u64(s.key(kindFlush), number), u64(nil, watermark), nil); err != nil {
 		return err
 	}
-	if err := s.write("note a flush", mark, pebble.NoSync); err != nil {
+	if err := s.write("record a flush", mark, pebble.NoSync); err != nil {
 		return err
 	}
 	if err := s.db.Flush(); err != nil {
@@ -59,7 +58,7 @@ func (s *Store) flush() error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	m := *s.meta.Load()
-	m.Flushed, m.Flushes = watermark, number
+	m.Flushed, m.FlushCount = watermark, number
 	b := s.db.NewBatch()
 	defer b.Close()
 	for kind, upTo := range map[byte]uint64{kindLink: watermark + 1,
@@ -68,7 +67,7 @@ func (s *Store) flush() error {
 			return err
 		}
 	}
-	return s.commit(b, m, pebble.NoSync) // after a crash the older links lead on
+	return s.commit(b, m, pebble.NoSync) // after a crash the older links still count
 }
 
 // eachNumber calls fn for each key of one kind that ends with a number, in order.
@@ -91,7 +90,7 @@ func (s *Store) eachNumber(kind byte, fn func(number uint64, value []byte) error
 	return s.fault("read links", it.Error())
 }
 
-// checkLinks walks the flushes and the links. An error says where one is missing.
+// checkLinks walks the flushes and the links. An error names the missing one.
 func (s *Store) checkLinks(m *meta) error {
 	watermark, err := s.watermark(s.db)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *Store) checkLinks(m *meta) error {
 				"backup",
 			s, persistence.ErrCorrupt, fmt.Sprintf(what, args...))
 	}
-	next := m.Flushes - min(m.Flushes, keepFlushes) + 1
+	next := m.FlushCount - min(m.FlushCount, keepFlushes) + 1
 	err = s.eachNumber(kindFlush, func(number uint64, _ []byte) error {
 		if number != next {
 			return lost("tables of its flush %d are lost", next)
@@ -114,14 +113,14 @@ func (s *Store) checkLinks(m *meta) error {
 	if err != nil {
 		return err
 	}
-	if next <= m.Flushes {
+	if next <= m.FlushCount {
 		return lost("tables of its flush %d are lost", next)
 	}
 	at := m.Flushed
 	err = s.eachNumber(kindLink, func(to uint64, from []byte) error {
 		if len(from) != 8 || binary.BigEndian.Uint64(from) != at || to <= at {
 			return lost(
-				"the projections lead to sequence %d and then to %d: what was between is lost", at,
+				"the projections lead to sequence %d and then to %d: the rows between are lost", at,
 				to)
 		}
 		at = to
@@ -129,27 +128,27 @@ func (s *Store) checkLinks(m *meta) error {
 	})
 	if err == nil && at != watermark {
 		err = lost(
-			"the projections lead to sequence %d and their watermark is %d: what was between "+
-				"is lost", at, watermark)
+			"the projections lead to sequence %d and their watermark is %d: the rows between "+
+				"are lost", at, watermark)
 	}
 	return err
 }
 
-// Absent reports whether a folder has never held a store, or is not there. It makes nothing.
+// Absent reports whether a folder is missing or never held a store. It creates nothing.
 func Absent(dir string) (bool, error) {
-	there, err := used(vfs.Default, dir, "main")
+	there, err := hasStore(vfs.Default, dir, "main")
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	return !there, err
 }
 
-// used reports whether the folder has held a store: then Pebble must find its own files there, and
-// may not begin anew. Both are made after the first start of Pebble has come to its end.
-func used(files vfs.FS, path, engine string) (bool, error) {
+// hasStore reports whether the folder has held a store: then Pebble must find its files, and may
+// not create new ones. These files are made after the first start of Pebble is complete.
+func hasStore(files vfs.FS, path, engine string) (bool, error) {
 	names, err := files.List(path)
 	for _, name := range names {
-		// A journal of any engine counts. A head does not: HEAD.redis may lie in the same data
+		// A journal of any engine counts. A head of another does not: HEAD.redis may be in the
 		// folder.
 		if strings.HasPrefix(name, journalFolder) || name == headFile+engine ||
 			strings.HasSuffix(name, ".sst") {

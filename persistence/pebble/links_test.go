@@ -15,11 +15,11 @@ import (
 
 const tradesOfOne = 500 // of each Apply here
 
-// Of so many damages that a test has, one is tried. With the tag prove all are.
+// Tests try one of this many damages; with the tag prove, all.
 var oneOf = 4
 
-// lossy returns a folder with several files of Pebble's log, and how many batches were acknowledged
-// there.
+// lossy returns a folder with several files of Pebble's log, and the number of its acknowledged
+// batches.
 func lossy(t *testing.T) (dir string, last uint64) {
 	t.Helper()
 	dir = t.TempDir() + "/data"
@@ -44,7 +44,7 @@ func oneMore(t *testing.T, s *Store, tok persistence.Token, seq uint64) uint64 {
 }
 
 // copied returns a copy of a folder. An open store may remove files meanwhile: then the folder is
-// copied anew.
+// copied again.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	for {
@@ -60,7 +60,7 @@ func copied(t *testing.T, dir string) string {
 }
 
 // judge opens a folder in which a file is missing. The folder is refused as damaged, or its data is
-// whole up to the watermark, with the journal behind that. judge reports whether the folder was
+// whole up to the watermark, with the journal after that. judge reports whether the folder was
 // refused.
 func judge(t *testing.T, what, dir string, last uint64) (refused bool) {
 	t.Helper()
@@ -115,7 +115,7 @@ func filesOf(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
+func TestFolderWithMissingFileIsRefusedOrWhole(t *testing.T) {
 	dir, last := lossy(t)
 	refused := map[string]int{}
 	for _, name := range filesOf(t, dir) {
@@ -127,12 +127,12 @@ func TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole(t *testing.T) {
 	}
 	if refused["log"] < 1 || refused["sst"] < 1 || refused["MANIFEST-"]+refused[""] < 1 ||
 		refused["journal"] < 2 {
-		t.Errorf("what was refused: %v", refused)
+		t.Errorf("refused files: %v", refused)
 	}
 }
 
-// A start goes on from the newest image, and would not read the files that the older one needs.
-func TestAFileOfTheJournalThatTheOlderImageNeedsIsMissed(t *testing.T) {
+// A start continues from the newest image, and would not read the files that the older one needs.
+func TestMissingSegmentOfOlderImageIsDetected(t *testing.T) {
 	dir, _ := lossy(t)
 	files, err := filepath.Glob(filepath.Join(dir, journalFolder+"main", "*.journal"))
 	if err != nil || len(files) < 2 {
@@ -140,14 +140,14 @@ func TestAFileOfTheJournalThatTheOlderImageNeedsIsMissed(t *testing.T) {
 	}
 	succeeds(t, os.Remove(files[0]))
 	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "what came before") {
+		!strings.Contains(err.Error(), "the part before") {
 		t.Fatalf("error is %v, want ErrCorrupt", err)
 	}
 }
 
-// The file that says which list of tables is in use is gone: Pebble would begin anew, with the
-// first epoch and without projections.
-func TestAFolderThatDoesNotNameItsListOfTablesIsRefused(t *testing.T) {
+// The file that names the list of tables in use is missing: Pebble would create a new store, with
+// the first epoch and without projections.
+func TestFolderWithoutTableListMarkerIsRefused(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	s, tok, seq := mustOpen(t, dir, Options{})
 	oneMore(t, s, tok, seq)
@@ -162,8 +162,8 @@ func TestAFolderThatDoesNotNameItsListOfTablesIsRefused(t *testing.T) {
 	}
 }
 
-// Two files at once, and files that are cut off, mostly within the data that is written at once.
-func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
+// Two files at once, and files that are cut off, mostly within one write.
+func TestFolderWithTruncatedFilesIsRefusedOrWhole(t *testing.T) {
 	dir, last := lossy(t)
 	names := filesOf(t, dir)
 	random := rand.New(rand.NewPCG(7, 9))
@@ -178,7 +178,7 @@ func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
 				continue // removed already
 			}
 			if strings.HasPrefix(name, headFile) {
-				continue // without it nothing tells that the end of the journal is missing
+				continue // without it nothing reveals that the end of the journal is missing
 			}
 			if random.IntN(3) == 0 {
 				err = os.Remove(filepath.Join(c, name))
@@ -200,7 +200,7 @@ func TestAFolderWithHolesIsRefusedOrWhole(t *testing.T) {
 }
 
 // The list of tables, cut off at any place.
-func TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole(t *testing.T) {
+func TestFolderWithTruncatedTableListIsRefusedOrWhole(t *testing.T) {
 	dir, last := lossy(t)
 	files, err := filepath.Glob(dir + "/MANIFEST-*")
 	if err != nil || len(files) != 1 {
@@ -215,8 +215,8 @@ func TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole(t *testing.T) {
 	}
 }
 
-// A file of an earlier day is put back.
-func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
+// An older version of a file is put back.
+func TestFolderWithOlderFileIsRefusedOrWhole(t *testing.T) {
 	dir := t.TempDir() + "/data"
 	s, tok, seq := mustOpen(t, dir, Options{})
 	var older []string
@@ -249,14 +249,14 @@ func TestAFolderWithAnOlderFileIsRefusedOrWhole(t *testing.T) {
 	}
 }
 
-// A data folder in which an exchange on Redis lived may become that of a Pebble store. A backup
-// that is restored into the other kind of store does so.
-func TestAStoreIsMadeBesideTheFilesOfAnExchangeOnRedis(t *testing.T) {
+// The data folder of an exchange on Redis may become that of a Pebble store, as after restoring a
+// backup into the other kind of store.
+func TestStoreIsCreatedBesideRedisFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"HEAD.redis", "exchange.key", "owner.id", "serve.lock",
 		"operator.token"} {
 		succeeds(t, os.WriteFile(filepath.Join(dir, name),
-			[]byte("what an exchange on Redis keeps"), 0o600))
+			[]byte("a file of an exchange on Redis"), 0o600))
 	}
 	s, tok, seq := mustOpen(t, dir, Options{})
 	oneMore(t, s, tok, seq)

@@ -18,7 +18,7 @@ import (
 // step.
 const trimAhead = 10_000
 
-// row is one row on its way into a list.
+// row is one row to be merged into a list.
 type row struct {
 	list  uint32 // the account or pair whose list it is
 	of    int32  // its place in the Writes; of two with one id the one with the lower place is kept
@@ -46,8 +46,8 @@ func eachList(rows []row, fn func(list uint32, rows []row) error) error {
 	return nil
 }
 
-// A counter is kept beside each list. It has the number of rows, and the ids at the two ends, which
-// save a search from an end that deletions have hollowed out.
+// A counter is kept beside each list. It holds the number of rows, and the ids at both ends, which
+// save scanning deleted keys there.
 type counter struct{ rows, oldest, newest uint64 }
 
 // note counts one more row.
@@ -76,28 +76,27 @@ func (s *Store) decodeCounter(v []byte) (counter, error) {
 		binary.BigEndian.Uint64(v[16:])}, nil
 }
 
-// counter returns a list's counter, mostly without a look into the folder.
+// counter returns a list's counter, mostly from the memo.
 func (a *applier) counter(list []byte) (*counter, error) {
-	if c := a.s.known.counters[string(list)]; c != nil {
+	if c := a.s.memo.counters[string(list)]; c != nil {
 		return c, nil
 	}
 	c, err := a.s.counter(a.s.db, list)
 	if err == nil {
-		a.s.known.counters[string(list)] = &c
+		a.s.memo.counters[string(list)] = &c
 	}
 	return &c, err
 }
 
-// writeCounter writes a list's counter as it is known.
+// writeCounter writes a list's counter.
 func (a *applier) writeCounter(list []byte, c *counter) error {
 	a.buf = u64(u64(u64(append(a.buf[:0], codec.Version), c.rows), c.oldest), c.newest)
 	return a.set(a.s.counterKey(list), a.buf)
 }
 
-// merge adds rows that a list does not have, in the order of their ids. It then removes the oldest
-// rows, old or new, until limit are left (0: no limit). It calls dropped for each old row that it
-// removes. It returns the written rows: all but those that would have been the oldest beyond the
-// limit.
+// merge adds new rows to a list, in the order of their ids. It then removes the oldest rows, old or
+// new, until limit are left (0: no limit). It calls dropped for each old row that it removes. It
+// returns the written rows: all but those that would have been the oldest beyond the limit.
 func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint64,
 	value []byte) error) ([]row, error) {
 	c, err := a.counter(list)
@@ -131,7 +130,7 @@ func (a *applier) merge(list []byte, rows []row, limit int, dropped func(id uint
 }
 
 // trim removes the excess oldest of a list and its new rows together. It returns the new rows that
-// stay, how many old ones went, and the id of the oldest that is left.
+// stay, how many old ones went, and the oldest remaining id.
 func (a *applier) trim(list []byte, rows []row, c counter, excess int, dropped func(id uint64,
 	value []byte) error) (kept []row, removed, oldest uint64, err error) {
 	it, err := a.s.db.NewIter(&pebble.IterOptions{LowerBound: with(nil, list, c.oldest),
@@ -157,7 +156,7 @@ func (a *applier) trim(list []byte, rows []row, c counter, excess int, dropped f
 			return nil, 0, 0, err
 		}
 		if dropped != nil {
-			if value, err = a.s.opened(it.Key(), value); err != nil {
+			if value, err = a.s.unseal(it.Key(), value); err != nil {
 				return nil, 0, 0, err
 			}
 			if err := dropped(idOf(it.Key()), value); err != nil {

@@ -47,7 +47,7 @@ func (backend) LoseBatch(t *testing.T, s persistence.Store, next uint64) {
 	changeRecord(t, s.(*Store), next, func(head, batch []byte) { clear(head) })
 }
 
-// changeRecord changes the record of the batch that ends at next where it lies; see
+// changeRecord changes the record of the batch that ends at next in place; see
 // persistence/internal/wal.
 func changeRecord(t *testing.T, s *Store, next uint64, change func(head, batch []byte)) {
 	t.Helper()
@@ -112,7 +112,7 @@ func mustOpen(t *testing.T, dir string, opts Options) (*Store, persistence.Token
 	return s, tok, last
 }
 
-func TestASecondOpenInThisProcessIsRefused(t *testing.T) {
+func TestSecondOpenInProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, _, _ := mustOpen(t, dir, Options{})
 	link := t.TempDir() + "/link"
@@ -128,7 +128,7 @@ func TestASecondOpenInThisProcessIsRefused(t *testing.T) {
 	mustOpen(t, dir, Options{})
 }
 
-func TestTheFolderIsPrivate(t *testing.T) {
+func TestFolderIsPrivate(t *testing.T) {
 	dir := t.TempDir() + "/a/b"
 	s, _, _ := mustOpen(t, dir, Options{})
 	fi, err := os.Stat(dir)
@@ -148,7 +148,7 @@ func TestTheFolderIsPrivate(t *testing.T) {
 	}
 }
 
-func TestTwoEnginesShareAFolderOneAfterTheOther(t *testing.T) {
+func TestTwoEnginesShareFolderInTurn(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{engine: "a"})
 	succeeds(t, s.Append(t.Context(), tok, 0, 1, []byte("of a")))
@@ -163,7 +163,7 @@ func TestTwoEnginesShareAFolderOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreAnswers(t *testing.T) {
+func TestClosedStoreReturnsErrors(t *testing.T) {
 	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
 	succeeds(t, s.Close())
 	succeeds(t, s.Close())
@@ -182,7 +182,7 @@ func TestAClosedStoreAnswers(t *testing.T) {
 
 // All unsynced data is lost, as when the power fails. Acknowledged batches stay, and the watermark
 // is never ahead of the journal.
-func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
+func TestPowerLossKeepsAcknowledgedAppends(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	for round := range uint64(20) {
 		s, tok, seq := mustOpen(t, "data", Options{files: fs})
@@ -230,7 +230,7 @@ func TestDamagedHeadIsNamed(t *testing.T) {
 	}
 }
 
-func TestAFolderOfAnotherVersionIsNamed(t *testing.T) {
+func TestFolderOfOtherVersionIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	s, _, _ := mustOpen(t, dir, Options{})
 	s.Close()
@@ -259,7 +259,7 @@ func TestAFolderOfAnotherVersionIsNamed(t *testing.T) {
 	f("it is of version 4 and this program reads version 5", persistence.ErrVersion)
 }
 
-// textsOf returns the files of a folder and what they hold.
+// textsOf returns the files of a folder and their content.
 func textsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -274,8 +274,8 @@ func textsOf(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// The file beside the journal knows where a restored journal begins.
-func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
+// The file beside the journal stores the beginning of a restored journal.
+func TestLostRestoredJournalIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, tok, _ := mustOpen(t, dir, Options{})
 	empty := *s.meta.Load()
@@ -292,12 +292,12 @@ func TestARestoredJournalThatIsLostIsRefused(t *testing.T) {
 	succeeds(t, err, b.Close(), s.Close())
 	if _, err := Open(dir, Options{Logger: quiet}); !errors.Is(err, persistence.ErrCorrupt) ||
 		!strings.Contains(err.Error(), "100") {
-		t.Fatalf("error is %v, want ErrCorrupt that says 100", err)
+		t.Fatalf("error is %v, want ErrCorrupt with 100", err)
 	}
 }
 
-// A disk that is not mounted has no store, and gets none by a look.
-func TestAFolderThatHeldNoStoreIsKnown(t *testing.T) {
+// A disk that is not mounted has no store, and a check creates none.
+func TestAbsentReportsFolderWithoutStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	absent := func(want bool) {
 		t.Helper()
@@ -306,7 +306,7 @@ func TestAFolderThatHeldNoStoreIsKnown(t *testing.T) {
 		}
 	}
 	absent(true)
-	if err := os.Mkdir(dir, 0o700); err != nil { // fails if the look has made it
+	if err := os.Mkdir(dir, 0o700); err != nil { // fails if the check has made it
 		t.Fatal(err)
 	}
 	absent(true)

@@ -20,8 +20,8 @@ func afterPowerCut(t *testing.T, fs *vfs.MemFS) (*Store, persistence.Token, uint
 	return mustOpen(t, "data", Options{files: fs.CrashClone(vfs.CrashCloneCfg{})})
 }
 
-// Two owners with one epoch would be taken for one.
-func TestAPowerCutForgetsNoOwner(t *testing.T) {
+// Two owners with one epoch would count as one.
+func TestPowerCutKeepsOwner(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	_, first, _ := mustOpen(t, "data", Options{files: fs})
 	if _, second, _ := afterPowerCut(t, fs); second.Epoch() <= first.Epoch() {
@@ -29,7 +29,7 @@ func TestAPowerCutForgetsNoOwner(t *testing.T) {
 	}
 }
 
-func TestAPowerCutForgetsNotWhereAJournalBegins(t *testing.T) {
+func TestPowerCutKeepsJournalBegin(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	succeeds(t, s.Begin(t.Context(), tok, 100))
@@ -38,8 +38,8 @@ func TestAPowerCutForgetsNotWhereAJournalBegins(t *testing.T) {
 	}
 }
 
-// Otherwise the files that went would look as if they were lost.
-func TestAPowerCutForgetsNoTrim(t *testing.T) {
+// Otherwise the removed files would seem lost.
+func TestPowerCutKeepsTrim(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, tok, seq := mustOpen(t, "data", Options{files: fs})
 	more := func() {
@@ -51,8 +51,8 @@ func TestAPowerCutForgetsNoTrim(t *testing.T) {
 	}
 	more()
 	succeeds(t, s.Trim(t.Context(), tok, 10))
-	// A segment that is made now makes the removal of others durable, too. The next ones may have
-	// been made before: these are filled, and more.
+	// A segment that is made now makes the removal of others durable, too. The next ones may exist
+	// already: these are filled, and more.
 	for range 3 {
 		more()
 	}
@@ -64,8 +64,8 @@ func TestAPowerCutForgetsNoTrim(t *testing.T) {
 }
 
 // An append lands, and its head cannot be written: it is not acknowledged. The next try with the
-// same bytes is, and the head knows of it.
-func TestARepeatedAppendMovesTheHead(t *testing.T) {
+// same bytes is, and moves the head.
+func TestRepeatedAppendMovesHead(t *testing.T) {
 	full := errors.New("no space left on device")
 	var fails atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -85,13 +85,13 @@ func TestARepeatedAppendMovesTheHead(t *testing.T) {
 	}
 	fails.Store(false)
 	if err := add(1); err != nil || s.head.Acknowledged().Seq != 2 {
-		t.Fatalf("the head says %+v: %v", s.head.Acknowledged(), err)
+		t.Fatalf("the head is %+v: %v", s.head.Acknowledged(), err)
 	}
 }
 
 // After a snapshot all written rows lie in tables. Neither the image nor the projections depend on
 // a file of Pebble's log, and the links up to there are gone.
-func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
+func TestSnapshotNeedsNoPebbleLog(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, tok, seq := mustOpen(t, "data", Options{files: fs})
 	for range 3 {
@@ -119,22 +119,22 @@ func TestASnapshotNeedsNoFileOfPebblesLog(t *testing.T) {
 	}
 }
 
-// The start notes the end that it found: reads are answered from there.
-func TestAStartMovesTheHeadToTheJournalsEnd(t *testing.T) {
+// The start records the journal's end: reads are answered from there.
+func TestStartMovesHeadToJournalEnd(t *testing.T) {
 	fs := vfs.NewMem()
 	s, tok, _ := mustOpen(t, "data", Options{files: fs})
 	for seq := range uint64(2) {
 		succeeds(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")))
 	}
-	behind := head.Mark{Seq: 1}
-	succeeds(t, s.head.Reset(behind.Seq), s.Close())
+	lagging := head.Mark{Seq: 1}
+	succeeds(t, s.head.Reset(lagging.Seq), s.Close())
 	if s, _, _ := mustOpen(t, "data", Options{files: fs}); s.head.Acknowledged().Seq != 2 {
-		t.Fatalf("the head says %+v", s.head.Acknowledged())
+		t.Fatalf("the head is %+v", s.head.Acknowledged())
 	}
 }
 
 // Each kind of key has a name for people.
-func TestAMessageNamesThePlace(t *testing.T) {
+func TestMessageNamesPlace(t *testing.T) {
 	s := &Store{prefix: []byte("main\x00")}
 	for _, c := range []struct {
 		key  []byte

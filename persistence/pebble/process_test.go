@@ -17,8 +17,8 @@ import (
 
 func init() { oneOf = 1 }
 
-// TestMain runs as another process when a test asks for one: it opens a folder, says so, and holds
-// it until its input ends.
+// TestMain also runs as a test's other process: it opens a folder, prints "open", and holds it
+// until its input ends.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("PEBBLE_TEST_HOLD")
 	if dir == "" {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // child starts this test program as another process on dir and returns its first line of output.
-func child(t *testing.T, dir string) (cmd *exec.Cmd, said string) {
+func child(t *testing.T, dir string) (cmd *exec.Cmd, line string) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PEBBLE_TEST_HOLD="+dir)
@@ -47,16 +47,16 @@ func child(t *testing.T, dir string) (cmd *exec.Cmd, said string) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		t.Fatal("the other process said nothing")
+		t.Fatal("the other process printed nothing")
 	}
 	return cmd, lines.Text()
 }
 
-func TestASecondProcessIsToldTheHolderOfTheFolder(t *testing.T) {
+func TestSecondProcessNamesFolderHolder(t *testing.T) {
 	dir := t.TempDir() + "/data"
-	cmd, said := child(t, dir)
-	if said != "open" {
-		t.Fatal(said)
+	cmd, line := child(t, dir)
+	if line != "open" {
+		t.Fatal(line)
 	}
 	_, err := Open(dir, Options{Logger: quiet})
 	if !errors.Is(err, persistence.ErrLocked) {

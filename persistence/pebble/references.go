@@ -10,8 +10,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// Reference returns the deposit that was made under a reference. The entry and the watermark are of
-// one state of the folder.
+// Reference returns the deposit that was made under a reference. The entry and the watermark are
+// read from one state of the folder.
 func (s *Store) Reference(_ context.Context, watermark uint64,
 	reference string) (p persistence.Deposit, err error) {
 	return p, s.view(func(snap *pebble.Snapshot) error {
@@ -44,7 +44,7 @@ func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bo
 	})
 }
 
-// CountReferences returns how many deposits the index has, by the counter beside it.
+// CountReferences returns the number of deposits in the index, from its counter.
 func (s *Store) CountReferences(context.Context) (n uint64, err error) {
 	err = s.view(func(snap *pebble.Snapshot) error {
 		c, err := s.counter(snap, s.reference(""))

@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// An entry of the index that is gone is told by the counter beside the index.
-func TestALostReferenceIsTold(t *testing.T) {
+// The counter of the index reveals a missing entry.
+func TestLostReferenceIsReported(t *testing.T) {
 	s, tok, _ := mustOpen(t, t.TempDir(), Options{})
 	w := &persistence.Writes{}
 	for i, reference := range []string{"one", "two", "three"} {
@@ -25,11 +25,11 @@ func TestALostReferenceIsTold(t *testing.T) {
 	succeeds(t, s.db.Delete(s.reference("two"), pebble.Sync))
 	wrong := verified(t, s)
 	if !strings.Contains(wrong, "reference, list : its counter says 3 rows") {
-		t.Errorf("what is wrong is %q", wrong)
+		t.Errorf("the findings are %q", wrong)
 	}
 	succeeds(t, s.db.Delete(s.counterKey(s.reference("")), pebble.Sync))
 	if wrong := verified(t, s); !strings.Contains(wrong, "2 rows without a counter") {
-		t.Errorf("what is wrong is %q", wrong)
+		t.Errorf("the findings are %q", wrong)
 	}
 	if n, err := s.CountReferences(t.Context()); n != 0 || err != nil {
 		t.Errorf("without a counter there are %d, %v", n, err)

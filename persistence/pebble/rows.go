@@ -8,8 +8,8 @@ import (
 )
 
 // trades writes each trade into the list of its pair, the list of all, and those of its accounts.
-// Each list has rows of its own, so that one scan reads it and it is trimmed by itself. Rows that
-// are fetched one by one through an index were measured to cost dozens of times as much.
+// Each list has rows of its own, so that one scan reads it and it is trimmed independently.
+// Fetching rows through an index was measured to cost dozens of times as much.
 func (a *applier) trades(w *persistence.Writes) error {
 	list := w.Trades
 	if len(list) == 0 {
@@ -26,7 +26,7 @@ func (a *applier) trades(w *persistence.Writes) error {
 	}
 	rows := append(a.rows[:0], all...)
 	err := eachList(rows, func(_ uint32, rows []row) error {
-		return a.counted(a.s.allTrades(), rows, limit)
+		return a.mergeTrades(a.s.allTrades(), rows, limit)
 	})
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (a *applier) trades(w *persistence.Writes) error {
 		rows = append(rows, r)
 	}
 	err = eachList(rows, func(pair uint32, rows []row) error {
-		return a.counted(a.s.pairTrades(uint16(pair)), rows, limit)
+		return a.mergeTrades(a.s.pairTrades(uint16(pair)), rows, limit)
 	})
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (a *applier) orders(w *persistence.Writes) error {
 		for _, r := range added {
 			o := &list[r.of]
 			if o.ClientID != "" {
-				if err := a.set(a.s.clientOrder(o), named); err != nil {
+				if err := a.set(a.s.clientOrder(o), clientEntry); err != nil {
 					return err
 				}
 			}
@@ -150,7 +150,7 @@ func (a *applier) deposits(w *persistence.Writes) error {
 }
 
 // withdrawals writes each withdrawal into the list of all and into that of its account. Withdrawals
-// are rare, so it looks for each first, and leaves one that is already there as it is.
+// are rare, so it reads each first, and leaves an existing one unchanged.
 func (a *applier) withdrawals(w *persistence.Writes) error {
 	written := map[uint64]bool{}
 	for i := range w.Withdrawals {
@@ -178,9 +178,9 @@ func (a *applier) withdrawals(w *persistence.Writes) error {
 	return nil
 }
 
-// candles writes each candle in its place. Most candles are already there, as the newest of their
-// list. Such a candle is overwritten, which costs no more than its bytes. A list's counter changes
-// with each new period only.
+// candles writes each candle at its time. Most exist already, as the newest of their list. Such a
+// candle is overwritten, which costs no more than its bytes. A list's counter changes with each new
+// period only.
 func (a *applier) candles(w *persistence.Writes) error {
 	rows := a.rows[:0]
 	var memory []byte

@@ -18,13 +18,13 @@ import (
 func (s *Store) chunks(img codec.Snapshot) []byte {
 	unique, err := hex.DecodeString(img.Unique)
 	if err != nil {
-		// no upload made this id: its chunks are missing, which Download reports
+		// not from an upload: its chunks are missing, which Download reports
 		unique = []byte(img.Unique)
 	}
 	return append(u32(u64(s.key(kindChunk), img.Seq), img.Epoch), unique...)
 }
 
-// image returns the newest snapshot (back 0) or the one before, as m has it.
+// image returns the newest snapshot (back 0) or the one before, of m.
 func (s *Store) image(m meta, back int) (codec.Snapshot, error) {
 	if back < 0 || back >= len(m.Snapshots) || m.Snapshots[back] == "" {
 		return codec.Snapshot{}, fmt.Errorf("%s: %w", s, persistence.ErrNoSnapshot)
@@ -37,8 +37,8 @@ func (s *Store) image(m meta, back int) (codec.Snapshot, error) {
 }
 
 // syncChunks is how many chunks of an image are written, at most, until they are synced: 512 kB. So
-// the disk never has much of an image to write when an append comes. The time that a chunk takes
-// has the disk's time in it, by which the caller paces the upload.
+// the disk never has much of an image to write when an append comes. A chunk's time includes the
+// disk's, by which the caller paces the upload.
 const syncChunks = 8
 
 // SaveSnapshot stores and then publishes an image.
@@ -68,7 +68,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		if err := s.write("write a snapshot", b, sync); err != nil {
 			return err
 		}
-		return persistence.GoOn(ctx)
+		return persistence.Pace(ctx)
 	})
 	if err == nil {
 		err = s.publish(tok, img)
@@ -111,8 +111,8 @@ func (s *Store) publish(tok persistence.Token, img codec.Snapshot) error {
 		return err
 	}
 	m := *s.meta.Load()
-	// A second image at one sequence replaces the first: the caller saves it again because that one
-	// is bad.
+	// A second image at one sequence replaces the first: the caller saves it again because the
+	// first is bad.
 	if newest, err := s.image(m, 0); err != nil || newest.Seq != img.Seq {
 		m.Snapshots[1] = m.Snapshots[0]
 	}
@@ -172,7 +172,7 @@ func (s *Store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 		return v, err
 	}
 	kept := func(context.Context) (bool, error) {
-		s.changes.Lock() // a publication removes chunks before it says so
+		s.changes.Lock() // a publication removes chunks before it stores meta
 		m := s.meta.Load()
 		s.changes.Unlock()
 		return m.Snapshots[0] == img.String() || m.Snapshots[1] == img.String(), nil

@@ -11,7 +11,7 @@ import (
 	"exchange/persistence"
 )
 
-// A dirtyFS knows how many bytes of Pebble's log are written and not synced.
+// A dirtyFS counts the bytes of Pebble's log that are written and not synced.
 type dirtyFS struct {
 	vfs.FS
 	mu          sync.Mutex
@@ -65,7 +65,7 @@ func (f *dirtyFile) SyncData() error {
 }
 
 // A disk that has much to write holds up the sync of an append.
-func TestAnImageIsSyncedInPieces(t *testing.T) {
+func TestImageIsSyncedInPieces(t *testing.T) {
 	fs := &dirtyFS{FS: vfs.NewMem()}
 	s, tok, seq := mustOpen(t, "data", Options{files: fs})
 	seq = oneMore(t, s, tok, seq)

@@ -30,14 +30,14 @@ import (
 type Options struct {
 	// Retention bounds history; its zero value keeps everything.
 	Retention persistence.Retention
-	// Logger hears of the store's troubles; nil means slog.Default.
+	// Logger receives the store's faults; nil means slog.Default.
 	Logger *slog.Logger
 
 	// The rest is for this package's tests.
 
 	engine string // name of the journal in the folder; "": "main"
 	files  vfs.FS // file system of everything that the store reads and writes; nil: the disk
-	// fatal is called with the error of a write that must not be passed over. If it returns, its
+	// fatal is called with the error of a write that must not be ignored. If it returns, its
 	// goroutine waits for ever with all its locks, as if the process had ended. The store can then
 	// not even be closed. nil: the process ends with 75, or with 70 if the error is ErrCorrupt.
 	fatal           func(error)
@@ -45,21 +45,18 @@ type Options struct {
 }
 
 const (
-	// format is pinned: a newer one cannot be read by the version before, so raising it is a
-	// decision.
+	// format is pinned: earlier versions of the program cannot read a newer one.
 	format = pebble.FormatTableFormatV6
-	// memTableBytes is how much is written before a table goes to disk; 64 MB was measured to be
-	// ample.
+	// memTableBytes is the size at which a table goes to disk; 64 MB was measured to be ample.
 	memTableBytes = 64 << 20
 	// cacheBytes holds the newest history for reads.
 	cacheBytes = 64 << 20
-	// walBytesPerSync lets the bytes of an Apply go to the disk steadily, and not all at once with
-	// the next sync.
+	// walBytesPerSync spreads the disk writes of an Apply, instead of one burst at the next sync.
 	walBytesPerSync = 512 << 10
 	// maxTables is how many of its tables Pebble keeps open, each with a descriptor. The exchange
 	// reserves descriptors for them.
 	maxTables = 400
-	// bloomBits per key make the answer "no such row" cheap: 1 % need a look all the same.
+	// bloomBits per key make the answer "no such row" cheap: 1 % are still read.
 	bloomBits = 10
 
 	journalFolder  = "journal." // and the engine's id
@@ -84,11 +81,11 @@ type Store struct {
 	// Locks are taken in this order: snapshots, projections, journal, changes.
 	snapshots   sync.Mutex // one upload at a time
 	projections sync.Mutex // one Apply at a time; guards watermark's writes
-	known       known      // guarded by projections
-	// syncs what an Apply has written; nil: everything is; guarded by projections
+	memo        memo       // guarded by projections
+	// syncs the writes of Applies; nil: all are synced; guarded by projections
 	unsynced *time.Timer
 	journal  sync.Mutex // one append at a time
-	head     *head.File // up to where appends were acknowledged
+	head     *head.File // end of the acknowledged appends
 	changes  sync.Mutex // one change of meta at a time
 	meta     atomic.Pointer[meta]
 
@@ -137,11 +134,11 @@ func Open(dir string, opts Options) (*Store, error) {
 		patience: cmp.Or(opts.patience, patience),
 	}
 	s.life.idle = sync.NewCond(&s.life)
-	s.known.forget()
+	s.memo.reset()
 	path := dir
 	if s.fs == nil {
 		s.fs = vfs.Default
-		// One spelling of the folder, so that a second Open in this process meets its own lock.
+		// One spelling of the folder, so that a second Open in this process finds its lock.
 		var err error
 		if path, err = filepath.Abs(dir); err != nil {
 			return nil, fmt.Errorf("data folder %s: %w", dir, err)
@@ -205,7 +202,7 @@ func (s *Store) hold(path string) error {
 	return nil
 }
 
-// heldHere recognises the error of a second Open within this process, which has no type of its own.
+// heldHere matches the error of a second Open within this process, which has no type of its own.
 func heldHere(err error) bool { return err != nil && err.Error() == "lock held by current process" }
 
 // writable reports whether the folder can be written. Some systems return one error for a lock that
@@ -267,8 +264,8 @@ func (s *Store) open(path string) error {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
 	}
 	var err error
-	if o.ErrorIfNotExists, err = used(s.fs, path, s.Engine()); err != nil {
-		return s.fault("look at the folder", err)
+	if o.ErrorIfNotExists, err = hasStore(s.fs, path, s.Engine()); err != nil {
+		return s.fault("list the folder", err)
 	}
 	if err = s.writeVersion(path); err != nil {
 		return s.fault("write the folder's version", err)
@@ -289,7 +286,7 @@ func (s *Store) open(path string) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	s.background.opened()
+	s.background.onOpened()
 	return nil
 }
 
@@ -363,9 +360,8 @@ func (s *Store) write(what string, b *pebble.Batch, o *pebble.WriteOptions) erro
 // syncWithin is the longest time until a projection is synced.
 const syncWithin = time.Second
 
-// syncSoon has all written rows synced before long. A quiet exchange that is killed should not lose
-// rows that are seconds old, and the next publication should have little to sync. The caller holds
-// projections.
+// syncSoon has all written rows synced before long. A killed exchange should not lose rows that are
+// seconds old, and the next publication should have little to sync. The caller holds projections.
 func (s *Store) syncSoon() {
 	if s.unsynced == nil {
 		s.unsynced = time.AfterFunc(syncWithin, s.sync)
@@ -388,7 +384,7 @@ func (s *Store) sync() {
 	}
 }
 
-// Engine returns the id of the engine that is kept here.
+// Engine returns the id of the stored engine.
 func (s *Store) Engine() string { return string(s.prefix[:len(s.prefix)-1]) }
 
 // String names the store for people.
@@ -445,7 +441,7 @@ func (s *Store) end() {
 	}
 }
 
-// fault says where an error came from, and calls damage by its name.
+// fault adds the failed operation to an error, and ErrCorrupt to damage.
 func (s *Store) fault(what string, err error) error {
 	if err == nil {
 		return nil
@@ -475,11 +471,11 @@ func (s *Store) row(r pebble.Reader, key []byte) ([]byte, error) {
 	if v == nil || err != nil {
 		return nil, err
 	}
-	return s.opened(key, v)
+	return s.unseal(key, v)
 }
 
-// opened returns a value without its checksum, which must be right.
-func (s *Store) opened(key, value []byte) ([]byte, error) {
+// unseal checks and removes a value's checksum.
+func (s *Store) unseal(key, value []byte) ([]byte, error) {
 	row, err := codec.At(key).Open(value)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", s, s.placeOf(key), err)
@@ -498,8 +494,8 @@ func (s *Store) exit(err error) {
 	os.Exit(75) // EX_TEMPFAIL: the disk is full or failing; acknowledged records are safe
 }
 
-// logger passes Pebble's lines on. Fatalf ends the process, as Pebble demands. The guard has caught
-// failed writes, so the reason is damage, or else an error of the system.
+// logger passes Pebble's lines on. Fatalf ends the process, as Pebble requires. The guard has
+// caught failed writes, so the cause is damage, or an error of the system.
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)

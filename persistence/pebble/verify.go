@@ -13,25 +13,25 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// A verifier reads all projections from one state of the folder. Checksums tell a row that is
-// wrong; counters, count rows and the lists that have the same rows tell one that is missing.
+// A verifier reads all projections from one state of the folder. Checksums reveal a wrong row;
+// counters, count rows and the lists with the same rows reveal a missing one.
 type verifier struct {
-	s      *Store
-	wrong  func(place string)
-	rows   int
-	lists  map[string]*counter // what there is, by list
-	counts map[string]*count   // by the key of a count row
-	// by account, the rows of a list less those of another list that must have as many
+	s       *Store
+	wrong   func(place string)
+	rows    int
+	lists   map[string]*counter   // of the rows found, by list
+	buckets map[string]*sideCount // by the key of a count row
+	// by account, the rows of a list less those of another list that must have the same number
 	trades, orders, withdrawals map[uint32]int
 	// by account: the exclusive or of checksums of the index's keys, and of those that the rows of
 	// orders must have there
 	clients map[uint32]uint32
 }
 
-// Verify looks at each value of the projections.
+// Verify checks each value of the projections.
 func (s *Store) Verify(ctx context.Context, wrong func(place string)) (int, error) {
-	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{}, counts: map[string]*count{},
-		trades: map[uint32]int{},
+	v := &verifier{s: s, wrong: wrong, lists: map[string]*counter{},
+		buckets: map[string]*sideCount{}, trades: map[uint32]int{},
 		orders: map[uint32]int{}, withdrawals: map[uint32]int{}, clients: map[uint32]uint32{}}
 	err := s.view(func(snap *pebble.Snapshot) error {
 		for _, kind := range []byte{kindWatermark, kindWallet, kindNonce, kindPairTrade, kindTrade,
@@ -58,7 +58,7 @@ func (v *verifier) kind(ctx context.Context, snap *pebble.Snapshot, kind byte) e
 	return v.s.scanStored(ctx, snap, lower, after(lower),
 		true, func(key, stored []byte) (bool, error) {
 			v.rows++
-			value, err := v.s.opened(key, stored)
+			value, err := v.s.unseal(key, stored)
 			if err == nil {
 				err = v.value(kind, key, value)
 			}
@@ -78,10 +78,10 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 	case kindTrade, kindPairTrade:
 		list := key[:len(key)-8]
 		bucket := string(u64(s.countPrefix(list), idOf(key)/bucketIDs))
-		if v.counts[bucket] == nil {
-			v.counts[bucket] = &count{}
+		if v.buckets[bucket] == nil {
+			v.buckets[bucket] = &sideCount{}
 		}
-		v.counts[bucket].add(codec.TradeSide(value), 1)
+		v.buckets[bucket].add(codec.TradeSide(value), 1)
 	case kindAccountTrade:
 		v.trades[account()]++
 	case kindAccountPair:
@@ -115,45 +115,45 @@ func (v *verifier) value(kind byte, key, value []byte) error {
 		v.withdrawals[account()]--
 		return nil
 	case kindCount:
-		return v.countRow(key, value)
+		return v.checkBucket(key, value)
 	case kindList:
-		return v.counter(rest, value)
+		return v.checkCounter(rest, value)
 	case kindReference:
 		var p persistence.Deposit
 		if err := codec.DecodeReference(value, string(rest), &p); err != nil {
 			return err
 		}
-		v.count(string(s.reference("")), p.ID)
+		v.tally(string(s.reference("")), p.ID)
 		return nil
 	case kindDeposit, kindCandle:
 	default:
 		return nil
 	}
-	v.note(key)
+	v.tallyRow(key)
 	return nil
 }
 
-// note counts a row of a list that has a counter.
-func (v *verifier) note(key []byte) {
-	v.count(string(key[:len(key)-8]), idOf(key))
+// tallyRow counts a row of a list that has a counter.
+func (v *verifier) tallyRow(key []byte) {
+	v.tally(string(key[:len(key)-8]), idOf(key))
 }
 
-func (v *verifier) count(list string, id uint64) {
+func (v *verifier) tally(list string, id uint64) {
 	if v.lists[list] == nil {
 		v.lists[list] = &counter{}
 	}
 	v.lists[list].note(id)
 }
 
-func (v *verifier) countRow(key, value []byte) error {
+func (v *verifier) checkBucket(key, value []byte) error {
 	want, err := decodeCount(value)
 	if err != nil {
 		return err
 	}
-	is := v.counts[string(key)]
-	delete(v.counts, string(key))
+	is := v.buckets[string(key)]
+	delete(v.buckets, string(key))
 	if is == nil {
-		is = &count{}
+		is = &sideCount{}
 	}
 	if *is != want {
 		return fmt.Errorf("%s: %s: it says %d rows, there are %d", v.s, v.s.placeOf(key),
@@ -162,7 +162,7 @@ func (v *verifier) countRow(key, value []byte) error {
 	return nil
 }
 
-func (v *verifier) counter(list, value []byte) error {
+func (v *verifier) checkCounter(list, value []byte) error {
 	want, err := v.s.decodeCounter(value)
 	if err != nil {
 		return err
@@ -176,19 +176,19 @@ func (v *verifier) counter(list, value []byte) error {
 	if is.rows != want.rows || is.rows > 0 && *is != want {
 		return fmt.Errorf(
 			"%s: %s, list %x: its counter says %d rows from %d to %d, there are %d from %d to %d",
-			v.s, names[list[0]],
+			v.s, kindNames[list[0]],
 			list[1:], want.rows, want.oldest, want.newest, is.rows, is.oldest, is.newest)
 	}
 	return nil
 }
 
-// compare reports the differences that are left.
+// compare reports the remaining differences.
 func (v *verifier) compare() {
 	for list, c := range v.lists {
 		v.wrong(fmt.Sprintf("%s: %s: %d rows without a counter", v.s,
 			v.s.placeOf([]byte(list)), c.rows))
 	}
-	for key := range v.counts {
+	for key := range v.buckets {
 		if !bytes.HasPrefix([]byte(key), v.s.key(kindCount)) {
 			continue
 		}

@@ -16,9 +16,9 @@ import (
 	"exchange/persistence/internal/wal"
 )
 
-// The version of a folder is that of all that is in it, and raising any is raising it. The folder
-// has it in a file of its own: Pebble writes its files anew as it opens, so another version is to
-// be refused before that.
+// The version of a folder covers all its parts: raising one of theirs raises it. The folder has a
+// file for it: Pebble rewrites its files as it opens, so another version must be refused before
+// that.
 const (
 	versionFile = "VERSION"
 	version     = 5
@@ -38,7 +38,7 @@ func readable(files vfs.FS, dir, engine string) error {
 	found, err := versionIn(files, dir)
 	if err == nil && found == 0 {
 		var old bool
-		if old, err = used(files, dir, engine); old {
+		if old, err = hasStore(files, dir, engine); old {
 			err = fmt.Errorf("the folder has no file %s (bring it back, if it is lost): %w",
 				versionFile, persistence.OtherVersion(unnamed, version))
 		}
@@ -76,7 +76,7 @@ func versionIn(files vfs.FS, dir string) (uint64, error) {
 	return found, nil
 }
 
-// readableParts looks at the parts that have versions of their own: Pebble's format, HEAD, and the
+// readableParts checks the parts that have versions of their own: Pebble's format, HEAD, and the
 // journal's segments.
 func readableParts(files vfs.FS, dir, engine string) error {
 	names, err := files.List(dir)
@@ -97,7 +97,7 @@ func readableParts(files vfs.FS, dir, engine string) error {
 	return wal.Readable(files, files.PathJoin(dir, journalFolder+engine))
 }
 
-// writeVersion gives a new folder the file, before anything else of the store.
+// writeVersion writes the file into a new folder, before any other file of the store.
 func (s *Store) writeVersion(path string) error {
 	if found, err := versionIn(s.fs, path); found != 0 || err != nil {
 		return err

@@ -57,10 +57,10 @@ func (a *applier) wallets(w *persistence.Writes) error {
 }
 
 // nonces writes max(old, new) of each key, also when one appears twice. The watermark does not
-// order Applies that leave it where it is, so one that comes late must not take a nonce back.
+// order Applies that do not move it, so a late one must not lower a nonce.
 func (a *applier) nonces(w *persistence.Writes) error {
 	for _, n := range w.Nonces {
-		old, ok := a.s.known.nonces[n.Key]
+		old, ok := a.s.memo.nonces[n.Key]
 		if !ok {
 			v, err := a.s.row(a.s.db, append(a.s.key(kindNonce), n.Key...))
 			if err != nil {
@@ -77,7 +77,7 @@ func (a *applier) nonces(w *persistence.Writes) error {
 				return err
 			}
 		}
-		a.s.known.nonces[n.Key] = old
+		a.s.memo.nonces[n.Key] = old
 	}
 	return nil
 }

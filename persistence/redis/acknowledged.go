@@ -14,7 +14,7 @@ import (
 // HeadFile is the usual name of Options.Head, in the exchange's data folder.
 const HeadFile = "HEAD.redis"
 
-// openHead opens the file that says up to where appends were acknowledged, if the options name one.
+// openHead opens the file with the end of the acknowledged appends, if the options name one.
 func (s *Store) openHead(opts *Options) (err error) {
 	switch {
 	case opts.Head == "":
@@ -30,19 +30,19 @@ func (s *Store) openHead(opts *Options) (err error) {
 	return nil
 }
 
-// version is that of all that is in a Redis, and raising any is raising it. A claim notes it.
-// unnamed is the newest version of programs that noted none.
+// version covers all content of a Redis: raising one part's raises it. A claim stores it. unnamed
+// is the newest version of programs that stored none.
 const (
 	version = 5
 	unnamed = 4
 )
 
-// otherVersion returns the error of a Redis with a version that is noted, "" if none is.
-func (s *Store) otherVersion(noted string) error {
+// otherVersion returns the error of a Redis with a stored version; "": none.
+func (s *Store) otherVersion(stored string) error {
 	found := uint64(unnamed)
-	if noted != "" {
+	if stored != "" {
 		var err error
-		if found, err = s.number("the store's version", noted); err != nil {
+		if found, err = s.number("the store's version", stored); err != nil {
 			return err
 		}
 	}
@@ -57,9 +57,9 @@ func Readable(file string) error { return head.Readable(vfs.Default, file) }
 // since.
 func (s *Store) HeadMissing() bool { return s.acknowledged.Missing() }
 
-// whole refuses a Redis whose journal has lost acknowledged records. It does so before this process
-// becomes the owner, because another process may serve from that Redis.
-func (s *Store) whole(ctx context.Context, opts *Options) error {
+// checkComplete refuses a Redis whose journal has lost acknowledged records. It does so before this
+// process becomes the owner, because another process may serve from that Redis.
+func (s *Store) checkComplete(ctx context.Context, opts *Options) error {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "seq", "dig", "epoch", "version"))
 	if err != nil {
 		return s.fault("read the journal's end", err)
@@ -67,23 +67,23 @@ func (s *Store) whole(ctx context.Context, opts *Options) error {
 	if m[3] != strconv.Itoa(version) && (m[0] != "" || m[2] != "") {
 		return s.otherVersion(m[3])
 	}
-	end, err := s.mark(m[0], m[1])
+	end, err := s.parseMark(m[0], m[1])
 	if err != nil {
 		return err
 	}
 	switch empty := end == (head.Mark{}); {
-	case empty && opts.Anew && s.acknowledged.Acknowledged() != end:
+	case empty && opts.StartNew && s.acknowledged.Acknowledged() != end:
 		return s.acknowledged.Reset(0)
-	case empty && opts.Known && !opts.Anew:
-		return fmt.Errorf("%s: %w, and this data folder knows a store there: bring its files "+
+	case empty && opts.MustExist && !opts.StartNew:
+		return fmt.Errorf("%s: %w, and this data folder has used a store there: bring its files "+
 			"back; serve --new begins a new exchange", s.name, persistence.ErrAbsent)
 	}
 	return s.atLeast(end)
 }
 
-// mark returns a journal's end as Redis tells it; the digest is unknown where a journal has no
+// mark returns a journal's end from Redis's texts; the digest is unknown for a journal without
 // records.
-func (s *Store) mark(seq, digest string) (m head.Mark, err error) {
+func (s *Store) parseMark(seq, digest string) (m head.Mark, err error) {
 	if seq != "" {
 		if m.Seq, err = s.number("the journal's end", seq); err != nil {
 			return m, err
@@ -110,9 +110,9 @@ func (s *Store) atLeast(end head.Mark) error {
 	}
 	return fmt.Errorf(
 		"%s: %w: appends up to sequence %d were acknowledged, and this Redis %s: it was a "+
-			"replica, is an older copy, or its file was cut off, and what it lacks is lost to "+
-			"all who were told of it; "+
-			"bring back the Redis that has it, or restore a backup; to accept the loss and go on "+
-			"with what is there, remove %s", s.name, persistence.ErrCorrupt, acknowledged.Seq, what,
-		s.acknowledged.Name())
+			"replica, is an older copy, or its file was cut off, and the rest is lost, "+
+			"although it was acknowledged; "+
+			"bring back the Redis that has the rest, or restore a backup; to accept the "+
+			"loss and continue with this content, remove %s", s.name, persistence.ErrCorrupt,
+		acknowledged.Seq, what, s.acknowledged.Name())
 }

@@ -23,8 +23,8 @@ func appendTo(t *testing.T, s *Store, tok persistence.Token, from, to uint64, te
 	}
 }
 
-// cut takes a Redis back to a sequence, as a replica that was behind or a file that was cut off
-// does: the data is whole, and shorter.
+// cut truncates a Redis to a sequence, like a lagging replica or a truncated file: the data is
+// whole, and shorter.
 func cut(t *testing.T, s *Store, at uint64, text string) {
 	t.Helper()
 	c := s.history
@@ -42,7 +42,7 @@ func cut(t *testing.T, s *Store, at uint64, text string) {
 		hex(codec.Digest(fmt.Append(nil, text, at-1)))).Err())
 }
 
-func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
+func TestRedisWithLostAcknowledgedAppendsIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
 	o := Options{Head: file, Logger: quiet}
@@ -53,14 +53,14 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 	wantError(t, s.Append(t.Context(), tok, 20, 21, []byte("next")), persistence.ErrGap)
 	s.Close()
 	epoch := server.Client().HGet(t.Context(), s.head(), "epoch").Val()
-	for range 2 { // each later start is told, too
+	for range 2 { // each later start fails, too
 		wantNoStart(t, server.URL(), o, persistence.ErrCorrupt,
 			"up to sequence 20 were acknowledged", "ends at 15", "restore a backup", "remove "+file)
 	}
 	if got := server.Client().HGet(t.Context(), s.head(), "epoch").Val(); got != epoch {
 		t.Error("a refused start has taken the store over")
 	}
-	// A host that has never seen it is told, too, because the running one has left a mark.
+	// A host that has never seen it fails, too, because the running one has left a mark.
 	other := mustOpenAlone(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
 	if beat, err := other.Beat(t.Context()); err != nil || beat.Lost != "20" || beat.End.Seq != 15 {
 		t.Fatalf("%+v, %v", beat, err)
@@ -83,7 +83,7 @@ func TestARedisThatLostWhatWasAcknowledgedIsRefused(t *testing.T) {
 }
 
 // One that was flushed ends at 0, and one that was cut off may have grown to the same length again.
-func TestARedisWithOtherContentsIsRefused(t *testing.T) {
+func TestRedisWithOtherContentIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
 	o := Options{Head: file, Logger: quiet}
@@ -99,7 +99,7 @@ func TestARedisWithOtherContentsIsRefused(t *testing.T) {
 }
 
 // Another exchange has served meanwhile.
-func TestARedisThatHasMoreIsFine(t *testing.T) {
+func TestRedisWithMoreRecordsIsAccepted(t *testing.T) {
 	server := redistest.Start(t)
 	first, second := Options{Head: filepath.Join(t.TempDir(), HeadFile)},
 		Options{Head: filepath.Join(t.TempDir(), HeadFile)}
@@ -115,21 +115,21 @@ func TestARedisThatHasMoreIsFine(t *testing.T) {
 		}
 		appendTo(t, s, tok, end, end+3, "batch ")
 		if got := s.acknowledged.Acknowledged().Seq; got != end+3 {
-			t.Fatalf("the file says %d, want %d", got, end+3)
+			t.Fatalf("the file has %d, want %d", got, end+3)
 		}
 		end += 3
 		s.Close()
 	}
-	// A reader of the journal's end has relied on it, also without an append.
+	// Readers may rely on the journal's end, also without an append.
 	s, _, _ := mustOpen(t, server.URL(), first)
 	if got := s.acknowledged.Acknowledged().Seq; got != end {
-		t.Fatalf("the file says %d, want %d", got, end)
+		t.Fatalf("the file has %d, want %d", got, end)
 	}
 }
 
-// A process is killed between its append and the file, and a Redis that has lost the tail between
+// A process is killed between its append and the file's update, or a Redis loses the tail between
 // its check and the start.
-func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
+func TestHeadFileMayLagAndStoreMayNotShrink(t *testing.T) {
 	server := redistest.Start(t)
 	o := Options{Head: filepath.Join(t.TempDir(), HeadFile), Logger: quiet}
 	s, tok, _ := mustOpen(t, server.URL(), o)
@@ -145,9 +145,9 @@ func TestTheFileMayBeBehindAndTheStoreMayNotShrinkMeanwhile(t *testing.T) {
 	wantError(t, err, persistence.ErrCorrupt)
 }
 
-// A restore is not refused for the acknowledged end of before, and sets the journal's begin anew. A
-// refused restore changes nothing.
-func TestARestoreBeginsTheFileAnew(t *testing.T) {
+// A restore is not refused for the earlier acknowledged end, and sets a new beginning of the
+// journal. A refused restore changes nothing.
+func TestRestoreResetsHeadFile(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
 	o := Options{Head: file, Logger: quiet}
@@ -158,17 +158,17 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	s.Close()
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	if err := s.Begin(t.Context(), tok, 12); err == nil {
-		t.Fatal("a store with a journal began anew")
+		t.Fatal("a store with a journal was reset")
 	}
 	s.Close()
-	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nothing else is known
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // the file is unchanged
 	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	for range 2 {
 		succeeds(t, s.Begin(t.Context(), tok, 12))
 	}
 	s.Close()
-	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nor behind one that broke off
+	wantNoStart(t, server.URL(), o, persistence.ErrCorrupt) // nor after an unfinished one
 	s, tok, _ = mustOpen(t, server.URL(), fill)
 	restored(t, s, tok, 12)
 	s.Close()
@@ -189,9 +189,8 @@ func TestARestoreBeginsTheFileAnew(t *testing.T) {
 	}
 }
 
-// A file that says nothing does not count as one that says 0: neither a start nor a restore goes
-// on.
-func TestADamagedFileIsRefused(t *testing.T) {
+// An empty file does not count as 0: neither a start nor a restore continues.
+func TestDamagedHeadFileIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), HeadFile)
 	o := Options{Head: file, Logger: quiet}
@@ -211,8 +210,8 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	}
 }
 
-// An append that the file does not know is never acknowledged.
-func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
+// An append that is not in the file is never acknowledged.
+func TestAppendWithFailedHeadFileIsUnknown(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
 	appendTo(t, s, tok, 0, 1, "batch ")
@@ -222,13 +221,13 @@ func TestAnAppendThatTheFileDoesNotTakeIsUnknown(t *testing.T) {
 
 // The file follows acknowledged appends alone. A refused append leaves it, and a repeated append
 // moves it.
-func TestTheFileFollowsWhatWasAcknowledged(t *testing.T) {
+func TestHeadFileFollowsAcknowledgedAppends(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Head: filepath.Join(t.TempDir(), HeadFile)})
 	says := func(want uint64) {
 		t.Helper()
 		if got := s.acknowledged.Acknowledged().Seq; got != want {
-			t.Fatalf("the file says %d, want %d", got, want)
+			t.Fatalf("the file has %d, want %d", got, want)
 		}
 	}
 	for seq := range uint64(3) {

@@ -12,13 +12,13 @@ import (
 )
 
 // callBytes is about how much one call of an Apply writes: a millisecond or so of Redis's time,
-// which an append may have to wait for.
+// which may delay an append.
 const callBytes = 32 << 10
 
-// opBytes is the cost of an operation or a row beside its bytes.
+// opBytes is the overhead of an operation or a row.
 const opBytes = 16
 
-// watermarkSum is the field of the sums that has the watermark again.
+// watermarkSum is the field of the sums with a second copy of the watermark.
 const watermarkSum = "wm"
 
 // Watermark returns the sequence the projections are exact for.
@@ -28,8 +28,7 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 		text, again = p.Get(ctx, s.watermark()), p.HGet(ctx, s.sums(), watermarkSum)
 		return nil
 	})
-	// Of several answers the call's own error is the first, because a missing key hides the errors
-	// behind it.
+	// The call's own error comes first, because a missing key hides the errors after it.
 	for _, err := range []error{err, text.Err(), again.Err()} {
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return 0, s.fault("read the watermark", err)
@@ -48,7 +47,7 @@ func (s *Store) Watermark(ctx context.Context) (uint64, error) {
 	return s.number("the watermark", text.Val())
 }
 
-// Apply writes w and moves the watermark. See the package comment for how it is cut.
+// Apply writes w and moves the watermark. See the package comment for how it is split.
 func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if w == nil {
@@ -58,14 +57,14 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 		return err
 	}
 	var c cutter
-	s.trades(&c, w.Trades)
-	s.closed(&c, w.Orders)
-	s.credits(&c, w.Deposits)
-	s.withdrawn(&c, w.Withdrawals)
-	s.candles(&c, w.Candles)
-	s.logged(&c, w.Actions)
+	s.addTrades(&c, w.Trades)
+	s.addOrders(&c, w.Orders)
+	s.addDeposits(&c, w.Deposits)
+	s.addWithdrawals(&c, w.Withdrawals)
+	s.addCandles(&c, w.Candles)
+	s.addActions(&c, w.Actions)
 	for i := range w.Wallets {
-		c.whole('W', s.wallet(w.Wallets[i].Name), s.walletFields(&w.Wallets[i]))
+		c.addWhole('W', s.wallet(w.Wallets[i].Name), s.walletFields(&w.Wallets[i]))
 	}
 	c.add('N', s.nonces(), 0, 2, s.nonceFields(w.Nonces))
 	for i, args := range c.calls() {
@@ -73,7 +72,7 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 		if i == len(c.done)-1 && from != to {
 			move = "1"
 		}
-		seq, sum := s.known(tok)
+		seq, sum := s.lastEnd(tok)
 		head := []any{string(tok), dec(from), dec(to), move, seq, sum}
 		code, text, err := s.run(ctx, s.projections, applyScript, "apply",
 			[]string{s.head(), s.watermark(), s.sums()}, append(head, args...)...)
@@ -98,7 +97,7 @@ func (s *Store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 			return codec.Gap(stored, s.own.Load().end.Seq)
 		case codeLate:
 			return s.fault("apply", fmt.Errorf(
-				"BUG: a row for %s is older than too many that are there", text))
+				"BUG: a row for %s is older than too many stored ones", text))
 		default:
 			return s.fault("apply", fmt.Errorf("the script answered %d %s", code, text))
 		}
@@ -132,8 +131,8 @@ func (c *cutter) add(kind byte, key string, limit, stride int, values [][]byte) 
 	}
 }
 
-// addMarked is add for rows of a list that have marks.
-func (c *cutter) addMarked(key string, limit int, rows []marked) {
+// addMarked is add for rows of a list with marks.
+func (c *cutter) addTradeRows(key string, limit int, rows []tradeRow) {
 	for len(rows) > 0 {
 		if c.size >= callBytes {
 			c.flush()
@@ -153,7 +152,7 @@ func (c *cutter) addMarked(key string, limit int, rows []marked) {
 }
 
 // whole lays out one operation that must not be cut.
-func (c *cutter) whole(kind byte, key string, values [][]byte) {
+func (c *cutter) addWhole(kind byte, key string, values [][]byte) {
 	if c.size >= callBytes {
 		c.flush()
 	}

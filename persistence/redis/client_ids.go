@@ -14,18 +14,18 @@ import (
 
 // The index of client ids is a sorted set beside each account's set of closed orders. All its
 // scores are 0, so Redis keeps the entries in the order of their bytes. An entry is the length and
-// the bytes of the client id, the order's id and a checksum. So the entries of one client id stand
-// together, the newest order last. The script that adds or trims an order adds or removes its
+// the bytes of the client id, the order's id and a checksum. So the entries of one client id are
+// adjacent, the newest order last. The script that adds or trims an order adds or removes its
 // entry.
 
-// clientIDs ends the key of an index, behind that of its orders.
+// clientIDs ends the key of an index, after that of its orders.
 const clientIDs = ":ids"
 
 // clientID returns the bytes that all entries of a client id begin with.
 func clientID(client string) []byte { return append([]byte{byte(len(client))}, client...) }
 
 // appendClientEntry appends the entry of a closed order, nothing if it has no client id. index is
-// the place of the index.
+// the codec.Place of the index.
 func appendClientEntry(dst []byte, index codec.Place, o *persistence.Order) []byte {
 	if o.ClientID == "" {
 		return dst
@@ -41,7 +41,7 @@ func (s *Store) clientEntry(o *persistence.Order) []byte {
 	return appendClientEntry(nil, codec.At(s.clientIDs(o.Account)), o)
 }
 
-// checkClientEntry refuses an entry that is damaged, or is one of another set.
+// checkClientEntry refuses an entry that is damaged, or belongs to another set.
 func (s *Store) checkClientEntry(key, entry string) error {
 	if n := len(entry); n < 1+1+codec.IDSize+codec.SumSize ||
 		n != 1+int(entry[0])+codec.IDSize+codec.SumSize {
@@ -71,7 +71,7 @@ func (s *Store) clientRange(account uint32, client string, before uint64,
 }
 
 // clientOrder reads the row that an entry of the index refers to. ErrNotFound: retention has
-// trimmed both meanwhile. An entry that is there without its row is damage.
+// trimmed both meanwhile. An entry without its row is damage.
 func (s *Store) clientOrder(ctx context.Context, account uint32, client, entry string) (
 	o persistence.Order, err error) {
 	key, set := s.clientIDs(account), s.orders(account)
@@ -134,7 +134,7 @@ func (s *Store) clientOrders(ctx context.Context, q *persistence.OrderQuery,
 		if len(page) < many {
 			return nil
 		}
-		if err := persistence.GoOn(ctx); err != nil {
+		if err := persistence.Pace(ctx); err != nil {
 			return err
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// An entry of the index of client ids that is gone, that is too many, or that is another one is
-// told, although its own checksum is right.
-func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
+// A missing, extra or wrong entry of the index of client ids is reported, although its own checksum
+// is right.
+func TestWrongClientIDEntryIsReported(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	w := &persistence.Writes{}
@@ -50,7 +50,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 			t.Fatal(what, err)
 		}
 		if wrong := verified(t, s); !strings.Contains(wrong, key) {
-			t.Errorf("%s: what is wrong is %q", what, wrong)
+			t.Errorf("%s: the findings are %q", what, wrong)
 		}
 		err := errors.Join(c.Del(ctx, key).Err(), c.ZAdd(ctx, key, redis.Z{Member: two}).Err())
 		if err != nil {
@@ -60,7 +60,7 @@ func TestAWrongEntryOfAClientIDIsTold(t *testing.T) {
 			t.Fatalf("%s, mended: %s", what, wrong)
 		}
 	}
-	// An entry whose order is gone is damage, also to a reader.
+	// An entry without its order is damage, also to a reader.
 	succeeds(t, c.Del(ctx, s.orders(2)).Err())
 	q := persistence.OrderQuery{Account: 2, ClientID: "two"}
 	if err := s.Orders(ctx, q, func(*persistence.Order) bool { return true }); !errors.Is(

@@ -12,8 +12,8 @@ type answer string
 func (a answer) Error() string { return string(a) }
 func (answer) RedisError()     {}
 
-// What Redis says of a wrong URL is told from a Redis that is away: to try again is no use.
-func TestAWrongURLIsToldFromARedisThatIsAway(t *testing.T) {
+// A rejected URL is distinguished from an unreachable Redis: a retry is useless.
+func TestRejectedURLDiffersFromUnreachableRedis(t *testing.T) {
 	for text, want := range map[string]error{
 		"WRONGPASS invalid username-password pair":                      fs.ErrPermission,
 		"NOAUTH Authentication required.":                               fs.ErrPermission,

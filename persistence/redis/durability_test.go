@@ -32,8 +32,8 @@ func refused(t *testing.T, err error, words ...string) {
 	wantError(t, err, persistence.ErrNotDurable, append(words, "--accept-redis-durability")...)
 }
 
-// goesOn wants appends and the owner's check to succeed again.
-func goesOn(t *testing.T, s *Store, tok persistence.Token, seq *uint64) {
+// resumes wants appends and the owner's check to succeed again.
+func resumes(t *testing.T, s *Store, tok persistence.Token, seq *uint64) {
 	t.Helper()
 	retry(t, func() error { return s.Append(t.Context(), tok, *seq, *seq+1, []byte("a batch")) })
 	*seq++
@@ -41,11 +41,11 @@ func goesOn(t *testing.T, s *Store, tok persistence.Token, seq *uint64) {
 }
 
 // An administrator changes a setting while the exchange runs.
-func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
+func TestLaterSettingChangeIsDetected(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	s, tok, seq := mustOpen(t, server.URL(), Options{recheck: time.Nanosecond})
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 	for _, c := range [][3]string{{"appendfsync", "everysec", "always"},
 		{"maxmemory-policy", "allkeys-lru", "noeviction"}, {"appendonly", "no", "yes"}} {
 		set(t, admin, c[0], c[1])
@@ -53,40 +53,39 @@ func TestASettingThatIsChangedLaterIsSeen(t *testing.T) {
 		refused(t, s.Check(t.Context(), tok), want)
 		refused(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")), want)
 		set(t, admin, c[0], c[2])
-		goesOn(t, s, tok, &seq)
+		resumes(t, s, tok, &seq)
 	}
 }
 
-// Appends use the result of the owner's check, and do not look by themselves. Nor do they ask with
-// each of them.
-func TestAppendsStopWhenTheCheckHasSeenIt(t *testing.T) {
+// Appends use the result of the owner's check, and do not check each time by themselves.
+func TestAppendsStopAfterFailedCheck(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	s, tok, seq := mustOpen(t, server.URL(), Options{})
 	set(t, admin, "appendfsync", "everysec")
-	appendTo(t, s, tok, seq, seq+1, "not yet time to look ")
+	appendTo(t, s, tok, seq, seq+1, "no check is due yet ")
 	s.due.Store(0)
 	refused(t, s.Check(t.Context(), tok), "appendfsync")
 	refused(t, s.Append(t.Context(), tok, seq+1, seq+2, []byte("a batch")), "appendfsync")
 	set(t, admin, "appendfsync", "always")
 	succeeds(t, s.Check(t.Context(), tok))
 	if s.due.Load() == 0 {
-		t.Fatal("it is asked for again at once")
+		t.Fatal("it is checked again at once")
 	}
 }
 
-// Redis comes back with settings that were only ever set while it ran: nothing is appended on a new
+// Redis restarts without settings that were only set at run time: nothing is appended on a new
 // connection.
-func TestARedisThatComesBackWithOtherSettingsIsRefused(t *testing.T) {
+func TestRestartedRedisWithOtherSettingsIsRefused(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
 	admin := server.Client()
 	set(t, admin, "appendfsync", "always")
 	s, tok, seq := mustOpen(t, server.URL(), Options{})
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 	server.Kill()
 	server.Restart()
 	var err error
-	// the pool may have connections of before
+	// the pool may have older connections
 	for err == nil || !errors.Is(err, persistence.ErrNotDurable) {
 		if err = s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")); err == nil {
 			t.Fatal("a Redis that is not durable took an append")
@@ -95,17 +94,17 @@ func TestARedisThatComesBackWithOtherSettingsIsRefused(t *testing.T) {
 	refused(t, err, `appendfsync is "everysec" and must be "always"`)
 	refused(t, s.Check(t.Context(), tok), "appendfsync")
 	set(t, admin, "appendfsync", "always")
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 }
 
 // An address moves to a Redis with the same data and other settings, and to one that is a replica.
-func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
+func TestMovedAddressIsChecked(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(server.Addr(), ":", " "))
 	careless := redistest.Start(t, "appendfsync", "no", "maxmemory-policy", "volatile-ttl")
 	at := newAddress(t, server.Addr())
 	s, tok, seq := mustOpen(t, "redis://"+at.String()+"/0", Options{})
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 	f := func(to *redistest.Server, words ...string) {
 		t.Helper()
 		at.move(to.Addr())
@@ -118,25 +117,25 @@ func TestAnAddressThatMovesIsLookedAt(t *testing.T) {
 		}
 		refused(t, err, words...)
 		at.move(server.Addr())
-		goesOn(t, s, tok, &seq)
+		resumes(t, s, tok, &seq)
 	}
 	f(careless, `appendfsync is "no"`, `maxmemory-policy is "volatile-ttl"`)
 	f(replica, `its role is "slave" and must be "master"`)
 }
 
-// A Redis that was accepted at the start is accepted later.
-func TestAnAcceptedDurabilityIsNotAskedForAgain(t *testing.T) {
+// A Redis that was accepted at the start stays accepted.
+func TestAcceptedDurabilityIsNotCheckedAgain(t *testing.T) {
 	server := redistest.Start(t, "appendfsync", "everysec")
 	s, tok, seq := mustOpen(t, server.URL(),
 		Options{AcceptDurability: true, recheck: time.Nanosecond})
 	set(t, server.Client(), "maxmemory-policy", "allkeys-lru")
 	server.Kill()
 	server.Restart()
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 }
 
-// A user that may not read settings any more proves nothing, as at the start.
-func TestASettingThatCannotBeReadAnyMoreIsNotTakenForGood(t *testing.T) {
+// If the user may no longer read settings, nothing is proven, as at the start.
+func TestUnreadableSettingIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	allow := func(right string) {
@@ -147,13 +146,13 @@ func TestASettingThatCannotBeReadAnyMoreIsNotTakenForGood(t *testing.T) {
 	allow("+config")
 	s, tok, seq := mustOpen(t, "redis://app:secret-word@"+server.Addr()+"/0",
 		Options{recheck: time.Nanosecond})
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 	allow("-config")
 	refused(t, s.Check(t.Context(), tok), "CONFIG GET is not allowed")
 	refused(t, s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")),
 		"CONFIG GET is not allowed")
 	allow("+config")
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 }
 
 // An address is one that moves from one server to another.
@@ -207,11 +206,11 @@ func (a *address) relay(conn net.Conn) {
 	io.Copy(server, conn)
 }
 
-// A Redis that was emptied is not another process's: the engine is lost.
-func TestAnEmptiedRedisIsCorruptNotFenced(t *testing.T) {
+// An emptied Redis does not mean another owner: the engine is lost.
+func TestEmptiedRedisIsCorruptNotFenced(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, seq := mustOpen(t, server.URL(), Options{})
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 	succeeds(t, server.Client().FlushAll(t.Context()).Err())
 	for _, err := range []error{s.Append(t.Context(), tok, seq, seq+1, []byte("a batch")),
 		s.Check(t.Context(), tok)} {

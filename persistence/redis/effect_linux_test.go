@@ -14,7 +14,7 @@ import (
 )
 
 // A way is one in which Redis answers `appendonly yes` while it acknowledges writes that are in no
-// file. The store has seen the preparations of a way; of its begin, one sign alone tells.
+// file. The store has seen a way's preparations; only one sign reveals its beginning.
 type way struct {
 	name           string
 	prepare, begin func(t *testing.T, r *redistest.Server)
@@ -37,7 +37,7 @@ var ways = []way{
 		switchOn(t, r)
 		r.AwaitFailedRewrite()
 	}},
-	{"switched on after the counts have begun anew", func(t *testing.T, r *redistest.Server) {
+	{"switched on after the counts were reset", func(t *testing.T, r *redistest.Server) {
 		r.HoldRewrites()
 		set(t, r.Client(), "maxmemory", "0") // as many calls as are to come
 	}, func(t *testing.T, r *redistest.Server) {
@@ -61,8 +61,8 @@ func notYet(t *testing.T, err error) {
 	}
 }
 
-// kill -9 of Redis at such a moment loses no acknowledged write, because there is none.
-func TestNothingIsAcknowledgedWhileTheAppendOnlyFileIsNotInEffect(t *testing.T) {
+// kill -9 of Redis at such a moment loses no acknowledged write.
+func TestNothingIsAcknowledgedWithoutAppendOnlyFile(t *testing.T) {
 	t.Log(redistest.Version(t))
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestNothingIsAcknowledgedWhileTheAppendOnlyFileIsNotInEffect(t *testing.T) 
 			}
 			server.EndRewrites()
 			seq := uint64(200)
-			goesOn(t, s, tok, &seq)
+			resumes(t, s, tok, &seq)
 			server.Kill()
 			server.Restart()
 			if _, _, last := mustOpen(t, server.URL(), Options{}); last != seq {
@@ -87,8 +87,8 @@ func TestNothingIsAcknowledgedWhileTheAppendOnlyFileIsNotInEffect(t *testing.T) 
 	}
 }
 
-// A start waits, as it does for a Redis that loads its data, and says so.
-func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
+// A start waits, as for a Redis that loads its data, and logs it.
+func TestStartWaitsForAppendOnlyFile(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -96,7 +96,7 @@ func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
 			w.begin(t, server)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			waits := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
+			waits := slog.New(slog.NewTextHandler(onText{"waiting for Redis", cancel}, nil))
 			_, err := Open(ctx, server.URL(), Options{Logger: waits})
 			wantError(t, err, context.Canceled)
 			notYet(t, err)
@@ -106,8 +106,8 @@ func TestAStartWaitsForTheAppendOnlyFile(t *testing.T) {
 	}
 }
 
-// An ordinary rewrite changes nothing, nor does one that fails: the file keeps its content.
-func TestAnOrdinaryRewriteHoldsUpNothing(t *testing.T) {
+// An ordinary or failed rewrite changes nothing: the file keeps its content.
+func TestOrdinaryRewriteDelaysNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	server.HoldRewrites()
@@ -129,7 +129,7 @@ func TestAnOrdinaryRewriteHoldsUpNothing(t *testing.T) {
 	goOn()
 	server.EndRewrites()
 	server.FailRewrites()
-	goesOn(t, s, tok, &seq)
+	resumes(t, s, tok, &seq)
 	rewrite()
 	server.AwaitFailedRewrite()
 	goOn()

@@ -10,7 +10,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// A wallet's holdings are read from any text, and written as the same again.
+// A wallet's holdings survive reading from any text and writing.
 func FuzzParseHolding(f *testing.F) {
 	for _, s := range []string{"1.5:0.25", "0:0", "", ":", "1", "1:2:3", "-1:0", "1e2147483600:0",
 		"0e-2147483648:0", "0.00000000000000001:0", "NaN:0", "1e5:1E-5"} {
@@ -30,8 +30,8 @@ func FuzzParseHolding(f *testing.F) {
 	})
 }
 
-// Any entry of the journal's stream is damage, or one that is the same when it is appended and read
-// again. An entry with the digest of another batch is never believed.
+// Any entry of the journal's stream is damage, or survives appending and reading. An entry with the
+// digest of another batch is never accepted.
 func FuzzEntry(f *testing.F) {
 	s := &Store{name: "redis", engine: "main"}
 	const all = 7

@@ -11,7 +11,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// pageRows is the most that one command reads: Redis does one thing at a time.
+// pageRows is the most that one command reads: Redis runs one command at a time.
 const pageRows = 1000
 
 // pageMarks is the most marks that one command reads: 300 kB, a copy of bytes.
@@ -20,27 +20,27 @@ const pageMarks = 100_000
 // firstRows is the first page of a list: most callers want no more.
 const firstRows = 128
 
-// place is where reading a list starts: behind an id, with that many rows left out.
-type place struct {
-	cursor uint64 // 0: from the end where reading starts
-	ahead  int    // below 0, upwards only: so many rows before the place behind cursor
-	last   uint64 // the row that was read last
-	read   bool   // there is one
+// position is where reading a list starts: after an id, with a number of rows left out.
+type position struct {
+	cursor uint64 // 0: from the list's end
+	ahead  int    // rows to skip; below 0, upwards only: rows to go back
+	last   uint64 // id of the row that was read last
+	read   bool   // last is set
 }
 
-// below returns the place of rows below an id; 0, or one above all, is the newest.
-func below(id uint64) place {
+// below returns the position of rows below an id; 0, or one above all, is the newest.
+func below(id uint64) position {
 	if id > codec.MaxID {
 		id = 0
 	}
-	return place{cursor: id}
+	return position{cursor: id}
 }
 
-// rows calls fn for the rows of a list in the order of their ids, from a place down, or up from
-// there. Each page goes on from the last id. So no row comes twice and none is left out by writes
-// meanwhile, except for the oldest, which retention may remove.
-func (s *Store) rows(ctx context.Context, list string, at place, ascending bool, fn func(id uint64,
-	row []byte) (bool, error)) error {
+// rows calls fn for the rows of a list in the order of their ids, from a position down, or up. Each
+// page continues from the last id. So no row comes twice and none is left out by writes meanwhile,
+// except for the oldest, which retention may remove.
+func (s *Store) rows(ctx context.Context, list string, at position, ascending bool,
+	fn func(id uint64, row []byte) (bool, error)) error {
 	for many := firstRows; ; many = pageRows {
 		page, err := s.page(ctx, list, at, ascending, many)
 		if err != nil {
@@ -60,11 +60,11 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 			}
 			at.cursor = id
 		}
-		if len(page) < many || at.cursor == 0 { // below 0 is nothing; a time may be 0
+		if len(page) < many || at.cursor == 0 { // nothing is below 0; a time may be 0
 			return nil
 		}
 		if many == pageRows { // the first page is short
-			if err := persistence.GoOn(ctx); err != nil {
+			if err := persistence.Pace(ctx); err != nil {
 				return err
 			}
 		}
@@ -73,8 +73,8 @@ func (s *Store) rows(ctx context.Context, list string, at place, ascending bool,
 }
 
 // page reads rows of a list. It checks the rows between which its search ended, so damage cannot
-// have led the search astray.
-func (s *Store) page(ctx context.Context, list string, at place, ascending bool,
+// have misled the search.
+func (s *Store) page(ctx context.Context, list string, at position, ascending bool,
 	many int) ([]string, error) {
 	answer, err := pageScript.Run(ctx, s.history, []string{list}, direction(ascending),
 		dec(at.cursor), at.ahead, many).Slice()
@@ -133,7 +133,7 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	case q.Pair != 0:
 		list = s.pairTrades(q.Pair)
 	}
-	at := place{cursor: q.After}
+	at := position{cursor: q.After}
 	if !q.Ascending {
 		at = below(q.Before)
 	}
@@ -141,10 +141,10 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 	switch {
 	case !filtered:
 		skip, at.ahead = 0, q.Offset // every row counts: Redis skips them by itself
-	case q.SinceUs != 0 || q.UntilUs != 0: // of which marks know nothing
+	case q.SinceUs != 0 || q.UntilUs != 0: // marks hold no times
 	case skip > pageRows:
 		var err error
-		if skip, at, err = s.leap(ctx, list, at, &q); err != nil {
+		if skip, at, err = s.skipByMarks(ctx, list, at, &q); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (s *Store) Trades(ctx context.Context, q persistence.TradeQuery,
 }
 
 // timesToIDs narrows the ids of a query to those that its times allow, as far as the list of its
-// pair reaches. The list of an account may reach further back, so its rows are looked at, too.
+// pair reaches. The list of an account may reach further back, so its rows are filtered, too.
 // False: no trade can be in the query's list.
 func (s *Store) timesToIDs(ctx context.Context, q *persistence.TradeQuery) (any bool, err error) {
 	if q.After >= codec.MaxID {
@@ -188,7 +188,7 @@ func (s *Store) timesToIDs(ctx context.Context, q *persistence.TradeQuery) (any 
 	if err != nil || earlier == 0 && later == 0 {
 		return false, err
 	}
-	if later == 0 { // trades that come from now on are later
+	if later == 0 { // trades from now on are later
 		later = earlier + 1
 	}
 	if q.Before == 0 || later < q.Before {
@@ -198,27 +198,27 @@ func (s *Store) timesToIDs(ctx context.Context, q *persistence.TradeQuery) (any 
 }
 
 // tradesAround returns the ids of the last trade of a pair before a time, and of the first at it or
-// later; 0: there is none.
+// later; 0: none.
 func (s *Store) tradesAround(ctx context.Context, pair uint16, us int64) (earlier, later uint64,
 	err error) {
 	list := s.pairTrades(pair)
 	answer, err := timesScript.Run(ctx, s.history, []string{list}, us).Slice()
 	if err != nil {
-		return 0, 0, s.fault("look for a time in a list", err)
+		return 0, 0, s.fault("find a time in a list", err)
 	}
 	if len(answer) != 2 {
-		return 0, 0, s.fault("look for a time in a list",
+		return 0, 0, s.fault("find a time in a list",
 			fmt.Errorf("the script answered %d parts", len(answer)))
 	}
 	ids, err := s.ids(list, answer)
 	return ids[0], ids[1], err
 }
 
-// leap returns where a query with a long offset and a filter starts to read rows, and how many
-// matching rows it must still skip from there. The marks of a list tell which rows match. A hundred
+// skipByMarks returns where a query with a long offset and a filter starts to read rows, and how
+// many matching rows it must still skip. The marks of a list show which rows match. A hundred
 // thousand marks are read in the time of a few hundred rows.
-func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.TradeQuery) (int,
-	place, error) {
+func (s *Store) skipByMarks(ctx context.Context, list string, at position,
+	q *persistence.TradeQuery) (int, position, error) {
 	skip, of := q.Offset, codec.At(s.marks(list))
 	for {
 		answer, err := marksScript.Run(ctx, s.history, []string{list, s.marks(list)},
@@ -238,7 +238,7 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 		oldest, newest := ids[0], ids[1]
 		n := len(marks) / codec.MarkSize
 		if n == 0 {
-			return skip, at, nil // no marks from here on: the rest is left out row by row
+			return skip, at, nil // no marks from here on: the rest is skipped row by row
 		}
 		for i := range n {
 			k := i
@@ -255,11 +255,11 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 			}
 			if skip == 0 {
 				// The offset counts from the newest of these rows, also when it reads upwards. So
-				// rows that are appended or trimmed meanwhile do not matter.
+				// rows appended or trimmed meanwhile do not matter.
 				if q.Ascending {
-					return 0, place{cursor: newest, ahead: i - n}, nil
+					return 0, position{cursor: newest, ahead: i - n}, nil
 				}
-				return 0, place{cursor: newest + 1, ahead: i}, nil
+				return 0, position{cursor: newest + 1, ahead: i}, nil
 			}
 			skip--
 		}
@@ -267,7 +267,7 @@ func (s *Store) leap(ctx context.Context, list string, at place, q *persistence.
 		if q.Ascending {
 			at.cursor = newest
 		}
-		if err := persistence.GoOn(ctx); err != nil {
+		if err := persistence.Pace(ctx); err != nil {
 			return 0, at, err
 		}
 	}
@@ -372,7 +372,7 @@ func (s *Store) Actions(ctx context.Context, q persistence.ActionQuery,
 }
 
 // Orders answers from the account's sorted set, whose score is the id; filters are applied here. It
-// takes orders with a client id from the index beside the set.
+// reads orders with a client id through the index beside the set.
 func (s *Store) Orders(ctx context.Context, q persistence.OrderQuery,
 	fn func(*persistence.Order) bool) error {
 	if len(q.ClientID) > codec.MaxClientID {
@@ -413,18 +413,18 @@ func (s *Store) Order(ctx context.Context, account uint32, id uint64) (persisten
 	return o, nil
 }
 
-// OrdersByID asks for pageRows orders at once, each with a command of its own.
+// OrdersByID fetches pageRows orders per round trip, each with its own command.
 func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 	fn func(*persistence.Order) bool) error {
 	set := s.orders(account)
 	for page := range slices.Chunk(ids, pageRows) {
-		if err := persistence.GoOn(ctx); err != nil {
+		if err := persistence.Pace(ctx); err != nil {
 			return err
 		}
 		answers := make([]*redis.ZSliceCmd, len(page))
 		if _, err := s.history.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, id := range page {
-				id = min(id, codec.MaxID+1) // one above is exact as a score, and of no row
+				id = min(id, codec.MaxID+1) // one above is exact as a score, and no row's
 				answers[i] = p.ZRangeArgsWithScores(ctx, exactly(set, id))
 			}
 			return nil
@@ -451,7 +451,7 @@ func (s *Store) OrdersByID(ctx context.Context, account uint32, ids []uint64,
 	return nil
 }
 
-// exactly asks for the entry of a sorted set with that id.
+// exactly selects the entry of a sorted set with that id.
 func exactly(set string, id uint64) redis.ZRangeArgs {
 	return redis.ZRangeArgs{Key: set, Start: dec(id), Stop: dec(id), ByScore: true, Count: 1}
 }
@@ -484,7 +484,7 @@ func (s *Store) members(ctx context.Context, set string, before uint64, fn func(
 			return nil
 		}
 		if many == pageRows { // the first page is short
-			if err := persistence.GoOn(ctx); err != nil {
+			if err := persistence.Pace(ctx); err != nil {
 				return err
 			}
 		}
@@ -531,7 +531,7 @@ func (s *Store) row(key, text string) (uint64, []byte, error) {
 	return rowID(stored), row, nil
 }
 
-// misplaced returns the error for a row that is not where its id belongs.
+// misplaced returns the error for a row at the wrong place for its id.
 func (s *Store) misplaced(key string, id uint64) error {
 	return fmt.Errorf("%s: %s: %w: row %d is in a wrong place", s.name, key,
 		persistence.ErrCorrupt, id)

@@ -44,7 +44,7 @@ func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	if !ok {
 		return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
 	}
-	end, err := s.mark(texts[1], texts[2])
+	end, err := s.parseMark(texts[1], texts[2])
 	switch {
 	case code == codeHeld:
 		return "", 0, codec.Held(texts[0])
@@ -60,7 +60,7 @@ func (s *Store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 		return "", 0, s.fault("acquire", fmt.Errorf("the script answered %v", answer))
 	}
 	tok := persistence.Token(texts[0])
-	return tok, end.Seq, s.owns(ctx, tok, end)
+	return tok, end.Seq, s.adopt(ctx, tok, end)
 }
 
 // claimed returns the arguments of a claim.
@@ -77,20 +77,20 @@ func claimed(c *persistence.Claim, id string) []any {
 	return args
 }
 
-// nowMs returns the time with which a script numbers an acceptance.
+// nowMs returns the time that numbers an acceptance.
 func nowMs() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
-// rhythmText returns the stored form of a rhythm: "<check> <stale>", in milliseconds.
+// heartbeatText returns the stored form of a heartbeat: "<check> <stale>", in milliseconds.
 func heartbeatText(r persistence.Heartbeat) string {
 	return fmt.Sprintf("%d %d", persistence.Milliseconds(r.Check),
 		persistence.Milliseconds(r.Stale))
 }
 
-// slowest is above all rhythms that can be configured.
+// slowest is above all configurable heartbeats.
 const slowest = 24 * time.Hour
 
-// parseRhythm reads a stored rhythm. An unreadable one is zero, so the rhythm of the process that
-// looks counts alone.
+// parseHeartbeat reads a stored heartbeat. An unreadable one is zero, so only the reading process's
+// counts.
 func parseHeartbeat(text string) (r persistence.Heartbeat) {
 	const most = int64(slowest / time.Millisecond)
 	var check, stale int64
@@ -102,9 +102,9 @@ func parseHeartbeat(text string) (r persistence.Heartbeat) {
 		Stale: time.Duration(stale) * time.Millisecond}
 }
 
-// owns notes where the journal of a new owner ends. The owner answers reads from that journal, so
-// the journal must not be shorter later.
-func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) error {
+// adopt records the end of a new owner's journal. The owner answers reads from that journal, so the
+// journal must not be shorter later.
+func (s *Store) adopt(ctx context.Context, tok persistence.Token, end head.Mark) error {
 	if !s.fill {
 		if err := s.atLeast(end); err != nil {
 			return err
@@ -115,39 +115,39 @@ func (s *Store) owns(ctx context.Context, tok persistence.Token, end head.Mark) 
 			return err
 		}
 	}
-	s.own.Store(&owned{token: tok, end: end})
+	s.own.Store(&ownClaim{token: tok, end: end})
 	if s.accept {
 		return nil
 	}
-	// From here on no other process writes. All that is there must be in the append-only file.
-	return s.look(ctx, s.journal)
+	// From here on no other process writes. Its whole content must be in the append-only file.
+	return s.checkDurability(ctx, s.journal)
 }
 
-// owned has the newest claim of this process, and the last known end of its journal. Each is
+// ownClaim is the newest claim of this process, with the last observed end of its journal. It is
 // replaced as a whole.
-type owned struct {
+type ownClaim struct {
 	token persistence.Token
 	end   head.Mark
 }
 
-// ended notes where an owner's journal ends.
-func (s *Store) ended(tok persistence.Token, end head.Mark) {
+// advanceEnd records the end of an owner's journal.
+func (s *Store) advanceEnd(tok persistence.Token, end head.Mark) {
 	for now := s.own.Load(); now.token == tok && end.Seq > now.end.Seq; now = s.own.Load() {
-		if s.own.CompareAndSwap(now, &owned{tok, end}) {
+		if s.own.CompareAndSwap(now, &ownClaim{tok, end}) {
 			return
 		}
 	}
 }
 
-// known returns the least end of an owner's journal, as arguments of a script.
-func (s *Store) known(tok persistence.Token) (seq, digest string) {
+// lastEnd returns the least end of an owner's journal, as arguments of a script.
+func (s *Store) lastEnd(tok persistence.Token) (seq, digest string) {
 	if now := s.own.Load(); now.token == tok {
 		return texts(now.end)
 	}
 	return "0", ""
 }
 
-// texts returns a mark as scripts take it.
+// texts returns a mark as arguments of a script.
 func texts(m head.Mark) (seq, digest string) {
 	if m.Digest != 0 {
 		digest = hex(m.Digest)
@@ -168,7 +168,7 @@ func (s *Store) Begin(ctx context.Context, tok persistence.Token, seq uint64) er
 	}
 	switch code {
 	case codeDone, codeThere:
-		s.ended(tok, head.Mark{Seq: seq})
+		s.advanceEnd(tok, head.Mark{Seq: seq})
 		return nil
 	case codeNotEmpty:
 		return codec.NotEmpty(text)
@@ -181,10 +181,10 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 	m, err := fields(s.history.HMGet(ctx, s.head(), "epoch", "owner", "beat", "rhythm", "seq",
 		"dig", "lost", "accepted", "origin"))
 	if err != nil {
-		return persistence.Beat{}, s.fault("look for the owner", err)
+		return persistence.Beat{}, s.fault("read the owner", err)
 	}
-	end, err := s.mark(m[4], m[5])
-	accepted, _ := strconv.ParseUint(m[7], 10, 64) // what cannot be read accepts nothing
+	end, err := s.parseMark(m[4], m[5])
+	accepted, _ := strconv.ParseUint(m[7], 10, 64) // unreadable: none
 	return persistence.Beat{Token: persistence.Token(m[0]), Owner: m[1], Count: m[2],
 		Heartbeat: parseHeartbeat(m[3]),
 		End:       persistence.Mark(end), Lost: m[6], Accepted: accepted,
@@ -192,51 +192,51 @@ func (s *Store) Beat(ctx context.Context) (persistence.Beat, error) {
 }
 
 // Check returns nil while tok owns the engine. It leaves the owner's beat. If the beat was left but
-// Redis is not durable enough, the error is ErrConfirmed, too: the owner lives all the same.
+// Redis is not durable enough, the error is ErrConfirmed, too: the owner is still alive.
 func (s *Store) Check(ctx context.Context, tok persistence.Token) error {
 	if tok == "" {
 		return s.fault("check the owner", persistence.ErrFenced)
 	}
-	if s.proves(tok) && s.isDue() { // then the look leaves the beat
+	if s.canProve(tok) && s.isDue() { // then the probe leaves the beat
 		from := time.Since(s.born)
-		a := s.ask(ctx, s.journal, tok)
-		err := s.beaten(tok, a.beat)
+		a := s.sendProbe(ctx, s.journal, tok)
+		err := s.readBeat(tok, a.beat)
 		if definite(err) {
 			return err
 		}
-		if err = found(err, s.judge(a)); err == nil {
-			s.looked(from)
+		if err = checkOutcome(err, s.evaluate(a)); err == nil {
+			s.scheduleCheck(from)
 		}
 		return err
 	}
-	err := s.beaten(tok, beatScript.Run(ctx, s.journal, []string{s.head()}, s.beatArgs(tok)...))
+	err := s.readBeat(tok, beatScript.Run(ctx, s.journal, []string{s.head()}, s.beatArgs(tok)...))
 	if refused := redis.Error(nil); err != nil && (definite(err) || !errors.As(err, &refused)) {
 		return err
 	}
-	return found(err, s.fit(ctx))
+	return checkOutcome(err, s.fit(ctx))
 }
 
-// found returns the outcome of a beat and of the look beside it. If Redis refuses the beat, the
-// look has the reason.
-func found(beat, look error) error {
+// checkOutcome combines the outcomes of a beat and of the check beside it. If Redis refuses the
+// beat, the check has the reason.
+func checkOutcome(beat, check error) error {
 	switch {
-	case look == nil:
+	case check == nil:
 		return beat
-	case beat == nil && (errors.Is(look, persistence.ErrNotDurable) ||
-		errors.Is(look, persistence.ErrNotInEffect)):
-		return fmt.Errorf("%w, and %w", persistence.ErrConfirmed, look)
+	case beat == nil && (errors.Is(check, persistence.ErrNotDurable) ||
+		errors.Is(check, persistence.ErrNotInEffect)):
+		return fmt.Errorf("%w, and %w", persistence.ErrConfirmed, check)
 	}
-	return look
+	return check
 }
 
 // beatArgs returns the arguments of another beat.
 func (s *Store) beatArgs(tok persistence.Token) []any {
-	seq, digest := s.known(tok)
-	return []any{string(tok), dec(s.beats.Add(1)), seq, digest}
+	seq, digest := s.lastEnd(tok)
+	return []any{string(tok), dec(s.beatCount.Add(1)), seq, digest}
 }
 
-// beaten reads the answer to a beat.
-func (s *Store) beaten(tok persistence.Token, answer *redis.Cmd) error {
+// readBeat reads the answer to a beat.
+func (s *Store) readBeat(tok persistence.Token, answer *redis.Cmd) error {
 	code, text, err := s.code("check the owner", answer)
 	if err != nil || code == codeDone {
 		return err
@@ -293,7 +293,7 @@ func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 		return s.fault("append", err)
 	}
 	digest := codec.Digest(batch)
-	seq, sum := s.known(tok)
+	seq, sum := s.lastEnd(tok)
 	code, text, err := s.run(ctx, s.journal, appendScript, "append", []string{s.head(), s.stream()},
 		string(tok), dec(prev), dec(next), hex(digest), batch, seq, sum)
 	if err != nil {
@@ -301,8 +301,8 @@ func (s *Store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 	}
 	switch code {
 	case codeDone, codeThere:
-		s.ended(tok, head.Mark{Seq: next, Digest: digest})
-		// an error leaves the outcome unknown: the next try finds the append there
+		s.advanceEnd(tok, head.Mark{Seq: next, Digest: digest})
+		// an error leaves the outcome unknown: the next try finds the append
 		return s.acknowledged.Advance(head.Mark{Seq: next, Digest: digest})
 	case codeGap:
 		stored, err := s.number("the journal's end", text)
@@ -382,11 +382,11 @@ func (s *Store) entry(id string, values map[string]any) (prev, next, sum uint64,
 }
 
 // trimEntries is the usual number of the journal's entries that one call trims: half a millisecond
-// of Redis.
+// of Redis's time.
 const trimEntries = 500
 
 // Trim forgets batches that end at or below upTo. It then has Redis rewrite its file, if that has
-// grown: the image before the last is gone too, and no upload is under way.
+// grown: the oldest image is removed by then, and no upload is under way.
 func (s *Store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
 	for more := true; more; {
 		code, _, err := s.run(ctx, s.projections, trimScript, "trim the journal",
@@ -395,7 +395,7 @@ func (s *Store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) er
 		if err != nil {
 			return err
 		}
-		if err := persistence.GoOn(ctx); err != nil {
+		if err := persistence.Pace(ctx); err != nil {
 			return err
 		}
 		more = code == codeMore

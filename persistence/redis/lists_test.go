@@ -19,8 +19,8 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// An Apply that ends between two of its calls, by a crash, is made again, also with another cut.
-func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
+// An Apply that a crash stops between two of its calls is repeated, also with another split.
+func TestHalfWrittenApplyIsRepeated(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	var w persistence.Writes
@@ -32,8 +32,8 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 			ClientID: strings.Repeat("c", int(id%3)*int(1+id%36)/2)})
 	}
 	var c cutter
-	s.trades(&c, w.Trades)
-	s.closed(&c, w.Orders)
+	s.addTrades(&c, w.Trades)
+	s.addOrders(&c, w.Orders)
 	calls := c.calls()
 	if len(calls) < 5 {
 		t.Fatalf("only %d calls: this proves nothing", len(calls))
@@ -51,7 +51,7 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 			t.Fatalf("code %d", code)
 		}
 	}
-	// A new process cuts the same rows elsewhere.
+	// A new process splits the same rows elsewhere.
 	for from := uint64(0); from < 9000; from += 1500 {
 		part := persistence.Writes{Trades: w.Trades[from : from+1500],
 			Orders: append(w.Orders[from:from+1500:from+1500], w.Orders[from])} // one of them twice
@@ -78,7 +78,7 @@ func TestAHalfWrittenApplyIsMadeAgain(t *testing.T) {
 	}
 }
 
-// wantFalling checks that a list has as many trades as match a pair and an account, newest first,
+// wantFalling checks that a list has exactly the trades of a pair and an account, newest first,
 // each once.
 func wantFalling(t *testing.T, s *Store, q persistence.TradeQuery, all []persistence.Trade) {
 	t.Helper()
@@ -103,9 +103,9 @@ func wantFalling(t *testing.T, s *Store, q persistence.TradeQuery, all []persist
 	}
 }
 
-// A row that belongs among more rows than a script may move, on both sides of its place, is refused
-// before anything is written.
-func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
+// A row with more rows on both sides of its place than a script may move is refused before any
+// write.
+func TestFarTooLateRowIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	const late = 500_000 // LATE in apply.lua
@@ -120,7 +120,7 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 		return &persistence.Writes{Trades: []persistence.Trade{
 			{ID: id, Pair: 1, TakerSide: 1, Taker: 1, Maker: 2}}}
 	}
-	// At the limit. On a busy machine the answer may come too late, and is asked for again.
+	// At the limit. On a busy machine the answer may come too late, and is retried.
 	retry(t, func() error { return s.Apply(t.Context(), tok, 0, 1, one(4*late+1)) })
 	err := s.Apply(t.Context(), tok, 1, 2, one(4*late+2))
 	if err == nil || !strings.Contains(err.Error(), "{main}:trades") {
@@ -136,8 +136,8 @@ func TestARowThatComesFarTooLateIsRefused(t *testing.T) {
 	}
 }
 
-// The marks beside a list of trades are of its newest trades, one each, in the order of ids, even
-// if the trades came in another order. They are at most twice as many as the trades.
+// The marks beside a list belong to its newest trades, one each, in the order of ids, even if the
+// trades came in another order. There are at most twice as many marks as trades.
 func TestMarksFollowTheirTrades(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client()
@@ -211,9 +211,9 @@ func wantMarks(t *testing.T, c *redis.Client, s *Store, account uint32, lost boo
 	}
 }
 
-// Marks that would get longer than Redis takes begin anew. No Apply is refused in its midst, and
-// every trade is found all the same.
-func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
+// Marks that would get longer than Redis allows are reset. No Apply is refused in the middle, and
+// every trade is still found.
+func TestTooLongMarksAreReset(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	m := &longMarks{T: t, c: server.Client(), s: s, tok: tok, id: 1}
@@ -226,7 +226,7 @@ func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 	m.grow(1000)
 	m.want(1010)
 	m.fill(8)
-	// even ones, in the midst of the newest
+	// even ones, in the middle of the newest
 	id := m.id
 	m.apply(id-19, id-17, id-15, id-13, id-11, id-9, id-7, id-5, id-3)
 	m.want(0)
@@ -247,7 +247,7 @@ func TestMarksThatGetTooLongBeginAnew(t *testing.T) {
 
 const longestMarks = 1 << 20 // bytes; the least that Redis lets be configured
 
-// longMarks writes trades of account 1, and looks at their marks.
+// longMarks writes trades of account 1, and checks their marks.
 type longMarks struct {
 	*testing.T
 	c   *redis.Client
@@ -298,8 +298,8 @@ func (m *longMarks) fill(room int) {
 	succeeds(m, m.c.Set(m.Context(), m.key(), front+marks, 0).Err())
 }
 
-// Trades that were written by a version without marks are found all the same.
-func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
+// Trades that were written by a version without marks are still found.
+func TestLongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	c := server.Client()
@@ -354,7 +354,7 @@ func TestALongOffsetIsExactWithAndWithoutMarks(t *testing.T) {
 	}
 }
 
-// answerOf returns the trades that a list has to answer, of all in the order of their ids.
+// answerOf returns the expected trades of a list, of all in the order of their ids.
 func answerOf(q persistence.TradeQuery, all []persistence.Trade) (want []persistence.Trade) {
 	for _, tr := range all {
 		if codec.TradeMatches(codec.AppendTrade(nil, &tr), &q) &&
@@ -368,7 +368,7 @@ func answerOf(q persistence.TradeQuery, all []persistence.Trade) (want []persist
 	return want[min(q.Offset, len(want)):]
 }
 
-// after calls fn once, behind the next call of a script.
+// after calls fn once, after the next call of a script.
 type after struct {
 	script *redis.Script
 	fn     func()
@@ -393,9 +393,9 @@ func (a *after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Rows that are added and trimmed between the look at the marks and the page that begins there do
-// not shift it.
-func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
+// Rows that are added and trimmed between reading the marks and the page that begins there do not
+// shift the page.
+func TestLongOffsetIsStableWhileTradesArrive(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{Retention: persistence.Retention{Trades: 6000}})
 	var all []persistence.Trade
@@ -430,7 +430,7 @@ func TestALongOffsetStaysWhereItIsWhileTradesArrive(t *testing.T) {
 		{Account: 3, Pair: 1, TakerSide: trading.Sell}, {Account: 1, MySide: trading.Buy}} {
 		for _, ascending := range []bool{false, true} {
 			q.Ascending, q.Offset = ascending, 1001
-			list(q) // the script is known from here on
+			list(q) // the script is cached from here on
 			want := list(q)
 			arrived := false
 			meanwhile.fn = func() { add(500); arrived = true }

@@ -11,15 +11,15 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// kept returns a field of the engine's head.
-func kept(t *testing.T, s *Store, field string) string {
+// headField returns a field of the engine's head.
+func headField(t *testing.T, s *Store, field string) string {
 	t.Helper()
 	return s.history.HGet(t.Context(), s.head(), field).Val()
 }
 
-// A Redis fails over to a copy that lacks a tail while a start waits: it knows where the journal
-// ended.
-func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
+// A Redis fails over to a copy that lacks a tail while a start waits: the start has seen the
+// journal's end.
+func TestClaimIsRefusedAfterJournalShrank(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")
@@ -32,7 +32,7 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	cut(t, s, 15, "batch ")
 	_, _, err = other.Acquire(t.Context(), claim)
 	wantError(t, err, persistence.ErrCorrupt, "ended at sequence 20", "ends at 15", "--take-over")
-	if now := kept(t, s, "epoch"); now != string(tok) {
+	if now := headField(t, s, "epoch"); now != string(tok) {
 		t.Fatalf("a claim that was refused has changed the owner to %s", now)
 	}
 	succeeds(t, s.history.HSet(t.Context(), s.head(), "seq", "20", "dig",
@@ -45,21 +45,20 @@ func TestAClaimIsRefusedWhereTheJournalEndsBeforeItsLook(t *testing.T) {
 	}
 }
 
-// An owner that appends nothing looks, too. Every later start knows its finding, until an operator
-// accepts it.
-func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
+// An idle owner checks, too. Every later start finds its mark, until an operator accepts it.
+func TestIdleOwnerDetectsShorterJournal(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")
 	succeeds(t, s.Check(t.Context(), tok))
-	before := kept(t, s, "beat")
+	before := headField(t, s, "beat")
 	cut(t, s, 15, "batch ")
 	for range 2 {
 		wantError(t, s.Check(t.Context(), tok), persistence.ErrGap)
 	}
-	if kept(t, s, "lost") != "20" || kept(t, s, "beat") != before {
-		t.Errorf("it has lost %q, and the beat is %q after %q", kept(t, s, "lost"),
-			kept(t, s, "beat"), before)
+	if headField(t, s, "lost") != "20" || headField(t, s, "beat") != before {
+		t.Errorf("it has lost %q, and the beat is %q after %q", headField(t, s, "lost"),
+			headField(t, s, "beat"), before)
 	}
 	other := mustOpenAlone(t, server.URL(), Options{})
 	_, _, err := other.Acquire(t.Context(), persistence.Claim{Owner: "another"})
@@ -70,14 +69,14 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	}
 	tok, last, err := other.Acquire(t.Context(),
 		persistence.Claim{Owner: "another", After: &seen, Insist: true})
-	if err != nil || last != 15 || kept(t, s, "lost") != "" {
-		t.Fatalf("%d, %v, and %q is lost", last, err, kept(t, s, "lost"))
+	if err != nil || last != 15 || headField(t, s, "lost") != "" {
+		t.Fatalf("%d, %v, and %q is lost", last, err, headField(t, s, "lost"))
 	}
 	now, err := other.Beat(t.Context())
 	if err != nil || now.Accepted <= seen.Accepted ||
 		now.Lacks(persistence.Mark{Seq: 20}, seen.Accepted) ||
 		!now.Lacks(persistence.Mark{Seq: 20}, now.Accepted) {
-		t.Fatalf("%+v, %v: it is not known to others that the loss was accepted", now, err)
+		t.Fatalf("%+v, %v: others do not see that the loss was accepted", now, err)
 	}
 	appendTo(t, other, tok, 15, 16, "of the next ")
 	if err := other.Check(t.Context(), tok); err != nil {
@@ -85,8 +84,8 @@ func TestAnIdleOwnerNoticesThatTheJournalIsShorter(t *testing.T) {
 	}
 }
 
-// The mark is an owner's: a process that was overtaken says nothing of the journal of the next.
-func TestAnOwnerThatWasOvertakenLeavesNoMark(t *testing.T) {
+// Only an owner leaves the mark: a fenced process leaves none on the next owner's journal.
+func TestFencedOwnerLeavesNoMark(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")
@@ -98,16 +97,16 @@ func TestAnOwnerThatWasOvertakenLeavesNoMark(t *testing.T) {
 			t.Errorf("error is %v, want ErrFenced", err)
 		}
 	}
-	if lost := kept(t, s, "lost"); lost != "" {
+	if lost := headField(t, s, "lost"); lost != "" {
 		t.Errorf("it has marked %q", lost)
 	}
 }
 
-func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
+func TestHeartbeatIsVisibleToOthers(t *testing.T) {
 	server := redistest.Start(t)
 	s := mustOpenAlone(t, server.URL(), Options{})
 	seen := &persistence.Beat{}
-	for rhythm, want := range map[persistence.Heartbeat]persistence.Heartbeat{
+	for heartbeat, want := range map[persistence.Heartbeat]persistence.Heartbeat{
 		{Check: 500 * time.Millisecond, Stale: 2 * time.Second}: {Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second},
 		{Check: 1, Stale: time.Minute + 1}: {Check: time.Millisecond,
@@ -115,11 +114,11 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 		{}: {},
 	} {
 		if _, _, err := s.Acquire(t.Context(),
-			persistence.Claim{Owner: "test", Heartbeat: rhythm}); err != nil {
+			persistence.Claim{Owner: "test", Heartbeat: heartbeat}); err != nil {
 			t.Fatal(err)
 		}
 		if beat, err := s.Beat(t.Context()); err != nil || beat.Heartbeat != want {
-			t.Errorf("%v is known as %v, %v", rhythm, beat.Heartbeat, err)
+			t.Errorf("%v is read as %v, %v", heartbeat, beat.Heartbeat, err)
 		} else {
 			seen = &beat
 		}
@@ -136,8 +135,8 @@ func TestAnOwnersRhythmIsKnownToOthers(t *testing.T) {
 	}
 }
 
-// A key of another type than the exchange's does not mend itself: trying again does not help.
-func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
+// A key of another type than the exchange's does not repair itself: a retry does not help.
+func TestKeyOfWrongTypeIsDamage(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	appendTo(t, s, tok, 0, 1, "batch ")
@@ -190,9 +189,9 @@ func TestAKeyOfAnotherTypeIsDamage(t *testing.T) {
 	}
 }
 
-// A Redis that has lost the journal's tail gets no rows of it, because nothing could take them out
+// A Redis that has lost the journal's tail gets no rows of it, because nothing could remove them
 // again. The owner leaves its mark, and a claim that accepts the loss finds the history unchanged.
-func TestAnApplyOfWhatRedisHasLostWritesNothing(t *testing.T) {
+func TestApplyOfLostRecordsWritesNothing(t *testing.T) {
 	s, tok, _ := mustOpen(t, redistest.Start(t).URL(), Options{})
 	appendTo(t, s, tok, 0, 20, "batch ")
 	succeeds(t, s.Apply(t.Context(), tok, 0, 10, nil))
@@ -203,7 +202,7 @@ func TestAnApplyOfWhatRedisHasLostWritesNothing(t *testing.T) {
 		}
 	}
 	at, err := s.Watermark(t.Context())
-	if err != nil || at != 10 || kept(t, s, "lost") != "20" {
-		t.Errorf("the watermark is %d, %v, and it has lost %q", at, err, kept(t, s, "lost"))
+	if err != nil || at != 10 || headField(t, s, "lost") != "20" {
+		t.Errorf("the watermark is %d, %v, and it has lost %q", at, err, headField(t, s, "lost"))
 	}
 }

@@ -19,15 +19,15 @@ import (
 	"exchange/persistence"
 )
 
-// A scripted server speaks as a Redis does, with the answers of a test.
+// A scripted server is a Redis with a test's answers.
 type scripted struct {
 	net.Listener
 	is      atomic.Pointer[answers]
-	loading atomic.Int64 // to how many commands it says first that it loads its data
+	loading atomic.Int64 // number of first commands answered with LOADING
 }
 
-// answers has the answers of a scripted server that differ from the usual ones, as they go over the
-// wire, by question. "": no answer.
+// answers are those of a scripted server that differ from the usual ones, in wire form, by query.
+// "": no answer.
 type answers struct {
 	persistence   string // lines of INFO
 	beat, waitaof string
@@ -134,9 +134,9 @@ func (s *scripted) answer(words []string) string {
 	return "-ERR unknown command\r\n"
 }
 
-// WAITAOF's answer counts only behind a write of the owner's, and only for a file that is switched
-// on. Where it proves nothing, INFO alone must do.
-func TestWaitaofProvesTheFile(t *testing.T) {
+// WAITAOF's answer counts only after a write of the owner's, and only for an enabled file. Where it
+// proves nothing, INFO decides.
+func TestWaitaofProvesFile(t *testing.T) {
 	fenced, refusedBeat := "*2\r\n:-1\r\n"+bulk("another"),
 		"-READONLY You can't write against a read only replica.\r\n"
 	yes, no := "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:0\r\n"
@@ -145,8 +145,8 @@ func TestWaitaofProvesTheFile(t *testing.T) {
 		1)
 	for name, x := range map[string]struct {
 		is   answers
-		want error  // nil: appends go on
-		why  string // it says
+		want error  // nil: appends continue
+		why  string // text of the error
 	}{
 		"proven, during a rewrite": {is: answers{rewritingFile, written, yes}},
 		"proven, in peace":         {is: answers{quietFile, written, yes}},
@@ -191,7 +191,7 @@ func TestWaitaofProvesTheFile(t *testing.T) {
 			server := newScripted(t)
 			s, tok, _ := mustOpen(t, "redis://"+server.Addr().String(),
 				Options{recheck: time.Nanosecond})
-			s.proven.Store(&ground{}) // or an ordinary rewrite is known as one
+			s.proven.Store(&baseline{}) // or an ordinary rewrite is recognised
 			server.is.Store(&x.is)
 			within := time.Minute
 			if x.is.waitaof == "" {
@@ -209,7 +209,7 @@ func TestWaitaofProvesTheFile(t *testing.T) {
 			if s.Rewriting() != (x.is.persistence == rewritingFile) {
 				t.Errorf("rewriting: %t", s.Rewriting())
 			}
-			// what is left behind a question is the owner's
+			// the remaining answer is the owner's
 			confirmed := errors.Is(err, persistence.ErrConfirmed)
 			if confirmed != (x.want == persistence.ErrNotInEffect && x.is.beat == written) {
 				t.Errorf("the owner is confirmed: %v, by %v", confirmed, err)
@@ -221,15 +221,15 @@ func TestWaitaofProvesTheFile(t *testing.T) {
 	}
 }
 
-// A process that does not own the engine writes nothing: neither a start nor a standby's look.
-func TestAStartWritesNothingIntoAStoreThatIsNotItsOwn(t *testing.T) {
+// A process that does not own the engine writes nothing: neither a start nor a standby's probe.
+func TestStartWritesNothingIntoForeignStore(t *testing.T) {
 	server := newScripted(t)
 	is := *server.is.Load()
 	is.beat = "-ERR no beat is to be left\r\n"
 	server.is.Store(&is)
 	s := mustOpenAlone(t, "redis://"+server.Addr().String(), Options{})
-	succeeds(t, s.look(t.Context(), s.journal))
-	if s.beats.Load() != 0 {
+	succeeds(t, s.checkDurability(t.Context(), s.journal))
+	if s.beatCount.Load() != 0 {
 		t.Error("it has left a beat")
 	}
 }

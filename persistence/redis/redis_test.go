@@ -49,7 +49,7 @@ func (b backend) Open(t *testing.T, r persistence.Retention) persistence.Store {
 	return s
 }
 
-// DamageBatch writes the stream anew, because its entries cannot be changed.
+// DamageBatch rewrites the stream, because its entries cannot be changed.
 func (backend) DamageBatch(t *testing.T, s persistence.Store, next uint64) {
 	st := s.(*Store)
 	all, err := st.history.XRange(t.Context(), st.stream(), "-", "+").Result()
@@ -95,7 +95,7 @@ func mustOpen(t *testing.T, url string, opts Options) (*Store, persistence.Token
 	return s, tok, last
 }
 
-// mustOpenAlone opens a store, and does not become its owner.
+// mustOpenAlone opens a store, without becoming its owner.
 func mustOpenAlone(t *testing.T, url string, opts Options) *Store {
 	t.Helper()
 	if opts.Logger == nil {
@@ -107,7 +107,7 @@ func mustOpenAlone(t *testing.T, url string, opts Options) *Store {
 	return s
 }
 
-// wantError wants an error of one kind that says all words.
+// wantError wants an error of one kind whose text has all words.
 func wantError(t *testing.T, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -128,7 +128,7 @@ func wantNoStart(t *testing.T, url string, o Options, kind error, words ...strin
 	wantError(t, err, kind, words...)
 }
 
-func TestEachWrongSettingIsRefusedByName(t *testing.T) {
+func TestEachWrongSettingIsNamed(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	f := func(setting, wrong, right string) {
@@ -163,7 +163,7 @@ func TestEachWrongSettingIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAReplicaIsRefused(t *testing.T) {
+func TestReplicaIsRefused(t *testing.T) {
 	primary := redistest.Start(t)
 	replica := redistest.Start(t, "replicaof", strings.ReplaceAll(primary.Addr(), ":", " "))
 	wantNoStart(t, replica.URL(), Options{}, persistence.ErrNotDurable, `"slave"`)
@@ -179,7 +179,7 @@ func TestForbiddenConfigIsNotTakenForDurable(t *testing.T) {
 	mustOpen(t, url, Options{AcceptDurability: true})
 }
 
-func TestThePasswordIsNeverShown(t *testing.T) {
+func TestPasswordIsNeverShown(t *testing.T) {
 	const secret = "secret-word"
 	server := redistest.Start(t, "requirepass", secret)
 	var log bytes.Buffer
@@ -216,7 +216,7 @@ func TestThePasswordIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestAWalletIsReadableByPlainCommands(t *testing.T) {
+func TestWalletIsReadableByPlainCommands(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	w := &persistence.Writes{
@@ -245,7 +245,7 @@ func TestAWalletIsReadableByPlainCommands(t *testing.T) {
 	f("34", "GET", "{main}:wm")
 }
 
-// Redis is killed between appends, and while one is on its way. Acknowledged batches stay, and a
+// Redis is killed between appends, and while one is in flight. Acknowledged batches stay, and a
 // retry of the same bytes settles an unknown one.
 func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 	server := redistest.Start(t)
@@ -258,7 +258,7 @@ func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 			succeeds(t, s.Append(t.Context(), tok, seq, seq+1, batch(seq)))
 			seq++
 		}
-		// One more, racing with the kill: its outcome is unknown until it is asked for again.
+		// One more, racing with the kill: its outcome is unknown until it is retried.
 		done := make(chan error, 1)
 		if round%2 == 1 {
 			go func() {
@@ -284,7 +284,7 @@ func TestKilledRedisLosesNothingAcknowledged(t *testing.T) {
 			end = 0
 			return s.Read(t.Context(), 0, func(prev, next uint64, b []byte) error {
 				if !bytes.Equal(b, batch(prev)) {
-					return fmt.Errorf("batch (%d, %d] is not what was written", prev, next)
+					return fmt.Errorf("batch (%d, %d] differs from the written one", prev, next)
 				}
 				end = next
 				return nil
@@ -336,20 +336,20 @@ func TestOnlyTwoImagesAreStored(t *testing.T) {
 	}
 }
 
-// hears calls do when a text is logged.
-type hears struct {
+// onText calls do when a text is logged.
+type onText struct {
 	text string
 	do   func()
 }
 
-func (h hears) Write(b []byte) (int, error) {
+func (h onText) Write(b []byte) (int, error) {
 	if strings.Contains(string(b), h.text) {
 		h.do()
 	}
 	return len(b), nil
 }
 
-func TestALoadingRedisIsWaitedFor(t *testing.T) {
+func TestStartWaitsForLoadingRedis(t *testing.T) {
 	server := newScripted(t)
 	url := "redis://" + server.Addr().String()
 	server.loading.Store(3)
@@ -357,12 +357,12 @@ func TestALoadingRedisIsWaitedFor(t *testing.T) {
 	server.loading.Store(1 << 40)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	log := slog.New(slog.NewTextHandler(hears{"waiting for Redis", cancel}, nil))
+	log := slog.New(slog.NewTextHandler(onText{"waiting for Redis", cancel}, nil))
 	_, err := Open(ctx, url, Options{Logger: log})
 	wantError(t, err, context.Canceled, "loads its data")
 }
 
-func TestAnUnreachableRedisIsNamed(t *testing.T) {
+func TestUnreachableRedisIsNamed(t *testing.T) {
 	server := redistest.Start(t)
 	server.Kill()
 	_, err := Open(t.Context(), server.URL(), Options{Logger: quiet})
@@ -373,7 +373,7 @@ func TestAnUnreachableRedisIsNamed(t *testing.T) {
 }
 
 // The watermark is stored twice, and a start refuses two that differ.
-func TestADamagedWatermarkIsRefused(t *testing.T) {
+func TestDamagedWatermarkIsRefused(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	succeeds(t, s.Apply(t.Context(), tok, 0, 17, nil))
@@ -388,8 +388,8 @@ func TestADamagedWatermarkIsRefused(t *testing.T) {
 	}
 }
 
-// The bound of the memory is maxmemory, and the machine's where there is none.
-func TestTheMemoryAndItsBoundAreTold(t *testing.T) {
+// The bound of the memory is maxmemory, or without one the machine's.
+func TestMemoryAndItsBoundAreReported(t *testing.T) {
 	server := redistest.Start(t)
 	s := mustOpenAlone(t, server.URL(), Options{})
 	ctx := context.Background()
@@ -420,8 +420,8 @@ func succeeds(t testing.TB, errs ...error) {
 }
 
 // A Redis that another version of the program has written is refused, whether it is opened or was
-// open when the other program took it, and nothing of it changes.
-func TestARedisOfAnotherVersionIsNamed(t *testing.T) {
+// open when the other program took it, and it is not changed.
+func TestRedisOfOtherVersionIsNamed(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	succeeds(t, s.Append(t.Context(), tok, 0, 1, []byte("a batch")))

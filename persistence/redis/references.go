@@ -12,13 +12,13 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// The index has two hashes. One has the entry of each reference. The other, its witnesses, has the
-// checksum of that entry under a digest of the reference. Redis's file has no checksum of its own.
-// If damage changes a reference there, the lookup finds no entry, but still finds the witness. So a
-// reference is new only if both hashes lack it. One script writes both, and neither is ever
+// The index has two hashes. One holds the entry of each reference. The other, its witnesses, holds
+// the checksum of that entry under a digest of the reference. Redis's file has no checksum of its
+// own. If damage changes a reference there, the lookup finds no entry, but still finds the witness.
+// So a reference is new only if both hashes lack it. One script writes both, and neither is ever
 // trimmed.
 
-// witnessBytes is how much of a reference's digest names its witness.
+// witnessBytes is the length of the reference's digest that names its witness.
 const witnessBytes = 16
 
 func witness(reference string) string {
@@ -27,7 +27,7 @@ func witness(reference string) string {
 }
 
 // Reference returns the deposit that was made under a reference. The entry, its witness and the
-// watermark are of one moment of the server.
+// watermark are read at one moment.
 func (s *Store) Reference(ctx context.Context, watermark uint64,
 	reference string) (p persistence.Deposit, err error) {
 	var at, entry, seen *redis.StringCmd
@@ -57,7 +57,7 @@ func (s *Store) Reference(ctx context.Context, watermark uint64,
 	return p, codec.NoReference(reference, stored, watermark)
 }
 
-// References calls fn for each entry of the index of references, whose witness must be there.
+// References calls fn for each entry of the index of references, whose witness must exist.
 func (s *Store) References(ctx context.Context, fn func(*persistence.Deposit) bool) error {
 	var p persistence.Deposit
 	for cursor := uint64(0); ; {
@@ -97,7 +97,8 @@ func (s *Store) fieldsOf(ctx context.Context, key string, names []string) ([]str
 	return list, nil
 }
 
-// CountReferences returns how many deposits the index has. Entries and witnesses are equally many.
+// CountReferences returns the number of deposits in the index. Entries and witnesses are equal in
+// number.
 func (s *Store) CountReferences(ctx context.Context) (uint64, error) {
 	var entries, witnesses *redis.IntCmd
 	_, err := s.history.TxPipelined(ctx, func(tx redis.Pipeliner) error {
@@ -121,11 +122,11 @@ func (s *Store) referencePlace(reference string) codec.Place {
 	return codec.At(s.references()).And([]byte(reference))
 }
 
-// indexed reads an entry. Its checksum must be right for its reference, and be that of its witness.
+// indexed reads an entry. Its checksum must be right for its reference, and equal its witness.
 func (s *Store) indexed(entry, seen, reference string, p *persistence.Deposit) error {
 	if entry == "" {
 		return fmt.Errorf(
-			"%s: %s: %w: the entry of reference %q is gone, and its witness in %s is there; "+
+			"%s: %s: %w: the entry of reference %q is missing, and its witness in %s exists; "+
 				"restore a backup",
 			s.name, s.references(), persistence.ErrCorrupt, reference, s.witnesses())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // An entry of the index that is lost in part, or changed, is damage: its reference is never new.
-func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
+func TestPartlyLostReferenceIsNotNew(t *testing.T) {
 	server := redistest.Start(t)
 	s, tok, _ := mustOpen(t, server.URL(), Options{})
 	w := &persistence.Writes{}
@@ -52,7 +52,7 @@ func TestAReferenceIsNotNewWhilePartOfItsEntryIsThere(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if wrong := verified(t, s); !strings.Contains(wrong, s.references()) {
-			t.Errorf("%s: what is wrong is %q", what, wrong)
+			t.Errorf("%s: the findings are %q", what, wrong)
 		}
 		if _, err := c.Del(t.Context(), "kept").Result(); err != nil {
 			t.Fatal(err)

@@ -10,9 +10,9 @@ import (
 // rewriteLeast is the usual size, in bytes, below which the append-only file stays as it is.
 //
 // Redis rewrites the file by itself when it has grown by auto-aof-rewrite-percentage, at any
-// moment: also while an image is being uploaded, which is written twice then. So the exchange asks
-// for it when the file has doubled, behind a snapshot. Redis's own rule, with a higher percentage,
-// stays for an exchange whose snapshots fail.
+// moment: also while an image is being uploaded, which is written twice then. So the exchange
+// requests it when the file has doubled, after a snapshot. Redis's own rule, with a higher
+// percentage, stays for an exchange whose snapshots fail.
 const rewriteLeast = 128 << 20
 
 // rewrite has Redis rewrite its append-only file in the background if that has grown enough. A
@@ -30,13 +30,13 @@ func (s *Store) rewrite(ctx context.Context) {
 	err = s.history.BgRewriteAOF(ctx).Err()
 	switch {
 	case err == nil:
-		s.rewriting.Store(true) // the next look says when it has ended
+		s.rewriting.Store(true) // the next probe shows when it has ended
 		s.log.Info("Redis rewrites its append-only file", "store", s.name, "bytes", size,
 			"after_the_last", base)
 	case redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "ERR unknown command"):
 		if !s.refused.Swap(true) {
 			s.log.Warn(
-				"this user may not have Redis rewrite its append-only file, so Redis chooses the "+
+				"this user may not make Redis rewrite its append-only file, so Redis chooses the "+
 					"moment by auto-aof-rewrite-percentage", "store", s.name, "error", err)
 		}
 	}

@@ -37,7 +37,7 @@ func calls(t *testing.T, s *Store, command string) string {
 	return n
 }
 
-func TestTheFileIsRewrittenBehindATrimWhenItHasGrown(t *testing.T) {
+func TestGrownFileIsRewrittenAfterTrim(t *testing.T) {
 	server := redistest.Start(t, "auto-aof-rewrite-percentage", "0")
 	s, tok := grown(t, server.URL(), quiet)
 	trim := func(upTo uint64) {
@@ -46,7 +46,7 @@ func TestTheFileIsRewrittenBehindATrimWhenItHasGrown(t *testing.T) {
 	}
 	trim(50)
 	if n := calls(t, s, "bgrewriteaof"); n != "1" {
-		t.Fatalf("%q rewrites were asked for", n)
+		t.Fatalf("%q rewrites were requested", n)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		info, err := s.info(t.Context(), "persistence")
@@ -61,12 +61,12 @@ func TestTheFileIsRewrittenBehindATrimWhenItHasGrown(t *testing.T) {
 	}
 	trim(60)
 	if n := calls(t, s, "bgrewriteaof"); n != "1" {
-		t.Errorf("%q rewrites were asked for, although nothing has grown", n)
+		t.Errorf("%q rewrites were requested, although nothing has grown", n)
 	}
 }
 
-// A user that may not ask leaves the moment to Redis.
-func TestAForbiddenRewriteIsLoggedOnce(t *testing.T) {
+// Without permission the moment is left to Redis.
+func TestForbiddenRewriteIsLoggedOnce(t *testing.T) {
 	server := redistest.Start(t, "auto-aof-rewrite-percentage", "0")
 	succeeds(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">word", "~*",
 		"&*", "+@all", "-bgrewriteaof").Err())
@@ -76,12 +76,12 @@ func TestAForbiddenRewriteIsLoggedOnce(t *testing.T) {
 	for _, upTo := range []uint64{50, 60} {
 		succeeds(t, s.Trim(t.Context(), tok, upTo))
 	}
-	if n := strings.Count(log.String(), "may not have Redis rewrite"); n != 1 {
+	if n := strings.Count(log.String(), "may not make Redis rewrite"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, log.String())
 	}
 }
 
-func TestTheJournalIsTrimmedInParts(t *testing.T) {
+func TestJournalIsTrimmedInParts(t *testing.T) {
 	server := redistest.Start(t, "stream-node-max-entries", "10")
 	s, tok := grown(t, server.URL(), quiet)
 	for _, upTo := range []uint64{63, 63, 98} {

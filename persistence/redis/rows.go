@@ -11,17 +11,17 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// trades lays out each trade for the list of its pair, the list of all, and those of its accounts,
-// with a mark for each.
-func (s *Store) trades(c *cutter, list []persistence.Trade) {
+// addTrades lays out each trade for the list of its pair, the list of all, and those of its
+// accounts, with a mark for each.
+func (s *Store) addTrades(c *cutter, list []persistence.Trade) {
 	if len(list) == 0 {
 		return
 	}
-	all := make([]marked, 0, len(list))
-	pairs := map[uint16][]marked{}
-	accounts := map[uint32][]marked{}
+	all := make([]tradeRow, 0, len(list))
+	pairs := map[uint16][]tradeRow{}
+	accounts := map[uint32][]tradeRow{}
 	for i := range list {
-		t := marked{trade: &list[i], row: codec.AppendTrade(
+		t := tradeRow{trade: &list[i], row: codec.AppendTrade(
 			binary.BigEndian.AppendUint64(nil, list[i].ID), &list[i])}
 		all = append(all, t)
 		pairs[t.trade.Pair] = append(pairs[t.trade.Pair], t)
@@ -40,20 +40,20 @@ func (s *Store) trades(c *cutter, list []persistence.Trade) {
 	}
 }
 
-// marked is a trade's row with its mark.
-type marked struct {
+// tradeRow is a trade's row with its mark.
+type tradeRow struct {
 	trade     *persistence.Trade
 	row, mark []byte
 }
 
-// takerOf returns the account whose own side the marks of a list have, for a list that belongs to
-// no account. No query asks such a list for an own side.
+// takerOf returns the account whose side the marks of a list without an account show. No query
+// filters such a list by an own side.
 func takerOf(t *persistence.Trade) uint32 { return t.Taker }
 
 // tradeList lays out rows in the order of their ids, without the second of two with the same. The
-// marks have the own side of an account.
+// marks show the side of an account.
 func (s *Store) tradeList(c *cutter, list string,
-	account func(*persistence.Trade) uint32, rows []marked) {
+	account func(*persistence.Trade) uint32, rows []tradeRow) {
 	at, marks := codec.At(list), codec.At(s.marks(list))
 	var memory []byte // of all rows and marks; slices of an outgrown array stay valid
 	cut := func(from int) []byte { return memory[from:len(memory):len(memory)] }
@@ -67,14 +67,16 @@ func (s *Store) tradeList(c *cutter, list string,
 		memory = codec.AppendMark(memory, marks, r.trade, account(r.trade))
 		r.mark = cut(from)
 	}
-	slices.SortStableFunc(rows, func(a, b marked) int {
+	slices.SortStableFunc(rows, func(a, b tradeRow) int {
 		return cmp.Compare(rowID(a.row), rowID(b.row))
 	})
-	rows = slices.CompactFunc(rows, func(a, b marked) bool { return rowID(a.row) == rowID(b.row) })
-	c.addMarked(list, s.retention.Trades, rows)
+	rows = slices.CompactFunc(rows, func(a, b tradeRow) bool {
+		return rowID(a.row) == rowID(b.row)
+	})
+	c.addTradeRows(list, s.retention.Trades, rows)
 }
 
-// sealed returns a row with its id in front and its checksum behind it.
+// sealed returns a row with its id in front and its checksum after it.
 func sealed(list string, id uint64, row []byte) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, codec.IDSize+len(row)+codec.SumSize), id)
 	return codec.At(list).And(b).Seal(b, row)
@@ -91,10 +93,10 @@ func sorted(rows [][]byte) [][]byte {
 // rowID returns the id in front of a row.
 func rowID(row []byte) uint64 { return binary.BigEndian.Uint64(row) }
 
-// closed lays out each closed order for the sorted set of its account, with its entry in the index
-// of client ids. The entry of an order without a client id is empty. Of two with the same id the
-// second is left out.
-func (s *Store) closed(c *cutter, list []persistence.Order) {
+// addOrders lays out each closed order for the sorted set of its account, with its entry in the
+// index of client ids. The entry of an order without a client id is empty. Of two with the same id
+// the second is left out.
+func (s *Store) addOrders(c *cutter, list []persistence.Order) {
 	accounts := map[uint32][]*persistence.Order{}
 	for i := range list {
 		accounts[list[i].Account] = append(accounts[list[i].Account], &list[i])
@@ -107,12 +109,12 @@ func (s *Store) closed(c *cutter, list []persistence.Order) {
 		orders = slices.CompactFunc(orders, func(a, b *persistence.Order) bool {
 			return a.ID == b.ID
 		})
-		c.add('Z', s.orders(account), s.retention.Orders, 3, s.closedOf(account, orders))
+		c.add('Z', s.orders(account), s.retention.Orders, 3, s.orderFields(account, orders))
 	}
 }
 
 // closedOf returns score, row and entry of each order of an account.
-func (s *Store) closedOf(account uint32, orders []*persistence.Order) [][]byte {
+func (s *Store) orderFields(account uint32, orders []*persistence.Order) [][]byte {
 	set, index := codec.At(s.orders(account)), codec.At(s.clientIDs(account))
 	values := make([][]byte, 0, 3*len(orders))
 	var memory, row []byte // memory of all values; slices of an outgrown array stay valid
@@ -133,8 +135,8 @@ func (s *Store) closedOf(account uint32, orders []*persistence.Order) [][]byte {
 	return values
 }
 
-// credits lays out each deposit for the list of its account, and for the index of references.
-func (s *Store) credits(c *cutter, list []persistence.Deposit) {
+// addDeposits lays out each deposit for the list of its account, and for the index of references.
+func (s *Store) addDeposits(c *cutter, list []persistence.Deposit) {
 	accounts := map[uint32][][]byte{}
 	var index [][]byte
 	for i := range list {
@@ -151,9 +153,8 @@ func (s *Store) credits(c *cutter, list []persistence.Deposit) {
 	}
 }
 
-// withdrawn lays out each withdrawal that came to its end for the sorted sets of its account and of
-// all.
-func (s *Store) withdrawn(c *cutter, list []persistence.Withdrawal) {
+// addWithdrawals lays out each closed withdrawal for the sorted sets of its account and of all.
+func (s *Store) addWithdrawals(c *cutter, list []persistence.Withdrawal) {
 	var all [][]byte
 	accounts := map[uint32][][]byte{}
 	for i := range list {
@@ -171,8 +172,9 @@ func (s *Store) withdrawn(c *cutter, list []persistence.Withdrawal) {
 	}
 }
 
-// candles lays out each candle for the list of its pair and frame, whose rows have the time as id.
-func (s *Store) candles(c *cutter, list []persistence.Candle) {
+// addCandles lays out each candle for the list of its pair and frame, whose rows have the time as
+// id.
+func (s *Store) addCandles(c *cutter, list []persistence.Candle) {
 	type place struct {
 		pair  uint16
 		frame uint8
@@ -189,8 +191,8 @@ func (s *Store) candles(c *cutter, list []persistence.Candle) {
 	}
 }
 
-// logged lays out each action for the log.
-func (s *Store) logged(c *cutter, list []persistence.Action) {
+// addActions lays out each action for the log.
+func (s *Store) addActions(c *cutter, list []persistence.Action) {
 	var rows [][]byte
 	for i := range list {
 		rows = append(rows, sealed(s.actions(), list[i].Seq, codec.AppendAction(nil, &list[i])))

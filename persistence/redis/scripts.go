@@ -62,7 +62,7 @@ const (
 	codeHeld           = -3 // acquire; text: the owner
 	codeCut            = -4 // acquire; text: the loss that an owner found
 	codeShort          = -5 // acquire, apply; text: the stored sequence, and of acquire the digest
-	codeVersion        = -6 // acquire; text: the store's version, "" if none was noted
+	codeVersion        = -6 // acquire; text: the store's version, "" if none is stored
 	codeNotEmpty       = -3 // begin; text: the store's content
 	codeBelowWatermark = -3 // publish; text: the watermark
 	codeOlder          = -4 // publish; text: the newest image's sequence

@@ -30,11 +30,10 @@ func (s *Store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uin
 		if err != nil {
 			return err
 		}
-		return persistence.GoOn(ctx)
+		return persistence.Pace(ctx)
 	})
 	if err != nil {
-		// The set of images names it, so the next publication removes the chunks that this call
-		// cannot remove.
+		// The set of images names it, so the next publication removes any chunks left here.
 		if failed := s.projections.Unlink(context.WithoutCancel(ctx), key).Err(); failed != nil {
 			s.log.Warn("the chunks of a broken snapshot stay until the next one", "store", s.name,
 				"error", failed)
@@ -105,10 +104,10 @@ type chunkReader struct {
 	key   string
 	count uint32
 	first uint32   // of those that were read at once
-	ahead []string // "": it is not there
+	ahead []string // "": missing
 }
 
-// get returns a chunk, ErrNoChunk if it is not there.
+// get returns a chunk, ErrNoChunk if it is missing.
 func (r *chunkReader) get(ctx context.Context, i uint32) ([]byte, error) {
 	if i < r.first || i-r.first >= uint32(len(r.ahead)) {
 		var names []string

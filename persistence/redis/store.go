@@ -33,32 +33,33 @@ type Options struct {
 	// Head names a file beside the exchange with the mark of the acknowledged end. A Redis that
 	// ends before that mark is refused. "": no mark is kept.
 	Head string
-	// Fill opens a store that is to be filled from a backup: an old mark of Head does not count.
-	// The snapshot at the restore's end writes the file anew. A missing file is not made.
+	// Fill opens a store to be filled from a backup: an old mark of Head does not count. The
+	// snapshot at the restore's end rewrites the file. A missing file is not created.
 	Fill bool
-	// Known says that the store is known to be there: an empty one is refused with ErrAbsent.
-	Known bool
-	// Anew takes an empty store although the mark of Head is further. It begins the mark anew.
-	Anew bool
-	// Logger hears of the store's troubles; nil means slog.Default.
+	// MustExist refuses an empty store with ErrAbsent.
+	MustExist bool
+	// StartNew accepts an empty store despite a mark in Head, and resets the mark.
+	StartNew bool
+	// Logger receives the store's faults; nil means slog.Default.
 	Logger *slog.Logger
 
-	recheck      time.Duration // tests look more often; 0: recheckEvery
+	recheck      time.Duration // tests check more often; 0: recheckEvery
 	rewriteLeast int64         // tests have small files; 0: the usual one
 	trimEntries  int           // tests have short journals; 0: the usual number
 }
 
 const (
 	dialTimeout = 2 * time.Second
-	// journalTimeout bounds one try of an append; a slower answer is unknown, and asked for again.
+	// journalTimeout bounds one try of an append; a slower answer is unknown, and the append is
+	// retried.
 	journalTimeout = 2 * time.Second
 	// otherTimeout bounds calls for which no order waits.
 	otherTimeout = 3 * time.Second
-	// recheckEvery is the time between two looks at a Redis in use, because its role or settings
-	// may be changed while it runs. An idle owner's check comes as often, so two looks are never a
+	// recheckEvery is the time between two checks of a Redis in use, because its role or settings
+	// may change while it runs. An idle owner's Check comes as often, so two checks are never a
 	// second apart.
 	recheckEvery = 500 * time.Millisecond
-	// startPause is the time between two questions of a start to a Redis that loads its data or
+	// startPause is the time between two queries of a start to a Redis that loads its data or
 	// writes its first file.
 	startPause = 200 * time.Millisecond
 
@@ -90,25 +91,25 @@ type Store struct {
 	projections *redis.Client
 	history     *redis.Client
 
-	uploads chan struct{} // one place: one snapshot upload at a time
-	beats   atomic.Uint64 // how many beats this process has left
-	own     atomic.Pointer[owned]
+	uploads   chan struct{} // one place: one snapshot upload at a time
+	beatCount atomic.Uint64 // beats left by this process
+	own       atomic.Pointer[ownClaim]
 
-	acknowledged *head.File // up to where appends were acknowledged; nil: no mark is kept
+	acknowledged *head.File // end of the acknowledged appends; nil: no mark is kept
 	fill         bool       // it is being filled, even if appends were acknowledged before
 	accept       bool       // its role and settings may be wrong
 	recheck      time.Duration
 	born         time.Time
-	// when the next look at Redis is due, since born; 0: at once, because Redis is not fit or was
-	// not looked at yet
-	due    atomic.Int64
-	waits  bool // it has WAITAOF
-	proven atomic.Pointer[ground]
-	// Redis rewrote its append-only file at the newest look
+	// when the next check of Redis is due, since born; 0: at once, because Redis is not durable or
+	// was not checked yet
+	due        atomic.Int64
+	hasWaitAOF bool // it has WAITAOF
+	proven     atomic.Pointer[baseline]
+	// Redis rewrote its append-only file at the newest probe
 	rewriting    atomic.Bool
 	trimEntries  int
 	rewriteLeast int64       // bytes of the file below which it is not rewritten
-	refused      atomic.Bool // Redis does not let this user rewrite it, and the log says so
+	refused      atomic.Bool // Redis does not let this user rewrite it, which was logged
 }
 
 var _ persistence.Store = (*Store)(nil)
@@ -149,8 +150,8 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		trimEntries:  cmp.Or(opts.trimEntries, trimEntries),
 		born:         time.Now(),
 	}
-	s.proven.Store(&ground{})
-	s.own.Store(&owned{})
+	s.proven.Store(&baseline{})
+	s.own.Store(&ownClaim{})
 	s.journal = client(base, journalTimeout, journalConns, s.connected)
 	if err := s.start(ctx, &opts); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -169,7 +170,7 @@ func name(o *redis.Options) string {
 	return fmt.Sprintf("redis://%s/%d", o.Addr, o.DB)
 }
 
-// client makes a client that never retries by itself: a second try is a decision, taken elsewhere.
+// client makes a client that never retries by itself: callers decide on retries.
 func client(base *redis.Options, timeout time.Duration, conns int, connected func(context.Context,
 	*redis.Conn) error) *redis.Client {
 	return redis.NewClient(&redis.Options{
@@ -205,17 +206,17 @@ func (s *Store) start(ctx context.Context, opts *Options) error {
 	if err := s.supported(ctx); err != nil {
 		return err
 	}
-	if err := s.prove(ctx); err != nil {
+	if err := s.awaitDurable(ctx); err != nil {
 		return err
 	}
 	s.due.Store(int64(time.Since(s.born) + s.recheck))
 	if err := s.openHead(opts); err != nil {
 		return err
 	}
-	return s.whole(ctx, opts)
+	return s.checkComplete(ctx, opts)
 }
 
-// ready waits until Redis answers. Only one that loads its data is waited for.
+// ready waits until Redis answers. It only waits for one that loads its data.
 func (s *Store) ready(ctx context.Context) error {
 	return s.await(ctx, func() (again bool, err error) {
 		err = s.history.Ping(ctx).Err()
@@ -234,8 +235,8 @@ func (s *Store) ready(ctx context.Context) error {
 	})
 }
 
-// denied returns fs.ErrPermission or fs.ErrInvalid if Redis answers that the URL is wrong: trying
-// again is no use.
+// denied returns fs.ErrPermission or fs.ErrInvalid if Redis rejects the URL's user or database: a
+// retry is useless.
 func denied(err error) error {
 	for _, prefix := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "AUTH",
 		"invalid password"} {
@@ -249,21 +250,22 @@ func denied(err error) error {
 	return nil
 }
 
-// prove waits until Redis's append-only file is in effect, and refuses a Redis with wrong settings.
-func (s *Store) prove(ctx context.Context) error {
+// awaitDurable waits until Redis's append-only file is in effect, and refuses a Redis with wrong
+// settings.
+func (s *Store) awaitDurable(ctx context.Context) error {
 	if s.accept {
 		return s.warn(ctx)
 	}
 	return s.await(ctx, func() (again bool, err error) {
 		var not *notInEffect
-		err = s.look(ctx, s.history)
+		err = s.checkDurability(ctx, s.history)
 		return errors.As(err, &not), err
 	})
 }
 
-// warn logs the faults of a Redis that is accepted all the same.
+// warn logs the faults of a Redis that is accepted despite them.
 func (s *Store) warn(ctx context.Context) error {
-	wrong, err := s.durability(s.ask(ctx, s.history, ""))
+	wrong, err := s.durability(s.sendProbe(ctx, s.history, ""))
 	if not := (*notInEffect)(nil); errors.As(err, &not) {
 		wrong, err = append(wrong, not.text), nil
 	}
@@ -275,14 +277,13 @@ func (s *Store) warn(ctx context.Context) error {
 	return err
 }
 
-// await asks until there is nothing to wait for, as long as ctx allows. It logs its reason to wait
-// once.
-func (s *Store) await(ctx context.Context, ask func() (again bool, err error)) error {
+// await calls query until it need not wait, as long as ctx allows. It logs the reason to wait once.
+func (s *Store) await(ctx context.Context, query func() (again bool, err error)) error {
 	var reason error // of the wait so far
 	for {
-		again, err := ask()
+		again, err := query()
 		if !again {
-			if err != nil && reason != nil && ctx.Err() != nil { // over while it asked
+			if err != nil && reason != nil && ctx.Err() != nil { // ended during the query
 				err = fmt.Errorf("%w: %w", reason, ctx.Err())
 			}
 			return err
@@ -315,7 +316,7 @@ func (s *Store) supported(ctx context.Context) error {
 		return fmt.Errorf("%w: %s is Redis %q; version 6.2 or newer is needed, 7 is best",
 			persistence.ErrUnsupported, s.name, info["redis_version"])
 	}
-	s.waits = a > 7 || a == 7 && b >= 2 // Valkey says that it is Redis 7.2
+	s.hasWaitAOF = a > 7 || a == 7 && b >= 2 // Valkey reports Redis 7.2
 	return nil
 }
 
@@ -367,7 +368,7 @@ func (s *Store) Memory(ctx context.Context) (used, most int64, err error) {
 	return used, 0, nil
 }
 
-// Engine returns the id of the engine that is kept here.
+// Engine returns the id of the stored engine.
 func (s *Store) Engine() string { return s.engine }
 
 // Exclusive returns false: any process that reaches the server can own the engine.
@@ -384,7 +385,7 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.acknowledged.Close())...)
 }
 
-// Keys. All carry the hash tag, so one script may touch them all, even on a cluster.
+// Keys. All carry the hash tag, so one script may use them all, even on a cluster.
 
 func (s *Store) key(rest string) string         { return "{" + s.engine + "}:" + rest }
 func (s *Store) head() string                   { return s.key("m") }
@@ -406,7 +407,7 @@ func (s *Store) references() string             { return s.key("references") }
 func (s *Store) witnesses() string              { return s.key("references:witnesses") }
 func (s *Store) actions() string                { return s.key("actions") }
 
-// withdrawals returns the key of an account's; 0: of all.
+// withdrawals returns the key of an account's list; 0: of all.
 func (s *Store) withdrawals(account uint32) string {
 	if account == 0 {
 		return s.key("withdraws")
@@ -420,7 +421,7 @@ func (s *Store) candleList(pair uint16, frame uint8) string {
 
 func dec(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// fault turns an error of a call into one of the store. A key of a foreign type is damage.
+// fault turns an error of a call into one of the store. A key of a wrong type is damage.
 func (s *Store) fault(what string, err error) error {
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE Operation") {
 		return fmt.Errorf("%s: %s: %w: a key has another type than the exchange gave it: %w",

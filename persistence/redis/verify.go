@@ -14,8 +14,8 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// verifyTries is how often a list is read that changes meanwhile. After that only its rows are
-// known to be right, and not that none of them is missing.
+// verifyTries is how often a list that changes meanwhile is read. After that only its rows are
+// verified, and not that none is missing.
 const verifyTries = 5
 
 // A sum is a list's entry in the hash of sums: the number of rows, and the exclusive or of their
@@ -27,7 +27,7 @@ type sum struct {
 
 func (s sum) String() string { return fmt.Sprintf("%d:%08x", s.rows, s.all) }
 
-// Verify looks at all keys of the projections.
+// Verify checks all keys of the projections.
 func (s *Store) Verify(ctx context.Context, wrong func(place string)) (rows int, err error) {
 	if _, err := s.Watermark(ctx); errors.Is(err, persistence.ErrCorrupt) {
 		wrong(err.Error())
@@ -51,16 +51,16 @@ func (s *Store) Verify(ctx context.Context, wrong func(place string)) (rows int,
 	return rows, nil
 }
 
-// projected returns the keys that there are, and those that the sums have.
+// projected returns the existing keys, and those in the sums.
 func (s *Store) projected(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{s.references(): true}
 	for cursor := uint64(0); ; {
 		page, next, err := s.history.Scan(ctx, cursor, s.key("*"), pageRows).Result()
 		if err != nil {
-			return nil, s.fault("look for lists", err)
+			return nil, s.fault("find lists", err)
 		}
 		for _, key := range page {
-			keys[strings.TrimSuffix(key, clientIDs)] = true // an index is looked at with its orders
+			keys[strings.TrimSuffix(key, clientIDs)] = true // an index is checked with its orders
 		}
 		if cursor = next; cursor == 0 {
 			break
@@ -82,7 +82,7 @@ func (s *Store) projected(ctx context.Context) (map[string]bool, error) {
 	}
 }
 
-// verifyKey looks at a key, if it is one of the projections.
+// verifyKey checks a key, if it is one of the projections.
 func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place string)) (int, error) {
 	name := strings.TrimPrefix(key, s.key(""))
 	kind, _, _ := strings.Cut(name, ":")
@@ -113,7 +113,7 @@ func (s *Store) verifyKey(ctx context.Context, key string, wrong func(place stri
 	return 0, nil
 }
 
-// verifyReferences looks at each entry of the index and at its witness, and at how many there are.
+// verifyReferences checks each entry of the index with its witness, and their number.
 func (s *Store) verifyReferences(ctx context.Context) (n int, err error) {
 	if _, err := s.CountReferences(ctx); err != nil {
 		return 0, err
@@ -121,8 +121,8 @@ func (s *Store) verifyReferences(ctx context.Context) (n int, err error) {
 	return n, s.References(ctx, func(*persistence.Deposit) bool { n++; return true })
 }
 
-// A look is one reading of a list.
-type look struct {
+// A listReading is one reading of a list.
+type listReading struct {
 	s       *Store
 	key     string
 	is      sum
@@ -133,16 +133,16 @@ type look struct {
 	clients sum
 }
 
-// verifyList reads a list again until it did not change meanwhile. page returns rows as they are
-// stored, from a rank on.
+// verifyList reads a list again until it did not change meanwhile. page returns stored rows, from a
+// rank on.
 func (s *Store) verifyList(ctx context.Context, key string, wrong func(place string),
-	page func(ctx context.Context, l *look, from int) ([]string, error)) (int, error) {
+	page func(ctx context.Context, l *listReading, from int) ([]string, error)) (int, error) {
 	for try := 1; ; try++ {
 		before, err := s.sum(ctx, key)
 		if err != nil {
 			return 0, err
 		}
-		l := &look{s: s, key: key}
+		l := &listReading{s: s, key: key}
 		for {
 			rows, err := page(ctx, l, l.is.rows)
 			if err != nil {
@@ -154,7 +154,7 @@ func (s *Store) verifyList(ctx context.Context, key string, wrong func(place str
 			if len(rows) < pageRows {
 				break
 			}
-			if err := persistence.GoOn(ctx); err != nil {
+			if err := persistence.Pace(ctx); err != nil {
 				return l.is.rows, err
 			}
 		}
@@ -170,7 +170,7 @@ func (s *Store) verifyList(ctx context.Context, key string, wrong func(place str
 		}
 		if before == after && l.is.String() != before {
 			l.odd = append(l.odd, fmt.Sprintf(
-				"%s: %s: %d rows with the sum %s are there, and %s says %s: rows are missing, or "+
+				"%s: %s: %d rows with the sum %s exist, and %s says %s: rows are missing, or "+
 					"there twice",
 				s.name, key, l.is.rows, l.is, s.sums(), before))
 		}
@@ -184,8 +184,8 @@ func (s *Store) verifyList(ctx context.Context, key string, wrong func(place str
 	}
 }
 
-// row looks at one row.
-func (l *look) row(stored string) {
+// row checks one row.
+func (l *listReading) row(stored string) {
 	l.is.rows++
 	if err := l.check(stored); err != nil {
 		l.damaged = append(l.damaged, err.Error())
@@ -194,8 +194,9 @@ func (l *look) row(stored string) {
 	l.is.all ^= codec.Sum([]byte(stored))
 }
 
-// check refuses a row that is damaged. It notes the entry of an order in the index of client ids.
-func (l *look) check(stored string) error {
+// check refuses a row that is damaged. It adds an order's entry to the expected index of client
+// ids.
+func (l *listReading) check(stored string) error {
 	id, row, err := l.s.row(l.key, stored)
 	of, isOrder := strings.CutPrefix(l.key, l.s.key("orders:"))
 	if err != nil || !isOrder {
@@ -230,7 +231,7 @@ func (s *Store) sum(ctx context.Context, key string) (string, error) {
 
 // listPage returns a page of a list. It checks the order of the rows, because a row in a wrong
 // place changes no sum.
-func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, error) {
+func (s *Store) listPage(ctx context.Context, l *listReading, from int) ([]string, error) {
 	rows, err := s.history.LRange(ctx, l.key, int64(from), int64(from+pageRows-1)).Result()
 	if err != nil {
 		return nil, s.fault("read "+l.key, err)
@@ -249,7 +250,7 @@ func (s *Store) listPage(ctx context.Context, l *look, from int) ([]string, erro
 }
 
 // tradePage returns listPage for a list with marks.
-func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, error) {
+func (s *Store) tradePage(ctx context.Context, l *listReading, from int) ([]string, error) {
 	rows, err := s.listPage(ctx, l, from)
 	if err == nil && len(rows) > 0 {
 		err = s.verifyMarks(ctx, l, from, rows)
@@ -258,7 +259,7 @@ func (s *Store) tradePage(ctx context.Context, l *look, from int) ([]string, err
 }
 
 // setPage returns a page of a sorted set.
-func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error) {
+func (s *Store) setPage(ctx context.Context, l *listReading, from int) ([]string, error) {
 	page, err := s.history.ZRangeWithScores(ctx, l.key, int64(from),
 		int64(from+pageRows-1)).Result()
 	if err != nil {
@@ -274,9 +275,9 @@ func (s *Store) setPage(ctx context.Context, l *look, from int) ([]string, error
 	return rows, nil
 }
 
-// verifyClients compares the index of client ids with the orders that were read. It has the order
-// of its entries' bytes, so all scores must be 0.
-func (s *Store) verifyClients(ctx context.Context, l *look) error {
+// verifyClients compares the index of client ids with the orders that were read. The index is
+// ordered by its entries' bytes, so all scores must be 0.
+func (s *Store) verifyClients(ctx context.Context, l *listReading) error {
 	if !strings.HasPrefix(l.key, s.key("orders:")) {
 		return nil
 	}
@@ -297,7 +298,7 @@ func (s *Store) verifyClients(ctx context.Context, l *look) error {
 					key))
 			}
 		}
-		if err := persistence.GoOn(ctx); err != nil {
+		if err := persistence.Pace(ctx); err != nil {
 			return err
 		}
 		more = len(page) == pageRows
@@ -312,7 +313,7 @@ func (s *Store) verifyClients(ctx context.Context, l *look) error {
 
 // verifyMarks compares the marks beside a list with these rows of it, the first of which has the
 // rank from. There is a mark for each of the newest rows.
-func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []string) error {
+func (s *Store) verifyMarks(ctx context.Context, l *listReading, from int, rows []string) error {
 	key := s.marks(l.key)
 	length, err := s.history.LLen(ctx, l.key).Result()
 	if err != nil {
@@ -329,7 +330,7 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 		odd("it has %d bytes", bytes)
 		return nil
 	}
-	first := int(length - bytes/codec.MarkSize) // the rank of the row that the first mark is of
+	first := int(length - bytes/codec.MarkSize) // the rank of the first mark's row
 	if without := first - from; without > 0 {
 		rows, from = rows[min(without, len(rows)):], first
 	}
@@ -349,7 +350,7 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 			err = codec.DecodeTrade(row, id, &t)
 		}
 		if err != nil {
-			return nil // the row itself is looked at beside this
+			return nil // the row itself is checked elsewhere
 		}
 		want := codec.AppendMark(nil, codec.At(key), &t, account(&t))
 		if len(marks) < (i+1)*codec.MarkSize ||
@@ -360,7 +361,7 @@ func (s *Store) verifyMarks(ctx context.Context, l *look, from int, rows []strin
 	return nil
 }
 
-// accountOf returns the account whose own side the marks of a list have.
+// accountOf returns the account whose side the marks of a list show.
 func (s *Store) accountOf(list string) (func(*persistence.Trade) uint32, error) {
 	text, ok := strings.CutPrefix(list, s.key("trades:account:"))
 	if !ok {

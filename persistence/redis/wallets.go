@@ -63,15 +63,15 @@ func (s *Store) readWallet(ctx context.Context, name string) (persistence.Wallet
 	return w, s.parseWallet(fields, &w)
 }
 
-// Wallets calls fn for each projected wallet. It looks for their keys among all keys, because no
-// list of them is kept. It is for backups and checks, which may take their time.
+// Wallets calls fn for each projected wallet. It scans all keys, because no list of wallets is
+// kept. It is for backups and checks, which may be slow.
 func (s *Store) Wallets(ctx context.Context, fn func(*persistence.Wallet) bool) error {
 	prefix := s.wallet("")
 	seen := map[string]bool{} // a key may come twice while others are added
 	for cursor := uint64(0); ; {
 		keys, next, err := s.history.Scan(ctx, cursor, prefix+"*", pageRows).Result()
 		if err != nil {
-			return s.fault("look for wallets", err)
+			return s.fault("find wallets", err)
 		}
 		keys = slices.DeleteFunc(keys, func(key string) bool {
 			was := seen[key]

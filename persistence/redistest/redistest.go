@@ -44,7 +44,7 @@ var Durable = []string{
 // its own.
 var prompt = []string{"repl-diskless-sync-delay", "0", "repl-diskless-load", "swapdb"}
 
-// A server that is not up yet is no news: the client library would print each failed dial.
+// The client library would print each failed dial to a server that is not up yet.
 func init() { redis.SetLogger(silent{}) }
 
 type silent struct{}
@@ -119,7 +119,7 @@ func Version(t testing.TB) string {
 	return v
 }
 
-// URL returns where the server listens, as the store takes it.
+// URL returns where the server listens, in the store's form.
 func (s *Server) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", s.port) }
 
 // Addr returns the server's host and port.
@@ -138,8 +138,8 @@ func (s *Server) Client() *redis.Client {
 	return c
 }
 
-// Kill ends the server at once, as kill -9 does, and a process that rewrites its log with it; it
-// waits until both are gone.
+// Kill ends the server at once, as kill -9 does, with a process that rewrites its log, and waits
+// until both have ended.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.cmd == nil {
@@ -201,9 +201,9 @@ func (s *Server) run() error {
 	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--daemonize", "no"}, s.args...)
 	cmd := exec.Command(s.binary, args...)
-	// Not the file itself but a pipe to it: so Wait waits for the end of all that hold the pipe. A
-	// server forks itself to rewrite its log, and such a child outlives it and still writes into a
-	// folder that is to be removed.
+	// Not the file itself but a pipe to it: so Wait waits for all processes that hold the pipe. A
+	// server forks itself to rewrite its log; such a child may outlive it and write into a folder
+	// about to be removed.
 	output := struct{ io.Writer }{log}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = ownGroup()
@@ -219,8 +219,7 @@ func (s *Server) run() error {
 	}()
 	s.cmd, s.ended = cmd, ended
 
-	// A password among the settings is answered with NOAUTH: that, too, is a server that has
-	// loaded.
+	// With a password in the settings the answer is NOAUTH: the server has loaded then, too.
 	c := redis.NewClient(&redis.Options{
 		Addr: s.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
 		DialTimeout:              time.Second,
@@ -259,11 +258,11 @@ func tail(path string) string {
 	return strings.Join(lines[max(len(lines)-5, 0):], "\n")
 }
 
-// given are the ports that this process has had.
+// given are the ports that this process has used.
 var given sync.Map
 
 // FreePort returns a port of 127.0.0.1 without a listener, never the same twice. The port is below
-// those that the system gives for "any port" (on Linux 32768 and above). Otherwise a foreign
+// those that the system assigns for "any port" (on Linux 32768 and above). Otherwise a foreign
 // connection could take it while its server is being started again.
 func FreePort(t testing.TB) int {
 	t.Helper()

@@ -16,8 +16,8 @@ import (
 const (
 	ballastKeys  = 100
 	ballastBytes = 1 << 20 // of all of them, at least
-	// keyDelay is the pause behind each key of a process that writes the file anew, in
-	// microseconds. With ballastKeys such a rewrite outlives every test.
+	// keyDelay is the pause after each key of a process that rewrites the file, in microseconds.
+	// With ballastKeys such a rewrite outlives every test.
 	keyDelay = 10_000_000
 )
 
@@ -58,7 +58,7 @@ func (s *Server) delayKeys(c *redis.Client, micros int) {
 func (s *Server) FailRewrites() {
 	s.t.Helper()
 	s.ballast(s.Client())
-	s.EndRewrites() // what is appended next goes into a file that is small
+	s.EndRewrites() // the next appends go into a small file
 	s.limitFiles(ballastBytes)
 }
 
@@ -68,15 +68,15 @@ func (s *Server) limitFiles(most uint64) {
 		&unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil))
 }
 
-// EndRewrites lets rewrites run as usual, and waits until the last one has come to its end.
+// EndRewrites lets rewrites run as usual, and waits until the last one has ended.
 func (s *Server) EndRewrites() {
 	s.t.Helper()
 	c := s.Client()
 	s.limitFiles(unix.RLIM_INFINITY)
 	s.delayKeys(c, 0)
 	s.killChildren()
-	c.BgRewriteAOF(s.t.Context()) // which fails if one is to come anyway
-	s.eventually("a rewrite has come to its end", func() bool {
+	c.BgRewriteAOF(s.t.Context()) // which fails if one is already scheduled
+	s.eventually("a rewrite has ended", func() bool {
 		info := s.persistence(c)
 		running := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1"
 		if !running && info["aof_last_bgrewrite_status"] != "ok" {
@@ -108,7 +108,7 @@ func (s *Server) ResyncWholly(copied *Server) {
 	s.t.Helper()
 	copied.CopyOf(s)
 	mine := s.Client()
-	for range 3 { // their histories part, so that a part of it does not do
+	for range 3 { // their histories diverge, so a partial one is not enough
 		s.must(mine.Incr(s.t.Context(), "parted").Err())
 	}
 	s.CopyOf(copied)

@@ -290,7 +290,7 @@ var testedFaults = []Fault{
 		"TestQueriesOfObserversTakeTurnsWithTheOthers"},
 	{"a message that does not end keeps its connection", "persistence/line/line.go",
 		"if !h.due.IsZero() && h.due.Before(until) «&& !FAULT »{", "persistence/line",
-		"TestAMessageThatDoesNotEndEndsAWire"},
+		"TestUnfinishedMessageEndsLine"},
 	{"an account's events are sent to others, too", "gateway/stream/own.go",
 		"for «other, list := range s.owners {\nfor _, c := range list {\nif FAULT && other != " +
 			"m.account {\ns.put(c, ownDelivery(m.list))\n}\n}\n}\nfor »_, c := range " +

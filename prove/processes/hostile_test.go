@@ -319,7 +319,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 			return f.crowd(1000, true, func() error { // the nodes' connections come through
 				return greets(v.issue(stranger, nil), framed("d\x02"+stranger))(f)
 			})
-		}, refused + "|too many connections wait to be known", 1},
+		}, refused + "|too many connections wait to be identified", 1},
 		{"without TLS", "a byte at a time", func(f *foe) error {
 			conn, err := f.dial()
 			_, err = f.slowly(conn, err, []byte{22, 3, 1, 64, 0}, []byte{1})

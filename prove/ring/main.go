@@ -56,12 +56,12 @@ var (
 // oneAtATime are long tests without concurrent goroutines of ours. They are skipped here; make
 // prove runs them under the race detector, too.
 var oneAtATime = "^(" + strings.Join([]string{"TestConformance", "TestThreeNodesAreOneExchange",
-	"TestThreeNodesAreOneJournal", "TestACrashInACutLosesNothingBelowIt",
+	"TestThreeNodesAreOneJournal", "TestCrashInCutKeepsRecordsBelow",
 	"TestACrashInASurvivalLeavesTheOldOrTheNewMembership",
-	"TestACrashLosesATailOfEachLogThatWasNotSynced", "TestACrashLosesNothingAcknowledged",
-	"TestAFolderWhoseListOfTablesIsCutOffIsRefusedOrWhole",
-	"TestAFolderWithAnOlderFileIsRefusedOrWhole", "TestAFolderWithHolesIsRefusedOrWhole",
-	"TestAFolderWithoutAnyOneOfItsFilesIsRefusedOrWhole",
+	"TestCrashLosesUnsyncedTailOfEachLog", "TestCrashLosesNothingAcknowledged",
+	"TestFolderWithTruncatedTableListIsRefusedOrWhole",
+	"TestFolderWithOlderFileIsRefusedOrWhole", "TestFolderWithTruncatedFilesIsRefusedOrWhole",
+	"TestFolderWithMissingFileIsRefusedOrWhole",
 	"TestATrialAnswersAsPlacingTheOrderDoes"}, "|") + ")$"
 
 // lines returns the lines of a list without comments.

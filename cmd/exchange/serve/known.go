@@ -125,7 +125,7 @@ func (k *known) lookAtArchive() error {
 	if !has {
 		return k.mayMake(dir)
 	}
-	if _, err := archive.OpenKnown(dir); errors.Is(err, persistence.ErrAbsent) {
+	if _, err := archive.OpenExisting(dir); errors.Is(err, persistence.ErrAbsent) {
 		return archiveFailed(err)
 	}
 	return nil // what else is wrong with it, its use finds
@@ -139,7 +139,7 @@ func (k *known) openArchive() (*archive.Archive, error) {
 		return nil, cli.WithExit(cli.SystemCode(err), err)
 	}
 	if has {
-		a, err := archive.OpenKnown(dir)
+		a, err := archive.OpenExisting(dir)
 		if err != nil {
 			return nil, archiveFailed(err)
 		}

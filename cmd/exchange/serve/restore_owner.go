@@ -31,7 +31,7 @@ func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
 			err = vigil.See(now, time.Now())
 		}
 		switch {
-		case err != nil, r.Exclusive(), !now.Held():
+		case err != nil, r.Exclusive(), !now.HasOwner():
 			return now, err
 		case before.Token != "" && before != now:
 			return now, fmt.Errorf("%w: %.200q uses the store", persistence.ErrHeld, now.Owner)

@@ -20,7 +20,8 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 		r := &restoring{Store: store, rhythm: persistence.Heartbeat{Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second}}
 		begin := time.Now()
-		if seen, err := r.Beat(t.Context()); err != nil || seen.Held() || time.Since(begin) != 0 {
+		if seen, err := r.Beat(t.Context()); err != nil || seen.HasOwner() ||
+			time.Since(begin) != 0 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 		tok, _, err := store.Acquire(t.Context(),
@@ -44,7 +45,7 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		begin = time.Now()
 		seen, err := r.Beat(t.Context())
-		if waited := time.Since(begin); err != nil || !seen.Held() || waited != 6*time.Second {
+		if waited := time.Since(begin); err != nil || !seen.HasOwner() || waited != 6*time.Second {
 			t.Fatalf("%+v, %v, after %v", seen, err, waited)
 		}
 		tok, _, err = r.Acquire(t.Context(), persistence.Claim{Owner: "restore", After: &seen})

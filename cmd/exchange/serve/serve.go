@@ -409,7 +409,7 @@ func (k *known) openStore(ctx context.Context) (persistence.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openStore(ctx, k.cfg, redis.Options{Known: has, Anew: k.anew, Logger: k.log})
+	return openStore(ctx, k.cfg, redis.Options{MustExist: has, StartNew: k.anew, Logger: k.log})
 }
 
 // openStore opens the configured store. o are the options of a Redis for this use. The embedded

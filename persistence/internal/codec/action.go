@@ -15,7 +15,7 @@ func AppendAction(dst []byte, a *persistence.Action) []byte {
 	return wire.AppendText(dst, a.What)
 }
 
-// DecodeAction reads what AppendAction wrote.
+// DecodeAction decodes a row of AppendAction.
 func DecodeAction(row []byte, seq uint64, a *persistence.Action) error {
 	d := open(row)
 	*a = persistence.Action{Seq: seq, TimeUs: int64(d.Uint()),

@@ -8,8 +8,8 @@ import (
 	"exchange/persistence"
 )
 
-// AppendCandle writes everything of c but its pair, frame and time, which its place knows. Prices
-// are written as differences to the first, which are small: a candle is about 25 bytes.
+// AppendCandle writes everything of c but its pair, frame and time, which its place holds. Prices
+// are written as small differences to the first: a candle is about 25 bytes.
 func AppendCandle(dst []byte, c *persistence.Candle) []byte {
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, uint64(c.Open))
@@ -20,7 +20,7 @@ func AppendCandle(dst []byte, c *persistence.Candle) []byte {
 	return wire.AppendUints(dst, hi, lo)
 }
 
-// DecodeCandle reads what AppendCandle wrote.
+// DecodeCandle decodes a row of AppendCandle.
 func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persistence.Candle) error {
 	d := open(row)
 	first := d.UpTo(1<<63 - 1)
@@ -38,8 +38,8 @@ func DecodeCandle(row []byte, pair uint16, frame uint8, time uint64, c *persiste
 	return d.close("candle", time)
 }
 
-// CandleTimes returns the times that a query asks for: since and later, below before (0: no bound).
-// If any is false, the query asks for no time.
+// CandleTimes returns a query's range of times: since and later, below before (0: no bound). If any
+// is false, the range is empty.
 func CandleTimes(q *persistence.CandleQuery) (since, before uint64, any bool) {
 	since = uint64(max(q.Since, 0))
 	switch {

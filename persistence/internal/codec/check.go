@@ -24,7 +24,7 @@ const (
 	maxOperator = 256 // bytes of an action
 	maxWhat     = 4096
 
-	// MaxClientID is how long a client_order_id, or a withdrawal's client id, may be, in bytes.
+	// MaxClientID is the longest client_order_id, or client id of a withdrawal, in bytes.
 	MaxClientID = 36
 )
 
@@ -56,7 +56,7 @@ func CheckClaim(c persistence.Claim) (id string, err error) {
 	return c.ID, nil
 }
 
-// CheckBatch refuses a batch that no journal could hold.
+// CheckBatch refuses a batch that no journal can hold.
 func CheckBatch(prev, next uint64, batch []byte) error {
 	switch {
 	case next <= prev || next > MaxID:
@@ -69,7 +69,7 @@ func CheckBatch(prev, next uint64, batch []byte) error {
 	return nil
 }
 
-// CheckWrites refuses writes that no store could hold.
+// CheckWrites refuses writes that no store can hold.
 func CheckWrites(from, to uint64, w *persistence.Writes) error {
 	if from > to || to > MaxID {
 		return fmt.Errorf(
@@ -216,7 +216,7 @@ func checkID(kind string, id uint64) error {
 	return nil
 }
 
-// checkWallet keeps to the characters that are safe in a key and in a field of a Redis hash.
+// checkWallet refuses names and codes that are unsafe in a key or a field of a Redis hash.
 func checkWallet(w *persistence.Wallet) error {
 	if len(w.Name) == 0 || len(w.Name) > maxName || len(w.Holdings) > maxKinds || w.Seq > MaxID {
 		return fmt.Errorf(
@@ -235,14 +235,14 @@ func checkWallet(w *persistence.Wallet) error {
 	return nil
 }
 
-// Fields of a wallet beside its currencies, in the store that people may look into.
+// Fields of a wallet beside its currencies, in the store that people may read.
 const (
 	FieldAccount = "account"
 	FieldSeq     = "seq"
 	FieldCheck   = "check"
 )
 
-// CheckTrades refuses a query that has no meaning.
+// CheckTrades refuses an invalid query.
 func CheckTrades(q *persistence.TradeQuery) error {
 	if q.MySide != 0 && q.Account == 0 {
 		return fmt.Errorf("%w: a trade query for one's own side needs an account",
@@ -254,10 +254,10 @@ func CheckTrades(q *persistence.TradeQuery) error {
 	return checkOffset(q.Offset)
 }
 
-// CheckDeposits refuses a query that has no meaning.
+// CheckDeposits refuses an invalid query.
 func CheckDeposits(q *persistence.DepositQuery) error { return checkOffset(q.Offset) }
 
-// CheckWithdrawals refuses a query that has no meaning.
+// CheckWithdrawals refuses an invalid query.
 func CheckWithdrawals(q *persistence.WithdrawalQuery) error { return checkOffset(q.Offset) }
 
 // NoReference returns ErrNotFound for a reference that no deposit up to watermark has, and ErrGap
@@ -265,13 +265,13 @@ func CheckWithdrawals(q *persistence.WithdrawalQuery) error { return checkOffset
 func NoReference(reference string, stored, watermark uint64) error {
 	if stored < watermark {
 		return fmt.Errorf(
-			"%w: looking for a reference up to sequence %d, the projections are at %d",
+			"%w: finding a reference up to sequence %d, the projections are at %d",
 			persistence.ErrGap, watermark, stored)
 	}
 	return fmt.Errorf("a deposit with reference %q: %w", reference, persistence.ErrNotFound)
 }
 
-// CheckClient refuses an order that an index of client ids has under another one.
+// CheckClient refuses an order that is in the index under another client id.
 func CheckClient(o *persistence.Order, client string) error {
 	if o.ClientID != client {
 		return fmt.Errorf("%w: order %d of account %d has the client id %q, and the index has it "+

@@ -159,7 +159,7 @@ func drawDeposit(t *rapid.T) rowCase {
 	}}
 }
 
-func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
+func TestRowsRoundTripAndTruncatedOnesAreCorrupt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawRow(t)
 		got, err := c.decode(c.row)
@@ -177,7 +177,7 @@ func TestRowsComeBackAndCutOnesAreCorrupt(t *testing.T) {
 	})
 }
 
-func TestAnOrdersInstructionsAreCheckedAsItsRowIsRead(t *testing.T) {
+func TestOrderInstructionsAreCheckedOnRead(t *testing.T) {
 	o := persistence.Order{ID: 7, Account: 3, Side: trading.Buy, Status: trading.StatusDone}
 	for _, wrong := range []trading.Packed{"\x00\x03\x05\x00\x00", "\xff\xff\x01"} {
 		o.Instructed = wrong
@@ -193,7 +193,7 @@ func TestAnOrdersInstructionsAreCheckedAsItsRowIsRead(t *testing.T) {
 	}
 }
 
-func TestDownloadFindsEveryDamage(t *testing.T) {
+func TestDownloadDetectsEveryDamage(t *testing.T) {
 	image := bytes.Repeat([]byte("0123456789"), 80_000)
 	var chunks [][]byte
 	s := NewSnapshot(1, 1)
@@ -241,8 +241,8 @@ func TestDownloadFindsEveryDamage(t *testing.T) {
 		true, persistence.ErrCorrupt)
 }
 
-// A journal's batches follow on each other, from where the reader is to where the journal ends.
-func TestAChainHasNoGap(t *testing.T) {
+// A journal's batches follow each other, from the reader's position to the journal's end.
+func TestChainHasNoGap(t *testing.T) {
 	for _, c := range []struct {
 		after, end uint64
 		batches    [][2]uint64

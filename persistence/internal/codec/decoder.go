@@ -29,7 +29,7 @@ func (d *decoder) balance() money.Balance {
 	return money.BalanceFromBits(hi, lo)
 }
 
-// appendBalance writes a balance as rows have it: the high 64 bits first.
+// appendBalance writes a balance in the form of rows: the high 64 bits first.
 func appendBalance(dst []byte, b money.Balance) []byte {
 	hi, lo := b.Bits()
 	return wire.AppendUints(dst, hi, lo)

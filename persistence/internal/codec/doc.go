@@ -1,10 +1,10 @@
-// Package codec has the code that both stores share: the binary form of history rows, checks of
+// Package codec holds the code that both stores share: the binary form of history rows, checks of
 // written values, filters of queries, and the framing of snapshots.
 //
-// A row starts with a version byte; numbers are uvarints. The id is not part of a row: it stands in
-// front of it, big-endian (Redis), or in its key (Pebble). Behind a row a store puts a checksum
-// (crc32c) that covers its list and its id too. An unknown version, a short row or a wrong checksum
-// is persistence.ErrCorrupt, never a guess.
+// A row starts with a version byte; numbers are uvarints. The id is not part of a row: it precedes
+// the row, big-endian (Redis), or is in its key (Pebble). A checksum (crc32c) follows each row and
+// also covers its list and its id. An unknown version, a short row or a wrong checksum is
+// persistence.ErrCorrupt, never a guess.
 //
 //	rows.go      trades and orders, and the marks of trades
 //	funds.go     deposits, references, wallets, withdrawals

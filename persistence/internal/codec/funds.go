@@ -8,14 +8,14 @@ import (
 	"exchange/persistence"
 )
 
-// AppendDeposit writes everything of p but its id and its account, which its list knows.
+// AppendDeposit writes everything of p but its id and its account, which its list holds.
 func AppendDeposit(dst []byte, p *persistence.Deposit) []byte {
 	dst = append(dst, Version)
 	dst = wire.AppendUints(dst, uint64(p.Currency), uint64(p.Amount), uint64(p.TimeUs))
 	return wire.AppendText(dst, p.Reference)
 }
 
-// DecodeDeposit reads what AppendDeposit wrote.
+// DecodeDeposit decodes a row of AppendDeposit.
 func DecodeDeposit(row []byte, account uint32, id uint64, p *persistence.Deposit) error {
 	d := open(row)
 	*p = persistence.Deposit{
@@ -37,7 +37,7 @@ func AppendReference(dst []byte, p *persistence.Deposit) []byte {
 	return AppendDeposit(dst, p)
 }
 
-// DecodeReference reads what AppendReference wrote, for the entry of a reference.
+// DecodeReference decodes the entry of a reference.
 func DecodeReference(entry []byte, reference string, p *persistence.Deposit) error {
 	d := open(entry)
 	account, id := d.U32(), d.Uint()
@@ -70,7 +70,7 @@ func AppendWallet(dst []byte, w *persistence.Wallet) []byte {
 	return dst
 }
 
-// DecodeWallet reads what AppendWallet wrote.
+// DecodeWallet decodes a row of AppendWallet.
 func DecodeWallet(row []byte, account uint32, w *persistence.Wallet) error {
 	d := open(row)
 	*w = persistence.Wallet{Account: account, Seq: d.Uint(), Name: d.text()}
@@ -92,7 +92,7 @@ func AppendWithdrawal(dst []byte, d *persistence.Withdrawal) []byte {
 	return wire.AppendText(dst, d.ClientID)
 }
 
-// DecodeWithdrawal reads what AppendWithdrawal wrote.
+// DecodeWithdrawal decodes a row of AppendWithdrawal.
 func DecodeWithdrawal(row []byte, id uint64, d *persistence.Withdrawal) error {
 	r := open(row)
 	*d = persistence.Withdrawal{

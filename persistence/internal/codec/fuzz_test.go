@@ -49,8 +49,8 @@ var kinds = []func(row []byte) (value any, again []byte, err error){
 	},
 }
 
-// Any bytes are damage, or a row that is the same when it is written and read again. No filter
-// leaves out a damaged row.
+// Any bytes are damage, or a row that survives writing and reading. No filter leaves out a damaged
+// row.
 func FuzzRows(f *testing.F) {
 	fee := money.BalanceFromBits(1, 2)
 	for i, row := range [][]byte{

@@ -10,9 +10,9 @@ import (
 	"exchange/persistence"
 )
 
-// goldenRows is one row of each kind, by its number among the kinds, with the bytes that are stored
-// for it; orders also with a client id or instructions. Histories hold these bytes for ever: where
-// the test fails it is the code that is wrong.
+// goldenRows is one row of each kind, by its number among the kinds, with its stored bytes; orders
+// also with a client id or instructions. Histories hold these bytes for ever: if the test fails,
+// the code is wrong.
 var goldenRows = []struct {
 	name  string
 	kind  int
@@ -62,13 +62,13 @@ var goldenRows = []struct {
 		"058180f9c0c1c48203036f70730468616c74"},
 }
 
-// instructed is a stop that was triggered, took a part, and was cancelled.
+// instructed is a stop that was triggered, partly filled, and cancelled.
 var instructed = trading.Instructed{Instructions: trading.Instructions{Market: true, IOC: true,
 	Prevented: []trading.Prevented{{Before: 1, Order: 4, Cancel: 8, Price: 5, Amount: 30}},
 	Cancelled: trading.CancelledIOC}, Trigger: trading.Trigger{Price: 6, When: trading.Fall},
 	Triggered: true, Value: money.BalanceFromBits(0, 2000)}
 
-func TestTheStoredRowsAreStillTheSame(t *testing.T) {
+func TestStoredRowBytesAreUnchanged(t *testing.T) {
 	for _, g := range goldenRows {
 		b, err := hex.DecodeString(g.hex)
 		if err != nil {

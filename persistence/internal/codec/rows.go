@@ -111,7 +111,7 @@ const MarkSize = 3 + SumSize
 
 // AppendMark writes the parts of a trade that filters need in the list of an account: the two sides
 // and the pair. An account that met itself has the taker's side. A mark's checksum covers the place
-// of its string of marks, but not the trade's id, because the reader of a mark does not know that.
+// of its string of marks, but not the trade's id, because the reader of a mark does not have it.
 func AppendMark(dst []byte, marks Place, t *persistence.Trade, account uint32) []byte {
 	mine := t.TakerSide
 	if t.Taker != account {
@@ -129,14 +129,14 @@ func CheckMark(marks Place, mark string) error {
 	return nil
 }
 
-// MarkMatches does the same as TradeMatches, for a mark.
+// MarkMatches is TradeMatches for a mark.
 func MarkMatches(mark string, q *persistence.TradeQuery) bool {
 	return (q.TakerSide == 0 || trading.Side(mark[0]&sideMask) == q.TakerSide) &&
 		(q.MySide == 0 || trading.Side(mark[0]>>2&sideMask) == q.MySide) &&
 		(q.Pair == 0 || uint16(mark[1])<<8|uint16(mark[2]) == q.Pair)
 }
 
-// DecodeTrade reads what AppendTrade wrote.
+// DecodeTrade decodes a row of AppendTrade.
 func DecodeTrade(row []byte, id uint64, t *persistence.Trade) error {
 	d := open(row)
 	flags := d.Byte()
@@ -159,7 +159,7 @@ func DecodeTrade(row []byte, id uint64, t *persistence.Trade) error {
 	return d.close("trade", id)
 }
 
-// AppendOrder writes everything of o but its id and its account, which its list knows.
+// AppendOrder writes everything of o but its id and its account, which its list holds.
 func AppendOrder(dst []byte, o *persistence.Order) []byte {
 	flags := byte(o.Side)&sideMask | o.Status&3<<statusShift
 	if o.ClientID != "" {
@@ -209,7 +209,7 @@ func ClientOrderMatches(o *persistence.Order, q *persistence.OrderQuery) bool {
 		(q.Status == 0 || o.Status == q.Status) && (q.MaxSeq == 0 || o.ClosedSeq <= q.MaxSeq)
 }
 
-// DecodeOrder reads what AppendOrder wrote.
+// DecodeOrder decodes a row of AppendOrder.
 func DecodeOrder(row []byte, account uint32, id uint64, o *persistence.Order) error {
 	d := open(row)
 	flags := d.Byte()

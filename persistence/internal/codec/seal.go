@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// A Place is where a value is stored: the checksum of its key, or of its list and its id. A value's
-// own checksum goes on from that of its place, so a value in another place is found to be wrong.
+// A Place identifies where a value is stored: the checksum of its key, or of its list and its id. A
+// value's checksum continues from its place's, so a value in another place fails the check.
 type Place uint32
 
 // At returns the place of a key.
@@ -19,7 +19,7 @@ func At[T string | []byte](key T) Place { return Place(0).And([]byte(key)) }
 // And returns a place within another.
 func (p Place) And(b []byte) Place { return Place(crc32.Update(uint32(p), castagnoli, b)) }
 
-// SumSize is the length of the checksum behind a value.
+// SumSize is the length of the checksum after a value.
 const SumSize = 4
 
 // Seal appends a value and its checksum to dst. The value must begin with Version, because Open
@@ -42,7 +42,7 @@ func (p Place) Open(sealed []byte) ([]byte, error) {
 	if Sum(sealed) != uint32(p.And(value)) {
 		return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, errSum)
 	}
-	// the checksum covers the version: it was written so, and is not damaged
+	// the checksum covers the version: it is as written, not damaged
 	if v := value[0]; v != Version {
 		return nil, persistence.OtherVersion(uint64(v), Version)
 	}

@@ -13,8 +13,8 @@ import (
 	"exchange/persistence"
 )
 
-// Every bit of a stored value matters, and its place does.
-func TestASealedValueIsReadInItsPlaceOnly(t *testing.T) {
+// Every bit of a stored value matters, and so does its place.
+func TestSealedValueIsReadOnlyInItsPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := drawRow(t).row
 		list, id := rapid.StringN(1, 30, 60).Draw(t, "list"),
@@ -51,7 +51,7 @@ func TestASealedValueIsReadInItsPlaceOnly(t *testing.T) {
 	})
 }
 
-func TestARowOfAnotherVersionIsNamed(t *testing.T) {
+func TestRowOfOtherVersionIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawRow(t)
 		row := c.row
@@ -62,13 +62,13 @@ func TestARowOfAnotherVersionIsNamed(t *testing.T) {
 		_, opened := At("list").Open(At("list").Seal(nil, row))
 		for _, err := range []error{decoded, opened} {
 			if !errors.Is(err, persistence.ErrCorrupt) || !strings.Contains(err.Error(), want) {
-				t.Fatalf("error is %v, want one that says %q", err, want)
+				t.Fatalf("error is %v, want one with %q", err, want)
 			}
 		}
 	})
 }
 
-func TestATextWithItsChecksum(t *testing.T) {
+func TestTextChecksum(t *testing.T) {
 	p := At("list")
 	if err := p.CheckText("1234", p.Text("1234")); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestATextWithItsChecksum(t *testing.T) {
 	}
 }
 
-func TestAMarkWithAnyBitFlippedIsCorrupt(t *testing.T) {
+func TestMarkWithFlippedBitIsCorrupt(t *testing.T) {
 	mark := AppendMark(nil, At("marks"),
 		&persistence.Trade{Pair: 3, TakerSide: 1, Taker: 1, Maker: 2}, 2)
 	if len(mark) != MarkSize || CheckMark(At("marks"), string(mark)) != nil ||

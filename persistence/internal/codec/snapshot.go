@@ -26,17 +26,17 @@ const chunkHead = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Snapshot names one image: the place of its chunks and their sum.
+// A Snapshot describes one image: the place of its chunks and their sum.
 type Snapshot struct {
 	Seq    uint64
 	Epoch  uint32 // of the owner that stored it
-	Unique string // tells two uploads at one sequence apart, so that none can overwrite the other
+	Unique string // distinguishes uploads at one sequence: neither can overwrite the other
 	Chunks uint32
 	Size   uint64 // bytes
 	CRC    uint32 // crc32c of the whole image
 }
 
-// NewSnapshot names a new image, without contents.
+// NewSnapshot describes a new image, without content.
 func NewSnapshot(seq uint64, epoch uint32) Snapshot {
 	var b [8]byte
 	rand.Read(b[:])
@@ -63,7 +63,8 @@ func ParseSnapshot(text string) (Snapshot, error) {
 	return s, nil
 }
 
-// Upload cuts r into chunks, hands each to put in order, and fills in s. put may keep nothing.
+// Upload splits r into chunks, passes each to put in order, and fills in s. put must not keep the
+// slice.
 func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) error {
 	buf := make([]byte, chunkHead+chunkSize)
 	s.Chunks, s.Size, s.CRC = 0, 0, 0
@@ -92,17 +93,17 @@ func (s *Snapshot) Upload(r io.Reader, put func(i uint32, chunk []byte) error) e
 	}
 }
 
-// ErrNoChunk is what the get function of Download returns for a chunk that does not exist.
+// ErrNoChunk is returned by the get function of Download for a missing chunk.
 var ErrNoChunk = errors.New("no such chunk")
 
 // Download reads an image back. get returns chunk i as put received it. kept reports whether the
-// image is still kept: a chunk that a newer image pushed out is not damage.
+// image is still stored: a chunk removed for a newer image is not damage.
 func (s Snapshot) Download(ctx context.Context, get func(ctx context.Context, i uint32) ([]byte,
 	error), kept func(ctx context.Context) (bool, error)) io.ReadCloser {
 	return &reader{ctx: ctx, s: s, get: get, kept: kept}
 }
 
-// reader checks each chunk before it hands out a byte of that chunk, and the whole image before it
+// reader checks each chunk before it returns a byte of that chunk, and the whole image before it
 // returns io.EOF.
 type reader struct {
 	ctx  context.Context
@@ -116,7 +117,7 @@ type reader struct {
 	err  error
 }
 
-// Size returns the image's length in bytes, as far as its chunks can have as many.
+// Size returns the image's length in bytes, bounded by the capacity of its chunks.
 func (r *reader) Size() int { return int(min(r.s.Size, uint64(r.s.Chunks)*chunkSize)) }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -135,7 +136,7 @@ func (r *reader) fetch() error {
 	if r.next == r.s.Chunks {
 		if r.size != r.s.Size || r.crc != r.s.CRC {
 			return fmt.Errorf(
-				"%w: snapshot %s has %d bytes with checksum %08x, not what was stored",
+				"%w: snapshot %s has %d bytes with checksum %08x, unlike the stored image",
 				persistence.ErrCorrupt, r.s, r.size, r.crc)
 		}
 		return io.EOF

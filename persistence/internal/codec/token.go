@@ -15,16 +15,16 @@ func IsUnique(text string) bool {
 	return err == nil && len(b) == 16 && hex.EncodeToString(b) == text
 }
 
-// Held returns ErrHeld for a claim that came too late: the engine's beat is another one now.
+// Held returns ErrHeld for a claim that came too late: the engine's beat has changed.
 func Held(now string) error {
 	return fmt.Errorf("%w (%s)", persistence.ErrHeld, now)
 }
 
-// Digest tells batches apart: a retry of the same bytes from other bytes at the same sequence.
+// Digest distinguishes batches: a retry of the same bytes from other bytes at the same sequence.
 func Digest(batch []byte) uint64 { return xxhash.Sum64(batch) }
 
-// Fenced returns ErrFenced with the name of the current owner. A store that knows no owner has none
-// of this engine's data any more: that is ErrCorrupt, because no other process has taken over.
+// Fenced returns ErrFenced with the name of the current owner. A store without an owner has lost
+// this engine's data: that is ErrCorrupt, because no other process has taken over.
 func Fenced(owner string) error {
 	if owner == "" {
 		return fmt.Errorf(
@@ -88,10 +88,10 @@ func (c *Chain) Empty() (bool, error) {
 func (c *Chain) Next(prev, next uint64, digest uint64, batch []byte) error {
 	switch {
 	case !c.started && prev > c.After:
-		return fmt.Errorf("%w: the journal starts at %d, above %d: the batches between are gone",
+		return fmt.Errorf("%w: the journal starts at %d, above %d: the batches between are missing",
 			persistence.ErrCorrupt, prev, c.After)
 	case c.started && prev != c.last:
-		return fmt.Errorf("%w: a batch follows on %d where the journal is at %d",
+		return fmt.Errorf("%w: a batch follows %d, and the journal is at %d",
 			persistence.ErrCorrupt, prev, c.last)
 	case next <= prev:
 		return fmt.Errorf("%w: a batch goes from %d to %d", persistence.ErrCorrupt, prev, next)
@@ -103,7 +103,7 @@ func (c *Chain) Next(prev, next uint64, digest uint64, batch []byte) error {
 	return nil
 }
 
-// Done checks that the last batch ends where the journal says it ends.
+// Done checks that the last batch ends at the journal's stated end.
 func (c *Chain) Done() error {
 	if !c.started || c.last != c.End {
 		return fmt.Errorf("%w: the last batch after %d ends at %d, the journal says %d",

@@ -1,4 +1,4 @@
-// Package durable has what makes files survive a power cut.
+// Package durable writes files that survive a power cut.
 package durable
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Write makes a file, or puts another in its place: after a power cut there is the one before, or a
-// whole one. Only the user may read it.
+// Write creates or replaces a file: after a power cut it has the old content or the whole new one.
+// Only the user may read it.
 func Write(fs vfs.FS, name string, content []byte) error {
-	temporary := name + ".new" // one that a crash left is written over
+	temporary := name + ".new" // a crash's leftover is overwritten
 	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -34,8 +34,7 @@ func Write(fs vfs.FS, name string, content []byte) error {
 	return SyncFolder(fs, fs.PathDir(name))
 }
 
-// SyncFolder makes durable which files a folder has: those that were made, renamed and removed
-// before.
+// SyncFolder makes a folder's list of files durable: earlier creations, renames and removals.
 func SyncFolder(fs vfs.FS, folder string) error {
 	f, err := fs.OpenDir(folder)
 	if err != nil {

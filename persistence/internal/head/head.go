@@ -1,15 +1,16 @@
 // Package head keeps the small file with the mark up to which appends to a journal were
 // acknowledged. A store writes the file after each append, before the append is acknowledged. None
-// of these writes is synced: after a power cut the file may be behind the journal, but never ahead.
+// of these writes is synced: after a power cut the file may lag behind the journal, but is never
+// ahead.
 //
-// A journal cannot tell by itself that its end is missing. Damage in the last record of a log looks
-// like its end. A Redis that comes back from a replica or an older copy is whole, but shorter. A
-// store that keeps the file refuses such a journal.
+// A journal by itself does not reveal a missing end. Damage in the last record of a log looks like
+// its end. A Redis restored from a replica or an older copy is whole, but shorter. A store that
+// keeps the file refuses such a journal.
 //
 // The file is 32 bytes long and is overwritten in place. It lies in one sector of the disk, so a
-// crash leaves either its old bytes or its new ones. It is made beside its name, synced, and then
-// renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused. If a
-// damaged file counted as 0, a journal that has lost its end would pass.
+// crash leaves either its old bytes or its new ones. It is made under a temporary name, synced, and
+// then renamed, so a crash leaves no file or a whole one. Anything else is damage, and is refused.
+// If a damaged file counted as 0, a journal that has lost its end would pass.
 package head
 
 import (
@@ -34,15 +35,15 @@ type Mark persistence.Mark
 // Fits returns false if a journal with that end has lost acknowledged records.
 func (m Mark) Fits(end Mark) bool { return persistence.Mark(m).Fits(persistence.Mark(end)) }
 
-// The file has the magic, the version, the sequence, the digest, and the hash of all before it.
+// The file consists of the magic, the version, the sequence, the digest, and the hash of all before
+// it.
 const (
 	magic   = "exHEAD"
 	version = 3
 	size    = 32
 )
 
-// A File is an open file. A nil File is not kept, and remembers nothing. Its methods may be called
-// from any goroutine.
+// A File is an open file. A nil File stores nothing. Its methods may be called from any goroutine.
 type File struct {
 	files   vfs.FS
 	name    string
@@ -54,8 +55,8 @@ type File struct {
 	closed  bool
 }
 
-// Open opens a file. One that is not there is made by the first write: until then each Open finds
-// that it is missing, also after a crash. Processes that may make the same file exclude each other.
+// Open opens a file. The first write creates a missing file: until then each Open finds it missing,
+// also after a crash. Processes that may create the same file exclude each other.
 func Open(files vfs.FS, name string) (*File, error) {
 	f, err := OpenOld(files, name)
 	if f == nil && err == nil {
@@ -64,8 +65,8 @@ func Open(files vfs.FS, name string) (*File, error) {
 	return f, err
 }
 
-// OpenOld opens a file if there is one; otherwise it returns nil. ErrCorrupt: the file is there,
-// and cannot be read.
+// OpenOld opens a file if there is one; otherwise it returns nil. ErrCorrupt: the file exists but
+// cannot be read.
 func OpenOld(files vfs.FS, name string) (*File, error) {
 	info, err := files.Stat(name)
 	switch {
@@ -109,15 +110,15 @@ func failed(name string, err error) error {
 	return fmt.Errorf("open %s: %w", name, err)
 }
 
-// refused returns the error of a file that is there and cannot be read.
+// refused returns the error of an existing file that cannot be read.
 func refused(name string, err error) error {
 	if errors.Is(err, persistence.ErrVersion) {
 		return fmt.Errorf("the file %s: %w", name, err)
 	}
 	return fmt.Errorf(
 		"%w: the file %s, which says up to where the journal was acknowledged, cannot be "+
-			"read: %w; bring it back from a copy, or remove it to accept that a loss of what was "+
-			"acknowledged last is not noticed", persistence.ErrCorrupt, name, err)
+			"read: %w; bring it back from a copy, or remove it to accept that a loss of the last "+
+			"acknowledged records is not noticed", persistence.ErrCorrupt, name, err)
 }
 
 // create makes the file with the mark m and opens it. The caller holds mu.
@@ -140,7 +141,7 @@ func encode(m Mark) []byte {
 
 func decode(b []byte) (Mark, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) || len(b) < len(magic)+2 {
-		return Mark{}, errors.New("it does not begin as such a file does")
+		return Mark{}, errors.New("it does not begin like such a file")
 	}
 	if v := binary.BigEndian.Uint16(b[len(magic):]); v != version {
 		return Mark{}, persistence.OtherVersion(uint64(v), version)
@@ -174,7 +175,7 @@ func (f *File) Missing() bool {
 	return f.missing
 }
 
-// Advance notes that a journal is acknowledged up to m. A mark that is further stays.
+// Advance records that a journal is acknowledged up to m. A later mark stays.
 func (f *File) Advance(m Mark) error {
 	if f == nil {
 		return nil
@@ -188,8 +189,8 @@ func (f *File) Advance(m Mark) error {
 	return f.write(m)
 }
 
-// Reset notes that another journal begins behind a sequence. It syncs the file, because a power cut
-// that brought back the mark of the journal before would have the new one refused.
+// Reset records that another journal begins after a sequence. It syncs the file: if a power cut
+// restored the previous journal's mark, the new journal would be refused.
 func (f *File) Reset(seq uint64) error {
 	if f == nil {
 		return nil

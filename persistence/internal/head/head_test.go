@@ -48,13 +48,13 @@ func wantRefused(t testing.TB, files vfs.FS, name, reason string) {
 		}
 		for _, want := range wanted {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q does not say %q", err, want)
+				t.Errorf("%q does not have %q", err, want)
 			}
 		}
 	}
 }
 
-// A file that is whole is written as the same bytes; any other is refused, and stays as it is.
+// A whole file survives reading and writing; any other is refused, and stays as it is.
 func FuzzHead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "HEAD")
 	for _, m := range []Mark{{}, {1, 2}, {5000, 0}, {1<<64 - 1, 1<<64 - 1}} {
@@ -80,12 +80,12 @@ func FuzzHead(f *testing.F) {
 			}
 			return
 		}
-		said, end := h.Acknowledged(), Mark{seq, digest}
-		if !bytes.Equal(encode(said), content) {
-			t.Fatalf("%x says %+v", content, said)
+		stored, end := h.Acknowledged(), Mark{seq, digest}
+		if !bytes.Equal(encode(stored), content) {
+			t.Fatalf("%x has %+v", content, stored)
 		}
-		if fits := said.Fits(end); fits && seq < said.Seq || !fits && seq > said.Seq {
-			t.Fatalf("%+v is acknowledged, the journal ends at %+v: %v", said, end, fits)
+		if fits := stored.Fits(end); fits && seq < stored.Seq || !fits && seq > stored.Seq {
+			t.Fatalf("%+v is acknowledged, the journal ends at %+v: %v", stored, end, fits)
 		}
 		must(t, h.Reset(0), h.Advance(end), h.Close())
 		if got := mustOpen(t, vfs.Default, path).Acknowledged(); got != end {
@@ -94,16 +94,16 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-func TestAFileNeverGoesBackByItself(t *testing.T) {
+func TestMarkNeverGoesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "HEAD")
 	h := mustOpen(t, vfs.Default, path)
 	want := func(m Mark) {
 		t.Helper()
 		if got := h.Acknowledged(); got != m {
-			t.Fatalf("it says %+v, want %+v", got, m)
+			t.Fatalf("it has %+v, want %+v", got, m)
 		}
 		if got := mustOpen(t, vfs.Default, path).Acknowledged(); got != m {
-			t.Fatalf("the file says %+v, want %+v", got, m)
+			t.Fatalf("the file has %+v, want %+v", got, m)
 		}
 	}
 	want(Mark{})
@@ -111,7 +111,7 @@ func TestAFileNeverGoesBackByItself(t *testing.T) {
 	want(Mark{10, 77})
 	must(t, h.Advance(Mark{9, 66})) // of a call that was overtaken
 	want(Mark{10, 77})
-	must(t, h.Advance(Mark{10, 0})) // by a caller that does not know the digest
+	must(t, h.Advance(Mark{10, 0})) // by a caller without the digest
 	want(Mark{10, 77})
 	must(t, h.Advance(Mark{11, 88}))
 	want(Mark{11, 88})
@@ -133,20 +133,20 @@ func TestAFileNeverGoesBackByItself(t *testing.T) {
 	}
 }
 
-// Each truncation, and each other bit, is noticed: none counts as a file that says 0.
-func TestADamagedFileIsRefused(t *testing.T) {
+// Each truncation or changed bit is detected: none counts as 0.
+func TestDamagedFileIsRefused(t *testing.T) {
 	files := vfs.NewMem()
 	whole := encode(Mark{Seq: 5000, Digest: 1<<63 | 77})
 	put := func(b []byte) {
 		t.Helper()
 		f, err := files.Create("HEAD", vfs.WriteCategoryUnspecified)
 		must(t, err)
-		_, err = f.Write(bytes.Clone(b)) // the file system may change what it is given
+		_, err = f.Write(bytes.Clone(b)) // the file system may change the bytes
 		must(t, err, f.Close())
 	}
 	put(whole)
 	if got := mustOpen(t, files, "HEAD").Acknowledged(); got.Seq != 5000 {
-		t.Fatalf("it says %+v", got)
+		t.Fatalf("it has %+v", got)
 	}
 	for n := range size {
 		put(whole[:n])
@@ -155,7 +155,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	put(append(bytes.Clone(whole), 0))
 	wantRefused(t, files, "HEAD", "it is not 32 bytes long")
 	put(make([]byte, size))
-	wantRefused(t, files, "HEAD", "it does not begin as such a file does")
+	wantRefused(t, files, "HEAD", "it does not begin like such a file")
 	for bit := range 8 * size {
 		b := bytes.Clone(whole)
 		b[bit/8] ^= 1 << (bit % 8)
@@ -169,7 +169,7 @@ func TestADamagedFileIsRefused(t *testing.T) {
 		"it is of version %d and this program reads version %d", version+1, version))
 }
 
-func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
+func TestUnreadableFileIsRefused(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "HEAD")
 	must(t, os.Mkdir(folder, 0o700))
 	wantRefused(t, vfs.Default, folder, "it is not a file")
@@ -204,25 +204,25 @@ func TestAFileThatCannotBeReadIsRefused(t *testing.T) {
 
 // The power fails before each call that makes a file, writes it or resets it. The file is then
 // missing, or has the mark of the last sync or a later one. After the first finished write the file
-// is there.
-func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
+// exists.
+func TestPowerCutLeavesAcceptedFile(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	cuts := 0
 	for _, percent := range []int{0, 50, 100} {
 		made := false
 		memory := vfs.NewCrashableMem()
-		look := func(most uint64) {
+		reopen := func(most uint64) {
 			cuts++
 			left := memory.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: random})
 			old, err := OpenOld(left, "HEAD")
 			if err != nil {
-				t.Fatalf("%d %% of what was not synced is left: %v", percent, err)
+				t.Fatalf("%d %% of the unsynced data is left: %v", percent, err)
 			}
 			if old == nil && made {
-				t.Fatalf("%d %% of what was not synced is left, and no file", percent)
+				t.Fatalf("%d %% of the unsynced data is left, and no file", percent)
 			}
 			if got := old.Acknowledged().Seq; got > most {
-				t.Fatalf("it says %d, and %d was the most that was noted", got, most)
+				t.Fatalf("it has %d, and %d was the highest mark", got, most)
 			}
 			must(t, old.Close())
 			again := mustOpen(t, left, "HEAD") // over the remains of the first try
@@ -231,7 +231,7 @@ func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 		var most uint64
 		files := errorfs.Wrap(memory, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				look(most)
+				reopen(most)
 			}
 			return nil
 		}))
@@ -241,14 +241,14 @@ func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 			most = seq
 			must(t, h.Advance(Mark{seq, 1}))
 			made = true
-			look(most)
+			reopen(most)
 		}
 		disk, err := memory.OpenReadWrite("HEAD", vfs.WriteCategoryUnspecified)
 		must(t, err)
 		must(t, disk.Sync(), disk.Close()) // by the system, some time
 		must(t, h.Reset(2))
-		most = 2 // for good: the sync has taken back the later mark
-		look(most)
+		most = 2 // permanently: the sync has replaced the later mark
+		reopen(most)
 		must(t, h.Close())
 	}
 	if cuts < 30 {
@@ -256,7 +256,7 @@ func TestAPowerCutLeavesAFileThatIsNotRefused(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotKept(t *testing.T) {
+func TestNilFileStoresNothing(t *testing.T) {
 	h, err := OpenOld(vfs.Default, filepath.Join(t.TempDir(), "HEAD"))
 	if h != nil || err != nil {
 		t.Fatal(h, err)
@@ -268,13 +268,13 @@ func TestAFileThatIsNotKept(t *testing.T) {
 }
 
 // A file that is missing stays so until something is acknowledged: a start after a crash finds it
-// missing, too. A file without contents is none that a crash leaves, and is refused.
-func TestAMissingFileIsMadeByItsFirstWrite(t *testing.T) {
+// missing, too. A crash leaves no empty file, so that is refused.
+func TestMissingFileIsCreatedByFirstWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "HEAD")
 	for range 2 {
 		h := mustOpen(t, vfs.Default, path)
 		if !h.Missing() || h.Acknowledged() != (Mark{}) {
-			t.Fatalf("it says %+v, missing: %v", h.Acknowledged(), h.Missing())
+			t.Fatalf("it has %+v, missing: %v", h.Acknowledged(), h.Missing())
 		}
 		must(t, h.Close())
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -285,7 +285,7 @@ func TestAMissingFileIsMadeByItsFirstWrite(t *testing.T) {
 	must(t, h.Advance(Mark{3, 9}))
 	again := mustOpen(t, vfs.Default, path)
 	if h.Missing() || again.Missing() || again.Acknowledged() != (Mark{3, 9}) {
-		t.Fatalf("it says %+v, missing: %v", again.Acknowledged(), again.Missing())
+		t.Fatalf("it has %+v, missing: %v", again.Acknowledged(), again.Missing())
 	}
 	var none *File
 	if none.Missing() {

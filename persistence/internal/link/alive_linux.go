@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// failWithin lets a connection fail if what was sent is not acknowledged within a time: nothing is
-// asked on a connection that waits for that.
+// failWithin lets a connection fail if sent bytes are not acknowledged within a time: keepalive
+// does not probe a connection that waits for that.
 func failWithin(conn *net.TCPConn, within time.Duration) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

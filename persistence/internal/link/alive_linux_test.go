@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Both ends of a connection fail when the other machine is gone, with and without bytes on the way.
-func TestBothEndsFindAMachineGone(t *testing.T) {
+// Both ends of a connection fail when the other machine is unreachable, with and without bytes in
+// flight.
+func TestBothEndsDetectUnreachableMachine(t *testing.T) {
 	ca := newAuthority(t)
 	for _, credentials := range []func(string) *Credentials{plain, ca.voter} {
 		a, b := pairAt(t, "127.0.0.1:0", credentials)
@@ -26,7 +27,7 @@ func TestBothEndsFindAMachineGone(t *testing.T) {
 				return value
 			}
 			if d := time.Duration(get(unix.TCP_USER_TIMEOUT)) * time.Millisecond; d != aliveWithin {
-				t.Errorf("what is sent may be on its way for %s", d)
+				t.Errorf("sent bytes may be in flight for %s", d)
 			}
 			if s := get(unix.TCP_KEEPIDLE) + get(unix.TCP_KEEPINTVL)*get(unix.TCP_KEEPCNT); s !=
 				int(aliveWithin/time.Second) {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// failWithin does nothing: this system has no such bound, and notices later.
+// failWithin does nothing: this system has no such bound, and detects it later.
 func failWithin(*net.TCPConn, time.Duration) error { return nil }

@@ -7,14 +7,16 @@ import (
 	"sync"
 )
 
-// maxArriving is how many connections wait to be known.
+// maxArriving is how many connections may wait to be identified.
 const maxArriving = 128
 
-// errCrowd: a connection ended that was not known when too many others came.
-var errCrowd = errors.New("too many connections wait to be known, and its host has most of them")
+// errCrowd: a connection was closed before it was identified, because too many others came.
+var errCrowd = errors.New("too many connections wait to be identified, and its host has most " +
+	"of them")
 
-// arriving are the connections that are not known yet. For one too many, the oldest of the host
-// that has most of them ends: so a host that opens many, and says nothing, keeps no other one out.
+// arriving are the connections that are not identified yet. Above the bound, the oldest of the host
+// with most of them is closed: so a host that opens many, and sends nothing, keeps no other one
+// out.
 type arriving struct {
 	mu   sync.Mutex
 	list []arrival // the oldest first; guarded by mu
@@ -52,7 +54,7 @@ func (a *arriving) enter(conn net.Conn) {
 	a.list = slices.Delete(a.list, i, i+1)
 }
 
-// leave forgets a connection, and reports whether it was still there.
+// leave removes a connection, and reports whether it was still listed.
 func (a *arriving) leave(conn net.Conn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

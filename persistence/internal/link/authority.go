@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// validYears is for how long a certificate is valid.
+	// validYears is the validity of a certificate, in years.
 	validYears = 10
-	// before is how far a node's clock may be behind that of the machine that made a certificate.
+	// before is how far a node's clock may lag behind that of the machine that made a certificate.
 	before = time.Hour
 
 	certificateBlock = "CERTIFICATE"
@@ -28,7 +28,7 @@ const (
 )
 
 // An Authority signs the certificates of one cluster's nodes, and of no other names: its own
-// certificate says so.
+// certificate is constrained to them.
 type Authority struct {
 	cluster string
 	cert    *x509.Certificate
@@ -57,7 +57,7 @@ func NewAuthority(cluster string) (*Authority, error) {
 // zone returns the DNS name below which all names of a cluster are.
 func zone(cluster string) string { return cluster + "." + domain }
 
-// LoadAuthority reads what PEM has returned.
+// LoadAuthority reads the texts of PEM.
 func LoadAuthority(cert, key []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -80,7 +80,7 @@ func LoadAuthority(cert, key []byte) (*Authority, error) {
 func (a *Authority) Cluster() string { return a.cluster }
 
 // PEM returns the authority's certificate, which all nodes have as their roots, and its key. Only
-// the operator has the key: each process that has it can be any node.
+// the operator has the key: each process with the key can impersonate any node.
 func (a *Authority) PEM() (cert, key []byte) {
 	key, err := encodeKey(a.key)
 	if err != nil {
@@ -153,7 +153,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return encode(keyBlock, raw), nil
 }
 
-// Fits returns why these are not the credentials of a node or an observer of a cluster.
+// Fits returns an error unless these are the credentials of a node or an observer of a cluster.
 func (c *Credentials) Fits(cluster, name string, observer bool) error {
 	role := roleVoter
 	if observer {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// What an authority has issued, also after it was read again, proves one voter of its cluster to
+// A certificate of an authority, also of one that was reloaded, proves one voter of its cluster to
 // its own roots, as server and as client, for ten years.
-func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
+func TestAuthorityIssuesNamesOfItsCluster(t *testing.T) {
 	made, err := NewAuthority("c1")
 	succeeds(t, err)
 	cert, key := made.PEM()
@@ -78,7 +78,7 @@ func TestAnAuthorityIssuesTheNamesOfItsCluster(t *testing.T) {
 }
 
 // An authority's key proves no name of another cluster.
-func TestAnAuthorityIsThatOfOneCluster(t *testing.T) {
+func TestAuthorityIsLimitedToOneCluster(t *testing.T) {
 	ca, err := NewAuthority("c1")
 	succeeds(t, err)
 	roots := x509.NewCertPool()

@@ -14,20 +14,21 @@ import (
 )
 
 const (
-	// maxCalls is how many connections a peer has opened with Dial at a time. One more ends the
-	// oldest, because a peer that has lost connections dials again before this node notices. So it
-	// is twice what a peer needs: one for its clients' commands, and eight for its operators.
+	// maxCalls is how many connections of a peer, opened with Dial, are open at a time. One more
+	// closes the oldest, because a peer that has lost connections dials again before this node
+	// detects that. So it is twice what a peer needs: one for its clients' commands, and eight for
+	// its operators.
 	maxCalls = 2 * (1 + 8)
 
-	// aliveWithin is the time after which a connection fails whose other end does not acknowledge
-	// what is sent, or does not answer on an idle connection.
+	// aliveWithin is the time after which a connection fails if its other end does not acknowledge
+	// sent bytes, or does not answer on an idle connection.
 	aliveWithin = 5 * time.Second
-	aliveEvery  = time.Second // between two questions on an idle connection
+	aliveEvery  = time.Second // between two probes on an idle connection
 )
 
 var errNoCalls = errors.New("this node takes no connections")
 
-// A call is a connection for what is above the link.
+// A call is a connection for the layers above the link.
 type call struct {
 	net.Conn
 	peer   *peer
@@ -37,7 +38,7 @@ type call struct {
 
 // Close implements net.Conn.
 func (c *call) Close() error {
-	err := c.Conn.Close() // with TLS this says that it was all
+	err := c.Conn.Close() // with TLS this signals the end
 	c.closed.Do(func() {
 		c.peer.forget(c)
 		c.peer.link.free(c.Conn)
@@ -46,10 +47,10 @@ func (c *call) Close() error {
 	return err
 }
 
-// cut ends the connection without a word to the peer, which may take none.
+// cut closes the connection without notifying the peer, which may not read.
 func (c *call) cut() { socket(c.Conn).Close() }
 
-// socket returns what is below TLS.
+// socket returns the connection below TLS.
 func socket(conn net.Conn) net.Conn {
 	if t, ok := conn.(*tls.Conn); ok {
 		return t.NetConn()
@@ -57,10 +58,10 @@ func socket(conn net.Conn) net.Conn {
 	return conn
 }
 
-// guard lets the connection fail when the peer's machine is gone.
+// guard lets the connection fail when the peer's machine is unreachable.
 func (c *call) guard() error {
 	tcp, ok := socket(c.Conn).(*net.TCPConn)
-	if !ok { // a listener that was given makes others
+	if !ok { // connections of Options.Listener may be others
 		return nil
 	}
 	return errors.Join(failWithin(tcp, aliveWithin), tcp.SetKeepAliveConfig(net.KeepAliveConfig{
@@ -68,7 +69,7 @@ func (c *call) guard() error {
 		Count: int(aliveWithin/aliveEvery) - 2}))
 }
 
-// keep notes a call, so that it ends with the peer.
+// keep registers a call, so that it ends with the peer.
 func (p *peer) keep(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +92,9 @@ func (p *peer) keep(c *call) {
 	}
 }
 
-// Drop ends the connections between this node and a peer that were opened with Dial. Admit is asked
-// after a connection is one of those: so one is dropped, or Admit knows why there was a Drop.
+// Drop ends the connections between this node and a peer that were opened with Dial. Admit is
+// called after a connection is registered: so either Drop ends it, or Admit refuses it for the
+// reason of the Drop.
 func (l *Link) Drop(name string) {
 	if p := l.peer(name); p != nil {
 		p.drop()
@@ -113,11 +115,11 @@ func (p *peer) forget(c *call) {
 	p.calls = slices.DeleteFunc(p.calls, func(other *call) bool { return other == c })
 }
 
-// take answers a peer that wants a connection, and lets Accept have it.
+// take answers a peer that requests a connection, and passes it to Accept.
 func (l *Link) take(c *call, g *line.Greeting) {
 	err := c.guard()
 	c.peer.keep(c)
-	accept, admit := l.callers(c.peer, g.Kind)
+	accept, admit := l.handlers(c.peer, g.Kind)
 	switch {
 	case err != nil:
 	case accept == nil:
@@ -138,10 +140,11 @@ func (l *Link) take(c *call, g *line.Greeting) {
 	accept(c.peer.Name, c)
 }
 
-// Dial opens a connection to a peer, and returns it once the peer has taken it. An error has the
-// peer's reason if it has refused. The connection is the caller's, who closes it. It fails when the
-// link is closed, when Set ends the peer, and some seconds after the peer's machine has gone, but
-// not while the peer's process stands still: the caller bounds that. ctx ends the wait alone.
+// Dial opens a connection to a peer, and returns it once the peer has accepted it. An error has the
+// peer's reason if it has refused. The caller owns and closes the connection. It fails when the
+// link is closed, when Set removes the peer, and some seconds after the peer's machine becomes
+// unreachable, but not while the peer's process hangs: the caller bounds that. ctx bounds only the
+// wait.
 func (l *Link) Dial(ctx context.Context, name string) (net.Conn, error) {
 	if l.o.Observes {
 		return l.call(ctx, name, kindObserver)

@@ -14,7 +14,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// both plays a test with certificates, and on the loopback without.
+// both runs a test with certificates, and on the loopback without.
 func both(t *testing.T, play func(t *testing.T, ca *authority)) {
 	t.Helper()
 	t.Run("plain", func(t *testing.T) {
@@ -42,12 +42,12 @@ func open2(t *testing.T, from, to *node) (dialed, taken net.Conn) {
 	return dialed, c
 }
 
-// ended checks that nothing more comes on a connection because it has ended.
+// ended checks that a connection has ended.
 func ended(t *testing.T, what string, conn net.Conn) {
 	t.Helper()
 	_, err := conn.Read(make([]byte, 1))
 	if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
-		t.Fatalf("%s: the connection goes on: %v", what, err)
+		t.Fatalf("%s: the connection is open: %v", what, err)
 	}
 }
 
@@ -69,7 +69,7 @@ func speaks(t *testing.T, from, to net.Conn) {
 	}
 }
 
-func TestAConnectionTakesBytesBothWays(t *testing.T) {
+func TestConnectionCarriesBytesBothWays(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		a, b := pair(t, ca.voter)
 		dialed, taken := open2(t, a, b)
@@ -95,8 +95,8 @@ func TestAConnectionTakesBytesBothWays(t *testing.T) {
 	})
 }
 
-// What comes right behind the first frame is not lost.
-func TestWhatFollowsTheFirstFrameIsRead(t *testing.T) {
+// Bytes right after the first frame are not lost.
+func TestBytesAfterFirstFrameAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, plain)
 		a.Close()
@@ -126,8 +126,8 @@ func refuses(t *testing.T, l *Link, name, why string) {
 	}
 }
 
-// A node that takes no connection says so, and why.
-func TestDialTellsARefusal(t *testing.T) {
+// A node that takes no connection sends the reason.
+func TestDialReturnsReasonOfRefusal(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		refuses(t, joiner(t, source(t, nil)), "b", "takes no connections")
 		a, b := pair(t, ca.voter)
@@ -140,7 +140,7 @@ func TestDialTellsARefusal(t *testing.T) {
 			return errors.New(why)
 		}
 		refuses(t, a.Link, "b", "not now!")
-		why = "" // a refusal all the same
+		why = "" // still a refusal
 		refuses(t, a.Link, "b", "refuses")
 		b.Close()
 		refuses(t, a.Link, "b", "node b cannot be reached")
@@ -154,8 +154,8 @@ func TestDialTellsARefusal(t *testing.T) {
 	})
 }
 
-// A node takes no connection to another node than it means.
-func TestDialIsAnsweredByTheNodeThatIsMeant(t *testing.T) {
+// A dialling node refuses any node but the intended one.
+func TestDialChecksNodeIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		a, b := pair(t, func(name string) *Credentials {
@@ -171,8 +171,8 @@ func TestDialIsAnsweredByTheNodeThatIsMeant(t *testing.T) {
 	})
 }
 
-// What is no answer is an error, and so is silence.
-func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
+// A malformed answer is an error, and so is silence.
+func TestDialRefusesMalformedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, x := range []struct{ says, why string }{
 			{"\x00\x00\x00\x01x", "it answers a greeting with"},
@@ -202,7 +202,7 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 					case x.says == "silence":
 						<-release
 					default:
-						io.WriteString(conn, x.says) //nolint:errcheck // the other end looks
+						io.WriteString(conn, x.says) //nolint:errcheck // the other end checks
 					}
 					conn.Close()
 				}
@@ -215,7 +215,7 @@ func TestDialRefusesWhatIsNoAnswer(t *testing.T) {
 }
 
 // The caller's context ends the wait, and not the connection.
-func TestAContextEndsTheWaitAlone(t *testing.T) {
+func TestContextEndsOnlyTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, plain)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -227,7 +227,7 @@ func TestAContextEndsTheWaitAlone(t *testing.T) {
 		speaks(t, conn, taken)
 		speaks(t, taken, conn)
 		if _, err := a.Dial(ctx, "b"); !errors.Is(err, context.Canceled) {
-			t.Errorf("behind its end: %v", err)
+			t.Errorf("after its end: %v", err)
 		}
 		block := make(chan struct{})
 		b.o.Admit = func(string) error { <-block; return nil }
@@ -245,8 +245,8 @@ func TestAContextEndsTheWaitAlone(t *testing.T) {
 	})
 }
 
-// A peer that says nothing, or that its first frame has 1 GB, is not waited for.
-func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
+// A peer that sends nothing, or announces a first frame of 1 GB, is not waited for.
+func TestSilentOrLongGreetingEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for says, within := range map[string]time.Duration{
 			"": 30 * time.Millisecond,
@@ -265,7 +265,7 @@ func TestASilentOrLongGreetingEndsTheConnection(t *testing.T) {
 
 // One connection too many of a peer ends its oldest. Those that the other node has opened do not
 // count.
-func TestOneConnectionTooManyEndsTheOldest(t *testing.T) {
+func TestExcessConnectionEndsOldest(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		a, b := pair(t, ca.voter)
 		back, backTaken := open2(t, b, a)
@@ -313,7 +313,7 @@ func TestConnectionsEndWithTheirPeer(t *testing.T) {
 	})
 }
 
-// Close ends all connections, and waits for those that take them.
+// Close ends all connections, and waits for their handlers.
 func TestCloseEndsConnections(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		a, b := pair(t, ca.voter)
@@ -327,7 +327,7 @@ func TestCloseEndsConnections(t *testing.T) {
 		back, taken := open2(t, b, a)
 		succeeds(t, b.Close())
 		if len(over) != 2 || over[0] == nil {
-			t.Errorf("what takes a connection ended with %v", over)
+			t.Errorf("the handler of a connection ended with %v", over)
 		}
 		for _, conn := range []net.Conn{dialed, back, taken} {
 			ended(t, "its node has ended", conn)

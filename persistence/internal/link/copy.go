@@ -14,31 +14,31 @@ import (
 
 const (
 	// copyRate is how many bytes of a copy are sent in a second: much less than disks and networks
-	// take, so that a node that serves is not disturbed.
+	// allow, so that a serving node is not slowed down.
 	copyRate = 32 << 20
 	copyPage = copyRate / 64
-	// copyWindow is how many bytes of a copy are on their way at a time.
+	// copyWindow is how many bytes of a copy are in flight at a time.
 	copyWindow = 8 * copyPage
-	// copySilence is the longest time until more of a copy is taken: the peer rests while it looks
-	// at what has come.
+	// copySilence is the longest time until the peer reads more of a copy: it pauses while it
+	// checks the received part.
 	copySilence = time.Minute
-	// copyWithin is the longest time until a copy begins: the source may read all of a state before
-	// the first byte of it.
+	// copyWithin is the longest time until a copy begins: the source may read a whole state before
+	// the first byte.
 	copyWithin = time.Hour
 	// maxCopy bounds a copy, in bytes.
 	maxCopy = 1 << 40
 )
 
-// A Want is the copy that a peer asks for.
+// A Want is a peer's request for a copy.
 type Want struct {
 	Nonce string // of the peer's start
-	Least uint64 // sequence below which a copy is of no use to the peer
+	Least uint64 // sequence below which a copy is useless to the peer
 }
 
-// askCopy is the question for a copy, with a Want.
+// askCopy requests a copy, with a Want.
 const askCopy = 1
 
-var errBusy = errors.New("it is giving a copy to another node: ask again later")
+var errBusy = errors.New("it is giving a copy to another node: try again later")
 
 func (l *Link) session(conn net.Conn, answer func(q *line.Question) ([]byte, error)) *line.Session {
 	return line.NewSession(conn, line.Options{Longest: 2 * copyPage, Takes: 2 * copyPage,
@@ -46,8 +46,8 @@ func (l *Link) session(conn net.Conn, answer func(q *line.Question) ([]byte, err
 		line.Questions{Open: 1, Patience: copySilence, Answer: answer})
 }
 
-// copies answers a peer that wants a copy.
-func (l *Link) copies(from string, conn net.Conn) {
+// serveCopy answers a peer that requests a copy.
+func (l *Link) serveCopy(from string, conn net.Conn) {
 	defer conn.Close()
 	err := l.session(conn, func(q *line.Question) ([]byte, error) {
 		err := l.copy(from, q)
@@ -67,8 +67,8 @@ func (l *Link) copy(from string, q *line.Question) error {
 		return line.ErrMalformed
 	}
 	select {
-	case l.copying <- struct{}{}:
-		defer func() { <-l.copying }()
+	case l.copySlot <- struct{}{}:
+		defer func() { <-l.copySlot }()
 	default:
 		return errBusy
 	}
@@ -78,7 +78,7 @@ func (l *Link) copy(from string, q *line.Question) error {
 	return l.o.Copy(q.Ctx, from, want, pacedWriter{q})
 }
 
-// A pacedWriter sends at copyRate, to a peer that goes on reading.
+// A pacedWriter sends at copyRate, to a peer that keeps reading.
 type pacedWriter struct{ to *line.Question }
 
 func (w pacedWriter) Write(b []byte) (n int, err error) {
@@ -98,9 +98,9 @@ func (w pacedWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Fetch asks a peer for a copy, on a connection of its own, and waits until it begins. An error has
-// the peer's reason why there is none. The reader ends with an error if not all of it comes. ctx
-// ends it.
+// Fetch requests a copy from a peer, on its own connection, and waits until it begins. An error has
+// the peer's reason for a refusal. The reader returns an error if the copy is incomplete. ctx ends
+// it.
 func (l *Link) Fetch(ctx context.Context, from string, want Want) (io.ReadCloser, error) {
 	conn, err := l.call(ctx, from, kindCopy)
 	if err != nil {
@@ -125,14 +125,14 @@ func (l *Link) Fetch(ctx context.Context, from string, want Want) (io.ReadCloser
 	return f, nil
 }
 
-// fetched is a copy that comes.
+// fetched is a copy being received.
 type fetched struct {
 	ctx     context.Context
 	session *line.Session
 	answer  *line.Answer
-	page    []byte // that is not read
+	page    []byte // not read yet
 	read    int64
-	ended   chan struct{} // closed when the connection is over
+	ended   chan struct{} // closed when the connection has ended
 }
 
 func (f *fetched) Read(b []byte) (n int, err error) {

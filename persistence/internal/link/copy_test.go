@@ -26,18 +26,18 @@ func joiner(t *testing.T, address string) *Link {
 
 var wanted = Want{Nonce: "start", Least: 1234567}
 
-// A source hears which copy is of use, and its reason why it has none comes to the peer. While it
+// A source receives which copy is useful, and the peer receives its reason for a refusal. While it
 // gives one, another is refused.
-func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
+func TestPeerReceivesReasonWithoutCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := strings.Repeat("copy", 1<<20)
-		asked, release := make(chan Want, 3), make(chan error)
+		requests, release := make(chan Want, 3), make(chan error)
 		a := joiner(t, source(t,
 			func(_ context.Context, to string, q Want, w io.Writer) error {
 				if to != "a" {
 					t.Errorf("the copy is for %q", to)
 				}
-				asked <- q
+				requests <- q
 				if err := <-release; err != nil {
 					return err
 				}
@@ -54,8 +54,8 @@ func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
 				r, err := a.Fetch(t.Context(), "b", wanted)
 				c <- result{r, err}
 			}()
-			if q := <-asked; q != wanted {
-				t.Errorf("%+v is asked for", q)
+			if q := <-requests; q != wanted {
+				t.Errorf("%+v is requested", q)
 			}
 			return c
 		}
@@ -68,7 +68,7 @@ func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
 		first = fetch()
 		if _, err := a.Fetch(t.Context(), "b", wanted); err == nil ||
 			!strings.Contains(err.Error(), "to another node") {
-			t.Errorf("a busy source says %v", err)
+			t.Errorf("a busy source answers %v", err)
 		}
 		release <- nil
 		r := <-first
@@ -96,7 +96,7 @@ func TestAPeerHearsWhyThereIsNoCopy(t *testing.T) {
 }
 
 // A copy that takes long to begin comes, and one that never begins is not waited for.
-func TestACopyMayTakeLongToBegin(t *testing.T) {
+func TestCopyMayTakeLongToBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for takes, want := range map[time.Duration]error{copyWithin - time.Second: nil,
 			10 * copyWithin: context.DeadlineExceeded} {
@@ -123,7 +123,7 @@ func TestACopyMayTakeLongToBegin(t *testing.T) {
 }
 
 // A copy without a byte is one.
-func TestACopyMayBeEmpty(t *testing.T) {
+func TestCopyMayBeEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := joiner(t, source(t, func(context.Context, string, Want, io.Writer) error {
 			return nil

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// maxGuestCalls is how many connections an observer has at a time: twice what it needs, because
-	// it dials again before this node notices that it has lost one. One more ends the oldest.
+	// maxGuestCalls is how many connections an observer has at a time: twice its need, because it
+	// dials again before this node detects a lost one. One more closes the oldest.
 	maxGuestCalls = 2 * 2
 	// maxGuests is how many observers have connections to this node.
 	maxGuests = 64
 )
 
-// mostCalls is how many connections that the peer has opened it may have at a time.
+// mostCalls bounds the open connections that the peer has opened.
 func (p *peer) mostCalls() int {
 	if p.guest {
 		return maxGuestCalls
@@ -22,7 +22,7 @@ func (p *peer) mostCalls() int {
 	return maxCalls
 }
 
-// guest returns an observer that has opened a connection, which left takes back.
+// guest returns an observer that has opened a connection, which left releases.
 func (l *Link) guest(name string) (*peer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +40,7 @@ func (l *Link) guest(name string) (*peer, error) {
 	return p, nil
 }
 
-// left says that a connection has ended.
+// left releases an observer's connection.
 func (l *Link) left(p *peer) {
 	if !p.guest {
 		return
@@ -53,14 +53,14 @@ func (l *Link) left(p *peer) {
 	}
 }
 
-// callers returns the functions that take and that admit a peer's connections of a kind.
-func (l *Link) callers(p *peer, kind byte) (accept func(string, net.Conn),
+// handlers returns the functions that take and that admit a peer's connections of a kind.
+func (l *Link) handlers(p *peer, kind byte) (accept func(string, net.Conn),
 	admit func(string) error) {
 	switch {
 	case p.guest:
 		return l.o.AcceptObserver, l.o.AdmitObserver
 	case kind == kindCopy:
-		return l.copies, nil
+		return l.serveCopy, nil
 	}
 	return l.o.Accept, l.o.Admit
 }

@@ -9,7 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// observers opens node a, which takes observers, and returns how an observer of it is opened.
+// observers opens node a, which takes observers, and returns a function that opens an observer of
+// it.
 func observers(t *testing.T, ca *authority, admit func(string) error) (a *node,
 	observer func(name string) *Link) {
 	t.Helper()
@@ -35,7 +36,7 @@ func observers(t *testing.T, ca *authority, admit func(string) error) (a *node,
 
 // An observer opens connections, and is no node: its frames are dropped, and it may have the name
 // of one.
-func TestAnObserverOpensConnections(t *testing.T) {
+func TestObserverOpensConnections(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		a, observer := observers(t, ca, nil)
 		for _, name := range []string{"o1", "b", "a"} {
@@ -61,13 +62,13 @@ func TestAnObserverOpensConnections(t *testing.T) {
 			t.Errorf("%d observers are kept that have left", n)
 		}
 		if len(a.got) > 0 {
-			t.Error("a frame of an observer is heard")
+			t.Error("a frame of an observer is received")
 		}
 	})
 }
 
-// A node says why it takes no observer.
-func TestAnObserverHearsWhyItIsRefused(t *testing.T) {
+// A node sends the reason why it refuses an observer.
+func TestObserverReceivesReasonOfRefusal(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		a, observer := observers(t, ca, func(name string) error {
 			return fmt.Errorf("%s is none of ours", name)
@@ -80,7 +81,8 @@ func TestAnObserverHearsWhyItIsRefused(t *testing.T) {
 	})
 }
 
-// Each observer has some connections, one more ends its oldest, and there are some observers.
+// Each observer has a bounded number of connections, one more ends its oldest, and the number of
+// observers is bounded.
 func TestObserversAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, observer := observers(t, nil, nil)
@@ -109,7 +111,7 @@ func TestObserversAreBounded(t *testing.T) {
 	})
 }
 
-// A voter's certificate makes no observer, and an observer's no voter.
+// A voter's certificate proves no observer, and an observer's no voter.
 func TestRolesAreNotMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
@@ -132,7 +134,7 @@ func TestRolesAreNotMixed(t *testing.T) {
 }
 
 // The certificate of an observer is made from its name alone.
-func TestAnAuthorityIssuesObservers(t *testing.T) {
+func TestAuthorityIssuesObservers(t *testing.T) {
 	ca := newAuthority(t)
 	for _, name := range []string{"", "O", "a.voter", "-"} {
 		if _, _, err := ca.IssueObserver(name); err == nil {
@@ -145,7 +147,7 @@ func TestAnAuthorityIssuesObservers(t *testing.T) {
 	}
 	l, conn := open(t, Options{Name: "a"}), dial(t, network.Listen("").Addr().String())
 	for _, hostile := range []string{"", "a.b", strings.Repeat("a", maxLabel+1), "A"} {
-		_, _, err := l.know(greeting{conn, greets(kindObserver, hostile+
+		_, _, err := l.identify(greeting{conn, greets(kindObserver, hostile+
 			identityOf(roleObserver, "c1", ""))})
 		if err == nil {
 			t.Errorf("%q is the name of an observer", hostile)

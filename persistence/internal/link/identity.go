@@ -17,7 +17,7 @@ type Credentials struct {
 	Roots *x509.CertPool
 }
 
-// The roles that a certificate gives a name: the part behind the name.
+// The roles that a certificate gives a name: the part after the name.
 const (
 	roleVoter    = "voter"
 	roleObserver = "observer"
@@ -25,19 +25,19 @@ const (
 
 const (
 	domain = "exchange"
-	// maxLabel is how long a part of a DNS name may be.
+	// maxLabel is the longest part of a DNS name, in characters.
 	maxLabel = 63
 )
 
-// identity returns the DNS name that a voter's certificate has.
+// identity returns the DNS name in a voter's certificate.
 func identity(cluster, name string) string { return identityOf(roleVoter, cluster, name) }
 
-// identityOf returns the DNS name that the certificate of a role has.
+// identityOf returns the DNS name in the certificate of a role.
 func identityOf(role, cluster, name string) string {
 	return strings.Join([]string{name, role, cluster, domain}, ".")
 }
 
-// identity returns the name with which this process dials.
+// identity returns the name in this process's greetings.
 func (l *Link) identity() string {
 	if l.o.Observes {
 		return identityOf(roleObserver, l.o.Cluster, l.o.Name)
@@ -58,7 +58,7 @@ func checkLabel(name string) error {
 	return nil
 }
 
-// config returns how this node proves itself and checks a peer; server: of a peer that dials.
+// config authenticates this node and verifies a peer named server; "": a peer that dials.
 func (c *Credentials) config(server string) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,

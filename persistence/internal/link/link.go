@@ -33,26 +33,26 @@ type Options struct {
 	Peers   []Peer
 	// Credentials are nil if all addresses are of the loopback.
 	Credentials *Credentials
-	// Receive takes a frame, which is its own from then on, from the peer with that name. It is
-	// called by several goroutines.
+	// Receive takes a frame, which it then owns, from the peer with that name. Several goroutines
+	// call it.
 	Receive func(from string, frame []byte)
-	// Copy writes what a peer asks for with Fetch. One call is made at a time. The peer is told of
-	// its error. nil: there is none.
+	// Copy writes the copy that a peer requests with Fetch. One call is made at a time. The peer
+	// receives its error. nil: no copies.
 	Copy func(ctx context.Context, to string, q Want, w io.Writer) error
 	// Accept takes a connection that a peer has opened with Dial. It is called on the connection's
-	// own goroutine, and may return before the connection ends: Accept, or what it hands it to,
-	// closes it. Close waits for Accept. nil: such connections are refused.
+	// own goroutine, and may return before the connection ends: Accept, or its delegate, closes it.
+	// Close waits for Accept. nil: such connections are refused.
 	Accept func(from string, conn net.Conn)
-	// Admit returns why a peer's connection is not to be taken, which the peer is told; nil: it is.
-	// It is called before Accept. nil: all are.
+	// Admit returns why a peer's connection is refused, which the peer receives; nil: it is
+	// accepted. It is called before Accept. nil: all are.
 	Admit func(from string) error
 	// AcceptObserver and AdmitObserver are Accept and Admit for observers. An observer is no peer,
 	// and may have the name of one.
 	AcceptObserver func(from string, conn net.Conn)
 	AdmitObserver  func(from string) error
-	// Observes: this process is an observer with that name. It does not listen, takes and sends no
-	// frames, and opens connections with Dial alone. Address, Listener, Receive, Copy and Accept
-	// have no meaning.
+	// Observes: this process is an observer with that name. It does not listen, receives and sends
+	// no frames, and only opens connections with Dial. Address, Listener, Receive, Copy and Accept
+	// are ignored.
 	Observes bool
 	Logger   *slog.Logger
 	// Listener replaces Address, also for the rule about the loopback.
@@ -60,25 +60,25 @@ type Options struct {
 	// Dial opens a connection to a peer's address; nil: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	within time.Duration // until a connection is known; 0: handshake
+	within time.Duration // until a connection is identified; 0: handshake
 }
 
 const (
-	// maxFrame is how many bytes a frame may have: those of the largest batch, and room around it.
+	// maxFrame is the largest frame in bytes: the largest batch, and room around it.
 	maxFrame = 66 << 20
-	// handshake is the longest time until a connection is known.
+	// handshake is the longest time until a connection is identified.
 	handshake = 5 * time.Second
 )
 
 // Kinds of connections. The greeting has the DNS name of the side that has dialled.
 const (
 	kindFrames   = 'f' // of frames
-	kindCopy     = 'c' // on which the peer wants a copy, and nothing else
-	kindCall     = 'd' // that a peer has opened with Dial: what follows is not the link's
+	kindCopy     = 'c' // on which the peer requests a copy, and nothing else
+	kindCall     = 'd' // that a peer has opened with Dial: its content is not the link's
 	kindObserver = 'o' // that an observer has opened with Dial
 )
 
-// version is that of all that links say.
+// version is that of the links' protocol.
 const version = 2
 
 var versions = map[byte]uint64{kindFrames: version, kindCopy: version, kindCall: version,
@@ -90,7 +90,7 @@ type Link struct {
 	listener net.Listener
 	arriving arriving
 	refused  persistence.Seldom
-	copying  chan struct{}   // held by the one copy that is written
+	copySlot chan struct{}   // held by the one copy in progress
 	ctx      context.Context // ends with Close
 	stop     context.CancelFunc
 	all      sync.WaitGroup
@@ -98,7 +98,7 @@ type Link struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool // below TLS; guarded by mu
 	peers  map[string]*peer  // by name; guarded by mu
-	guests map[string]*peer  // observers that have connections, by name; guarded by mu
+	guests map[string]*peer  // observers with connections, by name; guarded by mu
 }
 
 // Open listens, and dials the peers until Close.
@@ -108,7 +108,7 @@ func Open(o Options) (*Link, error) {
 		o.Dial = (&net.Dialer{Timeout: handshake}).DialContext
 	}
 	l := &Link{o: o, listener: o.Listener, peers: map[string]*peer{}, guests: map[string]*peer{},
-		copying: make(chan struct{}, 1), open: map[net.Conn]bool{}}
+		copySlot: make(chan struct{}, 1), open: map[net.Conn]bool{}}
 	if err := errors.Join(checkLabel(o.Cluster), checkLabel(o.Name),
 		l.check(o.Peers...)); err != nil {
 		return nil, err
@@ -161,8 +161,8 @@ func (l *Link) check(peers ...Peer) error {
 	return nil
 }
 
-// Set replaces the peers. The connections of one that is none any more end, and so do those of one
-// whose address is another now, which is dialled anew.
+// Set replaces the peers. The connections of a removed peer are closed, and so are those of one
+// whose address has changed, which is dialled again.
 func (l *Link) Set(peers []Peer) error {
 	if err := l.check(peers...); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (l *Link) Set(peers []Peer) error {
 	return nil
 }
 
-// peer returns one of the peers, nil: it is none.
+// peer returns one of the peers, nil: there is none.
 func (l *Link) peer(name string) *peer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +218,7 @@ func (l *Link) accept() {
 	}
 }
 
-// hold notes an open connection, so that Close ends it.
+// hold registers an open connection, so that Close ends it.
 func (l *Link) hold(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,8 +228,8 @@ func (l *Link) hold(conn net.Conn) {
 	}
 }
 
-// free ends a connection and forgets it. It does so without a word of TLS, which a peer that takes
-// nothing would hold up for seconds: everything waits for mu.
+// free closes and removes a connection. It does so without a TLS close, which a peer that does not
+// read would delay for seconds: everything waits for mu.
 func (l *Link) free(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,7 +240,7 @@ func (l *Link) free(conn net.Conn) {
 // serve takes a connection of a peer.
 func (l *Link) serve(conn net.Conn) {
 	l.hold(conn)
-	p, g, err := l.know(conn)
+	p, g, err := l.identify(conn)
 	if !l.arriving.leave(conn) && err != nil {
 		err = errCrowd
 	}
@@ -261,7 +261,7 @@ func (l *Link) serve(conn net.Conn) {
 	l.free(conn)
 }
 
-// frames makes a line of frames of a connection.
+// frames makes a line for the frames of a connection.
 func (l *Link) frames(conn net.Conn) *line.Line {
 	return line.New(conn, line.Options{Longest: maxFrame, Takes: maxFrame, Own: true,
 		Waiting: maxQueuedBytes, Beat: writeWithin / 4, Silence: writeWithin})
@@ -280,8 +280,8 @@ func (l *Link) endedBy(p *peer, err error) {
 	}
 }
 
-// know finds out which peer has dialled, and for what.
-func (l *Link) know(conn net.Conn) (*peer, *line.Greeting, error) {
+// identify reads which peer has dialled, and for which kind of connection.
+func (l *Link) identify(conn net.Conn) (*peer, *line.Greeting, error) {
 	var secure *tls.Conn
 	end := time.Now().Add(l.o.within)
 	if c := l.o.Credentials; c != nil {
@@ -303,7 +303,7 @@ func (l *Link) know(conn net.Conn) (*peer, *line.Greeting, error) {
 		role = roleObserver
 	}
 	name, ok := strings.CutSuffix(string(g.Body), identityOf(role, l.o.Cluster, ""))
-	if !ok || checkLabel(name) != nil { // of an observer no configuration has checked it
+	if !ok || checkLabel(name) != nil { // an observer's name is in no configuration
 		return nil, nil, fmt.Errorf("it is not a node of this cluster: %.64q", g.Body)
 	}
 	if secure != nil && !named(secure, identityOf(role, l.o.Cluster, name)) {

@@ -36,7 +36,7 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{a, t}
 }
 
-// of returns the credentials of what has those names.
+// of returns credentials with those names.
 func (a *authority) of(names ...string) *Credentials {
 	a.t.Helper()
 	raw, key, err := a.issue(names...)
@@ -55,7 +55,7 @@ func (a *authority) voter(name string) *Credentials {
 	return a.of(identity("c1", name))
 }
 
-// A node is an end of a link, and what came: frames and connections.
+// A node is an end of a link, with the received frames and connections.
 type node struct {
 	*Link
 	got  chan received
@@ -72,7 +72,7 @@ type received struct {
 	frame string
 }
 
-// network has all nodes of tests, but for those that are given an address.
+// network has all nodes of tests, but for those with a given address.
 var network memnet.Network
 
 // nowhere is an address without a listener.
@@ -131,7 +131,7 @@ func plain(string) *Credentials { return nil }
 // greets is a greeting of a kind.
 func greets(kind byte, name string) string { return string([]byte{kind, version}) + name }
 
-// framed returns texts as they travel.
+// framed returns texts in wire form.
 func framed(texts ...string) (b []byte) {
 	for _, text := range texts {
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
@@ -153,7 +153,7 @@ func reach(t *testing.T, from, to *node, name string) {
 	t.Fatal("no frame comes")
 }
 
-func TestFramesOfEverySizeComeInOrder(t *testing.T) {
+func TestFramesOfEverySizeArriveInOrder(t *testing.T) {
 	both(t, func(t *testing.T, ca *authority) {
 		a, b := pair(t, ca.voter)
 		reach(t, a, b, "b")
@@ -176,7 +176,7 @@ func TestFramesOfEverySizeComeInOrder(t *testing.T) {
 }
 
 // A peer that comes back is reached again.
-func TestALinkIsMadeAgain(t *testing.T) {
+func TestLinkReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, plain)
 		reach(t, a, b, "b")
@@ -198,18 +198,18 @@ func (l *Link) conns() map[net.Conn]bool {
 	return all
 }
 
-// A connection that proves to be no voter of the cluster sends nothing.
-func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
+// Frames of a connection that is not proven to be a voter of the cluster are refused.
+func TestOnlyCertifiedNodeIsReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, other := newAuthority(t), newAuthority(t)
 		a, b := pair(t, ca.voter)
 		a.Close() // it would dial again, and replace the connection of the test
 		address := b.listener.Addr().String()
 		for _, c := range []struct {
-			what  string
-			own   *Credentials
-			hello string
-			heard bool
+			what       string
+			own        *Credentials
+			hello      string
+			isReceived bool
 		}{
 			{"node a", ca.of(identity("c1", "a")), identity("c1", "a"), true},
 			{"node c, which is no peer", ca.of(identity("c1", "c")), identity("c1", "c"), false},
@@ -232,8 +232,8 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 					t.Fatalf("%s: %v", c.what, err)
 				}
 				conn.Write(framed(greets(kind, c.hello), c.what))
-				if c.heard {
-					b.hears(t, kind, c.what)
+				if c.isReceived {
+					b.receives(t, kind, c.what)
 					conn.Close()
 					continue
 				}
@@ -248,7 +248,7 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 						t.Errorf("%s gets an answer to %c", c.what, kind)
 					}
 				case r := <-b.got:
-					t.Errorf("%s is heard: %+v", c.what, r)
+					t.Errorf("%s is received: %+v", c.what, r)
 				case <-b.took:
 					t.Errorf("a connection of %s is taken", c.what)
 				}
@@ -258,8 +258,8 @@ func TestOnlyTheNodeThatACertificateNamesIsHeard(t *testing.T) {
 	})
 }
 
-// hears checks that a frame comes from node a, on a connection of a kind.
-func (n *node) hears(t *testing.T, kind byte, frame string) {
+// receives checks that a frame comes from node a, on a connection of a kind.
+func (n *node) receives(t *testing.T, kind byte, frame string) {
 	t.Helper()
 	var from, text string
 	if kind == kindCopy {
@@ -283,8 +283,8 @@ func (n *node) hears(t *testing.T, kind byte, frame string) {
 	}
 }
 
-// A node does not send to a server that is not the node it means.
-func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
+// A node does not send to a server that is not the intended node.
+func TestFrameGoesOnlyToIntendedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		a, b := pair(t, func(name string) *Credentials {
@@ -306,9 +306,9 @@ func TestAFrameGoesToTheNodeItIsFor(t *testing.T) {
 	})
 }
 
-// A node that is a peer no more is heard no more, and its connection ends. Once it is a peer again,
-// it is heard again.
-func TestPeersComeAndGo(t *testing.T) {
+// Frames of a removed peer are not received, and its connection ends. Once it is a peer again, its
+// frames are received again.
+func TestPeersAreAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, plain)
 		reach(t, a, b, "b")
@@ -323,8 +323,8 @@ func TestPeersComeAndGo(t *testing.T) {
 			t.Errorf("its connection: %v", err)
 		}
 		conn := dial(t, a.listener.Addr().String())
-		if p, _, err := a.know(greeting{conn, greets(kindFrames, b.identity())}); err == nil {
-			t.Errorf("node %s is known", p.Name)
+		if p, _, err := a.identify(greeting{conn, greets(kindFrames, b.identity())}); err == nil {
+			t.Errorf("node %s is a peer", p.Name)
 		}
 		if err := a.Set([]Peer{{"B", peer.Address}}); err == nil {
 			t.Error("a name that cannot be is taken")
@@ -349,7 +349,7 @@ func (g greeting) Read(p []byte) (int, error) {
 	return copy(p, framed(g.text)), nil
 }
 
-func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
+func TestTooLongFrameEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, plain)
 		a.Close()
@@ -363,8 +363,8 @@ func TestAFrameThatIsTooLongEndsTheConnection(t *testing.T) {
 	})
 }
 
-// A peer that takes nothing does not hold up the sender, and what waits for it is bounded.
-func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
+// A peer that reads nothing does not delay the sender, and its queue is bounded.
+func TestQueueOfPeerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pair(t, plain)
 		conn, _ := net.Pipe()
@@ -384,7 +384,7 @@ func TestWhatWaitsForAPeerIsBounded(t *testing.T) {
 	})
 }
 
-func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
+func TestWithoutCertificatesAddressesAreLoopback(t *testing.T) {
 	good := Options{Cluster: "c", Name: "a", Address: "127.0.0.1:0", Logger: quiet,
 		Peers: []Peer{{"b", "[::1]:7"}}}
 	for what, change := range map[string]func(*Options){
@@ -411,13 +411,13 @@ func TestWithoutCertificatesAllAddressesAreOfTheLoopback(t *testing.T) {
 	succeeds(t, l.Close())
 }
 
-// A frame that has begun and does not come ends its connection.
-func TestAFrameThatDoesNotComeEndsTheConnection(t *testing.T) {
+// An unfinished frame ends its connection.
+func TestUnfinishedFrameEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log said
+		var log logText
 		b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}},
 			Logger:  slog.New(slog.NewTextHandler(&log, nil)),
-			Receive: func(string, []byte) { t.Error("half a frame is heard") }})
+			Receive: func(string, []byte) { t.Error("half a frame is received") }})
 		for _, says := range []string{"\x00", "\x00\x00\x00\x09half"} {
 			conn := dial(t, b.listener.Addr().String())
 			conn.SetDeadline(time.Now().Add(time.Minute))
@@ -431,32 +431,32 @@ func TestAFrameThatDoesNotComeEndsTheConnection(t *testing.T) {
 		}
 		if text := log.String(); !strings.Contains(text, "the connection of a node was ended") ||
 			!strings.Contains(text, "node=a") {
-			t.Errorf("the log does not say so:\n%s", text)
+			t.Errorf("the log has no line of it:\n%s", text)
 		}
 	})
 }
 
-// said is a log.
-type said struct {
+// logText is a log.
+type logText struct {
 	mu sync.Mutex
 	bytes.Buffer
 }
 
-func (s *said) Write(b []byte) (int, error) {
+func (s *logText) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Buffer.Write(b)
 }
 
-func (s *said) String() string {
+func (s *logText) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Buffer.String()
 }
 
-// Connections that say nothing end for newer ones, those of the host that has most of them first.
-// So a node finds a place, from another host or from the same one.
-func TestACrowdKeepsNoNodeOut(t *testing.T) {
+// Silent connections are closed for newer ones, those of the host with most of them first. So a
+// node gets in, from another host or from the same one.
+func TestManySilentConnectionsKeepNoNodeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, Options{Name: "b", Peers: []Peer{{"a", nowhere}},
 			Accept: func(_ string, conn net.Conn) { conn.Close() }, within: time.Hour})

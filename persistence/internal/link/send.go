@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// maxQueuedBytes bounds what waits for one peer. One more frame always has room.
+	// maxQueuedBytes bounds the frames that wait for one peer. One more frame always has room.
 	maxQueuedBytes = 64 << 20
 	// leastPause and mostPause are the time between two tries to dial.
 	leastPause = 20 * time.Millisecond
 	mostPause  = time.Second
-	// writeWithin is the longest time that a peer may take none of what is sent.
+	// writeWithin is the longest time that a peer may read nothing of the sent bytes.
 	writeWithin = 10 * time.Second
 )
 
-// A peer is another node, the connection over which it is sent frames, and its own to this node.
+// A peer is another node, the connection that sends it frames, and its own to this node.
 type peer struct {
 	Peer
 	link *Link
-	ctx  context.Context // ends when it is no peer any more
+	ctx  context.Context // ends when it is removed
 	stop context.CancelFunc
 
 	guest  bool // it is an observer
 	visits int  // connections of a guest; guarded by the link's mu
 
 	mu      sync.Mutex
-	to      *line.Line // nil: there is no connection; guarded by mu
+	to      *line.Line // nil: no connection; guarded by mu
 	inbound net.Conn   // guarded by mu
-	cause   string     // why it could not be reached last, "": it can be; guarded by mu
+	cause   string     // of the last failure to reach it; "": none; guarded by mu
 	calls   []*call    // the oldest first; guarded by mu
 }
 
-// Send puts a frame behind those that wait for a peer, or drops it. It does not block.
+// Send queues a frame for a peer, or drops it. It does not block.
 func (l *Link) Send(to string, frame []byte) {
 	p := l.peer(to)
 	if p == nil {
@@ -49,7 +49,7 @@ func (l *Link) Send(to string, frame []byte) {
 	w := p.to
 	p.mu.Unlock()
 	if w != nil {
-		//nolint:errcheck // what has no room is dropped
+		//nolint:errcheck // a frame without room is dropped
 		w.Send(func(b []byte) []byte { return append(b, frame...) })
 	}
 }
@@ -67,7 +67,7 @@ func (p *peer) replace(conn net.Conn) {
 	}
 }
 
-// end ends the connections of a peer that is none any more.
+// end closes the connections of a removed peer.
 func (p *peer) end() {
 	p.stop()
 	p.drop()
@@ -90,7 +90,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// run dials the peer and sends, again and again.
+// run dials the peer and sends, repeatedly.
 func (p *peer) run() {
 	for wait := leastPause; ; wait = min(2*wait, mostPause) {
 		conn, err := p.open(p.ctx, kindFrames)
@@ -98,7 +98,7 @@ func (p *peer) run() {
 			p.unreachable(err)
 		} else {
 			begun := time.Now()
-			p.sends(conn)
+			p.serve(conn)
 			if time.Since(begun) > mostPause { // the peer has taken it
 				wait = leastPause
 				p.reached()
@@ -110,8 +110,8 @@ func (p *peer) run() {
 	}
 }
 
-// sends lets Send send over a connection, until it ends.
-func (p *peer) sends(conn net.Conn) {
+// serve lets Send use a connection, until it ends.
+func (p *peer) serve(conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(p.ctx, func() { conn.Close() })()
 	w := p.link.frames(conn)
@@ -125,7 +125,7 @@ func (p *peer) sends(conn net.Conn) {
 	p.mu.Unlock()
 }
 
-// unreachable logs why the peer cannot be reached: once, until it can be or the cause is another.
+// unreachable logs why the peer cannot be reached: once, until it can be or the cause changes.
 func (p *peer) unreachable(err error) {
 	cause := err.Error()
 	if op, ok := errors.AsType[*net.OpError](err); ok {
@@ -141,14 +141,14 @@ func (p *peer) unreachable(err error) {
 	}
 }
 
-// reached notes that the peer can be reached.
+// reached resets the cause: the peer can be reached.
 func (p *peer) reached() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cause = ""
 }
 
-// open opens a connection of a kind, once the peer has taken it.
+// open opens a connection of a kind, and returns it once the peer has accepted it.
 func (p *peer) open(ctx context.Context, kind byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.link.o.within,
 		fmt.Errorf("it has not answered within %s", p.link.o.within))

@@ -7,15 +7,15 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// An Outcome is what became of an entry.
+// An Outcome is the result of applying an entry.
 type Outcome uint8
 
 const (
 	Done     Outcome = iota + 1
 	Already          // an append: an earlier one with the same bytes is the journal's last batch
 	Fenced           // the entry's token is not the owner's
-	gap              // an append: it does not follow on the journal's end
-	held             // an acquire: the beat is another one now
+	gap              // an append: it does not follow the journal's end
+	held             // an acquire: the beat has changed
 	short            // an acquire: the journal ends before the end that the claim has seen
 	notEmpty         // a begin: the journal has batches, or begins elsewhere
 	changing         // a change of the membership: another one is not complete
@@ -26,7 +26,7 @@ const (
 	last             // a removal: of the last voter
 )
 
-// An Answer is the outcome of an entry, and the state that it met.
+// An Answer is the outcome of an entry, and the state that it found.
 type Answer struct {
 	Outcome Outcome
 	Token   persistence.Token // of an acquire that is Done
@@ -35,7 +35,7 @@ type Answer struct {
 	end     persistence.Mark
 }
 
-// Err returns nil if the entry did what it was for, now or before, and the store's error otherwise.
+// Err returns nil if the entry took effect, now or before, and the store's error otherwise.
 func (a Answer) Err(e *Entry) error {
 	switch a.Outcome {
 	case Done, Already:

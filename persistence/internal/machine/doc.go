@@ -1,15 +1,15 @@
 // Package machine is the state that the nodes of a replicated store agree on. Each node applies the
-// committed entries of the shared log to it, in the order of the log. What an entry does depends on
-// the entry and the state alone: not on a clock, a local store, or the node. So all nodes have the
-// same state behind the same entry, and a node that applies its log again comes to the same
-// answers. An append that was refused stays refused.
+// committed entries of the shared log to it, in the order of the log. The effect of an entry
+// depends on the entry and the state alone: not on a clock, a local store, or the node. So all
+// nodes have the same state after the same entry, and a node that applies its log again gets the
+// same answers. An append that was refused stays refused.
 //
 // The owner's token is part of this state, and grows with each acquire entry. A node that has
-// applied an acquire entry has applied each earlier entry that will ever count.
+// applied an acquire entry has applied every earlier entry that can take effect.
 //
-//	state.go    the state, and what each entry does
+//	state.go    the state, and the effect of each entry
 //	members.go  the nodes of the cluster
-//	answer.go   what became of an entry, and the error that a store returns for it
+//	answer.go   the outcome of an entry, and the error that a store returns for it
 //	entry.go    an entry as bytes
 //	image.go    the state as bytes
 package machine

@@ -11,23 +11,23 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// A Kind says what an entry does.
+// A Kind is an entry's effect.
 type Kind uint8
 
 const (
 	Append  Kind = iota + 1
 	Acquire      // makes another owner
 	Check        // confirms the owner
-	Release      // ends an owner's time at the owner's own wish
+	Release      // ends an ownership at the owner's request
 	Begin        // makes an empty journal begin at Next
-	Trim         // forgets the journal up to Next
-	Reads        // notes nonces of reads
-	Add          // awaits another node, perhaps in a voter's place
-	Join         // gives an ID to a node without a log that is awaited, or a learner
-	Promote      // makes a learner a voter, in the place of the one that it replaces
+	Trim         // drops the journal up to Next
+	Reads        // records nonces of reads
+	Add          // awaits another node, perhaps to replace a voter
+	Join         // gives an ID to an awaited node or learner without a log
+	Promote      // makes a learner a voter, in place of the one that it replaces
 	Remove       // removes a member
 	Leave        // completes a joint change
-	Survive      // leaves one voter alone, because the others' disks are gone
+	Survive      // keeps one voter alone, because the others' disks are lost
 	Format       // lets entries and records of the format Next be written
 	Market       // agrees on the market part of the configuration, which is its batch
 	kinds
@@ -40,7 +40,7 @@ type ID struct {
 	Number uint64 // counts the proposals of a start
 }
 
-// An Entry is what one proposal adds to the log. Which fields count depends on its kind.
+// An Entry is one proposal in the log. Its kind determines which fields count.
 type Entry struct {
 	ID   ID
 	Kind Kind
@@ -50,7 +50,7 @@ type Entry struct {
 	Token persistence.Token // of all but an Acquire and changes of the membership
 
 	// An Append's. Begin and Trim have their sequence in Next, and Format its number. A Market has
-	// its text in Batch; its Next is 1 if the owner leads with it, and 0 if the next term is to.
+	// its text in Batch; its Next is 1 if the owner's term uses it, and 0 if the next term will.
 	Prev, Next, Digest uint64
 	Batch              []byte
 
@@ -60,7 +60,7 @@ type Entry struct {
 	Unique    string
 	Owner     string
 	Heartbeat persistence.Heartbeat
-	After     *persistence.Beat // without its owner and rhythm; nil: any
+	After     *persistence.Beat // without its owner and heartbeat; nil: any
 	Insist    bool
 	NowMs     int64 // the proposer's clock, also a Begin's
 
@@ -75,13 +75,13 @@ type Entry struct {
 const maxText = 1 << 10 // bytes of a text
 
 // Formats of entries and of the records in their batches. Another kind, field or record is another
-// format, which is written once an entry of the kind Format says so: each member reads it then.
+// format, which is written from an entry of the kind Format on: each member reads it then.
 const (
-	First  = 11 // the format that a cluster begins with, and the oldest that is read
+	First  = 11 // the format of a new cluster, and the oldest that is read
 	Newest = persistence.NewestFormat
 )
 
-// MaxMarket is how many bytes the market part of a configuration may have.
+// MaxMarket bounds the market part of a configuration, in bytes.
 const MaxMarket = 4 << 20
 
 // IsMarket reports whether a text may be agreed on as the market part.
@@ -100,7 +100,7 @@ func flag(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// head returns the entry's bytes without its batch, which its digest stands for.
+// head returns the entry's bytes without its batch, which its digest represents.
 func (e *Entry) head() []byte {
 	b := make([]byte, 0, 128)
 	b = append(b, max(e.Format, First), byte(e.Kind))
@@ -148,7 +148,7 @@ func (e *Entry) claim(b []byte) []byte {
 	return b
 }
 
-// Fits returns ErrInvalid for an entry with a text that is too long to be encoded.
+// Fits returns ErrInvalid for an entry with a text too long to be encoded.
 func (e *Entry) Fits() error {
 	texts := []string{string(e.Token), e.Unique, e.Owner, e.Name, e.Address, e.Replaces}
 	if e.After != nil {
@@ -223,7 +223,7 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 	return e, nil
 }
 
-// older returns the ErrVersion of a format that no cluster of this program begins with, or nil.
+// older returns the ErrVersion of a format older than this program's oldest, or nil.
 func older(format, newest uint8) error {
 	if format >= First {
 		return nil
@@ -232,7 +232,7 @@ func older(format, newest uint8) error {
 		Oldest: First, Newest: uint64(newest)})
 }
 
-// A reader reads what text and u64 have written.
+// A reader decodes texts and numbers.
 type reader struct{ wire.Reader }
 
 func (d *reader) text() string {

@@ -14,7 +14,7 @@ import (
 const imageVersion = 5
 
 // Encode returns the state as bytes. The version, the applied format and the members come first, in
-// a form that never changes: a program that does not read the rest takes part in votes.
+// a form that never changes: a program that cannot read the rest still votes.
 func (s *State) Encode() []byte {
 	b := s.encodeMembers([]byte{imageVersion, s.Format()})
 	b = binary.BigEndian.AppendUint32(b, s.epoch)
@@ -35,8 +35,8 @@ func (s *State) Encode() []byte {
 	return b
 }
 
-// DecodeState reads what State.Encode has written. Of a newer version that belongs to a format
-// which this program does not read, it reads the format and the members alone.
+// DecodeState reads the bytes of State.Encode. For a newer version with a format that this program
+// does not read, it reads only the format and the members.
 func DecodeState(b []byte) (*State, error) {
 	d := reader{wire.Read(b)}
 	v := d.Byte()

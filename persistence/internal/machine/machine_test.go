@@ -32,7 +32,7 @@ func batch(tok persistence.Token, prev, next, digest uint64) *Entry {
 }
 
 // Each line is applied to one state, one after the other.
-func TestWhatAnEntryDoes(t *testing.T) {
+func TestEntryOutcomes(t *testing.T) {
 	first, second := token(1, 1), token(2, 2)
 	seen := persistence.Beat{Token: first, Count: "1", End: persistence.Mark{Seq: 5, Digest: 55}}
 	stale, future := seen, seen
@@ -80,7 +80,7 @@ func TestWhatAnEntryDoes(t *testing.T) {
 			6},
 		{"again", &Entry{Kind: Release, Token: second, Unique: unique(9)}, Fenced, 6},
 		{"an append after that", batch(second, 6, 7, 77), Fenced, 6},
-		{"an append under what stands there", batch(persistence.Released(unique(9)), 6, 7, 77),
+		{"an append under the released token", batch(persistence.Released(unique(9)), 6, 7, 77),
 			Fenced, 6},
 		{"a claim of one that has seen more, and accepts the loss", after(3, lost, true), Done, 6},
 	} {
@@ -95,7 +95,7 @@ func TestWhatAnEntryDoes(t *testing.T) {
 	}
 }
 
-func TestNoncesOfReadsOnlyGrow(t *testing.T) {
+func TestReadNoncesOnlyGrow(t *testing.T) {
 	s := &State{}
 	tok := s.Apply(claim(1)).Token
 	s.Apply(&Entry{Kind: Reads, Token: tok,
@@ -109,7 +109,7 @@ func TestNoncesOfReadsOnlyGrow(t *testing.T) {
 	}
 }
 
-// A model is what owners and appends do, in the obvious way.
+// A model does owners and appends in the obvious way.
 type model struct {
 	owners  []persistence.Token // the last one owns the engine; "" after it was given back
 	batches []Entry
@@ -137,7 +137,7 @@ func (m *model) apply(e *Entry) Outcome {
 	case m.owner() == "" || e.Token != m.owner(): // also once it is a text of Released
 		return Fenced
 	case e.Kind == Release:
-		// epochs go on; none of the alphabet's tokens is this text
+		// epochs continue; none of the alphabet's tokens is this text
 		m.owners[len(m.owners)-1] = persistence.Released(e.Unique)
 		return Done
 	}
@@ -152,8 +152,8 @@ func (m *model) apply(e *Entry) Outcome {
 	return Done
 }
 
-// Every sequence of six entries of an alphabet does what the model says.
-func TestAllShortLogsDoWhatTheModelSays(t *testing.T) {
+// Every sequence of six entries of an alphabet matches the model.
+func TestAllShortLogsMatchModel(t *testing.T) {
 	alphabet := []*Entry{
 		claim(1), claim(2), {Kind: Release, Token: token(1, 1), Unique: unique(7)},
 		batch(token(1, 1), 0, 1, 11), batch(token(1, 1), 1, 2, 22), batch(token(2, 2), 1, 2, 23),
@@ -243,8 +243,8 @@ func anEntry(t *rapid.T, s *State) *Entry {
 }
 
 // A log gives the same answers however often it is applied, from its beginning or from the state
-// behind any of its entries, also when the state was stored. What was refused stays refused.
-func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
+// after any of its entries, also when the state was stored. A refused entry stays refused.
+func TestReappliedLogGivesSameAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Formed([]string{"a", "b", "c"})
 		var log [][]byte
@@ -275,7 +275,7 @@ func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
 				t.Fatalf("entry %d is answered %+v, and was %+v", i, a, answers[i])
 			}
 			if !bytes.Equal(again.Encode(), states[i+1]) {
-				t.Fatalf("behind entry %d the state is another", i)
+				t.Fatalf("after entry %d the state differs", i)
 			}
 		}
 		if again.Chain() != s.Chain() {
@@ -284,8 +284,8 @@ func TestALogThatIsAppliedAgainGivesTheSameAnswers(t *testing.T) {
 	})
 }
 
-// Each outcome is the error that every store returns for it.
-func TestAnOutcomeIsAStoresError(t *testing.T) {
+// Each outcome maps to the error that every store returns for it.
+func TestOutcomeMapsToStoreError(t *testing.T) {
 	for _, c := range []struct {
 		outcome Outcome
 		want    error
@@ -303,7 +303,7 @@ func TestAnOutcomeIsAStoresError(t *testing.T) {
 	}
 }
 
-func TestATextThatIsTooLongIsRefused(t *testing.T) {
+func TestTooLongTextIsRefused(t *testing.T) {
 	long := strings.Repeat("x", maxText+1)
 	for _, e := range []*Entry{{Token: persistence.Token(long)}, {Owner: long}, {Unique: long},
 		{After: &persistence.Beat{Count: long}}, {Nonces: []persistence.Nonce{{Key: long}}}} {
@@ -314,7 +314,7 @@ func TestATextThatIsTooLongIsRefused(t *testing.T) {
 }
 
 // Each line is applied to one state, one after the other.
-func TestWhatAChangeOfTheMembershipDoes(t *testing.T) {
+func TestMembershipChangeOutcomes(t *testing.T) {
 	s := Formed([]string{"a", "b", "c"})
 	for _, c := range []struct {
 		e    Entry
@@ -376,9 +376,8 @@ func TestWhatAChangeOfTheMembershipDoes(t *testing.T) {
 	}
 }
 
-// A voter that survives is alone, also if another one was just being replaced. IDs that the others
-// may have given meanwhile are given to no log again, and the journal may lack its end until an
-// append.
+// A voter that survives is alone, also if another one was being replaced. IDs that the others may
+// have given meanwhile are never given again, and the journal may lack its end until an append.
 func TestOneVoterSurvives(t *testing.T) {
 	s := Formed([]string{"a", "b", "c"})
 	for _, e := range []*Entry{{Kind: Add, Name: "d", Replaces: "b"},
@@ -405,13 +404,13 @@ func TestOneVoterSurvives(t *testing.T) {
 		t.Errorf("the ID %d is given", id)
 	}
 	if s.Apply(batch(token(1, 1), 0, 1, 11)); s.Lost() {
-		t.Error("it is not told that something was appended")
+		t.Error("Lost is still set after an append")
 	}
 }
 
-// A format that was applied stays, in the image, too. An entry of a format beyond what a program
-// reads is told from a damaged one.
-func TestAFormatOnlyGrows(t *testing.T) {
+// A format that was applied stays, in the image, too. An entry of a format newer than the program's
+// is distinguished from a damaged one.
+func TestFormatOnlyGrows(t *testing.T) {
 	s := Formed([]string{"a", "b", "c"})
 	for _, c := range []struct {
 		to   uint64
@@ -445,19 +444,19 @@ func TestAFormatOnlyGrows(t *testing.T) {
 	}
 }
 
-// The owner alone agrees on a market part. That of the newest reign is kept beside it, and both are
-// in the image. An entry with a text that is damaged, or is too long, is no entry.
-func TestTheOwnerAgreesOnAMarket(t *testing.T) {
+// The owner alone agrees on a market part. The newest term's part is kept beside it, and both are
+// in the image. An entry with a damaged or too long text is refused.
+func TestOwnerAgreesOnMarket(t *testing.T) {
 	s := Formed([]string{"a"})
 	market := func(tok persistence.Token, text string) *Entry {
 		return &Entry{Kind: Market, Token: tok, Digest: codec.Digest([]byte(text)),
 			Batch: []byte(text)}
 	}
 	s.Apply(claim(1))
-	reigns := market(token(1, 1), "first")
-	reigns.Next = 1
-	s.Apply(market(token(1, 1), "of no reign"))
-	s.Apply(reigns)
+	current := market(token(1, 1), "first")
+	current.Next = 1
+	s.Apply(market(token(1, 1), "of no term"))
+	s.Apply(current)
 	s.Apply(claim(2))
 	if a := s.Apply(market(token(1, 1), "of one that owns no more")); a.Outcome != Fenced {
 		t.Errorf("%+v", a)
@@ -470,7 +469,7 @@ func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next, current := again.Market(); string(next) != "second" || string(current) != "first" {
-		t.Errorf("%s, and %s reigns", next, current)
+		t.Errorf("%s, and %s is current", next, current)
 	}
 	image := again.Encode()
 	image[bytes.LastIndex(image, []byte("second"))]++
@@ -498,13 +497,13 @@ func TestTheOwnerAgreesOnAMarket(t *testing.T) {
 	}
 }
 
-// A program knows the members of a newer program's state, and no more of it.
-func TestTheMembersOfANewerStateAreRead(t *testing.T) {
+// Of a newer program's state only the members are read.
+func TestMembersOfNewerStateAreRead(t *testing.T) {
 	s := Formed([]string{"a", "b", "c"})
 	s.Apply(&Entry{Kind: Format, Next: Newest + 1})
-	b := append(s.Encode(), "what is not known"...)
+	b := append(s.Encode(), "unknown fields"...)
 	if _, err := DecodeState(b); !errors.Is(err, persistence.ErrCorrupt) {
-		t.Errorf("bytes behind a state: %v", err)
+		t.Errorf("bytes after a state: %v", err)
 	}
 	b[0] = imageVersion + 1
 	got, err := DecodeState(b)
@@ -517,7 +516,7 @@ func TestTheMembersOfANewerStateAreRead(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is read as an entry is written as the same bytes, and can be applied.
+// FuzzDecode: a decoded entry encodes as the same bytes, and can be applied.
 func FuzzDecode(f *testing.F) {
 	tok := token(1, 1)
 	after := claim(2)

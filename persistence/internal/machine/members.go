@@ -2,26 +2,26 @@ package machine
 
 import "slices"
 
-// A Role is what a member counts for.
+// A Role is how a member takes part.
 type Role uint8
 
 const (
 	Voter   Role = iota + 1
-	Learner      // has the log, or comes to have it, and has no vote
-	Awaited      // has no ID yet: its node has not asked for the log
+	Learner      // has the log, or copies it, and has no vote
+	Awaited      // has no ID yet: its node has not requested the log
 	Leaving      // a voter that another one replaces, until the joint change is complete
 	roles
 )
 
-// A Member is a node of the cluster. Its ID is what raft knows it by. An ID is given once, to one
-// log of one node: a node whose log is lost gets another one, so that nothing which the lost log
-// has acknowledged is expected of the new one.
+// A Member is a node of the cluster. Its ID is raft's. An ID is given once, to one log of one node:
+// a node whose log is lost gets another one, so that the new log need not have the lost log's
+// acknowledged entries.
 type Member struct {
 	ID       uint64
 	Name     string
 	Address  string // "": that of the configuration
 	Role     Role
-	Nonce    string // of the start that asked for the log; "" of those that formed the cluster
+	Nonce    string // of the start that requested the log; "" for the founding nodes
 	Replaces uint64 // ID of the voter whose place a learner takes once it has the log; 0: of none
 }
 
@@ -39,7 +39,7 @@ func Formed(names []string) *State {
 	return s
 }
 
-// Restored returns the state of a cluster of one node behind an entry of its log. Its journal ends
+// Restored returns the state of a cluster of one node after an entry of its log. Its journal ends
 // at a sequence and has no batches. nowMs is the clock.
 func Restored(name string, seq, entry uint64, nowMs int64) *State {
 	s := Formed([]string{name})
@@ -54,13 +54,13 @@ func (s *State) Members() []Member { return s.members }
 // Given returns the newest ID of a member.
 func (s *State) Given() uint64 { return s.given }
 
-// Joint reports whether a voter is just being replaced: then each decision needs a majority of the
-// voters with the one that leaves, and one of those with the one that comes.
+// Joint reports whether a voter is being replaced: then each decision needs a majority of the
+// voters with the leaving one, and one of those with the new one.
 func (s *State) Joint() bool {
 	return s.find(func(m Member) bool { return m.Role == Leaving }) >= 0
 }
 
-// Changes reports whether an entry changes the membership, or what its members are to read. It
+// Changes reports whether an entry changes the membership, or the format that its members read. It
 // needs no token.
 func (k Kind) Changes() bool { return k >= Add && k <= Format }
 
@@ -73,12 +73,12 @@ func (s *State) Try(e *Entry) (Answer, []Member) {
 
 func (s *State) find(is func(Member) bool) int { return slices.IndexFunc(s.members, is) }
 
-// named returns the place of the member with a name and one of some roles, -1: there is none.
+// named returns the index of the member with a name and one of some roles; -1: none.
 func (s *State) named(name string, roles ...Role) int {
 	return s.find(func(m Member) bool { return m.Name == name && slices.Contains(roles, m.Role) })
 }
 
-// change applies an entry that changes the membership. The list is another one afterwards.
+// change applies an entry that changes the membership. It works on a copy of the list.
 func (s *State) change(e *Entry) Outcome {
 	s.members = slices.Clone(s.members)
 	busy := s.find(func(m Member) bool { return m.Replaces != 0 })
@@ -137,7 +137,7 @@ func (s *State) await(e *Entry) Outcome {
 }
 
 // join gives an ID to a start of a node without a log. Each start of one that is no voter gets
-// another ID, unless it comes again.
+// another ID, unless it is repeated.
 func (s *State) join(e *Entry) Outcome {
 	i := s.named(e.Name, Learner, Awaited)
 	if i < 0 {
@@ -188,14 +188,14 @@ func (s *State) remove(e *Entry) Outcome {
 	return Done
 }
 
-// epochIDs is how many IDs an epoch of the membership has: more than are ever given in one.
+// epochIDs is the size of an epoch's range of IDs: more than are ever given in one.
 const epochIDs = 1 << 32
 
-// NextEpoch returns the ID above which those are that are given once one voter has survived.
+// NextEpoch returns the ID above which new IDs are given after one voter has survived.
 func (s *State) NextEpoch() uint64 { return (s.given/epochIDs + 1) * epochIDs }
 
 // survive leaves one voter, and begins another epoch of the membership: its IDs are above all that
-// the members that are gone may have given without this log's knowing.
+// the lost members may have given without an entry in this log.
 func (s *State) survive(e *Entry) Outcome {
 	i := s.named(e.Name, Voter)
 	if i < 0 {

@@ -13,7 +13,7 @@ import (
 	"exchange/persistence"
 )
 
-// A State is what the entries up to one index of the log have made. The zero State is that of an
+// A State is the result of the entries up to one index of the log. The zero State is that of an
 // empty log without members. One goroutine at a time uses it.
 type State struct {
 	epoch     uint32
@@ -22,10 +22,10 @@ type State struct {
 	heartbeat persistence.Heartbeat
 	beats     uint64 // confirmations of the owner
 	accepted  uint64 // persistence.Beat.Accepted
-	last      uint64 // where the journal ends
-	digest    uint64 // of its last batch; 0: it has begun there
-	trimmed   uint64 // up to where the journal is forgotten
-	floor     uint64 // index up to which every node has the log, as far as a trim has said
+	last      uint64 // end of the journal
+	digest    uint64 // of its last batch; 0: it begins there
+	trimmed   uint64 // end of the trimmed part of the journal
+	floor     uint64 // index up to which every node has the log, by the trims so far
 	reads     map[string]uint64
 	chain     uint64
 	lost      bool   // the journal may have lost its end, and nothing was appended since
@@ -50,7 +50,7 @@ func (s *State) Beat() persistence.Beat {
 // Epoch returns the number of the newest owner.
 func (s *State) Epoch() uint32 { return s.epoch }
 
-// Trimmed returns the sequence up to which the journal is forgotten.
+// Trimmed returns the sequence up to which the journal is trimmed.
 func (s *State) Trimmed() uint64 { return s.trimmed }
 
 // Floor returns an index up to which every node has the log.
@@ -60,8 +60,8 @@ func (s *State) Floor() uint64 { return s.floor }
 func (s *State) Lost() bool { return s.lost }
 
 // Market returns the market part of the configuration that the nodes have agreed on for the next
-// term, and the one that the newest term was built with; nil: there is none. The caller does not
-// change them.
+// term, and the one that the newest term was built with; nil: none. The caller does not change
+// them.
 func (s *State) Market() (next, current []byte) { return s.market, s.current }
 
 // Reads calls fn for each key's highest nonce of a read.
@@ -105,7 +105,7 @@ func (s *State) apply(e *Entry) Answer {
 		}
 		return a
 	}
-	if e.Token != s.token || !s.Beat().Held() {
+	if e.Token != s.token || !s.Beat().HasOwner() {
 		return Answer{Outcome: Fenced}
 	}
 	switch e.Kind {
@@ -136,8 +136,8 @@ func (s *State) apply(e *Entry) Answer {
 	return Answer{Outcome: Done}
 }
 
-// agree applies an entry of the kind Market. What the newest term was built with stays beside a
-// part for the next one, which may turn out not to fit. The entry's bytes are its reader's.
+// agree applies an entry of the kind Market. The newest term's part stays beside the next one's,
+// which may turn out not to fit. The entry's bytes belong to its reader.
 func (s *State) agree(e *Entry) {
 	if !bytes.Equal(s.market, e.Batch) {
 		s.market = bytes.Clone(e.Batch)

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A stream that reads as whole was written by a Writer of the same content. Any other stream is an
-// error that costs no memory.
+// A stream that reads as whole was written by a Writer of the same content. Any other stream is
+// refused without allocating much memory.
 func FuzzReader(f *testing.F) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(window))
 	succeeds(f, err)
@@ -60,7 +60,7 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		if err := Authenticate(bytes.NewReader(stream), testKey); err != nil {
-			t.Fatalf("what is read is authentic, and the whole is not: %v", err)
+			t.Fatalf("the read part is authentic, and the whole is not: %v", err)
 		}
 		got, err := read(bytes.NewReader(write(t, content)), len(content))
 		if err != nil || !bytes.Equal(got, content) {

@@ -1,8 +1,8 @@
 // Package packed is the form of the files that are kept apart from a store: backups and parts of an
-// archive. A file is a compressed stream (zstd) that begins with a line of text. Behind it, in a
-// frame that zstd skips, is the proof. It has the SHA-256 of all bytes before it, the id of a
-// server's key, and an HMAC under that key over both. So a file is known to be whole and authentic
-// before a byte of it is unpacked.
+// archive. A file is a compressed stream (zstd) that begins with a line of text. The proof follows
+// in a frame that zstd skips. It holds the SHA-256 of all bytes before it, the id of a server's
+// key, and an HMAC under that key over both. So a file is proven whole and authentic before a byte
+// of it is unpacked.
 //
 //	packed.go  writing and reading a stream, and its bounds
 //	proof.go   the proof
@@ -25,11 +25,11 @@ import (
 	"exchange/persistence"
 )
 
-// window is how far back the compression looks. Damage that asks the reader for more memory is
-// refused.
+// window is the compression's window in bytes. A stream that requires more memory is refused as
+// damaged.
 const window = 8 << 20
 
-// Bounds of the size to which a stream may unpack: a number of bytes, and more for each byte read.
+// Bounds of the size to which a stream may unpack: slack bytes, and ratio more for each byte read.
 // So the size of a hostile file bounds the memory, disk and time that it can cost. A Writer keeps
 // to half of both, and pads a stream that packs better than that.
 const (
@@ -92,7 +92,7 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 }
 
 // pad makes the stream longer where it packs so well that a reader would refuse it as hostile. It
-// ends the compressed frame, and puts a frame behind it that readers skip.
+// ends the compressed frame, and appends a frame that readers skip.
 func (w *Writer) pad() {
 	missing := (w.in-slack/2)/(ratio/2) - w.size
 	if missing <= 0 || w.err != nil {
@@ -128,12 +128,12 @@ func (w *Writer) Close() error {
 // MAC returns the HMAC of a stream that was closed without an error.
 func (w *Writer) MAC() []byte { return w.mac }
 
-// Faults of a stream, in words for people.
+// Faults of a stream, for people.
 var (
 	errCut    = errors.New("it is cut off")
 	errPacked = errors.New("its compressed data is damaged")
 	errSum    = errors.New("its checksum is wrong")
-	errMore   = errors.New("there is more behind its end")
+	errMore   = errors.New("there is more after its end")
 	errBomb   = fmt.Errorf("it unpacks to more than %d MB and %d times its own size",
 		slack>>20, ratio)
 )
@@ -149,8 +149,8 @@ type Reader struct {
 	out    int64  // bytes that were unpacked and read
 }
 
-// NewReader reads a stream's first line, which must be magic. Close frees it. Done asks by, if it
-// is not nil, whether the stream is authentic.
+// NewReader reads a stream's first line, which must be magic. Close frees it. Done checks with by,
+// if it is not nil, that the stream is authentic.
 func NewReader(r io.Reader, magic string, by persistence.Authority) (*Reader, error) {
 	s := &Reader{below: newBelow(r), by: by}
 	var err error
@@ -222,8 +222,8 @@ func (r *Reader) MAC() []byte { return r.mac }
 // Close frees the reader's memory.
 func (r *Reader) Close() { r.packed.Close() }
 
-// fault turns an error of the decoder into damage where it is damage. Data is unpacked ahead of the
-// reads, so damage may lie far behind them.
+// fault turns an error of the decoder into damage if it is damage. Data is unpacked ahead of the
+// reads, so damage may lie far after them.
 func (r *Reader) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, errBomb):

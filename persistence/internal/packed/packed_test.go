@@ -31,7 +31,7 @@ func stream(t *testing.T, size int) (packed, content []byte) {
 	return b.Bytes(), content
 }
 
-// read reads a stream of so many bytes to its end.
+// read reads a stream of that many bytes to its end.
 func read(r io.Reader, size int) ([]byte, error) {
 	in, err := NewReader(r, magic, testKey)
 	if err != nil {
@@ -50,7 +50,7 @@ func read(r io.Reader, size int) ([]byte, error) {
 	return content, in.Done()
 }
 
-func TestAWrittenStreamIsRead(t *testing.T) {
+func TestWrittenStreamIsRead(t *testing.T) {
 	for _, size := range []int{0, 1, 100, 1 << 20} {
 		packed, content := stream(t, size)
 		if got, err := read(bytes.NewReader(packed), size); err != nil ||
@@ -85,9 +85,9 @@ func TestDamageIsNamed(t *testing.T) {
 	raw, err := unpack.DecodeAll(good, nil)
 	succeeds(t, err)
 	raw[size/2] ^= 1
-	f("a changed byte, packed anew", other.EncodeAll(raw, nil), errNoProof)
+	f("a changed byte, packed again", other.EncodeAll(raw, nil), errNoProof)
 	own := keyring{2}
-	f("a changed byte, packed and proven anew without the key",
+	f("a changed byte, packed and proven again without the key",
 		proven(t, other.EncodeAll(raw, nil), own), persistence.ErrNoKey)
 	forged := proven(t, other.EncodeAll(raw, nil), own)
 	copy(forged[len(forged)-proofSize+idAt:], good[len(good)-proofSize+idAt:][:8])
@@ -108,8 +108,8 @@ func TestDamageIsNamed(t *testing.T) {
 	f("text", []byte("some text that is not compressed"), errPacked)
 }
 
-// No byte may be changed or missing, nor one too many.
-func TestEveryDamageIsFound(t *testing.T) {
+// No byte may be changed, missing or added.
+func TestEveryDamageIsDetected(t *testing.T) {
 	const size = 1000
 	good, _ := stream(t, size)
 	if _, err := read(bytes.NewReader(append(bytes.Clone(good), 'x')), size); err == nil {
@@ -126,9 +126,8 @@ func TestEveryDamageIsFound(t *testing.T) {
 	}
 }
 
-// An error of the decoder about a block that lies far behind is not taken for damage of the
-// beginning.
-func TestDamageFarBehindIsNotOfTheBeginning(t *testing.T) {
+// An error of the decoder about a much later block does not count as damage of the beginning.
+func TestLaterDamageIsNotReportedEarly(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, magic, testKey)
 	succeeds(t, err)
@@ -189,7 +188,7 @@ func (f *full) Write(b []byte) (int, error) {
 
 // A stream that unpacks to far more than its own size is refused. A stream that merely packs well
 // is not.
-func TestAStreamUnpacksToNoMoreThanItsSizeAllows(t *testing.T) {
+func TestUnpackedSizeIsBounded(t *testing.T) {
 	stream := func(size int, line func(i int) string) (b []byte, n int) {
 		t.Helper()
 		var packed bytes.Buffer

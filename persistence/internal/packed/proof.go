@@ -12,8 +12,8 @@ import (
 	"exchange/persistence"
 )
 
-// A proof is the last frame of a stream. It has a line of text, the SHA-256 of all bytes before the
-// frame, and the id of the server's key. Then comes the HMAC under that key over these three.
+// A proof is the last frame of a stream. It holds a line of text, the SHA-256 of all bytes before
+// the frame, and the id of the server's key. Then comes the HMAC under that key over these three.
 const (
 	proofLine = "exchange proof\n"
 	macSize   = sha256.Size
@@ -27,7 +27,7 @@ const (
 
 var proofHead = skipped(make([]byte, proofSize-frameHead))[:frameHead]
 
-var errNoProof = errors.New("it does not end with the proof of what it is")
+var errNoProof = errors.New("it does not end with the proof of its origin")
 
 // Prove makes the last frame of a stream whose other bytes have that sum.
 func Prove(sum []byte, by persistence.Authority) ([]byte, error) {

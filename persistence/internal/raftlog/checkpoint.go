@@ -17,22 +17,22 @@ import (
 const (
 	checkpointFile  = "CHECKPOINT"
 	checkpointMagic = "exPOINT1"
-	checkpointHead  = 8 + 8 + 8 + 8 // magic, checksum of all behind it, index, term
+	checkpointHead  = 8 + 8 + 8 + 8 // magic, checksum of the rest, index, term
 	maxCheckpoint   = 1 << 30
 )
 
-// A Base is where a log begins: behind an entry, which need not be there.
+// A Base is the beginning of a log: after an entry, which need not exist.
 type Base struct {
 	Index, Term uint64 // of the entry
-	Machine     []byte // the state behind it, membership included
+	Machine     []byte // the state after it, membership included
 }
 
-// readCheckpoint returns the base that was written last.
+// readCheckpoint returns the last written base.
 func readCheckpoint(files vfs.FS, dir string) (b Base, err error) {
 	name := files.PathJoin(dir, checkpointFile)
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Base{}, fmt.Errorf("%w: %s is not there; replace this node", persistence.ErrCorrupt,
+		return Base{}, fmt.Errorf("%w: %s is missing; replace this node", persistence.ErrCorrupt,
 			name)
 	} else if err != nil {
 		return Base{}, err
@@ -56,7 +56,7 @@ func readCheckpoint(files vfs.FS, dir string) (b Base, err error) {
 		Term: binary.BigEndian.Uint64(text[24:]), Machine: text[checkpointHead:]}, nil
 }
 
-// otherCheckpoint reports whether a file begins as one of another version does: the magic ends with
+// otherCheckpoint reports whether a file begins like one of another version: the magic ends with
 // its digit.
 func otherCheckpoint(text []byte) (version uint64, ok bool) {
 	if len(text) < 8 || string(text[:7]) != checkpointMagic[:7] || text[7] == checkpointMagic[7] ||
@@ -78,8 +78,8 @@ func writeCheckpoint(files vfs.FS, dir string, b Base) error {
 	return durable.Write(files, files.PathJoin(dir, checkpointFile), text)
 }
 
-// Truncate forgets the entries up to an index, behind which the machine has a state. The caller has
-// applied them, and every member has them.
+// Truncate drops the entries up to an index; machine is the state after it. The caller has applied
+// them, and every member has them.
 func (l *Log) Truncate(index uint64, machine []byte) error {
 	if index <= l.base.Index {
 		return nil

@@ -19,10 +19,10 @@ import (
 const (
 	headFile  = "HEAD"
 	logFolder = "log"
-	// keepBytes is how much of the newest entries is kept in memory: what peers and the machine
-	// ask for at once. Twice as much may be there.
+	// keepBytes is how many bytes of the newest entries stay in memory, for peers and the machine.
+	// Up to twice as many may be there.
 	keepBytes = 16 << 20
-	// aheadBytes is how much is read at once from the disk for a peer that is further behind.
+	// aheadBytes is how much is read at once from the disk for a peer that lags further behind.
 	aheadBytes = 4 << 20
 )
 
@@ -34,14 +34,14 @@ type Log struct {
 	head    *head.File
 	wal     *wal.Log
 	base    Base          // without the machine
-	members *pb.ConfState // behind base
+	members *pb.ConfState // at base
 
-	first  []run       // where each term begins, from base on
+	first  []run       // beginning of each term, from base on
 	last   uint64      // index of the last entry
-	commit uint64      // the highest index that was known to be committed
+	commit uint64      // the highest index seen as committed
 	tail   []*pb.Entry // the newest entries, up to last
 	bytes  int         // of tail
-	ahead  []*pb.Entry // what was read from the disk last
+	ahead  []*pb.Entry // the entries read last from the disk
 }
 
 // A run is a term and its first entry in the log.
@@ -54,17 +54,16 @@ type Options struct {
 	Fatal func(error)
 	// Nonce is the random part of this start.
 	Nonce string
-	// AtNeed lets nothing happen beside the calls, so that a simulation can be repeated.
+	// AtNeed does all work within the calls, so that a simulation can be repeated.
 	AtNeed bool
 	// Anyway opens a folder also if its node was removed or refused, as far as its own checksums
-	// are whole.
+	// are right.
 	Anyway bool
 }
 
-// Open opens the folder, and makes another start of the node durable. machine is the state behind
-// which the log begins. ErrNotFormed: the folder has no log.
-// ErrRemoved: the node is a member no more. ErrCorrupt: the log has lost what was acknowledged, is
-// refused, or cannot be read.
+// Open opens the folder, and makes another start of the node durable. machine is the state after
+// which the log begins. ErrNotFormed: the folder has no log. ErrRemoved: the node is a member no
+// more. ErrCorrupt: the log has lost acknowledged entries, is refused, or cannot be read.
 func Open(dir string, o Options) (_ *Log, machine []byte, err error) {
 	l := &Log{files: o.FS, dir: dir}
 	if machine, err = l.open(o); err != nil {
@@ -77,7 +76,7 @@ func (l *Log) open(o Options) (machine []byte, err error) {
 	if l.state, err = openState(l.files, l.dir, o.Anyway); err != nil {
 		return nil, err
 	}
-	// A Form that a crash has cut short may not have synced the name of STATE.
+	// A Form that a crash interrupted may not have synced the name of STATE.
 	if err := durable.SyncFolder(l.files, l.dir); err != nil {
 		return nil, err
 	}
@@ -155,12 +154,12 @@ func (l *Log) lastTerm() uint64 {
 	return l.base.Term
 }
 
-// note takes entries behind the last one into memory.
+// note adds entries after the last one to memory.
 func (l *Log) note(entries []*pb.Entry) error {
 	for _, e := range entries {
 		term := e.GetTerm()
 		if term < l.lastTerm() || e.GetIndex() != l.last+1 {
-			return fmt.Errorf("%w: entry %d of term %d follows on entry %d of term %d",
+			return fmt.Errorf("%w: entry %d of term %d follows entry %d of term %d",
 				persistence.ErrCorrupt, e.GetIndex(), term, l.last, l.lastTerm())
 		}
 		if term > l.lastTerm() {
@@ -181,8 +180,7 @@ func (l *Log) note(entries []*pb.Entry) error {
 }
 
 // Append makes entries durable, in place of those from the first one's index on. commit is the
-// index up to which the node knows that entries are committed. After an error the log is not to be
-// used any more.
+// node's commit index. After an error the log must not be used any more.
 func (l *Log) Append(entries []*pb.Entry, commit uint64) error {
 	if len(entries) == 0 {
 		return nil
@@ -203,10 +201,10 @@ func (l *Log) Append(entries []*pb.Entry, commit uint64) error {
 	return l.head.Advance(head.Mark{Seq: l.last, Digest: l.lastTerm()})
 }
 
-// cut takes back the entries above an index.
+// cut removes the entries above an index.
 func (l *Log) cut(index uint64) error {
 	if index < l.base.Index {
-		return fmt.Errorf("BUG: entries from %d on are replaced, and the log begins behind %d",
+		return fmt.Errorf("BUG: entries from %d on are replaced, and the log begins after %d",
 			index+1, l.base.Index)
 	}
 	if l.head.Acknowledged().Seq > index {
@@ -221,7 +219,7 @@ func (l *Log) cut(index uint64) error {
 		l.bytes -= len(l.tail[n-1].GetData())
 		l.tail = l.tail[:n-1]
 	}
-	l.tail = slices.Clip(l.tail) // raft may still hold what was cut off
+	l.tail = slices.Clip(l.tail) // raft may still hold the removed ones
 	for n := len(l.first); n > 0 && l.first[n-1].index > index; n = len(l.first) {
 		l.first = l.first[:n-1]
 	}
@@ -229,7 +227,7 @@ func (l *Log) cut(index uint64) error {
 	return nil
 }
 
-// forget drops what memory has of entries up to an index.
+// forget drops entries up to an index from memory.
 func (l *Log) forget(index uint64) {
 	drop, _ := slices.BinarySearchFunc(l.tail, index+1,
 		func(e *pb.Entry, i uint64) int { return int(int64(e.GetIndex()) - int64(i)) })
@@ -255,7 +253,7 @@ func (l *Log) Vote(term, vote uint64) error {
 func (l *Log) Size() uint64 { return uint64(l.wal.Size()) }
 
 // Commit makes durable that the entries up to an index are committed. Otherwise the next Append
-// that is told does so.
+// with that index does so.
 func (l *Log) Commit(index uint64) error {
 	if index <= l.commit {
 		return nil
@@ -264,21 +262,21 @@ func (l *Log) Commit(index uint64) error {
 	return l.state.write()
 }
 
-// Newest returns the index behind which the newest entries begin that take at most so many bytes on
-// the disk, as far as whole files are concerned.
+// Newest returns the index after which the newest entries begin that take at most a number of bytes
+// on the disk, in whole files.
 func (l *Log) Newest(bytes uint64) uint64 { return l.wal.Newest(int64(bytes)) }
 
-// Identity returns which node of which cluster this is.
+// Identity returns the node and cluster of the folder.
 func (l *Log) Identity() Identity { return l.state.Identity }
 
-// Fresh reports whether nothing has ever been in the log, and the node was never in a term.
+// Fresh reports whether the log was always empty, and the node was never in a term.
 func (l *Log) Fresh() bool { return l.last == 0 && l.state.Term == 0 }
 
 // Own returns this start of the node.
 func (l *Log) Own() Start { return l.state.Own }
 
-// Follows reports whether this start follows on another one of the node, as far as the folder
-// knows. One that it does not know was made by another copy of the folder.
+// Follows reports whether this start follows another one of the node, by the folder's list. One
+// that is not in it was made by another copy of the folder.
 func (l *Log) Follows(s Start) bool {
 	own, starts := l.state.Own, l.state.Starts
 	if s.Boot >= own.Boot {
@@ -288,14 +286,14 @@ func (l *Log) Follows(s Start) bool {
 	return back >= uint64(len(starts)) || starts[uint64(len(starts))-1-back] == s.Nonce
 }
 
-// Refuse makes durable that the folder is an older copy, or has lost what was acknowledged: it is
+// Refuse makes durable that the folder is an older copy, or has lost acknowledged entries: it is
 // not opened again.
 func (l *Log) Refuse() error {
 	l.state.Refused = true
 	return l.state.write()
 }
 
-// Ended returns why the folder is not opened without Anyway; "": it is.
+// Ended returns why the folder is not opened without Anyway; "": no reason.
 func (l *Log) Ended() string {
 	switch {
 	case l.state.Removed:
@@ -312,7 +310,7 @@ func (l *Log) Restore() error {
 	return l.state.write()
 }
 
-// Forget forgets the newest start of a peer.
+// Forget removes the newest start of a peer.
 func (l *Log) Forget(peer uint64) error {
 	if _, seen := l.state.Seen[peer]; !seen {
 		return nil
@@ -324,7 +322,7 @@ func (l *Log) Forget(peer uint64) error {
 // EndTerm returns the term of the newest entry.
 func (l *Log) EndTerm() uint64 { return l.lastTerm() }
 
-// Seen returns the newest start of a peer that this node knows of.
+// Seen returns the newest start of a peer that this node has seen.
 func (l *Log) Seen(peer uint64) Start { return l.state.Seen[peer] }
 
 // See makes the newest start of a peer durable.

@@ -73,7 +73,7 @@ func entry(index, term uint64, size int) *pb.Entry {
 	return &pb.Entry{Type: pb.EntryNormal.Enum(), Index: &index, Term: &term, Data: data}
 }
 
-// append adds n entries behind an index.
+// append adds n entries after an index.
 func (w *world) append(after, term uint64, n int) {
 	w.Helper()
 	var entries []*pb.Entry
@@ -125,9 +125,9 @@ func (w *world) check() {
 	}
 }
 
-// Entries are appended, replaced by those of later terms, and forgotten, and the folder is opened
+// Entries are appended, replaced by those of later terms, and truncated, and the folder is opened
 // again at any time.
-func TestALogHasWhatWasAppendedLast(t *testing.T) {
+func TestLogEqualsModel(t *testing.T) {
 	w := formed(t, vfs.NewMem())
 	w.check()
 	term := uint64(1)
@@ -168,8 +168,8 @@ func TestALogHasWhatWasAppendedLast(t *testing.T) {
 	w.must(log.Close())
 }
 
-// What a peer that is far behind needs is read from the disk.
-func TestOldEntriesAreReadFromTheDisk(t *testing.T) {
+// Entries for a peer that lags far behind are read from the disk.
+func TestOldEntriesAreReadFromDisk(t *testing.T) {
 	w := formed(t, vfs.NewMem())
 	for range 6 {
 		w.append(uint64(len(w.model)), 1, 50)
@@ -182,8 +182,8 @@ func TestOldEntriesAreReadFromTheDisk(t *testing.T) {
 	w.check()
 }
 
-// A log that ends below what a leader relies on is not opened.
-func TestALogThatHasLostItsEndIsRefused(t *testing.T) {
+// A log that ends below its acknowledged end is not opened.
+func TestTruncatedLogIsRefused(t *testing.T) {
 	w := formed(t, vfs.NewMem())
 	for range 5 {
 		w.append(uint64(len(w.model)), 3, 1)
@@ -193,17 +193,17 @@ func TestALogThatHasLostItsEndIsRefused(t *testing.T) {
 	names, err := good.List("n/log")
 	w.must(err)
 	for what, change := range map[string]func(fs vfs.FS){
-		"the log is gone":       func(fs vfs.FS) { w.must(fs.RemoveAll("n/log")) },
-		"HEAD is gone":          func(fs vfs.FS) { w.must(fs.Remove("n/HEAD")) },
-		"a byte of HEAD":        func(fs vfs.FS) { flip(t, fs, "n/HEAD", 12) },
-		"the last entry":        func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], -1) },
-		"an entry in the midst": func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], 4096+20) },
+		"the log is gone":        func(fs vfs.FS) { w.must(fs.RemoveAll("n/log")) },
+		"HEAD is gone":           func(fs vfs.FS) { w.must(fs.Remove("n/HEAD")) },
+		"a byte of HEAD":         func(fs vfs.FS) { flip(t, fs, "n/HEAD", 12) },
+		"the last entry":         func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], -1) },
+		"an entry in the middle": func(fs vfs.FS) { flip(t, fs, "n/log/"+names[0], 4096+20) },
 		"the head of the log, and HEAD is as at the start": func(fs vfs.FS) {
 			flip(t, fs, "n/log/"+names[0], 35)
 			mark(t, fs, head.Mark{})
 		},
-		"HEAD says another term":  func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 5, Digest: 4}) },
-		"HEAD says another index": func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 6, Digest: 3}) },
+		"HEAD has another term":  func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 5, Digest: 4}) },
+		"HEAD has another index": func(fs vfs.FS) { mark(t, fs, head.Mark{Seq: 6, Digest: 3}) },
 	} {
 		w.files = clone(t, good)
 		change(w.files)
@@ -260,8 +260,8 @@ func clone(t *testing.T, fs vfs.FS) vfs.FS {
 	return to
 }
 
-// No damaged byte of STATE takes back a term, a vote or a start.
-func TestNoDamageTakesBackAVote(t *testing.T) {
+// No damaged byte of STATE reverts a term, a vote or a start.
+func TestDamageNeverRevertsVote(t *testing.T) {
 	w := formed(t, vfs.NewMem())
 	for term := range uint64(5) {
 		w.must(w.log.Vote(term+1, 1+term%3))
@@ -287,10 +287,10 @@ func TestNoDamageTakesBackAVote(t *testing.T) {
 	w.refused("both copies", persistence.ErrCorrupt)
 }
 
-// A checkpoint that is damaged, or not there, is no reason to begin anew.
-func TestALogWithoutItsCheckpointIsRefused(t *testing.T) {
+// A log with a damaged or missing checkpoint is refused, and not recreated.
+func TestLogWithoutCheckpointIsRefused(t *testing.T) {
 	w := formed(t, vfs.NewMem())
-	for range 200 { // so that a file goes with what is forgotten
+	for range 200 { // so that truncation removes a file
 		w.append(uint64(len(w.model)), 1, 10)
 	}
 	w.begin = 1500
@@ -311,7 +311,7 @@ func TestALogWithoutItsCheckpointIsRefused(t *testing.T) {
 	w.check()
 }
 
-func TestAnIdentityThatCannotBeIsRefused(t *testing.T) {
+func TestImpossibleIdentityIsRefused(t *testing.T) {
 	for what, change := range map[string]func(*Identity){
 		"no cluster":         func(d *Identity) { d.Cluster = "" },
 		"no name":            func(d *Identity) { d.Name = "" },
@@ -327,16 +327,16 @@ func TestAnIdentityThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// A log that begins behind a base has its term, and no entry up to it.
-func TestALogBeginsBehindItsBase(t *testing.T) {
+// A log that begins after a base has the base's term, and no entry up to it.
+func TestLogBeginsAfterBase(t *testing.T) {
 	w := &world{T: t, files: vfs.NewMem(), rng: rand.New(rand.NewPCG(1, 9)), begin: 40}
-	w.must(Form(w.files, "n", identity, Base{Index: 40, Term: 7, Machine: []byte("behind 40")}))
+	w.must(Form(w.files, "n", identity, Base{Index: 40, Term: 7, Machine: []byte("after 40")}))
 	log, machine, err := w.try()
 	w.must(err)
 	w.log = log
 	term, err := log.Term(40)
 	w.must(err)
-	if string(machine) != "behind 40" || term != 7 || log.State().GetTerm() != 7 ||
+	if string(machine) != "after 40" || term != 7 || log.State().GetTerm() != 7 ||
 		log.State().GetCommit() != 40 || log.Fresh() {
 		t.Fatalf("%q, term %d, %v", machine, term, log.State())
 	}
@@ -350,7 +350,7 @@ func TestALogBeginsBehindItsBase(t *testing.T) {
 	w.check()
 }
 
-// FuzzRecord: what is read as a record of entries is written as the same bytes.
+// FuzzRecord: a decoded record of entries encodes as the same bytes.
 func FuzzRecord(f *testing.F) {
 	f.Add(encode([]*pb.Entry{entry(1, 2, 3), entry(2, 2, 0), entry(3, 4, 50)}, 1), uint8(3))
 	f.Add(encode(nil, 7), uint8(0))

@@ -10,8 +10,8 @@ import (
 	"exchange/persistence"
 )
 
-// The form of a record: version, the commit index that the node knew, how many entries, and each
-// entry: type, term, length, data. An entry's index follows from the record's place. Numbers are
+// The form of a record: version, the node's commit index, the number of entries, and each entry:
+// type, term, length, data. An entry's index follows from the record's place. Numbers are
 // big-endian.
 const (
 	recordVersion = 1

@@ -17,7 +17,7 @@ import (
 	"exchange/persistence/internal/wal"
 )
 
-// An Identity says which node of which cluster a folder belongs to. It never changes.
+// An Identity is the node and cluster that a folder belongs to. It never changes.
 type Identity struct {
 	Cluster string `json:"cluster"` // the same on all nodes
 	Node    uint64 `json:"node"`    // its id, which the membership has given to it
@@ -26,7 +26,7 @@ type Identity struct {
 
 // A Start names one start of a node.
 type Start struct {
-	Boot  uint64 `json:"boot"`  // counts them, from 1
+	Boot  uint64 `json:"boot"`  // counts the starts, from 1
 	Nonce string `json:"nonce"` // random: two copies of a folder do not make the same start
 }
 
@@ -39,11 +39,11 @@ type state struct {
 	Vote  uint64           `json:"vote"`
 	Own   Start            `json:"own"`
 	Seen  map[uint64]Start `json:"seen"` // the newest start of each peer
-	// Committed is an entry that is known to be committed; others may be, too.
+	// Committed is the index of a committed entry; others may be, too.
 	Committed uint64 `json:"committed,omitempty"`
 	// Starts are the nonces of the newest starts, Own's the last one.
 	Starts []string `json:"starts"`
-	// Refused: the folder is an older copy, or has lost what was acknowledged.
+	// Refused: the folder is an older copy, or has lost acknowledged entries.
 	Refused bool `json:"refused,omitempty"`
 	// Removed: the node is a member no more.
 	Removed bool `json:"removed,omitempty"`
@@ -54,14 +54,14 @@ const (
 	stateVersion = 3
 	copyBytes    = 8 << 10 // of each copy: length, checksum, text, zeros
 	maxName      = 64
-	keepStarts   = 64 // how many nonces STATE has
+	keepStarts   = 64 // number of nonces in STATE
 )
 
-// ErrNotFormed: the folder has no STATE, as that of a new disk.
+// ErrNotFormed: the folder has no STATE, as on a new disk.
 var ErrNotFormed = errors.New("the folder has no log: a node takes part from the forming of its " +
 	"cluster on, or after it was replaced")
 
-// check refuses an identity that cannot be.
+// check refuses an impossible identity.
 func (d *Identity) check() error {
 	for _, name := range []string{d.Cluster, d.Name} {
 		if name == "" || len(name) > maxName {
@@ -75,7 +75,7 @@ func (d *Identity) check() error {
 	return nil
 }
 
-// Form makes the folder of a new node, whose log begins behind a base. ErrInvalid: the folder has a
+// Form makes the folder of a new node, whose log begins after a base. ErrInvalid: the folder has a
 // log already.
 func Form(files vfs.FS, dir string, d Identity, b Base) error {
 	if err := d.check(); err != nil {
@@ -122,8 +122,8 @@ func Formed(files vfs.FS, dir string) (bool, error) {
 }
 
 // Readable returns the ErrVersion of a node's folder that another version of the program has
-// written, and the state behind which the log begins; nil: the folder has no log, or one that Open
-// finds out what is wrong with. It changes nothing.
+// written, and the state after which the log begins; nil: the folder has no log, or one with faults
+// that Open reports. It changes nothing.
 func Readable(files vfs.FS, dir string) (machine []byte, err error) {
 	f, err := openState(files, dir, true)
 	var b Base
@@ -150,7 +150,7 @@ type stateIn struct {
 	state
 }
 
-// openState opens the file, and reads the copy that was written last.
+// openState opens the file, and reads the last written copy.
 func openState(files vfs.FS, dir string, anyway bool) (*stateIn, error) {
 	name := files.PathJoin(dir, stateFile)
 	if _, err := files.Stat(name); errors.Is(err, fs.ErrNotExist) {

@@ -11,16 +11,15 @@ import (
 
 var _ raft.Storage = (*Log)(nil)
 
-// InitialState returns what raft begins with: State, and the membership that Begin was told.
+// InitialState returns raft's initial state: State, and the membership of Begin.
 func (l *Log) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	return l.State(), l.members, nil
 }
 
-// Begin tells the membership behind which the log begins.
+// Begin sets the membership after which the log begins.
 func (l *Log) Begin(members *pb.ConfState) { l.members = members }
 
-// State returns the term and the vote that are durable, and the highest index that was known to be
-// committed.
+// State returns the term and the vote that are durable, and the highest index seen as committed.
 func (l *Log) State() *pb.HardState {
 	return &pb.HardState{Term: new(l.state.Term), Vote: new(l.state.Vote), Commit: new(l.commit)}
 }
@@ -31,7 +30,7 @@ func (l *Log) FirstIndex() (uint64, error) { return l.base.Index + 1, nil }
 // LastIndex returns the index of the last entry.
 func (l *Log) LastIndex() (uint64, error) { return l.last, nil }
 
-// Term returns the term of an entry, from that which the log begins behind.
+// Term returns the term of an entry, from the base's on.
 func (l *Log) Term(index uint64) (uint64, error) {
 	switch {
 	case index < l.base.Index:
@@ -40,7 +39,7 @@ func (l *Log) Term(index uint64) (uint64, error) {
 		return 0, raft.ErrUnavailable
 	}
 	term := l.base.Term
-	for i := len(l.first) - 1; i >= 0; i-- { // few, and the newest are asked for
+	for i := len(l.first) - 1; i >= 0; i-- { // few, and mostly the newest are needed
 		if l.first[i].index <= index {
 			return l.first[i].term, nil
 		}
@@ -48,7 +47,7 @@ func (l *Log) Term(index uint64) (uint64, error) {
 	return term, nil
 }
 
-// Snapshot has none: a peer is never so far behind that the log does not have what it needs.
+// Snapshot returns none: the log always holds the entries that any peer needs.
 func (l *Log) Snapshot() (*pb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }

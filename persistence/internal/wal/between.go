@@ -10,11 +10,10 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-var errEnough = errors.New("the rest is not asked for")
+var errEnough = errors.New("the rest is not needed")
 
-// Between calls fn for each batch that has something of (after, upTo], in order. A Cut at upTo or
-// above may run at the same time. ErrCorrupt: the chain of batches is broken, or does not cover
-// what is asked for.
+// Between calls fn for each batch that overlaps (after, upTo], in order. A Cut at upTo or above may
+// run at the same time. ErrCorrupt: the chain of batches is broken, or does not cover the range.
 func (l *Log) Between(after, upTo uint64, fn func(prev, next uint64, batch []byte) error) (
 	err error) {
 	if after >= upTo {
@@ -48,13 +47,13 @@ func (l *Log) Between(after, upTo uint64, fn func(prev, next uint64, batch []byt
 		persistence.ErrCorrupt, reached, upTo)
 }
 
-// lastUsed says which segment the log ends in, and where.
+// lastUsed is the end of the log: its segment, and the offset there.
 type lastUsed struct {
 	number uint64
 	used   int64
 }
 
-// hold returns the segments that may have something of (after, upTo]. The caller releases them.
+// hold returns the segments that may overlap (after, upTo]. The caller releases them.
 func (l *Log) hold(after, upTo uint64) ([]*segment, lastUsed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,20 +14,20 @@ import (
 // A cutter returns the part of a batch up to a sequence that lies within the batch.
 type cutter func(prev, next uint64, batch []byte) (part []byte, err error)
 
-// Cut forgets everything above a sequence. If that lies within a batch, part returns what stays of
-// the batch. After a crash the log ends at the sequence or anywhere above, with what it had there.
-// The goroutine that appends calls it. A read that begins before a Cut and goes beyond the sequence
-// may fail.
+// Cut removes everything above a sequence. If that lies within a batch, part returns the remaining
+// part of the batch. After a crash the log ends at the sequence or anywhere above, with its old
+// content. The goroutine that appends calls it. A read that begins before a Cut and goes beyond the
+// sequence may fail.
 //
 // ErrCorrupt: the log has no whole batch there. Then nothing has changed.
 func (l *Log) Cut(seq uint64, part cutter) error {
-	if err := l.Sync(); err != nil { // so that end is where the last write ended
+	if err := l.Sync(); err != nil { // so that end is the end of the last write
 		return err
 	}
 	if end, _ := l.End(); seq >= end {
 		return nil
 	}
-	if err := l.drop(); err != nil {
+	if err := l.dropPrepared(); err != nil {
 		return err
 	}
 	keep, err := l.last(seq)
@@ -42,27 +42,27 @@ func (l *Log) Cut(seq uint64, part cutter) error {
 	if err != nil {
 		return err
 	}
-	if err := l.removeBehind(keep); err != nil {
+	if err := l.removeAfter(keep); err != nil {
 		return err
 	}
 	return l.shorten(kept, edge)
 }
 
-// drop gives up the segment that is being prepared.
-func (l *Log) drop() error {
-	if l.coming == nil {
+// drop discards the segment that is being prepared.
+func (l *Log) dropPrepared() error {
+	if l.prepared == nil {
 		return nil
 	}
-	next := <-l.coming
-	l.coming = nil
+	next := <-l.prepared
+	l.prepared = nil
 	if next.segment == nil {
 		return nil
 	}
 	return l.discard(next)
 }
 
-// last returns the place of the segment that the batch with a sequence is in; -1: there is none,
-// and the log begins there.
+// last returns the index of the segment that holds the batch with a sequence; -1: none, and the log
+// begins there.
 func (l *Log) last(seq uint64) (int, error) {
 	keep := -1
 	for i, s := range l.segments {
@@ -81,11 +81,11 @@ func (l *Log) last(seq uint64) (int, error) {
 	return keep, nil
 }
 
-// An edge is where a segment will end.
+// An edge is the future end of a segment.
 type edge struct {
-	at     int64  // of what is cut off
-	last   record // the last one before at; of none, all is 0
-	part   []byte // what stays of the batch behind it; nil: nothing
+	at     int64  // offset of the cut
+	last   record // the last one before at; zero: none
+	part   []byte // remaining part of the batch after it; nil: none
 	prev   uint64
 	seq    uint64
 	digest uint64
@@ -106,7 +106,7 @@ func (l *Log) edge(s *segment, seq uint64, part cutter) (e edge, err error) {
 			return e, fmt.Errorf("read %s: %w", s.name, err)
 		}
 		if !ok || r.prev != e.prev || codec.Digest(batch) != r.digest {
-			return e, fmt.Errorf("%w: %s has no whole batch behind sequence %d",
+			return e, fmt.Errorf("%w: %s has no whole batch after sequence %d",
 				persistence.ErrCorrupt, s.name, e.prev)
 		}
 		if r.next > seq {
@@ -121,9 +121,9 @@ func (l *Log) edge(s *segment, seq uint64, part cutter) (e edge, err error) {
 	}
 }
 
-// removeBehind removes the segments behind the one at a place, from the last one on: after a crash
-// the log has no hole.
-func (l *Log) removeBehind(keep int) error {
+// removeAfter removes the segments after one, from the last one on: after a crash the log has no
+// gap.
+func (l *Log) removeAfter(keep int) error {
 	if l.file != nil {
 		if err := l.file.Close(); err != nil {
 			return err
@@ -146,10 +146,9 @@ func (l *Log) removeBehind(keep int) error {
 	return nil
 }
 
-// cutAll removes all segments of a log of which nothing stays, and those that were to be taken
-// over: nothing that is left may look like the log's end.
+// cutAll removes all segments of a log, and the free ones: no leftover may look like the log's end.
 func (l *Log) cutAll(seq uint64) error {
-	if err := l.removeBehind(-1); err != nil {
+	if err := l.removeAfter(-1); err != nil {
 		return err
 	}
 	for s := l.reusable(l.maxSegment); s != nil; s = l.reusable(l.maxSegment) {
@@ -160,12 +159,12 @@ func (l *Log) cutAll(seq uint64) error {
 	if err := l.folder.Sync(); err != nil {
 		return err
 	}
-	l.ended(mark{seq: seq})
+	l.setEnd(mark{seq: seq})
 	return nil
 }
 
-// ended notes the end of the log as it is on the disk.
-func (l *Log) ended(m mark) {
+// setEnd sets the end of the log on the disk.
+func (l *Log) setEnd(m mark) {
 	l.written, l.torn = m, false
 	l.mu.Lock()
 	l.end = m
@@ -175,9 +174,9 @@ func (l *Log) ended(m mark) {
 const cutSuffix = ".cut"
 
 // shorten replaces the last segment by a copy that ends at an edge. The copy has the same salt, so
-// a reader meets the same records in both.
+// a reader finds the same records in both.
 func (l *Log) shorten(s *segment, e edge) error {
-	name := s.name + cutSuffix // one that a crash left is useless
+	name := s.name + cutSuffix // a crash's leftover is useless
 	if err := l.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -199,11 +198,11 @@ func (l *Log) shorten(s *segment, e edge) error {
 	if err := l.folder.Sync(); err != nil {
 		return err
 	}
-	l.ended(mark{used: used, seq: e.seq, digest: e.digest})
+	l.setEnd(mark{used: used, seq: e.seq, digest: e.digest})
 	return nil
 }
 
-// copyUpTo writes a segment's bytes up to an edge, the part behind it, and zeros.
+// copyUpTo writes a segment's bytes up to an edge, the part after it, and zeros.
 func (l *Log) copyUpTo(s *segment, to vfs.File, e edge) (used int64, err error) {
 	from, err := l.fs.Open(s.name)
 	if err != nil {

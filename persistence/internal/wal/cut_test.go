@@ -13,7 +13,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// part returns as many bytes of a batch as there are sequences.
+// part returns one byte of a batch per sequence.
 func part(seq uint64) cutter {
 	return func(prev, next uint64, batch []byte) ([]byte, error) {
 		if prev >= seq || next <= seq {
@@ -55,7 +55,7 @@ func (w *world) somewhere(least uint64) uint64 {
 }
 
 // A log that is cut here and there, trimmed, and opened again is the model.
-func TestACutLogGoesOn(t *testing.T) {
+func TestCutLogContinues(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	w.cut(0)
 	trimmed := uint64(0)
@@ -88,8 +88,8 @@ func TestACutLogGoesOn(t *testing.T) {
 	}
 }
 
-// Nothing of the records that are cut off comes back, though shorter ones take their place.
-func TestWhatIsCutOffStaysGone(t *testing.T) {
+// Records that are cut off never return, though shorter ones replace them.
+func TestCutRecordsNeverReturn(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 50 {
 		w.append(3000)
@@ -113,8 +113,8 @@ func TestWhatIsCutOffStaysGone(t *testing.T) {
 	w.wantAfter(0)
 }
 
-// The segments that were trimmed, and wait to be taken over, are no log.
-func TestALogThatIsCutToWhereItBeginsIsEmpty(t *testing.T) {
+// Trimmed segments kept for reuse are not part of the log.
+func TestLogCutToItsBeginIsEmpty(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 200 {
 		w.append(4000)
@@ -137,9 +137,9 @@ func TestALogThatIsCutToWhereItBeginsIsEmpty(t *testing.T) {
 	w.wantAfter(begin)
 }
 
-// The power fails while a log is cut. What lies below the cut is there, and above it either a
-// chain of what was there, or nothing.
-func TestACrashInACutLosesNothingBelowIt(t *testing.T) {
+// The power fails while a log is cut. All below the cut stays, and above it either a chain of old
+// records, or nothing.
+func TestCrashInCutKeepsRecordsBelow(t *testing.T) {
 	failed := errors.New("the power has failed")
 	whole, atCut, between := 0, 0, 0
 	for seed := range uint64(150) {
@@ -187,7 +187,7 @@ func TestACrashInACutLosesNothingBelowIt(t *testing.T) {
 		}
 		w.forget(end)
 		w.wantAfter(0)
-		w.cut(seq) // it goes on from there, and is cut again
+		w.cut(seq) // it continues from there, and is cut again
 		w.append(500)
 		w.wantAfter(0)
 		w.close()
@@ -198,7 +198,7 @@ func TestACrashInACutLosesNothingBelowIt(t *testing.T) {
 }
 
 // A torn append is cut off with the rest.
-func TestATornTailIsCut(t *testing.T) {
+func TestTornTailIsCut(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := open(t, fs)
 	w.append(1000)
@@ -218,7 +218,7 @@ func TestATornTailIsCut(t *testing.T) {
 	w.wantAfter(0)
 }
 
-func TestADamagedBatchIsNoPlaceToCut(t *testing.T) {
+func TestCutAtDamagedBatchIsRefused(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 4 {
 		w.append(1000)
@@ -242,7 +242,7 @@ func (l *Log) edgeOf(t *testing.T, seq uint64) int64 {
 	return e.at
 }
 
-func TestAPartOfALogIsRead(t *testing.T) {
+func TestPartOfLogIsRead(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 300 {
 		w.append(1 + w.rng.IntN(3000))

@@ -29,46 +29,45 @@ type Log struct {
 
 	// The appender's.
 	active  *segment // the last of segments; nil: there is none
-	number  uint64   // of the newest segment that there was
+	number  uint64   // of the newest segment ever
 	file    vfs.File // its
 	written mark
-	torn    bool // the head of an append that was never acknowledged is behind it
+	torn    bool // the head of an unacknowledged append follows
 	buffer  []byte
 	// receives the next segment from the goroutine that makes it; nil: none is being made
-	coming chan made
+	prepared chan made
 
 	mu       sync.Mutex
 	segments []*segment // by number; guarded by mu
-	end      mark       // up to where it is durable; guarded by mu
-	free     []*segment // of the largest size, to be taken over, the oldest first; guarded by mu
+	end      mark       // end of the durable part; guarded by mu
+	free     []*segment // of the largest size, for reuse, the oldest first; guarded by mu
 }
 
-// mark is where a log ends.
+// mark is the end of a log.
 type mark struct {
 	used        int64 // of the last segment
 	seq, digest uint64
 }
 
-// made is a new segment and its file; none if it could not be made.
+// made is a new segment and its file; empty if it could not be made.
 type made struct {
 	segment *segment
 	file    vfs.File
 }
 
-// mostFree is how many segments are kept to be taken over.
+// mostFree is how many segments are kept for reuse.
 const mostFree = 2
 
 // Options of Open.
 type Options struct {
-	// FS is where the folder is; nil: the disk.
+	// FS holds the folder; nil: the disk.
 	FS vfs.FS
-	// Begin is the sequence behind which a log without batches begins.
+	// Begin is the sequence after which a log without batches begins.
 	Begin uint64
 	// Fatal is called when a sync has failed. It must end the process, because the content of the
 	// disk is unknown then.
 	Fatal func(error)
-	// AtNeed makes a segment when it is needed and not before, so that a simulation that is
-	// repeated meets the same.
+	// AtNeed makes a segment only when it is needed, so that a simulation can be repeated.
 	AtNeed bool
 
 	maxSegment int64 // of tests; 0: maxSegmentBytes
@@ -92,14 +91,14 @@ func Open(dir string, o Options) (_ *Log, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if err := durable.SyncFolder(l.fs, l.fs.PathDir(dir)); err != nil { // that dir is in it
+	if err := durable.SyncFolder(l.fs, l.fs.PathDir(dir)); err != nil { // for dir's entry in it
 		return nil, err
 	}
 	if err := l.find(); err != nil {
 		return nil, err
 	}
 	// A segment without records was made and not used, or all its records are damaged; then the
-	// store knows that something is missing.
+	// store detects the loss.
 	for n := len(l.segments); n > 0; n = len(l.segments) {
 		found, err := l.findEnd(l.segments[n-1])
 		if err != nil || found {
@@ -126,7 +125,7 @@ func (l *Log) find() error {
 	for _, n := range numbers {
 		s := &segment{number: n, name: l.fs.PathJoin(l.dir, segmentName(n)), first: unreadable,
 			refs: 1}
-		if err := l.look(s); err != nil {
+		if err := l.readHead(s); err != nil {
 			return err
 		}
 		l.segments = append(l.segments, s)
@@ -134,8 +133,8 @@ func (l *Log) find() error {
 	return nil
 }
 
-// look reads the beginning of a segment.
-func (l *Log) look(s *segment) error {
+// readHead reads the beginning of a segment.
+func (l *Log) readHead(s *segment) error {
 	file, err := l.fs.Open(s.name)
 	if err != nil {
 		return err
@@ -158,7 +157,7 @@ func (l *Log) look(s *segment) error {
 		return err
 	}
 	if s.salt = salt; salt == 0 {
-		// its head was durable before the first record came
+		// its head was durable before the first record
 		s.damaged, err = hasRecords(file, s.size)
 		return err
 	}
@@ -168,12 +167,12 @@ func (l *Log) look(s *segment) error {
 	return nil
 }
 
-// findEnd looks for the last record of the segment that may be the last one. false: it has no
-// record. ErrCorrupt: it had some, and they cannot be found without its head.
+// findEnd finds the last record of the segment that may be the last one. false: it has none.
+// ErrCorrupt: it had some, which cannot be found without its head.
 func (l *Log) findEnd(s *segment) (bool, error) {
 	if s.damaged {
-		return false, fmt.Errorf("%w: the first page of %s is damaged, and the journal may go on "+
-			"behind it", persistence.ErrCorrupt, s.name)
+		return false, fmt.Errorf("%w: the first page of %s is damaged, and the journal may "+
+			"continue after it", persistence.ErrCorrupt, s.name)
 	}
 	if s.salt == 0 {
 		return false, nil
@@ -183,7 +182,7 @@ func (l *Log) findEnd(s *segment) (bool, error) {
 		return false, err
 	}
 	scan := scanner{file: file, salt: s.salt, at: headBytes, end: s.size}
-	var last, before record // of none, all is 0
+	var last, before record // zero: none
 	torn := false
 	for {
 		r, batch, ok, err := scan.next()
@@ -208,8 +207,8 @@ func (l *Log) findEnd(s *segment) (bool, error) {
 	return true, l.syncAgain(last)
 }
 
-// syncAgain writes and syncs the last record as it was found. A killed process may not have synced
-// it. After a failed sync the kernel takes pages for written that never came to the disk.
+// syncAgain writes and syncs the last record unchanged. A killed process may not have synced it.
+// After a failed sync the kernel counts pages as written that never reached the disk.
 func (l *Log) syncAgain(last record) error {
 	b := make([]byte, recordHead+last.length)
 	if _, err := l.file.ReadAt(b, last.at); err != nil {
@@ -228,7 +227,7 @@ func (l *Log) End() (seq, digest uint64) {
 	return l.end.seq, l.end.digest
 }
 
-// Complete returns ErrCorrupt if a segment is missing between the batch behind a sequence and the
+// Complete returns ErrCorrupt if a segment is missing between the batch after a sequence and the
 // end.
 func (l *Log) Complete(after uint64) error {
 	l.mu.Lock()
@@ -241,7 +240,7 @@ func (l *Log) Complete(after uint64) error {
 	}
 	if from < 0 && len(l.segments) > 0 {
 		return fmt.Errorf(
-			"%w: the journal begins at sequence %d, and should at %d: what came before %s is "+
+			"%w: the journal begins at sequence %d, and should at %d: the part before %s is "+
 				"missing",
 			persistence.ErrCorrupt, l.segments[0].first, after, l.segments[0].name)
 	}
@@ -270,7 +269,7 @@ func (l *Log) Append(prev, next, digest uint64, batch []byte) error {
 	return l.Sync()
 }
 
-// write puts a batch behind the last one. It is durable, and read, after Sync.
+// write adds a batch after the last one. It is durable, and readable, after Sync.
 func (l *Log) write(prev, next, digest uint64, batch []byte) error {
 	if int64(len(batch)) > math.MaxUint32 {
 		return fmt.Errorf("%w: a batch of %d bytes", persistence.ErrInvalid, len(batch))
@@ -297,13 +296,13 @@ func (l *Log) write(prev, next, digest uint64, batch []byte) error {
 		s.first = prev
 		l.mu.Unlock()
 	}
-	if l.coming == nil && !l.atNeed && l.written.used > s.size/2 {
+	if l.prepared == nil && !l.atNeed && l.written.used > s.size/2 {
 		l.prepare()
 	}
 	return nil
 }
 
-// keepBytes is the largest buffer that is kept.
+// keepBytes is the largest buffer kept for reuse, in bytes.
 const keepBytes = 1 << 20
 
 // Sync makes all written batches durable.
@@ -321,12 +320,12 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// prepare lets the next segment be made while appends go on. One that could not be made is made
-// when it is needed.
+// prepare makes the next segment while appends continue. After a failure it is made when it is
+// needed.
 func (l *Log) prepare() {
 	number := l.active.number + 1
 	coming := make(chan made, 1)
-	l.coming = coming
+	l.prepared = coming
 	go func() {
 		next, err := l.newSegment(number, l.segmentBytes(number, 0))
 		if err != nil {
@@ -336,7 +335,7 @@ func (l *Log) prepare() {
 	}()
 }
 
-// rotate goes on in the next segment.
+// rotate continues in the next segment.
 func (l *Log) rotate(record int64) error {
 	number := l.number + 1
 	if l.active != nil {
@@ -367,10 +366,10 @@ func (l *Log) rotate(record int64) error {
 }
 
 // next returns the prepared segment, if it has room for that record. Otherwise it makes one now,
-// smaller than usual where the disk has no more room.
+// smaller than usual if the disk has no more room.
 func (l *Log) next(number uint64, record int64) (next made, err error) {
-	if l.coming != nil {
-		next, l.coming = <-l.coming, nil
+	if l.prepared != nil {
+		next, l.prepared = <-l.prepared, nil
 	}
 	if next.segment != nil {
 		if headBytes+record <= next.segment.size {
@@ -391,7 +390,7 @@ func (l *Log) discard(m made) error {
 	return errors.Join(m.file.Close(), l.fs.Remove(m.segment.name))
 }
 
-// Read calls fn for each batch that ends above after, in order, as persistence.Journal demands.
+// Read calls fn for each batch that ends above after, in order, as persistence.Journal requires.
 // Batches that end at or below trimmed count as gone.
 func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, next uint64,
 	batch []byte) error) (err error) {
@@ -417,7 +416,7 @@ func (l *Log) Read(ctx context.Context, after, trimmed uint64, fn func(prev, nex
 	for i, s := range segments {
 		used := s.size
 		if i == len(segments)-1 {
-			// a file may be cut off behind its last record, in its padding
+			// a file may be cut off after its last record, in its padding
 			used = min(end.used, s.size)
 		}
 		if err := l.readSegment(ctx, s, used, max(after, trimmed), &chain, fn); err != nil {
@@ -462,7 +461,7 @@ func (l *Log) readSegment(ctx context.Context, s *segment, used int64, after uin
 	}
 }
 
-// Trim forgets the segments in which everything ends at or below upTo. The last one stays.
+// Trim drops the segments with only batches that end at or below upTo. The last one stays.
 func (l *Log) Trim(upTo uint64) error {
 	l.mu.Lock()
 	keep := 0
@@ -477,8 +476,7 @@ func (l *Log) Trim(upTo uint64) error {
 	return l.release(gone)
 }
 
-// Size returns how many bytes the segments take on the disk, those among them that are kept to be
-// taken over.
+// Size returns how many bytes the segments take on the disk, with those kept for reuse.
 func (l *Log) Size() (bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -490,7 +488,7 @@ func (l *Log) Size() (bytes int64) {
 	return bytes
 }
 
-// Newest returns the sequence behind which the newest segments begin that take at most so many
+// Newest returns the sequence after which the newest segments begin that take at most a number of
 // bytes. The last segment is one of them in any case.
 func (l *Log) Newest(bytes int64) (after uint64) {
 	l.mu.Lock()
@@ -506,8 +504,8 @@ func (l *Log) Newest(bytes int64) (after uint64) {
 	return after
 }
 
-// release gives up a hold of each segment. Trimmed segments without a hold are kept to be taken
-// over, or removed.
+// release releases one hold of each segment. Trimmed segments without a hold are kept for reuse, or
+// removed.
 func (l *Log) release(segments []*segment) (err error) {
 	var gone []*segment
 	l.mu.Lock()
@@ -515,7 +513,7 @@ func (l *Log) release(segments []*segment) (err error) {
 		if s.refs--; s.refs > 0 {
 			continue
 		}
-		// A damaged one that was taken over, and whose new head a crash lost, would be refused.
+		// A reused damaged one would be refused if a crash lost its new head.
 		if s.size == l.maxSegment && !s.damaged && len(l.free) < mostFree {
 			l.free = append(l.free, s)
 		} else {
@@ -529,8 +527,7 @@ func (l *Log) release(segments []*segment) (err error) {
 	return err
 }
 
-// reusable returns the oldest segment that may be taken over as one of that size; nil: there is
-// none.
+// reusable returns the oldest segment for reuse with that size; nil: none.
 func (l *Log) reusable(size int64) *segment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -545,8 +542,8 @@ func (l *Log) reusable(size int64) *segment {
 // Close frees the files. No other call may be in progress.
 func (l *Log) Close() error {
 	var err error
-	if l.coming != nil {
-		if next := <-l.coming; next.segment != nil {
+	if l.prepared != nil {
+		if next := <-l.prepared; next.segment != nil {
 			err = l.discard(next)
 		}
 	}

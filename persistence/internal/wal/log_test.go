@@ -64,7 +64,7 @@ func options(t testing.TB, fs vfs.FS) Options {
 		Fatal: func(err error) { t.Error("fatal:", err) }}
 }
 
-// reopen opens the log, also after another one in the same place was left as it was.
+// reopen opens the log, also after another one of the same folder was abandoned.
 func (w *world) reopen() {
 	w.Helper()
 	log, err := Open("log", options(w, w.fs))
@@ -72,7 +72,7 @@ func (w *world) reopen() {
 	w.log = log
 }
 
-// next makes a batch that follows on.
+// next makes the next batch.
 func (w *world) next(size int) batch {
 	data := make([]byte, size)
 	for i := range data {
@@ -97,7 +97,7 @@ func (w *world) read(after, trimmed uint64) (all []batch, err error) {
 	return all, err
 }
 
-// wantAfter compares the batches behind a sequence with the model.
+// wantAfter compares the batches after a sequence with the model.
 func (w *world) wantAfter(after uint64) {
 	w.Helper()
 	from, _ := slices.BinarySearchFunc(w.model, after, func(b batch, after uint64) int {
@@ -159,9 +159,9 @@ func TestAppendedRecordsAreRead(t *testing.T) {
 	w.wantAfter(trimmed)
 }
 
-// The power fails, or the process is killed, in the midst of an append. All acknowledged batches
-// are there, and of the rest a whole batch or nothing.
-func TestACrashLosesNothingAcknowledged(t *testing.T) {
+// The power fails, or the process is killed, in the middle of an append. All acknowledged batches
+// remain, and of the rest a whole batch or nothing.
+func TestCrashLosesNothingAcknowledged(t *testing.T) {
 	crashable := vfs.NewCrashableMem()
 	w := open(t, crashable)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -196,9 +196,9 @@ func TestACrashLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// Each byte of a log is damaged in turn: a reader is told, or gets all there is. Only of damage in
-// the last batch this cannot be told: then the log ends before it.
-func TestDamageIsTold(t *testing.T) {
+// Each byte of a log is damaged in turn: a reader gets an error, or all batches. Only damage in the
+// last batch is not detected: then the log ends before it.
+func TestDamageIsReported(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 40 {
 		w.append(1 + w.rng.IntN(5000))
@@ -208,7 +208,7 @@ func TestDamageIsTold(t *testing.T) {
 	for _, name := range w.files() {
 		files[name] = contents(t, w.fs, w.fs.PathJoin("log", name))
 	}
-	told := 0
+	reported := 0
 	for range 300 {
 		name := w.files()[w.rng.IntN(len(files))]
 		at := w.rng.IntN(len(files[name]))
@@ -227,7 +227,7 @@ func TestDamageIsTold(t *testing.T) {
 			if !errors.Is(err, persistence.ErrCorrupt) {
 				t.Fatalf("%s, byte %d: %v", name, at, err)
 			}
-			told++
+			reported++
 			continue
 		}
 		end, _ := log.End()
@@ -237,11 +237,11 @@ func TestDamageIsTold(t *testing.T) {
 			return nil
 		})
 		if !slices.Equal(all, w.model[:len(all)]) {
-			t.Fatalf("%s, byte %d: what is read was never written", name, at)
+			t.Fatalf("%s, byte %d: a batch was read that was never written", name, at)
 		}
 		switch {
 		case errors.Is(err, persistence.ErrCorrupt):
-			told++
+			reported++
 		case err != nil:
 			t.Fatalf("%s, byte %d: %v", name, at, err)
 		case len(all) == len(w.model),
@@ -252,13 +252,13 @@ func TestDamageIsTold(t *testing.T) {
 		}
 		w.must(log.Close())
 	}
-	if told < 60 {
-		t.Errorf("damage was told %d times of 300", told)
+	if reported < 60 {
+		t.Errorf("damage was reported %d times of 300", reported)
 	}
 }
 
-// A segment that cannot be made is no harm: the same bytes are tried again.
-func TestAFullDiskMakesAnAppendWait(t *testing.T) {
+// A failure to make a segment does no harm: the same bytes are retried.
+func TestFullDiskDelaysAppend(t *testing.T) {
 	full := errors.New("no space left on device")
 	var fails bool
 	var mu sync.Mutex
@@ -303,8 +303,8 @@ func TestAFullDiskMakesAnAppendWait(t *testing.T) {
 	w.wantAfter(0)
 }
 
-// Where there is no room for a segment as large as usual, a small one does.
-func TestALittleRoomIsEnough(t *testing.T) {
+// Without room for a segment of the usual size, a small one is made.
+func TestSmallSegmentOnAlmostFullDisk(t *testing.T) {
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		// the second piece of the filling
 		if op.Kind == errorfs.OpFileWriteAt && op.Offset >= headBytes+fillBytes {
@@ -329,7 +329,7 @@ func TestALittleRoomIsEnough(t *testing.T) {
 
 // A sync that failed may have left the last record in memory only, because the kernel reports such
 // a failure once.
-func TestTheLastRecordIsWrittenAgainAtTheStart(t *testing.T) {
+func TestLastRecordIsRewrittenAtStart(t *testing.T) {
 	var written, synced atomic.Int64
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		switch op.Kind {
@@ -349,12 +349,12 @@ func TestTheLastRecordIsWrittenAgainAtTheStart(t *testing.T) {
 	synced.Store(-1)
 	w.reopen()
 	if synced.Load() != at {
-		t.Errorf("what was synced last begins at %d, the last record at %d", synced.Load(), at)
+		t.Errorf("the last sync begins at %d, the last record at %d", synced.Load(), at)
 	}
 	w.wantAfter(0)
 }
 
-func TestASyncThatFailsIsFatal(t *testing.T) {
+func TestFailedSyncIsFatal(t *testing.T) {
 	broken := errors.New("input/output error")
 	fails := false
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -364,16 +364,16 @@ func TestASyncThatFailsIsFatal(t *testing.T) {
 		return nil
 	}))
 	o := options(t, fs)
-	var told error
-	o.Fatal = func(err error) { told = err }
+	var fatalErr error
+	o.Fatal = func(err error) { fatalErr = err }
 	log, err := Open("log", o)
 	succeeds(t, err)
 	defer log.Close()
 	succeeds(t, log.Append(0, 1, codec.Digest([]byte("a")), []byte("a")))
 	fails = true
 	if err := log.Append(1, 2, codec.Digest([]byte("b")), []byte("b")); !errors.Is(err, broken) ||
-		!errors.Is(told, broken) {
-		t.Fatalf("error %v, told %v", err, told)
+		!errors.Is(fatalErr, broken) {
+		t.Fatalf("error %v, fatal error %v", err, fatalErr)
 	}
 	if seq, _ := log.End(); seq != 1 {
 		t.Errorf("the log ends at %d", seq)
@@ -381,8 +381,8 @@ func TestASyncThatFailsIsFatal(t *testing.T) {
 }
 
 // Readers see a whole log while it grows and is trimmed. A trim frees no segment that is being
-// read. Its file is removed or taken over when the read has come to its end, and not before.
-func TestATrimLeavesWhatIsBeingRead(t *testing.T) {
+// read. Its file is removed or reused after the read, and not before.
+func TestTrimKeepsSegmentsBeingRead(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 300 {
 		w.append(2000)
@@ -396,7 +396,7 @@ func TestATrimLeavesWhatIsBeingRead(t *testing.T) {
 			}
 		}
 		if got := (batch{prev, next, string(data)}); n >= len(want) || got != want[n] {
-			t.Fatalf("batch %d, from %d to %d, is not what was appended", n, prev, next)
+			t.Fatalf("batch %d, from %d to %d, was not appended", n, prev, next)
 		}
 		n++
 		return nil
@@ -405,7 +405,7 @@ func TestATrimLeavesWhatIsBeingRead(t *testing.T) {
 		t.Errorf("%d batches are read, want %d", n, len(want))
 	}
 	if len(w.log.free) != mostFree {
-		t.Errorf("behind the read %d segments can be taken over, want %d", len(w.log.free),
+		t.Errorf("after the read %d segments can be reused, want %d", len(w.log.free),
 			mostFree)
 	}
 	w.wantAfter(want[len(want)-1].next)
@@ -418,9 +418,9 @@ type atOnce struct {
 	stop    chan struct{}
 }
 
-// readOften reads until it is told to stop, and tells of each time.
-func (w *atOnce) readOften(told chan<- struct{}) {
-	defer close(told)
+// readOften reads until it is stopped, and reports each time.
+func (w *atOnce) readOften(done chan<- struct{}) {
+	defer close(done)
 	for {
 		end, _ := w.log.End()
 		last := end
@@ -441,26 +441,26 @@ func (w *atOnce) readOften(told chan<- struct{}) {
 		select {
 		case <-w.stop:
 			return
-		case told <- struct{}{}:
+		case done <- struct{}{}:
 		}
 	}
 }
 
-func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
+func TestConcurrentReadsAppendsAndTrims(t *testing.T) {
 	w := &atOnce{world: open(t, vfs.NewMem()), stop: make(chan struct{})}
 	w.append(100)
 	var readers sync.WaitGroup
 	var read []chan struct{}
 	for range 3 {
-		told := make(chan struct{}, 1)
-		read = append(read, told)
-		readers.Go(func() { w.readOften(told) })
+		done := make(chan struct{}, 1)
+		read = append(read, done)
+		readers.Go(func() { w.readOften(done) })
 	}
 	for i := range 1500 {
 		w.append(2000)
 		if i%50 == 0 {
-			for _, told := range read { // each has read since the last trim, or ended in failure
-				<-told
+			for _, done := range read { // each has read since the last trim, or ended in failure
+				<-done
 			}
 			w.trimmed.Store(w.end)
 			w.must(w.log.Trim(w.end))
@@ -470,7 +470,7 @@ func TestReadersAppendsAndTrimsAtOnce(t *testing.T) {
 	readers.Wait()
 }
 
-func TestALogBeginsWhereItIsTold(t *testing.T) {
+func TestLogBeginsAtGivenSequence(t *testing.T) {
 	fs := vfs.NewMem()
 	w := open(t, fs)
 	w.log.Begin(100)
@@ -485,9 +485,9 @@ func TestALogBeginsWhereItIsTold(t *testing.T) {
 	}
 }
 
-// All records of a segment need its head. One that is damaged is told from one that a crash left
-// unfinished: made and not used, or taken over and not written yet.
-func TestALogWithADamagedHeadIsNoShorterLog(t *testing.T) {
+// All records of a segment need its head. A damaged one is distinguished from one that a crash left
+// unfinished: made and not used, or reused and not written yet.
+func TestDamagedSegmentHeadIsRefused(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	for range 30 {
 		w.append(4000)
@@ -524,7 +524,7 @@ func TestALogWithADamagedHeadIsNoShorterLog(t *testing.T) {
 	}
 }
 
-func TestALaterVersionIsRefused(t *testing.T) {
+func TestLaterVersionIsRefused(t *testing.T) {
 	w := open(t, vfs.NewMem())
 	w.append(10)
 	w.close()
@@ -591,7 +591,7 @@ func write(t testing.TB, fs vfs.FS, name string, b []byte) {
 	t.Helper()
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	succeeds(t, err)
-	if _, err := f.Write(bytes.Clone(b)); err != nil { // it may change what it is given
+	if _, err := f.Write(bytes.Clone(b)); err != nil { // it may change the bytes
 		t.Fatal(err)
 	}
 	succeeds(t, f.Close())

@@ -8,7 +8,7 @@ import (
 	"exchange/persistence/internal/codec"
 )
 
-// tear changes the last durably written byte, as if the write had not come to its end.
+// tear changes the last durably written byte, as if the write was interrupted.
 func tear(t *testing.T, fs vfs.FS, name string, at int64) {
 	t.Helper()
 	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
@@ -23,8 +23,8 @@ func tear(t *testing.T, fs vfs.FS, name string, at int64) {
 }
 
 // An append was torn, its head is whole, and the next append goes into another segment. A reader of
-// the first segment does not meet the head, not even if the power fails at once.
-func TestATornHeadIsGoneWhenTheNextSegmentBegins(t *testing.T) {
+// the first segment does not find the head, not even if the power fails at once.
+func TestTornHeadIsRemovedBeforeNextSegment(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	w := open(t, fs)
 	w.append(1000)
@@ -39,7 +39,7 @@ func TestATornHeadIsGoneWhenTheNextSegmentBegins(t *testing.T) {
 	}
 	w.append(minSegmentBytes) // which has no room there
 	if w.log.active.number != 2 {
-		t.Fatalf("it goes on in segment %d", w.log.active.number)
+		t.Fatalf("it continues in segment %d", w.log.active.number)
 	}
 	w.wantAfter(0)
 	left := fs.CrashClone(vfs.CrashCloneCfg{})

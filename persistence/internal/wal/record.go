@@ -12,8 +12,8 @@ import (
 const (
 	recordHead  = 40
 	recordAlign = 8
-	// pageBytes: every write ends at a multiple of it. So the file system never has to read a page
-	// of which it gets only a part.
+	// pageBytes: every write ends at a multiple of it. So the file system never reads a page to
+	// write a part of it.
 	pageBytes = 4096
 	// headBytes is the size of a segment's head.
 	headBytes = pageBytes
@@ -27,7 +27,7 @@ type record struct {
 
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// recordBytes returns how much a batch takes.
+// recordBytes returns the size of a batch's record.
 func recordBytes(batch int) int64 { return roundUp(recordHead+int64(batch), recordAlign) }
 
 // appendRecord adds a record to b, without the padding up to recordAlign.
@@ -50,13 +50,13 @@ func checksum(salt uint64, b []byte) uint64 {
 	return xxhash.Sum64(text[:8+n])
 }
 
-// parse returns the record whose head b begins with, if it is one of a segment with that salt.
+// parse returns the record of the head at the start of b, if it has that salt.
 func parse(b []byte, salt uint64, at int64) (record, bool) {
 	b = b[:recordHead]
 	r := record{at: at, length: int64(binary.BigEndian.Uint32(b[8:])),
 		prev: binary.BigEndian.Uint64(b[16:]), next: binary.BigEndian.Uint64(b[24:]),
 		digest: binary.BigEndian.Uint64(b[32:])}
-	// The first two conditions hold for a record, and seldom for other bytes. They spare most
+	// The first two conditions hold for a record, and seldom for other bytes. They avoid most
 	// checksums of a search.
 	return r, r.prev < r.next && binary.BigEndian.Uint32(b[12:]) == 0 &&
 		binary.BigEndian.Uint64(b) == checksum(salt, b[8:])
@@ -66,8 +66,8 @@ func parse(b []byte, salt uint64, at int64) (record, bool) {
 type scanner struct {
 	file   vfs.File
 	salt   uint64
-	at     int64 // where the next record is to be
-	end    int64 // offset in the file of the bytes, or of those to be read
+	at     int64 // expected offset of the next record
+	end    int64 // end of the part to be read
 	window []byte
 	from   int64 // of the window in the file
 }
@@ -94,9 +94,8 @@ func (s *scanner) bytes(at, n int64) ([]byte, error) {
 	return s.window[at-s.from:][:n], nil
 }
 
-// next returns the next record and its batch, which is valid until the next call. It passes over
-// bytes that are no record: the reader sees the gap by the sequences. false: there is no further
-// record.
+// next returns the next record and its batch, which is valid until the next call. It skips bytes
+// that are no record: the sequences reveal the gap. false: there is no further record.
 func (s *scanner) next() (record, []byte, bool, error) {
 	for ; s.at+recordHead <= s.end; s.at += recordAlign {
 		b, err := s.bytes(s.at, recordHead)

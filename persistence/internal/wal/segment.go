@@ -17,12 +17,11 @@ import (
 )
 
 const (
-	// maxSegmentBytes is the size of a segment, but for the first ones and one that holds a batch
-	// which is larger.
+	// maxSegmentBytes is the size of a segment, but for the first ones and one with a larger batch.
 	maxSegmentBytes = 32 << 20
 	// minSegmentBytes is that of the first: a small exchange keeps a small folder.
 	minSegmentBytes = 64 << 10
-	// fillBytes is how much of a new segment is written at once: appends go on meanwhile.
+	// fillBytes is how much of a new segment is written at once: appends continue meanwhile.
 	fillBytes = 256 << 10
 
 	magic  = "exchange"
@@ -35,10 +34,9 @@ type segment struct {
 	name   string
 	size   int64
 	salt   uint64 // 0: its head cannot be read
-	// damaged: its head cannot be read, and no crash in the making of a segment explains that
+	// damaged: its head cannot be read, and a crash while making it does not explain that
 	damaged bool
-	// the sequence that the first record follows on, once there is one; unreadable if the record is
-	// damaged
+	// the sequence before the first record, once there is one; unreadable if the record is damaged
 	first uint64
 
 	refs int // the log's, and one of each read in progress; guarded by Log.mu, like first
@@ -58,8 +56,7 @@ func segmentNumber(name string) (uint64, bool) {
 	return n, ok && err == nil && segmentName(n) == name
 }
 
-// segmentBytes returns the usual size of a segment that must have room for a record of that many
-// bytes.
+// segmentBytes returns the usual size of a segment with room for a record of that many bytes.
 func (l *Log) segmentBytes(number uint64, record int64) int64 {
 	size := l.maxSegment
 	if number < 16 {
@@ -84,7 +81,7 @@ func head(number, salt uint64) []byte {
 }
 
 // parseHead returns the salt of the segment that begins with b, if it is whole. other: it is the
-// whole head of another segment, which was taken over.
+// whole head of another segment, for reuse.
 func parseHead(b []byte, number uint64) (salt uint64, other bool, err error) {
 	if string(b[:8]) != magic {
 		return 0, false, nil
@@ -110,7 +107,7 @@ func otherFormat(b []byte, number uint64) error {
 }
 
 // Readable returns the ErrVersion of a folder with a segment of another version. It changes
-// nothing, and what else is wrong Open finds.
+// nothing, and leaves other faults to Open.
 func Readable(files vfs.FS, dir string) error {
 	names, err := files.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +133,7 @@ func Readable(files vfs.FS, dir string) error {
 	return err
 }
 
-// hasRecords reports whether there is anything behind a segment's head.
+// hasRecords reports whether any byte after a segment's head is not zero.
 func hasRecords(file vfs.File, size int64) (bool, error) {
 	b := make([]byte, fillBytes)
 	for at := int64(headBytes); at < size; at += fillBytes {
@@ -151,13 +148,12 @@ func hasRecords(file vfs.File, size int64) (bool, error) {
 	return false, nil
 }
 
-// newSegment makes a segment of that many bytes, and opens it. It takes over a segment that is not
-// needed any more, if there is one, otherwise it writes zeros. The segment is durable when
-// newSegment returns.
+// newSegment makes a segment of that many bytes, and opens it. It reuses a free segment, if there
+// is one, otherwise it writes zeros. The segment is durable when newSegment returns.
 func (l *Log) newSegment(number uint64, size int64) (made, error) {
 	s := &segment{number: number, name: l.fs.PathJoin(l.dir, segmentName(number)), size: size,
 		first: unreadable, refs: 1}
-	for s.salt == 0 { // 0 is what zeros have
+	for s.salt == 0 { // 0 is the salt of zeros
 		var b [8]byte
 		rand.Read(b[:])
 		s.salt = binary.BigEndian.Uint64(b[:])
@@ -183,7 +179,7 @@ func (l *Log) newSegment(number uint64, size int64) (made, error) {
 	return made{segment: s, file: file}, nil
 }
 
-// fill writes the head of a segment, and zeros behind it. They are synced a piece at a time: an
+// fill writes the head of a segment, and zeros after it. They are synced a piece at a time: an
 // append in the meantime waits for one of them at most.
 func (l *Log) fill(s *segment, file vfs.File, empty bool) error {
 	if _, err := file.WriteAt(head(s.number, s.salt), 0); err != nil {

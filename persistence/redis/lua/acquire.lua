@@ -1,6 +1,6 @@
--- KEYS: head   ARGV: owner, unique, rhythm, version, to insist the time in ms, and perhaps the token, the beat, and the end
--- (sequence, digest) that must be there
--- A store of another version, or of a program that noted none, is left as it is.
+-- KEYS: head ARGV: owner, unique, heartbeat, version, to insist the time in ms, and optionally the
+-- required token, beat and end (sequence, digest). A store of another version, or of a program that
+-- stored none, is left as it is.
 local m = redis.call('HMGET', KEYS[1], 'seq', 'dig', 'epoch', 'beat', 'owner', 'lost', 'accepted', 'version')
 local seq, dig, insists = m[1] or '0', m[2] or '', ARGV[5] ~= ''
 if (m[8] or '') ~= ARGV[4] and redis.call('EXISTS', KEYS[1]) == 1 then return {-6, m[8] or '', '', ''} end

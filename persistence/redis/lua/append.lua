@@ -1,7 +1,7 @@
--- KEYS: head, journal   ARGV: token, previous sequence, next sequence, digest, batch, and where the journal ended when the
--- owner last knew (sequence, digest)
--- All checks come before the first write: a script has no rollback. Sequences are compared as text. An owner that finds the
--- journal shorter leaves a mark, as with its beat.
+-- KEYS: head, journal ARGV: token, previous sequence, next sequence, digest, batch, and the
+-- journal's end last seen by the owner (sequence, digest) All checks come before the first write: a
+-- script has no rollback. Sequences are compared as text. An owner that finds the journal shorter
+-- leaves a mark, as with its beat.
 local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'dig', 'owner')
 local seq, dig = m[2] or '0', m[3] or ''
 if (m[1] or '') ~= ARGV[1] then return {-1, m[4] or ''} end

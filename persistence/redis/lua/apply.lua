@@ -1,18 +1,19 @@
--- KEYS: head, watermark, sums   ARGV: token, from, to, '1' to move the watermark, where the journal ended when the owner
--- last knew (sequence, digest), then operations:
---   'L', key, limit, n, n rows              rows of a list, in the order of their ids; what is there stays
---   'C', key, limit, n, n rows              the same, but what is there is replaced
---   'A', key, limit, n + 1, n rows, marks   as 'L', with MARK bytes for each row that are kept in key .. ':marks'
---   'Z', key, limit, 3n, n times score, row, entry  closed orders, rows of a sorted set, none of them twice; one that is there
+-- KEYS: head, watermark, sums ARGV: token, from, to, '1' to move the watermark, the journal's end
+-- last seen by the owner (sequence, digest), then operations:
+--   'L', key, limit, n, n rows              rows of a list, in the order of their ids; existing ones stay
+--   'C', key, limit, n, n rows              the same, but existing ones are replaced
+--   'A', key, limit, n + 1, n rows, marks   as 'L', with MARK bytes for each row, kept in key .. ':marks'
+--   'Z', key, limit, 3n, n times score, row, entry  closed orders, rows of a sorted set, none of them twice; an existing one
 --                                           stays. key .. ':ids' gets the entry of each, where it is not empty
---   'U', key, '0', 2n, n times score, row   the same, but a score that is there stays
+--   'U', key, '0', 2n, n times score, row   the same, but an existing score stays
 --   'W', key, '0', 2n, n times field, value a hash, replaced
---   'R', key, '0', 3n, n times field, value, witness  fields of a hash, of which the others stay; key .. ':witnesses'
+--   'R', key, '0', 3n, n times field, value, witness  fields of a hash, other fields stay; key .. ':witnesses'
 --                                           gets the checksum at the value's end under the witness
 --   'N', key, '0', 2n, n times field, value nonces, which only grow
--- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice. The hash of sums has, for each list
--- or sorted set, how many rows it has and the exclusive or of their checksums: so a row that is lost leaves a trace.
--- Rows of a journal that has lost its tail are not written: an owner that finds it shorter leaves a mark, as with its beat.
+-- A limit keeps that many of the newest rows; 0 keeps all. No key of a list occurs twice. The hash
+-- of sums holds, for each list or sorted set, its number of rows and the exclusive or of their
+-- checksums: so a lost row leaves a trace. Rows of a journal that has lost its tail are not
+-- written: an owner that finds it shorter leaves a mark, as with its beat.
 local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'seq', 'dig')
 if (m[1] or '') ~= ARGV[1] then return {-1, m[2] or ''} end
 if shorter(m[3] or '0', m[4] or '', ARGV[5], ARGV[6]) then
@@ -38,7 +39,7 @@ local function count(key, row, n)
   if not s then
     local text = redis.call('HGET', KEYS[3], key) or '0:00000000'
     local rows, all = string.match(text, '^(%d+):(%x+)$')
-    -- One that cannot be read stays so: what is read here must be found by those that verify it.
+    -- An unreadable one stays so, for Verify to find.
     if not rows then s = {bad = text} else s = {rows = tonumber(rows), all = tonumber(all, 16)} end
     sums[key] = s
   end
@@ -46,7 +47,8 @@ local function count(key, row, n)
   s.rows, s.all = s.rows + n, bit.bxor(s.all, (struct.unpack('>I4', row, #row - 3)))
 end
 
--- below is how many ids of a list are below x. It looks from the newest on: most rows belong there.
+-- below is how many ids of a list are below x. It searches from the newest on: most rows belong
+-- there.
 local function below(key, len, x)
   local lo, hi, step = 0, len, 1 -- the answer is in lo..hi
   while hi > 0 do
@@ -75,9 +77,9 @@ local function take(rows, key, from, to)
   return rows
 end
 
--- merge appends old rows and the rows ARGV[first..last] to rows, in the order of their ids, and answers
--- which places have new ones, their index in ARGV, and which old rows are replaced. Of two with one id the old one stays, or the new one
--- replaces it.
+-- merge appends old rows and the rows ARGV[first..last] to rows, in the order of their ids. It
+-- returns the positions of new ones with their index in ARGV, and the replaced old rows. Of two
+-- with one id the old one stays, or is replaced.
 local function merge(rows, old, first, last, replace)
   local i, new, gone = 1, {}, {}
   for j = first, last do
@@ -100,9 +102,9 @@ local function merge(rows, old, first, last, replace)
   return new, gone
 end
 
--- plan finds where the rows ARGV[first..last] belong and answers what to do: rows to put at the end of
--- the list ('back') or at its start ('front'), behind taking off what was between there and their place,
--- so that stay elements stay. nil if too many would have to be moved.
+-- plan finds where the rows ARGV[first..last] belong and returns the changes: rows to put at the
+-- end of the list ('back') or at its start ('front'), after taking off the rows between there and
+-- their place, so that stay elements stay. nil if too many would have to be moved.
 local function plan(key, first, last, replace)
   local len = redis.call('LLEN', key)
   local lowest, newest = id(ARGV[first]), len > 0 and id(redis.call('LINDEX', key, -1))
@@ -125,8 +127,8 @@ local function plan(key, first, last, replace)
   return p
 end
 
--- All that can be refused is decided before the first write. What Redis may refuse after that, a string that gets
--- too long, is written with pcall: see mark.
+-- All refusals are decided before the first write. Redis may still refuse a string that gets too
+-- long, so that is written with pcall: see mark.
 local plans = {}
 local at = 7
 while at <= #ARGV do
@@ -144,7 +146,7 @@ local function each(first, last, fn)
   for i = first, last, MANY do fn(i, math.min(i + MANY - 1, last)) end
 end
 
--- put does what plan answered. It answers how long the list is then.
+-- put applies a plan. It returns the list's new length.
 local function put(key, p, first)
   if p.where == 'none' then return p.len end
   if p.new then
@@ -184,8 +186,9 @@ local function trim(key, len, limit)
   redis.call('LTRIM', key, -limit, -1)
 end
 
--- client answers how all entries of an order's client id begin, with its length, and '' without one. In a row it comes behind
--- id, version, flags and seven numbers. A damaged row is no error here: a script that ends in the midst has written a half.
+-- client returns the first bytes of all entries of an order's client id: its length and bytes; ''
+-- without one. In a row it comes after id, version, flags and seven numbers. A damaged row is no
+-- error here: a script that ends in the middle leaves partial writes.
 local function client(row)
   local function byte(i) return string.byte(row, i) or 0 end
   if bit.band(byte(10), 16) == 0 then return '' end
@@ -197,9 +200,9 @@ local function client(row)
   return string.sub(row, at, at + byte(at))
 end
 
--- close adds those of the closed orders ARGV[first..last] that are not there, with their entries, to a set and its index. It
--- takes a command for many of them, because in Redis's time a command costs as much as what it adds. An index has no sum: those
--- that verify it compare it with the rows.
+-- close adds the new ones of the closed orders ARGV[first..last], with their entries, to a set and
+-- its index. It batches them into commands, because a command costs Redis as much time as adding a
+-- row. An index has no sum: Verify compares it with the rows.
 local function close(key, ids, first, last)
   for i = first, last, 3 * PAIRS do
     local rows, orders, entries = {}, {}, {}
@@ -233,10 +236,11 @@ end
 
 local function refused(answer) return type(answer) == 'table' and answer.err end
 
--- mark keeps the marks beside a list as put keeps the list. The last mark is that of the newest row. There
--- may be none for the oldest rows, which were written before there were marks, and there may be some
--- in front for rows that are trimmed: those are removed when they are more than half. A string that would get
--- longer than Redis takes (proto-max-bulk-len) begins anew with the newest rows: readers count the others one by one.
+-- mark updates the marks beside a list as put updates the list. The last mark is that of the newest
+-- row. There may be none for the oldest rows, written before there were marks, and some in front
+-- may be of trimmed rows: those are removed when they are more than half. A string that would get
+-- longer than Redis allows (proto-max-bulk-len) restarts with the newest rows: readers count the
+-- others one by one.
 local function mark(key, p, len, first, marks)
   if p.where == 'none' then return end
   local at, moved = redis.call('STRLEN', key), p.len - p.stay
@@ -249,7 +253,7 @@ local function mark(key, p, len, first, marks)
       at = at - MARK * p.len
       old = redis.call('GETRANGE', key, at, at + MARK * moved - 1)
     else
-      redis.call('DEL', key) -- their marks are not there: new rows will have some again
+      redis.call('DEL', key) -- the old marks are missing: new rows get some again
       return
     end
     for k = 1, #p.rows do
@@ -328,7 +332,7 @@ while at <= #ARGV do
     each(first, last, function(i, j) redis.call('HSET', key, unpack(ARGV, i, j)) end)
   elseif kind == 'N' then
     for i = first, last, 2 do
-      local function digits(text) return string.match(text, '^%d*') end -- what is behind them is a checksum
+      local function digits(text) return string.match(text, '^%d*') end -- a checksum follows them
       local old = redis.call('HGET', key, ARGV[i])
       if not old or less(digits(old), digits(ARGV[i + 1])) then redis.call('HSET', key, ARGV[i], ARGV[i + 1]) end
     end

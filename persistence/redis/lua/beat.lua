@@ -1,5 +1,5 @@
--- KEYS: head   ARGV: token, beat, and where the journal ended when the owner last knew (sequence, digest)
--- An owner that finds it shorter leaves a mark: what is lost is lost to each start that comes.
+-- KEYS: head ARGV: token, beat, and the journal's end last seen by the owner (sequence, digest). An
+-- owner that finds it shorter leaves a mark, so that each later start notices the loss.
 local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'seq', 'dig')
 if (m[1] or '') ~= ARGV[1] then return {-1, m[2] or ''} end
 local seq = m[3] or '0'

@@ -1,6 +1,7 @@
 -- KEYS: list, its marks   ARGV: 'up' or 'down', cursor, how many at most
--- The marks of the rows above the cursor ('up') or below it ('down'; 0: all) as they lie in the list, and
--- the oldest and the newest of these rows, and the two beside the cursor. None where the rows have none.
+-- The marks of the rows above the cursor ('up') or below it ('down'; 0: all) in the list's order,
+-- the oldest and the newest of these rows, and the two beside the cursor. Empty if the rows have no
+-- marks.
 local MARK = 7 -- bytes of a mark
 local list, cursor, many = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local len = redis.call('LLEN', list)

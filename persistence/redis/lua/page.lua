@@ -1,7 +1,7 @@
 -- KEYS: list   ARGV: 'up' or 'down', cursor, how many rows to skip, how many to return
 -- Rows of a list in the order of their ids: 'up' those above the cursor, oldest first; 'down' those
--- below it (0: all), newest first. Upwards fewer than none may be skipped: so many more before it. Behind them come the
--- two rows beside the cursor.
+-- below it (0: all), newest first. Upwards skip may be negative: that many rows before the cursor
+-- are added. The two rows beside the cursor follow.
 local key, cursor, skip, many = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local len = redis.call('LLEN', key)
 if ARGV[1] == 'up' then

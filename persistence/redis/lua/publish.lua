@@ -8,7 +8,7 @@ local newest, older = m[3] or '', m[4] or ''
 local at = string.match(newest, '^(%d+)%.') or '0'
 if tonumber(at) > tonumber(ARGV[2]) then return {-4, at} end
 if ARGV[3] == '' then return {1, ''} end
--- A second image at one sequence replaces the first: it is saved again because that one is bad.
+-- A second image at one sequence replaces the first: it is saved again because the first is bad.
 if at ~= ARGV[2] then older = newest end
 redis.call('HSET', KEYS[1], 'snap', ARGV[3], 'snap1', older)
 local function id(image) return string.match(image, '^[^:]*') end

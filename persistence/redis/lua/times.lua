@@ -1,7 +1,7 @@
--- KEYS: list of trades of one pair   ARGV: a time in microseconds
--- The two rows between which that time lies: the last trade before it, and the first at it or later. Within a pair times
--- ascend with ids, so the place is found by halving. A row is its id, two bytes, and numbers of seven bits a byte: pair,
--- price, amount, time.
+-- KEYS: list of trades of one pair ARGV: a time in microseconds The two rows between which that
+-- time lies: the last trade before it, and the first at it or later. Within a pair times grow with
+-- ids, so this is a binary search. A row is its id, two bytes, and numbers of seven bits a byte:
+-- pair, price, amount, time.
 local function time(row)
   local at, value = 11, 0
   for field = 1, 4 do

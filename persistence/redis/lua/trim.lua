@@ -1,6 +1,6 @@
 -- KEYS: head, journal   ARGV: token, first sequence to keep, most entries to trim
--- XTRIM with LIMIT takes whole nodes of the stream alone. When it finds none, what is left is less than a node, or nodes
--- have more entries than LIMIT: then all of it goes at once.
+-- XTRIM with LIMIT only removes whole nodes of the stream. When it finds none, less than a node is
+-- left, or nodes have more entries than LIMIT: then all of it is removed at once.
 local m = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
 if (m[1] or '') ~= ARGV[1] then return {-1, m[2] or ''} end
 local first = ARGV[2] .. '-0'

@@ -31,7 +31,7 @@ func (k Keyring) MAC(id uint64, message []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Proven returns a compressed stream with the proof behind it; prove is packed.Prove.
+// Proven returns a compressed stream with the proof after it; prove is packed.Prove.
 func Proven(t interface{ Fatal(args ...any) }, stream []byte, by Keyring,
 	prove func(sum []byte, by persistence.Authority) ([]byte, error)) []byte {
 	sum := sha256.Sum256(stream)
@@ -42,7 +42,7 @@ func Proven(t interface{ Fatal(args ...any) }, stream []byte, by Keyring,
 	return append(stream, proof...)
 }
 
-// Allocated returns how many bytes of memory f asks for in all, given back or not.
+// Allocated returns how many bytes of memory f allocates in all, freed or not.
 func Allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
