@@ -62,7 +62,7 @@ func (c *comparison) awaitQuiet(ctx context.Context) error {
 type auditProgress struct{ *Engine }
 
 func (p auditProgress) Written() error {
-	return p.Ask(new(committed.Written), nil, 0)
+	return p.Ask(new(committed.Barrier), nil, 0)
 }
 
 func (p auditProgress) Newest() (trades []uint64, deposit uint64, err error) {

@@ -108,7 +108,7 @@ func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
 }
 
 // Tell sends a message to a channel's actor.
-func (p *Public) Tell(channel *actor.PID, message any) { p.root.Send(channel, message) }
+func (p *Public) Notify(channel *actor.PID, message any) { p.root.Send(channel, message) }
 
 // Watch subscribes a channel to a pair or the status, or asks again. The channel gets a *Watched,
 // and then the messages of its kind. Its actor may call it.

@@ -88,7 +88,7 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 		c.probe(p.Book, func() {
 			begin := time.Now()
 			part.copyFrom(c.books[p.Number-1], c.orders)
-			c.committed.LookBehind(c.journal.submitted(), func() {
+			c.committed.AfterRecord(c.journal.submitted(), func() {
 				done, differ = part.compareWith(c.committed.State())
 				close(compared)
 			})
@@ -233,7 +233,7 @@ func (c *comparison) states(ctx context.Context) error {
 		c.probe(c.work.Fold, func() {
 			imager := c.committed.Imager()
 			if imager.Making() ||
-				lagOf(c.committed.State().Seq(), c.committed.Imaged()) > imagerBehind {
+				lagOf(c.committed.State().Seq(), c.committed.ImagerFolded()) > imagerBehind {
 				return
 			}
 			c.probe(c.work.Imager, func() {

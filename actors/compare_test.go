@@ -51,7 +51,7 @@ func (g *gated) none(c *comparison) {
 func (g *gated) armed(n int) {
 	g.t.Helper()
 	eventually(g.t, "the probe waits", func() (waits bool) {
-		g.e.probeFold(func() { waits = committed.Looks(g.e.committed) == n })
+		g.e.probeFold(func() { waits = committed.Callbacks(g.e.committed) == n })
 		return waits
 	})
 }
@@ -255,7 +255,7 @@ func TestAProbeOfABookOvertakesReads(t *testing.T) {
 		go g.e.probe(g.e.work.Fold, func() { <-second }) // as a long read would
 		eventually(t, "a read waits", func() bool { return waiting() > 0 })
 		looked := make(chan struct{})
-		g.e.committed.LookBehind(g.e.journal.submitted(), func() { close(looked) })
+		g.e.committed.AfterRecord(g.e.journal.submitted(), func() { close(looked) })
 		close(first)
 		eventually(t, "the probe is done", func() bool {
 			select {

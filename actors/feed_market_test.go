@@ -105,7 +105,7 @@ func TestTheStatusIsSentWhenDurable(t *testing.T) {
 			halted <- err
 		}()
 		eventually(t, "the halt is at the store", g.held)
-		g.e.Tell(pid, "not yet")
+		g.e.Notify(pid, "not yet")
 		w.receives(t, "not yet")
 		g.letGo()
 		succeeds(t, <-halted)

@@ -94,7 +94,7 @@ type Options struct {
 	Agreed []byte
 	Tests  Sizes // zero in production
 
-	seen *committed.Seen // the store before the claim; nil: not read
+	seen *committed.Preview // the store before the claim; nil: not read
 }
 
 // Sizes are reduced limits for tests; 0: the usual ones.

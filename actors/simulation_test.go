@@ -457,7 +457,7 @@ func (s *sim) quiet() bool {
 func (l *life) hasWork() bool {
 	e := l.engine
 	return !e.quiet() || e.ReadsInFlight() != 0 || // a read of an order to amend
-		e.committed.Watermark() < e.committed.State().Seq() || committed.Imaging(e.committed)
+		e.committed.Watermark() < e.committed.State().Seq() || committed.Snapshotting(e.committed)
 }
 
 func (s *sim) waits() (text string) {

@@ -291,7 +291,7 @@ func (f FailStop) broken(name string, reason, message any) {
 }
 
 // Outside returns the receiver for a node's committed side.
-func (e *Engine) Outside() committed.Outside { return outside{e} }
+func (e *Engine) Outside() committed.Output { return outside{e} }
 
 // outside receives the committed side's notifications.
 type outside struct{ *Engine }

@@ -74,7 +74,7 @@ func (e *Engine) Stats() Stats {
 		Mailboxes:      e.mailboxCounts(),
 		AppendWaiting:  e.journal.stalledFor(metrics.At(now)),
 		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.Checked())),
-		FoldLag:        lagOf(released, min(folded, e.committed.Imaged())),
+		FoldLag:        lagOf(released, min(folded, e.committed.ImagerFolded())),
 		ProjectionLag:  lagOf(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
 		SnapshotLag:    lagOf(released, snapshot),

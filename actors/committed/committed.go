@@ -27,7 +27,7 @@ type Side struct {
 	state    *state.State
 	snapshot SnapshotPolicy
 	meter    *metrics.Engine
-	out      Outside // nil until Connect
+	out      Output // nil until Connect
 	root     *actor.RootContext
 	pid      *actor.PID              // of its actor
 	imager   *Imager                 // nil: no images are made
@@ -92,9 +92,9 @@ type Side struct {
 }
 
 // An Outside is the engine, as the committed side tells it of things.
-type Outside interface {
+type Output interface {
 	Recycle(data []byte)                  // gives a batch's buffer back to the journal
-	Tell(channel *actor.PID, message any) // tells a stream channel
+	Notify(channel *actor.PID, message any) // tells a stream channel
 	MailAdded()                           // says that there is something new in the outbox
 	Applied(r *event.Record)              // tells of a record that the state has now
 }
@@ -126,7 +126,7 @@ type (
 	finish struct{}
 	// Deserted says that no channel that watches is there any more. Then is called right behind
 	// that, on the actor's turn.
-	Deserted struct{ Then func() }
+	DropWatchers struct{ Then func() }
 	// save asks for a projection of all that is noted, nonces of reads too, and closes done once
 	// the store has it.
 	save struct{ done chan struct{} }
@@ -150,12 +150,12 @@ func (*lookBehind) Urgent() bool { return true }
 // Lag returns how many released records the fold, or the imager behind it, has yet to fold. For a
 // moment the fold may be ahead: it gets a batch before the batch counts as released.
 func (c *Side) Lag() uint64 {
-	released, at := c.Released(), min(c.Folded(), c.Imaged())
+	released, at := c.Released(), min(c.Folded(), c.ImagerFolded())
 	return max(released, at) - at
 }
 
 // connect names the parts that the committed side tells of things, and the writer of projections.
-func (c *Side) connect(root *actor.RootContext, out Outside, p *Projector) {
+func (c *Side) connect(root *actor.RootContext, out Output, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
 	if c.imager != nil {
 		c.imager.out = out
@@ -185,7 +185,7 @@ func (c *Side) Release(data []byte, next uint64) {
 // LookBehind has its actor call look right behind the record of a sequence, in the midst of that
 // record's batch. If that record is folded already, look is called before any record that is
 // released later. It must be short.
-func (c *Side) LookBehind(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
+func (c *Side) AfterRecord(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
 
 // Released returns the newest sequence that was released.
 func (c *Side) Released() uint64 { return c.released.Load() }
@@ -194,7 +194,7 @@ func (c *Side) Released() uint64 { return c.released.Load() }
 func (c *Side) Folded() uint64 { return c.folded.Load() }
 
 // Imaged returns the sequence up to which the imager has folded, if there is one.
-func (c *Side) Imaged() uint64 {
+func (c *Side) ImagerFolded() uint64 {
 	if c.imager == nil {
 		return c.Folded()
 	}
@@ -239,7 +239,7 @@ func (c *Side) Receive(ctx actor.Context) {
 	case *lookBehind:
 		c.looks = append(c.looks, m)
 		c.lookNow()
-	case Deserted:
+	case DropWatchers:
 		c.deserted()
 		m.Then()
 	case save:

@@ -236,7 +236,7 @@ func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitB
 		return nil, err
 	}
 	v := q.View
-	*q = ViewOf{}
+	*q = ViewQuestion{}
 	viewQuestions.Put(q)
 	return v, nil
 }

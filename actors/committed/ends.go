@@ -15,7 +15,7 @@ import (
 
 // An End is the end of all that was begun with a key: its revocation, or the freeze or the end of
 // its account.
-type End struct {
+type Revocation struct {
 	Account uint32
 	Key     uint32 // number of the key; 0: all keys of the account, which is frozen or closed
 	Closed  bool   // the account, for good
@@ -23,12 +23,12 @@ type End struct {
 
 // Ends are a message to those who watch them: those of one batch, in the order of their records.
 // Shared: read only.
-type Ends struct{ List []End }
+type Revocations struct{ List []Revocation }
 
 // An endFeed has the watchers of ends. The committed actor owns it.
 type endFeed struct {
 	watchers []*actor.PID
-	forming  []End // of the batch that is being folded
+	forming  []Revocation // of the batch that is being folded
 }
 
 // noteEnd keeps the end that a record made, if it made one.
@@ -36,7 +36,7 @@ func (c *Side) noteEnd(r *event.Record) {
 	if len(c.ends.watchers) == 0 {
 		return
 	}
-	var x End
+	var x Revocation
 	switch {
 	case r.Kind == event.KindKeyRevoked:
 		x.Key = r.KeyRevoked.Number
@@ -56,10 +56,10 @@ func (c *Side) tellEnds() {
 	if len(c.ends.forming) == 0 {
 		return
 	}
-	m := &Ends{c.ends.forming}
+	m := &Revocations{c.ends.forming}
 	c.ends.forming = nil
 	for _, pid := range c.ends.watchers {
-		c.out.Tell(pid, m)
+		c.out.Notify(pid, m)
 	}
 }
 
@@ -71,14 +71,14 @@ func (f *endFeed) add(watcher *actor.PID) {
 
 // A Standing asks whether a key may act. A caller that has made itself known to a watcher of ends
 // before it asks misses no end: it is in the answer, or the watcher is told it later.
-type Standing struct {
+type KeyStatus struct {
 	Key uint32 // its number
 
 	Revoked bool
 	Frozen  bool // the account
 }
 
-func (q *Standing) from(c *Side) (needs uint64) {
+func (q *KeyStatus) from(c *Side) (needs uint64) {
 	k := c.state.Keys()[q.Key-1]
 	q.Revoked, q.Frozen = k.Revoked, c.state.Account(k.Account).Frozen
 	return 0

@@ -69,9 +69,9 @@ type AccountCounts struct {
 	NowUs int64  // holds that have ended by then do not count
 
 	FrozenAccounts int      // closed ones are not among them
-	Frozen         []string // names of the first of them
+	FrozenNames         []string // names of the first of them
 	HeldAccounts   int      // no money is withdrawn from them, because their e-mail address changed
-	Held           []string // names of the first of them
+	HeldNames           []string // names of the first of them
 	Closed         int      // accounts
 	Switches       int      // armed dead man's switches
 }
@@ -86,13 +86,13 @@ func (q *AccountCounts) from(c *Side) (needs uint64) {
 			continue
 		}
 		if a.Frozen {
-			if q.FrozenAccounts++; len(q.Frozen) < q.Names {
-				q.Frozen = append(q.Frozen, a.Name)
+			if q.FrozenAccounts++; len(q.FrozenNames) < q.Names {
+				q.FrozenNames = append(q.FrozenNames, a.Name)
 			}
 		}
 		if a.Operated().HeldUs > q.NowUs {
-			if q.HeldAccounts++; len(q.Held) < q.Names {
-				q.Held = append(q.Held, a.Name)
+			if q.HeldAccounts++; len(q.HeldNames) < q.Names {
+				q.HeldNames = append(q.HeldNames, a.Name)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ const (
 	// WatchStatus: the actor gets *StatusChanges. It belongs to no pair, and brings a Status.
 	WatchStatus
 	// WatchEnds: the actor gets *Ends, and no answer. It belongs to no pair and does not end.
-	WatchEnds
+	WatchRevocations
 )
 
 // hasUpdates reports whether a watcher gets updates.
@@ -182,7 +182,7 @@ func (c *Side) watch(w *Watch) {
 	case WatchStatus:
 		c.watchStatus(w)
 		return
-	case WatchEnds:
+	case WatchRevocations:
 		c.ends.add(w.Channel)
 		return
 	}
@@ -194,12 +194,12 @@ func (c *Side) watch(w *Watch) {
 	}
 	f.watchers = append(f.watchers, by)
 	f.count(w.Kind, 1)
-	c.out.Tell(w.Channel, &Watched{Token: w.Token, View: c.watched(w, p)})
+	c.out.Notify(w.Channel, &Watched{Token: w.Token, View: c.watched(w, p)})
 }
 
 // watched returns the view that a Watch asks for, nil if none.
 func (c *Side) watched(w *Watch, p *state.Pair) *View {
-	q := ViewOf{Pair: p.Number, Kind: ViewTicker}
+	q := ViewQuestion{Pair: p.Number, Kind: ViewTicker}
 	switch w.View {
 	case WatchTicker:
 	case WatchBook:
@@ -391,10 +391,10 @@ func (c *Side) tellWatchers() {
 		for j := range f.watchers {
 			switch w := &f.watchers[j]; {
 			case w.kind.hasUpdates():
-				c.out.Tell(w.pid, updates)
+				c.out.Notify(w.pid, updates)
 			case !w.told && w.isDue(p):
 				w.told = true
-				c.out.Tell(w.pid, Changed{})
+				c.out.Notify(w.pid, Changed{})
 			}
 		}
 	}

@@ -132,7 +132,7 @@ func (l *orderPage) fill() error {
 		return err
 	}
 	switch q := question.(type) {
-	case *Written:
+	case *Barrier:
 		defer q.free()
 		return l.merge(nil, q.Seq)
 	case *openIDs:

@@ -110,7 +110,7 @@ func (q *OwnWatch) from(c *Side) (needs uint64) {
 	if m.Events, resumed = c.own.watch(a, q); !resumed {
 		m.Snapshot = c.ownSnapshot(a)
 	}
-	c.out.Tell(q.Channel, m)
+	c.out.Notify(q.Channel, m)
 	return 0
 }
 

@@ -209,7 +209,7 @@ func (s *ownFeeds) empty(f *ownFeed) {
 // tellOwn ends a batch: it tells the channels of the batch's events.
 func (c *Side) tellOwn() {
 	for i, t := range c.own.told {
-		c.out.Tell(t.channel, t.events)
+		c.out.Notify(t.channel, t.events)
 		c.own.told[i] = ownTold{}
 	}
 	c.own.told = c.own.told[:0]

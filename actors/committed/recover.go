@@ -29,17 +29,17 @@ type RecoverOptions struct {
 	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
 	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
 	// takes it.
-	Seen *Seen
+	Preview *Preview
 	// Lent is the history, if another process keeps it; nil: the store does. Then no images are
 	// made, and what only that process needs is not checked.
-	Lent persistence.RemoteHistory
+	RemoteHistory persistence.RemoteHistory
 }
 
 // Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
 // do not fit end it, with an error that says where.
 func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
-	seen := o.Seen
-	if o.Seen = nil; seen == nil {
+	seen := o.Preview
+	if o.Preview = nil; seen == nil {
 		return recoverSide(ctx, o, nil)
 	}
 	c, err := recoverSide(ctx, o, seen)
@@ -49,7 +49,7 @@ func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 	return c, err
 }
 
-func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, error) {
+func recoverSide(ctx context.Context, o *RecoverOptions, seen *Preview) (*Side, error) {
 	var s *state.State
 	var imager *Imager
 	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) (err error) {
@@ -64,7 +64,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 		case seen.of(image):
 			imager = newImager(seen.state)
 			return nil
-		case o.Lent != nil:
+		case o.RemoteHistory != nil:
 		case image == nil:
 			imager = newImager(state.New())
 		default:
@@ -164,7 +164,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
 		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
-		imagedAt: time.Now(), lent: o.Lent, scans: newTurns()}
+		imagedAt: time.Now(), lent: o.RemoteHistory, scans: newTurns()}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.own.most = o.OwnBytes
 	c.histories.pass(s)
@@ -186,7 +186,7 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 }
 
 // refold folds a batch of the journal again, for the imager too, unless that has seen it.
-func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
+func (c *Side) refold(prev, next uint64, data []byte, seen *Preview) error {
 	before := c.state.Seq()
 	twin := make(chan error, 1)
 	if c.imager == nil {
@@ -296,7 +296,7 @@ func (c *Side) loadTrades(ctx context.Context, history persistence.History) erro
 // image goes on with the fold if no batch was behind the image, as after an orderly stop. If there
 // were batches, and they are the same, the imager takes the fold over: the recovery needs its own,
 // whose records it notes. So it never decodes the image a second time for its imager.
-type Seen struct {
+type Preview struct {
 	state *state.State
 	began uint64 // sequence of the image
 	seed  maphash.Seed
@@ -308,11 +308,11 @@ type Seen struct {
 }
 
 // Histories returns the ids of the histories that the fold has passed, as those of a Side.
-func (n *Seen) Histories() []persistence.HistoryID { return n.histories }
+func (n *Preview) Histories() []persistence.HistoryID { return n.histories }
 
 // Look folds a store that another process may own. Its caller reports damage, and logs nothing.
-func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
-	n := &Seen{seed: maphash.MakeSeed()}
+func NewPreview(ctx context.Context, store persistence.Store) (*Preview, error) {
+	n := &Preview{seed: maphash.MakeSeed()}
 	n.sum.SetSeed(n.seed)
 	n.image = maphash.Bytes(n.seed, nil)
 	_, err := newestImage(ctx, store, slog.New(slog.DiscardHandler),
@@ -342,13 +342,13 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 }
 
 // State is the fold. Read only.
-func (n *Seen) State() *state.State { return n.state }
+func (n *Preview) State() *state.State { return n.state }
 
 // of reports whether an image is the one that was seen; nil: there is none.
-func (n *Seen) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
+func (n *Preview) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
 
 // endsWith reports whether the fold is that of an image alone.
-func (n *Seen) endsWith(image []byte, seq uint64) bool {
+func (n *Preview) endsWith(image []byte, seq uint64) bool {
 	return image != nil && n.of(image) && n.began == seq && n.state.Seq() == seq
 }
 
@@ -356,7 +356,7 @@ func (n *Seen) endsWith(image []byte, seq uint64) bool {
 var errUnseen = errors.New("the store has other records than before it was taken over")
 
 // again compares a batch that is read again.
-func (n *Seen) again(next uint64, data []byte) error {
+func (n *Preview) again(next uint64, data []byte) error {
 	n.sum.Write(data)
 	if next == n.state.Seq() && n.sum.Sum64() != n.want {
 		return errUnseen

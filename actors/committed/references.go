@@ -73,7 +73,7 @@ type lookupInLine struct {
 }
 
 // Ask begins a look into the store, and calls over behind it. It does not wait.
-func (x *Index) Ask(l *Lookup, over func()) {
+func (x *Index) Start(l *Lookup, over func()) {
 	next := lookupInLine{l, time.Now().Add(x.patience), over}
 	x.mu.Lock()
 	defer x.mu.Unlock()

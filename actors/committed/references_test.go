@@ -19,7 +19,7 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	back := make(chan *Lookup, n)
 	ask := func(x *Index) {
 		l := new(Lookup)
-		x.Ask(l, func() { back <- l })
+		x.Start(l, func() { back <- l })
 	}
 	store := &lookedFor{gone: make(chan struct{})}
 	x := NewIndex(store, time.Hour, slog.New(slog.DiscardHandler), metrics.NewEngine())

@@ -38,7 +38,7 @@ type statusFeed struct {
 func (c *Side) watchStatus(w *Watch) {
 	c.status.remove(w.Channel)
 	c.status.watchers = append(c.status.watchers, w.Channel)
-	c.out.Tell(w.Channel, &Watched{Token: w.Token, Status: c.statusNow()})
+	c.out.Notify(w.Channel, &Watched{Token: w.Token, Status: c.statusNow()})
 }
 
 func (c *Side) statusNow() *Status {
@@ -89,6 +89,6 @@ func (c *Side) tellStatus() {
 	m := &StatusChanges{c.status.forming}
 	c.status.forming = nil
 	for _, channel := range c.status.watchers {
-		c.out.Tell(channel, m)
+		c.out.Notify(channel, m)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Imaging reports whether a snapshot is on its way: for tests of package actors, on its turn.
-func Imaging(c *Side) bool { return c.imaging }
+func Snapshotting(c *Side) bool { return c.imaging }
 
 // Waiting returns the number of reads that wait for the history: for tests of package actors, on
 // its turn.
@@ -20,7 +20,7 @@ func Waiting(c *Side) int { return len(c.waiting) }
 
 // Looks returns the number of looks that wait for their records: for tests of package actors, on
 // its turn.
-func Looks(c *Side) int { return len(c.looks) }
+func Callbacks(c *Side) int { return len(c.looks) }
 
 // References returns the references of deposits in memory, sorted: for tests of package actors, on
 // its turn.
@@ -58,7 +58,7 @@ func SetPatience(d *Door, patience time.Duration) { d.wait.Store(int64(patience)
 
 // Reading returns the number of reads in flight that complete no command: for tests of package
 // actors.
-func Reading(d *Door) int64 { return d.reading.Load() }
+func NormalReads(d *Door) int64 { return d.reading.Load() }
 
 // EmptyPools forgets pooled reads: for tests of package actors, whose simulation lives in bubbles.
 func EmptyPools() { reads = sync.Pool{New: reads.New} }

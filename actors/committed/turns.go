@@ -107,24 +107,24 @@ func (s *scan) end() {
 
 // A GuestScan is a query for the client of an observer, which takes turns with the long queries of
 // this process. The observer, which has its own turns, knows whose query it is.
-type GuestScan struct {
+type ObserverScan struct {
 	scan
 	ctx context.Context
 }
 
 // GuestScan begins a query, which ctx ends. End follows.
-func (c *Side) GuestScan(ctx context.Context) *GuestScan {
-	return &GuestScan{scan{turns: c.scans, alone: true}, ctx}
+func (c *Side) ObserverScan(ctx context.Context) *ObserverScan {
+	return &ObserverScan{scan{turns: c.scans, alone: true}, ctx}
 }
 
 // GoOn waits for the query's next turn. It is for persistence.WithPace.
-func (g *GuestScan) GoOn() error { return g.goOn(g.ctx) }
+func (g *ObserverScan) TakeTurn() error { return g.goOn(g.ctx) }
 
 // Rest gives the turn back, if the query has one, until the next GoOn.
-func (g *GuestScan) Rest() { g.rest() }
+func (g *ObserverScan) ReleaseTurn() { g.rest() }
 
 // End ends the query.
-func (g *GuestScan) End() { g.end() }
+func (g *ObserverScan) End() { g.end() }
 
 // A client is what long queries are counted for: an account, or the address of a public read.
 type scanClient struct {

@@ -68,9 +68,9 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	d := &Door{side: c}
 	free := OccupyLongQueries(d)
 	ctx, cancel := context.WithCancel(t.Context())
-	g := c.GuestScan(ctx)
+	g := c.ObserverScan(ctx)
 	went := make(chan error, 1)
-	go func() { went <- g.GoOn() }()
+	go func() { went <- g.TakeTurn() }()
 	select {
 	case err := <-went:
 		t.Fatalf("it works beside the others: %v", err)
@@ -83,19 +83,19 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	if len(c.scans.slots) != 1 {
 		t.Errorf("%d queries work", len(c.scans.slots))
 	}
-	g.Rest()
-	g.Rest()
+	g.ReleaseTurn()
+	g.ReleaseTurn()
 	if n := len(c.scans.slots); n > 0 {
 		t.Fatalf("it has its turn while it rests: %d are taken", n)
 	}
-	if err := g.GoOn(); err != nil {
+	if err := g.TakeTurn(); err != nil {
 		t.Fatal(err)
 	}
 	g.End()
 	free = OccupyLongQueries(d)
-	g = c.GuestScan(ctx)
+	g = c.ObserverScan(ctx)
 	cancel()
-	if err := g.GoOn(); err == nil {
+	if err := g.TakeTurn(); err == nil {
 		t.Error("it works behind the end of its client")
 	}
 	g.End()

@@ -43,7 +43,7 @@ const (
 
 // A ViewOf asks for a view. A view that reaches beyond the part of a book that is always current
 // may be a little old as a whole.
-type ViewOf struct {
+type ViewQuestion struct {
 	Pair                uint16
 	Kind                ViewKind
 	frame               market.Frame // ViewCandles
@@ -53,9 +53,9 @@ type ViewOf struct {
 	View *View // shared: read only
 }
 
-var viewQuestions pool[ViewOf]
+var viewQuestions pool[ViewQuestion]
 
-func (q *ViewOf) from(c *Side) (needs uint64) {
+func (q *ViewQuestion) from(c *Side) (needs uint64) {
 	q.Seq = c.state.Seq()
 	c.view(q)
 	return 0
@@ -193,7 +193,7 @@ func slotsOf(kind ViewKind) (slot, deep int) {
 }
 
 // view answers with the view in the cache, or with a new one that it puts there.
-func (c *Side) view(q *ViewOf) {
+func (c *Side) view(q *ViewQuestion) {
 	if q.View = c.caches[q.Pair-1].find(q.Kind, q.frame, q.LimitBuy, q.LimitSell,
 		true); q.View != nil {
 		return
@@ -202,7 +202,7 @@ func (c *Side) view(q *ViewOf) {
 }
 
 // newView makes a view, even if the cache has one.
-func (c *Side) newView(q *ViewOf) {
+func (c *Side) newView(q *ViewQuestion) {
 	p, b := c.state.Pair(q.Pair), c.caches[q.Pair-1]
 	v := &View{UpdateID: p.Market.UpdateID, at: time.Now()}
 	slot := slotTicker
@@ -228,7 +228,7 @@ func room[T any](last []T) []T {
 }
 
 // copyDepth copies the book, and returns the slot of the copy.
-func (v *View) copyDepth(q *ViewOf, p *state.Pair, b *viewCache) int {
+func (v *View) copyDepth(q *ViewQuestion, p *state.Pair, b *viewCache) int {
 	slot, deep := slotsOf(q.Kind)
 	v.buy, v.sell = reachOf(q.Kind, p.Book, trading.Buy), reachOf(q.Kind, p.Book, trading.Sell)
 	buy, sell := v.buy.most, v.sell.most

@@ -236,7 +236,7 @@ func (a *Follower) End() {
 		}
 		close(a.ended)
 		n := a.node
-		n.committed.Send(committed.Deserted{Then: func() { n.following = nil }})
+		n.committed.Send(committed.DropWatchers{Then: func() { n.following = nil }})
 		if a.commands != nil {
 			a.halt()
 			<-a.forwarded

@@ -105,7 +105,7 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 		Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.Tests.StepRows,
 		Candles: o.Tests.Candles, OwnBytes: o.Limits.OwnBytes}
 	if n.observer != nil {
-		recovers.Lent = n.observer
+		recovers.RemoteHistory = n.observer
 	}
 	n.committed, err = committed.Recover(ctx, recovers)
 	if err != nil {
@@ -212,7 +212,7 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 
 // Judge finds out anew whether this node could serve, as when another market part is applied. A
 // term that is under way goes on in any case.
-func (n *Node) Judge() {
+func (n *Node) Recheck() {
 	n.onSide(n.judge) //nolint:errcheck // a node whose fold has failed is judged already
 }
 
@@ -338,12 +338,12 @@ func (n *journalFollower) Run() {
 			n.offer()
 		}
 	}
-	VoteOn(n.ctx, n.replica, n.opts.Log)
+	VoteOnly(n.ctx, n.replica, n.opts.Log)
 }
 
 // VoteOn is all that a node does whose fold has failed, or could not begin: its store votes, and it
 // hands the lead over whenever it leads. It returns when ctx or the store has ended.
-func VoteOn(ctx context.Context, r persistence.Replica, log *slog.Logger) {
+func VoteOnly(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 	for ctx.Err() == nil {
 		leads, err := r.Follow(ctx, ^uint64(0))
 		switch {
@@ -495,9 +495,9 @@ func (o nodeOutside) Recycle(data []byte) {
 }
 
 // Tell implements committed.Outside.
-func (o nodeOutside) Tell(channel *actor.PID, message any) {
+func (o nodeOutside) Notify(channel *actor.PID, message any) {
 	if p := cmp.Or(o.following, o.leading); p != nil {
-		p.Tell(channel, message)
+		p.Notify(channel, message)
 	}
 }
 

@@ -519,7 +519,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 				next, _ := c.nodes[one].store.Market()
 				return string(next) == x.market
 			})
-			c.nodes[one].Judge()
+			c.nodes[one].Recheck()
 			if err := stores[one].unfit(); !errors.Is(err, x.want) || x.want == nil && err != nil {
 				t.Errorf("with the market part %s: %v", x.market, err)
 			}
@@ -532,7 +532,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 		stranger.Store(int32(two))
 		succeeds(t, c.start(two))
 		c.caughtUp(r)
-		c.nodes[two].Judge() // what it lacked at its start is there
+		c.nodes[two].Recheck() // what it lacked at its start is there
 		if err := stores[two].unfit(); !errors.Is(err, actors.ErrConfig) {
 			t.Errorf("with another server's key: %v", err)
 		}

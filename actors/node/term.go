@@ -193,5 +193,5 @@ func (n *Node) oversee(e *actors.Engine) {
 
 // unwatch ends what the channels of a term that is over have watched.
 func (n *Node) unwatch() {
-	n.committed.Send(committed.Deserted{Then: func() { n.leading = nil }})
+	n.committed.Send(committed.DropWatchers{Then: func() { n.leading = nil }})
 }

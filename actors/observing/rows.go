@@ -34,7 +34,7 @@ func (x *guest) rows(q *line.Question) (last []byte, err error) {
 	}
 	l.scan = x.host.Scan(q.Ctx)
 	defer l.scan.End()
-	err = run(persistence.WithPace(q.Ctx, l.scan.GoOn), l)
+	err = run(persistence.WithPace(q.Ctx, l.scan.TakeTurn), l)
 	return l.page, err
 }
 
@@ -149,7 +149,7 @@ func (l *cursor) add(row any) error {
 	if l.rows++; l.rows < pageRows && len(l.page) < pageBytes {
 		return nil
 	}
-	l.scan.Rest()
+	l.scan.ReleaseTurn()
 	err := l.q.Send(l.page)
 	l.page, l.rows = l.page[:0], 0
 	return err

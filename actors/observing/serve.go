@@ -29,8 +29,8 @@ type Host interface {
 
 // A Scan is a query that may become a long one. One goroutine uses it.
 type Scan interface {
-	GoOn() error // waits for the next turn: see persistence.WithPace
-	Rest()       // gives the turn back until the next GoOn
+	TakeTurn() error // waits for the next turn: see persistence.WithPace
+	ReleaseTurn()       // gives the turn back until the next GoOn
 	End()
 }
 

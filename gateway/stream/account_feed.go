@@ -36,7 +36,7 @@ func newAccountFeed(h *Hub, number int) *actor.PID {
 		return &accountFeed{hub: h, number: number, writer: ownWriter{public: h.public},
 			accounts: map[uint32]*ownAccount{}, joins: map[uint64]*ownJoin{}}
 	})
-	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchEnds})
+	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchRevocations})
 	return pid
 }
 
@@ -50,7 +50,7 @@ func (d *accountFeed) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Restarting:
 		d.failed()
-	case *committed.Ends:
+	case *committed.Revocations:
 		for _, x := range m.List {
 			if d.hub.feedNumber(x.Account) == d.number {
 				d.end(x)
@@ -159,7 +159,7 @@ func (d *accountFeed) events(list []*committed.OwnEvent) {
 }
 
 // end ends logins, each on the shard of its client.
-func (d *accountFeed) end(x committed.End) {
+func (d *accountFeed) end(x committed.Revocation) {
 	for _, l := range d.hub.logins.endedBy(x) {
 		l.owner.shard.post(&loginEnded{l, detailOf(x)})
 	}

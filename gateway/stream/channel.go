@@ -313,7 +313,7 @@ func (c *channel) schedule() {
 	}
 	if c.timer == nil {
 		self, public := c.self, c.hub.public
-		c.timer = time.AfterFunc(wait, func() { public.Tell(self, look{}) })
+		c.timer = time.AfterFunc(wait, func() { public.Notify(self, look{}) })
 		return
 	}
 	c.timer.Reset(wait)

@@ -103,7 +103,7 @@ func (s *logins) remove(l *login) {
 }
 
 // endedBy returns the logins that have come to an end.
-func (s *logins) endedBy(x committed.End) []*login {
+func (s *logins) endedBy(x committed.Revocation) []*login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.Key != 0 {
@@ -125,7 +125,7 @@ func (s *logins) count() int {
 }
 
 // detailOf returns the text by which clients learn of an end.
-func detailOf(x committed.End) string {
+func detailOf(x committed.Revocation) string {
 	if x.Key != 0 {
 		return "The key is revoked."
 	}
@@ -205,7 +205,7 @@ func (c *client) begins(l *login, call *api.Call) bool {
 		return false
 	}
 	c.login.Store(l)
-	standing := committed.Standing{Key: l.key.Number}
+	standing := committed.KeyStatus{Key: l.key.Number}
 	switch err := h.public.Ask(&standing, nil, 0); {
 	case err != nil:
 		call.FailWith(err)

@@ -79,7 +79,7 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 	}
 	j := &ownJoin{h.tokens.Add(1), c, l, e}
 	desk := h.feedOf(l.key.Account.ID)
-	h.public.Tell(desk, j)
+	h.public.Notify(desk, j)
 	err := h.public.WatchOwn(committed.Client{Key: l.key},
 		&committed.OwnWatch{Channel: desk, Token: j.token, After: after})
 	if err == nil {
@@ -89,7 +89,7 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 	if e.AckJSON(acknowledgement(&call, 0)) != nil && e.WantsAck() {
 		return // the shard was faster
 	}
-	h.public.Tell(desk, &ownGivenUp{j})
+	h.public.Notify(desk, &ownGivenUp{j})
 }
 
 // reads checks that the key of a login may read its account now, and takes a token of its private
@@ -187,7 +187,7 @@ func (s *shard) ownPart(c *client) {
 }
 
 func (s *shard) ownLeft(account uint32) {
-	s.hub.public.Tell(s.hub.feedOf(account), &ownLeft{account, s.number})
+	s.hub.public.Notify(s.hub.feedOf(account), &ownLeft{account, s.number})
 }
 
 // ownLeave ends a client's subscription, and answers its request.

@@ -198,7 +198,7 @@ func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 			l.mustProtect(key, 0)
 			w.must(end())
 			eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
-			q := committed.Standing{Key: w.keys[trader].Number}
+			q := committed.KeyStatus{Key: w.keys[trader].Number}
 			if err := w.engine.Ask(&q, nil, 0); err != nil || !q.Frozen && !q.Revoked {
 				t.Errorf("%+v, %v", q, err)
 			}

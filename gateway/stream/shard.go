@@ -451,13 +451,13 @@ func (s *shard) admit(m *admitted) {
 
 // leave tells a channel that it has one subscriber fewer here.
 func (s *shard) leave(t topic) {
-	s.hub.public.Tell(s.hub.channel(t), &left{s.number, s.topics[t].epoch})
+	s.hub.public.Notify(s.hub.channel(t), &left{s.number, s.topics[t].epoch})
 }
 
 // join asks a channel to admit a client.
 func (s *shard) join(c *client, t topic) {
 	c.joining.add(t)
-	s.hub.public.Tell(s.hub.channel(t), &join{c, s})
+	s.hub.public.Notify(s.hub.channel(t), &join{c, s})
 }
 
 // part removes a client from a channel.
